@@ -1,0 +1,102 @@
+/**
+ * The errors of Edubba: one kind that tells the caller what to do, and its two special cases.
+ *
+ * A message names the thing, quotes the value and gives the limit; it is no part of the contract, the code is.
+ * Codes are gRPC's numbers (https://grpc.io/docs/guides/status-codes).
+ */
+
+export const Code = {
+  OK: 0,
+  CANCELLED: 1,
+  UNKNOWN: 2,
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
+  ALREADY_EXISTS: 6,
+  PERMISSION_DENIED: 7,
+  RESOURCE_EXHAUSTED: 8,
+  FAILED_PRECONDITION: 9,
+  ABORTED: 10,
+  OUT_OF_RANGE: 11,
+  UNIMPLEMENTED: 12,
+  INTERNAL: 13,
+  UNAVAILABLE: 14,
+  DATA_LOSS: 15,
+  UNAUTHENTICATED: 16,
+} as const;
+export type Code = (typeof Code)[keyof typeof Code];
+
+const NAMES = Object.fromEntries(Object.entries(Code).map(([name, code]) => [code, name])) as Record<Code, string>;
+
+export function codeName(code: Code): string {
+  return NAMES[code];
+}
+
+export interface ErrorOptions {
+  /** Whether the same call may succeed later, unchanged. Default: true for UNAVAILABLE and ABORTED alone. */
+  readonly retry?: boolean;
+  /** Plain facts for programs, passed on as they are. */
+  readonly details?: Readonly<Record<string, unknown>>;
+  readonly cause?: unknown;
+}
+
+/** What every call of Edubba fails with. */
+export class BigtableError extends Error {
+  override readonly name: string = 'BigtableError';
+  readonly code: Code;
+  readonly retry: boolean;
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(code: Code, message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.retry = options.retry ?? (code === Code.UNAVAILABLE || code === Code.ABORTED);
+    this.details = options.details ?? {};
+  }
+}
+
+/** Bytes on disk are not those that were written. Code DATA_LOSS; never retried; names the file and where in it. */
+export class CorruptionError extends BigtableError {
+  override readonly name: string = 'CorruptionError';
+  readonly file: string;
+  readonly offset: number;
+
+  constructor(file: string, offset: number, what: string, cause?: unknown) {
+    super(Code.DATA_LOSS, `${file}: corrupt at byte ${offset}: ${what}`, { details: { file, offset }, cause });
+    this.file = file;
+    this.offset = offset;
+  }
+}
+
+/** An invariant of the program does not hold: a bug in Edubba. */
+export class AssertionError extends BigtableError {
+  override readonly name: string = 'AssertionError';
+
+  constructor(message: string) {
+    super(Code.INTERNAL, `invariant broken: ${message}`);
+  }
+}
+
+/** Stays on in production. For costly checks pass a function only where tests turn them on. */
+export function assert(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new AssertionError(message);
+}
+
+export function invalidArgument(message: string, details?: Readonly<Record<string, unknown>>): BigtableError {
+  return new BigtableError(Code.INVALID_ARGUMENT, message, details ? { details } : {});
+}
+
+export function notFound(message: string): BigtableError {
+  return new BigtableError(Code.NOT_FOUND, message);
+}
+
+export function unavailable(message: string, cause?: unknown): BigtableError {
+  return new BigtableError(Code.UNAVAILABLE, message, { cause });
+}
+
+/** Whatever was thrown, as a BigtableError: unknown things become INTERNAL and keep their cause. */
+export function toBigtableError(thrown: unknown): BigtableError {
+  if (thrown instanceof BigtableError) return thrown;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return new BigtableError(Code.INTERNAL, message, { cause: thrown });
+}

@@ -1,0 +1,11 @@
+/**
+ * base: what everything stands on and what stands on nothing: byte strings and their order, 64-bit integers, varints,
+ * checksums, errors and assertions. Pure computation; imports no other room.
+ */
+export { asBuffer, type ByteString, compareBytes, compareKeys, fromBytes, prefixEnd, quote, successor, toBytes, toText, utf8 } from './bytes.ts';
+export { crc32c } from './checksum.ts';
+export {
+  AssertionError, assert, BigtableError, Code, CorruptionError, codeName, type ErrorOptions, invalidArgument, notFound, toBigtableError, unavailable,
+} from './errors.ts';
+export { addWrapping, INT64_MAX, INT64_MIN, type Int64, int64, int64Bytes, isInt64, readInt64BE, toBigInt, writeInt64BE } from './int64.ts';
+export { VarintReader, varintLength, writeVarint } from './varint.ts';

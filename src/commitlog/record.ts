@@ -1,0 +1,47 @@
+/**
+ * A redo record: one change of one tablet, as it is kept in the commit log. Format: docs/formats/commit-log.md.
+ *
+ * Records of a server are numbered by `sequence`, without gaps and never twice; records of a tablet over several owners are ordered
+ * by (epoch, sequence), never by sequence alone.
+ */
+import type { ByteString, Int64 } from '../base/index.ts';
+import type { Mutation, RowRange } from '../model/index.ts';
+
+/** Who caused a change. Stored: never renumber. */
+export const Origin = { user: 0, garbageCollection: 1, replication: 2 } as const;
+export type Origin = (typeof Origin)[keyof typeof Origin];
+
+/** Every mutation carries its final timestamp: the server's time was filled in before the record was made. */
+export interface RowChange {
+  readonly row: ByteString;
+  readonly mutations: readonly Mutation[];
+}
+
+export type RecordBody =
+  /** One row, or several of one tablet that change in the same instant (two-row commits of METADATA). */
+  | { readonly kind: 'rows'; readonly rows: readonly RowChange[] }
+  | { readonly kind: 'dropRows'; readonly range: RowRange };
+
+export interface LogRecord {
+  readonly tableId: string;
+  /** The tablet's epoch under which the record was written. */
+  readonly epoch: number;
+  readonly sequence: number;
+  /** Real time of the commit, microseconds. */
+  readonly commitMicros: Int64;
+  readonly origin: Origin;
+  /** Idempotency token of the request, where it had one. */
+  readonly token?: Uint8Array | undefined;
+  readonly body: RecordBody;
+}
+
+/** A point in a tablet's history: every record at or below it is in SSTables. */
+export interface RedoPoint {
+  readonly epoch: number;
+  readonly sequence: number;
+}
+
+/** Whether (epoch, sequence) comes after the point. */
+export function isAfter(record: RedoPoint, point: RedoPoint): boolean {
+  return record.epoch > point.epoch || (record.epoch === point.epoch && record.sequence > point.sequence);
+}

@@ -1,0 +1,77 @@
+/**
+ * The first seam: GFS's role. Write-once files and append-only logs, nothing else, so that a directory, S3 and HDFS can all
+ * hold a database. Contract tests in file-system-contract.ts are run against every adapter.
+ *
+ * Promises every adapter keeps (and proves at start by a self-test):
+ * - A file is invisible until `close` of its writer resolves; from then on it is whole, durable and never changes.
+ * - Of two that create the same path exactly one succeeds; the other fails with ALREADY_EXISTS at `close` at the latest.
+ * - `list` after `close` shows the file.
+ * - What a log's `append` resolved for is durable; one append is in flight at a time; `readLog` yields exactly the appends
+ *   that were made, in order, and ends cleanly at a torn tail. A damaged append that is not the torn tail is a CorruptionError.
+ *
+ * Paths are relative, parts joined by "/", of the characters [A-Za-z0-9._-]. No path is ever a prefix directory of another
+ * file's path in the S3 sense: "x" and "x/y" never both exist.
+ */
+
+export interface FileInfo {
+  readonly path: string;
+  readonly sizeBytes: number;
+}
+
+/** Writes one write-once file. Exactly one of close and abort ends it. */
+export interface FileWriter {
+  /** Resolves when the bytes may be reused by the caller; appends are made one after another. */
+  append(bytes: Uint8Array): Promise<void>;
+  /** Makes the file whole, durable and visible. */
+  close(): Promise<void>;
+  /** Leaves nothing behind. */
+  abort(): Promise<void>;
+}
+
+/**
+ * Where an append lies in its log: opaque but ordered, growing with every append of the log. On slots it is the slot's
+ * number, in a preallocated file the byte offset since the log began.
+ */
+export type LogPosition = number;
+
+export interface LogAppend {
+  readonly position: LogPosition;
+  readonly bytes: Buffer;
+}
+
+export interface LogWriter {
+  /**
+   * Appends the concatenation of `parts` as one unit. Resolves with its position when durable. The parts may be reused after that.
+   * Failure: RESOURCE_EXHAUSTED = surely not written, the log goes on; anything else = outcome unknown, every later append
+   * fails with FAILED_PRECONDITION and the log must be given up.
+   */
+  append(parts: readonly Uint8Array[]): Promise<LogPosition>;
+  /** Lets the adapter remove what lies wholly before `position`. It may keep more. */
+  trimBefore(position: LogPosition): Promise<void>;
+  /** Bytes that the log holds on storage now. */
+  sizeBytes(): number;
+  close(): Promise<void>;
+}
+
+export interface FileSystem {
+  create(path: string): Promise<FileWriter>;
+  /** Size of a visible file in bytes. NOT_FOUND where there is none. */
+  size(path: string): Promise<number>;
+  /** Exactly `length` bytes from `offset`; OUT_OF_RANGE where the file is shorter, NOT_FOUND where there is none. The result is the caller's own. */
+  read(path: string, offset: number, length: number): Promise<Buffer>;
+  /** Visible files whose path starts with `prefix`, by path. Logs are not listed. */
+  list(prefix: string): Promise<FileInfo[]>;
+  /** Removes a file; nothing happens where there is none. */
+  delete(path: string): Promise<void>;
+
+  /** Creates a new log and becomes its only writer. ALREADY_EXISTS where there is one. */
+  openLog(path: string): Promise<LogWriter>;
+  /** Makes every later append of the log's earlier writer fail. The log stays readable. */
+  fence(path: string): Promise<void>;
+  /** The appends from `from` on (all, by default). A log that does not exist has none. */
+  readLog(path: string, from?: LogPosition): AsyncIterable<LogAppend>;
+  /** Paths of logs that start with `prefix`. */
+  listLogs(prefix: string): Promise<string[]>;
+  /** Removes a log whole; nothing happens where there is none. */
+  deleteLog(path: string): Promise<void>;
+}

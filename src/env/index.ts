@@ -1,0 +1,15 @@
+/**
+ * env: the five seams between Edubba and the world (file system, lock service, transport, clock and random, workers), the
+ * codec and telemetry components, the request context and the budget of bytes; and the in-memory version of each.
+ * Nothing here touches the machine: adapters that do live in `platform`.
+ */
+export { ByteBudget, Reservation } from './budget.ts';
+export { type Clock, Pacer, type Random, STEP_MS, sleep, type Timer } from './clock.ts';
+export type { Checksum, Codecs } from './codecs.ts';
+export { type ContextOptions, checkContext, type Priority, type RequestContext, requestContext } from './context.ts';
+export type { Env } from './env.ts';
+export type { FileInfo, FileSystem, FileWriter, LogAppend, LogPosition, LogWriter } from './file-system.ts';
+export type { Guard, LockEvent, LockHandle, LockService, SmallFile } from './lock-service.ts';
+export { type LogFields, type Logger, Metrics, silentLogger } from './telemetry.ts';
+export type { CallHandler, Transport } from './transport.ts';
+export type { Task, Workers } from './workers.ts';

@@ -1,0 +1,66 @@
+/**
+ * The second seam: Chubby's role (PAPER.md P4.3, docs/ARCHITECTURE.md). Small files with compare-and-set by version, exclusive
+ * locks tied to sessions with leases, directories by path, watches. Every argument and answer is plain cloneable data, so
+ * that the service works over a MessagePort too; only listeners are functions.
+ *
+ * A path is "/"-joined parts; a directory is whatever stands before a "/". Contents are bytes, at most 1 MiB.
+ */
+
+export interface SmallFile {
+  readonly path: string;
+  readonly contents: Uint8Array;
+  /** Grows with every change of the file and is never used again, not even after a deletion. */
+  readonly version: number;
+  /** The session the file dies with; undefined for a lasting file. */
+  readonly sessionId?: string;
+}
+
+/** A held lock. The epoch grows with every acquisition of the path: a later holder has a greater one. */
+export interface LockHandle {
+  readonly path: string;
+  readonly sessionId: string;
+  readonly epoch: number;
+}
+
+/** Conditions of a change. All must hold in the instant of the change, else ABORTED and nothing changes. */
+export interface Guard {
+  /** The file's version now; 0 = there must be no file. Left out: whatever it is. */
+  readonly version?: number;
+  /** The lock must still be held in this epoch. */
+  readonly lock?: LockHandle;
+}
+
+export type LockEvent =
+  | { readonly kind: 'changed'; readonly path: string; readonly version: number }
+  | { readonly kind: 'deleted'; readonly path: string }
+  | { readonly kind: 'lock-lost'; readonly path: string; readonly sessionId: string }
+  | { readonly kind: 'session-expired'; readonly sessionId: string };
+
+export interface LockService {
+  /** A new session; its id is never used again. It lives while it is kept alive (in process: until closed or expired). */
+  openSession(): Promise<string>;
+  /** Ends the session: its locks are released and its ephemeral files deleted. */
+  closeSession(sessionId: string): Promise<void>;
+  /**
+   * Until when, on the monotonic clock in ms, the session's lease surely holds; asked without the network, in any tick.
+   * Infinity where leases cannot lapse (in process). A time in the past: it may be lost.
+   */
+  leaseDeadlineMs(sessionId: string): number;
+
+  read(path: string): Promise<SmallFile | undefined>;
+  /** Files whose path starts with `prefix`, by path. */
+  list(prefix: string): Promise<SmallFile[]>;
+  /** Creates or replaces; answers the new version. With `sessionId` the file dies with that session. */
+  write(path: string, contents: Uint8Array, options?: Guard & { readonly sessionId?: string }): Promise<number>;
+  /** Deletes; false where there was none. */
+  remove(path: string, guard?: Guard): Promise<boolean>;
+
+  /** Takes the lock if nobody holds it; undefined otherwise. */
+  tryAcquire(path: string, sessionId: string): Promise<LockHandle | undefined>;
+  release(lock: LockHandle): Promise<void>;
+  /** The holder now, if any. */
+  holder(path: string): Promise<LockHandle | undefined>;
+
+  /** Calls back after every change under `prefix`, lost locks and expired sessions included, in order; answers how to stop. */
+  watch(prefix: string, listener: (event: LockEvent) => void): () => void;
+}

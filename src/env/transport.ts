@@ -1,0 +1,21 @@
+/**
+ * The third seam: calls between client library, tablet servers and masters. In process in an embedded database and a
+ * server, gRPC in a cluster. Messages are plain cloneable data (typed by the room `protocol`); the context travels beside
+ * the message and is put into words by the adapter where a network lies between.
+ */
+import type { RequestContext } from './context.ts';
+
+export interface CallHandler {
+  /** Answers one call; what it throws reaches the caller as BigtableError. */
+  call(method: string, message: unknown, context: RequestContext): Promise<unknown>;
+  /** Answers with a stream. The consumer's `return()` or an abort ends it. */
+  stream(method: string, message: unknown, context: RequestContext): AsyncIterable<unknown>;
+}
+
+export interface Transport {
+  /** Answers calls to `address` by `handler` until the function returned is called. ALREADY_EXISTS where another serves it. */
+  serve(address: string, handler: CallHandler): Promise<() => Promise<void>>;
+  /** UNAVAILABLE where nobody serves the address. */
+  call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown>;
+  stream(address: string, method: string, message: unknown, context: RequestContext): AsyncIterable<unknown>;
+}

@@ -1,0 +1,43 @@
+/**
+ * What a compiled filter offers to a read: static bounds by which the read seeks past what cannot pass, and a run that takes a row's cells one
+ * by one and gives out those that pass.
+ */
+import type { ByteString } from '../base/index.ts';
+import type { Cell, ColumnKey, TimestampRange } from '../model/index.ts';
+
+/** What the read may skip after a cell, by what the filter already knows. Never wrong: nothing that would pass is skipped. */
+export const Hint = {
+  next: 0,
+  /** No further version of this column gives output. */
+  skipColumn: 1,
+  /** No further cell of this row gives output. */
+  skipRow: 2,
+} as const;
+export type Hint = (typeof Hint)[keyof typeof Hint];
+
+export interface ColumnSpan {
+  readonly start: ColumnKey;
+  /** Exclusive; undefined = to the end of the row. */
+  readonly end: ColumnKey | undefined;
+}
+
+/** One read's state. Rows come one after another: startRow, its cells in order (`push` each), endRow. */
+export interface FilterRun {
+  /** False: no cell of this row can pass, skip it (neither push nor endRow is called then). */
+  startRow(row: ByteString): boolean;
+  /** Cells that pass are added to `out`, in order, perhaps later than the cell that made them but by endRow at the latest. */
+  push(cell: Cell, out: Cell[]): Hint;
+  endRow(out: Cell[]): void;
+  /** Bytes of values held back inside the run now (conditions wait for their predicate). */
+  readonly heldBytes: number;
+}
+
+export interface FilterProgram {
+  /** A superset of the columns that can give output, ascending and disjoint; undefined = all. */
+  readonly columnSpans: readonly ColumnSpan[] | undefined;
+  /** A superset of the timestamps that can give output. */
+  readonly timestamps: TimestampRange | undefined;
+  /** No row can give output. */
+  readonly blocksAll: boolean;
+  run(): FilterRun;
+}

@@ -1,0 +1,129 @@
+/**
+ * Entries: what a storage layer (a memtable or an SSTable) holds of a row, and the cursor by which layers are read.
+ *
+ * A layer's entries are ordered by row, then column key, then kind rank, then timestamp descending:
+ *
+ *   row deletion      column ''            hides the row in all older layers
+ *   family deletion   column 'fam'         hides the family
+ *   column deletion   column 'fam NUL q'   hides the column
+ *   range deletion    column 'fam NUL q'   hides versions with start <= timestamp < end; ranges of a column are disjoint, ascending
+ *   put, merge        column 'fam NUL q'   a cell; merge = an aggregate's operand, to be combined with what older layers hold
+ *
+ * Invariant: a deletion entry speaks only of the layers OLDER than its own; inside one layer deletions have been applied
+ * already, so the cells beside it in the layer stay visible (docs/ARCHITECTURE.md, "Order and deletion"). Hence no cell needs a
+ * sequence number and a merged read is a walk over layers, newest first; only layers that are neighbours in age are ever merged.
+ * A merge entry's value is the aggregate's encoded state. Within a layer there is at most one put or merge entry for a
+ * (row, column, timestamp): a put followed by merges has been folded into a put.
+ */
+import type { ByteString, Int64 } from '../base/index.ts';
+import type { ColumnKey } from './cell.ts';
+
+/** Stored in SSTables and logs: never renumber. */
+export const EntryKind = {
+  rowDeletion: 1,
+  familyDeletion: 2,
+  columnDeletion: 3,
+  rangeDeletion: 4,
+  put: 16,
+  merge: 17,
+} as const;
+export type EntryKind = (typeof EntryKind)[keyof typeof EntryKind];
+
+export function isDeletion(kind: EntryKind): boolean {
+  return kind < EntryKind.put;
+}
+
+export interface Entry {
+  readonly row: ByteString;
+  readonly column: ColumnKey;
+  readonly kind: EntryKind;
+  /** A cell's timestamp; the start of a range deletion; 0 elsewhere. */
+  readonly timestamp: Int64;
+  /** A cell's value; empty elsewhere. */
+  readonly value: Uint8Array;
+  /** The exclusive end of a range deletion; undefined = no end, and for other kinds. */
+  readonly rangeEnd?: Int64 | undefined;
+}
+
+/** A deletion of all rows in [start, end) of older layers. Layers hold a list of them, disjoint and ascending. */
+export interface RowRangeDeletion {
+  readonly start: ByteString;
+  /** Exclusive; undefined = to the end of the table. */
+  readonly end: ByteString | undefined;
+}
+
+/** Order of two entries inside a row, by the rule above. */
+export function compareEntries(a: Entry, b: Entry): number {
+  if (a.row !== b.row) return a.row < b.row ? -1 : 1;
+  if (a.column !== b.column) return a.column < b.column ? -1 : 1;
+  const aCell = a.kind >= EntryKind.put;
+  const bCell = b.kind >= EntryKind.put;
+  if (!aCell || !bCell) {
+    if (aCell !== bCell) return aCell ? 1 : -1;
+    if (a.kind !== b.kind) return a.kind - b.kind;
+    return a.timestamp < b.timestamp ? -1 : a.timestamp > b.timestamp ? 1 : 0;
+  }
+  return a.timestamp > b.timestamp ? -1 : a.timestamp < b.timestamp ? 1 : 0;
+}
+
+export const CursorState = {
+  /** The fields speak of the entry under the cursor. */
+  ready: 0,
+  /** The entry lies in a part that is not in memory: `await load()`, then look again. */
+  needsLoad: 1,
+  /** Nothing is left in this direction. */
+  done: 2,
+} as const;
+export type CursorState = (typeof CursorState)[keyof typeof CursorState];
+
+/**
+ * A position in one layer. Moves are synchronous and leave the cursor ready, done, or in need of a load, so that a scan
+ * awaits once a block and not once an entry:
+ *
+ *   cursor.seekRow(start);
+ *   for (;;) {
+ *     if (cursor.state === CursorState.needsLoad) await cursor.load();
+ *     else if (cursor.state === CursorState.done) break;
+ *     else { use(cursor.row, cursor.column, …); cursor.next(); }
+ *   }
+ *
+ * Fields are valid only while `state` is ready and until the next move. A cursor sees each row as it was in one instant, from when it
+ * first stood on it until it leaves it. A move that is made while a load is needed replaces the one before.
+ * `load` may leave the cursor in need of a further load. Failures reject `load` with the error of the file system or a CorruptionError.
+ */
+export interface LayerCursor {
+  readonly state: CursorState;
+  readonly row: ByteString;
+  readonly column: ColumnKey;
+  readonly kind: EntryKind;
+  readonly timestamp: Int64;
+  readonly rangeEnd: Int64 | undefined;
+  /** The value's size without touching it. */
+  readonly valueLength: number;
+  /** The value; never changed afterwards, but it may pin a larger buffer in memory. */
+  value(): Uint8Array;
+
+  /** To the first entry of the first row at or above `row`. */
+  seekRow(row: ByteString): void;
+  /** To the first entry of the last row below `row`; undefined = the last row of all. For reverse scans. */
+  seekRowBefore(row: ByteString | undefined): void;
+  /**
+   * Inside the present row, forward only: to the first entry at or after (column, and if given, below or at that timestamp in the
+   * order of versions). Deletion entries of `column` itself are passed over when a timestamp is given. Lands on the first
+   * entry of the next row when the row has none; never goes back.
+   */
+  seekColumn(column: ColumnKey, timestamp?: Int64): void;
+  next(): void;
+  load(): Promise<void>;
+  /** Gives up what it holds (a snapshot, files). Must be called once. */
+  close(): void;
+}
+
+/** A layer as the merged read sees it. */
+export interface Layer {
+  /** Rows of older layers that this layer hides. Fixed when asked: the array is never changed afterwards. */
+  rowRangeDeletions(): readonly RowRangeDeletion[];
+  /** Whether any entry may stand in [start, end): cheap, never wrong when it says no. */
+  mayContainRows(start: ByteString, end: ByteString | undefined): boolean;
+  cursor(): LayerCursor;
+}

@@ -1,0 +1,65 @@
+/**
+ * Mutations: what a RowMutation applies to one row, in order and atomically (paper section 3; API: google.bigtable.v2.Mutation).
+ * Plain frozen data. A deletion hides what was written before it and nothing written after it, whatever the timestamps.
+ */
+import type { ByteString, Int64 } from '../base/index.ts';
+
+/** Microseconds, [start, end); undefined = open on that side. */
+export interface TimestampRange {
+  readonly start?: Int64 | undefined;
+  readonly end?: Int64 | undefined;
+}
+
+export interface SetCell {
+  readonly kind: 'setCell';
+  readonly family: string;
+  readonly qualifier: ByteString;
+  /** Undefined: the server's time. */
+  readonly timestamp?: Int64 | undefined;
+  readonly value: Uint8Array;
+}
+
+/** Adds one input to an aggregate cell, e.g. 5 to a sum. Only in families with an aggregate type. */
+export interface AddToCell {
+  readonly kind: 'addToCell';
+  readonly family: string;
+  readonly qualifier: ByteString;
+  readonly timestamp: Int64;
+  /** The input as the family's input type takes it: int64 for sum, min and max; bytes or int64 for HLL++. */
+  readonly input: Int64 | Uint8Array;
+}
+
+/** Merges an accumulated state (the encoded value that a read of such a cell answers) into an aggregate cell. */
+export interface MergeToCell {
+  readonly kind: 'mergeToCell';
+  readonly family: string;
+  readonly qualifier: ByteString;
+  readonly timestamp: Int64;
+  readonly state: Uint8Array;
+}
+
+export interface DeleteFromColumn {
+  readonly kind: 'deleteFromColumn';
+  readonly family: string;
+  readonly qualifier: ByteString;
+  /** Undefined: all versions. */
+  readonly range?: TimestampRange | undefined;
+}
+
+export interface DeleteFromFamily {
+  readonly kind: 'deleteFromFamily';
+  readonly family: string;
+}
+
+export interface DeleteFromRow {
+  readonly kind: 'deleteFromRow';
+}
+
+export type Mutation = SetCell | AddToCell | MergeToCell | DeleteFromColumn | DeleteFromFamily | DeleteFromRow;
+
+/** A rule of ReadModifyWriteRow: append to a value, or add to the 8-byte big-endian integer in it. */
+export interface ReadModifyWriteRule {
+  readonly family: string;
+  readonly qualifier: ByteString;
+  readonly change: { readonly kind: 'append'; readonly suffix: Uint8Array } | { readonly kind: 'increment'; readonly amount: Int64 };
+}

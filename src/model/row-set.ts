@@ -1,0 +1,47 @@
+/**
+ * Row ranges and sets. Every range is half-open, [start, end), with undefined for no end: an open start `k` is the closed
+ * start successor(k), a closed end `k` the open end successor(k), so one form is enough.
+ */
+import { type ByteString, successor } from '../base/index.ts';
+
+export interface RowRange {
+  readonly start: ByteString;
+  /** Exclusive; undefined = to the end of the table. */
+  readonly end: ByteString | undefined;
+}
+
+export const ALL_ROWS: RowRange = Object.freeze({ start: '', end: undefined });
+
+export function rangeOfRow(row: ByteString): RowRange {
+  return { start: row, end: successor(row) };
+}
+
+export function isEmptyRange(range: RowRange): boolean {
+  return range.end !== undefined && range.end <= range.start;
+}
+
+export function rangeContains(range: RowRange, row: ByteString): boolean {
+  return row >= range.start && (range.end === undefined || row < range.end);
+}
+
+/** The common part; empty ranges come out with end <= start. */
+export function intersectRanges(a: RowRange, b: RowRange): RowRange {
+  const start = a.start > b.start ? a.start : b.start;
+  const end = a.end === undefined ? b.end : b.end === undefined || a.end < b.end ? a.end : b.end;
+  return { start, end };
+}
+
+/** Sorted, disjoint, never touching, none empty: what a read walks over. Keys asked for twice are read once. */
+export function normalizeRanges(ranges: readonly RowRange[]): RowRange[] {
+  const sorted = ranges.filter((range) => !isEmptyRange(range)).sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : 0));
+  const out: RowRange[] = [];
+  for (const range of sorted) {
+    const last = out.at(-1);
+    if (last && (last.end === undefined || range.start <= last.end)) {
+      if (last.end !== undefined && (range.end === undefined || range.end > last.end)) out[out.length - 1] = { start: last.start, end: range.end };
+    } else {
+      out.push(range);
+    }
+  }
+  return out;
+}

@@ -1,0 +1,43 @@
+/**
+ * Schemas: a table's families, their garbage-collection rules and value types (API: google.bigtable.admin.v2.Table,
+ * ColumnFamily, GcRule, Type). Plain frozen data, kept as a small file in the lock service.
+ */
+
+/** Which versions a family may lose. `union`: those that any rule drops; `intersection`: those that every rule drops. */
+export type GcRule =
+  | { readonly kind: 'maxVersions'; readonly versions: number }
+  | { readonly kind: 'maxAge'; readonly ageMicros: number }
+  | { readonly kind: 'union'; readonly rules: readonly GcRule[] }
+  | { readonly kind: 'intersection'; readonly rules: readonly GcRule[] };
+
+export type AggregateKind = 'sum' | 'min' | 'max' | 'hll';
+
+/**
+ * A family's value type. Only aggregates change how cells behave; any other type is kept as the client wrote it
+ * (`encoded`: the serialized google.bigtable.admin.v2.Type, base64) and given back.
+ */
+export interface ValueType {
+  readonly aggregate?: { readonly kind: AggregateKind; readonly input: 'int64' | 'bytes' };
+  readonly encoded?: string;
+}
+
+export interface FamilySchema {
+  readonly name: string;
+  readonly gcRule?: GcRule;
+  readonly valueType?: ValueType;
+}
+
+/** Timestamps of a table are multiples of a millisecond or of a microsecond; fixed at creation. */
+export type Granularity = 'millis' | 'micros';
+
+export interface TableSchema {
+  /** The full resource name: projects/P/instances/I/tables/T. */
+  readonly name: string;
+  /** Given by the master, never used again: eight lower-case hexadecimal digits. */
+  readonly id: string;
+  readonly granularity: Granularity;
+  readonly families: Readonly<Record<string, FamilySchema>>;
+  readonly deletionProtection: boolean;
+  /** What the API lets a client set and does not change how Edubba works yet, as serialized fields by name, base64. */
+  readonly extra?: Readonly<Record<string, string>>;
+}

@@ -1,0 +1,7 @@
+/**
+ * service: the interface that every door (embedded library, gRPC, command line) speaks and the client library implements: data and
+ * admin calls in the model's words, and the checks of form and limits that are the same for all doors.
+ */
+export type {
+  AdminService, CheckAndMutateRequest, DataService, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, TableChange,
+} from './service.ts';

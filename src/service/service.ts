@@ -1,0 +1,94 @@
+/**
+ * The service: Cloud Bigtable's Data and Admin calls in the model's words (API: google.bigtable.v2.Bigtable,
+ * google.bigtable.admin.v2.BigtableTableAdmin). The embedded library and the gRPC doors stand on it; the client library
+ * implements it over master and tablet servers. Tables are named in full: projects/P/instances/I/tables/T.
+ *
+ * Errors: NOT_FOUND (table, family), INVALID_ARGUMENT (form, limits), ALREADY_EXISTS, FAILED_PRECONDITION, RESOURCE_EXHAUSTED,
+ * UNAVAILABLE (a write's outcome is then unknown), DATA_LOSS (CorruptionError).
+ */
+import type { BigtableError, ByteString } from '../base/index.ts';
+import type { RequestContext } from '../env/index.ts';
+import type { RowFilter } from '../filter/index.ts';
+import type { Cell, FamilySchema, Granularity, Mutation, ReadBatch, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+
+export interface RowMutations {
+  readonly row: ByteString;
+  readonly mutations: readonly Mutation[];
+}
+
+export interface ReadRequest {
+  readonly table: string;
+  /** Undefined or empty: all rows. Any order, may overlap; each row is read once. */
+  readonly ranges?: readonly RowRange[] | undefined;
+  readonly filter?: RowFilter | undefined;
+  /** Rows with at least one cell of output; 0 or undefined = no limit. */
+  readonly rowsLimit?: number | undefined;
+  readonly reversed?: boolean | undefined;
+}
+
+export interface CheckAndMutateRequest {
+  readonly table: string;
+  readonly row: ByteString;
+  /** Undefined: any cell at all. */
+  readonly predicate?: RowFilter | undefined;
+  readonly whenTrue: readonly Mutation[];
+  readonly whenFalse: readonly Mutation[];
+}
+
+export interface KeySample {
+  /** Rows up to here, exclusive; '' = the end of the table. */
+  readonly row: ByteString;
+  /** Bytes stored before `row`, about. */
+  readonly offsetBytes: number;
+}
+
+export interface DataService {
+  mutateRow(context: RequestContext, table: string, mutations: RowMutations): Promise<void>;
+  /** Each entry is atomic by itself. Answers by entry: undefined = done, else why not. */
+  mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]>;
+  /** Rows in key order (or against it), each seen in one instant. Ending the iteration ends the read. */
+  readRows(context: RequestContext, request: ReadRequest): AsyncIterable<ReadBatch>;
+  /** Ascending; the last is the end of the table. */
+  sampleRowKeys(context: RequestContext, table: string): Promise<readonly KeySample[]>;
+  /** Whether the predicate matched. */
+  checkAndMutateRow(context: RequestContext, request: CheckAndMutateRequest): Promise<boolean>;
+  /** The new cells, one a column changed. Rules apply in order; each sees what those before it made. */
+  readModifyWriteRow(context: RequestContext, table: string, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]>;
+}
+
+export interface NewTable {
+  readonly name: string;
+  readonly families: readonly FamilySchema[];
+  /** Rows at which the table is split from the start. */
+  readonly splits: readonly ByteString[];
+  readonly granularity: Granularity;
+  readonly deletionProtection: boolean;
+  readonly extra?: Readonly<Record<string, string>> | undefined;
+}
+
+export type FamilyChange =
+  | { readonly kind: 'create'; readonly family: FamilySchema }
+  /** Replaces what is given and keeps the rest. */
+  | { readonly kind: 'update'; readonly family: FamilySchema; readonly fields: readonly ('gcRule' | 'valueType')[] }
+  | { readonly kind: 'drop'; readonly name: string };
+
+export interface TableChange {
+  readonly deletionProtection?: boolean | undefined;
+  readonly extra?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface AdminService {
+  createTable(context: RequestContext, table: NewTable): Promise<TableSchema>;
+  /** Tables whose full name starts with `prefix` ("projects/P/instances/I/tables/"), by name. */
+  listTables(context: RequestContext, prefix: string): Promise<readonly TableSchema[]>;
+  getTable(context: RequestContext, name: string): Promise<TableSchema>;
+  updateTable(context: RequestContext, name: string, change: TableChange): Promise<TableSchema>;
+  deleteTable(context: RequestContext, name: string): Promise<void>;
+  /** All changes or none, in order. */
+  modifyFamilies(context: RequestContext, name: string, changes: readonly FamilyChange[]): Promise<TableSchema>;
+  dropRowRange(context: RequestContext, name: string, range: RowRange): Promise<void>;
+  generateConsistencyToken(context: RequestContext, name: string): Promise<string>;
+  checkConsistency(context: RequestContext, name: string, token: string): Promise<boolean>;
+}
+
+export interface Service extends DataService, AdminService {}

@@ -1,0 +1,6 @@
+/**
+ * tablet: one row range of one table: its memtable, its SSTables, the merged read over them, the write path through the commit log, and minor
+ * compactions. Knows nothing of servers, masters or other tablets; what it needs of its server is a TabletHost.
+ */
+export type { Decision, TabletApi, TabletRead } from './tablet-api.ts';
+export { DEFAULT_GROUP, type TabletCommit, type TabletFiles, type TabletHost, type TabletState } from './tablet-state.ts';

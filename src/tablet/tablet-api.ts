@@ -1,0 +1,52 @@
+/** What a tablet does for the server that serves it. */
+import type { ByteString } from '../base/index.ts';
+import type { RedoPoint } from '../commitlog/index.ts';
+import type { RequestContext } from '../env/index.ts';
+import type { RowFilter } from '../filter/index.ts';
+import type { Cell, Mutation, ReadBatch, ReadModifyWriteRule, RowRange } from '../model/index.ts';
+import type { TabletState } from './tablet-state.ts';
+
+export interface TabletRead {
+  /** Inside the tablet's range, sorted, disjoint. */
+  readonly ranges: readonly RowRange[];
+  readonly filter?: RowFilter | undefined;
+  /** 0 = none. */
+  readonly rowsLimit: number;
+  readonly reversed: boolean;
+}
+
+/** What a transaction on rows of one tablet decides once it has seen them: mutations by row (rows left out stay), or undefined for none. */
+export type Decision = ReadonlyMap<ByteString, readonly Mutation[]> | undefined;
+
+export interface TabletApi {
+  readonly state: TabletState;
+  /** Bytes of the active and frozen memtables, overheads included. */
+  readonly memtableBytes: number;
+  /** Lowest log position that holds a record not yet in SSTables; undefined where all are. */
+  readonly oldestUnflushed: number | undefined;
+  readonly redoPoint: RedoPoint;
+
+  /** Checks families and timestamps against the schema, logs, applies. Resolves when durable, applied and the lease surely held after. */
+  mutateRow(context: RequestContext, row: ByteString, mutations: readonly Mutation[]): Promise<void>;
+  /** Holds the rows from their read to the end of the log append. `decide` gets all cells of each row (GC rules applied), filtered by `filter`. */
+  transact(
+    context: RequestContext,
+    rows: readonly ByteString[],
+    filter: RowFilter | undefined,
+    decide: (cells: ReadonlyMap<ByteString, readonly Cell[]>) => Decision,
+  ): Promise<void>;
+  checkAndMutateRow(context: RequestContext, row: ByteString, predicate: RowFilter | undefined, whenTrue: readonly Mutation[], whenFalse: readonly Mutation[]): Promise<boolean>;
+  readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]>;
+  read(context: RequestContext, request: TabletRead): AsyncIterable<ReadBatch>;
+  /** Keys that cut the tablet into parts of about `partBytes`, with the bytes before each. */
+  sampleKeys(partBytes: number): Promise<readonly { readonly row: ByteString; readonly offsetBytes: number }[]>;
+  /** Deletes all rows in the range, in one instant. */
+  dropRows(context: RequestContext, range: RowRange): Promise<void>;
+  /** Bytes in files and memtables, about. */
+  sizeBytes(): number;
+
+  /** Minor compaction: afterwards everything applied before the call is in committed SSTables. One at a time; calls while one runs share the next. */
+  flush(): Promise<void>;
+  /** Stops taking new calls (UNAVAILABLE), lets those under way end, flushes when asked to, gives up files. */
+  close(options: { readonly flush: boolean }): Promise<void>;
+}

@@ -1,0 +1,47 @@
+/**
+ * What METADATA says of a tablet, as far as the tablet itself is concerned, and what it asks its server for. The METADATA row
+ * (room `metadata`) holds more: the location and the log of events.
+ */
+import type { RedoPoint } from '../commitlog/index.ts';
+import type { RowRange, TableSchema } from '../model/index.ts';
+
+/** Paths of SSTables by locality group, each list newest first. One group, 'default', until groups can be set. */
+export type TabletFiles = Readonly<Record<string, readonly string[]>>;
+
+export const DEFAULT_GROUP = 'default';
+
+export interface TabletState {
+  readonly tableId: string;
+  readonly range: RowRange;
+  /** Changed by the master alone: in assign, release and merge. */
+  readonly epoch: number;
+  readonly files: TabletFiles;
+  /** Records at or below it are in the files. */
+  readonly redo: RedoPoint;
+  /** Every log that may hold records after the redo point, by path. */
+  readonly logs: readonly string[];
+}
+
+/** A change of the tablet's METADATA row that a compaction asks for. */
+export interface TabletCommit {
+  readonly files: TabletFiles;
+  readonly redo: RedoPoint;
+  /** Logs still needed after it. */
+  readonly logs: readonly string[];
+}
+
+/** What a tablet needs of the server that serves it, beside the seams. */
+export interface TabletHost {
+  /** The table's schema now; may change from call to call. */
+  schema(tableId: string): TableSchema;
+  /** Whether the server's lease surely holds at this instant. */
+  leaseHeld(): boolean;
+  /** The path of this server's own log, as METADATA lists it. */
+  readonly logPath: string;
+  /** Commits to METADATA; resolves once the row is known to show it. Repeats by itself while the outcome is unknown. */
+  commit(state: TabletState, change: TabletCommit): Promise<void>;
+  /** A path for a new SSTable, never used before. */
+  newFilePath(): string;
+  /** Called when files are no longer read by anything this tablet holds; a sweep may then find them unreferenced. */
+  released(files: readonly string[]): void;
+}
