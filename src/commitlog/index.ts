@@ -1,4 +1,6 @@
 /**
  * commitlog: redo records, their encoding, the server's commit log with group commit, and the reading of logs for recovery.
  */
-export { isAfter, type LogRecord, Origin, type RecordBody, type RedoPoint, type RowChange } from './record.ts';
+export { type PositionedRecord, readRecords } from './log-reader.ts';
+export { isAfter, type LogRecord, type NewRecord, Origin, type RecordBody, type RedoPoint, type RowChange } from './record.ts';
+export { type Appended, ServerLog, type ServerLogOptions } from './server-log.ts';

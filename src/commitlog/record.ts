@@ -1,8 +1,9 @@
 /**
  * A redo record: one change of one tablet, as it is kept in the commit log. Format: docs/formats/commit-log.md.
  *
- * Records of a server are numbered by `sequence`, without gaps and never twice; records of a tablet over several owners are ordered
- * by (epoch, sequence), never by sequence alone.
+ * Records of a server are numbered by `sequence`, ascending and never twice; a number is left out only where its record was
+ * refused and surely not written (a full disk). Records of a tablet over several owners are ordered by (epoch, sequence), never by
+ * sequence alone.
  */
 import type { ByteString, Int64 } from '../base/index.ts';
 import type { Mutation, RowRange } from '../model/index.ts';
@@ -34,6 +35,9 @@ export interface LogRecord {
   readonly token?: Uint8Array | undefined;
   readonly body: RecordBody;
 }
+
+/** A record before the log has given it its number. */
+export type NewRecord = Omit<LogRecord, 'sequence'>;
 
 /** A point in a tablet's history: every record at or below it is in SSTables. */
 export interface RedoPoint {

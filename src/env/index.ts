@@ -8,8 +8,17 @@ export { type Clock, Pacer, type Random, STEP_MS, sleep, type Timer } from './cl
 export type { Checksum, Codecs } from './codecs.ts';
 export { type ContextOptions, checkContext, type Priority, type RequestContext, requestContext } from './context.ts';
 export type { Env } from './env.ts';
+export { checkFilePath } from './file-path.ts';
 export type { FileInfo, FileSystem, FileWriter, LogAppend, LogPosition, LogWriter } from './file-system.ts';
+export { InlineWorkers } from './inline-workers.ts';
+export { InProcessLockService, type LastingFile, type LockStorage } from './in-process-lock-service.ts';
+export { LocalTransport } from './local-transport.ts';
 export type { Guard, LockEvent, LockHandle, LockService, SmallFile } from './lock-service.ts';
+export { ManualClock } from './manual-clock.ts';
+export { type CrashChoice, type FileFaults, type FileOperation, type FileSystemCounts, MemoryFileSystem } from './memory-file-system.ts';
+export { MemoryLockService } from './memory-lock-service.ts';
+export { fromPlainError, type PlainError, toPlainError } from './plain-error.ts';
+export { SeededRandom } from './seeded-random.ts';
 export { type LogFields, type Logger, Metrics, silentLogger } from './telemetry.ts';
 export type { CallHandler, Transport } from './transport.ts';
 export type { Task, Workers } from './workers.ts';

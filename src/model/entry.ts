@@ -52,8 +52,11 @@ export interface RowRangeDeletion {
   readonly end: ByteString | undefined;
 }
 
-/** Order of two entries inside a row, by the rule above. */
-export function compareEntries(a: Entry, b: Entry): number {
+/** Where an entry stands in its layer: what an Entry and a LayerCursor have in common. */
+export type EntryPosition = Pick<Entry, 'row' | 'column' | 'kind' | 'timestamp'>;
+
+/** Order of two entries of a layer, by the rule above. */
+export function compareEntries(a: EntryPosition, b: EntryPosition): number {
   if (a.row !== b.row) return a.row < b.row ? -1 : 1;
   if (a.column !== b.column) return a.column < b.column ? -1 : 1;
   const aCell = a.kind >= EntryKind.put;

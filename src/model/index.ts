@@ -4,11 +4,11 @@
  */
 export { aggregateInput, checkAggregateState, mergeAggregates } from './aggregate.ts';
 export { type Cell, type ColumnKey, columnKey, familyEnd, familyOf, qualifierOf, type ReadBatch, type RowFragment } from './cell.ts';
-export { CursorState, compareEntries, type Entry, EntryKind, isDeletion, type Layer, type LayerCursor, type RowRangeDeletion } from './entry.ts';
+export { CursorState, compareEntries, type Entry, EntryKind, type EntryPosition, isDeletion, type Layer, type LayerCursor, type RowRangeDeletion } from './entry.ts';
 export { type VersionKeeper, versionKeeper } from './gc.ts';
 export { LIMITS, type Limits } from './limits.ts';
 export type {
   AddToCell, DeleteFromColumn, DeleteFromFamily, DeleteFromRow, MergeToCell, Mutation, ReadModifyWriteRule, SetCell, TimestampRange,
 } from './mutation.ts';
 export { ALL_ROWS, intersectRanges, isEmptyRange, normalizeRanges, type RowRange, rangeContains, rangeOfRow } from './row-set.ts';
-export type { AggregateKind, FamilySchema, GcRule, Granularity, TableSchema, ValueType } from './schema.ts';
+export { type AggregateKind, type FamilySchema, familyName, type GcRule, type Granularity, storageFamily, type TableSchema, type ValueType } from './schema.ts';

@@ -23,6 +23,12 @@ export interface ValueType {
 
 export interface FamilySchema {
   readonly name: string;
+  /**
+   * 0 or left out at first; one more each time a family of this name is created again after it was dropped. Tablets store cells
+   * under `storageFamily(name, generation)`, so that what an earlier generation left behind is never seen again: a drop is one change
+   * of the schema, whole in an instant, and compactions remove the bytes later.
+   */
+  readonly generation?: number;
   readonly gcRule?: GcRule;
   readonly valueType?: ValueType;
 }
@@ -38,6 +44,19 @@ export interface TableSchema {
   readonly granularity: Granularity;
   readonly families: Readonly<Record<string, FamilySchema>>;
   readonly deletionProtection: boolean;
+  /** The next generation of each family name that was ever dropped. */
+  readonly nextGenerations?: Readonly<Record<string, number>>;
   /** What the API lets a client set and does not change how Edubba works yet, as serialized fields by name, base64. */
   readonly extra?: Readonly<Record<string, string>>;
+}
+
+/** The family part of column keys on disk and in logs. The mark sorts below every character of a family name, so the order stays. */
+export function storageFamily(name: string, generation = 0): string {
+  return generation === 0 ? name : `${name}\x01${generation}`;
+}
+
+/** The name that a storage family was made from. */
+export function familyName(stored: string): string {
+  const at = stored.indexOf('\x01');
+  return at < 0 ? stored : stored.slice(0, at);
 }

@@ -4,3 +4,4 @@
  */
 export type { Decision, TabletApi, TabletRead } from './tablet-api.ts';
 export { DEFAULT_GROUP, type TabletCommit, type TabletFiles, type TabletHost, type TabletState } from './tablet-state.ts';
+export { Tablet, type TabletOptions } from './tablet.ts';

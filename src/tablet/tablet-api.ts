@@ -26,7 +26,10 @@ export interface TabletApi {
   readonly oldestUnflushed: number | undefined;
   readonly redoPoint: RedoPoint;
 
-  /** Checks families and timestamps against the schema, logs, applies. Resolves when durable, applied and the lease surely held after. */
+  /**
+   * Logs and applies. Resolves when durable, applied and the lease surely held after that; UNAVAILABLE = outcome unknown. The mutations have been
+   * checked against the schema by the server, and server timestamps filled in.
+   */
   mutateRow(context: RequestContext, row: ByteString, mutations: readonly Mutation[]): Promise<void>;
   /** Holds the rows from their read to the end of the log append. `decide` gets all cells of each row (GC rules applied), filtered by `filter`. */
   transact(
@@ -42,6 +45,8 @@ export interface TabletApi {
   sampleKeys(partBytes: number): Promise<readonly { readonly row: ByteString; readonly offsetBytes: number }[]>;
   /** Deletes all rows in the range, in one instant. */
   dropRows(context: RequestContext, range: RowRange): Promise<void>;
+  /** Paths of all files that it lists, reads, or is writing: a sweep must spare them. */
+  heldFiles(): readonly string[];
   /** Bytes in files and memtables, about. */
   sizeBytes(): number;
 

@@ -1,0 +1,139 @@
+/**
+ * The layers of src/, as a table: which room may import which. docs/ARCHITECTURE.md explains the rooms, docs/decisions any
+ * change of this table. `npm run check` runs it; type-only imports count like others.
+ */
+
+/** Room -> the rooms it may import, floor by floor from the ground. */
+const ROOMS = {
+  base: [],
+
+  env: ['base'],
+  model: ['base'],
+  compress: ['base'],
+
+  filter: ['base', 'model'],
+  script: ['base', 'model'],
+  memtable: ['base', 'model'],
+  metadata: ['base', 'model'],
+  commitlog: ['base', 'model', 'env'],
+  sstable: ['base', 'model', 'env', 'compress'],
+  wire: ['base', 'env'],
+  platform: ['base', 'env', 'compress'],
+
+  tablet: ['base', 'model', 'env', 'filter', 'memtable', 'commitlog', 'sstable'],
+  service: ['base', 'model', 'env', 'filter'],
+  protocol: ['base', 'model', 'env', 'filter', 'metadata', 'wire'],
+  locator: ['base', 'model', 'env', 'filter', 'metadata', 'protocol'],
+  inspect: ['base', 'model', 'env', 'metadata', 'sstable', 'commitlog'],
+};
+
+const GROUND_TO_FOURTH = Object.keys(ROOMS).filter((room) => room !== 'platform');
+const FIFTH = ['tabletserver', 'master', 'client', 'grpc', 'mapreduce'];
+
+// adapters are handed in at construction, so of all rooms only boot knows platform
+for (const room of FIFTH) ROOMS[room] = GROUND_TO_FOURTH;
+ROOMS.boot = [...GROUND_TO_FOURTH, 'platform', ...FIFTH];
+// the rooms that a user meets speak the words in which `service` is written
+const WORDS = ['base', 'model', 'env', 'filter'];
+ROOMS.embedded = [...WORDS, 'service', 'boot'];
+ROOMS.server = [...WORDS, 'service', 'boot', 'grpc'];
+ROOMS.cli = [...WORDS, 'service', 'boot', 'embedded', 'server', 'inspect', 'mapreduce'];
+
+/** npm package -> the rooms that may import it. */
+const PACKAGES = {
+  '@bufbuild/protobuf': ['grpc'],
+  '@grpc/grpc-js': ['grpc'],
+  '@node-rs/crc32': ['platform'],
+  commander: ['cli'],
+  'fs-native-extensions': ['platform'],
+  re2js: ['filter'],
+};
+
+/** Rooms that may use Node's own modules. */
+const NODE_ROOMS = ['platform', 'wire', 'boot', 'server', 'cli'];
+
+/** Tests, and what a room has for its tests only. */
+const TEST = '(\\.test|/fixtures)\\.ts$';
+const oneOf = (names) => `(${names.join('|')})`;
+
+const layers = Object.entries(ROOMS).map(([room, allowed]) => ({
+  name: `layer-${room}`,
+  comment: `${room} may import ${allowed.length > 0 ? allowed.join(', ') : 'no other room'}`,
+  severity: 'error',
+  from: { path: `^src/${room}/`, pathNot: TEST },
+  to: { path: '^src/', pathNot: `^src/${oneOf([room, ...allowed])}/` },
+}));
+
+const packages = Object.entries(PACKAGES).map(([name, rooms]) => ({
+  name: `package-${name}`,
+  comment: `only ${rooms.join(', ')} may import ${name}`,
+  severity: 'error',
+  from: { path: '^src/', pathNot: [`^src/${oneOf(rooms)}/`, TEST] },
+  to: { path: `(^|/)node_modules/${name}/` },
+}));
+
+export default {
+  forbidden: [
+    ...layers,
+    ...packages,
+    {
+      name: 'known-rooms',
+      comment: 'every folder of src is a room of the table',
+      severity: 'error',
+      from: {},
+      to: { path: '^src/', pathNot: `^src/${oneOf(Object.keys(ROOMS))}/` },
+    },
+    {
+      name: 'by-the-door',
+      comment: 'a room is entered from others only by its index.ts',
+      severity: 'error',
+      from: { path: '^src/([^/]+)/' },
+      to: { path: '^src/[^/]+/.+', pathNot: ['^src/$1/', '^src/[^/]+/index\\.ts$'] },
+    },
+    {
+      name: 'by-the-door-from-outside',
+      comment: 'tests, examples and scripts enter a room only by its index.ts',
+      severity: 'error',
+      from: { pathNot: '^src/' },
+      to: { path: '^src/', pathNot: '^src/[^/]+/index\\.ts$' },
+    },
+    {
+      name: 'not-by-the-own-door',
+      comment: 'a room does not import its own index.ts',
+      severity: 'error',
+      from: { path: '^src/([^/]+)/', pathNot: TEST },
+      to: { path: '^src/$1/index\\.ts$' },
+    },
+    { name: 'no-circles', comment: 'no circle of files, types included', severity: 'error', from: {}, to: { circular: true } },
+    {
+      name: 'node-modules-of-node',
+      comment: `Node's own modules only in ${NODE_ROOMS.join(', ')}: elsewhere they come in through the seams of env (their types may be named)`,
+      severity: 'error',
+      from: { path: '^src/', pathNot: [`^src/${oneOf(NODE_ROOMS)}/`, TEST] },
+      to: { dependencyTypes: ['core'], dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'product-alone',
+      comment: 'nothing in src imports what stands around it',
+      severity: 'error',
+      from: { path: '^src/', pathNot: TEST },
+      to: { path: '^(test|bench|examples|scripts|console|sim)/' },
+    },
+    { name: 'tests-are-ends', comment: 'product code does not import what is there for tests', severity: 'error', from: { pathNot: [TEST, '^test/'] }, to: { path: TEST } },
+    {
+      name: 'declared-packages',
+      comment: 'product code imports only dependencies that package.json declares, and each has its rooms in the table',
+      severity: 'error',
+      from: { path: '^src/', pathNot: TEST },
+      to: { path: '(^|/)node_modules/', pathNot: `(^|/)node_modules/${oneOf(Object.keys(PACKAGES))}/` },
+    },
+    { name: 'resolvable', comment: 'every import leads somewhere', severity: 'error', from: {}, to: { couldNotResolve: true } },
+  ],
+  options: {
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '^(dist|bench/btbench|test/interop)/' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'require', 'node', 'default', 'types'] },
+  },
+};

@@ -1,0 +1,192 @@
+/**
+ * npm run interop: Google's own clients and their own test suites against Edubba, compared with Google's Go emulator; our load
+ * generator and RPC prober; and kill -9 in the midst of writing. test/interop/README.md says more.
+ *
+ *   npm run interop                       all of it; needs Go and Python, and fails with words where they are missing
+ *   npm run interop -- --short            what a CI has time for: parts whose tool is missing are skipped with words
+ *   npm run interop -- --only=suites,probe   of clients, suites, load, probe, crash
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { btbench, buildBtbench, buildProbe, errorKinds, lookAgain, WORKLOADS, writeUntilGone } from './lib/btbench.mjs';
+import { buildOrExit } from './lib/build.mjs';
+import { Report } from './lib/report.mjs';
+import { capture, ROOT } from './lib/repository.mjs';
+import { edubbaCommand, freePort, startEdubba, startEmulator } from './lib/server.mjs';
+import { emulator, goMissing, goProgram, nodeClient, pythonClient, pythonMissing } from './lib/tools.mjs';
+
+const PARTS = ['clients', 'suites', 'load', 'probe', 'crash'];
+const SUITES = [
+  { name: 'go-integration', floor: 48, needs: ['go', 'python'] },
+  { name: 'python', floor: 165, needs: ['python'] },
+  { name: 'cbt', floor: 42, needs: ['go'] },
+];
+/** The calls of this API that have to work; the others may answer UNIMPLEMENTED. */
+const CALLS = [
+  'MutateRow', 'MutateRows', 'ReadRows', 'SampleRowKeys', 'CheckAndMutateRow', 'ReadModifyWriteRow', 'PingAndWarm', 'CreateTable', 'ListTables', 'GetTable',
+  'DeleteTable', 'ModifyColumnFamilies', 'DropRowRange', 'GenerateConsistencyToken', 'CheckConsistency',
+];
+const CLIENT_MS = 300_000;
+const SUITE_MS = 900_000;
+const PROBE_MS = 300_000;
+
+const words = process.argv.slice(2);
+const short = words.includes('--short');
+const only = words.find((word) => word.startsWith('--only='))?.slice('--only='.length).split(',') ?? PARTS;
+const report = new Report();
+const scratch = mkdtempSync(join(tmpdir(), 'edubba-interop-'));
+process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
+
+buildOrExit();
+const missing = { go: await goMissing(), python: await pythonMissing() };
+const lacks = (...tools) => tools.map((tool) => missing[tool]).find(Boolean);
+if (lacks('go', 'python') && !short) {
+  for (const why of Object.values(missing)) if (why) console.log(`missing: ${why}`);
+  process.exit(1);
+}
+
+/** Runs `body` with Edubba on a directory of its own; what the server printed is shown when it did not outlive that. */
+async function withEdubba(name, body) {
+  const server = await startEdubba(join(scratch, name));
+  try {
+    const result = await body(server);
+    const end = await Promise.race([server.exited, new Promise((resolve) => setTimeout(resolve, 50))]);
+    if (end) report.fail(`the server is alive after ${name}`, `it ended with ${end.signal ?? end.code}: ${server.output().slice(-2000)}`);
+    return result;
+  } finally {
+    await server.kill();
+  }
+}
+
+async function runClient(name, server, command, args, env = {}) {
+  const { status, out, err } = await capture(command, args, { timeoutMs: CLIENT_MS, env: { ...process.env, ...env, BIGTABLE_EMULATOR_HOST: server.address } });
+  let seen = 0;
+  let failed = 0;
+  for (const line of out.split('\n')) {
+    const [, verdict, step] = /^(PASS|FAIL) (.*)$/.exec(line) ?? [];
+    if (verdict === undefined) continue;
+    seen++;
+    if (verdict === 'FAIL') failed++;
+    report.check(verdict === 'PASS', `${name}: ${step}`);
+  }
+  if (seen === 0 || (status !== 0 && failed === 0)) report.fail(`${name}: the scenario runs to its end`, `status ${status}: ${err.slice(-1500)}`);
+}
+
+async function clients() {
+  await withEdubba('clients', async (server) => {
+    const node = await nodeClient();
+    await runClient(`Node ${node.version}`, server, process.execPath, [join(ROOT, 'test/interop/clients/node.mjs')], { CLIENT_FOLDER: node.folder });
+    if (lacks('go')) report.skip('Go client', lacks('go'));
+    else await runClient('Go', server, await goProgram('test/interop/clients/go', 'scenario'), []);
+    if (lacks('python')) report.skip('Python client', lacks('python'));
+    else await runClient('Python', server, await pythonClient(), [join(ROOT, 'test/interop/clients/python.py')]);
+  });
+}
+
+const verdictsOf = (text) => new Map([...text.matchAll(/^(PASS|FAIL|SKIP) (.+)$/gm)].map(([, verdict, name]) => [name, verdict]));
+
+async function runSuite(name, server) {
+  const { out, err } = await capture('bash', [join(ROOT, `test/interop/suites/run-${name}.sh`), server.address], { timeoutMs: SUITE_MS });
+  const verdicts = verdictsOf(out);
+  if (verdicts.size === 0) throw new Error(`the suite ${name} reported no test on ${server.name}: ${err.slice(-2000)}`);
+  return { verdicts, err };
+}
+
+/** The verdicts to compare with: of an emulator run beside, or in the short form those recorded. */
+async function baseline(name, google) {
+  if (google) return (await runSuite(name, google)).verdicts;
+  return verdictsOf(readFileSync(join(ROOT, `test/interop/baselines/${name}.txt`), 'utf8'));
+}
+
+function compare({ name, floor }, { verdicts, err }, expected) {
+  const count = (verdict) => [...verdicts.values()].filter((one) => one === verdict).length;
+  const ours = [];
+  const both = [];
+  for (const [test, verdict] of verdicts) {
+    if (verdict === 'FAIL') (expected.get(test) === 'FAIL' ? both : ours).push(test);
+  }
+  for (const [test, verdict] of expected) {
+    if (verdict === 'PASS' && verdicts.get(test) !== 'PASS' && verdicts.get(test) !== 'FAIL') ours.push(`${test} (${verdicts.get(test) ?? 'absent'} here)`);
+  }
+  report.passMany(count('PASS'));
+  report.skipMany(count('SKIP') + both.length);
+  console.log(`${name}: ${count('PASS')} passed, ${count('FAIL')} failed, ${count('SKIP')} skipped here; the emulator passes ${[...expected.values()].filter((one) => one === 'PASS').length}`);
+  for (const test of both) console.log(`fails on both: ${name} ${test}`);
+  for (const test of ours) report.fail(`${name} ${test}`, 'it passes on the emulator');
+  if (ours.length > 0) console.log(err.slice(-3000));
+  report.check(count('PASS') >= floor, `${name}: at least ${floor} tests pass`);
+}
+
+async function suites() {
+  const google = short ? undefined : await startEmulator(await emulator());
+  try {
+    for (const suite of SUITES) {
+      const why = lacks(...suite.needs);
+      if (why) report.skip(`suite ${suite.name}`, why);
+      else await withEdubba(`suite-${suite.name}`, async (server) => compare(suite, await runSuite(suite.name, server), await baseline(suite.name, google)));
+    }
+  } finally {
+    await google?.kill();
+  }
+}
+
+async function load() {
+  if (lacks('go')) return report.skip('load', lacks('go'));
+  const path = await buildBtbench();
+  const size = short ? ['-rows', 5000, '-secs', 1] : ['-rows', 50_000, '-secs', 3];
+  await withEdubba('load', async (server) => {
+    const { results, err } = await btbench(path, server.address, [...size, '-pid', server.pid, '-workloads', WORKLOADS.join(',')]);
+    for (const workload of WORKLOADS) {
+      const result = results.find((one) => one.workload === workload);
+      if (!result) report.fail(`load: ${workload}`, `no result: ${err.slice(-500)}`);
+      else report.check(result.errors === 0 && result.rows > 0, `load: ${workload}`, `${result.rows} rows, ${Math.round(result.rows_per_s)}/s, ${result.errors} errors ${errorKinds(result)}`.trim());
+    }
+  });
+}
+
+async function probe() {
+  if (lacks('go')) return report.skip('probe', lacks('go'));
+  const path = await buildProbe();
+  const address = `127.0.0.1:${await freePort()}`;
+  const start = edubbaCommand(join(scratch, 'probe'), address).map((part) => `'${part}'`).join(' ');
+  const { out, err } = await capture(path, ['-addr', address, '-features', '-json', '-start', `${start} >'${join(scratch, 'probe.log')}' 2>&1`], { timeoutMs: PROBE_MS });
+  const answers = Object.entries(JSON.parse(out.split('\n').find((line) => line.startsWith('{')) ?? '{}'));
+  if (answers.length === 0) throw new Error(`the prober gave no answer: ${err.slice(-1000)}`);
+  for (const [name, answer] of answers) {
+    const call = name.split('/').at(-1);
+    if (/hll/.test(name)) report.skip(`probe: ${name}`, `unique counts come later; the answer is ${answer}`);
+    else if (/^CRASH/.test(answer)) report.fail(`probe: ${name}`, answer);
+    else if (/^feature: (filter|mutation|aggregate|gc rule)/.test(name) || CALLS.includes(call)) report.check(answer === 'OK', `probe: ${name}`, answer);
+    else if (/^feature: read/.test(name)) report.check(!/^WRONG/.test(answer), `probe: ${name}`, answer);
+    else report.passMany(1);
+  }
+}
+
+async function crash() {
+  if (lacks('go')) return report.skip('crash', lacks('go'));
+  const path = await buildBtbench();
+  const dir = join(scratch, 'crash');
+  const rounds = Array.from({ length: short ? 3 : 20 }, (_, i) => ({ table: `crash-${i + 1}`, ackFile: join(scratch, `acks-${i + 1}`) }));
+  let acknowledged = 0;
+  let server = await startEdubba(dir);
+  for (const [i, round] of rounds.entries()) {
+    const delayMs = 300 + Math.round(Math.random() * 1500);
+    const rows = await writeUntilGone(path, server, { ...round, delayMs, stopServer: () => server.kill('SIGKILL') });
+    acknowledged += rows;
+    const start = performance.now();
+    server = await startEdubba(dir);
+    const startMs = Math.round(performance.now() - start);
+    const { errors, text } = await lookAgain(path, server.address, round);
+    report.check(errors === 0 && rows > 0, `crash: round ${i + 1}`, `killed after ${delayMs} ms, ${rows} rows acknowledged, started again in ${startMs} ms${text && `; ${text}`}`);
+  }
+  let lost = 0;
+  for (const round of rounds) lost += (await lookAgain(path, server.address, round)).errors;
+  report.check(lost === 0, 'crash: every row of every round at the end', `${acknowledged} acknowledged, ${lost} lost or wrong`);
+  await server.kill();
+}
+
+const run = { clients, suites, load, probe, crash };
+for (const part of PARTS) if (only.includes(part)) await report.section(part, run[part]);
+report.close();
+process.exit();

@@ -1,0 +1,52 @@
+/**
+ * Our load generator (bench/btbench), run against a server: workloads as objects, and the write-until-it-dies and look-again pair.
+ */
+import { readFileSync } from 'node:fs';
+import { capture } from './repository.mjs';
+import { goProgram } from './tools.mjs';
+
+export const WORKLOADS = ['seqwrite', 'batchwrite', 'randwrite', 'seqread', 'randread', 'scan', 'limitscan', 'multiget', 'rmw', 'cam', 'fscan', 'verify'];
+
+/** Builds it; gives the path of the executable. */
+export const buildBtbench = () => goProgram('bench/btbench', 'btbench');
+
+/** Builds the prober; gives the path of the executable. */
+export const buildProbe = () => goProgram('bench/btbench', 'probe', './rpcprobe');
+
+/** Runs btbench; gives one object a workload (its JSON line) and what it said on standard error. */
+export async function btbench(path, address, args, timeoutMs = 600_000) {
+  const { out, err } = await capture(path, ['-addr', address, '-json', ...args.map(String)], { timeoutMs });
+  const results = out
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line));
+  return { results, err };
+}
+
+/** What went wrong in a workload's result, as one line; empty where nothing did. */
+export const errorKinds = ({ error_kinds: kinds = {} }) =>
+  Object.entries(kinds)
+    .filter(([, count]) => count > 0)
+    .map(([text, count]) => `${count} x ${text}`)
+    .join('; ');
+
+/**
+ * Writes rows to a fresh table until `stopServer` (called after `delayMs`) has ended the server. Gives the number of rows that
+ * were acknowledged; their names are in `ackFile`.
+ */
+export async function writeUntilGone(path, server, { table, ackFile, delayMs, stopServer, valueBytes = 1000 }) {
+  const writing = btbench(path, server.address, ['-workloads', 'crashwrite', '-table', table, '-ackfile', ackFile, '-rows', 2_000_000, '-secs', 20, '-value', valueBytes]);
+  await new Promise((resolve) => setTimeout(resolve, delayMs));
+  await stopServer();
+  const { results, err } = await writing;
+  if (results.length === 0) throw new Error(`btbench wrote nothing: ${err.slice(0, 500)}`);
+  return JSON.parse(readFileSync(ackFile, 'utf8')).length;
+}
+
+/** Looks for every row that `ackFile` names. Gives { rows, errors, text }. */
+export async function lookAgain(path, address, { table, ackFile, valueBytes = 1000 }) {
+  const { results, err } = await btbench(path, address, ['-keep', '-workloads', 'crashverify', '-table', table, '-ackfile', ackFile, '-value', valueBytes]);
+  const [result] = results;
+  if (!result) throw new Error(`crashverify gave no answer: ${err.slice(0, 500)}`);
+  return { rows: result.rows, errors: result.errors, text: errorKinds(result) };
+}

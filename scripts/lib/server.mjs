@@ -1,0 +1,81 @@
+/**
+ * Starts a Bigtable server as a child process and speaks of it as an object: Edubba from this checkout, or Google's Go emulator.
+ *
+ * Every child is ended when this process ends, so that nothing is left listening.
+ */
+import { spawn } from 'node:child_process';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { ROOT } from './repository.mjs';
+
+const READY_MS = 30_000;
+const MOST_KEPT = 64 * 1024;
+const children = new Set();
+
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+});
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(130));
+
+/** A port on which nothing listens at this moment. */
+export function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer().on('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+/**
+ * Starts `command` and waits for a line of its output that matches `ready`, whose first group is HOST:PORT.
+ * Gives { name, address, pid, output(), exited, kill(signal) }: `exited` resolves with { code, signal }, kill waits for the end.
+ */
+export function startServer(name, command, args, ready) {
+  const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
+  children.add(child);
+  let output = '';
+  const exited = new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
+  exited.then(() => children.delete(child));
+  return new Promise((resolve, reject) => {
+    const fail = (what) => reject(new Error(`${name}: ${what}: ${command} ${args.join(' ')}\n${output}`));
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL');
+      fail(`not ready after ${READY_MS} ms`);
+    }, READY_MS);
+    child.once('error', (error) => fail(error.message));
+    exited.then(({ code, signal }) => fail(`ended with ${signal ?? code} before it was ready`));
+    const onData = (text) => {
+      output = (output + text).slice(-MOST_KEPT);
+      const address = ready.exec(output)?.[1];
+      if (address === undefined) return;
+      clearTimeout(timer);
+      resolve({
+        name,
+        address,
+        pid: child.pid,
+        exited,
+        output: () => output,
+        kill(signal = 'SIGTERM') {
+          child.kill(signal);
+          return exited;
+        },
+      });
+    };
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', onData);
+  });
+}
+
+/** What starts Edubba on `dir`, as a program and its arguments. */
+export const edubbaCommand = (dir, address = '127.0.0.1:0') => [process.execPath, join(ROOT, 'bin', 'edubba'), 'serve', '--dir', dir, '--address', address];
+
+export function startEdubba(dir, address) {
+  const [command, ...args] = edubbaCommand(dir, address);
+  return startServer('edubba', command, args, /listening on (\S+:\d+)/);
+}
+
+/** Google's Go emulator; `path` is its executable. */
+export function startEmulator(path) {
+  return startServer('emulator', path, ['-host', '127.0.0.1', '-port', '0'], /running on (\S+:\d+)/);
+}

@@ -1,0 +1,71 @@
+/**
+ * What the scripts beside the product need and fetch for themselves, each through its own package manager: Google's Go emulator,
+ * our Go programs, Google's clients. All of it is kept in one cache folder outside the repository.
+ */
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { capture, ROOT, which } from './repository.mjs';
+
+const EMULATOR = 'cloud.google.com/go/bigtable/cmd/emulator@v1.58.0';
+const NODE_CLIENT = '@google-cloud/bigtable';
+const OLDEST_GO = [1, 21];
+
+export const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'edubba-interop');
+
+async function must(what, command, args, options = {}) {
+  const { status, out, err } = await capture(command, args, options);
+  if (status !== 0) throw new Error(`${what} failed with status ${status}:\n${(err || out).slice(-4000)}`);
+  return out.trim();
+}
+
+/** Why Go cannot be used, or undefined. Newer toolchains that a go.mod names are fetched by Go itself, from 1.21 on. */
+export async function goMissing() {
+  if (!which('go')) return 'go (1.21 or newer) is not on the search path';
+  const { out } = await capture('go', ['version']);
+  const [, major, minor] = /go(\d+)\.(\d+)/.exec(out)?.map(Number) ?? [];
+  if (major === undefined || major < OLDEST_GO[0] || (major === OLDEST_GO[0] && minor < OLDEST_GO[1])) return `go ${OLDEST_GO.join('.')} or newer is needed, not ${out.trim()}`;
+  return undefined;
+}
+
+/** Why Python cannot be used, or undefined. */
+export async function pythonMissing() {
+  if (!which('python3')) return 'python3 is not on the search path';
+  const { status } = await capture('python3', ['-c', 'import venv, ensurepip, sys; sys.exit(sys.version_info < (3, 9))']);
+  return status === 0 ? undefined : 'python3 (3.9 or newer, with venv and ensurepip) is needed';
+}
+
+/** Google's emulator; gives the path of its executable. */
+export async function emulator() {
+  const path = join(CACHE, 'go', 'emulator');
+  if (!existsSync(path)) {
+    mkdirSync(join(CACHE, 'go'), { recursive: true });
+    await must('installing the emulator', 'go', ['install', EMULATOR], { env: { ...process.env, GOBIN: join(CACHE, 'go') } });
+  }
+  return path;
+}
+
+/** Builds the Go program in `folder` (relative to the repository), package `pkg` of it; gives the path of its executable. */
+export async function goProgram(folder, name, pkg = '.') {
+  const path = join(CACHE, 'go', name);
+  mkdirSync(join(CACHE, 'go'), { recursive: true });
+  await must(`building ${folder}`, 'go', ['build', '-o', path, pkg], { cwd: join(ROOT, folder) });
+  return path;
+}
+
+/** Google's Node client, in the version that npm picks for this Node; gives { folder, version }. */
+export async function nodeClient() {
+  const folder = join(CACHE, `node${process.versions.node.split('.', 1)[0]}`);
+  const manifest = join(folder, 'node_modules', ...NODE_CLIENT.split('/'), 'package.json');
+  if (!existsSync(manifest)) {
+    mkdirSync(folder, { recursive: true });
+    await must(`installing ${NODE_CLIENT}`, 'npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', NODE_CLIENT], { cwd: folder });
+  }
+  return { folder, version: JSON.parse(readFileSync(manifest, 'utf8')).version };
+}
+
+/** Google's Python client in an environment of its own; gives the path of its interpreter. */
+export async function pythonClient() {
+  const out = await must("installing Google's Python client", 'bash', [join(ROOT, 'test/interop/suites/python-venv.sh')]);
+  return out.split('\n').at(-1);
+}

@@ -1,0 +1,47 @@
+/**
+ * package-lock.json must name every optional dependency of every package in it, those of other platforms too: `npm ci` refuses it
+ * otherwise, on every machine. npm itself leaves them out where the lock file was written beside installed packages, or where a
+ * registry lacks a platform's package.
+ *
+ *   node scripts/lint/lock-file.mjs --write      completes the file
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ROOT } from '../lib/repository.mjs';
+
+const PLATFORM = /(android|darwin|freebsd|linux|netbsd|openbsd|openharmony|win32)(?:-(arm64|arm|x64|ia32|ppc64|riscv64|s390x|loong64))?/;
+const PATH = join(ROOT, 'package-lock.json');
+
+function entryOf(name, version, dev) {
+  const [, os, cpu] = PLATFORM.exec(name) ?? [];
+  return {
+    version,
+    ...(cpu && { cpu: [cpu] }),
+    ...(dev && { dev }),
+    ...(os === 'linux' && { libc: [name.includes('musl') ? 'musl' : 'glibc'] }),
+    optional: true,
+    ...(os && { os: [os] }),
+  };
+}
+
+/** The entries that lack, by path. */
+export function missingEntries(packages) {
+  const missing = {};
+  const names = new Set(Object.keys(packages).map((path) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)));
+  for (const { optionalDependencies = {}, dev } of Object.values(packages)) {
+    for (const [name, version] of Object.entries(optionalDependencies)) {
+      if (!names.has(name)) missing[`node_modules/${name}`] = entryOf(name, version.replace(/^[~^]/, ''), dev);
+    }
+  }
+  return missing;
+}
+
+export const readLock = () => JSON.parse(readFileSync(PATH, 'utf8'));
+
+if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv.includes('--write')) {
+  const lock = readLock();
+  const { '': top, ...packages } = { ...lock.packages, ...missingEntries(lock.packages) };
+  const sorted = Object.fromEntries(Object.entries(packages).sort(([a], [b]) => (a < b ? -1 : 1)));
+  writeFileSync(PATH, `${JSON.stringify({ ...lock, packages: { '': top, ...sorted } }, undefined, 2)}\n`);
+}

@@ -1,0 +1,94 @@
+/**
+ * npm test [FILTER…]: builds if need be, runs every test beside the code and in test/ (interop and power apart), a process a
+ * file and as many at once as there are cores, and closes with one line 'N passed, N failed, N skipped'.
+ *
+ * FILTER: a part of a path; files that match any are run. --name=REGEX: only tests so named. A file that crashes, or a run
+ * without any test, is a failure.
+ */
+import { availableParallelism } from 'node:os';
+import { join, relative } from 'node:path';
+import { run } from 'node:test';
+import { buildOrExit } from './lib/build.mjs';
+import { closingLine, filesUnder, ROOT, secondsSince } from './lib/repository.mjs';
+
+const APART = /^dist\/test\/(interop|power)\//;
+const MOST_FILE_MS = 600_000;
+
+const start = performance.now();
+buildOrExit();
+process.chdir(ROOT);
+
+const words = process.argv.slice(2);
+const names = words.filter((word) => word.startsWith('--name=')).map((word) => new RegExp(word.slice('--name='.length)));
+const filters = words.filter((word) => !word.startsWith('--')).map((word) => word.replace(/^\.\//, '').replace(/\.ts$/, '.js'));
+const files = ['src', 'test', 'examples']
+  .flatMap((folder) => filesUnder(`dist/${folder}`, (name) => name.endsWith('.test.js')))
+  .filter((path) => !APART.test(path) && (filters.length === 0 || filters.some((filter) => path.includes(filter))));
+
+const tally = { passed: 0, failed: 0, skipped: 0 };
+const failures = [];
+const withTests = new Set();
+const isSet = (mark) => mark !== undefined && mark !== false;
+const isSuite = (event) => event.details?.type === 'suite';
+const sourceOf = (path) => (path ? relative(ROOT, path).replace(/^dist\//, '').replace(/\.js$/, '.ts') : '');
+
+function errorText(event) {
+  const error = event.details?.error;
+  if (error?.signal) return `    the process was ended by ${error.signal}`;
+  if (error?.exitCode) return `    the process ended with status ${error.exitCode}`;
+  const cause = error?.cause ?? error;
+  return String(cause?.stack ?? cause ?? 'failed').replace(/^/gm, '    ');
+}
+
+function onFail(event) {
+  // a suite fails by what is in it, which is told by itself, unless it failed before or after its tests
+  const ofParts = event.details?.error?.failureType === 'subtestsFailed';
+  if (isSuite(event) && ofParts) return;
+  if (isSet(event.todo)) return void tally.skipped++;
+  withTests.add(sourceOf(event.file));
+  tally.failed++;
+  if (!ofParts) tell(event.file, event.name === event.file ? '(the whole file)' : event.name, errorText(event));
+}
+
+function tell(path, name, text) {
+  const line = `FAIL ${sourceOf(path)} ${name}`;
+  failures.push(line);
+  console.log(`${line}\n${text}`);
+}
+
+function onPass(event) {
+  if (isSuite(event) || event.name === event.file) return;
+  withTests.add(sourceOf(event.file));
+  if (!isSet(event.skip) && !isSet(event.todo)) return void tally.passed++;
+  tally.skipped++;
+  if (typeof event.skip === 'string') console.log(`SKIP ${sourceOf(event.file)} ${event.name}: ${event.skip}`);
+}
+
+const paths = files.map((path) => join(ROOT, path));
+if (paths.length > 0) {
+  process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --enable-source-maps`.trim();
+  const stream = run({
+    files: paths,
+    concurrency: availableParallelism(),
+    timeout: MOST_FILE_MS,
+    ...(names.length > 0 ? { testNamePatterns: names } : {}),
+  });
+  stream.on('test:pass', onPass);
+  stream.on('test:fail', onFail);
+  stream.on('test:stdout', ({ message }) => process.stdout.write(message));
+  stream.on('test:stderr', ({ message }) => process.stderr.write(message));
+  await new Promise((resolve, reject) => stream.on('end', resolve).on('error', reject).resume());
+}
+
+for (const path of names.length === 0 ? paths.filter((path) => !withTests.has(sourceOf(path))) : []) {
+  tally.failed++;
+  tell(path, '(the whole file)', '    it reported no test');
+}
+if (tally.passed + tally.failed === 0) {
+  console.log(filters.length > 0 ? `no test matches ${filters.join(' ')}` : 'no test was found');
+  tally.failed++;
+}
+if (failures.length > 1) console.log(`\n${failures.length} failures:\n${failures.join('\n')}`);
+console.log(`${files.length} files in ${secondsSince(start)}`);
+console.log(closingLine(tally));
+process.exitCode = tally.failed > 0 ? 1 : 0;

@@ -1,0 +1,2 @@
+/** cli: the command `edubba`. */
+export { main } from './main.ts';

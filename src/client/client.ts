@@ -1,0 +1,177 @@
+/**
+ * The client library: the service in terms of the internal calls. Row calls go to the server of the row, straight; calls on tables go to the
+ * master; schemas are read from the lock service. The requests' form is checked here, what depends on the schema by the server.
+ */
+import { BigtableError, type ByteString, Code, notFound } from '../base/index.ts';
+import type { Env, RequestContext } from '../env/index.ts';
+import { Locator, SchemaCache } from '../locator/index.ts';
+import type { Cell, Limits, ReadBatch, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import { callMaster, callServer, decodePeerFile, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
+import {
+  checkCheckAndMutateRow, checkDropRowRange, checkModifyFamilies, checkMutateRow, checkMutateRows, checkNewTable, checkReadModifyWriteRow,
+} from '../service/index.ts';
+import type {
+  CheckAndMutateRequest, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, TableChange,
+} from '../service/index.ts';
+import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
+import { eachTablet } from './each-tablet.ts';
+import { mutateRows } from './mutate-rows.ts';
+import { readRows } from './read-rows.ts';
+import { isMisdirected, Router } from './router.ts';
+
+export interface ClientOptions {
+  readonly env: Env;
+  readonly limits: Limits;
+}
+
+/** Samples are about so far apart. */
+const SAMPLE_PART_BYTES = 8 * 1024 * 1024;
+
+export class Client implements Service {
+  readonly #env: Env;
+  readonly #limits: Limits;
+  readonly #schemas: SchemaCache;
+  readonly #router: Router;
+  #masterAddress: string | undefined;
+
+  private constructor({ env, limits }: ClientOptions) {
+    this.#env = env;
+    this.#limits = limits;
+    this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: String(error) }));
+    this.#router = new Router({ ...env, schemas: this.#schemas, locator: new Locator(env) });
+  }
+
+  static async open(options: ClientOptions): Promise<Client> {
+    const client = new Client(options);
+    await client.#schemas.start();
+    return client;
+  }
+
+  close(): void {
+    this.#schemas.stop();
+  }
+
+  async mutateRow(context: RequestContext, table: string, entry: RowMutations): Promise<void> {
+    checkMutateRow(table, entry, this.#limits);
+    const { row, mutations } = entry;
+    return this.#router.callRow(table, row, context, ({ id }, { server }) =>
+      callServer(this.#env.transport, server.address, 'mutateRow', { tableId: id, row, mutations }, context),
+    );
+  }
+
+  async mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]> {
+    checkMutateRows(table, entries, this.#limits);
+    return mutateRows({ ...this.#env, router: this.#router }, context, table, entries);
+  }
+
+  readRows(context: RequestContext, request: ReadRequest): AsyncIterable<ReadBatch> {
+    return readRows({ router: this.#router, transport: this.#env.transport, limits: this.#limits }, context, request);
+  }
+
+  async sampleRowKeys(context: RequestContext, table: string): Promise<readonly KeySample[]> {
+    const samples: KeySample[] = [];
+    let offsetBytes = 0;
+    await eachTablet(this.#router, context, table, { start: '', end: undefined }, async ({ id }, { server, range }) => {
+      const message = { tableId: id, row: range.start, partBytes: SAMPLE_PART_BYTES };
+      const answer = await callServer(this.#env.transport, server.address, 'sampleKeys', message, context);
+      for (const sample of answer.samples) samples.push({ row: sample.row, offsetBytes: offsetBytes + sample.offsetBytes });
+      offsetBytes += answer.sizeBytes;
+      samples.push({ row: range.end ?? '', offsetBytes });
+    });
+    return samples;
+  }
+
+  async checkAndMutateRow(context: RequestContext, request: CheckAndMutateRequest): Promise<boolean> {
+    checkCheckAndMutateRow(request, this.#limits);
+    const { table, row, predicate, whenTrue, whenFalse } = request;
+    return this.#router.callRow(table, row, context, ({ id }, { server }) =>
+      callServer(this.#env.transport, server.address, 'checkAndMutateRow', { tableId: id, row, predicate, whenTrue, whenFalse }, context),
+    );
+  }
+
+  async readModifyWriteRow(context: RequestContext, table: string, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
+    checkReadModifyWriteRow(table, row, rules, this.#limits);
+    return this.#router.callRow(table, row, context, ({ id }, { server }) =>
+      callServer(this.#env.transport, server.address, 'readModifyWriteRow', { tableId: id, row, rules }, context),
+    );
+  }
+
+  async createTable(context: RequestContext, table: NewTable): Promise<TableSchema> {
+    checkNewTable(table, this.#limits);
+    return this.#changeTable('createTable', table, context);
+  }
+
+  async listTables(_context: RequestContext, prefix: string): Promise<readonly TableSchema[]> {
+    return this.#schemas.list(prefix);
+  }
+
+  async getTable(_context: RequestContext, name: string): Promise<TableSchema> {
+    const known = await this.#schemas.read(name);
+    if (known === undefined) throw notFound(`table ${name} does not exist`);
+    return known.schema;
+  }
+
+  updateTable(context: RequestContext, name: string, change: TableChange): Promise<TableSchema> {
+    return this.#changeTable('updateTable', { name, ...change }, context);
+  }
+
+  deleteTable(context: RequestContext, name: string): Promise<void> {
+    return this.#changeTable('deleteTable', { name }, context);
+  }
+
+  async modifyFamilies(context: RequestContext, name: string, changes: readonly FamilyChange[]): Promise<TableSchema> {
+    checkModifyFamilies(name, changes, this.#limits);
+    return this.#changeTable('modifyFamilies', { name, changes }, context);
+  }
+
+  async dropRowRange(context: RequestContext, name: string, range: RowRange): Promise<void> {
+    checkDropRowRange(name, range, this.#limits);
+    await eachTablet(this.#router, context, name, range, ({ id }, { server }, part) =>
+      callServer(this.#env.transport, server.address, 'dropRows', { tableId: id, range: part }, context),
+    );
+  }
+
+  async generateConsistencyToken(context: RequestContext, name: string): Promise<string> {
+    const { id } = await this.getTable(context, name);
+    return consistencyToken(id, this.#env.clock.nowMicros());
+  }
+
+  async checkConsistency(context: RequestContext, name: string, token: string): Promise<boolean> {
+    const { id } = await this.getTable(context, name);
+    checkConsistencyToken(token, name, id);
+    return true;
+  }
+
+  /** Asks the master, and goes by the new schema before answering. */
+  async #changeTable<M extends 'createTable' | 'updateTable' | 'deleteTable' | 'modifyFamilies'>(
+    method: M,
+    message: MasterCalls[M]['message'],
+    context: RequestContext,
+  ): Promise<MasterCalls[M]['answer']> {
+    try {
+      return await this.#callMaster(method, message, context);
+    } finally {
+      await this.#schemas.refresh(message.name);
+    }
+  }
+
+  async #callMaster<M extends keyof MasterCalls>(method: M, message: MasterCalls[M]['message'], context: RequestContext): Promise<MasterCalls[M]['answer']> {
+    const patience = this.#router.patience(context);
+    for (;;) {
+      try {
+        this.#masterAddress ??= await this.#findMaster();
+        return await callMaster(this.#env.transport, this.#masterAddress, method, message, context);
+      } catch (error) {
+        if (!isMisdirected(error)) throw error;
+        this.#masterAddress = undefined;
+        await patience.wait(error);
+      }
+    }
+  }
+
+  async #findMaster(): Promise<string> {
+    const file = await this.#env.lockService.read(MASTER_PATH);
+    if (file === undefined) throw new BigtableError(Code.UNAVAILABLE, 'there is no master now', { details: { notReached: true } });
+    return decodePeerFile(MASTER_PATH, file.contents).address;
+  }
+}

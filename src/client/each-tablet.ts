@@ -1,0 +1,32 @@
+/** Calls on all tablets that a range touches, one after another, ascending. A call that finds its tablet moved is made again. */
+import { type ByteString } from '../base/index.ts';
+import type { RequestContext } from '../env/index.ts';
+import type { AssignedTablet } from '../locator/index.ts';
+import { intersectRanges, isEmptyRange, type RowRange, type TableSchema } from '../model/index.ts';
+import { isMisdirected, type Router } from './router.ts';
+
+export async function eachTablet(
+  router: Router,
+  context: RequestContext,
+  table: string,
+  range: RowRange,
+  call: (schema: TableSchema, tablet: AssignedTablet, part: RowRange) => Promise<unknown>,
+): Promise<void> {
+  const patience = router.patience(context);
+  let start: ByteString | undefined = range.start;
+  while (start !== undefined && !isEmptyRange({ start, end: range.end })) {
+    const from: ByteString = start;
+    let tablet: AssignedTablet | undefined;
+    try {
+      const schema = await router.table(table);
+      tablet = await router.locate(table, schema, (locator) => locator.locate(schema.id, from, context));
+      await call(schema, tablet, intersectRanges({ start: from, end: range.end }, tablet.range));
+      start = tablet.range.end;
+    } catch (error) {
+      if (!isMisdirected(error)) throw error;
+      if (tablet) router.drop(tablet);
+      await patience.wait(error);
+      await router.refresh(table);
+    }
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * A batch of writes: grouped by tablet, the groups sent side by side, the answers put together by entry. Entries whose tablet moved are sent again.
+ */
+import { type BigtableError, toBigtableError, unavailable } from '../base/index.ts';
+import { Pacer, type Clock, type RequestContext, type Transport } from '../env/index.ts';
+import type { AssignedTablet } from '../locator/index.ts';
+import type { TableSchema } from '../model/index.ts';
+import { callServer, errorOf, isNotServing } from '../protocol/index.ts';
+import type { RowMutations } from '../service/index.ts';
+import type { Router } from './router.ts';
+
+export interface MutateRowsParts {
+  readonly router: Router;
+  readonly transport: Transport;
+  readonly clock: Clock;
+}
+
+/** Answers by entry: undefined = done, else why not. */
+export async function mutateRows(
+  parts: MutateRowsParts,
+  context: RequestContext,
+  table: string,
+  entries: readonly RowMutations[],
+): Promise<(BigtableError | undefined)[]> {
+  const { router } = parts;
+  const patience = router.patience(context);
+  const outcomes: (BigtableError | undefined)[] = new Array(entries.length).fill(undefined);
+  let left = entries.map((_entry, i) => i);
+  for (;;) {
+    const misdirected: number[] = [];
+    const schema = await router.table(table);
+    const groups = await groupByTablet(parts, context, schema, table, entries, left, (i, error) => {
+      if (isNotServing(error)) misdirected.push(i);
+      else outcomes[i] = error;
+    });
+    await Promise.all(
+      [...groups].map(async ([tablet, indexes]) => {
+        for (const [i, error] of await sendGroup(parts, context, schema.id, tablet, entries, indexes)) {
+          if (error && isNotServing(error)) misdirected.push(i);
+          else outcomes[i] = error;
+        }
+      }),
+    );
+    if (misdirected.length === 0) return outcomes;
+    for (const tablet of groups.keys()) router.drop(tablet);
+    left = misdirected.sort((a, b) => a - b);
+    try {
+      await patience.wait(unavailable('some rows are served by nobody now'));
+      await router.refresh(table);
+    } catch (thrown) {
+      const error = toBigtableError(thrown);
+      for (const i of left) outcomes[i] = error;
+      return outcomes;
+    }
+  }
+}
+
+async function groupByTablet(
+  { router, clock }: MutateRowsParts,
+  context: RequestContext,
+  schema: TableSchema,
+  table: string,
+  entries: readonly RowMutations[],
+  indexes: readonly number[],
+  fail: (index: number, error: BigtableError) => void,
+): Promise<Map<AssignedTablet, number[]>> {
+  const groups = new Map<AssignedTablet, number[]>();
+  const pacer = new Pacer(clock);
+  for (const i of indexes) {
+    const { row } = entries[i] as RowMutations;
+    try {
+      const tablet = router.cached(schema.id, row) ?? (await router.locate(table, schema, (locator) => locator.locate(schema.id, row, context)));
+      const group = groups.get(tablet);
+      if (group) group.push(i);
+      else groups.set(tablet, [i]);
+    } catch (thrown) {
+      fail(i, toBigtableError(thrown));
+    }
+    if (pacer.due()) await pacer.pause();
+  }
+  return groups;
+}
+
+/** A group that fails as a whole fails in every entry. */
+async function sendGroup(
+  { transport }: MutateRowsParts,
+  context: RequestContext,
+  tableId: string,
+  tablet: AssignedTablet,
+  entries: readonly RowMutations[],
+  indexes: readonly number[],
+): Promise<[number, BigtableError | undefined][]> {
+  try {
+    const message = { tableId, entries: indexes.map((i) => entries[i] as RowMutations) };
+    const answers = await callServer(transport, tablet.server.address, 'mutateRows', message, context);
+    return indexes.map((index, i) => {
+      const answer = answers[i];
+      return [index, answer && errorOf(answer)];
+    });
+  } catch (thrown) {
+    const error = toBigtableError(thrown);
+    return indexes.map((i) => [i, error]);
+  }
+}

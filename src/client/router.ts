@@ -1,0 +1,122 @@
+/**
+ * Sends calls to the servers of rows: finds the tablet, calls, and where the answer is "not serving" forgets the location, waits a little and
+ * finds it anew, within the deadline of the caller. Nothing else is ever sent twice: any other failure of a write leaves its outcome unknown.
+ */
+import { BigtableError, type ByteString, Code, notFound, toBigtableError } from '../base/index.ts';
+import type { Clock, Random, RequestContext } from '../env/index.ts';
+import { type AssignedTablet, Backoff, type Locator, type SchemaCache } from '../locator/index.ts';
+import type { TableSchema } from '../model/index.ts';
+import { isNotServing } from '../protocol/index.ts';
+
+/** A caller without a deadline waits so long for a tablet that nobody serves. */
+const LONGEST_SEARCH_MS = 60_000;
+
+export interface RouterOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly locator: Locator;
+  readonly schemas: SchemaCache;
+}
+
+export class Router {
+  readonly #options: RouterOptions;
+
+  constructor(options: RouterOptions) {
+    this.#options = options;
+  }
+
+  /** The table, NOT_FOUND where there is none. */
+  async table(name: string): Promise<TableSchema> {
+    const { schemas } = this.#options;
+    const schema = schemas.byName(name) ?? (await schemas.read(name))?.schema;
+    if (schema === undefined) throw noTable(name);
+    return schema;
+  }
+
+  /** Calls the server of the row. */
+  callRow<T>(table: string, row: ByteString, context: RequestContext, call: (schema: TableSchema, tablet: AssignedTablet) => Promise<T>): Promise<T> {
+    const { schemas, locator } = this.#options;
+    const schema = schemas.byName(table);
+    const tablet = schema && locator.cached(schema.id, row);
+    if (tablet === undefined) return this.#search(table, row, context, call);
+    return call(schema as TableSchema, tablet).catch((error: unknown) => {
+      if (!isMisdirected(error)) throw error;
+      locator.drop(tablet);
+      return this.#search(table, row, context, call);
+    });
+  }
+
+  /** How to wait between attempts. */
+  patience(context: RequestContext): Patience {
+    return new Patience(this.#options, context);
+  }
+
+  /** Finds a tablet. What cannot be found because the table was deleted, perhaps created anew, is told as "not serving" or NOT_FOUND. */
+  async locate(table: string, schema: TableSchema, find: (locator: Locator) => Promise<AssignedTablet>): Promise<AssignedTablet> {
+    try {
+      return await find(this.#options.locator);
+    } catch (thrown) {
+      const error = toBigtableError(thrown);
+      if (error.details.noTablet !== true) throw error;
+      const now = await this.#options.schemas.read(table);
+      if (now === undefined) throw noTable(table);
+      // another table of the same name, or one whose tablets are just being made: look again
+      throw new BigtableError(Code.UNAVAILABLE, `table ${schema.name} has changed`, { details: { notServing: true }, cause: error });
+    }
+  }
+
+  /** The row's tablet, if it is known already. */
+  cached(tableId: string, row: ByteString): AssignedTablet | undefined {
+    return this.#options.locator.cached(tableId, row);
+  }
+
+  drop(tablet: AssignedTablet): void {
+    this.#options.locator.drop(tablet);
+  }
+
+  async #search<T>(table: string, row: ByteString, context: RequestContext, call: (schema: TableSchema, tablet: AssignedTablet) => Promise<T>): Promise<T> {
+    const patience = this.patience(context);
+    for (;;) {
+      let tablet: AssignedTablet | undefined;
+      try {
+        const schema = await this.table(table);
+        tablet = await this.locate(table, schema, (locator) => locator.locate(schema.id, row, context));
+        return await call(schema, tablet);
+      } catch (error) {
+        if (!isMisdirected(error)) throw error;
+        if (tablet) this.drop(tablet);
+        await patience.wait(error);
+        await this.refresh(table);
+      }
+    }
+  }
+
+  /** Reads the table's schema anew: "not serving" may mean that the table is gone. */
+  async refresh(table: string): Promise<void> {
+    if ((await this.#options.schemas.read(table)) === undefined) throw noTable(table);
+  }
+}
+
+/** Waits between attempts, for as long as the caller, or else a minute, has time. */
+export class Patience {
+  readonly #backoff: Backoff;
+  readonly #context: RequestContext;
+
+  constructor(options: RouterOptions, context: RequestContext) {
+    this.#backoff = new Backoff(options);
+    this.#context = { ...context, deadlineMs: Math.min(context.deadlineMs, options.clock.monotonicMs() + LONGEST_SEARCH_MS) };
+  }
+
+  /** Rethrows `error` where the time is over. */
+  wait(error: unknown): Promise<void> {
+    return this.#backoff.wait(this.#context, error);
+  }
+}
+
+export function isMisdirected(thrown: unknown): boolean {
+  return thrown instanceof BigtableError && isNotServing(thrown);
+}
+
+function noTable(name: string): BigtableError {
+  return notFound(`table ${name} does not exist`);
+}

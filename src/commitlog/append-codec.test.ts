@@ -1,0 +1,283 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { AssertionError, BigtableError, Code, CorruptionError, fromBytes, INT64_MAX, INT64_MIN, type Int64, int64 } from '../base/index.ts';
+import type { Mutation } from '../model/index.ts';
+import { AppendDecoder } from './append-decoder.ts';
+import { AppendEncoder } from './append-encoder.ts';
+import type { AppendHeader } from './append-format.ts';
+import { type LogRecord, type NewRecord, Origin, type RecordBody } from './record.ts';
+
+const LARGE = 32 << 10;
+
+function encode(records: readonly NewRecord[], header: Partial<AppendHeader> = {}, encoder = new AppendEncoder()): Buffer {
+  for (const record of records) encoder.add(record);
+  const parts = encoder.finish({ previous: 0, firstSequence: 1, lowWater: 0, ...header, count: encoder.count });
+  return Buffer.concat(parts as Uint8Array[]);
+}
+
+function decode(bytes: Buffer): { header: AppendHeader; records: LogRecord[] } {
+  const decoder = new AppendDecoder('log', { position: 4096, bytes });
+  const records: LogRecord[] = [];
+  for (let record = decoder.next(); record; record = decoder.next()) records.push(record);
+  return { header: decoder.header, records };
+}
+
+function numbered(records: readonly NewRecord[], firstSequence = 1): LogRecord[] {
+  return records.map((record, i) => ({ ...record, sequence: firstSequence + i }));
+}
+
+function record(...mutations: Mutation[]): NewRecord {
+  return { tableId: '0000002a', epoch: 7, commitMicros: 1_700_000_000_000_000, origin: Origin.user, body: { kind: 'rows', rows: [{ row: 'row', mutations }] } };
+}
+
+function setCell(value: Uint8Array, timestamp: Int64 = 1000): Mutation {
+  return { kind: 'setCell', family: 'f', qualifier: 'q', timestamp, value };
+}
+
+/** Plain objects, as the decoder makes them. */
+const PLAIN = { noNullPrototype: true } as const;
+
+function valueOf(mutation: Mutation | undefined): Uint8Array {
+  assert.ok(mutation?.kind === 'setCell');
+  return mutation.value;
+}
+
+const int64s = fc.oneof(
+  fc.bigInt(INT64_MIN, INT64_MAX).map((value) => int64(value)),
+  fc.constantFrom<Int64>(0, -1, 1, INT64_MIN, INT64_MAX, 2 ** 53 - 1, -(2 ** 53 - 1), 2n ** 53n, 2n ** 53n + 1n, -(2n ** 53n), -(2n ** 53n) - 1n, 2 ** 32, -(2 ** 32)),
+);
+const keys = fc.uint8Array({ maxLength: 40 }).map(fromBytes);
+const families = fc.oneof(fc.string({ minLength: 1, maxLength: 8, unit: 'binary-ascii' }), fc.constantFrom('größe', '列族', '🏺'));
+const values = fc.oneof(
+  { weight: 9, arbitrary: fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)) },
+  { weight: 1, arbitrary: fc.nat(3 * LARGE).map((length) => Buffer.alloc(length, length % 251)) },
+);
+const cell = { family: families, qualifier: keys, timestamp: int64s };
+const ranges = fc.oneof(fc.record({ start: int64s }, PLAIN), fc.record({ end: int64s }, PLAIN), fc.record({ start: int64s, end: int64s }, PLAIN));
+const mutations: fc.Arbitrary<Mutation> = fc.oneof(
+  fc.record({ kind: fc.constant('setCell' as const), ...cell, value: values }, PLAIN),
+  fc.record({ kind: fc.constant('addToCell' as const), ...cell, input: fc.oneof(int64s, values) }, PLAIN),
+  fc.record({ kind: fc.constant('mergeToCell' as const), ...cell, state: values }, PLAIN),
+  fc.record({ kind: fc.constant('deleteFromColumn' as const), family: families, qualifier: keys, range: ranges }, PLAIN),
+  fc.record({ kind: fc.constant('deleteFromColumn' as const), family: families, qualifier: keys }, PLAIN),
+  fc.record({ kind: fc.constant('deleteFromFamily' as const), family: families }, PLAIN),
+  fc.constant({ kind: 'deleteFromRow' as const }),
+);
+const bodies: fc.Arbitrary<RecordBody> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('rows' as const), rows: fc.array(fc.record({ row: keys, mutations: fc.array(mutations, { maxLength: 6 }) }, PLAIN), { maxLength: 3 }) }, PLAIN) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('dropRows' as const), range: fc.record({ start: keys, end: fc.option(keys, { nil: undefined }) }, PLAIN) }, PLAIN) },
+);
+const records: fc.Arbitrary<NewRecord> = fc
+  .record({
+    tableId: families,
+    epoch: fc.maxSafeNat(),
+    commitMicros: int64s,
+    origin: fc.constantFrom(...Object.values(Origin)),
+    token: fc.option(values, { nil: undefined }),
+    body: bodies,
+  }, PLAIN)
+  .map(({ token, ...rest }) => (token ? { ...rest, token } : rest));
+
+describe('records of an append', () => {
+  test('whatever is encoded is decoded, with one encoder used again and again', () => {
+    const encoder = new AppendEncoder();
+    fc.assert(
+      fc.property(fc.array(records, { minLength: 1, maxLength: 20 }), fc.maxSafeNat().map((n) => Math.floor(n / 2)), fc.maxSafeNat(), (appended, firstSequence, lowWater) => {
+        const header = { previous: 5, firstSequence, lowWater };
+        encoder.reset();
+        const decoded = decode(encode(appended, header, encoder));
+        assert.deepEqual(decoded, { header: { ...header, count: appended.length }, records: numbered(appended, firstSequence) });
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('every int64 as timestamp, commit time and counter, exactly', () => {
+    for (const value of [INT64_MIN, INT64_MAX, 2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, -(2n ** 53n) + 1n, -(2n ** 53n), -(2n ** 53n) - 1n, 0n, -1n].map(int64)) {
+      const written: NewRecord = {
+        ...record(
+          setCell(Buffer.from('x'), value),
+          { kind: 'addToCell', family: 'f', qualifier: '', timestamp: value, input: value },
+          { kind: 'deleteFromColumn', family: 'f', qualifier: '', range: { start: value, end: value } }
+        ),
+        commitMicros: value,
+      };
+      assert.deepEqual(decode(encode([written])).records, numbered([written]));
+    }
+  });
+
+  test('an empty range of a column is no range', () => {
+    const [decoded] = decode(encode([record({ kind: 'deleteFromColumn', family: 'f', qualifier: 'q', range: {} })])).records;
+    assert.deepEqual(decoded, { ...record({ kind: 'deleteFromColumn', family: 'f', qualifier: 'q' }), sequence: 1 });
+  });
+
+  test('sizes are told as they grow, over many slabs', () => {
+    const encoder = new AppendEncoder();
+    const appended = Array.from({ length: 3000 }, (_, i) => record(setCell(Buffer.alloc(i, i))));
+    let before = 0;
+    for (const [i, one] of appended.entries()) {
+      encoder.add(one);
+      assert.ok(encoder.sizeBytes - before > i && encoder.sizeBytes - before < i + 60, `record ${i}: ${encoder.sizeBytes - before}`);
+      before = encoder.sizeBytes;
+    }
+    const parts = encoder.finish({ previous: 0, count: 3000, firstSequence: 1, lowWater: 0 });
+    const total = parts.reduce((sum, part) => sum + part.length, 0);
+    assert.equal(total - (parts[0] as Uint8Array).length, before);
+    assert.deepEqual(decode(Buffer.concat(parts as Uint8Array[])).records, numbered(appended));
+  });
+
+  test('a large value is a part of its own, not a copy', () => {
+    const value = Buffer.alloc(100_000_000);
+    const encoder = new AppendEncoder();
+    encoder.add(record(setCell(Buffer.from('before')), setCell(value), setCell(Buffer.from('after'))));
+    const parts = encoder.finish({ previous: 0, count: 1, firstSequence: 1, lowWater: 0 });
+    assert.equal(parts.filter((part) => part === value).length, 1);
+    assert.ok(parts.reduce((sum, part) => sum + part.length, 0) - value.length < 300);
+    const decoded = decode(Buffer.concat(parts as Uint8Array[])).records[0]?.body;
+    assert.ok(decoded?.kind === 'rows');
+    assert.equal(valueOf(decoded.rows[0]?.mutations[1]).length, value.length);
+  });
+
+  test('a small value that is kept does not keep the append', () => {
+    const [decoded] = decode(encode([record(setCell(Buffer.alloc(5000, 1))), record(setCell(Buffer.alloc(20_000, 2)))])).records;
+    assert.ok(decoded?.body.kind === 'rows');
+    const value = valueOf(decoded.body.rows[0]?.mutations[0]);
+    assert.ok(value.buffer.byteLength < 10_000, `${value.buffer.byteLength}`);
+  });
+
+  test('a record that cannot be encoded leaves nothing behind', () => {
+    const good = record(setCell(Buffer.alloc(200_000, 1)), setCell(Buffer.from('x')));
+    const bad: NewRecord[] = [
+      record(setCell(Buffer.alloc(5000)), setCell(Buffer.alloc(200_000)), { kind: 'setCell', family: 'f', qualifier: 'q'.repeat(300_000), value: Buffer.alloc(1) }),
+      { ...good, epoch: -1 },
+      { ...good, epoch: 2 ** 60 },
+      { ...good, epoch: 1.5 },
+    ];
+    const encoder = new AppendEncoder();
+    encoder.add(good);
+    const { sizeBytes } = encoder;
+    for (const one of bad) {
+      assert.throws(() => encoder.add(one), AssertionError);
+      assert.equal(encoder.sizeBytes, sizeBytes);
+      assert.equal(encoder.count, 1);
+    }
+    assert.deepEqual(decode(encode([good], {}, encoder)).records, numbered([good, good]));
+  });
+});
+
+/** docs/formats/commit-log.md explains these bytes. */
+const GOLDEN = `
+  01000303 ac028020 00af0000 00010830 30303030 30326107 00060a24 181e4000
+  00050203 746f6b02 0b636f6d 2e636e6e 2e777777 06010863 6f6e7465 6e747300
+  00060a24 181e4000 063c6874 6d6c3e02 016e0169 ffffffff ffffffff 00000000
+  00000005 03016e01 62000000 00000000 0001ff04 016e016d 7fffffff ffffffff
+  02000005 06616e63 686f7209 636e6e73 692e636f 6d030000 00000000 00018000
+  00000000 00000608 6c616e67 75616765 09636f6d 2e636e6e 2eff0107 1b000000
+  02086d65 74616461 7461c801 00000000 00000000 02000161 01016217 00000002
+  086d6574 61646174 6100ffff ffffffff ffff0100 0000
+`;
+const GOLDEN_RECORDS: readonly NewRecord[] = [
+  {
+    tableId: '0000002a', epoch: 7, commitMicros: 1_700_000_000_000_000, origin: Origin.user, token: Buffer.from('tok'),
+    body: {
+      kind: 'rows',
+      rows: [
+        {
+          row: 'com.cnn.www',
+          mutations: [
+            { kind: 'setCell', family: 'contents', qualifier: '', timestamp: 1_700_000_000_000_000, value: Buffer.from('<html>') },
+            { kind: 'addToCell', family: 'n', qualifier: 'i', timestamp: -1, input: 5 },
+            { kind: 'addToCell', family: 'n', qualifier: 'b', timestamp: 0, input: Buffer.from([255]) },
+            { kind: 'mergeToCell', family: 'n', qualifier: 'm', timestamp: INT64_MAX, state: Buffer.alloc(2) },
+            { kind: 'deleteFromColumn', family: 'anchor', qualifier: 'cnnsi.com', range: { start: 1, end: INT64_MIN } },
+            { kind: 'deleteFromFamily', family: 'language' },
+          ],
+        },
+        { row: 'com.cnn.\xff', mutations: [{ kind: 'deleteFromRow' }] },
+      ],
+    },
+  },
+  { tableId: 'metadata', epoch: 200, commitMicros: 0, origin: Origin.replication, body: { kind: 'dropRows', range: { start: 'a', end: 'b' } } },
+  { tableId: 'metadata', epoch: 0, commitMicros: -1, origin: Origin.garbageCollection, body: { kind: 'dropRows', range: { start: '', end: undefined } } },
+];
+
+describe('the bytes of an append', () => {
+  test('golden', () => {
+    const golden = GOLDEN.replace(/\s/g, '');
+    assert.equal(encode(GOLDEN_RECORDS, { previous: 3, firstSequence: 300, lowWater: 4096 }).toString('hex'), golden);
+    assert.deepEqual(decode(Buffer.from(golden, 'hex')), {
+      header: { previous: 3, count: 3, firstSequence: 300, lowWater: 4096 },
+      records: numbered(GOLDEN_RECORDS, 300),
+    });
+  });
+
+  test('optional fields of a later version are skipped, required ones are refused', () => {
+    const token = Buffer.from('0205746f6b656e', 'hex');
+    const withFields = (fields: string): Buffer => {
+      const bytes = encode([{ ...record(setCell(Buffer.from('v'))), token: Buffer.from('token') }]);
+      const at = bytes.indexOf(token);
+      assert.equal(bytes[at - 1], token.length);
+      const inserted = Buffer.concat([Buffer.from(fields, 'hex'), token]);
+      const out = Buffer.concat([bytes.subarray(0, at - 1), Buffer.from([inserted.length]), inserted, bytes.subarray(at + token.length)]);
+      const lengthAt = 7;
+      out.writeUInt32LE(out.readUInt32LE(lengthAt) + fields.length / 2, lengthAt);
+      return out;
+    };
+    assert.equal(Buffer.from(decode(withFields('')).records[0]?.token ?? []).toString(), 'token');
+    assert.equal(Buffer.from(decode(withFields('0403aabbcc')).records[0]?.token ?? []).toString(), 'token');
+    refused(withFields('0303aabbcc'), /required field 3/);
+    // fields of the append's header: the byte before the first record tells their length
+    const bytes = encode([record(setCell(Buffer.from('v')))]);
+    assert.equal(bytes[6], 0);
+    const extended = Buffer.concat([bytes.subarray(0, 6), Buffer.from([2, 9, 9]), bytes.subarray(7)]);
+    assert.deepEqual(decode(extended).records, decode(bytes).records);
+  });
+
+  test('what a later version must have understood is refused in words', () => {
+    const bytes = encode([record(setCell(Buffer.from('v')))]);
+    const change = (at: number, value: number): Buffer => {
+      const copy = Buffer.from(bytes);
+      copy[at] = value;
+      return copy;
+    };
+    refused(change(0, 2), /version 2, this one reads 1/);
+    refused(change(1, 4), /required features 0x4/);
+    refused(change(11, 3), /a record of kind 3/);
+    refused(change(11 + 1 + 9 + 1 + 8, 3), /a record of origin 3/);
+    const mutationAt = bytes.indexOf('row') + 4;
+    assert.equal(bytes[mutationAt], 1);
+    refused(change(mutationAt, 8), /a mutation of kind 8/);
+  });
+
+  test('every flipped byte and every truncation: records, a CorruptionError or a refusal, and always an end', () => {
+    const golden = encode(GOLDEN_RECORDS, { previous: 3, firstSequence: 300, lowWater: 4096 });
+    const outcome = (bytes: Buffer): string => {
+      try {
+        decode(bytes);
+        return 'decoded';
+      } catch (error) {
+        assert.ok(error instanceof BigtableError, `${error}`);
+        if (error.code === Code.FAILED_PRECONDITION) return 'refused';
+        assert.ok(error instanceof CorruptionError, `${error}`);
+        assert.deepEqual([error.file, error.offset], ['log', 4096]);
+        return 'corrupt';
+      }
+    };
+    const seen = new Set<string>();
+    for (let at = 0; at < golden.length; at++) {
+      for (let bit = 0; bit < 8; bit++) {
+        const copy = Buffer.from(golden);
+        copy[at] = (copy[at] as number) ^ (1 << bit);
+        seen.add(outcome(copy));
+      }
+      assert.equal(outcome(golden.subarray(0, at)), 'corrupt', `cut to ${at}`);
+    }
+    assert.deepEqual([...seen].sort(), ['corrupt', 'decoded', 'refused']);
+    assert.equal(outcome(Buffer.concat([golden, Buffer.from([0])])), 'corrupt', 'bytes behind the last record');
+  });
+});
+
+function refused(bytes: Buffer, words: RegExp): void {
+  assert.throws(() => decode(bytes), (error) => error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && words.test(error.message));
+}

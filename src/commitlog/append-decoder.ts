@@ -1,0 +1,199 @@
+/**
+ * Reads the records of one append back. Format: docs/formats/commit-log.md.
+ *
+ * The file system has checked the append's checksum, so bytes that make no sense are damage from before it was computed, or a
+ * fault of the program: a CorruptionError in either case. What a later version wrote and this one must not skip is refused with
+ * FAILED_PRECONDITION.
+ */
+import { BigtableError, type ByteString, Code, CorruptionError, type Int64, readInt64BE, toText, VarintReader } from '../base/index.ts';
+import type { LogAppend } from '../env/index.ts';
+import type { Mutation, RowRange, TimestampRange } from '../model/index.ts';
+import { APPEND_VERSION, type AppendHeader, MutationKind, RangeFlag, RecordField, RecordKind } from './append-format.ts';
+import { type LogRecord, Origin, type RecordBody, type RowChange } from './record.ts';
+
+const ORIGINS: ReadonlySet<number> = new Set(Object.values(Origin));
+
+export class AppendDecoder {
+  readonly header: AppendHeader;
+  readonly #path: string;
+  readonly #position: number;
+  readonly #bytes: Buffer;
+  readonly #reader: VarintReader;
+  #decoded = 0;
+
+  /** `path`: of the log, for messages. */
+  constructor(path: string, append: LogAppend) {
+    this.#path = path;
+    this.#position = append.position;
+    this.#bytes = append.bytes;
+    this.#reader = new VarintReader(append.bytes);
+    this.header = this.#checked(() => this.#header());
+  }
+
+  /** The next record, or undefined behind the last. Its values are its own, but for one that is most of the append. */
+  next(): LogRecord | undefined {
+    return this.#checked(() => {
+      if (this.#decoded < this.header.count) return this.#record(this.header.firstSequence + this.#decoded++);
+      if (this.#reader.offset !== this.#bytes.length) throw this.#corrupt(`${this.#bytes.length - this.#reader.offset} bytes follow the last record`);
+      return undefined;
+    });
+  }
+
+  #checked<T>(decode: () => T): T {
+    try {
+      return decode();
+    } catch (error) {
+      if (error instanceof RangeError) throw this.#corrupt(error.message, error);
+      throw error;
+    }
+  }
+
+  #corrupt(what: string, cause?: unknown): CorruptionError {
+    return new CorruptionError(this.#path, this.#position, `at byte ${this.#reader.offset} of the append: ${what}`, cause);
+  }
+
+  #tooNew(what: string): BigtableError {
+    return new BigtableError(Code.FAILED_PRECONDITION, `${this.#path}: the append at ${this.#position} has ${what}: it was written by a newer Edubba`);
+  }
+
+  #header(): AppendHeader {
+    const reader = this.#reader;
+    const version = this.#byte();
+    if (version !== APPEND_VERSION) throw this.#tooNew(`version ${version}, this one reads ${APPEND_VERSION}`);
+    const features = reader.next();
+    if (features !== 0) throw this.#tooNew(`required features 0x${features.toString(16)}`);
+    const header = { previous: reader.next(), count: reader.next(), firstSequence: reader.next(), lowWater: reader.next() };
+    // optional fields that later versions may add
+    this.#take(reader.next());
+    return header;
+  }
+
+  #record(sequence: number): LogRecord {
+    const reader = this.#reader;
+    const length = this.#bytes.readUInt32LE(this.#take(4));
+    const end = reader.offset + length;
+    if (end > this.#bytes.length) throw this.#corrupt(`a record of ${length} bytes reaches behind the end`);
+    const kind = this.#byte();
+    const tableId = toText(this.#text());
+    const epoch = reader.next();
+    const commitMicros = this.#int64();
+    const origin = reader.next();
+    if (!isOrigin(origin)) throw this.#tooNew(`a record of origin ${origin}`);
+    const token = this.#fields();
+    const body = this.#body(kind);
+    if (reader.offset !== end) throw this.#corrupt(`a record of ${length} bytes ends at ${reader.offset}, not at ${end}`);
+    const record = { tableId, epoch, sequence, commitMicros, origin, body };
+    return token ? { ...record, token } : record;
+  }
+
+  /** The token, where there is one. */
+  #fields(): Uint8Array | undefined {
+    const reader = this.#reader;
+    const size = reader.next();
+    const end = reader.offset + size;
+    let token: Uint8Array | undefined;
+    while (reader.offset < end) {
+      const field = reader.next();
+      if (field === RecordField.token) token = this.#value();
+      else if (field % 2 === 0) this.#take(reader.next());
+      else throw this.#tooNew(`a record with the required field ${field}`);
+    }
+    if (reader.offset !== end) throw this.#corrupt(`optional fields of ${size} bytes end at ${reader.offset}, not at ${end}`);
+    return token;
+  }
+
+  #body(kind: number): RecordBody {
+    if (kind === RecordKind.dropRows) return { kind: 'dropRows', range: this.#rowRange() };
+    if (kind !== RecordKind.rows) throw this.#tooNew(`a record of kind ${kind}`);
+    const rows: RowChange[] = [];
+    for (let left = this.#reader.next(); left > 0; left--) {
+      const row = this.#text();
+      const mutations: Mutation[] = [];
+      for (let more = this.#reader.next(); more > 0; more--) mutations.push(this.#mutation());
+      rows.push({ row, mutations });
+    }
+    return { kind: 'rows', rows };
+  }
+
+  #rowRange(): RowRange {
+    const start = this.#text();
+    const hasEnd = this.#byte();
+    if (hasEnd > 1) throw this.#corrupt(`a row range with the flag ${hasEnd}`);
+    return { start, end: hasEnd ? this.#text() : undefined };
+  }
+
+  #mutation(): Mutation {
+    const kind = this.#byte();
+    switch (kind) {
+      case MutationKind.setCell:
+        return { kind: 'setCell', family: this.#family(), qualifier: this.#text(), timestamp: this.#int64(), value: this.#value() };
+      case MutationKind.addIntegerToCell:
+        return { kind: 'addToCell', family: this.#family(), qualifier: this.#text(), timestamp: this.#int64(), input: this.#int64() };
+      case MutationKind.addBytesToCell:
+        return { kind: 'addToCell', family: this.#family(), qualifier: this.#text(), timestamp: this.#int64(), input: this.#value() };
+      case MutationKind.mergeToCell:
+        return { kind: 'mergeToCell', family: this.#family(), qualifier: this.#text(), timestamp: this.#int64(), state: this.#value() };
+      case MutationKind.deleteFromColumn:
+        return this.#deleteFromColumn();
+      case MutationKind.deleteFromFamily:
+        return { kind: 'deleteFromFamily', family: this.#family() };
+      case MutationKind.deleteFromRow:
+        return { kind: 'deleteFromRow' };
+      default:
+        throw this.#tooNew(`a mutation of kind ${kind}`);
+    }
+  }
+
+  #deleteFromColumn(): Mutation {
+    const family = this.#family();
+    const qualifier = this.#text();
+    const flags = this.#byte();
+    if (flags > (RangeFlag.start | RangeFlag.end)) throw this.#corrupt(`a range of timestamps with the flags ${flags}`);
+    if (flags === 0) return { kind: 'deleteFromColumn', family, qualifier };
+    const range: TimestampRange = {
+      ...(flags & RangeFlag.start ? { start: this.#int64() } : {}),
+      ...(flags & RangeFlag.end ? { end: this.#int64() } : {}),
+    };
+    return { kind: 'deleteFromColumn', family, qualifier, range };
+  }
+
+  /** Passes over `length` bytes and answers where they begin. */
+  #take(length: number): number {
+    const at = this.#reader.offset;
+    if (at + length > this.#bytes.length) throw new RangeError(`${length} bytes at ${at} run behind the end`);
+    this.#reader.offset = at + length;
+    return at;
+  }
+
+  #byte(): number {
+    return this.#bytes[this.#take(1)] as number;
+  }
+
+  #int64(): Int64 {
+    return readInt64BE(this.#bytes, this.#take(8));
+  }
+
+  #text(): ByteString {
+    const length = this.#reader.next();
+    const at = this.#take(length);
+    return this.#bytes.latin1Slice(at, at + length);
+  }
+
+  #family(): string {
+    const family = this.#text();
+    for (let i = 0; i < family.length; i++) if (family.charCodeAt(i) > 0x7f) return toText(family);
+    return family;
+  }
+
+  #value(): Uint8Array {
+    const length = this.#reader.next();
+    const at = this.#take(length);
+    const bytes = this.#bytes.subarray(at, at + length);
+    // a small value must not keep the whole append in memory, and a large one is not worth a copy
+    return length * 2 > this.#bytes.length ? bytes : Buffer.from(bytes);
+  }
+}
+
+function isOrigin(value: number): value is Origin {
+  return ORIGINS.has(value);
+}

@@ -1,0 +1,47 @@
+/**
+ * Reads a commit log's records, for recovery. Format: docs/formats/commit-log.md.
+ *
+ * Invariant: what is yielded is what was appended, in order and without a hole: each append tells where the one before it lies, and
+ * what is missing before the first must lie below the low-water mark that the log itself tells.
+ */
+import { CorruptionError } from '../base/index.ts';
+import type { FileSystem, LogPosition } from '../env/index.ts';
+import { AppendDecoder } from './append-decoder.ts';
+import type { LogRecord } from './record.ts';
+
+export interface PositionedRecord {
+  /** Of the append that holds the record: several records have the same. */
+  readonly position: LogPosition;
+  readonly record: LogRecord;
+}
+
+/**
+ * The records of the appends at `from` and above (all, by default), in log order. The consumer paces itself; an append is read at
+ * a time. DATA_LOSS (CorruptionError) where anything is damaged or missing, FAILED_PRECONDITION where a newer Edubba wrote it.
+ */
+export async function* readRecords(fileSystem: FileSystem, path: string, from?: LogPosition): AsyncIterable<PositionedRecord> {
+  /** What the first append says of the one before it. */
+  let before: number | undefined;
+  let previous = 0;
+  let lowWater = 0;
+  let nextSequence = 0;
+  for await (const append of fileSystem.readLog(path, from)) {
+    const { position } = append;
+    const decoder = new AppendDecoder(path, append);
+    const { header } = decoder;
+    if (before === undefined) before = header.previous;
+    else if (header.previous !== previous) throw new CorruptionError(path, position, missing(header.previous));
+    if (header.firstSequence < nextSequence) throw new CorruptionError(path, position, `record ${header.firstSequence} follows record ${nextSequence - 1}`);
+    lowWater = Math.max(lowWater, header.lowWater);
+    previous = position + 1;
+    nextSequence = header.firstSequence + header.count;
+    for (let record = decoder.next(); record; record = decoder.next()) yield { position, record };
+  }
+  if (from === undefined && before !== undefined && before > lowWater) {
+    throw new CorruptionError(path, before, `${missing(before)}; only what lies below ${lowWater} was given up`);
+  }
+}
+
+function missing(previous: number): string {
+  return previous === 0 ? 'the log begins anew' : `the append at ${previous - 1} is missing before it`;
+}

@@ -1,0 +1,334 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { AssertionError, BigtableError, Code, codeName } from '../base/index.ts';
+import { type FileFaults, type FileOperation, MemoryFileSystem } from '../env/index.ts';
+import { type NewRecord, Origin } from './record.ts';
+import { readRecords } from './log-reader.ts';
+import { ServerLog } from './server-log.ts';
+
+const PATH = 'servers/one/log-a';
+
+function record(text: string, bytes: Uint8Array = Buffer.from(text)): NewRecord {
+  return {
+    tableId: '00000001', epoch: 1, commitMicros: 1000, origin: Origin.user,
+    body: { kind: 'rows', rows: [{ row: text, mutations: [{ kind: 'setCell', family: 'f', qualifier: '', timestamp: 1, value: bytes }] }] },
+  };
+}
+
+interface Logged {
+  readonly position: number;
+  readonly sequence: number;
+  readonly row: string;
+}
+
+async function logged(fileSystem: MemoryFileSystem): Promise<Logged[]> {
+  const found: Logged[] = [];
+  for await (const { position, record: one } of readRecords(fileSystem, PATH)) {
+    assert.ok(one.body.kind === 'rows');
+    found.push({ position, sequence: one.sequence, row: one.body.rows[0]?.row ?? '' });
+  }
+  return found;
+}
+
+/** A file system whose operations of some kinds wait until they are let go, or fail. */
+function controlled(): { fileSystem: MemoryFileSystem; hold: (operation: FileOperation) => () => void; failNext: (operation: FileOperation, error: unknown) => void } {
+  const gates = new Map<FileOperation, Promise<void>>();
+  const failures = new Map<FileOperation, unknown>();
+  const faults: FileFaults = async (operation) => {
+    await gates.get(operation);
+    const error = failures.get(operation);
+    failures.delete(operation);
+    if (error) throw error;
+  };
+  const hold = (operation: FileOperation): (() => void) => {
+    let release = (): void => undefined;
+    gates.set(operation, new Promise((resolve) => (release = resolve)));
+    return () => {
+      gates.delete(operation);
+      release();
+    };
+  };
+  return { fileSystem: new MemoryFileSystem({ faults }), hold, failNext: (operation, error) => void failures.set(operation, error) };
+}
+
+async function turn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+describe('group commit', () => {
+  test('sequence numbers are given in the order of the calls, and acknowledged in it', async () => {
+    const fileSystem = new MemoryFileSystem();
+    const log = await ServerLog.open({ fileSystem, path: PATH, firstSequence: 41 });
+    assert.equal(log.path, PATH);
+    const acknowledged: number[] = [];
+    const all: Promise<unknown>[] = [];
+    for (let i = 0; i < 50; i++) {
+      const { sequence, durable } = log.append(record(`row ${i}`));
+      assert.equal(sequence, 41 + i);
+      all.push(durable.then(() => acknowledged.push(sequence)));
+      if (i % 7 === 0) await turn();
+    }
+    await Promise.all(all);
+    assert.deepEqual(acknowledged, Array.from({ length: 50 }, (_, i) => 41 + i));
+    assert.deepEqual((await logged(fileSystem)).map(({ sequence, row }) => [sequence, row]), acknowledged.map((n) => [n, `row ${n - 41}`]));
+  });
+
+  test('what is handed in within one step is one append; what comes while one is in flight is the next', async () => {
+    const { fileSystem, hold } = controlled();
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    const release = hold('syncLog');
+    const first = Array.from({ length: 10 }, (_, i) => log.append(record(`first ${i}`)).durable);
+    await turn();
+    const second: Promise<number>[] = [];
+    for (let i = 0; i < 100; i++) {
+      second.push(log.append(record(`second ${i}`)).durable);
+      if (i % 10 === 0) await turn();
+    }
+    let early = 0;
+    for (const durable of [...first, ...second]) void durable.then(() => early++);
+    await turn();
+    assert.equal(early, 0, 'nothing is acknowledged before its sync');
+    release();
+    const [firstAt] = await Promise.all(first);
+    const [secondAt] = await Promise.all(second);
+    assert.deepEqual(fileSystem.counts, { written: 2, synced: 2 });
+    assert.deepEqual((await logged(fileSystem)).map(({ position }) => position), [...first.map(() => firstAt), ...second.map(() => secondAt)]);
+  });
+
+  test('a batch is bounded in records and in bytes', async () => {
+    const { fileSystem, hold } = controlled();
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    for (const [count, bytes] of [[5000, 10], [400, 20_000], [3, 5_000_000]] as const) {
+      const release = hold('syncLog');
+      const all = [log.append(record('alone')).durable];
+      await turn();
+      for (let i = 0; i < count; i++) all.push(log.append(record(`${i}`, Buffer.alloc(bytes))).durable);
+      release();
+      await Promise.all(all);
+    }
+    for await (const { bytes } of fileSystem.readLog(PATH)) assert.ok(bytes.length < 1.1 * 2 ** 20 || bytes.length > 5_000_000 && bytes.length < 5_000_200, `${bytes.length}`);
+    const perAppend = new Map<number, number>();
+    for (const { position } of await logged(fileSystem)) perAppend.set(position, (perAppend.get(position) ?? 0) + 1);
+    assert.ok(Math.max(...perAppend.values()) <= 1024);
+    assert.ok(perAppend.size >= 3 + 5 + 8 + 3, `${perAppend.size} appends`);
+  });
+
+  test('pending bytes grow with what waits and shrink with what is durable', async () => {
+    const { fileSystem, hold } = controlled();
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    assert.equal(log.pendingBytes, 0);
+    const release = hold('syncLog');
+    const all = Array.from({ length: 50 }, () => log.append(record('x', Buffer.alloc(100_000))).durable);
+    assert.ok(log.pendingBytes > 5_000_000 && log.pendingBytes < 5_100_000, `${log.pendingBytes}`);
+    await turn();
+    assert.ok(log.pendingBytes > 5_000_000);
+    release();
+    await Promise.all(all);
+    await turn();
+    assert.equal(log.pendingBytes, 0);
+    assert.ok(log.sizeBytes() > 5_000_000);
+  });
+
+  test('a record that cannot be encoded is refused at once, takes no number and hurts no other', async () => {
+    const fileSystem = new MemoryFileSystem();
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    const bad: NewRecord = { ...record('bad'), epoch: -1 };
+    assert.throws(() => log.append(bad), AssertionError);
+    await turn();
+    assert.equal(log.append(record('one')).sequence, 1);
+    assert.throws(() => log.append(bad), AssertionError);
+    const last = log.append(record('two'));
+    assert.equal(last.sequence, 2);
+    await last.durable;
+    assert.deepEqual((await logged(fileSystem)).map(({ row }) => row), ['one', 'two']);
+    assert.equal(log.pendingBytes, 0);
+  });
+
+  test('closing writes what is pending, and nothing after it', async () => {
+    const { fileSystem, hold } = controlled();
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    const release = hold('syncLog');
+    const durable = log.append(record('pending')).durable;
+    const closing = log.close();
+    throwsCode(() => log.append(record('late')), Code.FAILED_PRECONDITION);
+    release();
+    await closing;
+    await durable;
+    assert.deepEqual((await logged(fileSystem)).map(({ row }) => row), ['pending']);
+  });
+
+  test('a log is opened once', async () => {
+    const fileSystem = new MemoryFileSystem();
+    await ServerLog.open({ fileSystem, path: PATH });
+    await fails(ServerLog.open({ fileSystem, path: PATH }), Code.ALREADY_EXISTS);
+  });
+});
+
+describe('failures of the log', () => {
+  test('after an unknown outcome everything pending and everything later is refused', async () => {
+    const { fileSystem, hold, failNext } = controlled();
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    await log.append(record('kept')).durable;
+    const release = hold('syncLog');
+    const inFlight = log.append(record('unknown')).durable;
+    await turn();
+    const waiting = Array.from({ length: 3000 }, (_, i) => log.append(record(`waiting ${i}`)).durable);
+    failNext('syncLog', new Error('the disk is gone'));
+    release();
+    const unknown = await fails(inFlight, Code.UNAVAILABLE);
+    assert.match(unknown.message, /its outcome is unknown/);
+    for (const durable of waiting) assert.match((await fails(durable, Code.UNAVAILABLE)).message, /not written: an earlier append failed/);
+    assert.match(throwsCode(() => log.append(record('late')), Code.UNAVAILABLE).message, /not written: the log failed before/);
+    assert.equal(log.failed, unknown);
+    await turn();
+    assert.equal(log.pendingBytes, 0);
+    const rows = (await logged(fileSystem)).map(({ row }) => row);
+    assert.ok(rows.length <= 2 && rows[0] === 'kept', `${rows}`);
+    await log.close();
+  });
+
+  test('a fenced log refuses as one of unknown outcome', async () => {
+    const fileSystem = new MemoryFileSystem();
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    await log.append(record('kept')).durable;
+    await fileSystem.fence(PATH);
+    await fails(log.append(record('late')).durable, Code.UNAVAILABLE);
+    throwsCode(() => log.append(record('later')), Code.UNAVAILABLE);
+    assert.deepEqual((await logged(fileSystem)).map(({ row }) => row), ['kept']);
+  });
+
+  test('without room just that batch is refused; the log goes on and its numbers are not used again', async () => {
+    const { fileSystem, hold, failNext } = controlled();
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    await log.append(record('one')).durable;
+    const release = hold('appendLog');
+    const refused = [log.append(record('two')), log.append(record('three'))];
+    await turn();
+    const kept = log.append(record('four'));
+    failNext('appendLog', new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full'));
+    release();
+    for (const { durable } of refused) await fails(durable, Code.RESOURCE_EXHAUSTED);
+    await kept.durable;
+    assert.equal(log.failed, undefined);
+    await log.append(record('five')).durable;
+    assert.deepEqual((await logged(fileSystem)).map(({ sequence, row }) => [sequence, row]), [[1, 'one'], [4, 'four'], [5, 'five']]);
+  });
+
+  test('a rejection that nobody listens to does not end the process', async () => {
+    const { fileSystem, failNext } = controlled();
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    failNext('syncLog', new Error('the disk is gone'));
+    log.append(record('nobody asks'));
+    for (let i = 0; i < 3; i++) await turn();
+    assert.ok(log.failed);
+  });
+
+  test('no acknowledgement precedes its sync, whatever the delays; after a crash every acknowledged record is there', async (t) => {
+    let syncs = 0;
+    let acknowledgements = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.nat(3), { minLength: 1, maxLength: 40 }), fc.nat(60), fc.constantFrom('nothing', 'torn', 'all'), async (delays, failAt, choice) => {
+        let operations = 0;
+        const faults: FileFaults = async (operation) => {
+          if (operation !== 'appendLog' && operation !== 'syncLog') return;
+          for (let i = delays[operations % delays.length] ?? 0; i > 0; i--) await turn();
+          if (operations++ === failAt) throw operation === 'appendLog' ? new BigtableError(Code.RESOURCE_EXHAUSTED, 'full') : new Error('gone');
+        };
+        const fileSystem = new MemoryFileSystem({ faults });
+        const log = await ServerLog.open({ fileSystem, path: PATH });
+        const acknowledged: number[] = [];
+        const positions = new Set<number>();
+        let last = 0;
+        for (const [i, delay] of delays.entries()) {
+          if (log.failed) break;
+          const { sequence, durable } = log.append(record(`${i}`));
+          last = sequence;
+          durable.then((position) => {
+            acknowledged.push(sequence);
+            positions.add(position);
+            assert.ok(positions.size <= fileSystem.counts.synced, `${positions.size} acknowledged, ${fileSystem.counts.synced} synced`);
+          }, () => undefined);
+          for (let n = delay; n > 0; n--) await turn();
+        }
+        await turn();
+        const atCrash = [...acknowledged];
+        syncs += fileSystem.counts.synced;
+        acknowledgements += positions.size;
+        const sequences = (await logged(fileSystem.crash(choice as 'nothing', () => undefined))).map(({ sequence }) => sequence);
+        assert.deepEqual(sequences, [...sequences].sort((a, b) => a - b));
+        assert.equal(new Set(sequences).size, sequences.length);
+        assert.ok(sequences.every((sequence) => sequence <= last));
+        for (const sequence of atCrash) assert.ok(sequences.includes(sequence), `record ${sequence} was acknowledged and is lost`);
+      }),
+      { numRuns: 100 },
+    );
+    t.diagnostic(`${syncs} syncs, ${acknowledgements} acknowledgements`);
+  });
+});
+
+describe('trimming', () => {
+  test('happens only after an append that says so is durable', async () => {
+    const { fileSystem, hold } = controlled();
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    const positions: number[] = [];
+    for (let i = 0; i < 10; i++) positions.push(await log.append(record(`${i}`)).durable);
+    log.trimBefore(positions[6] as number);
+    log.trimBefore(positions[4] as number);
+    await turn();
+    assert.equal((await logged(fileSystem)).length, 10);
+    const release = hold('syncLog');
+    const durable = log.append(record('10')).durable;
+    await turn();
+    assert.equal((await logged(fileSystem)).length >= 10, true);
+    release();
+    await durable;
+    await turn();
+    assert.deepEqual((await logged(fileSystem)).map(({ row }) => row), ['6', '7', '8', '9', '10']);
+  });
+
+  test('all that is in the log may be given up, and no more', async () => {
+    const fileSystem = new MemoryFileSystem();
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    log.trimBefore(Number.MAX_SAFE_INTEGER);
+    await log.append(record('one')).durable;
+    log.trimBefore(Number.POSITIVE_INFINITY);
+    await log.append(record('two')).durable;
+    await turn();
+    assert.deepEqual((await logged(fileSystem)).map(({ row }) => row), ['two']);
+  });
+
+  test('what could not be removed is tried again with the next append', async () => {
+    const { fileSystem, failNext } = controlled();
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    const position = await log.append(record('one')).durable;
+    log.trimBefore(position + 1);
+    failNext('trimLog', new Error('not now'));
+    await log.append(record('two')).durable;
+    await turn();
+    assert.deepEqual((await logged(fileSystem)).map(({ row }) => row), ['one', 'two']);
+    await log.append(record('three')).durable;
+    await turn();
+    assert.deepEqual((await logged(fileSystem)).map(({ row }) => row), ['two', 'three']);
+  });
+});
+
+async function fails(call: Promise<unknown>, code: Code): Promise<BigtableError> {
+  const error = await call.then(() => undefined, (thrown: unknown) => thrown);
+  return hasCode(error, code);
+}
+
+function throwsCode(call: () => unknown, code: Code): BigtableError {
+  try {
+    call();
+  } catch (error) {
+    return hasCode(error, code);
+  }
+  throw new Error('nothing was thrown');
+}
+
+function hasCode(error: unknown, code: Code): BigtableError {
+  assert.ok(error instanceof BigtableError, `expected a BigtableError, not ${error}`);
+  assert.equal(codeName(error.code), codeName(code), error.message);
+  return error;
+}

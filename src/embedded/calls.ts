@@ -1,0 +1,44 @@
+/**
+ * How the library calls the service: a context for each call, its bytes given back at the end, and nothing after close.
+ */
+import { BigtableError, Code } from '../base/index.ts';
+import { type ByteBudget, type RequestContext, requestContext } from '../env/index.ts';
+import type { Service } from '../service/index.ts';
+
+export class Calls {
+  readonly #service: Service;
+  readonly #budget: ByteBudget;
+  #closed = false;
+
+  constructor(service: Service, budget: ByteBudget) {
+    this.#service = service;
+    this.#budget = budget;
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  async run<T>(call: (service: Service, context: RequestContext) => Promise<T>): Promise<T> {
+    const context = this.#context();
+    try {
+      return await call(this.#service, context);
+    } finally {
+      context.reservation.release();
+    }
+  }
+
+  async *stream<T>(call: (service: Service, context: RequestContext) => AsyncIterable<T>, signal?: AbortSignal): AsyncGenerator<T, void, void> {
+    const context = this.#context(signal);
+    try {
+      yield* call(this.#service, context);
+    } finally {
+      context.reservation.release();
+    }
+  }
+
+  #context(signal?: AbortSignal): RequestContext {
+    if (this.#closed) throw new BigtableError(Code.FAILED_PRECONDITION, 'the database is closed');
+    return requestContext({ budget: this.#budget, principal: 'embedded', signal });
+  }
+}

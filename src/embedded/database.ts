@@ -1,0 +1,123 @@
+/**
+ * An open database: tables by name. One process owns a directory; a second `open` of it fails with FAILED_PRECONDITION.
+ */
+import { BigtableError, type ByteString, Code } from '../base/index.ts';
+import { type DatabaseSettings, openDatabase } from '../boot/index.ts';
+import type { ByteBudget } from '../env/index.ts';
+import type { Granularity } from '../model/index.ts';
+import type { Service } from '../service/index.ts';
+import { Calls } from './calls.ts';
+import { type FamilyOptions, familySchema } from './families.ts';
+import { type Bytes, keyOf } from './input.ts';
+import { Table } from './table.ts';
+
+export interface TableOptions {
+  readonly families?: Readonly<Record<string, FamilyOptions>>;
+  /** Rows at which the table is split into tablets from the start. */
+  readonly splits?: readonly Bytes[];
+  /** What timestamps are multiples of. Default: micros. */
+  readonly granularity?: Granularity;
+}
+
+/** What the database under a service can do besides. */
+export interface DatabaseHooks {
+  close(): Promise<void>;
+  flush(): Promise<void>;
+  counters(): Readonly<Record<string, number>>;
+}
+
+/** Where tables live that are named by their id alone. */
+const DEFAULT_PARENT = 'projects/local/instances/local';
+
+export class Database {
+  readonly #calls: Calls;
+  readonly #hooks: DatabaseHooks;
+
+  /** Made by `open` and `overService`. */
+  constructor(calls: Calls, hooks: DatabaseHooks) {
+    this.#calls = calls;
+    this.#hooks = hooks;
+  }
+
+  /** Creates a table. ALREADY_EXISTS where there is one of that name. */
+  async createTable(name: string, options: TableOptions = {}): Promise<Table> {
+    const families = Object.entries(options.families ?? {}).map(([family, settings]) => familySchema(family, settings));
+    const splits: ByteString[] = (options.splits ?? []).map((row) => keyOf(row, 'a split'));
+    const granularity = options.granularity ?? 'micros';
+    const fullName = fullTableName(name);
+    await this.#calls.run((service, context) =>
+      service.createTable(context, { name: fullName, families, splits, granularity, deletionProtection: false }),
+    );
+    return new Table(fullName, this.#calls);
+  }
+
+  /** The table of that name, whether or not it exists: its calls fail with NOT_FOUND where it does not. A full resource name is taken as it is. */
+  table(name: string): Table {
+    return new Table(fullTableName(name), this.#calls);
+  }
+
+  async hasTable(name: string): Promise<boolean> {
+    try {
+      await this.table(name).schema();
+      return true;
+    } catch (error) {
+      if (error instanceof BigtableError && error.code === Code.NOT_FOUND) return false;
+      throw error;
+    }
+  }
+
+  /** Ids of the tables that were made by their id alone; `listTableNames` has those of other instances too. */
+  async listTables(): Promise<readonly string[]> {
+    const prefix = `${DEFAULT_PARENT}/tables/`;
+    return (await this.listTableNames(prefix)).map((name) => name.slice(prefix.length));
+  }
+
+  /** Full resource names of the tables that start with `prefix`; over a server the prefix must name an instance. */
+  async listTableNames(prefix = ''): Promise<readonly string[]> {
+    const tables = await this.#calls.run((service, context) => service.listTables(context, prefix));
+    return tables.map(({ name }) => name);
+  }
+
+  deleteTable(name: string): Promise<void> {
+    return this.#calls.run((service, context) => service.deleteTable(context, fullTableName(name)));
+  }
+
+  /** Writes what is in memory to SSTables, so that the next open has nothing to replay. Never needed for durability. */
+  flush(): Promise<void> {
+    return this.#hooks.flush();
+  }
+
+  /** Counters since the database was opened, by name: blocks read, cache hits, bytes logged, compactions. */
+  counters(): Readonly<Record<string, number>> {
+    return this.#hooks.counters();
+  }
+
+  /** Ends everything in order: what was acknowledged stays. May be called again. */
+  close(): Promise<void> {
+    this.#calls.close();
+    return this.#hooks.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+function fullTableName(name: string): string {
+  return name.includes('/') ? name : `${DEFAULT_PARENT}/tables/${name}`;
+}
+
+/** A database over any service: one in this process, or one reached through a server. */
+export function overService(service: Service, budget: ByteBudget, close: () => Promise<void>): Database {
+  return new Database(new Calls(service, budget), { close, flush: async () => {}, counters: () => ({}) });
+}
+
+/**
+ * Opens the database in a directory (made if it is not there), or a fresh one in memory with ':memory:'.
+ * FAILED_PRECONDITION where another process has the directory open.
+ */
+export async function open(directory: string, settings: Partial<DatabaseSettings> = {}): Promise<Database> {
+  const where = directory === ':memory:' ? ({ memory: true } as const) : { directory };
+  const { service, env, close, flush } = await openDatabase({ ...where, settings });
+  return new Database(new Calls(service, env.requestBudget), { close, flush, counters: () => env.metrics.snapshot() });
+}

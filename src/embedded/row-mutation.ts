@@ -1,0 +1,73 @@
+/**
+ * RowMutation: a series of Set and Delete on one row, applied atomically by `Table.apply` (paper section 3, figure 2).
+ *
+ *   const r1 = new RowMutation('com.cnn.www');
+ *   r1.set('anchor:www.c-span.org', 'CNN');
+ *   r1.delete('anchor:www.abc.com');
+ *   await table.apply(r1);
+ */
+import { type ByteString, invalidArgument, isInt64, int64 } from '../base/index.ts';
+import type { Mutation } from '../model/index.ts';
+import { type Bytes, type Column, columnOf, keyOf, type Timestamp, timestampOf, type Value, valueOf } from './input.ts';
+
+/** Versions with since <= timestamp < until; a side left out is open. */
+export interface TimeRange {
+  readonly since?: Timestamp | undefined;
+  readonly until?: Timestamp | undefined;
+}
+
+/** The steps of a mutation without their row: what `checkAndMutate` takes for each outcome. */
+export class Mutations {
+  readonly #mutations: Mutation[] = [];
+
+  /** The steps so far, in order. */
+  get mutations(): readonly Mutation[] {
+    return this.#mutations;
+  }
+
+  /** Sets a cell. Without a timestamp it gets the database's time. */
+  set(column: Column, value: Value, timestamp?: Timestamp): this {
+    const at = timestamp === undefined ? {} : { timestamp: timestampOf(timestamp) };
+    this.#mutations.push({ kind: 'setCell', ...columnOf(column), value: valueOf(value), ...at });
+    return this;
+  }
+
+  /** Adds an input to a cell of an aggregate family (sum, min, max); costs no read. Timestamp default: 0, one cell for all time. */
+  add(column: Column, input: number | bigint, timestamp: Timestamp = 0): this {
+    if (!isInt64(input)) throw invalidArgument(`an aggregate's input must be a whole number within int64, not ${String(input)}`);
+    this.#mutations.push({ kind: 'addToCell', ...columnOf(column), input: int64(input), timestamp: timestampOf(timestamp) });
+    return this;
+  }
+
+  /** Deletes a column's versions: all, or those in the range. */
+  delete(column: Column, versions?: TimeRange): this {
+    const range =
+      versions === undefined
+        ? undefined
+        : {
+            ...(versions.since === undefined ? {} : { start: timestampOf(versions.since) }),
+            ...(versions.until === undefined ? {} : { end: timestampOf(versions.until) }),
+          };
+    this.#mutations.push({ kind: 'deleteFromColumn', ...columnOf(column), ...(range ? { range } : {}) });
+    return this;
+  }
+
+  deleteFamily(family: string): this {
+    this.#mutations.push({ kind: 'deleteFromFamily', family });
+    return this;
+  }
+
+  deleteRow(): this {
+    this.#mutations.push({ kind: 'deleteFromRow' });
+    return this;
+  }
+}
+
+export class RowMutation extends Mutations {
+  readonly row: ByteString;
+
+  constructor(row: Bytes) {
+    super();
+    this.row = keyOf(row, 'a row key');
+  }
+}

@@ -1,0 +1,164 @@
+/**
+ * A table of an embedded database: apply, get, scan, single-row transactions (paper section 3), and its schema. Cheap to make, holds no state but
+ * its name. Every method fails with a BigtableError: NOT_FOUND (no such table or family), INVALID_ARGUMENT, and for writes UNAVAILABLE
+ * (outcome unknown).
+ */
+import { int64, invalidArgument, isInt64, prefixEnd, toText } from '../base/index.ts';
+import type { RowFilter } from '../filter/index.ts';
+import type { FamilySchema, GcRule, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import type { FamilyChange } from '../service/index.ts';
+import { BatchError } from './batch-error.ts';
+import type { Calls } from './calls.ts';
+import { type FamilyOptions, familySchema } from './families.ts';
+import { type Bytes, type Column, columnOf, keyOf, type Value, valueOf } from './input.ts';
+import { Cell, type Row, RowBuilder } from './row.ts';
+import { Mutations, type RowMutation } from './row-mutation.ts';
+import { readRequest, type ScanOptions } from './scan.ts';
+
+/** What to ask of a row before a `checkAndMutate`: a column that is there, that holds a value, or any filter of the API. */
+export type Predicate = { readonly column: Column; readonly equals?: Value } | { readonly filter: RowFilter };
+
+export interface CheckAndMutateOutcomes {
+  readonly then?: (row: Mutations) => unknown;
+  readonly otherwise?: (row: Mutations) => unknown;
+}
+
+export class Table {
+  /** The full resource name: projects/P/instances/I/tables/T. */
+  readonly fullName: string;
+  readonly #calls: Calls;
+
+  /** Made by `Database.table`. */
+  constructor(fullName: string, calls: Calls) {
+    this.fullName = fullName;
+    this.#calls = calls;
+  }
+
+  get name(): string {
+    return this.fullName.slice(this.fullName.lastIndexOf('/') + 1);
+  }
+
+  /** Applies the mutation atomically; resolves once it is on disk. */
+  apply(mutation: RowMutation): Promise<void> {
+    const { row, mutations } = mutation;
+    return this.#calls.run((service, context) => service.mutateRow(context, this.fullName, { row, mutations }));
+  }
+
+  /** Applies many mutations, each atomic by itself, together in few disk writes. Fails with BatchError naming those that failed. */
+  async applyAll(mutations: readonly RowMutation[]): Promise<void> {
+    if (mutations.length === 0) return;
+    const entries = mutations.map(({ row, mutations: steps }) => ({ row, mutations: steps }));
+    const answers = await this.#calls.run((service, context) => service.mutateRows(context, this.fullName, entries));
+    const failures = answers.flatMap((error, index) => (error === undefined ? [] : [{ index, error }]));
+    if (failures.length > 0) throw new BatchError(failures);
+  }
+
+  /** One row with what the options ask for (default: the newest version of every column); undefined where nothing is there. */
+  async get(row: Bytes, options: Omit<ScanOptions, 'rows' | 'prefix' | 'start' | 'end' | 'limit' | 'reverse'> = {}): Promise<Row | undefined> {
+    for await (const found of this.scan({ ...options, rows: [row] })) return found;
+    return undefined;
+  }
+
+  /** One cell: the newest version of the column, or the newest at or below `at`. */
+  async getCell(row: Bytes, column: Column, at?: ScanOptions['at']): Promise<Cell | undefined> {
+    const found = await this.get(row, { columns: [column], ...(at === undefined ? {} : { at }) });
+    return found?.get(column);
+  }
+
+  /** Rows in key order, each seen in one instant. Leaving the loop ends the read. */
+  async *scan(options: ScanOptions = {}): AsyncGenerator<Row, void, void> {
+    const request = readRequest(this.fullName, options);
+    const rows = new RowBuilder();
+    for await (const batch of this.#calls.stream((service, context) => service.readRows(context, request), options.signal)) {
+      for (const fragment of batch.fragments) {
+        const row = rows.add(fragment);
+        if (row) yield row;
+      }
+    }
+  }
+
+  /** Adds to the 8-byte integer in a column (absent = 0) and answers the new value; wraps at 64 bits. */
+  async increment(row: Bytes, column: Column, amount: number | bigint = 1): Promise<bigint> {
+    if (!isInt64(amount)) throw invalidArgument(`an amount must be a whole number within int64, not ${String(amount)}`);
+    const [cell] = await this.readModifyWrite(row, [{ ...columnOf(column), change: { kind: 'increment', amount: int64(amount) } }]);
+    return (cell as Cell).int;
+  }
+
+  /** Appends to the value of a column (absent = empty) and answers the new value. */
+  async append(row: Bytes, column: Column, suffix: Bytes): Promise<Buffer> {
+    const [cell] = await this.readModifyWrite(row, [{ ...columnOf(column), change: { kind: 'append', suffix: valueOf(suffix) } }]);
+    return (cell as Cell).value;
+  }
+
+  /** Several increments and appends of one row in one instant; the new cells, ordered by column. */
+  async readModifyWrite(row: Bytes, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
+    const key = keyOf(row, 'a row key');
+    const cells = await this.#calls.run((service, context) => service.readModifyWriteRow(context, this.fullName, key, rules));
+    return cells.map((cell) => new Cell(cell));
+  }
+
+  /** Looks at the row and applies one of two mutations, in one instant; answers whether the predicate matched. */
+  checkAndMutate(row: Bytes, predicate: Predicate, outcomes: CheckAndMutateOutcomes): Promise<boolean> {
+    const [whenTrue, whenFalse] = [outcomes.then, outcomes.otherwise].map((fill) => {
+      const steps = new Mutations();
+      fill?.(steps);
+      return steps.mutations;
+    }) as [Mutations['mutations'], Mutations['mutations']];
+    const request = { table: this.fullName, row: keyOf(row, 'a row key'), predicate: predicateFilter(predicate), whenTrue, whenFalse };
+    return this.#calls.run((service, context) => service.checkAndMutateRow(context, request));
+  }
+
+  deleteRow(row: Bytes): Promise<void> {
+    const mutations = new Mutations().deleteRow().mutations;
+    return this.#calls.run((service, context) => service.mutateRow(context, this.fullName, { row: keyOf(row, 'a row key'), mutations }));
+  }
+
+  /** Deletes all rows with the prefix, or from `start` up to and without `end`; without options all rows. */
+  deleteRows(options: { readonly prefix?: Bytes; readonly start?: Bytes; readonly end?: Bytes } = {}): Promise<void> {
+    const range: RowRange =
+      options.prefix === undefined
+        ? { start: options.start === undefined ? '' : keyOf(options.start, 'start'), end: options.end === undefined ? undefined : keyOf(options.end, 'end') }
+        : { start: keyOf(options.prefix, 'prefix'), end: prefixEnd(keyOf(options.prefix, 'prefix')) };
+    return this.#calls.run((service, context) => service.dropRowRange(context, this.fullName, range));
+  }
+
+  /** Row keys that cut the table into parts of about equal size, for parallel work. */
+  async sampleKeys(): Promise<readonly { readonly key: string; readonly offsetBytes: number }[]> {
+    const samples = await this.#calls.run((service, context) => service.sampleRowKeys(context, this.fullName));
+    return samples.map(({ row, offsetBytes }) => ({ key: toText(row), offsetBytes }));
+  }
+
+  schema(): Promise<TableSchema> {
+    return this.#calls.run((service, context) => service.getTable(context, this.fullName));
+  }
+
+  createFamily(name: string, options: FamilyOptions = {}): Promise<void> {
+    return this.#change({ kind: 'create', family: familySchema(name, options) });
+  }
+
+  /** Replaces a family's garbage-collection rule. */
+  setGcRule(name: string, rule: GcRule | undefined): Promise<void> {
+    const family: FamilySchema = rule === undefined ? { name } : { name, gcRule: rule };
+    return this.#change({ kind: 'update', family, fields: ['gcRule'] });
+  }
+
+  /** Deletes the family and everything in it. */
+  deleteFamily(name: string): Promise<void> {
+    return this.#change({ kind: 'drop', name });
+  }
+
+  async #change(change: FamilyChange): Promise<void> {
+    await this.#calls.run((service, context) => service.modifyFamilies(context, this.fullName, [change]));
+  }
+}
+
+function predicateFilter(predicate: Predicate): RowFilter {
+  if ('filter' in predicate) return predicate.filter;
+  const { family, qualifier } = columnOf(predicate.column);
+  const column: RowFilter = { kind: 'columnRange', family, start: { value: qualifier, closed: true }, end: { value: qualifier, closed: true } };
+  const newest: RowFilter = { kind: 'cellsPerColumnLimit', cells: 1 };
+  if (predicate.equals === undefined) return { kind: 'chain', filters: [column, newest] };
+  const value = keyOf(valueOf(predicate.equals), 'equals');
+  const bound = { value, closed: true };
+  return { kind: 'chain', filters: [column, newest, { kind: 'valueRange', start: bound, end: bound }] };
+}

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Pacer, STEP_MS, sleep } from './clock.ts';
+import { ManualClock } from './manual-clock.ts';
+
+describe('sleep', () => {
+  test('lasts as long as it was told to', async () => {
+    const clock = new ManualClock();
+    let awake = false;
+    const sleeping = sleep(clock, 50).then(() => {
+      awake = true;
+    });
+    clock.advance(49);
+    await Promise.resolve();
+    assert.equal(awake, false);
+    clock.advance(1);
+    await sleeping;
+    assert.equal(awake, true);
+  });
+
+  test('ends with the reason of the abort, and leaves no timer', async () => {
+    const clock = new ManualClock();
+    const abort = new AbortController();
+    const sleeping = sleep(clock, 50, abort.signal);
+    const reason = new Error('no longer wanted');
+    abort.abort(reason);
+    await assert.rejects(sleeping, reason);
+    assert.equal(clock.nextTimerMs(), Number.POSITIVE_INFINITY);
+    await assert.rejects(sleep(clock, 50, abort.signal), reason);
+    assert.equal(clock.nextTimerMs(), Number.POSITIVE_INFINITY);
+  });
+
+  test('an abort after the end is nobody\'s business', async () => {
+    const clock = new ManualClock();
+    const abort = new AbortController();
+    const sleeping = sleep(clock, 5, abort.signal);
+    clock.advance(5);
+    abort.abort();
+    await sleeping;
+  });
+});
+
+describe('the pacer', () => {
+  test('is due when a step is over, and asks the clock only now and then', () => {
+    const clock = new ManualClock();
+    const pacer = new Pacer(clock, 4);
+    clock.advance(STEP_MS - 1);
+    assert.deepEqual([1, 2, 3, 4].map(() => pacer.due()), [false, false, false, false]);
+    clock.advance(1);
+    assert.deepEqual([1, 2, 3, 4, 5].map(() => pacer.due()), [false, false, false, true, false]);
+  });
+
+  test('a heavy item counts for many', () => {
+    const clock = new ManualClock();
+    const pacer = new Pacer(clock, 64);
+    clock.advance(STEP_MS);
+    assert.equal(pacer.due(63), false);
+    assert.equal(pacer.due(1), true);
+    assert.equal(pacer.due(1000), true);
+  });
+
+  test('a pause lets others run and begins a new step', async () => {
+    const clock = new ManualClock();
+    const pacer = new Pacer(clock, 1);
+    clock.advance(STEP_MS);
+    assert.equal(pacer.due(), true);
+    let others = 0;
+    const yielding = pacer.pause();
+    Promise.resolve().then(() => others++);
+    await yielding;
+    await Promise.resolve();
+    assert.equal(others, 1);
+    assert.equal(pacer.due(), false);
+    clock.advance(STEP_MS);
+    assert.equal(pacer.due(), true);
+    pacer.restart();
+    assert.equal(pacer.due(), false);
+  });
+});

@@ -1,0 +1,228 @@
+/**
+ * The lock service of one process: the state machine that the one in memory and the one in a directory share. What must outlast the
+ * process goes through `LockStorage` before anyone sees it; sessions, locks and ephemeral files die with the process.
+ *
+ * Invariants: changes happen one after another, each whole: its guards are checked, it is made durable, applied and told to the
+ * watchers with no other change in between. Versions, epochs and session ids are numbers of one ascending row, of which none is
+ * used twice.
+ */
+import { assert, BigtableError, Code, invalidArgument } from '../base/index.ts';
+import type { Guard, LockEvent, LockHandle, LockService, SmallFile } from './lock-service.ts';
+
+/** A file that outlasts its session. */
+export interface LastingFile {
+  readonly path: string;
+  readonly contents: Uint8Array;
+  readonly version: number;
+}
+
+/**
+ * Where lasting files are kept. Called for one change at a time. A change that fails has not happened; where the storage cannot be sure of
+ * that, it refuses every change from then on.
+ */
+export interface LockStorage {
+  put(file: LastingFile): Promise<void>;
+  /** Removes the file's every version below `version`. */
+  remove(path: string, version: number): Promise<void>;
+  /** Numbers from `from` up to, not with, `to`, none of which was ever given out. */
+  reserve(): Promise<{ readonly from: number; readonly to: number }>;
+}
+
+const MAX_CONTENTS_BYTES = 1024 * 1024;
+const MAX_PATH_BYTES = 4096;
+
+interface Watcher {
+  readonly prefix: string;
+  readonly listener: (event: LockEvent) => void;
+  stopped: boolean;
+}
+
+export class InProcessLockService implements LockService {
+  readonly #storage: LockStorage | undefined;
+  readonly #files = new Map<string, SmallFile>();
+  readonly #locks = new Map<string, LockHandle>();
+  readonly #sessions = new Set<string>();
+  readonly #watchers = new Set<Watcher>();
+  #lastChange: Promise<unknown> = Promise.resolve();
+  #nextNumber: number;
+  #endOfNumbers: number;
+
+  /** With a storage: `files` is what it holds. Without one nothing outlasts the process. */
+  constructor(storage?: LockStorage, files: Iterable<LastingFile> = []) {
+    this.#storage = storage;
+    this.#nextNumber = storage ? 0 : 1;
+    this.#endOfNumbers = storage ? 0 : Number.MAX_SAFE_INTEGER;
+    for (const file of files) this.#files.set(file.path, file);
+  }
+
+  openSession(): Promise<string> {
+    return this.#change(async () => {
+      const sessionId = `session-${await this.#number()}`;
+      this.#sessions.add(sessionId);
+      return sessionId;
+    });
+  }
+
+  closeSession(sessionId: string): Promise<void> {
+    return this.endSession(sessionId, 'closed');
+  }
+
+  leaseDeadlineMs(sessionId: string): number {
+    return this.#sessions.has(sessionId) ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
+  }
+
+  async read(path: string): Promise<SmallFile | undefined> {
+    checkPath(path);
+    const file = this.#files.get(path);
+    return file && copyOf(file);
+  }
+
+  async list(prefix: string): Promise<SmallFile[]> {
+    const found = [...this.#files.values()].filter(({ path }) => path.startsWith(prefix));
+    return found.sort((a, b) => (a.path < b.path ? -1 : 1)).map(copyOf);
+  }
+
+  async write(path: string, contents: Uint8Array, options: Guard & { readonly sessionId?: string } = {}): Promise<number> {
+    checkPath(path);
+    if (contents.length > MAX_CONTENTS_BYTES) {
+      throw invalidArgument(`lock service file ${JSON.stringify(path)}: contents of ${contents.length} bytes, at most ${MAX_CONTENTS_BYTES} are allowed`);
+    }
+    const copy = Uint8Array.from(contents);
+    const { sessionId } = options;
+    return this.#change(async () => {
+      this.#checkGuard(path, options);
+      if (sessionId !== undefined) this.#checkSession(sessionId);
+      const before = this.#files.get(path);
+      const version = await this.#number();
+      assert(version > (before?.version ?? 0), `version ${version} of ${path} follows ${before?.version}`);
+      if (sessionId === undefined) await this.#storage?.put({ path, contents: copy, version });
+      else if (before && before.sessionId === undefined) await this.#storage?.remove(path, version);
+      this.#files.set(path, { path, contents: copy, version, ...(sessionId !== undefined && { sessionId }) });
+      this.#tell(path, { kind: 'changed', path, version });
+      return version;
+    });
+  }
+
+  async remove(path: string, guard: Guard = {}): Promise<boolean> {
+    checkPath(path);
+    return this.#change(async () => {
+      this.#checkGuard(path, guard);
+      const before = this.#files.get(path);
+      if (!before) return false;
+      if (before.sessionId === undefined) await this.#storage?.remove(path, await this.#number());
+      this.#files.delete(path);
+      this.#tell(path, { kind: 'deleted', path });
+      return true;
+    });
+  }
+
+  async tryAcquire(path: string, sessionId: string): Promise<LockHandle | undefined> {
+    checkPath(path);
+    return this.#change(async () => {
+      this.#checkSession(sessionId);
+      if (this.#locks.has(path)) return undefined;
+      const lock: LockHandle = { path, sessionId, epoch: await this.#number() };
+      this.#locks.set(path, lock);
+      return { ...lock };
+    });
+  }
+
+  release(lock: LockHandle): Promise<void> {
+    return this.#change(() => {
+      if (this.#holds(lock)) this.#freeLock(lock);
+    });
+  }
+
+  async holder(path: string): Promise<LockHandle | undefined> {
+    checkPath(path);
+    const lock = this.#locks.get(path);
+    return lock && { ...lock };
+  }
+
+  /** Every end of a lock is told as `lock-lost`, a release too, so that who waits for it may try. */
+  watch(prefix: string, listener: (event: LockEvent) => void): () => void {
+    const watcher: Watcher = { prefix, listener, stopped: false };
+    this.#watchers.add(watcher);
+    return () => {
+      watcher.stopped = true;
+      this.#watchers.delete(watcher);
+    };
+  }
+
+  /** Ends a session that lives; its locks go first, then its files, then the session. */
+  protected endSession(sessionId: string, how: 'closed' | 'expired'): Promise<void> {
+    return this.#change(() => {
+      if (!this.#sessions.delete(sessionId)) return;
+      for (const lock of [...this.#locks.values()]) if (lock.sessionId === sessionId) this.#freeLock(lock);
+      for (const file of [...this.#files.values()]) {
+        if (file.sessionId !== sessionId) continue;
+        this.#files.delete(file.path);
+        this.#tell(file.path, { kind: 'deleted', path: file.path });
+      }
+      if (how === 'expired') this.#tell(undefined, { kind: 'session-expired', sessionId });
+    });
+  }
+
+  /** Runs `change` when all earlier ones are over. */
+  #change<T>(change: () => T | Promise<T>): Promise<T> {
+    const result = this.#lastChange.then(change);
+    this.#lastChange = result.catch(() => {});
+    return result;
+  }
+
+  async #number(): Promise<number> {
+    if (this.#nextNumber >= this.#endOfNumbers) {
+      assert(this.#storage, 'numbers without storage do not end');
+      const { from, to } = await this.#storage.reserve();
+      assert(from >= this.#endOfNumbers && to > from, `numbers ${from} to ${to} follow ${this.#endOfNumbers}`);
+      this.#nextNumber = from;
+      this.#endOfNumbers = to;
+    }
+    return this.#nextNumber++;
+  }
+
+  #checkGuard(path: string, guard: Guard): void {
+    const version = this.#files.get(path)?.version ?? 0;
+    if (guard.version !== undefined && guard.version !== version) {
+      throw new BigtableError(Code.ABORTED, `lock service file ${JSON.stringify(path)}: version ${guard.version} was expected, it is ${version}`);
+    }
+    if (guard.lock && !this.#holds(guard.lock)) {
+      throw new BigtableError(Code.ABORTED, `lock ${JSON.stringify(guard.lock.path)} is no longer held in epoch ${guard.lock.epoch}`);
+    }
+  }
+
+  #checkSession(sessionId: string): void {
+    if (!this.#sessions.has(sessionId)) throw new BigtableError(Code.FAILED_PRECONDITION, `session ${JSON.stringify(sessionId)} has ended`);
+  }
+
+  #holds(lock: LockHandle): boolean {
+    const held = this.#locks.get(lock.path);
+    return held !== undefined && held.epoch === lock.epoch && held.sessionId === lock.sessionId;
+  }
+
+  #freeLock({ path, sessionId }: LockHandle): void {
+    this.#locks.delete(path);
+    this.#tell(path, { kind: 'lock-lost', path, sessionId });
+  }
+
+  /** Microtasks run in the order they were made, so each watcher gets the events in theirs, and none inside its own call. */
+  #tell(path: string | undefined, event: LockEvent): void {
+    for (const watcher of this.#watchers) {
+      if (path !== undefined && !path.startsWith(watcher.prefix)) continue;
+      void Promise.resolve().then(() => {
+        if (!watcher.stopped) watcher.listener({ ...event });
+      });
+    }
+  }
+}
+
+function copyOf(file: SmallFile): SmallFile {
+  return { ...file, contents: Uint8Array.from(file.contents) };
+}
+
+function checkPath(path: string): void {
+  const bytes = Buffer.from(path, 'utf8');
+  if (bytes.length > MAX_PATH_BYTES) throw invalidArgument(`a lock service path has ${bytes.length} bytes, at most ${MAX_PATH_BYTES} are allowed`);
+  if (bytes.toString('utf8') !== path) throw invalidArgument(`lock service path ${JSON.stringify(path)} is no well-formed text`);
+  if (path.split('/').includes('')) throw invalidArgument(`lock service path ${JSON.stringify(path)} has an empty part`);
+}

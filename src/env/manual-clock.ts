@@ -1,0 +1,68 @@
+/**
+ * A clock that stands still until it is told to go on: unit tests' and the simulator's.
+ *
+ * Invariant: timers fire in the order of their times, those of one time in the order they were set, each with the clock standing at
+ * its time; a timer never fires inside the call that set it.
+ */
+import { assert } from '../base/index.ts';
+import type { Clock, Timer } from './clock.ts';
+
+interface SetTimer {
+  readonly atMs: number;
+  readonly wake: () => void;
+}
+
+export class ManualClock implements Clock {
+  readonly #startMicros: number;
+  #nowMs = 0;
+  /** The latest first, so that the next one is taken from the end. */
+  readonly #timers: SetTimer[] = [];
+
+  /** `startMicros`: real time at the beginning, µs since 1970. Default: 1 January 2024. */
+  constructor(startMicros = 1_704_067_200_000_000) {
+    this.#startMicros = startMicros;
+  }
+
+  nowMicros(): number {
+    return this.#startMicros + Math.floor(this.#nowMs * 1000);
+  }
+
+  monotonicMs(): number {
+    return this.#nowMs;
+  }
+
+  timer(delayMs: number, wake: () => void): Timer {
+    const timer: SetTimer = { atMs: this.#nowMs + Math.max(0, delayMs), wake };
+    let at = this.#timers.length;
+    while (at > 0 && (this.#timers[at - 1] as SetTimer).atMs <= timer.atMs) at--;
+    this.#timers.splice(at, 0, timer);
+    return {
+      cancel: () => {
+        const place = this.#timers.indexOf(timer);
+        if (place >= 0) this.#timers.splice(place, 1);
+      },
+    };
+  }
+
+  /** A turn of microtasks; the time does not change. */
+  yield(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** When the next timer fires, on the monotonic clock in ms; Infinity where none is set. */
+  nextTimerMs(): number {
+    return this.#timers.at(-1)?.atMs ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Moves the time on and fires what falls due, also the timers that are set on the way. */
+  advance(ms: number): void {
+    assert(ms >= 0 && Number.isFinite(ms), `a clock does not go ${ms} ms`);
+    const untilMs = this.#nowMs + ms;
+    while (this.nextTimerMs() <= untilMs) {
+      const timer = this.#timers.pop() as SetTimer;
+      this.#nowMs = timer.atMs;
+      timer.wake();
+    }
+    this.#nowMs = untilMs;
+  }
+}

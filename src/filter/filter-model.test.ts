@@ -1,0 +1,294 @@
+/**
+ * The interpreter against a plain model: lists of cells in, lists out, one function a kind, straight from what the API says of it. For
+ * random filters and rows the program gives the same, whether the read obeys hints and bounds or pushes every cell.
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { fromBytes, toBytes } from '../base/index.ts';
+import { type Cell, columnKey, LIMITS } from '../model/index.ts';
+import { checkFilter, containsKind } from './check.ts';
+import { compileFilter } from './compile.ts';
+import type { Bound, RowFilter } from './filter.ts';
+import { type FilterProgram, Hint } from './program.ts';
+
+const HALF = { float: () => 0.5 };
+const OPTIONS = { limits: LIMITS.default, random: HALF };
+const FAMILIES = ['a', 'ab', 'b'];
+
+/** Patterns with what they mean, in JavaScript's own words. */
+const EXPRESSIONS: readonly (readonly [string, RegExp])[] = [
+  ['a', /^a$/], ['b', /^b$/], ['a|b', /^(a|b)$/], ['a.*', /^a.*$/], ['.*b', /^.*b$/], ['.*', /^.*$/], ['\\C*', /^[\s\S]*$/], ['[^b]+', /^[^b]+$/],
+  ['x|y', /^(x|y)$/], ['x.*', /^x.*$/], ['x\\C*', /^x[\s\S]*$/], ['.', /^.$/], ['\\C', /^[\s\S]$/], ['', /^$/], ['\\xff', /^\xff$/], ['(?i)X', /^x$/i], ['nothing', /^nothing$/],
+];
+
+/** A cell on its way; `at` is its place in the input of the interleave it is inside of, `from` that input's own. */
+interface Item {
+  readonly cell: Cell;
+  readonly at: number;
+  readonly from: Item | undefined;
+}
+
+function order(a: Cell, b: Cell): number {
+  if (a.family !== b.family) return a.family < b.family ? -1 : 1;
+  if (a.qualifier !== b.qualifier) return a.qualifier < b.qualifier ? -1 : 1;
+  return a.timestamp > b.timestamp ? -1 : a.timestamp < b.timestamp ? 1 : 0;
+}
+
+function inBounds(text: string, start: Bound | undefined, end: Bound | undefined): boolean {
+  if (start && !(start.closed ? text >= start.value : text > start.value)) return false;
+  return !end || (end.closed ? text <= end.value : text < end.value);
+}
+
+function expression(regex: string): RegExp {
+  const found = EXPRESSIONS.find(([pattern]) => pattern === regex);
+  assert.ok(found, `no model of ${regex}`);
+  return found[1];
+}
+
+function hasBits(value: Uint8Array, mask: Buffer): boolean {
+  return value.length === mask.length && mask.every((bits, i) => ((value[i] as number) & bits) === bits);
+}
+
+/** What the filter makes of a row. `sunk` gets what sinks take. */
+function model(filter: RowFilter, row: string, input: readonly Item[], sunk: Cell[]): readonly Item[] {
+  const keep = (passes: (cell: Cell) => boolean): readonly Item[] => input.filter((item) => passes(item.cell));
+  const change = (to: (cell: Cell) => Cell): readonly Item[] => input.map((item) => ({ ...item, cell: to(item.cell) }));
+  switch (filter.kind) {
+    case 'chain':
+      return filter.filters.reduce((items, part) => model(part, row, items, sunk), input);
+    case 'interleave':
+      return interleave(filter, row, input, sunk);
+    case 'condition': {
+      const branch = model(filter.predicate, row, input, sunk).length > 0 ? filter.whenTrue : filter.whenFalse;
+      return branch ? model(branch, row, input, sunk) : [];
+    }
+    case 'sink':
+      sunk.push(...input.map((item) => item.cell));
+      return [];
+    case 'passAll':
+      return input;
+    case 'blockAll':
+      return [];
+    case 'rowKeyRegex':
+      return expression(filter.regex).test(row) ? input : [];
+    case 'rowSample':
+      return HALF.float() < filter.probability ? input : [];
+    case 'familyNameRegex':
+      return keep((cell) => expression(filter.regex).test(cell.family));
+    case 'columnQualifierRegex':
+      return keep((cell) => expression(filter.regex).test(cell.qualifier));
+    case 'columnRange':
+      return keep((cell) => cell.family === filter.family && inBounds(cell.qualifier, filter.start, filter.end));
+    case 'timestampRange':
+      return keep(({ timestamp: t }) => (filter.range.start === undefined || t >= filter.range.start) && (filter.range.end === undefined || t < filter.range.end));
+    case 'valueRegex':
+      return keep((cell) => expression(filter.regex).test(fromBytes(cell.value)));
+    case 'valueRange':
+      return keep((cell) => inBounds(fromBytes(cell.value), filter.start, filter.end));
+    case 'valueBitmask':
+      return keep((cell) => hasBits(cell.value, toBytes(filter.mask)));
+    case 'cellsPerRowOffset':
+      return input.slice(filter.cells);
+    case 'cellsPerRowLimit':
+      return input.slice(0, filter.cells);
+    case 'cellsPerColumnLimit':
+      return input.filter((item, i) => input.slice(0, i).filter((other) => sameColumn(other.cell, item.cell)).length < filter.cells);
+    case 'stripValue':
+      return change((cell) => ({ ...cell, value: Buffer.alloc(0) }));
+    case 'applyLabel':
+      return change((cell) => ({ ...cell, labels: [filter.label] }));
+  }
+}
+
+function sameColumn(a: Cell, b: Cell): boolean {
+  return a.family === b.family && a.qualifier === b.qualifier;
+}
+
+/** The API leaves open the order of copies of a cell. Ours: by input cell, then by branch; by branch alone where one of them waits for a predicate. */
+function interleave(filter: RowFilter & { kind: 'interleave' }, row: string, input: readonly Item[], sunk: Cell[]): readonly Item[] {
+  const inner = input.map((from, at): Item => ({ cell: from.cell, at, from }));
+  const pooled = filter.filters.flatMap((part) => model(part, row, inner, sunk));
+  const waits = filter.filters.some((part) => containsKind(part, 'condition'));
+  const sorted = waits ? pooled.sort((a, b) => order(a.cell, b.cell)) : pooled.sort((a, b) => a.at - b.at);
+  return sorted.map((item): Item => ({ cell: item.cell, at: item.from?.at ?? 0, from: item.from?.from }));
+}
+
+/** One row through the program, as a read does it. `obey`: skipping all that bounds and hints allow. */
+function throughProgram(program: FilterProgram, row: string, cells: readonly Cell[], obey: boolean): Cell[] {
+  const out: Cell[] = [];
+  const run = program.run();
+  if (obey && program.blocksAll) return out;
+  if (!run.startRow(row)) return out;
+  let skipped: Cell | undefined;
+  for (const cell of obey ? cells.filter((c) => inside(program, c)) : cells) {
+    if (skipped && sameColumn(skipped, cell)) continue;
+    const hint = run.push(cell, out);
+    if (obey && hint === Hint.skipRow) break;
+    if (obey && hint === Hint.skipColumn) skipped = cell;
+  }
+  run.endRow(out);
+  assert.equal(run.heldBytes, 0, 'everything held was given back');
+  return out;
+}
+
+function inside(program: FilterProgram, cell: Cell): boolean {
+  const column = columnKey(cell.family, cell.qualifier);
+  const times = program.timestamps;
+  if (times?.start !== undefined && cell.timestamp < times.start) return false;
+  if (times?.end !== undefined && cell.timestamp >= times.end) return false;
+  return program.columnSpans === undefined || program.columnSpans.some((span) => column >= span.start && (span.end === undefined || column < span.end));
+}
+
+function words(cell: Cell): string {
+  return JSON.stringify([cell.family, cell.qualifier, Number(cell.timestamp), fromBytes(cell.value), cell.labels ?? []]);
+}
+
+/** Copies of one cell in an order of their own, so that two lists with the same copies compare equal. */
+function canonical(cells: readonly Cell[]): string[] {
+  return [...cells].sort((a, b) => order(a, b) || (words(a) < words(b) ? -1 : 1)).map(words);
+}
+
+const qualifiers = fc.constantFrom('', 'x', 'x\n', 'xx', 'y', '\xff');
+const values = fc.constantFrom('', 'x', 'y', 'b', '\n', '\xff', 'xb');
+/** A few columns with several versions each: enough for every limit to bite. */
+const cellsOfRow = fc
+  .uniqueArray(fc.tuple(fc.constantFrom(...FAMILIES), qualifiers, fc.array(values, { minLength: 1, maxLength: 5 })), {
+    maxLength: 6,
+    selector: ([family, qualifier]) => `${family}/${qualifier}`,
+  })
+  .map((columns) =>
+    columns
+      .flatMap(([family, qualifier, texts]) => texts.map((text, timestamp): Cell => ({ family, qualifier, timestamp, value: toBytes(text) })))
+      .sort(order),
+  );
+
+const patterns = fc.constantFrom(...EXPRESSIONS.map(([pattern]) => pattern));
+const bound = (texts: fc.Arbitrary<string>) => fc.option(fc.record({ value: texts, closed: fc.boolean() }), { nil: undefined });
+const instant = fc.option(fc.integer({ min: 0, max: 5 }), { nil: undefined });
+const few = fc.integer({ min: 1, max: 4 });
+
+const plainFilters: fc.Arbitrary<RowFilter> = fc.oneof(
+  fc.constant<RowFilter>({ kind: 'passAll' }),
+  fc.constant<RowFilter>({ kind: 'blockAll' }),
+  fc.constantFrom('a', '.*', 'x.*').map((regex): RowFilter => ({ kind: 'rowKeyRegex', regex })),
+  fc.constantFrom(0.2, 0.8).map((probability): RowFilter => ({ kind: 'rowSample', probability })),
+  patterns.map((regex): RowFilter => ({ kind: 'familyNameRegex', regex })),
+  patterns.map((regex): RowFilter => ({ kind: 'columnQualifierRegex', regex })),
+  fc.record({ kind: fc.constant('columnRange' as const), family: fc.constantFrom(...FAMILIES), start: bound(qualifiers), end: bound(qualifiers) }),
+  { weight: 3, arbitrary: fc.record({ start: instant, end: instant }).map((range): RowFilter => ({ kind: 'timestampRange', range })) },
+  patterns.map((regex): RowFilter => ({ kind: 'valueRegex', regex })),
+  fc.record({ kind: fc.constant('valueRange' as const), start: bound(values), end: bound(values) }),
+  fc.constantFrom('\x01', '\x7f', 'xb', '\0').map((mask): RowFilter => ({ kind: 'valueBitmask', mask })),
+  fc.integer({ min: 0, max: 4 }).map((cells): RowFilter => ({ kind: 'cellsPerRowOffset', cells })),
+  { weight: 3, arbitrary: few.map((cells): RowFilter => ({ kind: 'cellsPerRowLimit', cells })) },
+  { weight: 3, arbitrary: few.map((cells): RowFilter => ({ kind: 'cellsPerColumnLimit', cells })) },
+  fc.constant<RowFilter>({ kind: 'stripValue' }),
+  fc.constantFrom('one', 'two').map((label): RowFilter => ({ kind: 'applyLabel', label })),
+);
+
+const several = (filters: fc.Arbitrary<RowFilter>) => fc.array(filters, { minLength: 2, maxLength: 4 });
+const { unsunk, anyFilter } = fc.letrec<{ unsunk: RowFilter; anyFilter: RowFilter }>((tie) => ({
+  unsunk: fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    { weight: 3, arbitrary: plainFilters },
+    { weight: 2, arbitrary: several(tie('unsunk')).map((filters): RowFilter => ({ kind: 'chain', filters })) },
+    { weight: 2, arbitrary: several(tie('unsunk')).map((filters): RowFilter => ({ kind: 'interleave', filters })) },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        kind: fc.constant('condition' as const),
+        predicate: tie('unsunk'),
+        whenTrue: fc.option(tie('unsunk'), { nil: undefined }),
+        whenFalse: fc.option(tie('unsunk'), { nil: undefined }),
+      }),
+    },
+  ),
+  anyFilter: fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    { weight: 2, arbitrary: tie('unsunk') },
+    { weight: 1, arbitrary: fc.constant<RowFilter>({ kind: 'sink' }) },
+    { weight: 3, arbitrary: several(tie('anyFilter')).map((filters): RowFilter => ({ kind: 'chain', filters })) },
+    { weight: 2, arbitrary: several(tie('anyFilter')).map((filters): RowFilter => ({ kind: 'interleave', filters })) },
+  ),
+}));
+
+function isValid(filter: RowFilter): boolean {
+  try {
+    checkFilter(filter, LIMITS.default);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function expected(filter: RowFilter, row: string, cells: readonly Cell[]): { main: Cell[]; sunk: Cell[] } {
+  const sunk: Cell[] = [];
+  const items = cells.map((cell, at): Item => ({ cell, at, from: undefined }));
+  return { main: model(filter, row, items, sunk).map((item) => item.cell), sunk };
+}
+
+const RUNS = { numRuns: 2000 };
+const rows = fc.constantFrom('a', 'row', 'x\n');
+
+describe('the interpreter and the model agree', () => {
+  test('without sinks: the same cells in the same order', () => {
+    fc.assert(
+      fc.property(unsunk.filter(isValid), rows, cellsOfRow, (filter, row, cells) => {
+        const { main } = expected(filter, row, cells);
+        for (const families of [undefined, FAMILIES]) {
+          const program = compileFilter(filter, { ...OPTIONS, families });
+          assert.deepEqual(throughProgram(program, row, cells, true).map(words), main.map(words), 'with hints and bounds obeyed');
+          assert.deepEqual(throughProgram(program, row, cells, false).map(words), main.map(words), 'with every cell pushed');
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  test('with sinks: the same cells, in the order of the row', () => {
+    fc.assert(
+      fc.property(anyFilter.filter(isValid), rows, cellsOfRow, (filter, row, cells) => {
+        const { main, sunk } = expected(filter, row, cells);
+        const program = compileFilter(filter, { ...OPTIONS, families: FAMILIES });
+        for (const obey of [true, false]) {
+          const out = throughProgram(program, row, cells, obey);
+          assert.deepEqual(canonical(out), canonical([...main, ...sunk]), obey ? 'with hints and bounds obeyed' : 'with every cell pushed');
+          out.forEach((cell, i) => {
+            assert.ok(i === 0 || order(out[i - 1] as Cell, cell) <= 0, 'in order');
+          });
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  test('one run serves many rows', () => {
+    fc.assert(
+      fc.property(anyFilter.filter(isValid), fc.array(fc.tuple(rows, cellsOfRow), { minLength: 2, maxLength: 4 }), (filter, input) => {
+        const run = compileFilter(filter, OPTIONS).run();
+        for (const [row, cells] of input) {
+          const out: Cell[] = [];
+          if (run.startRow(row)) {
+            for (const cell of cells) run.push(cell, out);
+            run.endRow(out);
+          }
+          const { main, sunk } = expected(filter, row, cells);
+          assert.deepEqual(canonical(out), canonical([...main, ...sunk]));
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('a filter that is said to block all gives nothing', () => {
+    fc.assert(
+      fc.property(anyFilter.filter(isValid), rows, cellsOfRow, (filter, row, cells) => {
+        if (!compileFilter(filter, OPTIONS).blocksAll) return;
+        const { main, sunk } = expected(filter, row, cells);
+        assert.deepEqual([...main, ...sunk], []);
+      }),
+      RUNS,
+    );
+  });
+});

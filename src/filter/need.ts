@@ -1,0 +1,169 @@
+/**
+ * What a filter needs to see of a row, found before the read: columns and timestamps outside it change nothing, so the read seeks past them.
+ *
+ * Computed from the end of each chain to its beginning: what f needs is what may have an effect when it enters f, given what the rest of
+ * the chain needs. A filter that counts cells needs every one as soon as anything behind it needs any. The result is a superset, kept as
+ * boxes (an interval of families by an interval of qualifiers) and one interval of timestamps.
+ */
+import { type ByteString, type Int64, prefixEnd, successor } from '../base/index.ts';
+import { columnKey, familyEnd, normalizeRanges, type TimestampRange } from '../model/index.ts';
+import type { Bound, RowFilter } from './filter.ts';
+import type { ColumnSpan } from './program.ts';
+import type { Matcher } from './regex.ts';
+
+/** Half-open; undefined = no end. */
+interface Interval {
+  readonly from: ByteString;
+  readonly to: ByteString | undefined;
+}
+
+interface Box {
+  readonly families: Interval;
+  readonly qualifiers: Interval;
+}
+
+export interface Need {
+  /** Empty: nothing at all. */
+  readonly boxes: readonly Box[];
+  readonly start: Int64 | undefined;
+  readonly end: Int64 | undefined;
+}
+
+const ANY: Interval = { from: '', to: undefined };
+const ANYWHERE: readonly Box[] = [{ families: ANY, qualifiers: ANY }];
+const ALL: Need = { boxes: ANYWHERE, start: undefined, end: undefined };
+const NOTHING: Need = { boxes: [], start: undefined, end: undefined };
+/** Beyond that, a filter is taken to need all columns. */
+const MAX_BOXES = 256;
+
+export type MatcherOf = (filter: RowFilter & { readonly regex: ByteString }) => Matcher;
+
+/** What the whole filter needs. Gives nothing exactly where the filter's form shows that it can give no output. */
+export function needOf(filter: RowFilter, matcherOf: MatcherOf): Need {
+  return need(filter, ALL, matcherOf);
+}
+
+function need(filter: RowFilter, rest: Need, matcherOf: MatcherOf): Need {
+  switch (filter.kind) {
+    case 'sink':
+      return ALL;
+    case 'blockAll':
+      return NOTHING;
+    case 'chain':
+      return filter.filters.reduceRight((after, part) => need(part, after, matcherOf), rest);
+    case 'interleave':
+      return union(filter.filters.map((part) => need(part, rest, matcherOf)));
+    case 'condition': {
+      const branches = [filter.whenTrue, filter.whenFalse].map((branch) => (branch ? need(branch, rest, matcherOf) : NOTHING));
+      const both = union(branches);
+      return isNothing(both) ? NOTHING : union([both, need(filter.predicate, ALL, matcherOf)]);
+    }
+    default:
+      return isNothing(rest) ? NOTHING : needOfSimple(filter, rest, matcherOf);
+  }
+}
+
+function needOfSimple(filter: RowFilter, rest: Need, matcherOf: MatcherOf): Need {
+  switch (filter.kind) {
+    case 'familyNameRegex':
+      return within(rest, intervalsOf(matcherOf(filter)).map((families) => ({ families, qualifiers: ANY })));
+    case 'columnQualifierRegex':
+      return within(rest, intervalsOf(matcherOf(filter)).map((qualifiers) => ({ families: ANY, qualifiers })));
+    case 'columnRange':
+      return within(rest, [{ families: only(filter.family), qualifiers: intervalOf(filter.start, filter.end) }]);
+    case 'timestampRange':
+      return { boxes: rest.boxes, start: later(rest.start, filter.range.start), end: earlier(rest.end, filter.range.end) };
+    case 'cellsPerColumnLimit':
+      return { boxes: rest.boxes, start: undefined, end: undefined };
+    case 'cellsPerRowOffset':
+    case 'cellsPerRowLimit':
+      return ALL;
+    default:
+      return rest;
+  }
+}
+
+function isNothing(need: Need): boolean {
+  return need.boxes.length === 0 || (need.start !== undefined && need.end !== undefined && need.start >= need.end);
+}
+
+function only(key: ByteString): Interval {
+  return { from: key, to: successor(key) };
+}
+
+function intervalsOf(matcher: Matcher): readonly Interval[] {
+  if (matcher.literals) return matcher.literals.map(only);
+  return [{ from: matcher.prefix, to: matcher.prefix === '' ? undefined : prefixEnd(matcher.prefix) }];
+}
+
+function intervalOf(start: Bound | undefined, end: Bound | undefined): Interval {
+  return {
+    from: start === undefined ? '' : start.closed ? start.value : successor(start.value),
+    to: end === undefined ? undefined : end.closed ? successor(end.value) : end.value,
+  };
+}
+
+function later(a: Int64 | undefined, b: Int64 | undefined): Int64 | undefined {
+  return a === undefined || (b !== undefined && b > a) ? b : a;
+}
+
+function earlier(a: Int64 | undefined, b: Int64 | undefined): Int64 | undefined {
+  return a === undefined || (b !== undefined && b < a) ? b : a;
+}
+
+function intersect(a: Interval, b: Interval): Interval {
+  return { from: a.from > b.from ? a.from : b.from, to: a.to === undefined || (b.to !== undefined && b.to < a.to) ? b.to : a.to };
+}
+
+function isEmpty(interval: Interval): boolean {
+  return interval.to !== undefined && interval.to <= interval.from;
+}
+
+/** The part of `need` inside any of the boxes. */
+function within(need: Need, boxes: readonly Box[]): Need {
+  if (need.boxes.length * boxes.length > MAX_BOXES) return need;
+  const meet = (a: Box, b: Box): Box => ({ families: intersect(a.families, b.families), qualifiers: intersect(a.qualifiers, b.qualifiers) });
+  const common = need.boxes === ANYWHERE ? boxes : need.boxes.flatMap((a) => boxes.map((b) => meet(a, b)));
+  return { ...need, boxes: common.filter((box) => !isEmpty(box.families) && !isEmpty(box.qualifiers)) };
+}
+
+function union(all: readonly Need[]): Need {
+  const some = all.filter((part) => !isNothing(part));
+  if (some.length === 0) return NOTHING;
+  const boxes = some.flatMap((part) => part.boxes);
+  return {
+    boxes: boxes.length > MAX_BOXES ? ANYWHERE : boxes,
+    start: some.some((part) => part.start === undefined) ? undefined : some.map((part) => part.start as Int64).reduce((a, b) => (b < a ? b : a)),
+    end: some.some((part) => part.end === undefined) ? undefined : some.map((part) => part.end as Int64).reduce((a, b) => (b > a ? b : a)),
+  };
+}
+
+export function blocksAll(need: Need): boolean {
+  return isNothing(need);
+}
+
+export function timestampsOf(need: Need): TimestampRange | undefined {
+  if (need.start === undefined && need.end === undefined) return undefined;
+  return { start: need.start, end: need.end };
+}
+
+/** The boxes as spans of column keys; undefined = all. `families`: those there can be, which lets a qualifier alone be sought in each. */
+export function spansOf(need: Need, families: readonly string[] | undefined): readonly ColumnSpan[] | undefined {
+  const spans: { start: string; end: string | undefined }[] = [];
+  for (const { families: among, qualifiers } of need.boxes) {
+    if (among.to === successor(among.from)) spans.push(spanIn(among.from, qualifiers));
+    else if (qualifiers.from === '' && qualifiers.to === undefined) spans.push({ start: among.from, end: among.to });
+    else if (families) for (const family of families) isIn(family, among) && spans.push(spanIn(family, qualifiers));
+    else spans.push({ start: among.from, end: among.to });
+  }
+  const sorted = normalizeRanges(spans);
+  return sorted.length === 1 && sorted[0]?.start === '' && sorted[0].end === undefined ? undefined : sorted;
+}
+
+function isIn(family: string, among: Interval): boolean {
+  return family >= among.from && (among.to === undefined || family < among.to);
+}
+
+function spanIn(family: string, qualifiers: Interval): { start: string; end: string } {
+  return { start: columnKey(family, qualifiers.from), end: qualifiers.to === undefined ? familyEnd(family) : columnKey(family, qualifiers.to) };
+}

@@ -1,0 +1,362 @@
+/**
+ * The stages that a compiled filter is made of: each takes the cells of a row one by one and pushes what passes to the next.
+ *
+ * Invariants. Cells reach every stage in the row's order (family, qualifier, timestamp descending), copies of a cell side by side. `push`
+ * answers a hint about the cells that are still to come INTO THAT STAGE: they would give no output and change nothing that matters. So
+ * a stage passes on its next stage's hint unless it counts over columns; and a hint stays true for the rest of its column or row.
+ * This is the hot path of every filtered read: nothing is allocated a cell but by the stages that change or hold it.
+ */
+import { type ByteString, compareBytes, type Int64, toBytes } from '../base/index.ts';
+import type { Cell } from '../model/index.ts';
+import type { Bound, RowFilter } from './filter.ts';
+import { Hint } from './program.ts';
+import type { Matcher } from './regex.ts';
+
+export interface Stage {
+  push(cell: Cell): Hint;
+}
+
+/** Has state that belongs to one row. */
+export interface RowState {
+  startRow(): void;
+}
+
+const NO_BYTES: Uint8Array = new Uint8Array(0);
+
+/** The end of every way: the read's output. */
+export class Output implements Stage {
+  out: Cell[] = [];
+
+  push(cell: Cell): Hint {
+    this.out.push(cell);
+    return Hint.next;
+  }
+}
+
+/** Tees a chain off to the output, past all that comes after it. */
+export class Sink implements Stage {
+  readonly #output: Stage;
+
+  constructor(output: Stage) {
+    this.#output = output;
+  }
+
+  push(cell: Cell): Hint {
+    this.#output.push(cell);
+    return Hint.next;
+  }
+}
+
+export class Block implements Stage {
+  push(): Hint {
+    return Hint.skipRow;
+  }
+}
+
+/** Open or shut for a whole row. */
+export abstract class Gate implements Stage {
+  readonly #next: Stage;
+  open = false;
+
+  constructor(next: Stage) {
+    this.#next = next;
+  }
+
+  abstract startRow(row: ByteString): void;
+
+  push(cell: Cell): Hint {
+    return this.open ? this.#next.push(cell) : Hint.skipRow;
+  }
+}
+
+export class RowKeyGate extends Gate {
+  readonly #matcher: Matcher;
+
+  constructor(matcher: Matcher, next: Stage) {
+    super(next);
+    this.#matcher = matcher;
+  }
+
+  startRow(row: ByteString): void {
+    this.open = this.#matcher.matches(row);
+  }
+}
+
+export class SampleGate extends Gate {
+  readonly #probability: number;
+  readonly #random: { float(): number };
+
+  constructor(probability: number, random: { float(): number }, next: Stage) {
+    super(next);
+    this.#probability = probability;
+    this.#random = random;
+  }
+
+  startRow(): void {
+    this.open = this.#random.float() < this.#probability;
+  }
+}
+
+export class FamilyStage implements Stage {
+  readonly #matcher: Matcher;
+  readonly #next: Stage;
+  #family: string | undefined;
+  #passes = false;
+
+  constructor(matcher: Matcher, next: Stage) {
+    this.#matcher = matcher;
+    this.#next = next;
+  }
+
+  push(cell: Cell): Hint {
+    if (cell.family !== this.#family) {
+      this.#family = cell.family;
+      this.#passes = this.#matcher.matches(cell.family);
+    }
+    return this.#passes ? this.#next.push(cell) : Hint.skipColumn;
+  }
+}
+
+export class QualifierStage implements Stage {
+  readonly #matcher: Matcher;
+  readonly #next: Stage;
+  #qualifier: ByteString | undefined;
+  #passes = false;
+
+  constructor(matcher: Matcher, next: Stage) {
+    this.#matcher = matcher;
+    this.#next = next;
+  }
+
+  push(cell: Cell): Hint {
+    if (cell.qualifier !== this.#qualifier) {
+      this.#qualifier = cell.qualifier;
+      this.#passes = this.#matcher.matches(cell.qualifier);
+    }
+    return this.#passes ? this.#next.push(cell) : Hint.skipColumn;
+  }
+}
+
+export class ColumnRangeStage implements Stage {
+  readonly #family: string;
+  readonly #start: Bound | undefined;
+  readonly #end: Bound | undefined;
+  readonly #next: Stage;
+
+  constructor(filter: RowFilter & { kind: 'columnRange' }, next: Stage) {
+    this.#family = filter.family;
+    this.#start = filter.start;
+    this.#end = filter.end;
+    this.#next = next;
+  }
+
+  push(cell: Cell): Hint {
+    const { family, qualifier } = cell;
+    if (family !== this.#family) return family > this.#family ? Hint.skipRow : Hint.skipColumn;
+    const start = this.#start;
+    if (start && (qualifier < start.value || (!start.closed && qualifier === start.value))) return Hint.skipColumn;
+    const end = this.#end;
+    if (end && (qualifier > end.value || (!end.closed && qualifier === end.value))) return Hint.skipRow;
+    return this.#next.push(cell);
+  }
+}
+
+export class TimestampStage implements Stage {
+  readonly #start: Int64 | undefined;
+  readonly #end: Int64 | undefined;
+  readonly #next: Stage;
+
+  constructor(filter: RowFilter & { kind: 'timestampRange' }, next: Stage) {
+    this.#start = filter.range.start;
+    this.#end = filter.range.end;
+    this.#next = next;
+  }
+
+  push(cell: Cell): Hint {
+    // versions come newest first: what is too new has older ones behind it, what is too old has not
+    if (this.#end !== undefined && cell.timestamp >= this.#end) return Hint.next;
+    if (this.#start !== undefined && cell.timestamp < this.#start) return Hint.skipColumn;
+    return this.#next.push(cell);
+  }
+}
+
+export class ValueRegexStage implements Stage {
+  readonly #matcher: Matcher;
+  readonly #next: Stage;
+
+  constructor(matcher: Matcher, next: Stage) {
+    this.#matcher = matcher;
+    this.#next = next;
+  }
+
+  push(cell: Cell): Hint {
+    return this.#matcher.matchesBytes(cell.value) ? this.#next.push(cell) : Hint.next;
+  }
+}
+
+export class ValueRangeStage implements Stage {
+  readonly #start: Buffer | undefined;
+  readonly #end: Buffer | undefined;
+  /** The least result of comparing with the start that passes, the greatest with the end. */
+  readonly #startLeast: number;
+  readonly #endMost: number;
+  readonly #next: Stage;
+
+  constructor(filter: RowFilter & { kind: 'valueRange' }, next: Stage) {
+    this.#start = filter.start && toBytes(filter.start.value);
+    this.#end = filter.end && toBytes(filter.end.value);
+    this.#startLeast = filter.start?.closed ? 0 : 1;
+    this.#endMost = filter.end?.closed ? 0 : -1;
+    this.#next = next;
+  }
+
+  push(cell: Cell): Hint {
+    if (this.#start && compareBytes(cell.value, this.#start) < this.#startLeast) return Hint.next;
+    if (this.#end && compareBytes(cell.value, this.#end) > this.#endMost) return Hint.next;
+    return this.#next.push(cell);
+  }
+}
+
+/** Passes values of the mask's length that have every bit of it. */
+export class BitmaskStage implements Stage {
+  readonly #mask: Buffer;
+  readonly #next: Stage;
+
+  constructor(mask: ByteString, next: Stage) {
+    this.#mask = toBytes(mask);
+    this.#next = next;
+  }
+
+  push(cell: Cell): Hint {
+    const mask = this.#mask;
+    const value = cell.value;
+    if (value.length !== mask.length) return Hint.next;
+    for (let i = 0; i < mask.length; i++) {
+      const bits = mask[i] as number;
+      if (((value[i] as number) & bits) !== bits) return Hint.next;
+    }
+    return this.#next.push(cell);
+  }
+}
+
+export class RowOffset implements Stage, RowState {
+  readonly #cells: number;
+  readonly #next: Stage;
+  #passed = 0;
+
+  constructor(cells: number, next: Stage) {
+    this.#cells = cells;
+    this.#next = next;
+  }
+
+  startRow(): void {
+    this.#passed = 0;
+  }
+
+  push(cell: Cell): Hint {
+    if (this.#passed < this.#cells) {
+      this.#passed++;
+      return Hint.next;
+    }
+    return this.#next.push(cell);
+  }
+}
+
+export class RowLimit implements Stage, RowState {
+  readonly #cells: number;
+  readonly #next: Stage;
+  #left = 0;
+
+  constructor(cells: number, next: Stage) {
+    this.#cells = cells;
+    this.#next = next;
+  }
+
+  startRow(): void {
+    this.#left = this.#cells;
+  }
+
+  push(cell: Cell): Hint {
+    if (this.#left === 0) return Hint.skipRow;
+    this.#left--;
+    const hint = this.#next.push(cell);
+    // cells of this column that the next stage would drop still count here
+    return this.#left === 0 || hint === Hint.skipRow ? Hint.skipRow : Hint.next;
+  }
+}
+
+export class ColumnLimit implements Stage, RowState {
+  readonly #cells: number;
+  readonly #next: Stage;
+  #family = '';
+  #qualifier: ByteString = '';
+  #left = 0;
+
+  constructor(cells: number, next: Stage) {
+    this.#cells = cells;
+    this.#next = next;
+  }
+
+  /** No family has the empty name, so the first cell of a row begins a column. */
+  startRow(): void {
+    this.#family = '';
+  }
+
+  push(cell: Cell): Hint {
+    if (cell.qualifier !== this.#qualifier || cell.family !== this.#family) {
+      this.#qualifier = cell.qualifier;
+      this.#family = cell.family;
+      this.#left = this.#cells;
+    }
+    if (this.#left === 0) return Hint.skipColumn;
+    this.#left--;
+    const hint = this.#next.push(cell);
+    return this.#left === 0 && hint === Hint.next ? Hint.skipColumn : hint;
+  }
+}
+
+export class StripValue implements Stage {
+  readonly #next: Stage;
+
+  constructor(next: Stage) {
+    this.#next = next;
+  }
+
+  push(cell: Cell): Hint {
+    const { family, qualifier, timestamp, labels } = cell;
+    return this.#next.push(labels ? { family, qualifier, timestamp, value: NO_BYTES, labels } : { family, qualifier, timestamp, value: NO_BYTES });
+  }
+}
+
+export class ApplyLabel implements Stage {
+  readonly #labels: readonly string[];
+  readonly #next: Stage;
+
+  constructor(label: string, next: Stage) {
+    this.#labels = Object.freeze([label]);
+    this.#next = next;
+  }
+
+  push(cell: Cell): Hint {
+    const { family, qualifier, timestamp, value } = cell;
+    return this.#next.push({ family, qualifier, timestamp, value, labels: this.#labels });
+  }
+}
+
+/** An interleave whose branches answer each cell at once: their outputs leave in order by themselves. */
+export class Fanout implements Stage {
+  readonly #branches: readonly Stage[];
+
+  constructor(branches: readonly Stage[]) {
+    this.#branches = branches;
+  }
+
+  push(cell: Cell): Hint {
+    let least: Hint = Hint.skipRow;
+    for (const branch of this.#branches) {
+      const hint = branch.push(cell);
+      if (hint < least) least = hint;
+    }
+    return least;
+  }
+}

@@ -1,0 +1,128 @@
+/** The admin half of a service over the Cloud API of any Bigtable server. */
+import { create, type DescMessage, type DescMethod, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf';
+import { BigtableError, Code, prefixEnd, toBytes, toText } from '../../base/index.ts';
+import type { RequestContext } from '../../env/index.ts';
+import { isEmptyRange, type RowRange, type TableSchema } from '../../model/index.ts';
+import type { AdminService, FamilyChange, NewTable, TableChange } from '../../service/index.ts';
+import { decodeAnswer, encode } from '../codec/messages.ts';
+import { applyExtra, familyMessage, schemaOf } from '../convert/table.ts';
+import { BigtableTableAdmin, type ModifyColumnFamiliesRequest_ModificationSchema as ModificationSchema } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
+import { Table_TimestampGranularity as TimestampGranularity, Table_View as View, TableSchema as TableMessageSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
+import { errorOfStatus } from '../rpc/status.ts';
+import type { RpcClient } from '../rpc/rpc-client.ts';
+
+const admin = BigtableTableAdmin.method;
+
+export async function call<I extends DescMessage, O extends DescMessage>(
+  client: RpcClient,
+  context: RequestContext,
+  method: DescMethod & { readonly methodKind: 'unary'; readonly input: I; readonly output: O },
+  request: MessageInitShape<I>,
+): Promise<MessageShape<O>> {
+  const bytes = encode(method.input, create(method.input, request));
+  return decodeAnswer(method.output, await client.unary(`/${method.parent.typeName}/${method.name}`, bytes, context));
+}
+
+export class RemoteAdmin implements AdminService {
+  protected readonly client: RpcClient;
+
+  constructor(client: RpcClient) {
+    this.client = client;
+  }
+
+  async createTable(context: RequestContext, table: NewTable): Promise<TableSchema> {
+    const [parent, tableId] = parts(table.name);
+    const message = create(TableMessageSchema, {
+      columnFamilies: Object.fromEntries(table.families.map((family) => [toText(family.name), familyMessage(family)])),
+      granularity: table.granularity === 'micros' ? TimestampGranularity.MICROS : TimestampGranularity.MILLIS,
+      deletionProtection: table.deletionProtection,
+    });
+    applyExtra(message, table.extra ?? {});
+    const initialSplits = table.splits.map((split) => ({ key: toBytes(split) }));
+    return schemaOf(await call(this.client, context, admin.createTable, { parent, tableId, table: message, initialSplits }));
+  }
+
+  /** Lists by instance, asks for each table's schema, as servers answer names alone to a list. */
+  async listTables(context: RequestContext, prefix: string): Promise<readonly TableSchema[]> {
+    const [parent] = parts(prefix);
+    const names: string[] = [];
+    for (let pageToken = ''; ; ) {
+      const page = await call(this.client, context, admin.listTables, { parent, view: View.NAME_ONLY, pageToken });
+      names.push(...page.tables.map((table) => table.name).filter((name) => name.startsWith(prefix)));
+      pageToken = page.nextPageToken;
+      if (pageToken === '') break;
+    }
+    const tables: TableSchema[] = [];
+    for (const name of names.sort()) {
+      try {
+        tables.push(await this.getTable(context, name));
+      } catch (error) {
+        // deleted since it was listed
+        if (!(error instanceof BigtableError) || error.code !== Code.NOT_FOUND) throw error;
+      }
+    }
+    return tables;
+  }
+
+  async getTable(context: RequestContext, name: string): Promise<TableSchema> {
+    return schemaOf(await call(this.client, context, admin.getTable, { name, view: View.SCHEMA_VIEW }));
+  }
+
+  async updateTable(context: RequestContext, name: string, change: TableChange): Promise<TableSchema> {
+    const table = create(TableMessageSchema, { name, deletionProtection: change.deletionProtection ?? false });
+    const paths = applyExtra(table, change.extra ?? {});
+    if (change.deletionProtection !== undefined) paths.push('deletion_protection');
+    const operation = await call(this.client, context, admin.updateTable, { table, updateMask: { paths } });
+    if (operation.result.case === 'error') throw errorOfStatus(operation.result.value.code, operation.result.value.message) ?? unfinished(name);
+    if (!operation.done) throw unfinished(name);
+    return this.getTable(context, name);
+  }
+
+  async deleteTable(context: RequestContext, name: string): Promise<void> {
+    await call(this.client, context, admin.deleteTable, { name });
+  }
+
+  async modifyFamilies(context: RequestContext, name: string, changes: readonly FamilyChange[]): Promise<TableSchema> {
+    return schemaOf(await call(this.client, context, admin.modifyColumnFamilies, { name, modifications: changes.map(modificationOf) }));
+  }
+
+  /** The API drops all rows or those with a prefix: other ranges are INVALID_ARGUMENT. */
+  async dropRowRange(context: RequestContext, name: string, range: RowRange): Promise<void> {
+    if (isEmptyRange(range)) return;
+    const all = range.start === '' && range.end === undefined;
+    if (!all && (range.start === '' || prefixEnd(range.start) !== range.end)) {
+      throw new BigtableError(Code.INVALID_ARGUMENT, 'the Bigtable API drops all rows of a table or all with a prefix, no other range');
+    }
+    const target = all ? ({ case: 'deleteAllDataFromTable', value: true } as const) : ({ case: 'rowKeyPrefix', value: toBytes(range.start) } as const);
+    await call(this.client, context, admin.dropRowRange, { name, target });
+  }
+
+  async generateConsistencyToken(context: RequestContext, name: string): Promise<string> {
+    return (await call(this.client, context, admin.generateConsistencyToken, { name })).consistencyToken;
+  }
+
+  async checkConsistency(context: RequestContext, name: string, consistencyToken: string): Promise<boolean> {
+    return (await call(this.client, context, admin.checkConsistency, { name, consistencyToken })).consistent;
+  }
+}
+
+function modificationOf(change: FamilyChange): MessageInitShape<typeof ModificationSchema> {
+  if (change.kind === 'drop') return { id: toText(change.name), mod: { case: 'drop', value: true } };
+  const id = toText(change.family.name);
+  const value = familyMessage(change.family);
+  if (change.kind === 'create') return { id, mod: { case: 'create', value } };
+  const paths = change.fields.map((field) => (field === 'gcRule' ? 'gc_rule' : 'value_type'));
+  return { id, mod: { case: 'update', value }, updateMask: { paths } };
+}
+
+/** projects/P/instances/I/tables/T -> [projects/P/instances/I, T]. */
+function parts(name: string): [string, string] {
+  const at = name.lastIndexOf('/tables/');
+  if (at < 0) throw new BigtableError(Code.INVALID_ARGUMENT, `${JSON.stringify(name)} is no table's name: projects/P/instances/I/tables/T`);
+  return [name.slice(0, at), name.slice(at + '/tables/'.length)];
+}
+
+
+function unfinished(name: string): BigtableError {
+  return new BigtableError(Code.UNAVAILABLE, `the server has not finished updating ${name}`);
+}

@@ -1,0 +1,112 @@
+/**
+ * A service over the Cloud Bigtable API of any server: Edubba's own, Google's emulator. It adds no retries: what failed is told.
+ *
+ * Bounds: a batch of mutations goes out in one request, a row comes back whole in memory.
+ */
+import { create, toBinary } from '@bufbuild/protobuf';
+import { BigtableError, Code, fromBytes, toBytes, type ByteString } from '../../base/index.ts';
+import type { Clock, RequestContext } from '../../env/index.ts';
+import type { Cell, ReadBatch, ReadModifyWriteRule } from '../../model/index.ts';
+import type { CheckAndMutateRequest, KeySample, ReadRequest, RowMutations, Service } from '../../service/index.ts';
+import { decodeAnswer, encode } from '../codec/messages.ts';
+import { filterMessage } from '../convert/filter.ts';
+import { mutationMessage, ruleMessage } from '../convert/mutation.ts';
+import { cellsOf } from '../convert/row.ts';
+import { rowSetMessage } from '../convert/row-set.ts';
+import {
+  Bigtable, MutateRowsRequestSchema, MutateRowsResponseSchema, ReadRowsRequestSchema, ReadRowsResponseSchema, SampleRowKeysRequestSchema, SampleRowKeysResponseSchema,
+} from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import { FeatureFlagsSchema } from '../generated/google/bigtable/v2/feature_flags_pb.ts';
+import { GrpcJsClient } from '../rpc/grpc-js-client.ts';
+import { errorOfStatus } from '../rpc/status.ts';
+import { ChunkReader } from './chunk-reader.ts';
+import { call, RemoteAdmin } from './remote-admin.ts';
+
+const data = Bigtable.method;
+const FEATURES = toBinary(FeatureFlagsSchema, create(FeatureFlagsSchema, { reverseScans: true, lastScannedRowResponses: true, microsecondTimestamp: true }));
+
+export interface RemoteService extends Service {
+  /** Gives up the connection. */
+  close(): void;
+}
+
+/** A service over the server at `address` (HOST:PORT). Nothing is sent before the first call. */
+export function connectService(options: { readonly address: string; readonly clock: Clock }): RemoteService {
+  const headers = { 'bigtable-features': Buffer.from(FEATURES).toString('base64url') };
+  return new Remote(new GrpcJsClient(options.address, options.clock, headers));
+}
+
+class Remote extends RemoteAdmin implements RemoteService {
+  async mutateRow(context: RequestContext, table: string, { row, mutations }: RowMutations): Promise<void> {
+    await call(this.client, context, data.mutateRow, { tableName: table, rowKey: toBytes(row), mutations: mutations.map(mutationMessage) });
+  }
+
+  async mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]> {
+    const request = create(MutateRowsRequestSchema, {
+      tableName: table,
+      entries: entries.map(({ row, mutations }) => ({ rowKey: toBytes(row), mutations: mutations.map(mutationMessage) })),
+    });
+    const unanswered = new BigtableError(Code.UNAVAILABLE, 'the server answered without a status for this entry: its outcome is unknown');
+    const outcomes = new Array<BigtableError | undefined>(entries.length).fill(unanswered);
+    for await (const bytes of this.client.stream(pathOf(data.mutateRows), encode(MutateRowsRequestSchema, request), context)) {
+      for (const { index, status } of decodeAnswer(MutateRowsResponseSchema, bytes).entries) {
+        outcomes[Number(index)] = errorOfStatus(status?.code ?? Code.OK, status?.message ?? '');
+      }
+    }
+    return outcomes;
+  }
+
+  async *readRows(context: RequestContext, request: ReadRequest): AsyncIterable<ReadBatch> {
+    const { table, ranges, filter, rowsLimit, reversed } = request;
+    const message = create(ReadRowsRequestSchema, {
+      tableName: table,
+      ...(ranges && ranges.length > 0 && { rows: rowSetMessage(ranges) }),
+      ...(filter && { filter: filterMessage(filter) }),
+      rowsLimit: BigInt(rowsLimit ?? 0),
+      reversed: reversed ?? false,
+    });
+    const reader = new ChunkReader();
+    for await (const bytes of this.client.stream(pathOf(data.readRows), encode(ReadRowsRequestSchema, message), context)) {
+      const answer = decodeAnswer(ReadRowsResponseSchema, bytes);
+      const fragments = reader.rows(answer);
+      if (answer.lastScannedRowKey.length > 0) yield { fragments, scannedTo: fromBytes(answer.lastScannedRowKey) };
+      else if (fragments.length > 0) yield { fragments };
+    }
+    reader.end();
+  }
+
+  async sampleRowKeys(context: RequestContext, table: string): Promise<readonly KeySample[]> {
+    const request = encode(SampleRowKeysRequestSchema, create(SampleRowKeysRequestSchema, { tableName: table }));
+    const samples: KeySample[] = [];
+    for await (const bytes of this.client.stream(pathOf(data.sampleRowKeys), request, context)) {
+      const { rowKey, offsetBytes } = decodeAnswer(SampleRowKeysResponseSchema, bytes);
+      samples.push({ row: fromBytes(rowKey), offsetBytes: Number(offsetBytes) });
+    }
+    return samples;
+  }
+
+  async checkAndMutateRow(context: RequestContext, request: CheckAndMutateRequest): Promise<boolean> {
+    const { table, row, predicate, whenTrue, whenFalse } = request;
+    const answer = await call(this.client, context, data.checkAndMutateRow, {
+      tableName: table,
+      rowKey: toBytes(row),
+      ...(predicate && { predicateFilter: filterMessage(predicate) }),
+      trueMutations: whenTrue.map(mutationMessage),
+      falseMutations: whenFalse.map(mutationMessage),
+    });
+    return answer.predicateMatched;
+  }
+
+  async readModifyWriteRow(context: RequestContext, table: string, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
+    const answer = await call(this.client, context, data.readModifyWriteRow, { tableName: table, rowKey: toBytes(row), rules: rules.map(ruleMessage) });
+    return cellsOf(answer.row);
+  }
+
+  close(): void {
+    this.client.close();
+  }
+}
+
+function pathOf(method: { readonly parent: { readonly typeName: string }; readonly name: string }): string {
+  return `/${method.parent.typeName}/${method.name}`;
+}

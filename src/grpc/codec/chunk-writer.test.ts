@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
+import fc from 'fast-check';
+import { INT64_MAX, INT64_MIN, int64, toBigInt } from '../../base/index.ts';
+import type { Cell, RowFragment } from '../../model/index.ts';
+import { ChunkReader } from '../client/chunk-reader.ts';
+import { cell, rowKey } from '../convert/fixtures.ts';
+import { type ReadRowsResponse, ReadRowsResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import { ChunkWriter } from './chunk-writer.ts';
+
+/** What a server would send for the fragments. */
+function messages(fragments: readonly RowFragment[], writer = new ChunkWriter()): Buffer[] {
+  const out: Buffer[] = [];
+  for (const fragment of fragments) {
+    writer.begin(fragment);
+    for (let done = false; !done; ) {
+      done = writer.advance();
+      if (writer.full) out.push(writer.take() as Buffer);
+    }
+  }
+  const rest = writer.take();
+  if (rest) out.push(rest);
+  return out;
+}
+
+const decode = (bytes: Uint8Array): ReadRowsResponse => fromBinary(ReadRowsResponseSchema, bytes);
+
+function readBack(sent: readonly Buffer[]): RowFragment[] {
+  const reader = new ChunkReader();
+  const rows = sent.flatMap((bytes) => reader.rows(decode(bytes)));
+  reader.end();
+  return rows;
+}
+
+function plain(rows: readonly RowFragment[]) {
+  return rows.map(({ row, cells }) => ({ row, cells: cells.map((each) => ({ ...each, value: Buffer.from(each.value).toString('hex') })) }));
+}
+
+function whole(row: string, cells: readonly Cell[]): RowFragment {
+  return { row, cells, last: true };
+}
+
+const at = (qualifier: string, value: Uint8Array, timestamp: Cell['timestamp'] = 1000): Cell => ({ family: 'cf', qualifier, timestamp, value });
+
+/** Rows whose cells were cut into fragments at any places, the last perhaps empty. */
+const rows = fc.uniqueArray(
+  fc.record({ row: rowKey, cells: fc.array(cell, { minLength: 1, maxLength: 12 }), cuts: fc.array(fc.nat({ max: 12 }), { maxLength: 3 }) }),
+  { selector: (each) => each.row, maxLength: 6 },
+);
+
+describe('rows as cell chunks', () => {
+  test('come back as they were, however they were cut into fragments', () => {
+    fc.assert(
+      fc.property(rows, (given) => {
+        const fragments = given.flatMap(({ row, cells, cuts }) => {
+          const places = [0, ...cuts.map((cut) => Math.min(cut, cells.length)).sort((a, b) => a - b), cells.length];
+          return places.slice(1).map((end, i) => ({ row, cells: cells.slice(places[i], end), last: i === places.length - 2 }));
+        });
+        const writer = new ChunkWriter();
+        const back = readBack(messages(fragments, writer));
+        assert.deepEqual(plain(back), plain(given.map(({ row, cells }) => whole(row, cells))));
+        assert.equal(writer.rows, given.length);
+        assert.equal(writer.cells, given.reduce((sum, { cells }) => sum + cells.length, 0));
+        assert.equal(writer.insideRow, false);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('say row, family and qualifier only where they change', () => {
+    const cells: Cell[] = [at('a', Buffer.from('1'), 2000), at('a', Buffer.from('2')), at('', Buffer.from('3')), { ...at('', Buffer.from('4')), family: 'g' }];
+    const chunks = messages([whole('r', cells), whole('s', cells.slice(3))]).flatMap((bytes) => decode(bytes).chunks);
+    assert.deepEqual(chunks.map((chunk) => chunk.rowKey.length > 0), [true, false, false, false, true]);
+    assert.deepEqual(chunks.map((chunk) => chunk.familyName), ['cf', undefined, undefined, 'g', 'g']);
+    assert.deepEqual(chunks.map((chunk) => chunk.qualifier && Buffer.from(chunk.qualifier).toString()), ['a', undefined, '', '', '']);
+    assert.deepEqual(chunks.map((chunk) => chunk.rowStatus.case), [undefined, undefined, undefined, 'commitRow', 'commitRow']);
+    assert.ok(chunks.every((chunk) => chunk.valueSize === 0));
+  });
+
+  test('carry every int64 as timestamp', () => {
+    for (const timestamp of [0, 1, -1, 127, 128, 2 ** 53 - 1, -(2 ** 53 - 1), int64(2n ** 53n), int64(2n ** 53n + 1n), int64(INT64_MIN), int64(INT64_MAX)]) {
+      const [bytes] = messages([whole('r', [at('q', Buffer.alloc(0), timestamp)])]);
+      assert.equal(decode(bytes as Buffer).chunks[0]?.timestampMicros, toBigInt(timestamp));
+    }
+  });
+
+  test('a row without cells sends nothing; a row that ends empty commits what came before', () => {
+    const writer = new ChunkWriter();
+    assert.deepEqual(messages([{ row: 'r', cells: [], last: true }], writer), []);
+    assert.equal(writer.rows, 0);
+    const sent = messages([{ row: 'r', cells: [at('q', Buffer.from('v'))], last: false }, { row: 'r', cells: [], last: true }], writer);
+    assert.deepEqual(plain(readBack(sent)), plain([whole('r', [at('q', Buffer.from('v'))])]));
+    assert.equal(writer.rows, 1);
+  });
+
+  test('a row that begins inside another is a fault', () => {
+    const writer = new ChunkWriter();
+    messages([{ row: 'r', cells: [at('q', Buffer.from('v'))], last: false }], writer);
+    assert.ok(writer.insideRow);
+    assert.throws(() => writer.begin(whole('s', [])), { code: 13 });
+  });
+});
+
+describe('sizes', () => {
+  test('a row of 100 MB in cells of 5 MB comes in messages below 1 MiB', () => {
+    const big = Buffer.alloc(5_000_000, 7);
+    const reader = new ChunkReader();
+    const writer = new ChunkWriter();
+    let largest = 0;
+    let total = 0;
+    let done: RowFragment[] = [];
+    const take = (): void => {
+      const bytes = writer.take();
+      if (!bytes) return;
+      largest = Math.max(largest, bytes.length);
+      total += bytes.length;
+      done = done.concat(reader.rows(decode(bytes)));
+    };
+    for (let i = 0; i < 20; i++) {
+      writer.begin({ row: 'k'.repeat(60_000), cells: [at(`${'q'.repeat(16_000)}${i}`, big)], last: i === 19 });
+      while (!writer.advance()) take();
+      if (writer.full) take();
+    }
+    take();
+    assert.ok(largest < 1024 * 1024, `${largest} bytes`);
+    assert.ok(total > 100_000_000);
+    assert.equal(done.length, 1);
+    assert.equal(done[0]?.cells.length, 20);
+    assert.ok(done[0]?.cells.every((each) => Buffer.compare(each.value, big) === 0));
+  });
+
+  test('values around the size at which they are cut', () => {
+    const limit = 512 * 1024;
+    for (const size of [limit - 1, limit, limit + 1, 2 * limit - 1, 2 * limit, 2 * limit + 1]) {
+      const value = Buffer.alloc(size, size % 251);
+      const sent = messages([whole('r', [at('q', value), at('r', Buffer.from('small'))])]);
+      const chunks = sent.flatMap((bytes) => decode(bytes).chunks);
+      assert.equal(chunks.length, Math.ceil(size / limit) + 1);
+      for (const [i, chunk] of chunks.entries()) assert.equal(chunk.valueSize, i < chunks.length - 2 ? size : 0);
+      assert.deepEqual(plain(readBack(sent)), plain([whole('r', [at('q', value), at('r', Buffer.from('small'))])]));
+    }
+  });
+
+  test('small rows are packed into messages of about 256 KB', () => {
+    const value = Buffer.alloc(1000, 1);
+    const sent = messages(Array.from({ length: 1000 }, (_, i) => whole(`row${String(i).padStart(6, '0')}`, [at('q', value)])));
+    assert.equal(sent.length, 4);
+    for (const bytes of sent.slice(0, -1)) assert.ok(bytes.length >= 256 * 1024 && bytes.length < 260 * 1024);
+    assert.equal(readBack(sent).length, 1000);
+  });
+});
+
+describe('chunks of any server', () => {
+  type Chunks = NonNullable<MessageInitShape<typeof ReadRowsResponseSchema>['chunks']>;
+  const read = (chunks: Chunks): RowFragment[] => {
+    const reader = new ChunkReader();
+    const out = reader.rows(create(ReadRowsResponseSchema, { chunks }));
+    reader.end();
+    return out;
+  };
+  const bytes = (text: string) => Buffer.from(text);
+  const first = { rowKey: bytes('r'), familyName: 'f', qualifier: bytes('q'), value: bytes('v') };
+  const commit = { rowStatus: { case: 'commitRow', value: true } } as const;
+  const reset = { rowStatus: { case: 'resetRow', value: true } } as const;
+
+  test('a reset forgets the row', () => {
+    assert.deepEqual(plain(read([first, reset, { ...first, rowKey: bytes('s'), ...commit }])).map((row) => row.row), ['s']);
+  });
+
+  test('keys may be repeated in every chunk, as the emulator does', () => {
+    assert.equal(read([first, { ...first, ...commit }])[0]?.cells.length, 2);
+  });
+
+  const broken: readonly [string, Chunks][] = [
+    ['a row without key', [{ ...first, rowKey: bytes('') }]],
+    ['a row inside another', [first, { ...first, rowKey: bytes('s') }]],
+    ['a family without qualifier', [{ rowKey: bytes('r'), familyName: 'f', value: bytes('v') }]],
+    ['a cell without column', [{ rowKey: bytes('r'), value: bytes('v'), ...commit }]],
+    ['a commit inside a cell', [{ ...first, valueSize: 9, ...commit }]],
+    ['an end inside a row', [first]],
+  ];
+  for (const [name, chunks] of broken) test(`${name} is INTERNAL`, () => assert.throws(() => read(chunks), { code: 13 }));
+});

@@ -1,0 +1,223 @@
+/**
+ * Rows to ReadRowsResponse messages (google.bigtable.v2.ReadRowsResponse.CellChunk), written straight into bytes: the hottest path
+ * of a server, so by hand (docs/decisions/0006-grpc-codec.md).
+ *
+ * - Row key only in a row's first chunk, family and qualifier only where they change.
+ * - A value above PIECE_BYTES is cut; all its chunks but the last carry value_size, the value's whole size.
+ * - The last chunk of a row carries commit_row. That it is the last is known only when the row's last fragment has come, so one
+ *   chunk is always held back; a fragment that ends a row without a cell commits the chunk before it.
+ *
+ * Invariant: no message exceeds FULL_BYTES plus one chunk (a piece of a value, a row key, a column): it stays under 1 MiB.
+ */
+import { assert, type ByteString, type Int64, varintLength, writeVarint } from '../../base/index.ts';
+import type { Cell, RowFragment } from '../../model/index.ts';
+
+/** A message is handed out once it holds this much. */
+const FULL_BYTES = 256 * 1024;
+const PIECE_BYTES = 512 * 1024;
+const FIRST_BYTES = 4 * 1024;
+
+const NO_CELLS: RowFragment = { row: '', cells: [], last: false };
+const NO_BYTES = new Uint8Array(0);
+
+/** One CellChunk before it is encoded; undefined fields are left out. */
+interface Chunk {
+  readonly row: ByteString | undefined;
+  readonly family: string | undefined;
+  readonly qualifier: ByteString | undefined;
+  readonly timestamp: Int64;
+  readonly labels: readonly string[] | undefined;
+  readonly value: Uint8Array;
+  /** Size of the whole value where more pieces follow, else 0. */
+  readonly valueSize: number;
+}
+
+/**
+ *   writer.begin(fragment);
+ *   for (;;) {
+ *     const done = writer.advance();
+ *     if (writer.full) send(writer.take());
+ *     if (done) break;
+ *   }
+ */
+export class ChunkWriter {
+  /** Rows and cells written so far; a row counts when it is committed. */
+  rows = 0;
+  cells = 0;
+  #bytes: Buffer = Buffer.allocUnsafe(FIRST_BYTES);
+  #used = 0;
+  #held: Chunk | undefined;
+  #row: ByteString | undefined;
+  #family: string | undefined;
+  #qualifier: ByteString | undefined;
+  #fragment: RowFragment = NO_CELLS;
+  #nextCell = 0;
+  /** The value being cut, and what of it was handed out. */
+  #value: Uint8Array = NO_BYTES;
+  #valueAt = 0;
+
+  get full(): boolean {
+    return this.#used >= FULL_BYTES;
+  }
+
+  /** Whether a row has begun and is not yet committed. */
+  get insideRow(): boolean {
+    return this.#row !== undefined;
+  }
+
+  /** The message so far, no longer the writer's; undefined where there is nothing. */
+  take(): Buffer | undefined {
+    if (this.#used === 0) return undefined;
+    const message = this.#bytes.subarray(0, this.#used);
+    // most reads are of one row, scans fill many messages of about the same size
+    this.#bytes = Buffer.allocUnsafe(this.#used >= FULL_BYTES ? FULL_BYTES + PIECE_BYTES : FIRST_BYTES);
+    this.#used = 0;
+    return message;
+  }
+
+  /** Sets the fragment to write; the one before must be done. */
+  begin(fragment: RowFragment): void {
+    assert(this.#row === undefined || this.#row === fragment.row, 'a row of a read begins before the one before it ended');
+    this.#fragment = fragment;
+    this.#nextCell = 0;
+  }
+
+  /** Writes on until the message is full or the fragment is done; answers whether it is done. */
+  advance(): boolean {
+    const { row, cells, last } = this.#fragment;
+    while (!this.full) {
+      if (this.#valueAt < this.#value.length) this.#hold(this.#nextPiece());
+      else if (this.#nextCell < cells.length) this.#hold(this.#cellChunk(row, cells[this.#nextCell++] as Cell));
+      else {
+        if (last) this.#commit();
+        return true;
+      }
+    }
+    return false;
+  }
+
+  #cellChunk(row: ByteString, cell: Cell): Chunk {
+    const newRow = this.#row === undefined;
+    const newFamily = newRow || cell.family !== this.#family;
+    const newColumn = newFamily || cell.qualifier !== this.#qualifier;
+    this.#row = row;
+    this.#family = cell.family;
+    this.#qualifier = cell.qualifier;
+    this.cells++;
+    const size = cell.value.length;
+    const cut = size > PIECE_BYTES;
+    if (cut) {
+      this.#value = cell.value;
+      this.#valueAt = PIECE_BYTES;
+    }
+    return {
+      row: newRow ? row : undefined,
+      family: newFamily ? cell.family : undefined,
+      qualifier: newColumn ? cell.qualifier : undefined,
+      timestamp: cell.timestamp,
+      labels: cell.labels,
+      value: cut ? cell.value.subarray(0, PIECE_BYTES) : cell.value,
+      valueSize: cut ? size : 0,
+    };
+  }
+
+  #nextPiece(): Chunk {
+    const value = this.#value.subarray(this.#valueAt, this.#valueAt + PIECE_BYTES);
+    this.#valueAt += value.length;
+    const valueSize = this.#valueAt < this.#value.length ? this.#value.length : 0;
+    if (valueSize === 0) {
+      this.#value = NO_BYTES;
+      this.#valueAt = 0;
+    }
+    return { row: undefined, family: undefined, qualifier: undefined, timestamp: 0, labels: undefined, value, valueSize };
+  }
+
+  #hold(chunk: Chunk): void {
+    if (this.#held) this.#encode(this.#held, false);
+    this.#held = chunk;
+  }
+
+  #commit(): void {
+    if (this.#held === undefined) return;
+    this.#encode(this.#held, true);
+    this.#held = undefined;
+    this.#row = undefined;
+    this.rows++;
+  }
+
+  #encode(chunk: Chunk, commit: boolean): void {
+    const { row, family, qualifier, timestamp, labels, value, valueSize } = chunk;
+    const familyBytes = family === undefined ? 0 : lengthDelimited(family.length);
+    const qualifierBytes = qualifier === undefined || qualifier === '' ? 0 : lengthDelimited(qualifier.length);
+    let size = commit ? 2 : 0;
+    if (row !== undefined) size += lengthDelimited(row.length);
+    if (family !== undefined) size += lengthDelimited(familyBytes);
+    if (qualifier !== undefined) size += lengthDelimited(qualifierBytes);
+    if (timestamp !== 0) size += 1 + int64Length(timestamp);
+    if (labels) for (const label of labels) size += lengthDelimited(label.length);
+    if (value.length > 0) size += lengthDelimited(value.length);
+    if (valueSize > 0) size += 1 + varintLength(valueSize);
+
+    this.#reserve(lengthDelimited(size));
+    this.#head(0x0a, size);
+    const end = this.#used + size;
+    if (row !== undefined) this.#string(0x0a, row);
+    if (family !== undefined) {
+      this.#head(0x12, familyBytes);
+      this.#string(0x0a, family);
+    }
+    if (qualifier !== undefined) {
+      this.#head(0x1a, qualifierBytes);
+      if (qualifier !== '') this.#string(0x0a, qualifier);
+    }
+    if (timestamp !== 0) this.#int64(0x20, timestamp);
+    if (labels) for (const label of labels) this.#string(0x2a, label);
+    if (value.length > 0) {
+      this.#head(0x32, value.length);
+      this.#bytes.set(value, this.#used);
+      this.#used += value.length;
+    }
+    if (valueSize > 0) this.#head(0x38, valueSize);
+    if (commit) this.#head(0x48, 1);
+    assert(this.#used === end, 'a cell chunk has the size that was computed for it');
+  }
+
+  #head(tag: number, value: number): void {
+    this.#bytes[this.#used] = tag;
+    this.#used = writeVarint(this.#bytes, this.#used + 1, value);
+  }
+
+  #string(tag: number, text: ByteString): void {
+    this.#head(tag, text.length);
+    this.#bytes.latin1Write(text, this.#used);
+    this.#used += text.length;
+  }
+
+  #int64(tag: number, value: Int64): void {
+    if (typeof value === 'number' && value >= 0) return this.#head(tag, value);
+    this.#bytes[this.#used++] = tag;
+    let rest = BigInt.asUintN(64, BigInt(value));
+    for (; rest >= 0x80n; rest >>= 7n) this.#bytes[this.#used++] = Number(rest & 0x7fn) | 0x80;
+    this.#bytes[this.#used++] = Number(rest);
+  }
+
+  #reserve(more: number): void {
+    if (this.#used + more <= this.#bytes.length) return;
+    const grown = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#used + more));
+    this.#bytes.copy(grown, 0, 0, this.#used);
+    this.#bytes = grown;
+  }
+}
+
+/** Bytes of a field with a one-byte tag, a length and that many bytes. */
+function lengthDelimited(length: number): number {
+  return 1 + varintLength(length) + length;
+}
+
+function int64Length(value: Int64): number {
+  if (typeof value === 'number' && value >= 0) return varintLength(value);
+  if (value < 0) return 10;
+  let length = 1;
+  for (let rest = BigInt(value); rest >= 0x80n; rest >>= 7n) length++;
+  return length;
+}

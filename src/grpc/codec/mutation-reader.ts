@@ -1,0 +1,199 @@
+/**
+ * Takes the requests that carry mutations apart, field by field and with pauses: one of them may hold 100,000 mutations, which
+ * protobuf-es alone would decode in one step of a second. Set-cells are read here by hand; the rarer kinds by protobuf-es.
+ *
+ * Values are views of the request's bytes, not copies. Limits that guard memory (the number of mutations) are checked while reading.
+ */
+import { type ByteString, invalidArgument } from '../../base/index.ts';
+import type { Pacer } from '../../env/index.ts';
+import { LIMITS, type Mutation, type ReadModifyWriteRule, type SetCell } from '../../model/index.ts';
+import type { RowMutations } from '../../service/index.ts';
+import { mutationOf, ruleOf, SERVER_TIME } from '../convert/mutation.ts';
+import { Mutation_TimestampOrigin as Origin, MutationSchema, ReadModifyWriteRuleSchema, RowFilterSchema, type RowFilter } from '../generated/google/bigtable/v2/data_pb.ts';
+import { decodeRequest } from './messages.ts';
+import { WireReader } from './wire-reader.ts';
+
+const MOST = LIMITS.default.mutationsPerRequest;
+const MICROS_A_MILLI = 1000;
+
+/** What all of these requests say beside their changes. */
+export interface Target {
+  table: string;
+  authorizedView: string;
+  appProfile: string;
+}
+
+export class MutationReader {
+  readonly target: Target = { table: '', authorizedView: '', appProfile: '' };
+  /** Set-cells whose timestamp the client made up and which is no whole millisecond: to be truncated in a table of milliseconds. */
+  readonly untruncated: { readonly list: Mutation[]; readonly at: number }[] = [];
+  readonly #bytes: Buffer;
+  readonly #pacer: Pacer;
+  #count = 0;
+
+  constructor(bytes: Buffer, pacer: Pacer) {
+    this.#bytes = bytes;
+    this.#pacer = pacer;
+  }
+
+  /** MutateRowRequest. */
+  async mutateRow(): Promise<RowMutations> {
+    const reader = new WireReader(this.#bytes);
+    const mutations: Mutation[] = [];
+    let row: ByteString = '';
+    while (reader.next()) {
+      if (reader.field === 1) this.target.table = reader.text();
+      else if (reader.field === 2) row = reader.byteString();
+      else if (reader.field === 3) await this.#mutation(reader, mutations);
+      else if (reader.field === 4) this.target.appProfile = reader.text();
+      else if (reader.field === 6) this.target.authorizedView = reader.text();
+      else reader.skip();
+    }
+    return { row, mutations };
+  }
+
+  /** MutateRowsRequest. */
+  async mutateRows(): Promise<RowMutations[]> {
+    const reader = new WireReader(this.#bytes);
+    const entries: RowMutations[] = [];
+    while (reader.next()) {
+      if (reader.field === 1) this.target.table = reader.text();
+      else if (reader.field === 2) {
+        reader.span();
+        if (entries.length === MOST) throw tooMany();
+        entries.push(await this.#entry(reader.spanStart, reader.spanEnd));
+      } else if (reader.field === 3) this.target.appProfile = reader.text();
+      else if (reader.field === 5) this.target.authorizedView = reader.text();
+      else reader.skip();
+    }
+    return entries;
+  }
+
+  /** CheckAndMutateRowRequest. The predicate's size is checked by the caller. */
+  async checkAndMutateRow(): Promise<{ row: ByteString; predicate: RowFilter | undefined; whenTrue: Mutation[]; whenFalse: Mutation[] }> {
+    const reader = new WireReader(this.#bytes);
+    const whenTrue: Mutation[] = [];
+    const whenFalse: Mutation[] = [];
+    let row: ByteString = '';
+    let predicate: RowFilter | undefined;
+    while (reader.next()) {
+      if (reader.field === 1) this.target.table = reader.text();
+      else if (reader.field === 2) row = reader.byteString();
+      else if (reader.field === 4) await this.#mutation(reader, whenTrue);
+      else if (reader.field === 5) await this.#mutation(reader, whenFalse);
+      else if (reader.field === 6) predicate = decodeFilter(reader.bytes());
+      else if (reader.field === 7) this.target.appProfile = reader.text();
+      else if (reader.field === 9) this.target.authorizedView = reader.text();
+      else reader.skip();
+    }
+    return { row, predicate, whenTrue, whenFalse };
+  }
+
+  /** ReadModifyWriteRowRequest. */
+  async readModifyWriteRow(): Promise<{ row: ByteString; rules: ReadModifyWriteRule[] }> {
+    const reader = new WireReader(this.#bytes);
+    const rules: ReadModifyWriteRule[] = [];
+    let row: ByteString = '';
+    while (reader.next()) {
+      if (reader.field === 1) this.target.table = reader.text();
+      else if (reader.field === 2) row = reader.byteString();
+      else if (reader.field === 3) {
+        if (rules.length === MOST) throw invalidArgument(`too many rules: the limit is ${MOST} a request`, { field: 'rules' });
+        rules.push(ruleOf(decodeRequest(ReadModifyWriteRuleSchema, reader.bytes())));
+        if (this.#pacer.due()) await this.#pacer.pause();
+      } else if (reader.field === 4) this.target.appProfile = reader.text();
+      else if (reader.field === 6) this.target.authorizedView = reader.text();
+      else reader.skip();
+    }
+    return { row, rules };
+  }
+
+  /** Truncates what `untruncated` lists to whole milliseconds. */
+  truncate(): void {
+    for (const { list, at } of this.untruncated) {
+      const cell = list[at] as SetCell;
+      const timestamp = cell.timestamp as number | bigint;
+      list[at] = { ...cell, timestamp: typeof timestamp === 'number' ? timestamp - (timestamp % MICROS_A_MILLI) : timestamp - (timestamp % 1000n) };
+    }
+  }
+
+  async #entry(start: number, end: number): Promise<RowMutations> {
+    const reader = new WireReader(this.#bytes, start, end);
+    const mutations: Mutation[] = [];
+    let row: ByteString = '';
+    while (reader.next()) {
+      if (reader.field === 1) row = reader.byteString();
+      else if (reader.field === 2) {
+        const pause = this.#mutation(reader, mutations);
+        if (pause) await pause;
+      } else reader.skip();
+    }
+    return { row, mutations };
+  }
+
+  /** Reads the mutation that the reader stands on; a promise when it is time to let others run. */
+  #mutation(reader: WireReader, out: Mutation[]): Promise<void> | undefined {
+    if (++this.#count > MOST) throw tooMany();
+    reader.span();
+    out.push(this.#setCell(reader.spanStart, reader.spanEnd, out) ?? this.#anyKind(reader.spanStart, reader.spanEnd, out));
+    return this.#pacer.due() ? this.#pacer.pause() : undefined;
+  }
+
+  /** A mutation that is one SetCell and perhaps an origin, by far the most frequent; undefined where it is anything else. */
+  #setCell(start: number, end: number, list: Mutation[]): Mutation | undefined {
+    const outer = new WireReader(this.#bytes, start, end);
+    if (!outer.next()) return undefined;
+    const kind: number = outer.field;
+    if (kind !== 1) return undefined;
+    outer.span();
+    const inner = new WireReader(this.#bytes, outer.spanStart, outer.spanEnd);
+    let origin = 0;
+    while (outer.next()) {
+      const field: number = outer.field;
+      if (field !== 7) return undefined;
+      origin = outer.int32();
+    }
+    let family = '';
+    let qualifier = '';
+    let timestamp: number | bigint = 0;
+    let valueStart = 0;
+    let valueEnd = 0;
+    while (inner.next()) {
+      if (inner.field === 1) family = inner.byteString();
+      else if (inner.field === 2) qualifier = inner.byteString();
+      else if (inner.field === 3) timestamp = inner.int64();
+      else if (inner.field === 4) {
+        inner.span();
+        valueStart = inner.spanStart;
+        valueEnd = inner.spanEnd;
+      } else inner.skip();
+    }
+    this.#noteOrigin(origin, timestamp, list);
+    const value = this.#bytes.subarray(valueStart, valueEnd);
+    return { kind: 'setCell', family, qualifier, timestamp: timestamp === SERVER_TIME ? undefined : timestamp, value };
+  }
+
+  #anyKind(start: number, end: number, list: Mutation[]): Mutation {
+    const message = decodeRequest(MutationSchema, this.#bytes.subarray(start, end));
+    const mutation = mutationOf(message);
+    if (mutation.kind === 'setCell') this.#noteOrigin(message.timestampOrigin, mutation.timestamp ?? SERVER_TIME, list);
+    return mutation;
+  }
+
+  #noteOrigin(origin: number, timestamp: number | bigint, list: Mutation[]): void {
+    if (origin !== Origin.CLIENT_AUTO_GENERATED || timestamp === SERVER_TIME) return;
+    const whole = typeof timestamp === 'number' ? timestamp % MICROS_A_MILLI === 0 : timestamp % 1000n === 0n;
+    if (!whole) this.untruncated.push({ list, at: list.length });
+  }
+}
+
+/** A filter's message, its serialized size within the limit. */
+export function decodeFilter(bytes: Buffer): RowFilter {
+  const most = LIMITS.default.filterBytes;
+  if (bytes.length > most) throw invalidArgument(`the filter has ${bytes.length} bytes serialized; the limit is ${most}`, { field: 'filter' });
+  return decodeRequest(RowFilterSchema, bytes);
+}
+
+function tooMany(): Error {
+  return invalidArgument(`too many mutations: the limit is ${MOST} a request`, { field: 'mutations' });
+}

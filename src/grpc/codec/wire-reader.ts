@@ -1,0 +1,165 @@
+/**
+ * Reads protobuf's wire format field by field (https://protobuf.dev/programming-guides/encoding), for the few messages that may
+ * be large: they are taken apart here, a field at a time, so that decoding can pause. Everything else goes through protobuf-es.
+ *
+ * Invariant: never reads outside [start, end); whatever is not well-formed throws INVALID_ARGUMENT.
+ *
+ *   const reader = new WireReader(bytes);
+ *   while (reader.next()) switch (reader.field) { case 1: reader.bytes(); … default: reader.skip(); }
+ */
+import { type BigtableError, int64, type Int64, invalidArgument } from '../../base/index.ts';
+
+const VARINT = 0;
+const FIXED64 = 1;
+const LENGTH = 2;
+const GROUP_START = 3;
+const GROUP_END = 4;
+const FIXED32 = 5;
+const TWO_32 = 0x1_0000_0000;
+
+export class WireReader {
+  /** Number of the field the reader stands on. */
+  field = 0;
+  /** Offsets of the last length-delimited field. */
+  spanStart = 0;
+  spanEnd = 0;
+  readonly #bytes: Buffer;
+  readonly #end: number;
+  #at: number;
+  #type = 0;
+  #low = 0;
+  #high = 0;
+
+  constructor(bytes: Buffer, start = 0, end = bytes.length) {
+    this.#bytes = bytes;
+    this.#at = start;
+    this.#end = end;
+  }
+
+  /** Steps to the next field; false at the end. The field's value must then be read or skipped. */
+  next(): boolean {
+    if (this.#at === this.#end) return false;
+    const tag = this.#uint32();
+    this.field = tag >>> 3;
+    this.#type = tag & 7;
+    if (this.field === 0) throw this.#malformed('field number 0');
+    return true;
+  }
+
+  /** A length-delimited field: its span without a copy. */
+  span(): void {
+    if (this.#type !== LENGTH) throw this.#malformed(`field ${this.field} has wire type ${this.#type}`);
+    const length = this.#uint32();
+    if (length > this.#end - this.#at) throw this.#malformed(`field ${this.field} of ${length} bytes runs over the end`);
+    this.spanStart = this.#at;
+    this.#at += length;
+    this.spanEnd = this.#at;
+  }
+
+  bytes(): Buffer {
+    this.span();
+    return this.#bytes.subarray(this.spanStart, this.spanEnd);
+  }
+
+  /** The bytes as a byte string (strings of the API are UTF-8). */
+  byteString(): string {
+    this.span();
+    return this.#bytes.latin1Slice(this.spanStart, this.spanEnd);
+  }
+
+  text(): string {
+    this.span();
+    return this.#bytes.toString('utf8', this.spanStart, this.spanEnd);
+  }
+
+  int64(): Int64 {
+    this.#expectVarint();
+    this.#varint();
+    const high = this.#high | 0;
+    if (high >= -0x1f_ffff && high < 0x20_0000) return high * TWO_32 + this.#low;
+    return int64((BigInt(high) << 32n) | BigInt(this.#low));
+  }
+
+  /** An int32, uint32, enum or bool: the low 32 bits, signed. */
+  int32(): number {
+    this.#expectVarint();
+    this.#varint();
+    return this.#low | 0;
+  }
+
+  skip(): void {
+    this.#skip(this.field, this.#type, 0);
+  }
+
+  #skip(field: number, type: number, depth: number): void {
+    switch (type) {
+      case VARINT:
+        return this.#varint();
+      case FIXED64:
+        return this.#pass(8);
+      case FIXED32:
+        return this.#pass(4);
+      case LENGTH:
+        return this.#pass(this.#uint32());
+      case GROUP_START:
+        if (depth > 64) throw this.#malformed('groups nested too deep');
+        for (;;) {
+          if (this.#at === this.#end) throw this.#malformed('a group without end');
+          const tag = this.#uint32();
+          if ((tag & 7) === GROUP_END) {
+            if (tag >>> 3 !== field) throw this.#malformed('a group that ends as another');
+            return;
+          }
+          this.#skip(tag >>> 3, tag & 7, depth + 1);
+        }
+      default:
+        throw this.#malformed(`field ${field} has wire type ${type}`);
+    }
+  }
+
+  #pass(length: number): void {
+    if (length > this.#end - this.#at) throw this.#malformed(`field ${this.field} of ${length} bytes runs over the end`);
+    this.#at += length;
+  }
+
+  #expectVarint(): void {
+    if (this.#type !== VARINT) throw this.#malformed(`field ${this.field} has wire type ${this.#type}`);
+  }
+
+  /** A varint that must fit into 32 bits: tags and lengths. */
+  #uint32(): number {
+    this.#varint();
+    if (this.#high !== 0) throw this.#malformed('a tag or length above 32 bits');
+    return this.#low;
+  }
+
+  /** Up to ten bytes into two halves; bits above 64 are lost, as protobuf says. */
+  #varint(): void {
+    const bytes = this.#bytes;
+    let at = this.#at;
+    let low = 0;
+    let high = 0;
+    for (let shift = 0; shift < 70; shift += 7) {
+      if (at >= this.#end) throw this.#malformed('a varint that runs over the end');
+      const byte = bytes[at++] as number;
+      const bits = byte & 0x7f;
+      if (shift < 28) low |= bits << shift;
+      else if (shift === 28) {
+        low |= bits << 28;
+        high = bits >>> 4;
+      } else if (shift < 63) high |= bits << (shift - 32);
+      else high |= (bits & 1) << 31;
+      if (byte < 0x80) {
+        this.#at = at;
+        this.#low = low >>> 0;
+        this.#high = high >>> 0;
+        return;
+      }
+    }
+    throw this.#malformed('a varint above ten bytes');
+  }
+
+  #malformed(what: string): BigtableError {
+    return invalidArgument(`the request is no valid protobuf message: ${what} at byte ${this.#at}`);
+  }
+}

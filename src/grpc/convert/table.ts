@@ -1,0 +1,131 @@
+/**
+ * google.bigtable.admin.v2.Table and ColumnFamily to schemas and back.
+ *
+ * What the API lets a client set on a table and Edubba does not act upon yet (`KEPT`) is kept as serialized fields and given back.
+ */
+import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import { toText, utf8, invalidArgument } from '../../base/index.ts';
+import type { FamilySchema, Granularity, TableSchema } from '../../model/index.ts';
+import {
+  ChangeStreamConfigSchema, type ColumnFamily, ColumnFamilySchema, type Table, Table_AutomatedBackupPolicySchema, Table_TimestampGranularity as TimestampGranularity,
+  Table_View as View, TableSchema as TableMessageSchema, TieredStorageConfigSchema,
+} from '../generated/google/bigtable/admin/v2/table_pb.ts';
+import { Type_StructSchema } from '../generated/google/bigtable/admin/v2/types_pb.ts';
+import { gcRuleMessage, gcRuleOf } from './gc-rule.ts';
+import { valueTypeMessage, valueTypeOf } from './value-type.ts';
+
+export function familyOf(name: string, message: ColumnFamily): FamilySchema {
+  const gcRule = gcRuleOf(message.gcRule);
+  const valueType = valueTypeOf(message.valueType);
+  return { name: utf8(name), ...(gcRule && { gcRule }), ...(valueType && { valueType }) };
+}
+
+export function familyMessage(family: FamilySchema): ColumnFamily {
+  return create(ColumnFamilySchema, {
+    ...(family.gcRule && { gcRule: gcRuleMessage(family.gcRule) }),
+    ...(family.valueType && { valueType: valueTypeMessage(family.valueType) }),
+  });
+}
+
+export function granularityOf(message: TimestampGranularity): Granularity {
+  switch (message) {
+    case TimestampGranularity.TIMESTAMP_GRANULARITY_UNSPECIFIED:
+    case TimestampGranularity.MILLIS:
+      return 'millis';
+    case TimestampGranularity.MICROS:
+      return 'micros';
+    default:
+      throw invalidArgument(`granularity ${message} is unknown`, { field: 'table.granularity' });
+  }
+}
+
+/** Fields of a Table that are kept as they are: their name in the API, and how one is read and written. */
+interface KeptField {
+  readonly name: string;
+  encode(table: Table): string | undefined;
+  decode(table: Table, encoded: string): void;
+}
+
+function kept<Desc extends DescMessage>(
+  name: string,
+  schema: Desc,
+  get: (table: Table) => MessageShape<Desc> | undefined,
+  set: (table: Table, value: MessageShape<Desc>) => void,
+): KeptField {
+  return {
+    name,
+    encode: (table) => {
+      const value = get(table);
+      return value && Buffer.from(toBinary(schema, value)).toString('base64');
+    },
+    decode: (table, encoded) => set(table, fromBinary(schema, Buffer.from(encoded, 'base64'))),
+  };
+}
+
+const KEPT: readonly KeptField[] = [
+  kept('change_stream_config', ChangeStreamConfigSchema, (table) => table.changeStreamConfig, (table, value) => {
+    table.changeStreamConfig = value;
+  }),
+  kept(
+    'automated_backup_policy',
+    Table_AutomatedBackupPolicySchema,
+    (table) => (table.automatedBackupConfig.case === 'automatedBackupPolicy' ? table.automatedBackupConfig.value : undefined),
+    (table, value) => {
+      table.automatedBackupConfig = { case: 'automatedBackupPolicy', value };
+    },
+  ),
+  kept('tiered_storage_config', TieredStorageConfigSchema, (table) => table.tieredStorageConfig, (table, value) => {
+    table.tieredStorageConfig = value;
+  }),
+  kept('row_key_schema', Type_StructSchema, (table) => table.rowKeySchema, (table, value) => {
+    table.rowKeySchema = value;
+  }),
+];
+
+/** Names of the fields that `extraOf` keeps. */
+export const KEPT_FIELDS: readonly string[] = KEPT.map((field) => field.name);
+
+/** The kept fields that are set on the message, by name, base64; undefined where there are none. */
+export function extraOf(table: Table): Record<string, string> | undefined {
+  const extra: Record<string, string> = {};
+  for (const field of KEPT) {
+    const value = field.encode(table);
+    if (value !== undefined) extra[field.name] = value;
+  }
+  return Object.keys(extra).length === 0 ? undefined : extra;
+}
+
+/** The table as the API shows it in a view. */
+export function tableMessage(schema: TableSchema, view: View): Table {
+  const table = create(TableMessageSchema, { name: schema.name });
+  if (view === View.NAME_ONLY) return table;
+  table.granularity = schema.granularity === 'micros' ? TimestampGranularity.MICROS : TimestampGranularity.MILLIS;
+  table.deletionProtection = schema.deletionProtection;
+  if (view === View.REPLICATION_VIEW || view === View.ENCRYPTION_VIEW) return table;
+  for (const family of Object.values(schema.families)) table.columnFamilies[toText(family.name)] = familyMessage(family);
+  applyExtra(table, schema.extra ?? {});
+  return table;
+}
+
+/** Sets the kept fields on the message ('' leaves one unset); answers the names of those given. */
+export function applyExtra(table: Table, extra: Readonly<Record<string, string>>): string[] {
+  const given = KEPT.filter((field) => extra[field.name] !== undefined);
+  for (const field of given) {
+    const encoded = extra[field.name];
+    if (encoded) field.decode(table, encoded);
+  }
+  return given.map((field) => field.name);
+}
+
+/** A table of the API as a schema; the id is not told there and is left empty. */
+export function schemaOf(table: Table): TableSchema {
+  const extra = extraOf(table);
+  return {
+    name: table.name,
+    id: '',
+    granularity: granularityOf(table.granularity),
+    families: Object.fromEntries(Object.entries(table.columnFamilies).map(([name, family]) => [utf8(name), familyOf(name, family)])),
+    deletionProtection: table.deletionProtection,
+    ...(extra && { extra }),
+  };
+}

@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import * as grpc from '@grpc/grpc-js';
+import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
+import type { RequestContext } from '../../env/index.ts';
+import { rawServer, realClock, testContext, testEnv } from '../fixtures.ts';
+import { GrpcJsClient } from './grpc-js-client.ts';
+import { GrpcJsServer } from './grpc-js-server.ts';
+import type { RpcCall, RpcSink } from './rpc-server.ts';
+
+const asIs = (bytes: Buffer): Buffer => bytes;
+const MIB = 1024 * 1024;
+
+/** Resolves when `condition` holds, asked in every turn of the event loop. */
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await realClock.yield();
+}
+
+describe('the wire on grpc-js', () => {
+  const env = testEnv();
+  let wire: Awaited<ReturnType<typeof rawServer>>;
+  let remote: GrpcJsClient;
+  let context: RequestContext | undefined;
+  let heldInside = 0;
+  let over: unknown;
+  let sentMessages = 0;
+
+  before(async () => {
+    wire = await rawServer(env, (server) => {
+      const echo = async (call: RpcCall, request: Buffer): Promise<Buffer> => {
+        context = call.context;
+        heldInside = call.context.reservation.heldBytes;
+        return Buffer.concat([request, Buffer.from(call.header('x-add') ?? '')]);
+      };
+      const forever = (call: RpcCall): Promise<never> => new Promise((_resolve, reject) => call.context.signal?.addEventListener('abort', () => {
+        over = call.context.signal?.reason;
+        reject(over);
+      }));
+      const endless = async (_call: RpcCall, sink: RpcSink, size: number): Promise<void> => {
+        try {
+          for (sentMessages = 0; ; sentMessages++) await sink.send(Buffer.alloc(size));
+        } catch (error) {
+          over = error;
+          throw error;
+        }
+      };
+      server.register('/t/Echo', { kind: 'unary', handle: echo });
+      server.register('/t/Fail', { kind: 'unary', handle: async () => Promise.reject(invalidArgument('bad é', { field: 'x' })) });
+      server.register('/t/Throw', { kind: 'unary', handle: () => { throw new TypeError('a bug'); } });
+      server.register('/t/Forever', { kind: 'unary', handle: forever });
+      server.register('/t/Count', { kind: 'stream', handle: async (_call, request, sink) => {
+        for (let i = 0; i < (request[0] ?? 0); i++) await sink.send(Buffer.from([i]));
+      } });
+      server.register('/t/CountThenFail', { kind: 'stream', handle: async (_call, _request, sink) => {
+        await sink.send(Buffer.from([1]));
+        throw new BigtableError(Code.DATA_LOSS, 'half way');
+      } });
+      server.register('/t/Silent', { kind: 'stream', handle: forever });
+      server.register('/t/Endless', { kind: 'stream', handle: (call, _request, sink) => endless(call, sink, 100_000) });
+      server.register('/t/Chat', { kind: 'bidi', handle: async (_call, requests, sink) => {
+        for await (const bytes of requests) await sink.send(bytes);
+      } });
+    });
+    remote = new GrpcJsClient(`127.0.0.1:${wire.port}`, realClock, { 'x-add': '!' });
+  });
+
+  after(async () => {
+    remote.close();
+    await wire.close();
+  });
+
+  test('a unary call carries bytes, headers and a context, and holds its request\'s bytes', async () => {
+    const answer = await remote.unary('/t/Echo', Buffer.from('hello'), testContext(env, { deadlineMs: realClock.monotonicMs() + 60_000 }));
+    assert.equal(answer.toString(), 'hello!');
+    assert.equal(heldInside, 5);
+    assert.ok(context && context.deadlineMs > realClock.monotonicMs() + 50_000 && context.deadlineMs < realClock.monotonicMs() + 61_000);
+    await until(() => env.requestBudget.usedBytes === 0);
+    await remote.unary('/t/Echo', Buffer.from('x'), testContext(env));
+    assert.equal(context?.deadlineMs, Number.POSITIVE_INFINITY);
+  });
+
+  test('the trace of the caller reaches the context', async () => {
+    const metadata = new grpc.Metadata();
+    metadata.set('traceparent', '00-abc-def-01');
+    await wire.call('/t/Echo', [Buffer.alloc(0)], { metadata });
+    assert.equal(context?.trace, '00-abc-def-01');
+  });
+
+  test('failures carry code, message and details', async () => {
+    const { code, message, trailers } = await wire.call('/t/Fail', [Buffer.alloc(0)]);
+    assert.deepEqual([code, message], [Code.INVALID_ARGUMENT, 'bad é']);
+    assert.equal(trailers.get('grpc-status-details-bin').length, 1);
+    await assert.rejects(remote.unary('/t/Fail', Buffer.alloc(0), testContext(env)), { code: Code.INVALID_ARGUMENT, message: 'bad é' });
+  });
+
+  test('a bug in a handler is INTERNAL and goes to the log; the caller\'s faults do not', async () => {
+    const before = env.errors.length;
+    assert.equal((await wire.call('/t/Throw', [Buffer.alloc(0)])).code, Code.INTERNAL);
+    assert.equal((await wire.call('/t/Fail', [Buffer.alloc(0)])).code, Code.INVALID_ARGUMENT);
+    assert.equal(env.errors.length, before + 1);
+    assert.match(env.errors.at(-1) ?? '', /a bug.*grpc-js-server/s);
+  });
+
+  test('streams end well, or with their error after what was sent', async () => {
+    const counted = await wire.call('/t/Count', [Buffer.from([5])]);
+    assert.deepEqual([counted.code, Buffer.concat(counted.messages)], [Code.OK, Buffer.from([0, 1, 2, 3, 4])]);
+    const failed = await wire.call('/t/CountThenFail', [Buffer.alloc(0)]);
+    assert.deepEqual([failed.code, failed.messages.length], [Code.DATA_LOSS, 1]);
+    const got: number[] = [];
+    for await (const bytes of remote.stream('/t/Count', Buffer.from([3]), testContext(env))) got.push(bytes[0] as number);
+    assert.deepEqual(got, [0, 1, 2]);
+    await assert.rejects(async () => {
+      for await (const _bytes of remote.stream('/t/CountThenFail', Buffer.alloc(0), testContext(env)));
+    }, { code: Code.DATA_LOSS, message: 'half way' });
+  });
+
+  test('a chat answers message by message', async () => {
+    const { code, messages } = await wire.call('/t/Chat', [Buffer.from('a'), Buffer.from('b')]);
+    assert.deepEqual([code, Buffer.concat(messages).toString()], [Code.OK, 'ab']);
+  });
+
+  test('an unknown path is UNIMPLEMENTED', async () => {
+    const { code, message } = await wire.call('/t/Nothing', [Buffer.alloc(0)]);
+    assert.equal(code, Code.UNIMPLEMENTED);
+    assert.match(message, /t\/Nothing/);
+  });
+
+  test('headers of a stream come before its first message', async () => {
+    const call = wire.client.makeServerStreamRequest('/t/Silent', asIs, asIs, Buffer.alloc(0));
+    call.on('error', () => {});
+    await new Promise((resolve) => call.once('metadata', resolve));
+    call.cancel();
+  });
+
+  test('a caller that gives up aborts the call', async () => {
+    const abort = new AbortController();
+    over = undefined;
+    const call = remote.unary('/t/Forever', Buffer.alloc(3), testContext(env, { signal: abort.signal }));
+    await until(() => env.requestBudget.usedBytes === 3);
+    abort.abort();
+    await assert.rejects(call, { code: Code.CANCELLED });
+    await until(() => over !== undefined);
+    assert.equal((over as BigtableError).code, Code.CANCELLED);
+    await until(() => env.requestBudget.usedBytes === 0);
+    await assert.rejects(remote.unary('/t/Echo', Buffer.alloc(0), testContext(env, { signal: abort.signal })), { code: Code.CANCELLED });
+  });
+
+  test('a deadline ends the call on both sides', async () => {
+    over = undefined;
+    await assert.rejects(remote.unary('/t/Forever', Buffer.alloc(0), testContext(env, { deadlineMs: realClock.monotonicMs() + 30 })), { code: Code.DEADLINE_EXCEEDED });
+    await until(() => over !== undefined);
+    assert.ok(over instanceof BigtableError);
+  });
+
+  test('a reader that stops reading stops the writer; one that leaves ends it', async () => {
+    over = undefined;
+    const call = wire.client.makeServerStreamRequest('/t/Endless', asIs, asIs, Buffer.alloc(0));
+    call.on('error', () => {});
+    await new Promise((resolve) => call.once('data', (bytes) => resolve(call.pause() && bytes)));
+    let [last, still] = [-1, 0];
+    while (still < 200) {
+      still = sentMessages === last ? still + 1 : 0;
+      last = sentMessages;
+      await realClock.yield();
+    }
+    assert.ok(env.requestBudget.usedBytes <= MIB + 100_000, `${env.requestBudget.usedBytes} bytes are held`);
+    assert.ok(sentMessages < 100, `${sentMessages} messages were made`);
+    call.cancel();
+    await until(() => over !== undefined);
+    assert.equal((over as BigtableError).code, Code.CANCELLED);
+    await until(() => env.requestBudget.usedBytes === 0);
+  });
+
+  test('a deadline reaches a writer whose reader has stopped', async () => {
+    over = undefined;
+    const call = wire.client.makeServerStreamRequest('/t/Endless', asIs, asIs, Buffer.alloc(0), new grpc.Metadata(), { deadline: Date.now() + 150 });
+    call.on('error', () => {});
+    call.once('data', () => call.pause());
+    await until(() => over !== undefined);
+    assert.ok([Code.DEADLINE_EXCEEDED, Code.CANCELLED].includes((over as BigtableError).code as 1));
+    call.cancel();
+    await until(() => env.requestBudget.usedBytes === 0);
+  });
+});
+
+describe('memory', () => {
+  test('a request waits for room in the budget, and gives up with its caller', async () => {
+    const env = testEnv(1000);
+    let running = 0;
+    let finish: (() => void) | undefined;
+    const wire = await rawServer(env, (server) => {
+      server.register('/t/Hold', { kind: 'unary', handle: () => new Promise((resolve) => {
+        running++;
+        finish = () => resolve(Buffer.alloc(0));
+      }) });
+    });
+    const first = wire.call('/t/Hold', [Buffer.alloc(800)]);
+    await until(() => running === 1);
+    const second = wire.call('/t/Hold', [Buffer.alloc(800)]);
+    const impatient = wire.call('/t/Hold', [Buffer.alloc(800)], { deadlineMs: 50 });
+    await until(() => env.requestBudget.waiting === 2);
+    assert.equal((await impatient).code, Code.DEADLINE_EXCEEDED);
+    await until(() => env.requestBudget.waiting === 1);
+    assert.equal(running, 1);
+    finish?.();
+    assert.equal((await first).code, Code.OK);
+    await until(() => running === 2);
+    finish?.();
+    assert.equal((await second).code, Code.OK);
+    await until(() => env.requestBudget.usedBytes === 0);
+    await wire.close();
+  });
+
+  test('a spent budget slows a stream down and does not stop it', async () => {
+    const env = testEnv(10);
+    const wire = await rawServer(env, (server) => {
+      server.register('/t/Big', { kind: 'stream', handle: async (_call, _request, sink) => {
+        for (let i = 0; i < 50; i++) await sink.send(Buffer.alloc(10_000, i));
+      } });
+    });
+    const other = env.requestBudget.reservation();
+    assert.ok(other.tryGrow(10));
+    const { code, messages } = await wire.call('/t/Big', [Buffer.alloc(0)]);
+    assert.deepEqual([code, messages.length], [Code.OK, 50]);
+    other.release();
+    await until(() => env.requestBudget.usedBytes === 0);
+    await wire.close();
+  });
+});
+
+describe('addresses and closing', () => {
+  test('an address in use and one that is not ours are told apart', async () => {
+    const env = testEnv();
+    const first = new GrpcJsServer(env);
+    const port = await first.listen('127.0.0.1', 0);
+    await assert.rejects(new GrpcJsServer(env).listen('127.0.0.1', port), { code: Code.ALREADY_EXISTS, message: new RegExp(`127.0.0.1:${port} is already in use`) });
+    await assert.rejects(new GrpcJsServer(env).listen('192.0.2.1', 0), { code: Code.UNAVAILABLE, message: /cannot listen on 192.0.2.1/ });
+    await first.close(0);
+    const again = new GrpcJsServer(env);
+    assert.equal(await again.listen('127.0.0.1', port), port);
+    await again.close(0);
+  });
+
+  test('closing lets calls under way end, and cuts off those that take too long', async () => {
+    const env = testEnv();
+    let finish: (() => void) | undefined;
+    const wire = await rawServer(env, (server) => {
+      server.register('/t/Hold', { kind: 'unary', handle: () => new Promise((resolve) => {
+        finish = () => resolve(Buffer.from('done'));
+      }) });
+    });
+    const patient = wire.call('/t/Hold', [Buffer.alloc(0)]);
+    await until(() => finish !== undefined);
+    const closed = wire.server.close(60_000);
+    finish?.();
+    assert.equal((await patient).code, Code.OK);
+    await closed;
+    wire.client.close();
+
+    finish = undefined;
+    const other = await rawServer(env, (server) => server.register('/t/Hold', { kind: 'unary', handle: () => new Promise(() => {
+      finish = () => {};
+    }) }));
+    const stuck = other.call('/t/Hold', [Buffer.alloc(0)]);
+    await until(() => finish !== undefined);
+    await other.server.close(20);
+    assert.notEqual((await stuck).code, Code.OK);
+    other.client.close();
+  });
+});

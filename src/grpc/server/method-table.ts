@@ -1,0 +1,91 @@
+/**
+ * Puts an API's methods on an RpcServer: those that are implemented by a handler in terms of messages (or of raw bytes on hot
+ * paths), all others as UNIMPLEMENTED, naming the call. Every method, implemented or not, answers malformed bytes with INVALID_ARGUMENT.
+ */
+import { create, type DescMessage, type DescMethod, type DescService, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf';
+import { BigtableError, Code } from '../../base/index.ts';
+import type { RequestContext } from '../../env/index.ts';
+import { decodeRequest, encode } from '../codec/messages.ts';
+import type { RpcMethod, RpcServer } from '../rpc/rpc-server.ts';
+
+/** For calls that carry no user data: their messages are decoded in one step, which must stay short. */
+const MOST_REQUEST_BYTES = 4 * 1024 * 1024;
+
+type Method<I extends DescMessage, O extends DescMessage, K extends DescMethod['methodKind']> = DescMethod & {
+  readonly methodKind: K;
+  readonly input: I;
+  readonly output: O;
+};
+
+export class MethodTable {
+  readonly #server: RpcServer;
+  readonly #registered = new Set<string>();
+
+  constructor(server: RpcServer) {
+    this.#server = server;
+  }
+
+  unary<I extends DescMessage, O extends DescMessage>(
+    method: Method<I, O, 'unary'>,
+    handle: (context: RequestContext, request: MessageShape<I>) => Promise<MessageInitShape<O>>,
+  ): void {
+    this.raw(method, {
+      kind: 'unary',
+      handle: async (call, bytes) => encode(method.output, create(method.output, await handle(call.context, decode(method.input, bytes)))),
+    });
+  }
+
+  /** `send` resolves when the reader is ready for more. */
+  stream<I extends DescMessage, O extends DescMessage>(
+    method: Method<I, O, 'server_streaming'>,
+    handle: (context: RequestContext, request: MessageShape<I>, send: (message: MessageInitShape<O>) => Promise<void>) => Promise<void>,
+  ): void {
+    this.raw(method, {
+      kind: 'stream',
+      handle: (call, bytes, sink) => handle(call.context, decode(method.input, bytes), async (message) => sink.send(encode(method.output, create(method.output, message)))),
+    });
+  }
+
+  /** A method that reads and writes bytes by itself. */
+  raw(method: DescMethod, handler: RpcMethod): void {
+    const path = `/${method.parent.typeName}/${method.name}`;
+    this.#registered.add(path);
+    this.#server.register(path, handler);
+  }
+
+  /** Registers every method of the service that was not registered before as UNIMPLEMENTED. */
+  rest(service: DescService): void {
+    for (const method of service.methods) {
+      if (!this.#registered.has(`/${service.typeName}/${method.name}`)) this.raw(method, unimplemented(method));
+    }
+  }
+}
+
+function decode<Desc extends DescMessage>(schema: Desc, bytes: Buffer): MessageShape<Desc> {
+  if (bytes.length > MOST_REQUEST_BYTES) {
+    throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a ${schema.typeName} of ${bytes.length} bytes is too large; the limit is ${MOST_REQUEST_BYTES}`);
+  }
+  return decodeRequest(schema, bytes);
+}
+
+function unimplemented(method: DescMethod): RpcMethod {
+  const refuse = (bytes: Buffer): never => {
+    decode(method.input, bytes);
+    throw new BigtableError(Code.UNIMPLEMENTED, `${method.parent.typeName}/${method.name} is not implemented by Edubba`);
+  };
+  switch (method.methodKind) {
+    case 'unary':
+      return { kind: 'unary', handle: async (_call, bytes) => refuse(bytes) };
+    case 'server_streaming':
+      return { kind: 'stream', handle: async (_call, bytes) => refuse(bytes) };
+    case 'client_streaming':
+    case 'bidi_streaming':
+      return {
+        kind: 'bidi',
+        handle: async (_call, requests) => {
+          for await (const bytes of requests) refuse(bytes);
+          refuse(Buffer.alloc(0));
+        },
+      };
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * ReadRows: the service's batches as CellChunks in messages of about 256 KB.
+ *
+ * A message goes out when it is full, and at the end of a batch when the last one is some milliseconds old, so that a quick scan sends
+ * large messages and a slow one does not keep its rows back. A long scan without output tells how far it came, if the client can
+ * take that. The next message is made only when the reader has room for it.
+ */
+import { create } from '@bufbuild/protobuf';
+import { BigtableError, type ByteString, Code, toBytes } from '../../base/index.ts';
+import { Pacer } from '../../env/index.ts';
+import type { Service } from '../../service/index.ts';
+import { ChunkWriter } from '../codec/chunk-writer.ts';
+import { encode } from '../codec/messages.ts';
+import { readRowsCall } from '../codec/read-rows-reader.ts';
+import { ReadRowsResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import type { ApiEnv, RpcCall, RpcSink } from '../rpc/rpc-server.ts';
+import { featureFlags } from './features.ts';
+import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './target.ts';
+
+/** Rows that are ready wait at most this long for the message to fill. */
+const LINGER_MS = 10;
+/** A scan without output says how far it came this often. */
+const PROGRESS_MS = 1000;
+
+export async function readRows(service: Service, env: ApiEnv, call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> {
+  const startMs = env.clock.monotonicMs();
+  const pacer = new Pacer(env.clock);
+  const { request, authorizedView, materializedView, appProfile, fullStats } = await readRowsCall(bytes, pacer);
+  refuseAuthorizedView(authorizedView);
+  refuseMaterializedView(materializedView);
+  const features = featureFlags(call);
+  if (request.reversed && !features.reverseScans) {
+    throw new BigtableError(Code.UNIMPLEMENTED, 'a reversed read needs a client that sets reverse_scans in its feature flags');
+  }
+  const reply = new Reply(env, sink, pacer);
+  for await (const batch of service.readRows(withAppProfile(call.context, appProfile), request)) {
+    for (const fragment of batch.fragments) await reply.fragment(fragment);
+    await reply.batchEnd(features.lastScannedRowResponses ? batch.scannedTo : undefined);
+  }
+  await reply.end(fullStats ? env.clock.monotonicMs() - startMs : undefined);
+}
+
+class Reply {
+  readonly #env: ApiEnv;
+  readonly #sink: RpcSink;
+  readonly #pacer: Pacer;
+  readonly #writer = new ChunkWriter();
+  #sentMs: number;
+
+  constructor(env: ApiEnv, sink: RpcSink, pacer: Pacer) {
+    this.#env = env;
+    this.#sink = sink;
+    this.#pacer = pacer;
+    this.#sentMs = env.clock.monotonicMs();
+  }
+
+  async fragment(fragment: Parameters<ChunkWriter['begin']>[0]): Promise<void> {
+    const writer = this.#writer;
+    writer.begin(fragment);
+    for (let done = false; !done; ) {
+      done = writer.advance();
+      if (writer.full) await this.#flush();
+    }
+    if (this.#pacer.due(1 + fragment.cells.length)) await this.#pacer.pause();
+  }
+
+  async batchEnd(scannedTo: ByteString | undefined): Promise<void> {
+    const idleMs = this.#env.clock.monotonicMs() - this.#sentMs;
+    if (idleMs < LINGER_MS) return;
+    await this.#flush();
+    if (scannedTo === undefined || idleMs < PROGRESS_MS || this.#writer.insideRow) return;
+    await this.#send(encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { lastScannedRowKey: toBytes(scannedTo) })));
+  }
+
+  /** `latencyMs`: tell the statistics too. */
+  async end(latencyMs: number | undefined): Promise<void> {
+    await this.#flush();
+    if (latencyMs === undefined) return;
+    const [rows, cells] = [BigInt(this.#writer.rows), BigInt(this.#writer.cells)];
+    // the service does not tell what it passed over: seen is at least what was returned
+    const readIterationStats = { rowsSeenCount: rows, rowsReturnedCount: rows, cellsSeenCount: cells, cellsReturnedCount: cells };
+    const frontendServerLatency = { seconds: BigInt(Math.floor(latencyMs / 1000)), nanos: Math.floor((latencyMs % 1000) * 1e6) };
+    const value = { readIterationStats, requestLatencyStats: { frontendServerLatency } };
+    await this.#send(encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { requestStats: { statsView: { case: 'fullReadStatsView', value } } })));
+  }
+
+  async #flush(): Promise<void> {
+    const message = this.#writer.take();
+    if (message) await this.#send(message);
+  }
+
+  async #send(message: Buffer): Promise<void> {
+    const wait = this.#sink.send(message);
+    if (wait) {
+      await wait;
+      this.#pacer.restart();
+    }
+    this.#sentMs = this.#env.clock.monotonicMs();
+  }
+}

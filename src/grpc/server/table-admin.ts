@@ -1,0 +1,107 @@
+/**
+ * google.bigtable.admin.v2.BigtableTableAdmin in terms of the service: tables, families, row ranges, consistency tokens. The other
+ * calls of the service (views, backups, snapshots, rights) are UNIMPLEMENTED.
+ */
+import { type ByteString, fromBytes, invalidArgument, prefixEnd, utf8 } from '../../base/index.ts';
+import type { RequestContext } from '../../env/index.ts';
+import { ALL_ROWS, type RowRange } from '../../model/index.ts';
+import type { FamilyChange, NewTable, Service } from '../../service/index.ts';
+import { extraOf, familyOf, granularityOf, tableMessage } from '../convert/table.ts';
+import {
+  BigtableTableAdmin, type CreateTableRequest, type DropRowRangeRequest, type ListTablesRequest, type ModifyColumnFamiliesRequest_Modification as Modification,
+} from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
+import { Table_View as View } from '../generated/google/bigtable/admin/v2/table_pb.ts';
+import type { MethodTable } from './method-table.ts';
+import type { Operations } from './operations.ts';
+import { updateTable } from './update-table.ts';
+
+const MOST_PAGE = 1000;
+
+export function registerTableAdmin(methods: MethodTable, service: Service, operations: Operations): void {
+  const admin = BigtableTableAdmin.method;
+  methods.unary(admin.createTable, async (context, request) => tableMessage(await service.createTable(context, newTableOf(request)), View.SCHEMA_VIEW));
+  methods.unary(admin.listTables, (context, request) => listTables(service, context, request));
+  methods.unary(admin.getTable, async (context, request) => tableMessage(await service.getTable(context, request.name), request.view || View.SCHEMA_VIEW));
+  methods.unary(admin.updateTable, (context, request) => updateTable(service, operations, context, request));
+  methods.unary(admin.deleteTable, async (context, request) => {
+    await service.deleteTable(context, request.name);
+    return {};
+  });
+  methods.unary(admin.modifyColumnFamilies, async (context, request) => {
+    if (request.modifications.length === 0) throw invalidArgument('modifications must not be empty', { field: 'modifications' });
+    return tableMessage(await service.modifyFamilies(context, request.name, request.modifications.map(familyChangeOf)), View.SCHEMA_VIEW);
+  });
+  methods.unary(admin.dropRowRange, async (context, request) => {
+    await service.dropRowRange(context, request.name, dropRangeOf(request));
+    return {};
+  });
+  methods.unary(admin.generateConsistencyToken, async (context, request) => ({ consistencyToken: await service.generateConsistencyToken(context, request.name) }));
+  methods.unary(admin.checkConsistency, async (context, request) => ({
+    consistent: await service.checkConsistency(context, request.name, request.consistencyToken),
+  }));
+}
+
+function newTableOf(request: CreateTableRequest): NewTable {
+  const { table } = request;
+  if (request.parent === '') throw invalidArgument('parent must name an instance: projects/P/instances/I', { field: 'parent' });
+  const families = Object.entries(table?.columnFamilies ?? {}).map(([name, family]) => familyOf(name, family));
+  const extra = table && extraOf(table);
+  return {
+    name: `${request.parent}/tables/${request.tableId}`,
+    families: families.sort((a, b) => (a.name < b.name ? -1 : 1)),
+    splits: request.initialSplits.map((split) => fromBytes(split.key)),
+    granularity: granularityOf(table?.granularity ?? 0),
+    deletionProtection: table?.deletionProtection ?? false,
+    extra,
+  };
+}
+
+/** Page by page where the caller asks so; a page's token is the name of its last table. */
+async function listTables(service: Service, context: RequestContext, request: ListTablesRequest) {
+  if (request.parent === '') throw invalidArgument('parent must name an instance: projects/P/instances/I', { field: 'parent' });
+  if (request.pageSize < 0) throw invalidArgument(`page_size must not be negative, is ${request.pageSize}`, { field: 'page_size' });
+  const prefix = `${request.parent}/tables/`;
+  const after = request.pageToken === '' ? '' : Buffer.from(request.pageToken, 'base64url').toString();
+  if (after !== '' && !after.startsWith(prefix)) throw invalidArgument(`page_token ${JSON.stringify(request.pageToken)} is not one of this list`, { field: 'page_token' });
+  const tables = (await service.listTables(context, prefix)).filter((table) => table.name > after);
+  const page = tables.slice(0, request.pageSize === 0 ? MOST_PAGE : Math.min(request.pageSize, MOST_PAGE));
+  const last = page.at(-1);
+  return {
+    tables: page.map((table) => tableMessage(table, request.view || View.NAME_ONLY)),
+    nextPageToken: last && page.length < tables.length ? Buffer.from(last.name).toString('base64url') : '',
+  };
+}
+
+const FIELDS = { gc_rule: 'gcRule', value_type: 'valueType' } as const;
+
+function familyChangeOf(modification: Modification): FamilyChange {
+  const { id, mod, updateMask } = modification;
+  switch (mod.case) {
+    case 'create':
+      return { kind: 'create', family: familyOf(id, mod.value) };
+    case 'update': {
+      // an empty mask means the GC rule, as before there were masks
+      const paths = updateMask?.paths.length ? updateMask.paths : ['gc_rule'];
+      const fields = paths.map((path) => {
+        const field = FIELDS[path as keyof typeof FIELDS];
+        if (field === undefined) throw invalidArgument(`update_mask: ${JSON.stringify(path)} is not one of gc_rule, value_type`, { field: 'update_mask' });
+        return field;
+      });
+      return { kind: 'update', family: familyOf(id, mod.value), fields };
+    }
+    case 'drop':
+      if (!mod.value) break;
+      return { kind: 'drop', name: utf8(id) };
+  }
+  throw invalidArgument(`modification of family ${JSON.stringify(id)}: one of create, update and drop must be set`, { field: 'modifications' });
+}
+
+function dropRangeOf(request: DropRowRangeRequest): RowRange {
+  const { target } = request;
+  if (target.case === 'deleteAllDataFromTable' && target.value) return ALL_ROWS;
+  if (target.case !== 'rowKeyPrefix' || target.value.length === 0) {
+    throw invalidArgument('row_key_prefix must not be empty, or delete_all_data_from_table be true', { field: 'row_key_prefix' });
+  }
+  const prefix: ByteString = fromBytes(target.value);
+  return { start: prefix, end: prefixEnd(prefix) };
+}

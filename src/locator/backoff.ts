@@ -1,0 +1,28 @@
+/** Waiting between repeated attempts: twice as long each time, with a random part, never past the deadline. */
+import { BigtableError, Code } from '../base/index.ts';
+import { type Clock, checkContext, type Random, type RequestContext, sleep } from '../env/index.ts';
+
+const FIRST_MS = 2;
+const LONGEST_MS = 500;
+
+export class Backoff {
+  readonly #clock: Clock;
+  readonly #random: Random;
+  #nextMs = FIRST_MS;
+
+  constructor({ clock, random }: { readonly clock: Clock; readonly random: Random }) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** Waits; rethrows `error` where the deadline would be over by then. */
+  async wait(context: RequestContext, error: unknown): Promise<void> {
+    checkContext(context, this.#clock);
+    const delayMs = this.#nextMs * (0.5 + this.#random.float() / 2);
+    if (this.#clock.monotonicMs() + delayMs >= context.deadlineMs) throw error;
+    this.#nextMs = Math.min(this.#nextMs * 2, LONGEST_MS);
+    await sleep(this.#clock, delayMs, context.signal).catch((cause: unknown) => {
+      throw new BigtableError(Code.CANCELLED, 'the caller gave the call up', { cause });
+    });
+  }
+}

@@ -1,0 +1,151 @@
+/**
+ * Finds the server of a row (paper section 5.1): the lock service's file `root` -> the root tablet -> METADATA tablets -> users' tablets.
+ * Locations are cached; a miss reads the row of METADATA and the ten behind it. Who is told "not serving" drops the location and asks again.
+ *
+ * Three round trips where nothing is known, at most six where all that is known is stale: `locator.roundTrips` counts them.
+ */
+import { BigtableError, type ByteString, Code, quote, successor } from '../base/index.ts';
+import type { LockService, Metrics, RequestContext, Transport } from '../env/index.ts';
+import type { RowFilter } from '../filter/index.ts';
+import {
+  decodeLocation, decodeRootFile, keysOfTable, LOCATION_FAMILY, lookupKey, METADATA_TABLE_ID, metadataKey, ROOT_RANGE, type TabletLocation,
+} from '../metadata/index.ts';
+import { rangeContains } from '../model/index.ts';
+import { isNotServing, notServing, readTablet } from '../protocol/index.ts';
+import { type AssignedTablet, LocationCache } from './location-cache.ts';
+import { RowCollector } from './row-collector.ts';
+
+export const ROOT_PATH = 'root';
+
+/** Rows read beside the one that is missing. */
+const PREFETCHED = 10;
+/** A location takes about 300 bytes: 30 MB. */
+const CACHE_ENTRIES = 100_000;
+/** Stale entries dropped on one level before the caller is told to wait. */
+const ATTEMPTS = 3;
+const LOCATION_ONLY: RowFilter = { kind: 'familyNameRegex', regex: LOCATION_FAMILY };
+
+/** A row, or with `before` the rows just below it; `from`: the first key of METADATA at or above this is that of the tablet. */
+interface Target {
+  readonly tableId: string;
+  readonly row: ByteString | undefined;
+  readonly from: ByteString;
+  readonly before: boolean;
+}
+
+export interface LocatorOptions {
+  readonly transport: Transport;
+  readonly lockService: LockService;
+  readonly metrics: Metrics;
+  readonly cacheEntries?: number;
+}
+
+export class Locator {
+  readonly #options: LocatorOptions;
+  readonly #cache: LocationCache;
+  /** By table: a climb under way, which others who miss wait for. */
+  readonly #climbs = new Map<string, Promise<void>>();
+
+  constructor(options: LocatorOptions) {
+    this.#options = options;
+    this.#cache = new LocationCache(options.cacheEntries ?? CACHE_ENTRIES);
+  }
+
+  /** What is known already of the row's tablet. */
+  cached(tableId: string, row: ByteString): AssignedTablet | undefined {
+    return this.#cache.find(tableId, row);
+  }
+
+  /** Forgets a location that proved stale. */
+  drop(location: AssignedTablet): void {
+    this.#cache.drop(location);
+  }
+
+  /** The tablet of the row. "Not serving" while it is assigned to nobody; NOT_FOUND where METADATA has no such tablet, so no such table. */
+  locate(tableId: string, row: ByteString, context: RequestContext): Promise<AssignedTablet> {
+    return this.#locate({ tableId, row, from: successor(lookupKey(tableId, row)), before: false }, context);
+  }
+
+  /** The tablet of the rows just below `end`, as a reverse scan needs it; undefined = the table's last. */
+  locateBefore(tableId: string, end: ByteString | undefined, context: RequestContext): Promise<AssignedTablet> {
+    return this.#locate({ tableId, row: end, from: metadataKey(tableId, end), before: true }, context);
+  }
+
+  async #locate(target: Target, context: RequestContext): Promise<AssignedTablet> {
+    const { tableId, row, before } = target;
+    const climb = isRoot(target) ? ROOT_PATH : tableId;
+    for (;;) {
+      const known = before ? this.#cache.findBefore(tableId, row) : this.#cache.find(tableId, row as ByteString);
+      if (known !== undefined) return known;
+      const other = this.#climbs.get(climb);
+      if (other === undefined) return this.#climbAlone(climb, target, context);
+      await other;
+    }
+  }
+
+  async #climbAlone(name: string, target: Target, context: RequestContext): Promise<AssignedTablet> {
+    let done = (): void => {};
+    this.#climbs.set(name, new Promise((resolve) => (done = resolve)));
+    try {
+      return await this.#climb(target, context);
+    } finally {
+      this.#climbs.delete(name);
+      done();
+    }
+  }
+
+  async #climb(target: Target, context: RequestContext): Promise<AssignedTablet> {
+    const found = isRoot(target) ? await this.#readRoot() : await this.#readAbove(target, context);
+    const { server } = found;
+    if (server === undefined) throw notServing(target.tableId, target.row ?? '');
+    const location = { ...found, server };
+    this.#cache.add(location);
+    return location;
+  }
+
+  async #readRoot(): Promise<TabletLocation> {
+    this.#options.metrics.add('locator.roundTrips');
+    const file = await this.#options.lockService.read(ROOT_PATH);
+    if (file === undefined) throw notServing(METADATA_TABLE_ID, '');
+    return decodeRootFile(file.contents);
+  }
+
+  /** From the METADATA tablet above; where the key's row would begin the next METADATA tablet, from that. */
+  async #readAbove({ tableId, row, from, before }: Target, context: RequestContext): Promise<TabletLocation> {
+    let start = from;
+    for (let attempt = 1; ; ) {
+      const above = await this.locate(METADATA_TABLE_ID, start, context);
+      try {
+        const found = await this.#readLocations(above, start, context);
+        const { end } = above.range;
+        if (found.length === 0 && end !== undefined && end < (keysOfTable(tableId).end as ByteString)) {
+          start = end;
+          continue;
+        }
+        const first = found[0];
+        if (first === undefined || first.tableId !== tableId || (!before && !rangeContains(first.range, row as ByteString))) {
+          throw new BigtableError(Code.NOT_FOUND, `METADATA has no tablet of table ${tableId} for row ${quote(row ?? '')}`, { details: { noTablet: true } });
+        }
+        for (const { server, ...rest } of found.slice(1)) if (server !== undefined) this.#cache.add({ ...rest, server });
+        return first;
+      } catch (error) {
+        if (!(error instanceof BigtableError && isNotServing(error)) || attempt++ === ATTEMPTS) throw error;
+        this.#cache.drop(above);
+      }
+    }
+  }
+
+  async #readLocations(above: AssignedTablet, start: ByteString, context: RequestContext): Promise<TabletLocation[]> {
+    const { transport, metrics } = this.#options;
+    metrics.add('locator.roundTrips');
+    const ranges = [{ start, end: above.range.end }];
+    const message = { tableId: METADATA_TABLE_ID, ranges, filter: LOCATION_ONLY, rowsLimit: 1 + PREFETCHED, reversed: false };
+    const rows = new RowCollector();
+    for await (const batch of readTablet(transport, above.server.address, message, context)) rows.add(batch);
+    return rows.take().flatMap(({ row, cells }) => decodeLocation(row, cells) ?? []);
+  }
+}
+
+function isRoot({ tableId, row }: Target): boolean {
+  return tableId === METADATA_TABLE_ID && row !== undefined && rangeContains(ROOT_RANGE, row);
+}

@@ -1,0 +1,188 @@
+/**
+ * Reads and commits rows of METADATA for tablet servers and masters: finds their tablets by the locator, sends again what got lost, and
+ * treats the root tablet's row, which is a file of the lock service, as any other.
+ *
+ * A commit whose outcome is unknown is sent again until its id stands in the row or the row has moved on: so the answer is always known.
+ */
+import { BigtableError, Code, type ByteString, toBigtableError } from '../base/index.ts';
+import { type Clock, type LockService, type Random, type RequestContext, type Transport } from '../env/index.ts';
+import {
+  decodeRootFile, decodeRow, encodeRootFile, judge, METADATA_TABLE_ID, type MetadataCommit, type MetadataKey, type MetadataRow, ROOT_KEY,
+} from '../metadata/index.ts';
+import { rangeOfRow, type RowRange } from '../model/index.ts';
+import { callServer, type CommitOutcome, isNotServing, readTablet } from '../protocol/index.ts';
+import { Backoff } from './backoff.ts';
+import type { AssignedTablet } from './location-cache.ts';
+import { type Locator, ROOT_PATH } from './locator.ts';
+import { RowCollector } from './row-collector.ts';
+
+/** Commits sent in one call: a few hundred kilobytes. */
+const COMMITS_A_CALL = 256;
+
+export interface MetadataClientOptions {
+  readonly locator: Locator;
+  readonly transport: Transport;
+  readonly lockService: LockService;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Whether whoever asks has ended: then nothing is sent again. */
+  stopped(): boolean;
+}
+
+interface Pending {
+  readonly commit: MetadataCommit;
+  readonly index: number;
+}
+
+export class MetadataClient {
+  readonly #options: MetadataClientOptions;
+
+  constructor(options: MetadataClientOptions) {
+    this.#options = options;
+  }
+
+  async readRow(key: MetadataKey, context: RequestContext): Promise<MetadataRow | undefined> {
+    if (key === ROOT_KEY) return this.readRoot();
+    for await (const rows of this.scan(rangeOfRow(key), context)) return rows[0];
+    return undefined;
+  }
+
+  /** The root tablet's row; undefined where there is no database yet. */
+  async readRoot(): Promise<MetadataRow | undefined> {
+    const file = await this.#options.lockService.read(ROOT_PATH);
+    return file && decodeRootFile(file.contents);
+  }
+
+  /** Rows in ascending order, some at a time, each as it was in one instant. Goes on where METADATA's tablets move meanwhile. */
+  async *scan(range: RowRange, context: RequestContext): AsyncGenerator<readonly MetadataRow[], void, void> {
+    const { locator } = this.#options;
+    const backoff = new Backoff(this.#options);
+    let start: ByteString = range.start;
+    while (range.end === undefined || start < range.end) {
+      let tablet: AssignedTablet | undefined;
+      try {
+        tablet = await locator.locate(METADATA_TABLE_ID, start, context);
+        const tabletEnd = tablet.range.end;
+        const end = tabletEnd === undefined || (range.end !== undefined && range.end < tabletEnd) ? range.end : tabletEnd;
+        for await (const rows of this.#scanTablet(tablet, { start, end }, context)) {
+          const last = rows.at(-1);
+          if (last === undefined) continue;
+          start = `${last.key}\0`;
+          yield rows.map(({ row }) => row);
+        }
+        if (end === undefined) return;
+        start = end;
+      } catch (error) {
+        if (!(error instanceof BigtableError && error.retry)) throw error;
+        if (tablet) locator.drop(tablet);
+        await this.#wait(backoff, context, error);
+      }
+    }
+  }
+
+  async *#scanTablet(tablet: AssignedTablet, range: RowRange, context: RequestContext): AsyncGenerator<{ key: MetadataKey; row: MetadataRow }[], void, void> {
+    const message = { tableId: METADATA_TABLE_ID, ranges: [range], rowsLimit: 0, reversed: false };
+    const collector = new RowCollector();
+    for await (const batch of readTablet(this.#options.transport, tablet.server.address, message, context)) {
+      collector.add(batch);
+      yield collector.take().flatMap(({ row: key, cells }) => {
+        const row = decodeRow(key, cells);
+        return row ? [{ key, row }] : [];
+      });
+    }
+  }
+
+  /** Each commit by itself, in any order. Resolves when every outcome is known; rejects when the context ends first. */
+  async commit(commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
+    const outcomes: CommitOutcome[] = new Array(commits.length);
+    const backoff = new Backoff(this.#options);
+    let left = commits.map((commit, index): Pending => ({ commit, index }));
+    let maybeDone = false;
+    for (;;) {
+      const failed: Pending[] = [];
+      let failure: BigtableError | undefined;
+      for (const group of await this.#groups(left, context)) {
+        try {
+          const answers = await this.#send(group, context);
+          group.pending.forEach(({ index }, i) => (outcomes[index] = answers[i] as CommitOutcome));
+        } catch (thrown) {
+          const error = toBigtableError(thrown);
+          if (group.tablet) this.#options.locator.drop(group.tablet);
+          if (!isNotServing(error)) {
+            if (!error.retry && !maybeDone && error.code !== Code.DEADLINE_EXCEEDED) throw error;
+            maybeDone = true;
+          }
+          failure = error;
+          failed.push(...group.pending);
+        }
+      }
+      if (failure === undefined) return outcomes;
+      left = failed;
+      await this.#wait(backoff, context, failure);
+    }
+  }
+
+  async #groups(pending: readonly Pending[], context: RequestContext): Promise<CommitGroup[]> {
+    const open = new Map<AssignedTablet | undefined, CommitGroup>();
+    const groups: CommitGroup[] = [];
+    const backoff = new Backoff(this.#options);
+    for (const item of pending) {
+      const key = (item.commit.rows[0] as { key: MetadataKey }).key;
+      const tablet = key === ROOT_KEY ? undefined : await this.#locate(key, context, backoff);
+      let group = open.get(tablet);
+      if (group === undefined || group.pending.length >= COMMITS_A_CALL) {
+        group = { tablet, pending: [] };
+        open.set(tablet, group);
+        groups.push(group);
+      }
+      group.pending.push(item);
+    }
+    return groups;
+  }
+
+  async #locate(key: MetadataKey, context: RequestContext, backoff: Backoff): Promise<AssignedTablet> {
+    for (;;) {
+      try {
+        return await this.#options.locator.locate(METADATA_TABLE_ID, key, context);
+      } catch (error) {
+        if (!(error instanceof BigtableError && error.retry)) throw error;
+        await this.#wait(backoff, context, error);
+      }
+    }
+  }
+
+  async #wait(backoff: Backoff, context: RequestContext, error: BigtableError): Promise<void> {
+    if (!this.#options.stopped()) await backoff.wait(context, error);
+    if (this.#options.stopped()) throw error;
+  }
+
+  #send({ tablet, pending }: CommitGroup, context: RequestContext): Promise<readonly CommitOutcome[]> {
+    if (tablet === undefined) return Promise.all(pending.map(({ commit }) => this.#commitRoot(commit)));
+    return callServer(this.#options.transport, tablet.server.address, 'commit', { commits: pending.map(({ commit }) => commit) }, context);
+  }
+
+  /** A commit on the root tablet's row, by compare-and-set. */
+  async #commitRoot(commit: MetadataCommit): Promise<CommitOutcome> {
+    const { lockService } = this.#options;
+    const row = commit.rows[0]?.row;
+    if (row === undefined || commit.rows.length !== 1) throw new BigtableError(Code.INTERNAL, 'the root tablet is never deleted nor changed with another');
+    for (;;) {
+      const file = await lockService.read(ROOT_PATH);
+      const now = file && decodeRootFile(file.contents);
+      const verdict = judge(commit, () => now);
+      if (verdict === 'done') return { kind: 'done' };
+      if (verdict === 'refused') return { kind: 'refused', rows: [now] };
+      try {
+        await lockService.write(ROOT_PATH, encodeRootFile(row), { version: file?.version ?? 0 });
+        return { kind: 'done' };
+      } catch (error) {
+        if (!(error instanceof BigtableError && error.code === Code.ABORTED)) throw error;
+      }
+    }
+  }
+}
+
+interface CommitGroup {
+  readonly tablet: AssignedTablet | undefined;
+  readonly pending: Pending[];
+}

@@ -1,0 +1,100 @@
+/**
+ * The tables' schemas as this process knows them: read from the lock service at start, kept up by its watch. Clients, tablet
+ * servers and masters each have one.
+ *
+ * Invariant: one object a state of a schema, so that who keeps something made from it compares by identity. A miss proves nothing: `find` reads the file.
+ */
+import type { LockService } from '../env/index.ts';
+import { decodeSchema, METADATA_SCHEMA, schemaPath } from '../metadata/index.ts';
+import type { TableSchema } from '../model/index.ts';
+
+interface Known {
+  readonly schema: TableSchema;
+  readonly version: number;
+}
+
+export class SchemaCache {
+  readonly #lockService: LockService;
+  readonly #byName = new Map<string, Known>();
+  readonly #byId = new Map<string, TableSchema>([[METADATA_SCHEMA.id, METADATA_SCHEMA]]);
+  /** By table, the last reading of its file: readings come one after another, so that the last one started wins. */
+  readonly #readings = new Map<string, Promise<void>>();
+  readonly #onError: (error: unknown) => void;
+  #stopWatching: (() => void) | undefined;
+
+  constructor(lockService: LockService, onError: (error: unknown) => void) {
+    this.#lockService = lockService;
+    this.#onError = onError;
+  }
+
+  async start(): Promise<void> {
+    const prefix = schemaPath('');
+    const changed = new Set<string>();
+    this.#stopWatching = this.#lockService.watch(prefix, (event) => {
+      if (event.kind !== 'changed' && event.kind !== 'deleted') return;
+      const name = event.path.slice(prefix.length);
+      changed.add(name);
+      this.refresh(name).catch(this.#onError);
+    });
+    for (const file of await this.#lockService.list(prefix)) {
+      const name = file.path.slice(prefix.length);
+      if (!changed.has(name)) this.#set(name, { schema: decodeSchema(file.path, file.contents), version: file.version });
+    }
+  }
+
+  stop(): void {
+    this.#stopWatching?.();
+  }
+
+  /** By full name, as known now. */
+  byName(name: string): TableSchema | undefined {
+    return this.#byName.get(name)?.schema;
+  }
+
+  byId(id: string): TableSchema | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** All tables whose name starts with `prefix`, by name. */
+  list(prefix: string): TableSchema[] {
+    const found = [...this.#byName.values()].filter(({ schema }) => schema.name.startsWith(prefix));
+    return found.map(({ schema }) => schema).sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** The schema and its file's version, as they surely were at some instant since the call. */
+  async read(name: string): Promise<{ readonly schema: TableSchema; readonly version: number } | undefined> {
+    await this.refresh(name);
+    return this.#byName.get(name);
+  }
+
+  /** Reads the file again: afterwards this cache goes by what it says. */
+  refresh(name: string): Promise<void> {
+    const before = this.#readings.get(name);
+    const reading = (before ? before.catch(() => {}) : Promise.resolve()).then(() => this.#readFile(name));
+    this.#readings.set(name, reading);
+    const forget = (): void => {
+      if (this.#readings.get(name) === reading) this.#readings.delete(name);
+    };
+    reading.then(forget, forget);
+    return reading;
+  }
+
+  async #readFile(name: string): Promise<void> {
+    const path = schemaPath(name);
+    const file = await this.#lockService.read(path);
+    const known = this.#byName.get(name);
+    if (file === undefined) this.#set(name, undefined);
+    else if (known?.version !== file.version) this.#set(name, { schema: decodeSchema(path, file.contents), version: file.version });
+  }
+
+  #set(name: string, next: Known | undefined): void {
+    const before = this.#byName.get(name);
+    if (before && before.schema.id !== next?.schema.id) this.#byId.delete(before.schema.id);
+    if (next === undefined) {
+      this.#byName.delete(name);
+    } else {
+      this.#byName.set(name, next);
+      this.#byId.set(next.schema.id, next.schema);
+    }
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * Gives every tablet a server (paper section 5.2): the root tablet first, then METADATA's, then the users', the last in batches. Run at the
+ * start, and again whenever a server dies; running it once more changes nothing that is as it should be.
+ *
+ * Invariants: a tablet is given away only if its row names nobody or a server that is dead and fenced; by a commit conditional on the row,
+ * that raises the epoch and adds the new owner's log; and only then is the new owner told to load it.
+ */
+import { BigtableError, Code } from '../base/index.ts';
+import type { Env, RequestContext } from '../env/index.ts';
+import type { MetadataClient, SchemaCache } from '../locator/index.ts';
+import {
+  commitOfRow, keyOfRow, METADATA_TABLE_ID, type MetadataCommit, type MetadataRow, ROOT_KEY, ROOT_RANGE, USER_RANGE,
+} from '../metadata/index.ts';
+import type { RowRange } from '../model/index.ts';
+import { callServer, errorOf, logPathOf, type TabletRef } from '../protocol/index.ts';
+import type { LiveServer, Servers } from './servers.ts';
+
+/** Rows assigned and loaded in one go. */
+const BATCH_ROWS = 256;
+
+export interface AssignmentOptions {
+  readonly env: Env;
+  readonly metadata: MetadataClient;
+  readonly schemas: SchemaCache;
+  readonly servers: Servers;
+  /** Tables that are being created and have no schema yet. */
+  readonly creating: ReadonlySet<string>;
+}
+
+/** What became of the tablets: those that no server could load. */
+export interface AssignmentResult {
+  readonly failures: readonly BigtableError[];
+}
+
+export class Assignment {
+  readonly #options: AssignmentOptions;
+
+  constructor(options: AssignmentOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects where METADATA itself cannot be served; users' tablets that cannot be are told in the answer. */
+  async assignAll(context: RequestContext): Promise<AssignmentResult> {
+    const { metadata } = this.#options;
+    const root = (await metadata.readRoot()) ?? (await this.#createRow(ROOT_KEY, newRow(METADATA_TABLE_ID, ROOT_RANGE), context));
+    throwFirst(await this.#assign([root], context));
+    let metadataRows = await this.#collect(ROOT_RANGE, context);
+    if (metadataRows.length === 0) metadataRows = [await this.#createRow(undefined, newRow(METADATA_TABLE_ID, USER_RANGE), context)];
+    throwFirst(await this.#assign(metadataRows, context));
+    const failures: BigtableError[] = [];
+    for await (const rows of this.#batches(USER_RANGE, context)) failures.push(...(await this.#assign(rows, context)));
+    return { failures };
+  }
+
+  /** Rows for new tablets of a table, given to servers from the start. */
+  newTablets(tableId: string, ranges: readonly RowRange[], id: string): { commits: MetadataCommit[]; rows: MetadataRow[] } {
+    const { servers, env } = this.#options;
+    const rows = ranges.map((range) => assignTo(newRow(tableId, range), servers.choose()));
+    return { rows, commits: rows.map((row) => commitOfRow(id, { kind: 'created', atMicros: env.clock.nowMicros() }, keyOfRow(row), undefined, row)) };
+  }
+
+  /** Tells the servers named by the rows to load them. Answers the failures. */
+  async load(rows: readonly MetadataRow[], context: RequestContext): Promise<BigtableError[]> {
+    const { servers, env } = this.#options;
+    const byServer = new Map<LiveServer, TabletRef[]>();
+    for (const row of rows) {
+      const server = row.server && servers.get(row.server.name);
+      if (server === undefined) continue;
+      const refs = byServer.get(server) ?? [];
+      refs.push({ key: keyOfRow(row), epoch: row.epoch });
+      byServer.set(server, refs);
+    }
+    const failures: BigtableError[] = [];
+    await Promise.all(
+      [...byServer].map(async ([server, tablets]) => {
+        const answers = await callServer(env.transport, server.address, 'load', { tablets }, context);
+        answers.forEach((answer, i) => {
+          const { key, epoch } = tablets[i] as TabletRef;
+          if (answer === undefined) server.tablets.set(key, epoch);
+          else failures.push(errorOf(answer));
+        });
+      }),
+    );
+    return failures;
+  }
+
+  /** Rows that no table owns any more: a creation or a deletion that a crash cut short. */
+  async removeRows(rows: readonly MetadataRow[], context: RequestContext): Promise<void> {
+    const { metadata, servers, env } = this.#options;
+    for (const row of rows) {
+      const server = row.server && servers.get(row.server.name);
+      if (!server) continue;
+      await callServer(env.transport, server.address, 'unload', { tablets: [{ key: keyOfRow(row), epoch: row.epoch }], flush: false }, context);
+      server.tablets.delete(keyOfRow(row));
+    }
+    const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
+    await metadata.commit(rows.map((row) => commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, undefined)), context);
+  }
+
+  async #collect(range: RowRange, context: RequestContext): Promise<MetadataRow[]> {
+    const all: MetadataRow[] = [];
+    for await (const rows of this.#options.metadata.scan(range, context)) all.push(...rows);
+    return all;
+  }
+
+  async *#batches(range: RowRange, context: RequestContext): AsyncGenerator<MetadataRow[], void, void> {
+    let batch: MetadataRow[] = [];
+    for await (const rows of this.#options.metadata.scan(range, context)) {
+      for (const row of rows) {
+        batch.push(row);
+        if (batch.length < BATCH_ROWS) continue;
+        yield batch;
+        batch = [];
+      }
+    }
+    if (batch.length > 0) yield batch;
+  }
+
+  async #createRow(key: string | undefined, row: MetadataRow, context: RequestContext): Promise<MetadataRow> {
+    const { metadata, servers, env } = this.#options;
+    const assigned = assignTo(row, servers.choose());
+    const commit = commitOfRow(env.random.uniqueName(), { kind: 'created', atMicros: env.clock.nowMicros() }, key ?? keyOfRow(row), undefined, assigned);
+    const [outcome] = await metadata.commit([commit], context);
+    if (outcome?.kind === 'refused') throw new BigtableError(Code.ABORTED, 'another master is creating the database');
+    return commit.rows[0]?.row as MetadataRow;
+  }
+
+  async #assign(rows: readonly MetadataRow[], context: RequestContext): Promise<BigtableError[]> {
+    const { servers, metadata, schemas, creating, env } = this.#options;
+    const orphans = rows.filter(({ tableId }) => schemas.byId(tableId) === undefined && !creating.has(tableId));
+    if (orphans.length > 0) await this.removeRows(orphans, context);
+    const toLoad: MetadataRow[] = [];
+    const commits: MetadataCommit[] = [];
+    for (const row of rows) {
+      if (orphans.includes(row) || creating.has(row.tableId)) continue;
+      const owner = row.server && servers.get(row.server.name);
+      if (owner) {
+        if (owner.tablets.get(keyOfRow(row)) !== row.epoch) toLoad.push(row);
+        continue;
+      }
+      // who holds its lock and does not answer may still be serving: its tablets wait
+      if (row.server && (await servers.isLocked(row.server.name))) continue;
+      if (row.server) await servers.fence(row.server.name);
+      const event = { kind: 'assigned', atMicros: env.clock.nowMicros() } as const;
+      commits.push(commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, assignTo(row, servers.choose())));
+    }
+    const outcomes = await metadata.commit(commits, context);
+    commits.forEach((commit, i) => {
+      const row = commit.rows[0]?.row;
+      if (row && outcomes[i]?.kind === 'done') toLoad.push(row);
+    });
+    const failures = await this.load(toLoad, context);
+    for (const error of failures) env.logger.error('a tablet could not be loaded', { error: error.message });
+    return failures;
+  }
+}
+
+function newRow(tableId: string, range: RowRange): MetadataRow {
+  return { tableId, range, server: undefined, epoch: 0, version: 0, commitId: '', files: {}, redo: { epoch: 0, sequence: 0 }, logs: [] };
+}
+
+/** The row under its next assignment. The server counts it from now on, so that the next goes to another. */
+function assignTo(row: MetadataRow, { name, address, tablets }: LiveServer): MetadataRow {
+  const log = logPathOf(name);
+  tablets.set(keyOfRow(row), 0);
+  return { ...row, server: { name, address }, epoch: row.epoch + 1, logs: row.logs.includes(log) ? row.logs : [...row.logs, log] };
+}
+
+function throwFirst(failures: readonly BigtableError[]): void {
+  const [first] = failures;
+  if (first) throw first;
+}

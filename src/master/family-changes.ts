@@ -1,0 +1,53 @@
+/**
+ * Changes of a schema as pure functions. A family that is dropped and created again gets the next generation, under which tablets store its
+ * cells: so nothing of the old family is ever seen again, without a single row being touched.
+ */
+import { BigtableError, Code, invalidArgument, notFound } from '../base/index.ts';
+import type { FamilySchema, TableSchema } from '../model/index.ts';
+import type { FamilyChangeMessage } from '../protocol/index.ts';
+
+/** All changes in order, or an error: ALREADY_EXISTS, NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION (a protected table loses no family). */
+export function changeFamilies(schema: TableSchema, changes: readonly FamilyChangeMessage[]): TableSchema {
+  const families = new Map(Object.entries(schema.families));
+  const generations = new Map(Object.entries(schema.nextGenerations ?? {}));
+  for (const change of changes) {
+    const name = change.kind === 'drop' ? change.name : change.family.name;
+    const family = families.get(name);
+    if (change.kind === 'create') {
+      if (family) throw new BigtableError(Code.ALREADY_EXISTS, `table ${schema.name} has a column family "${name}" already`);
+      families.set(name, newFamily(change.family, generations.get(name)));
+      continue;
+    }
+    if (!family) throw notFound(`table ${schema.name} has no column family "${name}"`);
+    if (change.kind === 'update') {
+      families.set(name, updatedFamily(family, change.family, change.fields));
+    } else {
+      if (schema.deletionProtection) throw protectedTable(schema.name, `column family "${name}" cannot be dropped`);
+      families.delete(name);
+      generations.set(name, (family.generation ?? 0) + 1);
+    }
+  }
+  return {
+    ...schema,
+    families: Object.fromEntries(families),
+    ...(generations.size > 0 && { nextGenerations: Object.fromEntries(generations) }),
+  };
+}
+
+export function protectedTable(name: string, what: string): BigtableError {
+  return new BigtableError(Code.FAILED_PRECONDITION, `table ${name} is protected against deletion: ${what}`);
+}
+
+function newFamily({ name, gcRule, valueType }: FamilySchema, generation: number | undefined): FamilySchema {
+  return { name, ...(generation !== undefined && { generation }), ...(gcRule && { gcRule }), ...(valueType && { valueType }) };
+}
+
+function updatedFamily(family: FamilySchema, change: FamilySchema, fields: readonly ('gcRule' | 'valueType')[]): FamilySchema {
+  const gcRule = fields.includes('gcRule') ? change.gcRule : family.gcRule;
+  const valueType = fields.includes('valueType') ? change.valueType : family.valueType;
+  const [before, after] = [family.valueType?.aggregate, valueType?.aggregate];
+  if (before?.kind !== after?.kind || before?.input !== after?.input) {
+    throw invalidArgument(`column family "${family.name}": what it aggregates (${before?.kind ?? 'nothing'}) is fixed when it is created`);
+  }
+  return newFamily({ name: family.name, ...(gcRule && { gcRule }), ...(valueType && { valueType }) }, family.generation);
+}

@@ -1,0 +1,162 @@
+/**
+ * The master (paper section 5.2): takes the master lock, finds out who serves what, gives the rest away, and from then on creates,
+ * changes and deletes tables, looks after dead servers and deletes what nobody refers to. No data of clients moves through it.
+ *
+ * Invariant: what it does to METADATA is conditional on the rows, what it does in the lock service on its lock; so one that lost its lock does no harm.
+ */
+import { BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
+import { type Env, type LockHandle, type RequestContext, requestContext, type Timer } from '../env/index.ts';
+import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
+import { callHandler, encodePeerFile, type Handlers, MASTER_PATH, type MasterCalls, PROTOCOL, SERVERS_DIRECTORY } from '../protocol/index.ts';
+import { Assignment } from './assignment.ts';
+import { Servers } from './servers.ts';
+import { type SweepResult, sweep } from './sweep.ts';
+import { TableAdmin } from './table-admin.ts';
+
+export interface MasterOptions {
+  readonly env: Env;
+  /** Where it is reached. */
+  readonly address: string;
+}
+
+/** Between a deletion and the sweep after it: several deletions share one. */
+const SWEEP_DELAY_MS = 200;
+/** Between a death, or a tablet that could not be loaded, and the next assignment. */
+const REASSIGN_MS = 1000;
+
+export class Master {
+  readonly #env: Env;
+  readonly #lock: LockHandle;
+  readonly #schemas: SchemaCache;
+  readonly #metadata: MetadataClient;
+  readonly #servers: Servers;
+  readonly #assignment: Assignment;
+  readonly #tables: TableAdmin;
+  readonly #creating = new Set<string>();
+  #stopServing: (() => Promise<void>) | undefined;
+  #stopWatching: (() => void) | undefined;
+  #ended = false;
+  /** Assignments and sweeps come one after another. */
+  #lastWork: Promise<unknown> = Promise.resolve();
+  readonly #timers = new Map<'sweep' | 'assign', Timer>();
+
+  private constructor(env: Env, lock: LockHandle) {
+    this.#env = env;
+    this.#lock = lock;
+    const locator = new Locator(env);
+    this.#metadata = new MetadataClient({ ...env, locator, stopped: () => this.#ended });
+    this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: toBigtableError(error).message }));
+    this.#servers = new Servers(env, lock);
+    const parts = { env, metadata: this.#metadata, schemas: this.#schemas, servers: this.#servers, creating: this.#creating };
+    this.#assignment = new Assignment(parts);
+    this.#tables = new TableAdmin({ ...parts, lock, assignment: this.#assignment });
+  }
+
+  /** Becomes the master. Resolves when every tablet that can be served is. ABORTED where another is the master. */
+  static async start({ env, address }: MasterOptions): Promise<Master> {
+    const sessionId = await env.lockService.openSession();
+    const lock = await env.lockService.tryAcquire(MASTER_PATH, sessionId);
+    if (lock === undefined) {
+      await env.lockService.closeSession(sessionId);
+      throw new BigtableError(Code.ABORTED, 'another master holds the lock');
+    }
+    const master = new Master(env, lock);
+    try {
+      await master.#schemas.start();
+      master.#watch();
+      await master.#assignAll();
+      master.#stopServing = await env.transport.serve(address, master.#handler());
+      await env.lockService.write(MASTER_PATH, encodePeerFile({ name: sessionId, address, protocol: PROTOCOL }), { lock, sessionId });
+    } catch (error) {
+      await master.close();
+      throw error;
+    }
+    master.#later('sweep', 0);
+    return master;
+  }
+
+  /** Gives the lock up. Assignments stay as they are. */
+  async close(): Promise<void> {
+    if (this.#ended) return;
+    await this.#stopServing?.();
+    this.#end();
+    await this.#lastWork.catch(() => {});
+    await this.#env.lockService.closeSession(this.#lock.sessionId);
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#stopWatching?.();
+    this.#schemas.stop();
+    for (const timer of this.#timers.values()) timer.cancel();
+  }
+
+  /** Deaths of servers, new servers, and the end of this master's own session. */
+  #watch(): void {
+    this.#stopWatching = this.#env.lockService.watch('', (event) => {
+      if (event.kind === 'session-expired' ? event.sessionId === this.#lock.sessionId : event.kind === 'lock-lost' && event.path === MASTER_PATH) {
+        if (this.#ended) return;
+        this.#env.logger.error('the master has lost its lock and ends itself');
+        this.#end();
+        void this.#stopServing?.();
+      } else if (event.kind !== 'session-expired' && event.kind !== 'changed' && event.path.startsWith(SERVERS_DIRECTORY)) {
+        this.#later('assign', 0);
+      } else if (event.kind === 'changed' && event.path.startsWith(SERVERS_DIRECTORY)) {
+        this.#later('assign', REASSIGN_MS);
+      }
+    });
+  }
+
+  async #assignAll(): Promise<void> {
+    const context = this.#context();
+    await this.#servers.scan(context);
+    const { failures } = await this.#assignment.assignAll(context);
+    if (failures.some(({ code }) => code !== Code.DATA_LOSS)) this.#later('assign', REASSIGN_MS);
+  }
+
+  #sweep(): Promise<SweepResult> {
+    return this.#oneByOne(() => sweep(this.#env, this.#metadata, this.#servers, this.#context()));
+  }
+
+  #later(what: 'sweep' | 'assign', delayMs: number): void {
+    if (this.#ended || this.#timers.has(what)) return;
+    const work = async (): Promise<unknown> => (what === 'sweep' ? this.#sweep() : this.#oneByOne(() => this.#assignAll()));
+    const timer = this.#env.clock.timer(delayMs, () => {
+      this.#timers.delete(what);
+      work().catch((thrown: unknown) => {
+        if (this.#ended) return;
+        this.#env.logger.warn(`the master could not ${what} and will try again`, { error: toBigtableError(thrown).message });
+        this.#later(what, REASSIGN_MS);
+      });
+    });
+    this.#timers.set(what, timer);
+  }
+
+  #oneByOne<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#lastWork.then(() => {
+      if (this.#ended) throw unavailable('the master has ended');
+      return work();
+    });
+    this.#lastWork = result.catch(() => {});
+    return result;
+  }
+
+  #context(): RequestContext {
+    return requestContext({ budget: this.#env.requestBudget, principal: 'master' });
+  }
+
+  #handler(): ReturnType<typeof callHandler> {
+    const handlers: Handlers<MasterCalls> = {
+      createTable: (message) => this.#tables.createTable(message, this.#context()),
+      updateTable: (message) => this.#tables.updateTable(message, this.#context()),
+      deleteTable: async ({ name }) => {
+        await this.#tables.deleteTable(name, this.#context());
+        this.#later('sweep', SWEEP_DELAY_MS);
+        return undefined;
+      },
+      modifyFamilies: ({ name, changes }) => this.#tables.modifyFamilies(name, changes, this.#context()),
+      sweep: () => this.#sweep(),
+    };
+    return callHandler(handlers);
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * Mark and sweep over files and logs, with METADATA as the roots (paper section 6.7; docs/ARCHITECTURE.md, "Assignment"): list what there is;
+ * ask every server what it holds, writes or has not committed; scan METADATA; delete what is neither held nor referenced.
+ *
+ * Invariant: in this order, and only if every server that a row names has answered. A file is listed before it is looked for,
+ * so one made meanwhile is not in question.
+ */
+import type { Env, RequestContext } from '../env/index.ts';
+import type { MetadataClient } from '../locator/index.ts';
+import { ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
+import { FILES_DIRECTORY, LOGS_DIRECTORY } from '../protocol/index.ts';
+import type { Servers } from './servers.ts';
+
+export interface SweepResult {
+  readonly files: number;
+  readonly logs: number;
+}
+
+export async function sweep(env: Env, metadata: MetadataClient, servers: Servers, context: RequestContext): Promise<SweepResult> {
+  const { fileSystem } = env;
+  const files = new Set((await fileSystem.list(FILES_DIRECTORY)).map(({ path }) => path));
+  const logs = new Set(await fileSystem.listLogs(LOGS_DIRECTORY));
+
+  const holdings = await servers.callAll('holdings', {}, context);
+  for (const held of holdings.values()) {
+    for (const path of held.files) files.delete(path);
+    for (const path of held.logs) logs.delete(path);
+  }
+
+  const root = await metadata.readRoot();
+  const spare = (row: { readonly files: Readonly<Record<string, readonly string[]>>; readonly logs: readonly string[]; readonly server: { readonly name: string } | undefined }): boolean => {
+    for (const group of Object.values(row.files)) for (const path of group) files.delete(path);
+    for (const path of row.logs) logs.delete(path);
+    return row.server === undefined || holdings.has(row.server.name);
+  };
+  if (!root || !spare(root)) return { files: 0, logs: 0 };
+  for (const range of [ROOT_RANGE, USER_RANGE]) {
+    for await (const rows of metadata.scan(range, context)) if (!rows.every(spare)) return { files: 0, logs: 0 };
+  }
+
+  for (const path of files) await fileSystem.delete(path);
+  let deletedLogs = 0;
+  for (const path of logs) {
+    const owner = path.slice(LOGS_DIRECTORY.length);
+    if (await servers.isLocked(owner)) continue;
+    await servers.fence(owner);
+    await fileSystem.deleteLog(path);
+    deletedLogs++;
+  }
+  env.metrics.add('master.sweptFiles', files.size);
+  return { files: files.size, logs: deletedLogs };
+}

@@ -1,0 +1,171 @@
+/**
+ * Creating, changing and deleting tables. The schema's file is the table: it is written after the rows of METADATA and removed before them, by
+ * compare-and-set under the master's lock. Rows without a schema are what a crash left behind, and are removed when they are found.
+ */
+import { BigtableError, type ByteString, Code, notFound, toBigtableError } from '../base/index.ts';
+import type { Env, LockHandle, RequestContext } from '../env/index.ts';
+import type { MetadataClient, SchemaCache } from '../locator/index.ts';
+import { decodeSchema, encodeDocument, encodeSchema, keysOfTable, type MetadataRow, PlainObject, schemaPath } from '../metadata/index.ts';
+import type { RowRange, TableSchema } from '../model/index.ts';
+import type { FamilyChangeMessage, MasterCalls, NewTableMessage } from '../protocol/index.ts';
+import type { Assignment } from './assignment.ts';
+import { changeFamilies, protectedTable } from './family-changes.ts';
+import type { Servers } from './servers.ts';
+
+/** The id that the next table gets; never one twice. */
+const NEXT_ID_PATH = 'next-table-id';
+const FIRST_ID = 0x10;
+const LAST_ID = 0xffff_ffff;
+
+export interface TableAdminOptions {
+  readonly env: Env;
+  /** The master's. */
+  readonly lock: LockHandle;
+  readonly metadata: MetadataClient;
+  readonly schemas: SchemaCache;
+  readonly servers: Servers;
+  readonly assignment: Assignment;
+  readonly creating: Set<string>;
+}
+
+export class TableAdmin {
+  readonly #options: TableAdminOptions;
+  /** By table name: the last change, so that changes of one table come one after another. */
+  readonly #lastChange = new Map<string, Promise<unknown>>();
+  #lastId: Promise<unknown> = Promise.resolve();
+
+  constructor(options: TableAdminOptions) {
+    this.#options = options;
+  }
+
+  createTable(table: NewTableMessage, context: RequestContext): Promise<TableSchema> {
+    return this.#oneByOne(table.name, () => this.#createTable(table, context));
+  }
+
+  updateTable({ name, deletionProtection, extra }: MasterCalls['updateTable']['message'], context: RequestContext): Promise<TableSchema> {
+    return this.#change(name, context, (schema) => ({
+      ...schema,
+      deletionProtection: deletionProtection ?? schema.deletionProtection,
+      ...(extra && { extra: { ...schema.extra, ...extra } }),
+    }));
+  }
+
+  modifyFamilies(name: string, changes: readonly FamilyChangeMessage[], context: RequestContext): Promise<TableSchema> {
+    return this.#change(name, context, (schema) => changeFamilies(schema, changes));
+  }
+
+  deleteTable(name: string, context: RequestContext): Promise<void> {
+    return this.#oneByOne(name, () => this.#deleteTable(name, context));
+  }
+
+  async #createTable(table: NewTableMessage, context: RequestContext): Promise<TableSchema> {
+    const { env, lock, schemas, assignment, metadata, creating } = this.#options;
+    if (await schemas.read(table.name)) throw exists(table.name);
+    const id = await this.#newId();
+    // out and in again, so that what is kept is what would be read
+    const contents = encodeSchema(schemaOf(table, id));
+    const schema = decodeSchema(schemaPath(table.name), contents);
+    creating.add(id);
+    try {
+      const { commits, rows } = assignment.newTablets(id, rangesOf(table.splits), env.random.uniqueName());
+      const outcomes = await metadata.commit(commits, context);
+      if (outcomes.some(({ kind }) => kind === 'refused')) throw new BigtableError(Code.INTERNAL, `METADATA has rows of the new table id ${id} already`);
+      await env.lockService.write(schemaPath(table.name), contents, { version: 0, lock }).catch(async (thrown: unknown) => {
+        await assignment.removeRows(rows, context);
+        const error = toBigtableError(thrown);
+        throw error.code === Code.ABORTED && (await schemas.read(table.name)) ? exists(table.name) : error;
+      });
+      await this.#tell(table.name, context);
+      const [failure] = await assignment.load(rows, context);
+      if (failure) throw failure;
+    } finally {
+      creating.delete(id);
+    }
+    return schema;
+  }
+
+  async #deleteTable(name: string, context: RequestContext): Promise<void> {
+    const { env, lock, schemas, metadata, assignment } = this.#options;
+    const known = await schemas.read(name);
+    if (!known) throw noTable(name);
+    if (known.schema.deletionProtection) throw protectedTable(name, 'it cannot be deleted');
+    await env.lockService.remove(schemaPath(name), { version: known.version, lock });
+    // from here on the table is gone: what fails below is left to the next assignment
+    try {
+      await this.#tell(name, context);
+      for (;;) {
+        const rows: MetadataRow[] = [];
+        for await (const found of metadata.scan(keysOfTable(known.schema.id), context)) rows.push(...found);
+        if (rows.length === 0) return;
+        await assignment.removeRows(rows, context);
+      }
+    } catch (thrown) {
+      env.logger.warn('rows of a deleted table are left', { table: name, error: toBigtableError(thrown).message });
+    }
+  }
+
+  #change(name: string, context: RequestContext, change: (schema: TableSchema) => TableSchema): Promise<TableSchema> {
+    const { env, lock, schemas } = this.#options;
+    return this.#oneByOne(name, async () => {
+      const known = await schemas.read(name);
+      if (!known) throw noTable(name);
+      const contents = encodeSchema(change(known.schema));
+      await env.lockService.write(schemaPath(name), contents, { version: known.version, lock });
+      await this.#tell(name, context);
+      return decodeSchema(schemaPath(name), contents);
+    });
+  }
+
+  /** Everybody goes by the schema's file as it is now. */
+  async #tell(name: string, context: RequestContext): Promise<void> {
+    await this.#options.schemas.refresh(name);
+    await this.#options.servers.callAll('schemaChanged', { tableName: name }, context);
+  }
+
+  #newId(): Promise<string> {
+    const drawn = this.#lastId.then(async () => {
+      const { lockService } = this.#options.env;
+      const file = await lockService.read(NEXT_ID_PATH);
+      const next = file ? PlainObject.parse(NEXT_ID_PATH, file.contents).count('next') : FIRST_ID;
+      if (next > LAST_ID) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `all ${LAST_ID} table ids were given`);
+      await lockService.write(NEXT_ID_PATH, encodeDocument({ next: next + 1 }), { version: file?.version ?? 0, lock: this.#options.lock });
+      return next.toString(16).padStart(8, '0');
+    });
+    this.#lastId = drawn.catch(() => {});
+    return drawn;
+  }
+
+  async #oneByOne<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#lastChange.get(name);
+    const result = before ? before.then(work) : work();
+    const settled = result.then(
+      () => {},
+      () => {},
+    );
+    this.#lastChange.set(name, settled);
+    try {
+      return await result;
+    } finally {
+      if (this.#lastChange.get(name) === settled) this.#lastChange.delete(name);
+    }
+  }
+}
+
+function schemaOf({ name, families, granularity, deletionProtection, extra }: NewTableMessage, id: string): TableSchema {
+  const changes = families.map((family): FamilyChangeMessage => ({ kind: 'create', family }));
+  return changeFamilies({ name, id, granularity, families: {}, deletionProtection, ...(extra && { extra }) }, changes);
+}
+
+/** Consecutive ranges that meet at the splits. */
+function rangesOf(splits: readonly ByteString[]): RowRange[] {
+  const keys = [...new Set(splits)].filter((key) => key !== '').sort();
+  return [...keys, undefined].map((end, i) => ({ start: i === 0 ? '' : (keys[i - 1] as ByteString), end }));
+}
+
+function exists(name: string): BigtableError {
+  return new BigtableError(Code.ALREADY_EXISTS, `table ${name} exists already`);
+}
+
+function noTable(name: string): BigtableError {
+  return notFound(`table ${name} does not exist`);
+}

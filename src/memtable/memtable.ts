@@ -1,0 +1,138 @@
+/**
+ * The memtable: the newest writes of a tablet, in memory, as one layer of the merged read (model/entry.ts).
+ *
+ * Rows stand in a tree that is changed in place; each row's entries are a version that no reader ever sees change: a write puts the
+ * next one in its place. So a reader has a row as of one instant by taking its version, pays nothing for it, and blocks nobody; how a cursor
+ * crosses from row to row while the tree changes is told in row-tree.ts. A change of any size is made beside the row (`edit`) and
+ * appears at once.
+ */
+import { assert, type ByteString, quote } from '../base/index.ts';
+import { type AggregateKind, type Layer, type Mutation, normalizeRanges, type RowRange, type RowRangeDeletion } from '../model/index.ts';
+import { EntryTree, forEachEntry } from './entry-tree.ts';
+import { ENTRY_BYTES, type MemEntry } from './mem-entry.ts';
+import { MemtableCursor } from './memtable-cursor.ts';
+import { checkMutation, isSmallRow, RowEdit, RowStore, type RowVersion } from './row-edit.ts';
+import { keyIndex, RowTree } from './row-tree.ts';
+
+/** A family's aggregate; undefined = ordinary cells. */
+export type AggregateOf = (family: string) => AggregateKind | undefined;
+
+/** Heap bytes of a row beside its key's characters and its entries: the key's header, its array, its slots in the tree. */
+const ROW_BYTES = 72;
+const RANGE_BYTES = 160;
+
+/** A change of one row that is made over several steps of the event loop: add in order, then commit. */
+export interface RowChangeInProgress {
+  add(mutation: Mutation): void;
+  /** Makes all of it visible, in one instant. Call once. */
+  commit(): void;
+}
+
+export class Memtable implements Layer {
+  readonly #rows = new RowTree<RowVersion>();
+  readonly #store = new RowStore();
+  #dropped: readonly RowRangeDeletion[] = [];
+  #droppedBytes = 0;
+  #rowBytes = 0;
+  #frozen = false;
+
+  /** Neither a row nor a dropped range. */
+  get isEmpty(): boolean {
+    return this.#rows.size === 0 && this.#dropped.length === 0;
+  }
+
+  get rowCount(): number {
+    return this.#rows.size;
+  }
+
+  /** Memory held: values with their slabs' spare room, and an estimate of what the objects take on a 64-bit heap. */
+  get sizeBytes(): number {
+    return this.#store.values.sizeBytes + this.#store.entryBytes + this.#store.columns.madeBytes + this.#rowBytes + this.#droppedBytes;
+  }
+
+  /**
+   * Applies the mutations in order; readers see all or none. Every SetCell has its timestamp; families of AddToCell and MergeToCell are
+   * aggregates, their inputs checked. Values are copied, except those above 16 KiB that fill their backing buffer but for an eighth: these are
+   * kept as they are and must not be changed by the caller afterwards.
+   */
+  apply(row: ByteString, mutations: readonly Mutation[], aggregateOf: AggregateOf): void {
+    assert(!this.#frozen, 'a frozen memtable takes no writes');
+    if (mutations.length === 0) return;
+    for (const mutation of mutations) checkMutation(mutation, aggregateOf);
+    const base = this.#rows.get(row);
+    const edit = new RowEdit(this.#store, base, aggregateOf, true);
+    for (const mutation of mutations) edit.add(mutation);
+    this.#replace(row, base, edit);
+  }
+
+  /**
+   * For changes too large for one step. Until it is committed nothing else may change the row (asserted), and the memtable
+   * is not frozen.
+   */
+  edit(row: ByteString, aggregateOf: AggregateOf): RowChangeInProgress {
+    assert(!this.#frozen, 'a frozen memtable takes no writes');
+    const base = this.#rows.get(row);
+    const edit = new RowEdit(this.#store, base, aggregateOf, false);
+    let count = 0;
+    return {
+      add: (mutation) => {
+        count++;
+        edit.add(mutation);
+      },
+      commit: () => {
+        assert(!this.#frozen, 'a frozen memtable takes no writes');
+        assert(this.#rows.get(row) === base, `row ${quote(row)} is not changed by others while an edit of it is open`);
+        if (count > 0) this.#replace(row, base, edit);
+      },
+    };
+  }
+
+  /** Removes the rows of the range here and hides them in older layers. */
+  dropRows(range: RowRange): void {
+    assert(!this.#frozen, 'a frozen memtable takes no writes');
+    const forget = (entry: MemEntry): void => {
+      this.#store.entryBytes -= ENTRY_BYTES;
+      this.#store.values.release(entry.slab, entry.length);
+    };
+    this.#rows.removeRange(range.start, range.end, (row, key) => {
+      this.#rowBytes -= ROW_BYTES + key.length;
+      if (row instanceof EntryTree) forEachEntry(row.root, forget);
+      else if (isSmallRow(row)) row.forEach(forget);
+      else forget(row);
+    });
+    this.#dropped = normalizeRanges([...this.#dropped, range]);
+    this.#droppedBytes = this.#dropped.reduce((sum, { start, end }) => sum + RANGE_BYTES + start.length + (end?.length ?? 0), 0);
+  }
+
+  /** Writes after this break an invariant. */
+  freeze(): void {
+    this.#frozen = true;
+  }
+
+  rowRangeDeletions(): readonly RowRangeDeletion[] {
+    return this.#dropped;
+  }
+
+  mayContainRows(start: ByteString, end: ByteString | undefined): boolean {
+    let leaf = this.#rows.leafOf(start);
+    let index = keyIndex(leaf.keys, start);
+    if (index === leaf.keys.length && leaf.next) {
+      leaf = leaf.next;
+      index = 0;
+    }
+    const first = leaf.keys[index];
+    return first !== undefined && (end === undefined || first < end);
+  }
+
+  cursor(): MemtableCursor {
+    return new MemtableCursor(this.#rows);
+  }
+
+  #replace(row: ByteString, base: RowVersion | undefined, edit: RowEdit): void {
+    const version = edit.end();
+    // a deletion of no timestamps at all leaves a new row with nothing in it
+    if (version === undefined) return;
+    this.#rows.set(row, version);
+    if (base === undefined) this.#rowBytes += ROW_BYTES + row.length;
+  }
+}

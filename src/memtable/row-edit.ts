@@ -1,0 +1,235 @@
+/**
+ * A change of one row: takes mutations one by one, in order, and makes the row's next version beside the present one, so that readers see
+ * all of it or nothing. The rules are those of docs/ARCHITECTURE.md, "Order and deletion", and model/entry.ts:
+ *
+ * - A deletion removes what this memtable holds and leaves an entry that hides what older layers hold. Later cells stand beside it.
+ * - A coarser deletion entry takes the finer ones with it, and where one stands no finer one is added: row, family, column, range.
+ * - The ranges of a column are disjoint, never touch, and never cover all of int64 (that is a deletion of the column).
+ * - An aggregate's input folds into a put or merge entry at its place, which keeps its kind; else it becomes a merge entry.
+ *
+ * A small row is one array; above SMALL_ROW entries it is a tree.
+ */
+import { assert, INT64_MAX, INT64_MIN, type Int64 } from '../base/index.ts';
+import {
+  type AddToCell, type AggregateKind, aggregateInput, checkAggregateState, type ColumnKey, type DeleteFromColumn, EntryKind, familyEnd, type MergeToCell, type Mutation, type SetCell,
+} from '../model/index.ts';
+import { ColumnNames } from './column-names.ts';
+import { EntryTree, EntryTreeEdit } from './entry-tree.ts';
+import { foldAggregates } from './fold-aggregates.ts';
+import { insertAt } from './insert-at.ts';
+import {
+  cellEntry, columnStart, compareInRow, deletionEntry, ENTRY_BYTES, lowerBound, type MemEntry, probe, timestampAfter, timestampBefore,
+} from './mem-entry.ts';
+import { ValueArena, valueAt } from './value-arena.ts';
+
+/** A row as it is between two changes: its only entry, the array of a small row, or a tree. The first two never change. */
+export type RowVersion = MemEntry | readonly MemEntry[] | EntryTree;
+
+export function isSmallRow(version: RowVersion): version is readonly MemEntry[] {
+  return Array.isArray(version);
+}
+
+/** Entries up to which a row is an array: copying it costs about what a change of the tree does. */
+const SMALL_ROW = 48;
+
+/** What the edits of one memtable share. */
+export class RowStore {
+  readonly values = new ValueArena();
+  readonly columns = new ColumnNames();
+  /** Heap bytes of all entries beside their values and names. */
+  entryBytes = 0;
+}
+
+export class RowEdit {
+  readonly #store: RowStore;
+  readonly #aggregateOf: (family: string) => AggregateKind | undefined;
+  readonly #inPlace: boolean;
+  /** The working copy of a small row; its own, so changed in place. */
+  #entries: MemEntry[];
+  /** Whether #entries has grown, and so may have spare room. */
+  #grown = false;
+  /** Defined for a large row, `#entries` is then empty. */
+  #tree: EntryTreeEdit | undefined;
+
+  /** `inPlace`: begins and ends in one step of the event loop, with mutations that were checked. */
+  constructor(store: RowStore, base: RowVersion | undefined, aggregateOf: (family: string) => AggregateKind | undefined, inPlace: boolean) {
+    this.#store = store;
+    this.#aggregateOf = aggregateOf;
+    this.#inPlace = inPlace;
+    this.#tree = undefined;
+    if (base === undefined) this.#entries = [];
+    else if (isSmallRow(base)) this.#entries = base.slice();
+    else if (base instanceof EntryTree) {
+      this.#entries = [];
+      this.#tree = new EntryTreeEdit(base, inPlace);
+    } else this.#entries = [base];
+  }
+
+  /** The row's next version; undefined = nothing in it, which only a row that had nothing comes to. Ends the edit. */
+  end(): RowVersion | undefined {
+    if (this.#tree) return this.#tree.end();
+    if (this.#entries.length <= 1) return this.#entries[0];
+    return this.#grown ? this.#entries.slice() : this.#entries;
+  }
+
+  add(mutation: Mutation): void {
+    switch (mutation.kind) {
+      case 'setCell':
+        return this.#setCell(mutation);
+      case 'addToCell':
+      case 'mergeToCell':
+        return this.#mergeCell(mutation);
+      case 'deleteFromColumn':
+        return this.#deleteFromColumn(mutation);
+      case 'deleteFromFamily':
+        return this.#deleteFromFamily(mutation.family);
+      case 'deleteFromRow':
+        return this.#deleteFromRow();
+    }
+  }
+
+  #setCell(mutation: SetCell): void {
+    const timestamp = finalTimestamp(mutation);
+    const { values, columns } = this.#store;
+    values.add(mutation.value);
+    this.#put(cellEntry(columns.key(mutation.family, mutation.qualifier), EntryKind.put, timestamp, values.slab, values.offset, mutation.value.length));
+  }
+
+  #mergeCell(mutation: AddToCell | MergeToCell): void {
+    const kind = aggregateKind(mutation.family, this.#aggregateOf);
+    const input = mutation.kind === 'addToCell' ? aggregateInput(kind, mutation.input) : mutation.state;
+    const column = this.#store.columns.key(mutation.family, mutation.qualifier);
+    const present = this.#get(probe(column, EntryKind.merge, mutation.timestamp));
+    const state = present === undefined ? input : foldAggregates(kind, valueAt(present.slab, present.offset, present.length), input);
+    const values = this.#store.values;
+    values.add(state);
+    this.#put(cellEntry(column, present?.kind ?? EntryKind.merge, mutation.timestamp, values.slab, values.offset, state.length));
+  }
+
+  #deleteFromRow(): void {
+    for (const entry of this.#entries) this.#forget(entry);
+    this.#tree?.forEach((entry) => this.#forget(entry));
+    this.#entries = [];
+    this.#tree = undefined;
+    this.#put(deletionEntry('', EntryKind.rowDeletion));
+  }
+
+  #deleteFromFamily(family: string): void {
+    this.#removeRange(columnStart(family), columnStart(familyEnd(family)));
+    if (!this.#has('', EntryKind.rowDeletion)) this.#put(deletionEntry(family, EntryKind.familyDeletion));
+  }
+
+  #deleteFromColumn(mutation: DeleteFromColumn): void {
+    const column = this.#store.columns.key(mutation.family, mutation.qualifier);
+    const start = mutation.range?.start ?? INT64_MIN;
+    const end = mutation.range?.end;
+    if (start === INT64_MIN && end === undefined) {
+      this.#removeRange(columnStart(column), columnStart(`${column}\0`));
+      if (!this.#hidesFamily(mutation.family)) this.#put(deletionEntry(column, EntryKind.columnDeletion));
+      return;
+    }
+    if (end !== undefined && end <= start) return;
+    const newest = end === undefined ? INT64_MAX : timestampBefore(end);
+    this.#removeRange(probe(column, EntryKind.put, newest), probe(column, EntryKind.put, timestampBefore(start)));
+    if (this.#hidesFamily(mutation.family) || this.#has(column, EntryKind.columnDeletion)) return;
+    this.#putRange(column, start, end);
+  }
+
+  /** Adds a range deletion, as one with those that it overlaps or touches. */
+  #putRange(column: ColumnKey, start: Int64, end: Int64 | undefined): void {
+    const before = this.#floor(probe(column, EntryKind.rangeDeletion, start));
+    if (isRange(before, column) && (before.rangeEnd === undefined || before.rangeEnd >= start)) start = before.timestamp;
+    const last = this.#floor(probe(column, EntryKind.rangeDeletion, end ?? INT64_MAX));
+    if (isRange(last, column) && last.timestamp >= start && end !== undefined && (last.rangeEnd === undefined || last.rangeEnd > end)) end = last.rangeEnd;
+    const behind = end === undefined ? probe(column, EntryKind.put, INT64_MAX) : probe(column, EntryKind.rangeDeletion, timestampAfter(end));
+    this.#removeRange(probe(column, EntryKind.rangeDeletion, start), behind);
+    if (start === INT64_MIN && end === undefined) this.#put(deletionEntry(column, EntryKind.columnDeletion));
+    else this.#put(deletionEntry(column, EntryKind.rangeDeletion, start, end));
+  }
+
+  #hidesFamily(family: string): boolean {
+    return this.#has('', EntryKind.rowDeletion) || this.#has(family, EntryKind.familyDeletion);
+  }
+
+  #has(column: ColumnKey, kind: EntryKind): boolean {
+    return this.#get(probe(column, kind, 0)) !== undefined;
+  }
+
+  #get(key: MemEntry): MemEntry | undefined {
+    const entry = this.#floor(key);
+    return entry !== undefined && compareInRow(entry, key) === 0 ? entry : undefined;
+  }
+
+  /** The last entry at or before `key`. */
+  #floor(key: MemEntry): MemEntry | undefined {
+    if (this.#tree) return this.#tree.floor(key);
+    const index = lowerBound(this.#entries, key);
+    const entry = this.#entries[index];
+    return entry !== undefined && compareInRow(entry, key) === 0 ? entry : this.#entries[index - 1];
+  }
+
+  #put(entry: MemEntry): void {
+    this.#store.entryBytes += ENTRY_BYTES;
+    if (this.#tree) {
+      const replaced = this.#tree.put(entry);
+      if (replaced) this.#forget(replaced);
+      return;
+    }
+    const entries = this.#entries;
+    const index = lowerBound(entries, entry);
+    const present = entries[index];
+    if (present !== undefined && compareInRow(present, entry) === 0) {
+      this.#forget(present);
+      entries[index] = entry;
+      return;
+    }
+    if (entries.length === 0) {
+      this.#entries = [entry];
+      return;
+    }
+    insertAt(entries, index, entry);
+    this.#grown = true;
+    if (entries.length <= SMALL_ROW) return;
+    this.#tree = new EntryTreeEdit(entries, this.#inPlace);
+    this.#entries = [];
+  }
+
+  /** Removes what lies at or after `from` and before `to`. */
+  #removeRange(from: MemEntry, to: MemEntry): void {
+    if (this.#tree) {
+      this.#tree.removeRange(from, to, (entry) => this.#forget(entry));
+      return;
+    }
+    const first = lowerBound(this.#entries, from);
+    const end = lowerBound(this.#entries, to);
+    if (first >= end) return;
+    for (const entry of this.#entries.splice(first, end - first)) this.#forget(entry);
+  }
+
+  #forget(entry: MemEntry): void {
+    this.#store.entryBytes -= ENTRY_BYTES;
+    this.#store.values.release(entry.slab, entry.length);
+  }
+}
+
+/** Throws what `add` would throw, before anything has changed. */
+export function checkMutation(mutation: Mutation, aggregateOf: (family: string) => AggregateKind | undefined): void {
+  if (mutation.kind === 'setCell') finalTimestamp(mutation);
+  else if (mutation.kind === 'addToCell') aggregateInput(aggregateKind(mutation.family, aggregateOf), mutation.input);
+  else if (mutation.kind === 'mergeToCell') checkAggregateState(aggregateKind(mutation.family, aggregateOf), mutation.state);
+}
+
+function finalTimestamp(mutation: SetCell): Int64 {
+  assert(mutation.timestamp !== undefined, 'a memtable gets cells with their final timestamps');
+  return mutation.timestamp;
+}
+
+function aggregateKind(family: string, aggregateOf: (family: string) => AggregateKind | undefined): AggregateKind {
+  const kind = aggregateOf(family);
+  assert(kind !== undefined, `a family that inputs are added to holds aggregates: "${family}" does not`);
+  return kind;
+}
+
+function isRange(entry: MemEntry | undefined, column: ColumnKey): entry is MemEntry {
+  return entry !== undefined && entry.kind === EntryKind.rangeDeletion && entry.column === column;
+}

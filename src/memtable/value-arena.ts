@@ -1,0 +1,103 @@
+/**
+ * Where a memtable keeps the values of its cells: small ones side by side in slabs, large ones in a buffer each. A cell then costs a few
+ * numbers in place of a Uint8Array of its own (some 100 bytes), and a caller's network frame is never kept alive by one value in it.
+ *
+ * Slabs grow from 4 KiB to 256 KiB, so that a thousand idle tablets cost little. `sizeBytes` counts a slab from its making until the
+ * last value in it was given up; the slab itself goes when nobody refers to it any more.
+ */
+import { asBuffer, assert } from '../base/index.ts';
+
+export interface Slab {
+  readonly bytes: Buffer;
+  /** Bytes of values in use, at most. */
+  liveBytes: number;
+}
+
+const FIRST_SLAB_BYTES = 4 * 1024;
+const SLAB_BYTES = 256 * 1024;
+/** Values above this size get a buffer of their own. */
+const LARGE_VALUE_BYTES = 16 * 1024;
+/** The heap's part of a Buffer and the slab's object. */
+const SLAB_OVERHEAD_BYTES = 256;
+
+export const EMPTY_SLAB: Slab = { bytes: Buffer.alloc(0), liveBytes: 0 };
+
+export class ValueArena {
+  /** The slab and the offset at which the last `add` put its value. */
+  slab: Slab = EMPTY_SLAB;
+  offset = 0;
+  #current: Slab = EMPTY_SLAB;
+  #used = 0;
+  #nextBytes = FIRST_SLAB_BYTES;
+  #sizeBytes = 0;
+
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  /**
+   * Takes a value in; `slab` and `offset` then say where it lies. Copies it, except where it is large and fills its backing buffer but
+   * for an eighth: such a buffer is kept as it is, so the caller must not change it afterwards.
+   */
+  add(value: Uint8Array): void {
+    const length = value.length;
+    if (length > LARGE_VALUE_BYTES) {
+      this.#addLarge(value);
+      return;
+    }
+    if (length === 0) {
+      this.slab = EMPTY_SLAB;
+      this.offset = 0;
+      return;
+    }
+    if (this.#used + length > this.#current.bytes.length) this.#newSlab(length);
+    const slab = this.#current;
+    // for a few bytes a loop beats the call of set()
+    if (length <= 16) for (let i = 0; i < length; i++) slab.bytes[this.#used + i] = value[i] as number;
+    else slab.bytes.set(value, this.#used);
+    slab.liveBytes += length;
+    this.slab = slab;
+    this.offset = this.#used;
+    this.#used += length;
+  }
+
+  /** The value of that length in that slab is no longer part of the memtable; readers may still hold it. */
+  release(slab: Slab, length: number): void {
+    if (length === 0) return;
+    slab.liveBytes -= length;
+    assert(slab.liveBytes >= 0, `a slab's live bytes never fall below 0, got ${slab.liveBytes}`);
+    if (slab.liveBytes === 0 && slab !== this.#current) this.#sizeBytes -= slab.bytes.buffer.byteLength + SLAB_OVERHEAD_BYTES;
+  }
+
+  /** Gives up every value at once. */
+  clear(): void {
+    this.#current = EMPTY_SLAB;
+    this.#used = 0;
+    this.#sizeBytes = 0;
+  }
+
+  #addLarge(value: Uint8Array): void {
+    const keep = value.buffer.byteLength <= value.length * 1.125;
+    const bytes = keep ? asBuffer(value) : Buffer.allocUnsafeSlow(value.length);
+    if (!keep) bytes.set(value);
+    this.slab = { bytes, liveBytes: value.length };
+    this.offset = 0;
+    this.#sizeBytes += bytes.buffer.byteLength + SLAB_OVERHEAD_BYTES;
+  }
+
+  #newSlab(least: number): void {
+    const last = this.#current;
+    // it was counted while it was the current one, whether or not anything in it lived
+    if (last !== EMPTY_SLAB && last.liveBytes === 0) this.#sizeBytes -= last.bytes.buffer.byteLength + SLAB_OVERHEAD_BYTES;
+    const size = Math.max(this.#nextBytes, least);
+    this.#current = { bytes: Buffer.allocUnsafeSlow(size), liveBytes: 0 };
+    this.#used = 0;
+    this.#sizeBytes += size + SLAB_OVERHEAD_BYTES;
+    this.#nextBytes = Math.min(SLAB_BYTES, this.#nextBytes * 2);
+  }
+}
+
+/** The value at (slab, offset, length), without a copy. */
+export function valueAt(slab: Slab, offset: number, length: number): Uint8Array {
+  return length === slab.bytes.length ? slab.bytes : slab.bytes.subarray(offset, offset + length);
+}

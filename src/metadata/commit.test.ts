@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { commitOfRow, judge, type MetadataCommit, mutationsOf, type Verdict } from './commit.ts';
+import { cellsOf, metadataRow } from './fixtures.ts';
+import { decodeRow, keyOfRow, type MetadataRow } from './metadata-row.ts';
+
+const event = { kind: 'assigned', atMicros: 0 } as const;
+
+/** METADATA as a plain map: judges a commit and applies it as a tablet does. */
+class Rows {
+  readonly rows = new Map<string, MetadataRow>();
+
+  commit(commit: MetadataCommit): Verdict {
+    const verdict = judge(commit, (key) => this.rows.get(key));
+    if (verdict !== 'apply') return verdict;
+    for (const [key, mutations] of mutationsOf(commit)) {
+      const row = decodeRow(key, cellsOf(mutations));
+      if (row) this.rows.set(key, row);
+      else this.rows.delete(key);
+    }
+    return verdict;
+  }
+}
+
+describe('conditional commits', () => {
+  test('a commit is applied once, however often it is sent', () => {
+    fc.assert(
+      fc.property(metadataRow, metadataRow, (first, second) => {
+        const rows = new Rows();
+        const key = keyOfRow(first);
+        const created = commitOfRow('id-1', event, key, undefined, first);
+        assert.equal(rows.commit(created), 'apply');
+        assert.equal(rows.commit(created), 'done');
+        const now = rows.rows.get(key) as MetadataRow;
+        assert.equal(now.version, 1);
+        const changed = commitOfRow('id-2', event, key, now, { ...now, files: second.files, redo: second.redo, logs: second.logs });
+        assert.equal(rows.commit(changed), 'apply');
+        assert.equal(rows.rows.get(key)?.version, 2);
+        assert.equal(rows.commit(changed), 'done');
+        assert.equal(rows.commit(created), 'refused');
+        assert.deepEqual(rows.rows.get(key)?.files, second.files);
+      }),
+    );
+  });
+
+  test('of two commits on the same state one is refused for ever', () => {
+    fc.assert(
+      fc.property(metadataRow, fc.array(fc.constantFrom(0, 1), { minLength: 2, maxLength: 10 }), (row, order) => {
+        const rows = new Rows();
+        const key = keyOfRow(row);
+        rows.commit(commitOfRow('create', event, key, undefined, row));
+        const now = rows.rows.get(key) as MetadataRow;
+        const rivals = [0, 1].map((i) => commitOfRow(`rival-${i}`, event, key, now, { ...now, epoch: now.epoch + 1, server: { name: `s${i}`, address: '' } }));
+        const winner = order[0] as number;
+        for (const [i, which] of order.entries()) {
+          assert.equal(rows.commit(rivals[which] as MetadataCommit), i === 0 ? 'apply' : which === winner ? 'done' : 'refused');
+        }
+        assert.equal(rows.rows.get(key)?.server?.name, `s${winner}`);
+      }),
+    );
+  });
+
+  test('another epoch refuses, though the version fits', () => {
+    fc.assert(
+      fc.property(metadataRow, (row) => {
+        const rows = new Rows();
+        const key = keyOfRow(row);
+        rows.commit(commitOfRow('create', event, key, undefined, row));
+        const now = rows.rows.get(key) as MetadataRow;
+        assert.equal(rows.commit(commitOfRow('late', event, key, { ...now, epoch: now.epoch + 1 }, now)), 'refused');
+      }),
+    );
+  });
+
+  test('a deletion is done when the row is gone', () => {
+    fc.assert(
+      fc.property(metadataRow, (row) => {
+        const rows = new Rows();
+        const key = keyOfRow(row);
+        rows.commit(commitOfRow('create', event, key, undefined, row));
+        const deletion = commitOfRow('delete', event, key, rows.rows.get(key), undefined);
+        assert.equal(rows.commit(deletion), 'apply');
+        assert.equal(rows.rows.size, 0);
+        assert.equal(rows.commit(deletion), 'done');
+      }),
+    );
+  });
+
+  test('two rows change together or not at all', () => {
+    fc.assert(
+      fc.property(metadataRow, fc.boolean(), (row, stale) => {
+        const rows = new Rows();
+        const upper = { ...row, range: { start: 'a', end: undefined } };
+        const lower = { ...row, range: { start: 'a', end: 'm' } };
+        rows.commit(commitOfRow('create', event, keyOfRow(upper), undefined, upper));
+        const now = rows.rows.get(keyOfRow(upper)) as MetadataRow;
+        const insert = commitOfRow('split', event, keyOfRow(lower), undefined, lower);
+        const shrink = commitOfRow('split', event, keyOfRow(upper), stale ? { ...now, version: now.version + 5 } : now, { ...now, range: { start: 'm', end: undefined } });
+        const split = { id: 'split', event, rows: [...insert.rows, ...shrink.rows] };
+        assert.equal(rows.commit(split), stale ? 'refused' : 'apply');
+        assert.equal(rows.rows.size, stale ? 1 : 2);
+        assert.equal(rows.commit(split), stale ? 'refused' : 'done');
+      }),
+    );
+  });
+});

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { CorruptionError, type ByteString } from '../base/index.ts';
+import { rangeContains } from '../model/index.ts';
+import { keysOfTable, lookupKey, METADATA_TABLE_ID, metadataKey, parseMetadataKey, ROOT_KEY, ROOT_RANGE, USER_RANGE } from './keys.ts';
+
+/** Byte strings with many of the bytes that matter to the encoding. */
+const row: fc.Arbitrary<ByteString> = fc
+  .array(fc.oneof(fc.constantFrom(0, 1, 2, 0x30, 0x61, 0xff), fc.integer({ min: 0, max: 255 })), { maxLength: 12 })
+  .map((bytes) => String.fromCharCode(...bytes));
+const tableId = fc.integer({ min: 0, max: 0xffff_ffff }).map((id) => id.toString(16).padStart(8, '0'));
+
+describe('keys of METADATA', () => {
+  test('a key tells table and end', () => {
+    fc.assert(
+      fc.property(tableId, fc.option(row, { nil: undefined }), (id, end) => {
+        assert.deepEqual(parseMetadataKey(metadataKey(id, end)), { tableId: id, end });
+      }),
+    );
+  });
+
+  test('keys order as tablets do, tables by id, the last tablet last', () => {
+    fc.assert(
+      fc.property(tableId, tableId, fc.option(row, { nil: undefined }), fc.option(row, { nil: undefined }), (a, b, endA, endB) => {
+        const expected = a !== b ? a < b : endA !== undefined && (endB === undefined || endA < endB);
+        assert.equal(metadataKey(a, endA) < metadataKey(b, endB), expected);
+      }),
+    );
+  });
+
+  test('the tablet of a row is the first above its look-up key', () => {
+    fc.assert(
+      fc.property(tableId, fc.uniqueArray(row.filter((key) => key !== ''), { maxLength: 8 }), row, (id, splits, wanted) => {
+        const ends = [...splits.sort(), undefined];
+        const keys = ends.map((end) => metadataKey(id, end));
+        const found = keys.find((key) => key > lookupKey(id, wanted));
+        const expected = ends.findIndex((end, i) => rangeContains({ start: i === 0 ? '' : (ends[i - 1] as string), end }, wanted));
+        assert.equal(found, keys[expected]);
+      }),
+    );
+  });
+
+  test('all keys of a table, and no others, are in its range', () => {
+    fc.assert(
+      fc.property(tableId, tableId, fc.option(row, { nil: undefined }), (id, other, end) => {
+        assert.equal(rangeContains(keysOfTable(id), metadataKey(other, end)), id === other);
+      }),
+    );
+  });
+
+  test('the root tablet holds the rows of METADATA and no others, its own row least of all', () => {
+    assert.ok(rangeContains(ROOT_RANGE, metadataKey(METADATA_TABLE_ID, undefined)));
+    assert.ok(rangeContains(USER_RANGE, metadataKey('00000010', '')));
+    assert.ok(!rangeContains(ROOT_RANGE, metadataKey('00000001', '')));
+    assert.deepEqual(parseMetadataKey(ROOT_KEY), { tableId: METADATA_TABLE_ID, end: ROOT_RANGE.end });
+    assert.equal(ROOT_RANGE.end, USER_RANGE.start);
+  });
+
+  test('what is no key is refused', () => {
+    for (const key of ['', '0000001', '0000001g\0', '00000010', '00000010\x02', '00000010\x01x', 'XXXXXXXX\0']) assert.throws(() => parseMetadataKey(key), CorruptionError);
+    assert.throws(() => metadataKey('10', undefined), /eight hexadecimal digits/);
+  });
+});

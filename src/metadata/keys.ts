@@ -1,0 +1,53 @@
+/**
+ * Row keys of METADATA (paper section 5.1: table id + end row), and the parts of METADATA that have a fixed place.
+ * Format: docs/formats/metadata.md.
+ *
+ *   key = table id (8 hexadecimal digits), 0x00, end row      a tablet that ends at `end row`, exclusive
+ *   key = table id, 0x01                                      the table's last tablet
+ *
+ * Invariant: keys of a table order as its tablets do, so the tablet of row r is the first key above `id 0x00 r`. METADATA's own table has
+ * the smallest id: the rows of its tablets sort first and are what the root tablet holds.
+ */
+import { assert, type ByteString, CorruptionError, quote } from '../base/index.ts';
+import type { RowRange } from '../model/index.ts';
+
+export const METADATA_TABLE_ID = '00000000';
+
+const ID_CHARS = 8;
+const ID = /^[0-9a-f]{8}$/;
+
+export type MetadataKey = ByteString;
+
+/** The key of the tablet of `tableId` that ends at `end`. */
+export function metadataKey(tableId: string, end: ByteString | undefined): MetadataKey {
+  assert(ID.test(tableId), `table id ${quote(tableId)} is not of eight hexadecimal digits`);
+  return end === undefined ? `${tableId}\x01` : `${tableId}\0${end}`;
+}
+
+/** The tablet that holds `row` is the first with a key ABOVE this. */
+export function lookupKey(tableId: string, row: ByteString): MetadataKey {
+  return `${tableId}\0${row}`;
+}
+
+export function parseMetadataKey(key: MetadataKey): { readonly tableId: string; readonly end: ByteString | undefined } {
+  const tableId = key.slice(0, ID_CHARS);
+  const mark = key[ID_CHARS];
+  if (!ID.test(tableId) || (mark !== '\0' && !(mark === '\x01' && key.length === ID_CHARS + 1))) {
+    throw new CorruptionError('METADATA', 0, `${quote(key)} is no key of METADATA`);
+  }
+  return { tableId, end: mark === '\0' ? key.slice(ID_CHARS + 1) : undefined };
+}
+
+/** All keys of the table's tablets. */
+export function keysOfTable(tableId: string): RowRange {
+  return { start: `${tableId}\0`, end: `${tableId}\x02` };
+}
+
+/** What the root tablet holds: the rows of METADATA's tablets. It is never split. */
+export const ROOT_RANGE: RowRange = Object.freeze({ start: '', end: keysOfTable(METADATA_TABLE_ID).end });
+
+/** The rest of METADATA: the rows of all users' tablets. */
+export const USER_RANGE: RowRange = Object.freeze({ start: ROOT_RANGE.end as ByteString, end: undefined });
+
+/** The key of the root tablet itself. No tablet holds that row: it is the file `root` of the lock service. */
+export const ROOT_KEY: MetadataKey = metadataKey(METADATA_TABLE_ID, ROOT_RANGE.end);

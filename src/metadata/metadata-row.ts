@@ -1,0 +1,141 @@
+/**
+ * A row of METADATA: where a tablet is, what it consists of, and what happened to it. Format: docs/formats/metadata.md.
+ *
+ * Invariant: a row changes only by a commit conditional on its (epoch, version); each commit adds 1 to the version and leaves its id. The
+ * version is also the timestamp of the row's cells, so the newest cell is that of the last commit whatever clocks say.
+ */
+import { type ByteString, CorruptionError, quote } from '../base/index.ts';
+import { type Cell, type FamilySchema, type Mutation, type RowRange, type TableSchema } from '../model/index.ts';
+import { type MetadataKey, METADATA_TABLE_ID, metadataKey, parseMetadataKey } from './keys.ts';
+import { encodeDocument, PlainObject } from './plain-json.ts';
+
+export const LOCATION_FAMILY = 'location';
+const FILES_FAMILY = 'files';
+const EVENTS_FAMILY = 'events';
+
+/** Events kept of each tablet. */
+const EVENTS_KEPT = 20;
+
+/** The server incarnation that a tablet is assigned to. */
+export interface ServerLocation {
+  readonly name: string;
+  readonly address: string;
+}
+
+/** What a client must know: the part of the row in the family `location`. */
+export interface TabletLocation {
+  readonly tableId: string;
+  readonly range: RowRange;
+  /** Undefined: assigned to nobody. */
+  readonly server: ServerLocation | undefined;
+  /** Grows with every assignment and release; changed by the master alone. */
+  readonly epoch: number;
+  /** Grows with every change of the row. */
+  readonly version: number;
+  /** Of the commit that made the row what it is. */
+  readonly commitId: string;
+}
+
+export interface MetadataRow extends TabletLocation {
+  /** Paths of SSTables by locality group, each newest first. */
+  readonly files: Readonly<Record<string, readonly string[]>>;
+  /** Records at or below it are in the files. */
+  readonly redo: { readonly epoch: number; readonly sequence: number };
+  /** Every log that may hold records after the redo point. */
+  readonly logs: readonly string[];
+}
+
+/** What a commit notes in the tablet's log of events. */
+export interface TabletEvent {
+  readonly kind: 'created' | 'assigned' | 'compacted' | 'released';
+  /** Real time, microseconds. */
+  readonly atMicros: number;
+}
+
+const family = (name: string, versions: number): FamilySchema => ({ name, gcRule: { kind: 'maxVersions', versions } });
+
+/** The schema of METADATA's own table. */
+export const METADATA_SCHEMA: TableSchema = Object.freeze({
+  name: 'METADATA',
+  id: METADATA_TABLE_ID,
+  granularity: 'micros',
+  families: Object.freeze({
+    [LOCATION_FAMILY]: family(LOCATION_FAMILY, 1),
+    [FILES_FAMILY]: family(FILES_FAMILY, 1),
+    [EVENTS_FAMILY]: family(EVENTS_FAMILY, EVENTS_KEPT),
+  }),
+  deletionProtection: true,
+});
+
+export function keyOfRow(row: TabletLocation): MetadataKey {
+  return metadataKey(row.tableId, row.range.end);
+}
+
+/** What makes the row's cells. A row that is deleted takes `[{ kind: 'deleteFromRow' }]`. */
+export function encodeRow(row: MetadataRow, event: TabletEvent): Mutation[] {
+  const cell = (name: string, value: Buffer): Mutation => ({ kind: 'setCell', family: name, qualifier: 'tablet', timestamp: row.version, value });
+  return [
+    cell(LOCATION_FAMILY, encodeDocument(locationFields(row))),
+    cell(FILES_FAMILY, encodeDocument(filesFields(row))),
+    cell(EVENTS_FAMILY, encodeDocument({ ...event, epoch: row.epoch, server: row.server?.name })),
+  ];
+}
+
+/** The row out of its newest cells; undefined where there is none. */
+export function decodeRow(key: MetadataKey, cells: readonly Cell[]): MetadataRow | undefined {
+  const location = decodeLocation(key, cells);
+  if (!location) return undefined;
+  const files = newest(cells, FILES_FAMILY);
+  if (!files) throw new CorruptionError('METADATA', 0, `row ${quote(key)} has a location and no files`);
+  return { ...location, ...readFiles(PlainObject.parse(`METADATA row ${quote(key)}, files`, files.value)) };
+}
+
+/** The location alone, from the cells of its family; undefined where there is none. */
+export function decodeLocation(key: MetadataKey, cells: readonly Cell[]): TabletLocation | undefined {
+  const { tableId, end } = parseMetadataKey(key);
+  const cell = newest(cells, LOCATION_FAMILY);
+  return cell && readLocation(PlainObject.parse(`METADATA row ${quote(key)}, location`, cell.value), tableId, end);
+}
+
+/** The root tablet's row as the contents of the lock service's file `root`. */
+export function encodeRootFile(row: MetadataRow): Buffer {
+  return encodeDocument({ end: row.range.end, ...locationFields(row), ...filesFields(row) });
+}
+
+export function decodeRootFile(contents: Uint8Array): MetadataRow {
+  const object = PlainObject.parse('root file', contents);
+  return { ...readLocation(object, METADATA_TABLE_ID, object.bytes('end')), ...readFiles(object) };
+}
+
+function locationFields({ range, server, epoch, version, commitId }: TabletLocation): Record<string, unknown> {
+  return { start: range.start, server, epoch, version, commitId };
+}
+
+function filesFields({ files, redo, logs }: MetadataRow): Record<string, unknown> {
+  return { files, redo, logs };
+}
+
+function readLocation(object: PlainObject, tableId: string, end: ByteString | undefined): TabletLocation {
+  const server = object.has('server') ? object.object('server') : undefined;
+  return {
+    tableId,
+    range: { start: object.bytes('start'), end },
+    server: server && { name: server.text('name'), address: server.text('address') },
+    epoch: object.count('epoch'),
+    version: object.count('version'),
+    commitId: object.text('commitId'),
+  };
+}
+
+function readFiles(object: PlainObject): Pick<MetadataRow, 'files' | 'redo' | 'logs'> {
+  const redo = object.object('redo');
+  return {
+    files: object.object('files').record((groups, name) => groups.texts(name)),
+    redo: { epoch: redo.count('epoch'), sequence: redo.count('sequence') },
+    logs: object.texts('logs'),
+  };
+}
+
+function newest(cells: readonly Cell[], name: string): Cell | undefined {
+  return cells.find((cell) => cell.family === name && cell.qualifier === 'tablet');
+}

@@ -1,0 +1,67 @@
+/**
+ * A table's schema as a file of the lock service, `schemas/<full name of the table>`. The instant the file is created is the
+ * instant the table exists; the instant it is removed, it does not. Format: docs/formats/metadata.md.
+ */
+import { CorruptionError } from '../base/index.ts';
+import type { FamilySchema, GcRule, TableSchema, ValueType } from '../model/index.ts';
+import { encodeDocument, PlainObject } from './plain-json.ts';
+
+const SCHEMA_DIRECTORY = 'schemas/';
+/** Deeper rules are no rules of ours: the API bounds them to some hundred bytes. */
+const MAX_RULE_DEPTH = 64;
+
+export function schemaPath(tableName: string): string {
+  return SCHEMA_DIRECTORY + tableName;
+}
+
+export function encodeSchema(schema: TableSchema): Buffer {
+  return encodeDocument({ ...schema });
+}
+
+/** Checks every field: CorruptionError names the one that is wrong. */
+export function decodeSchema(path: string, contents: Uint8Array): TableSchema {
+  const object = PlainObject.parse(path, contents);
+  const id = object.text('id');
+  if (!/^[0-9a-f]{8}$/.test(id)) throw object.wrong('id', 'eight hexadecimal digits', id);
+  const families = object.object('families').record((all, name) => readFamily(all.object(name)));
+  for (const [name, family] of Object.entries(families)) if (family.name !== name) throw new CorruptionError(path, 0, `family ${family.name} stands under ${name}`);
+  return {
+    name: object.text('name'),
+    id,
+    granularity: object.oneOf('granularity', ['millis', 'micros']),
+    families,
+    deletionProtection: object.flag('deletionProtection'),
+    ...(object.has('nextGenerations') && { nextGenerations: object.object('nextGenerations').record((all, name) => all.count(name)) }),
+    ...(object.has('extra') && { extra: object.object('extra').record((all, name) => all.text(name)) }),
+  };
+}
+
+function readFamily(object: PlainObject): FamilySchema {
+  return {
+    name: object.text('name'),
+    ...(object.has('generation') && { generation: object.count('generation') }),
+    ...(object.has('gcRule') && { gcRule: readRule(object.object('gcRule'), 0) }),
+    ...(object.has('valueType') && { valueType: readValueType(object.object('valueType')) }),
+  };
+}
+
+function readRule(object: PlainObject, depth: number): GcRule {
+  if (depth > MAX_RULE_DEPTH) throw object.wrong('rules', `nested at most ${MAX_RULE_DEPTH} deep`, depth);
+  const kind = object.oneOf('kind', ['maxVersions', 'maxAge', 'union', 'intersection']);
+  switch (kind) {
+    case 'maxVersions':
+      return { kind, versions: object.whole('versions') };
+    case 'maxAge':
+      return { kind, ageMicros: object.whole('ageMicros') };
+    default:
+      return { kind, rules: object.objects('rules').map((rule) => readRule(rule, depth + 1)) };
+  }
+}
+
+function readValueType(object: PlainObject): ValueType {
+  const aggregate = object.has('aggregate') ? object.object('aggregate') : undefined;
+  return {
+    ...(aggregate && { aggregate: { kind: aggregate.oneOf('kind', ['sum', 'min', 'max', 'hll']), input: aggregate.oneOf('input', ['int64', 'bytes']) } }),
+    ...(object.has('encoded') && { encoded: object.text('encoded') }),
+  };
+}

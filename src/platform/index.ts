@@ -1,0 +1,13 @@
+/**
+ * platform: the adapters that touch the machine, one for each seam and component of env. Rooms above get them handed in; only
+ * boot, and tests, make them.
+ */
+export { type OpenDirectory, openDirectory } from './directory.ts';
+export { type DirectoryLock, lockDirectory } from './directory-lock.ts';
+export { openPosixFileSystem, type PosixFileSystem, type PosixOptions } from './posix-file-system.ts';
+export { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
+export { openLocalLockService } from './local-lock-service.ts';
+export { nativeCodecs } from './native-codecs.ts';
+export { systemClock } from './system-clock.ts';
+export { systemRandom } from './system-random.ts';
+export { ThreadWorkers, type ThreadWorkersOptions } from './threads.ts';

@@ -1,0 +1,357 @@
+/** What the log's writer promises when system calls are slow or fail. */
+import assert from 'node:assert/strict';
+import * as fs from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { BigtableError, Code, codeName, crc32c } from '../base/index.ts';
+import type { FileSystem } from '../env/index.ts';
+import { openPosixFileSystem, type PosixFileSystem, type PosixOptions } from './posix-file-system.ts';
+import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
+
+describe('acknowledgements and syncs', () => {
+  test('no append resolves before its sync has returned; both are counted', async (t) => {
+    let syncs = 0;
+    let acknowledged = 0;
+    const syscalls: Syscalls = {
+      ...nodeSyscalls,
+      writeDurable: async (fd, buffers, position) => {
+        await nodeSyscalls.writeDurable(fd, buffers, position);
+        // the disk takes its time, each append another
+        for (let i = 0; i < (syncs * 7) % 5; i++) await new Promise((resolve) => setImmediate(resolve));
+        syncs++;
+      },
+    };
+    const { fileSystem } = await open(t, { syscalls });
+    const write = async (path: string): Promise<void> => {
+      const log = await fileSystem.openLog(path);
+      for (let i = 0; i < 100; i++) {
+        const before = syncs;
+        await log.append([Buffer.from(`${path} ${i}`)]);
+        acknowledged++;
+        assert.ok(syncs > before && acknowledged <= syncs, `${acknowledged} acknowledged, ${syncs} synced`);
+      }
+    };
+    await write('alone');
+    assert.equal(acknowledged, syncs);
+    await Promise.all(['a', 'b', 'c'].map(write));
+    t.diagnostic(`${syncs} syncs, ${acknowledged} acknowledgements`);
+    assert.equal(acknowledged, 400);
+    assert.equal(syncs, 400);
+  });
+
+  test('a sync that fails poisons the log: nothing is acknowledged from there on', async (t) => {
+    for (const when of ['before', 'after'] as const) {
+      let syncs = 0;
+      let acknowledged = 0;
+      let fail = false;
+      const syscalls: Syscalls = {
+        ...nodeSyscalls,
+        writeDurable: async (fd, buffers, position) => {
+          if (fail && when === 'before') throw errno('EIO');
+          await nodeSyscalls.writeDurable(fd, buffers, position);
+          if (fail) throw errno('EIO');
+          syncs++;
+        },
+      };
+      const { fileSystem } = await open(t, { syscalls });
+      const log = await fileSystem.openLog('log');
+      for (let i = 0; i < 10; i++) await log.append([Buffer.from(`${i}`)]).then(() => acknowledged++);
+      fail = true;
+      const outcome = await failure(log.append([Buffer.from('unknown')]));
+      assert.equal(outcome.code, Code.UNAVAILABLE);
+      assert.match(outcome.message, /outcome of the append is unknown/);
+      fail = false;
+      for (let i = 0; i < 3; i++) await fails(log.append([Buffer.from('late')]), Code.FAILED_PRECONDITION);
+      t.diagnostic(`failing ${when} the write: ${syncs} syncs, ${acknowledged} acknowledgements`);
+      assert.deepEqual([syncs, acknowledged], [10, 10]);
+      const found = await readTexts(fileSystem, 'log');
+      assert.deepEqual(found.slice(0, 10), Array.from({ length: 10 }, (_, i) => `${i}`));
+      assert.deepEqual(found.slice(10), when === 'after' ? ['unknown'] : [], 'unknown means either');
+    }
+  });
+
+  test('two appends at once are a bug of the caller', async (t) => {
+    const { fileSystem } = await open(t);
+    const log = await fileSystem.openLog('log');
+    const first = log.append([Buffer.from('1')]);
+    await fails(log.append([Buffer.from('2')]), Code.INTERNAL);
+    await first;
+    await log.append([Buffer.from('3')]);
+    assert.deepEqual(await readTexts(fileSystem, 'log'), ['1', '3']);
+  });
+});
+
+describe('a full disk', () => {
+  test('an append without room is RESOURCE_EXHAUSTED and not written, and the log goes on when there is room again', async (t) => {
+    const disk = smallDisk();
+    const { fileSystem } = await open(t, { syscalls: disk.syscalls, logSegmentBytes: 64 << 10 });
+    const log = await fileSystem.openLog('log');
+    const written: string[] = [];
+    let refused = 0;
+    disk.freeBytes = 300_000;
+    for (let i = 0; i < 100; i++) {
+      const text = `${i} `.repeat(3000);
+      try {
+        await log.append([Buffer.from(text)]);
+        written.push(text);
+      } catch (error) {
+        assert.ok(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED, `${error}`);
+        refused++;
+        if (refused % 3 === 0) disk.freeBytes = 100_000;
+      }
+    }
+    assert.ok(refused > 5 && written.length > 20, `${refused} refused, ${written.length} written`);
+    await turns();
+    assert.deepEqual(await readTexts(fileSystem, 'log'), written);
+    await fileSystem.close();
+    const again = await openPosixFileSystem(fileSystem.directory, { checksum: crc32c });
+    assert.deepEqual(await readTexts(again, 'log'), written);
+  });
+
+  test('a small append still finds room where a large one does not', async (t) => {
+    const disk = smallDisk();
+    const { fileSystem } = await open(t, { syscalls: disk.syscalls });
+    const log = await fileSystem.openLog('log');
+    disk.freeBytes = 0;
+    await fails(log.append([Buffer.alloc(2 << 20)]), Code.RESOURCE_EXHAUSTED);
+    await log.append([Buffer.from('small')]);
+    disk.freeBytes = 8 << 20;
+    await log.append([Buffer.alloc(2 << 20, 1)]);
+    assert.deepEqual((await readTexts(fileSystem, 'log')).map((text) => text.length), [5, 2 << 20]);
+  });
+
+  test('a failure to make room that is not a lack of room poisons the log', async (t) => {
+    for (const call of ['write', 'datasync'] as const) {
+      let fail = false;
+      const syscalls: Syscalls = {
+        ...nodeSyscalls,
+        write: async (fd, buffers, position) => {
+          if (fail && call === 'write') throw errno('EIO');
+          await nodeSyscalls.write(fd, buffers, position);
+        },
+        datasync: async (fd) => {
+          if (fail && call === 'datasync') throw errno('EIO');
+          await nodeSyscalls.datasync(fd);
+        },
+      };
+      const { fileSystem } = await open(t, { syscalls });
+      const log = await fileSystem.openLog('log');
+      await log.append([Buffer.from('kept')]);
+      fail = true;
+      await fails(log.append([Buffer.alloc(3 << 20)]), Code.UNAVAILABLE);
+      fail = false;
+      await fails(log.append([Buffer.from('late')]), Code.FAILED_PRECONDITION);
+      assert.deepEqual(await readTexts(fileSystem, 'log'), ['kept']);
+    }
+  });
+
+  test('a failure while room is made ahead poisons the log, too', async (t) => {
+    let fail = false;
+    const syscalls: Syscalls = {
+      ...nodeSyscalls,
+      datasync: async (fd) => {
+        if (fail) throw errno('EIO');
+        await nodeSyscalls.datasync(fd);
+      },
+    };
+    const { fileSystem } = await open(t, { syscalls });
+    const log = await fileSystem.openLog('log');
+    fail = true;
+    await log.append([Buffer.alloc(700_000)]);
+    await turns();
+    await fails(log.append([Buffer.from('late')]), Code.UNAVAILABLE);
+    await fails(log.append([Buffer.from('later')]), Code.FAILED_PRECONDITION);
+  });
+});
+
+describe('segments', () => {
+  test('an ordinary append is one durable write and nothing else', async (t) => {
+    const calls: string[] = [];
+    const recorded = Object.fromEntries(
+      Object.entries(nodeSyscalls).map(([name, call]) => [name, (...args: unknown[]) => (calls.push(name), (call as (...args: unknown[]) => unknown)(...args))]),
+    ) as unknown as Syscalls;
+    const { fileSystem } = await open(t, { syscalls: recorded });
+    const log = await fileSystem.openLog('log');
+    calls.length = 0;
+    for (let i = 0; i < 20; i++) await log.append([Buffer.from('x'), Buffer.from('y')]);
+    assert.deepEqual(calls, Array.from({ length: 20 }, () => 'writeDurable'));
+  });
+
+  test('what a writer holds: descriptors of one segment, however many it has filled', async (t) => {
+    let opened = 0;
+    const syscalls: Syscalls = {
+      ...nodeSyscalls,
+      open: async (path, flags) => (opened++, nodeSyscalls.open(path, flags)),
+      openDurable: async (path) => (opened++, nodeSyscalls.openDurable(path)),
+      close: async (fd) => (opened--, nodeSyscalls.close(fd)),
+    };
+    const { fileSystem, directory } = await open(t, { syscalls, logSegmentBytes: 4096 });
+    const log = await fileSystem.openLog('log');
+    for (let i = 0; i < 30; i++) await log.append([Buffer.alloc(1000, i)]);
+    assert.ok(segments(directory).length >= 10);
+    assert.equal(opened, 2);
+    await log.close();
+    await log.close();
+    assert.equal(opened, 0);
+    await fails(log.append([Buffer.from('x')]), Code.FAILED_PRECONDITION);
+  });
+
+  test('an append larger than a segment has one of its own, and positions go on', async (t) => {
+    const { fileSystem, directory } = await open(t, { logSegmentBytes: 4096 });
+    const log = await fileSystem.openLog('log');
+    const sizes = [10, 100_000, 10, 3000, 2000, 4096, 1];
+    const positions: number[] = [];
+    for (const size of sizes) positions.push(await log.append([Buffer.alloc(size, 1)]));
+    for (let i = 1; i < positions.length; i++) {
+      const step = (positions[i] as number) - (positions[i - 1] as number);
+      assert.ok(step >= (sizes[i - 1] as number) + 36 && step < (sizes[i - 1] as number) + 36 + 32, `append ${i - 1} took ${step}`);
+    }
+    assert.equal(segments(directory).length, 6);
+    assert.deepEqual((await readTexts(fileSystem, 'log')).map((text) => text.length), sizes);
+    assert.deepEqual((await readTexts(fileSystem, 'log', positions[4])).map((text) => text.length), sizes.slice(4));
+    assert.equal(log.sizeBytes(), segments(directory).reduce((sum, name) => sum + fs.statSync(join(directory, 'logs', 'log', name)).size, 0));
+  });
+
+  test('trimming removes whole segments below the position, from the lowest up, never the last', async (t) => {
+    const removed: string[] = [];
+    const syscalls: Syscalls = {
+      ...nodeSyscalls,
+      unlink: async (path) => {
+        await nodeSyscalls.unlink(path);
+        if (path.endsWith('.segment')) removed.push(path);
+      },
+    };
+    const { fileSystem, directory } = await open(t, { syscalls, logSegmentBytes: 4096 });
+    const log = await fileSystem.openLog('log');
+    const positions: number[] = [];
+    for (let i = 0; i < 30; i++) positions.push(await log.append([Buffer.from(String(i).padStart(900, '.'))]));
+    const names = segments(directory);
+    const before = log.sizeBytes();
+    await Promise.all([log.trimBefore(positions[9] as number), log.trimBefore(positions[3] as number), log.trimBefore(positions[17] as number)]);
+    assert.deepEqual(removed, [...removed].sort());
+    assert.deepEqual(segments(directory), names.slice(removed.length));
+    assert.ok(log.sizeBytes() < before);
+    const kept = (await readTexts(fileSystem, 'log')).map((text) => Number(text.replaceAll('.', '')));
+    assert.ok((kept[0] as number) <= 17 && (kept[0] as number) > 9, `from ${kept[0]}`);
+    assert.equal(kept.at(-1), 29);
+    await log.trimBefore(Number.MAX_SAFE_INTEGER);
+    assert.equal(segments(directory).length, 1);
+    await log.append([Buffer.from('after')]);
+    assert.equal((await readTexts(fileSystem, 'log')).at(-1), 'after');
+  });
+
+  test('a fence lets the append in flight end and stops all later ones', async (t) => {
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    let hold = false;
+    const syscalls: Syscalls = {
+      ...nodeSyscalls,
+      writeDurable: async (fd, buffers, position) => {
+        if (hold) await held;
+        await nodeSyscalls.writeDurable(fd, buffers, position);
+      },
+    };
+    const { fileSystem } = await open(t, { syscalls });
+    const log = await fileSystem.openLog('log');
+    hold = true;
+    const inFlight = log.append([Buffer.from('in flight')]);
+    let fenced = false;
+    const fence = fileSystem.fence('log').then(() => (fenced = true));
+    await turns();
+    assert.equal(fenced, false, 'whoever replays after the fence must find what was acknowledged');
+    release();
+    await inFlight;
+    await fence;
+    await fails(log.append([Buffer.from('late')]), Code.FAILED_PRECONDITION);
+    assert.deepEqual(await readTexts(fileSystem, 'log'), ['in flight']);
+  });
+
+  test('100 MB in one append: read back, and the event loop goes on turning meanwhile', async (t) => {
+    const { fileSystem } = await open(t);
+    const log = await fileSystem.openLog('log');
+    const value = Buffer.alloc(100_000_000, 'edubba');
+    let loops = 0;
+    let running = true;
+    const count = (): void => {
+      loops++;
+      if (running) setImmediate(count);
+    };
+    count();
+    await log.append([Buffer.from('header'), value]);
+    const written = loops;
+    const [read] = await readAll(fileSystem, 'log');
+    running = false;
+    assert.ok(read?.equals(Buffer.concat([Buffer.from('header'), value])));
+    // checksums are computed 2 MB a turn
+    assert.ok(written >= 48 && loops - written >= 48, `${written} turns to write, ${loops - written} to read`);
+  });
+});
+
+function errno(code: string): Error {
+  return Object.assign(new Error(`${code}: made to fail`), { code });
+}
+
+/** System calls of a disk that has only so many bytes left for files that grow. */
+function smallDisk(): { freeBytes: number; readonly syscalls: Syscalls } {
+  const disk = {
+    freeBytes: Number.POSITIVE_INFINITY,
+    syscalls: {
+      ...nodeSyscalls,
+      write: async (fd: number, buffers: readonly Uint8Array[], position: number) => {
+        for (const buffer of buffers) {
+          if (disk.freeBytes < buffer.length) {
+            // as the system does: what fits is written
+            await nodeSyscalls.write(fd, [buffer.subarray(0, disk.freeBytes)], position);
+            disk.freeBytes = 0;
+            throw errno('ENOSPC');
+          }
+          disk.freeBytes -= buffer.length;
+          await nodeSyscalls.write(fd, [buffer], position);
+          position += buffer.length;
+        }
+      },
+    },
+  };
+  return disk;
+}
+
+type Opened = { readonly directory: string; readonly fileSystem: PosixFileSystem & { readonly directory: string } };
+
+async function open(t: TestContext, options: Partial<PosixOptions> = {}): Promise<Opened> {
+  const directory = fs.mkdtempSync(join(tmpdir(), 'edubba-log-'));
+  t.after(() => fs.rmSync(directory, { recursive: true, force: true }));
+  const fileSystem = await openPosixFileSystem(directory, { checksum: crc32c, ...options });
+  t.after(() => fileSystem.close());
+  return { directory, fileSystem: Object.assign(fileSystem, { directory }) };
+}
+
+function segments(directory: string): string[] {
+  return fs.readdirSync(join(directory, 'logs', 'log')).sort();
+}
+
+async function readAll(fileSystem: FileSystem, path: string, from?: number): Promise<Buffer[]> {
+  const found: Buffer[] = [];
+  for await (const append of fileSystem.readLog(path, from)) found.push(append.bytes);
+  return found;
+}
+
+async function readTexts(fileSystem: FileSystem, path: string, from?: number): Promise<string[]> {
+  return (await readAll(fileSystem, path, from)).map((bytes) => bytes.toString('latin1'));
+}
+
+/** Lets what goes on in the background end. */
+async function turns(): Promise<void> {
+  for (let i = 0; i < 200; i++) await new Promise((resolve) => fs.stat('/', resolve));
+}
+
+async function failure(call: Promise<unknown>): Promise<BigtableError> {
+  const outcome = await call.then(() => undefined, (error: unknown) => error);
+  assert.ok(outcome instanceof BigtableError, `expected a BigtableError, not ${outcome}`);
+  return outcome;
+}
+
+async function fails(call: Promise<unknown>, code: Code): Promise<void> {
+  const outcome = await failure(call);
+  assert.equal(codeName(outcome.code), codeName(code), outcome.message);
+}

@@ -1,0 +1,27 @@
+/** What runs in each thread of `ThreadWorkers`: loads the module of a task when it is first asked for, runs it, sends the answer. */
+import { parentPort } from 'node:worker_threads';
+import { assert } from '../base/index.ts';
+import { type PlainError, type Task, toPlainError } from '../env/index.ts';
+
+export interface ThreadRequest {
+  /** URL of the task's module. */
+  readonly module: string;
+  readonly argument: unknown;
+}
+
+export interface ThreadAnswer {
+  readonly value?: unknown;
+  readonly error?: PlainError;
+}
+
+const port = parentPort;
+assert(port, 'this module runs in a thread');
+
+port.on('message', async ({ module, argument }: ThreadRequest) => {
+  try {
+    const { run } = (await import(module)) as { readonly run: Task };
+    port.postMessage({ value: await run(argument as never) } satisfies ThreadAnswer);
+  } catch (thrown) {
+    port.postMessage({ error: toPlainError(thrown) } satisfies ThreadAnswer);
+  }
+});

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { workersOverPort } from '../../test/contracts/over-port.ts';
+import { workersContract } from '../../test/contracts/workers-contract.ts';
+import { BigtableError, Code } from '../base/index.ts';
+import { moduleUrl, ThreadWorkers } from './threads.ts';
+
+const TASKS = Object.fromEntries(
+  ['echo', 'sort', 'fail', 'hang', 'die'].map((name) => [name, moduleUrl(`../../test/contracts/workers-tasks/${name}.ts`, import.meta.url)]),
+);
+
+workersContract('threads', async () => ({ workers: new ThreadWorkers({ size: 2, tasks: TASKS }) }));
+
+workersContract('one thread, over a port', async () => {
+  const { proxy, close } = workersOverPort(new ThreadWorkers({ size: 1, tasks: TASKS }));
+  return { workers: proxy, close: async () => close() };
+});
+
+describe('ThreadWorkers', () => {
+  test('a thread that dies rejects its own task with INTERNAL, and the pool goes on', async () => {
+    const workers = new ThreadWorkers({ size: 1, tasks: TASKS });
+    try {
+      for (const [how, why] of [['throw', /"die": its thread died: out of the blue/], ['exit', /"die": its thread died: exit code 3/]] as const) {
+        const dying = workers.run('die', { how });
+        const waiting = workers.run('echo', how);
+        await assert.rejects(dying, (error) => error instanceof BigtableError && error.code === Code.INTERNAL && why.test(error.message));
+        assert.equal(await waiting, how);
+      }
+    } finally {
+      await workers.close();
+    }
+  });
+
+  test('a module that cannot be loaded fails its task alone', async () => {
+    const workers = new ThreadWorkers({ size: 1, tasks: { ...TASKS, missing: new URL('./no-such-module.js', import.meta.url) } });
+    try {
+      await assert.rejects(workers.run('missing', 1), (error) => error instanceof BigtableError && error.code === Code.INTERNAL);
+      assert.equal(await workers.run('echo', 1), 1);
+    } finally {
+      await workers.close();
+    }
+  });
+
+  test('a pool has at least one thread', () => {
+    for (const size of [0, -1, 1.5, Number.NaN]) assert.throws(() => new ThreadWorkers({ size, tasks: {} }), /a pool of/);
+  });
+
+  test('moduleUrl follows the importer into the compiled tree', () => {
+    assert.equal(moduleUrl('../b/task.ts', 'file:///src/a/main.ts').href, 'file:///src/b/task.ts');
+    assert.equal(moduleUrl('../b/task.ts', 'file:///dist/src/a/main.js').href, 'file:///dist/src/b/task.js');
+    assert.throws(() => moduleUrl('../b/task.js', 'file:///src/a/main.ts'), /no module of the sources/);
+  });
+});

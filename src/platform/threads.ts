@@ -1,0 +1,130 @@
+/**
+ * Workers on threads: a pool that starts a thread when a task finds none idle, up to its size. A thread runs one task at a time; what
+ * comes meanwhile waits its turn. A thread that dies takes only its own task with it.
+ *
+ * Idle threads do not keep the process alive.
+ */
+import { Worker } from 'node:worker_threads';
+import { assert, BigtableError, Code, notFound, toBigtableError, unavailable } from '../base/index.ts';
+import { fromPlainError, type Workers } from '../env/index.ts';
+import type { ThreadAnswer, ThreadRequest } from './thread-main.ts';
+
+export interface ThreadWorkersOptions {
+  /** Most threads at once, at least 1. */
+  readonly size: number;
+  /** Modules by task name, each exporting `run(argument)`; `moduleUrl` makes the URLs. */
+  readonly tasks: Readonly<Record<string, URL>>;
+}
+
+interface Job {
+  readonly task: string;
+  readonly request: ThreadRequest;
+  readonly resolve: (answer: unknown) => void;
+  readonly reject: (error: BigtableError) => void;
+}
+
+export class ThreadWorkers implements Workers {
+  readonly #size: number;
+  readonly #tasks: ReadonlyMap<string, URL>;
+  readonly #idle: Worker[] = [];
+  readonly #busy = new Map<Worker, Job>();
+  readonly #waiting: Job[] = [];
+  #closed = false;
+
+  constructor(options: ThreadWorkersOptions) {
+    assert(Number.isInteger(options.size) && options.size >= 1, `a pool of ${options.size} threads`);
+    this.#size = options.size;
+    this.#tasks = new Map(Object.entries(options.tasks));
+  }
+
+  async run(task: string, argument: unknown): Promise<unknown> {
+    const module = this.#tasks.get(task);
+    if (!module) throw notFound(`task ${JSON.stringify(task)}: there is no such task`);
+    if (this.#closed) throw unavailable('the workers are closed');
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ task, request: { module: module.href, argument }, resolve, reject });
+      this.#dispatch();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const job of [...this.#waiting.splice(0), ...this.#busy.values()]) job.reject(unavailable('the workers were closed while the task ran'));
+    const threads = [...this.#idle.splice(0), ...this.#busy.keys()];
+    this.#busy.clear();
+    await Promise.all(threads.map((thread) => thread.terminate()));
+  }
+
+  #dispatch(): void {
+    while (this.#waiting.length > 0) {
+      const thread = this.#idle.pop() ?? (this.#busy.size < this.#size ? this.#start() : undefined);
+      if (!thread) return;
+      this.#give(thread, this.#waiting.shift() as Job);
+    }
+  }
+
+  #give(thread: Worker, job: Job): void {
+    try {
+      thread.postMessage(job.request);
+    } catch (thrown) {
+      // the argument cannot be cloned
+      this.#idle.push(thread);
+      return job.reject(toBigtableError(thrown));
+    }
+    this.#busy.set(thread, job);
+    thread.ref();
+  }
+
+  #start(): Worker {
+    const thread = startThread();
+    let failure: unknown;
+    thread.unref();
+    thread.on('message', (answer: ThreadAnswer) => this.#finished(thread, answer));
+    thread.on('error', (thrown) => {
+      failure = thrown;
+    });
+    // comes after 'error' too
+    thread.on('exit', (exitCode) => this.#died(thread, exitCode, failure));
+    return thread;
+  }
+
+  #finished(thread: Worker, answer: ThreadAnswer): void {
+    const job = this.#busy.get(thread);
+    if (!job) return;
+    this.#busy.delete(thread);
+    this.#idle.push(thread);
+    thread.unref();
+    if (answer.error) job.reject(fromPlainError(answer.error));
+    else job.resolve(answer.value);
+    this.#dispatch();
+  }
+
+  #died(thread: Worker, exitCode: number, failure: unknown): void {
+    const place = this.#idle.indexOf(thread);
+    if (place >= 0) this.#idle.splice(place, 1);
+    const job = this.#busy.get(thread);
+    if (!job) return;
+    this.#busy.delete(thread);
+    const why = failure instanceof Error ? failure.message : `exit code ${exitCode}`;
+    job.reject(new BigtableError(Code.INTERNAL, `task ${JSON.stringify(job.task)}: its thread died: ${why}`, { cause: failure }));
+    this.#dispatch();
+  }
+}
+
+/** The module `path` (relative, ".ts") beside the one whose `import.meta.url` is given: itself in the sources, ".js" where compiled. */
+export function moduleUrl(path: string, importer: string): URL {
+  assert(path.endsWith('.ts'), `${path} is no module of the sources`);
+  return new URL(isSource(importer) ? path : `${path.slice(0, -3)}.js`, importer);
+}
+
+function isSource(url: string): boolean {
+  return url.endsWith('.ts');
+}
+
+function startThread(): Worker {
+  const main = moduleUrl('./thread-main.ts', import.meta.url);
+  if (!isSource(import.meta.url)) return new Worker(main);
+  // a thread does not inherit the loader of TypeScript, so a run from the sources starts it there first
+  const loader = JSON.stringify(import.meta.resolve('tsx/esm/api'));
+  return new Worker(`import(${loader}).then(({ register }) => { register(); return import(${JSON.stringify(main.href)}); });`, { eval: true });
+}

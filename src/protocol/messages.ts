@@ -1,0 +1,128 @@
+/**
+ * The internal calls of master and tablet servers, as types: for each method its message and its answer. All of it is plain cloneable
+ * data. Rows, tablets and tables are named by table id, row and METADATA key, never by objects of one side.
+ *
+ * Messages are extensible: a reader passes over fields it does not know; what it must know is a feature bit (version.ts).
+ */
+import type { ByteString, Code } from '../base/index.ts';
+import type { RowFilter } from '../filter/index.ts';
+import type { MetadataCommit, MetadataKey, MetadataRow } from '../metadata/index.ts';
+import type { Cell, FamilySchema, Granularity, Mutation, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import type { ProtocolVersion } from './version.ts';
+
+/** A BigtableError as data, where an answer holds several. */
+export interface PlainError {
+  readonly code: Code;
+  readonly message: string;
+  readonly retry: boolean;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** A tablet under one assignment. */
+export interface TabletRef {
+  readonly key: MetadataKey;
+  readonly epoch: number;
+}
+
+export interface ServerStatus {
+  readonly name: string;
+  readonly protocol: ProtocolVersion;
+  /** Whether the server's lock surely holds. */
+  readonly locked: boolean;
+  readonly tablets: readonly TabletRef[];
+}
+
+export interface RowEntry {
+  readonly row: ByteString;
+  readonly mutations: readonly Mutation[];
+}
+
+export interface ReadMessage {
+  readonly tableId: string;
+  /** Inside one tablet of the server: sorted, disjoint, not empty. */
+  readonly ranges: readonly RowRange[];
+  readonly filter?: RowFilter | undefined;
+  /** 0 = none. */
+  readonly rowsLimit: number;
+  readonly reversed: boolean;
+}
+
+export interface CheckAndMutateMessage {
+  readonly tableId: string;
+  readonly row: ByteString;
+  readonly predicate?: RowFilter | undefined;
+  readonly whenTrue: readonly Mutation[];
+  readonly whenFalse: readonly Mutation[];
+}
+
+/** Keys that cut a tablet into parts, with the bytes before each, and the bytes of the whole. */
+export interface TabletSamples {
+  readonly samples: readonly { readonly row: ByteString; readonly offsetBytes: number }[];
+  readonly sizeBytes: number;
+}
+
+export type CommitOutcome =
+  | { readonly kind: 'done' }
+  /** Some row is no longer what the commit expected; the rows as they are now, undefined where there is none. */
+  | { readonly kind: 'refused'; readonly rows: readonly (MetadataRow | undefined)[] };
+
+/** What a sweep must spare on account of a server. */
+export interface Holdings {
+  readonly files: readonly string[];
+  readonly logs: readonly string[];
+}
+
+/** Calls answered by tablet servers. */
+export interface TabletServerCalls {
+  status: { message: Record<string, never>; answer: ServerStatus };
+  /** Serves tablets whose rows name this server and the epoch. Answers by tablet: undefined = serving, else why not. Repeating it is harmless. */
+  load: { message: { readonly tablets: readonly TabletRef[] }; answer: readonly (PlainError | undefined)[] };
+  /** Gives tablets up at their epochs, for ever; with `flush` nothing is left to replay. Answers as load does. */
+  unload: { message: { readonly tablets: readonly TabletRef[]; readonly flush: boolean }; answer: readonly (PlainError | undefined)[] };
+  mutateRow: { message: RowEntry & { readonly tableId: string }; answer: undefined };
+  /** Rows of one tablet, each atomic by itself. Answers by entry: undefined = done. */
+  mutateRows: { message: { readonly tableId: string; readonly entries: readonly RowEntry[] }; answer: readonly (PlainError | undefined)[] };
+  checkAndMutateRow: { message: CheckAndMutateMessage; answer: boolean };
+  readModifyWriteRow: {
+    message: { readonly tableId: string; readonly row: ByteString; readonly rules: readonly ReadModifyWriteRule[] };
+    answer: readonly Cell[];
+  };
+  /** Of the tablet that holds `row`. */
+  sampleKeys: { message: { readonly tableId: string; readonly row: ByteString; readonly partBytes: number }; answer: TabletSamples };
+  /** Inside one tablet. */
+  dropRows: { message: { readonly tableId: string; readonly range: RowRange }; answer: undefined };
+  /** Conditional commits on rows of one METADATA tablet, each by itself. */
+  commit: { message: { readonly commits: readonly MetadataCommit[] }; answer: readonly CommitOutcome[] };
+  /** Writes all memtables of the tablets named (all tablets, when left out) to SSTables. */
+  flush: { message: { readonly keys?: readonly MetadataKey[] }; answer: undefined };
+  holdings: { message: Record<string, never>; answer: Holdings };
+  /** The schema file was changed: answers once the server goes by it. */
+  schemaChanged: { message: { readonly tableName: string }; answer: undefined };
+}
+
+export interface NewTableMessage {
+  readonly name: string;
+  readonly families: readonly FamilySchema[];
+  readonly splits: readonly ByteString[];
+  readonly granularity: Granularity;
+  readonly deletionProtection: boolean;
+  readonly extra?: Readonly<Record<string, string>> | undefined;
+}
+
+export type FamilyChangeMessage =
+  | { readonly kind: 'create'; readonly family: FamilySchema }
+  | { readonly kind: 'update'; readonly family: FamilySchema; readonly fields: readonly ('gcRule' | 'valueType')[] }
+  | { readonly kind: 'drop'; readonly name: string };
+
+/** Calls answered by the master. */
+export interface MasterCalls {
+  createTable: { message: NewTableMessage; answer: TableSchema };
+  updateTable: {
+    message: { readonly name: string; readonly deletionProtection?: boolean | undefined; readonly extra?: Readonly<Record<string, string>> | undefined };
+    answer: TableSchema;
+  };
+  deleteTable: { message: { readonly name: string }; answer: undefined };
+  modifyFamilies: { message: { readonly name: string; readonly changes: readonly FamilyChangeMessage[] }; answer: TableSchema };
+  /** Deletes files and logs that nothing refers to. Answers how many. */
+  sweep: { message: Record<string, never>; answer: { readonly files: number; readonly logs: number } };
+}

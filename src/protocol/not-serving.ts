@@ -1,0 +1,14 @@
+/**
+ * "Not serving": the refusal of a call for rows that a server does not serve. Nothing was done, so whoever gets it drops the location it went by,
+ * climbs, and sends the same call again.
+ */
+import { BigtableError, type ByteString, Code, quote } from '../base/index.ts';
+
+export function notServing(tableId: string, row: ByteString): BigtableError {
+  return new BigtableError(Code.UNAVAILABLE, `row ${quote(row)} of table ${tableId} is not served here now`, { details: { notServing: true } });
+}
+
+/** Whether the call surely was not carried out because it came to the wrong place: so may be sent again to the right one. */
+export function isNotServing(error: { readonly code: Code; readonly details: Readonly<Record<string, unknown>> }): boolean {
+  return error.details.notServing === true || error.details.notReached === true;
+}

@@ -1,0 +1,90 @@
+/**
+ * The form of table administration: new tables, changes of families, GC rules, dropped ranges. What the table has already (a family to
+ * create that exists, an aggregate's type that would change) is for the master to say. All throw INVALID_ARGUMENT.
+ */
+import { invalidArgument, quote, varintLength } from '../base/index.ts';
+import type { FamilySchema, GcRule, Limits, RowRange } from '../model/index.ts';
+import { checkFamilyName, checkRowKey, checkRowRange, checkTableName } from './check-names.ts';
+import type { FamilyChange, NewTable } from './service.ts';
+
+const MILLI_MICROS = 1000;
+/** Versions are an int32 in the API. */
+const MOST_VERSIONS = 2 ** 31 - 1;
+
+export function checkNewTable(table: NewTable, limits: Limits): void {
+  checkTableName(table.name, limits);
+  if (table.granularity !== 'millis' && table.granularity !== 'micros') {
+    throw invalidArgument(`granularity ${JSON.stringify(table.granularity)} must be "millis" or "micros"`);
+  }
+  const names = new Set<string>();
+  for (const family of table.families) {
+    checkFamily(family, limits);
+    if (names.has(family.name)) throw invalidArgument(`column family ${quote(family.name)} is given twice`);
+    names.add(family.name);
+  }
+  for (const split of table.splits) checkRowKey(split, limits, 'row to split at');
+}
+
+export function checkModifyFamilies(table: string, changes: readonly FamilyChange[], limits: Limits): void {
+  checkTableName(table, limits);
+  if (changes.length === 0) throw invalidArgument('a change of families must have at least one modification');
+  for (const change of changes) {
+    if (change.kind === 'drop') {
+      checkFamilyName(change.name, limits);
+      continue;
+    }
+    if (change.kind === 'update' && change.fields.length === 0) {
+      throw invalidArgument(`the update of column family ${quote(change.family.name)} names no field to change`);
+    }
+    checkFamily(change.family, limits);
+  }
+}
+
+/** DropRowRange: bounds no longer than row keys, the start not above the end. */
+export function checkDropRowRange(table: string, range: RowRange, limits: Limits): void {
+  checkTableName(table, limits);
+  checkRowRange(range, limits);
+}
+
+function checkFamily(family: FamilySchema, limits: Limits): void {
+  checkFamilyName(family.name, limits);
+  if (family.gcRule) checkGcRule(family.gcRule, limits);
+}
+
+/** Versions of 1 or more, ages of a millisecond or more, gcRuleBytes when serialized as google.bigtable.admin.v2.GcRule. */
+export function checkGcRule(rule: GcRule, limits: Limits): void {
+  const size = checkedSize(rule, limits, 0);
+  if (size > limits.gcRuleBytes) throw invalidArgument(`the GC rule takes ${size} bytes; the limit is ${limits.gcRuleBytes}`);
+}
+
+/** Checks the rule and answers its size as a protobuf message. */
+function checkedSize(rule: GcRule, limits: Limits, depth: number): number {
+  // a level takes two bytes at the least
+  if (depth * 2 > limits.gcRuleBytes) throw invalidArgument(`the GC rule is nested too deep: it takes more than ${limits.gcRuleBytes} bytes`);
+  switch (rule.kind) {
+    case 'maxVersions':
+      if (!Number.isInteger(rule.versions) || rule.versions < 1 || rule.versions > MOST_VERSIONS) {
+        throw invalidArgument(`a GC rule must keep 1 to ${MOST_VERSIONS} versions, not ${rule.versions}`);
+      }
+      return 1 + varintLength(rule.versions);
+    case 'maxAge': {
+      if (!Number.isSafeInteger(rule.ageMicros) || rule.ageMicros < MILLI_MICROS) {
+        throw invalidArgument(`the age of a GC rule must be a millisecond (1000 microseconds) or more, not ${rule.ageMicros} microseconds`);
+      }
+      const seconds = Math.floor(rule.ageMicros / 1e6);
+      const nanos = (rule.ageMicros % 1e6) * 1000;
+      return 2 + (seconds > 0 ? 1 + varintLength(seconds) : 0) + (nanos > 0 ? 1 + varintLength(nanos) : 0);
+    }
+    case 'union':
+    case 'intersection': {
+      let inner = 0;
+      for (const part of rule.rules) {
+        const size = checkedSize(part, limits, depth + 1);
+        inner += 1 + varintLength(size) + size;
+      }
+      return 1 + varintLength(inner) + inner;
+    }
+    default:
+      throw invalidArgument(`unknown GC rule ${JSON.stringify((rule as { readonly kind: unknown }).kind)}`);
+  }
+}

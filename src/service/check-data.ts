@@ -1,0 +1,116 @@
+/**
+ * The form of data requests: what can be said of them without the table's schema (check-schema.ts has the rest). All throw INVALID_ARGUMENT
+ * (NOT_FOUND never). Filters are checked where they are compiled, by the room filter. Hot path of every write: nothing is allocated.
+ */
+import { type ByteString, invalidArgument, isInt64 } from '../base/index.ts';
+import type { Limits, Mutation, ReadModifyWriteRule, TimestampRange } from '../model/index.ts';
+import { checkFamilyName, checkQualifier, checkRowKey, checkRowRange, checkTableName, checkTimestamp, checkValue } from './check-names.ts';
+import type { CheckAndMutateRequest, ReadRequest, RowMutations } from './service.ts';
+
+/** MutateRow: 1..mutationsPerRequest mutations of one row. */
+export function checkMutateRow(table: string, { row, mutations }: RowMutations, limits: Limits): void {
+  checkTableName(table, limits);
+  checkRowKey(row, limits);
+  if (mutations.length === 0) throw invalidArgument('a MutateRow request must have at least one mutation');
+  checkCount(mutations.length, limits);
+  checkForms(mutations, limits);
+}
+
+/** MutateRows: at least one entry, each with at least one mutation, mutationsPerRequest all together. */
+export function checkMutateRows(table: string, entries: readonly RowMutations[], limits: Limits): void {
+  checkTableName(table, limits);
+  if (entries.length === 0) throw invalidArgument('a MutateRows request must have at least one entry');
+  let total = 0;
+  for (let i = 0; i < entries.length; i++) {
+    const { row, mutations } = entries[i] as RowMutations;
+    checkRowKey(row, limits, `row key of entry ${i}`);
+    if (mutations.length === 0) throw invalidArgument(`entry ${i} of the MutateRows request has no mutation`);
+    total += mutations.length;
+    checkCount(total, limits);
+    checkForms(mutations, limits);
+  }
+}
+
+/** CheckAndMutateRow: mutationsPerRequest in each list, and not both of them empty. */
+export function checkCheckAndMutateRow(request: CheckAndMutateRequest, limits: Limits): void {
+  checkTableName(request.table, limits);
+  checkRowKey(request.row, limits);
+  if (request.whenTrue.length === 0 && request.whenFalse.length === 0) {
+    throw invalidArgument('a CheckAndMutateRow request must have true or false mutations');
+  }
+  for (const mutations of [request.whenTrue, request.whenFalse]) {
+    checkCount(mutations.length, limits);
+    checkForms(mutations, limits);
+  }
+}
+
+/** ReadModifyWriteRow: 1..mutationsPerRequest rules. */
+export function checkReadModifyWriteRow(table: string, row: ByteString, rules: readonly ReadModifyWriteRule[], limits: Limits): void {
+  checkTableName(table, limits);
+  checkRowKey(row, limits);
+  if (rules.length === 0) throw invalidArgument('a ReadModifyWriteRow request must have at least one rule');
+  checkCount(rules.length, limits);
+  for (const { family, qualifier, change } of rules) {
+    checkFamilyName(family, limits);
+    checkQualifier(qualifier, limits);
+    if (change.kind === 'append') checkValue(change.suffix, limits, 'value to append');
+    else if (!isInt64(change.amount)) throw invalidArgument(`increment ${String(change.amount)} must be a whole number within int64`);
+  }
+}
+
+/** ReadRows: ranges with start <= end, a limit of 0 or more. */
+export function checkReadRows(request: ReadRequest, limits: Limits): void {
+  checkTableName(request.table, limits);
+  for (const range of request.ranges ?? []) checkRowRange(range, limits);
+  const most = request.rowsLimit ?? 0;
+  if (!Number.isSafeInteger(most) || most < 0) throw invalidArgument(`rows limit ${most} must be a whole number of 0 (none) or more`);
+}
+
+function checkCount(count: number, limits: Limits): void {
+  if (count > limits.mutationsPerRequest) {
+    throw invalidArgument(`a request may have ${limits.mutationsPerRequest} mutations at most; this one has ${count} or more`);
+  }
+}
+
+function checkForms(mutations: readonly Mutation[], limits: Limits): void {
+  // a batch names few families, over and over
+  let checkedFamily: string | undefined;
+  for (const mutation of mutations) {
+    if (mutation.kind === 'deleteFromRow') continue;
+    if (mutation.family !== checkedFamily) {
+      checkFamilyName(mutation.family, limits);
+      checkedFamily = mutation.family;
+    }
+    checkForm(mutation, limits);
+  }
+}
+
+function checkForm(mutation: Exclude<Mutation, { kind: 'deleteFromRow' }>, limits: Limits): void {
+  if (mutation.kind === 'deleteFromFamily') return;
+  checkQualifier(mutation.qualifier, limits);
+  switch (mutation.kind) {
+    case 'setCell':
+      if (mutation.timestamp !== undefined) checkTimestamp(mutation.timestamp, limits);
+      return checkValue(mutation.value, limits);
+    case 'addToCell':
+      checkTimestamp(mutation.timestamp, limits);
+      if (mutation.input instanceof Uint8Array) return checkValue(mutation.input, limits, 'input of an aggregate');
+      if (!isInt64(mutation.input)) throw invalidArgument(`input ${String(mutation.input)} of an aggregate must be a whole number within int64`);
+      return;
+    case 'mergeToCell':
+      checkTimestamp(mutation.timestamp, limits);
+      return checkValue(mutation.state, limits, 'state of an aggregate');
+    case 'deleteFromColumn':
+      return checkTimestampRange(mutation.range, limits);
+    default:
+      throw invalidArgument(`unknown mutation ${JSON.stringify((mutation as { readonly kind: unknown }).kind)}`);
+  }
+}
+
+function checkTimestampRange(range: TimestampRange | undefined, limits: Limits): void {
+  if (range === undefined) return;
+  const { start, end } = range;
+  if (start !== undefined) checkTimestamp(start, limits);
+  if (end !== undefined) checkTimestamp(end, limits);
+  if (start !== undefined && end !== undefined && start > end) throw invalidArgument(`timestamp range starts at ${start}, above its end ${end}`);
+}

@@ -1,0 +1,95 @@
+/**
+ * Reads parts of one SSTable and checks them against their trailers. Nothing of a file reaches the rest of the room in
+ * another way.
+ *
+ * Invariant: a part that is returned is what was written. Parts above a slice are read, copied and checked slice by slice, so that
+ * a value of 100 MiB makes no long step.
+ */
+import { asBuffer, assert, BigtableError, Code, CorruptionError } from '../base/index.ts';
+import { type Clock, type Codecs, type FileSystem, type Metrics, Pacer } from '../env/index.ts';
+import { CODEC_NONE, type Extent, refusal, TRAILER_BYTES } from './format.ts';
+
+/** What is read, copied or checksummed in one step. */
+export const SLICE_BYTES = 1024 * 1024;
+const CRC_BYTES = 4;
+
+export interface FileComponents {
+  readonly fileSystem: FileSystem;
+  readonly codecs: Codecs;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+}
+
+export class CheckedFile {
+  readonly path: string;
+  readonly #components: FileComponents;
+
+  constructor(path: string, components: FileComponents) {
+    this.path = path;
+    this.#components = components;
+  }
+
+  size(): Promise<number> {
+    return this.#components.fileSystem.size(this.path);
+  }
+
+  /** Exactly these bytes, unchecked. */
+  async read(offset: number, lengthBytes: number): Promise<Buffer> {
+    const { fileSystem, metrics } = this.#components;
+    let bytes: Buffer;
+    try {
+      bytes = await fileSystem.read(this.path, offset, lengthBytes);
+    } catch (error) {
+      if (error instanceof BigtableError && error.code === Code.OUT_OF_RANGE) throw new CorruptionError(this.path, offset, 'the file ends too early', error);
+      throw error;
+    }
+    assert(bytes.length === lengthBytes, `${this.path}: ${bytes.length} bytes read instead of ${lengthBytes}`);
+    metrics.add('sstable.reads');
+    metrics.add('sstable.readBytes', lengthBytes);
+    return bytes;
+  }
+
+  /** A block or section, checked, without its trailer. */
+  async readChecked(extent: Extent): Promise<Buffer> {
+    const total = extent.lengthBytes + TRAILER_BYTES;
+    if (total <= SLICE_BYTES) return this.check(extent, await this.read(extent.offset, total));
+    const whole = Buffer.allocUnsafeSlow(total);
+    const pacer = new Pacer(this.#components.clock, 1);
+    for (let at = 0; at < total; at += SLICE_BYTES) {
+      const slice = await this.read(extent.offset + at, Math.min(SLICE_BYTES, total - at));
+      slice.copy(whole, at);
+      if (pacer.due()) await pacer.pause();
+    }
+    return this.checkPaced(extent, whole);
+  }
+
+  /** The part of `bytes` before its trailer, checked in one step: for parts up to a slice or two. */
+  check(extent: Extent, bytes: Buffer): Buffer {
+    return this.#compare(extent, bytes, this.#components.codecs.checksum(bytes.subarray(0, bytes.length - CRC_BYTES)));
+  }
+
+  /** As `check`, for parts of any size. */
+  async checkPaced(extent: Extent, bytes: Buffer): Promise<Buffer> {
+    const { codecs, clock } = this.#components;
+    const pacer = new Pacer(clock, 1);
+    const end = bytes.length - CRC_BYTES;
+    let crc = 0;
+    for (let at = 0; at < end; at += SLICE_BYTES) {
+      crc = codecs.checksum(bytes.subarray(at, Math.min(at + SLICE_BYTES, end)), crc);
+      if (pacer.due()) await pacer.pause();
+    }
+    return this.#compare(extent, bytes, crc);
+  }
+
+  #compare(extent: Extent, bytes: Buffer, crc: number): Buffer {
+    assert(bytes.length === extent.lengthBytes + TRAILER_BYTES, `${this.path}: ${bytes.length} bytes for ${extent.lengthBytes} and a trailer`);
+    if (crc !== bytes.readUInt32BE(bytes.length - CRC_BYTES)) {
+      throw new CorruptionError(this.path, extent.offset, `the checksum of ${extent.lengthBytes} bytes is wrong`);
+    }
+    const codec = bytes[extent.lengthBytes];
+    if (codec !== CODEC_NONE) {
+      throw refusal(`${this.path}: the part at byte ${extent.offset} is stored with codec ${codec}, which this version of Edubba does not know`);
+    }
+    return asBuffer(bytes.subarray(0, extent.lengthBytes));
+  }
+}

@@ -1,0 +1,218 @@
+/**
+ * What the tests of this room share: random entries, a cursor over an array that is plain enough to be right, and files made of them.
+ * A test file in name only, so that it stays out of the package.
+ */
+import fc from 'fast-check';
+import { asBuffer, type ByteString, crc32c, int64 } from '../base/index.ts';
+import { type Codecs, ManualClock, MemoryFileSystem, Metrics } from '../env/index.ts';
+import {
+  type ColumnKey, CursorState, columnKey, compareEntries, type Entry, EntryKind, isDeletion, type LayerCursor, type RowRangeDeletion,
+} from '../model/index.ts';
+import { BlockCache } from './block-cache.ts';
+import { SsTable } from './ss-table.ts';
+import { type SsTableWriteOptions, type WrittenSsTable, writeSsTable } from './write-ss-table.ts';
+
+export const CODECS: Codecs = { checksum: crc32c };
+export const PATH = 'tables/1.sst';
+const NO_VALUE = Buffer.alloc(0);
+
+export function put(row: ByteString, column: ColumnKey, timestamp: number | bigint, value: string | Uint8Array = ''): Entry {
+  return { row, column, kind: EntryKind.put, timestamp, value: Buffer.from(value) };
+}
+
+export function deletion(kind: EntryKind, row: ByteString, column: ColumnKey, timestamp = 0, rangeEnd?: number): Entry {
+  return { row, column, kind, timestamp, value: NO_VALUE, rangeEnd };
+}
+
+/** Rows row00000, row00001, … with one cell of `valueBytes` each. */
+export function numberedRows(count: number, valueBytes: number): Entry[] {
+  return Array.from({ length: count }, (_, i) => put(rowName(i), columnKey('f', 'q'), 1000 + i, Buffer.alloc(valueBytes, i)));
+}
+
+export function rowName(i: number): string {
+  return `row${String(i).padStart(5, '0')}`;
+}
+
+const keyCharacter = fc.constantFrom('\0', 'a', 'b', '\xff');
+const key = fc.array(keyCharacter, { maxLength: 5 }).map((characters) => characters.join(''));
+const rowKey = fc.oneof({ weight: 6, arbitrary: key }, { weight: 1, arbitrary: key.map((end) => 'long-shared-prefix/'.repeat(9) + end) });
+const family = fc.constantFrom('f', 'fam', 'g');
+const timestamp = fc.oneof(
+  { weight: 6, arbitrary: fc.integer({ min: -3, max: 12 }) },
+  { weight: 2, arbitrary: fc.integer({ min: 1_700_000_000_000_000, max: 1_700_000_000_000_009 }) },
+  { weight: 1, arbitrary: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(int64) },
+  { weight: 1, arbitrary: fc.constantFrom(-(2n ** 63n), 2n ** 63n - 1n, -(2n ** 53n), 2n ** 53n, 2 ** 53 - 1, 1 - 2 ** 53) },
+);
+const value = fc.oneof(
+  { weight: 5, arbitrary: fc.uint8Array({ maxLength: 20 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 0, max: 400 }).map((length) => new Uint8Array(length).fill(7)) },
+);
+
+export const entry: fc.Arbitrary<Entry> = fc
+  .tuple(rowKey, fc.constantFrom(...Object.values(EntryKind), EntryKind.put, EntryKind.put), family, key, timestamp, value, fc.option(timestamp))
+  .map(([row, kind, name, qualifier, at, bytes, end]): Entry => {
+    if (kind === EntryKind.rowDeletion) return deletion(kind, row, '');
+    if (kind === EntryKind.familyDeletion) return deletion(kind, row, name);
+    const column = columnKey(name, qualifier);
+    if (kind === EntryKind.columnDeletion) return deletion(kind, row, column);
+    if (kind === EntryKind.rangeDeletion) return { row, column, kind, timestamp: at, value: NO_VALUE, rangeEnd: end !== null && end > at ? end : undefined };
+    return { row, column, kind, timestamp: at, value: asBuffer(bytes) };
+  });
+
+/** In order, no two alike, as a layer has them. */
+export const sortedEntries: fc.Arbitrary<Entry[]> = fc.array(entry, { maxLength: 60, size: 'max' }).map(inOrder);
+
+export function inOrder(entries: readonly Entry[]): Entry[] {
+  const sorted = entries.toSorted(compareEntries);
+  return sorted.filter((each, i) => i === 0 || compareEntries(sorted[i - 1] as Entry, each) < 0);
+}
+
+/** The contract of LayerCursor in its plainest form. Always ready or done. */
+export class ArrayCursor implements LayerCursor {
+  readonly entries: readonly Entry[];
+  position: number;
+  closed = false;
+
+  constructor(entries: readonly Entry[]) {
+    this.entries = entries;
+    this.position = entries.length;
+  }
+
+  get state(): CursorState {
+    return this.position < this.entries.length ? CursorState.ready : CursorState.done;
+  }
+
+  get present(): Entry {
+    return this.entries[this.position] as Entry;
+  }
+
+  get row(): ByteString {
+    return this.present.row;
+  }
+
+  get column(): ColumnKey {
+    return this.present.column;
+  }
+
+  get kind(): EntryKind {
+    return this.present.kind;
+  }
+
+  get timestamp(): number | bigint {
+    return this.present.timestamp;
+  }
+
+  get rangeEnd(): number | bigint | undefined {
+    return this.present.rangeEnd;
+  }
+
+  get valueLength(): number {
+    return this.present.value.length;
+  }
+
+  value(): Uint8Array {
+    return this.present.value;
+  }
+
+  seekRow(row: ByteString): void {
+    this.#to((each) => each.row >= row, 0);
+  }
+
+  seekRowBefore(row: ByteString | undefined): void {
+    const below = this.entries.findLast((each) => row === undefined || each.row < row);
+    if (below) this.seekRow(below.row);
+    else this.position = this.entries.length;
+  }
+
+  seekColumn(column: ColumnKey, at?: number | bigint): void {
+    if (this.state === CursorState.done) return;
+    const { row } = this.present;
+    this.#to((each) => {
+      if (each.row !== row || each.column > column) return true;
+      if (each.column < column) return false;
+      return at === undefined || (!isDeletion(each.kind) && each.timestamp <= at);
+    }, this.position);
+  }
+
+  next(): void {
+    if (this.state === CursorState.ready) this.position++;
+  }
+
+  load(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  close(): void {
+    this.closed = true;
+  }
+
+  #to(found: (each: Entry) => boolean, from: number): void {
+    const at = this.entries.findIndex((each, i) => i >= from && found(each));
+    this.position = at < 0 ? this.entries.length : at;
+  }
+}
+
+export interface TestFile {
+  readonly fileSystem: MemoryFileSystem;
+  readonly clock: ManualClock;
+  readonly metrics: Metrics;
+  readonly written: WrittenSsTable;
+}
+
+export async function writeFile(
+  entries: readonly Entry[],
+  options: Partial<SsTableWriteOptions> & { readonly rowRangeDeletions?: readonly RowRangeDeletion[] } = {},
+): Promise<TestFile> {
+  const fileSystem = new MemoryFileSystem();
+  const clock = new ManualClock(7);
+  const settings = { fileSystem, path: PATH, codecs: CODECS, clock, group: 'default', ...options };
+  const written = await writeSsTable(settings, new ArrayCursor(entries), options.rowRangeDeletions);
+  if (!written) throw new Error('there was nothing to write');
+  return { fileSystem, clock, metrics: new Metrics(), written };
+}
+
+export function openFile(file: Omit<TestFile, 'written'>, cacheBytes = 64 * 1024 * 1024, cache?: BlockCache): Promise<SsTable> {
+  const { fileSystem, clock, metrics } = file;
+  return SsTable.open({ fileSystem, path: PATH, codecs: CODECS, cache: cache ?? new BlockCache({ limitBytes: cacheBytes, metrics }), metrics, clock });
+}
+
+export async function fileBytes(fileSystem: MemoryFileSystem): Promise<Buffer> {
+  return fileSystem.read(PATH, 0, await fileSystem.size(PATH));
+}
+
+/** A file system that holds these bytes under PATH. */
+export async function fileSystemWith(bytes: Uint8Array): Promise<MemoryFileSystem> {
+  const fileSystem = new MemoryFileSystem();
+  const writer = await fileSystem.create(PATH);
+  await writer.append(bytes);
+  await writer.close();
+  return fileSystem;
+}
+
+/** Loads until the cursor is ready or done; answers how many loads it took. */
+export async function settle(cursor: LayerCursor): Promise<number> {
+  let loads = 0;
+  for (; cursor.state === CursorState.needsLoad; loads++) await cursor.load();
+  return loads;
+}
+
+/** The present entry, copied. */
+export function entryAt(cursor: LayerCursor): Entry {
+  const { row, column, kind, timestamp: at, rangeEnd } = cursor;
+  return { row, column, kind, timestamp: at, value: Buffer.from(cursor.value()), rangeEnd };
+}
+
+/** All entries from the first row on. */
+export async function scan(cursor: LayerCursor): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  for (cursor.seekRow(''); ; cursor.next()) {
+    await settle(cursor);
+    if (cursor.state === CursorState.done) return entries;
+    entries.push(entryAt(cursor));
+  }
+}
+
+/** An entry with its value as a plain Buffer and `rangeEnd` always there: for deepEqual. */
+export function plain(each: Entry): Entry {
+  return { ...each, value: Buffer.from(each.value), rangeEnd: each.rangeEnd };
+}

@@ -1,0 +1,9 @@
+/**
+ * sstable: the immutable sorted files that tablets are made of (docs/formats/sstable.md): written from any layer's cursor, read through a
+ * block cache by the same cursor contract as a memtable. Knows nothing of tablets; gets its file system, codecs and clock handed in.
+ */
+export { BlockCache } from './block-cache.ts';
+export { describeSsTable, type SsTableLayout } from './layout.ts';
+export type { SsTableProperties } from './properties.ts';
+export { SsTable } from './ss-table.ts';
+export { DEFAULT_BLOCK_SIZE_BYTES, type WrittenSsTable, writeSsTable } from './write-ss-table.ts';

@@ -1,0 +1,51 @@
+/**
+ * A row or column key that is decoded piece by piece: its bytes in a buffer that grows, its byte string made when asked for and
+ * only when the bytes have changed. A hot path: bytes are moved by a loop, since a call costs more than a short key.
+ */
+import type { ByteString } from '../base/index.ts';
+import { compareBytesTo } from './seek-target.ts';
+
+const SHORT = 32;
+
+export class KeyText {
+  #bytes = Buffer.allocUnsafeSlow(128);
+  #length = 0;
+  #text: ByteString | undefined = '';
+
+  get text(): ByteString {
+    return (this.#text ??= this.#bytes.latin1Slice(0, this.#length));
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Keeps the first `shared` bytes and puts `count` bytes of `source` from `at` on behind them. `shared` is at most the length. */
+  replace(shared: number, source: Buffer, at: number, count: number): void {
+    const length = shared + count;
+    // a restart point in a long row, or in a column of many versions, says what is here already
+    if (length === this.#length && this.#equals(shared, source, at, count)) return;
+    if (length > this.#bytes.length) this.#grow(shared, length);
+    const bytes = this.#bytes;
+    if (count <= SHORT) for (let i = 0; i < count; i++) bytes[shared + i] = source[at + i] as number;
+    else source.copy(bytes, shared, at, at + count);
+    this.#length = length;
+    this.#text = undefined;
+  }
+
+  compare(text: ByteString): number {
+    return compareBytesTo(this.#bytes, 0, this.#length, text);
+  }
+
+  #equals(shared: number, source: Buffer, at: number, count: number): boolean {
+    const bytes = this.#bytes;
+    for (let i = count - 1; i >= 0; i--) if (bytes[shared + i] !== source[at + i]) return false;
+    return true;
+  }
+
+  #grow(shared: number, length: number): void {
+    const larger = Buffer.allocUnsafeSlow(length * 2);
+    this.#bytes.copy(larger, 0, 0, shared);
+    this.#bytes = larger;
+  }
+}

@@ -1,0 +1,47 @@
+/** What `inspect` shows of an SSTable: its parts and what they say, as plain data. Reads and checks all but the blocks. */
+import type { ByteString } from '../base/index.ts';
+import { type Clock, type Codecs, type FileSystem, Metrics } from '../env/index.ts';
+import type { EntryPosition, RowRangeDeletion } from '../model/index.ts';
+import { CheckedFile } from './checked-file.ts';
+import type { Section } from './format.ts';
+import type { SsTableProperties } from './properties.ts';
+import { openFrame } from './ss-table-file.ts';
+
+export interface BlockLayout {
+  readonly offset: number;
+  /** Without the trailer. */
+  readonly lengthBytes: number;
+  readonly entries: number;
+  readonly first: EntryPosition;
+  readonly lastRow: ByteString;
+}
+
+export interface SsTableLayout {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly formatVersion: number;
+  readonly requiredFeatures: number;
+  readonly optionalFeatures: number;
+  /** In the order of the file, unknown ones too. */
+  readonly sections: readonly Section[];
+  readonly properties: SsTableProperties;
+  readonly rowRangeDeletions: readonly RowRangeDeletion[];
+  readonly blocks: readonly BlockLayout[];
+}
+
+/** Fails as `SsTable.open` does. */
+export async function describeSsTable(
+  components: { readonly fileSystem: FileSystem; readonly codecs: Codecs; readonly clock: Clock },
+  path: string,
+): Promise<SsTableLayout> {
+  const file = new CheckedFile(path, { ...components, metrics: new Metrics() });
+  const { footer, sections, index, properties, rowRangeDeletions } = await openFrame(file, components.codecs.checksum);
+  const blocks = Array.from({ length: index.length }, (_, block): BlockLayout => ({
+    ...index.extent(block),
+    entries: index.entries(block),
+    first: index.first(block),
+    lastRow: index.lastRow(block),
+  }));
+  const { fileBytes, formatVersion, requiredFeatures, optionalFeatures } = footer;
+  return { path, sizeBytes: fileBytes, formatVersion, requiredFeatures, optionalFeatures, sections, properties, rowRangeDeletions, blocks };
+}

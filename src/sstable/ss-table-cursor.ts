@@ -1,0 +1,208 @@
+/**
+ * The LayerCursor of an SSTable: finds the block by the index, then the entry in the block. A block in the cache is entered at once; for
+ * any other the cursor asks for a load and stands, until then, where it last was ready: a move made meanwhile starts from there.
+ *
+ * A cursor that goes on from block to block reads ahead, twice as much each time up to 1 MiB; one that jumps reads one block.
+ * Moves may throw a CorruptionError where a block passed its checksum and makes no sense; a failed load may be tried again.
+ */
+import { assert, type ByteString, type Int64 } from '../base/index.ts';
+import { type ColumnKey, CursorState, type EntryKind, type LayerCursor } from '../model/index.ts';
+import type { Block } from './block.ts';
+import { BlockCursor } from './block-cursor.ts';
+import type { BlockIndex } from './block-index.ts';
+import { SeekTarget } from './seek-target.ts';
+
+/** What a cursor needs of its SSTable. */
+export interface BlockSource {
+  readonly index: BlockIndex;
+  /** The most that a cursor may have read ahead of it. */
+  readonly readAheadLimitBytes: number;
+  /** The block, where it is in memory. */
+  cached(block: number): Block | undefined;
+  /** Reads the block, and with the same read those behind it that are within `readAheadBytes` of its beginning. */
+  load(block: number, readAheadBytes: number): Promise<Block>;
+}
+
+/** What is to be done in a block once it is there. */
+type Arrival = 'first' | 'target' | 'rowBelowTarget';
+
+const FIRST_READ_AHEAD_BYTES = 128 * 1024;
+/** Entries that a seek inside a row walks before it uses index and restart points: most such seeks are short. */
+const SHORT_WALK = 8;
+const NOWHERE = -2;
+
+export class SsTableCursor implements LayerCursor {
+  state: CursorState = CursorState.done;
+  readonly #source: BlockSource;
+  readonly #at = new BlockCursor();
+  readonly #target = new SeekTarget();
+  /** The block that `#at` has open. */
+  #block: Block | undefined;
+  #blockNumber = NOWHERE;
+  #readAheadBytes = 0;
+  /** While a load is needed: of which block, and for what. */
+  #wanted = NOWHERE;
+  #arrival: Arrival = 'first';
+  /** Where it was last ready, while it is not. */
+  #readyBlock: Block | undefined;
+  #readyNumber = NOWHERE;
+  #readyEntryAt = 0;
+  /** Tells a load that the cursor has moved meanwhile. */
+  #moves = 0;
+
+  constructor(source: BlockSource) {
+    this.#source = source;
+  }
+
+  get row(): ByteString {
+    return this.#at.row;
+  }
+
+  get column(): ColumnKey {
+    return this.#at.column;
+  }
+
+  get kind(): EntryKind {
+    return this.#at.kind;
+  }
+
+  get timestamp(): Int64 {
+    return this.#at.timestamp;
+  }
+
+  get rangeEnd(): Int64 | undefined {
+    return this.#at.rangeEnd;
+  }
+
+  get valueLength(): number {
+    return this.#at.valueLength;
+  }
+
+  value(): Uint8Array {
+    return this.#at.value();
+  }
+
+  seekRow(row: ByteString): void {
+    this.#leave();
+    this.#target.set(row);
+    this.#seekTarget(0);
+  }
+
+  seekRowBefore(row: ByteString | undefined): void {
+    this.#leave();
+    const { index } = this.#source;
+    if (row === undefined) {
+      if (index.length === 0) return this.#finish();
+      this.#target.set(index.lastRow(index.length - 1));
+      return this.#seekTarget(0);
+    }
+    // rows of a block below `row` follow from the index alone, unless the block goes on at or above it
+    this.#target.set(row);
+    const block = index.lastBefore(this.#target);
+    if (block < 0) return this.#finish();
+    if (index.compareLastRow(block, row) >= 0) return this.#enter(block, 'rowBelowTarget');
+    this.#target.set(index.lastRow(block));
+    this.#seekTarget(0);
+  }
+
+  seekColumn(column: ColumnKey, timestamp?: Int64): void {
+    if (!this.#return()) return;
+    const at = this.#at;
+    this.#target.set(at.row, column, timestamp);
+    if (!at.isBefore(this.#target)) return;
+    this.#leave();
+    for (let walked = 0; walked < SHORT_WALK; walked++) {
+      if (!at.next()) return this.#seekTarget(this.#blockNumber + 1);
+      if (!at.isBefore(this.#target)) return;
+    }
+    this.#seekTarget(this.#blockNumber);
+  }
+
+  next(): void {
+    if (this.state !== CursorState.ready && !this.#return()) return;
+    if (this.#at.next()) return;
+    this.#leave();
+    this.#enter(this.#blockNumber + 1, 'first');
+  }
+
+  async load(): Promise<void> {
+    if (this.state !== CursorState.needsLoad) return;
+    const moves = this.#moves;
+    const block = await this.#source.load(this.#wanted, this.#readAheadBytes);
+    if (moves === this.#moves) this.#arrive(this.#wanted, block, this.#arrival);
+  }
+
+  close(): void {
+    this.#finish();
+    this.#at.close();
+    this.#block = undefined;
+    this.#blockNumber = NOWHERE;
+  }
+
+  /** Before every move: remembers where it was ready. */
+  #leave(): void {
+    this.#moves++;
+    if (this.state !== CursorState.ready) return;
+    this.#readyBlock = this.#block;
+    this.#readyNumber = this.#blockNumber;
+    this.#readyEntryAt = this.#at.entryAt;
+  }
+
+  /** Where a load is needed, goes back to where it was ready. False when there is nothing in this direction. */
+  #return(): boolean {
+    if (this.state === CursorState.ready) return true;
+    if (this.state === CursorState.done) return false;
+    assert(this.#readyBlock, 'a move from entry to entry needs an entry to start from: load first');
+    this.#moves++;
+    this.#open(this.#readyNumber, this.#readyBlock);
+    this.#at.seekEntry(this.#readyEntryAt);
+    this.state = CursorState.ready;
+    return true;
+  }
+
+  #finish(): void {
+    this.#moves++;
+    this.state = CursorState.done;
+    this.#readyBlock = undefined;
+  }
+
+  /** To the first entry that is not before the target; none in a block before `from` is one. */
+  #seekTarget(from: number): void {
+    const { index } = this.#source;
+    const block = index.lastBefore(this.#target, from);
+    if (block < from || index.compareLastRow(block, this.#target.row) < 0) this.#enter(block + 1, 'first');
+    else this.#enter(block, 'target');
+  }
+
+  #enter(number: number, arrival: Arrival): void {
+    if (number >= this.#source.index.length) return this.#finish();
+    if (number === this.#blockNumber && this.#block) return this.#arrive(number, this.#block, arrival);
+    const ahead = number === this.#blockNumber + 1 ? Math.max(this.#readAheadBytes * 2, FIRST_READ_AHEAD_BYTES) : 0;
+    this.#readAheadBytes = Math.min(ahead, this.#source.readAheadLimitBytes);
+    const block = this.#source.cached(number);
+    if (block) return this.#arrive(number, block, arrival);
+    this.#wanted = number;
+    this.#arrival = arrival;
+    this.state = CursorState.needsLoad;
+  }
+
+  #arrive(number: number, block: Block, arrival: Arrival): void {
+    const at = this.#at;
+    this.#open(number, block);
+    if (arrival === 'first') {
+      at.next();
+    } else if (arrival === 'rowBelowTarget') {
+      this.#target.set(at.lastRowBelow(this.#target.row));
+      return this.#seekTarget(0);
+    } else if (!at.seek(this.#target)) {
+      return this.#enter(number + 1, 'first');
+    }
+    this.state = CursorState.ready;
+  }
+
+  #open(number: number, block: Block): void {
+    this.#at.open(block);
+    this.#block = block;
+    this.#blockNumber = number;
+  }
+}

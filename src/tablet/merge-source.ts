@@ -1,0 +1,140 @@
+/**
+ * One layer in a merged read: its cursor, and what it hides in the layers below it. And the heap that orders sources by the row they
+ * stand on, newest layer first where rows are equal.
+ */
+import type { ByteString } from '../base/index.ts';
+import { CursorState, type Layer, type LayerCursor, type RowRangeDeletion } from '../model/index.ts';
+
+const NOTHING: readonly RowRangeDeletion[] = [];
+
+/** How many of a merge's sources hide row ranges at all: mostly none, and nobody needs to look. */
+export interface HidingCount {
+  sources: number;
+}
+
+export class MergeSource {
+  readonly layer: Layer;
+  readonly cursor: LayerCursor;
+  /** 0 = the newest layer. */
+  readonly age: number;
+  /** The row to which the cursor came last. */
+  row: ByteString = '';
+  /**
+   * Row ranges that this layer hides, as of the step in which the cursor came to stand where it does. A memtable that drops rows changes
+   * both at once: taking them at different times would show a row that never was (its old cells of the layers below alone).
+   */
+  deletions: readonly RowRangeDeletion[] = NOTHING;
+  readonly #hiding: HidingCount;
+
+  constructor(layer: Layer, age: number, hiding: HidingCount) {
+    this.layer = layer;
+    this.#hiding = hiding;
+    this.cursor = layer.cursor();
+    this.age = age;
+  }
+
+  /** To be called in the step in which the cursor came to a row, and not again while it stays there. */
+  arrived(): void {
+    if (this.cursor.state === CursorState.ready) this.row = this.cursor.row;
+    const now = this.layer.rowRangeDeletions();
+    if (now === this.deletions) return;
+    this.#hiding.sources += Number(now.length > 0) - Number(this.deletions.length > 0);
+    this.deletions = now;
+  }
+
+  /** The range of `deletions` that covers the row. */
+  rangeOver(row: ByteString): RowRangeDeletion | undefined {
+    const ranges = this.deletions;
+    let low = 0;
+    let high = ranges.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((ranges[middle] as RowRangeDeletion).start <= row) low = middle + 1;
+      else high = middle;
+    }
+    const range = ranges[low - 1];
+    return range !== undefined && (range.end === undefined || row < range.end) ? range : undefined;
+  }
+}
+
+/** Whether the cursor stands on an entry of the row. A cursor in need of a load may. */
+export function standsIn(cursor: LayerCursor, row: ByteString): boolean {
+  return cursor.state === CursorState.ready && cursor.row === row;
+}
+
+export class SourceHeap {
+  readonly #items: MergeSource[] = [];
+  #reversed = false;
+
+  /** Empties the heap; from now on the largest row comes first if `reversed`. */
+  reset(reversed: boolean): void {
+    this.#items.length = 0;
+    this.#reversed = reversed;
+  }
+
+  get top(): MergeSource | undefined {
+    return this.#items[0];
+  }
+
+  /** Whether no other source stands on the top's row. */
+  topIsAlone(): boolean {
+    const items = this.#items;
+    if (items.length === 1) return true;
+    const row = (items[0] as MergeSource).row;
+    return (items[1] as MergeSource).row !== row && (items.length === 2 || (items[2] as MergeSource).row !== row);
+  }
+
+  push(source: MergeSource): void {
+    const items = this.#items;
+    let at = items.length;
+    items.push(source);
+    while (at > 0) {
+      const parent = (at - 1) >>> 1;
+      const above = items[parent] as MergeSource;
+      if (!this.#before(source, above)) break;
+      items[at] = above;
+      at = parent;
+    }
+    items[at] = source;
+  }
+
+  pop(): MergeSource {
+    const items = this.#items;
+    const top = items[0] as MergeSource;
+    const last = items.pop() as MergeSource;
+    if (items.length > 0) {
+      items[0] = last;
+      this.sinkTop();
+    }
+    return top;
+  }
+
+  /** After the top's row changed: puts it where it belongs. */
+  sinkTop(): void {
+    const items = this.#items;
+    const length = items.length;
+    const source = items[0] as MergeSource;
+    let at = 0;
+    for (;;) {
+      let below = 2 * at + 1;
+      if (below >= length) break;
+      let child = items[below] as MergeSource;
+      if (below + 1 < length) {
+        const other = items[below + 1] as MergeSource;
+        if (this.#before(other, child)) {
+          child = other;
+          below++;
+        }
+      }
+      if (!this.#before(child, source)) break;
+      items[at] = child;
+      at = below;
+    }
+    items[at] = source;
+  }
+
+  #before(a: MergeSource, b: MergeSource): boolean {
+    if (a.row === b.row) return a.age < b.age;
+    return this.#reversed ? a.row > b.row : a.row < b.row;
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * A table's families made ready for one read: by the name they are stored under, each with its GC rule fixed to the read's
+ * "now".
+ */
+import type { ColumnSpan } from '../filter/index.ts';
+import { type AggregateKind, type ColumnKey, type GcRule, storageFamily, type TableSchema, type VersionKeeper, versionKeeper } from '../model/index.ts';
+
+export interface ReadFamily {
+  readonly name: string;
+  readonly keeps: VersionKeeper;
+  /** Whether the rule counts versions, so that none may be passed over unseen. */
+  readonly countsVersions: boolean;
+  readonly aggregate: AggregateKind | undefined;
+}
+
+export class ReadFamilies {
+  readonly #byStored = new Map<string, ReadFamily>();
+  readonly #schema: TableSchema;
+  readonly #renamed: boolean;
+
+  constructor(schema: TableSchema, nowMicros: number) {
+    this.#schema = schema;
+    this.#renamed = isRenamed(schema);
+    for (const family of Object.values(schema.families)) {
+      this.#byStored.set(storageFamily(family.name, family.generation), {
+        name: family.name,
+        keeps: versionKeeper(family.gcRule, nowMicros),
+        countsVersions: family.gcRule !== undefined && countsVersions(family.gcRule),
+        aggregate: family.valueType?.aggregate?.kind,
+      });
+    }
+  }
+
+  get(stored: string): ReadFamily | undefined {
+    return this.#byStored.get(stored);
+  }
+
+  /** Spans over the families' names as spans over what they are stored under. */
+  storedSpans(spans: readonly ColumnSpan[]): readonly ColumnSpan[] {
+    if (!this.#renamed) return spans;
+    return spans.map(({ start, end }) => ({ start: this.#stored(start), end: end === undefined ? undefined : this.#stored(end) }));
+  }
+
+  #stored(column: ColumnKey): ColumnKey {
+    const name = /^[^\0\x01]*/.exec(column)?.[0] ?? '';
+    return storageFamily(name, this.#schema.families[name]?.generation) + column.slice(name.length);
+  }
+}
+
+/** Whether any family is stored under another name than its own. */
+export function isRenamed(schema: TableSchema): boolean {
+  return Object.values(schema.families).some((family) => family.generation !== undefined && family.generation > 0);
+}
+
+function countsVersions(rule: GcRule): boolean {
+  if (rule.kind === 'maxVersions') return true;
+  return (rule.kind === 'union' || rule.kind === 'intersection') && rule.rules.some(countsVersions);
+}

@@ -1,0 +1,290 @@
+/**
+ * One read of one tablet: walks the merged view of the layers over the ranges asked for, applies garbage collection and
+ * the filter, and hands out batches of row fragments.
+ *
+ * The walk is synchronous between loads of blocks: it stops for a load, for a full batch, or because its step on the event loop
+ * is over. It never builds a row: cells leave in fragments, and what the filter, the columns asked for or the GC rule exclude is
+ * seeked past (docs/ARCHITECTURE.md, "A read"). Hot path: fields in place of objects, no generator inside.
+ */
+import { BigtableError, Code, type ByteString, type Int64, toBigInt, INT64_MIN } from '../base/index.ts';
+import { type Clock, checkContext, Pacer, type RequestContext } from '../env/index.ts';
+import { type ColumnSpan, type FilterProgram, type FilterRun, Hint } from '../filter/index.ts';
+import {
+  type AggregateKind, type Cell, type ColumnKey, CursorState, familyEnd, familyOf, type Layer, type ReadBatch, type RowFragment, type RowRange, type VersionKeeper,
+} from '../model/index.ts';
+import { MergeCursor } from './merge-cursor.ts';
+import type { ReadFamilies, ReadFamily } from './read-families.ts';
+
+/** A batch is handed out when its values reach this, bytes. */
+const BATCH_BYTES = 256 * 1024;
+/** Or when it has this many cells. */
+const BATCH_CELLS = 4096;
+/** Entries stepped over one by one before a seek pays. */
+const STEPS_BEFORE_SEEK = 4;
+
+const Stop = { load: 0, batch: 1, pause: 2, done: 3 } as const;
+type Stop = (typeof Stop)[keyof typeof Stop];
+
+export interface RowReaderOptions {
+  readonly layers: readonly Layer[];
+  /** Sorted, disjoint. */
+  readonly ranges: readonly RowRange[];
+  readonly reversed: boolean;
+  /** 0 = none. */
+  readonly rowsLimit: number;
+  readonly families: ReadFamilies;
+  readonly program: FilterProgram;
+  readonly clock: Clock;
+  readonly context: RequestContext;
+  /** Most bytes of values that a filter may hold back inside a row. */
+  readonly heldBytesLimit: number;
+}
+
+export class RowReader {
+  readonly #cursor: MergeCursor;
+  readonly #ranges: readonly RowRange[];
+  readonly #reversed: boolean;
+  readonly #families: ReadFamilies;
+  readonly #spans: readonly ColumnSpan[] | undefined;
+  readonly #newestEnd: Int64 | undefined;
+  readonly #oldest: Int64 | undefined;
+  readonly #run: FilterRun;
+  readonly #clock: Clock;
+  readonly #context: RequestContext;
+  readonly #pacer: Pacer;
+  readonly #heldBytesLimit: number;
+  #rowsLeft: number;
+
+  #rangeIndex = 0;
+  #range: RowRange | undefined;
+
+  #inRow = false;
+  #row: ByteString = '';
+  #rowGaveCells = false;
+  #column: ColumnKey | undefined;
+  #stored = '';
+  #family: ReadFamily | undefined;
+  #keeps: VersionKeeper | undefined;
+  #qualifier: ByteString = '';
+  #version = 0;
+  #span = 0;
+
+  #cells: Cell[] = [];
+  #fragments: RowFragment[] = [];
+  #batchBytes = 0;
+  #batchCells = 0;
+  #scannedTo: ByteString | undefined;
+
+  constructor(options: RowReaderOptions) {
+    const aggregateOf = (stored: string): AggregateKind | undefined => options.families.get(stored)?.aggregate;
+    this.#pacer = new Pacer(options.clock);
+    this.#cursor = new MergeCursor(options.layers, { aggregateOf, pacer: this.#pacer });
+    this.#ranges = options.ranges;
+    this.#reversed = options.reversed;
+    this.#rowsLeft = options.rowsLimit === 0 ? Number.POSITIVE_INFINITY : options.rowsLimit;
+    this.#families = options.families;
+    this.#spans = options.program.columnSpans && options.families.storedSpans(options.program.columnSpans);
+    this.#newestEnd = options.program.timestamps?.end;
+    this.#oldest = options.program.timestamps?.start;
+    this.#run = options.program.run();
+    this.#clock = options.clock;
+    this.#context = options.context;
+    this.#heldBytesLimit = options.heldBytesLimit;
+  }
+
+  /** Batches in order. Ending the iteration early gives up the cursor. */
+  async *batches(): AsyncGenerator<ReadBatch, void, void> {
+    try {
+      this.#nextRange();
+      for (;;) {
+        const stop = this.#advance();
+        if (stop === Stop.load) {
+          await this.#cursor.load();
+          this.#pacer.restart();
+        } else if (stop === Stop.done) {
+          const last = this.#takeBatch();
+          if (last) yield last;
+          return;
+        } else {
+          const batch = this.#takeBatch();
+          if (batch) yield batch;
+          if (stop === Stop.pause) await this.#pacer.pause();
+          else this.#pacer.restart();
+        }
+        checkContext(this.#context, this.#clock);
+      }
+    } finally {
+      this.#cursor.close();
+    }
+  }
+
+  #takeBatch(): ReadBatch | undefined {
+    if (this.#fragments.length === 0 && this.#scannedTo === undefined) return undefined;
+    const batch = { fragments: this.#fragments, ...(this.#scannedTo === undefined ? {} : { scannedTo: this.#scannedTo }) };
+    this.#fragments = [];
+    this.#scannedTo = undefined;
+    this.#batchBytes = 0;
+    this.#batchCells = 0;
+    return batch;
+  }
+
+  #nextRange(): boolean {
+    const at = this.#reversed ? this.#ranges.length - 1 - this.#rangeIndex : this.#rangeIndex;
+    this.#range = this.#ranges[at];
+    this.#rangeIndex++;
+    if (this.#range === undefined) return false;
+    if (this.#reversed) this.#cursor.seekRowBefore(this.#range.end);
+    else this.#cursor.seekRow(this.#range.start);
+    return true;
+  }
+
+  /** Walks on until there is a reason to stop. */
+  #advance(): Stop {
+    const cursor = this.#cursor;
+    for (;;) {
+      if (!this.#inRow && (this.#range === undefined || this.#rowsLeft <= 0)) return Stop.done;
+      if (cursor.state === CursorState.needsLoad) return Stop.load;
+      if (!this.#inRow) {
+        if (cursor.state === CursorState.done || this.#outside(cursor.row)) {
+          if (!this.#nextRange()) return Stop.done;
+          continue;
+        }
+        if (!this.#startRow()) {
+          if (this.#pacer.due()) return Stop.pause;
+          continue;
+        }
+      }
+      if (cursor.state === CursorState.done || cursor.row !== this.#row) {
+        this.#endRow();
+        if (this.#batchBytes >= BATCH_BYTES || this.#batchCells >= BATCH_CELLS) return Stop.batch;
+      } else {
+        this.#visitCell();
+        if (this.#batchBytes >= BATCH_BYTES || this.#batchCells >= BATCH_CELLS) {
+          this.#takeFragment(false);
+          return Stop.batch;
+        }
+      }
+      if (this.#pacer.due()) return Stop.pause;
+    }
+  }
+
+  #outside(row: ByteString): boolean {
+    const range = this.#range as RowRange;
+    return this.#reversed ? row < range.start : range.end !== undefined && row >= range.end;
+  }
+
+  /** Stands on a new row; false where the filter refuses it at sight. */
+  #startRow(): boolean {
+    const row = this.#cursor.row;
+    if (!this.#run.startRow(row)) {
+      this.#scannedTo = row;
+      this.#cursor.skipRow();
+      return false;
+    }
+    this.#inRow = true;
+    this.#row = row;
+    this.#rowGaveCells = false;
+    this.#column = undefined;
+    this.#span = 0;
+    return true;
+  }
+
+  #endRow(): void {
+    const before = this.#cells.length;
+    this.#run.endRow(this.#cells);
+    this.#countCells(before);
+    this.#inRow = false;
+    this.#scannedTo = this.#row;
+    if (this.#cells.length > 0 || this.#rowGaveCells) {
+      this.#takeFragment(true);
+      this.#rowsLeft--;
+    }
+  }
+
+  #takeFragment(last: boolean): void {
+    if (!last && this.#cells.length === 0) return;
+    this.#fragments.push({ row: this.#row, cells: this.#cells, last });
+    this.#cells = [];
+    this.#rowGaveCells = true;
+  }
+
+  #countCells(from: number): void {
+    for (let i = from; i < this.#cells.length; i++) {
+      const cell = this.#cells[i] as Cell;
+      this.#batchBytes += cell.value.length + cell.qualifier.length + 16;
+      this.#batchCells++;
+    }
+  }
+
+  #visitCell(): void {
+    const cursor = this.#cursor;
+    const column = cursor.column;
+    if (column !== this.#column && !this.#enterColumn(column)) return;
+    const family = this.#family as ReadFamily;
+    const timestamp = cursor.timestamp;
+    if (!(this.#keeps as VersionKeeper)(this.#version, timestamp)) return this.#skipColumn(column);
+    this.#version++;
+    if (this.#newestEnd !== undefined && timestamp >= this.#newestEnd) return this.#skipNewer(column, family, this.#newestEnd);
+    if (this.#oldest !== undefined && timestamp < this.#oldest) return this.#skipColumn(column);
+    const before = this.#cells.length;
+    const hint = this.#run.push({ family: family.name, qualifier: this.#qualifier, timestamp, value: cursor.value() }, this.#cells);
+    this.#countCells(before);
+    if (hint === Hint.next) cursor.next();
+    else if (hint === Hint.skipColumn) this.#skipColumn(column);
+    else this.#cursor.skipRow();
+    if (this.#run.heldBytes > this.#heldBytesLimit) {
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `the filter holds back more than ${this.#heldBytesLimit} bytes of one row`);
+    }
+  }
+
+  /** Comes to a new column; false where it was seeked past. */
+  #enterColumn(column: ColumnKey): boolean {
+    if (this.#spans !== undefined && !this.#insideSpans(column, this.#spans)) return false;
+    const stored = familyOf(column);
+    if (stored !== this.#stored || this.#family === undefined) {
+      this.#stored = stored;
+      this.#family = this.#families.get(stored);
+    }
+    const family = this.#family;
+    if (family === undefined) {
+      // a family that was dropped: its bytes wait for a compaction
+      this.#cursor.seekColumn(familyEnd(stored));
+      return false;
+    }
+    this.#column = column;
+    this.#qualifier = column.slice(stored.length + 1);
+    this.#keeps = family.keeps;
+    this.#version = 0;
+    return true;
+  }
+
+  #insideSpans(column: ColumnKey, spans: readonly ColumnSpan[]): boolean {
+    let span = spans[this.#span];
+    while (span !== undefined && span.end !== undefined && column >= span.end) span = spans[++this.#span];
+    if (span === undefined) {
+      this.#cursor.skipRow();
+      return false;
+    }
+    if (column < span.start) {
+      this.#cursor.seekColumn(span.start);
+      return false;
+    }
+    return true;
+  }
+
+  /** Steps over versions that are newer than the filter's range. */
+  #skipNewer(column: ColumnKey, family: ReadFamily, end: Int64): void {
+    // a rule that counts versions must see each of them; no rule keeps more than it counts
+    if (family.countsVersions || end === INT64_MIN) this.#cursor.next();
+    else this.#cursor.seekColumn(column, typeof end === 'number' ? end - 1 : toBigInt(end) - 1n);
+  }
+
+  #skipColumn(column: ColumnKey): void {
+    const cursor = this.#cursor;
+    for (let i = 0; i < STEPS_BEFORE_SEEK; i++) {
+      cursor.next();
+      if (cursor.state !== CursorState.ready || cursor.column !== column || cursor.row !== this.#row) return;
+    }
+    cursor.seekColumn(`${column}\0`);
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * Reads the logs of former owners for the tablets that are being loaded. A log is shared by all tablets of its server, so it is
+ * read once, sorted by table, and kept for the other tablets until nobody has asked for a while.
+ *
+ * Memory: at most what the logs hold, which the log limit bounds. What a tablet has taken is not kept for it a second time.
+ */
+import type { Clock, Timer } from '../env/index.ts';
+import { isAfter, type LogRecord, type PositionedRecord, type RedoPoint } from '../commitlog/index.ts';
+import { intersectRanges, isEmptyRange, rangeContains, type RowRange } from '../model/index.ts';
+
+/** How long a log that was read is kept for tablets that are loaded later. */
+const KEPT_MS = 10_000;
+
+type ByTable = Map<string, LogRecord[]>;
+/** Reads all records of a log. */
+export type LogReader = (path: string) => AsyncIterable<PositionedRecord>;
+
+export interface ReplayRequest {
+  readonly tableId: string;
+  readonly range: RowRange;
+  readonly redo: RedoPoint;
+  readonly logs: readonly string[];
+}
+
+export class LogReplay {
+  readonly #read: LogReader;
+  readonly #clock: Clock;
+  readonly #logs = new Map<string, Promise<ByTable>>();
+  #forgetting: Timer | undefined;
+
+  constructor(read: LogReader, clock: Clock) {
+    this.#read = read;
+    this.#clock = clock;
+  }
+
+  /** Records of the range behind the redo point, by (epoch, sequence); of records that were written twice, one. */
+  async records({ tableId, range, redo, logs }: ReplayRequest): Promise<LogRecord[]> {
+    const found: LogRecord[] = [];
+    for (const path of logs) {
+      for (const record of (await this.#log(path)).get(tableId) ?? []) {
+        if (!isAfter(record, redo)) continue;
+        const clipped = clipRecord(record, range);
+        if (clipped) found.push(clipped);
+      }
+    }
+    this.#forgetLater();
+    found.sort((a, b) => a.epoch - b.epoch || a.sequence - b.sequence);
+    return found.filter((record, i) => i === 0 || isAfter(record, found[i - 1] as LogRecord));
+  }
+
+  /** Gives up what is kept. */
+  forget(): void {
+    this.#forgetting?.cancel();
+    this.#logs.clear();
+  }
+
+  #log(path: string): Promise<ByTable> {
+    let log = this.#logs.get(path);
+    if (log === undefined) {
+      log = this.#readByTable(path);
+      this.#logs.set(path, log);
+      log.catch(() => this.#logs.delete(path));
+    }
+    return log;
+  }
+
+  async #readByTable(path: string): Promise<ByTable> {
+    const tables: ByTable = new Map();
+    for await (const { record } of this.#read(path)) {
+      const list = tables.get(record.tableId);
+      if (list) list.push(record);
+      else tables.set(record.tableId, [record]);
+    }
+    return tables;
+  }
+
+  #forgetLater(): void {
+    this.#forgetting?.cancel();
+    this.#forgetting = this.#clock.timer(KEPT_MS, () => this.#logs.clear());
+  }
+}
+
+/** The part of the record that lies in the range: after a split both children find their parent's records. */
+function clipRecord(record: LogRecord, range: RowRange): LogRecord | undefined {
+  const { body } = record;
+  if (body.kind === 'dropRows') {
+    const common = intersectRanges(body.range, range);
+    return isEmptyRange(common) ? undefined : { ...record, body: { kind: 'dropRows', range: common } };
+  }
+  const rows = body.rows.filter(({ row }) => rangeContains(range, row));
+  if (rows.length === 0) return undefined;
+  return rows.length === body.rows.length ? record : { ...record, body: { kind: 'rows', rows } };
+}

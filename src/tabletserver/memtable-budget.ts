@@ -1,0 +1,219 @@
+/**
+ * Bounds what all memtables of a server take together, and how long its log grows. Above half of the limit the largest memtable is
+ * flushed, one at a time; at the limit writes wait. A log above its limit makes the tablets flush whose records are oldest; behind every flush
+ * the log is trimmed.
+ *
+ * Invariants: METADATA's tablets never wait and are flushed first (every other flush commits to them); the log is trimmed only before records
+ * that were durable when a flush began and that no tablet still holds in memory.
+ */
+import { BigtableError, Code, toBigtableError } from '../base/index.ts';
+import type { ServerLog } from '../commitlog/index.ts';
+import { type Clock, type Logger, type Metrics, type RequestContext, sleep } from '../env/index.ts';
+import { METADATA_TABLE_ID } from '../metadata/index.ts';
+import type { ServedTablet } from './tablet-map.ts';
+
+/** METADATA's memtables are flushed at this size, so that the root is soon read again after a crash. */
+const METADATA_FLUSH_BYTES = 4 * 1024 * 1024;
+const RETRY_MS = 1000;
+/** Tablets that only drop the logs of dead servers from their rows are flushed so many at once: their commits share appends. */
+const SETTLED_AT_ONCE = 16;
+
+/** What the budget needs of the server's log. */
+export type TrimmableLog = Pick<ServerLog, 'newestPosition' | 'sizeBytes' | 'trimBefore'>;
+
+export interface MemtableBudgetOptions {
+  readonly limitBytes: number;
+  readonly logLimitBytes: number;
+  readonly log: TrimmableLog;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+export class MemtableBudget {
+  readonly #options: MemtableBudgetOptions;
+  /** Tablets from their load to the end of their unloading: the log is kept for all of them. */
+  readonly #tablets = new Set<ServedTablet>();
+  /** Tablets whose rows still list logs of dead servers. */
+  readonly #unsettled = new Set<ServedTablet>();
+  #totalBytes = 0;
+  #waiting: (() => void)[] = [];
+  #running: Promise<void> | undefined;
+  #stopped = false;
+  /** Above this the log forces flushes; raised where trimming could not bring the log below its limit. */
+  #logThresholdBytes: number;
+
+  constructor(options: MemtableBudgetOptions) {
+    this.#options = options;
+    this.#logThresholdBytes = options.logLimitBytes;
+  }
+
+  /** Bytes of all memtables, as last counted. */
+  get totalBytes(): number {
+    return this.#totalBytes;
+  }
+
+  /** Whether a write may begin at once. */
+  get open(): boolean {
+    return this.#totalBytes < this.#options.limitBytes;
+  }
+
+  /** A tablet was loaded. */
+  add(served: ServedTablet): void {
+    this.#tablets.add(served);
+    this.count(served);
+  }
+
+  /** Counts a tablet anew after it was written to or flushed. */
+  count(served: ServedTablet): void {
+    const bytes = served.tablet.memtableBytes;
+    this.#totalBytes += bytes - served.countedBytes;
+    served.countedBytes = bytes;
+    if (this.#running === undefined && this.#isDue()) this.#start();
+    if (this.#waiting.length > 0 && this.open) this.#wake();
+  }
+
+  /** The tablet is unloaded, and needs nothing of the log any more. */
+  forget(served: ServedTablet): void {
+    this.#tablets.delete(served);
+    this.#unsettled.delete(served);
+    this.#totalBytes -= served.countedBytes;
+    served.countedBytes = 0;
+    if (this.#waiting.length > 0 && this.open) this.#wake();
+  }
+
+  /** The tablet's row lists logs of dead servers: flush it soon. */
+  settleSoon(served: ServedTablet): void {
+    this.#unsettled.add(served);
+  }
+
+  /** Flushes what `settleSoon` was told of. */
+  async settle(): Promise<void> {
+    const newest = this.#options.log.newestPosition;
+    const batch: ServedTablet[] = [];
+    for (const served of [...this.#unsettled].sort(metadataFirst)) {
+      batch.push(served);
+      // METADATA's own tablets one by one and first
+      if (batch.length < SETTLED_AT_ONCE && served.tableId !== METADATA_TABLE_ID) continue;
+      await Promise.all(batch.splice(0).map((one) => this.#settleOne(one)));
+    }
+    await Promise.all(batch.map((one) => this.#settleOne(one)));
+    await this.#trim(newest);
+  }
+
+  /** Waits until memtables are below their limit; UNAVAILABLE where the server ends first. */
+  async wait(context: RequestContext): Promise<void> {
+    this.#options.metrics.add('tabletserver.writesThatWaited');
+    while (!this.open) {
+      if (this.#stopped) throw new BigtableError(Code.UNAVAILABLE, 'the tablet server is ending');
+      if (this.#running === undefined) this.#start();
+      await this.#nextWake(context);
+    }
+  }
+
+  /** Flushes one tablet, now, and trims the log. */
+  async flush(served: ServedTablet): Promise<void> {
+    const newest = this.#options.log.newestPosition;
+    await served.tablet.flush();
+    this.#unsettled.delete(served);
+    if (this.#tablets.has(served)) this.count(served);
+    await this.#trim(newest);
+  }
+
+  /** Begins no further flush, and waits for the one under way. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#wake();
+    await this.#running;
+  }
+
+  #isDue(): boolean {
+    return this.#totalBytes >= this.#options.limitBytes / 2 || this.#options.log.sizeBytes() > this.#logThresholdBytes;
+  }
+
+  #start(): void {
+    this.#running = this.#run().finally(() => {
+      this.#running = undefined;
+    });
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopped && this.#isDue()) {
+      const next = this.#choose();
+      if (next === undefined) return;
+      try {
+        await this.flush(next);
+      } catch (thrown) {
+        const { message } = toBigtableError(thrown);
+        this.#options.logger.error('a minor compaction failed and will be tried again', { table: next.tableId, error: message });
+        await sleep(this.#options.clock, RETRY_MS);
+      }
+    }
+  }
+
+  #choose(): ServedTablet | undefined {
+    const { log } = this.#options;
+    let largest: ServedTablet | undefined;
+    let oldest: ServedTablet | undefined;
+    for (const served of this.#tablets) {
+      const bytes = served.tablet.memtableBytes;
+      const position = served.tablet.oldestUnflushed;
+      if (served.tableId === METADATA_TABLE_ID && bytes >= METADATA_FLUSH_BYTES) return served;
+      if (bytes > (largest?.tablet.memtableBytes ?? 0)) largest = served;
+      if (position !== undefined && position < (oldest?.tablet.oldestUnflushed ?? Number.POSITIVE_INFINITY)) oldest = served;
+    }
+    return log.sizeBytes() > this.#logThresholdBytes ? oldest ?? largest : largest;
+  }
+
+  async #settleOne(served: ServedTablet): Promise<void> {
+    if (this.#stopped || !this.#unsettled.has(served)) return;
+    try {
+      await served.tablet.flush();
+      this.#unsettled.delete(served);
+      if (this.#tablets.has(served)) this.count(served);
+    } catch (thrown) {
+      this.#options.logger.warn('a tablet still lists the logs of dead servers', { table: served.tableId, error: toBigtableError(thrown).message });
+    }
+  }
+
+  /** `newest`: the newest append when the flush began, so that what lies before it was applied long ago. */
+  async #trim(newest: number): Promise<void> {
+    const { log, clock, logLimitBytes } = this.#options;
+    await clock.yield();
+    let keep = newest;
+    for (const { tablet } of this.#tablets) keep = Math.min(keep, tablet.oldestUnflushed ?? newest);
+    log.trimBefore(keep);
+    this.#logThresholdBytes = Math.max(logLimitBytes, log.sizeBytes() + logLimitBytes / 4);
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+
+  #nextWake(context: RequestContext): Promise<void> {
+    const { clock } = this.#options;
+    return new Promise((resolve, reject) => {
+      const end = (settle: () => void): void => {
+        context.signal?.removeEventListener('abort', onAbort);
+        timer?.cancel();
+        const at = this.#waiting.indexOf(wake);
+        if (at >= 0) this.#waiting.splice(at, 1);
+        settle();
+      };
+      const wake = (): void => end(resolve);
+      const onAbort = (): void => end(() => reject(new BigtableError(Code.CANCELLED, 'the caller gave the call up while it waited for a flush')));
+      const timer =
+        context.deadlineMs === Number.POSITIVE_INFINITY
+          ? undefined
+          : clock.timer(context.deadlineMs - clock.monotonicMs(), () =>
+              end(() => reject(new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline passed while the write waited for a flush'))));
+      if (context.signal?.aborted) return onAbort();
+      context.signal?.addEventListener('abort', onAbort, { once: true });
+      this.#waiting.push(wake);
+    });
+  }
+}
+
+function metadataFirst(a: ServedTablet, b: ServedTablet): number {
+  return Number(b.tableId === METADATA_TABLE_ID) - Number(a.tableId === METADATA_TABLE_ID);
+}

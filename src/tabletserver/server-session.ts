@@ -1,0 +1,56 @@
+/**
+ * A tablet server's standing in the lock service (paper section 5.2): a session, and a uniquely named file in `servers` that is
+ * locked for as long as the server lives. Who loses the lock stops serving.
+ *
+ * Invariant: the file is never there without its lock having been taken first, so a master that sees the file unlocked knows the server is dead.
+ */
+import { assert } from '../base/index.ts';
+import type { Clock, LockHandle, LockService } from '../env/index.ts';
+import { encodePeerFile, type PeerFile, SERVERS_DIRECTORY } from '../protocol/index.ts';
+
+export class ServerSession {
+  readonly #lockService: LockService;
+  readonly #clock: Clock;
+  readonly #lock: LockHandle;
+  readonly #stopWatching: () => void;
+  #lost = false;
+
+  private constructor(lockService: LockService, clock: Clock, lock: LockHandle, onLost: () => void) {
+    this.#lockService = lockService;
+    this.#clock = clock;
+    this.#lock = lock;
+    const lose = (): void => {
+      if (this.#lost) return;
+      this.#lost = true;
+      onLost();
+    };
+    this.#stopWatching = lockService.watch(lock.path, (event) => {
+      if (event.kind === 'session-expired' ? event.sessionId === lock.sessionId : event.path === lock.path && event.kind !== 'changed') lose();
+    });
+  }
+
+  /** Takes the lock. From here on nobody takes what bears the server's name for a dead one's. */
+  static async open(lockService: LockService, clock: Clock, name: string, onLost: () => void): Promise<ServerSession> {
+    const sessionId = await lockService.openSession();
+    const lock = await lockService.tryAcquire(SERVERS_DIRECTORY + name, sessionId);
+    assert(lock !== undefined, `the name ${name} of a new tablet server is taken`);
+    return new ServerSession(lockService, clock, lock, onLost);
+  }
+
+  /** Makes the file, by which masters learn of the server. */
+  async announce(peer: PeerFile): Promise<void> {
+    await this.#lockService.write(this.#lock.path, encodePeerFile(peer), { version: 0, lock: this.#lock, sessionId: this.#lock.sessionId });
+  }
+
+  /** Whether the lock surely holds at this instant. */
+  held(): boolean {
+    return !this.#lost && this.#clock.monotonicMs() < this.#lockService.leaseDeadlineMs(this.#lock.sessionId);
+  }
+
+  /** Gives the lock and the file up. */
+  async close(): Promise<void> {
+    this.#lost = true;
+    this.#stopWatching();
+    await this.#lockService.closeSession(this.#lock.sessionId);
+  }
+}

@@ -1,0 +1,89 @@
+/**
+ * What a tablet asks of its server: the schema, the lease, names for files, and commits to METADATA that are conditional on the
+ * assignment under which the tablet is served.
+ */
+import { BigtableError, Code } from '../base/index.ts';
+import type { RequestContext } from '../env/index.ts';
+import type { MetadataClient } from '../locator/index.ts';
+import { commitOfRow, keyOfRow, type MetadataRow } from '../metadata/index.ts';
+import type { TableSchema } from '../model/index.ts';
+import type { TabletCommit, TabletHost, TabletState } from '../tablet/index.ts';
+
+/** What the server shares with all its tablets. */
+export interface HostServices {
+  readonly logPath: string;
+  readonly metadata: MetadataClient;
+  schema(tableId: string): TableSchema | undefined;
+  leaseHeld(): boolean;
+  newFilePath(): string;
+  /** Without deadline. */
+  serverContext(): RequestContext;
+  uniqueName(): string;
+  nowMicros(): number;
+}
+
+export class ServedTabletHost implements TabletHost {
+  readonly #services: HostServices;
+  /** The last schema seen: the tablet may outlive the schema's file by a moment. */
+  #schema: TableSchema;
+  #row: MetadataRow;
+  /** Called when METADATA shows that the tablet belongs to another now. */
+  readonly #onLost: () => void;
+
+  constructor(services: HostServices, row: MetadataRow, schema: TableSchema, onLost: () => void) {
+    this.#services = services;
+    this.#row = row;
+    this.#schema = schema;
+    this.#onLost = onLost;
+  }
+
+  /** The row as the last commit left it. */
+  get row(): MetadataRow {
+    return this.#row;
+  }
+
+  get logPath(): string {
+    return this.#services.logPath;
+  }
+
+  schema(tableId: string): TableSchema {
+    const now = this.#services.schema(tableId);
+    if (now !== undefined) this.#schema = now;
+    return this.#schema;
+  }
+
+  leaseHeld(): boolean {
+    return this.#services.leaseHeld();
+  }
+
+  newFilePath(): string {
+    return this.#services.newFilePath();
+  }
+
+  /** Files that nobody refers to any more are found by the sweep: nothing to do. */
+  released(): void {}
+
+  /** One at a time: the tablet sees to it. Another version under the same epoch is taken over and the change made on top of it. */
+  async commit(state: TabletState, change: TabletCommit): Promise<void> {
+    for (;;) {
+      const commit = commitOfRow(
+        this.#services.uniqueName(),
+        { kind: 'compacted', atMicros: this.#services.nowMicros() },
+        keyOfRow(this.#row),
+        this.#row,
+        { ...this.#row, ...change },
+      );
+      const [outcome] = await this.#services.metadata.commit([commit], this.#services.serverContext());
+      if (outcome === undefined || outcome.kind === 'done') {
+        this.#row = commit.rows[0]?.row as MetadataRow;
+        return;
+      }
+      const now = outcome.rows[0];
+      if (now === undefined || now.epoch !== state.epoch) {
+        this.#onLost();
+        throw new BigtableError(Code.FAILED_PRECONDITION, `tablet ${state.tableId} of epoch ${state.epoch} belongs to another server since epoch ${now?.epoch}`);
+      }
+      this.#row = now;
+    }
+  }
+}

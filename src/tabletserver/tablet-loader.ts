@@ -1,0 +1,162 @@
+/**
+ * Loads and unloads tablets at the master's word (paper section 5.2; docs/ARCHITECTURE.md, "Assignment").
+ *
+ * Invariants: a tablet is loaded only if its row names this server and that epoch, and the epoch is above the floor, the highest one at which
+ * this server has let the tablet go; so a load or an unload that comes late or twice does nothing. A tablet is let go only when nothing of it is
+ * in flight.
+ */
+import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
+import type { Logger, RequestContext } from '../env/index.ts';
+import type { MetadataClient } from '../locator/index.ts';
+import { keyOfRow, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
+import type { TableSchema } from '../model/index.ts';
+import type { TabletRef } from '../protocol/index.ts';
+import type { TabletApi, TabletState } from '../tablet/index.ts';
+import type { LogReplay } from './log-replay.ts';
+import type { MemtableBudget } from './memtable-budget.ts';
+import { type HostServices, ServedTabletHost } from './tablet-host.ts';
+import type { ServedTablet, TabletMap } from './tablet-map.ts';
+import type { LogRecord } from '../commitlog/index.ts';
+
+export interface TabletLoaderOptions {
+  readonly serverName: string;
+  readonly services: HostServices;
+  readonly metadata: MetadataClient;
+  readonly tablets: TabletMap;
+  readonly budget: MemtableBudget;
+  readonly replay: LogReplay;
+  readonly logger: Logger;
+  openTablet(host: ServedTabletHost, state: TabletState, records: readonly LogRecord[]): Promise<TabletApi>;
+}
+
+interface Loading {
+  readonly epoch: number;
+  readonly loaded: Promise<void>;
+  aborted: boolean;
+}
+
+export class TabletLoader {
+  readonly #options: TabletLoaderOptions;
+  readonly #loading = new Map<MetadataKey, Loading>();
+  readonly #unloading = new Map<MetadataKey, Promise<void>>();
+  /** Tablets that are served no more and whose memtables are not all in files yet. */
+  readonly #unfinished = new Map<MetadataKey, ServedTablet>();
+  readonly #floors = new Map<MetadataKey, number>();
+  /** Tables of which this server has served a tablet: only their records can be in its own log. */
+  readonly #servedTables = new Set<string>();
+
+  constructor(options: TabletLoaderOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when the tablet is served at that epoch. */
+  async load(ref: TabletRef, context: RequestContext): Promise<void> {
+    const { key, epoch } = ref;
+    await this.#unloading.get(key);
+    const served = this.#options.tablets.get(key);
+    if (served?.epoch === epoch) return;
+    if (this.#unfinished.has(key)) throw stale(`tablet at epoch ${epoch} is not loaded: an earlier unloading is not finished`);
+    const under = this.#loading.get(key);
+    if (under?.epoch === epoch) return under.loaded;
+    if (served || under) throw stale(`tablet at epoch ${epoch} is not loaded: this server has it at epoch ${(served ?? under)?.epoch}`);
+    if ((this.#floors.get(key) ?? 0) >= epoch) throw stale(`tablet at epoch ${epoch} is not loaded: this server has let it go`);
+    const loading: Loading = { epoch, aborted: false, loaded: Promise.resolve().then(() => this.#load(ref, loading, context)) };
+    this.#loading.set(key, loading);
+    const forget = (): void => void this.#loading.delete(key);
+    loading.loaded.then(forget, forget);
+    return loading.loaded;
+  }
+
+  /** Resolves when the tablet is given up at that epoch, for ever. With `flush` nothing is left to replay. */
+  async unload({ key, epoch }: TabletRef, flush: boolean): Promise<void> {
+    const under = this.#loading.get(key);
+    if (under && under.epoch <= epoch) {
+      under.aborted = true;
+      await under.loaded.catch(() => {});
+    }
+    await this.#unloading.get(key);
+    const served = this.#options.tablets.get(key) ?? this.#unfinished.get(key);
+    if (served && served.epoch > epoch) throw stale(`tablet at epoch ${epoch} is not unloaded: this server has it at epoch ${served.epoch}`);
+    if (served) await this.giveUp(served, flush);
+    this.#floors.set(key, Math.max(epoch, this.#floors.get(key) ?? 0));
+  }
+
+  /** Serves the tablet no more. What could not be flushed stays with this server, and giving up may be tried again. */
+  async giveUp(served: ServedTablet, flush: boolean): Promise<void> {
+    const { tablets, budget } = this.#options;
+    // most of what is in memory is written while the tablet is still served
+    if (flush) await budget.flush(served);
+    tablets.delete(served);
+    this.#unfinished.set(served.key, served);
+    const closing = served.tablet.close({ flush }).then(() => budget.forget(served));
+    this.#unloading.set(served.key, closing);
+    try {
+      await closing;
+      this.#unfinished.delete(served.key);
+    } finally {
+      this.#unloading.delete(served.key);
+    }
+  }
+
+  /** Files of tablets that are served no more and not given up yet. */
+  heldFiles(): string[] {
+    return [...this.#unfinished.values()].flatMap(({ tablet }) => tablet.heldFiles());
+  }
+
+  async #load({ key, epoch }: TabletRef, loading: Loading, context: RequestContext): Promise<void> {
+    const { metadata, serverName, services, tablets, budget } = this.#options;
+    const row = await metadata.readRow(key, context);
+    if (row?.server?.name !== serverName || row.epoch !== epoch) {
+      throw stale(`tablet at epoch ${epoch} is not loaded: METADATA gives it to ${row?.server?.name ?? 'nobody'} at epoch ${row?.epoch ?? 0}`);
+    }
+    const schema = services.schema(row.tableId);
+    if (schema === undefined) throw new BigtableError(Code.FAILED_PRECONDITION, `table ${row.tableId} has no schema`);
+    const { host, tablet } = await this.#open(row, schema);
+    if (loading.aborted) {
+      await tablet.close({ flush: false });
+      throw stale(`the load of a tablet at epoch ${epoch} was called off`);
+    }
+    assert(keyOfRow(host.row) === key, 'the row of another tablet was read');
+    const served: ServedTablet = { key, tableId: row.tableId, range: row.range, epoch, tablet, countedBytes: 0 };
+    this.#hosts.set(host, served);
+    tablets.add(served);
+    this.#servedTables.add(row.tableId);
+    budget.add(served);
+    if (row.logs.some((log) => log !== services.logPath)) budget.settleSoon(served);
+  }
+
+  /** By host, the tablet it belongs to once that is served. */
+  readonly #hosts = new WeakMap<ServedTabletHost, ServedTablet>();
+
+  async #open(row: MetadataRow, schema: TableSchema): Promise<{ host: ServedTabletHost; tablet: TabletApi }> {
+    const { services, replay, metadata, logger } = this.#options;
+    const host: ServedTabletHost = new ServedTabletHost(services, row, schema, () => this.#lose(host));
+    const { tableId, range, epoch, files, redo, logs } = row;
+    const toRead = this.#servedTables.has(tableId) ? logs : logs.filter((log) => log !== services.logPath);
+    try {
+      const records = toRead.length === 0 ? [] : await replay.records({ tableId, range, redo, logs: toRead });
+      return { host, tablet: await this.#options.openTablet(host, { tableId, range, epoch, files, redo, logs }, records) };
+    } catch (thrown) {
+      const error = toBigtableError(thrown);
+      if (error.code !== Code.NOT_FOUND) throw error;
+      const now = await metadata.readRow(keyOfRow(row), services.serverContext());
+      if (now?.epoch !== epoch) throw stale('the tablet was given to another server while it was loaded');
+      if (now.version !== row.version) return this.#open(now, schema);
+      logger.error('a file that METADATA lists is missing', { table: tableId, error: error.message });
+      throw new BigtableError(Code.DATA_LOSS, `tablet of table ${tableId}: ${error.message}`, { cause: error });
+    }
+  }
+
+  /** METADATA shows the tablet at another epoch: somebody else's by now. */
+  #lose(host: ServedTabletHost): void {
+    const served = this.#hosts.get(host);
+    if (served === undefined) return;
+    this.#options.tablets.delete(served);
+    this.#options.logger.warn('a tablet was lost to another server', { table: served.tableId, epoch: served.epoch });
+    void served.tablet.close({ flush: false }).finally(() => this.#options.budget.forget(served));
+  }
+}
+
+function stale(message: string): BigtableError {
+  return new BigtableError(Code.FAILED_PRECONDITION, message);
+}

@@ -1,0 +1,76 @@
+/**
+ * The tablets that a server serves, by table and by range. Ranges of a table never overlap: METADATA's rows partition it, and
+ * nothing is served but what a row says.
+ */
+import { assert, type ByteString } from '../base/index.ts';
+import type { MetadataKey } from '../metadata/index.ts';
+import { rangeContains, type RowRange } from '../model/index.ts';
+import type { TabletApi } from '../tablet/index.ts';
+
+/** A tablet under one assignment to this server. */
+export interface ServedTablet {
+  readonly key: MetadataKey;
+  readonly tableId: string;
+  readonly range: RowRange;
+  readonly epoch: number;
+  readonly tablet: TabletApi;
+  /** Bytes of memtables that the budget counts for it. */
+  countedBytes: number;
+}
+
+export class TabletMap {
+  readonly #tables = new Map<string, ServedTablet[]>();
+  readonly #byKey = new Map<MetadataKey, ServedTablet>();
+
+  get size(): number {
+    return this.#byKey.size;
+  }
+
+  all(): IterableIterator<ServedTablet> {
+    return this.#byKey.values();
+  }
+
+  get(key: MetadataKey): ServedTablet | undefined {
+    return this.#byKey.get(key);
+  }
+
+  find(tableId: string, row: ByteString): ServedTablet | undefined {
+    const list = this.#tables.get(tableId);
+    if (list === undefined) return undefined;
+    const found = list.length === 1 ? list[0] : list[firstAbove(list, row) - 1];
+    return found !== undefined && rangeContains(found.range, row) ? found : undefined;
+  }
+
+  add(served: ServedTablet): void {
+    const { tableId } = served;
+    let list = this.#tables.get(tableId);
+    if (list === undefined) this.#tables.set(tableId, (list = []));
+    const at = firstAbove(list, served.range.start);
+    const [before, after] = [list[at - 1], list[at]];
+    assert(before === undefined || (before.range.end !== undefined && before.range.end <= served.range.start), 'a tablet overlaps the one before it');
+    assert(after === undefined || (served.range.end !== undefined && served.range.end <= after.range.start), 'a tablet overlaps the one behind it');
+    list.splice(at, 0, served);
+    this.#byKey.set(served.key, served);
+  }
+
+  delete(served: ServedTablet): void {
+    if (this.#byKey.get(served.key) !== served) return;
+    this.#byKey.delete(served.key);
+    const { tableId } = served;
+    const list = this.#tables.get(tableId) as ServedTablet[];
+    list.splice(list.indexOf(served), 1);
+    if (list.length === 0) this.#tables.delete(tableId);
+  }
+}
+
+/** The index of the first tablet that starts above `row`. */
+function firstAbove(list: readonly ServedTablet[], row: ByteString): number {
+  let low = 0;
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((list[middle] as ServedTablet).range.start <= row) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

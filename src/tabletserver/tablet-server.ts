@@ -1,0 +1,356 @@
+/**
+ * A tablet server: one incarnation with a unique name, one commit log, and the tablets that the master has given it. Answers the
+ * calls of `protocol`; knows neither clients nor other servers.
+ *
+ * Invariants: it answers only for rows of tablets it serves, and refuses all others with "not serving"; it ends itself when its log fails or its
+ * lock is lost, and is then never heard of again: a new incarnation takes its place.
+ */
+import { BigtableError, type ByteString, Code, invalidArgument, toBigtableError, unavailable } from '../base/index.ts';
+import { readRecords, ServerLog } from '../commitlog/index.ts';
+import { type Env, Pacer, type RequestContext, requestContext } from '../env/index.ts';
+import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
+import { METADATA_TABLE_ID } from '../metadata/index.ts';
+import type { Limits, Mutation, ReadBatch, TableSchema } from '../model/index.ts';
+import {
+  callHandler, FILES_DIRECTORY, type Handlers, type Holdings, logPathOf, notServing, plainError, type PlainError, PROTOCOL, type ReadMessage, type RowEntry, type ServerStatus,
+  type TabletRef, type TabletServerCalls,
+} from '../protocol/index.ts';
+import { checkMutations, checkRules, resolveTimestamps } from '../service/index.ts';
+import { BlockCache } from '../sstable/index.ts';
+import { Tablet } from '../tablet/index.ts';
+import { LogReplay } from './log-replay.ts';
+import { MemtableBudget } from './memtable-budget.ts';
+import { commitRows } from './metadata-commits.ts';
+import { ServerSession } from './server-session.ts';
+import type { HostServices } from './tablet-host.ts';
+import { TabletLoader } from './tablet-loader.ts';
+import { type ServedTablet, TabletMap } from './tablet-map.ts';
+
+export interface TabletServerSettings {
+  readonly limits: Limits;
+  readonly blockSizeBytes: number;
+  readonly blockCacheBytes: number;
+  readonly memtableBytes: number;
+  readonly logLimitBytes: number;
+}
+
+export interface TabletServerOptions {
+  readonly env: Env;
+  readonly settings: TabletServerSettings;
+  /** Where it is reached. */
+  readonly address: string;
+  /** Told once when the server ends without having been closed. */
+  readonly onEnd?: (reason: BigtableError) => void;
+}
+
+/** What a server that is closed may leave in its log to be replayed: that is quicker than many small files. */
+const REPLAYED_BYTES = 2 * 1024 * 1024;
+/** A tablet whose row lists more logs than this is flushed all the same. */
+const REPLAYED_LOGS = 4;
+/** After the last load: what was replayed is written to files, so that dead logs are needed no more. */
+const SETTLE_MS = 2000;
+
+export class TabletServer {
+  readonly name: string;
+  readonly address: string;
+  readonly #env: Env;
+  readonly #settings: TabletServerSettings;
+  readonly #onEnd: ((reason: BigtableError) => void) | undefined;
+  readonly #tablets = new TabletMap();
+  readonly #schemas: SchemaCache;
+  readonly #log: ServerLog;
+  readonly #budget: MemtableBudget;
+  readonly #loader: TabletLoader;
+  readonly #replay: LogReplay;
+  readonly #cache: BlockCache;
+  readonly #metadata: MetadataClient;
+  readonly #session: ServerSession;
+  #stopServing: (() => Promise<void>) | undefined;
+  #settling: { cancel(): void } | undefined;
+  #ended = false;
+  #files = 0;
+
+  private constructor(options: TabletServerOptions, name: string, log: ServerLog, session: ServerSession) {
+    const { env, settings, address, onEnd } = options;
+    this.name = name;
+    this.address = address;
+    this.#env = env;
+    this.#settings = settings;
+    this.#onEnd = onEnd;
+    this.#log = log;
+    this.#session = session;
+    this.#cache = new BlockCache({ limitBytes: settings.blockCacheBytes, metrics: env.metrics });
+    this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: toBigtableError(error).message }));
+    this.#metadata = new MetadataClient({ ...env, locator: new Locator(env), stopped: () => this.#ended });
+    this.#budget = new MemtableBudget({ limitBytes: settings.memtableBytes, logLimitBytes: settings.logLimitBytes, log, ...env });
+    this.#replay = new LogReplay((path) => readRecords(env.fileSystem, path), env.clock);
+    this.#loader = new TabletLoader({
+      serverName: name,
+      services: this.#hostServices(),
+      metadata: this.#metadata,
+      tablets: this.#tablets,
+      budget: this.#budget,
+      replay: this.#replay,
+      logger: env.logger,
+      openTablet: (host, state, records) =>
+        Tablet.load({ env, host, log, cache: this.#cache, limits: settings.limits, blockSizeBytes: settings.blockSizeBytes }, state, records),
+    });
+  }
+
+  /** A new incarnation: takes its lock, opens its log, announces itself, and waits to be given tablets. */
+  static async start(options: TabletServerOptions): Promise<TabletServer> {
+    const { env, address } = options;
+    const name = env.random.uniqueName();
+    let server: TabletServer | undefined;
+    const onLost = (): void => {
+      if (server) server.#end(unavailable('the tablet server has lost its lock'));
+    };
+    const session = await ServerSession.open(env.lockService, env.clock, name, onLost);
+    const log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name) });
+    server = new TabletServer(options, name, log, session);
+    await server.#schemas.start();
+    server.#stopServing = await env.transport.serve(address, server.#handler());
+    await session.announce({ name, address, protocol: PROTOCOL });
+    return server;
+  }
+
+  /**
+   * Ends in good order: nothing is in flight afterwards, what would take long to replay is in files, and the lock is free. What is
+   * left is replayed by the next owner.
+   */
+  async close(): Promise<void> {
+    if (this.#ended) return;
+    this.#settling?.cancel();
+    await this.#budget.stop();
+    let leftBytes = 0;
+    for (const served of this.#inFlushOrder([...this.#tablets.all()])) {
+      const { memtableBytes, state } = served.tablet;
+      leftBytes += memtableBytes;
+      const flush = leftBytes > REPLAYED_BYTES || state.logs.length > REPLAYED_LOGS;
+      if (flush) leftBytes -= memtableBytes;
+      await this.#loader.giveUp(served, flush).catch((thrown: unknown) => {
+        this.#env.logger.warn('a tablet could not be flushed and is left to be replayed', { table: served.tableId, error: toBigtableError(thrown).message });
+      });
+    }
+    await this.#stopServing?.();
+    await this.#finish();
+  }
+
+  /** Writes all memtables to files: of the tablets named, or of all. */
+  async flush(keys?: readonly string[]): Promise<void> {
+    const served = keys ? keys.flatMap((key) => this.#tablets.get(key) ?? []) : [...this.#tablets.all()];
+    for (const one of this.#inFlushOrder(served)) await this.#budget.flush(one);
+  }
+
+  /** METADATA's own tablets come last, the root tablet behind all, since the others' commits write to them; else the small ones come first. */
+  #inFlushOrder(tablets: readonly ServedTablet[]): ServedTablet[] {
+    const users = tablets.filter(({ tableId }) => tableId !== METADATA_TABLE_ID);
+    const metadata = tablets.filter(({ tableId }) => tableId === METADATA_TABLE_ID);
+    return [...users.sort((a, b) => a.tablet.memtableBytes - b.tablet.memtableBytes), ...metadata.sort((a, b) => (a.key < b.key ? 1 : -1))];
+  }
+
+  async #finish(): Promise<void> {
+    this.#ended = true;
+    this.#settling?.cancel();
+    this.#replay.forget();
+    this.#schemas.stop();
+    await this.#log.close();
+    await this.#session.close();
+  }
+
+  /** Stops serving at once: the log has failed, or the lock is lost. Nothing is flushed; what was acknowledged is in the log. */
+  #end(reason: BigtableError): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#env.logger.error('a tablet server ends itself', { server: this.name, reason: reason.message });
+    for (const served of [...this.#tablets.all()]) this.#tablets.delete(served);
+    this.#budget.stop().catch(() => {});
+    void this.#stopServing?.()
+      .then(() => this.#finish())
+      .catch((error: unknown) => this.#env.logger.warn('a tablet server did not end in good order', { error: toBigtableError(error).message }))
+      .then(() => this.#onEnd?.(reason));
+  }
+
+  #hostServices(): HostServices {
+    return {
+      logPath: logPathOf(this.name),
+      metadata: this.#metadata,
+      schema: (tableId) => this.#schemas.byId(tableId),
+      leaseHeld: () => this.#leaseHeld(),
+      newFilePath: () => `${FILES_DIRECTORY}${this.name}-${this.#files++}`,
+      serverContext: () => this.#context(),
+      uniqueName: () => this.#env.random.uniqueName(),
+      nowMicros: () => this.#env.clock.nowMicros(),
+    };
+  }
+
+  #leaseHeld(): boolean {
+    return !this.#ended && this.#log.failed === undefined && this.#session.held();
+  }
+
+  #context(): RequestContext {
+    return requestContext({ budget: this.#env.requestBudget, principal: 'tablet-server' });
+  }
+
+  #handler(): ReturnType<typeof callHandler> {
+    const handlers: Handlers<TabletServerCalls> = {
+      status: async () => this.#status(),
+      load: ({ tablets }) => this.#each(tablets, (ref) => this.#loader.load(ref, this.#context())).finally(() => this.#settleLater()),
+      unload: ({ tablets, flush }) => this.#each(tablets, (ref) => this.#loader.unload(ref, flush)),
+      mutateRow: async ({ tableId, row, mutations }, context) => {
+        const served = this.#serving(tableId, row);
+        const prepared = prepareMutations(this.#schemaOf(served, row), mutations, this.#env.clock.nowMicros());
+        if (!this.#budget.open) await this.#waitForMemory(served, row, context);
+        await this.#write(served, served.tablet.mutateRow(context, row, prepared));
+        return undefined;
+      },
+      mutateRows: ({ tableId, entries }, context) => this.#mutateRows(tableId, entries, context),
+      checkAndMutateRow: async ({ tableId, row, predicate, whenTrue, whenFalse }, context) => {
+        const served = this.#serving(tableId, row);
+        const schema = this.#schemaOf(served, row);
+        const now = this.#env.clock.nowMicros();
+        const [ifTrue, ifFalse] = [prepareMutations(schema, whenTrue, now), prepareMutations(schema, whenFalse, now)];
+        if (!this.#budget.open) await this.#waitForMemory(served, row, context);
+        return this.#write(served, served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse));
+      },
+      readModifyWriteRow: async ({ tableId, row, rules }, context) => {
+        const served = this.#serving(tableId, row);
+        checkRules(this.#schemaOf(served, row), rules);
+        if (!this.#budget.open) await this.#waitForMemory(served, row, context);
+        return this.#write(served, served.tablet.readModifyWriteRow(context, row, rules));
+      },
+      sampleKeys: async ({ tableId, row, partBytes }) => {
+        const { tablet } = this.#serving(tableId, row);
+        return { samples: await tablet.sampleKeys(partBytes), sizeBytes: tablet.sizeBytes() };
+      },
+      dropRows: async ({ tableId, range }, context) => {
+        const served = this.#serving(tableId, range.start);
+        if (!isWithin(range.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
+        if (!this.#budget.open) await this.#waitForMemory(served, range.start, context);
+        await this.#write(served, served.tablet.dropRows(context, range));
+        return undefined;
+      },
+      commit: async ({ commits }, context) => {
+        const first = commits[0]?.rows[0]?.key;
+        if (first === undefined) return [];
+        const served = this.#tablets.find(METADATA_TABLE_ID, first);
+        if (!served) throw notServing(METADATA_TABLE_ID, first);
+        for (const { rows } of commits) for (const { key } of rows) if (this.#tablets.find(METADATA_TABLE_ID, key) !== served) throw notServing(METADATA_TABLE_ID, key);
+        return this.#write(served, commitRows(served.tablet, commits, context));
+      },
+      flush: async ({ keys }) => {
+        await this.flush(keys);
+        return undefined;
+      },
+      holdings: async () => this.#holdings(),
+      schemaChanged: async ({ tableName }) => {
+        await this.#schemas.refresh(tableName);
+        return undefined;
+      },
+    };
+    return callHandler(handlers, (message, context) => this.#read(message, context));
+  }
+
+  #status(): ServerStatus {
+    const tablets = [...this.#tablets.all()].map(({ key, epoch }) => ({ key, epoch }));
+    return { name: this.name, protocol: PROTOCOL, locked: this.#leaseHeld(), tablets };
+  }
+
+  /** Everything under this server's name is its own while it lives: a file may be written and in no row yet. */
+  #holdings(): Holdings {
+    const files = [...this.#tablets.all()].flatMap(({ tablet }) => tablet.heldFiles());
+    return { files: [...files, ...this.#loader.heldFiles()], logs: [logPathOf(this.name)] };
+  }
+
+  /** The tablet that holds the row. METADATA's rows are changed by commits alone. */
+  #serving(tableId: string, row: ByteString): ServedTablet {
+    const served = this.#tablets.find(tableId, row);
+    if (served === undefined) throw notServing(tableId, row);
+    if (tableId === METADATA_TABLE_ID) throw invalidArgument('METADATA is changed by conditional commits alone');
+    return served;
+  }
+
+  #schemaOf({ tableId }: ServedTablet, row: ByteString): TableSchema {
+    const schema = this.#schemas.byId(tableId);
+    if (schema === undefined) throw notServing(tableId, row);
+    return schema;
+  }
+
+  /** Writes wait here, bounded in number by the budget of requests, while flushing falls behind. */
+  async #waitForMemory(served: ServedTablet, row: ByteString, context: RequestContext): Promise<void> {
+    await this.#budget.wait(context);
+    if (this.#tablets.get(served.key) !== served) throw notServing(served.tableId, row);
+  }
+
+  /** Counts the memtable after a write. A server whose log has failed ends itself. */
+  async #write<T>(served: ServedTablet, written: Promise<T>): Promise<T> {
+    try {
+      return await written;
+    } catch (error) {
+      if (this.#log.failed) this.#end(this.#log.failed);
+      throw error;
+    } finally {
+      this.#budget.count(served);
+    }
+  }
+
+  async #mutateRows(tableId: string, entries: readonly RowEntry[], context: RequestContext): Promise<(PlainError | undefined)[]> {
+    const outcomes: (PlainError | undefined)[] = new Array(entries.length).fill(undefined);
+    const pacer = new Pacer(this.#env.clock);
+    const writes: Promise<void>[] = [];
+    for (let i = 0; i < entries.length; i++) {
+      const { row, mutations } = entries[i] as RowEntry;
+      try {
+        const served = this.#serving(tableId, row);
+        const prepared = prepareMutations(this.#schemaOf(served, row), mutations, this.#env.clock.nowMicros());
+        if (!this.#budget.open) await this.#waitForMemory(served, row, context);
+        const written = this.#write(served, served.tablet.mutateRow(context, row, prepared));
+        writes.push(written.catch((thrown: unknown) => void (outcomes[i] = plainError(toBigtableError(thrown)))));
+      } catch (thrown) {
+        outcomes[i] = plainError(toBigtableError(thrown));
+      }
+      if (pacer.due(1 + (mutations.length >> 2))) await pacer.pause();
+    }
+    await Promise.all(writes);
+    return outcomes;
+  }
+
+  #read({ tableId, ranges, filter, rowsLimit, reversed }: ReadMessage, context: RequestContext): AsyncIterable<ReadBatch> {
+    const start = ranges[0]?.start;
+    if (start === undefined) throw invalidArgument('a read of a tablet names at least one range');
+    const served = this.#tablets.find(tableId, start);
+    if (served === undefined) throw notServing(tableId, start);
+    if (!isWithin(ranges.at(-1)?.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
+    this.#schemaOf(served, start);
+    return served.tablet.read(context, { ranges, filter, rowsLimit, reversed });
+  }
+
+  async #each(refs: readonly TabletRef[], work: (ref: TabletRef) => Promise<void>): Promise<(PlainError | undefined)[]> {
+    if (this.#ended) throw new BigtableError(Code.UNAVAILABLE, 'the tablet server has ended');
+    return Promise.all(
+      refs.map((ref) =>
+        work(ref).then(
+          () => undefined,
+          (thrown: unknown) => plainError(toBigtableError(thrown)),
+        ),
+      ),
+    );
+  }
+
+  #settleLater(): void {
+    this.#settling?.cancel();
+    this.#settling = this.#env.clock.timer(SETTLE_MS, () => void this.#budget.settle().catch((error: unknown) => {
+      this.#env.logger.warn('the log could not be trimmed', { error: toBigtableError(error).message });
+    }));
+  }
+}
+
+function isWithin(end: ByteString | undefined, limit: ByteString | undefined): boolean {
+  return limit === undefined || (end !== undefined && end <= limit);
+}
+
+/** What only the schema tells is checked, and the server's time filled in. */
+function prepareMutations(schema: TableSchema, mutations: readonly Mutation[], nowMicros: number): readonly Mutation[] {
+  checkMutations(schema, mutations);
+  return resolveTimestamps(mutations, nowMicros, schema.granularity);
+}

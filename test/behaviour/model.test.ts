@@ -1,0 +1,230 @@
+/**
+ * Random histories of mutations, flushes, reopenings and kills against the plain model: after every few steps the whole table, and random parts
+ * of it, read as the model says.
+ */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type Database, open, type Row, RowMutation, type ScanOptions, type Table } from '../../src/embedded/index.ts';
+import { type PlainCell, PlainTable, type Step } from './plain-table.ts';
+
+const FAMILIES = ['f', 'f-2', 'capped'];
+const MAX_VERSIONS = new Map([['capped', 2]]);
+const KEYS = ['a', 'a\x00', 'ab', 'b', 'm', 'z\xff', 'zz'];
+const QUALIFIERS = ['', 'q', 'q\x00', '\xff'];
+const TIMES = [-(2n ** 63n), -(2n ** 53n) - 1n, -1n, 0n, 1n, 1000n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, 2n ** 63n - 1n];
+
+type Command =
+  | { readonly kind: 'mutate'; readonly row: string; readonly steps: readonly Step[] }
+  | { readonly kind: 'increment'; readonly row: string; readonly amount: bigint }
+  | { readonly kind: 'dropRows'; readonly start: string; readonly end: string | undefined }
+  | { readonly kind: 'flush' }
+  | { readonly kind: 'reopen' }
+  | { readonly kind: 'read'; readonly read: Read };
+
+interface Read {
+  readonly start: string | undefined;
+  readonly end: string | undefined;
+  readonly family: string | undefined;
+  readonly qualifier: string | undefined;
+  readonly since: bigint | undefined;
+  readonly versions: number | undefined;
+  readonly limit: number | undefined;
+  readonly reverse: boolean;
+}
+
+const family = fc.constantFrom(...FAMILIES);
+const key = fc.constantFrom(...KEYS);
+const qualifier = fc.constantFrom(...QUALIFIERS);
+const time = fc.constantFrom(...TIMES);
+const maybe = <T>(of: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(of, { nil: undefined });
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant('set' as const), family, qualifier, timestamp: time, value: fc.constantFrom('', 'v', 'w'.repeat(300)) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ family, qualifier, since: maybe(time), until: maybe(time) }).map(({ since, until, ...rest }) => ({
+      kind: 'delete' as const,
+      ...rest,
+      ...(since === undefined ? {} : { since }),
+      ...(until === undefined || (since !== undefined && until < since) ? {} : { until }),
+    })),
+  },
+  { weight: 1, arbitrary: family.map((name) => ({ kind: 'deleteFamily' as const, family: name })) },
+  { weight: 1, arbitrary: fc.constant({ kind: 'deleteRow' as const }) },
+);
+
+const command: fc.Arbitrary<Command> = fc.oneof(
+  { weight: 12, arbitrary: fc.record({ kind: fc.constant('mutate' as const), row: key, steps: fc.array(step, { minLength: 1, maxLength: 5 }) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('increment' as const), row: key, amount: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('dropRows' as const), start: key, end: maybe(key) }) },
+  { weight: 3, arbitrary: fc.constant({ kind: 'flush' as const }) },
+  { weight: 1, arbitrary: fc.constant({ kind: 'reopen' as const }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('read' as const),
+      read: fc.record({
+        start: maybe(key), end: maybe(key), family: maybe(family), qualifier: maybe(qualifier), since: maybe(time),
+        versions: maybe(fc.integer({ min: 1, max: 3 })), limit: maybe(fc.integer({ min: 1, max: 3 })), reverse: fc.boolean(),
+      }),
+    }),
+  },
+);
+
+const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');
+
+function mutationOf(row: string, steps: readonly Step[]): RowMutation {
+  const mutation = new RowMutation(bytes(row));
+  for (const one of steps) {
+    if (one.kind === 'set') mutation.set({ family: one.family, qualifier: bytes(one.qualifier) }, bytes(one.value), one.timestamp);
+    else if (one.kind === 'delete') mutation.delete({ family: one.family, qualifier: bytes(one.qualifier) }, { since: one.since, until: one.until });
+    else if (one.kind === 'deleteFamily') mutation.deleteFamily(one.family);
+    else mutation.deleteRow();
+  }
+  return mutation;
+}
+
+function cellsOf(row: Row): PlainCell[] {
+  return row.cells.map((cell) => ({
+    row: row.key.toString('latin1'), family: cell.family, qualifier: cell.qualifier.toString('latin1'), timestamp: cell.timestamp, value: cell.value.toString('latin1'),
+  }));
+}
+
+async function readCells(table: Table, options: ScanOptions): Promise<PlainCell[]> {
+  const cells: PlainCell[] = [];
+  for await (const row of table.scan(options)) cells.push(...cellsOf(row));
+  return cells;
+}
+
+/** What the model says of a read. */
+function expected(model: PlainTable, read: Read): PlainCell[] {
+  const byRow = new Map<string, PlainCell[]>();
+  const seen = new Map<string, number>();
+  for (const cell of model.cells()) {
+    if (read.start !== undefined && Buffer.compare(bytes(cell.row), bytes(read.start)) < 0) continue;
+    if (read.end !== undefined && Buffer.compare(bytes(cell.row), bytes(read.end)) >= 0) continue;
+    if (read.family !== undefined && cell.family !== read.family) continue;
+    if (read.qualifier !== undefined && cell.qualifier !== read.qualifier) continue;
+    if (read.since !== undefined && cell.timestamp < read.since) continue;
+    const column = `${cell.row}|${cell.family}|${cell.qualifier}`;
+    const version = seen.get(column) ?? 0;
+    seen.set(column, version + 1);
+    if (read.versions !== undefined && version >= read.versions) continue;
+    byRow.set(cell.row, [...(byRow.get(cell.row) ?? []), cell]);
+  }
+  const rows = [...byRow.values()];
+  if (read.reverse) rows.reverse();
+  return rows.slice(0, read.limit).flat();
+}
+
+function scanOptions(read: Read): ScanOptions {
+  const family = read.family ?? '.*';
+  return {
+    ...(read.start === undefined ? {} : { start: bytes(read.start) }),
+    ...(read.end === undefined ? {} : { end: bytes(read.end) }),
+    ...(read.family === undefined ? {} : { families: [read.family] }),
+    ...(read.qualifier === undefined
+      ? {}
+      : read.family === undefined
+        ? { filter: { kind: 'columnQualifierRegex' as const, regex: read.qualifier } }
+        : { columns: [{ family, qualifier: bytes(read.qualifier) }] }),
+    ...(read.since === undefined ? {} : { since: read.since }),
+    ...(read.limit === undefined ? {} : { limit: read.limit }),
+    versions: read.versions ?? 'all',
+    reverse: read.reverse,
+  };
+}
+
+class Run {
+  readonly #directory: string;
+  readonly model = new PlainTable(MAX_VERSIONS);
+  #database: Database | undefined;
+  #counters = 0n;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  async start(): Promise<void> {
+    this.#database = await open(this.#directory);
+    await this.#database.createTable('t', {
+      families: { f: {}, 'f-2': {}, capped: { maxVersions: 2 }, n: { maxVersions: 1 } },
+      splits: ['b'],
+    });
+  }
+
+  get #table(): Table {
+    return (this.#database as Database).table('t');
+  }
+
+  async do(one: Command): Promise<void> {
+    switch (one.kind) {
+      case 'mutate':
+        await this.#table.apply(mutationOf(one.row, one.steps));
+        return this.model.apply(one.row, one.steps);
+      case 'increment': {
+        // counters live in a family of their own, so that no other step makes their value anything but 8 bytes
+        const got = await this.#table.increment(bytes(one.row), 'n:c', one.amount);
+        const cell = await this.#table.getCell(bytes(one.row), 'n:c');
+        assert.equal(got, cell?.int);
+        assert.equal(got, this.model.increment(one.row, 'n', 'c', one.amount, ++this.#counters));
+        return;
+      }
+      case 'dropRows': {
+        if (one.end !== undefined && one.end <= one.start) return;
+        await this.#table.deleteRows({ start: bytes(one.start), ...(one.end === undefined ? {} : { end: bytes(one.end) }) });
+        return this.model.dropRows(one.start, one.end);
+      }
+      case 'flush':
+        return (this.#database as Database).flush();
+      case 'reopen':
+        await this.close();
+        this.#database = await open(this.#directory);
+        return;
+      case 'read': {
+        const { start, end } = one.read;
+        if (start !== undefined && end !== undefined && end <= start) return;
+        const withoutCounters = { ...one.read, family: one.read.family ?? 'f' };
+        assert.deepEqual(await readCells(this.#table, scanOptions(withoutCounters)), expected(this.model, withoutCounters));
+      }
+    }
+  }
+
+  async compareAll(): Promise<void> {
+    const got = (await readCells(this.#table, { families: FAMILIES, versions: 'all' }));
+    const want = this.model.cells().filter((cell) => cell.family !== 'n');
+    assert.deepEqual(got, want);
+    const counters = await readCells(this.#table, { families: ['n'] });
+    const newest = new Map<string, string>();
+    for (const cell of this.model.cells()) if (cell.family === 'n' && !newest.has(cell.row)) newest.set(cell.row, cell.value);
+    assert.deepEqual(counters.map(({ row, value }) => [row, value]), [...newest]);
+  }
+
+  close(): Promise<void> {
+    return (this.#database as Database).close();
+  }
+}
+
+test('random histories over flushes and reopenings read as the plain model says', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 60 }), async (commands) => {
+      const directory = await mkdtemp(join(tmpdir(), 'edubba-model-'));
+      const run = new Run(directory);
+      try {
+        await run.start();
+        for (const one of commands) await run.do(one);
+        await run.compareAll();
+        await run.do({ kind: 'reopen' });
+        await run.compareAll();
+      } finally {
+        await run.close();
+        await rm(directory, { recursive: true });
+      }
+    }),
+    { numRuns: Number(process.env['EDUBBA_MODEL_RUNS'] ?? 60) },
+  );
+});

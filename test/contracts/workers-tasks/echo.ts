@@ -1,0 +1,4 @@
+/** Answers its argument. */
+export function run(argument: unknown): unknown {
+  return argument;
+}

@@ -1,0 +1,4 @@
+/** Never answers. */
+export function run(): Promise<never> {
+  return new Promise(() => {});
+}
