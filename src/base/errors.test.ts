@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { AssertionError, assert as assertInvariant, BigtableError, Code, CorruptionError, codeName, invalidArgument, notFound, toBigtableError, unavailable } from './errors.ts';
+import {
+  AssertionError, assert as assertInvariant, BigtableError, Code, CorruptionError, codeName, invalidArgument, notFound, toBigtableError, unavailable,
+} from './errors.ts';
 
 describe('errors', () => {
   test('say whether to try again: by default where the code does', () => {

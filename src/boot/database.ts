@@ -16,6 +16,8 @@ import type { DatabaseSettings } from './settings.ts';
 
 const MASTER_ADDRESS = 'master';
 const RESTART_MS = 500;
+/** A start that cannot reach METADATA fails after this time. */
+const START_PATIENCE_MS = 5000;
 
 export interface DatabaseOptions {
   readonly env: Env;
@@ -51,9 +53,19 @@ export class Database {
     const abort = new AbortController();
     const servers: (TabletServer | undefined)[] = [];
     let database: Database | undefined;
+    let failed = false;
+    const onEnd = (place: number): void => {
+      if (database) database.replace(place);
+      else failed = true;
+    };
+    let firstFailureMs: number | undefined;
+    const givesUp = (): boolean => {
+      firstFailureMs ??= env.clock.monotonicMs();
+      return database === undefined && (failed || env.clock.monotonicMs() - firstFailureMs > START_PATIENCE_MS);
+    };
     try {
-      for (let i = 0; i < tabletServers; i++) servers.push(await startServer(options, i, () => database?.replace(i)));
-      const master = await Master.start({ env, address: MASTER_ADDRESS });
+      for (let i = 0; i < tabletServers; i++) servers.push(await startServer(options, i, () => onEnd(i)));
+      const master = await Master.start({ env, address: MASTER_ADDRESS, givesUp });
       const client = await Client.open({ env, limits: LIMITS[settings.limits] });
       database = new Database(options, { client, master, servers, abort });
       return database;

@@ -110,7 +110,8 @@ describe('reading records', () => {
   });
 
   test('records that go back, or an append that follows another, are corruption', async () => {
-    for (const second of [{ firstSequence: 2, texts: ['x'] }, { previous: 0, firstSequence: 3, texts: ['x'] }, { previous: 2, firstSequence: 3, texts: ['x'] }]) {
+    for (const wrong of [{ firstSequence: 2 }, { previous: 0, firstSequence: 3 }, { previous: 2, firstSequence: 3 }]) {
+      const second = { ...wrong, texts: ['x'] };
       const fileSystem = new MemoryFileSystem();
       const positions = await write(fileSystem, [FOUR[0] as Written, second]);
       const { error, texts } = await read(fileSystem);

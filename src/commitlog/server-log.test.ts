@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AssertionError, BigtableError, Code, codeName } from '../base/index.ts';
-import { type FileFaults, type FileOperation, MemoryFileSystem } from '../env/index.ts';
+import { type CrashChoice, type FileFaults, type FileOperation, MemoryFileSystem } from '../env/index.ts';
 import { type NewRecord, Origin } from './record.ts';
 import { readRecords } from './log-reader.ts';
 import { ServerLog } from './server-log.ts';
@@ -32,7 +32,14 @@ async function logged(fileSystem: MemoryFileSystem): Promise<Logged[]> {
 }
 
 /** A file system whose operations of some kinds wait until they are let go, or fail. */
-function controlled(): { fileSystem: MemoryFileSystem; hold: (operation: FileOperation) => () => void; failNext: (operation: FileOperation, error: unknown) => void } {
+interface Controlled {
+  readonly fileSystem: MemoryFileSystem;
+  /** Answers how to let go. */
+  readonly hold: (operation: FileOperation) => () => void;
+  readonly failNext: (operation: FileOperation, error: unknown) => void;
+}
+
+function controlled(): Controlled {
   const gates = new Map<FileOperation, Promise<void>>();
   const failures = new Map<FileOperation, unknown>();
   const faults: FileFaults = async (operation) => {
@@ -107,7 +114,10 @@ describe('group commit', () => {
       release();
       await Promise.all(all);
     }
-    for await (const { bytes } of fileSystem.readLog(PATH)) assert.ok(bytes.length < 1.1 * 2 ** 20 || bytes.length > 5_000_000 && bytes.length < 5_000_200, `${bytes.length}`);
+    for await (const { bytes } of fileSystem.readLog(PATH)) {
+      const { length } = bytes;
+      assert.ok(length < 1.1 * 2 ** 20 || (length > 5_000_000 && length < 5_000_200), `${length} bytes`);
+    }
     const perAppend = new Map<number, number>();
     for (const { position } of await logged(fileSystem)) perAppend.set(position, (perAppend.get(position) ?? 0) + 1);
     assert.ok(Math.max(...perAppend.values()) <= 1024);
@@ -224,11 +234,14 @@ describe('failures of the log', () => {
     assert.ok(log.failed);
   });
 
+  const delayLists = fc.array(fc.nat(3), { minLength: 1, maxLength: 40 });
+  const choices = fc.constantFrom<CrashChoice>('nothing', 'torn', 'all');
+
   test('no acknowledgement precedes its sync, whatever the delays; after a crash every acknowledged record is there', async (t) => {
     let syncs = 0;
     let acknowledgements = 0;
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.nat(3), { minLength: 1, maxLength: 40 }), fc.nat(60), fc.constantFrom('nothing', 'torn', 'all'), async (delays, failAt, choice) => {
+      fc.asyncProperty(delayLists, fc.nat(60), choices, async (delays, failAt, choice) => {
         let operations = 0;
         const faults: FileFaults = async (operation) => {
           if (operation !== 'appendLog' && operation !== 'syncLog') return;
@@ -255,7 +268,7 @@ describe('failures of the log', () => {
         const atCrash = [...acknowledged];
         syncs += fileSystem.counts.synced;
         acknowledgements += positions.size;
-        const sequences = (await logged(fileSystem.crash(choice as 'nothing', () => undefined))).map(({ sequence }) => sequence);
+        const sequences = (await logged(fileSystem.crash(choice, () => undefined))).map(({ sequence }) => sequence);
         assert.deepEqual(sequences, [...sequences].sort((a, b) => a - b));
         assert.equal(new Set(sequences).size, sequences.length);
         assert.ok(sequences.every((sequence) => sequence <= last));

@@ -139,7 +139,6 @@ export class InProcessLockService implements LockService {
     return lock && { ...lock };
   }
 
-  /** Every end of a lock is told as `lock-lost`, a release too, so that who waits for it may try. */
   watch(prefix: string, listener: (event: LockEvent) => void): () => void {
     const watcher: Watcher = { prefix, listener, stopped: false };
     this.#watchers.add(watcher);

@@ -33,6 +33,7 @@ export interface Guard {
 export type LockEvent =
   | { readonly kind: 'changed'; readonly path: string; readonly version: number }
   | { readonly kind: 'deleted'; readonly path: string }
+  /** A lock has ended, whether released, closed or expired: who waits for it may try. */
   | { readonly kind: 'lock-lost'; readonly path: string; readonly sessionId: string }
   | { readonly kind: 'session-expired'; readonly sessionId: string };
 

@@ -49,7 +49,11 @@ const REFUSED: readonly (readonly [string, RowFilter, RegExp])[] = [
   ['two labels in a chain', chain(LABEL, PASS, LABEL), /filter\.chain: .*not 2/],
   ['two labels in a chain, one deep', chain(LABEL, interleave(PASS, { kind: 'condition', predicate: PASS, whenTrue: LABEL })), /filter\.chain: .*not 2/],
   ['a sink in a predicate', { kind: 'condition', predicate: SINK }, /condition\.predicate_filter: sink/],
-  ['a sink in a branch', { kind: 'condition', predicate: PASS, whenTrue: interleave(PASS, chain(PASS, SINK)) }, /true_filter\.interleave\[1\]\.chain\[1\]: sink/],
+  [
+    'a sink in a branch',
+    { kind: 'condition', predicate: PASS, whenTrue: interleave(PASS, chain(PASS, SINK)) },
+    /true_filter\.interleave\[1\]\.chain\[1\]: sink/,
+  ],
   ['a sink in the other branch', { kind: 'condition', predicate: PASS, whenFalse: SINK }, /false_filter: sink/],
   ['a range without a family', { kind: 'columnRange', family: '' }, /column_range_filter/],
   ['an empty mask', { kind: 'valueBitmask', mask: '' }, /value_bitmask_filter/],

@@ -74,10 +74,11 @@ describe("the API's own examples", () => {
   });
 
   test('an interleave of conditions is in order before it is counted', () => {
-    const late: RowFilter = { kind: 'condition', predicate: { kind: 'columnQualifierRegex', regex: 'c' }, whenTrue: { kind: 'columnQualifierRegex', regex: 'a' } };
+    const only = (regex: string): RowFilter => ({ kind: 'columnQualifierRegex', regex });
+    const late: RowFilter = { kind: 'condition', predicate: only('c'), whenTrue: only('a') };
     const filter: RowFilter = {
       kind: 'chain',
-      filters: [{ kind: 'interleave', filters: [{ kind: 'columnQualifierRegex', regex: 'b' }, late] }, { kind: 'cellsPerRowLimit', cells: 1 }],
+      filters: [{ kind: 'interleave', filters: [only('b'), late] }, { kind: 'cellsPerRowLimit', cells: 1 }],
     };
     assert.deepEqual(filtered(filter, [cell('f', 'a', 1), cell('f', 'b', 1), cell('f', 'c', 1)]), ['f:a@1=v']);
   });
@@ -225,11 +226,27 @@ describe('hints', () => {
     ['a row limit', { kind: 'cellsPerRowLimit', cells: 2 }, [next, skipRow, skipRow, skipRow]],
     ['below the start', { kind: 'timestampRange', range: { start: 3 } }, [next, skipColumn, next, next]],
     ['above the end', { kind: 'timestampRange', range: { end: 3 } }, [next, next, next, next]],
-    ['a column range', { kind: 'columnRange', family: 'f', start: { value: 'b', closed: true }, end: { value: 'b', closed: true } }, [skipColumn, skipColumn, next, skipRow]],
+    [
+      'a column range',
+      { kind: 'columnRange', family: 'f', start: { value: 'b', closed: true }, end: { value: 'b', closed: true } },
+      [skipColumn, skipColumn, next, skipRow],
+    ],
     ['other qualifiers', { kind: 'columnQualifierRegex', regex: 'b' }, [skipColumn, skipColumn, next, skipColumn]],
-    ['a branch that blocks does not count', { kind: 'interleave', filters: [{ kind: 'cellsPerRowLimit', cells: 1 }, { kind: 'blockAll' }] }, [skipRow, skipRow, skipRow, skipRow]],
-    ['an offset counts all', { kind: 'chain', filters: [{ kind: 'cellsPerRowOffset', cells: 2 }, { kind: 'cellsPerColumnLimit', cells: 1 }] }, [next, next, skipColumn, skipColumn]],
-    ['a row limit counts all', { kind: 'chain', filters: [{ kind: 'cellsPerRowLimit', cells: 3 }, { kind: 'cellsPerColumnLimit', cells: 1 }] }, [next, next, skipRow, skipRow]],
+    [
+      'a branch that blocks does not count',
+      { kind: 'interleave', filters: [{ kind: 'cellsPerRowLimit', cells: 1 }, { kind: 'blockAll' }] },
+      [skipRow, skipRow, skipRow, skipRow],
+    ],
+    [
+      'an offset counts all',
+      { kind: 'chain', filters: [{ kind: 'cellsPerRowOffset', cells: 2 }, { kind: 'cellsPerColumnLimit', cells: 1 }] },
+      [next, next, skipColumn, skipColumn],
+    ],
+    [
+      'a row limit counts all',
+      { kind: 'chain', filters: [{ kind: 'cellsPerRowLimit', cells: 3 }, { kind: 'cellsPerColumnLimit', cells: 1 }] },
+      [next, next, skipRow, skipRow],
+    ],
     ['a sink takes all', { kind: 'interleave', filters: [{ kind: 'cellsPerRowLimit', cells: 1 }, { kind: 'sink' }] }, [next, next, next, next]],
     [
       'branches agree on the least',

@@ -28,7 +28,7 @@ export interface FilterRun {
   /** Cells that pass are added to `out`, in order, perhaps later than the cell that made them but by endRow at the latest. */
   push(cell: Cell, out: Cell[]): Hint;
   endRow(out: Cell[]): void;
-  /** Bytes of values held back inside the run now (conditions wait for their predicate). */
+  /** Bytes of cells held back inside the run now, their objects counted at a flat rate (conditions wait for their predicate). */
   readonly heldBytes: number;
 }
 

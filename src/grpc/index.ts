@@ -3,7 +3,7 @@
  * as a service). Inside, `rpc` is the wire (an interface, and its adapter on grpc-js), `codec` the bytes of the hot paths, `convert` one
  * message kind a file, `generated` protobuf-es' code for proto/.
  */
-export { connectService, type RemoteService } from './client/remote-service.ts';
+export { connectService } from './client/remote-service.ts';
 export { GrpcJsServer } from './rpc/grpc-js-server.ts';
 export type { ApiEnv } from './rpc/rpc-server.ts';
 export { registerCloudApi } from './server/cloud-api.ts';

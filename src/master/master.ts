@@ -17,6 +17,8 @@ export interface MasterOptions {
   readonly env: Env;
   /** Where it is reached. */
   readonly address: string;
+  /** Asked while the master starts and METADATA cannot be reached: whether it should give up. Default: never. */
+  readonly givesUp?: () => boolean;
 }
 
 /** Between a deletion and the sweep after it: several deletions share one. */
@@ -40,11 +42,11 @@ export class Master {
   #lastWork: Promise<unknown> = Promise.resolve();
   readonly #timers = new Map<'sweep' | 'assign', Timer>();
 
-  private constructor(env: Env, lock: LockHandle) {
+  private constructor(env: Env, lock: LockHandle, givesUp: () => boolean) {
     this.#env = env;
     this.#lock = lock;
     const locator = new Locator(env);
-    this.#metadata = new MetadataClient({ ...env, locator, stopped: () => this.#ended });
+    this.#metadata = new MetadataClient({ ...env, locator, stopped: () => this.#ended || givesUp() });
     this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: toBigtableError(error).message }));
     this.#servers = new Servers(env, lock);
     const parts = { env, metadata: this.#metadata, schemas: this.#schemas, servers: this.#servers, creating: this.#creating };
@@ -53,14 +55,14 @@ export class Master {
   }
 
   /** Becomes the master. Resolves when every tablet that can be served is. ABORTED where another is the master. */
-  static async start({ env, address }: MasterOptions): Promise<Master> {
+  static async start({ env, address, givesUp = () => false }: MasterOptions): Promise<Master> {
     const sessionId = await env.lockService.openSession();
     const lock = await env.lockService.tryAcquire(MASTER_PATH, sessionId);
     if (lock === undefined) {
       await env.lockService.closeSession(sessionId);
       throw new BigtableError(Code.ABORTED, 'another master holds the lock');
     }
-    const master = new Master(env, lock);
+    const master = new Master(env, lock, givesUp);
     try {
       await master.#schemas.start();
       master.#watch();

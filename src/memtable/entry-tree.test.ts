@@ -54,6 +54,8 @@ describe('EntryTree', () => {
         const n = order(i);
         assert.equal(edit.put(n < 3000 ? put(column(n), 5) : put(column(3000), n)), undefined);
       }
+      for (let n = 0; n < 2999; n++) assert.deepEqual(edit.floor(put(`${column(n)}x`, 0)), put(column(n), 5));
+      assert.equal(edit.floor(columnStart('f')), undefined);
       const tree = edit.end();
       checkNode(tree.root, true);
       const entries = entriesOf(tree);
@@ -111,7 +113,7 @@ describe('EntryTree', () => {
       fc.record({ kind: fc.constant('end' as const), take: fc.boolean(), inPlace: fc.boolean() }),
     );
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+      fc.property(fc.array(step, { maxLength: 30, size: 'max' }), (steps) => {
         let edit = new EntryTreeEdit([], true);
         let model: MemEntry[] = [];
         const taken: { tree: EntryTree; entries: MemEntry[] }[] = [];

@@ -306,6 +306,23 @@ describe('Memtable cursor', () => {
     }
   });
 
+  test('walks and seeks in a row of many thousand cells', () => {
+    const memtable = new Memtable();
+    const name = (i: number): string => String(i).padStart(5, '0');
+    const edit = memtable.edit('r', none);
+    for (let i = 0; i < 6000; i++) edit.add(set('f', name((i * 7919) % 6000), 1));
+    edit.commit();
+    assert.deepEqual(entriesOf(memtable), Array.from({ length: 6000 }, (_, i) => `r put f:${name(i)}@1 v`));
+    const cursor = memtable.cursor();
+    cursor.seekRow('r');
+    for (let i = 0; i < 6000; i += 37) {
+      cursor.seekColumn(columnKey('f', name(i)));
+      assert.equal(showCursor(cursor), `r put f:${name(i)}@1 v`);
+      cursor.next();
+      assert.equal(showCursor(cursor), `r put f:${name(i + 1)}@1 v`);
+    }
+  });
+
   test('needs no load, and is done after its close', async () => {
     const cursor = table().cursor();
     assert.equal(cursor.state, CursorState.done);
@@ -411,7 +428,7 @@ const step = fc.oneof(
 describe('Memtable against the model', () => {
   test('its stream of entries, and cursors that stay open across later writes', () => {
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+      fc.property(fc.array(step, { maxLength: 40, size: 'max' }), (steps) => {
         const memtable = new Memtable();
         const model = new LayerModel();
         // the open cursor, and the entries of its row that it still has to give, as of when it came there
@@ -446,7 +463,7 @@ describe('Memtable against the model', () => {
         assert.deepEqual(entriesOf(memtable), model.entries().map(show));
         assert.equal(memtable.rowCount, model.rows.size);
       }),
-      { numRuns: 150 },
+      { numRuns: 80 },
     );
   });
 
@@ -454,7 +471,7 @@ describe('Memtable against the model', () => {
     const seek = fc.record({ row: rowName, skip: fc.nat({ max: 20 }), family: anyFamily, qualifier: fc.option(qualifier, { nil: undefined }), timestamp: fc.option(timestamp, { nil: undefined }) });
     const writes = fc.array(fc.record({ row: rowName, mutations: fc.oneof(fc.array(mutation, { minLength: 1, maxLength: 8 }), bulk) }), { minLength: 1, maxLength: 8 });
     fc.assert(
-      fc.property(writes, fc.array(seek, { maxLength: 20 }), (changes, seeks) => {
+      fc.property(writes, fc.array(seek, { maxLength: 20, size: 'max' }), (changes, seeks) => {
         const memtable = new Memtable();
         const model = new LayerModel();
         for (const { row, mutations } of changes) {
@@ -477,7 +494,7 @@ describe('Memtable against the model', () => {
           assert.deepEqual(rest(cursor), expected);
         }
       }),
-      { numRuns: 100 },
+      { numRuns: 50 },
     );
   });
 });

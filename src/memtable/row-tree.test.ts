@@ -77,7 +77,7 @@ describe('RowTree', () => {
       fc.record({ kind: fc.constant('remove' as const), first: number, end: fc.option(number, { nil: undefined }) }),
     );
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 25 }), (steps) => {
+      fc.property(fc.array(step, { maxLength: 25, size: 'max' }), (steps) => {
         const tree = new RowTree<number>();
         const model = new Map<string, number>();
         let value = 0;

@@ -11,4 +11,4 @@ export type {
   AddToCell, DeleteFromColumn, DeleteFromFamily, DeleteFromRow, MergeToCell, Mutation, ReadModifyWriteRule, SetCell, TimestampRange,
 } from './mutation.ts';
 export { ALL_ROWS, intersectRanges, isEmptyRange, normalizeRanges, type RowRange, rangeContains, rangeOfRow } from './row-set.ts';
-export { type AggregateKind, type FamilySchema, familyName, type GcRule, type Granularity, storageFamily, type TableSchema, type ValueType } from './schema.ts';
+export { type AggregateKind, type FamilySchema, familyName, familyOfTable, type GcRule, type Granularity, storageFamily, type TableSchema, type ValueType } from './schema.ts';

@@ -60,3 +60,8 @@ export function familyName(stored: string): string {
   const at = stored.indexOf('\x01');
   return at < 0 ? stored : stored.slice(0, at);
 }
+
+/** The family of that name; undefined where the table has none (never something of Object's own, whatever the name). */
+export function familyOfTable(schema: TableSchema, name: string): FamilySchema | undefined {
+  return Object.hasOwn(schema.families, name) ? schema.families[name] : undefined;
+}

@@ -6,12 +6,12 @@
  *   keeps it. Nobody ever removes the file, and nothing is decided by what is written in it.
  * - A second owner is refused, be it in another container, another process, another thread or this one.
  */
-import { type BigIntStats, constants } from 'node:fs';
-import { type FileHandle, open, stat } from 'node:fs/promises';
+import { constants, fstatSync, ftruncateSync, readSync, statSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { BigtableError, Code } from '../base/index.ts';
 import { systemCall, systemError } from './posix-errors.ts';
+import { nodeSyscalls } from './posix-syscalls.ts';
 
 export interface DirectoryLock {
   /** Gives the directory free. */
@@ -26,50 +26,51 @@ const NOTE_BYTES = 300;
 /** Takes the directory, or fails with FAILED_PRECONDITION where it has an owner. The directory must exist. */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   const path = join(directory, LOCK_NAME);
-  const file = await systemCall(`opening ${path}`, open(path, constants.O_RDWR | constants.O_CREAT, 0o644));
+  // a plain descriptor and not a FileHandle: that is closed, and the lock lost, when it is collected as garbage
+  const fd = await systemCall(`opening ${path}`, nodeSyscalls.open(path, constants.O_RDWR | constants.O_CREAT));
   try {
-    if (!(await takeLock(file, path))) throw await alreadyOwned(file, directory);
-    const [mine, named] = await Promise.all([file.stat({ bigint: true }), stat(path, { bigint: true })]);
-    if (!sameFile(mine, named)) throw new BigtableError(Code.FAILED_PRECONDITION, `${path} was replaced while it was being locked`);
-    await leaveNote(file);
+    if (!(await takeLock(fd, path))) throw alreadyOwned(fd, directory);
+    if (!isSameFile(fd, path)) throw new BigtableError(Code.FAILED_PRECONDITION, `${path} was replaced while it was being locked`);
+    leaveNote(fd);
   } catch (error) {
-    await file.close();
+    await nodeSyscalls.close(fd);
     throw systemError(error, `locking ${path}`);
   }
   let released: Promise<void> | undefined;
-  return { release: () => (released ??= file.close()) };
+  return { release: () => (released ??= nodeSyscalls.close(fd)) };
 }
 
-async function takeLock(file: FileHandle, path: string): Promise<boolean> {
+async function takeLock(fd: number, path: string): Promise<boolean> {
   // loaded here, so that a database in memory needs nothing native
   const { tryLock } = await import('fs-native-extensions').catch((error: unknown) => {
     throw new BigtableError(Code.UNIMPLEMENTED, `${path}: this platform (${process.platform} ${process.arch}) has no file locks here`, { cause: error });
   });
-  return tryLock(file.fd);
+  return tryLock(fd);
 }
 
-function sameFile(a: BigIntStats, b: BigIntStats): boolean {
-  return a.ino === b.ino && a.dev === b.dev;
+function isSameFile(fd: number, path: string): boolean {
+  const mine = fstatSync(fd, { bigint: true });
+  const named = statSync(path, { bigint: true });
+  return mine.ino === named.ino && mine.dev === named.dev;
 }
 
-async function alreadyOwned(file: FileHandle, directory: string): Promise<BigtableError> {
-  const note = await readNote(file);
+function alreadyOwned(fd: number, directory: string): BigtableError {
+  const note = readNote(fd);
   const holder = note === '' ? 'which has not said yet who it is' : `which calls itself: ${note}`;
   return new BigtableError(
     Code.FAILED_PRECONDITION,
-    `${directory} is in use by another Edubba, ${holder}. One process owns a directory; stop that one first. Never delete ${LOCK_NAME}: it holds nothing after its process ended`,
+    `${directory} is in use by another Edubba, ${holder}. One process owns a directory: stop that one first. Deleting ${LOCK_NAME} frees nothing`,
   );
 }
 
 /** For people only. */
-async function leaveNote(file: FileHandle): Promise<void> {
-  const note = `pid ${process.pid} on host ${hostname()}, since ${new Date().toISOString()}\n`;
-  await file.truncate(0);
-  await file.write(note, 0, 'utf8');
+function leaveNote(fd: number): void {
+  ftruncateSync(fd, 0);
+  writeSync(fd, `pid ${process.pid} on host ${hostname()}, since ${new Date().toISOString()}\n`, 0, 'utf8');
 }
 
-async function readNote(file: FileHandle): Promise<string> {
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(NOTE_BYTES), 0, NOTE_BYTES, 0);
-  const [line] = buffer.toString('utf8', 0, bytesRead).split('\n');
-  return (line ?? '').replace(/[^\x20-\x7e]/g, '?').trim();
+function readNote(fd: number): string {
+  const bytes = Buffer.alloc(NOTE_BYTES);
+  const [line = ''] = bytes.toString('utf8', 0, readSync(fd, bytes, 0, NOTE_BYTES, 0)).split('\n');
+  return line.replace(/[^\x20-\x7e]/g, '?').trim();
 }

@@ -65,7 +65,7 @@ describe('a database directory', () => {
   test('a path that is a file is refused', async (t) => {
     const file = join(temporaryDirectory(t), 'file');
     fs.writeFileSync(file, '');
-    for (const path of [file, join(file, 'below')]) assert.ok((await openDirectory(path, OPTIONS).then(() => undefined, (error: unknown) => error)) instanceof BigtableError);
+    for (const path of [file, join(file, 'below')]) await assert.rejects(openDirectory(path, OPTIONS), BigtableError);
   });
 
   test('a format that is refused gives the lock back', async (t) => {
@@ -83,9 +83,14 @@ describe('the format file', () => {
   });
 
   test('later versions and unknown features are refused in words', () => {
-    for (const [text, words] of [[formatText('00'.repeat(16), 2), /version 2 .* knows version 1/], [formatText('00'.repeat(16), 1, 0x80000001), /requires the features 80000001/]] as const) {
-      assert.throws(() => parseFormat(text, 'EDUBBA'), (error) => error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && words.test(error.message));
-    }
+    const identity = '00'.repeat(16);
+    const refused = (text: string, words: RegExp): void => {
+      assert.throws(() => parseFormat(text, 'EDUBBA'), (error) => {
+        return error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && words.test(error.message);
+      });
+    };
+    refused(formatText(identity, 2), /version 2 .* knows version 1/);
+    refused(formatText(identity, 1, 0x80000001), /requires the features 80000001/);
   });
 
   test('every flipped bit and every truncation is corruption', () => {

@@ -67,7 +67,7 @@ export function parseFormat(text: string, file: string): string {
   if (Number(version) !== VERSION || requires !== hex32(0)) {
     throw new BigtableError(
       Code.FAILED_PRECONDITION,
-      `${file}: a directory of version ${version} that requires the features ${requires}; this Edubba knows version ${VERSION} and no features: use a newer one`,
+      `${file}: a directory of version ${version} that requires the features ${requires}; this Edubba knows version ${VERSION} and no features`,
     );
   }
   return identity;
@@ -102,7 +102,8 @@ async function checkFormat(directory: string): Promise<string> {
   }
   const strange = (await readdir(directory)).find((name) => !HARMLESS.has(name));
   if (strange !== undefined) {
-    throw new BigtableError(Code.FAILED_PRECONDITION, `${directory} is no Edubba directory: it has no file ${FORMAT_NAME} but holds ${JSON.stringify(strange)}`);
+    const what = `it has no file ${FORMAT_NAME} but holds ${JSON.stringify(strange)}`;
+    throw new BigtableError(Code.FAILED_PRECONDITION, `${directory} is no Edubba directory: ${what}`);
   }
   const identity = randomBytes(16).toString('hex');
   await writeFormat(file, formatText(identity));

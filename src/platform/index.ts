@@ -10,4 +10,4 @@ export { openLocalLockService } from './local-lock-service.ts';
 export { nativeCodecs } from './native-codecs.ts';
 export { systemClock } from './system-clock.ts';
 export { systemRandom } from './system-random.ts';
-export { ThreadWorkers, type ThreadWorkersOptions } from './threads.ts';
+export { moduleUrl, ThreadWorkers, type ThreadWorkersOptions } from './threads.ts';

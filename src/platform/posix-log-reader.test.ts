@@ -11,7 +11,9 @@ import { BigtableError, Code, CorruptionError, crc32c } from '../base/index.ts';
 import { silentLogger } from '../env/index.ts';
 import { Directories } from './posix-directories.ts';
 import { openPosixFileSystem } from './posix-file-system.ts';
-import { encodeFrameEnd, encodeFrameHeader, encodeSegmentHeader, FRAME_HEADER_BYTES, frameBytes, isZero, mayBeTorn, SEGMENT_HEADER_BYTES, segmentName } from './posix-log-format.ts';
+import {
+  encodeFrameEnd, encodeFrameHeader, encodeSegmentHeader, FRAME_HEADER_BYTES, frameBytes, isZero, mayBeTorn, SEGMENT_HEADER_BYTES, segmentName,
+} from './posix-log-format.ts';
 import { readLogSegments } from './posix-log-reader.ts';
 import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
 
@@ -110,12 +112,13 @@ function judge(outcome: Outcome, written: readonly Buffer[], what: string): 'all
   return 'torn';
 }
 
-const WRITTEN = [payload(10, 1), payload(0, 2), payload(700, 3), payload(40, 4), payload(1900, 5), payload(1500, 6), payload(300, 7), payload(1300, 8), payload(31, 9), payload(1100, 10)];
+const WRITTEN = [10, 0, 700, 40, 1900, 1500, 31, 300].map(payload);
+const LONGER = [...WRITTEN, payload(1300, 8), payload(1100, 9)];
 
 describe('a damaged log', () => {
   test('every byte flipped: everything comes back, or a CorruptionError; never wrong bytes, and no append lost in silence', async (t) => {
     const files = await writeLog(WRITTEN, 4096);
-    assert.equal(files.size, 3);
+    assert.equal(files.size, 2);
     const outcomes = { all: 0, torn: 0, corrupt: 0 };
     for (const [name, bytes] of files) {
       for (let at = 0; at < bytes.length; at++) {
@@ -192,8 +195,8 @@ describe('a damaged log', () => {
   });
 
   test('a missing, foreign or strange file among the segments is corrupt', async () => {
-    const files = await writeLog(WRITTEN, 4096);
-    const other = await writeLog(WRITTEN, 4096);
+    const files = await writeLog(LONGER, 4096);
+    const other = await writeLog(LONGER, 4096);
     const names = [...files.keys()];
     const middle = names[1] as string;
     const without = new Map(files);
@@ -201,16 +204,16 @@ describe('a damaged log', () => {
     const outcome = await read(without);
     assert.ok(outcome.error instanceof CorruptionError);
     assert.match(outcome.error.message, /appends up to position \d+ are missing/);
-    judge(outcome, WRITTEN, 'without the second segment');
-    assert.equal(judge(await read(new Map(files).set(middle, other.get(middle) as Buffer)), WRITTEN, 'another log’s segment'), 'corrupt');
+    judge(outcome, LONGER, 'without the second segment');
+    assert.equal(judge(await read(new Map(files).set(middle, other.get(middle) as Buffer)), LONGER, 'another log’s segment'), 'corrupt');
     const renamed = new Map(without).set(segmentName(32), files.get(middle) as Buffer);
-    assert.equal(judge(await read(renamed), WRITTEN, 'a segment under another name'), 'corrupt');
+    assert.equal(judge(await read(renamed), LONGER, 'a segment under another name'), 'corrupt');
     assert.ok((await read(new Map(files).set('notes.txt', Buffer.from('x')))).error instanceof CorruptionError);
     // without the first segments: what trimming leaves
     without.delete(names[0] as string);
     const rest = await read(without);
     assert.equal(rest.error, undefined);
-    assert.deepEqual(rest.payloads, WRITTEN.slice(-rest.payloads.length));
+    assert.deepEqual(rest.payloads, LONGER.slice(-rest.payloads.length));
   });
 
   test('frames of this log inside a value are values', async () => {

@@ -129,7 +129,8 @@ class SegmentReader {
   async #noFrame(offset: number, unwritten: boolean): Promise<undefined> {
     if (!unwritten) throw this.#corrupt(offset, 'neither a frame nor room for one');
     if (this.#endOffset !== undefined) {
-      throw this.#corrupt(offset, this.#isLast ? 'an acknowledged append is missing' : `appends up to position ${this.#endOffset - SEGMENT_HEADER_BYTES + this.#base} are missing`);
+      const end = this.#endOffset - SEGMENT_HEADER_BYTES + this.#base;
+      throw this.#corrupt(offset, this.#isLast ? 'an acknowledged append is missing' : `appends up to position ${end} are missing`);
     }
     const later = await this.#search(offset + FRAME_ALIGN);
     if (later !== undefined) throw this.#corrupt(offset, `no append here, but a valid one follows at byte ${later}`);

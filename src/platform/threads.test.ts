@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { workersOverPort } from '../../test/contracts/over-port.ts';
 import { workersContract } from '../../test/contracts/workers-contract.ts';
+import type { run as die } from '../../test/contracts/workers-tasks/die.ts';
 import { BigtableError, Code } from '../base/index.ts';
 import { moduleUrl, ThreadWorkers } from './threads.ts';
 
@@ -21,7 +22,7 @@ describe('ThreadWorkers', () => {
     const workers = new ThreadWorkers({ size: 1, tasks: TASKS });
     try {
       for (const [how, why] of [['throw', /"die": its thread died: out of the blue/], ['exit', /"die": its thread died: exit code 3/]] as const) {
-        const dying = workers.run('die', { how });
+        const dying = workers.run('die', { how } satisfies Parameters<typeof die>[0]);
         const waiting = workers.run('echo', how);
         await assert.rejects(dying, (error) => error instanceof BigtableError && error.code === Code.INTERNAL && why.test(error.message));
         assert.equal(await waiting, how);

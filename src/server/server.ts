@@ -2,8 +2,8 @@
  * A server: the Cloud Bigtable API on an address, over a service. It listens on loopback alone unless it is told otherwise, since
  * there is neither TLS nor authentication yet.
  */
-import { isIP } from 'node:net';
-import { invalidArgument } from '../base/index.ts';
+import { createServer, isIP } from 'node:net';
+import { BigtableError, Code, invalidArgument } from '../base/index.ts';
 import { type ApiEnv, GrpcJsServer, registerCloudApi } from '../grpc/index.ts';
 import type { Service } from '../service/index.ts';
 
@@ -35,6 +35,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   if (!isLoopback(host) && options.insecurePublic !== true) {
     throw invalidArgument(`${options.address} can be reached from other machines, and there is no TLS or authentication yet: use 127.0.0.1, or say --insecure-public`);
   }
+  await checkFree(host, port, options.address);
   const server = new GrpcJsServer(env);
   const health = registerCloudApi(server, service, env);
   const bound = await server.listen(host, port);
@@ -49,6 +50,18 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       return closing;
     },
   };
+}
+
+/** Listens for a moment, so that the commonest mistake gets a clear answer; grpc-js prints a line of its own to the terminal. */
+function checkFree(host: string, port: number, address: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE') reject(new BigtableError(Code.ALREADY_EXISTS, `${address} is already in use`, { cause: error }));
+      else reject(new BigtableError(Code.UNAVAILABLE, `cannot listen on ${address}: ${error.message}`, { cause: error }));
+    });
+    probe.listen(port, host, () => probe.close(() => resolve()));
+  });
 }
 
 function hostAndPort(address: string): [string, number] {

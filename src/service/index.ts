@@ -2,10 +2,9 @@
  * service: the interface that every door (embedded library, gRPC, command line) speaks and the client library implements: data and
  * admin calls in the model's words, and the checks of form and limits that are the same for all doors.
  */
-export { checkDropRowRange, checkGcRule, checkModifyFamilies, checkNewTable } from './check-admin.ts';
+export { checkDropRowRange, checkModifyFamilies, checkNewTable } from './check-admin.ts';
 export { checkCheckAndMutateRow, checkMutateRow, checkMutateRows, checkReadModifyWriteRow, checkReadRows } from './check-data.ts';
-export { checkFamilyName, checkRowKey, checkTableName } from './check-names.ts';
-export { checkMutations, checkRules, resolveTimestamps, serverTime } from './check-schema.ts';
+export { checkMutations, checkRules, resolveTimestamps } from './check-schema.ts';
 export type {
   AdminService, CheckAndMutateRequest, DataService, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, TableChange,
 } from './service.ts';

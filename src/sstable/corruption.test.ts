@@ -102,7 +102,8 @@ describe('a damaged SSTable', () => {
 });
 
 describe('an SSTable for another program', () => {
-  const refused = (pattern: RegExp) => (error: unknown) => error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && pattern.test(error.message);
+  const refused = (pattern: RegExp) => (error: unknown): boolean =>
+    error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && pattern.test(error.message);
 
   test('is refused with words: version, features, codec', async () => {
     const bytes = await fileBytes((await smallFile()).fileSystem);
@@ -220,6 +221,21 @@ describe('a block that passed its checksum and makes no sense', () => {
       ),
       { numRuns: 500 },
     );
+  });
+
+  test('a value that runs into the restart points is a CorruptionError', async () => {
+    const bytes = await fileBytes((await writeFile([put('a', columnKey('f', ''), 0, 'x')])).fileSystem);
+    // flags, row, column, then the value's length
+    const body = bytes.subarray(0, 8 + 8);
+    const walk = (): boolean => {
+      const cursor = new BlockCursor();
+      cursor.open(new Block(PATH, 0, body));
+      return cursor.next();
+    };
+    assert.equal(walk(), true);
+    assert.equal(body[6], 1);
+    body[6] = 2;
+    assert.throws(walk, CorruptionError);
   });
 
   test('an empty block, or one of restart points alone, is a CorruptionError', () => {

@@ -9,7 +9,7 @@
  *
  * Rows are found by a heap; where one layer alone has a row, which is the common case, its cursor is passed through.
  */
-import { type ByteString, type Int64, successor } from '../base/index.ts';
+import { assert, type ByteString, type Int64, successor } from '../base/index.ts';
 import type { Pacer } from '../env/index.ts';
 import { type AggregateKind, type ColumnKey, CursorState, EntryKind, type Layer, type LayerCursor } from '../model/index.ts';
 import { type HidingCount, MergeSource, SourceHeap, standsIn } from './merge-source.ts';
@@ -114,8 +114,9 @@ export class MergeCursor implements LayerCursor {
     this.#goOn();
   }
 
-  /** To the next row in the present direction. Allowed also where a load is needed inside the row. */
+  /** From an entry to the next row in the present direction. */
   skipRow(): void {
+    assert(this.state !== CursorState.needsLoad, 'a row is skipped by one who stands in it');
     this.#startMove();
     if (this.#inside === Inside.oneLayer) {
       const cursor = this.#alone;

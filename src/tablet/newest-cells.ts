@@ -1,6 +1,6 @@
 /** The newest visible cell of each of a few columns of one row: what a read-modify-write starts from. Seeks; never walks the row. */
 import type { ByteString } from '../base/index.ts';
-import { type Cell, type ColumnKey, CursorState, columnKey, type Layer, storageFamily, type TableSchema } from '../model/index.ts';
+import { type Cell, type ColumnKey, CursorState, columnKey, familyOfTable, type Layer, storageFamily, type TableSchema } from '../model/index.ts';
 import { MergeCursor } from './merge-cursor.ts';
 import type { ReadFamilies } from './read-families.ts';
 
@@ -18,7 +18,7 @@ export async function newestCells(
   schema: TableSchema,
 ): Promise<Map<ColumnKey, Cell>> {
   const wanted = new Map<ColumnKey, ColumnName>();
-  for (const column of columns) wanted.set(columnKey(storageFamily(column.family, schema.families[column.family]?.generation), column.qualifier), column);
+  for (const column of columns) wanted.set(columnKey(storageFamily(column.family, familyOfTable(schema, column.family)?.generation), column.qualifier), column);
   const cursor = new MergeCursor(layers, { aggregateOf: (stored) => families.get(stored)?.aggregate });
   const load = async (): Promise<void> => {
     while (cursor.state === CursorState.needsLoad) await cursor.load();
@@ -36,7 +36,7 @@ export async function newestCells(
       if (cursor.state !== CursorState.ready || cursor.row !== row || cursor.column !== key) continue;
       const { family, qualifier } = wanted.get(key) as ColumnName;
       const timestamp = cursor.timestamp;
-      const keeps = families.get(storageFamily(family, schema.families[family]?.generation))?.keeps;
+      const keeps = families.get(storageFamily(family, familyOfTable(schema, family)?.generation))?.keeps;
       if (keeps?.(0, timestamp)) found.set(columnKey(family, qualifier), { family, qualifier, timestamp, value: cursor.value() });
     }
   } finally {

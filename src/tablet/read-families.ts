@@ -3,7 +3,7 @@
  * "now".
  */
 import type { ColumnSpan } from '../filter/index.ts';
-import { type AggregateKind, type ColumnKey, type GcRule, storageFamily, type TableSchema, type VersionKeeper, versionKeeper } from '../model/index.ts';
+import { type AggregateKind, type ColumnKey, familyOfTable, type GcRule, storageFamily, type TableSchema, type VersionKeeper, versionKeeper } from '../model/index.ts';
 
 export interface ReadFamily {
   readonly name: string;
@@ -43,7 +43,7 @@ export class ReadFamilies {
 
   #stored(column: ColumnKey): ColumnKey {
     const name = /^[^\0\x01]*/.exec(column)?.[0] ?? '';
-    return storageFamily(name, this.#schema.families[name]?.generation) + column.slice(name.length);
+    return storageFamily(name, familyOfTable(this.#schema, name)?.generation) + column.slice(name.length);
   }
 }
 

@@ -1,6 +1,6 @@
 /** Mutations as they are logged and stored: under the names that families are stored by (see FamilySchema.generation). */
 import { assert } from '../base/index.ts';
-import { type Mutation, storageFamily, type TableSchema } from '../model/index.ts';
+import { familyOfTable, type Mutation, storageFamily, type TableSchema } from '../model/index.ts';
 import { isRenamed } from './read-families.ts';
 
 /** The same array where no family of the table was ever created a second time, which is nearly always. */
@@ -8,7 +8,7 @@ export function storedMutations(schema: TableSchema, mutations: readonly Mutatio
   if (!isRenamed(schema)) return mutations;
   return mutations.map((mutation) => {
     if (mutation.kind === 'deleteFromRow') return mutation;
-    const family = schema.families[mutation.family];
+    const family = familyOfTable(schema, mutation.family);
     assert(family !== undefined, `family ${mutation.family} reached the tablet and is not in the schema`);
     return { ...mutation, family: storageFamily(family.name, family.generation) };
   });

@@ -10,9 +10,9 @@ import { assert, BigtableError, type ByteString, Code, type Int64, unavailable }
 import { isAfter, type LogRecord, Origin, type RecordBody, type RedoPoint, type ServerLog } from '../commitlog/index.ts';
 import { checkContext, type Env, Pacer, type RequestContext } from '../env/index.ts';
 import { compileFilter, type RowFilter } from '../filter/index.ts';
-import { Memtable } from '../memtable/index.ts';
+import { type AggregateOf, Memtable } from '../memtable/index.ts';
 import {
-  type AggregateKind, type Cell, type Limits, type Mutation, type ReadBatch, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow, type TableSchema,
+  type Cell, type Limits, type Mutation, type ReadBatch, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow, type TableSchema,
 } from '../model/index.ts';
 import { type BlockCache, SsTable } from '../sstable/index.ts';
 import { LayerSet } from './layer-set.ts';
@@ -26,6 +26,9 @@ import { sampleTables } from './sample-keys.ts';
 import { storedMutations } from './stored-mutations.ts';
 import type { Decision, TabletApi, TabletRead } from './tablet-api.ts';
 import { DEFAULT_GROUP, type TabletHost, type TabletState } from './tablet-state.ts';
+
+/** A change with more mutations than this is applied over several steps of the event loop. */
+const MOST_IN_ONE_STEP = 2000;
 
 export interface TabletOptions {
   readonly env: Env;
@@ -49,6 +52,8 @@ export class Tablet implements TabletApi {
   #drained: (() => void) | undefined;
   #flushing: Promise<void> | undefined;
   #nextFlush: Promise<void> | undefined;
+  /** Changes that are being applied over several steps. */
+  readonly #stepping = new Set<Promise<void>>();
   /** A file that a minor compaction is writing or has not committed yet. */
   #newFile: string | undefined;
 
@@ -67,7 +72,7 @@ export class Tablet implements TabletApi {
     const tablet = new Tablet(options, state, tables);
     const pacer = new Pacer(clock);
     for (const record of records) {
-      tablet.#replay(record);
+      await tablet.#apply(record.body, { epoch: record.epoch, sequence: record.sequence });
       if (pacer.due()) await pacer.pause();
     }
     return tablet;
@@ -98,6 +103,9 @@ export class Tablet implements TabletApi {
   }
 
   async mutateRow(context: RequestContext, row: ByteString, mutations: readonly Mutation[]): Promise<void> {
+    if (mutations.length > MOST_IN_ONE_STEP) {
+      return this.#holdingRow(context, row, () => this.#append({ kind: 'rows', rows: [{ row, mutations: storedMutations(this.#schema(), mutations) }] }));
+    }
     const wait = this.#locks.enterShared(row);
     if (wait !== undefined) await wait;
     try {
@@ -260,7 +268,8 @@ export class Tablet implements TabletApi {
       const { sequence, durable } = log.append({ tableId, epoch, commitMicros: env.clock.nowMicros(), origin: Origin.user, body });
       const position = await durable;
       this.#layers.active.firstPosition ??= position;
-      this.#apply(body, { epoch, sequence });
+      const stepping = this.#apply(body, { epoch, sequence });
+      if (stepping !== undefined) await stepping;
       if (!host.leaseHeld()) throw unavailable('the lease of the tablet server may have lapsed during the write: its outcome is unknown');
     } finally {
       this.#writes--;
@@ -268,24 +277,38 @@ export class Tablet implements TabletApi {
     }
   }
 
-  #replay(record: LogRecord): void {
-    assert(isAfter(record, this.#applied), 'a record is replayed twice or out of order');
-    this.#apply(record.body, { epoch: record.epoch, sequence: record.sequence });
-  }
-
-  #apply(body: RecordBody, at: RedoPoint): void {
+  /** Undefined where it is applied already. */
+  #apply(body: RecordBody, at: RedoPoint): Promise<void> | undefined {
     const memtable = this.#layers.active.memtable;
     assert(isAfter(at, this.#applied), 'a record is applied twice or out of order');
     this.#applied = at;
     if (body.kind === 'dropRows') {
       memtable.dropRows(body.range);
-      return;
+      return undefined;
     }
     const families = this.#aggregates();
+    const first = body.rows[0];
+    if (body.rows.length === 1 && first !== undefined && first.mutations.length > MOST_IN_ONE_STEP) {
+      const stepping = this.#applyInSteps(first.row, first.mutations, families).finally(() => this.#stepping.delete(stepping));
+      this.#stepping.add(stepping);
+      return stepping;
+    }
     for (const { row, mutations } of body.rows) memtable.apply(row, mutations, families);
+    return undefined;
   }
 
-  #aggregates(): (stored: string) => AggregateKind | undefined {
+  /** The row is held meanwhile, and the memtable is not frozen: a flush waits. Readers see all of it or nothing. */
+  async #applyInSteps(row: ByteString, mutations: readonly Mutation[], families: AggregateOf): Promise<void> {
+    const edit = this.#layers.active.memtable.edit(row, families);
+    const pacer = new Pacer(this.#options.env.clock);
+    for (const mutation of mutations) {
+      edit.add(mutation);
+      if (pacer.due()) await pacer.pause();
+    }
+    edit.commit();
+  }
+
+  #aggregates(): AggregateOf {
     const schema = this.#schema();
     if (this.#aggregateCache?.schema !== schema) {
       const families = new ReadFamilies(schema, 0);
@@ -294,17 +317,18 @@ export class Tablet implements TabletApi {
     return this.#aggregateCache.aggregateOf;
   }
 
-  #aggregateCache: { readonly schema: TableSchema; readonly aggregateOf: (stored: string) => AggregateKind | undefined } | undefined;
+  #aggregateCache: { readonly schema: TableSchema; readonly aggregateOf: AggregateOf } | undefined;
 
   #reader(context: RequestContext, layers: RowReaderLayers, request: TabletRead): RowReader {
     const { env, limits } = this.#options;
-    const program = compileFilter(request.filter, { limits, random: env.random });
+    const schema = this.#schema();
+    const program = compileFilter(request.filter, { limits, random: env.random, families: Object.keys(schema.families) });
     return new RowReader({
       layers,
       ranges: program.blocksAll ? [] : request.ranges,
       reversed: request.reversed,
       rowsLimit: request.rowsLimit,
-      families: new ReadFamilies(this.#schema(), env.clock.nowMicros()),
+      families: new ReadFamilies(schema, env.clock.nowMicros()),
       program,
       clock: env.clock,
       context,
@@ -337,6 +361,7 @@ export class Tablet implements TabletApi {
   /** Writes frozen memtables, then the active one, to SSTables and commits each. */
   async #flushAll(): Promise<void> {
     while (this.#layers.oldestFrozen !== undefined) await this.#flushOldest(this.#frozenUpTo);
+    while (this.#stepping.size > 0) await Promise.allSettled(this.#stepping);
     if (this.#layers.active.memtable.isEmpty && this.#isCommitted()) return;
     this.#frozenUpTo = this.#applied;
     this.#layers.freeze({ memtable: new Memtable(), firstPosition: undefined });

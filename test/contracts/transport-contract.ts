@@ -84,7 +84,7 @@ function callsAreAnswered(contract: Contract): void {
     await transport.serve('a', {
       call: async (_method, _message, received) => seen.push(received),
       async *stream(_method, _message, received) {
-        seen.push(received);
+        yield seen.push(received);
       },
     });
     const given = { deadlineMs: nowMs() + 5000, principal: 'anna', appProfile: 'batch', priority: 'low', trace: 't-1' } as const;

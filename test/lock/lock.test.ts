@@ -11,6 +11,8 @@ import { dirname, extname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { BigtableError, Code } from '../../src/base/index.ts';
 import { lockDirectory } from '../../src/platform/index.ts';
@@ -46,6 +48,18 @@ describe('one owner a directory', () => {
     await again.release();
   });
 
+  test('a lock that the program has forgotten holds until its process ends', async (t) => {
+    const directory = temporaryDirectory(t);
+    await lockDirectory(directory);
+    setFlagsFromString('--expose-gc');
+    const collectGarbage = runInNewContext('gc') as () => void;
+    for (let i = 0; i < 5; i++) {
+      collectGarbage();
+      await new Promise((resolve) => setImmediate(resolve));
+      await refused(lockDirectory(directory), `pid ${process.pid}`);
+    }
+  });
+
   test('another thread is refused', async (t) => {
     const directory = temporaryDirectory(t);
     const lock = await lockDirectory(directory);
@@ -61,7 +75,7 @@ describe('one owner a directory', () => {
     const { child, line } = await holder(t, directory);
     assert.equal(line, 'held');
     const error = await refused(lockDirectory(directory), `pid ${child.pid} on host`);
-    assert.match(error.message, /Never delete LOCK/);
+    assert.match(error.message, /Deleting LOCK frees nothing/);
     assert.match((await holder(t, directory)).line, /^refused: .* is in use by another Edubba, which calls itself: pid \d+ on host .*, since \d{4}-/);
   });
 });
@@ -120,7 +134,8 @@ describe('what is written down decides nothing', () => {
   test('a lock file that tells a dead process, or nothing, is respected while it is locked', async (t) => {
     const directory = temporaryDirectory(t);
     const lock = await lockDirectory(directory);
-    for (const [note, shown] of [['pid 999999999 on host gone', 'pid 999999999 on host gone'], ['', 'which has not said yet who it is'], ['\x1b[2J\x07bell', '?[2J?bell']] as const) {
+    const notes = [['pid 999999999 on host gone', 'pid 999999999 on host'], ['', 'has not said yet who it is'], ['\x1b[2J\x07bell', '?[2J?bell']] as const;
+    for (const [note, shown] of notes) {
       writeFileSync(join(directory, 'LOCK'), note);
       await refused(lockDirectory(directory), shown);
     }

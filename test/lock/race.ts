@@ -28,7 +28,8 @@ class Racer {
   readonly #lines: AsyncIterator<string>;
 
   constructor(root: string) {
-    this.#child = spawn(process.execPath, [...process.execArgv.filter((arg) => !arg.startsWith('--test')), RACER, root], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const loader = process.execArgv.filter((arg) => !arg.startsWith('--test'));
+    this.#child = spawn(process.execPath, [...loader, RACER, root], { stdio: ['pipe', 'pipe', 'inherit'] });
     const lines: Interface = createInterface({ input: this.#child.stdout as NodeJS.ReadableStream });
     this.#lines = lines[Symbol.asyncIterator]();
   }

@@ -67,7 +67,7 @@ class Reply {
   async batchEnd(scannedTo: ByteString | undefined): Promise<void> {
     const idleMs = this.#env.clock.monotonicMs() - this.#sentMs;
     if (idleMs < LINGER_MS) return;
-    await this.#flush();
+    if (await this.#flush()) return;
     if (scannedTo === undefined || idleMs < PROGRESS_MS || this.#writer.insideRow) return;
     await this.#send(encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { lastScannedRowKey: toBytes(scannedTo) })));
   }
@@ -84,9 +84,11 @@ class Reply {
     await this.#send(encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { requestStats: { statsView: { case: 'fullReadStatsView', value } } })));
   }
 
-  async #flush(): Promise<void> {
+  /** Whether there was anything to send. */
+  async #flush(): Promise<boolean> {
     const message = this.#writer.take();
     if (message) await this.#send(message);
+    return message !== undefined;
   }
 
   async #send(message: Buffer): Promise<void> {

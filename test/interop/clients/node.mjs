@@ -188,6 +188,15 @@ await step('drop a prefix', async () => {
   assert.equal((await read({ prefix: 'row' })).length, 90);
 });
 
+await step('rows of many cells, and one of 3 MiB', async () => {
+  const kib = Buffer.alloc(1024, 'k');
+  const cells = (count, value) => Object.fromEntries(Array.from({ length: count }, (_, c) => [`c${c}`, { value, timestamp: 1000 }]));
+  await table.insert(Array.from({ length: 200 }, (_, i) => ({ key: `wide${String(i).padStart(3, '0')}`, data: { b: cells(15, kib) } })));
+  await table.insert({ key: 'wide200', data: { b: cells(3, Buffer.alloc(1024 * 1024, 'k')) } });
+  const sizes = (await read({ prefix: 'wide', decode: false })).flatMap((row) => Object.values(row.data.b).map(([{ value }]) => value.length));
+  assert.deepEqual([sizes.length, sizes.reduce((a, b) => a + b, 0)], [200 * 15 + 3, (200 * 15 + 3 * 1024) * 1024]);
+});
+
 await step(`a row of ${BIG_ROW_MIB} MiB in cells of ${BIG_CELL_MIB} MiB`, async () => {
   const digests = new Map();
   for (let i = 0; i < BIG_ROW_MIB / BIG_CELL_MIB; i++) {

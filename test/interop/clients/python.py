@@ -228,6 +228,15 @@ def drop_prefix():
     same(len(keys(row_ranges=[RowRange("row", "rox")])), 90)
 
 
+def wide_rows():
+    kib = b"k" * 1024
+    wide = [RowMutationEntry(f"wide{i:03}", [SetCell("b", f"c{c:02}", kib, timestamp_micros=1000) for c in range(15)]) for i in range(200)]
+    table.bulk_mutate_rows(wide)
+    table.mutate_row("wide200", [SetCell("b", f"c{c}", kib * 1024, timestamp_micros=1000) for c in range(3)])
+    sizes = [len(cell.value) for row in table.read_rows(ReadRowsQuery(row_ranges=[RowRange("wide", "widf")])) for cell in row]
+    same((len(sizes), sum(sizes)), (200 * 15 + 3, (200 * 15 + 3 * 1024) * 1024))
+
+
 def big_row():
     digests = []
     for i in range(BIG_ROW_MIB // BIG_CELL_MIB):
@@ -263,6 +272,7 @@ step("increment and append", increment_and_append)
 step("counters over all of int64", int64_counters)
 step("check and mutate", check_and_mutate)
 step("deletions: cells, column, family, row", deletions)
+step("rows of many cells, and one of 3 MiB", wide_rows)
 step(f"a row of {BIG_ROW_MIB} MiB in cells of {BIG_CELL_MIB} MiB", big_row)
 step("sample row keys", sample_keys)
 step("drop a prefix", drop_prefix)

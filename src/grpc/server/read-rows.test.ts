@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import * as grpc from '@grpc/grpc-js';
+import { BigtableError, Code } from '../../base/index.ts';
+import type { RequestContext } from '../../env/index.ts';
+import type { ReadBatch, RowFragment } from '../../model/index.ts';
+import type { ReadRequest, Service } from '../../service/index.ts';
+import { ChunkReader } from '../client/chunk-reader.ts';
+import { rawServer, realClock, testEnv } from '../fixtures.ts';
+import { ReadRowsRequest_RequestStatsView as StatsView, type ReadRowsResponse, ReadRowsRequestSchema, ReadRowsResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import { FeatureFlagsSchema } from '../generated/google/bigtable/v2/feature_flags_pb.ts';
+import { registerCloudApi } from './cloud-api.ts';
+
+const PATH = '/google.bigtable.v2.Bigtable/ReadRows';
+const MIB = 1024 * 1024;
+const asIs = (bytes: Buffer): Buffer => bytes;
+
+type Source = (context: RequestContext, request: ReadRequest) => AsyncIterable<ReadBatch>;
+
+function row(key: string, sizeBytes = 10, cells = 1): RowFragment {
+  return { row: key, last: true, cells: Array.from({ length: cells }, (_, i) => ({ family: 'cf', qualifier: `q${i}`, timestamp: 1000, value: Buffer.alloc(sizeBytes, i) })) };
+}
+
+function request(init: MessageInitShape<typeof ReadRowsRequestSchema>): Buffer {
+  return Buffer.from(toBinary(ReadRowsRequestSchema, create(ReadRowsRequestSchema, { tableName: 't', ...init })));
+}
+
+function features(init: MessageInitShape<typeof FeatureFlagsSchema>): grpc.Metadata {
+  const metadata = new grpc.Metadata();
+  metadata.set('bigtable-features', Buffer.from(toBinary(FeatureFlagsSchema, create(FeatureFlagsSchema, init))).toString('base64url'));
+  return metadata;
+}
+
+describe('ReadRows', () => {
+  const env = testEnv();
+  let wire: Awaited<ReturnType<typeof rawServer>>;
+  /** What the service yields, set by each test. */
+  let source: Source;
+
+  before(async () => {
+    const service = { readRows: (context: RequestContext, given: ReadRequest) => source(context, given) } as Partial<Service> as Service;
+    wire = await rawServer(env, (server) => void registerCloudApi(server, service, env));
+  });
+
+  after(async () => {
+    await wire.close();
+  });
+
+  async function read(init: MessageInitShape<typeof ReadRowsRequestSchema>, metadata = new grpc.Metadata()) {
+    const { code, message, messages } = await wire.call(PATH, [request(init)], { metadata });
+    const answers: ReadRowsResponse[] = messages.map((bytes) => fromBinary(ReadRowsResponseSchema, bytes));
+    const reader = new ChunkReader();
+    return { code, message, messages, answers, rows: answers.flatMap((answer) => reader.rows(answer)) };
+  }
+
+  test('rows come in order, in one message where they fit', async () => {
+    source = async function* () {
+      yield { fragments: [row('a'), row('b', 10, 3)] };
+      yield { fragments: [row('c')] };
+    };
+    const { code, rows, messages } = await read({});
+    assert.equal(code, Code.OK);
+    assert.deepEqual(rows.map(({ row: key, cells }) => [key, cells.length]), [['a', 1], ['b', 3], ['c', 1]]);
+    assert.equal(messages.length, 1);
+    await untilFree();
+  });
+
+  test('a read without rows ends well and sends nothing', async () => {
+    source = async function* () {};
+    const { code, messages } = await read({});
+    assert.deepEqual([code, messages.length], [Code.OK, 0]);
+  });
+
+  test('what the client asked for reaches the service', async () => {
+    let seen: ReadRequest | undefined;
+    let profile = '';
+    source = async function* (context, given) {
+      seen = given;
+      profile = context.appProfile;
+      yield { fragments: [] };
+    };
+    await read({ rows: { rowKeys: [Buffer.from('k')] }, rowsLimit: 5n, reversed: true, appProfileId: 'batch' }, features({ reverseScans: true }));
+    assert.deepEqual(seen, { table: 't', ranges: [{ start: 'k', end: 'k\0' }], filter: undefined, rowsLimit: 5, reversed: true });
+    assert.equal(profile, 'batch');
+  });
+
+  test('a reversed read needs a client that says it understands one', async () => {
+    source = async function* () {};
+    assert.equal((await read({ reversed: true })).code, Code.UNIMPLEMENTED);
+    assert.equal((await read({ reversed: true }, features({ reverseScans: true }))).code, Code.OK);
+    const nonsense = new grpc.Metadata();
+    nonsense.set('bigtable-features', '!!!!');
+    assert.equal((await read({ reversed: true }, nonsense)).code, Code.UNIMPLEMENTED);
+  });
+
+  test('statistics come last, where they are asked for', async () => {
+    source = async function* () {
+      yield { fragments: [row('a', 10, 2), row('b', 10, 3)] };
+    };
+    const { answers, rows } = await read({ requestStatsView: StatsView.REQUEST_STATS_FULL });
+    assert.equal(rows.length, 2);
+    const view = answers.at(-1)?.requestStats?.statsView;
+    assert.ok(view?.case === 'fullReadStatsView');
+    const stats = view.value.readIterationStats;
+    assert.deepEqual([stats?.rowsReturnedCount, stats?.cellsReturnedCount, stats?.rowsSeenCount, stats?.cellsSeenCount], [2n, 5n, 2n, 5n]);
+    assert.ok(view.value.requestLatencyStats?.frontendServerLatency);
+    assert.ok((await read({})).answers.every((answer) => answer.requestStats === undefined));
+  });
+
+  test('a failure after rows sends the rows, then the failure', async () => {
+    source = async function* () {
+      yield { fragments: Array.from({ length: 40 }, (_, i) => row(`row${i}`, 10_000)) };
+      throw new BigtableError(Code.DATA_LOSS, 'sst-9: corrupt at byte 77');
+    };
+    const { code, message, rows } = await read({});
+    assert.deepEqual([code, message], [Code.DATA_LOSS, 'sst-9: corrupt at byte 77']);
+    assert.ok(rows.length >= 25 && rows.length <= 40, `${rows.length} rows`);
+    await untilFree();
+  });
+
+  test('a row that is larger than any message reads back whole', async () => {
+    source = async function* () {
+      for (let i = 0; i < 10; i++) yield { fragments: [{ ...row('wide', 5 * MIB), last: i === 9 }] };
+    };
+    const { rows, messages } = await read({});
+    assert.equal(rows.length, 1);
+    assert.equal(rows[0]?.cells.length, 10);
+    assert.ok(messages.every((bytes) => bytes.length < MIB));
+    await untilFree();
+  });
+
+  test('a scan without output tells how far it came, to clients that understand', async () => {
+    const clock = { ...realClock, monotonicMs: () => (now += 400) };
+    let now = 0;
+    const slowEnv = { ...testEnv(), clock };
+    const service = { readRows: async function* () {
+      for (const key of ['b', 'd', 'f', 'h', 'j']) yield { fragments: [], scannedTo: key };
+      yield { fragments: [{ ...row('k'), last: false }], scannedTo: 'j' };
+      yield { fragments: [{ ...row('k'), last: true }], scannedTo: 'k' };
+    } } as Partial<Service> as Service;
+    const other = await rawServer(slowEnv, (server) => void registerCloudApi(server, service, slowEnv));
+    const progress = async (metadata: grpc.Metadata) => {
+      const { messages } = await other.call(PATH, [request({})], { metadata });
+      return messages.map((bytes) => fromBinary(ReadRowsResponseSchema, bytes)).map((answer) => Buffer.from(answer.lastScannedRowKey).toString());
+    };
+    const told = await progress(features({ lastScannedRowResponses: true }));
+    const keys = told.filter((key) => key !== '');
+    assert.ok(keys.length >= 1, JSON.stringify(told));
+    assert.deepEqual(keys, [...keys].sort());
+    assert.ok(told.indexOf('') === told.length - told.filter((key) => key === '').length, 'no progress is told once rows came');
+    assert.ok((await progress(new grpc.Metadata())).every((key) => key === ''));
+    await other.close();
+  });
+
+  test('a reader that stops holds back the scan; one that leaves ends it', async () => {
+    let yielded = 0;
+    let ended = false;
+    source = async function* () {
+      try {
+        for (;;) {
+          yielded++;
+          yield { fragments: [row(`row${yielded}`, 100_000)] };
+        }
+      } finally {
+        ended = true;
+      }
+    };
+    const call = wire.client.makeServerStreamRequest(PATH, asIs, asIs, request({}));
+    call.on('error', () => {});
+    await new Promise((resolve) => call.once('data', (bytes) => resolve(call.pause() && bytes)));
+    let [last, still] = [-1, 0];
+    while (still < 200) {
+      still = yielded === last ? still + 1 : 0;
+      last = yielded;
+      await realClock.yield();
+    }
+    assert.ok(yielded < 100, `${yielded} rows were read`);
+    assert.ok(env.requestBudget.usedBytes < 2 * MIB);
+    assert.equal(ended, false);
+    call.cancel();
+    while (!ended) await realClock.yield();
+    await untilFree();
+  });
+
+  test('rows that are ready do not wait for a message to fill', async () => {
+    let release = (): void => {};
+    source = async function* () {
+      yield { fragments: [row('a')] };
+      const startMs = realClock.monotonicMs();
+      while (realClock.monotonicMs() - startMs < 15) await realClock.yield();
+      yield { fragments: [row('b')] };
+      await new Promise<void>((resolve) => {
+        release = resolve;
+      });
+    };
+    const call = wire.client.makeServerStreamRequest(PATH, asIs, asIs, request({}));
+    const keys: string[] = [];
+    call.on('data', (bytes: Buffer) => keys.push(...new ChunkReader().rows(fromBinary(ReadRowsResponseSchema, bytes)).map((each) => each.row)));
+    while (keys.length < 2) await realClock.yield();
+    assert.deepEqual(keys, ['a', 'b']);
+    release();
+    await new Promise((resolve) => call.once('end', resolve));
+  });
+
+  async function untilFree(): Promise<void> {
+    while (env.requestBudget.usedBytes > 0) await realClock.yield();
+  }
+});
