@@ -25,9 +25,10 @@ const files = ['src', 'test', 'examples']
   .flatMap((folder) => filesUnder(`dist/${folder}`, (name) => name.endsWith('.test.js')))
   .filter((path) => !APART.test(path) && (filters.length === 0 || filters.some((filter) => path.includes(filter))));
 
+const paths = files.map((path) => join(ROOT, path));
 const tally = { passed: 0, failed: 0, skipped: 0 };
 const failures = [];
-const withTests = new Set();
+const withoutTests = [];
 const isSet = (mark) => mark !== undefined && mark !== false;
 const isSuite = (event) => event.details?.type === 'suite';
 const sourceOf = (path) => (path ? relative(ROOT, path).replace(/^dist\//, '').replace(/\.js$/, '.ts') : '');
@@ -45,9 +46,8 @@ function onFail(event) {
   const ofParts = event.details?.error?.failureType === 'subtestsFailed';
   if (isSuite(event) && ofParts) return;
   if (isSet(event.todo)) return void tally.skipped++;
-  withTests.add(sourceOf(event.file));
   tally.failed++;
-  if (!ofParts) tell(event.file, event.name === event.file ? '(the whole file)' : event.name, errorText(event));
+  if (!ofParts) tell(event.file, paths.includes(event.name) ? '(the whole file)' : event.name, errorText(event));
 }
 
 function tell(path, name, text) {
@@ -57,14 +57,14 @@ function tell(path, name, text) {
 }
 
 function onPass(event) {
-  if (isSuite(event) || event.name === event.file) return;
-  withTests.add(sourceOf(event.file));
+  // a file that passes as a whole is one in which no test was found
+  if (paths.includes(event.name)) return void withoutTests.push(event.name);
+  if (isSuite(event)) return;
   if (!isSet(event.skip) && !isSet(event.todo)) return void tally.passed++;
   tally.skipped++;
   if (typeof event.skip === 'string') console.log(`SKIP ${sourceOf(event.file)} ${event.name}: ${event.skip}`);
 }
 
-const paths = files.map((path) => join(ROOT, path));
 if (paths.length > 0) {
   process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --enable-source-maps`.trim();
   const stream = run({
@@ -80,7 +80,7 @@ if (paths.length > 0) {
   await new Promise((resolve, reject) => stream.on('end', resolve).on('error', reject).resume());
 }
 
-for (const path of names.length === 0 ? paths.filter((path) => !withTests.has(sourceOf(path))) : []) {
+for (const path of names.length === 0 ? withoutTests : []) {
   tally.failed++;
   tell(path, '(the whole file)', '    it reported no test');
 }

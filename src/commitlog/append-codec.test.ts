@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import { AssertionError, BigtableError, Code, CorruptionError, fromBytes, INT64_MAX, INT64_MIN, type Int64, int64 } from '../base/index.ts';
 import type { Mutation } from '../model/index.ts';
 import { AppendDecoder } from './append-decoder.ts';
-import { AppendEncoder } from './append-encoder.ts';
+import { ManualClock, Pacer } from '../env/index.ts';
+import { AppendEncoder, encodeRows } from './append-encoder.ts';
 import type { AppendHeader } from './append-format.ts';
 import { type LogRecord, type NewRecord, Origin, type RecordBody } from './record.ts';
 
@@ -288,3 +289,13 @@ describe('the bytes of an append', () => {
 function refused(bytes: Buffer, words: RegExp): void {
   assert.throws(() => decode(bytes), (error) => error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && words.test(error.message));
 }
+
+test('rows encoded beforehand give the same bytes', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.record({ row: keys, mutations: fc.array(mutations, { maxLength: 5 }) }), { maxLength: 4 }), async (rows) => {
+      const plain: NewRecord = { ...record(), body: { kind: 'rows', rows } };
+      const encodedRows = await encodeRows(rows, new Pacer(new ManualClock()));
+      assert.deepEqual(encode([record(setCell(Buffer.from('a'))), { ...plain, encodedRows }, plain]), encode([record(setCell(Buffer.from('a'))), plain, plain]));
+    }),
+  );
+});

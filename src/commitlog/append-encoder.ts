@@ -8,6 +8,7 @@
  * Invariant: a record that cannot be encoded leaves nothing behind.
  */
 import { assert, type ByteString, type Int64, utf8, varintLength, writeInt64BE, writeVarint } from '../base/index.ts';
+import type { Pacer } from '../env/index.ts';
 import type { Mutation, RowRange } from '../model/index.ts';
 import { APPEND_VERSION, type AppendHeader, MutationKind, RangeFlag, RecordField, RecordKind } from './append-format.ts';
 import type { LogRecord, NewRecord, RowChange } from './record.ts';
@@ -103,6 +104,7 @@ export class AppendEncoder {
     this.#varint(record.origin);
     this.#fields(record.token);
     if (body.kind === 'rows') {
+      if (record.encodedRows) return this.#encoded(record.encodedRows);
       this.#varint(body.rows.length);
       for (const row of body.rows) this.#row(row);
     } else {
@@ -116,6 +118,29 @@ export class AppendEncoder {
     this.#varint(size);
     this.#varint(RecordField.token);
     this.#bytes(token);
+  }
+
+  #encoded(parts: readonly Uint8Array[]): void {
+    this.#cut();
+    for (const part of parts) {
+      this.#parts.push(part);
+      this.#partBytes += part.length;
+    }
+  }
+
+  /** Only for `encodeRows`: the encoder is used for nothing else. */
+  async rowsInSteps(rows: readonly RowChange[], pacer: Pacer): Promise<readonly Uint8Array[]> {
+    this.#varint(rows.length);
+    for (const { row, mutations } of rows) {
+      this.#text(row);
+      this.#varint(mutations.length);
+      for (const mutation of mutations) {
+        this.#mutation(mutation);
+        if (pacer.due()) await pacer.pause();
+      }
+    }
+    this.#cut();
+    return this.#parts;
   }
 
   #row(change: RowChange): void {
@@ -241,4 +266,12 @@ export class AppendEncoder {
     this.#partBytes += this.#at - this.#from;
     this.#from = this.#at;
   }
+}
+
+/**
+ * The rows of a record that is too large for one step of the event loop, encoded beforehand: for NewRecord.encodedRows. Large values
+ * are not copied here either.
+ */
+export function encodeRows(rows: readonly RowChange[], pacer: Pacer): Promise<readonly Uint8Array[]> {
+  return new AppendEncoder().rowsInSteps(rows, pacer);
 }

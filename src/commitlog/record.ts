@@ -37,7 +37,10 @@ export interface LogRecord {
 }
 
 /** A record before the log has given it its number. */
-export type NewRecord = Omit<LogRecord, 'sequence'>;
+export interface NewRecord extends Omit<LogRecord, 'sequence'> {
+  /** The body's rows as `encodeRows` made them of exactly these, where encoding them in one step would take too long. */
+  readonly encodedRows?: readonly Uint8Array[] | undefined;
+}
 
 /** A point in a tablet's history: every record at or below it is in SSTables. */
 export interface RedoPoint {

@@ -64,6 +64,17 @@ describe('EntryTree', () => {
     }
   });
 
+  test('floor looks into the branch before when its own has lost its first entries', () => {
+    const edit = new EntryTreeEdit([], true);
+    for (let n = 0; n < 6000; n++) edit.put(put(column((n * 7919) % 6000), 5));
+    for (let n = 10; n < 6000; n += 60) edit.removeRange(columnStart(column(n)), columnStart(column(n + 57)), () => {});
+    for (let n = 0; n < 6000; n++) {
+      const into = (n + 50) % 60;
+      const expected = into < 57 && n >= 10 ? n - into - 1 : n;
+      assert.deepEqual(edit.floor(put(column(n), 0)), put(column(expected), 5), `floor of ${n}`);
+    }
+  });
+
   test('a taken tree stays as it was, whatever is done after it', () => {
     const edit = new EntryTreeEdit(Array.from({ length: 500 }, (_, i) => put(column(i), 1)), true);
     const before = edit.end();

@@ -20,7 +20,7 @@ export interface MemEntry {
 }
 
 /** Heap bytes of an entry beside its value and its column's name: the object, its boxed timestamp, its slots in the row. */
-export const ENTRY_BYTES = 112;
+export const ENTRY_BYTES = 120;
 
 /** Always literals of this one shape: a comparison then meets one hidden class. */
 export function cellEntry(column: ColumnKey, kind: EntryKind, timestamp: Int64, slab: Slab, offset: number, length: number): MemEntry {

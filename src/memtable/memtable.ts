@@ -17,8 +17,8 @@ import { keyIndex, RowTree } from './row-tree.ts';
 /** A family's aggregate; undefined = ordinary cells. */
 export type AggregateOf = (family: string) => AggregateKind | undefined;
 
-/** Heap bytes of a row beside its key's characters and its entries: the key's header, its array, its slots in the tree. */
-const ROW_BYTES = 72;
+/** Heap bytes of a row beside its key's characters and its entries: the key's header and its slots in the tree. */
+const ROW_BYTES = 40;
 const RANGE_BYTES = 160;
 
 /** A change of one row that is made over several steps of the event loop: add in order, then commit. */

@@ -11,7 +11,8 @@
  */
 import { assert, INT64_MAX, INT64_MIN, type Int64 } from '../base/index.ts';
 import {
-  type AddToCell, type AggregateKind, aggregateInput, checkAggregateState, type ColumnKey, type DeleteFromColumn, EntryKind, familyEnd, type MergeToCell, type Mutation, type SetCell,
+  type AddToCell, type AggregateKind, aggregateInput, checkAggregateState, type ColumnKey, type DeleteFromColumn, EntryKind, familyEnd, type MergeToCell,
+  type Mutation, type SetCell,
 } from '../model/index.ts';
 import { ColumnNames } from './column-names.ts';
 import { EntryTree, EntryTreeEdit } from './entry-tree.ts';

@@ -18,8 +18,6 @@ const KEYS_TO_BYTES = 8;
 const OVERHEAD_BYTES = 48;
 /** A delta that takes more is stored in full. */
 const LONGEST_DELTA = 7;
-/** Zigzag doubles it. */
-const LARGEST_DELTA = 2 ** 48;
 
 export class BlockBuilder {
   readonly #out: ByteWriter;
@@ -144,9 +142,7 @@ function timestampMode(timestamp: Int64, before: Int64): number {
   if (timestamp === 0) return TIMESTAMP_ZERO;
   if (timestamp === before) return TIMESTAMP_SAME;
   if (typeof timestamp !== 'number' || typeof before !== 'number') return TIMESTAMP_FULL;
-  const delta = timestamp - before;
-  if (delta > LARGEST_DELTA || delta < -LARGEST_DELTA) return TIMESTAMP_FULL;
-  return varintLength(zigzag(delta)) <= LONGEST_DELTA ? TIMESTAMP_DELTA : TIMESTAMP_FULL;
+  return varintLength(zigzag(timestamp - before)) <= LONGEST_DELTA ? TIMESTAMP_DELTA : TIMESTAMP_FULL;
 }
 
 function zigzag(delta: number): number {

@@ -1,5 +1,5 @@
 /**
- * The block cache (PAPER.md P6.3 as docs/ARCHITECTURE.md has it): blocks read from the file system, within a budget of bytes that
+ * The block cache (paper section 6): blocks read from the file system, within a budget of bytes that
  * all open SSTables share.
  *
  * A block enters on probation; asked for again it becomes protected. Protected blocks take at most 4/5 of the budget, their least

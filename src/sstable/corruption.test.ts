@@ -185,6 +185,34 @@ describe('an SSTable for another program', () => {
   });
 });
 
+describe('verify', () => {
+  /** Puts `to` in place of the last `from` in a section. */
+  function replaced(bytes: Buffer, name: string, from: string, to: string): Buffer {
+    const section = decodeDirectoryOf(bytes).find((each) => each.name === name);
+    assert.ok(section);
+    return forged(bytes, section.offset, section.lengthBytes, (part) => {
+      const at = part.lastIndexOf(Buffer.from(from, 'latin1'));
+      assert.ok(at >= 0);
+      part.write(to, at, 'latin1');
+    });
+  }
+
+  async function verified(bytes: Buffer): Promise<unknown> {
+    return (await openFile({ fileSystem: await fileSystemWith(bytes), clock: new ManualClock(), metrics: new Metrics() })).verify();
+  }
+
+  test('finds an index and properties that agree with each other and not with the blocks', async () => {
+    const bytes = await fileBytes((await writeFile([put('row-a', columnKey('f', ''), 1), put('row-b', columnKey('f', ''), 1)])).fileSystem);
+    await verified(bytes);
+    const otherLast = replaced(replaced(bytes, 'index', 'row-b', 'row-c'), 'properties', 'row-b', 'row-c');
+    await assert.rejects(verified(otherLast), /not the last row that the index tells/);
+    const otherFirst = replaced(replaced(bytes, 'index', 'row-a', 'row-0'), 'properties', 'row-a', 'row-0');
+    await assert.rejects(verified(otherFirst), /not the first entry that the index tells/);
+    const otherCount = replaced(replaced(bytes, 'index', '\x02', '\x03'), 'properties', 'put\x01\x02', 'put\x01\x03');
+    await assert.rejects(verified(otherCount), /2 entries, 3 in the index/);
+  });
+});
+
 function decodeDirectoryOf(bytes: Buffer): ReturnType<typeof decodeDirectory> {
   const { directory } = decodeFooter(PATH, bytes.length, bytes.subarray(-FOOTER_BYTES), CODECS.checksum);
   return decodeDirectory(PATH, directory, bytes.subarray(directory.offset, directory.offset + directory.lengthBytes));

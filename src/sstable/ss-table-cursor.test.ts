@@ -158,6 +158,19 @@ describe('SsTableCursor', () => {
     assert.ok(file.metrics.get('sstable.readBytes') - before <= table.sizeBytes, 'no block was read twice');
   });
 
+  test('a scan reads nothing again that is in the cache', async () => {
+    const file = await writeFile(numberedRows(3000, 1000));
+    const table = await openFile(file);
+    const cursor = table.cursor();
+    for (const row of [100, 700, 1500, 2200, 2990]) {
+      cursor.seekRow(rowName(row));
+      await settle(cursor);
+    }
+    assert.equal((await scan(table.cursor())).length, 3000);
+    const opening = 128 * 1024;
+    assert.ok(file.metrics.get('sstable.readBytes') <= table.sizeBytes + opening);
+  });
+
   test('a point read reads one block', async () => {
     const file = await writeFile(numberedRows(2000, 1000));
     const table = await openFile(file);

@@ -51,6 +51,14 @@ describe('SsTable', () => {
     });
   });
 
+  test('the bounds of its timestamps are those of cells, not of deletions', async () => {
+    const entries = [deletion(EntryKind.rangeDeletion, 'a', Q, -50), put('a', Q, 8, ''), { ...put('a', Q, 5, 'v'), kind: EntryKind.merge }];
+    const { minTimestamp, maxTimestamp } = (await openFile(await writeFile(entries))).properties;
+    assert.deepEqual([minTimestamp, maxTimestamp], [5, 8]);
+    const alone = await openFile(await writeFile(entries.slice(0, 1)));
+    assert.deepEqual([alone.properties.minTimestamp, alone.properties.maxTimestamp], [undefined, undefined]);
+  });
+
   test('may hold deletions of row ranges alone', async () => {
     const table = await openFile(await writeFile([], { rowRangeDeletions: [{ start: 'k', end: 'm' }] }));
     assert.equal(table.firstRow, undefined);

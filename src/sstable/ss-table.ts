@@ -1,5 +1,5 @@
 /**
- * An SSTable that is open for reading (PAPER.md P4.2): its index is in memory, its blocks come through the block cache.
+ * An SSTable that is open for reading (paper section 4): its index is in memory, its blocks come through the block cache.
  * Format: docs/formats/sstable.md.
  *
  * Invariant: nothing of it ever changes, so any number of cursors read it side by side. Every block is checked when it is read.

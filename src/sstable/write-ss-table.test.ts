@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { AssertionError, Code, CorruptionError } from '../base/index.ts';
-import { type FileOperation, ManualClock, MemoryFileSystem, Pacer } from '../env/index.ts';
+import { type FileOperation, type FileWriter, ManualClock, MemoryFileSystem, Pacer } from '../env/index.ts';
 import { CursorState, columnKey, type Entry, EntryKind } from '../model/index.ts';
 import { ArrayCursor, CODECS, deletion, entryAt, numberedRows, openFile, PATH, plain, put, rowName, scan, settle, writeFile } from './fixtures.test.ts';
 import { writeSsTable } from './write-ss-table.ts';
@@ -105,6 +105,24 @@ describe('writeSsTable', () => {
     source.load = () => (source.position < 2000 ? SlowCursor.prototype.load.call(source) : Promise.reject(new CorruptionError('old.sst', 5, 'bad')));
     await assert.rejects(writeSsTable({ fileSystem, path: PATH, codecs: CODECS, clock: new ManualClock(), group: 'g' }, source), /old\.sst/);
     assert.deepEqual(await fileSystem.list(''), []);
+  });
+
+  test('gives the writer up, once, after a failure', async () => {
+    const ends: string[] = [];
+    class WatchedFileSystem extends MemoryFileSystem {
+      override async create(path: string): Promise<FileWriter> {
+        const writer = await super.create(path);
+        return {
+          append: (bytes) => writer.append(bytes),
+          close: () => (ends.push('close'), writer.close()),
+          abort: () => (ends.push('abort'), writer.abort()),
+        };
+      }
+    }
+    await assert.rejects(writeTo(new WatchedFileSystem(), [...numberedRows(3000, 1000), put('a', Q, 1)]), AssertionError);
+    assert.deepEqual(ends, ['abort']);
+    await writeTo(new WatchedFileSystem(), numberedRows(3000, 1000));
+    assert.deepEqual(ends, ['abort', 'close']);
   });
 
   test('never writes over a file', async () => {

@@ -497,6 +497,39 @@ describe('MergeCursor', () => {
     assert.deepEqual(await sum([range], [add(100)]), []);
   });
 
+  test('rows dropped while a load is awaited do not tear a row that the memtable holds', async () => {
+    let lazy = false;
+    const old = memtables([['r', set('f', 'b', 1), set('f', 'c', 1)], ['s', set('f', 'old', 1)]]).map((each) => new ListLayer(entriesOf(each), [], () => lazy));
+    const [active] = memtables([['r', set('f', 'a', 1)], ['s', set('f', 'new', 1)]]) as [Memtable];
+    const cursor = new MergeCursor([active, ...old], { aggregateOf });
+    cursor.seekRow('r');
+    cursor.next();
+    lazy = true;
+    cursor.next();
+    // the memtable's cursor stands on s already, the other one is still in r
+    assert.equal(cursor.state, CursorState.needsLoad);
+    active.dropRows({ start: 's', end: undefined });
+    lazy = false;
+    assert.deepEqual(await rest(cursor), ['r f:c@1=v', 's f:new@1=v', 's f:old@1=v']);
+  });
+
+  test('a row can be skipped at a deletion behind which a load is needed', async () => {
+    // the two seeks land at once, the move behind the deletion does not
+    let turns: boolean[] | undefined = [false, false, true];
+    const layers = memtables(
+      [['r', { kind: 'deleteFromRow' }, set('f', 'a', 1)], ['s', set('f', 'a', 1)]],
+      [['r', set('f', 'a', 1)]],
+    ).map((each) => new ListLayer(entriesOf(each), [], () => turns?.shift() ?? false));
+    const cursor = new MergeCursor(layers, { aggregateOf, keepDeletions: true });
+    cursor.seekRow('r');
+    assert.equal(cursor.kind, EntryKind.rowDeletion);
+    assert.deepEqual(turns, []);
+    turns = undefined;
+    cursor.skipRow();
+    await settled(cursor);
+    assert.equal(cursor.row, 's');
+  });
+
   test('a range of rows that a newer layer dropped is seeked past, not walked', () => {
     const old = new Memtable();
     for (let i = 0; i < 5000; i++) old.apply(`row${String(i).padStart(4, '0')}`, [set('f', 'q', 1)], aggregateOf);

@@ -47,9 +47,16 @@ export class ReadFamilies {
   }
 }
 
-/** Whether any family is stored under another name than its own. */
+const renamed = new WeakMap<TableSchema, boolean>();
+
+/** Whether any family is stored under another name than its own. Asked for every write, so it is found out once a schema. */
 export function isRenamed(schema: TableSchema): boolean {
-  return Object.values(schema.families).some((family) => family.generation !== undefined && family.generation > 0);
+  let known = renamed.get(schema);
+  if (known === undefined) {
+    known = Object.values(schema.families).some((family) => family.generation !== undefined && family.generation > 0);
+    renamed.set(schema, known);
+  }
+  return known;
 }
 
 function countsVersions(rule: GcRule): boolean {

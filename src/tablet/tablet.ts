@@ -7,7 +7,7 @@
  * - The redo point of a commit is the last record applied to the memtable that was frozen, so that replay begins behind it.
  */
 import { assert, BigtableError, type ByteString, Code, type Int64, unavailable } from '../base/index.ts';
-import { isAfter, type LogRecord, Origin, type RecordBody, type RedoPoint, type ServerLog } from '../commitlog/index.ts';
+import { encodeRows, isAfter, type LogRecord, Origin, type RecordBody, type RedoPoint, type RowChange, type ServerLog } from '../commitlog/index.ts';
 import { checkContext, type Env, Pacer, type RequestContext } from '../env/index.ts';
 import { compileFilter, type RowFilter } from '../filter/index.ts';
 import { type AggregateOf, Memtable } from '../memtable/index.ts';
@@ -265,7 +265,8 @@ export class Tablet implements TabletApi {
     this.#writes++;
     try {
       const { epoch, tableId } = this.#state;
-      const { sequence, durable } = log.append({ tableId, epoch, commitMicros: env.clock.nowMicros(), origin: Origin.user, body });
+      const encodedRows = isLarge(body) ? await encodeRows(body.rows, new Pacer(env.clock)) : undefined;
+      const { sequence, durable } = log.append({ tableId, epoch, commitMicros: env.clock.nowMicros(), origin: Origin.user, body, encodedRows });
       const position = await durable;
       this.#layers.active.firstPosition ??= position;
       const stepping = this.#apply(body, { epoch, sequence });
@@ -287,9 +288,9 @@ export class Tablet implements TabletApi {
       return undefined;
     }
     const families = this.#aggregates();
-    const first = body.rows[0];
-    if (body.rows.length === 1 && first !== undefined && first.mutations.length > MOST_IN_ONE_STEP) {
-      const stepping = this.#applyInSteps(first.row, first.mutations, families).finally(() => this.#stepping.delete(stepping));
+    if (isLarge(body)) {
+      const { row, mutations } = body.rows[0];
+      const stepping = this.#applyInSteps(row, mutations, families).finally(() => this.#stepping.delete(stepping));
       this.#stepping.add(stepping);
       return stepping;
     }
@@ -393,6 +394,11 @@ export class Tablet implements TabletApi {
       this.#newFile = undefined;
     }
   }
+}
+
+/** A change of one row that is too large for one step. */
+function isLarge(body: RecordBody): body is { readonly kind: 'rows'; readonly rows: readonly [RowChange] } {
+  return body.kind === 'rows' && body.rows.length === 1 && (body.rows[0]?.mutations.length ?? 0) > MOST_IN_ONE_STEP;
 }
 
 type RowReaderLayers = ConstructorParameters<typeof RowReader>[0]['layers'];

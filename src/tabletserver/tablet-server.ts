@@ -47,6 +47,8 @@ export interface TabletServerOptions {
 const REPLAYED_BYTES = 2 * 1024 * 1024;
 /** A tablet whose row lists more logs than this is flushed all the same. */
 const REPLAYED_LOGS = 4;
+/** A server that is closed tries so long to commit what it flushes; what it cannot is left to be replayed. */
+const CLOSE_PATIENCE_MS = 1000;
 /** After the last load: what was replayed is written to files, so that dead logs are needed no more. */
 const SETTLE_MS = 2000;
 
@@ -68,6 +70,8 @@ export class TabletServer {
   #stopServing: (() => Promise<void>) | undefined;
   #settling: { cancel(): void } | undefined;
   #ended = false;
+  /** When commits to METADATA are no longer sent again: some time after closing has begun. */
+  #givesUpAtMs = Number.POSITIVE_INFINITY;
   #files = 0;
 
   private constructor(options: TabletServerOptions, name: string, log: ServerLog, session: ServerSession) {
@@ -81,7 +85,7 @@ export class TabletServer {
     this.#session = session;
     this.#cache = new BlockCache({ limitBytes: settings.blockCacheBytes, metrics: env.metrics });
     this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: toBigtableError(error).message }));
-    this.#metadata = new MetadataClient({ ...env, locator: new Locator(env), stopped: () => this.#ended });
+    this.#metadata = new MetadataClient({ ...env, locator: new Locator(env), stopped: () => this.#ended || env.clock.monotonicMs() >= this.#givesUpAtMs });
     this.#budget = new MemtableBudget({ limitBytes: settings.memtableBytes, logLimitBytes: settings.logLimitBytes, log, ...env });
     this.#replay = new LogReplay((path) => readRecords(env.fileSystem, path), env.clock);
     this.#loader = new TabletLoader({
@@ -120,6 +124,7 @@ export class TabletServer {
    */
   async close(): Promise<void> {
     if (this.#ended) return;
+    this.#givesUpAtMs = this.#env.clock.monotonicMs() + CLOSE_PATIENCE_MS;
     this.#settling?.cancel();
     await this.#budget.stop();
     let leftBytes = 0;
