@@ -4,7 +4,7 @@
  *
  *   npm run interop                       all of it; needs Go and Python, and fails with words where they are missing
  *   npm run interop -- --short            what a CI has time for: parts whose tool is missing are skipped with words
- *   npm run interop -- --only=suites,probe   of clients, suites, load, probe, crash
+ *   npm run interop -- --only=suites,probe   of clients, behaviour, suites, load, probe, crash
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ import { capture, ROOT } from './lib/repository.mjs';
 import { edubbaCommand, freePort, startEdubba, startEmulator } from './lib/server.mjs';
 import { emulator, goMissing, goProgram, nodeClient, pythonClient, pythonMissing } from './lib/tools.mjs';
 
-const PARTS = ['clients', 'suites', 'load', 'probe', 'crash'];
+const PARTS = ['clients', 'behaviour', 'suites', 'load', 'probe', 'crash'];
 const SUITES = [
   { name: 'go-integration', floor: 48, needs: ['go', 'python'] },
   { name: 'python', floor: 165, needs: ['python'] },
@@ -27,6 +27,16 @@ const CALLS = [
   'MutateRow', 'MutateRows', 'ReadRows', 'SampleRowKeys', 'CheckAndMutateRow', 'ReadModifyWriteRow', 'PingAndWarm', 'CreateTable', 'ListTables', 'GetTable',
   'DeleteTable', 'ModifyColumnFamilies', 'DropRowRange', 'GenerateConsistencyToken', 'CheckConsistency',
 ];
+/** Where Google's emulator differs from our behaviour suite, and so from the cloud's documents or from what this project promises. */
+const EMULATOR_LACKS = {
+  'negative timestamps': 'refuses timestamps below 0',
+  'refusals change nothing': 'applies the steps of a mutation that stand before the refused one',
+  'refused increments': 'never answers an increment of a value that is not 8 bytes, nor any call on that row afterwards',
+  'order over families': 'gives the families of an interleave in random order',
+  'exact gc on read': 'shows versions that the rules drop until its collector has come by',
+  'min and max': 'overwrites where it should merge',
+};
+const BEHAVIOUR_MS = 120_000;
 const CLIENT_MS = 300_000;
 const SUITE_MS = 900_000;
 const PROBE_MS = 300_000;
@@ -82,6 +92,25 @@ async function clients() {
     if (lacks('python')) report.skip('Python client', lacks('python'));
     else await runClient('Python', server, await pythonClient(), [join(ROOT, 'test/interop/clients/python.py')]);
   });
+}
+
+/** Our own behaviour suite against Google's emulator: what it shows is that the suite asks for what others do too. */
+async function behaviour() {
+  if (lacks('go')) return report.skip('behaviour suite on the emulator', lacks('go'));
+  const google = await startEmulator(await emulator());
+  try {
+    const env = { ...process.env, EDUBBA_BEHAVIOUR_ADDRESS: google.address, EDUBBA_BEHAVIOUR_LACKS: Object.keys(EMULATOR_LACKS).join(',') };
+    const { out, err } = await capture(process.execPath, ['--test', '--test-reporter=tap', join(ROOT, 'dist/test/behaviour/server.test.js')], { timeoutMs: BEHAVIOUR_MS, env });
+    const tests = [...out.matchAll(/^ +(not ok|ok) \d+ - (.*?)( # SKIP.*)?$/gm)];
+    if (tests.length === 0) throw new Error(`the behaviour suite reported no test: ${err.slice(-1000)}`);
+    for (const [, verdict, name, skipped] of tests) {
+      if (skipped) report.skip(`behaviour on the emulator: ${name}`, skipped.trim());
+      else report.check(verdict === 'ok', `behaviour on the emulator: ${name}`);
+    }
+    for (const [feature, difference] of Object.entries(EMULATOR_LACKS)) console.log(`difference: ${feature}: the emulator ${difference}`);
+  } finally {
+    await google.kill();
+  }
 }
 
 const verdictsOf = (text) => new Map([...text.matchAll(/^(PASS|FAIL|SKIP) (.+)$/gm)].map(([, verdict, name]) => [name, verdict]));
@@ -186,7 +215,7 @@ async function crash() {
   await server.kill();
 }
 
-const run = { clients, suites, load, probe, crash };
+const run = { clients, behaviour, suites, load, probe, crash };
 for (const part of PARTS) if (only.includes(part)) await report.section(part, run[part]);
 report.close();
 process.exit();

@@ -42,12 +42,15 @@ const SIZES: Readonly<Record<Exclude<keyof DatabaseSettings, 'limits'>, readonly
 
 /** The defaults with `given` over them. INVALID_ARGUMENT for a name that is none, or a value out of its range. */
 export function checkSettings(given: Partial<DatabaseSettings> = {}): DatabaseSettings {
-  for (const name of Object.keys(given)) if (!Object.hasOwn(DEFAULT_SETTINGS, name)) throw wrong(`there is no setting "${name}"; there are ${Object.keys(DEFAULT_SETTINGS).join(', ')}`);
+  const names = Object.keys(DEFAULT_SETTINGS);
+  for (const name of Object.keys(given)) if (!names.includes(name)) throw wrong(`there is no setting "${name}"; there are ${names.join(', ')}`);
   const chosen = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const settings: DatabaseSettings = Object.freeze({ ...DEFAULT_SETTINGS, ...chosen });
   for (const [name, [least, most]] of Object.entries(SIZES)) {
     const value = settings[name as keyof typeof SIZES];
-    if (!Number.isSafeInteger(value) || value < least || value > most) throw wrong(`setting ${name} must be a number of bytes from ${least} to ${most}, not ${String(value)}`);
+    if (!Number.isSafeInteger(value) || value < least || value > most) {
+      throw wrong(`setting ${name} must be a number of bytes from ${least} to ${most}, not ${String(value)}`);
+    }
   }
   if (!Object.hasOwn(LIMITS, settings.limits)) throw wrong(`setting limits must be one of ${Object.keys(LIMITS).join(', ')}, not ${String(settings.limits)}`);
   return settings;

@@ -1,5 +1,5 @@
 /** Calls on all tablets that a range touches, one after another, ascending. A call that finds its tablet moved is made again. */
-import { type ByteString } from '../base/index.ts';
+import type { ByteString } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { AssignedTablet } from '../locator/index.ts';
 import { intersectRanges, isEmptyRange, type RowRange, type TableSchema } from '../model/index.ts';

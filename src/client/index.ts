@@ -1,4 +1,4 @@
 /**
  * client: the client library: implements the service over the internal calls, by the locator's cache of tablets.
  */
-export { Client, type ClientOptions } from './client.ts';
+export { Client } from './client.ts';

@@ -2,7 +2,8 @@
  * A read over all tablets that its ranges touch, in key order or against it: one read a tablet, what is left of the limit carried over. When a
  * tablet moves, the read goes on behind the last row it gave out.
  *
- * Invariant: every row is given out once and whole. A read that breaks off inside a row cannot go on, since the row may have changed: it fails with UNAVAILABLE.
+ * Invariant: every row is given out once and whole. A read that breaks off inside a row cannot go on, since the row may have
+ * changed: it fails with UNAVAILABLE.
  */
 import { BigtableError, type ByteString, Code, successor, unavailable } from '../base/index.ts';
 import type { RequestContext, Transport } from '../env/index.ts';
@@ -18,7 +19,8 @@ export interface ReadRowsParts {
   readonly limits: Limits;
 }
 
-export async function* readRows({ router, transport, limits }: ReadRowsParts, context: RequestContext, request: ReadRequest): AsyncGenerator<ReadBatch, void, void> {
+export async function* readRows(parts: ReadRowsParts, context: RequestContext, request: ReadRequest): AsyncGenerator<ReadBatch, void, void> {
+  const { router, transport, limits } = parts;
   checkReadRows(request, limits);
   const position = new ReadPosition(request);
   let patience: Patience | undefined;

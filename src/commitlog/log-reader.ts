@@ -19,7 +19,7 @@ export interface PositionedRecord {
  * The records of the appends at `from` and above (all, by default), in log order. The consumer paces itself; an append is read at
  * a time. DATA_LOSS (CorruptionError) where anything is damaged or missing, FAILED_PRECONDITION where a newer Edubba wrote it.
  */
-export async function* readRecords(fileSystem: FileSystem, path: string, from?: LogPosition): AsyncIterable<PositionedRecord> {
+export async function* readRecords(fileSystem: Pick<FileSystem, 'readLog'>, path: string, from?: LogPosition): AsyncIterable<PositionedRecord> {
   /** What the first append says of the one before it. */
   let before: number | undefined;
   let previous = 0;

@@ -8,6 +8,7 @@ import { asBuffer, type ByteString, fromBytes, type Int64, int64, int64Bytes, in
 export type Bytes = string | Uint8Array;
 
 /** Microseconds since 1970 as a number (exact below 2^53) or bigint, or a Date. */
+// biome-ignore lint/style/noRestrictedGlobals: a date that the user gives is data, no clock is read
 export type Timestamp = number | bigint | Date;
 
 /** "family:qualifier" (cut at the first colon), or the two apart where the qualifier is not text. */
@@ -30,6 +31,7 @@ export function valueOf(value: Value): Uint8Array {
 }
 
 export function timestampOf(timestamp: Timestamp, what = 'a timestamp'): Int64 {
+  // biome-ignore lint/style/noRestrictedGlobals: as above
   const micros = timestamp instanceof Date ? timestamp.getTime() * 1000 : timestamp;
   if (!isInt64(micros)) {
     throw invalidArgument(`${what} must be microseconds as a whole number, a bigint within int64, or a Date, not ${describe(timestamp)}`);

@@ -4,6 +4,6 @@
  */
 export { Backoff } from './backoff.ts';
 export type { AssignedTablet } from './location-cache.ts';
-export { Locator, type LocatorOptions, ROOT_PATH } from './locator.ts';
-export { MetadataClient, type MetadataClientOptions } from './metadata-client.ts';
+export { Locator } from './locator.ts';
+export { MetadataClient } from './metadata-client.ts';
 export { SchemaCache } from './schema-cache.ts';

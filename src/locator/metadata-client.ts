@@ -5,7 +5,7 @@
  * A commit whose outcome is unknown is sent again until its id stands in the row or the row has moved on: so the answer is always known.
  */
 import { BigtableError, Code, type ByteString, toBigtableError } from '../base/index.ts';
-import { type Clock, type LockService, type Random, type RequestContext, type Transport } from '../env/index.ts';
+import type { Clock, LockService, Random, RequestContext, Transport } from '../env/index.ts';
 import {
   decodeRootFile, decodeRow, encodeRootFile, judge, METADATA_TABLE_ID, type MetadataCommit, type MetadataKey, type MetadataRow, ROOT_KEY,
 } from '../metadata/index.ts';

@@ -47,7 +47,9 @@ function updatedFamily(family: FamilySchema, change: FamilySchema, fields: reado
   const valueType = fields.includes('valueType') ? change.valueType : family.valueType;
   const [before, after] = [family.valueType?.aggregate, valueType?.aggregate];
   if (before?.kind !== after?.kind || before?.input !== after?.input) {
-    throw invalidArgument(`column family "${family.name}": what it aggregates (${before?.kind ?? 'nothing'}) is fixed when it is created`);
+    throw invalidArgument(
+      `Immutable fields 'value_type.aggregate_type.*' cannot be updated: column family "${family.name}" aggregates ${before?.kind ?? 'nothing'} for good`,
+    );
   }
   return newFamily({ name: family.name, ...(gcRule && { gcRule }), ...(valueType && { valueType }) }, family.generation);
 }

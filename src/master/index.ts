@@ -1,4 +1,4 @@
 /**
  * master: the master: assignment of tablets, tables' creation, change and deletion, and the sweep of files nobody refers to.
  */
-export { Master, type MasterOptions } from './master.ts';
+export { Master } from './master.ts';

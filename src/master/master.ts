@@ -5,7 +5,7 @@
  * Invariant: what it does to METADATA is conditional on the rows, what it does in the lock service on its lock; so one that lost its lock does no harm.
  */
 import { BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
-import { type Env, type LockHandle, type RequestContext, requestContext, type Timer } from '../env/index.ts';
+import { type CallHandler, type Env, type LockHandle, type RequestContext, requestContext, type Timer } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { callHandler, encodePeerFile, type Handlers, MASTER_PATH, type MasterCalls, PROTOCOL, SERVERS_DIRECTORY } from '../protocol/index.ts';
 import { Assignment } from './assignment.ts';
@@ -38,8 +38,8 @@ export class Master {
   #stopServing: (() => Promise<void>) | undefined;
   #stopWatching: (() => void) | undefined;
   #ended = false;
-  /** Assignments and sweeps come one after another. */
-  #lastWork: Promise<unknown> = Promise.resolve();
+  /** Assignments come one after another, and so do sweeps; but a sweep that waits for METADATA must not hold up the assignment that serves it. */
+  readonly #lastWork = { sweep: Promise.resolve() as Promise<unknown>, assign: Promise.resolve() as Promise<unknown> };
   readonly #timers = new Map<'sweep' | 'assign', Timer>();
 
   private constructor(env: Env, lock: LockHandle, givesUp: () => boolean) {
@@ -82,7 +82,7 @@ export class Master {
     if (this.#ended) return;
     await this.#stopServing?.();
     this.#end();
-    await this.#lastWork.catch(() => {});
+    await Promise.all(Object.values(this.#lastWork));
     await this.#env.lockService.closeSession(this.#lock.sessionId);
   }
 
@@ -117,12 +117,12 @@ export class Master {
   }
 
   #sweep(): Promise<SweepResult> {
-    return this.#oneByOne(() => sweep(this.#env, this.#metadata, this.#servers, this.#context()));
+    return this.#oneByOne('sweep', () => sweep(this.#env, this.#metadata, this.#servers, this.#context()));
   }
 
   #later(what: 'sweep' | 'assign', delayMs: number): void {
     if (this.#ended || this.#timers.has(what)) return;
-    const work = async (): Promise<unknown> => (what === 'sweep' ? this.#sweep() : this.#oneByOne(() => this.#assignAll()));
+    const work = async (): Promise<unknown> => (what === 'sweep' ? this.#sweep() : this.#oneByOne('assign', () => this.#assignAll()));
     const timer = this.#env.clock.timer(delayMs, () => {
       this.#timers.delete(what);
       work().catch((thrown: unknown) => {
@@ -134,12 +134,12 @@ export class Master {
     this.#timers.set(what, timer);
   }
 
-  #oneByOne<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#lastWork.then(() => {
+  #oneByOne<T>(lane: 'sweep' | 'assign', work: () => Promise<T>): Promise<T> {
+    const result = this.#lastWork[lane].then(() => {
       if (this.#ended) throw unavailable('the master has ended');
       return work();
     });
-    this.#lastWork = result.catch(() => {});
+    this.#lastWork[lane] = result.catch(() => {});
     return result;
   }
 
@@ -147,7 +147,7 @@ export class Master {
     return requestContext({ budget: this.#env.requestBudget, principal: 'master' });
   }
 
-  #handler(): ReturnType<typeof callHandler> {
+  #handler(): CallHandler {
     const handlers: Handlers<MasterCalls> = {
       createTable: (message) => this.#tables.createTable(message, this.#context()),
       updateTable: (message) => this.#tables.updateTable(message, this.#context()),
@@ -159,6 +159,6 @@ export class Master {
       modifyFamilies: ({ name, changes }) => this.#tables.modifyFamilies(name, changes, this.#context()),
       sweep: () => this.#sweep(),
     };
-    return callHandler(handlers);
+    return callHandler<MasterCalls>(handlers);
   }
 }

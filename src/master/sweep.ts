@@ -7,7 +7,7 @@
  */
 import type { Env, RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
-import { ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
+import { type MetadataRow, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
 import { FILES_DIRECTORY, LOGS_DIRECTORY } from '../protocol/index.ts';
 import type { Servers } from './servers.ts';
 
@@ -28,7 +28,7 @@ export async function sweep(env: Env, metadata: MetadataClient, servers: Servers
   }
 
   const root = await metadata.readRoot();
-  const spare = (row: { readonly files: Readonly<Record<string, readonly string[]>>; readonly logs: readonly string[]; readonly server: { readonly name: string } | undefined }): boolean => {
+  const spare = (row: MetadataRow): boolean => {
     for (const group of Object.values(row.files)) for (const path of group) files.delete(path);
     for (const path of row.logs) logs.delete(path);
     return row.server === undefined || holdings.has(row.server.name);

@@ -51,8 +51,8 @@ export class Memtable implements Layer {
   }
 
   /**
-   * Applies the mutations in order; readers see all or none. Every SetCell has its timestamp; families of AddToCell and MergeToCell are
-   * aggregates, their inputs checked. Values are copied, except those above 16 KiB that fill their backing buffer but for an eighth: these are
+   * Applies the mutations in order; readers see all or none. Every SetCell has its timestamp; inputs of aggregates were checked, and those to a
+   * family that is none (any more) are passed over. Values are copied, except those above 16 KiB that fill their backing buffer but for an eighth: these are
    * kept as they are and must not be changed by the caller afterwards.
    */
   apply(row: ByteString, mutations: readonly Mutation[], aggregateOf: AggregateOf): void {

@@ -5,7 +5,8 @@
  * - A deletion removes what this memtable holds and leaves an entry that hides what older layers hold. Later cells stand beside it.
  * - A coarser deletion entry takes the finer ones with it, and where one stands no finer one is added: row, family, column, range.
  * - The ranges of a column are disjoint, never touch, and never cover all of int64 (that is a deletion of the column).
- * - An aggregate's input folds into a put or merge entry at its place, which keeps its kind; else it becomes a merge entry.
+ * - An aggregate's input folds into a put or merge entry at its place, which keeps its kind; else it becomes a merge entry. In a family that
+ *   is no aggregate it is passed over: the family was dropped after the change was logged, and what it held is seen by nobody.
  *
  * A small row is one array; above SMALL_ROW entries it is a tree.
  */
@@ -97,7 +98,8 @@ export class RowEdit {
   }
 
   #mergeCell(mutation: AddToCell | MergeToCell): void {
-    const kind = aggregateKind(mutation.family, this.#aggregateOf);
+    const kind = this.#aggregateOf(mutation.family);
+    if (kind === undefined) return;
     const input = mutation.kind === 'addToCell' ? aggregateInput(kind, mutation.input) : mutation.state;
     const column = this.#store.columns.key(mutation.family, mutation.qualifier);
     const present = this.#get(probe(column, EntryKind.merge, mutation.timestamp));
@@ -215,20 +217,19 @@ export class RowEdit {
 
 /** Throws what `add` would throw, before anything has changed. */
 export function checkMutation(mutation: Mutation, aggregateOf: (family: string) => AggregateKind | undefined): void {
-  if (mutation.kind === 'setCell') finalTimestamp(mutation);
-  else if (mutation.kind === 'addToCell') aggregateInput(aggregateKind(mutation.family, aggregateOf), mutation.input);
-  else if (mutation.kind === 'mergeToCell') checkAggregateState(aggregateKind(mutation.family, aggregateOf), mutation.state);
+  if (mutation.kind === 'setCell') {
+    finalTimestamp(mutation);
+  } else if (mutation.kind === 'addToCell' || mutation.kind === 'mergeToCell') {
+    const kind = aggregateOf(mutation.family);
+    if (kind === undefined) return;
+    if (mutation.kind === 'addToCell') aggregateInput(kind, mutation.input);
+    else checkAggregateState(kind, mutation.state);
+  }
 }
 
 function finalTimestamp(mutation: SetCell): Int64 {
   assert(mutation.timestamp !== undefined, 'a memtable gets cells with their final timestamps');
   return mutation.timestamp;
-}
-
-function aggregateKind(family: string, aggregateOf: (family: string) => AggregateKind | undefined): AggregateKind {
-  const kind = aggregateOf(family);
-  assert(kind !== undefined, `a family that inputs are added to holds aggregates: "${family}" does not`);
-  return kind;
 }
 
 function isRange(entry: MemEntry | undefined, column: ColumnKey): entry is MemEntry {

@@ -2,11 +2,11 @@
  * metadata: METADATA's rows: their keys, what they hold and how it is encoded, the conditional commits by which alone they
  * change, and tables' schemas as files. Pure; who reads and writes them stands above.
  */
-export { commitOfRow, judge, type MetadataCommit, mutationsOf, type RowCommit, type RowState, type Verdict } from './commit.ts';
-export { keysOfTable, lookupKey, METADATA_TABLE_ID, type MetadataKey, metadataKey, parseMetadataKey, ROOT_KEY, ROOT_RANGE, USER_RANGE } from './keys.ts';
+export { commitOfRow, judge, type MetadataCommit, mutationsOf } from './commit.ts';
+export { keysOfTable, lookupKey, METADATA_TABLE_ID, type MetadataKey, metadataKey, ROOT_KEY, ROOT_RANGE, USER_RANGE } from './keys.ts';
 export {
-  decodeLocation, decodeRootFile, decodeRow, encodeRootFile, encodeRow, keyOfRow, LOCATION_FAMILY, METADATA_SCHEMA, type MetadataRow, type ServerLocation,
-  type TabletEvent, type TabletLocation,
+  decodeLocation, decodeRootFile, decodeRow, encodeRootFile, keyOfRow, LOCATION_FAMILY, METADATA_SCHEMA, type MetadataRow, type ServerLocation,
+  type TabletLocation,
 } from './metadata-row.ts';
 export { encodeDocument, PlainObject } from './plain-json.ts';
 export { decodeSchema, encodeSchema, schemaPath } from './schema-file.ts';

@@ -5,7 +5,7 @@
  * version is also the timestamp of the row's cells, so the newest cell is that of the last commit whatever clocks say.
  */
 import { type ByteString, CorruptionError, quote } from '../base/index.ts';
-import { type Cell, type FamilySchema, type Mutation, type RowRange, type TableSchema } from '../model/index.ts';
+import type { Cell, FamilySchema, Mutation, RowRange, TableSchema } from '../model/index.ts';
 import { type MetadataKey, METADATA_TABLE_ID, metadataKey, parseMetadataKey } from './keys.ts';
 import { encodeDocument, PlainObject } from './plain-json.ts';
 

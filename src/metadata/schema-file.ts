@@ -24,7 +24,9 @@ export function decodeSchema(path: string, contents: Uint8Array): TableSchema {
   const id = object.text('id');
   if (!/^[0-9a-f]{8}$/.test(id)) throw object.wrong('id', 'eight hexadecimal digits', id);
   const families = object.object('families').record((all, name) => readFamily(all.object(name)));
-  for (const [name, family] of Object.entries(families)) if (family.name !== name) throw new CorruptionError(path, 0, `family ${family.name} stands under ${name}`);
+  for (const [name, family] of Object.entries(families)) {
+    if (family.name !== name) throw new CorruptionError(path, 0, `family ${family.name} stands under ${name}`);
+  }
   return {
     name: object.text('name'),
     id,

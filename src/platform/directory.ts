@@ -22,7 +22,7 @@ export interface OpenDirectory {
   release(): Promise<void>;
 }
 
-const FORMAT_NAME = 'EDUBBA';
+export const FORMAT_NAME = 'EDUBBA';
 const VERSION = 1;
 const FORMAT = /^edubba directory\nversion (\d{1,9})\nrequires ([0-9a-f]{8})\nidentity ([0-9a-f]{32})\nchecksum ([0-9a-f]{8})\n$/;
 

@@ -17,7 +17,7 @@ export async function openLocalLockService(fileSystem: FileSystem): Promise<Lock
   return new InProcessLockService(storage, files);
 }
 
-const FILES = 'lock-service/files/';
+export const FILES = 'lock-service/files/';
 const NUMBERS = 'lock-service/numbers/';
 /** Numbers reserved at once: 2^33 reservations reach the end of the safe integers. */
 const NUMBERS_AT_ONCE = 2 ** 20;
@@ -115,7 +115,7 @@ class LockFiles implements LockStorage {
 }
 
 /** The newest file of each path, and the names of those that it outdates. */
-function sortOut(found: readonly FileInfo[]): { newest: FileInfo[]; outdated: string[] } {
+export function sortOut(found: readonly FileInfo[]): { newest: FileInfo[]; outdated: string[] } {
   const newest = new Map<string, FileInfo>();
   const outdated: string[] = [];
   // listed by name, so the versions of a path come in their order
@@ -128,7 +128,7 @@ function sortOut(found: readonly FileInfo[]): { newest: FileInfo[]; outdated: st
   return { newest: [...newest.values()], outdated };
 }
 
-async function readFile(fileSystem: FileSystem, { path: name, sizeBytes }: FileInfo): Promise<LockFile> {
+export async function readFile(fileSystem: FileSystem, { path: name, sizeBytes }: FileInfo): Promise<LockFile> {
   const file = decodeLockFile(name, await fileSystem.read(name, 0, sizeBytes));
   if (file.kind === LockFileKind.numbers || nameOf(file.path, file.version) !== name) {
     throw new CorruptionError(name, 20, `the file is of version ${file.version} of path ${JSON.stringify(file.path)}, which has another name`);

@@ -64,7 +64,8 @@ async function prepare(syscalls: Syscalls, directories: Directories, logger: Log
   await posixSelfTest(syscalls, directories);
 }
 
-class DirectoryFileSystem implements FileSystem {
+/** `openPosixFileSystem` makes it, and for reading alone posix-read-only.ts. */
+export class DirectoryFileSystem implements FileSystem {
   readonly #setting: LogSetting;
   readonly #syscalls: Syscalls;
   readonly #directories: Directories;

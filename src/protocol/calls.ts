@@ -39,7 +39,10 @@ export function callMaster<M extends keyof MasterCalls>(
 }
 
 /** Handlers as the transport takes them. */
-export function callHandler<T extends Calls<T>>(handlers: Handlers<T>, read?: (message: ReadMessage, context: RequestContext) => AsyncIterable<ReadBatch>): CallHandler {
+export function callHandler<T extends Calls<T>>(
+  handlers: Partial<Handlers<T>>,
+  read?: (message: ReadMessage, context: RequestContext) => AsyncIterable<ReadBatch>,
+): CallHandler {
   const byMethod = new Map(Object.entries(handlers)) as Map<string, (message: unknown, context: RequestContext) => Promise<unknown>>;
   return {
     call(method, message, context) {

@@ -5,10 +5,10 @@
 export { callHandler, callMaster, callServer, errorOf, type Handlers, plainError, readTablet } from './calls.ts';
 export type {
   CheckAndMutateMessage, CommitOutcome, FamilyChangeMessage, Holdings, MasterCalls, NewTableMessage, PlainError, ReadMessage, RowEntry, ServerStatus,
-  TabletRef, TabletSamples, TabletServerCalls,
+  TabletRef, TabletServerCalls,
 } from './messages.ts';
 export { isNotServing, notServing } from './not-serving.ts';
 export {
-  checkProtocol, decodePeerFile, encodePeerFile, FILES_DIRECTORY, LOGS_DIRECTORY, logPathOf, MASTER_PATH, type PeerFile, PROTOCOL, type ProtocolVersion,
+  checkProtocol, decodePeerFile, encodePeerFile, FILES_DIRECTORY, LOGS_DIRECTORY, logPathOf, MASTER_PATH, type PeerFile, PROTOCOL,
   SERVERS_DIRECTORY,
 } from './version.ts';

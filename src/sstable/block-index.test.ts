@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { CorruptionError } from '../base/index.ts';
 import { columnKey, compareEntries, type Entry, EntryKind, isDeletion } from '../model/index.ts';
 import { BlockIndex, BlockIndexBuilder } from './block-index.ts';
-import { sortedEntries } from './fixtures.test.ts';
+import { sortedEntries } from './fixtures.ts';
 import { SeekTarget } from './seek-target.ts';
 
 const FIRST = { row: 'r', column: columnKey('f', ''), kind: EntryKind.put, timestamp: 1 };

@@ -7,7 +7,7 @@ import { CursorState, columnKey, type Entry, EntryKind } from '../model/index.ts
 import { Block } from './block.ts';
 import { BlockCursor } from './block-cursor.ts';
 import { decodeDirectory, decodeFooter, encodeFooter, FOOTER_BYTES, type Footer, TRAILER_BYTES } from './format.ts';
-import { CODECS, deletion, fileBytes, fileSystemWith, openFile, PATH, plain, put, scan, settle, sortedEntries, writeFile } from './fixtures.test.ts';
+import { CODECS, deletion, fileBytes, fileSystemWith, openFile, PATH, plain, put, scan, settle, sortedEntries, writeFile } from './fixtures.ts';
 import { SeekTarget } from './seek-target.ts';
 
 const ENTRIES: Entry[] = [

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { INT64_MAX, INT64_MIN } from '../base/index.ts';
 import { ManualClock, Metrics } from '../env/index.ts';
 import { columnKey, type Entry, EntryKind } from '../model/index.ts';
-import { deletion, fileBytes, fileSystemWith, openFile, plain, put, scan, writeFile } from './fixtures.test.ts';
+import { deletion, fileBytes, fileSystemWith, openFile, plain, put, scan, writeFile } from './fixtures.ts';
 
 /** WRITE_GOLDEN=1 in the environment writes it anew; a change of its bytes is a new version of the format. */
 const GOLDEN = 'test/golden/sstable-v1.sst';

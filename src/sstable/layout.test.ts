@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CorruptionError } from '../base/index.ts';
 import { columnKey, EntryKind } from '../model/index.ts';
-import { CODECS, fileSystemWith, numberedRows, openFile, PATH, rowName, writeFile } from './fixtures.test.ts';
+import { CODECS, fileSystemWith, numberedRows, openFile, PATH, rowName, writeFile } from './fixtures.ts';
 import { describeSsTable } from './layout.ts';
 
 describe('describeSsTable', () => {

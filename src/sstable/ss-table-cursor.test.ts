@@ -7,7 +7,7 @@ import { columnKey, CursorState, type Entry, EntryKind, type LayerCursor } from 
 import { BlockCache } from './block-cache.ts';
 import {
   ArrayCursor, deletion, entry, entryAt, fileBytes, numberedRows, openFile, plain, put, rowName, scan, settle, sortedEntries, writeFile,
-} from './fixtures.test.ts';
+} from './fixtures.ts';
 
 const Q = columnKey('f', 'q');
 

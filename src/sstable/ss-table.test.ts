@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { Code, INT64_MAX, INT64_MIN } from '../base/index.ts';
 import { columnKey, EntryKind } from '../model/index.ts';
-import { deletion, numberedRows, openFile, plain, put, rowName, scan, sortedEntries, writeFile } from './fixtures.test.ts';
+import { deletion, numberedRows, openFile, plain, put, rowName, scan, sortedEntries, writeFile } from './fixtures.ts';
 
 const Q = columnKey('f', 'q');
 

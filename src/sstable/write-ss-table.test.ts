@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { AssertionError, Code, CorruptionError } from '../base/index.ts';
 import { type FileOperation, type FileWriter, ManualClock, MemoryFileSystem, Pacer } from '../env/index.ts';
 import { CursorState, columnKey, type Entry, EntryKind } from '../model/index.ts';
-import { ArrayCursor, CODECS, deletion, entryAt, numberedRows, openFile, PATH, plain, put, rowName, scan, settle, writeFile } from './fixtures.test.ts';
+import { ArrayCursor, CODECS, deletion, entryAt, numberedRows, openFile, PATH, plain, put, rowName, scan, settle, writeFile } from './fixtures.ts';
 import { writeSsTable } from './write-ss-table.ts';
 
 const Q = columnKey('f', 'q');

@@ -592,7 +592,12 @@ describe('MergeCursor', () => {
 
   test('a failing load fails the read with its error', async () => {
     const broken = new ListLayer([], [], () => true);
-    const cursor = new MergeCursor([new Memtable(), { ...broken, rowRangeDeletions: () => [], mayContainRows: () => true, cursor: () => Object.assign(broken.cursor(), { load: () => Promise.reject(new Error('disk')) }) }], { aggregateOf });
+    const failing: Layer = {
+      rowRangeDeletions: () => [],
+      mayContainRows: () => true,
+      cursor: () => Object.assign(broken.cursor(), { load: () => Promise.reject(new Error('disk')) }),
+    };
+    const cursor = new MergeCursor([new Memtable(), failing], { aggregateOf });
     cursor.seekRow('');
     await assert.rejects(cursor.load(), /disk/);
     cursor.close();

@@ -226,6 +226,7 @@ export class Tablet implements TabletApi {
     if (this.#writes > 0) await new Promise<void>((resolve) => (this.#drained = resolve));
     if (options.flush) await this.flush();
     else await this.#flushing?.catch(() => {});
+    this.#layers.close();
   }
 
   #schema(): TableSchema {

@@ -14,6 +14,8 @@ import type { ServedTablet } from './tablet-map.ts';
 
 /** METADATA's memtables are flushed at this size, so that the root is soon read again after a crash. */
 const METADATA_FLUSH_BYTES = 4 * 1024 * 1024;
+/** The log's limit is measured in so many parts. */
+const LOG_MARKS = 4;
 const RETRY_MS = 1000;
 /** Tablets that only drop the logs of dead servers from their rows are flushed so many at once: their commits share appends. */
 const SETTLED_AT_ONCE = 16;
@@ -40,12 +42,14 @@ export class MemtableBudget {
   #waiting: (() => void)[] = [];
   #running: Promise<void> | undefined;
   #stopped = false;
-  /** Above this the log forces flushes; raised where trimming could not bring the log below its limit. */
-  #logThresholdBytes: number;
+  /** Positions that the log had reached each time it had grown by a quarter of its limit, the last ones. */
+  readonly #marks: number[] = [];
+  #markedBytes = 0;
+  /** Some tablet may hold records that are older than all marks. */
+  #logDue = false;
 
   constructor(options: MemtableBudgetOptions) {
     this.#options = options;
-    this.#logThresholdBytes = options.logLimitBytes;
   }
 
   /** Bytes of all memtables, as last counted. */
@@ -128,7 +132,21 @@ export class MemtableBudget {
   }
 
   #isDue(): boolean {
-    return this.#totalBytes >= this.#options.limitBytes / 2 || this.#options.log.sizeBytes() > this.#logThresholdBytes;
+    this.#mark();
+    return this.#logDue || this.#totalBytes >= this.#options.limitBytes / 2;
+  }
+
+  /** Positions are opaque, so the log's age is told by where it was when it had grown so much. */
+  #mark(): void {
+    const { log, logLimitBytes } = this.#options;
+    const bytes = log.sizeBytes();
+    if (bytes < this.#markedBytes) this.#markedBytes = bytes;
+    if (bytes - this.#markedBytes < logLimitBytes / LOG_MARKS) return;
+    this.#markedBytes = bytes;
+    this.#marks.push(log.newestPosition);
+    if (this.#marks.length <= LOG_MARKS) return;
+    this.#marks.shift();
+    this.#logDue = true;
   }
 
   #start(): void {
@@ -152,7 +170,7 @@ export class MemtableBudget {
   }
 
   #choose(): ServedTablet | undefined {
-    const { log } = this.#options;
+    const old = this.#marks[0] ?? 0;
     let largest: ServedTablet | undefined;
     let oldest: ServedTablet | undefined;
     for (const served of this.#tablets) {
@@ -160,9 +178,11 @@ export class MemtableBudget {
       const position = served.tablet.oldestUnflushed;
       if (served.tableId === METADATA_TABLE_ID && bytes >= METADATA_FLUSH_BYTES) return served;
       if (bytes > (largest?.tablet.memtableBytes ?? 0)) largest = served;
-      if (position !== undefined && position < (oldest?.tablet.oldestUnflushed ?? Number.POSITIVE_INFINITY)) oldest = served;
+      if (position !== undefined && position < (oldest?.tablet.oldestUnflushed ?? old)) oldest = served;
     }
-    return log.sizeBytes() > this.#logThresholdBytes ? oldest ?? largest : largest;
+    if (this.#logDue && oldest) return oldest;
+    this.#logDue = false;
+    return this.#totalBytes >= this.#options.limitBytes / 2 ? largest : undefined;
   }
 
   async #settleOne(served: ServedTablet): Promise<void> {
@@ -178,12 +198,11 @@ export class MemtableBudget {
 
   /** `newest`: the newest append when the flush began, so that what lies before it was applied long ago. */
   async #trim(newest: number): Promise<void> {
-    const { log, clock, logLimitBytes } = this.#options;
+    const { log, clock } = this.#options;
     await clock.yield();
     let keep = newest;
     for (const { tablet } of this.#tablets) keep = Math.min(keep, tablet.oldestUnflushed ?? newest);
     log.trimBefore(keep);
-    this.#logThresholdBytes = Math.max(logLimitBytes, log.sizeBytes() + logLimitBytes / 4);
   }
 
   #wake(): void {

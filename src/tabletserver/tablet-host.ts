@@ -81,7 +81,8 @@ export class ServedTabletHost implements TabletHost {
       const now = outcome.rows[0];
       if (now === undefined || now.epoch !== state.epoch) {
         this.#onLost();
-        throw new BigtableError(Code.FAILED_PRECONDITION, `tablet ${state.tableId} of epoch ${state.epoch} belongs to another server since epoch ${now?.epoch}`);
+        const message = `tablet ${state.tableId} of epoch ${state.epoch} belongs to another server since epoch ${now?.epoch}`;
+        throw new BigtableError(Code.FAILED_PRECONDITION, message);
       }
       this.#row = now;
     }

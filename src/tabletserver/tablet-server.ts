@@ -7,13 +7,13 @@
  */
 import { BigtableError, type ByteString, Code, invalidArgument, toBigtableError, unavailable } from '../base/index.ts';
 import { readRecords, ServerLog } from '../commitlog/index.ts';
-import { type Env, Pacer, type RequestContext, requestContext } from '../env/index.ts';
+import { type CallHandler, type Env, Pacer, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
-import { METADATA_TABLE_ID } from '../metadata/index.ts';
-import type { Limits, Mutation, ReadBatch, TableSchema } from '../model/index.ts';
+import { METADATA_TABLE_ID, type MetadataCommit } from '../metadata/index.ts';
+import type { Limits, Mutation, ReadBatch, RowRange, TableSchema } from '../model/index.ts';
 import {
-  callHandler, FILES_DIRECTORY, type Handlers, type Holdings, logPathOf, notServing, plainError, type PlainError, PROTOCOL, type ReadMessage, type RowEntry, type ServerStatus,
-  type TabletRef, type TabletServerCalls,
+  callHandler, type CheckAndMutateMessage, type CommitOutcome, FILES_DIRECTORY, type Handlers, type Holdings, logPathOf, notServing, plainError, type PlainError,
+  PROTOCOL, type ReadMessage, type RowEntry, type ServerStatus, type TabletRef, type TabletServerCalls,
 } from '../protocol/index.ts';
 import { checkMutations, checkRules, resolveTimestamps } from '../service/index.ts';
 import { BlockCache } from '../sstable/index.ts';
@@ -56,7 +56,6 @@ export class TabletServer {
   readonly name: string;
   readonly address: string;
   readonly #env: Env;
-  readonly #settings: TabletServerSettings;
   readonly #onEnd: ((reason: BigtableError) => void) | undefined;
   readonly #tablets = new TabletMap();
   readonly #schemas: SchemaCache;
@@ -79,7 +78,6 @@ export class TabletServer {
     this.name = name;
     this.address = address;
     this.#env = env;
-    this.#settings = settings;
     this.#onEnd = onEnd;
     this.#log = log;
     this.#session = session;
@@ -197,27 +195,14 @@ export class TabletServer {
     return requestContext({ budget: this.#env.requestBudget, principal: 'tablet-server' });
   }
 
-  #handler(): ReturnType<typeof callHandler> {
+  #handler(): CallHandler {
     const handlers: Handlers<TabletServerCalls> = {
       status: async () => this.#status(),
       load: ({ tablets }) => this.#each(tablets, (ref) => this.#loader.load(ref, this.#context())).finally(() => this.#settleLater()),
       unload: ({ tablets, flush }) => this.#each(tablets, (ref) => this.#loader.unload(ref, flush)),
-      mutateRow: async ({ tableId, row, mutations }, context) => {
-        const served = this.#serving(tableId, row);
-        const prepared = prepareMutations(this.#schemaOf(served, row), mutations, this.#env.clock.nowMicros());
-        if (!this.#budget.open) await this.#waitForMemory(served, row, context);
-        await this.#write(served, served.tablet.mutateRow(context, row, prepared));
-        return undefined;
-      },
+      mutateRow: (message, context) => this.#mutateRow(message, context),
       mutateRows: ({ tableId, entries }, context) => this.#mutateRows(tableId, entries, context),
-      checkAndMutateRow: async ({ tableId, row, predicate, whenTrue, whenFalse }, context) => {
-        const served = this.#serving(tableId, row);
-        const schema = this.#schemaOf(served, row);
-        const now = this.#env.clock.nowMicros();
-        const [ifTrue, ifFalse] = [prepareMutations(schema, whenTrue, now), prepareMutations(schema, whenFalse, now)];
-        if (!this.#budget.open) await this.#waitForMemory(served, row, context);
-        return this.#write(served, served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse));
-      },
+      checkAndMutateRow: (message, context) => this.#checkAndMutateRow(message, context),
       readModifyWriteRow: async ({ tableId, row, rules }, context) => {
         const served = this.#serving(tableId, row);
         checkRules(this.#schemaOf(served, row), rules);
@@ -228,21 +213,8 @@ export class TabletServer {
         const { tablet } = this.#serving(tableId, row);
         return { samples: await tablet.sampleKeys(partBytes), sizeBytes: tablet.sizeBytes() };
       },
-      dropRows: async ({ tableId, range }, context) => {
-        const served = this.#serving(tableId, range.start);
-        if (!isWithin(range.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
-        if (!this.#budget.open) await this.#waitForMemory(served, range.start, context);
-        await this.#write(served, served.tablet.dropRows(context, range));
-        return undefined;
-      },
-      commit: async ({ commits }, context) => {
-        const first = commits[0]?.rows[0]?.key;
-        if (first === undefined) return [];
-        const served = this.#tablets.find(METADATA_TABLE_ID, first);
-        if (!served) throw notServing(METADATA_TABLE_ID, first);
-        for (const { rows } of commits) for (const { key } of rows) if (this.#tablets.find(METADATA_TABLE_ID, key) !== served) throw notServing(METADATA_TABLE_ID, key);
-        return this.#write(served, commitRows(served.tablet, commits, context));
-      },
+      dropRows: (message, context) => this.#dropRows(message, context),
+      commit: ({ commits }, context) => this.#commit(commits, context),
       flush: async ({ keys }) => {
         await this.flush(keys);
         return undefined;
@@ -253,7 +225,7 @@ export class TabletServer {
         return undefined;
       },
     };
-    return callHandler(handlers, (message, context) => this.#read(message, context));
+    return callHandler<TabletServerCalls>(handlers, (message, context) => this.#read(message, context));
   }
 
   #status(): ServerStatus {
@@ -285,6 +257,42 @@ export class TabletServer {
   async #waitForMemory(served: ServedTablet, row: ByteString, context: RequestContext): Promise<void> {
     await this.#budget.wait(context);
     if (this.#tablets.get(served.key) !== served) throw notServing(served.tableId, row);
+  }
+
+  async #mutateRow({ tableId, row, mutations }: RowEntry & { readonly tableId: string }, context: RequestContext): Promise<undefined> {
+    const served = this.#serving(tableId, row);
+    const prepared = prepareMutations(this.#schemaOf(served, row), mutations, this.#env.clock.nowMicros());
+    if (!this.#budget.open) await this.#waitForMemory(served, row, context);
+    await this.#write(served, served.tablet.mutateRow(context, row, prepared));
+    return undefined;
+  }
+
+  async #checkAndMutateRow({ tableId, row, predicate, whenTrue, whenFalse }: CheckAndMutateMessage, context: RequestContext): Promise<boolean> {
+    const served = this.#serving(tableId, row);
+    const schema = this.#schemaOf(served, row);
+    const now = this.#env.clock.nowMicros();
+    const [ifTrue, ifFalse] = [prepareMutations(schema, whenTrue, now), prepareMutations(schema, whenFalse, now)];
+    if (!this.#budget.open) await this.#waitForMemory(served, row, context);
+    return this.#write(served, served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse));
+  }
+
+  async #dropRows({ tableId, range }: { readonly tableId: string; readonly range: RowRange }, context: RequestContext): Promise<undefined> {
+    const served = this.#serving(tableId, range.start);
+    if (!isWithin(range.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
+    if (!this.#budget.open) await this.#waitForMemory(served, range.start, context);
+    await this.#write(served, served.tablet.dropRows(context, range));
+    return undefined;
+  }
+
+  /** METADATA's tablets never wait for memory: the flushes that make room commit to them. */
+  async #commit(commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
+    const keys = commits.flatMap(({ rows }) => rows.map(({ key }) => key));
+    const first = keys[0];
+    if (first === undefined) return [];
+    const served = this.#tablets.find(METADATA_TABLE_ID, first);
+    const other = keys.find((key) => this.#tablets.find(METADATA_TABLE_ID, key) !== served);
+    if (served === undefined || other !== undefined) throw notServing(METADATA_TABLE_ID, other ?? first);
+    return this.#write(served, commitRows(served.tablet, commits, context));
   }
 
   /** Counts the memtable after a write. A server whose log has failed ends itself. */

@@ -10,7 +10,7 @@ import { type ReadRowsResponse, ReadRowsResponseSchema } from '../generated/goog
 import { ChunkWriter } from './chunk-writer.ts';
 
 /** What a server would send for the fragments. */
-function messages(fragments: readonly RowFragment[], writer = new ChunkWriter()): Buffer[] {
+function messages(fragments: readonly RowFragment[], writer = new ChunkWriter({ wholeRows: false })): Buffer[] {
   const out: Buffer[] = [];
   for (const fragment of fragments) {
     writer.begin(fragment);
@@ -52,12 +52,12 @@ const rows = fc.uniqueArray(
 describe('rows as cell chunks', () => {
   test('come back as they were, however they were cut into fragments', () => {
     fc.assert(
-      fc.property(rows, (given) => {
+      fc.property(rows, fc.boolean(), (given, wholeRows) => {
         const fragments = given.flatMap(({ row, cells, cuts }) => {
           const places = [0, ...cuts.map((cut) => Math.min(cut, cells.length)).sort((a, b) => a - b), cells.length];
           return places.slice(1).map((end, i) => ({ row, cells: cells.slice(places[i], end), last: i === places.length - 2 }));
         });
-        const writer = new ChunkWriter();
+        const writer = new ChunkWriter({ wholeRows });
         const back = readBack(messages(fragments, writer));
         assert.deepEqual(plain(back), plain(given.map(({ row, cells }) => whole(row, cells))));
         assert.equal(writer.rows, given.length);
@@ -86,7 +86,7 @@ describe('rows as cell chunks', () => {
   });
 
   test('a row without cells sends nothing; a row that ends empty commits what came before', () => {
-    const writer = new ChunkWriter();
+    const writer = new ChunkWriter({ wholeRows: false });
     assert.deepEqual(messages([{ row: 'r', cells: [], last: true }], writer), []);
     assert.equal(writer.rows, 0);
     const sent = messages([{ row: 'r', cells: [at('q', Buffer.from('v'))], last: false }, { row: 'r', cells: [], last: true }], writer);
@@ -95,7 +95,7 @@ describe('rows as cell chunks', () => {
   });
 
   test('a row that begins inside another is a fault', () => {
-    const writer = new ChunkWriter();
+    const writer = new ChunkWriter({ wholeRows: false });
     messages([{ row: 'r', cells: [at('q', Buffer.from('v'))], last: false }], writer);
     assert.ok(writer.insideRow);
     assert.throws(() => writer.begin(whole('s', [])), { code: 13 });
@@ -106,7 +106,7 @@ describe('sizes', () => {
   test('a row of 100 MB in cells of 5 MB comes in messages below 1 MiB', () => {
     const big = Buffer.alloc(5_000_000, 7);
     const reader = new ChunkReader();
-    const writer = new ChunkWriter();
+    const writer = new ChunkWriter({ wholeRows: false });
     let largest = 0;
     let total = 0;
     let done: RowFragment[] = [];
@@ -131,7 +131,7 @@ describe('sizes', () => {
   });
 
   test('values around the size at which they are cut', () => {
-    const limit = 512 * 1024;
+    const limit = 384 * 1024;
     for (const size of [limit - 1, limit, limit + 1, 2 * limit - 1, 2 * limit, 2 * limit + 1]) {
       const value = Buffer.alloc(size, size % 251);
       const sent = messages([whole('r', [at('q', value), at('r', Buffer.from('small'))])]);
@@ -142,11 +142,33 @@ describe('sizes', () => {
     }
   });
 
-  test('small rows are packed into messages of about 256 KB', () => {
+  test('a message that begins inside a row says its key again, one that begins inside a value does not', () => {
+    const chunks = messages([whole('r', [at('a', Buffer.alloc(1_000_000)), at('b', Buffer.alloc(320_000)), at('c', Buffer.alloc(300_000)), at('d', Buffer.alloc(10))])]).map((bytes) => decode(bytes).chunks);
+    assert.deepEqual(chunks.map((each) => each.map((chunk) => [chunk.rowKey.length, chunk.familyName ?? '', chunk.valueSize])), [
+      [[1, 'cf', 1_000_000], [0, '', 1_000_000]],
+      [[0, '', 0], [0, '', 0]],
+      [[1, '', 0], [0, '', 0]],
+    ]);
+  });
+
+  test('whole rows are never parted and their values never cut', () => {
+    const writer = new ChunkWriter({ wholeRows: true });
+    const big = whole('big', [at('a', Buffer.alloc(5_000_000, 1)), at('b', Buffer.alloc(10)), at('c', Buffer.alloc(2_000_000, 2))]);
+    const sent = messages([whole('a', [at('q', Buffer.alloc(300_000))]), big, { ...big, row: 'cut', last: false }, { row: 'cut', cells: [], last: true }], writer);
+    assert.equal(sent.length, 3);
+    for (const bytes of sent) {
+      const { chunks } = decode(bytes);
+      assert.equal(chunks.at(-1)?.rowStatus.case, 'commitRow');
+      assert.ok((chunks[0]?.rowKey.length ?? 0) > 0 && chunks.every((chunk) => chunk.valueSize === 0));
+    }
+    assert.deepEqual(plain(readBack(sent)), plain([whole('a', [at('q', Buffer.alloc(300_000))]), big, { ...big, row: 'cut' }]));
+  });
+
+  test('small rows are packed into messages of about 64 KB', () => {
     const value = Buffer.alloc(1000, 1);
     const sent = messages(Array.from({ length: 1000 }, (_, i) => whole(`row${String(i).padStart(6, '0')}`, [at('q', value)])));
-    assert.equal(sent.length, 4);
-    for (const bytes of sent.slice(0, -1)) assert.ok(bytes.length >= 256 * 1024 && bytes.length < 260 * 1024);
+    assert.equal(sent.length, 16);
+    for (const bytes of sent.slice(0, -1)) assert.ok(bytes.length >= 64 * 1024 && bytes.length < 66 * 1024);
     assert.equal(readBack(sent).length, 1000);
   });
 });

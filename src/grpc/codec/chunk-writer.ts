@@ -2,27 +2,36 @@
  * Rows to ReadRowsResponse messages (google.bigtable.v2.ReadRowsResponse.CellChunk), written straight into bytes: the hottest path
  * of a server, so by hand (docs/decisions/0006-grpc-codec.md).
  *
- * - Row key only in a row's first chunk, family and qualifier only where they change.
+ * - Row key only in the first chunk of a row and of a message, family and qualifier only where they change.
  * - A value above PIECE_BYTES is cut; all its chunks but the last carry value_size, the value's whole size.
  * - The last chunk of a row carries commit_row. That it is the last is known only when the row's last fragment has come, so one
  *   chunk is always held back; a fragment that ends a row without a cell commits the chunk before it.
+ * - A message ends between rows if it can. Some clients do not follow a row over the end of a message: for them (`wholeRows`) rows are
+ *   never parted and values never cut, however large.
  *
- * Invariant: no message exceeds FULL_BYTES plus one chunk (a piece of a value, a row key, a column): it stays under 1 MiB.
+ * Invariant: but for whole rows, no message exceeds PARTING_BYTES plus one chunk (a piece of a value, a row key, a column): it
+ * stays under 1 MiB.
  */
 import { assert, type ByteString, type Int64, varintLength, writeVarint } from '../../base/index.ts';
 import type { Cell, RowFragment } from '../../model/index.ts';
 
-/** A message is handed out once it holds this much. */
-const FULL_BYTES = 256 * 1024;
-const PIECE_BYTES = 512 * 1024;
+/** Between rows a message is handed out once it holds this much (larger ones gain next to nothing), */
+const FULL_BYTES = 64 * 1024;
+/** and inside a row once it holds this much. */
+const PARTING_BYTES = 512 * 1024;
+const PIECE_BYTES = 384 * 1024;
+/** A new buffer: most reads are of one row, scans fill many messages of about the same size. */
 const FIRST_BYTES = 4 * 1024;
+const NEXT_BYTES = 2 * FULL_BYTES;
 
 const NO_CELLS: RowFragment = { row: '', cells: [], last: false };
 const NO_BYTES = new Uint8Array(0);
 
 /** One CellChunk before it is encoded; undefined fields are left out. */
 interface Chunk {
+  /** Undefined inside a value, where no key may be said. */
   readonly row: ByteString | undefined;
+  readonly startsRow: boolean;
   readonly family: string | undefined;
   readonly qualifier: ByteString | undefined;
   readonly timestamp: Int64;
@@ -44,6 +53,10 @@ export class ChunkWriter {
   /** Rows and cells written so far; a row counts when it is committed. */
   rows = 0;
   cells = 0;
+  readonly #wholeRows: boolean;
+  /** The message: parts that are full, and the one being filled. */
+  #parts: Buffer[] = [];
+  #partsBytes = 0;
   #bytes: Buffer = Buffer.allocUnsafe(FIRST_BYTES);
   #used = 0;
   #held: Chunk | undefined;
@@ -56,8 +69,23 @@ export class ChunkWriter {
   #value: Uint8Array = NO_BYTES;
   #valueAt = 0;
 
+  constructor(options: { readonly wholeRows: boolean }) {
+    this.#wholeRows = options.wholeRows;
+  }
+
+  /** Whether the message should be taken before more is written. */
   get full(): boolean {
-    return this.#used >= FULL_BYTES;
+    return this.mayEnd && this.messageBytes >= (this.insideRow ? PARTING_BYTES : FULL_BYTES);
+  }
+
+  /** Whether the message may end here. */
+  get mayEnd(): boolean {
+    return !this.insideRow || !this.#wholeRows;
+  }
+
+  /** Size of the message so far. */
+  get messageBytes(): number {
+    return this.#partsBytes + this.#used;
   }
 
   /** Whether a row has begun and is not yet committed. */
@@ -67,10 +95,13 @@ export class ChunkWriter {
 
   /** The message so far, no longer the writer's; undefined where there is nothing. */
   take(): Buffer | undefined {
-    if (this.#used === 0) return undefined;
-    const message = this.#bytes.subarray(0, this.#used);
-    // most reads are of one row, scans fill many messages of about the same size
-    this.#bytes = Buffer.allocUnsafe(this.#used >= FULL_BYTES ? FULL_BYTES + PIECE_BYTES : FIRST_BYTES);
+    const size = this.messageBytes;
+    if (size === 0) return undefined;
+    const last = this.#bytes.subarray(0, this.#used);
+    const message = this.#parts.length === 0 ? last : Buffer.concat([...this.#parts, last], size);
+    this.#parts = [];
+    this.#partsBytes = 0;
+    this.#bytes = Buffer.allocUnsafe(size >= FULL_BYTES ? NEXT_BYTES : FIRST_BYTES);
     this.#used = 0;
     return message;
   }
@@ -105,13 +136,14 @@ export class ChunkWriter {
     this.#qualifier = cell.qualifier;
     this.cells++;
     const size = cell.value.length;
-    const cut = size > PIECE_BYTES;
+    const cut = size > PIECE_BYTES && !this.#wholeRows;
     if (cut) {
       this.#value = cell.value;
       this.#valueAt = PIECE_BYTES;
     }
     return {
-      row: newRow ? row : undefined,
+      row,
+      startsRow: newRow,
       family: newFamily ? cell.family : undefined,
       qualifier: newColumn ? cell.qualifier : undefined,
       timestamp: cell.timestamp,
@@ -129,7 +161,7 @@ export class ChunkWriter {
       this.#value = NO_BYTES;
       this.#valueAt = 0;
     }
-    return { row: undefined, family: undefined, qualifier: undefined, timestamp: 0, labels: undefined, value, valueSize };
+    return { row: undefined, startsRow: false, family: undefined, qualifier: undefined, timestamp: 0, labels: undefined, value, valueSize };
   }
 
   #hold(chunk: Chunk): void {
@@ -146,7 +178,8 @@ export class ChunkWriter {
   }
 
   #encode(chunk: Chunk, commit: boolean): void {
-    const { row, family, qualifier, timestamp, labels, value, valueSize } = chunk;
+    const { family, qualifier, timestamp, labels, value, valueSize } = chunk;
+    const row = chunk.startsRow || this.messageBytes === 0 ? chunk.row : undefined;
     const familyBytes = family === undefined ? 0 : lengthDelimited(family.length);
     const qualifierBytes = qualifier === undefined || qualifier === '' ? 0 : lengthDelimited(qualifier.length);
     let size = commit ? 2 : 0;
@@ -158,7 +191,7 @@ export class ChunkWriter {
     if (value.length > 0) size += lengthDelimited(value.length);
     if (valueSize > 0) size += 1 + varintLength(valueSize);
 
-    this.#reserve(lengthDelimited(size));
+    this.#makeRoom(lengthDelimited(size));
     this.#head(0x0a, size);
     const end = this.#used + size;
     if (row !== undefined) this.#string(0x0a, row);
@@ -201,11 +234,12 @@ export class ChunkWriter {
     this.#bytes[this.#used++] = Number(rest);
   }
 
-  #reserve(more: number): void {
+  #makeRoom(more: number): void {
     if (this.#used + more <= this.#bytes.length) return;
-    const grown = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#used + more));
-    this.#bytes.copy(grown, 0, 0, this.#used);
-    this.#bytes = grown;
+    if (this.#used > 0) this.#parts.push(this.#bytes.subarray(0, this.#used));
+    this.#partsBytes += this.#used;
+    this.#bytes = Buffer.allocUnsafe(Math.max(more, NEXT_BYTES));
+    this.#used = 0;
   }
 }
 

@@ -130,6 +130,28 @@ describe('ReadRows', () => {
     await untilFree();
   });
 
+  for (const client of ['gl-go/1.26.0 gax/2.23.0 grpc/1.85.0 gccl/1.58.0', 'gl-python/3.11.2 grpc/1.76.0 gax/2.28.0 gccl/2.50.2']) {
+    test(`a row goes to ${client.split(' ')[0]} in one message, within the budget`, async () => {
+      const metadata = new grpc.Metadata();
+      metadata.set('x-goog-api-client', client);
+      source = async function* () {
+        yield { fragments: [row('a')] };
+        for (let i = 0; i < 10; i++) yield { fragments: [{ ...row('wide', MIB), last: i === 9 }] };
+        yield { fragments: [row('z')] };
+      };
+      const { rows, answers } = await read({}, metadata);
+      assert.deepEqual(rows.map(({ row: key, cells }) => [key, cells.length]), [['a', 1], ['wide', 10], ['z', 1]]);
+      assert.ok(answers.every((answer) => answer.chunks.at(-1)?.rowStatus.case === 'commitRow'));
+      source = async function* () {
+        for (let i = 0; i < 100; i++) yield { fragments: [{ ...row('wider', MIB), last: i === 99 }] };
+      };
+      const over = await read({}, metadata);
+      assert.equal(over.code, Code.RESOURCE_EXHAUSTED);
+      assert.equal((await read({})).code, Code.OK);
+      await untilFree();
+    });
+  }
+
   test('a scan without output tells how far it came, to clients that understand', async () => {
     const clock = { ...realClock, monotonicMs: () => (now += 400) };
     let now = 0;

@@ -1,13 +1,16 @@
 /**
- * ReadRows: the service's batches as CellChunks in messages of about 256 KB.
+ * ReadRows: the service's batches as CellChunks in messages of about 64 KB.
  *
  * A message goes out when it is full, and at the end of a batch when the last one is some milliseconds old, so that a quick scan sends
  * large messages and a slow one does not keep its rows back. A long scan without output tells how far it came, if the client can
  * take that. The next message is made only when the reader has room for it.
+ *
+ * Google's Go client takes a message that ends inside a row for a broken one, and its Python client a message that begins inside a
+ * value: to these two each row goes whole, in one message, as far as the budget of requests has room for it.
  */
 import { create } from '@bufbuild/protobuf';
 import { BigtableError, type ByteString, Code, toBytes } from '../../base/index.ts';
-import { Pacer } from '../../env/index.ts';
+import { Pacer, type Reservation } from '../../env/index.ts';
 import type { Service } from '../../service/index.ts';
 import { ChunkWriter } from '../codec/chunk-writer.ts';
 import { encode } from '../codec/messages.ts';
@@ -21,6 +24,9 @@ import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './
 const LINGER_MS = 10;
 /** A scan without output says how far it came this often. */
 const PROGRESS_MS = 1000;
+/** A message may grow this far before it must be reserved. */
+const UNRESERVED_BYTES = 4 * 1024 * 1024;
+const NEEDS_WHOLE_ROWS = /\bgl-(go|python)\//;
 
 export async function readRows(service: Service, env: ApiEnv, call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> {
   const startMs = env.clock.monotonicMs();
@@ -32,7 +38,8 @@ export async function readRows(service: Service, env: ApiEnv, call: RpcCall, byt
   if (request.reversed && !features.reverseScans) {
     throw new BigtableError(Code.UNIMPLEMENTED, 'a reversed read needs a client that sets reverse_scans in its feature flags');
   }
-  const reply = new Reply(env, sink, pacer);
+  const wholeRows = NEEDS_WHOLE_ROWS.test(call.header('x-goog-api-client') ?? '');
+  const reply = new Reply({ env, sink, pacer, wholeRows, reservation: call.context.reservation });
   for await (const batch of service.readRows(withAppProfile(call.context, appProfile), request)) {
     for (const fragment of batch.fragments) await reply.fragment(fragment);
     await reply.batchEnd(features.lastScannedRowResponses ? batch.scannedTo : undefined);
@@ -40,18 +47,24 @@ export async function readRows(service: Service, env: ApiEnv, call: RpcCall, byt
   await reply.end(fullStats ? env.clock.monotonicMs() - startMs : undefined);
 }
 
-class Reply {
-  readonly #env: ApiEnv;
-  readonly #sink: RpcSink;
-  readonly #pacer: Pacer;
-  readonly #writer = new ChunkWriter();
-  #sentMs: number;
+interface ReplyOptions {
+  readonly env: ApiEnv;
+  readonly sink: RpcSink;
+  readonly pacer: Pacer;
+  readonly wholeRows: boolean;
+  readonly reservation: Reservation;
+}
 
-  constructor(env: ApiEnv, sink: RpcSink, pacer: Pacer) {
-    this.#env = env;
-    this.#sink = sink;
-    this.#pacer = pacer;
-    this.#sentMs = env.clock.monotonicMs();
+class Reply {
+  readonly #options: ReplyOptions;
+  readonly #writer: ChunkWriter;
+  #sentMs: number;
+  #reservedBytes = 0;
+
+  constructor(options: ReplyOptions) {
+    this.#options = options;
+    this.#writer = new ChunkWriter(options);
+    this.#sentMs = options.env.clock.monotonicMs();
   }
 
   async fragment(fragment: Parameters<ChunkWriter['begin']>[0]): Promise<void> {
@@ -60,13 +73,15 @@ class Reply {
     for (let done = false; !done; ) {
       done = writer.advance();
       if (writer.full) await this.#flush();
+      else this.#reserve();
     }
-    if (this.#pacer.due(1 + fragment.cells.length)) await this.#pacer.pause();
+    const { pacer } = this.#options;
+    if (pacer.due(1 + fragment.cells.length)) await pacer.pause();
   }
 
   async batchEnd(scannedTo: ByteString | undefined): Promise<void> {
-    const idleMs = this.#env.clock.monotonicMs() - this.#sentMs;
-    if (idleMs < LINGER_MS) return;
+    const idleMs = this.#options.env.clock.monotonicMs() - this.#sentMs;
+    if (idleMs < LINGER_MS || !this.#writer.mayEnd) return;
     if (await this.#flush()) return;
     if (scannedTo === undefined || idleMs < PROGRESS_MS || this.#writer.insideRow) return;
     await this.#send(encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { lastScannedRowKey: toBytes(scannedTo) })));
@@ -91,12 +106,25 @@ class Reply {
     return message !== undefined;
   }
 
+  /** A row that goes whole may be large: what it takes is reserved while it grows. */
+  #reserve(): void {
+    const more = this.#writer.messageBytes - UNRESERVED_BYTES - this.#reservedBytes;
+    if (more <= 0) return;
+    if (!this.#options.reservation.tryGrow(more)) {
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a row of more than ${this.#writer.messageBytes} bytes has no room beside the other requests: read fewer of its cells at once`);
+    }
+    this.#reservedBytes += more;
+  }
+
   async #send(message: Buffer): Promise<void> {
-    const wait = this.#sink.send(message);
+    const { sink, pacer, reservation } = this.#options;
+    reservation.shrink(this.#reservedBytes);
+    this.#reservedBytes = 0;
+    const wait = sink.send(message);
     if (wait) {
       await wait;
-      this.#pacer.restart();
+      pacer.restart();
     }
-    this.#sentMs = this.#env.clock.monotonicMs();
+    this.#sentMs = this.#options.env.clock.monotonicMs();
   }
 }

@@ -1,13 +1,13 @@
 /** What the calls on data have in common: the views they may name instead of a table, and the app profile. */
-import { BigtableError, Code } from '../../base/index.ts';
+import { notFound } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 
 export function refuseAuthorizedView(name: string): void {
-  if (name !== '') throw new BigtableError(Code.UNIMPLEMENTED, `authorized views are not implemented by Edubba: ${JSON.stringify(name)}`);
+  if (name !== '') throw notFound(`authorized view ${JSON.stringify(name)} not found: Edubba has no authorized views yet`);
 }
 
 export function refuseMaterializedView(name: string): void {
-  if (name !== '') throw new BigtableError(Code.UNIMPLEMENTED, `materialized views are not implemented by Edubba: ${JSON.stringify(name)}`);
+  if (name !== '') throw notFound(`materialized view ${JSON.stringify(name)} not found: Edubba has no materialized views yet`);
 }
 
 export function withAppProfile(context: RequestContext, appProfile: string): RequestContext {

@@ -1,0 +1,25 @@
+/**
+ * What inspection looks through: a database's directory, or a single file, for reading alone and beside a running owner. Nothing is
+ * locked, started or written.
+ */
+import type { Clock, Codecs, FileSystem } from '../env/index.ts';
+import { findDirectory, nativeCodecs, openLoneFile, openReadOnlyDirectory, type ReadOnlyDirectory, systemClock } from '../platform/index.ts';
+
+export { findDirectory };
+
+interface Components {
+  readonly codecs: Codecs;
+  readonly clock: Clock;
+}
+
+/** The database in the directory. NOT_FOUND where there is none. Close it. */
+export async function openForInspection(directory: string): Promise<ReadOnlyDirectory & Components> {
+  const codecs = nativeCodecs();
+  return { ...(await openReadOnlyDirectory(directory, { checksum: codecs.checksum, clock: systemClock })), codecs, clock: systemClock };
+}
+
+/** A file that lies in no database: `path` is its name in the file system. Close it. */
+export function openFileForInspection(file: string): Components & { readonly fileSystem: FileSystem; readonly path: string; close(): Promise<void> } {
+  const codecs = nativeCodecs();
+  return { ...openLoneFile(file, { checksum: codecs.checksum, clock: systemClock }), codecs, clock: systemClock };
+}

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { Code } from '../base/index.ts';
+import { keepAlive, TABLES, type TestDatabase, World } from './fixtures.ts';
+import { Locator, MetadataClient } from '../locator/index.ts';
+import { metadataKey, METADATA_TABLE_ID } from '../metadata/index.ts';
+import { callServer } from '../protocol/index.ts';
+
+let letGo = (): void => {};
+before(() => (letGo = keepAlive()));
+after(() => letGo());
+
+const ADDRESS = 'tablet-server-0';
+
+async function oneTablet(): Promise<{ db: TestDatabase; world: World; key: string; epoch: number; metadata: MetadataClient }> {
+  const world = new World();
+  const db = await world.start();
+  await db.create('t');
+  const { id } = await db.service.getTable(db.context(), `${TABLES}t`);
+  const metadata = new MetadataClient({ ...db.env, locator: new Locator(db.env), stopped: () => false });
+  const key = metadataKey(id, undefined);
+  return { db, world, key, metadata, epoch: (await metadata.readRow(key, db.context()))?.epoch ?? 0 };
+}
+
+describe('loading and unloading', () => {
+  test('a load that is repeated is answered, one of another epoch refused', async () => {
+    const { db, key, epoch } = await oneTablet();
+    const load = async (at: number) => (await callServer(db.env.transport, ADDRESS, 'load', { tablets: [{ key, epoch: at }] }, db.context()))[0]?.code;
+    assert.equal(await load(epoch), undefined);
+    assert.equal(await load(epoch + 1), Code.FAILED_PRECONDITION);
+    assert.equal(await load(epoch - 1), Code.FAILED_PRECONDITION);
+    await db.set('t', 'a', '1');
+    await db.close();
+  });
+
+  test('an unloaded tablet is in files, is not served, and is not loaded again at that epoch or below', async () => {
+    const { db, key, epoch, metadata, world } = await oneTablet();
+    await db.set('t', 'a', '1');
+    const unload = (at: number) => callServer(db.env.transport, ADDRESS, 'unload', { tablets: [{ key, epoch: at }], flush: true }, db.context());
+    assert.equal((await unload(epoch - 1))[0]?.code, Code.FAILED_PRECONDITION);
+    assert.deepEqual(await unload(epoch), [undefined]);
+    assert.deepEqual(await unload(epoch), [undefined]);
+    assert.equal((await metadata.readRow(key, db.context()))?.files['default']?.length, 1);
+    const [refused] = await callServer(db.env.transport, ADDRESS, 'load', { tablets: [{ key, epoch }] }, db.context());
+    assert.equal(refused?.code, Code.FAILED_PRECONDITION);
+    assert.match(refused?.message ?? '', /has let it go/);
+    const call = callServer(db.env.transport, ADDRESS, 'mutateRow', { tableId: key.slice(0, 8), row: 'a', mutations: [] }, db.context());
+    await assert.rejects(call, /not served here/);
+    // the next start gives it away anew
+    await db.close();
+    const next = await world.start();
+    assert.deepEqual(await next.read('t'), [['a', '1']]);
+    await next.close();
+  });
+
+  test('a tablet whose row names another server is not loaded', async () => {
+    const { db, epoch } = await oneTablet();
+    for (const key of [metadataKey('0000abcd', undefined), metadataKey(METADATA_TABLE_ID, 'nothing')]) {
+      const [refused] = await callServer(db.env.transport, ADDRESS, 'load', { tablets: [{ key, epoch }] }, db.context());
+      assert.equal(refused?.code, Code.FAILED_PRECONDITION);
+      assert.match(refused?.message ?? '', /gives it to nobody/);
+    }
+    await db.close();
+  });
+
+  test('calls that reach over the tablet are not served', async () => {
+    const world = new World();
+    const db = await world.start();
+    await db.create('t', { splits: ['m'] });
+    const { id } = await db.service.getTable(db.context(), `${TABLES}t`);
+    const { transport } = db.env;
+    await assert.rejects(callServer(transport, ADDRESS, 'dropRows', { tableId: id, range: { start: 'a', end: 'z' } }, db.context()), /not served here/);
+    const read = async (ranges: { start: string; end: string | undefined }[]): Promise<void> => {
+      for await (const _ of transport.stream(ADDRESS, 'read', { tableId: id, ranges, rowsLimit: 0, reversed: false }, db.context())) assert.fail('an answer');
+    };
+    await assert.rejects(read([{ start: 'a', end: 'z' }]), /not served here/);
+    await assert.rejects(read([{ start: 'a', end: undefined }]), /not served here/);
+    await assert.rejects(read([]), /at least one range/);
+    await read([{ start: 'a', end: 'm' }]);
+    await db.close();
+  });
+
+  test('what a server holds is told, so that a sweep spares it', async () => {
+    const { db, world } = await oneTablet();
+    await db.set('t', 'a', '1');
+    await db.database.flush();
+    const held = await callServer(db.env.transport, ADDRESS, 'holdings', {}, db.context());
+    assert.deepEqual([...held.files].sort(), (await world.fileSystem.list('sstables/')).map(({ path }) => path).sort());
+    assert.deepEqual(held.logs, await world.fileSystem.listLogs('logs/'));
+    const status = await callServer(db.env.transport, ADDRESS, 'status', {}, db.context());
+    assert.equal(status.locked, true);
+    assert.equal(status.tablets.length, 3);
+    await db.close();
+  });
+});

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { BigtableError, Code } from '../base/index.ts';
+import { checkSettings, DEFAULT_SETTINGS, type DatabaseSettings } from './settings.ts';
+
+describe('settings', () => {
+  test('what is not given is the default', () => {
+    assert.deepEqual(checkSettings(), DEFAULT_SETTINGS);
+    assert.deepEqual(checkSettings({ limits: 'cloud', blockCacheBytes: 0 }), { ...DEFAULT_SETTINGS, limits: 'cloud', blockCacheBytes: 0 });
+    const explicit = { blockSizeBytes: undefined } as unknown as Partial<DatabaseSettings>;
+    assert.equal(checkSettings(explicit).blockSizeBytes, DEFAULT_SETTINGS.blockSizeBytes);
+  });
+
+  test('they are frozen, the defaults too', () => {
+    assert.throws(() => Object.assign(checkSettings(), { limits: 'cloud' }), TypeError);
+    assert.throws(() => Object.assign(DEFAULT_SETTINGS, { limits: 'cloud' }), TypeError);
+  });
+
+  const wrong: [unknown, RegExp][] = [
+    [{ memtableBytes: 1024 }, /memtableBytes must be .* from 1048576 .* not 1024/],
+    [{ memtableBytes: '64 MiB' }, /memtableBytes must be .* not 64 MiB/],
+    [{ blockSizeBytes: 2 ** 25 }, /blockSizeBytes must be .* to 16777216/],
+    [{ blockCacheBytes: -1 }, /blockCacheBytes/],
+    [{ requestBytes: 1.5e6 + 0.5 }, /requestBytes/],
+    [{ logLimitBytes: Number.NaN }, /logLimitBytes/],
+    [{ limits: 'none' }, /limits must be one of default, cloud, not none/],
+    [{ limits: 'constructor' }, /limits must be one of/],
+    [{ memtableSize: 1 }, /no setting "memtableSize"; there are memtableBytes/],
+  ];
+  for (const [given, message] of wrong) {
+    test(`${JSON.stringify(given)} is refused`, () => {
+      assert.throws(() => checkSettings(given as Partial<DatabaseSettings>), (error) => error instanceof BigtableError && error.code === Code.INVALID_ARGUMENT && message.test(error.message));
+    });
+  }
+});

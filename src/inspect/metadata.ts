@@ -1,0 +1,172 @@
+/**
+ * Reads METADATA without a server: the root tablet's row from the lock service's files, METADATA's tablets out of their SSTables and logs, and
+ * in their rows every tablet there is. Formats: docs/formats/metadata.md.
+ *
+ * Invariant: beside a running server each tablet of METADATA is shown as it was at some instant of the reading. Its row is read before its files
+ * and logs and again after them; where it has changed meanwhile (files may be gone, logs trimmed) all is read anew.
+ */
+import { BigtableError, Code, CorruptionError, unavailable } from '../base/index.ts';
+import { isAfter, type LogRecord } from '../commitlog/index.ts';
+import { type Clock, type Codecs, type FileSystem, type LastingFile, Pacer } from '../env/index.ts';
+import {
+  decodeRootFile, decodeRow, decodeSchema, keyOfRow, type MetadataKey, type MetadataRow, PlainObject, schemaPath,
+} from '../metadata/index.ts';
+import type { TableSchema } from '../model/index.ts';
+import { MetadataLogs } from './metadata-logs.ts';
+import { OfflineRows } from './offline-rows.ts';
+import { openTable, ssTableEntries } from './ss-table.ts';
+
+export interface MetadataComponents {
+  readonly fileSystem: FileSystem;
+  readonly codecs: Codecs;
+  readonly clock: Clock;
+  /** The lasting files of the lock service as they are now. */
+  lockServiceFiles(): Promise<readonly LastingFile[]>;
+}
+
+export interface TabletEventNote {
+  readonly kind: string;
+  /** Real time, microseconds. */
+  readonly atMicros: number;
+  readonly epoch: number;
+  readonly server: string | undefined;
+}
+
+export interface InspectedTablet {
+  readonly key: MetadataKey;
+  /** Where its row stands: the file `root`, the root tablet, or another tablet of METADATA. */
+  readonly rowIn: 'root file' | 'root tablet' | 'METADATA';
+  readonly row: MetadataRow;
+  /** Newest first; the root tablet has none. */
+  readonly events: readonly TabletEventNote[];
+}
+
+export interface MetadataInspection {
+  /** Of the lock service, by path: schemas and `root` among them. */
+  readonly lockFiles: readonly { readonly path: string; readonly version: number; readonly sizeBytes: number }[];
+  readonly schemas: readonly TableSchema[];
+  /** Every tablet: the root tablet, METADATA's, then users' by table id and row. Nothing where no database was ever started here. */
+  tablets(): AsyncIterable<InspectedTablet>;
+}
+
+const ROOT_PATH = 'root';
+const EVENTS_FAMILY = 'events';
+/** How often a tablet that changes under the reader is read anew. */
+const ATTEMPTS = 10;
+
+/** CorruptionError names the file, the log or METADATA's row that is damaged. */
+export async function inspectMetadata(components: MetadataComponents): Promise<MetadataInspection> {
+  const files = await components.lockServiceFiles();
+  const schemaFiles = files.filter(({ path }) => path.startsWith(schemaPath('')));
+  return {
+    lockFiles: files.map(({ path, version, contents }) => ({ path, version, sizeBytes: contents.length })),
+    schemas: schemaFiles.map(({ path, contents }) => decodeSchema(path, contents)),
+    tablets: () => new OfflineMetadata(components).tablets(),
+  };
+}
+
+class OfflineMetadata {
+  readonly #components: MetadataComponents;
+  readonly #logs: MetadataLogs;
+
+  constructor(components: MetadataComponents) {
+    this.#components = components;
+    this.#logs = new MetadataLogs(components.fileSystem);
+  }
+
+  async *tablets(): AsyncIterable<InspectedTablet> {
+    const root = await this.#root();
+    if (!root) return;
+    yield { key: keyOfRow(root.row), rowIn: 'root file', row: root.row, events: [] };
+    const inRoot = tabletsIn(root.rows, 'root tablet');
+    yield* inRoot;
+    for (const { key, row } of inRoot) yield* await this.#metadataTablet(key, row);
+  }
+
+  /** The root tablet's row and what the tablet holds; undefined where there is no database yet. */
+  async #root(): Promise<{ readonly row: MetadataRow; readonly rows: OfflineRows } | undefined> {
+    const row = await this.#rootRow();
+    if (!row) return undefined;
+    return this.#settled(row, () => this.#rootRow());
+  }
+
+  async #rootRow(): Promise<MetadataRow | undefined> {
+    const file = (await this.#components.lockServiceFiles()).find(({ path }) => path === ROOT_PATH);
+    return file && decodeRootFile(file.contents);
+  }
+
+  /** The tablets whose rows stand in this tablet of METADATA. */
+  async #metadataTablet(key: MetadataKey, row: MetadataRow): Promise<readonly InspectedTablet[]> {
+    const { rows } = await this.#settled(row, async () => {
+      const root = await this.#root();
+      return root && decodeRow(key, root.rows.cells(key));
+    });
+    return tabletsIn(rows, 'METADATA');
+  }
+
+  /** What the tablet held while its row was one and the same. */
+  async #settled(first: MetadataRow, readRow: () => Promise<MetadataRow | undefined>): Promise<{ readonly row: MetadataRow; readonly rows: OfflineRows }> {
+    let row = first;
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      const rows = await this.#read(row).catch((error: unknown) => {
+        if (error instanceof BigtableError && (error.code === Code.NOT_FOUND || error.code === Code.UNAVAILABLE)) return error;
+        throw error;
+      });
+      const now = await readRow();
+      if (now?.version !== row.version || now.epoch !== row.epoch) {
+        if (!now) break;
+        row = now;
+      } else if (rows instanceof OfflineRows) return { row, rows };
+      else if (rows.code === Code.NOT_FOUND) throw new CorruptionError('METADATA', 0, `a file is listed that is not there: ${rows.message}`, rows);
+    }
+    throw unavailable('METADATA changes faster than it can be read: try again');
+  }
+
+  async #read(row: MetadataRow): Promise<OfflineRows> {
+    const rows = new OfflineRows(row.range);
+    for (const files of Object.values(row.files)) for (const path of files.toReversed()) await this.#addFile(rows, path);
+    const records: { readonly path: string; readonly record: LogRecord }[] = [];
+    for (const path of row.logs) {
+      for (const record of await this.#logs.records(path)) if (isAfter(record, row.redo)) records.push({ path, record });
+    }
+    records.sort((a, b) => a.record.epoch - b.record.epoch || a.record.sequence - b.record.sequence);
+    const pacer = new Pacer(this.#components.clock);
+    let last = row.redo;
+    for (const { path, record } of records) {
+      // a record that was written twice counts once
+      if (!isAfter(record, last)) continue;
+      last = record;
+      rows.applyRecord(path, record);
+      if (pacer.due()) await pacer.pause();
+    }
+    return rows;
+  }
+
+  async #addFile(rows: OfflineRows, path: string): Promise<void> {
+    const table = await openTable(this.#components, path);
+    for (const deletion of table.rowRangeDeletions()) rows.dropRows(deletion);
+    table.close();
+    for await (const entry of ssTableEntries(this.#components, path)) rows.applyEntry(path, entry);
+  }
+}
+
+function tabletsIn(rows: OfflineRows, rowIn: InspectedTablet['rowIn']): InspectedTablet[] {
+  const tablets: InspectedTablet[] = [];
+  for (const { row: key, cells } of rows.rows()) {
+    const row = decodeRow(key, cells);
+    if (!row) continue;
+    const events = cells.filter(({ family }) => family === EVENTS_FAMILY).map(({ value }) => readEvent(key, value));
+    tablets.push({ key, rowIn, row, events });
+  }
+  return tablets;
+}
+
+function readEvent(key: MetadataKey, value: Uint8Array): TabletEventNote {
+  const event = PlainObject.parse(`METADATA row ${JSON.stringify(key)}, events`, value);
+  return {
+    kind: event.text('kind'),
+    atMicros: event.count('atMicros'),
+    epoch: event.count('epoch'),
+    server: event.has('server') ? event.text('server') : undefined,
+  };
+}

@@ -1,0 +1,56 @@
+/** Looks inside an SSTable: its layout, a check of every block, its entries. Format: docs/formats/sstable.md. */
+import { type Clock, type Codecs, type FileSystem, Metrics, Pacer } from '../env/index.ts';
+import { CursorState, type Entry } from '../model/index.ts';
+import { BlockCache, describeSsTable, SsTable, type SsTableLayout } from '../sstable/index.ts';
+
+export interface SsTableComponents {
+  readonly fileSystem: FileSystem;
+  readonly codecs: Codecs;
+  readonly clock: Clock;
+}
+
+export interface InspectedSsTable {
+  readonly layout: SsTableLayout;
+  /** What the check of all blocks went through, where it was asked for; it fails at the first thing that is wrong. */
+  readonly verified: { readonly blocks: number; readonly entries: number; readonly blockBytes: number } | undefined;
+}
+
+/** CorruptionError where anything is damaged, NOT_FOUND where there is no such file, FAILED_PRECONDITION where a newer Edubba wrote it. */
+export async function inspectSsTable(components: SsTableComponents, path: string, options: { readonly verify?: boolean } = {}): Promise<InspectedSsTable> {
+  const layout = await describeSsTable(components, path);
+  if (!options.verify) return { layout, verified: undefined };
+  const table = await openTable(components, path);
+  try {
+    return { layout, verified: await table.verify() };
+  } finally {
+    table.close();
+  }
+}
+
+/** All entries in their order, from the first row at or above `startRow` on. Each block is checked as it is read. */
+export async function* ssTableEntries(components: SsTableComponents, path: string, startRow = ''): AsyncIterable<Entry> {
+  const table = await openTable(components, path);
+  const cursor = table.cursor();
+  const pacer = new Pacer(components.clock);
+  try {
+    cursor.seekRow(startRow);
+    for (;;) {
+      if (cursor.state === CursorState.needsLoad) await cursor.load();
+      else if (cursor.state === CursorState.done) return;
+      else {
+        const { row, column, kind, timestamp, rangeEnd } = cursor;
+        yield { row, column, kind, timestamp, rangeEnd, value: cursor.value() };
+        cursor.next();
+        if (pacer.due()) await pacer.pause();
+      }
+    }
+  } finally {
+    cursor.close();
+    table.close();
+  }
+}
+
+export function openTable({ fileSystem, codecs, clock }: SsTableComponents, path: string): Promise<SsTable> {
+  const metrics = new Metrics();
+  return SsTable.open({ fileSystem, codecs, clock, path, metrics, cache: new BlockCache({ limitBytes: 0, metrics }) });
+}

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { isAfter, type LogRecord, Origin, type PositionedRecord, type RecordBody } from '../commitlog/index.ts';
+import { ManualClock } from '../env/index.ts';
+import { rangeContains } from '../model/index.ts';
+import { LogReplay } from './log-replay.ts';
+
+const record = (tableId: string, epoch: number, sequence: number, body: RecordBody): LogRecord => ({ tableId, epoch, sequence, commitMicros: 0, origin: Origin.user, body });
+const rows = (...keys: string[]): RecordBody => ({ kind: 'rows', rows: keys.map((row) => ({ row, mutations: [{ kind: 'deleteFromRow' }] })) });
+
+/** Logs as lists, and how often each was read. */
+function logsOf(logs: Record<string, readonly LogRecord[]>): { read: (path: string) => AsyncIterable<PositionedRecord>; reads: string[] } {
+  const reads: string[] = [];
+  return {
+    reads,
+    read: async function* (path) {
+      reads.push(path);
+      for (const [position, one] of (logs[path] ?? []).entries()) yield { position, record: one };
+    },
+  };
+}
+
+describe('the replay of logs', () => {
+  test('gives each tablet its records behind its redo point, in order, once', async () => {
+    const key = fc.constantFrom('a', 'b', 'c', 'd');
+    const one = fc.record({ table: fc.constantFrom('00000010', '00000011'), epoch: fc.integer({ min: 1, max: 3 }), sequence: fc.integer({ min: 1, max: 6 }), keys: fc.uniqueArray(key, { minLength: 1, maxLength: 3 }) });
+    const unique = fc.uniqueArray(one, { maxLength: 20, selector: ({ table, epoch, sequence }) => `${table} ${epoch} ${sequence}` });
+    await fc.assert(
+      fc.asyncProperty(unique, fc.array(fc.nat(2), { maxLength: 25 }), fc.nat(3), fc.nat(6), fc.constantFrom<[string, string | undefined]>(['', 'b'], ['b', undefined], ['', undefined], ['b', 'd']), async (all, places, epoch, sequence, [start, end]) => {
+        const logs: Record<string, LogRecord[]> = { x: [], y: [] };
+        for (const [i, { table, epoch: e, sequence: s, keys }] of all.entries()) {
+          const made = record(table, e, s, rows(...keys));
+          // some are in both logs: written again when an append was slow
+          const place = places[i] ?? 0;
+          if (place !== 1) logs['x']?.push(made);
+          if (place !== 0) logs['y']?.push(made);
+        }
+        const { read, reads } = logsOf(logs);
+        const replay = new LogReplay(read, new ManualClock());
+        const range = { start, end };
+        const redo = { epoch, sequence };
+        const found = await replay.records({ tableId: '00000010', range, redo, logs: ['x', 'y'] });
+        const expected = all
+          .filter((entry) => entry.table === '00000010' && isAfter(entry, redo) && entry.keys.some((row) => rangeContains(range, row)))
+          .sort((a, b) => a.epoch - b.epoch || a.sequence - b.sequence);
+        assert.deepEqual(found.map((entry) => [entry.epoch, entry.sequence]), expected.map((entry) => [entry.epoch, entry.sequence]));
+        for (const [i, { body }] of found.entries()) {
+          assert.ok(body.kind === 'rows');
+          assert.deepEqual(body.rows.map(({ row }) => row), expected[i]?.keys.filter((row) => rangeContains(range, row)));
+        }
+        await replay.records({ tableId: '00000011', range, redo, logs: ['x', 'y'] });
+        assert.deepEqual(reads, ['x', 'y'], 'a log is read once for all tablets');
+        replay.forget();
+      }),
+    );
+  });
+
+  test('cuts dropped rows to the tablet', async () => {
+    const { read } = logsOf({ x: [record('00000010', 1, 1, { kind: 'dropRows', range: { start: 'b', end: undefined } })] });
+    const replay = new LogReplay(read, new ManualClock());
+    const ask = async (start: string, end: string | undefined) => (await replay.records({ tableId: '00000010', range: { start, end }, redo: { epoch: 0, sequence: 0 }, logs: ['x'] })).map(({ body }) => body);
+    assert.deepEqual(await ask('a', 'c'), [{ kind: 'dropRows', range: { start: 'b', end: 'c' } }]);
+    assert.deepEqual(await ask('a', 'b'), []);
+    assert.deepEqual(await ask('c', undefined), [{ kind: 'dropRows', range: { start: 'c', end: undefined } }]);
+  });
+
+  test('forgets logs when nobody has asked for a while, and those it could not read', async () => {
+    const clock = new ManualClock();
+    let fails = true;
+    const { read, reads } = logsOf({});
+    const replay = new LogReplay((path) => {
+      if (fails) throw new Error('not now');
+      return read(path);
+    }, clock);
+    const request = { tableId: '00000010', range: { start: '', end: undefined }, redo: { epoch: 0, sequence: 0 }, logs: ['x'] };
+    await assert.rejects(replay.records(request), /not now/);
+    fails = false;
+    await replay.records(request);
+    clock.advance(9_000);
+    await replay.records(request);
+    clock.advance(9_000);
+    await replay.records(request);
+    assert.equal(reads.length, 1);
+    clock.advance(11_000);
+    await replay.records(request);
+    assert.equal(reads.length, 2);
+  });
+});
