@@ -144,6 +144,8 @@ describe('a database in one process', () => {
     await db.set('t', 'a', '1');
     await db.close();
     await db.close();
-    await rejectsWith(Code.UNAVAILABLE, db.service.mutateRow(db.context(20), `${TABLES}t`, { row: 'a', mutations: [setCell('2')] }));
+    await rejectsWith(Code.UNAVAILABLE, db.set('t', 'a', '2'), /closed/);
+    await rejectsWith(Code.UNAVAILABLE, db.rows('t'));
+    await rejectsWith(Code.UNAVAILABLE, db.service.deleteTable(db.context(), `${TABLES}t`));
   });
 });

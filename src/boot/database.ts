@@ -92,6 +92,7 @@ export class Database {
     this.#client.close();
     await this.#master.close();
     await Promise.all(this.#restarts);
+    for (const kind of ['users', 'metadata', 'root'] as const) for (const server of this.#servers) await server?.giveUpTablets(kind);
     for (const server of this.#servers) await server?.close();
   }
 

@@ -12,7 +12,7 @@ const UNIT_MICROS: Readonly<Record<string, number>> = { ms: 1e3, s: 1e6, m: 6e7,
 
 /** Undefined for `never`. */
 export function parseGcPolicy(text: string): GcRule | undefined {
-  const tokens = text.toLowerCase().match(/[()]|&&|\|\||[a-z0-9.=]+|\S/g) ?? [];
+  const tokens = text.toLowerCase().replace(/\s*=\s*/g, '=').match(/[()]|&&|\|\||[a-z0-9.=]+|\S/g) ?? [];
   let at = 0;
   const fail = (what: string): never => {
     throw invalidArgument(`GC policy "${text}": ${what} (write e.g. maxversions=3, maxage=10d, "maxage=1d or maxversions=3", never)`);

@@ -4,31 +4,56 @@
  */
 import { Command, CommanderError } from 'commander';
 import { codeName, toBigtableError } from '../base/index.ts';
+import { checkText } from './arguments.ts';
+import { addInspectCommand } from './inspect-command.ts';
 import { addRowCommands } from './row-commands.ts';
 import { addServeCommand } from './serve-command.ts';
 import { addTableCommands } from './table-commands.ts';
+import { OutputClosed, processTerminal, type Terminal } from './terminal.ts';
+
+const EXAMPLES = `
+Examples:
+  edubba serve --dir ./data                       a server on 127.0.0.1:8086
+  export BIGTABLE_EMULATOR_HOST=127.0.0.1:8086    where the commands below find it
+  edubba createtable web families=contents:maxversions=3,anchor
+  edubba set web com.cnn.www contents:='<html>…' anchor:cnnsi.com=CNN
+  edubba read web prefix=com.cnn cells-per-column=1
+  edubba --dir ./data ls                          without a server, in this process
+  edubba inspect metadata ./data                  what lies in the directory
+
+edubba help COMMAND tells more of each command.`;
 
 /** Runs one command; answers the exit status. `argv` is without node and script. */
-export async function main(argv: readonly string[]): Promise<number> {
-  const program = new Command('edubba')
-    .description('Bigtable that anyone can run. Commands work on a directory (--dir) or on a server (--address, or BIGTABLE_EMULATOR_HOST).')
-    .option('--dir <directory>', 'work on the database in this directory, in this process')
-    .option('--address <host:port>', 'work on the server at this address')
-    .option('--project <id>', 'project of the tables', 'local')
-    .option('--instance <id>', 'instance of the tables', 'local')
-    .option('--json', 'print JSON, one document a line')
-    .exitOverride()
-    .enablePositionalOptions(false);
-  addServeCommand(program);
-  addTableCommands(program);
-  addRowCommands(program);
+export async function main(argv: readonly string[], terminal: Terminal = processTerminal()): Promise<number> {
   try {
-    await program.parseAsync(argv, { from: 'user' });
+    checkText(argv);
+    await commandLine(terminal).parseAsync(argv, { from: 'user' });
     return 0;
   } catch (error) {
+    if (error instanceof OutputClosed) return 0;
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     const { code, message } = toBigtableError(error);
-    process.stderr.write(`edubba: ${codeName(code)}: ${message}\n`);
+    terminal.complain(`edubba: ${codeName(code)}: ${message}\n`);
     return 1;
   }
+}
+
+function commandLine(terminal: Terminal): Command {
+  const program = new Command('edubba')
+    .description('Bigtable that anyone can run. The commands have cbt’s names and arguments and work on a directory (--dir), in this process, or on a server (--address, or BIGTABLE_EMULATOR_HOST).')
+    .option('--dir <directory>', 'work on the database in this directory, which no other process may have open')
+    .option('--address <host:port>', 'work on the server at this address; for serve: listen there')
+    .option('--project <id>', 'project of the tables', 'local')
+    .option('--instance <id>', 'instance of the tables', 'local')
+    .option('--json', 'print JSON, one document a line; bytes that are no UTF-8 as {"base64": …}')
+    .configureOutput({ writeOut: (text) => void terminal.print(text).catch(() => {}), writeErr: (text) => terminal.complain(text) })
+    .configureHelp({ showGlobalOptions: true })
+    .helpCommand('help [command]', 'tell more of a command')
+    .addHelpText('after', EXAMPLES)
+    .exitOverride();
+  addServeCommand(program, terminal);
+  addTableCommands(program, terminal);
+  addRowCommands(program, terminal);
+  addInspectCommand(program, terminal);
+  return program;
 }

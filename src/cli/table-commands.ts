@@ -1,76 +1,137 @@
 /** Commands on tables and families, with cbt's names and arguments. */
 import type { Command } from 'commander';
 import { invalidArgument } from '../base/index.ts';
+import type { GcRule } from '../model/index.ts';
 import { namedArguments } from './arguments.ts';
 import { formatGcRule, parseGcPolicy } from './gc-policy.ts';
-import { printJson, printLine } from './output.ts';
-import { tableName, tablePrefix, type TargetOptions, withDatabase } from './target.ts';
+import { jsonLine, tabbed } from './output.ts';
+import { Session } from './target.ts';
+import type { Terminal } from './terminal.ts';
 
-export function addTableCommands(program: Command): void {
+const POLICIES = `
+Garbage-collection policies, as cbt writes them:
+  maxversions=N    only the newest N versions of a column are kept
+  maxage=10d       only versions younger than that are kept; units: ms, s, m, h, d
+  A or B, A || B   dropped where either rule drops it
+  A and B, A && B  dropped where both rules drop it; parentheses group, "and" binds closer
+  never            everything is kept`;
+
+const CREATE_TABLE = `
+  families=FAMILY[:POLICY],…   column families; without a policy maxversions=1, as cbt has it (say FAMILY:never to keep all versions)
+  splits=ROW,…                 rows at which the table is split into tablets from the start
+${POLICIES}
+
+Examples:
+  edubba createtable web families=contents:maxversions=3,language,anchor:never
+  edubba createtable metrics "families=stats:maxage=10d||maxversions=1" splits=host-g,host-p`;
+
+const CREATE_FAMILY = `
+  <family>   FAMILY, which keeps all versions, or FAMILY:POLICY
+${POLICIES}
+
+Example: edubba createfamily web "anchor:maxage=30d and maxversions=2"`;
+
+const SET_POLICY = `${POLICIES}
+
+Examples:
+  edubba setgcpolicy web anchor maxversions=1
+  edubba setgcpolicy web contents maxage=10d or maxversions=3`;
+
+const LIST = `
+Without a table: the tables of --project and --instance (with --dir: all, those of others by their full names). With one: its families and
+what garbage collection drops, as cbt shows it.`;
+
+export function addTableCommands(program: Command, terminal: Terminal): void {
   program
     .command('createtable <table> [options...]')
-    .description('create a table: [families=FAMILY[:GCPOLICY],…] [splits=ROW,…]')
-    .action((table: string, words: string[]) => createTable(program.opts(), table, words));
+    .description('create a table: [families=FAMILY[:POLICY],…] [splits=ROW,…]')
+    .addHelpText('after', CREATE_TABLE)
+    .action((table: string, words: string[], _: unknown, command: Command) => createTable(new Session(command, terminal), table, words));
   program
     .command('createfamily <table> <family>')
-    .description('add a family, FAMILY or FAMILY:GCPOLICY')
-    .action((table: string, family: string) => createFamily(program.opts(), table, family));
+    .description('add a column family: FAMILY or FAMILY:POLICY')
+    .addHelpText('after', CREATE_FAMILY)
+    .action((table: string, family: string, _: unknown, command: Command) => createFamily(new Session(command, terminal), table, family));
   program
     .command('ls [table]')
     .description('list tables, or the families of a table')
-    .action((table: string | undefined) => list(program.opts(), table));
+    .addHelpText('after', LIST)
+    .action((table: string | undefined, _: unknown, command: Command) => {
+      const session = new Session(command, terminal);
+      return table === undefined ? listTables(session) : listFamilies(session, table);
+    });
   program
     .command('deletetable <table>')
     .description('delete a table and everything in it')
-    .action((table: string) => withDatabase(program.opts(), (database) => database.deleteTable(tableName(program.opts(), table))));
+    .action((table: string, _: unknown, command: Command) => {
+      const session = new Session(command, terminal);
+      return session.withDatabase((database) => database.deleteTable(session.tableName(table)));
+    });
   program
     .command('setgcpolicy <table> <family> <policy...>')
-    .description('replace a family’s garbage-collection policy: maxversions=N, maxage=10d, joined by and/or, or never')
-    .action((table: string, family: string, policy: string[]) =>
-      withDatabase(program.opts(), (database) => database.table(tableName(program.opts(), table)).setGcRule(family, parseGcPolicy(policy.join(' ')))),
-    );
+    .description('replace a family’s garbage-collection policy')
+    .addHelpText('after', SET_POLICY)
+    .action((table: string, family: string, policy: string[], _: unknown, command: Command) => {
+      const session = new Session(command, terminal);
+      const rule = parseGcPolicy(policy.join(' '));
+      return session.withDatabase((database) => database.table(session.tableName(table)).setGcRule(family, rule));
+    });
 }
 
-function familyArgument(word: string): { name: string; options: { gcRule?: NonNullable<ReturnType<typeof parseGcPolicy>> } } {
+interface FamilyArgument {
+  readonly name: string;
+  /** As it was given; undefined where none was. */
+  readonly policy: string | undefined;
+}
+
+/** cbt's help writes FAMILY:gcpolicy=POLICY, its examples FAMILY:POLICY. */
+function familyArgument(word: string): FamilyArgument {
   const at = word.indexOf(':');
   const name = at < 0 ? word : word.slice(0, at);
   if (name === '') throw invalidArgument(`"${word}" names no family`);
-  const gcRule = at < 0 ? undefined : parseGcPolicy(word.slice(at + 1));
-  return { name, options: gcRule === undefined ? {} : { gcRule } };
+  return { name, policy: at < 0 ? undefined : word.slice(at + 1).replace(/^gcpolicy=/, '') };
 }
 
-async function createTable(options: TargetOptions, table: string, words: readonly string[]): Promise<void> {
+function familyOptions(rule: GcRule | undefined): { gcRule?: GcRule } {
+  return rule === undefined ? {} : { gcRule: rule };
+}
+
+async function createTable(session: Session, table: string, words: readonly string[]): Promise<void> {
   const { families, splits } = namedArguments(words, ['families', 'splits']);
   const wanted = (families?.split(',') ?? []).map(familyArgument);
-  await withDatabase(options, (database) =>
-    database.createTable(tableName(options, table), {
-      families: Object.fromEntries(wanted.map(({ name, options: settings }) => [name, settings])),
-      splits: splits?.split(',') ?? [],
-      granularity: 'millis',
-    }),
+  const twice = wanted.find(({ name }, i) => wanted.findIndex((other) => other.name === name) < i);
+  if (twice) throw invalidArgument(`family "${twice.name}" is given twice`);
+  const settings = wanted.map(({ name, policy }): [string, { gcRule?: GcRule }] => [name, familyOptions(parseGcPolicy(policy ?? 'maxversions=1'))]);
+  await session.withDatabase(
+    (database) =>
+      database.createTable(session.tableName(table), { families: Object.fromEntries(settings), splits: splits?.split(',') ?? [], granularity: 'millis' }),
+    { create: true },
   );
+  const left = wanted.filter(({ policy }) => policy === undefined).map(({ name }) => name);
+  if (left.length > 0) session.terminal.complain(`${left.join(', ')}: no policy was given, so one version of a column is kept (maxversions=1)\n`);
 }
 
-async function createFamily(options: TargetOptions, table: string, family: string): Promise<void> {
-  const { name, options: settings } = familyArgument(family);
-  await withDatabase(options, (database) => database.table(tableName(options, table)).createFamily(name, settings));
+async function createFamily(session: Session, table: string, family: string): Promise<void> {
+  const { name, policy } = familyArgument(family);
+  const options = familyOptions(policy === undefined ? undefined : parseGcPolicy(policy));
+  await session.withDatabase((database) => database.table(session.tableName(table)).createFamily(name, options));
 }
 
-async function list(options: TargetOptions, table: string | undefined): Promise<void> {
-  await withDatabase(options, async (database) => {
-    if (table === undefined) {
-      const prefix = tablePrefix(options);
-      const names = (await database.listTableNames(options.dir === undefined ? prefix : '')).map((name) => (name.startsWith(prefix) ? name.slice(prefix.length) : name));
-      if (options.json) printJson(names);
-      else for (const name of names) printLine(name);
-      return;
-    }
-    const schema = await database.table(tableName(options, table)).schema();
-    const families = Object.values(schema.families);
-    if (options.json) return printJson(families);
-    const width = Math.max(11, ...families.map(({ name }) => name.length)) + 2;
-    printLine(`${'Family Name'.padEnd(width)}GC Policy`);
-    printLine(`${'-----------'.padEnd(width)}---------`);
-    for (const { name, gcRule } of families) printLine(`${name.padEnd(width)}${formatGcRule(gcRule)}`);
+async function listTables(session: Session): Promise<void> {
+  const { prefix, options } = session;
+  await session.withDatabase(async (database) => {
+    const names = await database.listTableNames(options.dir === undefined ? prefix : '');
+    const shown = names.map((name) => (name.startsWith(prefix) ? name.slice(prefix.length) : name)).sort();
+    await session.terminal.print(session.json ? jsonLine(shown) : shown.map((name) => `${name}\n`).join(''));
+  });
+}
+
+async function listFamilies(session: Session, table: string): Promise<void> {
+  await session.withDatabase(async (database) => {
+    const schema = await database.table(session.tableName(table)).schema();
+    const families = Object.values(schema.families).sort((a, b) => (a.name < b.name ? -1 : 1));
+    if (session.json) return session.terminal.print(jsonLine(families.map(({ name, gcRule, valueType }) => ({ name, gcRule, valueType }))));
+    const rows = families.map(({ name, gcRule }): [string, string] => [name, formatGcRule(gcRule)]);
+    return session.terminal.print(tabbed([['Family Name', 'GC Policy'], ['-----------', '---------'], ...rows]));
   });
 }

@@ -2,11 +2,13 @@
  * What a command works on: a directory, opened in this process, or a server at an address. The address may come from --address or from
  * BIGTABLE_EMULATOR_HOST, which the official clients read too.
  */
-import { invalidArgument } from '../base/index.ts';
-import { connect } from '../boot/index.ts';
+import type { Command } from 'commander';
+import { invalidArgument, notFound } from '../base/index.ts';
+import { connect, findDirectory } from '../boot/index.ts';
 import { type Database, open, overService } from '../embedded/index.ts';
+import type { Terminal } from './terminal.ts';
 
-export interface TargetOptions {
+interface TargetOptions {
   readonly dir?: string;
   readonly address?: string;
   readonly project: string;
@@ -14,8 +16,47 @@ export interface TargetOptions {
   readonly json?: boolean;
 }
 
-export async function withDatabase<T>(options: TargetOptions, work: (database: Database) => Promise<T>): Promise<T> {
-  const database = await openTarget(options);
+/** What a command has at hand: its options, where it prints, and the database they name. */
+export class Session {
+  readonly options: TargetOptions;
+  readonly terminal: Terminal;
+
+  constructor(command: Command, terminal: Terminal) {
+    this.options = command.optsWithGlobals<TargetOptions>();
+    this.terminal = terminal;
+  }
+
+  get json(): boolean {
+    return this.options.json === true;
+  }
+
+  /** What stands before a table's id in its full name. */
+  get prefix(): string {
+    const { project, instance } = this.options;
+    return `projects/${project}/instances/${instance}/tables/`;
+  }
+
+  /** Table ids as the user gives them, in full. Full names pass. */
+  tableName(id: string): string {
+    return id.includes('/') ? id : `${this.prefix}${id}`;
+  }
+
+  /** `create`: a directory without a database gets one. */
+  async withDatabase<T>(work: (database: Database) => Promise<T>, { create = false } = {}): Promise<T> {
+    const { dir, address } = this.options;
+    if (dir !== undefined && address !== undefined) throw invalidArgument(`give either --dir (${dir}) or --address (${address}), not both`);
+    if (dir !== undefined) return use(await openDirectory(dir, create), work);
+    const where = address ?? this.terminal.environment['BIGTABLE_EMULATOR_HOST'];
+    if (where === undefined || where === '') {
+      throw invalidArgument('say where the data is: --dir DIR, or --address HOST:PORT of a server (or BIGTABLE_EMULATOR_HOST)');
+    }
+    checkAddress(where);
+    const { service, env, close } = await connect(where);
+    return use(overService(service, env.requestBudget, close), work);
+  }
+}
+
+async function use<T>(database: Database, work: (database: Database) => Promise<T>): Promise<T> {
   try {
     return await work(database);
   } finally {
@@ -23,20 +64,16 @@ export async function withDatabase<T>(options: TargetOptions, work: (database: D
   }
 }
 
-async function openTarget({ dir, address }: TargetOptions): Promise<Database> {
-  if (dir !== undefined && address !== undefined) throw invalidArgument('give either --dir or --address');
-  if (dir !== undefined) return open(dir);
-  const where = address ?? process.env['BIGTABLE_EMULATOR_HOST'];
-  if (where === undefined) throw invalidArgument('say where the data is: --dir DIR, or --address HOST:PORT of a server (or BIGTABLE_EMULATOR_HOST)');
-  const { service, env, close } = await connect(where);
-  return overService(service, env.requestBudget, close);
+/** A mistyped name must not make a database. */
+async function openDirectory(dir: string, create: boolean): Promise<Database> {
+  if (dir === ':memory:') throw invalidArgument('a database in memory would end with this command: give --dir a directory');
+  if (!create && (await findDirectory(dir)) === undefined) {
+    throw notFound(`there is no database in ${dir}; createtable and serve make one where there is none`);
+  }
+  return open(dir);
 }
 
-/** Table ids as the user gives them, in full. Full names pass. */
-export function tableName({ project, instance }: TargetOptions, id: string): string {
-  return id.includes('/') ? id : `${tablePrefix({ project, instance })}${id}`;
-}
-
-export function tablePrefix({ project, instance }: Pick<TargetOptions, 'project' | 'instance'>): string {
-  return `projects/${project}/instances/${instance}/tables/`;
+function checkAddress(address: string): void {
+  const port = Number(/^(?:\[[0-9a-fA-F:.]+\]|[^:[\]\s/]+):(\d{1,5})$/.exec(address)?.[1]);
+  if (!(port > 0 && port <= 65535)) throw invalidArgument(`"${address}" is no address of a server: HOST:PORT, for example 127.0.0.1:8086`);
 }

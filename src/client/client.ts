@@ -48,6 +48,7 @@ export class Client implements Service {
   }
 
   close(): void {
+    this.#router.close();
     this.#schemas.stop();
   }
 

@@ -20,6 +20,7 @@ export interface RouterOptions {
 
 export class Router {
   readonly #options: RouterOptions;
+  #closed = false;
 
   constructor(options: RouterOptions) {
     this.#options = options;
@@ -48,7 +49,12 @@ export class Router {
 
   /** How to wait between attempts. */
   patience(context: RequestContext): Patience {
-    return new Patience(this.#options, context);
+    return new Patience(this.#options, context, () => this.#closed);
+  }
+
+  /** Nobody waits for a tablet any more. */
+  close(): void {
+    this.#closed = true;
   }
 
   /** Finds a tablet. What cannot be found because the table was deleted, perhaps created anew, is told as "not serving" or NOT_FOUND. */
@@ -101,15 +107,18 @@ export class Router {
 export class Patience {
   readonly #backoff: Backoff;
   readonly #context: RequestContext;
+  readonly #closed: () => boolean;
 
-  constructor(options: RouterOptions, context: RequestContext) {
+  constructor(options: RouterOptions, context: RequestContext, closed: () => boolean) {
+    this.#closed = closed;
     this.#backoff = new Backoff(options);
     this.#context = { ...context, deadlineMs: Math.min(context.deadlineMs, options.clock.monotonicMs() + LONGEST_SEARCH_MS) };
   }
 
   /** Rethrows `error` where the time is over. */
-  wait(error: unknown): Promise<void> {
-    return this.#backoff.wait(this.#context, error);
+  async wait(error: unknown): Promise<void> {
+    if (!this.#closed()) await this.#backoff.wait(this.#context, error);
+    if (this.#closed()) throw new BigtableError(Code.UNAVAILABLE, 'the client is closed', { retry: false, cause: error });
   }
 }
 

@@ -146,13 +146,6 @@ describe('records of an append', () => {
     assert.equal(valueOf(decoded.rows[0]?.mutations[1]).length, value.length);
   });
 
-  test('a small value that is kept does not keep the append', () => {
-    const [decoded] = decode(encode([record(setCell(Buffer.alloc(5000, 1))), record(setCell(Buffer.alloc(20_000, 2)))])).records;
-    assert.ok(decoded?.body.kind === 'rows');
-    const value = valueOf(decoded.body.rows[0]?.mutations[0]);
-    assert.ok(value.buffer.byteLength < 10_000, `${value.buffer.byteLength}`);
-  });
-
   test('a record that cannot be encoded leaves nothing behind', () => {
     const good = record(setCell(Buffer.alloc(200_000, 1)), setCell(Buffer.from('x')));
     const bad: NewRecord[] = [

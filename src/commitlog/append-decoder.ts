@@ -30,7 +30,7 @@ export class AppendDecoder {
     this.header = this.#checked(() => this.#header());
   }
 
-  /** The next record, or undefined behind the last. Its values are its own, but for one that is most of the append. */
+  /** The next record, or undefined behind the last. Its values are views of the append: whoever applies them to a memtable copies them. */
   next(): LogRecord | undefined {
     return this.#checked(() => {
       if (this.#decoded < this.header.count) return this.#record(this.header.firstSequence + this.#decoded++);
@@ -188,9 +188,7 @@ export class AppendDecoder {
   #value(): Uint8Array {
     const length = this.#reader.next();
     const at = this.#take(length);
-    const bytes = this.#bytes.subarray(at, at + length);
-    // a small value must not keep the whole append in memory, and a large one is not worth a copy
-    return length * 2 > this.#bytes.length ? bytes : Buffer.from(bytes);
+    return this.#bytes.subarray(at, at + length);
   }
 }
 

@@ -15,11 +15,21 @@ export interface PositionedRecord {
   readonly record: LogRecord;
 }
 
+export interface RecordsOfAppend {
+  readonly position: LogPosition;
+  readonly records: readonly LogRecord[];
+}
+
+/** The records of `readAppends`, one by one. */
+export async function* readRecords(fileSystem: Pick<FileSystem, 'readLog'>, path: string, from?: LogPosition): AsyncIterable<PositionedRecord> {
+  for await (const { position, records } of readAppends(fileSystem, path, from)) for (const record of records) yield { position, record };
+}
+
 /**
- * The records of the appends at `from` and above (all, by default), in log order. The consumer paces itself; an append is read at
+ * The appends at `from` and above (all, by default), in log order, each with its records. The consumer paces itself; an append is read at
  * a time. DATA_LOSS (CorruptionError) where anything is damaged or missing, FAILED_PRECONDITION where a newer Edubba wrote it.
  */
-export async function* readRecords(fileSystem: Pick<FileSystem, 'readLog'>, path: string, from?: LogPosition): AsyncIterable<PositionedRecord> {
+export async function* readAppends(fileSystem: Pick<FileSystem, 'readLog'>, path: string, from?: LogPosition): AsyncIterable<RecordsOfAppend> {
   /** What the first append says of the one before it. */
   let before: number | undefined;
   let previous = 0;
@@ -35,7 +45,9 @@ export async function* readRecords(fileSystem: Pick<FileSystem, 'readLog'>, path
     lowWater = Math.max(lowWater, header.lowWater);
     previous = position + 1;
     nextSequence = header.firstSequence + header.count;
-    for (let record = decoder.next(); record; record = decoder.next()) yield { position, record };
+    const records: LogRecord[] = [];
+    for (let record = decoder.next(); record; record = decoder.next()) records.push(record);
+    yield { position, records };
   }
   if (from === undefined && before !== undefined && before > lowWater) {
     throw new CorruptionError(path, before, `${missing(before)}; only what lies below ${lowWater} was given up`);

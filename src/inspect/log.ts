@@ -3,7 +3,7 @@
  * CorruptionError, as it would end a recovery. Formats: docs/formats/commit-log.md, and below it that of the file system's logs.
  */
 import type { ByteString, Int64 } from '../base/index.ts';
-import { type LogRecord, readRecords } from '../commitlog/index.ts';
+import { type LogRecord, readAppends } from '../commitlog/index.ts';
 import type { FileSystem, LogAppend, LogPosition } from '../env/index.ts';
 import type { Mutation, RowRange } from '../model/index.ts';
 
@@ -47,7 +47,7 @@ export interface LogPart {
 /** The appends of the log or of a part of it. An append is held in memory at a time. A log that does not exist has none. */
 export async function* inspectLog(fileSystem: Pick<FileSystem, 'readLog'>, path: string, { from, before }: LogPart = {}): AsyncIterable<InspectedAppend> {
   let sizeBytes = 0;
-  // the records come lazily, so the append that was read last is the one they are of
+  // appends come one by one, so the one that was read last is the one that is told of
   const watched = {
     async *readLog(log: string, start?: LogPosition): AsyncIterable<LogAppend> {
       for await (const append of fileSystem.readLog(log, start)) {
@@ -57,15 +57,7 @@ export async function* inspectLog(fileSystem: Pick<FileSystem, 'readLog'>, path:
       }
     },
   };
-  let append: { position: LogPosition; sizeBytes: number; records: InspectedRecord[] } | undefined;
-  for await (const { position, record } of readRecords(watched, path, from)) {
-    if (append?.position !== position) {
-      if (append) yield append;
-      append = { position, sizeBytes, records: [] };
-    }
-    append.records.push(summaryOf(record));
-  }
-  if (append) yield append;
+  for await (const { position, records } of readAppends(watched, path, from)) yield { position, sizeBytes, records: records.map(summaryOf) };
 }
 
 function summaryOf(record: LogRecord): InspectedRecord {

@@ -2,7 +2,7 @@
  * METADATA's records in the logs that its tablets list. A log holds the records of all tablets of its server, so it is read once, and from its
  * last append on when it is asked for again: its server may be writing.
  */
-import { type LogRecord, readRecords } from '../commitlog/index.ts';
+import { type LogRecord, readAppends } from '../commitlog/index.ts';
 import type { FileSystem, LogPosition } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
 
@@ -34,13 +34,13 @@ export class MetadataLogs {
   async #readOn(path: string, log: KnownLog): Promise<boolean> {
     const known = log.last;
     let found = known === undefined;
-    for await (const { position, record } of readRecords(this.#fileSystem, path, known)) {
+    for await (const { position, records } of readAppends(this.#fileSystem, path, known)) {
       if (position === known) {
         found = true;
         continue;
       }
       if (!found) return false;
-      if (record.tableId === METADATA_TABLE_ID) log.records.push(record);
+      log.records.push(...records.filter(({ tableId }) => tableId === METADATA_TABLE_ID));
       log.last = position;
     }
     return found;

@@ -127,7 +127,7 @@ class OfflineMetadata {
     for (const files of Object.values(row.files)) for (const path of files.toReversed()) await this.#addFile(rows, path);
     const records: { readonly path: string; readonly record: LogRecord }[] = [];
     for (const path of row.logs) {
-      for (const record of await this.#logs.records(path)) if (isAfter(record, row.redo)) records.push({ path, record });
+      for (const record of await this.#logs.records(path)) if (isAfter(record, row.redo) && rows.concerns(record)) records.push({ path, record });
     }
     records.sort((a, b) => a.record.epoch - b.record.epoch || a.record.sequence - b.record.sequence);
     const pacer = new Pacer(this.#components.clock);

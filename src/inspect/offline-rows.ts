@@ -8,8 +8,8 @@ import { type ByteString, CorruptionError, type Int64 } from '../base/index.ts';
 import type { LogRecord } from '../commitlog/index.ts';
 import { METADATA_SCHEMA } from '../metadata/index.ts';
 import {
-  type Cell, type ColumnKey, columnKey, type Entry, EntryKind, familyName, familyOf, familyOfTable, type Mutation, qualifierOf, type RowRange, rangeContains, type RowRangeDeletion,
-  type TimestampRange, versionKeeper,
+  type Cell, type ColumnKey, columnKey, type Entry, EntryKind, familyName, familyOf, familyOfTable, intersectRanges, isEmptyRange, type Mutation,
+  qualifierOf, type RowRange, rangeContains, type RowRangeDeletion, type TimestampRange, versionKeeper,
 } from '../model/index.ts';
 
 type Versions = Map<Int64, Uint8Array>;
@@ -50,6 +50,12 @@ export class OfflineRows {
       default:
         throw new CorruptionError(file, 0, 'an aggregate stands in METADATA, which has none');
     }
+  }
+
+  /** Whether the record changes anything in this tablet: a log holds those of others too. */
+  concerns({ body }: LogRecord): boolean {
+    if (body.kind === 'dropRows') return !isEmptyRange(intersectRanges(body.range, this.#range));
+    return body.rows.some(({ row }) => rangeContains(this.#range, row));
   }
 
   applyRecord(log: string, { body }: LogRecord): void {

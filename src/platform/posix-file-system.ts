@@ -28,7 +28,7 @@ export interface PosixOptions {
   readonly clock?: Clock;
   readonly logger?: Logger;
   readonly syscalls?: Syscalls;
-  /** Size at which a segment of a log ends. Default 64 MiB; at least one page. */
+  /** Size at which a segment of a log ends. Default 16 MiB; at least one page. */
   readonly logSegmentBytes?: number;
 }
 
@@ -37,7 +37,7 @@ export type PosixFileSystem = FileSystem & {
   close(): Promise<void>;
 };
 
-const LOG_SEGMENT_BYTES = 64 << 20;
+const LOG_SEGMENT_BYTES = 16 << 20;
 const MOST_OPEN_FILES = 256;
 /** Sizes asked for together by `list`. */
 const SIZES_AT_ONCE = 16;

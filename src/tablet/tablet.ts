@@ -72,7 +72,8 @@ export class Tablet implements TabletApi {
     const tablet = new Tablet(options, state, tables);
     const pacer = new Pacer(clock);
     for (const record of records) {
-      await tablet.#apply(record.body, { epoch: record.epoch, sequence: record.sequence });
+      const stepping = tablet.#apply(record.body, { epoch: record.epoch, sequence: record.sequence });
+      if (stepping !== undefined) await stepping;
       if (pacer.due()) await pacer.pause();
     }
     return tablet;

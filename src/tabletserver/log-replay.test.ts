@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { isAfter, type LogRecord, Origin, type PositionedRecord, type RecordBody } from '../commitlog/index.ts';
+import { isAfter, type LogRecord, Origin, type RecordBody, type RecordsOfAppend } from '../commitlog/index.ts';
 import { ManualClock } from '../env/index.ts';
 import { rangeContains } from '../model/index.ts';
 import { LogReplay } from './log-replay.ts';
@@ -10,13 +10,13 @@ const record = (tableId: string, epoch: number, sequence: number, body: RecordBo
 const rows = (...keys: string[]): RecordBody => ({ kind: 'rows', rows: keys.map((row) => ({ row, mutations: [{ kind: 'deleteFromRow' }] })) });
 
 /** Logs as lists, and how often each was read. */
-function logsOf(logs: Record<string, readonly LogRecord[]>): { read: (path: string) => AsyncIterable<PositionedRecord>; reads: string[] } {
+function logsOf(logs: Record<string, readonly LogRecord[]>): { read: (path: string) => AsyncIterable<RecordsOfAppend>; reads: string[] } {
   const reads: string[] = [];
   return {
     reads,
     read: async function* (path) {
       reads.push(path);
-      for (const [position, one] of (logs[path] ?? []).entries()) yield { position, record: one };
+      for (const [position, one] of (logs[path] ?? []).entries()) yield { position, records: [one] };
     },
   };
 }

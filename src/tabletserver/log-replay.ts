@@ -5,7 +5,7 @@
  * Memory: at most what the logs hold, which the log limit bounds. What a tablet has taken is not kept for it a second time.
  */
 import type { Clock, Timer } from '../env/index.ts';
-import { isAfter, type LogRecord, type PositionedRecord, type RedoPoint } from '../commitlog/index.ts';
+import { isAfter, type LogRecord, type RecordsOfAppend, type RedoPoint } from '../commitlog/index.ts';
 import { intersectRanges, isEmptyRange, rangeContains, type RowRange } from '../model/index.ts';
 
 /** How long a log that was read is kept for tablets that are loaded later. */
@@ -13,7 +13,7 @@ const KEPT_MS = 10_000;
 
 type ByTable = Map<string, LogRecord[]>;
 /** Reads all records of a log. */
-export type LogReader = (path: string) => AsyncIterable<PositionedRecord>;
+export type LogReader = (path: string) => AsyncIterable<RecordsOfAppend>;
 
 export interface ReplayRequest {
   readonly tableId: string;
@@ -66,10 +66,12 @@ export class LogReplay {
 
   async #readByTable(path: string): Promise<ByTable> {
     const tables: ByTable = new Map();
-    for await (const { record } of this.#read(path)) {
-      const list = tables.get(record.tableId);
-      if (list) list.push(record);
-      else tables.set(record.tableId, [record]);
+    for await (const { records } of this.#read(path)) {
+      for (const record of records) {
+        const list = tables.get(record.tableId);
+        if (list) list.push(record);
+        else tables.set(record.tableId, [record]);
+      }
     }
     return tables;
   }

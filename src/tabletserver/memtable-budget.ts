@@ -39,6 +39,7 @@ export class MemtableBudget {
   /** Tablets whose rows still list logs of dead servers. */
   readonly #unsettled = new Set<ServedTablet>();
   #totalBytes = 0;
+  #writtenBytes = 0;
   #waiting: (() => void)[] = [];
   #running: Promise<void> | undefined;
   #stopped = false;
@@ -57,6 +58,11 @@ export class MemtableBudget {
     return this.#totalBytes;
   }
 
+  /** By how much memtables have grown since the server began: about what its log, and those it has replayed, hold. */
+  get writtenBytes(): number {
+    return this.#writtenBytes;
+  }
+
   /** Whether a write may begin at once. */
   get open(): boolean {
     return this.#totalBytes < this.#options.limitBytes;
@@ -72,6 +78,7 @@ export class MemtableBudget {
   count(served: ServedTablet): void {
     const bytes = served.tablet.memtableBytes;
     this.#totalBytes += bytes - served.countedBytes;
+    if (bytes > served.countedBytes) this.#writtenBytes += bytes - served.countedBytes;
     served.countedBytes = bytes;
     if (this.#running === undefined && this.#isDue()) this.#start();
     if (this.#waiting.length > 0 && this.open) this.#wake();

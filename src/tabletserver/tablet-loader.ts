@@ -88,7 +88,7 @@ export class TabletLoader {
     if (flush) await budget.flush(served);
     tablets.delete(served);
     this.#unfinished.set(served.key, served);
-    const closing = served.tablet.close({ flush }).then(() => budget.forget(served));
+    const closing = this.#close(served, flush).then(() => budget.forget(served));
     this.#unloading.set(served.key, closing);
     try {
       await closing;
@@ -101,6 +101,13 @@ export class TabletLoader {
   /** Files of tablets that are served no more and not given up yet. */
   heldFiles(): string[] {
     return [...this.#unfinished.values()].flatMap(({ tablet }) => tablet.heldFiles());
+  }
+
+  async #close({ tablet, host }: ServedTablet, flush: boolean): Promise<void> {
+    await tablet.close({ flush });
+    const { state } = tablet;
+    // nothing is left to replay: the next owner need not read a log for it
+    if (flush && state.logs.length > 0) await host.commit(state, { files: state.files, redo: state.redo, logs: [] });
   }
 
   async #load({ key, epoch }: TabletRef, loading: Loading, context: RequestContext): Promise<void> {
@@ -117,7 +124,7 @@ export class TabletLoader {
       throw stale(`the load of a tablet at epoch ${epoch} was called off`);
     }
     assert(keyOfRow(host.row) === key, 'the row of another tablet was read');
-    const served: ServedTablet = { key, tableId: row.tableId, range: row.range, epoch, tablet, countedBytes: 0 };
+    const served: ServedTablet = { key, tableId: row.tableId, range: row.range, epoch, tablet, host, countedBytes: 0 };
     this.#hosts.set(host, served);
     tablets.add(served);
     this.#servedTables.add(row.tableId);

@@ -7,7 +7,7 @@ import { type ServedTablet, TabletMap } from './tablet-map.ts';
 
 /** The map looks at nothing of the tablet itself. */
 const served = (tableId: string, start: string, end: string | undefined): ServedTablet => ({
-  key: metadataKey(tableId, end), tableId, range: { start, end }, epoch: 1, tablet: undefined as never, countedBytes: 0,
+  key: metadataKey(tableId, end), tableId, range: { start, end }, epoch: 1, tablet: undefined as never, host: undefined as never, countedBytes: 0,
 });
 
 describe('the map of tablets', () => {

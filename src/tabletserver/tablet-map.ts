@@ -5,7 +5,7 @@
 import { assert, type ByteString } from '../base/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
 import { rangeContains, type RowRange } from '../model/index.ts';
-import type { TabletApi } from '../tablet/index.ts';
+import type { TabletApi, TabletHost } from '../tablet/index.ts';
 
 /** A tablet under one assignment to this server. */
 export interface ServedTablet {
@@ -14,6 +14,8 @@ export interface ServedTablet {
   readonly range: RowRange;
   readonly epoch: number;
   readonly tablet: TabletApi;
+  /** By which a tablet that is closed takes leave of METADATA. */
+  readonly host: Pick<TabletHost, 'commit'>;
   /** Bytes of memtables that the budget counts for it. */
   countedBytes: number;
 }

@@ -6,10 +6,10 @@
  * lock is lost, and is then never heard of again: a new incarnation takes its place.
  */
 import { BigtableError, type ByteString, Code, invalidArgument, toBigtableError, unavailable } from '../base/index.ts';
-import { readRecords, ServerLog } from '../commitlog/index.ts';
+import { readAppends, ServerLog } from '../commitlog/index.ts';
 import { type CallHandler, type Env, Pacer, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
-import { METADATA_TABLE_ID, type MetadataCommit } from '../metadata/index.ts';
+import { METADATA_TABLE_ID, type MetadataCommit, ROOT_KEY } from '../metadata/index.ts';
 import type { Limits, Mutation, ReadBatch, RowRange, TableSchema } from '../model/index.ts';
 import {
   callHandler, type CheckAndMutateMessage, type CommitOutcome, FILES_DIRECTORY, type Handlers, type Holdings, logPathOf, notServing, plainError, type PlainError,
@@ -43,9 +43,9 @@ export interface TabletServerOptions {
   readonly onEnd?: (reason: BigtableError) => void;
 }
 
-/** What a server that is closed may leave in its log to be replayed: that is quicker than many small files. */
-const REPLAYED_BYTES = 2 * 1024 * 1024;
-/** A tablet whose row lists more logs than this is flushed all the same. */
+/** What a server that is closed may leave to be replayed: that is quicker than many small files. */
+const REPLAYED_BYTES = 4 * 1024 * 1024;
+/** Unless some tablet's row lists more logs than this. */
 const REPLAYED_LOGS = 4;
 /** A server that is closed tries so long to commit what it flushes; what it cannot is left to be replayed. */
 const CLOSE_PATIENCE_MS = 1000;
@@ -69,6 +69,8 @@ export class TabletServer {
   #stopServing: (() => Promise<void>) | undefined;
   #settling: { cancel(): void } | undefined;
   #ended = false;
+  /** Closing: whether everything is written to files. */
+  #leavesNothing = false;
   /** When commits to METADATA are no longer sent again: some time after closing has begun. */
   #givesUpAtMs = Number.POSITIVE_INFINITY;
   #files = 0;
@@ -85,7 +87,7 @@ export class TabletServer {
     this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: toBigtableError(error).message }));
     this.#metadata = new MetadataClient({ ...env, locator: new Locator(env), stopped: () => this.#ended || env.clock.monotonicMs() >= this.#givesUpAtMs });
     this.#budget = new MemtableBudget({ limitBytes: settings.memtableBytes, logLimitBytes: settings.logLimitBytes, log, ...env });
-    this.#replay = new LogReplay((path) => readRecords(env.fileSystem, path), env.clock);
+    this.#replay = new LogReplay((path) => readAppends(env.fileSystem, path), env.clock);
     this.#loader = new TabletLoader({
       serverName: name,
       services: this.#hostServices(),
@@ -117,24 +119,27 @@ export class TabletServer {
   }
 
   /**
-   * Ends in good order: nothing is in flight afterwards, what would take long to replay is in files, and the lock is free. What is
-   * left is replayed by the next owner.
+   * The first part of ending in good order: serves the tablets of that kind no more. Users' tablets go first, on all servers, since what they flush
+   * they commit to METADATA; then METADATA's, which commit to the root tablet. After little was written all is left to be replayed.
    */
-  async close(): Promise<void> {
+  async giveUpTablets(kind: 'users' | 'metadata' | 'root'): Promise<void> {
     if (this.#ended) return;
-    this.#givesUpAtMs = this.#env.clock.monotonicMs() + CLOSE_PATIENCE_MS;
     this.#settling?.cancel();
+    this.#givesUpAtMs = this.#env.clock.monotonicMs() + CLOSE_PATIENCE_MS;
     await this.#budget.stop();
-    let leftBytes = 0;
-    for (const served of this.#inFlushOrder([...this.#tablets.all()])) {
-      const { memtableBytes, state } = served.tablet;
-      leftBytes += memtableBytes;
-      const flush = leftBytes > REPLAYED_BYTES || state.logs.length > REPLAYED_LOGS;
-      if (flush) leftBytes -= memtableBytes;
-      await this.#loader.giveUp(served, flush).catch((thrown: unknown) => {
+    const all = [...this.#tablets.all()];
+    this.#leavesNothing ||= this.#budget.writtenBytes > REPLAYED_BYTES || all.some(({ tablet }) => tablet.state.logs.length > REPLAYED_LOGS);
+    for (const served of all.filter((one) => kindOf(one) === kind)) {
+      await this.#loader.giveUp(served, this.#leavesNothing).catch((thrown: unknown) => {
         this.#env.logger.warn('a tablet could not be flushed and is left to be replayed', { table: served.tableId, error: toBigtableError(thrown).message });
       });
     }
+  }
+
+  /** Ends in good order: nothing is in flight afterwards, and the lock is free. */
+  async close(): Promise<void> {
+    for (const kind of ['users', 'metadata', 'root'] as const) await this.giveUpTablets(kind);
+    if (this.#ended) return;
     await this.#stopServing?.();
     await this.#finish();
   }
@@ -142,14 +147,7 @@ export class TabletServer {
   /** Writes all memtables to files: of the tablets named, or of all. */
   async flush(keys?: readonly string[]): Promise<void> {
     const served = keys ? keys.flatMap((key) => this.#tablets.get(key) ?? []) : [...this.#tablets.all()];
-    for (const one of this.#inFlushOrder(served)) await this.#budget.flush(one);
-  }
-
-  /** METADATA's own tablets come last, the root tablet behind all, since the others' commits write to them; else the small ones come first. */
-  #inFlushOrder(tablets: readonly ServedTablet[]): ServedTablet[] {
-    const users = tablets.filter(({ tableId }) => tableId !== METADATA_TABLE_ID);
-    const metadata = tablets.filter(({ tableId }) => tableId === METADATA_TABLE_ID);
-    return [...users.sort((a, b) => a.tablet.memtableBytes - b.tablet.memtableBytes), ...metadata.sort((a, b) => (a.key < b.key ? 1 : -1))];
+    for (const kind of ['users', 'metadata', 'root']) for (const one of served) if (kindOf(one) === kind) await this.#budget.flush(one);
   }
 
   async #finish(): Promise<void> {
@@ -356,6 +354,12 @@ export class TabletServer {
       this.#env.logger.warn('the log could not be trimmed', { error: toBigtableError(error).message });
     }));
   }
+}
+
+/** METADATA's own tablets come last, the root tablet behind all, since the others' commits write to them. */
+function kindOf({ tableId, key }: ServedTablet): 'users' | 'metadata' | 'root' {
+  if (key === ROOT_KEY) return 'root';
+  return tableId === METADATA_TABLE_ID ? 'metadata' : 'users';
 }
 
 function isWithin(end: ByteString | undefined, limit: ByteString | undefined): boolean {

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { BigtableError, Code, type Database, type Row, RowMutation, type Table } from '../../src/embedded/index.ts';
+import { BigtableError, type Cell, Code, type Database, type Row, RowMutation, type Table } from '../../src/embedded/index.ts';
 
 export interface Subject {
   readonly database: Database;
@@ -28,11 +28,6 @@ async function rowsOf(rows: AsyncIterable<Row>): Promise<Row[]> {
   return all;
 }
 
-/** "row family:qualifier@time=value" lines of what a read gave. */
-async function linesOf(rows: AsyncIterable<Row>): Promise<string[]> {
-  return (await rowsOf(rows)).flatMap((row) => row.cells.map((cell) => `${row.name} ${cell.column}@${cell.timestamp}=${cell.text}`));
-}
-
 async function codeOf(call: Promise<unknown>): Promise<number> {
   try {
     await call;
@@ -47,6 +42,13 @@ export function behaviourSuite(manifest: Manifest): void {
   const lacks = (feature: Feature): { skip: string | false } => ({
     skip: manifest.lacks?.includes(feature) ? `${manifest.name} lacks: ${feature}` : false,
   });
+
+  /** A row's cells; sorted by family where the subject does not do it itself. */
+  const cellsOf = ({ cells }: Row): readonly Cell[] =>
+    manifest.lacks?.includes('order over families') ? [...cells].sort((a, b) => (a.family < b.family ? -1 : a.family > b.family ? 1 : 0)) : cells;
+  /** "row family:qualifier@time=value" lines of what a read gave. */
+  const linesOf = async (rows: AsyncIterable<Row>): Promise<string[]> =>
+    (await rowsOf(rows)).flatMap((row) => cellsOf(row).map((cell) => `${row.name} ${cell.column}@${cell.timestamp}=${cell.text}`));
 
   describe(`behaviour: ${manifest.name}`, () => {
     let subject: Subject;
@@ -188,7 +190,8 @@ export function behaviourSuite(manifest: Manifest): void {
         { family: 'f', qualifier: 's', change: { kind: 'append', suffix: Buffer.from('ef') } },
         { family: 'g', qualifier: 'n', change: { kind: 'increment', amount: 7 } },
       ]);
-      assert.deepEqual(cells.map((cell) => [cell.column, cell.column === 'g:n' ? cell.int : cell.text]), [['f:s', 'abcdef'], ['g:n', 7n]]);
+      const [s, n] = manifest.lacks?.includes('order over families') ? [...cells].sort((a, b) => (a.column < b.column ? -1 : 1)) : cells;
+      assert.deepEqual([cells.length, s?.column, s?.text, n?.column, n?.int], [2, 'f:s', 'abcdef', 'g:n', 7n]);
       assert.equal((await t.getCell('r', 'f:s'))?.text, 'abcdef');
     });
 
@@ -244,13 +247,12 @@ export function behaviourSuite(manifest: Manifest): void {
     test('families, columns, column regular expressions and ranges', async () => {
       const t = await table();
       await t.apply(new RowMutation('r').set('f:a.cnn.com', '1', 1000).set('f:b.cnn.com', '2', 1000).set('f:cnn.org', '3', 1000).set('g:a.cnn.com', '4', 1000));
-      const values = async (options: Parameters<Table['scan']>[0]): Promise<string> => (await rowsOf(t.scan(options))).flatMap((row) => row.cells.map((cell) => cell.text)).join('');
+      const values = async (options: Parameters<Table['scan']>[0]): Promise<string> => (await rowsOf(t.scan(options))).flatMap((row) => cellsOf(row).map((cell) => cell.text)).join('');
       assert.equal(await values({ families: ['g'] }), '4');
       assert.equal(await values({ families: ['g', 'f'] }), '1234');
       assert.equal(await values({ columnRegex: 'f:.*\\.cnn\\.com' }), '12');
       assert.equal(await values({ columnRegex: '.*:a.*' }), '14');
       assert.equal(await values({ columnRange: { family: 'f', start: 'b', end: 'cnn.org' } }), '2');
-      assert.equal(await values({ cellsPerRow: 2 }), '12');
     });
 
     test('columns of several families come in order', lacks('order over families'), async () => {
@@ -258,12 +260,13 @@ export function behaviourSuite(manifest: Manifest): void {
       await t.apply(new RowMutation('r').set('g:a', '3', 1000).set('f:b', '2', 1000).set('f:a', '1', 1000));
       const row = await t.get('r', { columns: ['g:a', 'f:b', 'f:a', 'f:b'] });
       assert.deepEqual(row?.cells.map((cell) => cell.text), ['1', '2', '3']);
+      assert.deepEqual((await t.get('r', { cellsPerRow: 2 }))?.cells.map((cell) => cell.text), ['1', '2']);
     });
 
     test('time ranges and numbers of versions', async () => {
       const t = await table();
       for (const at of [1000n, 2000n, 3000n]) await t.apply(new RowMutation('r').set('f:a', `a${at}`, at).set('g:b', `b${at}`, at));
-      const texts = async (options: Parameters<Table['scan']>[0]): Promise<string[]> => (await rowsOf(t.scan(options))).flatMap((row) => row.cells.map((cell) => cell.text));
+      const texts = async (options: Parameters<Table['scan']>[0]): Promise<string[]> => (await rowsOf(t.scan(options))).flatMap((row) => cellsOf(row).map((cell) => cell.text));
       assert.deepEqual(await texts({}), ['a3000', 'b3000']);
       assert.deepEqual(await texts({ versions: 2 }), ['a3000', 'a2000', 'b3000', 'b2000']);
       assert.deepEqual(await texts({ since: 1000, until: 3000, versions: 'all' }), ['a2000', 'a1000', 'b2000', 'b1000']);

@@ -20,12 +20,12 @@ const FULL_BYTES = 64 * 1024;
 /** and inside a row once it holds this much. */
 const PARTING_BYTES = 512 * 1024;
 const PIECE_BYTES = 384 * 1024;
-/** A new buffer: most reads are of one row, scans fill many messages of about the same size. */
-const FIRST_BYTES = 4 * 1024;
+/** Buffers: most reads are of one small row (which Node's pool of buffers serves), scans fill many messages of about the same size. */
+const FIRST_BYTES = 2 * 1024;
 const NEXT_BYTES = 2 * FULL_BYTES;
 
 const NO_CELLS: RowFragment = { row: '', cells: [], last: false };
-const NO_BYTES = new Uint8Array(0);
+const NO_BYTES = Buffer.alloc(0);
 
 /** One CellChunk before it is encoded; undefined fields are left out. */
 interface Chunk {
@@ -57,8 +57,9 @@ export class ChunkWriter {
   /** The message: parts that are full, and the one being filled. */
   #parts: Buffer[] = [];
   #partsBytes = 0;
-  #bytes: Buffer = Buffer.allocUnsafe(FIRST_BYTES);
+  #bytes: Buffer = NO_BYTES;
   #used = 0;
+  #nextBytes = FIRST_BYTES;
   #held: Chunk | undefined;
   #row: ByteString | undefined;
   #family: string | undefined;
@@ -101,7 +102,7 @@ export class ChunkWriter {
     const message = this.#parts.length === 0 ? last : Buffer.concat([...this.#parts, last], size);
     this.#parts = [];
     this.#partsBytes = 0;
-    this.#bytes = Buffer.allocUnsafe(size >= FULL_BYTES ? NEXT_BYTES : FIRST_BYTES);
+    this.#bytes = NO_BYTES;
     this.#used = 0;
     return message;
   }
@@ -238,7 +239,8 @@ export class ChunkWriter {
     if (this.#used + more <= this.#bytes.length) return;
     if (this.#used > 0) this.#parts.push(this.#bytes.subarray(0, this.#used));
     this.#partsBytes += this.#used;
-    this.#bytes = Buffer.allocUnsafe(Math.max(more, NEXT_BYTES));
+    this.#bytes = Buffer.allocUnsafe(Math.max(more, this.#nextBytes));
+    this.#nextBytes = NEXT_BYTES;
     this.#used = 0;
   }
 }

@@ -10,12 +10,14 @@ import { errorOfStatus } from './status.ts';
 const asIs = (bytes: Buffer): Buffer => bytes;
 
 export class GrpcJsClient implements RpcClient {
+  readonly #address: string;
   readonly #client: grpc.Client;
   readonly #clock: Clock;
   readonly #headers: Readonly<Record<string, string>>;
 
   /** `headers` go with every call. The connection is made by the first call. */
   constructor(address: string, clock: Clock, headers: Readonly<Record<string, string>>) {
+    this.#address = address;
     this.#clock = clock;
     this.#headers = headers;
     this.#client = new grpc.Client(address, grpc.credentials.createInsecure(), {
@@ -29,7 +31,7 @@ export class GrpcJsClient implements RpcClient {
       if (context.signal?.aborted) return reject(cancelled());
       const call = this.#client.makeUnaryRequest(path, asIs, asIs, buffer(request), this.#metadata(), this.#options(context), (error, answer) => {
         context.signal?.removeEventListener('abort', onAbort);
-        if (error) reject(errorOf(error));
+        if (error) reject(errorOf(error, this.#address));
         else resolve(answer ?? Buffer.alloc(0));
       });
       const onAbort = (): void => call.cancel();
@@ -45,7 +47,7 @@ export class GrpcJsClient implements RpcClient {
     try {
       for await (const message of call) yield message as Buffer;
     } catch (error) {
-      throw errorOf(error as grpc.ServiceError);
+      throw errorOf(error as grpc.ServiceError, this.#address);
     } finally {
       context.signal?.removeEventListener('abort', onAbort);
       call.cancel();
@@ -77,7 +79,10 @@ function cancelled(): BigtableError {
   return new BigtableError(Code.CANCELLED, 'the caller gave the call up');
 }
 
-function errorOf(error: grpc.ServiceError): BigtableError {
+function errorOf(error: grpc.ServiceError, address: string): BigtableError {
   if (typeof error.code !== 'number') return new BigtableError(Code.INTERNAL, error.message, { cause: error });
+  // grpc-js' words for a server that is not there, of which the middle is of use
+  const why = /^No connection established\. Last error: (?:Error: )?(.*?)\.? Resolution note:/.exec(error.details)?.[1];
+  if (why !== undefined) return new BigtableError(Code.UNAVAILABLE, `cannot reach a server at ${address}: ${why}`, { cause: error });
   return errorOfStatus(error.code, error.details) ?? new BigtableError(Code.INTERNAL, error.message, { cause: error });
 }

@@ -85,7 +85,7 @@ export class GrpcJsServer implements RpcServer {
   }
 
   async #unary(path: string, method: Extract<RpcMethod, { kind: 'unary' }>, call: grpc.ServerUnaryCall<Buffer, Buffer>): Promise<Buffer> {
-    const context = this.#context(call);
+    const { context, end } = this.#context(call);
     try {
       await admit(context, call.request);
       const answer = await method.handle(rpcCall(path, context, call.metadata), call.request);
@@ -94,7 +94,7 @@ export class GrpcJsServer implements RpcServer {
       this.#note(path, error);
       throw error;
     } finally {
-      context.reservation.release();
+      end();
     }
   }
 
@@ -105,32 +105,46 @@ export class GrpcJsServer implements RpcServer {
     handle: (call: RpcCall, sink: GrpcJsSink) => Promise<void>,
   ): void {
     call.sendMetadata(new grpc.Metadata());
-    const context = this.#context(call);
+    const { context, end } = this.#context(call);
     const sink = new GrpcJsSink(call, context, this.#env.clock);
     const run = async (): Promise<void> => {
       if (request) await admit(context, request);
       await handle(rpcCall(path, context, call.metadata), sink);
       await sink.drained();
     };
-    run()
-      .then(() => call.end(), (error: unknown) => {
+    run().then(
+      () => {
+        end();
+        call.end();
+      },
+      (error: unknown) => {
+        end();
         this.#note(path, error);
         call.emit('error', statusObject(error));
-      })
-      .finally(() => context.reservation.release());
+      },
+    );
   }
 
-  #context(call: RawCall): RequestContext {
+  /** The call's context, and what to do once its handler is done. */
+  #context(call: RawCall): { context: RequestContext; end: () => void } {
     const { clock, requestBudget } = this.#env;
     const abort = new AbortController();
     const leftMs = Number(call.getDeadline()) - clock.nowMicros() / 1000;
     const deadlineMs = clock.monotonicMs() + leftMs;
+    let ended = false;
     call.on('cancelled', () => {
+      // grpc-js says so at the end of every call
+      if (ended) return;
       const late = clock.monotonicMs() >= deadlineMs;
       abort.abort(new BigtableError(late ? Code.DEADLINE_EXCEEDED : Code.CANCELLED, late ? 'the deadline of the call is over' : 'the caller gave the call up'));
     });
     const trace = call.metadata.get('traceparent')[0];
-    return requestContext({ budget: requestBudget, signal: abort.signal, deadlineMs, trace: trace === undefined ? '' : String(trace) });
+    const context = requestContext({ budget: requestBudget, signal: abort.signal, deadlineMs, trace: trace === undefined ? '' : String(trace) });
+    const end = (): void => {
+      ended = true;
+      context.reservation.release();
+    };
+    return { context, end };
   }
 
   /** Faults of our own are told to the log; those of the caller only to the caller. */

@@ -23,7 +23,7 @@ import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './
 
 const NOTHING = Buffer.alloc(0);
 /** Entries of MutateRows answered in one message: 100,000 of them would take a step of their own to encode. */
-const ENTRIES_A_MESSAGE = 2000;
+const ENTRIES_A_MESSAGE = 500;
 
 export function registerDataApi(methods: MethodTable, service: Service, env: ApiEnv): void {
   const data = Bigtable.method;

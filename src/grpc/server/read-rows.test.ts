@@ -33,7 +33,7 @@ function features(init: MessageInitShape<typeof FeatureFlagsSchema>): grpc.Metad
 }
 
 describe('ReadRows', () => {
-  const env = testEnv();
+  const env = testEnv(16 * MIB);
   let wire: Awaited<ReturnType<typeof rawServer>>;
   /** What the service yields, set by each test. */
   let source: Source;
@@ -121,11 +121,11 @@ describe('ReadRows', () => {
 
   test('a row that is larger than any message reads back whole', async () => {
     source = async function* () {
-      for (let i = 0; i < 10; i++) yield { fragments: [{ ...row('wide', 5 * MIB), last: i === 9 }] };
+      for (let i = 0; i < 4; i++) yield { fragments: [{ ...row('wide', 5 * MIB), last: i === 3 }] };
     };
     const { rows, messages } = await read({});
     assert.equal(rows.length, 1);
-    assert.equal(rows[0]?.cells.length, 10);
+    assert.equal(rows[0]?.cells.length, 4);
     assert.ok(messages.every((bytes) => bytes.length < MIB));
     await untilFree();
   });
@@ -143,7 +143,7 @@ describe('ReadRows', () => {
       assert.deepEqual(rows.map(({ row: key, cells }) => [key, cells.length]), [['a', 1], ['wide', 10], ['z', 1]]);
       assert.ok(answers.every((answer) => answer.chunks.at(-1)?.rowStatus.case === 'commitRow'));
       source = async function* () {
-        for (let i = 0; i < 100; i++) yield { fragments: [{ ...row('wider', MIB), last: i === 99 }] };
+        for (let i = 0; i < 30; i++) yield { fragments: [{ ...row('wider', MIB), last: i === 29 }] };
       };
       const over = await read({}, metadata);
       assert.equal(over.code, Code.RESOURCE_EXHAUSTED);

@@ -1,0 +1,123 @@
+/**
+ * A million rows of 1000 random bytes through a server: how long the load takes and the most memory the server held, how soon it answers a first
+ * read after kill -9 and after SIGTERM, and what a read of 1000 rows by limit, without an end key, costs.
+ *
+ *   npm run bench -- million [rows]
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { connect } from '../src/boot/index.ts';
+import { type Database, overService, RowMutation } from '../src/embedded/index.ts';
+
+const ROWS = Number(process.argv[2] ?? 1_000_000);
+const BATCH = 200;
+const CALLS = 8;
+const ROUNDS = 11;
+const MIB = 1024 * 1024;
+const executable = fileURLToPath(new URL('../../bin/edubba', import.meta.url));
+
+interface Server {
+  readonly child: ChildProcess;
+  readonly address: string;
+}
+
+async function start(directory: string): Promise<Server> {
+  const child = spawn(process.execPath, [executable, 'serve', '--dir', directory, '--address', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
+    const address = /^listening on (.*)$/.exec(line)?.[1];
+    if (address) return { child, address };
+  }
+  throw new Error('the server ended before it listened');
+}
+
+function stop({ child }: Server, signal: NodeJS.Signals): Promise<void> {
+  return new Promise((resolve) => {
+    child.once('exit', () => resolve());
+    child.kill(signal);
+  });
+}
+
+async function withClient<T>({ address }: Server, work: (database: Database) => Promise<T>): Promise<T> {
+  const { service, env, close } = await connect(address);
+  const database = overService(service, env.requestBudget, close);
+  try {
+    return await work(database);
+  } finally {
+    await database.close();
+  }
+}
+
+const key = (i: number): string => `row${String(i).padStart(9, '0')}`;
+
+function memory({ child }: Server): { residentBytes: number; peakBytes: number } {
+  const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
+  const kib = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * 1024;
+  return { residentBytes: kib('VmRSS'), peakBytes: kib('VmHWM') };
+}
+
+async function load(database: Database): Promise<void> {
+  const table = await database.createTable('million', { families: { f: { maxVersions: 1 } }, granularity: 'millis' });
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < ROWS) {
+      const from = next;
+      next += BATCH;
+      const rows = Array.from({ length: Math.min(BATCH, ROWS - from) }, (_, i) => new RowMutation(key(from + i)).set('f:v', randomBytes(1000), 1000));
+      await table.applyAll(rows);
+    }
+  };
+  await Promise.all(Array.from({ length: CALLS }, worker));
+}
+
+/** ms from the start of the process to the answer of a first read. */
+async function firstRead(directory: string): Promise<{ server: Server; ms: number }> {
+  const began = performance.now();
+  const server = await start(directory);
+  await withClient(server, async (database) => {
+    const row = await database.table('million').get(key(ROWS >> 1));
+    if (row?.cells.length !== 1) throw new Error('the row is not there');
+  });
+  return { server, ms: performance.now() - began };
+}
+
+async function limitedReads(database: Database): Promise<number[]> {
+  const times: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const began = performance.now();
+    let rows = 0;
+    for await (const _ of database.table('million').scan({ start: key(Math.floor((ROWS * round) / (ROUNDS + 1))), limit: 1000 })) rows++;
+    if (rows !== Math.min(1000, ROWS)) throw new Error(`${rows} rows in place of 1000`);
+    times.push(performance.now() - began);
+  }
+  return times.sort((a, b) => a - b);
+}
+
+const directory = await mkdtemp(join(tmpdir(), 'edubba-million-'));
+try {
+  let server = await start(directory);
+  const began = performance.now();
+  await withClient(server, load);
+  const seconds = (performance.now() - began) / 1000;
+  const { residentBytes, peakBytes } = memory(server);
+  console.log(`${ROWS} rows of 1000 bytes loaded in ${seconds.toFixed(1)} s; resident ${Math.round(residentBytes / MIB)} MiB, at most ${Math.round(peakBytes / MIB)} MiB`);
+  await stop(server, 'SIGKILL');
+  let restarted = await firstRead(directory);
+  server = restarted.server;
+  console.log(`after kill -9: first read answered ${restarted.ms.toFixed(0)} ms after the process began`);
+  await stop(server, 'SIGTERM');
+  restarted = await firstRead(directory);
+  server = restarted.server;
+  console.log(`after SIGTERM: first read answered ${restarted.ms.toFixed(0)} ms after the process began`);
+  const times = await withClient(server, limitedReads);
+  console.log(`1000 rows by limit, no end key: first ${times.at(-1)?.toFixed(1)} ms at most, median ${times[times.length >> 1]?.toFixed(1)} ms`);
+  console.log(`memory after it: at most ${Math.round(memory(server).peakBytes / MIB)} MiB`);
+  await stop(server, 'SIGTERM');
+} finally {
+  await rm(directory, { recursive: true });
+}

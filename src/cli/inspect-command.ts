@@ -1,0 +1,121 @@
+/** `edubba inspect`: looks inside the files of a database, beside a running server too, and changes nothing. */
+import { stat } from 'node:fs/promises';
+import { basename, dirname, relative, resolve, sep } from 'node:path';
+import type { Command } from 'commander';
+import { invalidArgument, notFound } from '../base/index.ts';
+import { findDirectory, openFileForInspection, openForInspection } from '../boot/index.ts';
+import { inspectLogFile } from './inspect-log.ts';
+import { inspectMetadataOf } from './inspect-metadata.ts';
+import { inspectSsTableFile } from './inspect-ss-table.ts';
+import type { Terminal } from './terminal.ts';
+
+/** What all three take. */
+export interface InspectOptions {
+  readonly verify?: boolean;
+  readonly entries?: boolean;
+  readonly json?: boolean;
+}
+
+const MORE = `
+FILE is a path on disk. The database it belongs to is found by its file EDUBBA, in a directory above. Nothing is locked and nothing is written, so a
+server may be running there. Damage is told with the file and the byte where it is, and exit status 1.`;
+
+const SSTABLE = `
+FILE is an SSTable, in a database (files/tables/…; inspect metadata lists them) or by itself. Footer, sections, properties and index are read and
+checked, blocks only with --verify or --entries.
+
+Example: edubba inspect sstable data/files/tables/… --verify`;
+
+const LOG = `
+FILE is the directory of a commit log (logs/logs/…) or one of its segments. Every append is checked as it is read. While a server writes the log
+what is shown is what it held at some instant.
+
+Example: edubba inspect log data/logs/logs/… --entries`;
+
+const METADATA = `
+FILE is the directory of a database, or any path in it. Shows every table, its families, and every tablet with its files and logs, out of the
+lock service's files, METADATA's SSTables and its log records: as a server would find it at its start. While a server runs, what it has
+acknowledged by now is there, and each tablet of METADATA is as it was at one instant.
+
+Example: edubba inspect metadata data --verify     checks every SSTable of the database`;
+
+export function addInspectCommand(program: Command, terminal: Terminal): void {
+  const inspect = program.command('inspect').description('look inside the files of a database: sstable, log, metadata').addHelpText('after', MORE);
+  inspect
+    .command('sstable <file>')
+    .description('an SSTable: its parts, properties and blocks')
+    .option('--verify', 'check every block, every entry, the index and the properties')
+    .option('--entries', 'print every entry')
+    .addHelpText('after', SSTABLE)
+    .action((file: string, _: unknown, command: Command) => sstable(file, command.optsWithGlobals(), terminal));
+  inspect
+    .command('log <file>')
+    .description('a commit log: its appends and records')
+    .option('--verify', 'read and check all of it, and print the sum alone')
+    .option('--entries', 'print every mutation')
+    .addHelpText('after', LOG)
+    .action((file: string, _: unknown, command: Command) => log(file, command.optsWithGlobals(), terminal));
+  inspect
+    .command('metadata <file>')
+    .description('a database: its tables, its tablets, and which files they are made of')
+    .option('--verify', 'check every SSTable that a tablet lists')
+    .option('--entries', 'print the events of each tablet')
+    .addHelpText('after', METADATA)
+    .action((file: string, _: unknown, command: Command) => metadata(file, command.optsWithGlobals(), terminal));
+}
+
+interface Place {
+  /** Of the database; undefined where the file lies in none. */
+  readonly directory: string | undefined;
+  /** Below the database's directory. */
+  readonly parts: readonly string[];
+  readonly isDirectory: boolean;
+}
+
+async function placeOf(file: string): Promise<Place> {
+  const found = await stat(file).catch(() => undefined);
+  if (!found) throw notFound(`there is no ${file}`);
+  const directory = await findDirectory(file);
+  const parts = directory === undefined ? [] : relative(directory, resolve(file)).split(sep);
+  return { directory, parts, isDirectory: found.isDirectory() };
+}
+
+async function sstable(file: string, options: InspectOptions, terminal: Terminal): Promise<void> {
+  const { directory, parts, isDirectory } = await placeOf(file);
+  if (isDirectory) throw invalidArgument(`${file} is a directory: name an SSTable; edubba inspect metadata ${directory ?? 'DIR'} lists those of a database`);
+  const inDatabase = directory !== undefined && parts[0] === 'files';
+  const source = inDatabase ? { ...(await openForInspection(directory)), path: parts.slice(1).join('/') } : openFileForInspection(file);
+  try {
+    await inspectSsTableFile(source, source.path, options, terminal);
+  } finally {
+    await source.close();
+  }
+}
+
+async function log(file: string, options: InspectOptions, terminal: Terminal): Promise<void> {
+  const { directory, parts, isDirectory } = await placeOf(file);
+  if (directory === undefined) throw noDatabase(file);
+  const path = (isDirectory ? parts : parts.slice(0, -1)).slice(1).join('/');
+  if (parts[0] !== 'logs' || path === '') throw invalidArgument(`${file} is no log: name a directory below ${directory}${sep}logs, or a segment in one`);
+  const source = await openForInspection(directory);
+  try {
+    await inspectLogFile(source, { path, segment: isDirectory ? undefined : basename(file) }, options, terminal);
+  } finally {
+    await source.close();
+  }
+}
+
+async function metadata(file: string, options: InspectOptions, terminal: Terminal): Promise<void> {
+  const { directory } = await placeOf(file);
+  if (directory === undefined) throw noDatabase(file);
+  const source = await openForInspection(directory);
+  try {
+    await inspectMetadataOf(source, options, terminal);
+  } finally {
+    await source.close();
+  }
+}
+
+function noDatabase(file: string): Error {
+  return notFound(`${file} lies in no database: there is no file EDUBBA in ${dirname(resolve(file))} or above it`);
+}
