@@ -47,7 +47,12 @@ export class EmbeddedStore implements Store {
     const found = await this.#table.get(row, { families: ['contents', 'language'], ...at });
     const contents = found?.get('contents:');
     if (!contents) return undefined;
-    return { contents: contents.value, timeMs: milliseconds(contents.timestamp), language: found?.get('language:')?.text };
+    const language = found?.get('language:');
+    return {
+      contents: contents.value,
+      timeMs: milliseconds(contents.timestamp),
+      language: language?.timestamp === contents.timestamp ? language.text : undefined,
+    };
   }
 
   async *anchors(row: string): AsyncGenerator<Anchor, void, void> {
@@ -63,9 +68,10 @@ export class EmbeddedStore implements Store {
   async *entries(range: { prefix: string } | { row: string }): AsyncGenerator<PageEntry, void, void> {
     const rows = 'row' in range ? { rows: [range.row] } : range;
     for await (const row of this.#table.scan({ ...rows, filter: ENTRY, versions: 'all' })) {
+      const language = row.get('language:');
       yield {
         row: row.name,
-        language: row.get('language:')?.text,
+        language: language?.timestamp === row.get('contents:')?.timestamp ? language?.text : undefined,
         timesMs: row.versions('contents:').map(({ timestamp }) => milliseconds(timestamp)),
         anchors: row.cells.filter(({ family }) => family === 'anchor').length,
       };

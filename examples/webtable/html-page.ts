@@ -94,7 +94,7 @@ export function shortened(text: string, mostBytes = MOST_TEXT_BYTES): string {
   if (bytes.length <= mostBytes) return plain;
   let end = mostBytes;
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
-  return bytes.toString('utf8', 0, end);
+  return bytes.toString('utf8', 0, end).trimEnd();
 }
 
 /** By the byte order mark, else as the page says, else UTF-8 if it is that, else as Western pages without a word were written. */

@@ -94,13 +94,14 @@ async function loadPage(tree: PageTree, batch: Batch, file: PageFile, timeMs: nu
   const html = parseHtml(contents);
   const name = { host: tree.host, path: file.path };
   const row = rowOf(name);
-  await batch.add(row, { family: 'contents', qualifier: '', value: contents, timeMs });
+  const page: CellWrite[] = [{ family: 'contents', qualifier: '', value: contents, timeMs }];
   if (html.language !== undefined) {
-    await batch.add(row, { family: 'language', qualifier: '', value: Buffer.from(html.language), timeMs });
+    page.push({ family: 'language', qualifier: '', value: Buffer.from(html.language), timeMs });
     counts.languages++;
   }
+  await batch.add(row, page);
   for (const [target, texts] of await anchorsOf(tree, name, html, counts)) {
-    await batch.add(target, { family: 'anchor', qualifier: row, value: Buffer.from(shortened([...texts].join(' | '))), timeMs });
+    await batch.add(target, [{ family: 'anchor', qualifier: row, value: Buffer.from(shortened([...texts].join(' | '))), timeMs }]);
     counts.anchors++;
   }
   counts.pages++;
@@ -144,12 +145,13 @@ class Batch {
     this.#store = store;
   }
 
-  async add(row: string, cell: CellWrite): Promise<void> {
-    const cells = this.#rows.get(row);
-    if (cells) cells.push(cell);
-    else this.#rows.set(row, [cell]);
-    this.#cells++;
-    this.#bytes += cell.value.length + cell.qualifier.length + row.length;
+  /** The cells given together are written together, in one mutation of the row. */
+  async add(row: string, cells: readonly CellWrite[]): Promise<void> {
+    const gathered = this.#rows.get(row);
+    if (gathered) gathered.push(...cells);
+    else this.#rows.set(row, [...cells]);
+    this.#cells += cells.length;
+    for (const { qualifier, value } of cells) this.#bytes += row.length + qualifier.length + value.length;
     if (this.#bytes >= BATCH_BYTES || this.#cells >= BATCH_CELLS) await this.#flush();
   }
 

@@ -77,7 +77,7 @@ export class ServerStore implements Store {
     const found = await this.#row(row, filter);
     const contents = found?.data['contents']?.['']?.[0];
     if (!contents) return undefined;
-    return { contents: contents.value, timeMs: milliseconds(contents), language: found?.data['language']?.['']?.[0]?.value.toString('utf8') };
+    return { contents: contents.value, timeMs: milliseconds(contents), language: languageOf(found) };
   }
 
   async *anchors(row: string): AsyncGenerator<Anchor, void, void> {
@@ -93,12 +93,12 @@ export class ServerStore implements Store {
 
   async *entries(range: { prefix: string } | { row: string }): AsyncGenerator<PageEntry, void, void> {
     const rows = 'row' in range ? { keys: [range.row] } : range;
-    for await (const { id, data } of this.#table.createReadStream({ ...rows, filter: ENTRY, decode: false })) {
+    for await (const row of this.#table.createReadStream({ ...rows, filter: ENTRY, decode: false })) {
       yield {
-        row: id.toString(),
-        language: data['language']?.['']?.[0]?.value.toString('utf8'),
-        timesMs: (data['contents']?.[''] ?? []).map(milliseconds),
-        anchors: Object.keys(data['anchor'] ?? {}).length,
+        row: row.id.toString(),
+        language: languageOf(row),
+        timesMs: (row.data['contents']?.[''] ?? []).map(milliseconds),
+        anchors: Object.keys(row.data['anchor'] ?? {}).length,
       };
     }
   }
@@ -113,15 +113,36 @@ export class ServerStore implements Store {
   }
 }
 
+/** The language of the newest contents: an older version's says nothing about it. */
+function languageOf(row: GoogleRow | undefined): string | undefined {
+  const language = row?.data['language']?.['']?.[0];
+  return language && language.timestamp === row?.data['contents']?.['']?.[0]?.timestamp ? language.value.toString('utf8') : undefined;
+}
+
 const milliseconds = ({ timestamp }: GoogleCell): number => Number(BigInt(timestamp) / 1000n);
 
+/** Whether Google's client is there already, so that nothing has to be fetched. */
+export async function hasGoogleClient(): Promise<boolean> {
+  return existsSync(keptIn(await interopTools()));
+}
+
+interface InteropTools {
+  readonly CACHE: string;
+  nodeClient(): Promise<{ folder: string; version: string }>;
+}
+
+async function interopTools(): Promise<InteropTools> {
+  return (await import(pathToFileURL(join(repositoryRoot(), 'scripts', 'lib', 'tools.mjs')).href)) as InteropTools;
+}
+
+/** A folder a major version of Node, since npm picks the client's version by it. */
+function keptIn({ CACHE }: InteropTools): string {
+  return join(CACHE, `node${process.versions.node.split('.', 1)[0]}`, 'node_modules', '@google-cloud', 'bigtable');
+}
+
 async function googleClient(address: string, say: (words: string) => void): Promise<{ client: GoogleClient; version: string }> {
-  const tools = (await import(pathToFileURL(join(repositoryRoot(), 'scripts', 'lib', 'tools.mjs')).href)) as {
-    CACHE: string;
-    nodeClient(): Promise<{ folder: string; version: string }>;
-  };
-  const kept = join(tools.CACHE, `node${process.versions.node.split('.', 1)[0]}`, 'node_modules', '@google-cloud', 'bigtable');
-  if (!existsSync(kept)) say(`npm installs @google-cloud/bigtable into ${tools.CACHE} (once; about a minute)`);
+  const tools = await interopTools();
+  if (!existsSync(keptIn(tools))) say(`npm installs @google-cloud/bigtable into ${tools.CACHE} (once; it may take a minute)`);
   const { folder, version } = await tools.nodeClient();
   // this variable is how Google's clients are told of a server that is not the cloud's
   process.env['BIGTABLE_EMULATOR_HOST'] = address;

@@ -60,11 +60,6 @@ export function prefixEnd(prefix: ByteString): ByteString | undefined {
   return prefix.slice(0, n - 1) + String.fromCharCode(prefix.charCodeAt(n - 1) + 1);
 }
 
-/** Unsigned byte order: negative, 0 or positive. */
-export function compareKeys(a: ByteString, b: ByteString): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
 /** Unsigned byte order of raw bytes. */
 export function compareBytes(a: Uint8Array, b: Uint8Array): number {
   return Buffer.compare(a, b);

@@ -2,7 +2,7 @@
  * Opens a database: settings -> adapters -> roles. In a directory that this process then owns alone, or in memory.
  */
 import { ByteBudget, type Env, InlineWorkers, LocalTransport, type Logger, MemoryFileSystem, MemoryLockService, Metrics, silentLogger } from '../env/index.ts';
-import { nativeCodecs, openDirectory, openLocalLockService, systemClock, systemRandom } from '../platform/index.ts';
+import { nativeCodecs, openDirectory, openLocalLockService, systemClock, systemRandom, ThreadWorkers } from '../platform/index.ts';
 import type { Service } from '../service/index.ts';
 import { Database } from './database.ts';
 import { checkSettings, type DatabaseSettings } from './settings.ts';
@@ -29,7 +29,7 @@ export interface OpenDatabase {
 }
 
 interface Storage {
-  readonly adapters: Pick<Env, 'fileSystem' | 'lockService'>;
+  readonly adapters: Pick<Env, 'fileSystem' | 'lockService' | 'workers'>;
   release(): Promise<void>;
 }
 
@@ -43,7 +43,6 @@ export async function openDatabase(options: OpenOptions): Promise<OpenDatabase> 
     transport: new LocalTransport(systemClock),
     clock: systemClock,
     random: systemRandom,
-    workers: new InlineWorkers({}),
     codecs: nativeCodecs(),
     logger,
     metrics: new Metrics(),
@@ -70,13 +69,22 @@ export async function openDatabase(options: OpenOptions): Promise<OpenDatabase> 
 }
 
 function memoryStorage(): Storage {
-  return { adapters: { fileSystem: new MemoryFileSystem(), lockService: new MemoryLockService() }, release: async () => {} };
+  return { adapters: { fileSystem: new MemoryFileSystem(), lockService: new MemoryLockService(), workers: new InlineWorkers({}) }, release: async () => {} };
 }
 
 async function directoryStorage(directory: string, logger: Logger): Promise<Storage> {
   const { fileSystem, release } = await openDirectory(directory, { checksum: nativeCodecs().checksum, clock: systemClock, logger });
+  // no task runs off the main thread yet; threads start when one does
+  const workers = new ThreadWorkers({ size: 1, tasks: {} });
   try {
-    return { adapters: { fileSystem, lockService: await openLocalLockService(fileSystem) }, release };
+    const lockService = await openLocalLockService(fileSystem);
+    return {
+      adapters: { fileSystem, lockService, workers },
+      release: async () => {
+        await workers.close();
+        await release();
+      },
+    };
   } catch (error) {
     await release();
     throw error;

@@ -4,6 +4,7 @@
  */
 import { BigtableError, Code } from '../base/index.ts';
 import { LIMITS } from '../model/index.ts';
+import { DEFAULT_BLOCK_SIZE_BYTES } from '../sstable/index.ts';
 
 export interface DatabaseSettings {
   /** What all memtables take together: flushing begins at half of it, writes wait at it. Default 64 MiB, at least 1 MiB. */
@@ -27,7 +28,7 @@ export const DEFAULT_SETTINGS: DatabaseSettings = Object.freeze({
   memtableBytes: 64 * MIB,
   blockCacheBytes: 64 * MIB,
   requestBytes: 128 * MIB,
-  blockSizeBytes: 64 * KIB,
+  blockSizeBytes: DEFAULT_BLOCK_SIZE_BYTES,
   logLimitBytes: 256 * MIB,
   limits: 'default',
 });

@@ -1,2 +1,3 @@
 /** cli: the command `edubba`. */
 export { main } from './main.ts';
+export type { Terminal } from './terminal.ts';

@@ -5,6 +5,8 @@
 const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
 const SHORT: Readonly<Record<string, string>> = { '\x07': '\\a', '\b': '\\b', '\f': '\\f', '\n': '\\n', '\r': '\\r', '\t': '\\t', '\v': '\\v' };
 
+const REPLACEMENT = Buffer.from('\ufffd');
+
 /** In double quotes, with Go's escapes (%q): "a\"b\n\x00\u200b". */
 export function quoted(bytes: Buffer): string {
   return `"${escaped(bytes, (text) => (text === '"' || text === '\\' ? `\\${text}` : text))}"`;
@@ -46,6 +48,7 @@ function characterAt(bytes: Buffer, at: number): string | undefined {
   const length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
   if (lead < 0xc2 || lead > 0xf4 || at + length > bytes.length) return undefined;
   const text = bytes.toString('utf8', at, at + length);
-  const isWhole = Buffer.byteLength(text) === length && text.length === (length === 4 ? 2 : 1);
-  return isWhole && (text !== '\ufffd' || (lead === 0xef && bytes[at + 1] === 0xbf && bytes[at + 2] === 0xbd)) ? text : undefined;
+  // what is malformed was replaced, and the replacement may have as many bytes
+  const isReplaced = text.includes('\ufffd') && bytes.compare(REPLACEMENT, 0, REPLACEMENT.length, at, at + length) !== 0;
+  return isReplaced || text.length !== (length === 4 ? 2 : 1) ? undefined : text;
 }

@@ -73,7 +73,23 @@ describe('the pacer', () => {
     assert.equal(pacer.due(), false);
     clock.advance(STEP_MS);
     assert.equal(pacer.due(), true);
-    pacer.restart();
-    assert.equal(pacer.due(), false);
+  });
+
+  test('pacers of one clock share a step, and take turns', async () => {
+    const clock = new ManualClock();
+    const pacers = [new Pacer(clock, 1), new Pacer(clock, 1), new Pacer(clock, 1)];
+    const order: number[] = [];
+    await Promise.all(
+      pacers.map(async (pacer, i) => {
+        for (let round = 0; round < 3; round++) {
+          clock.advance(STEP_MS);
+          assert.equal(pacer.due(), true);
+          await pacer.pause();
+          assert.equal(pacer.due(), false);
+          order.push(i);
+        }
+      }),
+    );
+    assert.deepEqual(order, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
   });
 });

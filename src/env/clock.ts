@@ -41,11 +41,50 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
-/** Default length of a step on the event loop, ms. */
+/** Length of a step on the event loop, ms. */
 export const STEP_MS = 10;
 
 /**
- * Keeps work from holding the event loop: long loops ask `due()` every few items and `await pause()` when it says so.
+ * The steps of all work that shares an event loop: one after another, each STEP_MS at most together. Two loops that each kept to
+ * steps of their own would hold the event loop for the sum of them.
+ */
+class Steps {
+  readonly #clock: Clock;
+  /** When the present step began. Long ago after idle times: the first to ask then makes one pause too many, which costs little. */
+  startMs: number;
+  readonly #waiting: (() => void)[] = [];
+  #scheduled = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.startMs = clock.monotonicMs();
+  }
+
+  /** Resolves when it is the caller's turn to take a step: first come, first served, one a turn of the event loop. */
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#waiting.length === 0) return;
+    this.#scheduled = true;
+    void this.#clock.yield().then(() => {
+      this.#scheduled = false;
+      this.startMs = this.#clock.monotonicMs();
+      this.#waiting.shift()?.();
+      this.#schedule();
+    });
+  }
+}
+
+const stepsOf = new WeakMap<Clock, Steps>();
+
+/**
+ * Keeps work from holding the event loop: long loops ask `due()` every few items and `await pause()` when it says so. Pacers of one clock share
+ * their steps.
  *
  *   if (pacer.due()) await pacer.pause();
  *
@@ -53,14 +92,19 @@ export const STEP_MS = 10;
  */
 export class Pacer {
   readonly #clock: Clock;
+  readonly #steps: Steps;
   readonly #every: number;
   #calls = 0;
-  #stepEndMs: number;
 
   constructor(clock: Clock, every = 64) {
+    let steps = stepsOf.get(clock);
+    if (steps === undefined) {
+      steps = new Steps(clock);
+      stepsOf.set(clock, steps);
+    }
     this.#clock = clock;
+    this.#steps = steps;
     this.#every = every;
-    this.#stepEndMs = clock.monotonicMs() + STEP_MS;
   }
 
   /** `weight`: how many ordinary items this one counts for (a large value counts for many). */
@@ -68,16 +112,10 @@ export class Pacer {
     this.#calls += weight;
     if (this.#calls < this.#every) return false;
     this.#calls = 0;
-    return this.#clock.monotonicMs() >= this.#stepEndMs;
+    return this.#clock.monotonicMs() - this.#steps.startMs >= STEP_MS;
   }
 
-  async pause(): Promise<void> {
-    await this.#clock.yield();
-    this.restart();
-  }
-
-  /** Call after an await that really waited: a new step begins. */
-  restart(): void {
-    this.#stepEndMs = this.#clock.monotonicMs() + STEP_MS;
+  pause(): Promise<void> {
+    return this.#steps.next();
   }
 }

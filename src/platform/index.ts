@@ -4,11 +4,11 @@
  */
 export { type OpenDirectory, openDirectory } from './directory.ts';
 export { type DirectoryLock, lockDirectory } from './directory-lock.ts';
-export { openPosixFileSystem, type PosixFileSystem, type PosixOptions } from './posix-file-system.ts';
+export type { PosixFileSystem, PosixOptions } from './posix-file-system.ts';
 export { findDirectory, type LogFiles, openLoneFile, openReadOnlyDirectory, type ReadOnlyDirectory, type ReadOnlyOptions } from './posix-read-only.ts';
-export { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
+export type { Syscalls } from './posix-syscalls.ts';
 export { openLocalLockService } from './local-lock-service.ts';
 export { nativeCodecs } from './native-codecs.ts';
 export { systemClock } from './system-clock.ts';
 export { systemRandom } from './system-random.ts';
-export { moduleUrl, ThreadWorkers, type ThreadWorkersOptions } from './threads.ts';
+export { ThreadWorkers, type ThreadWorkersOptions } from './threads.ts';

@@ -84,7 +84,6 @@ class SsTableWriter {
     while (source.state !== CursorState.done) {
       if (source.state === CursorState.needsLoad) {
         await source.load();
-        this.#pacer.restart();
         continue;
       }
       const { valueLength } = source;

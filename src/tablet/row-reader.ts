@@ -100,7 +100,6 @@ export class RowReader {
         const stop = this.#advance();
         if (stop === Stop.load) {
           await this.#cursor.load();
-          this.#pacer.restart();
         } else if (stop === Stop.done) {
           const last = this.#takeBatch();
           if (last) yield last;
@@ -109,7 +108,6 @@ export class RowReader {
           const batch = this.#takeBatch();
           if (batch) yield batch;
           if (stop === Stop.pause) await this.#pacer.pause();
-          else this.#pacer.restart();
         }
         checkContext(this.#context, this.#clock);
       }

@@ -117,14 +117,11 @@ class Reply {
   }
 
   async #send(message: Buffer): Promise<void> {
-    const { sink, pacer, reservation } = this.#options;
+    const { sink, reservation } = this.#options;
     reservation.shrink(this.#reservedBytes);
     this.#reservedBytes = 0;
     const wait = sink.send(message);
-    if (wait) {
-      await wait;
-      pacer.restart();
-    }
+    if (wait) await wait;
     this.#sentMs = this.#options.env.clock.monotonicMs();
   }
 }

@@ -1,0 +1,247 @@
+/** Every command against a directory and against a server: what it prints, in both forms, and how it fails. */
+import assert from 'node:assert/strict';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { openDatabase } from '../../src/boot/index.ts';
+import { startServer } from '../../src/server/index.ts';
+import { documents, edubba, output, temporaryDirectory } from './run.ts';
+
+const DASHES = '-'.repeat(40);
+
+interface Target {
+  readonly words: readonly string[];
+  close(): Promise<void>;
+}
+
+const TARGETS: Readonly<Record<string, (t: TestContext) => Promise<Target>>> = {
+  'a directory': async (t) => ({ words: ['--dir', join(await temporaryDirectory(t), 'data')], close: async () => {} }),
+  'a server': async (t) => {
+    const { service, env, close } = await openDatabase({ memory: true });
+    const server = await startServer({ service, env, address: '127.0.0.1:0' });
+    let closed: Promise<void> | undefined;
+    const end = (): Promise<void> => (closed ??= server.close().then(close));
+    t.after(end);
+    return { words: ['--address', server.address], close: end };
+  },
+};
+
+function refused(outcome: { status: number; err: string; out: string }, code: string, message: RegExp): void {
+  assert.equal(outcome.status, 1, outcome.out);
+  assert.ok(outcome.err.startsWith(`edubba: ${code}: `), outcome.err);
+  assert.match(outcome.err, message);
+}
+
+for (const [name, make] of Object.entries(TARGETS)) {
+  describe(`the commands on ${name}`, () => {
+    test('tables and families are made, listed, changed and deleted', async (t) => {
+      const { words, close } = await make(t);
+      const made = await edubba([...words, 'createtable', 'web', 'families=contents:maxversions=3,anchor:maxage=10d||maxversions=1,plain,all:never', 'splits=g,p']);
+      assert.equal(made.status, 0, made.err);
+      assert.equal(made.out, '');
+      assert.match(made.err, /^plain: no policy was given, so one version of a column is kept/);
+      await output([...words, 'createtable', 'empty']);
+      await output([...words, 'createfamily', 'web', 'more']);
+      await output([...words, 'createfamily', 'web', 'gc:gcpolicy=maxversions=2']);
+      assert.equal(await output([...words, 'ls']), 'empty\nweb\n');
+      assert.deepEqual(JSON.parse(await output([...words, 'ls', '--json'])), ['empty', 'web']);
+      await output([...words, 'setgcpolicy', 'web', 'all', '(maxage=36h', 'or', 'maxversions=3)', 'and', 'maxage=1d']);
+      await output([...words, 'setgcpolicy', 'web', 'contents', 'never']);
+      const families = [
+        'Family Name\tGC Policy',
+        '-----------\t---------',
+        'all\t\t((age() > 36h || versions() > 3) && age() > 1d)',
+        'anchor\t\t(age() > 10d || versions() > 1)',
+        'contents\t<never>',
+        'gc\t\tversions() > 2',
+        'more\t\t<never>',
+        'plain\t\tversions() > 1',
+      ];
+      assert.equal(await output([...words, 'ls', 'web']), `${families.join('\n')}\n`);
+      const json = JSON.parse(await output(['--json', ...words, 'ls', 'web'])) as { name: string; gcRule?: unknown }[];
+      assert.deepEqual(json.map((family) => family.name), ['all', 'anchor', 'contents', 'gc', 'more', 'plain']);
+      assert.deepEqual(json[3]?.gcRule, { kind: 'maxVersions', versions: 2 });
+      await output([...words, 'deletetable', 'empty']);
+      assert.equal(await output([...words, 'ls']), 'web\n');
+      assert.equal(await output([...words, '--instance', 'other', 'createtable', 'mine', 'families=f:never']), '');
+      assert.equal(await output([...words, '--instance', 'other', 'ls', 'projects/local/instances/other/tables/mine']), 'Family Name\tGC Policy\n-----------\t---------\nf\t\t<never>\n');
+      refused(await edubba([...words, 'createtable', 'web']), 'ALREADY_EXISTS', /web/);
+      refused(await edubba([...words, 'ls', 'nothing']), 'NOT_FOUND', /nothing/);
+      refused(await edubba([...words, 'deletetable', 'nothing']), 'NOT_FOUND', /nothing/);
+      refused(await edubba([...words, 'createfamily', 'web', 'no/name']), 'INVALID_ARGUMENT', /no\/name/);
+      refused(await edubba([...words, 'createtable', 't', 'families=f,f']), 'INVALID_ARGUMENT', /family "f" is given twice/);
+      refused(await edubba([...words, 'createtable', 't', 'families=:never']), 'INVALID_ARGUMENT', /names no family/);
+      refused(await edubba([...words, 'createtable', 't', 'family=f']), 'INVALID_ARGUMENT', /known: families=…, splits=…/);
+      refused(await edubba([...words, 'setgcpolicy', 'web', 'all', 'maxage=5']), 'INVALID_ARGUMENT', /GC policy "maxage=5"/);
+      refused(await edubba([...words, 'setgcpolicy', 'web', 'nothing', 'never']), 'NOT_FOUND', /nothing/);
+      await close();
+    });
+
+    test('rows are set, read, looked up, counted and deleted, as cbt would', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 't', 'families=f:never,g:never']);
+      await output([...words, 'set', 't', 'r1', 'app-profile=any', 'f:q=one@1000', 'g:=empty name@2000']);
+      await output([...words, 'set', 't', 'r1', 'f:q=two@3000', 'f:x="quoted"\t☃@1700000000123000']);
+      await output([...words, 'set', 't', 'r2', 'f:q=a@b']);
+      await output([...words, 'set', 't', 'other', 'g:n=7@1000']);
+      const r1 = [
+        DASHES, 'r1',
+        `  ${'f:q'.padEnd(40)} @ 1970/01/01-00:00:00.003000`, '    "two"',
+        `  ${'f:q'.padEnd(40)} @ 1970/01/01-00:00:00.001000`, '    "one"',
+        `  ${'f:x'.padEnd(40)} @ 2023/11/14-22:13:20.123000`, '    "\\"quoted\\"\\t☃"',
+        `  ${'g:'.padEnd(40)} @ 1970/01/01-00:00:00.002000`, '    "empty name"',
+      ];
+      assert.equal(await output([...words, 'lookup', 't', 'r1']), `${r1.join('\n')}\n`);
+      assert.equal(await output([...words, 'read', 't', 'start=r1', 'end=r2']), `${r1.join('\n')}\n`);
+      const newest = [...r1.slice(0, 4), ...r1.slice(6)];
+      assert.equal(await output([...words, 'read', 't', 'prefix=r', 'count=1', 'cells-per-column=1']), `${newest.join('\n')}\n`);
+      assert.equal(await output([...words, 'count', 't']), '3\n');
+      assert.equal(await output([...words, 'count', 't', 'prefix=r']), '2\n');
+      assert.equal(await output([...words, 'count', 't', '--json']), '3\n');
+      await output([...words, 'deleterow', 't', 'r2']);
+      assert.equal(await output([...words, 'read', 't', 'keys-only=true']), 'other\nr1\n');
+      assert.equal(await output([...words, 'read', 't', 'keys-only=true', 'reversed=true', 'count=1']), 'r1\n');
+      assert.equal(await output([...words, 'read', 't', 'regex=o.*', 'keys-only=true']), 'other\n');
+      assert.equal(await output([...words, 'lookup', 't', 'r1', 'keys-only=true']), 'r1\n');
+      const missing = await edubba([...words, 'lookup', 't', 'r2']);
+      assert.deepEqual([missing.status, missing.out], [0, '']);
+      assert.match(missing.err, /nothing is there in row "r2"/);
+      assert.equal(await output([...words, 'lookup', 't', 'r2', '--json']), 'null\n');
+      await close();
+    });
+
+    test('columns= takes what cbt takes', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 't', 'families=f:never,fam:never']);
+      await output([...words, 'set', 't', 'r', 'f:a=1@1000', 'f:ab=2@1000', 'fam:a=3@1000', 'fam:x:y=4@1000']);
+      const CASES: Readonly<Record<string, string>> = { 'f:a': '1', 'f:a.*': '12', 'f:': '12', a: '13', ':a': '13', 'f:ab,fam:a': '23', 'f:ab,f:ab': '2', 'fam:x:y': '4', 'f.*:a': '13', 'fa:': '' };
+      for (const [columns, expected] of Object.entries(CASES)) {
+        const rows = documents(await output([...words, 'read', 't', `columns=${columns}`, '--json'])) as { cells?: { value: string }[] }[];
+        assert.equal((rows[0]?.cells ?? []).map(({ value }) => value).join(''), expected, columns);
+      }
+      refused(await edubba([...words, 'read', 't', 'columns=:']), 'INVALID_ARGUMENT', /names neither a family nor a column/);
+      refused(await edubba([...words, 'read', 't', 'columns=']), 'INVALID_ARGUMENT', /names no column/);
+      refused(await edubba([...words, 'read', 't', 'columns=f:(']), 'INVALID_ARGUMENT', /./);
+      await close();
+    });
+
+    test('JSON gives exact bytes and int64', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 't', 'families=f:never']);
+      await output([...words, 'set', 't', 'r', 'f:q=v@9007199254740993000', 'f:q=w@1000']);
+      assert.deepEqual(documents(await output([...words, 'read', 't', '--json'])), [
+        {
+          key: 'r',
+          cells: [
+            { family: 'f', qualifier: 'q', timestamp: '9007199254740993000', value: 'v' },
+            { family: 'f', qualifier: 'q', timestamp: '1000', value: 'w' },
+          ],
+        },
+      ]);
+      assert.deepEqual(documents(await output([...words, 'read', 't', 'keys-only=true', '--json'])), ['r']);
+      await close();
+    });
+
+    test('wrong arguments are told by name and change nothing', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 't', 'families=f:never']);
+      refused(await edubba([...words, 'set', 't', 'r', 'f:q']), 'INVALID_ARGUMENT', /"f:q" must be written family:column=value/);
+      refused(await edubba([...words, 'set', 't', 'r', 'f:q=1', 'missing:q=1']), 'NOT_FOUND', /missing/);
+      refused(await edubba([...words, 'set', 'nothing', 'r', 'f:q=1']), 'NOT_FOUND', /nothing/);
+      refused(await edubba([...words, 'set', 't', 'r', 'app-profile=x']), 'INVALID_ARGUMENT', /at least one cell/);
+      refused(await edubba([...words, 'set', 't', '', 'f:q=1']), 'INVALID_ARGUMENT', /./);
+      refused(await edubba([...words, 'set', 't', 'a\ufffd', 'f:q=1']), 'INVALID_ARGUMENT', /no UTF-8/);
+      refused(await edubba([...words, 'read', 't', 'limit=1']), 'INVALID_ARGUMENT', /"limit=1" is not known here/);
+      refused(await edubba([...words, 'read', 't', 'count=0']), 'INVALID_ARGUMENT', /count must be a whole number above 0/);
+      refused(await edubba([...words, 'read', 't', 'prefix=a', 'start=b']), 'INVALID_ARGUMENT', /either prefix, or start and end/);
+      refused(await edubba([...words, 'read', 't', 'reversed=maybe']), 'INVALID_ARGUMENT', /reversed must be true or false/);
+      refused(await edubba([...words, 'read', 't', 'regex=(']), 'INVALID_ARGUMENT', /./);
+      refused(await edubba([...words, 'count', 'nothing']), 'NOT_FOUND', /nothing/);
+      assert.equal(await output([...words, 'count', 't']), '0\n');
+      await close();
+    });
+  });
+}
+
+describe('where the data is', () => {
+  test('BIGTABLE_EMULATOR_HOST names the server where nothing else does', async (t) => {
+    const server = await TARGETS['a server']?.(t);
+    const address = server?.words[1] as string;
+    const environment = { BIGTABLE_EMULATOR_HOST: address };
+    await output(['createtable', 't', 'families=f:never'], environment);
+    assert.equal(await output(['ls'], environment), 't\n');
+    assert.equal(await output(['--address', address, 'ls'], { BIGTABLE_EMULATOR_HOST: '127.0.0.1:1' }), 't\n');
+    await server?.close();
+  });
+
+  test('it must be said, once, and be there', async (t) => {
+    const directory = await temporaryDirectory(t);
+    refused(await edubba(['ls']), 'INVALID_ARGUMENT', /--dir DIR, or --address HOST:PORT/);
+    refused(await edubba(['--dir', directory, '--address', '127.0.0.1:1', 'ls']), 'INVALID_ARGUMENT', /either --dir .* or --address \(127\.0\.0\.1:1\), not both/);
+    refused(await edubba(['--dir', ':memory:', 'ls']), 'INVALID_ARGUMENT', /in memory/);
+    for (const address of ['somewhere', '127.0.0.1', '127.0.0.1:0', '127.0.0.1:99999', 'http://127.0.0.1:1', '']) {
+      refused(await edubba(['--address', address, 'ls']), 'INVALID_ARGUMENT', address === '' ? /say where the data is/ : /is no address of a server/);
+    }
+    refused(await edubba(['--address', '127.0.0.1:1', 'ls']), 'UNAVAILABLE', /127\.0\.0\.1:1/);
+  });
+
+  test('a name that was mistyped makes no database; something else’s directory is left alone', async (t) => {
+    const directory = await temporaryDirectory(t);
+    for (const command of [['ls'], ['read', 't'], ['set', 't', 'r', 'f:q=1'], ['deletetable', 't']]) {
+      refused(await edubba(['--dir', join(directory, 'typo'), ...command]), 'NOT_FOUND', /there is no database in .*typo/);
+    }
+    assert.deepEqual(await readdir(directory), []);
+    await mkdir(join(directory, 'other'));
+    await writeFile(join(directory, 'other', 'file'), '');
+    refused(await edubba(['--dir', join(directory, 'other'), 'createtable', 't']), 'FAILED_PRECONDITION', /is no Edubba directory/);
+    assert.deepEqual((await readdir(join(directory, 'other'))).filter((entry) => entry !== 'LOCK'), ['file']);
+  });
+
+  test('a directory that is in use is refused, and says by whom', async (t) => {
+    const directory = await temporaryDirectory(t);
+    const { close } = await openDatabase({ directory });
+    try {
+      refused(await edubba(['--dir', directory, 'ls']), 'FAILED_PRECONDITION', new RegExp(`in use by another Edubba, which calls itself: pid ${process.pid} `));
+    } finally {
+      await close();
+    }
+    assert.equal(await output(['--dir', directory, 'ls']), '');
+  });
+});
+
+describe('what is not understood', () => {
+  test('ends with status 2, a hint, and no output', async () => {
+    const CASES: readonly [readonly string[], RegExp][] = [
+      [['rea', 't'], /unknown command 'rea'[\s\S]*Did you mean read\?/],
+      [['ls', '--jso'], /unknown option '--jso'[\s\S]*--json/],
+      [['read'], /missing required argument 'table'/],
+      [['set', 't', 'r'], /missing required argument 'cells'/],
+      [['setgcpolicy', 't', 'f'], /missing required argument 'policy'/],
+      [['ls', 'a', 'b'], /too many arguments/],
+      [['serve', '--limits', 'none'], /Allowed choices are default, cloud/],
+      [['inspect', 'nothing', 'x'], /unknown command 'nothing'/],
+      [[], /Usage: edubba/],
+    ];
+    for (const [words, message] of CASES) {
+      const { status, out, err } = await edubba(words);
+      assert.equal(status, 2, `${words.join(' ')}: ${err}`);
+      assert.equal(out, '');
+      assert.match(err, message);
+    }
+  });
+
+  test('help tells every command, and more of each', async () => {
+    const commands = ['serve', 'createtable', 'createfamily', 'ls', 'set', 'read', 'lookup', 'count', 'deleterow', 'deletetable', 'setgcpolicy', 'inspect'];
+    const help = await output(['--help']);
+    for (const command of commands) assert.match(help, new RegExp(`^  ${command}\\b`, 'm'));
+    assert.match(help, /Examples:/);
+    for (const command of commands) {
+      const more = await output(['help', command]);
+      assert.ok(more.startsWith(`Usage: edubba ${command}`), more);
+      assert.match(more, /--json/);
+    }
+    assert.match(await output(['help', 'read']), /cells-per-column=N/);
+    assert.match(await output(['help', 'setgcpolicy']), /maxage=10d/);
+    assert.match(await output(['inspect', 'sstable', '--help']), /--verify[\s\S]*--entries/);
+  });
+});
