@@ -76,8 +76,9 @@ export async function printSite(store: Store, host: string, print: Print, most =
 }
 
 function describe({ language, timesMs, anchors }: PageEntry): string {
-  const linked = anchors === 0 ? [] : [`linked from ${anchors >= MOST_COUNTED ? `${MOST_COUNTED} or more pages` : anchors === 1 ? '1 page' : `${anchors} pages`}`];
-  return [language ?? 'language not declared', timesMs.length === 1 ? '1 version' : `${timesMs.length} versions`, ...linked].join(', ');
+  const from = anchors >= MOST_COUNTED ? `${MOST_COUNTED} or more pages` : anchors === 1 ? '1 page' : `${anchors} pages`;
+  const versions = timesMs.length === 1 ? '1 version' : `${timesMs.length} versions`;
+  return [language ?? 'language not declared', versions, ...(anchors > 0 ? [`linked from ${from}`] : [])].join(', ');
 }
 
 export function timeText(timeMs: number): string {

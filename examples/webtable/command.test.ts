@@ -18,8 +18,10 @@ describe('the command line', () => {
     assert.deepEqual(asked('load'), { kind: 'load', time: undefined });
     assert.deepEqual(asked('load --as-of mtime'), { kind: 'load', time: 'mtime' });
     assert.deepEqual(asked('load --as-of 2026-11-21T10:00:00Z'), { kind: 'load', time: Date.UTC(2026, 10, 21, 10) });
-    assert.deepEqual(asked('page www.example.com/a.html --as-of 2026-11-21T10:00:00Z'), { kind: 'page', page: { host, path: 'a.html' }, atMs: Date.UTC(2026, 10, 21, 10) });
-    assert.deepEqual(asked('anchors http://www.example.com/a.html'), { kind: 'anchors', page: { host, path: 'a.html' } });
+    const page = { host, path: 'a.html' };
+    assert.deepEqual(asked('page www.example.com/a.html'), { kind: 'page', page, atMs: undefined });
+    assert.deepEqual(asked('page www.example.com/a.html --as-of 2026-11-21T10:00:00Z'), { kind: 'page', page, atMs: Date.UTC(2026, 10, 21, 10) });
+    assert.deepEqual(asked('anchors http://www.example.com/a.html'), { kind: 'anchors', page });
     assert.deepEqual(asked('site www.example.com'), { kind: 'site', host });
     assert.deepEqual(parse('--help').question, { kind: 'help' });
   });

@@ -116,11 +116,11 @@ function treesOf(pages: string | undefined, site: string | undefined): readonly 
 
 /** The pages that the example brings along, in packages that are development dependencies; the hosts are the example's choice. */
 export function packagePages(): readonly PageTreeOptions[] {
-  const folderOf = (name: string): string => dirname(createRequire(import.meta.url).resolve(`${name}/package.json`));
+  const require = createRequire(import.meta.url);
   return [
     // 2,453 pages: tests, demos and templates. dojox brings the other two, and their pages link to one another
-    { root: dirname(folderOf('dojox')), host: 'www.dojotoolkit.org', folders: ['dojo', 'dijit', 'dojox'] },
+    { root: dirname(dirname(require.resolve('dojox/package.json'))), host: 'www.dojotoolkit.org', folders: ['dojo', 'dijit', 'dojox'] },
     // 157 pages, most of them a reference manual, which is where links are
-    { root: folderOf('cannon'), host: 'www.cannonjs.org' },
+    { root: dirname(require.resolve('cannon/package.json')), host: 'www.cannonjs.org' },
   ];
 }

@@ -56,11 +56,11 @@ class PageReader {
     else if (name === 'base') this.#base ??= attributes['href'];
     else if (name === 'title') this.#inTitle = this.#title === '';
     else if (name === 'img') this.text(` ${attributes['alt'] ?? ''} `);
-    else if (name === 'area' && attributes['href'] !== undefined) this.#links.push({ href: attributes['href'].trim(), text: shortened(attributes['alt'] ?? '') });
-    else if (name === 'a') {
-      this.close('a');
-      if (attributes['href'] !== undefined) this.#open = { href: attributes['href'].trim(), text: '' };
-    }
+    else if (name === 'a') this.close('a');
+    const href = attributes['href']?.trim();
+    if (href === undefined) return;
+    if (name === 'a') this.#open = { href, text: '' };
+    else if (name === 'area') this.#links.push({ href, text: shortened(attributes['alt'] ?? '') });
   }
 
   text(text: string): void {

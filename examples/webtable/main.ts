@@ -1,6 +1,7 @@
 /**
  * The Webtable of the paper's section 2 on real pages: `npm run example:webtable`. README.md beside this file tells what to try.
  */
+import { statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -84,6 +85,7 @@ async function demo(trees: readonly PageTree[], store: Store): Promise<number> {
 }
 
 async function loadPages(tree: PageTree, store: Store, time: number | 'mtime'): Promise<void> {
+  if (!statSync(tree.root, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`there is no directory "${tree.root}" to take pages from`);
   print(`Loading ${tree.root} as http://${tree.host}/, ${time === 'mtime' ? 'every file as of its own time' : `as of ${timeText(time)}`}`);
   const progress = new Progress(process.stderr);
   const counts = await load(tree, store, { time, onPage: (done, total) => progress.update(done, total) });
@@ -92,14 +94,21 @@ async function loadPages(tree: PageTree, store: Store, time: number | 'mtime'): 
 
 function report(counts: LoadCounts, seconds: number): void {
   const rate = seconds > 0 ? ` (${Math.round(counts.pages / seconds)} pages/s)` : '';
-  print(`  ${counts.pages} pages, ${megabytes(counts.bytes)}, ${counts.anchors} anchors in ${seconds.toFixed(1)} s${rate}; ${counts.languages} pages declare their language`);
-  print(
-    `  ${counts.links} links: ${counts.linksToPages} to other pages of the tree, ${counts.linksWithinPage} within a page, ${counts.linksMissing} to what is no page of the tree, ` +
-      `${counts.linksToOtherSites} to other sites, ${counts.linksToNoPage} to no web page`,
-  );
+  print(`  ${counts.pages} pages, ${megabytes(counts.bytes)}, ${counts.anchors} anchors in ${seconds.toFixed(1)} s${rate}`);
+  print(`  ${counts.languages} pages declare their language`);
+  const kinds = [
+    `${counts.linksToPages} to other pages of the tree`,
+    `${counts.linksWithinPage} within a page`,
+    `${counts.linksMissing} to what is no page of the tree`,
+    `${counts.linksToOtherSites} to other sites`,
+    `${counts.linksToNoPage} to no web page`,
+  ];
+  print(`  ${counts.links} links: ${kinds.join(', ')}`);
   if (counts.tooLarge > 0) print(`  ${counts.tooLarge} files are too large to be pages and were left out`);
 }
 
+// whoever reads the answers may have read enough
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 try {
   process.exitCode = await run(parseCommand(process.argv.slice(2), process.env));
 } catch (error) {

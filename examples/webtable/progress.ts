@@ -41,7 +41,9 @@ export class Progress {
   #line(counts: Readonly<LoadCounts>, total: LoadTotal, elapsedMs: number): string {
     const done = counts.pages + counts.tooLarge;
     const percent = total.pages === 0 ? 100 : Math.floor((100 * done) / total.pages);
-    return `${String(percent).padStart(3)} %  ${done} of ${total.pages} pages  ${megabytes(counts.bytes)} of ${megabytes(total.bytes)}  ${Math.round((1000 * done) / Math.max(elapsedMs, 1))} pages/s`;
+    const pagesPerSecond = Math.round((1000 * done) / Math.max(elapsedMs, 1));
+    const bytes = `${megabytes(counts.bytes)} of ${megabytes(total.bytes)}`;
+    return `${String(percent).padStart(3)} %  ${done} of ${total.pages} pages  ${bytes}  ${pagesPerSecond} pages/s`;
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type Anchor, ANCHORS_A_READ, MOST_COUNTED, type PageEntry, type RowWrite, type Store, type StoredPage, TABLE, VERSIONS } from './store.ts';
@@ -24,10 +25,15 @@ interface GoogleTable {
   getRows(options: { keys: readonly string[]; filter: unknown; decode: false }): Promise<[GoogleRow[]]>;
   createReadStream(options: { prefix?: string; keys?: readonly string[]; filter: unknown; decode: false }): AsyncIterable<GoogleRow>;
 }
+interface GoogleModule {
+  Bigtable: new (options: { projectId: string }) => GoogleClient;
+}
 interface GoogleClient {
   instance(id: string): { table(id: string): GoogleTable };
   close(): Promise<unknown>;
 }
+
+const REACH_MS = 5000;
 
 const ENTRY = {
   interleave: [
@@ -141,13 +147,33 @@ function keptIn({ CACHE }: InteropTools): string {
 }
 
 async function googleClient(address: string, say: (words: string) => void): Promise<{ client: GoogleClient; version: string }> {
+  await reach(address);
   const tools = await interopTools();
   if (!existsSync(keptIn(tools))) say(`npm installs @google-cloud/bigtable into ${tools.CACHE} (once; it may take a minute)`);
   const { folder, version } = await tools.nodeClient();
   // this variable is how Google's clients are told of a server that is not the cloud's
   process.env['BIGTABLE_EMULATOR_HOST'] = address;
-  const { Bigtable } = createRequire(join(folder, 'package.json'))('@google-cloud/bigtable') as { Bigtable: new (options: { projectId: string }) => GoogleClient };
+  // and by this one it does not look for a cloud around this machine, and complain
+  process.env['METADATA_SERVER_DETECTION'] ??= 'none';
+  const { Bigtable } = createRequire(join(folder, 'package.json'))('@google-cloud/bigtable') as GoogleModule;
   return { client: new Bigtable({ projectId: TABLE }), version };
+}
+
+/** Google's client would go on trying for minutes. */
+async function reach(address: string): Promise<void> {
+  const [, host, port] = /^\[?([^\]]*)\]?:(\d+)$/.exec(address) ?? [];
+  if (host === undefined) throw new Error(`"${address}" is not an address; write it HOST:PORT`);
+  const socket = connect({ host, port: Number(port), timeout: REACH_MS });
+  try {
+    await new Promise<void>((resolve, reject) => {
+      socket.once('connect', resolve).once('error', reject);
+      socket.once('timeout', () => reject(new Error(`no answer in ${REACH_MS} ms`)));
+    });
+  } catch (error) {
+    throw new Error(`no server at ${address} (${error instanceof Error ? error.message : String(error)}); 'npm start' starts one`);
+  } finally {
+    socket.destroy();
+  }
 }
 
 /** The folder with package.json, whether this runs from the sources or from what was built of them. */

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, statSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, describe, test } from 'node:test';
@@ -107,7 +108,8 @@ describe('loading a tree', () => {
         await load(tree, store, { time });
       }
       assert.equal(await seen(1999), undefined);
-      assert.deepEqual(await collect(store.entries({ row: row('index.html') })), [{ row: row('index.html'), language: undefined, timesMs: [4000, 3000, 2000], anchors: 1 }]);
+      const entry = { row: row('index.html'), language: undefined, timesMs: [4000, 3000, 2000], anchors: 1 };
+      assert.deepEqual(await collect(store.entries({ row: row('index.html') })), [entry]);
     });
   });
 
@@ -124,7 +126,8 @@ describe('loading a tree', () => {
   });
 
   test('a link cannot leave the tree, and symbolic links are not followed', async () => {
-    const tree = await treeOf({ 'in/a.html': '<a href="..%2f..%2fout.html">1</a><a href="%2e%2e/%2e%2e/in/b.html">2</a><a href="c.html">3</a>', 'in/b.html': 'b', 'out.html': 'out' });
+    const links = '<a href="..%2f..%2fout.html">1</a><a href="%2e%2e/%2e%2e/in/b.html">2</a><a href="c.html">3</a>';
+    const tree = await treeOf({ 'in/a.html': links, 'in/b.html': 'b', 'out.html': 'out' });
     const inner = new PageTree({ root: join(tree.root, 'in'), host: tree.host });
     await symlink(join(tree.root, 'out.html'), join(inner.root, 'c.html'));
     assert.deepEqual((await collect(inner.pages())).map(({ path }) => path).sort(), ['a.html', 'b.html']);
@@ -153,7 +156,8 @@ describe('loading a tree', () => {
       const counts = await load(tree, store, { time: 1 });
       assert.equal(counts.anchors, 1003);
       const anchors = await collect(store.anchors(row('hub.html')));
-      assert.deepEqual(anchors.map(({ from, text }) => `${from} ${text}`), Object.keys(referring).map((path) => `${row(path)} ${path.slice(1, -5)}`).sort());
+      const expected = Object.keys(referring).map((path) => `${row(path)} ${path.slice(1, -5)}`);
+      assert.deepEqual(anchors.map(({ from, text }) => `${from} ${text}`), expected.sort());
       assert.deepEqual((await collect(store.entries({ row: row('hub.html') }))).map(({ anchors: count }) => count), [1000]);
     });
   });
@@ -253,10 +257,21 @@ test("a server answers through Google's client as the library does", async (t) =
   }
 });
 
+test('a server that is not there is told of at once', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  await assert.rejects(ServerStore.open(`127.0.0.1:${port}`, () => {}), new RegExp(`no server at 127.0.0.1:${port} .*npm start`));
+  await assert.rejects(ServerStore.open('somewhere', () => {}), /"somewhere" is not an address/);
+});
+
 async function startServer(): Promise<{ server: ChildProcess; address: string }> {
   const directory = await mkdtemp(join(tmpdir(), 'webtable-test-'));
   folders.push(directory);
-  const server = spawn(process.execPath, [join(repositoryRoot(), 'bin', 'edubba'), 'serve', '--dir', directory, '--address', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const command = [join(repositoryRoot(), 'bin', 'edubba'), 'serve', '--dir', directory, '--address', '127.0.0.1:0'];
+  const server = spawn(process.execPath, command, { stdio: ['ignore', 'pipe', 'inherit'] });
   let output = '';
   for await (const text of server.stdout.setEncoding('utf8')) {
     output += text;

@@ -76,7 +76,7 @@ describe('GC policies', () => {
       rule: fc.oneof(
         { maxDepth: 3, depthIdentifier: 'rule' },
         leaf,
-        fc.record({ kind: fc.constantFrom('union' as const, 'intersection' as const), rules: fc.array(tie('rule'), { minLength: 2, maxLength: 3, depthIdentifier: 'rule' }) }),
+        fc.record({ kind: fc.constantFrom('union' as const, 'intersection' as const), rules: fc.array(tie('rule'), { minLength: 2, maxLength: 3, depthIdentifier: 'rule' }) }, { noNullPrototype: true }),
       ),
     }));
     fc.assert(

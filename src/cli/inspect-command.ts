@@ -6,15 +6,9 @@ import { invalidArgument, notFound } from '../base/index.ts';
 import { findDirectory, openFileForInspection, openForInspection } from '../boot/index.ts';
 import { inspectLogFile } from './inspect-log.ts';
 import { inspectMetadataOf } from './inspect-metadata.ts';
+import type { InspectOptions } from './inspect-options.ts';
 import { inspectSsTableFile } from './inspect-ss-table.ts';
 import type { Terminal } from './terminal.ts';
-
-/** What all three take. */
-export interface InspectOptions {
-  readonly verify?: boolean;
-  readonly entries?: boolean;
-  readonly json?: boolean;
-}
 
 const MORE = `
 FILE is a path on disk. The database it belongs to is found by its file EDUBBA, in a directory above. Nothing is locked and nothing is written, so a

@@ -3,7 +3,7 @@ import { asBuffer, notFound, quote, toBigInt } from '../base/index.ts';
 import type { FileSystem } from '../env/index.ts';
 import { type InspectedAppend, type InspectedRecord, inspectLog } from '../inspect/index.ts';
 import { familyName, type Mutation } from '../model/index.ts';
-import type { InspectOptions } from './inspect-command.ts';
+import type { InspectOptions } from './inspect-options.ts';
 import { jsonKey } from './inspect-ss-table.ts';
 import { aligned, counted, formatMicros, jsonBytes, jsonLine } from './output.ts';
 import { quoted } from './quote.ts';

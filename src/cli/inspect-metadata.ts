@@ -3,7 +3,7 @@ import { quote, toBytes } from '../base/index.ts';
 import { type InspectedTablet, inspectMetadata, inspectSsTable, type MetadataComponents, type MetadataInspection } from '../inspect/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import { formatGcRule } from './gc-policy.ts';
-import type { InspectOptions } from './inspect-command.ts';
+import type { InspectOptions } from './inspect-options.ts';
 import { jsonKey, verifiedText } from './inspect-ss-table.ts';
 import { counted, formatMicros, jsonBytes, jsonLine } from './output.ts';
 import type { Terminal } from './terminal.ts';

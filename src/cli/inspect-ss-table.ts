@@ -2,7 +2,7 @@
 import { type ByteString, quote, toBigInt, toBytes } from '../base/index.ts';
 import { type InspectedSsTable, inspectSsTable, ssTableEntries, type SsTableComponents } from '../inspect/index.ts';
 import { type Entry, EntryKind, familyOf, qualifierOf } from '../model/index.ts';
-import type { InspectOptions } from './inspect-command.ts';
+import type { InspectOptions } from './inspect-options.ts';
 import { aligned, counted, formatMicros, jsonBytes, jsonLine } from './output.ts';
 import { quoted } from './quote.ts';
 import type { Terminal } from './terminal.ts';

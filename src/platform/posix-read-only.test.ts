@@ -236,6 +236,7 @@ describe('a log beside its writer', () => {
     await second.close();
     assert.equal((await reader.logFiles('logs/x')).fenced, true);
     await fails(reader.logFiles('logs/none'), Code.NOT_FOUND);
+    await fails(reader.logFiles('logs'), Code.NOT_FOUND);
     await reader.close();
   });
 });

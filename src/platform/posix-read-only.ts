@@ -10,7 +10,7 @@
 import { constants } from 'node:fs';
 import { readFile as readSmallFile, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { BigtableError, Code, CorruptionError, unavailable } from '../base/index.ts';
+import { BigtableError, Code, CorruptionError, notFound, unavailable } from '../base/index.ts';
 import { type Checksum, type Clock, type FileSystem, type LastingFile, type LogAppend, type LogPosition, silentLogger } from '../env/index.ts';
 import { FORMAT_NAME, parseFormat } from './directory.ts';
 import { FILES, readFile as readLockFile, sortOut } from './local-lock-service.ts';
@@ -163,12 +163,14 @@ class ReadOnlyFileSystem extends DirectoryFileSystem {
       segments.push({ name, base, sizeBytes });
     }
     segments.sort((a, b) => a.base - b.base);
+    const fenced = entries.some(({ name }) => name === FENCE_NAME);
+    if (segments.length === 0 && !fenced) throw notFound(`there is no log ${path}`);
     const newest = segments.at(-1);
     let end = newest?.base ?? 0;
     if (newest) for await (const { position, bytes } of this.readLog(path, newest.base)) end = position + frameBytes(bytes.length);
     // segments that were begun meanwhile are not looked at: nothing of theirs is torn before this one's end
     const tornBytes = newest ? await this.#lastWritten(join(directory, newest.name), end - newest.base + SEGMENT_HEADER_BYTES) : 0;
-    return { segments, fenced: entries.some(({ name }) => name === FENCE_NAME), end, tornBytes };
+    return { segments, fenced, end, tornBytes };
   }
 
   /** Bytes from `from` to the last one of the file that is not zero. */

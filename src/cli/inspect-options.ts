@@ -1,0 +1,8 @@
+/** What every kind of `edubba inspect` takes. */
+export interface InspectOptions {
+  /** Check everything that can be checked. */
+  readonly verify?: boolean;
+  /** Show what is inside, one by one. */
+  readonly entries?: boolean;
+  readonly json?: boolean;
+}
