@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { BigtableError, type ByteString, Code, crc32c } from '../base/index.ts';
+import { type LogRecord, type RedoPoint, ServerLog } from '../commitlog/index.ts';
+import {
+  ByteBudget, type Env, type FileFaults, InlineWorkers, LocalTransport, ManualClock, MemoryFileSystem, MemoryLockService, Metrics, type RequestContext, requestContext, SeededRandom, silentLogger,
+} from '../env/index.ts';
+import { LIMITS, type Mutation, rangeOfRow, type TableSchema } from '../model/index.ts';
+import { BlockCache } from '../sstable/index.ts';
+import { readRecords } from '../commitlog/log-reader.ts';
+import { Tablet } from './tablet.ts';
+import type { TabletCommit, TabletHost, TabletState } from './tablet-state.ts';
+
+const SCHEMA: TableSchema = {
+  name: 'projects/p/instances/i/tables/t', id: '00000010', granularity: 'micros', deletionProtection: false,
+  families: { f: { name: 'f' }, sum: { name: 'sum', valueType: { aggregate: { kind: 'sum', input: 'int64' } } } },
+};
+const STATE: TabletState = { tableId: SCHEMA.id, range: { start: '', end: undefined }, epoch: 1, files: {}, redo: { epoch: 0, sequence: 0 }, logs: [] };
+
+/** A tablet with its server's part played by the plainest host there can be. */
+class Bench {
+  readonly fileSystem: MemoryFileSystem;
+  readonly env: Env;
+  readonly context: RequestContext;
+  leaseHeld = true;
+  commits: TabletCommit[] = [];
+  released: string[] = [];
+  onCommit: () => Promise<void> = async () => {};
+  tablet!: Tablet;
+  log!: ServerLog;
+  #files = 0;
+
+  constructor(fileSystem = new MemoryFileSystem()) {
+    this.fileSystem = fileSystem;
+    const clock = new ManualClock();
+    this.env = {
+      fileSystem, lockService: new MemoryLockService(), transport: new LocalTransport(clock), clock, random: new SeededRandom(1), workers: new InlineWorkers({}),
+      codecs: { checksum: crc32c }, logger: silentLogger, metrics: new Metrics(), requestBudget: new ByteBudget(1 << 20),
+    };
+    this.context = requestContext({ budget: this.env.requestBudget });
+  }
+
+  async load(state: TabletState = STATE, records: Iterable<LogRecord> = [], logPath = 'logs/one'): Promise<this> {
+    this.log = await ServerLog.open({ fileSystem: this.fileSystem, path: logPath });
+    const host: TabletHost = {
+      schema: () => SCHEMA,
+      leaseHeld: () => this.leaseHeld,
+      logPath,
+      commit: async (_state, change) => {
+        await this.onCommit();
+        this.commits.push(change);
+      },
+      newFilePath: () => `sstables/${logPath.replace('/', '-')}-${++this.#files}`,
+      released: (files) => this.released.push(...files),
+    };
+    const cache = new BlockCache({ limitBytes: 1 << 20, metrics: this.env.metrics });
+    this.tablet = await Tablet.load({ env: this.env, host, log: this.log, cache, limits: LIMITS.default, blockSizeBytes: 1024 }, state, records);
+    return this;
+  }
+
+  set(row: ByteString, value: string, timestamp = 1): Promise<void> {
+    return this.apply(row, { kind: 'setCell', family: 'f', qualifier: 'q', timestamp, value: Buffer.from(value) });
+  }
+
+  apply(row: ByteString, ...mutations: Mutation[]): Promise<void> {
+    return this.tablet.mutateRow(this.context, row, mutations);
+  }
+
+  async rows(reversed = false): Promise<string[]> {
+    const lines: string[] = [];
+    for await (const batch of this.tablet.read(this.context, { ranges: [STATE.range], rowsLimit: 0, reversed })) {
+      for (const { row, cells } of batch.fragments) lines.push(`${row}=${cells.map(({ value }) => Buffer.from(value).toString()).join(',')}`);
+    }
+    return lines;
+  }
+
+  /** The records that replay would find. */
+  async records(redo: RedoPoint = { epoch: 0, sequence: 0 }): Promise<LogRecord[]> {
+    const found: LogRecord[] = [];
+    for await (const { record } of readRecords(this.fileSystem, this.log.path)) if (record.sequence > redo.sequence) found.push(record);
+    return found;
+  }
+}
+
+const code = async (call: Promise<unknown>): Promise<Code> => {
+  try {
+    await call;
+    return Code.OK;
+  } catch (error) {
+    assert.ok(error instanceof BigtableError, String(error));
+    return error.code;
+  }
+};
+
+describe('a tablet', () => {
+  test('reads the same before, during and after a flush, forward and reverse', async () => {
+    const bench = await new Bench().load();
+    for (const row of ['a', 'b', 'c']) await bench.set(row, `old ${row}`);
+    await bench.tablet.flush();
+    await bench.set('b', 'new b');
+    await bench.apply('c', { kind: 'deleteFromRow' });
+    const want = ['a=old a', 'b=new b'];
+    assert.deepEqual(await bench.rows(), want);
+    let during: string[] = [];
+    bench.onCommit = async () => {
+      during = await bench.rows();
+    };
+    await bench.tablet.flush();
+    assert.deepEqual(during, want);
+    assert.deepEqual(await bench.rows(), want);
+    assert.deepEqual(await bench.rows(true), [...want].reverse());
+    assert.equal(bench.commits.length, 2);
+    assert.equal(bench.commits[1]?.files['default']?.length, 2);
+  });
+
+  test('a commit names the last record in its files as redo point, and replay from there gives the same', async () => {
+    const bench = await new Bench().load();
+    await bench.set('a', 'flushed');
+    await bench.tablet.flush();
+    await bench.set('a', 'later');
+    await bench.apply('n', { kind: 'addToCell', family: 'sum', qualifier: 'q', timestamp: 0, input: 5 });
+    const state = bench.tablet.state;
+    assert.deepEqual(state.redo, { epoch: 1, sequence: 1 });
+    const records = await bench.records(state.redo);
+    assert.deepEqual(records.map(({ sequence }) => sequence), [2, 3]);
+    const before = await bench.rows();
+    const next = await new Bench(bench.fileSystem).load({ ...state, epoch: 2, logs: ['logs/one', 'logs/two'] }, records, 'logs/two');
+    assert.deepEqual(await next.rows(), before);
+    // the first commit of the new owner drops the dead log
+    await next.tablet.flush();
+    assert.deepEqual(next.tablet.state.logs, ['logs/two']);
+    assert.deepEqual(await next.rows(), before);
+  });
+
+  test('a flush that fails loses nothing and is made up for by the next', async () => {
+    let full = false;
+    const faults: FileFaults = (operation, path) => {
+      if (full && operation === 'create' && path.startsWith('sstables/')) throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full');
+      return undefined;
+    };
+    const bench = await new Bench(new MemoryFileSystem({ faults })).load();
+    await bench.set('a', '1');
+    full = true;
+    assert.equal(await code(bench.tablet.flush()), Code.RESOURCE_EXHAUSTED);
+    await bench.set('b', '2');
+    assert.deepEqual(await bench.rows(), ['a=1', 'b=2']);
+    full = false;
+    await bench.tablet.flush();
+    assert.deepEqual(await bench.rows(), ['a=1', 'b=2']);
+    assert.deepEqual(bench.tablet.redoPoint, { epoch: 1, sequence: 2 });
+    assert.equal(bench.tablet.oldestUnflushed, undefined);
+  });
+
+  test('a write whose lease lapsed meanwhile is not acknowledged, and reads are refused', async () => {
+    const bench = await new Bench().load();
+    const write = bench.set('a', '1');
+    bench.leaseHeld = false;
+    assert.equal(await code(write), Code.UNAVAILABLE);
+    assert.equal(await code(bench.rows()), Code.UNAVAILABLE);
+    bench.leaseHeld = true;
+    assert.deepEqual(await bench.rows(), ['a=1']);
+  });
+
+  test('a change of 10,000 mutations is there whole or not at all', async () => {
+    const bench = await new Bench().load();
+    const many = Array.from({ length: 10_000 }, (_, i): Mutation => ({ kind: 'setCell', family: 'f', qualifier: String(i), timestamp: 1, value: Buffer.from('v') }));
+    let done = false;
+    const write = bench.apply('r', ...many).then(() => {
+      done = true;
+    });
+    const seen = new Set<number>();
+    while (!done) {
+      let cells = 0;
+      for await (const batch of bench.tablet.read(bench.context, { ranges: [rangeOfRow('r')], rowsLimit: 0, reversed: false })) {
+        for (const fragment of batch.fragments) cells += fragment.cells.length;
+      }
+      seen.add(cells);
+    }
+    await write;
+    for (const cells of seen) assert.ok(cells === 0 || cells === many.length, `${cells} cells were seen`);
+    assert.equal((await bench.records())[0]?.body.kind, 'rows');
+  });
+
+  test('files that a drop of rows hides whole leave the list, once nobody reads them', async () => {
+    const bench = await new Bench().load();
+    for (const row of ['a', 'b']) await bench.set(row, 'x');
+    await bench.tablet.flush();
+    await bench.set('m', 'y');
+    await bench.tablet.flush();
+    const read = bench.tablet.read(bench.context, { ranges: [STATE.range], rowsLimit: 0, reversed: false });
+    const first = await read.next();
+    await bench.tablet.dropRows(bench.context, { start: '', end: 'c' });
+    await bench.tablet.flush();
+    assert.deepEqual(await bench.rows(), ['m=y']);
+    assert.equal(bench.tablet.state.files['default']?.length, 2);
+    assert.deepEqual(bench.released, [], 'a read still holds it');
+    assert.equal(bench.tablet.heldFiles().length, 3);
+    await read.return();
+    assert.equal(bench.released.length, 1);
+    assert.deepEqual(first.value?.fragments.map(({ row }) => row), ['a', 'b', 'm']);
+  });
+
+  test('transactions on the same rows in any order of them come to an end and see each other', async () => {
+    const bench = await new Bench().load();
+    const add = (rows: string[]): Promise<void> =>
+      bench.tablet.transact(bench.context, rows, undefined, (seen) => {
+        return new Map(rows.map((row) => {
+          const old = seen.get(row)?.[0];
+          const value = Buffer.from(`${old === undefined ? '' : Buffer.from(old.value).toString()}+`);
+          return [row, [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value }] as const];
+        }));
+      });
+    await Promise.all(Array.from({ length: 10 }, (_, i) => add(i % 2 ? ['a', 'b'] : ['b', 'a'])));
+    assert.deepEqual(await bench.rows(), ['a=++++++++++', 'b=++++++++++']);
+    assert.equal((await bench.records()).length, 10, 'two rows go in one record');
+  });
+
+  test('closing ends reads, waits for writes, and leaves nothing to replay when it flushes', async () => {
+    const bench = await new Bench().load();
+    const write = bench.set('a', '1');
+    await bench.tablet.close({ flush: true });
+    await write;
+    assert.equal(bench.tablet.redoPoint.sequence, 1);
+    assert.equal(await code(bench.set('a', '2')), Code.UNAVAILABLE);
+    assert.equal(await code(bench.rows()), Code.UNAVAILABLE);
+  });
+});
