@@ -15,10 +15,10 @@ FILE is a path on disk. The database it belongs to is found by its file EDUBBA, 
 server may be running there. Damage is told with the file and the byte where it is, and exit status 1.`;
 
 const SSTABLE = `
-FILE is an SSTable, in a database (files/tables/…; inspect metadata lists them) or by itself. Footer, sections, properties and index are read and
+FILE is an SSTable, in a database (files/sstables/…; inspect metadata lists them) or by itself. Footer, sections, properties and index are read and
 checked, blocks only with --verify or --entries.
 
-Example: edubba inspect sstable data/files/tables/… --verify`;
+Example: edubba inspect sstable data/files/sstables/… --verify`;
 
 const LOG = `
 FILE is the directory of a commit log (logs/logs/…) or one of its segments. Every append is checked as it is read. While a server writes the log

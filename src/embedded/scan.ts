@@ -55,7 +55,7 @@ function rangesOf(options: ScanOptions): readonly RowRange[] | undefined {
   if (rows !== undefined) {
     if (prefix !== undefined || start !== undefined || end !== undefined) throw invalidArgument('give either rows, or prefix, or start and end');
     if (rows.length === 0) return [{ start: '', end: '' }];
-    return rows.map((row) => rangeOfRow(keyOf(row, 'a row key')));
+    return rows.map((row) => rangeOfRow(rowKeyOf(row)));
   }
   if (prefix !== undefined) {
     if (start !== undefined || end !== undefined) throw invalidArgument('give either prefix, or start and end');
@@ -64,6 +64,12 @@ function rangesOf(options: ScanOptions): readonly RowRange[] | undefined {
   }
   if (start === undefined && end === undefined) return undefined;
   return [{ start: start === undefined ? '' : keyOf(start, 'start'), end: end === undefined ? undefined : keyOf(end, 'end') }];
+}
+
+function rowKeyOf(row: Bytes): ByteString {
+  const key = keyOf(row, 'a row key');
+  if (key === '') throw invalidArgument('a row key must not be empty: no row has such a key');
+  return key;
 }
 
 function filterOf(options: ScanOptions): RowFilter | undefined {

@@ -3,7 +3,7 @@
  * its name. Every method fails with a BigtableError: NOT_FOUND (no such table or family), INVALID_ARGUMENT, and for writes UNAVAILABLE
  * (outcome unknown).
  */
-import { int64, invalidArgument, isInt64, prefixEnd, toText } from '../base/index.ts';
+import { int64, invalidArgument, isInt64, prefixEnd, quote, toText } from '../base/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import type { FamilySchema, GcRule, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
 import type { FamilyChange } from '../service/index.ts';
@@ -114,11 +114,12 @@ export class Table {
   }
 
   /** Deletes all rows with the prefix, or from `start` up to and without `end`; without options all rows. */
-  deleteRows(options: { readonly prefix?: Bytes; readonly start?: Bytes; readonly end?: Bytes } = {}): Promise<void> {
+  async deleteRows(options: { readonly prefix?: Bytes; readonly start?: Bytes; readonly end?: Bytes } = {}): Promise<void> {
     const range: RowRange =
       options.prefix === undefined
         ? { start: options.start === undefined ? '' : keyOf(options.start, 'start'), end: options.end === undefined ? undefined : keyOf(options.end, 'end') }
         : { start: keyOf(options.prefix, 'prefix'), end: prefixEnd(keyOf(options.prefix, 'prefix')) };
+    if (range.end !== undefined && range.start > range.end) throw invalidArgument(`start ${quote(range.start)} is above end ${quote(range.end)}`);
     return this.#calls.run((service, context) => service.dropRowRange(context, this.fullName, range));
   }
 

@@ -52,7 +52,7 @@ export function isNotSeenYet({ path, kind }: Damage, isRoot: boolean): boolean {
 }
 
 /** So many bytes of a file are flipped, and it is cut to so many lengths, besides those at its ends. */
-const FLIPS = 18;
+const FLIPS = 14;
 const CUTS = 5;
 
 export function damagesOf(path: string, content: Buffer, random: SeededRandom, stride: number | undefined): Damage[] {

@@ -39,7 +39,7 @@ const KEYS: LibraryRequest[] = [
   refused('a read of an empty row key', INVALID_ARGUMENT, /row key/, (t) => t.get('')),
   refused('a read of a row key too long', INVALID_ARGUMENT, /70000|70001/, (t) => t.get('k'.repeat(70000))),
   refused('a scan that starts above its end', INVALID_ARGUMENT, /start.*"b".*above.*"a"/, (t) => all(t.scan({ start: 'b', end: 'a' }))),
-  refused('a deletion of rows that starts above its end', INVALID_ARGUMENT, /./, (t) => t.deleteRows({ start: 'b', end: 'a' })),
+  refused('a deletion of rows that starts above its end', INVALID_ARGUMENT, /"b".* above .*"a"/, (t) => t.deleteRows({ start: 'b', end: 'a' })),
 ];
 
 const NAMES: LibraryRequest[] = [
@@ -128,7 +128,7 @@ const SCHEMAS: LibraryRequest[] = [
   ...gc('less than a millisecond', /millisecond.* 999 micro/, { kind: 'maxAge', ageMicros: 999 }),
   ...gc('a negative age', /-1000000/, { kind: 'maxAge', ageMicros: -1e6 }),
   ...gc('a hundred ages', /500/, { kind: 'union', rules: Array.from({ length: 100 }, (_, i) => ({ kind: 'maxAge' as const, ageMicros: (i + 1) * 1e6 })) }),
-  ...gc('rules nested 300 deep', /500/, nested(300)),
+  ...gc('rules nested 300 deep', /500|recursion depth/, nested(300)),
   ...gc('no versions inside others', /versions, not 0/, { kind: 'intersection', rules: [{ kind: 'maxAge', ageMicros: 1e6 }, { kind: 'maxVersions', versions: 0 }] }),
   refused('a split at the empty row', INVALID_ARGUMENT, /split.* must not be empty/, (_t, d) => d.createTable('other', { splits: ['a', ''] })),
   refused('a split at a row too long', INVALID_ARGUMENT, /split.*70000 bytes/, (_t, d) => d.createTable('other', { splits: ['k'.repeat(70000)] })),

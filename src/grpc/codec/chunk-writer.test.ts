@@ -10,7 +10,7 @@ import { type ReadRowsResponse, ReadRowsResponseSchema } from '../generated/goog
 import { ChunkWriter } from './chunk-writer.ts';
 
 /** What a server would send for the fragments. */
-function messages(fragments: readonly RowFragment[], writer = new ChunkWriter({ wholeRows: false })): Buffer[] {
+function messages(fragments: readonly RowFragment[], writer = new ChunkWriter({ rowsGo: 'parted' })): Buffer[] {
   const out: Buffer[] = [];
   for (const fragment of fragments) {
     writer.begin(fragment);
@@ -52,12 +52,12 @@ const rows = fc.uniqueArray(
 describe('rows as cell chunks', () => {
   test('come back as they were, however they were cut into fragments', () => {
     fc.assert(
-      fc.property(rows, fc.boolean(), (given, wholeRows) => {
+      fc.property(rows, fc.constantFrom('parted', 'keyed', 'whole'), (given, rowsGo) => {
         const fragments = given.flatMap(({ row, cells, cuts }) => {
           const places = [0, ...cuts.map((cut) => Math.min(cut, cells.length)).sort((a, b) => a - b), cells.length];
           return places.slice(1).map((end, i) => ({ row, cells: cells.slice(places[i], end), last: i === places.length - 2 }));
         });
-        const writer = new ChunkWriter({ wholeRows });
+        const writer = new ChunkWriter({ rowsGo });
         const back = readBack(messages(fragments, writer));
         assert.deepEqual(plain(back), plain(given.map(({ row, cells }) => whole(row, cells))));
         assert.equal(writer.rows, given.length);
@@ -86,7 +86,7 @@ describe('rows as cell chunks', () => {
   });
 
   test('a row without cells sends nothing; a row that ends empty commits what came before', () => {
-    const writer = new ChunkWriter({ wholeRows: false });
+    const writer = new ChunkWriter({ rowsGo: 'parted' });
     assert.deepEqual(messages([{ row: 'r', cells: [], last: true }], writer), []);
     assert.equal(writer.rows, 0);
     const sent = messages([{ row: 'r', cells: [at('q', Buffer.from('v'))], last: false }, { row: 'r', cells: [], last: true }], writer);
@@ -95,7 +95,7 @@ describe('rows as cell chunks', () => {
   });
 
   test('a row that begins inside another is a fault', () => {
-    const writer = new ChunkWriter({ wholeRows: false });
+    const writer = new ChunkWriter({ rowsGo: 'parted' });
     messages([{ row: 'r', cells: [at('q', Buffer.from('v'))], last: false }], writer);
     assert.ok(writer.insideRow);
     assert.throws(() => writer.begin(whole('s', [])), { code: 13 });
@@ -106,7 +106,7 @@ describe('sizes', () => {
   test('a row of 100 MB in cells of 5 MB comes in messages below 1 MiB', () => {
     const big = Buffer.alloc(5_000_000, 7);
     const reader = new ChunkReader();
-    const writer = new ChunkWriter({ wholeRows: false });
+    const writer = new ChunkWriter({ rowsGo: 'parted' });
     let largest = 0;
     let total = 0;
     let done: RowFragment[] = [];
@@ -152,7 +152,7 @@ describe('sizes', () => {
   });
 
   test('whole rows are never parted and their values never cut', () => {
-    const writer = new ChunkWriter({ wholeRows: true });
+    const writer = new ChunkWriter({ rowsGo: 'whole' });
     const big = whole('big', [at('a', Buffer.alloc(5_000_000, 1)), at('b', Buffer.alloc(10)), at('c', Buffer.alloc(2_000_000, 2))]);
     const sent = messages([whole('a', [at('q', Buffer.alloc(300_000))]), big, { ...big, row: 'cut', last: false }, { row: 'cut', cells: [], last: true }], writer);
     assert.equal(sent.length, 3);

@@ -6,8 +6,9 @@
  * - A value above PIECE_BYTES is cut; all its chunks but the last carry value_size, the value's whole size.
  * - The last chunk of a row carries commit_row. That it is the last is known only when the row's last fragment has come, so one
  *   chunk is always held back; a fragment that ends a row without a cell commits the chunk before it.
- * - A message ends between rows if it can. Some clients do not follow a row over the end of a message: for them (`wholeRows`) rows are
- *   never parted and values never cut, however large.
+ * - A message ends between rows if it can. Some clients do not follow a row over the end of a message: for them (`rowsGo: 'whole'`) rows are
+ *   never parted and values never cut, however large. Others look for the row key in the first chunk of every message, inside a value
+ *   too (`'keyed'`), where the protocol needs none and stricter clients allow none.
  *
  * Invariant: but for whole rows, no message exceeds PARTING_BYTES plus one chunk (a piece of a value, a row key, a column): it
  * stays under 1 MiB.
@@ -26,6 +27,9 @@ const NEXT_BYTES = 2 * FULL_BYTES;
 
 const NO_CELLS: RowFragment = { row: '', cells: [], last: false };
 const NO_BYTES = Buffer.alloc(0);
+
+/** How rows cross the ends of messages; see above. */
+export type RowsGo = 'parted' | 'keyed' | 'whole';
 
 /** One CellChunk before it is encoded; undefined fields are left out. */
 interface Chunk {
@@ -54,6 +58,7 @@ export class ChunkWriter {
   rows = 0;
   cells = 0;
   readonly #wholeRows: boolean;
+  readonly #keyInsideValues: boolean;
   /** The message: parts that are full, and the one being filled. */
   #parts: Buffer[] = [];
   #partsBytes = 0;
@@ -70,8 +75,9 @@ export class ChunkWriter {
   #value: Uint8Array = NO_BYTES;
   #valueAt = 0;
 
-  constructor(options: { readonly wholeRows: boolean }) {
-    this.#wholeRows = options.wholeRows;
+  constructor(options: { readonly rowsGo: RowsGo }) {
+    this.#wholeRows = options.rowsGo === 'whole';
+    this.#keyInsideValues = options.rowsGo === 'keyed';
   }
 
   /** Whether the message should be taken before more is written. */
@@ -162,7 +168,7 @@ export class ChunkWriter {
       this.#value = NO_BYTES;
       this.#valueAt = 0;
     }
-    return { row: undefined, startsRow: false, family: undefined, qualifier: undefined, timestamp: 0, labels: undefined, value, valueSize };
+    return { row: this.#keyInsideValues ? this.#row : undefined, startsRow: false, family: undefined, qualifier: undefined, timestamp: 0, labels: undefined, value, valueSize };
   }
 
   #hold(chunk: Chunk): void {

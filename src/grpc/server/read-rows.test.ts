@@ -130,10 +130,27 @@ describe('ReadRows', () => {
     await untilFree();
   });
 
-  for (const client of ['gl-go/1.26.0 gax/2.23.0 grpc/1.85.0 gccl/1.58.0', 'gl-python/3.11.2 grpc/1.76.0 gax/2.28.0 gccl/2.50.2']) {
-    test(`a row goes to ${client.split(' ')[0]} in one message, within the budget`, async () => {
+  test('to gl-python every message of a row begins with its key, inside a value too', async () => {
+    const metadata = new grpc.Metadata();
+    metadata.set('x-goog-api-client', 'gl-python/3.11.2 grpc/1.76.0 gax/2.28.0 gccl/2.50.2');
+    source = async function* () {
+      yield { fragments: [row('a')] };
+      for (let i = 0; i < 3; i++) yield { fragments: [{ ...row('wide', 3 * MIB), last: i === 2 }] };
+    };
+    const { rows, answers, messages } = await read({}, metadata);
+    assert.deepEqual(rows.map(({ row: key, cells }) => [key, cells.length]), [['a', 1], ['wide', 3]]);
+    assert.ok(answers.length > 5 && messages.every((bytes) => bytes.length < MIB));
+    for (const answer of answers.slice(1)) assert.equal(Buffer.from(answer.chunks[0]?.rowKey ?? '').toString(), 'wide');
+    await untilFree();
+  });
+
+  const goClient: Record<string, string>[] = [
+    { 'x-goog-api-client': 'gl-go/1.26.0 gax/2.23.0 grpc/1.85.0 gccl/1.58.0' },
+  ];
+  for (const headers of goClient) {
+    test(`a row goes to Go's client (${Object.keys(headers)[0]}) in one message, within the budget`, async () => {
       const metadata = new grpc.Metadata();
-      metadata.set('x-goog-api-client', client);
+      for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
       source = async function* () {
         yield { fragments: [row('a')] };
         for (let i = 0; i < 10; i++) yield { fragments: [{ ...row('wide', MIB), last: i === 9 }] };

@@ -12,12 +12,13 @@ import { create } from '@bufbuild/protobuf';
 import { BigtableError, type ByteString, Code, toBytes } from '../../base/index.ts';
 import { Pacer, type Reservation } from '../../env/index.ts';
 import type { Service } from '../../service/index.ts';
-import { ChunkWriter } from '../codec/chunk-writer.ts';
+import { ChunkWriter, type RowsGo } from '../codec/chunk-writer.ts';
 import { encode } from '../codec/messages.ts';
 import { readRowsCall } from '../codec/read-rows-reader.ts';
 import { ReadRowsResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import type { ApiEnv, RpcCall, RpcSink } from '../rpc/rpc-server.ts';
 import { featureFlags } from './features.ts';
+import { rowsGoTo } from './peculiar-clients.ts';
 import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './target.ts';
 
 /** Rows that are ready wait at most this long for the message to fill. */
@@ -26,8 +27,6 @@ const LINGER_MS = 10;
 const PROGRESS_MS = 1000;
 /** A message may grow this far before it must be reserved. */
 const UNRESERVED_BYTES = 4 * 1024 * 1024;
-const NEEDS_WHOLE_ROWS = /\bgl-(go|python)\//;
-
 export async function readRows(service: Service, env: ApiEnv, call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> {
   const startMs = env.clock.monotonicMs();
   const pacer = new Pacer(env.clock);
@@ -38,8 +37,7 @@ export async function readRows(service: Service, env: ApiEnv, call: RpcCall, byt
   if (request.reversed && !features.reverseScans) {
     throw new BigtableError(Code.UNIMPLEMENTED, 'a reversed read needs a client that sets reverse_scans in its feature flags');
   }
-  const wholeRows = NEEDS_WHOLE_ROWS.test(call.header('x-goog-api-client') ?? '');
-  const reply = new Reply({ env, sink, pacer, wholeRows, reservation: call.context.reservation });
+  const reply = new Reply({ env, sink, pacer, rowsGo: rowsGoTo(call), reservation: call.context.reservation });
   for await (const batch of service.readRows(withAppProfile(call.context, appProfile), request)) {
     for (const fragment of batch.fragments) await reply.fragment(fragment);
     await reply.batchEnd(features.lastScannedRowResponses ? batch.scannedTo : undefined);
@@ -51,7 +49,7 @@ interface ReplyOptions {
   readonly env: ApiEnv;
   readonly sink: RpcSink;
   readonly pacer: Pacer;
-  readonly wholeRows: boolean;
+  readonly rowsGo: RowsGo;
   readonly reservation: Reservation;
 }
 
