@@ -67,7 +67,7 @@ async function serverSide(): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'edubba-responsive-'));
   const { service, env, close } = await openDatabase({ directory });
   const server = await startServer({ service, env, address: '127.0.0.1:0' });
-  const child = fork(fileURLToPath(import.meta.url), [server.address], { stdio: 'inherit' });
+  const child = fork(fileURLToPath(import.meta.url), [server.address], { stdio: 'inherit', execArgv: [] });
   const delay = monitorEventLoopDelay({ resolution: 1 });
   const lines: Record<string, string | number>[] = [];
   let start = 0;

@@ -5,5 +5,5 @@
 import { buildOrExit } from './lib/build.mjs';
 
 buildOrExit();
-const { main } = await import('../dist/src/cli/index.js');
+const { main } = await import('../dist/bundle/edubba.js');
 process.exitCode = await main(['serve', '--dir', './edubba-data', '--address', '127.0.0.1:8086', ...process.argv.slice(2)]);

@@ -6,6 +6,7 @@
  * deleted file runs on.
  */
 import { createHash } from 'node:crypto';
+import { createRequire } from 'node:module';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { dependency, filesUnder, ROOT, run, secondsSince } from './repository.mjs';
@@ -66,7 +67,29 @@ function removeOrphans(sources) {
   }
 }
 
-const isWhole = (sources) => sources.every((path) => existsSync(join(ROOT, 'dist', path.replace(/\.ts$/, '.js'))));
+const isWhole = (sources) => existsSync(join(ROOT, 'dist/bundle/edubba.js')) && sources.every((path) => existsSync(join(ROOT, 'dist', path.replace(/\.ts$/, '.js'))));
+
+/**
+ * The command line as few files, dist/bundle: loading some four hundred modules one by one is what a start takes longest for. Packages with
+ * native parts stay outside. The worker's entry lies beside, where `moduleUrl` of a bundled module looks for it.
+ */
+function bundle() {
+  createRequire(import.meta.url)('esbuild').buildSync({
+    absWorkingDir: ROOT,
+    entryPoints: { edubba: 'dist/src/cli/index.js', 'thread-main': 'dist/src/platform/thread-main.js' },
+    outdir: 'dist/bundle',
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    sourcemap: true,
+    logLevel: 'error',
+    external: ['fs-native-extensions', '@node-rs/crc32'],
+    // CommonJS packages inside ask for Node's own modules by require
+    banner: { js: "import { createRequire as edubbaRequire } from 'node:module'; const require = edubbaRequire(import.meta.url);" },
+  });
+}
 
 /** Builds if anything changed. Throws where the compiler finds an error; what it found stands on standard error. */
 export function build() {
@@ -82,6 +105,7 @@ export function build() {
   const status = run(process.execPath, [dependency('typescript-native', 'bin', 'tsc'), '-p', '.', '--tsBuildInfoFile', BUILD_INFO], { stdio: ['ignore', 2, 2] });
   if (status !== 0) throw new Error('the build failed: see the compiler\'s messages above');
   removeOrphans(sources);
+  bundle();
   writeFileSync(STAMP, stamp);
   console.error(`built ${sources.length} files in ${secondsSince(start)}`);
 }

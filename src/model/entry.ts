@@ -126,6 +126,9 @@ export interface LayerCursor {
 export interface Layer {
   /** Rows of older layers that this layer hides. Fixed when asked: the array is never changed afterwards. */
   rowRangeDeletions(): readonly RowRangeDeletion[];
+  /** The first and the last row of a layer that never changes; undefined where it may change, or has no rows. */
+  readonly firstRow?: ByteString | undefined;
+  readonly lastRow?: ByteString | undefined;
   /** Whether any entry may stand in [start, end): cheap, never wrong when it says no. */
   mayContainRows(start: ByteString, end: ByteString | undefined): boolean;
   cursor(): LayerCursor;

@@ -6,7 +6,7 @@ export { type OpenDirectory, openDirectory } from './directory.ts';
 export { type DirectoryLock, lockDirectory } from './directory-lock.ts';
 export type { PosixFileSystem, PosixOptions } from './posix-file-system.ts';
 export { findDirectory, type LogFiles, openLoneFile, openReadOnlyDirectory, type ReadOnlyDirectory, type ReadOnlyOptions } from './posix-read-only.ts';
-export type { Syscalls } from './posix-syscalls.ts';
+export { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
 export { openLocalLockService } from './local-lock-service.ts';
 export { nativeCodecs } from './native-codecs.ts';
 export { systemClock } from './system-clock.ts';

@@ -3,5 +3,5 @@
  * compactions. Knows nothing of servers, masters or other tablets; what it needs of its server is a TabletHost.
  */
 export type { Decision, TabletApi, TabletRead } from './tablet-api.ts';
-export { type TabletCommit, type TabletFiles, type TabletHost, type TabletState } from './tablet-state.ts';
+export type { TabletCommit, TabletFiles, TabletHost, TabletState } from './tablet-state.ts';
 export { Tablet, type TabletOptions } from './tablet.ts';

@@ -24,6 +24,14 @@ class ListLayer implements Layer {
     this.lazy = lazy;
   }
 
+  get firstRow(): string | undefined {
+    return this.entries[0]?.row;
+  }
+
+  get lastRow(): string | undefined {
+    return this.entries.at(-1)?.row;
+  }
+
   rowRangeDeletions(): readonly RowRangeDeletion[] {
     return this.deletions;
   }
@@ -588,6 +596,35 @@ describe('MergeCursor', () => {
     assert.equal(cursor.state, CursorState.needsLoad);
     assert.deepEqual(await rest(cursor), ['z f:q@1=v']);
     assert.ok(pauses > 3 && pauses < 200, `${pauses} pauses`);
+  });
+
+  test('layers one behind the other are asked only when the scan comes to them', () => {
+    const asked: string[] = [];
+    const layers = ['a', 'f', 'p'].map((row): Layer => {
+      const layer = new ListLayer([{ row, column: 'f\0q', kind: EntryKind.put, timestamp: 1, value: Buffer.from(row) }], [], () => false);
+      return { firstRow: row, lastRow: row, rowRangeDeletions: () => [], mayContainRows: () => true, cursor: () => {
+        const cursor = layer.cursor();
+        const seekRow = cursor.seekRow.bind(cursor);
+        const seekRowBefore = cursor.seekRowBefore.bind(cursor);
+        cursor.seekRow = (to) => {
+          asked.push(row);
+          seekRow(to);
+        };
+        cursor.seekRowBefore = (to) => {
+          asked.push(row);
+          seekRowBefore(to);
+        };
+        return cursor;
+      } };
+    });
+    const cursor = new MergeCursor([new Memtable(), ...layers], { aggregateOf });
+    cursor.seekRow('');
+    assert.deepEqual([cursor.row, asked], ['a', ['a']]);
+    cursor.next();
+    assert.deepEqual([cursor.row, asked], ['f', ['a', 'f']]);
+    asked.length = 0;
+    cursor.seekRowBefore('z');
+    assert.deepEqual([cursor.row, asked], ['p', ['p']]);
   });
 
   test('a failing load fails the read with its error', async () => {

@@ -80,7 +80,7 @@ export class MergeCursor implements LayerCursor {
   seekRow(row: ByteString): void {
     this.#begin(false);
     for (const source of this.#sources) {
-      source.cursor.seekRow(row);
+      source.seekRow(row);
       this.#place(source);
     }
     this.#findRow();
@@ -90,7 +90,7 @@ export class MergeCursor implements LayerCursor {
   seekRowBefore(row: ByteString | undefined): void {
     this.#begin(true);
     for (const source of this.#sources) {
-      source.cursor.seekRowBefore(row);
+      source.seekRowBefore(row);
       this.#place(source);
     }
     this.#findRow();
@@ -185,6 +185,12 @@ export class MergeCursor implements LayerCursor {
         this.state = CursorState.done;
         return;
       }
+      if (top.parked) {
+        this.#heap.pop();
+        top.unpark(this.#reversed);
+        this.#place(top);
+        continue;
+      }
       if (this.#tired()) {
         this.#rest();
         return;
@@ -225,6 +231,10 @@ export class MergeCursor implements LayerCursor {
 
   /** After the source was sent to another row, or loaded. */
   #place(source: MergeSource): void {
+    if (source.parked) {
+      this.#heap.push(source);
+      return;
+    }
     if (source.cursor.state === CursorState.needsLoad) {
       this.#pending.push(source);
       return;

@@ -2,7 +2,7 @@
  * One layer in a merged read: its cursor, and what it hides in the layers below it. And the heap that orders sources by the row they
  * stand on, newest layer first where rows are equal.
  */
-import type { ByteString } from '../base/index.ts';
+import { type ByteString, successor } from '../base/index.ts';
 import { CursorState, type Layer, type LayerCursor, type RowRangeDeletion } from '../model/index.ts';
 
 const NOTHING: readonly RowRangeDeletion[] = [];
@@ -17,8 +17,13 @@ export class MergeSource {
   readonly cursor: LayerCursor;
   /** 0 = the newest layer. */
   readonly age: number;
-  /** The row to which the cursor came last. */
+  /** The row to which the cursor came last; of a parked source the row to which it will come. */
   row: ByteString = '';
+  /**
+   * The layer never changes and its nearest row is known: the cursor is sent there only when the merge comes to that row, so that a
+   * short scan of many layers one behind the other reads those alone that it reaches.
+   */
+  parked = false;
   /**
    * Row ranges that this layer hides, as of the step in which the cursor came to stand where it does. A memtable that drops rows changes
    * both at once: taking them at different times would show a row that never was (its old cells of the layers below alone).
@@ -33,9 +38,41 @@ export class MergeSource {
     this.age = age;
   }
 
+  /** Sends the cursor to the first row at or above `row`, or parks. */
+  seekRow(row: ByteString): void {
+    const { firstRow } = this.layer;
+    this.parked = firstRow !== undefined && firstRow > row;
+    if (firstRow !== undefined && this.parked) this.#park(firstRow);
+    else this.cursor.seekRow(row);
+  }
+
+  /** Sends the cursor to the last row below `row` (undefined: of all), or parks. */
+  seekRowBefore(row: ByteString | undefined): void {
+    const { lastRow } = this.layer;
+    this.parked = lastRow !== undefined && (row === undefined || lastRow < row);
+    if (lastRow !== undefined && this.parked) this.#park(lastRow);
+    else this.cursor.seekRowBefore(row);
+  }
+
+  /** Sends the cursor to the row that it was parked for. */
+  unpark(reversed: boolean): void {
+    this.parked = false;
+    if (reversed) this.cursor.seekRowBefore(successor(this.row));
+    else this.cursor.seekRow(this.row);
+  }
+
+  #park(row: ByteString): void {
+    this.row = row;
+    this.#takeDeletions();
+  }
+
   /** To be called in the step in which the cursor came to a row, and not again while it stays there. */
   arrived(): void {
     if (this.cursor.state === CursorState.ready) this.row = this.cursor.row;
+    this.#takeDeletions();
+  }
+
+  #takeDeletions(): void {
     const now = this.layer.rowRangeDeletions();
     if (now === this.deletions) return;
     this.#hiding.sources += Number(now.length > 0) - Number(this.deletions.length > 0);
@@ -134,7 +171,8 @@ export class SourceHeap {
   }
 
   #before(a: MergeSource, b: MergeSource): boolean {
-    if (a.row === b.row) return a.age < b.age;
+    // the parked first: all that have a row are to stand on it before it is merged
+    if (a.row === b.row) return a.parked === b.parked ? a.age < b.age : a.parked;
     return this.#reversed ? a.row > b.row : a.row < b.row;
   }
 }

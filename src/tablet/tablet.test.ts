@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BigtableError, type ByteString, Code, crc32c } from '../base/index.ts';
-import { type LogRecord, type RedoPoint, ServerLog } from '../commitlog/index.ts';
+import { type LogRecord, readAppends, type RedoPoint, ServerLog } from '../commitlog/index.ts';
 import {
   ByteBudget, type Env, type FileFaults, InlineWorkers, LocalTransport, ManualClock, MemoryFileSystem, MemoryLockService, Metrics, type RequestContext, requestContext, SeededRandom, silentLogger,
 } from '../env/index.ts';
 import { LIMITS, type Mutation, rangeOfRow, type TableSchema } from '../model/index.ts';
 import { BlockCache } from '../sstable/index.ts';
-import { readRecords } from '../commitlog/log-reader.ts';
 import { Tablet } from './tablet.ts';
 import type { TabletCommit, TabletHost, TabletState } from './tablet-state.ts';
 
@@ -77,8 +76,8 @@ class Bench {
   /** The records that replay would find. */
   async records(redo: RedoPoint = { epoch: 0, sequence: 0 }): Promise<LogRecord[]> {
     const found: LogRecord[] = [];
-    for await (const { record } of readRecords(this.fileSystem, this.log.path)) if (record.sequence > redo.sequence) found.push(record);
-    return found;
+    for await (const { records } of readAppends(this.fileSystem, this.log.path)) found.push(...records);
+    return found.filter(({ sequence }) => sequence > redo.sequence);
   }
 }
 
