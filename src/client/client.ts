@@ -3,7 +3,7 @@
  * master; schemas are read from the lock service. The requests' form is checked here, what depends on the schema by the server.
  */
 import { BigtableError, type ByteString, Code, notFound } from '../base/index.ts';
-import type { Env, RequestContext } from '../env/index.ts';
+import { type Env, inSlices, type RequestContext } from '../env/index.ts';
 import { Locator, SchemaCache } from '../locator/index.ts';
 import type { Cell, Limits, ReadBatch, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
 import { callMaster, callServer, decodePeerFile, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
@@ -11,7 +11,7 @@ import {
   checkCheckAndMutateRow, checkDropRowRange, checkModifyFamilies, checkMutateRow, checkMutateRows, checkNewTable, checkReadModifyWriteRow,
 } from '../service/index.ts';
 import type {
-  CheckAndMutateRequest, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, TableChange,
+  CheckAndMutateRequest, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, Slicer, TableChange,
 } from '../service/index.ts';
 import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
 import { eachTablet } from './each-tablet.ts';
@@ -30,6 +30,8 @@ const SAMPLE_PART_BYTES = 8 * 1024 * 1024;
 export class Client implements Service {
   readonly #env: Env;
   readonly #limits: Limits;
+  /** Large requests are checked in steps. */
+  readonly #slicer: Slicer;
   readonly #schemas: SchemaCache;
   readonly #router: Router;
   #masterAddress: string | undefined;
@@ -37,6 +39,7 @@ export class Client implements Service {
   private constructor({ env, limits }: ClientOptions) {
     this.#env = env;
     this.#limits = limits;
+    this.#slicer = (items, work) => inSlices(env.clock, items, work);
     this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: String(error) }));
     this.#router = new Router({ ...env, schemas: this.#schemas, locator: new Locator(env) });
   }
@@ -53,7 +56,8 @@ export class Client implements Service {
   }
 
   async mutateRow(context: RequestContext, table: string, entry: RowMutations): Promise<void> {
-    checkMutateRow(table, entry, this.#limits);
+    const checking = checkMutateRow(table, entry, this.#limits, this.#slicer);
+    if (checking !== undefined) await checking;
     const { row, mutations } = entry;
     return this.#router.callRow(table, row, context, ({ id }, { server }) =>
       callServer(this.#env.transport, server.address, 'mutateRow', { tableId: id, row, mutations }, context),
@@ -61,7 +65,8 @@ export class Client implements Service {
   }
 
   async mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]> {
-    checkMutateRows(table, entries, this.#limits);
+    const checking = checkMutateRows(table, entries, this.#limits, this.#slicer);
+    if (checking !== undefined) await checking;
     return mutateRows({ ...this.#env, router: this.#router }, context, table, entries);
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Pacer, STEP_MS, sleep } from './clock.ts';
+import { inSlices, Pacer, STEP_MS, sleep } from './clock.ts';
 import { ManualClock } from './manual-clock.ts';
 
 describe('sleep', () => {
@@ -37,6 +37,35 @@ describe('sleep', () => {
     clock.advance(5);
     abort.abort();
     await sleeping;
+  });
+});
+
+describe('slices', () => {
+  test('of few items are one call at once, of many several with pauses', async () => {
+    const clock = new ManualClock();
+    const items = Array.from({ length: 2500 }, (_, i) => i);
+    const seen: number[] = [];
+    assert.equal(inSlices(clock, items.slice(0, 1000), (slice) => void seen.push(...slice)), undefined);
+    assert.equal(seen.length, 1000);
+    seen.length = 0;
+    const starts: number[] = [];
+    let pauses = 0;
+    const work = inSlices(clock, items, (slice, from) => {
+      starts.push(from);
+      seen.push(...slice);
+      clock.advance(STEP_MS);
+      void Promise.resolve().then(() => pauses++);
+    });
+    await work;
+    assert.deepEqual([seen, starts, pauses], [items, [0, 1000, 2000], 3]);
+  });
+
+  test('end at the first failure', async () => {
+    const work = inSlices(new ManualClock(), new Array(5000).fill(0), (_slice, from) => {
+      assert.ok(from < 2000, 'gone on');
+      if (from === 1000) throw new Error('no');
+    });
+    await assert.rejects(Promise.resolve(work), /no/);
   });
 });
 

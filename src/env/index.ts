@@ -4,7 +4,7 @@
  * Nothing here touches the machine: adapters that do live in `platform`.
  */
 export { ByteBudget, Reservation } from './budget.ts';
-export { type Clock, Pacer, type Random, sleep, type Timer } from './clock.ts';
+export { type Clock, inSlices, Pacer, type Random, sleep, type Timer } from './clock.ts';
 export type { Checksum, Codecs } from './codecs.ts';
 export { type ContextOptions, checkContext, type Priority, type RequestContext, requestContext } from './context.ts';
 export type { Env } from './env.ts';

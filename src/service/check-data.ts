@@ -7,28 +7,39 @@ import type { Limits, Mutation, ReadModifyWriteRule, TimestampRange } from '../m
 import { checkFamilyName, checkQualifier, checkRowKey, checkRowRange, checkTableName, checkTimestamp, checkValue } from './check-names.ts';
 import type { CheckAndMutateRequest, ReadRequest, RowMutations } from './service.ts';
 
+/** Hands items out in slices; with pauses between them where it answers a promise. */
+export type Slicer = <T>(items: readonly T[], work: (slice: readonly T[], from: number) => void) => Promise<void> | undefined;
+
+const whole: Slicer = (items, work) => {
+  work(items, 0);
+  return undefined;
+};
+
 /** MutateRow: 1..mutationsPerRequest mutations of one row. */
-export function checkMutateRow(table: string, { row, mutations }: RowMutations, limits: Limits): void {
+export function checkMutateRow(table: string, { row, mutations }: RowMutations, limits: Limits, slicer = whole): Promise<void> | undefined {
   checkTableName(table, limits);
   checkRowKey(row, limits);
   if (mutations.length === 0) throw invalidArgument('a MutateRow request must have at least one mutation');
   checkCount(mutations.length, limits);
-  checkForms(mutations, limits);
+  return slicer(mutations, (slice) => checkForms(slice, limits));
 }
 
 /** MutateRows: at least one entry, each with at least one mutation, mutationsPerRequest all together. */
-export function checkMutateRows(table: string, entries: readonly RowMutations[], limits: Limits): void {
+export function checkMutateRows(table: string, entries: readonly RowMutations[], limits: Limits, slicer = whole): Promise<void> | undefined {
   checkTableName(table, limits);
   if (entries.length === 0) throw invalidArgument('a MutateRows request must have at least one entry');
   let total = 0;
-  for (let i = 0; i < entries.length; i++) {
-    const { row, mutations } = entries[i] as RowMutations;
-    checkRowKey(row, limits, `row key of entry ${i}`);
-    if (mutations.length === 0) throw invalidArgument(`entry ${i} of the MutateRows request has no mutation`);
-    total += mutations.length;
-    checkCount(total, limits);
-    checkForms(mutations, limits);
-  }
+  for (const { mutations } of entries) total += mutations.length;
+  checkCount(total, limits);
+  return slicer(entries, (slice, from) => {
+    for (let i = 0; i < slice.length; i++) checkEntry(slice[i] as RowMutations, from + i, limits);
+  });
+}
+
+function checkEntry({ row, mutations }: RowMutations, index: number, limits: Limits): void {
+  checkRowKey(row, limits, `row key of entry ${index}`);
+  if (mutations.length === 0) throw invalidArgument(`entry ${index} of the MutateRows request has no mutation`);
+  checkForms(mutations, limits);
 }
 
 /** CheckAndMutateRow: mutationsPerRequest in each list, and not both of them empty. */

@@ -3,7 +3,7 @@
  * admin calls in the model's words, and the checks of form and limits that are the same for all doors.
  */
 export { checkDropRowRange, checkModifyFamilies, checkNewTable } from './check-admin.ts';
-export { checkCheckAndMutateRow, checkMutateRow, checkMutateRows, checkReadModifyWriteRow, checkReadRows } from './check-data.ts';
+export { checkCheckAndMutateRow, checkMutateRow, checkMutateRows, checkReadModifyWriteRow, checkReadRows, type Slicer } from './check-data.ts';
 export { checkMutations, checkRules, resolveTimestamps } from './check-schema.ts';
 export type {
   AdminService, CheckAndMutateRequest, DataService, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, TableChange,

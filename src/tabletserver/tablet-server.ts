@@ -7,7 +7,7 @@
  */
 import { BigtableError, type ByteString, Code, invalidArgument, toBigtableError, unavailable } from '../base/index.ts';
 import { readAppends, ServerLog } from '../commitlog/index.ts';
-import { type CallHandler, type Env, Pacer, type RequestContext, requestContext } from '../env/index.ts';
+import { type CallHandler, type Env, inSlices, Pacer, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { METADATA_TABLE_ID, type MetadataCommit, ROOT_KEY } from '../metadata/index.ts';
 import type { Limits, Mutation, ReadBatch, RowRange, TableSchema } from '../model/index.ts';
@@ -259,7 +259,12 @@ export class TabletServer {
 
   async #mutateRow({ tableId, row, mutations }: RowEntry & { readonly tableId: string }, context: RequestContext): Promise<undefined> {
     const served = this.#serving(tableId, row);
-    const prepared = prepareMutations(this.#schemaOf(served, row), mutations, this.#env.clock.nowMicros());
+    const schema = this.#schemaOf(served, row);
+    const now = this.#env.clock.nowMicros();
+    const slices: (readonly Mutation[])[] = [];
+    const preparing = inSlices(this.#env.clock, mutations, (slice) => void slices.push(prepareMutations(schema, slice, now)));
+    if (preparing !== undefined) await preparing;
+    const prepared = slices.length === 1 ? (slices[0] as readonly Mutation[]) : slices.flat();
     if (!this.#budget.open) await this.#waitForMemory(served, row, context);
     await this.#write(served, served.tablet.mutateRow(context, row, prepared));
     return undefined;
