@@ -70,3 +70,11 @@ describe('assert', () => {
     );
   });
 });
+
+test('what has no text becomes an error all the same', () => {
+  for (const thrown of [{ toString: [] }, Object.create(null), Symbol('s'), undefined, null]) {
+    const error = toBigtableError(thrown);
+    assert.equal(error.code, Code.INTERNAL);
+    assert.equal(typeof error.message, 'string');
+  }
+});

@@ -97,6 +97,14 @@ export function unavailable(message: string, cause?: unknown): BigtableError {
 /** Whatever was thrown, as a BigtableError: unknown things become INTERNAL and keep their cause. */
 export function toBigtableError(thrown: unknown): BigtableError {
   if (thrown instanceof BigtableError) return thrown;
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
-  return new BigtableError(Code.INTERNAL, message, { cause: thrown });
+  return new BigtableError(Code.INTERNAL, textOf(thrown), { cause: thrown });
+}
+
+/** Anything can be thrown, also what has no text. */
+function textOf(thrown: unknown): string {
+  try {
+    return thrown instanceof Error ? String(thrown.message) : String(thrown);
+  } catch {
+    return `a ${typeof thrown} without text`;
+  }
 }

@@ -18,12 +18,6 @@ export const KINDS: readonly FileKind[] = [
   { name: 'fences of the commit log', pattern: /^logs\/.*\/FENCE$/ },
 ];
 
-export function kindOf(path: string): FileKind {
-  const kind = KINDS.find(({ pattern }) => pattern.test(path));
-  if (kind === undefined) throw new Error(`a file of no known kind: ${path}`);
-  return kind;
-}
-
 export interface Damage {
   readonly path: string;
   readonly kind: 'flipped' | 'cut' | 'removed';

@@ -14,7 +14,7 @@ import { BigtableError, Code, codeName } from '../../src/base/index.ts';
 import { openDatabase } from '../../src/boot/index.ts';
 import { open, RowMutation } from '../../src/embedded/index.ts';
 import { type Logger, requestContext, SeededRandom } from '../../src/env/index.ts';
-import { cannotBeSeen, type Damage, damagesOf, isNotSeenYet, KINDS, kindOf } from './damages.ts';
+import { cannotBeSeen, type Damage, damagesOf, isNotSeenYet, KINDS } from './damages.ts';
 
 const SEED = Number(process.env['EDUBBA_SEED'] ?? 1);
 const STRIDE = process.env['EDUBBA_CORRUPTION_STRIDE'] === undefined ? undefined : Number(process.env['EDUBBA_CORRUPTION_STRIDE']);
@@ -151,6 +151,7 @@ describe('a database with a damaged file', () => {
     original = join(home, 'original');
     await makeDatabase(original);
     paths = await filesIn(original);
+    for (const path of paths) assert.ok(KINDS.some(({ pattern }) => pattern.test(path)), `a file of no known kind: ${path}`);
     const whole = join(home, 'whole');
     await copyOf(original, paths, whole);
     const contents = await contentsOf(whole);

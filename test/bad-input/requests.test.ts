@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { connect, openDatabase } from '../../src/boot/index.ts';
-import { BigtableError, Code, Database, open, overService, RowMutation } from '../../src/embedded/index.ts';
+import { BigtableError, Code, type Database, open, overService, RowMutation } from '../../src/embedded/index.ts';
 import type { ByteBudget } from '../../src/env/index.ts';
 import { startServer } from '../../src/server/index.ts';
 import { LIBRARY_REQUESTS } from './library-requests.ts';
