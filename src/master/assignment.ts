@@ -5,7 +5,8 @@
  * Invariants: a tablet is given away only if its row names nobody or a server that is dead and fenced; by a commit conditional on the row,
  * that raises the epoch and adds the new owner's log; and only then is the new owner told to load it.
  */
-import { BigtableError, Code } from '../base/index.ts';
+import { BigtableError, Code, CorruptionError } from '../base/index.ts';
+import { readAppends } from '../commitlog/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import {
@@ -42,7 +43,7 @@ export class Assignment {
   /** Rejects where METADATA itself cannot be served; users' tablets that cannot be are told in the answer. */
   async assignAll(context: RequestContext): Promise<AssignmentResult> {
     const { metadata } = this.#options;
-    const root = (await metadata.readRoot()) ?? (await this.#createRow(ROOT_KEY, newRow(METADATA_TABLE_ID, ROOT_RANGE), context));
+    const root = (await metadata.readRoot()) ?? (await this.#beginDatabase(context));
     throwFirst(await this.#assign([root], context));
     let metadataRows = await this.#collect(ROOT_RANGE, context);
     if (metadataRows.length === 0) metadataRows = [await this.#createRow(undefined, newRow(METADATA_TABLE_ID, USER_RANGE), context)];
@@ -50,6 +51,22 @@ export class Assignment {
     const failures: BigtableError[] = [];
     for await (const rows of this.#batches(USER_RANGE, context)) failures.push(...(await this.#assign(rows, context)));
     return { failures };
+  }
+
+  /**
+   * The root tablet's first row. Whatever else there is was written after it: where there is anything, the row has been lost, and to begin anew would
+   * give all of that to the sweep.
+   */
+  async #beginDatabase(context: RequestContext): Promise<MetadataRow> {
+    const { fileSystem } = this.#options.env;
+    const [table] = await fileSystem.list('sstables/');
+    if (table !== undefined) throw rootIsLost(table.path);
+    for (const log of await fileSystem.listLogs('logs/')) {
+      for await (const { records } of readAppends(fileSystem, log)) {
+        if (records.some(({ body }) => body.kind !== 'rows' || body.rows.length > 0)) throw rootIsLost(log);
+      }
+    }
+    return this.#createRow(ROOT_KEY, newRow(METADATA_TABLE_ID, ROOT_RANGE), context);
   }
 
   /** Rows for new tablets of a table, given to servers from the start. */
@@ -169,4 +186,8 @@ function assignTo(row: MetadataRow, { name, address, tablets }: LiveServer): Met
 function throwFirst(failures: readonly BigtableError[]): void {
   const [first] = failures;
   if (first) throw first;
+}
+
+function rootIsLost(beside: string): CorruptionError {
+  return new CorruptionError('root', 0, `the lock service (lock-service/files) has no file "root", which tells where the database begins, though ${beside} is there: the file was removed`);
 }

@@ -41,6 +41,8 @@ export class Master {
   /** Assignments come one after another, and so do sweeps; but a sweep that waits for METADATA must not hold up the assignment that serves it. */
   readonly #lastWork = { sweep: Promise.resolve() as Promise<unknown>, assign: Promise.resolve() as Promise<unknown> };
   readonly #timers = new Map<'sweep' | 'assign', Timer>();
+  /** Ends the assignment under way. */
+  #assigning = new AbortController();
 
   private constructor(env: Env, lock: LockHandle, givesUp: () => boolean) {
     this.#env = env;
@@ -88,6 +90,7 @@ export class Master {
 
   #end(): void {
     this.#ended = true;
+    this.#assigning.abort();
     this.#stopWatching?.();
     this.#schemas.stop();
     for (const timer of this.#timers.values()) timer.cancel();
@@ -102,6 +105,8 @@ export class Master {
         this.#end();
         void this.#stopServing?.();
       } else if (event.kind !== 'session-expired' && event.kind !== 'changed' && event.path.startsWith(SERVERS_DIRECTORY)) {
+        // an assignment under way may wait for METADATA, which that server served: it begins anew with the servers that are left
+        this.#assigning.abort();
         this.#later('assign', 0);
       } else if (event.kind === 'changed' && event.path.startsWith(SERVERS_DIRECTORY)) {
         this.#later('assign', REASSIGN_MS);
@@ -110,7 +115,8 @@ export class Master {
   }
 
   async #assignAll(): Promise<void> {
-    const context = this.#context();
+    this.#assigning = new AbortController();
+    const context = { ...this.#context(), signal: this.#assigning.signal };
     await this.#servers.scan(context);
     const { failures } = await this.#assignment.assignAll(context);
     if (failures.some(({ code }) => code !== Code.DATA_LOSS)) this.#later('assign', REASSIGN_MS);

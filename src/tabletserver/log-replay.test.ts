@@ -16,6 +16,7 @@ function logsOf(logs: Record<string, readonly LogRecord[]>): { read: (path: stri
     reads,
     read: async function* (path) {
       reads.push(path);
+      yield { position: 0, records: [] };
       for (const [position, one] of (logs[path] ?? []).entries()) yield { position, records: [one] };
     },
   };
@@ -85,5 +86,11 @@ describe('the replay of logs', () => {
     clock.advance(11_000);
     await replay.records(request);
     assert.equal(reads.length, 2);
+  });
+
+  test('a log without anything is damage, since every log begins with a record', async () => {
+    const replay = new LogReplay(async function* () {}, new ManualClock());
+    const request = { tableId: '00000010', range: { start: '', end: undefined }, redo: { epoch: 0, sequence: 0 }, logs: ['x'] };
+    await assert.rejects(replay.records(request), { name: 'CorruptionError', file: 'x' });
   });
 });

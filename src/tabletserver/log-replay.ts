@@ -4,6 +4,7 @@
  *
  * Memory: at most what the logs hold, which the log limit bounds. What a tablet has taken is not kept for it a second time.
  */
+import { CorruptionError } from '../base/index.ts';
 import type { Clock, Timer } from '../env/index.ts';
 import { isAfter, type LogRecord, type RecordsOfAppend, type RedoPoint } from '../commitlog/index.ts';
 import { intersectRanges, isEmptyRange, rangeContains, type RowRange } from '../model/index.ts';
@@ -66,13 +67,16 @@ export class LogReplay {
 
   async #readByTable(path: string): Promise<ByTable> {
     const tables: ByTable = new Map();
+    let appends = 0;
     for await (const { records } of this.#read(path)) {
+      appends++;
       for (const record of records) {
         const list = tables.get(record.tableId);
         if (list) list.push(record);
         else tables.set(record.tableId, [record]);
       }
     }
+    if (appends === 0) throw new CorruptionError(path, 0, 'METADATA lists the log, and it is not there or holds nothing, not even what every log begins with');
     return tables;
   }
 

@@ -6,7 +6,7 @@
  * lock is lost, and is then never heard of again: a new incarnation takes its place.
  */
 import { BigtableError, type ByteString, Code, invalidArgument, toBigtableError, unavailable } from '../base/index.ts';
-import { readAppends, ServerLog } from '../commitlog/index.ts';
+import { Origin, readAppends, ServerLog } from '../commitlog/index.ts';
 import { type CallHandler, type Env, inSlices, Pacer, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { METADATA_TABLE_ID, type MetadataCommit, ROOT_KEY } from '../metadata/index.ts';
@@ -111,6 +111,8 @@ export class TabletServer {
     };
     const session = await ServerSession.open(env.lockService, env.clock, name, onLost);
     const log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name) });
+    // a log that METADATA lists is never empty: one that is has lost its beginning
+    await log.append({ tableId: METADATA_TABLE_ID, epoch: 0, commitMicros: env.clock.nowMicros(), origin: Origin.user, body: { kind: 'rows', rows: [] } }).durable;
     server = new TabletServer(options, name, log, session);
     await server.#schemas.start();
     server.#stopServing = await env.transport.serve(address, server.#handler());
