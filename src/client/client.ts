@@ -8,7 +8,7 @@ import { Locator, SchemaCache } from '../locator/index.ts';
 import type { Cell, Limits, ReadBatch, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
 import { callMaster, callServer, decodePeerFile, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
 import {
-  checkCheckAndMutateRow, checkDropRowRange, checkModifyFamilies, checkMutateRow, checkMutateRows, checkNewTable, checkReadModifyWriteRow,
+  checkCheckAndMutateRow, checkDropRowRange, checkModifyFamilies, checkMutateRow, checkMutateRows, checkNewTable, checkReadModifyWriteRow, checkTableName,
 } from '../service/index.ts';
 import type {
   CheckAndMutateRequest, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, Slicer, TableChange,
@@ -112,16 +112,19 @@ export class Client implements Service {
   }
 
   async getTable(_context: RequestContext, name: string): Promise<TableSchema> {
+    checkTableName(name, this.#limits);
     const known = await this.#schemas.read(name);
     if (known === undefined) throw notFound(`table ${name} does not exist`);
     return known.schema;
   }
 
-  updateTable(context: RequestContext, name: string, change: TableChange): Promise<TableSchema> {
+  async updateTable(context: RequestContext, name: string, change: TableChange): Promise<TableSchema> {
+    checkTableName(name, this.#limits);
     return this.#changeTable('updateTable', { name, ...change }, context);
   }
 
-  deleteTable(context: RequestContext, name: string): Promise<void> {
+  async deleteTable(context: RequestContext, name: string): Promise<void> {
+    checkTableName(name, this.#limits);
     return this.#changeTable('deleteTable', { name }, context);
   }
 

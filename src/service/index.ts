@@ -4,6 +4,7 @@
  */
 export { checkDropRowRange, checkModifyFamilies, checkNewTable } from './check-admin.ts';
 export { checkCheckAndMutateRow, checkMutateRow, checkMutateRows, checkReadModifyWriteRow, checkReadRows, type Slicer } from './check-data.ts';
+export { checkTableName } from './check-names.ts';
 export { checkMutations, checkRules, resolveTimestamps } from './check-schema.ts';
 export type {
   AdminService, CheckAndMutateRequest, DataService, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, TableChange,

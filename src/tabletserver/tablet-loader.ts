@@ -5,11 +5,11 @@
  * this server has let the tablet go; so a load or an unload that comes late or twice does nothing. A tablet is let go only when nothing of it is
  * in flight.
  */
-import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
+import { assert, BigtableError, type ByteString, Code, toBigtableError } from '../base/index.ts';
 import type { Logger, RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
 import { keyOfRow, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
-import type { TableSchema } from '../model/index.ts';
+import { rangeContains, type TableSchema } from '../model/index.ts';
 import type { TabletRef } from '../protocol/index.ts';
 import type { TabletApi, TabletState } from '../tablet/index.ts';
 import type { LogReplay } from './log-replay.ts';
@@ -42,6 +42,8 @@ export class TabletLoader {
   /** Tablets that are served no more and whose memtables are not all in files yet. */
   readonly #unfinished = new Map<MetadataKey, ServedTablet>();
   readonly #floors = new Map<MetadataKey, number>();
+  /** Tablets that METADATA gives to this server and that it cannot serve, since their bytes are damaged. The master tries them again. */
+  readonly #damaged = new Map<MetadataKey, { readonly row: MetadataRow; readonly error: BigtableError }>();
   /** Tables of which this server has served a tablet: only their records can be in its own log. */
   readonly #servedTables = new Set<string>();
 
@@ -78,6 +80,7 @@ export class TabletLoader {
     const served = this.#options.tablets.get(key) ?? this.#unfinished.get(key);
     if (served && served.epoch > epoch) throw stale(`tablet at epoch ${epoch} is not unloaded: this server has it at epoch ${served.epoch}`);
     if (served) await this.giveUp(served, flush);
+    this.#damaged.delete(key);
     this.#floors.set(key, Math.max(epoch, this.#floors.get(key) ?? 0));
   }
 
@@ -96,6 +99,14 @@ export class TabletLoader {
     } finally {
       this.#unloading.delete(served.key);
     }
+  }
+
+  /** Why the tablet of the row, which is this server's, cannot be served; undefined where nothing is known of it. */
+  damageOver(tableId: string, row: ByteString): BigtableError | undefined {
+    for (const { row: tablet, error } of this.#damaged.values()) {
+      if (tablet.tableId === tableId && rangeContains(tablet.range, row)) return error;
+    }
+    return undefined;
   }
 
   /** Files of tablets that are served no more and not given up yet. */
@@ -118,7 +129,12 @@ export class TabletLoader {
     }
     const schema = services.schema(row.tableId);
     if (schema === undefined) throw new BigtableError(Code.FAILED_PRECONDITION, `table ${row.tableId} has no schema`);
-    const { host, tablet } = await this.#open(row, schema);
+    const { host, tablet } = await this.#open(row, schema).catch((thrown: unknown) => {
+      const error = toBigtableError(thrown);
+      if (error.code === Code.DATA_LOSS) this.#damaged.set(key, { row, error });
+      throw error;
+    });
+    this.#damaged.delete(key);
     if (loading.aborted) {
       await tablet.close({ flush: false });
       throw stale(`the load of a tablet at epoch ${epoch} was called off`);

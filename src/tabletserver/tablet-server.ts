@@ -242,7 +242,7 @@ export class TabletServer {
   /** The tablet that holds the row. METADATA's rows are changed by commits alone. */
   #serving(tableId: string, row: ByteString): ServedTablet {
     const served = this.#tablets.find(tableId, row);
-    if (served === undefined) throw notServing(tableId, row);
+    if (served === undefined) throw this.#loader.damageOver(tableId, row) ?? notServing(tableId, row);
     if (tableId === METADATA_TABLE_ID) throw invalidArgument('METADATA is changed by conditional commits alone');
     return served;
   }
@@ -337,7 +337,7 @@ export class TabletServer {
     const start = ranges[0]?.start;
     if (start === undefined) throw invalidArgument('a read of a tablet names at least one range');
     const served = this.#tablets.find(tableId, start);
-    if (served === undefined) throw notServing(tableId, start);
+    if (served === undefined) throw this.#loader.damageOver(tableId, start) ?? notServing(tableId, start);
     if (!isWithin(ranges.at(-1)?.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
     this.#schemaOf(served, start);
     return served.tablet.read(context, { ranges, filter, rowsLimit, reversed });
