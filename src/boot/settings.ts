@@ -15,7 +15,7 @@ export interface DatabaseSettings {
   readonly requestBytes: number;
   /** Size at which a block of an SSTable is closed. Default 64 KiB, from 1 KiB to 16 MiB. */
   readonly blockSizeBytes: number;
-  /** Length of the commit log that forces flushes, and so bounds what a start replays. Default 256 MiB, at least 1 MiB. */
+  /** Length of the commit log that forces flushes, and so bounds what a start replays. Default 64 MiB, at least 1 MiB. */
   readonly logLimitBytes: number;
   /** Limits of the API: `cloud` = those of Cloud Bigtable; `default` = wider where the paper is (row keys to 64 KiB). */
   readonly limits: keyof typeof LIMITS;
@@ -29,7 +29,7 @@ export const DEFAULT_SETTINGS: DatabaseSettings = Object.freeze({
   blockCacheBytes: 64 * MIB,
   requestBytes: 128 * MIB,
   blockSizeBytes: DEFAULT_BLOCK_SIZE_BYTES,
-  logLimitBytes: 256 * MIB,
+  logLimitBytes: 64 * MIB,
   limits: 'default',
 });
 
