@@ -105,13 +105,13 @@ export class Tablet implements TabletApi {
 
   async mutateRow(context: RequestContext, row: ByteString, mutations: readonly Mutation[]): Promise<void> {
     if (mutations.length > MOST_IN_ONE_STEP) {
-      return this.#holdingRow(context, row, () => this.#append({ kind: 'rows', rows: [{ row, mutations: storedMutations(this.#schema(), mutations) }] }));
+      return this.#holdingRow(context, row, () => this.#appendRow(row, mutations));
     }
     const wait = this.#locks.enterShared(row);
     if (wait !== undefined) await wait;
     try {
       this.#checkRow(context, row);
-      await this.#append({ kind: 'rows', rows: [{ row, mutations: storedMutations(this.#schema(), mutations) }] });
+      await this.#appendRow(row, mutations);
     } finally {
       this.#locks.leaveShared(row);
     }
@@ -155,7 +155,7 @@ export class Tablet implements TabletApi {
     return this.#holdingRow(context, row, async () => {
       const matched = await this.#hasCells(context, row, predicate);
       const mutations = matched ? whenTrue : whenFalse;
-      if (mutations.length > 0) await this.#append({ kind: 'rows', rows: [{ row, mutations: storedMutations(this.#schema(), mutations) }] });
+      if (mutations.length > 0) await this.#appendRow(row, mutations);
       return matched;
     });
   }
@@ -168,7 +168,7 @@ export class Tablet implements TabletApi {
       try {
         const newest = await newestCells(hold.layers, row, rules, new ReadFamilies(schema, this.#options.env.clock.nowMicros()), schema);
         const { mutations, cells } = readModifyWrite(rules, newest, now);
-        await this.#append({ kind: 'rows', rows: [{ row, mutations: storedMutations(schema, mutations) }] });
+        await this.#appendRow(row, mutations, schema);
         return cells;
       } finally {
         hold.release();
@@ -259,6 +259,10 @@ export class Tablet implements TabletApi {
     } finally {
       this.#locks.leaveAlone(row);
     }
+  }
+
+  #appendRow(row: ByteString, mutations: readonly Mutation[], schema = this.#schema()): Promise<void> {
+    return this.#append({ kind: 'rows', rows: [{ row, mutations: storedMutations(schema, mutations) }] });
   }
 
   /** Logs one record, then applies it. Resolves when it may be acknowledged. */
