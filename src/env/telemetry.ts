@@ -12,20 +12,32 @@ export interface Logger {
 
 export const silentLogger: Logger = { info() {}, warn() {}, error() {} };
 
+/** One of the counters, for hot paths: whoever counts in them adds to `value` itself. */
+export interface Counter {
+  value: number;
+}
+
 /** Named counters, always growing. Names are dotted nouns, units last: `sstable.blocksRead`, `log.appendedBytes`. */
 export class Metrics {
-  readonly #counters = new Map<string, number>();
+  readonly #counters = new Map<string, Counter>();
 
   add(name: string, amount = 1): void {
-    this.#counters.set(name, (this.#counters.get(name) ?? 0) + amount);
+    this.counter(name).value += amount;
   }
 
   get(name: string): number {
-    return this.#counters.get(name) ?? 0;
+    return this.#counters.get(name)?.value ?? 0;
   }
 
-  /** All counters, by name. */
+  counter(name: string): Counter {
+    let counter = this.#counters.get(name);
+    if (!counter) this.#counters.set(name, (counter = { value: 0 }));
+    return counter;
+  }
+
+  /** All counters that have counted something, by name. */
   snapshot(): Record<string, number> {
-    return Object.fromEntries([...this.#counters].sort(([a], [b]) => (a < b ? -1 : 1)));
+    const counted = [...this.#counters].filter(([, { value }]) => value !== 0);
+    return Object.fromEntries(counted.map(([name, { value }]): [string, number] => [name, value]).sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 }

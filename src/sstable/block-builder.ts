@@ -4,20 +4,23 @@
  * A value may be left out (`addHead`) for a writer that puts it into the file itself: then head, value and `tail` are the block.
  */
 import { assert, type ByteString, type Int64, varintLength } from '../base/index.ts';
-import { type ColumnKey, EntryKind, type EntryPosition, type LayerCursor } from '../model/index.ts';
+import { type ColumnKey, EntryKind, type EntryPosition, type EntryStream } from '../model/index.ts';
 import { ByteWriter } from './byte-writer.ts';
 import { HAS_KIND, RESTART, SAME_COLUMN, SAME_ROW, TIMESTAMP_DELTA, TIMESTAMP_FULL, TIMESTAMP_SAME, TIMESTAMP_ZERO } from './entry-flags.ts';
 
 /** Entries after which a restart point is set. */
 const RESTART_INTERVAL = 16;
 /** Bytes after which one is set sooner: walking over large values costs a fetch from memory each. */
-const RESTART_BYTES = 1024;
+const RESTART_BYTES = 768;
 /** But then these bytes are so many times what the full keys take. */
 const KEYS_TO_BYTES = 8;
 /** All of an entry but keys and value, at most. */
 const OVERHEAD_BYTES = 48;
 /** A delta that takes more is stored in full. */
 const LONGEST_DELTA = 7;
+
+/** What is built of: a cursor on an entry, over a layer or over a block. */
+export type EntrySource = Pick<EntryStream, 'row' | 'column' | 'kind' | 'timestamp' | 'rangeEnd' | 'valueLength' | 'value'>;
 
 export class BlockBuilder {
   readonly #out: ByteWriter;
@@ -50,7 +53,7 @@ export class BlockBuilder {
   }
 
   /** What the block would be with this entry, at most; the first entry's keys not counted. */
-  sizeWith(entry: LayerCursor): number {
+  sizeWith(entry: EntrySource): number {
     const first = this.#first;
     if (!first) return entry.valueLength;
     const rowBytes = entry.row === this.#row ? 0 : entry.row.length;
@@ -59,7 +62,7 @@ export class BlockBuilder {
     return this.#out.length + tail - first.row.length - first.column.length + rowBytes + columnBytes + entry.valueLength + OVERHEAD_BYTES;
   }
 
-  add(entry: LayerCursor): void {
+  add(entry: EntrySource): void {
     this.addHead(entry);
     if (entry.valueLength === 0) return;
     const value = entry.value();
@@ -68,7 +71,7 @@ export class BlockBuilder {
   }
 
   /** Everything of the entry but the value's bytes. */
-  addHead(entry: LayerCursor): void {
+  addHead(entry: EntrySource): void {
     const { row, column, kind, timestamp } = entry;
     const out = this.#out;
     const restart = this.#entries === 0 || this.#isRestartDue(row, column);

@@ -1,23 +1,23 @@
 /**
- * The block cache (paper section 6): blocks read from the file system, within a budget of bytes that
- * all open SSTables share.
+ * The block cache (paper section 6): blocks read from the file system, within a budget of bytes that all open SSTables share. They are
+ * kept ready for use, that is decompressed; only a block that was read ahead of a cursor is checked and decompressed when it is first asked
+ * for, so that reading ahead makes no long step and what is never reached costs nothing.
  *
- * A block enters on probation; asked for again it becomes protected. Protected blocks take at most 4/5 of the budget, their least
- * recently used go back on probation, and what is evicted is the oldest on probation: so a scan, which asks for each block once,
- * passes through and leaves the protected ones alone. A block that was read ahead of a cursor is first asked for by that same scan,
- * so its first hit does not count.
+ * Which block makes way is told by `eviction.ts`: a scan, which asks for each block once, passes through probation. A block that was
+ * read ahead is first asked for by that same scan, so its first hit does not count.
  *
- * Blocks that came with one large read share its memory, which spares a scan a copy. A block that becomes protected is copied out of it;
- * what the shared memory holds beyond the blocks that are kept counts as used until the last of them goes.
+ * Blocks that came with one large read share its memory, which spares a scan a copy. A block that leaves probation for the main part is copied out
+ * of it; what the shared memory holds beyond the blocks that are kept in it counts as used until the last of them goes.
  *
  * Invariants: the memory of all kept blocks is within the budget; a block above 1/8 of it is not kept; of the same block
  * at most one read is in flight.
  */
 import { assert } from '../base/index.ts';
-import type { Metrics } from '../env/index.ts';
+import type { Counter, Metrics } from '../env/index.ts';
 import { Block } from './block.ts';
+import { EvictionQueues, Queued } from './eviction.ts';
+import type { RowCache } from './row-cache.ts';
 
-const PROTECTED_SHARE = 0.8;
 const LARGEST_SHARE = 1 / 8;
 /** What keeping a block costs beside its bytes. */
 const OVERHEAD_BYTES = 256;
@@ -30,42 +30,13 @@ export class SharedRead {
   deadBytes = 0;
 }
 
-interface Node {
-  readonly file: CachedFile;
-  block: Block;
-  readonly bytes: number;
-  isProtected: boolean;
-  /** Nobody has asked for it yet. */
-  isAhead: boolean;
-  read: SharedRead | undefined;
-  newer: Node | undefined;
-  older: Node | undefined;
-}
-
-/** Nodes by use: the newest at one end, the oldest at the other. */
-class UseList {
-  bytes = 0;
-  #newest: Node | undefined;
-  oldest: Node | undefined;
-
-  add(node: Node): void {
-    node.newer = undefined;
-    node.older = this.#newest;
-    if (this.#newest) this.#newest.newer = node;
-    else this.oldest = node;
-    this.#newest = node;
-    this.bytes += node.bytes;
-  }
-
-  remove(node: Node): void {
-    if (node.newer) node.newer.older = node.older;
-    else this.#newest = node.older;
-    if (node.older) node.older.newer = node.newer;
-    else this.oldest = node.newer;
-    node.newer = undefined;
-    node.older = undefined;
-    this.bytes -= node.bytes;
-  }
+/** A block that was read, and neither checked nor decoded yet. */
+export interface UnreadBlock {
+  /** As stored. */
+  readonly storedBytes: number;
+  /** The block will not lie in the memory that was read. */
+  readonly isCompressed: boolean;
+  decode(): Block;
 }
 
 /** How a block was read: with others, and whether anybody has asked for it. */
@@ -74,25 +45,67 @@ export interface BlockOrigin {
   readonly isAhead: boolean;
 }
 
+/** Where an open file's blocks are kept: the cache, or memory that is theirs alone. Blocks go by their number in the file. */
+export interface BlockKeeper {
+  /** The block, where it is in memory. Counts a hit or a miss. */
+  get(block: number): Block | undefined;
+  /** Whether the block is in memory or on its way. Counts nothing. */
+  has(block: number): boolean;
+  /** The block from memory, from a read already in flight, or by `read`; then it is kept. Counts nothing. */
+  load(block: number, read: () => Promise<Block | UnreadBlock>, origin?: BlockOrigin): Promise<Block>;
+  /** As `load` for a block that nobody waits for: it is kept as it was read. What fails, fails where the block is asked for. */
+  loadAhead(block: number, read: () => Promise<UnreadBlock>, shared: SharedRead): void;
+  close(): void;
+}
+
 const ALONE: BlockOrigin = { read: undefined, isAhead: false };
+
+class Node extends Queued {
+  readonly file: CachedFile;
+  readonly number: number;
+  content: Block | UnreadBlock;
+  /** Nobody has asked for it yet. */
+  isAhead: boolean;
+  read: SharedRead | undefined;
+
+  constructor(file: CachedFile, number: number, content: Block | UnreadBlock, { read, isAhead }: BlockOrigin) {
+    super(bytesOf(content));
+    this.file = file;
+    this.number = number;
+    this.content = content;
+    this.isAhead = isAhead;
+    this.read = read;
+  }
+}
+
+function bytesOf(content: Block | UnreadBlock): number {
+  return OVERHEAD_BYTES + (content instanceof Block ? content.memoryBytes : content.storedBytes);
+}
 
 export class BlockCache {
   readonly limitBytes: number;
+  readonly rowCache: RowCache | undefined;
+  /** For CachedFile alone. */
+  readonly hits: Counter;
+  readonly misses: Counter;
   readonly #metrics: Metrics;
   readonly #files = new Map<string, CachedFile>();
-  readonly #probation = new UseList();
-  readonly #protected = new UseList();
+  readonly #queues: EvictionQueues<Node>;
   /** In shared reads, beside the blocks that are kept. */
   #deadBytes = 0;
 
-  /** `limitBytes` 0 keeps nothing. */
-  constructor(options: { readonly limitBytes: number; readonly metrics: Metrics }) {
+  /** `limitBytes` 0 keeps nothing. `rowCache`, default none, is for the rows of the same files. */
+  constructor(options: { readonly limitBytes: number; readonly metrics: Metrics; readonly rowCache?: RowCache | undefined }) {
     this.limitBytes = options.limitBytes;
+    this.rowCache = options.rowCache;
     this.#metrics = options.metrics;
+    this.hits = options.metrics.counter('blockCache.hits');
+    this.misses = options.metrics.counter('blockCache.misses');
+    this.#queues = new EvictionQueues(options.limitBytes, (node) => this.#promoted(node));
   }
 
   get usedBytes(): number {
-    return this.#probation.bytes + this.#protected.bytes + this.#deadBytes;
+    return this.#queues.bytes + this.#deadBytes;
   }
 
   /** The cached blocks of a file. Paths are never used again, so all that open a path share them. Each must be closed. */
@@ -103,48 +116,47 @@ export class BlockCache {
     return file;
   }
 
-  /** For CachedFile alone. */
-  forget(file: CachedFile, nodes: Iterable<Node>): void {
-    for (const node of nodes) {
-      this.#listOf(node).remove(node);
-      this.#leaveRead(node);
-    }
+  /** For CachedFile alone: the file is closed. */
+  forget(file: CachedFile, nodes: readonly (Node | undefined)[]): void {
+    for (const node of nodes) if (node) this.drop(node);
     this.#files.delete(file.path);
   }
 
   /** For CachedFile alone. */
-  touched(node: Node | undefined): void {
-    this.#metrics.add(node ? 'blockCache.hits' : 'blockCache.misses');
-    if (!node) return;
-    this.#listOf(node).remove(node);
-    if (node.isAhead) node.isAhead = false;
-    else this.#protect(node);
-    this.#listOf(node).add(node);
-    for (let oldest = this.#protected.oldest; oldest && this.#protected.bytes > this.limitBytes * PROTECTED_SHARE; oldest = this.#protected.oldest) {
-      this.#protected.remove(oldest);
-      oldest.isProtected = false;
-      this.#probation.add(oldest);
-    }
-    this.#makeRoom(0);
+  drop(node: Node): void {
+    this.#queues.remove(node);
+    this.#leaveRead(node);
   }
 
   /** For CachedFile alone. Undefined where the block is too large to be kept. */
-  insert(file: CachedFile, block: Block, origin: BlockOrigin): Node | undefined {
-    const bytes = block.bytes.length + OVERHEAD_BYTES;
-    if (bytes > this.limitBytes * LARGEST_SHARE) return undefined;
-    this.#makeRoom(bytes);
-    const { read, isAhead } = origin;
-    const node: Node = { file, block, bytes, isProtected: false, isAhead, read, newer: undefined, older: undefined };
-    if (read) read.kept++;
-    this.#probation.add(node);
+  insert(file: CachedFile, number: number, content: Block | UnreadBlock, origin: BlockOrigin): Node | undefined {
+    const node = new Node(file, number, content, origin);
+    if (!this.#fits(node.bytes)) return undefined;
+    this.#makeRoom(node.bytes);
+    if (node.read) node.read.kept++;
+    this.#queues.add(node);
     return node;
   }
 
-  #protect(node: Node): void {
-    node.isProtected = true;
-    if (!node.read) return;
-    const { file, offset, bytes } = node.block;
-    node.block = new Block(file, offset, Buffer.from(bytes));
+  /** For CachedFile alone: the node's block was decoded. False where it is too large to be kept. */
+  decoded(node: Node, block: Block, wasCompressed: boolean): boolean {
+    if (wasCompressed) this.#leaveRead(node);
+    node.content = block;
+    const bytes = bytesOf(block);
+    this.#queues.resize(node, bytes);
+    if (!this.#fits(bytes)) return false;
+    this.#makeRoom(0);
+    return true;
+  }
+
+  #fits(bytes: number): boolean {
+    return bytes <= this.limitBytes * LARGEST_SHARE;
+  }
+
+  #promoted(node: Node): void {
+    if (!node.read || !(node.content instanceof Block)) return;
+    const { file, offset, bytes } = node.content;
+    node.content = new Block(file, offset, Buffer.from(bytes));
     this.#leaveRead(node);
   }
 
@@ -161,80 +173,116 @@ export class BlockCache {
   }
 
   #makeRoom(bytes: number): void {
-    while (this.usedBytes + bytes > this.limitBytes) this.#evict();
-  }
-
-  #evict(): void {
-    const node = this.#probation.oldest ?? this.#protected.oldest;
-    assert(node, 'a cache without blocks holds no bytes');
-    this.#listOf(node).remove(node);
-    this.#leaveRead(node);
-    node.file.evicted(node.block.offset);
-    this.#metrics.add('blockCache.evictions');
-  }
-
-  #listOf(node: Node): UseList {
-    return node.isProtected ? this.#protected : this.#probation;
+    while (this.usedBytes + bytes > this.limitBytes) {
+      const node = this.#queues.evict();
+      this.#leaveRead(node);
+      node.file.evicted(node.number);
+      this.#metrics.add('blockCache.evictions');
+    }
   }
 }
 
 /** The blocks of one file that are in the cache or on their way. */
-export class CachedFile {
+export class CachedFile implements BlockKeeper {
   readonly path: string;
   /** For BlockCache alone. */
   users = 0;
   readonly #cache: BlockCache;
-  readonly #nodes = new Map<number, Node>();
-  readonly #loads = new Map<number, Promise<Block>>();
+  /** By number. */
+  #nodes: (Node | undefined)[] = [];
+  readonly #loads = new Map<number, Promise<Block | UnreadBlock>>();
 
   constructor(path: string, cache: BlockCache) {
     this.path = path;
     this.#cache = cache;
   }
 
-  /** The block at this offset of the file, where it is in the cache. Counts a hit or a miss. */
-  get(offset: number): Block | undefined {
-    const node = this.#nodes.get(offset);
-    this.#cache.touched(node);
-    return node?.block;
+  get(number: number): Block | undefined {
+    const node = this.#nodes[number];
+    if (!node) {
+      this.#cache.misses.value++;
+      return undefined;
+    }
+    this.#cache.hits.value++;
+    if (node.isAhead) node.isAhead = false;
+    else node.used();
+    return node.content instanceof Block ? node.content : this.#tryDecode(node, node.content);
   }
 
-  /** Whether the block is in the cache or on its way. Counts nothing. */
-  has(offset: number): boolean {
-    return this.#nodes.has(offset) || this.#loads.has(offset);
+  has(number: number): boolean {
+    return this.#nodes[number] !== undefined || this.#loads.has(number);
   }
 
-  /** The block from the cache, from a read already in flight, or by `read`; then it is kept. Counts nothing. */
-  load(offset: number, read: () => Promise<Block>, origin = ALONE): Promise<Block> {
-    const kept = this.#nodes.get(offset);
-    if (kept) return Promise.resolve(kept.block);
-    const underWay = this.#loads.get(offset);
-    if (underWay) return underWay;
-    const load = this.#read(offset, read, origin);
-    this.#loads.set(offset, load);
-    return load;
+  async load(number: number, read: () => Promise<Block | UnreadBlock>, origin = ALONE): Promise<Block> {
+    const kept = this.#nodes[number];
+    if (kept) return this.#decode(kept);
+    let load = this.#loads.get(number);
+    if (!load) {
+      load = this.#read(number, read, origin);
+      this.#loads.set(number, load);
+    }
+    const content = await load;
+    const node = this.#nodes[number];
+    if (node?.content === content) return this.#decode(node);
+    return content instanceof Block ? content : content.decode();
+  }
+
+  loadAhead(number: number, read: () => Promise<UnreadBlock>, shared: SharedRead): void {
+    const load = this.#read(number, read, { read: shared, isAhead: true });
+    this.#loads.set(number, load);
+    load.catch(() => {});
   }
 
   close(): void {
     assert(this.users > 0, `${this.path} was opened`);
     if (--this.users > 0) return;
-    this.#cache.forget(this, this.#nodes.values());
-    this.#nodes.clear();
+    this.#cache.forget(this, this.#nodes);
+    this.#nodes = [];
   }
 
   /** For BlockCache alone. */
-  evicted(offset: number): void {
-    this.#nodes.delete(offset);
+  evicted(number: number): void {
+    this.#nodes[number] = undefined;
   }
 
-  async #read(offset: number, read: () => Promise<Block>, origin: BlockOrigin): Promise<Block> {
+  /** Undefined where it cannot be decoded: the load that follows says why. */
+  #tryDecode(node: Node, content: UnreadBlock): Block | undefined {
     try {
-      const block = await read();
-      const node = this.users > 0 ? this.#cache.insert(this, block, origin) : undefined;
-      if (node) this.#nodes.set(offset, node);
-      return block;
+      return this.#decodeUnread(node, content);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #decode(node: Node): Block {
+    return node.content instanceof Block ? node.content : this.#decodeUnread(node, node.content);
+  }
+
+  #decodeUnread(node: Node, content: UnreadBlock): Block {
+    let block: Block;
+    try {
+      block = content.decode();
+    } catch (error) {
+      this.#drop(node);
+      throw error;
+    }
+    if (!this.#cache.decoded(node, block, content.isCompressed)) this.#drop(node);
+    return block;
+  }
+
+  #drop(node: Node): void {
+    this.#nodes[node.number] = undefined;
+    this.#cache.drop(node);
+  }
+
+  async #read(number: number, read: () => Promise<Block | UnreadBlock>, origin: BlockOrigin): Promise<Block | UnreadBlock> {
+    try {
+      const content = await read();
+      const node = this.users > 0 ? this.#cache.insert(this, number, content, origin) : undefined;
+      if (node) this.#nodes[number] = node;
+      return content;
     } finally {
-      this.#loads.delete(offset);
+      this.#loads.delete(number);
     }
   }
 }

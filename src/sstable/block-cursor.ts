@@ -7,14 +7,29 @@
  */
 import { assert, type ByteString, CorruptionError, type Int64, readInt64BE, VarintReader } from '../base/index.ts';
 import { type ColumnKey, EntryKind } from '../model/index.ts';
-import type { Block } from './block.ts';
+import type { Block, BlockSearch } from './block.ts';
 import { HAS_KIND, KNOWN_FLAGS, RESTART, SAME_COLUMN, SAME_ROW, TIMESTAMP_DELTA, TIMESTAMP_FULL, TIMESTAMP_MASK, TIMESTAMP_SAME } from './entry-flags.ts';
 import { KeyText } from './key-text.ts';
+import { RowDigests } from './row-digests.ts';
 import type { SeekTarget } from './seek-target.ts';
 
 const NO_BYTES = Buffer.alloc(0);
 const KNOWN_KIND = new Uint8Array(256);
 for (const kind of Object.values(EntryKind)) KNOWN_KIND[kind] = 1;
+
+/** Most cursors live for one short read, and their buffers would cost it a good part of its time. */
+const FREE_LIMIT = 64;
+const free: BlockCursor[] = [];
+
+export function takeBlockCursor(): BlockCursor {
+  return free.pop() ?? new BlockCursor();
+}
+
+/** The cursor must not be used by the giver any more. */
+export function giveBlockCursor(cursor: BlockCursor): void {
+  cursor.close();
+  if (free.length < FREE_LIMIT) free.push(cursor);
+}
 
 export class BlockCursor {
   kind: EntryKind = EntryKind.put;
@@ -80,17 +95,44 @@ export class BlockCursor {
   /** To the first entry that is not before the target; false, and at the last entry, where all are. */
   seek(target: SeekTarget): boolean {
     const block = this.#opened();
+    const search = this.#search(block);
     let low = -1;
     let high = block.restarts;
+    let standsAt = -1;
+    if (search) {
+      search.digests.narrow(target.row);
+      low = search.digests.low;
+      high = search.digests.high;
+    }
     while (high - low > 1) {
       const middle = (low + high) >>> 1;
       this.#jump(block.restart(middle));
+      standsAt = middle;
       if (this.isBefore(target)) low = middle;
       else high = middle;
+    }
+    // nothing stands between the two: the answer is the upper one
+    if (high < block.restarts && (low < 0 || search?.isAlone[low] === 1)) {
+      if (standsAt !== high) this.#jump(block.restart(high));
+      return true;
     }
     this.#jump(block.restart(Math.max(low, 0)));
     while (this.isBefore(target)) if (!this.next()) return false;
     return true;
+  }
+
+  /** Where in the block rows below `row` begin, ascending. Moves the cursor: where it stands then, if anywhere, is at or above `row`. */
+  rowsBelow(row: ByteString): { readonly starts: number[]; readonly isLimited: boolean } {
+    this.open(this.#opened());
+    const starts: number[] = [];
+    let before = -1;
+    while (this.next()) {
+      if (this.#row.changes === before) continue;
+      before = this.#row.changes;
+      if (this.#row.compare(row) >= 0) return { starts, isLimited: true };
+      starts.push(this.entryAt);
+    }
+    return { starts, isLimited: false };
   }
 
   /** The last row of the block below `row`; its first must be below. Moves the cursor. */
@@ -130,6 +172,29 @@ export class BlockCursor {
     if (order !== 0 || target.column === undefined) return order < 0;
     const columnOrder = this.#column.compare(target.column);
     return columnOrder !== 0 ? columnOrder < 0 : target.isVersionBefore(this.kind, this.timestamp);
+  }
+
+  /** Whether the present entry is of this row. */
+  isIn(row: ByteString): boolean {
+    return this.#row.is(row);
+  }
+
+  /** What makes searching quick: made at the second search, as most blocks that are searched twice are searched many times. */
+  #search(block: Block): BlockSearch | undefined {
+    if (block.search || block.searches++ === 0) return block.search;
+    const { restarts } = block;
+    this.#jump(block.restart(restarts - 1));
+    const last = this.row;
+    this.#jump(block.restart(0));
+    const search: BlockSearch = { digests: new RowDigests(restarts, this.row, last), isAlone: new Uint8Array(restarts) };
+    for (let restart = 0; restart < restarts; restart++) {
+      this.#jump(block.restart(restart));
+      this.#row.digestInto(search.digests, restart);
+      const next = restart + 1 < restarts ? block.restart(restart + 1) : this.#end;
+      search.isAlone[restart] = this.#reader.offset === next ? 1 : 0;
+    }
+    block.search = search;
+    return search;
   }
 
   #opened(): Block {

@@ -10,16 +10,27 @@ import { type ByteReader, decodeSection } from './byte-reader.ts';
 import { ByteWriter } from './byte-writer.ts';
 import { type Extent, TRAILER_BYTES } from './format.ts';
 import { kindName } from './properties.ts';
+import { RowDigests } from './row-digests.ts';
 import { compareBytesTo, type SeekTarget } from './seek-target.ts';
 
 const SAME_AS_LAST_ROW = 1;
 const ONE_ROW = 2;
+const COMPRESSED = 4;
+const KNOWN_FLAGS = SAME_AS_LAST_ROW | ONE_ROW | COMPRESSED;
+/**
+ * A compressed block is at most so long before compression, bytes: it is coded and decoded in one step. Room for a block of 1 MiB and the
+ * longest keys; what is longer is stored as it is.
+ */
+export const COMPRESSED_LIMIT_BYTES = 2 * 1024 * 1024;
 
 /** What the writer knows of a finished block. */
 export interface BlockSummary {
   readonly first: EntryPosition;
   readonly lastRow: ByteString;
+  /** As it is stored. */
   readonly extent: Extent;
+  /** Before compression; undefined where it is stored as it is. */
+  readonly rawBytes?: number | undefined;
   readonly entries: number;
 }
 
@@ -28,11 +39,11 @@ export class BlockIndexBuilder {
   #blocks = 0;
   #lastRow: ByteString | undefined;
 
-  add({ first, lastRow, extent, entries }: BlockSummary): void {
+  add({ first, lastRow, extent, rawBytes, entries }: BlockSummary): void {
     const out = this.#out;
     const continued = first.row === this.#lastRow;
     const oneRow = first.row === lastRow;
-    out.byte((continued ? SAME_AS_LAST_ROW : 0) | (oneRow ? ONE_ROW : 0));
+    out.byte((continued ? SAME_AS_LAST_ROW : 0) | (oneRow ? ONE_ROW : 0) | (rawBytes === undefined ? 0 : COMPRESSED));
     if (!continued) out.string(first.row);
     out.string(first.column);
     out.byte(first.kind);
@@ -40,6 +51,7 @@ export class BlockIndexBuilder {
     if (!oneRow) out.string(lastRow);
     out.varint(extent.offset);
     out.varint(extent.lengthBytes);
+    if (rawBytes !== undefined) out.varint(rawBytes);
     out.varint(entries);
     this.#lastRow = lastRow;
     this.#blocks++;
@@ -54,7 +66,7 @@ export class BlockIndexBuilder {
 }
 
 /** Numbers noted a block, in `#places`. */
-const STRIDE = 8;
+const STRIDE = 9;
 const ROW_AT = 0;
 const ROW_LENGTH = 1;
 const COLUMN_AT = 2;
@@ -63,14 +75,22 @@ const LAST_AT = 4;
 const LAST_LENGTH = 5;
 const BLOCK_LENGTH = 6;
 const ENTRIES = 7;
+/** 0 = not compressed. */
+const RAW_BYTES = 8;
 /** A block's least bytes in the index: bounds the memory that a wrong count can ask for. */
 const LEAST_BYTES = 14;
 
 export class BlockIndex {
   readonly length: number;
+  /** Of all blocks, without trailers. */
+  readonly storedBytes: number;
+  /** Of all blocks before compression. */
+  readonly rawBytes: number;
   readonly #bytes: Buffer;
   readonly #places: Uint32Array;
   readonly #offsets: Float64Array;
+  /** Of the blocks' first rows. */
+  readonly #digests: RowDigests;
 
   /** `bytes` is kept. Blocks must lie before `dataEnd`. */
   static decode(file: string, section: Extent, bytes: Buffer, dataEnd: number): BlockIndex {
@@ -85,6 +105,16 @@ export class BlockIndex {
     this.#offsets = new Float64Array(this.length);
     let end = 0;
     for (let block = 0; block < this.length; block++) end = this.#note(block, reader, end);
+    this.#digests = new RowDigests(this.length, this.length === 0 ? '' : this.firstRow(0), this.length === 0 ? '' : this.firstRow(this.length - 1));
+    let storedBytes = 0;
+    let rawBytes = 0;
+    for (let block = 0; block < this.length; block++) {
+      storedBytes += this.lengthBytes(block);
+      rawBytes += this.rawLengthBytes(block);
+      this.#digests.set(block, bytes, this.#places[block * STRIDE + ROW_AT] as number, this.#places[block * STRIDE + ROW_LENGTH] as number);
+    }
+    this.storedBytes = storedBytes;
+    this.rawBytes = rawBytes;
     if (end > dataEnd) throw new RangeError(`blocks run to ${end}, behind ${dataEnd}`);
   }
 
@@ -93,7 +123,7 @@ export class BlockIndex {
     const places = this.#places;
     const base = block * STRIDE;
     const flags = reader.byte();
-    if (flags > (SAME_AS_LAST_ROW | ONE_ROW) || (block === 0 && (flags & SAME_AS_LAST_ROW) !== 0)) throw new RangeError(`flags ${flags} of block ${block}`);
+    if (flags > KNOWN_FLAGS || (block === 0 && (flags & SAME_AS_LAST_ROW) !== 0)) throw new RangeError(`flags ${flags} of block ${block}`);
     if ((flags & SAME_AS_LAST_ROW) !== 0) {
       places[base + ROW_AT] = places[base - STRIDE + LAST_AT] as number;
       places[base + ROW_LENGTH] = places[base - STRIDE + LAST_LENGTH] as number;
@@ -114,6 +144,11 @@ export class BlockIndex {
     if (offset < endBefore || lengthBytes >= 2 ** 32) throw new RangeError(`block ${block} of ${lengthBytes} bytes at ${offset}`);
     this.#offsets[block] = offset;
     places[base + BLOCK_LENGTH] = lengthBytes;
+    if ((flags & COMPRESSED) !== 0) {
+      const rawBytes = reader.varint();
+      if (rawBytes === 0 || rawBytes > COMPRESSED_LIMIT_BYTES) throw new RangeError(`block ${block} of ${rawBytes} bytes before compression`);
+      places[base + RAW_BYTES] = rawBytes;
+    }
     places[base + ENTRIES] = reader.varint();
     return offset + lengthBytes + TRAILER_BYTES;
   }
@@ -132,9 +167,24 @@ export class BlockIndex {
     return this.#offsets[block] as number;
   }
 
-  /** Without the trailer. */
+  /** As stored, without the trailer. */
   lengthBytes(block: number): number {
     return this.#places[block * STRIDE + BLOCK_LENGTH] as number;
+  }
+
+  get hasCompressed(): boolean {
+    for (let block = 0; block < this.length; block++) if (this.isCompressed(block)) return true;
+    return false;
+  }
+
+  isCompressed(block: number): boolean {
+    return this.#places[block * STRIDE + RAW_BYTES] !== 0;
+  }
+
+  /** What it is in memory: before compression. */
+  rawLengthBytes(block: number): number {
+    const rawBytes = this.#places[block * STRIDE + RAW_BYTES] as number;
+    return rawBytes === 0 ? this.lengthBytes(block) : rawBytes;
   }
 
   entries(block: number): number {
@@ -160,8 +210,10 @@ export class BlockIndex {
 
   /** The last block whose first entry is before the target; -1 where there is none. Searches from `from` on. */
   lastBefore(target: SeekTarget, from = 0): number {
-    let low = from - 1;
-    let high = this.length;
+    const digests = this.#digests;
+    digests.narrow(target.row);
+    let low = Math.max(from - 1, digests.low);
+    let high = Math.max(low + 1, digests.high);
     while (high - low > 1) {
       const middle = (low + high) >>> 1;
       if (this.#isBefore(middle, target)) low = middle;

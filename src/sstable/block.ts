@@ -1,10 +1,21 @@
 /**
- * A block in memory: its bytes as they were stored, and where its restart points are. Immutable, shared by cursors and cache.
- * Format: docs/formats/sstable.md.
+ * A block in memory: its bytes before compression, and where its restart points are. Immutable, shared by cursors and cache; only
+ * how often it was searched changes, and what makes that quick. Format: docs/formats/sstable.md.
  */
 import { CorruptionError } from '../base/index.ts';
+import type { RowDigests } from './row-digests.ts';
 
 const NUMBER_BYTES = 4;
+/** What searching it takes a restart point, in memory. */
+const SEARCH_BYTES = 9;
+
+/** Made by a cursor that searches the block for the second time. */
+export interface BlockSearch {
+  /** Of the rows at the restart points. */
+  readonly digests: RowDigests;
+  /** By restart point: 1 = no entry stands between it and the next. */
+  readonly isAlone: Uint8Array;
+}
 
 export class Block {
   readonly file: string;
@@ -14,6 +25,8 @@ export class Block {
   /** Entries are the bytes before this. */
   readonly entriesEnd: number;
   readonly restarts: number;
+  search: BlockSearch | undefined;
+  searches = 0;
 
   constructor(file: string, offset: number, bytes: Buffer) {
     this.file = file;
@@ -25,6 +38,10 @@ export class Block {
     if (this.restarts === 0 || this.entriesEnd <= 0) {
       throw new CorruptionError(file, offset, `a block of ${bytes.length} bytes with ${this.restarts} restart points`);
     }
+  }
+
+  get memoryBytes(): number {
+    return this.bytes.length + this.restarts * SEARCH_BYTES;
   }
 
   /** Where in the block the restart point's entry begins. */

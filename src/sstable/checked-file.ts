@@ -9,6 +9,12 @@ import { asBuffer, assert, BigtableError, Code, CorruptionError } from '../base/
 import { type Clock, type Codecs, type FileSystem, type Metrics, Pacer } from '../env/index.ts';
 import { CODEC_NONE, type Extent, refusal, TRAILER_BYTES } from './format.ts';
 
+/** A block or section as it is stored, checked, without its trailer. */
+export interface StoredPart {
+  readonly bytes: Buffer;
+  readonly codec: number;
+}
+
 /** What is read, copied or checksummed in one step. */
 export const SLICE_BYTES = 1024 * 1024;
 const CRC_BYTES = 4;
@@ -49,10 +55,13 @@ export class CheckedFile {
     return bytes;
   }
 
-  /** A block or section, checked, without its trailer. */
-  async readChecked(extent: Extent): Promise<Buffer> {
+  /** A block or section, checked. */
+  async readChecked(extent: Extent): Promise<StoredPart> {
     const total = extent.lengthBytes + TRAILER_BYTES;
-    if (total <= SLICE_BYTES) return this.check(extent, await this.read(extent.offset, total));
+    if (total <= SLICE_BYTES) {
+      const bytes = await this.read(extent.offset, total);
+      return { bytes: this.check(extent, bytes), codec: bytes[extent.lengthBytes] as number };
+    }
     const whole = Buffer.allocUnsafeSlow(total);
     const pacer = new Pacer(this.#components.clock, 1);
     for (let at = 0; at < total; at += SLICE_BYTES) {
@@ -60,10 +69,21 @@ export class CheckedFile {
       slice.copy(whole, at);
       if (pacer.due()) await pacer.pause();
     }
-    return this.checkPaced(extent, whole);
+    return { bytes: await this.checkPaced(extent, whole), codec: whole[extent.lengthBytes] as number };
   }
 
-  /** The part of `bytes` before its trailer, checked in one step: for parts up to a slice or two. */
+  /** A section: always stored as it is. */
+  async readSection(extent: Extent): Promise<Buffer> {
+    const { bytes, codec } = await this.readChecked(extent);
+    return this.uncompressed(extent, bytes, codec);
+  }
+
+  uncompressed(extent: Extent, bytes: Buffer, codec: number): Buffer {
+    if (codec === CODEC_NONE) return bytes;
+    throw refusal(`${this.path}: the part at byte ${extent.offset} is stored with codec ${codec}, which this version of Edubba does not know`);
+  }
+
+  /** The part of `bytes` before its trailer, checked in one step: for parts up to a slice or two. The codec stands behind it. */
   check(extent: Extent, bytes: Buffer): Buffer {
     return this.#compare(extent, bytes, this.#components.codecs.checksum(bytes.subarray(0, bytes.length - CRC_BYTES)));
   }
@@ -85,10 +105,6 @@ export class CheckedFile {
     assert(bytes.length === extent.lengthBytes + TRAILER_BYTES, `${this.path}: ${bytes.length} bytes for ${extent.lengthBytes} and a trailer`);
     if (crc !== bytes.readUInt32BE(bytes.length - CRC_BYTES)) {
       throw new CorruptionError(this.path, extent.offset, `the checksum of ${extent.lengthBytes} bytes is wrong`);
-    }
-    const codec = bytes[extent.lengthBytes];
-    if (codec !== CODEC_NONE) {
-      throw refusal(`${this.path}: the part at byte ${extent.offset} is stored with codec ${codec}, which this version of Edubba does not know`);
     }
     return asBuffer(bytes.subarray(0, extent.lengthBytes));
   }

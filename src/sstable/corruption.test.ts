@@ -25,6 +25,14 @@ function smallFile(): ReturnType<typeof writeFile> {
   return writeFile(ENTRIES, { blockSizeBytes: 64, rowRangeDeletions: DELETIONS });
 }
 
+/** The same with everything that a file can have, its blocks compressed. */
+function fullFile(): ReturnType<typeof writeFile> {
+  const entries = [...ENTRIES, put('c', columnKey('f', 'x'), 1, 'abcd'.repeat(60)), put('d', columnKey('f', 'x'), 1, 'dcba'.repeat(60))];
+  return writeFile(entries, {
+    blockSizeBytes: 300, rowRangeDeletions: DELETIONS, compression: { kind: 'lz4' }, bloomFilter: 'row-column', newest: { epoch: 4, sequence: 9 },
+  });
+}
+
 async function readAll(bytes: Uint8Array): Promise<{ entries: Entry[]; deletions: unknown; properties: unknown }> {
   const table = await openFile({ fileSystem: await fileSystemWith(bytes), clock: new ManualClock(), metrics: new Metrics() });
   return { entries: await scan(table.cursor()), deletions: table.rowRangeDeletions(), properties: table.properties };
@@ -47,7 +55,10 @@ function forged(bytes: Buffer, offset: number, lengthBytes: number, change: (par
 
 describe('a damaged SSTable', () => {
   test('with any byte changed is a CorruptionError that names the file and a place in it', async () => {
-    const bytes = await fileBytes((await smallFile()).fileSystem);
+    for (const file of [await smallFile(), await fullFile()]) await everyByteChanged(await fileBytes(file.fileSystem));
+  });
+
+  async function everyByteChanged(bytes: Buffer): Promise<void> {
     for (let at = 0; at < bytes.length; at++) {
       for (const mask of [0xff, 1 << at % 8]) {
         const damaged = Buffer.from(bytes);
@@ -60,10 +71,10 @@ describe('a damaged SSTable', () => {
         });
       }
     }
-  });
+  }
 
   test('cut at any length is a CorruptionError, and so is one with bytes behind its end', async () => {
-    const bytes = await fileBytes((await smallFile()).fileSystem);
+    const bytes = await fileBytes((await fullFile()).fileSystem);
     for (let length = 0; length < bytes.length; length++) {
       await assert.rejects(readAll(bytes.subarray(0, length)), CorruptionError, `${length} bytes`);
     }
@@ -108,10 +119,14 @@ describe('an SSTable for another program', () => {
   test('is refused with words: version, features, codec', async () => {
     const bytes = await fileBytes((await smallFile()).fileSystem);
     await assert.rejects(readAll(withFooter(bytes, { formatVersion: 2 })), refused(/format version 2/));
-    await assert.rejects(readAll(withFooter(bytes, { requiredFeatures: 0x8000_0001 })), refused(/features 0x80000001/));
+    await assert.rejects(readAll(withFooter(bytes, { requiredFeatures: 0x8000_0001 })), refused(/features 0x80000000/));
     const block = (await openFile(await smallFile())).blockBoundaries()[1]?.offsetBytes ?? 0;
-    const coded = forged(bytes, 0, block - TRAILER_BYTES, (part) => part.writeUInt8(3, part.length - 1));
-    await assert.rejects(readAll(coded), refused(/codec 3/));
+    const coded = forged(bytes, 0, block - TRAILER_BYTES, (part) => part.writeUInt8(99, part.length - 1));
+    await assert.rejects(readAll(coded), refused(/codec 99/));
+    const properties = decodeDirectoryOf(bytes)[1];
+    assert.ok(properties);
+    const codedSection = forged(bytes, properties.offset, properties.lengthBytes, (part) => part.writeUInt8(1, part.length - 1));
+    await assert.rejects(readAll(codedSection), refused(/codec 1/));
   });
 
   test('with optional features or sections that are not known is read', async () => {
@@ -123,7 +138,7 @@ describe('an SSTable for another program', () => {
     const sections = decodeDirectory(PATH, footer.directory, bytes.subarray(offset, offset + lengthBytes));
     assert.equal(sections.length, 3);
     const extra = Buffer.from([1, 2, 3, 0, 0, 0, 0, 0]);
-    const name = Buffer.from('\x05bloom', 'latin1');
+    const name = Buffer.from('\x05later', 'latin1');
     const offsetVarint = Buffer.from([(offset % 128) | 128, offset >> 7]);
     const before = bytes.subarray(offset + 1, offset + lengthBytes);
     const directory = Buffer.concat([Buffer.from([4]), before, name, offsetVarint, Buffer.from([3]), Buffer.alloc(5)]);
@@ -160,6 +175,44 @@ describe('an SSTable for another program', () => {
       ['a directory elsewhere', withFooter(bytes, { directory: { offset: offset - 1, lengthBytes } })],
     ];
     for (const [what, forgery] of cases) await assert.rejects(readAll(forgery), CorruptionError, what);
+  });
+
+  test('whose compressed blocks, filter and index contradict each other is a CorruptionError', async () => {
+    const bytes = await fileBytes((await fullFile()).fileSystem);
+    const [bloom, index, properties] = decodeDirectoryOf(bytes);
+    assert.ok(bloom && index && properties);
+    assert.deepEqual([bloom.name, index.name], ['bloom', 'index']);
+    const footer = decodeFooter(PATH, bytes.length, bytes.subarray(-FOOTER_BYTES), crc32c);
+    assert.equal(footer.requiredFeatures, 1);
+    const table = await openFile({ fileSystem: await fileSystemWith(bytes), clock: new ManualClock(), metrics: new Metrics() });
+    const [, second, third] = table.blockBoundaries();
+    assert.ok(second && third);
+    const lengthBytes = third.offsetBytes - second.offsetBytes - TRAILER_BYTES;
+    const at = second.offsetBytes;
+    const cases: [string, Buffer][] = [
+      ['compressed blocks that the footer does not know of', withFooter(bytes, { requiredFeatures: 0 })],
+      ['a compressed block that says it is none', forged(bytes, at, lengthBytes, (part) => part.writeUInt8(0, part.length - 1))],
+      ['a block of another codec', forged(bytes, at, lengthBytes, (part) => part.writeUInt8(2, part.length - 1))],
+      ['a block with another raw length', forged(bytes, at, lengthBytes, (part) => part.writeUInt8(part.readUInt8(0) ^ 1, 0))],
+      ['a block that says it is long', forged(bytes, at, lengthBytes, (part) => part.fill(0xff, 0, 7))],
+      ['an unknown kind of filter', forged(bytes, bloom.offset, bloom.lengthBytes, (part) => part.writeUInt8(9, 0))],
+      ['another kind of filter', forged(bytes, bloom.offset, bloom.lengthBytes, (part) => part.writeUInt8(1, 0))],
+      ['a filter of more lines', forged(bytes, bloom.offset, bloom.lengthBytes, (part) => part.writeUInt8(100, 2))],
+      ['no kind of compression', forged(bytes, properties.offset, properties.lengthBytes, (part) => part.write('lz5', part.indexOf('lz4')))],
+      ['no kind of filter', forged(bytes, properties.offset, properties.lengthBytes, (part) => part.write('Row', part.indexOf('row-column')))],
+      ['other bytes of blocks', forged(bytes, properties.offset, properties.lengthBytes, (part) => part.writeUInt8(1, part.indexOf('blockRawBytes') + 14))],
+      ['families that go back', forged(bytes, properties.offset, properties.lengthBytes, (part) => part.write('z', part.indexOf('families') + 11))],
+    ];
+    for (const [what, forgery] of cases) await assert.rejects(readAll(forgery), CorruptionError, what);
+  });
+
+  test('verify finds a filter that does not know a row', async () => {
+    const bytes = await fileBytes((await fullFile()).fileSystem);
+    const [bloom] = decodeDirectoryOf(bytes);
+    assert.ok(bloom);
+    const emptied = forged(bytes, bloom.offset, bloom.lengthBytes, (part) => part.fill(0, 3, part.length - 1));
+    const table = await openFile({ fileSystem: await fileSystemWith(emptied), clock: new ManualClock(), metrics: new Metrics() });
+    await assert.rejects(table.verify(), (error: unknown) => error instanceof CorruptionError && error.offset === bloom.offset && /filter/.test(error.message));
   });
 
   test('verify finds what reading cannot: order, restart points, counts, bounds', async () => {

@@ -3,16 +3,19 @@
  * A test file in name only, so that it stays out of the package.
  */
 import fc from 'fast-check';
-import { asBuffer, type ByteString, crc32c, int64 } from '../base/index.ts';
+import { asBuffer, type ByteString, int64 } from '../base/index.ts';
 import { type Codecs, ManualClock, MemoryFileSystem, Metrics } from '../env/index.ts';
 import {
   type ColumnKey, CursorState, columnKey, compareEntries, type Entry, EntryKind, isDeletion, type LayerCursor, type RowRangeDeletion,
 } from '../model/index.ts';
+import { nativeCodecs } from '../platform/index.ts';
 import { BlockCache } from './block-cache.ts';
+import type { MemoryBudget } from './memory-budget.ts';
+import type { RowCache } from './row-cache.ts';
 import { SsTable } from './ss-table.ts';
 import { type SsTableWriteOptions, type WrittenSsTable, writeSsTable } from './write-ss-table.ts';
 
-export const CODECS: Codecs = { checksum: crc32c };
+export const CODECS: Codecs = nativeCodecs();
 export const PATH = 'tables/1.sst';
 const NO_VALUE = Buffer.alloc(0);
 
@@ -171,9 +174,15 @@ export async function writeFile(
   return { fileSystem, clock, metrics: new Metrics(), written };
 }
 
-export function openFile(file: Omit<TestFile, 'written'>, cacheBytes = 64 * 1024 * 1024, cache?: BlockCache): Promise<SsTable> {
+export function openFile(
+  file: Omit<TestFile, 'written'>,
+  cacheBytes = 64 * 1024 * 1024,
+  cache?: BlockCache,
+  { rowCache, inMemory }: { readonly rowCache?: RowCache; readonly inMemory?: MemoryBudget } = {},
+): Promise<SsTable> {
   const { fileSystem, clock, metrics } = file;
-  return SsTable.open({ fileSystem, path: PATH, codecs: CODECS, cache: cache ?? new BlockCache({ limitBytes: cacheBytes, metrics }), metrics, clock });
+  const blocks = cache ?? new BlockCache({ limitBytes: cacheBytes, metrics, rowCache });
+  return SsTable.open({ fileSystem, path: PATH, codecs: CODECS, cache: blocks, inMemory, metrics, clock });
 }
 
 export async function fileBytes(fileSystem: MemoryFileSystem): Promise<Buffer> {

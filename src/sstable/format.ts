@@ -17,7 +17,17 @@ export const TRAILER_BYTES = 5;
 /** Stored as it is. */
 export const CODEC_NONE = 0;
 
-export const SectionName = { index: 'index', properties: 'properties', rowRangeDeletions: 'row-range-deletions' } as const;
+/** Required feature: blocks are stored with codecs other than none. */
+export const COMPRESSED_BLOCKS = 1;
+const KNOWN_FEATURES = COMPRESSED_BLOCKS;
+
+export const SectionName = {
+  compressionShared: 'compression-shared',
+  bloom: 'bloom',
+  index: 'index',
+  properties: 'properties',
+  rowRangeDeletions: 'row-range-deletions',
+} as const;
 
 /** A part of the file; the length is without the trailer. */
 export interface Extent {
@@ -69,8 +79,9 @@ export function decodeFooter(file: string, fileBytes: number, bytes: Buffer, che
   if (footer.formatVersion !== FORMAT_VERSION) {
     throw refusal(`${file} is an SSTable of format version ${footer.formatVersion}; this version of Edubba reads version ${FORMAT_VERSION}`);
   }
-  if (footer.requiredFeatures !== 0) {
-    throw refusal(`${file} needs features 0x${footer.requiredFeatures.toString(16)} that this version of Edubba does not know`);
+  const unknown = footer.requiredFeatures & ~KNOWN_FEATURES;
+  if (unknown !== 0) {
+    throw refusal(`${file} needs features 0x${(unknown >>> 0).toString(16)} that this version of Edubba does not know`);
   }
   if (footer.fileBytes !== fileBytes) throw new CorruptionError(file, at, `the file has ${fileBytes} bytes and was written with ${footer.fileBytes}`);
   if (footer.directory.offset + footer.directory.lengthBytes + TRAILER_BYTES !== at) {
@@ -111,7 +122,11 @@ export function decodeDirectory(file: string, directory: Extent, bytes: Buffer):
 }
 
 export function findSection(file: string, directory: Extent, sections: readonly Section[], name: string): Section {
-  const section = sections.find((each) => each.name === name);
+  const section = optionalSection(sections, name);
   if (!section) throw new CorruptionError(file, directory.offset, `section "${name}" is missing`);
   return section;
+}
+
+export function optionalSection(sections: readonly Section[], name: string): Section | undefined {
+  return sections.find((each) => each.name === name);
 }

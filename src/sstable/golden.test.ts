@@ -3,13 +3,19 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { INT64_MAX, INT64_MIN } from '../base/index.ts';
+import { crc32c, INT64_MAX, INT64_MIN } from '../base/index.ts';
 import { ManualClock, Metrics } from '../env/index.ts';
 import { columnKey, type Entry, EntryKind } from '../model/index.ts';
+import { decodeDirectory, decodeFooter, FOOTER_BYTES } from './format.ts';
 import { deletion, fileBytes, fileSystemWith, openFile, plain, put, scan, writeFile } from './fixtures.ts';
+import type { SsTable } from './ss-table.ts';
 
-/** WRITE_GOLDEN=1 in the environment writes it anew; a change of its bytes is a new version of the format. */
-const GOLDEN = 'test/golden/sstable-v1.sst';
+/** Of the first program that wrote SSTables: it tells nothing of families. Never written again. */
+const FIRST = 'test/golden/sstable-v1.sst';
+/** WRITE_GOLDEN=1 in the environment writes the others anew; a change of their bytes is a new version of the format. */
+const PLAIN = 'test/golden/sstable-v1-plain.sst';
+/** With a Bloom filter and compressed blocks: other compressors give other bytes, and all must read these. */
+const FULL = 'test/golden/sstable-v1-full.sst';
 const PAGE = 'docs/formats/sstable.md';
 
 /** The repository's folder, whether this runs from the source or from what was built of it. */
@@ -43,19 +49,59 @@ function goldenEntries(): Entry[] {
   ];
 }
 
+const ROW_RANGE_DELETIONS = [{ start: 'a', end: 'c' }, { start: 'd\xff', end: undefined }];
+
+function goldenFile(name: string, bytes: Buffer): Buffer {
+  const path = join(repository(), name);
+  if (process.env.WRITE_GOLDEN === '1') writeFileSync(path, bytes);
+  return readFileSync(path);
+}
+
+async function checkContent(bytes: Buffer): Promise<SsTable> {
+  const table = await openFile({ fileSystem: await fileSystemWith(bytes), clock: new ManualClock(), metrics: new Metrics() });
+  assert.deepEqual(await scan(table.cursor()), goldenEntries().map(plain));
+  assert.deepEqual(table.rowRangeDeletions(), ROW_RANGE_DELETIONS);
+  assert.equal((await table.verify()).blocks, 4);
+  return table;
+}
+
+function bloomSection(bytes: Buffer): Buffer {
+  const footer = decodeFooter('golden', bytes.length, bytes.subarray(-FOOTER_BYTES), crc32c);
+  const { offset, lengthBytes } = footer.directory;
+  const section = decodeDirectory('golden', footer.directory, bytes.subarray(offset, offset + lengthBytes)).find(({ name }) => name === 'bloom');
+  assert.ok(section);
+  return bytes.subarray(section.offset, section.offset + section.lengthBytes);
+}
+
 describe('the format of SSTables', () => {
   test('is that of the golden file, byte for byte', async () => {
-    const path = join(repository(), GOLDEN);
-    const rowRangeDeletions = [{ start: 'a', end: 'c' }, { start: 'd\xff', end: undefined }];
-    const { fileSystem } = await writeFile(goldenEntries(), { blockSizeBytes: 512, origin: 'elsewhere', rowRangeDeletions });
+    const { fileSystem } = await writeFile(goldenEntries(), { blockSizeBytes: 512, origin: 'elsewhere', rowRangeDeletions: ROW_RANGE_DELETIONS });
+    const golden = goldenFile(PLAIN, await fileBytes(fileSystem));
+    assert.equal((await fileBytes(fileSystem)).toString('hex'), golden.toString('hex'));
+    await checkContent(golden);
+  });
+
+  test('of the first files is still read', async () => {
+    const table = await checkContent(readFileSync(join(repository(), FIRST)));
+    assert.equal(table.families, undefined);
+    assert.equal(table.properties.newest, undefined);
+    assert.deepEqual({ ...table.properties.compression }, { kind: 'none', rawBytes: 1557, storedBytes: 1557 });
+    assert.ok(table.mayContainRow('row') && table.mayContainColumn('row', columnKey('f', 'q')));
+  });
+
+  test('of compressed blocks and Bloom filters is read, and filters are written so', async () => {
+    const options = { blockSizeBytes: 512, rowRangeDeletions: ROW_RANGE_DELETIONS, bloomFilter: 'row-column', newest: { epoch: 3, sequence: 77 } } as const;
+    const { fileSystem } = await writeFile(goldenEntries(), { ...options, compression: { kind: 'lz4' } });
     const bytes = await fileBytes(fileSystem);
-    if (process.env.WRITE_GOLDEN === '1') writeFileSync(path, bytes);
-    const golden = readFileSync(path);
-    assert.equal(bytes.toString('hex'), golden.toString('hex'));
-    const table = await openFile({ fileSystem: await fileSystemWith(golden), clock: new ManualClock(), metrics: new Metrics() });
-    assert.deepEqual(await scan(table.cursor()), goldenEntries().map(plain));
-    assert.deepEqual(table.rowRangeDeletions(), rowRangeDeletions);
-    assert.equal((await table.verify()).blocks, 4);
+    const golden = goldenFile(FULL, bytes);
+    const table = await checkContent(golden);
+    assert.deepEqual(table.properties.newest, options.newest);
+    assert.deepEqual(table.families?.map(({ family, cells }) => [family, cells]), [['f', 9], ['g', 42]]);
+    assert.equal(table.properties.compression.kind, 'lz4');
+    assert.ok(table.properties.compression.storedBytes < table.properties.compression.rawBytes);
+    const written = bloomSection(bytes);
+    assert.ok(written.length > 64);
+    assert.equal(written.toString('hex'), bloomSection(golden).toString('hex'));
   });
 
   test('is that of the example in its page', async () => {

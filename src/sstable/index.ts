@@ -1,9 +1,13 @@
 /**
  * sstable: the immutable sorted files that tablets are made of (docs/formats/sstable.md): written from any layer's cursor, read through a
- * block cache by the same cursor contract as a memtable. Knows nothing of tablets; gets its file system, codecs and clock handed in.
+ * block cache by the same cursor contract as a memtable; with Bloom filters, compressed blocks and a cache of rows.
+ * Knows nothing of tablets; gets its file system, codecs and clock handed in.
  */
 export { BlockCache } from './block-cache.ts';
 export { describeSsTable, type SsTableLayout } from './layout.ts';
-export type { SsTableProperties } from './properties.ts';
+export type { FileLineage } from './lineage.ts';
+export { MemoryBudget } from './memory-budget.ts';
+export type { RecordPoint } from './properties.ts';
+export { RowCache } from './row-cache.ts';
 export { SsTable } from './ss-table.ts';
-export { DEFAULT_BLOCK_SIZE_BYTES, type WrittenSsTable, writeSsTable } from './write-ss-table.ts';
+export { DEFAULT_BLOCK_SIZE_BYTES, type SsTableWriteOptions, writeSsTable } from './write-ss-table.ts';

@@ -3,6 +3,7 @@
  * only when the bytes have changed. A hot path: bytes are moved by a loop, since a call costs more than a short key.
  */
 import type { ByteString } from '../base/index.ts';
+import type { RowDigests } from './row-digests.ts';
 import { compareBytesTo } from './seek-target.ts';
 
 const SHORT = 32;
@@ -11,6 +12,8 @@ export class KeyText {
   #bytes = Buffer.allocUnsafeSlow(128);
   #length = 0;
   #text: ByteString | undefined = '';
+  /** Grows whenever the key becomes another. */
+  changes = 0;
 
   get text(): ByteString {
     return (this.#text ??= this.#bytes.latin1Slice(0, this.#length));
@@ -31,10 +34,23 @@ export class KeyText {
     else source.copy(bytes, shared, at, at + count);
     this.#length = length;
     this.#text = undefined;
+    this.changes++;
   }
 
   compare(text: ByteString): number {
     return compareBytesTo(this.#bytes, 0, this.#length, text);
+  }
+
+  /** Whether it is `text`; told from its last byte on, in which neighbours mostly differ. */
+  is(text: ByteString): boolean {
+    if (text.length !== this.#length) return false;
+    const bytes = this.#bytes;
+    for (let i = text.length - 1; i >= 0; i--) if (bytes[i] !== text.charCodeAt(i)) return false;
+    return true;
+  }
+
+  digestInto(digests: RowDigests, number: number): void {
+    digests.set(number, this.#bytes, 0, this.#length);
   }
 
   #equals(shared: number, source: Buffer, at: number, count: number): boolean {

@@ -2,6 +2,7 @@
 import type { ByteString } from '../base/index.ts';
 import { type Clock, type Codecs, type FileSystem, Metrics } from '../env/index.ts';
 import type { EntryPosition, RowRangeDeletion } from '../model/index.ts';
+import type { BloomFilterKind } from './bloom-filter.ts';
 import { CheckedFile } from './checked-file.ts';
 import type { Section } from './format.ts';
 import type { SsTableProperties } from './properties.ts';
@@ -9,8 +10,10 @@ import { openFrame } from './ss-table-file.ts';
 
 export interface BlockLayout {
   readonly offset: number;
-  /** Without the trailer. */
+  /** As stored, without the trailer. */
   readonly lengthBytes: number;
+  /** Before compression. */
+  readonly rawBytes: number;
   readonly entries: number;
   readonly first: EntryPosition;
   readonly lastRow: ByteString;
@@ -27,6 +30,10 @@ export interface SsTableLayout {
   readonly properties: SsTableProperties;
   readonly rowRangeDeletions: readonly RowRangeDeletion[];
   readonly blocks: readonly BlockLayout[];
+  /** Undefined where there is none. */
+  readonly bloomFilter: { readonly kind: BloomFilterKind; readonly keys: number; readonly sizeBytes: number } | undefined;
+  /** Of what compressed blocks share: a dictionary, or the reference of long strings; 0 = nothing. */
+  readonly compressionSharedBytes: number;
 }
 
 /** Fails as `SsTable.open` does. */
@@ -35,13 +42,18 @@ export async function describeSsTable(
   path: string,
 ): Promise<SsTableLayout> {
   const file = new CheckedFile(path, { ...components, metrics: new Metrics() });
-  const { footer, sections, index, properties, rowRangeDeletions } = await openFrame(file, components.codecs.checksum);
+  const { footer, sections, index, properties, rowRangeDeletions, bloom, compressionShared } = await openFrame(file, components.codecs.checksum);
   const blocks = Array.from({ length: index.length }, (_, block): BlockLayout => ({
     ...index.extent(block),
+    rawBytes: index.rawLengthBytes(block),
     entries: index.entries(block),
     first: index.first(block),
     lastRow: index.lastRow(block),
   }));
   const { fileBytes, formatVersion, requiredFeatures, optionalFeatures } = footer;
-  return { path, sizeBytes: fileBytes, formatVersion, requiredFeatures, optionalFeatures, sections, properties, rowRangeDeletions, blocks };
+  return {
+    path, sizeBytes: fileBytes, formatVersion, requiredFeatures, optionalFeatures, sections, properties, rowRangeDeletions, blocks,
+    bloomFilter: bloom && { kind: bloom.kind, keys: bloom.keys, sizeBytes: bloom.sizeBytes },
+    compressionSharedBytes: compressionShared?.length ?? 0,
+  };
 }

@@ -4,8 +4,12 @@
  */
 import { type ByteString, type Int64, toText, utf8 } from '../base/index.ts';
 import { EntryKind, type EntryPosition, isDeletion } from '../model/index.ts';
+import type { CompressionKind } from '../compress/index.ts';
+import { type BloomFilterKind, BLOOM_FILTER_KINDS } from './bloom-filter.ts';
 import { ByteReader } from './byte-reader.ts';
 import { ByteWriter } from './byte-writer.ts';
+import { decodeFamilies, encodeFamilies, FamilyCollector, type FamilyStatistics } from './families.ts';
+import { decodeLineage, encodeLineage, type Lineage } from './lineage.ts';
 
 export type EntryKindName = keyof typeof EntryKind;
 
@@ -22,6 +26,23 @@ export interface EntryStatistics {
   readonly maxTimestamp: Int64 | undefined;
   /** Sum over entries of row + column + 8 + value, before any compression. */
   readonly rawBytes: number;
+  /** Families that have an entry, by stored name, ascending; undefined in files of early versions, which may hold any. */
+  readonly families: readonly FamilyStatistics[] | undefined;
+}
+
+/** A record of a commit log. */
+export interface RecordPoint {
+  readonly epoch: number;
+  readonly sequence: number;
+}
+
+export interface CompressionStatistics {
+  /** What the writer was asked for; single blocks may be stored as they are. */
+  readonly kind: CompressionKind;
+  /** All blocks before compression. */
+  readonly rawBytes: number;
+  /** And as stored, without their trailers. */
+  readonly storedBytes: number;
 }
 
 export interface SsTableProperties extends EntryStatistics {
@@ -30,8 +51,15 @@ export interface SsTableProperties extends EntryStatistics {
   readonly createdMicros: Int64;
   /** The cluster whose writes these are; empty = the one that holds the file. */
   readonly origin: string;
+  /** The newest record that is in the file; undefined where that is not known. Tells the age of files of different groups. */
+  readonly newest: RecordPoint | undefined;
+  /** Undefined where the writer did not tell. */
+  readonly lineage: Lineage | undefined;
+  readonly compression: CompressionStatistics;
+  readonly bloomFilter: BloomFilterKind;
 }
 
+const COMPRESSION_KINDS: readonly CompressionKind[] = ['none', 'lz4', 'zstd', 'zstd-dict', 'two-pass'];
 const VERSION = 1;
 const KIND_NAMES = Object.keys(EntryKind) as EntryKindName[];
 const NAME_OF_KIND = new Map<number, EntryKindName>(KIND_NAMES.map((name) => [EntryKind[name], name]));
@@ -51,11 +79,14 @@ export class PropertiesCollector {
   #minTimestamp: Int64 | undefined;
   #maxTimestamp: Int64 | undefined;
   #rawBytes = 0;
+  readonly #families = new FamilyCollector();
 
   add(entry: EntryPosition, valueLength: number): void {
-    const { row, kind, timestamp } = entry;
+    const { row, column, kind, timestamp } = entry;
+    const bytes = row.length + column.length + TIMESTAMP_BYTES + valueLength;
     this.#counts[kind] = (this.#counts[kind] as number) + 1;
-    this.#rawBytes += row.length + entry.column.length + TIMESTAMP_BYTES + valueLength;
+    this.#rawBytes += bytes;
+    if (kind !== EntryKind.rowDeletion) this.#families.add(column, !isDeletion(kind), bytes);
     if (row !== this.#lastRow) {
       this.#firstRow ??= row;
       this.#lastRow = row;
@@ -75,6 +106,7 @@ export class PropertiesCollector {
       minTimestamp: this.#minTimestamp,
       maxTimestamp: this.#maxTimestamp,
       rawBytes: this.#rawBytes,
+      families: this.#families.statistics(),
     };
   }
 }
@@ -102,6 +134,19 @@ export function encodeProperties(properties: SsTableProperties): Buffer {
   put('group', (out) => out.text(utf8(properties.group)));
   put('createdMicros', (out) => out.int64(properties.createdMicros));
   put('origin', (out) => out.text(utf8(properties.origin)));
+  const { families, newest, lineage, compression, bloomFilter } = properties;
+  if (families !== undefined) put('families', (out) => encodeFamilies(out, families));
+  if (newest !== undefined) {
+    put('newestEpoch', (out) => out.varint(newest.epoch));
+    put('newestSequence', (out) => out.varint(newest.sequence));
+  }
+  if (lineage !== undefined) put('lineage', (out) => encodeLineage(out, lineage));
+  if (compression.kind !== 'none') {
+    put('compression', (out) => out.text(compression.kind));
+    put('blockRawBytes', (out) => out.varint(compression.rawBytes));
+    put('blockStoredBytes', (out) => out.varint(compression.storedBytes));
+  }
+  if (bloomFilter !== 'none') put('bloomFilter', (out) => out.text(bloomFilter));
 
   const out = new ByteWriter();
   out.varint(VERSION);
@@ -114,7 +159,8 @@ export function encodeProperties(properties: SsTableProperties): Buffer {
   return out.written();
 }
 
-export function decodeProperties(reader: ByteReader): SsTableProperties {
+/** `blockBytes`: of all blocks before compression and as stored, as the index tells. */
+export function decodeProperties(reader: ByteReader, blockBytes: { readonly raw: number; readonly stored: number }): SsTableProperties {
   const version = reader.varint();
   if (version !== VERSION) throw new RangeError(`version ${version} instead of ${VERSION}`);
   const pairs = new Map<string, ByteString>();
@@ -134,6 +180,18 @@ export function decodeProperties(reader: ByteReader): SsTableProperties {
   };
   const varint = (value: ByteReader): number => value.varint();
   const int64 = (value: ByteReader): Int64 => value.int64();
+  const oneOf = <T extends string>(name: string, values: readonly T[], absent: T): T => {
+    const text = pairs.get(name);
+    const value = text === undefined ? absent : values.find((each) => each === text);
+    if (value === undefined) throw new RangeError(`${name} "${text}"`);
+    return value;
+  };
+  const newestEpoch = optional('newestEpoch', varint);
+  const compression = { kind: oneOf('compression', COMPRESSION_KINDS, 'none'), rawBytes: blockBytes.raw, storedBytes: blockBytes.stored };
+  const { raw, stored } = blockBytes;
+  if ((optional('blockRawBytes', varint) ?? raw) !== raw || (optional('blockStoredBytes', varint) ?? stored) !== stored) {
+    throw new RangeError(`the index tells of ${stored} bytes of blocks, ${raw} before compression, and the properties of others`);
+  }
   const entries = KIND_NAMES.map((name): [EntryKindName, number] => [name, optional(`entries.${name}`, varint) ?? 0]);
   return Object.freeze({
     entries: Object.freeze(Object.fromEntries(entries) as Record<EntryKindName, number>),
@@ -146,5 +204,10 @@ export function decodeProperties(reader: ByteReader): SsTableProperties {
     group: toText(pairs.get('group') ?? ''),
     createdMicros: required('createdMicros', int64),
     origin: toText(pairs.get('origin') ?? ''),
+    families: optional('families', decodeFamilies),
+    newest: newestEpoch === undefined ? undefined : Object.freeze({ epoch: newestEpoch, sequence: required('newestSequence', varint) }),
+    lineage: optional('lineage', decodeLineage),
+    compression: Object.freeze(compression),
+    bloomFilter: oneOf('bloomFilter', BLOOM_FILTER_KINDS, 'none'),
   });
 }

@@ -2,13 +2,15 @@
  * The LayerCursor of an SSTable: finds the block by the index, then the entry in the block. A block in the cache is entered at once; for
  * any other the cursor asks for a load and stands, until then, where it last was ready: a move made meanwhile starts from there.
  *
- * A cursor that goes on from block to block reads ahead, twice as much each time up to 1 MiB; one that jumps reads one block.
+ * A cursor that goes on from block to block, in either direction, reads ahead, twice as much each time up to 1 MiB; one that jumps reads
+ * one block. Going backwards from row to row it notes once where the rows of a block begin. A cursor of one row ends where the row does, and
+ * never asks for a block that has nothing of it.
  * Moves may throw a CorruptionError where a block passed its checksum and makes no sense; a failed load may be tried again.
  */
 import { assert, type ByteString, type Int64 } from '../base/index.ts';
 import { type ColumnKey, CursorState, type EntryKind, type LayerCursor } from '../model/index.ts';
 import type { Block } from './block.ts';
-import { BlockCursor } from './block-cursor.ts';
+import { BlockCursor, giveBlockCursor, takeBlockCursor } from './block-cursor.ts';
 import type { BlockIndex } from './block-index.ts';
 import { SeekTarget } from './seek-target.ts';
 
@@ -19,8 +21,14 @@ export interface BlockSource {
   readonly readAheadLimitBytes: number;
   /** The block, where it is in memory. */
   cached(block: number): Block | undefined;
-  /** Reads the block, and with the same read those behind it that are within `readAheadBytes` of its beginning. */
-  load(block: number, readAheadBytes: number): Promise<Block>;
+  /** Reads the block, and with the same read those behind it (before it, if `backwards`) that fit into `readAheadBytes` together. */
+  load(block: number, readAheadBytes: number, backwards: boolean): Promise<Block>;
+  /** A cursor of one row has come to it: entry `entryAt` of the block is the row's first. */
+  rowFound(row: ByteString, number: number, block: Block, entryAt: number): void;
+  /** A cursor of one row has found nothing. */
+  rowMissed(): void;
+  /** The cursor is closed. */
+  closed(): void;
 }
 
 /** What is to be done in a block once it is there. */
@@ -30,16 +38,28 @@ const FIRST_READ_AHEAD_BYTES = 128 * 1024;
 /** Entries that a seek inside a row walks before it uses index and restart points: most such seeks are short. */
 const SHORT_WALK = 8;
 const NOWHERE = -2;
+/** Stands nowhere, for ever. */
+const CLOSED = new BlockCursor();
 
 export class SsTableCursor implements LayerCursor {
   state: CursorState = CursorState.done;
   readonly #source: BlockSource;
-  readonly #at = new BlockCursor();
+  #at = takeBlockCursor();
   readonly #target = new SeekTarget();
   /** The block that `#at` has open. */
   #block: Block | undefined;
   #blockNumber = NOWHERE;
   #readAheadBytes = 0;
+  #nextReadAheadBytes = 0;
+  #readsBackwards = false;
+  /** The one row that there is for this cursor. */
+  readonly #only: ByteString | undefined;
+  #outcome: 'unknown' | 'found' | 'missed' = 'unknown';
+  /** Where in a block the rows below some row begin, for going backwards: the last one is next. */
+  #rowStarts: number[] = [];
+  #rowStartsIn: Block | undefined;
+  #rowStartsBelow: ByteString = '';
+  #isReversing = false;
   /** While a load is needed: of which block, and for what. */
   #wanted = NOWHERE;
   #arrival: Arrival = 'first';
@@ -50,8 +70,9 @@ export class SsTableCursor implements LayerCursor {
   /** Tells a load that the cursor has moved meanwhile. */
   #moves = 0;
 
-  constructor(source: BlockSource) {
+  constructor(source: BlockSource, only?: ByteString) {
     this.#source = source;
+    this.#only = only;
   }
 
   get row(): ByteString {
@@ -84,12 +105,17 @@ export class SsTableCursor implements LayerCursor {
 
   seekRow(row: ByteString): void {
     this.#leave();
+    this.#isReversing = false;
+    if (this.#only !== undefined) return this.#seekOnly(row <= this.#only);
     this.#target.set(row);
     this.#seekTarget(0);
   }
 
   seekRowBefore(row: ByteString | undefined): void {
     this.#leave();
+    if (this.#only !== undefined) return this.#seekOnly(row === undefined || this.#only < row);
+    if (this.#isReversing && row !== undefined && this.#stepBack(row)) return;
+    this.#isReversing = true;
     const { index } = this.#source;
     if (row === undefined) {
       if (index.length === 0) return this.#finish();
@@ -113,30 +139,82 @@ export class SsTableCursor implements LayerCursor {
     this.#leave();
     for (let walked = 0; walked < SHORT_WALK; walked++) {
       if (!at.next()) return this.#seekTarget(this.#blockNumber + 1);
-      if (!at.isBefore(this.#target)) return;
+      if (!at.isBefore(this.#target)) return this.#land();
     }
     this.#seekTarget(this.#blockNumber);
   }
 
   next(): void {
     if (this.state !== CursorState.ready && !this.#return()) return;
-    if (this.#at.next()) return;
+    if (this.#at.next()) {
+      if (this.#only !== undefined) this.#land();
+      return;
+    }
     this.#leave();
     this.#enter(this.#blockNumber + 1, 'first');
   }
 
   async load(): Promise<void> {
     if (this.state !== CursorState.needsLoad) return;
+    assert(this.#at !== CLOSED, 'the cursor is open');
     const moves = this.#moves;
-    const block = await this.#source.load(this.#wanted, this.#readAheadBytes);
+    const block = await this.#source.load(this.#wanted, this.#readAheadBytes, this.#readsBackwards);
     if (moves === this.#moves) this.#arrive(this.#wanted, block, this.#arrival);
   }
 
   close(): void {
-    this.#finish();
-    this.#at.close();
+    this.#moves++;
+    this.state = CursorState.done;
+    this.#readyBlock = undefined;
     this.#block = undefined;
     this.#blockNumber = NOWHERE;
+    this.#rowStarts = [];
+    this.#rowStartsIn = undefined;
+    if (this.#at === CLOSED) return;
+    giveBlockCursor(this.#at);
+    this.#at = CLOSED;
+    this.#source.closed();
+  }
+
+  /** To the beginning of the one row, if it lies in the direction of the seek. */
+  #seekOnly(isThere: boolean): void {
+    if (!isThere) return this.#finish();
+    this.#target.set(this.#only as ByteString);
+    this.#seekTarget(0);
+  }
+
+  /** One row back inside the block that is open, where that is sure to be right. */
+  #stepBack(row: ByteString): boolean {
+    const block = this.#block;
+    if (!block) return false;
+    const at = this.#at;
+    if (this.#rowStartsIn !== block || this.#rowStartsBelow !== row) {
+      const { starts, isLimited } = at.rowsBelow(row);
+      const next = this.#blockNumber + 1;
+      // the rows of this block are all below: those of the next may be, too
+      if (!isLimited && next < this.#source.index.length && this.#source.index.compareFirstRow(next, row) < 0) return false;
+      this.#rowStarts = starts;
+      this.#rowStartsIn = block;
+    }
+    const entryAt = this.#rowStarts.pop();
+    if (entryAt === undefined) return false;
+    at.seekEntry(entryAt);
+    this.#rowStartsBelow = at.row;
+    // a block's first row may begin in the block before
+    if (this.#rowStarts.length === 0 && this.#blockNumber > 0 && this.#source.index.compareLastRow(this.#blockNumber - 1, at.row) === 0) return false;
+    this.state = CursorState.ready;
+    return true;
+  }
+
+  /** Stands on an entry. For a cursor of one row that may be the end. */
+  #land(): void {
+    this.state = CursorState.ready;
+    const only = this.#only;
+    if (only === undefined) return;
+    if (!this.#at.isIn(only)) return this.#finish();
+    if (this.#outcome !== 'unknown') return;
+    this.#outcome = 'found';
+    this.#source.rowFound(only, this.#blockNumber, this.#block as Block, this.#at.entryAt);
   }
 
   /** Before every move: remembers where it was ready. */
@@ -164,6 +242,9 @@ export class SsTableCursor implements LayerCursor {
     this.#moves++;
     this.state = CursorState.done;
     this.#readyBlock = undefined;
+    if (this.#only === undefined || this.#outcome !== 'unknown') return;
+    this.#outcome = 'missed';
+    this.#source.rowMissed();
   }
 
   /** To the first entry that is not before the target; none in a block before `from` is one. */
@@ -175,15 +256,28 @@ export class SsTableCursor implements LayerCursor {
   }
 
   #enter(number: number, arrival: Arrival): void {
-    if (number >= this.#source.index.length) return this.#finish();
+    const { index } = this.#source;
+    if (number >= index.length) return this.#finish();
+    if (this.#only !== undefined && index.compareFirstRow(number, this.#only) > 0) return this.#finish();
     if (number === this.#blockNumber && this.#block) return this.#arrive(number, this.#block, arrival);
-    const ahead = number === this.#blockNumber + 1 ? Math.max(this.#readAheadBytes * 2, FIRST_READ_AHEAD_BYTES) : 0;
-    this.#readAheadBytes = Math.min(ahead, this.#source.readAheadLimitBytes);
+    this.#planReadAhead(number);
     const block = this.#source.cached(number);
     if (block) return this.#arrive(number, block, arrival);
     this.#wanted = number;
     this.#arrival = arrival;
     this.state = CursorState.needsLoad;
+  }
+
+  /** Reading ahead pays where blocks follow one another in the direction of the scan. */
+  #planReadAhead(number: number): void {
+    const forwards = number === this.#blockNumber + 1;
+    const backwards = number === this.#blockNumber - 1;
+    const goesOn = this.#only === undefined && (this.#isReversing ? backwards : forwards);
+    this.#readAheadBytes = goesOn ? this.#nextReadAheadBytes : 0;
+    this.#readsBackwards = backwards;
+    if (goesOn) this.#nextReadAheadBytes = Math.min(this.#nextReadAheadBytes * 2, this.#source.readAheadLimitBytes);
+    // going backwards it looks behind each row's end, into the block it came from
+    else if (!forwards) this.#nextReadAheadBytes = Math.min(FIRST_READ_AHEAD_BYTES, this.#source.readAheadLimitBytes);
   }
 
   #arrive(number: number, block: Block, arrival: Arrival): void {
@@ -197,7 +291,7 @@ export class SsTableCursor implements LayerCursor {
     } else if (!at.seek(this.#target)) {
       return this.#enter(number + 1, 'first');
     }
-    this.state = CursorState.ready;
+    this.#land();
   }
 
   #open(number: number, block: Block): void {

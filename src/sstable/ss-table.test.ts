@@ -33,7 +33,8 @@ describe('SsTable', () => {
       deletion(EntryKind.rangeDeletion, 'b\xff', Q, 5, 9),
     ];
     const rowRangeDeletions = [{ start: '', end: 'a\0' }, { start: 'b', end: undefined }];
-    const table = await openFile(await writeFile(entries, { rowRangeDeletions, group: 'größe', origin: 'east' }));
+    const lineage = { tableId: '0000001f', range: { start: 'a', end: 'b\xff\xff' }, families: ['f', 'g\x012'], since: { epoch: 2, sequence: 9 } };
+    const table = await openFile(await writeFile(entries, { rowRangeDeletions, group: 'größe', origin: 'east', newest: { epoch: 3, sequence: 2 ** 40 }, lineage }));
     assert.equal(table.firstRow, 'a');
     assert.equal(table.lastRow, 'b\xff');
     assert.deepEqual(table.rowRangeDeletions(), rowRangeDeletions);
@@ -48,6 +49,11 @@ describe('SsTable', () => {
       group: 'größe',
       createdMicros: 7,
       origin: 'east',
+      families: [{ family: 'f', cells: 2, logicalBytes: 15 + 12 }],
+      newest: { epoch: 3, sequence: 2 ** 40 },
+      lineage: { ...lineage, path: table.path },
+      compression: { kind: 'none', rawBytes: (await table.verify()).blockBytes, storedBytes: (await table.verify()).blockBytes },
+      bloomFilter: 'none',
     });
   });
 

@@ -179,6 +179,7 @@ describe('writeSsTable', () => {
     const clock = new BusyClock();
     const longest = { bytes: 0 };
     const codecs = {
+      ...CODECS,
       checksum: (bytes: Uint8Array, seed?: number): number => {
         longest.bytes = Math.max(longest.bytes, bytes.length);
         return CODECS.checksum(bytes, seed);

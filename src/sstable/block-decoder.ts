@@ -1,0 +1,73 @@
+/**
+ * Turns a block as it is stored, with its trailer, into a Block: checksum, codec, decompression. Made once an open file; what the
+ * decompressor needs beside the block (a dictionary) is made ready at the first compressed block.
+ */
+import { CorruptionError } from '../base/index.ts';
+import { BlockCodec, type BlockDecompressor, blockDecompressor } from '../compress/index.ts';
+import type { Codecs } from '../env/index.ts';
+import { Block } from './block.ts';
+import type { BlockIndex } from './block-index.ts';
+import type { CheckedFile } from './checked-file.ts';
+import { CODEC_NONE, type Extent, refusal } from './format.ts';
+
+const KNOWN_CODECS: readonly number[] = Object.values(BlockCodec);
+
+export class BlockDecoder {
+  readonly #file: CheckedFile;
+  readonly #index: BlockIndex;
+  readonly #codecs: Codecs;
+  readonly #shared: Buffer | undefined;
+  #decompressor: BlockDecompressor | undefined;
+
+  constructor(file: CheckedFile, index: BlockIndex, codecs: Codecs, shared: Buffer | undefined) {
+    this.#file = file;
+    this.#index = index;
+    this.#codecs = codecs;
+    this.#shared = shared;
+  }
+
+  /** `stored` is the block with its trailer; it is kept where the block is not compressed. */
+  decode(block: number, stored: Buffer): Block {
+    const extent = this.#index.extent(block);
+    return this.#block(block, extent, this.#file.check(extent, stored), stored[extent.lengthBytes] as number);
+  }
+
+  /** The block, read and decoded; a long one slice by slice. */
+  async read(block: number): Promise<Block> {
+    const extent = this.#index.extent(block);
+    const { bytes, codec } = await this.#file.readChecked(extent);
+    return this.#block(block, extent, bytes, codec);
+  }
+
+  /** Gives up what it holds outside the heap. May be used again. */
+  close(): void {
+    this.#decompressor?.close();
+    this.#decompressor = undefined;
+  }
+
+  #block(block: number, { offset }: Extent, bytes: Buffer, codec: number): Block {
+    const { path } = this.#file;
+    if (!KNOWN_CODECS.includes(codec)) {
+      throw refusal(`${path}: the block at byte ${offset} is stored with codec ${codec}, which this version of Edubba does not know`);
+    }
+    if ((codec !== CODEC_NONE) !== this.#index.isCompressed(block)) {
+      throw new CorruptionError(path, offset, `a block of codec ${codec}; the index says that it is ${codec === CODEC_NONE ? '' : 'not '}compressed`);
+    }
+    return new Block(path, offset, codec === CODEC_NONE ? bytes : this.#decompress(block, offset, bytes, codec));
+  }
+
+  #decompress(block: number, offset: number, bytes: Buffer, codec: number): Buffer {
+    const { path } = this.#file;
+    const rawBytes = this.#index.rawLengthBytes(block);
+    this.#decompressor ??= blockDecompressor(this.#codecs, this.#shared);
+    let raw: Buffer;
+    try {
+      raw = this.#decompressor.decompress(codec, bytes, rawBytes);
+    } catch (error) {
+      if (error instanceof RangeError) throw new CorruptionError(path, offset, `compressed block: ${error.message}`, error);
+      throw error;
+    }
+    if (raw.length !== rawBytes) throw new CorruptionError(path, offset, `a compressed block of ${raw.length} bytes; the index says ${rawBytes}`);
+    return raw;
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * Puts finished blocks into an SSTable's file: compresses them, and tells the index where they lie. A compressor that chooses what all
+ * blocks share from the file's own content first sees so many bytes of blocks; until then they wait here, uncompressed.
+ *
+ * Invariants: blocks lie in the file in the order in which they came; what waits is at most `sampleBytes` and one block; a block
+ * above COMPRESSED_LIMIT_BYTES is stored as it is and never copied.
+ */
+import { type BlockCompressor, blockCompressor, type Compression } from '../compress/index.ts';
+import type { Pacer } from '../env/index.ts';
+import type { BlockBuilder } from './block-builder.ts';
+import { BlockIndexBuilder, type BlockSummary, COMPRESSED_LIMIT_BYTES } from './block-index.ts';
+import type { FileOutput, FileTarget } from './file-output.ts';
+
+type BlockContent = Omit<BlockSummary, 'extent' | 'rawBytes'>;
+type WaitingBlock = BlockContent & { readonly bytes: Buffer };
+
+export class BlockOutput {
+  readonly #out: FileOutput;
+  readonly #pacer: Pacer;
+  readonly #index = new BlockIndexBuilder();
+  readonly #compressor: BlockCompressor | undefined;
+  /** Uncompressed blocks, until the compressor has seen its samples. */
+  #waiting: WaitingBlock[] | undefined;
+  #waitingBytes = 0;
+  #shared: Buffer | undefined;
+  #compressedBlocks = 0;
+  #rawBytes = 0;
+  #storedBytes = 0;
+  #closed = false;
+
+  constructor(target: FileTarget, compression: Compression, out: FileOutput, pacer: Pacer) {
+    this.#out = out;
+    this.#pacer = pacer;
+    this.#compressor = compression.kind === 'none' ? undefined : blockCompressor(compression, target.codecs);
+    if (this.#compressor && this.#compressor.sampleBytes > 0) this.#waiting = [];
+  }
+
+  /** What the blocks share; kept in the file. */
+  get shared(): Buffer | undefined {
+    return this.#shared;
+  }
+
+  get compressedBlocks(): number {
+    return this.#compressedBlocks;
+  }
+
+  get rawBytes(): number {
+    return this.#rawBytes;
+  }
+
+  get storedBytes(): number {
+    return this.#storedBytes;
+  }
+
+  /** The block as it stands in the builder. A promise where it is not done yet. */
+  put(block: BlockBuilder): Promise<void> | undefined {
+    const { first, lastRow, entries } = block;
+    const body = block.body();
+    const tail = block.tail();
+    const rawBytes = body.length + tail.length;
+    if (!this.#compressor) {
+      this.#note({ first, lastRow, entries, extent: this.#out.putSmall(body, tail) }, rawBytes);
+      return undefined;
+    }
+    // a copy: the builder goes on
+    const bytes = Buffer.concat([body, tail]);
+    if (rawBytes > COMPRESSED_LIMIT_BYTES) return this.#putRaw({ first, lastRow, entries }, [bytes]);
+    return this.#offer({ first, lastRow, entries, bytes }, this.#compressor);
+  }
+
+  /** The head of an entry that is in the builder, with its value, as one block. A value that is not compressed is not copied. */
+  putAlone(block: BlockBuilder, value: Uint8Array): Promise<void> {
+    const { first, lastRow, entries } = block;
+    const pieces = [block.body(), value, block.tail()];
+    if (!this.#compressor || totalBytes(pieces) > COMPRESSED_LIMIT_BYTES) return this.#putRaw({ first, lastRow, entries }, pieces);
+    return this.#offer({ first, lastRow, entries, bytes: Buffer.concat(pieces) }, this.#compressor);
+  }
+
+  /** The index section. No block may follow. */
+  async finish(): Promise<Buffer> {
+    await this.#endSamples();
+    this.close();
+    return this.#index.finish();
+  }
+
+  /** Gives up what the compressor holds. May be called again. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#compressor?.close();
+  }
+
+  async #putRaw(content: BlockContent, pieces: readonly Uint8Array[]): Promise<void> {
+    await this.#endSamples();
+    this.#note({ ...content, extent: await this.#out.putParts(pieces) }, totalBytes(pieces));
+  }
+
+  async #offer(block: WaitingBlock, compressor: BlockCompressor): Promise<void> {
+    if (!this.#waiting) return this.#compress(block, compressor);
+    this.#waiting.push(block);
+    this.#waitingBytes += block.bytes.length;
+    if (this.#waitingBytes >= compressor.sampleBytes) await this.#endSamples();
+  }
+
+  async #endSamples(): Promise<void> {
+    const waiting = this.#waiting;
+    // a large value before any other block: the samples are still to come
+    if (!this.#compressor || !waiting || waiting.length === 0) return;
+    this.#waiting = undefined;
+    this.#shared = this.#compressor.prepare(waiting.map(({ bytes }) => bytes));
+    for (const block of waiting) {
+      if (this.#pacer.due(Number.POSITIVE_INFINITY)) await this.#pacer.pause();
+      await this.#compress(block, this.#compressor);
+    }
+  }
+
+  async #compress({ first, lastRow, entries, bytes }: WaitingBlock, compressor: BlockCompressor): Promise<void> {
+    const compressed = compressor.compress(bytes);
+    if (compressed) {
+      this.#compressedBlocks++;
+      this.#note({ first, lastRow, entries, extent: this.#out.putSmall(compressed.bytes, undefined, compressed.codec), rawBytes: bytes.length }, bytes.length);
+    } else {
+      this.#note({ first, lastRow, entries, extent: this.#out.putSmall(bytes) }, bytes.length);
+    }
+    if (this.#out.isFull) await this.#out.flush();
+    if (this.#pacer.due(Number.POSITIVE_INFINITY)) await this.#pacer.pause();
+  }
+
+  #note(summary: BlockSummary, rawBytes: number): void {
+    this.#index.add(summary);
+    this.#rawBytes += rawBytes;
+    this.#storedBytes += summary.extent.lengthBytes;
+  }
+}
+
+function totalBytes(pieces: readonly Uint8Array[]): number {
+  return pieces.reduce((sum, piece) => sum + piece.length, 0);
+}
