@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { Code, INT64_MAX, INT64_MIN, type Int64, int64, int64Bytes } from '../base/index.ts';
-import { aggregateInput, checkAggregateState, mergeAggregates } from './aggregate.ts';
+import { aggregateInput, checkAggregateInput, checkAggregateState, mergeAggregates } from './aggregate.ts';
 
 const KINDS = ['sum', 'min', 'max'] as const;
 const inputs: fc.Arbitrary<Int64> = fc
@@ -43,11 +43,19 @@ describe('aggregates', () => {
   test('inputs and states that are none are refused', () => {
     for (const kind of KINDS) {
       assert.throws(() => aggregateInput(kind, Buffer.alloc(8)), { code: Code.INVALID_ARGUMENT });
+      assert.throws(() => checkAggregateInput(kind, Buffer.alloc(8)), { code: Code.INVALID_ARGUMENT });
+      checkAggregateInput(kind, 5, 'int64');
       for (const size of [0, 7, 9]) assert.throws(() => checkAggregateState(kind, new Uint8Array(size)), { code: Code.INVALID_ARGUMENT });
       checkAggregateState(kind, new Uint8Array(8));
     }
-    assert.throws(() => aggregateInput('hll', 1), { code: Code.UNIMPLEMENTED });
-    assert.throws(() => checkAggregateState('hll', Buffer.alloc(8)), { code: Code.UNIMPLEMENTED });
-    assert.throws(() => mergeAggregates('hll', Buffer.alloc(8), Buffer.alloc(8)), { code: Code.UNIMPLEMENTED });
+  });
+
+  test('hll counts inputs of the type that the family names', () => {
+    const state = mergeAggregates('hll', aggregateInput('hll', 5), aggregateInput('hll', 6));
+    checkAggregateState('hll', state, 'int64');
+    assert.throws(() => checkAggregateState('hll', state, 'bytes'), { code: Code.INVALID_ARGUMENT });
+    assert.throws(() => checkAggregateState('hll', new Uint8Array(8)), { code: Code.INVALID_ARGUMENT });
+    checkAggregateInput('hll', Buffer.from('a'), 'bytes');
+    assert.throws(() => checkAggregateInput('hll', 5, 'bytes'), { code: Code.INVALID_ARGUMENT });
   });
 });

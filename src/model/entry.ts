@@ -122,8 +122,13 @@ export interface LayerCursor {
   close(): void;
 }
 
+/** A walk over all that is to be written, from one end to the other: what a cursor is to the writer of a file. */
+export type EntryStream = Omit<LayerCursor, 'seekRowBefore' | 'seekColumn'>;
+
 /** A layer as the merged read sees it. */
 export interface Layer {
+  /** The locality group whose older layers alone its deletions of rows speak of; undefined = of all older layers. */
+  readonly group?: string | undefined;
   /** Rows of older layers that this layer hides. Fixed when asked: the array is never changed afterwards. */
   rowRangeDeletions(): readonly RowRangeDeletion[];
   /** The first and the last row of a layer that never changes; undefined where it may change, or has no rows. */
@@ -131,5 +136,11 @@ export interface Layer {
   readonly lastRow?: ByteString | undefined;
   /** Whether any entry may stand in [start, end): cheap, never wrong when it says no. */
   mayContainRows(start: ByteString, end: ByteString | undefined): boolean;
+  /** Whether any entry may stand in the row: cheap, never wrong when it says no. */
+  mayContainRow?(row: ByteString): boolean;
+  /** Whether any entry may stand in the row that bears on the column, deletions of its family and of the row included. As cheap and as right. */
+  mayContainColumn?(row: ByteString, column: ColumnKey): boolean;
   cursor(): LayerCursor;
+  /** A cursor that sees the entries of this one row alone. */
+  rowCursor?(row: ByteString): LayerCursor;
 }

@@ -2,13 +2,16 @@
  * model: the data model in plain data: cells and columns, mutations, row sets, schemas, GC rules, aggregates, limits; and the
  * entries and cursor by which storage layers are read. Pure; everything above speaks in these words.
  */
-export { aggregateInput, checkAggregateState, mergeAggregates } from './aggregate.ts';
+export { aggregateInput, checkAggregateInput, checkAggregateState, mergeAggregates } from './aggregate.ts';
 export { type Cell, type ColumnKey, columnKey, familyEnd, familyOf, qualifierOf, type ReadBatch, type RowFragment } from './cell.ts';
-export { CursorState, compareEntries, type Entry, EntryKind, type EntryPosition, isDeletion, type Layer, type LayerCursor, type RowRangeDeletion } from './entry.ts';
+export { CursorState, compareEntries, type Entry, EntryKind, type EntryPosition, type EntryStream, isDeletion, type Layer, type LayerCursor, type RowRangeDeletion } from './entry.ts';
 export { type VersionKeeper, versionKeeper } from './gc.ts';
 export { LIMITS, type Limits } from './limits.ts';
 export type {
   AddToCell, DeleteFromColumn, DeleteFromFamily, DeleteFromRow, MergeToCell, Mutation, ReadModifyWriteRule, SetCell, TimestampRange,
 } from './mutation.ts';
 export { ALL_ROWS, intersectRanges, isEmptyRange, normalizeRanges, type RowRange, rangeContains, rangeOfRow } from './row-set.ts';
-export { type AggregateKind, type FamilySchema, familyName, familyOfTable, type GcRule, type Granularity, storageFamily, type TableSchema, type ValueType } from './schema.ts';
+export {
+  type AggregateKind, DEFAULT_GROUP, type FamilySchema, familyName, familyOfTable, type GcRule, type Granularity, type GroupCompression, type GroupLayout, type LocalityGroup, storageFamily,
+  type TableSchema, type ValueType,
+} from './schema.ts';

@@ -12,12 +12,18 @@ export type GcRule =
 
 export type AggregateKind = 'sum' | 'min' | 'max' | 'hll';
 
+/** What an aggregate family combines, and the type of its inputs. */
+export interface AggregateType {
+  readonly kind: AggregateKind;
+  readonly input: 'int64' | 'bytes';
+}
+
 /**
  * A family's value type. Only aggregates change how cells behave; any other type is kept as the client wrote it
  * (`encoded`: the serialized google.bigtable.admin.v2.Type, base64) and given back.
  */
 export interface ValueType {
-  readonly aggregate?: { readonly kind: AggregateKind; readonly input: 'int64' | 'bytes' };
+  readonly aggregate?: AggregateType;
   readonly encoded?: string;
 }
 
@@ -31,7 +37,33 @@ export interface FamilySchema {
   readonly generation?: number;
   readonly gcRule?: GcRule;
   readonly valueType?: ValueType;
+  /** The locality group it is stored in, one of the table's. Left out: `default`. */
+  readonly group?: string;
 }
+
+/** The locality group of families that name none; every table has it. */
+export const DEFAULT_GROUP = 'default';
+
+/** How the blocks of a group's SSTables are compressed; `level` is that of zstd, 1 to 19, default 3. */
+export interface GroupCompression {
+  readonly kind: 'none' | 'lz4' | 'zstd' | 'zstd-dict' | 'two-pass';
+  readonly level?: number;
+}
+
+/** Tuning of a locality group (paper section 6): how its SSTables are written and read. */
+export interface LocalityGroup {
+  /** Size at which a block is closed. Default: the server's setting, 64 KiB. */
+  readonly blockSizeBytes?: number;
+  /** Default: lz4, which leaves blocks alone that do not shrink. */
+  readonly compression?: GroupCompression;
+  /** What a look-up of what is not there is told by without the disk. Default: row. */
+  readonly bloomFilter?: 'none' | 'row' | 'row-column';
+  /** Its SSTables are loaded into memory when first read and then read without the file system. Default: false. */
+  readonly inMemory?: boolean;
+}
+
+/** A table's locality groups as they are asked for: their tuning, and the families that lie in each. Families named nowhere lie in `default`. */
+export type GroupLayout = Readonly<Record<string, LocalityGroup & { readonly families?: readonly string[] }>>;
 
 /** Timestamps of a table are multiples of a millisecond or of a microsecond; fixed at creation. */
 export type Granularity = 'millis' | 'micros';
@@ -43,6 +75,8 @@ export interface TableSchema {
   readonly id: string;
   readonly granularity: Granularity;
   readonly families: Readonly<Record<string, FamilySchema>>;
+  /** Locality groups by name, with what was set of their tuning; `default` is there whether or not it is named. */
+  readonly groups?: Readonly<Record<string, LocalityGroup>>;
   readonly deletionProtection: boolean;
   /** The next generation of each family name that was ever dropped. */
   readonly nextGenerations?: Readonly<Record<string, number>>;
