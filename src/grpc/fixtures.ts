@@ -1,8 +1,8 @@
 /** For the tests of this room: an environment on the real clock, and a gRPC client that sends whatever bytes it is given. */
 import * as grpc from '@grpc/grpc-js';
 import { ByteBudget, type Clock, type Logger, type RequestContext, requestContext } from '../env/index.ts';
-import { GrpcJsServer } from './rpc/grpc-js-server.ts';
-import type { ApiEnv } from './rpc/rpc-server.ts';
+import { type ApiEnv, WireServer } from '../wire/index.ts';
+import { wireStatus } from './rpc/status.ts';
 
 export const realClock: Clock = {
   nowMicros: () => Date.now() * 1000,
@@ -40,9 +40,9 @@ export interface Outcome {
 
 const asIs = (bytes: Buffer): Buffer => bytes;
 
-/** A grpc-js server with what `register` puts on it, and a raw client to it. */
-export async function rawServer(env: ApiEnv, register: (server: GrpcJsServer) => void) {
-  const server = new GrpcJsServer(env);
+/** A server with what `register` puts on it, and a raw client to it. */
+export async function rawServer(env: ApiEnv, register: (server: WireServer) => void) {
+  const server = new WireServer({ env, statusOf: wireStatus });
   register(server);
   const port = await server.listen('127.0.0.1', 0);
   const client = new grpc.Client(`127.0.0.1:${port}`, grpc.credentials.createInsecure(), { 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 });

@@ -1,4 +1,7 @@
 /**
  * server: `edubba serve` as a library: a service behind the Cloud Bigtable API on an address. The package's door "edubba/server".
  */
+export type { AccessOptions, JwtOptions } from './door.ts';
 export { type RunningServer, type ServerOptions, startServer } from './server.ts';
+export { startThreadedServer, type ThreadedServer, type ThreadedServerOptions } from './server-threads.ts';
+export type { TlsFiles } from './tls-files.ts';

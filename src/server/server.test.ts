@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import * as grpc from '@grpc/grpc-js';
 import { ByteBudget, type Clock, silentLogger } from '../env/index.ts';
 import type { Service } from '../service/index.ts';
 import { startServer } from './server.ts';
+import type { TlsFiles } from './tls-files.ts';
 
 const clock: Clock = {
   nowMicros: () => Date.now() * 1000,
@@ -15,7 +17,7 @@ const clock: Clock = {
   yield: () => new Promise((resolve) => setImmediate(resolve)),
 };
 
-function start(address: string, more: { insecurePublic?: boolean; graceMs?: number; service?: Partial<Service> } = {}) {
+function start(address: string, more: { insecurePublic?: boolean; graceMs?: number; service?: Partial<Service>; tls?: TlsFiles } = {}) {
   const { service = {}, ...rest } = more;
   const env = { clock, random: { float: () => 0, uniqueName: () => '0' }, logger: silentLogger, requestBudget: new ByteBudget(1 << 20) };
   return startServer({ service: service as Service, env, address, ...rest });
@@ -70,6 +72,16 @@ describe('a server', () => {
     const second = await start(first.address);
     assert.equal(second.address, first.address);
     await second.close();
+  });
+
+  test('serves TLS where it is given certificates', async () => {
+    const pem = (name: string): string => `test/certificates/${name}`;
+    const server = await start('127.0.0.1:0', { tls: { keyFile: pem('server.key'), certFile: pem('server.pem') } });
+    const client = new grpc.Client(server.address, grpc.credentials.createSsl(readFileSync(pem('ca.pem'))));
+    const code = await new Promise((resolve) => client.makeUnaryRequest('/google.bigtable.v2.Bigtable/PingAndWarm', asIs, asIs, Buffer.alloc(0), (error) => resolve(error?.code ?? 0)));
+    assert.equal(code, 0);
+    client.close();
+    await server.close();
   });
 
   test('closing lets a call under way end', async () => {

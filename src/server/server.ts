@@ -1,11 +1,13 @@
 /**
- * A server: the Cloud Bigtable API on an address, over a service. It listens on loopback alone unless it is told otherwise, since
- * there is neither TLS nor authentication yet.
+ * A server: the Cloud Bigtable API on an address, over a service. On loopback it asks nobody anything unless it is told to; an address that other
+ * machines can reach it serves only with TLS and with callers who say who they are, or where it is told to do without.
  */
-import { createServer, isIP } from 'node:net';
-import { BigtableError, Code, invalidArgument } from '../base/index.ts';
-import { type ApiEnv, GrpcJsServer, registerCloudApi } from '../grpc/index.ts';
+import { invalidArgument } from '../base/index.ts';
+import { registerCloudApi, wireStatus } from '../grpc/index.ts';
 import type { Service } from '../service/index.ts';
+import { type ApiEnv, isLoopback, parseAddress, WireServer } from '../wire/index.ts';
+import { type AccessOptions, openDoor } from './door.ts';
+import { readTlsFiles, type TlsFiles, watchTlsFiles } from './tls-files.ts';
 
 /** Calls under way get this long to end when the server stops. */
 const GRACE_MS = 5000;
@@ -15,8 +17,14 @@ export interface ServerOptions {
   readonly env: ApiEnv;
   /** HOST:PORT, [IPV6]:PORT; port 0 chooses a free one. */
   readonly address: string;
-  /** Serves everybody who can reach the machine, unencrypted and without a question. Default: false. */
+  /** Takes connections from the socket that listens on the address already, at this descriptor, and belongs to the process. Default: listens itself. */
+  readonly listenerFd?: 0;
+  /** Serves everybody who can reach the machine, without TLS or without a question. Default: false. */
   readonly insecurePublic?: boolean;
+  /** Serves TLS alone. Default: plain text. */
+  readonly tls?: TlsFiles | undefined;
+  /** How callers say who they are. Default: by their certificates where `tls` asks for them; not at all otherwise. */
+  readonly access?: AccessOptions;
   /** How long calls under way may take when the server stops, ms. Default: 5000. */
   readonly graceMs?: number;
 }
@@ -28,51 +36,40 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
-/** Fails with INVALID_ARGUMENT for an address that is none or is public, ALREADY_EXISTS where it is in use. */
+/** Fails with INVALID_ARGUMENT for an address that is none or is public without guard, ALREADY_EXISTS where it is in use. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const { service, env } = options;
-  const [host, port] = hostAndPort(options.address);
-  if (!isLoopback(host) && options.insecurePublic !== true) {
-    throw invalidArgument(`${options.address} can be reached from other machines, and there is no TLS or authentication yet: use 127.0.0.1, or say --insecure-public`);
+  const { service, env, tls, access = {} } = options;
+  const parsed = parseAddress(options.address);
+  if (!parsed) throw invalidArgument(`${JSON.stringify(options.address)} is no address: HOST:PORT, with a port from 0 to 65535`);
+  const { host, port } = parsed;
+  const certificates = tls && (await readTlsFiles(tls));
+  const door = await openDoor(access, tls?.clientCaFile !== undefined, env);
+  const stops = [door.close];
+  try {
+    if (!isLoopback(host) && options.insecurePublic !== true) checkGuard(options.address, tls !== undefined, door.isGuarded);
+    const server = new WireServer({ env, statusOf: wireStatus, tls: certificates, admit: door.admit });
+    const health = registerCloudApi(server, service, env);
+    if (options.listenerFd !== undefined) await server.listenOn(options.listenerFd);
+    const bound = options.listenerFd !== undefined ? port : await server.listen(host, port);
+    if (tls) stops.push(watchTlsFiles(tls, env, (renewed) => server.reloadTls(renewed)));
+    let closing: Promise<void> | undefined;
+    const close = async (): Promise<void> => {
+      for (const stop of stops) stop();
+      health.stop();
+      await server.close(options.graceMs ?? GRACE_MS);
+    };
+    return { address: host.includes(':') ? `[${host}]:${bound}` : `${host}:${bound}`, close: () => (closing ??= close()) };
+  } catch (error) {
+    for (const stop of stops) stop();
+    throw error;
   }
-  await checkFree(host, port, options.address);
-  const server = new GrpcJsServer(env);
-  const health = registerCloudApi(server, service, env);
-  const bound = await server.listen(host, port);
-  let closing: Promise<void> | undefined;
-  return {
-    address: host.includes(':') ? `[${host}]:${bound}` : `${host}:${bound}`,
-    close: () => {
-      closing ??= (async () => {
-        health.stop();
-        await server.close(options.graceMs ?? GRACE_MS);
-      })();
-      return closing;
-    },
-  };
 }
 
-/** Listens for a moment, so that the commonest mistake gets a clear answer; grpc-js prints a line of its own to the terminal. */
-function checkFree(host: string, port: number, address: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EADDRINUSE') reject(new BigtableError(Code.ALREADY_EXISTS, `${address} is already in use`, { cause: error }));
-      else reject(new BigtableError(Code.UNAVAILABLE, `cannot listen on ${address}: ${error.message}`, { cause: error }));
-    });
-    probe.listen(port, host, () => probe.close(() => resolve()));
-  });
-}
-
-function hostAndPort(address: string): [string, number] {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(address);
-  const host = match?.[1] ?? match?.[2];
-  const port = Number(match?.[3]);
-  if (host === undefined || port > 65535) throw invalidArgument(`${JSON.stringify(address)} is no address: HOST:PORT, with a port from 0 to 65535`);
-  return [host, port];
-}
-
-function isLoopback(host: string): boolean {
-  if (host === 'localhost' || host === '::1') return true;
-  return isIP(host) === 4 && host.startsWith('127.');
+function checkGuard(address: string, hasTls: boolean, isGuarded: boolean): void {
+  const lacks = [
+    ...(hasTls ? [] : ['TLS (--tls-key and --tls-cert)']),
+    ...(isGuarded ? [] : ['authentication (--tokens, --jwt-issuer or --tls-client-ca)']),
+  ];
+  if (lacks.length === 0) return;
+  throw invalidArgument(`${address} can be reached from other machines and needs ${lacks.join(' and ')}; or use 127.0.0.1, or say --insecure-public to serve everybody as it is`);
 }

@@ -4,12 +4,12 @@ import { BigtableError, Code, prefixEnd, toBytes, toText } from '../../base/inde
 import type { RequestContext } from '../../env/index.ts';
 import { isEmptyRange, type RowRange, type TableSchema } from '../../model/index.ts';
 import type { AdminService, FamilyChange, NewTable, TableChange } from '../../service/index.ts';
+import type { RpcClient } from '../../wire/index.ts';
 import { decodeAnswer, encode } from '../codec/messages.ts';
 import { applyExtra, familyMessage, schemaOf } from '../convert/table.ts';
 import { BigtableTableAdmin, type ModifyColumnFamiliesRequest_ModificationSchema as ModificationSchema } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { Table_TimestampGranularity as TimestampGranularity, Table_View as View, TableSchema as TableMessageSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { errorOfStatus } from '../rpc/status.ts';
-import type { RpcClient } from '../rpc/rpc-client.ts';
 
 const admin = BigtableTableAdmin.method;
 
@@ -37,6 +37,7 @@ export class RemoteAdmin implements AdminService {
       granularity: table.granularity === 'micros' ? TimestampGranularity.MICROS : TimestampGranularity.MILLIS,
       deletionProtection: table.deletionProtection,
     });
+    if (table.groups) throw noGroups();
     applyExtra(message, table.extra ?? {});
     const initialSplits = table.splits.map((split) => ({ key: toBytes(split) }));
     return schemaOf(await call(this.client, context, admin.createTable, { parent, tableId, table: message, initialSplits }));
@@ -69,6 +70,7 @@ export class RemoteAdmin implements AdminService {
   }
 
   async updateTable(context: RequestContext, name: string, change: TableChange): Promise<TableSchema> {
+    if (change.groups) throw noGroups();
     const table = create(TableMessageSchema, { name, deletionProtection: change.deletionProtection ?? false });
     const paths = applyExtra(table, change.extra ?? {});
     if (change.deletionProtection !== undefined) paths.push('deletion_protection');
@@ -125,4 +127,9 @@ function parts(name: string): [string, string] {
 
 function unfinished(name: string): BigtableError {
   return new BigtableError(Code.UNAVAILABLE, `the server has not finished updating ${name}`);
+}
+
+/** The Cloud API has no word for them. */
+function noGroups(): BigtableError {
+  return new BigtableError(Code.UNIMPLEMENTED, 'locality groups cannot be set over the Cloud API: set them where the directory is open');
 }

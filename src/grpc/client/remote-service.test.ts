@@ -35,7 +35,7 @@ describe('a remote service', () => {
       yield* answer as AsyncIterable<unknown>;
     }
     wire = await rawServer(env, (server) => void registerCloudApi(server, service, env));
-    remote = connectService({ address: `127.0.0.1:${wire.port}`, clock: realClock });
+    remote = connectService({ address: `127.0.0.1:${wire.port}`, clock: realClock, random: env.random });
   });
 
   after(async () => {
@@ -192,7 +192,7 @@ describe('a remote service', () => {
   });
 
   test('nobody at the address is UNAVAILABLE', async () => {
-    const nowhere = connectService({ address: '127.0.0.1:1', clock: realClock });
+    const nowhere = connectService({ address: '127.0.0.1:1', clock: realClock, random: env.random });
     await assert.rejects(nowhere.getTable(context, TABLE), { code: Code.UNAVAILABLE, message: /^cannot reach a server at 127\.0\.0\.1:1: connect ECONNREFUSED/ });
     nowhere.close();
   });

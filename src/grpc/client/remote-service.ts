@@ -5,9 +5,10 @@
  */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { BigtableError, Code, fromBytes, toBytes, type ByteString } from '../../base/index.ts';
-import type { Clock, RequestContext } from '../../env/index.ts';
+import type { Clock, Random, RequestContext } from '../../env/index.ts';
 import type { Cell, ReadBatch, ReadModifyWriteRule } from '../../model/index.ts';
 import type { CheckAndMutateRequest, KeySample, ReadRequest, RowMutations, Service } from '../../service/index.ts';
+import { type ClientTlsOptions, WireClient } from '../../wire/index.ts';
 import { decodeAnswer, encode } from '../codec/messages.ts';
 import { filterMessage } from '../convert/filter.ts';
 import { mutationMessage, ruleMessage } from '../convert/mutation.ts';
@@ -17,8 +18,7 @@ import {
   Bigtable, MutateRowsRequestSchema, MutateRowsResponseSchema, ReadRowsRequestSchema, ReadRowsResponseSchema, SampleRowKeysRequestSchema, SampleRowKeysResponseSchema,
 } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { FeatureFlagsSchema } from '../generated/google/bigtable/v2/feature_flags_pb.ts';
-import { GrpcJsClient } from '../rpc/grpc-js-client.ts';
-import { errorOfStatus } from '../rpc/status.ts';
+import { errorOfAnswer, errorOfStatus } from '../rpc/status.ts';
 import { ChunkReader } from './chunk-reader.ts';
 import { call, RemoteAdmin } from './remote-admin.ts';
 
@@ -30,10 +30,21 @@ export interface RemoteService extends Service {
   close(): void;
 }
 
-/** A service over the server at `address` (HOST:PORT). Nothing is sent before the first call. */
-export function connectService(options: { readonly address: string; readonly clock: Clock }): RemoteService {
-  const headers = { 'bigtable-features': Buffer.from(FEATURES).toString('base64url') };
-  return new Remote(new GrpcJsClient(options.address, options.clock, headers));
+export interface RemoteOptions {
+  /** HOST:PORT. */
+  readonly address: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Default: plain text. */
+  readonly tls?: ClientTlsOptions | undefined;
+  /** A bearer token that goes with every call. Default: none. */
+  readonly token?: string | undefined;
+}
+
+/** A service over the server at `address`. Nothing is sent before the first call. */
+export function connectService({ address, clock, random, tls, token }: RemoteOptions): RemoteService {
+  const headers = { 'bigtable-features': Buffer.from(FEATURES).toString('base64url'), ...(token !== undefined && { authorization: `Bearer ${token}` }) };
+  return new Remote(new WireClient({ address, clock, random, headers, errorOf: errorOfAnswer, ...(tls && { tls }) }));
 }
 
 class Remote extends RemoteAdmin implements RemoteService {

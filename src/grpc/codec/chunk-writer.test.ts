@@ -9,6 +9,10 @@ import { cell, rowKey } from '../convert/fixtures.ts';
 import { type ReadRowsResponse, ReadRowsResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { ChunkWriter } from './chunk-writer.ts';
 
+function joined(message: Buffer | readonly Buffer[] | undefined): Buffer | undefined {
+  return message === undefined || Buffer.isBuffer(message) ? message : Buffer.concat(message);
+}
+
 /** What a server would send for the fragments. */
 function messages(fragments: readonly RowFragment[], writer = new ChunkWriter({ rowsGo: 'parted' })): Buffer[] {
   const out: Buffer[] = [];
@@ -16,10 +20,10 @@ function messages(fragments: readonly RowFragment[], writer = new ChunkWriter({ 
     writer.begin(fragment);
     for (let done = false; !done; ) {
       done = writer.advance();
-      if (writer.full) out.push(writer.take() as Buffer);
+      if (writer.full) out.push(joined(writer.take()) as Buffer);
     }
   }
-  const rest = writer.take();
+  const rest = joined(writer.take());
   if (rest) out.push(rest);
   return out;
 }
@@ -111,7 +115,7 @@ describe('sizes', () => {
     let total = 0;
     let done: RowFragment[] = [];
     const take = (): void => {
-      const bytes = writer.take();
+      const bytes = joined(writer.take());
       if (!bytes) return;
       largest = Math.max(largest, bytes.length);
       total += bytes.length;
@@ -203,4 +207,16 @@ describe('chunks of any server', () => {
     ['an end inside a row', [first]],
   ];
   for (const [name, chunks] of broken) test(`${name} is INTERNAL`, () => assert.throws(() => read(chunks), { code: 13 }));
+
+  test('a large value is a part of its message, not a copy; small ones around it keep their order', () => {
+    const large = Buffer.alloc(20_000, 7);
+    const cells = [large, Buffer.from('small'), large].map((value, i) => ({ family: 'f', qualifier: `q${i}`, timestamp: i, value }));
+    const writer = new ChunkWriter({ rowsGo: 'parted' });
+    writer.begin({ row: 'r', cells, last: true });
+    assert.ok(writer.advance());
+    const message = writer.take();
+    assert.ok(Array.isArray(message));
+    assert.equal(message.filter((part) => part === large).length, 2);
+    assert.deepEqual(plain(readBack([Buffer.concat(message)])), plain([{ row: 'r', cells, last: true }]));
+  });
 });

@@ -13,8 +13,9 @@
  * Invariant: but for whole rows, no message exceeds PARTING_BYTES plus one chunk (a piece of a value, a row key, a column): it
  * stays under 1 MiB.
  */
-import { assert, type ByteString, type Int64, varintLength, writeVarint } from '../../base/index.ts';
+import { asBuffer, assert, type ByteString, type Int64, varintLength } from '../../base/index.ts';
 import type { Cell, RowFragment } from '../../model/index.ts';
+import { int64Length, lengthDelimited, writeBytes, writeHead, writeInt64, writeText } from './wire-writer.ts';
 
 /** Between rows a message is handed out once it holds this much (larger ones gain next to nothing), */
 const FULL_BYTES = 64 * 1024;
@@ -23,7 +24,9 @@ const PARTING_BYTES = 512 * 1024;
 const PIECE_BYTES = 384 * 1024;
 /** Buffers: most reads are of one small row (which Node's pool of buffers serves), scans fill many messages of about the same size. */
 const FIRST_BYTES = 2 * 1024;
-const NEXT_BYTES = 2 * FULL_BYTES;
+const NEXT_BYTES = FULL_BYTES + 16 * 1024;
+/** Values from this size on become a part of their own: they are not copied. */
+const PART_BYTES = 16 * 1024;
 
 const NO_CELLS: RowFragment = { row: '', cells: [], last: false };
 const NO_BYTES = Buffer.alloc(0);
@@ -100,12 +103,11 @@ export class ChunkWriter {
     return this.#row !== undefined;
   }
 
-  /** The message so far, no longer the writer's; undefined where there is nothing. */
-  take(): Buffer | undefined {
-    const size = this.messageBytes;
-    if (size === 0) return undefined;
+  /** The message so far, whole or in parts, no longer the writer's; undefined where there is nothing. */
+  take(): Buffer | readonly Buffer[] | undefined {
+    if (this.messageBytes === 0) return undefined;
     const last = this.#bytes.subarray(0, this.#used);
-    const message = this.#parts.length === 0 ? last : Buffer.concat([...this.#parts, last], size);
+    const message = this.#parts.length === 0 ? last : [...this.#parts, last];
     this.#parts = [];
     this.#partsBytes = 0;
     this.#bytes = NO_BYTES;
@@ -198,47 +200,38 @@ export class ChunkWriter {
     if (value.length > 0) size += lengthDelimited(value.length);
     if (valueSize > 0) size += 1 + varintLength(valueSize);
 
-    this.#makeRoom(lengthDelimited(size));
-    this.#head(0x0a, size);
-    const end = this.#used + size;
-    if (row !== undefined) this.#string(0x0a, row);
+    const isPart = value.length >= PART_BYTES;
+    this.#makeRoom(lengthDelimited(size) - (isPart ? value.length : 0));
+    const bytes = this.#bytes;
+    let at = writeHead(bytes, this.#used, 0x0a, size);
+    const end = at + size - (isPart ? value.length : 0);
+    if (row !== undefined) at = writeText(bytes, at, 0x0a, row);
     if (family !== undefined) {
-      this.#head(0x12, familyBytes);
-      this.#string(0x0a, family);
+      at = writeHead(bytes, at, 0x12, familyBytes);
+      at = writeText(bytes, at, 0x0a, family);
     }
     if (qualifier !== undefined) {
-      this.#head(0x1a, qualifierBytes);
-      if (qualifier !== '') this.#string(0x0a, qualifier);
+      at = writeHead(bytes, at, 0x1a, qualifierBytes);
+      if (qualifier !== '') at = writeText(bytes, at, 0x0a, qualifier);
     }
-    if (timestamp !== 0) this.#int64(0x20, timestamp);
-    if (labels) for (const label of labels) this.#string(0x2a, label);
-    if (value.length > 0) {
-      this.#head(0x32, value.length);
-      this.#bytes.set(value, this.#used);
-      this.#used += value.length;
-    }
-    if (valueSize > 0) this.#head(0x38, valueSize);
-    if (commit) this.#head(0x48, 1);
-    assert(this.#used === end, 'a cell chunk has the size that was computed for it');
+    if (timestamp !== 0) at = writeInt64(bytes, at, 0x20, timestamp);
+    if (labels) for (const label of labels) at = writeText(bytes, at, 0x2a, label);
+    let cut = 0;
+    if (isPart) cut = at = writeHead(bytes, at, 0x32, value.length);
+    else if (value.length > 0) at = writeBytes(bytes, at, 0x32, value);
+    if (valueSize > 0) at = writeHead(bytes, at, 0x38, valueSize);
+    if (commit) at = writeHead(bytes, at, 0x48, 1);
+    this.#used = at;
+    assert(at === end, 'a cell chunk has the size that was computed for it');
+    if (isPart) this.#insert(value, cut);
   }
 
-  #head(tag: number, value: number): void {
-    this.#bytes[this.#used] = tag;
-    this.#used = writeVarint(this.#bytes, this.#used + 1, value);
-  }
-
-  #string(tag: number, text: ByteString): void {
-    this.#head(tag, text.length);
-    this.#bytes.latin1Write(text, this.#used);
-    this.#used += text.length;
-  }
-
-  #int64(tag: number, value: Int64): void {
-    if (typeof value === 'number' && value >= 0) return this.#head(tag, value);
-    this.#bytes[this.#used++] = tag;
-    let rest = BigInt.asUintN(64, BigInt(value));
-    for (; rest >= 0x80n; rest >>= 7n) this.#bytes[this.#used++] = Number(rest & 0x7fn) | 0x80;
-    this.#bytes[this.#used++] = Number(rest);
+  /** Puts the value into the message at `at`, ahead of what was written behind it. */
+  #insert(value: Uint8Array, at: number): void {
+    this.#parts.push(this.#bytes.subarray(0, at), asBuffer(value));
+    this.#partsBytes += at + value.length;
+    this.#bytes = this.#bytes.subarray(at);
+    this.#used -= at;
   }
 
   #makeRoom(more: number): void {
@@ -249,17 +242,4 @@ export class ChunkWriter {
     this.#nextBytes = NEXT_BYTES;
     this.#used = 0;
   }
-}
-
-/** Bytes of a field with a one-byte tag, a length and that many bytes. */
-function lengthDelimited(length: number): number {
-  return 1 + varintLength(length) + length;
-}
-
-function int64Length(value: Int64): number {
-  if (typeof value === 'number' && value >= 0) return varintLength(value);
-  if (value < 0) return 10;
-  let length = 1;
-  for (let rest = BigInt(value); rest >= 0x80n; rest >>= 7n) length++;
-  return length;
 }

@@ -6,10 +6,12 @@
  */
 import { type ByteString, invalidArgument } from '../../base/index.ts';
 import type { Pacer } from '../../env/index.ts';
+import type { RowFilter } from '../../filter/index.ts';
 import { LIMITS, type Mutation, type ReadModifyWriteRule, type SetCell } from '../../model/index.ts';
 import type { RowMutations } from '../../service/index.ts';
 import { mutationOf, ruleOf, SERVER_TIME } from '../convert/mutation.ts';
-import { Mutation_TimestampOrigin as Origin, MutationSchema, ReadModifyWriteRuleSchema, RowFilterSchema, type RowFilter } from '../generated/google/bigtable/v2/data_pb.ts';
+import { Mutation_TimestampOrigin as Origin, MutationSchema, ReadModifyWriteRuleSchema } from '../generated/google/bigtable/v2/data_pb.ts';
+import { filterFrom } from './filter-reader.ts';
 import { decodeRequest } from './messages.ts';
 import { WireReader } from './wire-reader.ts';
 
@@ -44,8 +46,10 @@ export class MutationReader {
     while (reader.next()) {
       if (reader.field === 1) this.target.table = reader.text();
       else if (reader.field === 2) row = reader.byteString();
-      else if (reader.field === 3) await this.#mutation(reader, mutations);
-      else if (reader.field === 4) this.target.appProfile = reader.text();
+      else if (reader.field === 3) {
+        const pause = this.#mutation(reader, mutations);
+        if (pause) await pause;
+      } else if (reader.field === 4) this.target.appProfile = reader.text();
       else if (reader.field === 6) this.target.authorizedView = reader.text();
       else reader.skip();
     }
@@ -61,7 +65,8 @@ export class MutationReader {
       else if (reader.field === 2) {
         reader.span();
         if (entries.length === MOST) throw tooMany();
-        entries.push(await this.#entry(reader.spanStart, reader.spanEnd));
+        const entry = this.#entry(reader.spanStart, reader.spanEnd);
+        entries.push(entry instanceof Promise ? await entry : entry);
       } else if (reader.field === 3) this.target.appProfile = reader.text();
       else if (reader.field === 5) this.target.authorizedView = reader.text();
       else reader.skip();
@@ -79,9 +84,10 @@ export class MutationReader {
     while (reader.next()) {
       if (reader.field === 1) this.target.table = reader.text();
       else if (reader.field === 2) row = reader.byteString();
-      else if (reader.field === 4) await this.#mutation(reader, whenTrue);
-      else if (reader.field === 5) await this.#mutation(reader, whenFalse);
-      else if (reader.field === 6) predicate = decodeFilter(reader.bytes());
+      else if (reader.field === 4 || reader.field === 5) {
+        const pause = this.#mutation(reader, reader.field === 4 ? whenTrue : whenFalse);
+        if (pause) await pause;
+      } else if (reader.field === 6) predicate = filterFrom(reader.bytes());
       else if (reader.field === 7) this.target.appProfile = reader.text();
       else if (reader.field === 9) this.target.authorizedView = reader.text();
       else reader.skip();
@@ -117,18 +123,29 @@ export class MutationReader {
     }
   }
 
-  async #entry(start: number, end: number): Promise<RowMutations> {
+  /** Reads an entry whose mutations fit into one step; the rest of a larger one by `#goOn`. */
+  #entry(start: number, end: number): RowMutations | Promise<RowMutations> {
+    const entry: { row: ByteString; readonly mutations: Mutation[] } = { row: '', mutations: [] };
     const reader = new WireReader(this.#bytes, start, end);
-    const mutations: Mutation[] = [];
-    let row: ByteString = '';
+    const pause = this.#fields(reader, entry);
+    return pause === undefined ? entry : this.#goOn(reader, entry, pause);
+  }
+
+  async #goOn(reader: WireReader, entry: { row: ByteString; readonly mutations: Mutation[] }, pause: Promise<void>): Promise<RowMutations> {
+    for (let wait: Promise<void> | undefined = pause; wait !== undefined; wait = this.#fields(reader, entry)) await wait;
+    return entry;
+  }
+
+  /** Reads fields up to the end, or until it is time to let others run. */
+  #fields(reader: WireReader, entry: { row: ByteString; readonly mutations: Mutation[] }): Promise<void> | undefined {
     while (reader.next()) {
-      if (reader.field === 1) row = reader.byteString();
+      if (reader.field === 1) entry.row = reader.byteString();
       else if (reader.field === 2) {
-        const pause = this.#mutation(reader, mutations);
-        if (pause) await pause;
+        const pause = this.#mutation(reader, entry.mutations);
+        if (pause) return pause;
       } else reader.skip();
     }
-    return { row, mutations };
+    return undefined;
   }
 
   /** Reads the mutation that the reader stands on; a promise when it is time to let others run. */
@@ -185,13 +202,6 @@ export class MutationReader {
     const whole = typeof timestamp === 'number' ? timestamp % MICROS_A_MILLI === 0 : timestamp % 1000n === 0n;
     if (!whole) this.untruncated.push({ list, at: list.length });
   }
-}
-
-/** A filter's message, its serialized size within the limit. */
-export function decodeFilter(bytes: Buffer): RowFilter {
-  const most = LIMITS.default.filterBytes;
-  if (bytes.length > most) throw invalidArgument(`the filter has ${bytes.length} bytes serialized; the limit is ${most}`, { field: 'filter' });
-  return decodeRequest(RowFilterSchema, bytes);
 }
 
 function tooMany(): Error {

@@ -3,14 +3,14 @@
  */
 import { invalidArgument } from '../../base/index.ts';
 import type { Pacer } from '../../env/index.ts';
+import type { RowFilter } from '../../filter/index.ts';
 import type { RowRange } from '../../model/index.ts';
 import type { ReadRequest } from '../../service/index.ts';
-import { filterOf } from '../convert/filter.ts';
 import { rowKeyRangeOf, rowRangeOf } from '../convert/row-set.ts';
 import { ReadRowsRequest_RequestStatsView as StatsView } from '../generated/google/bigtable/v2/bigtable_pb.ts';
-import { type RowFilter, RowRangeSchema } from '../generated/google/bigtable/v2/data_pb.ts';
+import { RowRangeSchema } from '../generated/google/bigtable/v2/data_pb.ts';
+import { filterFrom } from './filter-reader.ts';
 import { decodeRequest } from './messages.ts';
-import { decodeFilter } from './mutation-reader.ts';
 import { WireReader } from './wire-reader.ts';
 
 /** Row keys and ranges a request: a guard of memory, far above what clients ask for at once. */
@@ -33,7 +33,7 @@ export async function readRowsCall(bytes: Buffer, pacer: Pacer): Promise<ReadRow
   while (reader.next()) {
     if (reader.field === 1) table = reader.text();
     else if (reader.field === 2) await rowSet(reader.bytes(), ranges, pacer);
-    else if (reader.field === 3) filter = decodeFilter(reader.bytes());
+    else if (reader.field === 3) filter = filterFrom(reader.bytes());
     else if (reader.field === 4) rowsLimit = limitOf(reader.int64());
     else if (reader.field === 5) appProfile = reader.text();
     else if (reader.field === 6) fullStats = reader.int32() === StatsView.REQUEST_STATS_FULL;
@@ -42,7 +42,7 @@ export async function readRowsCall(bytes: Buffer, pacer: Pacer): Promise<ReadRow
     else if (reader.field === 11) materializedView = reader.text();
     else reader.skip();
   }
-  return { request: { table, ranges, filter: filterOf(filter), rowsLimit, reversed }, authorizedView, materializedView, appProfile, fullStats };
+  return { request: { table, ranges, filter, rowsLimit, reversed }, authorizedView, materializedView, appProfile, fullStats };
 }
 
 async function rowSet(bytes: Buffer, ranges: RowRange[], pacer: Pacer): Promise<void> {

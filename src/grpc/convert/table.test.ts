@@ -127,6 +127,11 @@ describe('value types', () => {
     assert.throws(() => valueTypeOf(create(TypeSchema, { kind: { case: 'aggregateType', value: {} } })), invalid);
     const sumOfText = create(TypeSchema, { kind: { case: 'aggregateType', value: { inputType: { kind: { case: 'stringType', value: {} } }, aggregator: { case: 'sum', value: {} } } } });
     assert.throws(() => valueTypeOf(sumOfText), invalid);
+    const ordered = create(TypeSchema, { kind: { case: 'int64Type', value: { encoding: { encoding: { case: 'orderedCodeBytes', value: {} } } } } });
+    const inOrderedCode = (aggregator: 'sum' | 'hllppUniqueCount') =>
+      create(TypeSchema, { kind: { case: 'aggregateType', value: { inputType: ordered, aggregator: { case: aggregator, value: {} } } } });
+    assert.throws(() => valueTypeOf(inOrderedCode('sum')), { ...invalid, message: /big_endian_bytes/ });
+    assert.deepEqual(valueTypeOf(inOrderedCode('hllppUniqueCount'))?.aggregate, { kind: 'hll', input: 'int64' }, 'a count of distinct numbers has no number for its state');
   });
 });
 

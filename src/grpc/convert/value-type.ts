@@ -24,6 +24,11 @@ function aggregateOf(message: Type_Aggregate): NonNullable<ValueType['aggregate'
   if (kind !== 'hll' && input !== undefined && input !== 'int64Type') {
     throw invalidArgument(`aggregate ${kind}: input_type must be an int64_type`, { field: 'value_type.aggregate_type.input_type' });
   }
+  const encoding = message.inputType?.kind.case === 'int64Type' ? message.inputType.kind.value.encoding?.encoding.case : undefined;
+  if (kind !== 'hll' && encoding === 'orderedCodeBytes') {
+    // the state of such a family would be in the ordered code too, and cells of this one hold big-endian integers
+    throw invalidArgument(`aggregate ${kind}: the encoding of input_type must be big_endian_bytes`, { field: 'value_type.aggregate_type.input_type.int64_type.encoding' });
+  }
   return { kind, input: input === 'int64Type' || kind !== 'hll' ? 'int64' : 'bytes' };
 }
 

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { BigtableError, Code, CorruptionError, invalidArgument } from '../../base/index.ts';
 import { BadRequestSchema, ErrorInfoSchema } from '../generated/google/rpc/error_details_pb.ts';
 import { StatusSchema } from '../generated/google/rpc/status_pb.ts';
-import { errorOfStatus, rpcStatus, wireStatus } from './status.ts';
+import { errorOfAnswer, errorOfStatus, rpcStatus, wireStatus } from './status.ts';
 
 describe('statuses', () => {
   test('code and message go over as they are, every code', () => {
@@ -33,6 +33,15 @@ describe('statuses', () => {
     const info = anyUnpack(any, ErrorInfoSchema);
     assert.equal(info?.reason, 'DATA_LOSS');
     assert.deepEqual(info?.metadata, { file: 'sst-7', offset: '512' });
+  });
+
+  test('facts come back as text', () => {
+    const back = (error: BigtableError): BigtableError => errorOfAnswer(wireStatus(error));
+    assert.deepEqual(back(invalidArgument('too long', { field: 'row_key' })).details, { field: 'row_key' });
+    assert.deepEqual(back(new CorruptionError('sst-7', 512, 'bad')).details, { file: 'sst-7', offset: '512' });
+    const plain = back(new BigtableError(Code.ABORTED, 'again'));
+    assert.deepEqual([plain.code, plain.message, plain.details, plain.retry], [Code.ABORTED, 'again', {}, true]);
+    assert.deepEqual(errorOfAnswer({ code: Code.INTERNAL, message: 'x', details: Buffer.from('\xff\xff', 'latin1') }).details, {}, 'bytes that are no status');
   });
 
   test('facts that are no plain values are left out', () => {

@@ -4,24 +4,18 @@
  *
  * Invariant: a status always fits a client's header limit (8 KiB in most): long messages are cut, details then left out.
  */
-import { create, toBinary } from '@bufbuild/protobuf';
-import { type Any, anyPack } from '@bufbuild/protobuf/wkt';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { type Any, anyPack, anyUnpack } from '@bufbuild/protobuf/wkt';
 import { BigtableError, Code, codeName, toBigtableError } from '../../base/index.ts';
+import type { RpcStatus } from '../../wire/index.ts';
 import { BadRequestSchema, ErrorInfoSchema } from '../generated/google/rpc/error_details_pb.ts';
 import { type Status, StatusSchema } from '../generated/google/rpc/status_pb.ts';
 
 const MESSAGE_CHARS = 2048;
 const DETAILS_BYTES = 3072;
 
-export interface WireStatus {
-  readonly code: Code;
-  readonly message: string;
-  /** A serialized google.rpc.Status. */
-  readonly details: Buffer | undefined;
-}
-
 /** What a call that ended with `thrown` tells its caller. */
-export function wireStatus(thrown: unknown): WireStatus {
+export function wireStatus(thrown: unknown): RpcStatus {
   const error = toBigtableError(thrown);
   const status = rpcStatus(error);
   if (status.details.length === 0) return { code: error.code, message: status.message, details: undefined };
@@ -39,6 +33,25 @@ export function errorOfStatus(code: number, message: string): BigtableError | un
   if (code === Code.OK) return undefined;
   const known = codeName(code as Code) !== undefined;
   return new BigtableError(known ? (code as Code) : Code.UNKNOWN, message);
+}
+
+/** The error that a failed call's status says, with its facts: of a BadRequest the field, of an ErrorInfo the metadata. */
+export function errorOfAnswer({ code, message, details }: RpcStatus): BigtableError {
+  return new BigtableError(code, message, { details: details ? factsOf(details) : {} });
+}
+
+function factsOf(details: Buffer): Readonly<Record<string, string>> {
+  const facts: Record<string, string> = {};
+  try {
+    for (const any of fromBinary(StatusSchema, details).details) {
+      const field = anyUnpack(any, BadRequestSchema)?.fieldViolations[0]?.field;
+      if (field !== undefined) facts.field = field;
+      Object.assign(facts, anyUnpack(any, ErrorInfoSchema)?.metadata);
+    }
+  } catch {
+    // details that are none say nothing; code and message still do
+  }
+  return facts;
 }
 
 function errorDetails(error: BigtableError): Any[] {

@@ -8,7 +8,7 @@ import { BigtableTableAdmin } from '../generated/google/bigtable/admin/v2/bigtab
 import { Bigtable } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { Operations as OperationsService } from '../generated/google/longrunning/operations_pb.ts';
 import { Health as HealthService } from '../generated/grpc/health/v1/health_pb.ts';
-import type { ApiEnv, RpcServer } from '../rpc/rpc-server.ts';
+import type { ApiEnv, RpcServer } from '../../wire/index.ts';
 import { registerDataApi } from './data-api.ts';
 import { Health } from './health.ts';
 import { MethodTable } from './method-table.ts';

@@ -1,22 +1,15 @@
 /**
  * google.bigtable.v2.Bigtable in terms of the service: what is implemented of the Data API's fifteen calls.
  */
-import { create } from '@bufbuild/protobuf';
-import { type ByteString, Code, toBytes } from '../../base/index.ts';
+import { type ByteString, toBytes } from '../../base/index.ts';
 import { Pacer, type RequestContext } from '../../env/index.ts';
 import { isEmptyRange, type RowRange } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
-import { encode } from '../codec/messages.ts';
+import { checkAndMutateAnswer, mutateRowsAnswer, readModifyWriteAnswer } from '../codec/answers.ts';
 import { MutationReader } from '../codec/mutation-reader.ts';
-import { filterOf } from '../convert/filter.ts';
-import { rowMessage } from '../convert/row.ts';
 import { rowRangeOf } from '../convert/row-set.ts';
-import {
-  Bigtable, CheckAndMutateRowResponseSchema, type MutateRowsResponse_Entry, MutateRowsResponse_EntrySchema, MutateRowsResponseSchema,
-  ReadModifyWriteRowResponseSchema,
-} from '../generated/google/bigtable/v2/bigtable_pb.ts';
-import type { ApiEnv, RpcCall, RpcSink } from '../rpc/rpc-server.ts';
-import { rpcStatus } from '../rpc/status.ts';
+import { Bigtable } from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import type { ApiEnv, RpcCall, RpcSink } from '../../wire/index.ts';
 import type { MethodTable } from './method-table.ts';
 import { readRows } from './read-rows.ts';
 import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './target.ts';
@@ -69,7 +62,8 @@ class Writes {
   async mutateRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
     const reader = this.#reader(bytes);
     const mutations = await reader.mutateRow();
-    const context = await this.#prepare(call.context, reader);
+    const prepared = this.#prepare(call.context, reader);
+    const context = prepared instanceof Promise ? await prepared : prepared;
     await this.#service.mutateRow(context, reader.target.table, mutations);
     return NOTHING;
   }
@@ -77,34 +71,33 @@ class Writes {
   async mutateRows(call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> {
     const reader = this.#reader(bytes);
     const entries = await reader.mutateRows();
-    const context = await this.#prepare(call.context, reader);
+    const prepared = this.#prepare(call.context, reader);
+    const context = prepared instanceof Promise ? await prepared : prepared;
     const outcomes = await this.#service.mutateRows(context, reader.target.table, entries);
-    const ok = { code: Code.OK as number };
-    let part: MutateRowsResponse_Entry[] = [];
-    for (const [at, error] of outcomes.entries()) {
-      part.push(create(MutateRowsResponse_EntrySchema, { index: BigInt(at), status: error ? rpcStatus(error) : ok }));
-      if (part.length < ENTRIES_A_MESSAGE && at < outcomes.length - 1) continue;
-      await sink.send(encode(MutateRowsResponseSchema, create(MutateRowsResponseSchema, { entries: part })));
-      part = [];
-      await this.#env.clock.yield();
+    for (let from = 0; from < outcomes.length; from += ENTRIES_A_MESSAGE) {
+      if (from > 0) await this.#env.clock.yield();
+      const wait = sink.send(mutateRowsAnswer(outcomes, from, Math.min(from + ENTRIES_A_MESSAGE, outcomes.length)));
+      if (wait !== undefined) await wait;
     }
   }
 
   async checkAndMutateRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
     const reader = this.#reader(bytes);
     const { row, predicate, whenTrue, whenFalse } = await reader.checkAndMutateRow();
-    const context = await this.#prepare(call.context, reader);
-    const request = { table: reader.target.table, row, predicate: filterOf(predicate), whenTrue, whenFalse };
+    const prepared = this.#prepare(call.context, reader);
+    const context = prepared instanceof Promise ? await prepared : prepared;
+    const request = { table: reader.target.table, row, predicate, whenTrue, whenFalse };
     const predicateMatched = await this.#service.checkAndMutateRow(context, request);
-    return encode(CheckAndMutateRowResponseSchema, create(CheckAndMutateRowResponseSchema, { predicateMatched }));
+    return checkAndMutateAnswer(predicateMatched);
   }
 
   async readModifyWriteRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
     const reader = this.#reader(bytes);
     const { row, rules } = await reader.readModifyWriteRow();
-    const context = await this.#prepare(call.context, reader);
+    const prepared = this.#prepare(call.context, reader);
+    const context = prepared instanceof Promise ? await prepared : prepared;
     const cells = await this.#service.readModifyWriteRow(context, reader.target.table, row, rules);
-    return encode(ReadModifyWriteRowResponseSchema, create(ReadModifyWriteRowResponseSchema, { row: rowMessage(row, cells) }));
+    return readModifyWriteAnswer(row, cells);
   }
 
   #reader(bytes: Buffer): MutationReader {
@@ -112,13 +105,15 @@ class Writes {
   }
 
   /** What is to be done once a request is read and before it is carried out. */
-  async #prepare(given: RequestContext, reader: MutationReader): Promise<RequestContext> {
+  #prepare(given: RequestContext, reader: MutationReader): RequestContext | Promise<RequestContext> {
     refuseAuthorizedView(reader.target.authorizedView);
     const context = withAppProfile(given, reader.target.appProfile);
-    if (reader.untruncated.length > 0) {
-      const schema = await this.#service.getTable(context, reader.target.table);
-      if (schema.granularity === 'millis') reader.truncate();
-    }
+    return reader.untruncated.length > 0 ? this.#truncate(context, reader) : context;
+  }
+
+  async #truncate(context: RequestContext, reader: MutationReader): Promise<RequestContext> {
+    const schema = await this.#service.getTable(context, reader.target.table);
+    if (schema.granularity === 'millis') reader.truncate();
     return context;
   }
 }

@@ -6,7 +6,7 @@ import { create, type DescMessage, type DescMethod, type DescService, type Messa
 import { BigtableError, Code } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { decodeRequest, encode } from '../codec/messages.ts';
-import type { RpcMethod, RpcServer } from '../rpc/rpc-server.ts';
+import type { RpcMethod, RpcServer } from '../../wire/index.ts';
 
 /** For calls that carry no user data: their messages are decoded in one step, which must stay short. */
 const MOST_REQUEST_BYTES = 4 * 1024 * 1024;

@@ -6,7 +6,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { type Any, type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { notFound } from '../../base/index.ts';
 import { type OperationSchema, Operations as OperationsService } from '../generated/google/longrunning/operations_pb.ts';
-import type { ApiEnv } from '../rpc/rpc-server.ts';
+import type { ApiEnv } from '../../wire/index.ts';
 import type { MethodTable } from './method-table.ts';
 
 const KEPT = 1000;

@@ -1,6 +1,6 @@
 /** What Google's clients cannot do, learnt from them (docs/decisions/0006-grpc-codec.md), and how they are told from others. */
 import type { RowsGo } from '../codec/chunk-writer.ts';
-import type { RpcCall } from '../rpc/rpc-server.ts';
+import type { RpcCall } from '../../wire/index.ts';
 
 /**
  * What the caller's client can follow (docs/decisions/0006-grpc-codec.md). Google's Go client names itself by its gRPC library and the

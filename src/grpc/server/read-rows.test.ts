@@ -56,8 +56,7 @@ describe('ReadRows', () => {
 
   test('rows come in order, in one message where they fit', async () => {
     source = async function* () {
-      yield { fragments: [row('a'), row('b', 10, 3)] };
-      yield { fragments: [row('c')] };
+      yield { fragments: [row('a'), row('b', 10, 3), row('c')] };
     };
     const { code, rows, messages } = await read({});
     assert.equal(code, Code.OK);

@@ -10,19 +10,20 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { BigtableError, type ByteString, Code, toBytes } from '../../base/index.ts';
-import { Pacer, type Reservation } from '../../env/index.ts';
+import { Pacer, pullStreamOf, type Reservation } from '../../env/index.ts';
+import type { RowFragment } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
 import { ChunkWriter, type RowsGo } from '../codec/chunk-writer.ts';
 import { encode } from '../codec/messages.ts';
 import { readRowsCall } from '../codec/read-rows-reader.ts';
 import { ReadRowsResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
-import type { ApiEnv, RpcCall, RpcSink } from '../rpc/rpc-server.ts';
+import type { ApiEnv, RpcCall, RpcSink } from '../../wire/index.ts';
 import { featureFlags } from './features.ts';
 import { rowsGoTo } from './peculiar-clients.ts';
 import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './target.ts';
 
 /** Rows that are ready wait at most this long for the message to fill. */
-const LINGER_MS = 10;
+const LINGER_MS = 5;
 /** A scan without output says how far it came this often. */
 const PROGRESS_MS = 1000;
 /** A message may grow this far before it must be reserved. */
@@ -38,9 +39,22 @@ export async function readRows(service: Service, env: ApiEnv, call: RpcCall, byt
     throw new BigtableError(Code.UNIMPLEMENTED, 'a reversed read needs a client that sets reverse_scans in its feature flags');
   }
   const reply = new Reply({ env, sink, pacer, rowsGo: rowsGoTo(call), reservation: call.context.reservation });
-  for await (const batch of service.readRows(withAppProfile(call.context, appProfile), request)) {
-    for (const fragment of batch.fragments) await reply.fragment(fragment);
-    await reply.batchEnd(features.lastScannedRowResponses ? batch.scannedTo : undefined);
+  const batches = pullStreamOf(service.readRows(withAppProfile(call.context, appProfile), request));
+  try {
+    for (;;) {
+      const pulled = batches.pull();
+      const batch = pulled instanceof Promise ? await pulled : pulled;
+      if (batch === undefined) break;
+      for (const fragment of batch.fragments) {
+        const wait = reply.fragment(fragment);
+        if (wait !== undefined) await wait;
+      }
+      const wait = reply.batchEnd(features.lastScannedRowResponses ? batch.scannedTo : undefined);
+      if (wait !== undefined) await wait;
+    }
+  } finally {
+    const ending = batches.end();
+    if (ending !== undefined) await ending;
   }
   await reply.end(fullStats ? env.clock.monotonicMs() - startMs : undefined);
 }
@@ -65,24 +79,29 @@ class Reply {
     this.#sentMs = options.env.clock.monotonicMs();
   }
 
-  async fragment(fragment: Parameters<ChunkWriter['begin']>[0]): Promise<void> {
-    const writer = this.#writer;
-    writer.begin(fragment);
-    for (let done = false; !done; ) {
-      done = writer.advance();
-      if (writer.full) await this.#flush();
-      else this.#reserve();
-    }
-    const { pacer } = this.#options;
-    if (pacer.due(1 + fragment.cells.length)) await pacer.pause();
+  /** A promise where it is time to wait: for the reader, or for others' turns. */
+  fragment(fragment: RowFragment): Promise<void> | undefined {
+    this.#writer.begin(fragment);
+    return this.#goOn(fragment);
   }
 
-  async batchEnd(scannedTo: ByteString | undefined): Promise<void> {
+  #goOn(fragment: RowFragment): Promise<void> | undefined {
+    const writer = this.#writer;
+    for (let done = false; !done; ) {
+      done = writer.advance();
+      const wait = writer.full ? this.#flush() : this.#reserve();
+      if (wait !== undefined) return done ? wait : wait.then(() => this.#goOn(fragment));
+    }
+    const { pacer } = this.#options;
+    return pacer.due(1 + fragment.cells.length) ? pacer.pause() : undefined;
+  }
+
+  batchEnd(scannedTo: ByteString | undefined): Promise<void> | undefined {
     const idleMs = this.#options.env.clock.monotonicMs() - this.#sentMs;
-    if (idleMs < LINGER_MS || !this.#writer.mayEnd) return;
-    if (await this.#flush()) return;
-    if (scannedTo === undefined || idleMs < PROGRESS_MS || this.#writer.insideRow) return;
-    await this.#send(encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { lastScannedRowKey: toBytes(scannedTo) })));
+    if (idleMs < LINGER_MS || !this.#writer.mayEnd) return undefined;
+    if (this.#writer.messageBytes > 0) return this.#flush();
+    if (scannedTo === undefined || idleMs < PROGRESS_MS || this.#writer.insideRow) return undefined;
+    return this.#send(encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { lastScannedRowKey: toBytes(scannedTo) })));
   }
 
   /** `latencyMs`: tell the statistics too. */
@@ -97,29 +116,30 @@ class Reply {
     await this.#send(encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { requestStats: { statsView: { case: 'fullReadStatsView', value } } })));
   }
 
-  /** Whether there was anything to send. */
-  async #flush(): Promise<boolean> {
+  #flush(): Promise<void> | undefined {
     const message = this.#writer.take();
-    if (message) await this.#send(message);
-    return message !== undefined;
+    return message && this.#send(message);
   }
 
   /** A row that goes whole may be large: what it takes is reserved while it grows. */
-  #reserve(): void {
+  #reserve(): undefined {
     const more = this.#writer.messageBytes - UNRESERVED_BYTES - this.#reservedBytes;
-    if (more <= 0) return;
+    if (more <= 0) return undefined;
     if (!this.#options.reservation.tryGrow(more)) {
       throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a row of more than ${this.#writer.messageBytes} bytes has no room beside the other requests: read fewer of its cells at once`);
     }
     this.#reservedBytes += more;
+    return undefined;
   }
 
-  async #send(message: Buffer): Promise<void> {
-    const { sink, reservation } = this.#options;
+  #send(message: Buffer | readonly Buffer[]): Promise<void> | undefined {
+    const { sink, reservation, env } = this.#options;
     reservation.shrink(this.#reservedBytes);
     this.#reservedBytes = 0;
     const wait = sink.send(message);
-    if (wait) await wait;
-    this.#sentMs = this.#options.env.clock.monotonicMs();
+    this.#sentMs = env.clock.monotonicMs();
+    return wait?.then(() => {
+      this.#sentMs = env.clock.monotonicMs();
+    });
   }
 }

@@ -1,6 +1,6 @@
 /** What the calls on data have in common: the views they may name instead of a table, and the app profile. */
 import { notFound } from '../../base/index.ts';
-import type { RequestContext } from '../../env/index.ts';
+import { CallContext, type RequestContext } from '../../env/index.ts';
 
 export function refuseAuthorizedView(name: string): void {
   if (name !== '') throw notFound(`authorized view ${JSON.stringify(name)} not found: Edubba has no authorized views yet`);
@@ -11,5 +11,8 @@ export function refuseMaterializedView(name: string): void {
 }
 
 export function withAppProfile(context: RequestContext, appProfile: string): RequestContext {
-  return appProfile === '' ? context : { ...context, appProfile };
+  if (appProfile === '') return context;
+  if (!(context instanceof CallContext)) return { ...context, appProfile };
+  context.appProfile = appProfile;
+  return context;
 }

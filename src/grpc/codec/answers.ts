@@ -1,0 +1,68 @@
+/**
+ * The answers of writes as bytes, by hand where they are the usual ones: MutateRowsResponse, CheckAndMutateRowResponse, and ReadModifyWriteRowResponse
+ * of one column. What is rare in them (an error's status, several columns) goes through protobuf-es.
+ */
+import { create, toBinary } from '@bufbuild/protobuf';
+import { type BigtableError, type ByteString, varintLength } from '../../base/index.ts';
+import type { Cell } from '../../model/index.ts';
+import { rowMessage } from '../convert/row.ts';
+import { ReadModifyWriteRowResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import { StatusSchema } from '../generated/google/rpc/status_pb.ts';
+import { rpcStatus } from '../rpc/status.ts';
+import { encode } from './messages.ts';
+import { int64Length, lengthDelimited, writeBytes, writeHead, writeInt64, writeText } from './wire-writer.ts';
+
+const NOTHING = Buffer.alloc(0);
+const MATCHED = Buffer.of(0x08, 1);
+
+/** CheckAndMutateRowResponse. */
+export function checkAndMutateAnswer(predicateMatched: boolean): Buffer {
+  return predicateMatched ? MATCHED : NOTHING;
+}
+
+/** MutateRowsResponse of the entries [from, to), by their outcomes; undefined = done. */
+export function mutateRowsAnswer(outcomes: readonly (BigtableError | undefined)[], from: number, to: number): Buffer {
+  const statuses: Uint8Array[] = [];
+  let size = 0;
+  for (let i = from; i < to; i++) {
+    const error = outcomes[i];
+    const status = error === undefined ? NOTHING : toBinary(StatusSchema, rpcStatus(error));
+    statuses.push(status);
+    size += lengthDelimited(entrySize(i, status));
+  }
+  const bytes = Buffer.allocUnsafe(size);
+  let at = 0;
+  for (let i = from; i < to; i++) {
+    const status = statuses[i - from] as Uint8Array;
+    at = writeHead(bytes, at, 0x0a, entrySize(i, status));
+    if (i > 0) at = writeHead(bytes, at, 0x08, i);
+    at = writeBytes(bytes, at, 0x12, status);
+  }
+  return bytes;
+}
+
+function entrySize(index: number, status: Uint8Array): number {
+  return (index > 0 ? 1 + varintLength(index) : 0) + lengthDelimited(status.length);
+}
+
+/** ReadModifyWriteRowResponse. */
+export function readModifyWriteAnswer(row: ByteString, cells: readonly Cell[]): Buffer {
+  const cell = cells[0];
+  if (cell === undefined || cells.length > 1 || cell.labels !== undefined) return encode(ReadModifyWriteRowResponseSchema, create(ReadModifyWriteRowResponseSchema, { row: rowMessage(row, cells) }));
+  const { family, qualifier, timestamp, value } = cell;
+  const cellSize = (timestamp === 0 ? 0 : 1 + int64Length(timestamp)) + (value.length > 0 ? lengthDelimited(value.length) : 0);
+  const columnSize = (qualifier === '' ? 0 : lengthDelimited(qualifier.length)) + lengthDelimited(cellSize);
+  const familySize = (family === '' ? 0 : lengthDelimited(family.length)) + lengthDelimited(columnSize);
+  const rowSize = (row === '' ? 0 : lengthDelimited(row.length)) + lengthDelimited(familySize);
+  const bytes = Buffer.allocUnsafe(lengthDelimited(rowSize));
+  let at = writeHead(bytes, 0, 0x0a, rowSize);
+  if (row !== '') at = writeText(bytes, at, 0x0a, row);
+  at = writeHead(bytes, at, 0x12, familySize);
+  if (family !== '') at = writeText(bytes, at, 0x0a, family);
+  at = writeHead(bytes, at, 0x12, columnSize);
+  if (qualifier !== '') at = writeText(bytes, at, 0x0a, qualifier);
+  at = writeHead(bytes, at, 0x12, cellSize);
+  if (timestamp !== 0) at = writeInt64(bytes, at, 0x08, timestamp);
+  if (value.length > 0) writeBytes(bytes, at, 0x12, value);
+  return bytes;
+}

@@ -1,0 +1,30 @@
+/**
+ * Filters as requests bear them to the filter in plain data. Clients send the same few over and over: what was decoded lately is kept by its bytes,
+ * so that it is decoded once, and so that whoever compiles a filter knows it again by identity.
+ */
+import { invalidArgument } from '../../base/index.ts';
+import type { RowFilter } from '../../filter/index.ts';
+import { LIMITS } from '../../model/index.ts';
+import { filterOf } from '../convert/filter.ts';
+import { RowFilterSchema } from '../generated/google/bigtable/v2/data_pb.ts';
+import { decodeRequest } from './messages.ts';
+
+const KEPT = 64;
+/** Larger ones cost little against what they do. */
+const KEPT_BYTES = 512;
+
+const kept = new Map<string, RowFilter | undefined>();
+
+/** The filter in a request's bytes, its serialized size within the limit; undefined where it says nothing. */
+export function filterFrom(bytes: Buffer): RowFilter | undefined {
+  const most = LIMITS.default.filterBytes;
+  if (bytes.length > most) throw invalidArgument(`the filter has ${bytes.length} bytes serialized; the limit is ${most}`, { field: 'filter' });
+  if (bytes.length > KEPT_BYTES) return filterOf(decodeRequest(RowFilterSchema, bytes));
+  const key = bytes.latin1Slice();
+  const known = kept.get(key);
+  if (known !== undefined) return known;
+  const filter = filterOf(decodeRequest(RowFilterSchema, bytes));
+  if (kept.size >= KEPT) kept.delete(kept.keys().next().value as string);
+  kept.set(key, filter);
+  return filter;
+}

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { addToken, removeTokens } from '../auth/index.ts';
+import { Code } from '../base/index.ts';
+import { ManualClock } from '../env/index.ts';
+import { type Door, openDoor } from './door.ts';
+
+const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1));
+const KEYS = JSON.stringify({ keys: [] });
+
+const ask = async (door: Door, token?: string, path = '/google.bigtable.v2.Bigtable/ReadRows'): Promise<string> =>
+  door.admit({ path, header: () => (token === undefined ? undefined : `Bearer ${token}`), certificate: undefined });
+
+describe('the door', () => {
+  let directory = '';
+  const told: string[] = [];
+  const logger = { info: (message: string) => void told.push(message), warn() {}, error: (message: string) => void told.push(message) };
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'edubba-door-'));
+  });
+  after(() => rm(directory, { recursive: true }));
+
+  /** Lets a look at the files end, has the next one begin, and lets that end. */
+  const look = async (clock: ManualClock): Promise<void> => {
+    for (let i = 0; i < 2; i++) {
+      while (clock.nextTimerMs() === Number.POSITIVE_INFINITY) await turn();
+      if (i === 0) clock.advance(10_000 - (clock.monotonicMs() % 10_000));
+    }
+  };
+
+  test('stands open where nothing is set up', async () => {
+    const door = await openDoor({}, false, { clock: new ManualClock(), logger });
+    assert.equal(door.isGuarded, false);
+    assert.equal(await ask(door), 'anonymous');
+    door.close();
+  });
+
+  test('a guarded one lets everybody check the health and nothing else', async () => {
+    const tokensFile = join(directory, 'health.txt');
+    await addToken(tokensFile, 'alice', '-');
+    const door = await openDoor({ tokensFile }, false, { clock: new ManualClock(), logger });
+    assert.equal(door.isGuarded, true);
+    assert.equal(await ask(door, undefined, '/grpc.health.v1.Health/Check'), 'anonymous');
+    for (const path of ['/grpc.health.v1.Health/Watch', '/grpc.health.v1.Health/List', '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', '/google.bigtable.v2.Bigtable/PingAndWarm', '/x', '/grpc.health.v1.Health/check']) {
+      await assert.rejects(ask(door, undefined, path), { code: Code.UNAUTHENTICATED }, path);
+    }
+    door.close();
+  });
+
+  test('tokens that are added or removed count from the next look on; a broken file changes nothing', async () => {
+    const clock = new ManualClock();
+    const tokensFile = join(directory, 'tokens.txt');
+    const alice = await addToken(tokensFile, 'alice', '-');
+    const door = await openDoor({ tokensFile }, false, { clock, logger });
+    await look(clock);
+    const bob = await addToken(tokensFile, 'bob', '-');
+    assert.equal(await ask(door, alice), 'token:alice');
+    await assert.rejects(ask(door, bob), { code: Code.UNAUTHENTICATED });
+    await look(clock);
+    assert.equal(await ask(door, bob), 'token:bob');
+    await removeTokens(tokensFile, 'alice');
+    await look(clock);
+    await assert.rejects(ask(door, alice), { code: Code.UNAUTHENTICATED });
+    assert.match(told.at(-1) ?? '', /^tokens were read anew/);
+    for (const spoil of [() => writeFile(tokensFile, 'nonsense'), () => rm(tokensFile)]) {
+      const before = told.length;
+      await spoil();
+      await look(clock);
+      assert.match(told.at(-1) ?? '', /could not be read anew/);
+      await look(clock);
+      assert.equal(told.length, before + 1, 'told once');
+      assert.equal(await ask(door, bob), 'token:bob');
+    }
+    await addToken(tokensFile, 'carol', '-');
+    await look(clock);
+    await assert.rejects(ask(door, bob), { code: Code.UNAUTHENTICATED });
+    door.close();
+    clock.advance(100_000);
+    assert.equal(clock.nextTimerMs(), Number.POSITIVE_INFINITY);
+  });
+
+  test('the keys of an issuer are read anew too', async () => {
+    const clock = new ManualClock();
+    const keys = join(directory, 'keys.json');
+    await writeFile(keys, KEYS);
+    const door = await openDoor({ jwt: { issuer: 'i', audience: 'a', keys } }, false, { clock, logger });
+    await look(clock);
+    await writeFile(keys, `${KEYS}\n`);
+    await look(clock);
+    assert.match(told.at(-1) ?? '', /^keys were read anew/);
+    await writeFile(keys, '{');
+    await look(clock);
+    assert.match(told.at(-1) ?? '', /^keys could not/);
+    await assert.rejects(ask(door, 'a.b.c'), { code: Code.UNAUTHENTICATED });
+    door.close();
+  });
+
+  test('files that are not what they should be keep the server from starting', async () => {
+    const env = { clock: new ManualClock(), logger };
+    await assert.rejects(openDoor({ tokensFile: join(directory, 'none') }, false, env), { code: Code.NOT_FOUND, message: /edubba token add/ });
+    await assert.rejects(openDoor({ jwt: { issuer: 'i', audience: 'a', keys: join(directory, 'none') } }, false, env), { code: Code.INVALID_ARGUMENT, message: /cannot read/ });
+    await assert.rejects(openDoor({ jwt: { issuer: 'i', audience: 'a', keys: 'http://example.org/keys' } }, false, env), { code: Code.INVALID_ARGUMENT, message: /https/ });
+  });
+});

@@ -1,0 +1,46 @@
+/**
+ * A server with a tablet server a thread: each thread takes connections from the one listening socket, answers the rows it serves itself, and passes the
+ * rest on to the threads that serve them. Which thread gets a connection is decided by the one that is free first.
+ */
+import { moduleUrl, openThreadedDatabase, type ThreadedDatabase } from '../boot/index.ts';
+import { invalidArgument } from '../base/index.ts';
+import { parseAddress } from '../wire/index.ts';
+import type { RunningServer, ServerOptions } from './server.ts';
+import { LISTENER_FD, openSharedListener } from './shared-listener.ts';
+
+export interface ThreadedServerOptions extends Omit<ServerOptions, 'service' | 'env' | 'listenerFd'> {
+  readonly database: Omit<Parameters<typeof openThreadedDatabase>[0], 'module'>;
+}
+
+/** What a thread's door is opened with. */
+export type DoorOptions = Omit<ServerOptions, 'service' | 'env'>;
+
+export interface ThreadedServer extends RunningServer {
+  readonly database: ThreadedDatabase;
+}
+
+/** Opens the database and serves it; `close` ends both. Fails as `startServer` and `openThreadedDatabase` do. */
+export async function startThreadedServer({ database: open, ...door }: ThreadedServerOptions): Promise<ThreadedServer> {
+  const parsed = parseAddress(door.address);
+  if (!parsed) throw invalidArgument(`${JSON.stringify(door.address)} is no address: HOST:PORT, with a port from 0 to 65535`);
+  const { host } = parsed;
+  const listener = await openSharedListener(host, parsed.port);
+  const address = host.includes(':') ? `[${host}]:${listener.port}` : `${host}:${listener.port}`;
+  let database: ThreadedDatabase | undefined;
+  try {
+    database = await openThreadedDatabase({ ...open, module: moduleUrl('./server-thread.ts', import.meta.url) });
+    await database.openDoors({ ...door, address, listenerFd: LISTENER_FD } satisfies DoorOptions);
+  } catch (error) {
+    listener.close();
+    await database?.close();
+    throw error;
+  }
+  let closing: Promise<void> | undefined;
+  const close = async (opened: ThreadedDatabase): Promise<void> => {
+    await opened.closeDoors();
+    listener.close();
+    await opened.close();
+  };
+  const opened = database;
+  return { address, database: opened, close: () => (closing ??= close(opened)) };
+}

@@ -1,0 +1,28 @@
+/**
+ * TLS from files, read anew when they change, so that renewed certificates need no restart.
+ *
+ * Invariant: files that cannot be read or are no certificates leave those in use that worked, and are told to the log.
+ */
+import type { ApiEnv, TlsOptions } from '../wire/index.ts';
+import { readInput, watchFiles } from './watch-files.ts';
+
+export interface TlsFiles {
+  /** Paths of PEM files. */
+  readonly keyFile: string;
+  readonly certFile: string;
+  /** Who may sign clients' certificates. Given: only clients with one are served. */
+  readonly clientCaFile?: string | undefined;
+}
+
+/** INVALID_ARGUMENT where a file cannot be read. */
+export async function readTlsFiles({ keyFile, certFile, clientCaFile }: TlsFiles): Promise<TlsOptions> {
+  const [key, cert] = [await readInput(keyFile), await readInput(certFile)];
+  return clientCaFile === undefined ? { key, cert } : { key, cert, ca: await readInput(clientCaFile), requestCert: true };
+}
+
+/** Calls `reload` with what the files hold whenever they have changed; answers how to stop. */
+export function watchTlsFiles(files: TlsFiles, env: Pick<ApiEnv, 'clock' | 'logger'>, reload: (options: TlsOptions) => void): () => void {
+  const { keyFile, certFile, clientCaFile } = files;
+  const paths = [keyFile, certFile, ...(clientCaFile === undefined ? [] : [clientCaFile])];
+  return watchFiles('certificates', paths, env, async () => reload(await readTlsFiles(files)));
+}

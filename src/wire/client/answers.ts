@@ -1,0 +1,126 @@
+/** The two kinds of readers of a call's answer: one message as a promise, and many as an iteration. */
+import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import { claimedBytes, inflate } from '../grpc/gzip.ts';
+import type { AnswerReader, ClientCall } from './client-call.ts';
+
+interface Message {
+  readonly bytes: Buffer;
+  readonly compressed: boolean;
+}
+
+/** The one message of a unary call. */
+export class SingleAnswer implements AnswerReader {
+  readonly #resolve: (message: Buffer | Promise<Buffer>) => void;
+  readonly #reject: (error: BigtableError) => void;
+  readonly #maxMessageBytes: number;
+  #message: Message | undefined;
+  #count = 0;
+
+  constructor(maxMessageBytes: number, resolve: (message: Buffer | Promise<Buffer>) => void, reject: (error: BigtableError) => void) {
+    this.#maxMessageBytes = maxMessageBytes;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  onMessage(bytes: Buffer, compressed: boolean): void {
+    this.#count++;
+    this.#message = { bytes, compressed };
+  }
+
+  onDone(error: BigtableError | undefined): void {
+    if (error) this.#reject(error);
+    else if (this.#count !== 1) this.#reject(new BigtableError(Code.INTERNAL, `the server answered a unary call with ${this.#count} messages`));
+    else this.#resolve(plain(this.#message as Message, this.#maxMessageBytes));
+  }
+}
+
+/** The messages of a stream, one after another. The call is started by the first `next`. */
+export class AnswerQueue implements AnswerReader, AsyncIterableIterator<Buffer> {
+  readonly #maxMessageBytes: number;
+  readonly #makeCall: (reader: AnswerReader) => ClientCall;
+  #call: ClientCall | undefined;
+  #messages: Message[] = [];
+  #first = 0;
+  #isDone = false;
+  #error: BigtableError | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(maxMessageBytes: number, makeCall: (reader: AnswerReader) => ClientCall) {
+    this.#maxMessageBytes = maxMessageBytes;
+    this.#makeCall = makeCall;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Buffer>> {
+    if (!this.#call && !this.#isDone) {
+      this.#call = this.#makeCall(this);
+      this.#call.start();
+    }
+    for (;;) {
+      const message = this.#messages[this.#first];
+      if (message) return { done: false, value: await this.#take(message) };
+      const error = this.#error;
+      this.#error = undefined;
+      if (error) throw error;
+      if (this.#isDone) return { done: true, value: undefined };
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  async return(): Promise<IteratorResult<Buffer>> {
+    this.#leave();
+    return { done: true, value: undefined };
+  }
+
+  onMessage(bytes: Buffer, compressed: boolean): void {
+    this.#messages.push({ bytes, compressed });
+    this.#wakeUp();
+  }
+
+  onDone(error: BigtableError | undefined): void {
+    this.#isDone = true;
+    this.#error = error;
+    this.#wakeUp();
+  }
+
+  #take(message: Message): Buffer | Promise<Buffer> {
+    this.#first++;
+    if (this.#first === this.#messages.length) {
+      this.#messages = [];
+      this.#first = 0;
+    }
+    this.#call?.wasRead(message.bytes.length);
+    const bytes = plain(message, this.#maxMessageBytes);
+    if (!(bytes instanceof Promise)) return bytes;
+    return bytes.catch((error: unknown) => {
+      this.#leave();
+      throw toBigtableError(error);
+    });
+  }
+
+  #leave(): void {
+    this.#isDone = true;
+    this.#messages = [];
+    this.#first = 0;
+    this.#call?.cancel();
+    this.#error = undefined;
+  }
+
+  #wakeUp(): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    wake?.();
+  }
+}
+
+function plain({ bytes, compressed }: Message, maxMessageBytes: number): Buffer | Promise<Buffer> {
+  if (!compressed) return bytes;
+  const claimed = claimedBytes(bytes);
+  if (claimed > maxMessageBytes) return Promise.reject(new BigtableError(Code.RESOURCE_EXHAUSTED, `a message of ${claimed} bytes; the limit is ${maxMessageBytes}`));
+  return inflate(bytes, claimed);
+}

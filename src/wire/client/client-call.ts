@@ -1,0 +1,197 @@
+/**
+ * One gRPC call on the client: from the wish to send it, over the connections that are tried, to its status.
+ *
+ * Invariant: `onDone` is told once, after the last `onMessage`; from then on nothing of the call is left in the deadlines, in its context or
+ * on a connection. What a slow reader leaves unread is at most about two windows and one message.
+ */
+import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import { CallContext, type Interruptible, type RequestContext } from '../../env/index.ts';
+import { MessageReader } from '../grpc/message-framing.ts';
+import { type Headers, headerValue } from '../grpc/metadata.ts';
+import { ErrorCode } from '../http2/frames.ts';
+import type { Stream } from '../http2/stream.ts';
+import type { RpcStatus } from '../rpc-server.ts';
+import type { DeadlineEntry, Deadlines } from '../server/deadlines.ts';
+import { faultOfHeaders, statusOfTrailers } from './answer-status.ts';
+import { type ClientConnection, type Exchange, STREAM_WINDOW_BYTES } from './client-connection.ts';
+
+export interface CallHost {
+  readonly deadlines: Deadlines;
+  readonly maxMessageBytes: number;
+  /** What a status that is not OK is thrown as. */
+  readonly errorOf: (status: RpcStatus) => BigtableError;
+  /** Sends the call on a connection, when there is one with room. */
+  start(call: ClientCall): void;
+  /** The call is over: it waits for no connection any more. */
+  forget(call: ClientCall): void;
+}
+
+/** Who takes the answer. */
+export interface AnswerReader {
+  /** `compressed`: by gzip. */
+  onMessage(bytes: Buffer, compressed: boolean): void;
+  /** Undefined: the status was OK. */
+  onDone(error: BigtableError | undefined): void;
+}
+
+/** Calls that no server has worked on are sent again so many times. */
+const MOST_ATTEMPTS = 3;
+
+export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
+  readonly path: string;
+  readonly message: Buffer;
+  readonly context: RequestContext;
+  readonly #host: CallHost;
+  readonly #reader: AnswerReader;
+  readonly #messages: MessageReader;
+  #stream: Stream | undefined;
+  #attempts = 0;
+  #isOver = false;
+  #headersCame = false;
+  #isGzip = false;
+  /** Of whole messages, what the reader has not taken. */
+  #unreadBytes = 0;
+  /** What came, and the server was not let send again. */
+  #ungrantedBytes = 0;
+  readonly #onAbort = (): void => this.interrupt(cancelled());
+  // as an entry of the deadlines
+  dueMs = Number.POSITIVE_INFINITY;
+  slot: DeadlineEntry | undefined = undefined;
+  before: DeadlineEntry | undefined = undefined;
+  after: DeadlineEntry | undefined = undefined;
+
+  constructor(host: CallHost, path: string, message: Uint8Array, context: RequestContext, reader: AnswerReader) {
+    this.path = path;
+    this.message = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
+    this.context = context;
+    this.#host = host;
+    this.#reader = reader;
+    this.#messages = new MessageReader({ maxMessageBytes: host.maxMessageBytes, onMessage: (bytes, compressed) => this.#onMessage(bytes, compressed) });
+  }
+
+  start(): void {
+    const { context } = this;
+    if (context instanceof CallContext) {
+      if (context.interruption) return this.#end(context.interruption);
+      context.listen(this);
+    } else {
+      if (context.signal?.aborted) return this.#end(cancelled());
+      context.signal?.addEventListener('abort', this.#onAbort, { once: true });
+    }
+    this.#host.deadlines.set(this, context.deadlineMs);
+    this.#host.start(this);
+  }
+
+  /** `headers` are the whole request's. */
+  sendOn(connection: ClientConnection, headers: readonly string[]): void {
+    this.#attempts++;
+    this.#stream = connection.open(this, headers, this.message);
+  }
+
+  /** The reader is done with a message of so many bytes. */
+  wasRead(bytes: number): void {
+    this.#unreadBytes -= bytes;
+    this.#grant();
+  }
+
+  /** Nobody wants the rest of the answer. */
+  cancel(): void {
+    this.interrupt(cancelled());
+  }
+
+  interrupt(error: BigtableError): void {
+    if (this.#isOver) return;
+    const stream = this.#stream;
+    this.#end(error);
+    stream?.reset(ErrorCode.CANCEL);
+  }
+
+  onDue(): void {
+    this.interrupt(new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over'));
+  }
+
+  // what the connection tells
+
+  onHeaders(headers: Headers, endStream: boolean): void {
+    if (!this.#headersCame) {
+      // an interim answer (1xx) comes before the real one
+      if (!endStream && headerValue(headers, ':status')?.startsWith('1')) return;
+      this.#headersCame = true;
+      const status = endStream ? statusOfTrailers(headers) : undefined;
+      if (status) return this.#finish(status);
+      const fault = faultOfHeaders(headers);
+      if (fault) return this.interrupt(fault);
+      if (!endStream) return this.#checkEncoding(headerValue(headers, 'grpc-encoding') ?? 'identity');
+    }
+    const status = statusOfTrailers(headers);
+    if (!endStream || !status) return this.interrupt(new BigtableError(Code.INTERNAL, 'the answer ended without a status'));
+    this.#finish(status);
+  }
+
+  onData(bytes: Buffer): void {
+    if (this.#isOver) return;
+    if (!this.#headersCame) return this.interrupt(new BigtableError(Code.INTERNAL, 'the answer began without headers'));
+    try {
+      this.#messages.push(bytes);
+    } catch (error) {
+      return this.interrupt(toBigtableError(error));
+    }
+    this.#ungrantedBytes += bytes.length;
+    this.#grant();
+  }
+
+  onEnd(): void {
+    this.#end(new BigtableError(Code.INTERNAL, 'the answer ended without a status'));
+  }
+
+  onLost(error: BigtableError, untouched: boolean): void {
+    if (this.#isOver) return;
+    this.#stream = undefined;
+    if (untouched && this.#attempts < MOST_ATTEMPTS) this.#host.start(this);
+    else this.#end(error);
+  }
+
+  /** No connection could be had. */
+  fail(error: BigtableError): void {
+    this.#end(error);
+  }
+
+  #checkEncoding(encoding: string): void {
+    this.#isGzip = encoding === 'gzip';
+    if (!this.#isGzip && encoding !== 'identity') this.interrupt(new BigtableError(Code.INTERNAL, `the answer is encoded as ${JSON.stringify(encoding)}, which was not offered`));
+  }
+
+  #onMessage(bytes: Buffer, compressed: boolean): void {
+    if (this.#isOver) return;
+    if (compressed && !this.#isGzip) return this.interrupt(new BigtableError(Code.INTERNAL, 'a compressed message in an answer without grpc-encoding'));
+    this.#unreadBytes += bytes.length;
+    this.#reader.onMessage(bytes, compressed);
+  }
+
+  /** Lets the server send on, unless the reader has a window's worth before it. A message that is not whole has no reader to wait for. */
+  #grant(): void {
+    if (this.#unreadBytes >= STREAM_WINDOW_BYTES || this.#ungrantedBytes === 0) return;
+    this.#stream?.growWindow(this.#ungrantedBytes);
+    this.#ungrantedBytes = 0;
+  }
+
+  #finish(status: RpcStatus): void {
+    if (status.code !== Code.OK) return this.#end(this.#host.errorOf(status));
+    this.#end(this.#messages.isInside ? new BigtableError(Code.INTERNAL, 'the answer ended within a message') : undefined);
+  }
+
+  #end(error: BigtableError | undefined): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { context } = this;
+    if (context instanceof CallContext) context.unlisten(this);
+    else context.signal?.removeEventListener('abort', this.#onAbort);
+    this.#host.deadlines.clear(this);
+    this.#host.forget(this);
+    this.#reader.onDone(error);
+  }
+}
+
+export function cancelled(): BigtableError {
+  return new BigtableError(Code.CANCELLED, 'the caller gave the call up');
+}

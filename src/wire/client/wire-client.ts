@@ -1,0 +1,261 @@
+/**
+ * RpcClient on our own HTTP/2: one connection to one server, made by the first call, kept, and made anew when it is lost.
+ *
+ * Invariant: a call waits only for a connection under way or for room on one; while no server can be reached, calls fail at once, and
+ * attempts to connect are apart by a growing pause.
+ */
+import { connect as connectPlain, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { BigtableError, Code } from '../../base/index.ts';
+import type { Clock, Random, RequestContext, Timer } from '../../env/index.ts';
+import { formatTimeout } from '../grpc/timeout.ts';
+import type { RpcClient } from '../rpc-client.ts';
+import type { RpcStatus } from '../rpc-server.ts';
+import { Deadlines } from '../server/deadlines.ts';
+import { AnswerQueue, SingleAnswer } from './answers.ts';
+import { type CallHost, ClientCall } from './client-call.ts';
+import { ClientConnection } from './client-connection.ts';
+
+export interface ClientTlsOptions {
+  /** PEM: who must have signed the server's certificate. Default: those that Node trusts. */
+  readonly ca?: string | Buffer;
+  /** PEM: our own certificate, for servers that ask for one. */
+  readonly key?: string | Buffer;
+  readonly cert?: string | Buffer;
+  /** The name in the server's certificate. Default: the address' host. */
+  readonly serverName?: string;
+}
+
+export interface WireClientOptions {
+  /** HOST:PORT; an IPv6 host in brackets. */
+  readonly address: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** What a status that is not OK is thrown as. */
+  readonly errorOf: (status: RpcStatus) => BigtableError;
+  /** Go with every call; names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Default: none. */
+  readonly tls?: ClientTlsOptions;
+  /** A larger message in an answer fails its call with RESOURCE_EXHAUSTED. Default: 512 MiB. */
+  readonly maxMessageBytes?: number;
+  /** Default: 20 s. */
+  readonly connectMs?: number;
+  /** A connection with calls that is silent for so long is asked whether it is there (default 60 s), */
+  readonly keepAliveMs?: number;
+  /** and given up when it does not answer within this (default 20 s). */
+  readonly keepAliveTimeoutMs?: number;
+}
+
+const MAX_MESSAGE_BYTES = 512 * 1024 * 1024;
+const CONNECT_MS = 20_000;
+const KEEP_ALIVE_MS = 60_000;
+const KEEP_ALIVE_TIMEOUT_MS = 20_000;
+/** Pauses between attempts to connect. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 5000;
+
+export class WireClient implements RpcClient {
+  readonly #options: WireClientOptions;
+  readonly #host: CallHost;
+  readonly #deadlines: Deadlines;
+  readonly #headers: readonly string[];
+  readonly #maxMessageBytes: number;
+  /** Calls that wait for a connection, in order. */
+  readonly #waiting = new Set<ClientCall>();
+  /** The connection for new calls. */
+  #connection: ClientConnection | undefined;
+  readonly #connections = new Set<ClientConnection>();
+  #connecting: Socket | undefined;
+  #keepAliveMs: number;
+  #failures = 0;
+  #pausedUntilMs = 0;
+  #lastError: BigtableError | undefined;
+  #isClosed = false;
+
+  /** Nothing is sent before the first call. */
+  constructor(options: WireClientOptions) {
+    this.#options = options;
+    this.#deadlines = new Deadlines(options.clock);
+    this.#maxMessageBytes = options.maxMessageBytes ?? MAX_MESSAGE_BYTES;
+    this.#keepAliveMs = options.keepAliveMs ?? KEEP_ALIVE_MS;
+    this.#headers = [
+      ':authority', options.address, 'te', 'trailers', 'content-type', 'application/grpc', 'user-agent', 'edubba', 'grpc-accept-encoding', 'identity,gzip',
+      ...Object.entries(options.headers ?? {}).flat(),
+    ];
+    this.#host = {
+      deadlines: this.#deadlines,
+      maxMessageBytes: this.#maxMessageBytes,
+      errorOf: options.errorOf,
+      start: (call) => this.#start(call),
+      forget: (call) => this.#waiting.delete(call),
+    };
+  }
+
+  unary(path: string, request: Uint8Array, context: RequestContext): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      new ClientCall(this.#host, path, request, context, new SingleAnswer(this.#maxMessageBytes, resolve, reject)).start();
+    });
+  }
+
+  stream(path: string, request: Uint8Array, context: RequestContext): AsyncIterable<Buffer> {
+    return new AnswerQueue(this.#maxMessageBytes, (reader) => new ClientCall(this.#host, path, request, context, reader));
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#connecting?.destroy();
+    this.#failWaiting(closed());
+    for (const connection of [...this.#connections]) connection.drain('the client is closed');
+    this.#closeDeadlines();
+  }
+
+  #start(call: ClientCall): void {
+    if (this.#isClosed) return call.fail(closed());
+    if (this.#connection?.hasRoom && this.#waiting.size === 0) return this.#send(call, this.#connection);
+    this.#waiting.add(call);
+    this.#connect();
+  }
+
+  #send(call: ClientCall, connection: ClientConnection): void {
+    const { tls, clock } = this.#options;
+    const { deadlineMs, trace } = call.context;
+    const headers = [':method', 'POST', ':scheme', tls ? 'https' : 'http', ':path', call.path, ...this.#headers];
+    if (deadlineMs !== Number.POSITIVE_INFINITY) {
+      const leftMs = deadlineMs - clock.monotonicMs();
+      if (leftMs <= 0) return call.onDue();
+      headers.push('grpc-timeout', formatTimeout(leftMs));
+    }
+    if (trace !== '') headers.push('traceparent', trace);
+    call.sendOn(connection, headers);
+  }
+
+  /** Sends what waits, as far as there is room. */
+  #pump(): void {
+    for (const call of this.#waiting) {
+      if (!this.#connection?.hasRoom) break;
+      this.#waiting.delete(call);
+      this.#send(call, this.#connection);
+    }
+    if (this.#waiting.size > 0) this.#connect();
+  }
+
+  #failWaiting(error: BigtableError): void {
+    for (const call of [...this.#waiting]) call.fail(error);
+  }
+
+  // connections
+
+  #connect(): void {
+    if (this.#connection || this.#connecting || this.#isClosed) return;
+    const { clock, address, connectMs = CONNECT_MS } = this.#options;
+    if (this.#lastError && clock.monotonicMs() < this.#pausedUntilMs) return this.#failWaiting(this.#lastError);
+    const target = targetOf(address);
+    if (!target) return this.#failWaiting(new BigtableError(Code.INVALID_ARGUMENT, `${JSON.stringify(address)} is no address: HOST:PORT is one`));
+    const socket = this.#openSocket(target);
+    this.#connecting = socket;
+    const timer = clock.timer(connectMs, () => socket.destroy(new Error(`no connection within ${connectMs} ms`)));
+    let why = 'it closed the connection';
+    socket.once('error', (error) => {
+      why = error.message;
+    });
+    const onClose = (): void => {
+      timer.cancel();
+      this.#failed(why);
+    };
+    socket.once('close', onClose);
+    socket.once(this.#options.tls ? 'secureConnect' : 'connect', () => {
+      if ('alpnProtocol' in socket && socket.alpnProtocol !== 'h2') return socket.destroy(new Error('it does not speak HTTP/2 (no ALPN h2)'));
+      socket.off('close', onClose);
+      this.#greet(socket, timer);
+    });
+  }
+
+  #openSocket({ host, port }: Target): Socket {
+    const { tls } = this.#options;
+    if (!tls) return connectPlain({ host, port, noDelay: true });
+    const { serverName = host, ...certificates } = tls;
+    const socket = connectTls({ host, port, ...certificates, ...(isName(serverName) && { servername: serverName }), ALPNProtocols: ['h2'], minVersion: 'TLSv1.2' });
+    socket.setNoDelay(true);
+    return socket;
+  }
+
+  #greet(socket: Socket, timer: Timer): void {
+    const { address, clock, keepAliveTimeoutMs = KEEP_ALIVE_TIMEOUT_MS } = this.#options;
+    let wasReady = false;
+    const connection = new ClientConnection({
+      socket,
+      address,
+      clock,
+      keepAliveMs: this.#keepAliveMs,
+      keepAliveTimeoutMs,
+      onReady: () => {
+        timer.cancel();
+        wasReady = true;
+        this.#connecting = undefined;
+        this.#failures = 0;
+        this.#lastError = undefined;
+        if (this.#isClosed) return connection.drain('the client is closed');
+        this.#connection = connection;
+        this.#pump();
+      },
+      onRoom: () => {
+        if (connection === this.#connection && this.#waiting.size > 0) this.#pump();
+      },
+      onDraining: (why) => {
+        if (why.includes('too_many_pings')) this.#keepAliveMs *= 2;
+        this.#leave(connection);
+      },
+      onGone: (error) => {
+        timer.cancel();
+        this.#connections.delete(connection);
+        this.#closeDeadlines();
+        if (!wasReady) return this.#failed(error.message);
+        this.#leave(connection);
+      },
+    });
+    this.#connections.add(connection);
+  }
+
+  /** New calls need another connection. */
+  #leave(connection: ClientConnection): void {
+    if (this.#connection !== connection) return;
+    this.#connection = undefined;
+    if (this.#waiting.size > 0) this.#connect();
+  }
+
+  #failed(why: string): void {
+    const { clock, random, address } = this.#options;
+    this.#connecting = undefined;
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, LONGEST_PAUSE_MS);
+    this.#failures++;
+    this.#pausedUntilMs = clock.monotonicMs() + pauseMs * (0.5 + random.float());
+    this.#lastError = new BigtableError(Code.UNAVAILABLE, `cannot reach a server at ${address}: ${why}`, { details: { notReached: true } });
+    this.#failWaiting(this.#lastError);
+  }
+
+  #closeDeadlines(): void {
+    if (this.#isClosed && this.#connections.size === 0) this.#deadlines.close();
+  }
+}
+
+interface Target {
+  readonly host: string;
+  readonly port: number;
+}
+
+function targetOf(address: string): Target | undefined {
+  const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(address);
+  const port = Number(match?.[3]);
+  return match && port <= 65_535 ? { host: (match[1] ?? match[2]) as string, port } : undefined;
+}
+
+/** SNI takes names and no addresses. */
+function isName(host: string): boolean {
+  return !host.includes(':') && !/^[\d.]+$/.test(host);
+}
+
+function closed(): BigtableError {
+  return new BigtableError(Code.CANCELLED, 'the client is closed');
+}

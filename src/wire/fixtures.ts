@@ -1,0 +1,87 @@
+/** For the tests of this room: an environment on the real clock, and grpc-js' client, which shares no code with us, as the peer. */
+import * as grpc from '@grpc/grpc-js';
+import { toBigtableError } from '../base/index.ts';
+import { ByteBudget, type Clock, type Logger } from '../env/index.ts';
+import type { ApiEnv, RpcStatus } from './rpc-server.ts';
+import { WireServer, type WireServerOptions } from './server/wire-server.ts';
+
+export const realClock: Clock = {
+  nowMicros: () => Date.now() * 1000,
+  monotonicMs: () => performance.now(),
+  timer: (delayMs, wake) => {
+    const handle = setTimeout(wake, delayMs);
+    return { cancel: () => clearTimeout(handle) };
+  },
+  yield: () => new Promise((resolve) => setImmediate(resolve)),
+};
+
+export interface TestEnv extends ApiEnv {
+  /** What was logged as an error. */
+  readonly errors: string[];
+}
+
+export function testEnv(budgetBytes = 64 * 1024 * 1024, clock = realClock): TestEnv {
+  const errors: string[] = [];
+  const logger: Logger = { info() {}, warn() {}, error: (message, fields) => errors.push(`${message} ${JSON.stringify(fields)}`) };
+  return { clock, random: { float: () => 0.5, uniqueName: () => '0'.repeat(32) }, logger, requestBudget: new ByteBudget(budgetBytes), errors };
+}
+
+export function testStatus(thrown: unknown): RpcStatus {
+  const { code, message, details } = toBigtableError(thrown);
+  return { code, message, details: Object.keys(details).length > 0 ? Buffer.from(JSON.stringify(details)) : undefined };
+}
+
+/** Resolves when `condition` holds, asked in every turn of the event loop. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await realClock.yield();
+}
+
+export interface Outcome {
+  readonly code: number;
+  readonly message: string;
+  readonly messages: readonly Buffer[];
+  readonly trailers: grpc.Metadata;
+}
+
+interface CallOptions {
+  readonly metadata?: grpc.Metadata;
+  readonly deadlineMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+const asIs = (bytes: Buffer): Buffer => bytes;
+const UNLIMITED = { 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 };
+
+/** A server with what `register` puts on it, and a raw client to it. */
+export async function rawServer(
+  env: ApiEnv,
+  register: (server: WireServer) => void,
+  more: { server?: Partial<WireServerOptions>; client?: Partial<grpc.ChannelOptions>; credentials?: grpc.ChannelCredentials } = {},
+) {
+  const server = new WireServer({ env, statusOf: testStatus, ...more.server });
+  register(server);
+  const port = await server.listen('127.0.0.1', 0);
+  const client = new grpc.Client(`127.0.0.1:${port}`, more.credentials ?? grpc.credentials.createInsecure(), { ...UNLIMITED, ...more.client });
+  return {
+    port,
+    client,
+    server,
+    /** Calls a method of any kind with any messages, takes everything it answers. */
+    call: (path: string, messages: readonly Buffer[], options: CallOptions = {}): Promise<Outcome> =>
+      new Promise((resolve) => {
+        const deadline = options.deadlineMs === undefined ? {} : { deadline: Date.now() + options.deadlineMs };
+        const call = client.makeBidiStreamRequest(path, asIs, asIs, options.metadata ?? new grpc.Metadata(), deadline);
+        options.signal?.addEventListener('abort', () => call.cancel());
+        const answers: Buffer[] = [];
+        call.on('data', (bytes: Buffer) => answers.push(bytes));
+        call.on('error', () => {});
+        call.on('status', (status: grpc.StatusObject) => resolve({ code: status.code, message: status.details, messages: answers, trailers: status.metadata }));
+        for (const bytes of messages) call.write(bytes);
+        call.end();
+      }),
+    close: async () => {
+      client.close();
+      await server.close(0);
+    },
+  };
+}

@@ -1,0 +1,40 @@
+/**
+ * gRPC's gzip messages (grpc-encoding: gzip, RFC 1952). Small ones are done in place, large ones on the thread pool, so that no step of
+ * the event loop is long.
+ *
+ * Invariant: no more is inflated than the limit, whatever the bytes claim.
+ */
+import { promisify } from 'node:util';
+import { constants, gunzip, gunzipSync, gzip, gzipSync } from 'node:zlib';
+import { BigtableError, Code } from '../../base/index.ts';
+
+/** Inflating or deflating this much takes well below a millisecond. */
+const IN_PLACE_BYTES = 32 * 1024;
+/** Length of a gzip file's head and tail, at least. */
+const FRAMING_BYTES = 18;
+const MAGIC = 0x1f8b;
+
+const gunzipLater = promisify<Buffer, { maxOutputLength: number }, Buffer>(gunzip);
+const gzipLater = promisify<Buffer, { level: number }, Buffer>(gzip);
+const LEVEL = constants.Z_BEST_SPEED;
+
+/** What the bytes say that they inflate to (the file's last four bytes); 0 where they are no gzip file. */
+export function claimedBytes(compressed: Buffer): number {
+  const isGzip = compressed.length >= FRAMING_BYTES && compressed.readUInt16BE(0) === MAGIC;
+  return isGzip ? compressed.readUInt32LE(compressed.length - 4) : 0;
+}
+
+/** Fails with INTERNAL where the bytes are no gzip file of at most `maxBytes`. */
+export async function inflate(compressed: Buffer, maxBytes: number): Promise<Buffer> {
+  // a limit of 0 would mean none
+  const options = { maxOutputLength: Math.max(1, maxBytes) };
+  try {
+    return maxBytes <= IN_PLACE_BYTES && compressed.length <= IN_PLACE_BYTES ? gunzipSync(compressed, options) : await gunzipLater(compressed, options);
+  } catch (error) {
+    throw new BigtableError(Code.INTERNAL, `a message is no gzip file of at most ${maxBytes} bytes`, { cause: error });
+  }
+}
+
+export function deflate(message: Buffer): Buffer | Promise<Buffer> {
+  return message.length <= IN_PLACE_BYTES ? gzipSync(message, { level: LEVEL }) : gzipLater(message, { level: LEVEL });
+}

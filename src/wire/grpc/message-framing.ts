@@ -1,0 +1,114 @@
+/**
+ * gRPC's messages within a stream's bytes (PROTOCOL-HTTP2.md, "Length-Prefixed-Message"):
+ *
+ *   compressed (1 byte: 0 or 1) | length (4 bytes, big-endian) | message
+ *
+ * Invariant: a message that lies in one frame is handed on as a view, unless it would keep a much larger buffer in memory. One that does not is
+ * gathered in pieces up to EAGER_BYTES and only then in a buffer of its full size, so that the length a peer claims costs nothing by itself.
+ */
+import { BigtableError, Code } from '../../base/index.ts';
+
+export const PREFIX_BYTES = 5;
+const EAGER_BYTES = 256 * 1024;
+/** A view may keep this many times its own size. */
+const MOST_KEPT = 4;
+
+export interface MessageReaderOptions {
+  readonly maxMessageBytes: number;
+  readonly onMessage: (bytes: Buffer, compressed: boolean) => void;
+  /** Told each message's length before any of it is kept. */
+  readonly onLength?: (bytes: number) => void;
+}
+
+export class MessageReader {
+  readonly #options: MessageReaderOptions;
+  readonly #prefix = Buffer.allocUnsafe(PREFIX_BYTES);
+  #prefixBytes = 0;
+  #compressed = false;
+  /** Of the message under way; -1 between messages. */
+  #length = -1;
+  #parts: Buffer[] = [];
+  #whole: Buffer | undefined;
+  #haveBytes = 0;
+
+  constructor(options: MessageReaderOptions) {
+    this.#options = options;
+  }
+
+  /** Whether a message has begun and not ended. */
+  get isInside(): boolean {
+    return this.#prefixBytes > 0 || this.#length >= 0;
+  }
+
+  /** Throws RESOURCE_EXHAUSTED for a message above the limit, INTERNAL for a prefix that is none. */
+  push(bytes: Buffer): void {
+    let at = 0;
+    while (at < bytes.length || this.#length === 0) {
+      if (this.#length < 0) {
+        at = this.#readPrefix(bytes, at);
+        if (this.#length < 0) return;
+      }
+      at = this.#readMessage(bytes, at);
+      if (this.#length >= 0) return;
+    }
+  }
+
+  #readPrefix(bytes: Buffer, from: number): number {
+    const at = from + bytes.copy(this.#prefix, this.#prefixBytes, from, from + PREFIX_BYTES - this.#prefixBytes);
+    this.#prefixBytes += at - from;
+    if (this.#prefixBytes < PREFIX_BYTES) return at;
+    const flag = this.#prefix[0] as number;
+    if (flag > 1) throw new BigtableError(Code.INTERNAL, `a message begins with byte ${flag}, which is neither 0 nor 1`);
+    const length = this.#prefix.readUInt32BE(1);
+    const { maxMessageBytes, onLength } = this.#options;
+    if (length > maxMessageBytes) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a message of ${length} bytes; the limit is ${maxMessageBytes}`);
+    this.#compressed = flag === 1;
+    this.#prefixBytes = 0;
+    this.#length = length;
+    onLength?.(length);
+    return at;
+  }
+
+  #readMessage(bytes: Buffer, from: number): number {
+    const to = Math.min(bytes.length, from + this.#length - this.#haveBytes);
+    const piece = bytes.subarray(from, to);
+    if (this.#haveBytes === 0 && piece.length === this.#length) {
+      this.#emit(keepable(piece));
+      return to;
+    }
+    if (this.#whole) piece.copy(this.#whole, this.#haveBytes);
+    else {
+      this.#parts.push(piece);
+      if (this.#haveBytes + piece.length > EAGER_BYTES) {
+        this.#whole = Buffer.allocUnsafe(this.#length);
+        let at = 0;
+        for (const part of this.#parts) at += part.copy(this.#whole, at);
+        this.#parts = [];
+      }
+    }
+    this.#haveBytes += piece.length;
+    if (this.#haveBytes === this.#length) this.#emit(this.#whole ?? Buffer.concat(this.#parts, this.#length));
+    return to;
+  }
+
+  #emit(message: Buffer): void {
+    this.#length = -1;
+    this.#haveBytes = 0;
+    this.#parts = [];
+    this.#whole = undefined;
+    this.#options.onMessage(message, this.#compressed);
+  }
+}
+
+/** The bytes themselves, or a copy where they would keep much more than themselves in memory. */
+export function keepable(view: Buffer): Buffer {
+  return view.length * MOST_KEPT < view.buffer.byteLength ? Buffer.from(view) : view;
+}
+
+/** What goes before a message of so many bytes. */
+export function messagePrefix(lengthBytes: number, compressed: boolean): Buffer {
+  const prefix = Buffer.allocUnsafe(PREFIX_BYTES);
+  prefix[0] = compressed ? 1 : 0;
+  prefix.writeUInt32BE(lengthBytes, 1);
+  return prefix;
+}

@@ -1,0 +1,289 @@
+import assert from 'node:assert/strict';
+import { Duplex } from 'node:stream';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { ManualClock } from '../../env/index.ts';
+import { Connection } from './connection.ts';
+import { CLIENT_PREFACE, ErrorCode, errorCodeName, Flag, FrameReader, FrameType, frame, rstStreamFrame, Setting, settingsFrame, windowUpdateFrame } from './frames.ts';
+import { DEFAULT_LIMITS, type Http2Limits } from './limits.ts';
+import type { Stream } from './stream.ts';
+
+/** A socket in memory, whose other end a test holds. */
+class Pipe extends Duplex {
+  readonly written: Buffer[] = [];
+  /** Set: nobody takes what is written. */
+  stuck = false;
+  hasEnded = false;
+
+  constructor() {
+    super({ allowHalfOpen: true });
+  }
+
+  override _read(): void {}
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.written.push(chunk);
+    if (!this.stuck) done();
+  }
+
+  override _final(done: () => void): void {
+    this.hasEnded = true;
+    done();
+  }
+}
+
+interface Frame {
+  readonly type: number;
+  readonly flags: number;
+  readonly streamId: number;
+  readonly payload: Buffer;
+}
+
+/** A connection that answers nothing by itself, and its peer. */
+function peer(limits: Partial<Http2Limits> = {}) {
+  const pipe = new Pipe();
+  const streams: Stream[] = [];
+  const failures: unknown[] = [];
+  let resets = 0;
+  const connection = new Connection({
+    socket: pipe,
+    clock: new ManualClock(),
+    limits: { ...DEFAULT_LIMITS, ...limits },
+    onRequest: (stream) => {
+      streams.push(stream);
+      stream.owner = {
+        onData: () => {},
+        onEnd: () => {},
+        onReset: () => {
+          resets++;
+        },
+        onSent: () => {},
+      };
+    },
+    onClosed: () => {},
+    onFailed: (thrown) => failures.push(thrown),
+  });
+  return {
+    pipe,
+    connection,
+    streams,
+    failures,
+    get resets() {
+      return resets;
+    },
+    send: (...frames: Buffer[]) => {
+      pipe.push(Buffer.concat(frames));
+      // what was pushed is given out in a turn of its own
+      return new Promise<void>((resolve) => setImmediate(resolve));
+    },
+    frames: () => {
+      const seen: Frame[] = [];
+      new FrameReader(1 << 20, (type, flags, streamId, payload) => seen.push({ type, flags, streamId, payload })).push(Buffer.concat(pipe.written));
+      return seen;
+    },
+  };
+}
+
+type Peer = ReturnType<typeof peer>;
+
+const HELLO = Buffer.concat([CLIENT_PREFACE, settingsFrame([])]);
+/** :method POST, :scheme http, :path /. */
+const BLOCK = Buffer.from([0x83, 0x86, 0x84]);
+const ALL = Flag.END_HEADERS | Flag.END_STREAM;
+const NOTHING = Buffer.alloc(0);
+
+const headers = (streamId: number, flags: number = ALL, block = BLOCK): Buffer => frame(FrameType.HEADERS, flags, streamId, block);
+const open = (streamId: number): Buffer => headers(streamId, Flag.END_HEADERS);
+const data = (streamId: number, bytes: number, flags = 0): Buffer => frame(FrameType.DATA, flags, streamId, Buffer.alloc(bytes));
+const times = (count: number, make: (i: number) => Buffer): Buffer => Buffer.concat(Array.from({ length: count }, (_, i) => make(i)));
+const odd = (i: number): number => 2 * i + 1;
+
+/** The code of the GOAWAY that ended the connection. */
+function goAway({ frames, pipe }: Peer): string {
+  const last = frames().find(({ type }) => type === FrameType.GOAWAY);
+  assert.ok(last, 'the connection goes on');
+  assert.ok(pipe.hasEnded, 'nothing more can be written');
+  return errorCodeName(last.payload.readUInt32BE(4));
+}
+
+function resetOf(streamId: number, { frames }: Peer): string {
+  const reset = frames().find((each) => each.type === FrameType.RST_STREAM && each.streamId === streamId);
+  return reset ? errorCodeName(reset.payload.readUInt32BE(0)) : 'none';
+}
+
+/** What a connection may never do to us, by its GOAWAY. */
+const ATTACKS: readonly [string, keyof typeof ErrorCode, Buffer, Partial<Http2Limits>?][] = [
+  ['HTTP/1', 'PROTOCOL_ERROR', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
+  ['no SETTINGS first', 'PROTOCOL_ERROR', Buffer.concat([CLIENT_PREFACE, frame(FrameType.PING, 0, 0, Buffer.alloc(8))])],
+  ['rapid reset', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(1002, (i) => Buffer.concat([open(odd(i)), rstStreamFrame(odd(i), ErrorCode.CANCEL)]))])],
+  ['resets that it makes us send', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(1002, (i) => Buffer.concat([open(odd(i)), windowUpdateFrame(odd(i), 0)]))])],
+  ['more streams than are allowed', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(2200, (i) => open(odd(i)))])],
+  ['a flood of PINGs', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(1002, () => frame(FrameType.PING, 0, 0, Buffer.alloc(8)))])],
+  ['a flood of SETTINGS', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(1002, () => settingsFrame([]))])],
+  ['empty DATA', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, open(1), times(10_002, () => data(1, 0))])],
+  ['PRIORITY', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(10_002, (i) => frame(FrameType.PRIORITY, 0, odd(i), Buffer.alloc(5)))])],
+  ['unknown frames', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(10_002, () => frame(77, 0, 0, NOTHING))])],
+  ['windows of closed streams', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, open(1), rstStreamFrame(1, ErrorCode.CANCEL), times(10_002, () => windowUpdateFrame(1, 1))])],
+  ['CONTINUATIONs without end', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, headers(1, 0), times(17, () => frame(FrameType.CONTINUATION, 0, 1, NOTHING))])],
+  ['a header block without end', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, headers(1, 0), times(5, () => frame(FrameType.CONTINUATION, 0, 1, Buffer.alloc(16_000)))])],
+  ['a table above the limit', 'COMPRESSION_ERROR', Buffer.concat([HELLO, headers(1, ALL, Buffer.from([0x3f, 0xe2, 0x1f, ...BLOCK]))])],
+  ['a block that is none', 'COMPRESSION_ERROR', Buffer.concat([HELLO, headers(1, ALL, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]))])],
+  ['a frame above the limit', 'FRAME_SIZE_ERROR', Buffer.concat([HELLO, open(1), data(1, 16_385)])],
+  ['more bytes than the connection\'s window', 'FLOW_CONTROL_ERROR', Buffer.concat([HELLO, times(80, (i) => Buffer.concat([open(odd(i)), data(odd(i), 16_384)]))])],
+  ['a window beyond 2^31-1', 'FLOW_CONTROL_ERROR', Buffer.concat([HELLO, windowUpdateFrame(0, 0x7fffffff)])],
+  ['first windows beyond 2^31-1', 'FLOW_CONTROL_ERROR', Buffer.concat([HELLO, open(1), windowUpdateFrame(1, 1), settingsFrame([[Setting.INITIAL_WINDOW_SIZE, 0x7fffffff]])])],
+  ['a frame between the frames of a header block', 'PROTOCOL_ERROR', Buffer.concat([HELLO, headers(1, 0), data(1, 1)])],
+  ['a promise', 'PROTOCOL_ERROR', Buffer.concat([HELLO, frame(FrameType.PUSH_PROMISE, Flag.END_HEADERS, 1, Buffer.alloc(4))])],
+  ['DATA of a stream that never was', 'PROTOCOL_ERROR', Buffer.concat([HELLO, data(1, 1)])],
+  ['an even stream', 'PROTOCOL_ERROR', Buffer.concat([HELLO, open(2)])],
+  ['a stream number that goes back', 'PROTOCOL_ERROR', Buffer.concat([HELLO, open(5), open(3)])],
+];
+
+/** What ends one stream, and no other. */
+const STREAM_FAULTS: readonly [string, keyof typeof ErrorCode, (streamId: number) => Buffer][] = [
+  ['headers that are too many', 'ENHANCE_YOUR_CALM', (id) => headers(id, ALL, Buffer.concat([BLOCK, times(2100, () => Buffer.from([0x90]))]))],
+  ['more bytes than its window', 'FLOW_CONTROL_ERROR', (id) => Buffer.concat([open(id), times(17, () => data(id, 16_384))])],
+  ['a window update of 0', 'PROTOCOL_ERROR', (id) => Buffer.concat([open(id), windowUpdateFrame(id, 0)])],
+  ['a window beyond 2^31-1', 'FLOW_CONTROL_ERROR', (id) => Buffer.concat([open(id), windowUpdateFrame(id, 0x7fffffff)])],
+  ['no path', 'PROTOCOL_ERROR', (id) => headers(id, ALL, Buffer.from([0x83, 0x86]))],
+  ['an upper-case name', 'PROTOCOL_ERROR', (id) => headers(id, ALL, Buffer.from([...BLOCK, 0, 1, 0x41, 1, 0x61]))],
+  ['a value with a line break', 'PROTOCOL_ERROR', (id) => headers(id, ALL, Buffer.from([...BLOCK, 0, 1, 0x61, 1, 0x0a]))],
+  ['a header of HTTP/1 connections', 'PROTOCOL_ERROR', (id) => headers(id, ALL, Buffer.concat([BLOCK, Buffer.from([0, 7]), Buffer.from('upgrade'), Buffer.from([1, 0x61])]))],
+  ['DATA after its end', 'STREAM_CLOSED', (id) => Buffer.concat([headers(id), data(id, 1)])],
+  ['a dependency on itself', 'PROTOCOL_ERROR', (id) => frame(FrameType.HEADERS, ALL | Flag.PRIORITY, id, Buffer.from([0, 0, 0, id, 0, ...BLOCK]))],
+];
+
+describe('what a peer may not do to a connection', () => {
+  for (const [what, code, bytes, limits] of ATTACKS) {
+    test(`${what}: ${code}`, async () => {
+      const it = peer(limits);
+      await it.send(bytes);
+      assert.equal(goAway(it), code);
+      assert.equal(it.failures.length, 1);
+      assert.equal(it.connection.isDead, true);
+      // what comes afterwards changes nothing
+      const before = it.streams.length;
+      await it.send(times(100, (i) => open(odd(i + 5000))));
+      assert.equal(it.streams.length, before);
+    });
+  }
+});
+
+describe('what a peer may not do to a stream', () => {
+  for (const [what, code, bytes] of STREAM_FAULTS) {
+    test(`${what}: ${code}`, async () => {
+      const it = peer();
+      await it.send(HELLO, open(1), bytes(3), open(5));
+      assert.equal(resetOf(3, it), code);
+      assert.deepEqual(it.failures, []);
+      assert.deepEqual(it.streams.map(({ id }) => id).filter((id) => id !== 3), [1, 5]);
+    });
+  }
+});
+
+describe('a connection', () => {
+  test('counts streams that were reset as long as their work goes on', async () => {
+    const it = peer({ maxStreams: 3 });
+    await it.send(HELLO, times(3, (i) => Buffer.concat([open(odd(i)), rstStreamFrame(odd(i), ErrorCode.CANCEL)])), open(7));
+    assert.equal(it.resets, 3);
+    assert.equal(resetOf(7, it), 'REFUSED_STREAM');
+    it.streams[0]?.done();
+    await it.send(open(9));
+    assert.equal(resetOf(9, it), 'none');
+    assert.deepEqual(it.streams.map(({ id }) => id), [1, 3, 5, 9]);
+  });
+
+  test('does not buffer answers to a peer that never reads', async () => {
+    const it = peer({ pings: { burst: 1e9, perSecond: 0 } });
+    it.pipe.stuck = true;
+    await it.send(HELLO);
+    for (let i = 0; i < 100 && !it.pipe.destroyed; i++) await it.send(times(2000, () => frame(FrameType.PING, 0, 0, Buffer.alloc(8))));
+    assert.equal(it.pipe.destroyed, true);
+    assert.ok(it.pipe.writableLength < 2_000_000, `${it.pipe.writableLength} bytes wait`);
+  });
+
+  test('gives back the place of what a stream left unread', async () => {
+    const it = peer();
+    for (let i = 0; i < 40; i++) await it.send(...(i === 0 ? [HELLO] : []), open(odd(i)), times(4, () => data(odd(i), 16_384)), rstStreamFrame(odd(i), ErrorCode.CANCEL));
+    assert.deepEqual(it.failures, []);
+    const given = it.frames().filter(({ type, streamId }) => type === FrameType.WINDOW_UPDATE && streamId === 0).map(({ payload }) => payload.readUInt32BE(0));
+    assert.ok(given.reduce((a, b) => a + b, 0) >= 40 * 65_536 - 65_535);
+  });
+
+  test('answers PINGs at once, and takes as many as it sends data', async () => {
+    const it = peer({ pings: { burst: 5, perSecond: 0 } });
+    await it.send(HELLO, open(1));
+    for (let i = 0; i < 20; i++) {
+      it.streams[0]?.data(Buffer.from('x'));
+      it.streams[0]?.send();
+      await it.send(times(3, (j) => frame(FrameType.PING, 0, 0, Buffer.alloc(8, 3 * i + j))));
+    }
+    const answers = it.frames().filter(({ type, flags }) => type === FrameType.PING && flags === Flag.ACK);
+    assert.deepEqual(answers.map(({ payload }) => payload[0]), Array.from({ length: 60 }, (_, i) => i));
+  });
+
+  test('survives any bytes behind a good beginning', async () => {
+    const anyFrame = fc.record({ type: fc.nat(10), flags: fc.constantFrom(0, 1, 4, 5, 8, 0x20, 0x2d), streamId: fc.constantFrom(0, 1, 2, 3, 5), payload: fc.uint8Array({ maxLength: 20 }) });
+    await fc.assert(fc.asyncProperty(fc.array(anyFrame, { maxLength: 30 }), async (frames) => {
+      const it = peer();
+      await it.send(HELLO, open(1), ...frames.map(({ type, flags, streamId, payload }) => frame(type, flags, streamId, payload)));
+      assert.ok(it.failures.every((failure) => failure instanceof Error && failure.name === 'Http2Error'), String(it.failures[0]));
+      assert.equal(it.connection.isDead, it.failures.length > 0);
+    }), { numRuns: 500 });
+  });
+});
+
+describe('sending', () => {
+  const sentTo = (it: Peer, streamId: number): number =>
+    it.frames().filter((each) => each.type === FrameType.DATA && each.streamId === streamId).reduce((sum, { payload }) => sum + payload.length, 0);
+
+  test('streams take turns, and none sends beyond its window or the connection\'s', async () => {
+    const it = peer();
+    await it.send(HELLO, open(1), open(3), windowUpdateFrame(1, 1_000_000));
+    for (const stream of it.streams) stream.data(Buffer.alloc(200_000, stream.id));
+    for (const stream of it.streams) stream.send();
+    await it.send();
+    assert.equal(sentTo(it, 1) + sentTo(it, 3), 65_535);
+    await it.send(windowUpdateFrame(0, 1_000_000));
+    assert.deepEqual([sentTo(it, 1), sentTo(it, 3)], [200_000, 65_535]);
+    await it.send(windowUpdateFrame(3, 100));
+    assert.equal(sentTo(it, 3), 65_635);
+    await it.send(settingsFrame([[Setting.INITIAL_WINDOW_SIZE, 65_535 + 1000]]));
+    assert.equal(sentTo(it, 3), 66_635);
+    await it.send(settingsFrame([[Setting.INITIAL_WINDOW_SIZE, 0]]), windowUpdateFrame(3, 66_000));
+    assert.equal(sentTo(it, 3), 66_635, 'a window below nothing');
+    await it.send(windowUpdateFrame(3, 200_000));
+    assert.equal(sentTo(it, 3), 200_000);
+    assert.ok(it.frames().every(({ payload }) => payload.length <= 16_384));
+  });
+
+  test('trailers come after the data, and need no window', async () => {
+    const it = peer();
+    await it.send(HELLO, headers(1), headers(3));
+    const [first, second] = it.streams as [Stream, Stream];
+    first.headers(BLOCK);
+    first.data(Buffer.alloc(70_000));
+    first.end(BLOCK);
+    second.headers(BLOCK);
+    second.end(BLOCK);
+    await it.send();
+    const ends = (streamId: number): boolean => it.frames().some((each) => each.type === FrameType.HEADERS && each.streamId === streamId && (each.flags & Flag.END_STREAM) !== 0);
+    assert.deepEqual([ends(1), ends(3)], [false, true]);
+    await it.send(windowUpdateFrame(0, 10_000), windowUpdateFrame(1, 10_000));
+    assert.deepEqual([ends(1), sentTo(it, 1)], [true, 70_000]);
+  });
+
+  test('a drain lets open streams end and refuses new ones', async () => {
+    const it = peer();
+    await it.send(HELLO, headers(1));
+    it.connection.drain('enough');
+    await it.send(open(3));
+    assert.equal(resetOf(3, it), 'REFUSED_STREAM');
+    assert.equal(it.pipe.hasEnded, false);
+    it.streams[0]?.headers(BLOCK);
+    it.streams[0]?.end(BLOCK);
+    it.streams[0]?.done();
+    await it.send();
+    assert.equal(goAway(it), 'NO_ERROR');
+  });
+});

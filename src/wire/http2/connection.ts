@@ -1,0 +1,473 @@
+/**
+ * A client's HTTP/2 connection, seen from the server (RFC 9113): frames in, the states of streams, flow control, and the answer to
+ * every breach of the protocol: RST_STREAM for a stream's, GOAWAY for the connection's.
+ *
+ * Invariant: what one connection makes us hold is bounded: received bytes by its window, headers by the limits, answers by what their calls
+ * have reserved and the output's backlog; and what it makes us do for nothing by the rates. Limits: limits.ts.
+ */
+import type { Duplex } from 'node:stream';
+import type { Clock } from '../../env/index.ts';
+import { HeaderListTooLarge, HpackDecoder, HpackError } from '../hpack/decoder.ts';
+import { ClosedStreams } from './closed-streams.ts';
+import { CorkedOutput } from './corked-output.ts';
+import { DataSender } from './data-sender.ts';
+import { ReceiveWindow } from './flow-window.ts';
+import {
+  CLIENT_PREFACE, DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW_BYTES, ErrorCode, Flag, FrameReader, FrameType, frame, goAwayFrame, Http2Error, rstStreamFrame, Setting, settingsFrame,
+  windowUpdateFrame,
+} from './frames.ts';
+import { dependency, HeaderBlock, unpad } from './header-block.ts';
+import { checkTrailers, type RequestHeaders, requestHeaders } from './header-rules.ts';
+import { type Http2Limits, RateLimit } from './limits.ts';
+import { PeerSettings } from './settings.ts';
+import { Stream, type StreamHost } from './stream.ts';
+
+export interface ConnectionOptions {
+  readonly socket: Duplex;
+  readonly clock: Clock;
+  readonly limits: Http2Limits;
+  /** A request has come: the stream is to be given an owner, who is told of the rest. */
+  readonly onRequest: (stream: Stream, headers: RequestHeaders) => void;
+  /** The connection is no more. */
+  readonly onClosed: () => void;
+  /** The peer broke the protocol so that its connection was ended; or `thrown` is a bug of ours. */
+  readonly onFailed: (thrown: unknown) => void;
+}
+
+export class Connection implements StreamHost {
+  /** Whether the preface has come. */
+  isOpen = false;
+  /** Whether anything came since it was last set to false. */
+  wasHeard = true;
+  /** A PING of ours that has not been answered. */
+  pingIsOut = false;
+  readonly #options: ConnectionOptions;
+  readonly #output: CorkedOutput;
+  readonly #sender: DataSender;
+  readonly #frames: FrameReader;
+  readonly #decoder: HpackDecoder;
+  readonly #block: HeaderBlock;
+  readonly #peer = new PeerSettings();
+  readonly #window: ReceiveWindow;
+  readonly #streams = new Map<number, Stream>();
+  readonly #closed = new ClosedStreams();
+  readonly #resets: RateLimit;
+  readonly #pings: RateLimit;
+  readonly #idleFrames: RateLimit;
+  #prefaceBytes = 0;
+  #settingsCame = false;
+  /** Requests whose work goes on, those of streams that were reset too. */
+  #running = 0;
+  #lastStreamId = 0;
+  #isDraining = false;
+  /** GOAWAY with an error was sent, or the socket is gone: nothing counts any more. */
+  #isDead = false;
+  #isClosed = false;
+
+  constructor(options: ConnectionOptions) {
+    const { socket, clock, limits } = options;
+    const nowMs = clock.monotonicMs();
+    this.#options = options;
+    this.#output = new CorkedOutput({ socket, turnEnd: () => clock.yield(), onRoom: () => this.#sender.pump() });
+    this.#sender = new DataSender(this.#output, (stream) => this.#localEnd(stream));
+    this.#frames = new FrameReader(DEFAULT_MAX_FRAME_BYTES, (type, flags, streamId, payload) => this.#onFrame(type, flags, streamId, payload));
+    this.#decoder = new HpackDecoder({ maxTableBytes: limits.hpackTableBytes, maxHeaderBytes: limits.maxHeaderBytes });
+    this.#block = new HeaderBlock(limits);
+    this.#window = new ReceiveWindow(DEFAULT_WINDOW_BYTES, limits.connectionWindowBytes / 2);
+    this.#resets = new RateLimit(limits.resets, nowMs);
+    this.#pings = new RateLimit(limits.pings, nowMs);
+    this.#idleFrames = new RateLimit(limits.idleFrames, nowMs);
+    socket.on('data', (chunk: Buffer) => this.#onChunk(chunk));
+    socket.on('error', () => {});
+    socket.on('close', () => this.#onClose());
+    this.#greet(limits);
+  }
+
+  get isIdle(): boolean {
+    return this.#streams.size === 0 && this.#running === 0;
+  }
+
+  get isDead(): boolean {
+    return this.#isDead;
+  }
+
+  /** Asks the peer whether it is still there; `pingIsOut` until it answers. */
+  ping(): void {
+    this.pingIsOut = true;
+    this.#output.write(frame(FrameType.PING, 0, 0, Buffer.alloc(8)));
+  }
+
+  /** Takes no new streams, and ends when those that are open have. */
+  drain(why: string): void {
+    if (this.#isDraining || this.#isDead) return;
+    this.#isDraining = true;
+    this.#output.write(goAwayFrame(this.#lastStreamId, ErrorCode.NO_ERROR, why));
+    this.#endIfDrained();
+  }
+
+  destroy(): void {
+    this.#options.socket.destroy();
+    this.#onClose();
+  }
+
+  // what streams ask
+
+  sendHeaders(stream: Stream, block: Buffer, endStream: boolean): void {
+    this.#output.head(block.length, FrameType.HEADERS, Flag.END_HEADERS | (endStream ? Flag.END_STREAM : 0), stream.id);
+    this.#output.write(block);
+  }
+
+  ready(stream: Stream): void {
+    this.#sender.add(stream);
+    this.#sender.pump();
+    this.#pings.refill();
+  }
+
+  reset(stream: Stream, code: ErrorCode): void {
+    this.#output.write(rstStreamFrame(stream.id, code));
+    this.#over(stream, true);
+  }
+
+  credit(bytes: number): void {
+    const step = this.#window.grant(bytes);
+    if (step > 0 && !this.#isDead) this.#output.write(windowUpdateFrame(0, step));
+  }
+
+  growWindow(stream: Stream, bytes: number, atOnce: boolean): void {
+    const step = stream.receiveWindow.grant(bytes, atOnce);
+    if (step > 0) this.#output.write(windowUpdateFrame(stream.id, step));
+  }
+
+  ended(stream: Stream): void {
+    if (!stream.ownerDone) return;
+    this.#running--;
+    this.#endIfDrained();
+  }
+
+  // what comes in
+
+  #greet(limits: Http2Limits): void {
+    this.#output.write(settingsFrame([
+      [Setting.MAX_CONCURRENT_STREAMS, limits.maxStreams],
+      [Setting.INITIAL_WINDOW_SIZE, limits.streamWindowBytes],
+      [Setting.MAX_HEADER_LIST_SIZE, limits.maxHeaderBytes],
+      [Setting.HEADER_TABLE_SIZE, limits.hpackTableBytes],
+    ]));
+    const more = limits.connectionWindowBytes - DEFAULT_WINDOW_BYTES;
+    if (more > 0) this.credit(more);
+  }
+
+  #onChunk(chunk: Buffer): void {
+    this.wasHeard = true;
+    if (this.#isDead) return;
+    try {
+      this.#frames.push(this.isOpen ? chunk : this.#readPreface(chunk));
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Answers what follows the preface. */
+  #readPreface(chunk: Buffer): Buffer {
+    const bytes = Math.min(chunk.length, CLIENT_PREFACE.length - this.#prefaceBytes);
+    if (CLIENT_PREFACE.compare(chunk, 0, bytes, this.#prefaceBytes, this.#prefaceBytes + bytes) !== 0) {
+      throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'the connection does not begin as HTTP/2 does');
+    }
+    this.#prefaceBytes += bytes;
+    this.isOpen = this.#prefaceBytes === CLIENT_PREFACE.length;
+    return chunk.subarray(bytes);
+  }
+
+  #onFrame(type: number, flags: number, streamId: number, payload: Buffer): void {
+    if (this.#isDead) return;
+    try {
+      this.#dispatch(type, flags, streamId, payload);
+    } catch (error) {
+      if (!(error instanceof Http2Error) || error.streamId === 0) throw error;
+      this.#failStream(error);
+    }
+  }
+
+  #dispatch(type: number, flags: number, streamId: number, payload: Buffer): void {
+    if (!this.#settingsCame && (type !== FrameType.SETTINGS || flags & Flag.ACK)) throw protocolError('the first frame is no SETTINGS');
+    if (this.#block.isOpen && type !== FrameType.CONTINUATION) throw protocolError('a frame within a header block');
+    switch (type) {
+      case FrameType.DATA:
+        return this.#onData(flags, streamId, payload);
+      case FrameType.HEADERS:
+        return this.#onHeaders(flags, streamId, payload);
+      case FrameType.CONTINUATION:
+        return this.#onBlock(this.#block.continue(flags, streamId, payload));
+      case FrameType.WINDOW_UPDATE:
+        return this.#onWindowUpdate(streamId, payload);
+      case FrameType.RST_STREAM:
+        return this.#onRstStream(streamId, payload);
+      case FrameType.SETTINGS:
+        return this.#onSettings(flags, streamId, payload);
+      case FrameType.PING:
+        return this.#onPing(flags, streamId, payload);
+      case FrameType.GOAWAY:
+        if (streamId !== 0) throw protocolError('GOAWAY of a stream');
+        checkSize('GOAWAY', payload.length >= 8);
+        return this.drain('');
+      case FrameType.PRIORITY:
+        return this.#onPriority(streamId, payload);
+      case FrameType.PUSH_PROMISE:
+        throw protocolError('a client promises nothing');
+      default:
+        this.#countIdleFrame();
+    }
+  }
+
+  #onData(flags: number, streamId: number, payload: Buffer): void {
+    if (streamId === 0) throw protocolError('DATA of no stream');
+    this.#window.take(payload.length, 0);
+    const stream = this.#streams.get(streamId);
+    if (!stream || stream.remoteEnded) {
+      this.credit(payload.length);
+      this.#refuseClosed(streamId);
+      return;
+    }
+    stream.uncreditedBytes += payload.length;
+    stream.receiveWindow.take(payload.length, streamId);
+    const bytes = unpad(flags, payload);
+    const padding = payload.length - bytes.length;
+    if (padding > 0) {
+      stream.credit(padding);
+      stream.growWindow(padding);
+    }
+    const endStream = (flags & Flag.END_STREAM) !== 0;
+    if (bytes.length === 0 && !endStream) this.#countIdleFrame();
+    stream.receivedBytes += bytes.length;
+    if (stream.contentLength !== undefined) this.#checkLength(stream, endStream);
+    stream.remoteEnded = endStream;
+    if (bytes.length > 0) stream.owner?.onData(bytes);
+    if (endStream) this.#remoteEnd(stream);
+  }
+
+  #checkLength(stream: Stream, endStream: boolean): void {
+    const { contentLength = 0, receivedBytes } = stream;
+    if (receivedBytes > contentLength || (endStream && receivedBytes < contentLength)) {
+      throw new Http2Error(ErrorCode.PROTOCOL_ERROR, `${receivedBytes} bytes came with a content-length of ${contentLength}`, stream.id);
+    }
+  }
+
+  #onHeaders(flags: number, streamId: number, payload: Buffer): void {
+    if (streamId % 2 === 0) throw protocolError(`HEADERS of stream ${streamId}: a client's streams are odd`);
+    this.#onBlock(this.#block.begin(flags, streamId, payload));
+  }
+
+  #onBlock(block: Buffer | undefined): void {
+    if (!block) return;
+    const { streamId, endStream } = this.#block;
+    const isNew = streamId > this.#lastStreamId;
+    if (isNew) this.#lastStreamId = streamId;
+    const headers = this.#decode(block, streamId);
+    if (isNew) return this.#onRequest(streamId, headers, endStream);
+    const stream = this.#streams.get(streamId);
+    if (!stream || stream.remoteEnded) {
+      if (this.#closed.wasResetByUs(streamId)) return;
+      const wasOpen = stream !== undefined || this.#closed.has(streamId);
+      throw new Http2Error(wasOpen ? ErrorCode.STREAM_CLOSED : ErrorCode.PROTOCOL_ERROR, `HEADERS of stream ${streamId}, which has ended`);
+    }
+    if (!endStream) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'second headers that do not end the stream', streamId);
+    checkTrailers(headers, streamId);
+    if (stream.contentLength !== undefined) this.#checkLength(stream, true);
+    this.#remoteEnd(stream);
+  }
+
+  #decode(block: Buffer, streamId: number): readonly string[] {
+    try {
+      return this.#decoder.decode(block);
+    } catch (error) {
+      if (error instanceof HeaderListTooLarge) throw new Http2Error(ErrorCode.ENHANCE_YOUR_CALM, error.message, streamId);
+      if (error instanceof HpackError) throw new Http2Error(ErrorCode.COMPRESSION_ERROR, error.message);
+      throw error;
+    }
+  }
+
+  #onRequest(streamId: number, headers: readonly string[], endStream: boolean): void {
+    const { limits, onRequest } = this.#options;
+    if (this.#block.dependsOnItself) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a stream that depends on itself', streamId);
+    if (this.#isDraining) return this.#refuse(streamId);
+    if (this.#running >= limits.maxStreams || this.#streams.size >= limits.maxStreams) {
+      this.#countReset();
+      return this.#refuse(streamId);
+    }
+    const request = requestHeaders(headers, streamId);
+    const { contentLength } = request;
+    if (endStream && contentLength !== undefined && contentLength > 0) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a content-length without content', streamId);
+    const receiveWindow = new ReceiveWindow(limits.streamWindowBytes, limits.streamWindowBytes / 4);
+    const stream = new Stream(streamId, this, { sendWindowBytes: this.#peer.windowBytes, receiveWindow, contentLength });
+    this.#streams.set(streamId, stream);
+    this.#running++;
+    stream.remoteEnded = endStream;
+    onRequest(stream, request);
+    if (endStream) this.#remoteEnd(stream);
+  }
+
+  #refuse(streamId: number): void {
+    this.#output.write(rstStreamFrame(streamId, ErrorCode.REFUSED_STREAM));
+    this.#closed.add(streamId, true);
+  }
+
+  #onWindowUpdate(streamId: number, payload: Buffer): void {
+    checkSize('WINDOW_UPDATE', payload.length === 4);
+    const bytes = payload.readUInt32BE(0) & 0x7fffffff;
+    const stream = this.#streams.get(streamId);
+    if (streamId !== 0 && !stream) {
+      this.#checkNotIdle(streamId);
+      return this.#countIdleFrame();
+    }
+    if (bytes === 0) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'WINDOW_UPDATE of 0', streamId);
+    (stream?.sendWindow ?? this.#sender.window).grow(bytes, streamId);
+    if (stream) this.#sender.add(stream);
+    this.#sender.pump();
+  }
+
+  #onRstStream(streamId: number, payload: Buffer): void {
+    checkSize('RST_STREAM', payload.length === 4);
+    this.#checkNotIdle(streamId);
+    this.#countReset();
+    const stream = this.#streams.get(streamId);
+    if (stream) this.#over(stream, false);
+  }
+
+  #onSettings(flags: number, streamId: number, payload: Buffer): void {
+    if (streamId !== 0) throw protocolError('SETTINGS of a stream');
+    if (flags & Flag.ACK) return checkSize('acknowledgement of SETTINGS', payload.length === 0);
+    this.#countPing();
+    this.#settingsCame = true;
+    const before = this.#peer.windowBytes;
+    this.#peer.read(payload);
+    const change = this.#peer.windowBytes - before;
+    if (change !== 0) {
+      for (const stream of this.#streams.values()) {
+        // here an overflow is the connection's
+        stream.sendWindow.grow(change, 0);
+        this.#sender.add(stream);
+      }
+    }
+    this.#sender.maxFrameBytes = this.#peer.maxFrameBytes;
+    this.#output.write(frame(FrameType.SETTINGS, Flag.ACK, 0, Buffer.alloc(0)));
+    this.#sender.pump();
+  }
+
+  #onPing(flags: number, streamId: number, payload: Buffer): void {
+    if (streamId !== 0) throw protocolError('PING of a stream');
+    checkSize('PING', payload.length === 8);
+    if (flags & Flag.ACK) {
+      this.pingIsOut = false;
+      return;
+    }
+    this.#countPing();
+    this.#output.write(frame(FrameType.PING, Flag.ACK, 0, payload));
+  }
+
+  #onPriority(streamId: number, payload: Buffer): void {
+    if (streamId === 0) throw protocolError('PRIORITY of no stream');
+    if (payload.length !== 5) throw new Http2Error(ErrorCode.FRAME_SIZE_ERROR, `PRIORITY of ${payload.length} bytes`, streamId);
+    if (dependency(payload) === streamId) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a stream that depends on itself', streamId);
+    this.#countIdleFrame();
+  }
+
+  /** A frame for a stream that is not open to it. */
+  #refuseClosed(streamId: number): void {
+    this.#checkNotIdle(streamId);
+    if (this.#closed.wasResetByUs(streamId)) return this.#countIdleFrame();
+    throw new Http2Error(ErrorCode.STREAM_CLOSED, `a frame of stream ${streamId}, which has ended`, streamId);
+  }
+
+  #checkNotIdle(streamId: number): void {
+    if (streamId === 0 || streamId > this.#lastStreamId || streamId % 2 === 0) throw protocolError(`a frame of stream ${streamId}, which was never opened`);
+  }
+
+  #countReset(): void {
+    if (!this.#resets.take(this.#options.clock.monotonicMs())) throw calm('streams are reset');
+  }
+
+  #countPing(): void {
+    if (!this.#pings.take(this.#options.clock.monotonicMs())) throw calm('PING and SETTINGS come');
+  }
+
+  #countIdleFrame(): void {
+    if (!this.#idleFrames.take(this.#options.clock.monotonicMs())) throw calm('frames without use come');
+  }
+
+  // how streams and the connection end
+
+  #remoteEnd(stream: Stream): void {
+    stream.remoteEnded = true;
+    if (!stream.isReset) stream.owner?.onEnd();
+    if (stream.isOver) this.#over(stream, false);
+  }
+
+  #localEnd(stream: Stream): void {
+    stream.localEnded = true;
+    // the client may still be sending what nobody reads any more (RFC 9113, 8.1)
+    if (stream.remoteEnded) this.#over(stream, false);
+    else this.reset(stream, ErrorCode.NO_ERROR);
+  }
+
+  #failStream(error: Http2Error): void {
+    this.#countResetOf(error);
+    this.#output.write(rstStreamFrame(error.streamId, error.code));
+    const stream = this.#streams.get(error.streamId);
+    if (stream) this.#over(stream, true);
+    else this.#closed.add(error.streamId, true);
+  }
+
+  #countResetOf(error: Http2Error): void {
+    if (!this.#resets.take(this.#options.clock.monotonicMs())) throw calm(`streams end in errors (${error.message})`);
+  }
+
+  #over(stream: Stream, resetByUs: boolean): void {
+    if (!this.#streams.delete(stream.id)) return;
+    this.#closed.add(stream.id, resetByUs);
+    const completed = stream.remoteEnded && stream.localEnded;
+    stream.isReset = true;
+    stream.credit(stream.uncreditedBytes);
+    stream.drop();
+    if (!completed && !stream.localEnded) stream.owner?.onReset();
+    this.#endIfDrained();
+  }
+
+  #endIfDrained(): void {
+    if (this.#isDraining && this.isIdle && !this.#isDead) this.#output.end();
+  }
+
+  /** Ends the connection with GOAWAY. */
+  #fail(thrown: unknown): void {
+    const known = thrown instanceof Http2Error;
+    this.#isDead = true;
+    const [code, why] = known ? [thrown.code, thrown.message] : [ErrorCode.INTERNAL_ERROR, ''];
+    this.#output.write(goAwayFrame(this.#lastStreamId, code, why));
+    this.#output.end();
+    this.#options.onFailed(thrown);
+    this.#resetAll();
+  }
+
+  #onClose(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#isDead = true;
+    this.#resetAll();
+    this.#options.onClosed();
+  }
+
+  #resetAll(): void {
+    for (const stream of [...this.#streams.values()]) this.#over(stream, false);
+  }
+}
+
+function protocolError(message: string): Http2Error {
+  return new Http2Error(ErrorCode.PROTOCOL_ERROR, message);
+}
+
+function calm(what: string): Http2Error {
+  return new Http2Error(ErrorCode.ENHANCE_YOUR_CALM, `too many ${what}`);
+}
+
+function checkSize(what: string, right: boolean): void {
+  if (!right) throw new Http2Error(ErrorCode.FRAME_SIZE_ERROR, `${what} of a wrong size`);
+}

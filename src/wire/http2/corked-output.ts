@@ -1,0 +1,149 @@
+/**
+ * What goes out on a socket: all that is written in one turn of the event loop leaves in one write (writev where there are large parts).
+ *
+ * Invariant: small writes are copied together, so that their buffers may be used again; large ones go by reference and belong to the output.
+ * `isFull` says that the peer reads more slowly than we write: those who can wait then wait for `onRoom`. Those who cannot (answers to PINGs and
+ * SETTINGS) may go on up to `maxBacklogBytes`, beyond which the connection is destroyed: a peer that asks and never reads.
+ */
+import type { Duplex } from 'node:stream';
+import { FRAME_HEADER_BYTES, writeFrameHeader } from './frames.ts';
+
+/** Parts up to this size are copied: a copy of it is quicker than one more entry of a writev. */
+const COPY_BYTES = 4096;
+const SMALLEST_SLAB_BYTES = 2048;
+const LARGEST_SLAB_BYTES = 32 * 1024;
+/** Unsent bytes from which on writers should wait. */
+const FULL_BYTES = 256 * 1024;
+
+export interface CorkedOutputOptions {
+  readonly socket: Duplex;
+  /** Resolves when the turn of the event loop is over: clock.yield. */
+  readonly turnEnd: () => Promise<void>;
+  /** There is room again after `isFull`. */
+  readonly onRoom: () => void;
+  /** Default: 1 MiB. */
+  readonly maxBacklogBytes?: number;
+}
+
+export class CorkedOutput {
+  readonly #options: CorkedOutputOptions;
+  readonly #maxBacklogBytes: number;
+  #parts: Buffer[] = [];
+  #partsBytes = 0;
+  /** Where small writes go: bytes from..at are not yet a part. */
+  #slab: Buffer | undefined;
+  #from = 0;
+  #at = 0;
+  #nextSlabBytes = SMALLEST_SLAB_BYTES;
+  #copiedBytes = 0;
+  #scheduled = false;
+  #wasFull = false;
+  #ended = false;
+  readonly #flush = (): void => {
+    this.#scheduled = false;
+    this.flush();
+  };
+
+  constructor(options: CorkedOutputOptions) {
+    this.#options = options;
+    this.#maxBacklogBytes = options.maxBacklogBytes ?? 1024 * 1024;
+    options.socket.on('drain', () => this.#tellRoom());
+  }
+
+  /** Bytes that the machine has not taken. */
+  get unsentBytes(): number {
+    return this.#partsBytes + this.#at - this.#from + this.#options.socket.writableLength;
+  }
+
+  get isFull(): boolean {
+    if (this.unsentBytes < FULL_BYTES) return false;
+    this.#wasFull = true;
+    return true;
+  }
+
+  /** A frame's head; its payload is written next. */
+  head(length: number, type: number, flags: number, streamId: number): void {
+    const slab = this.#space(FRAME_HEADER_BYTES);
+    this.#at = writeFrameHeader(slab, this.#at, length, type, flags, streamId);
+    this.#written(FRAME_HEADER_BYTES);
+  }
+
+  write(bytes: Buffer): void {
+    const { length } = bytes;
+    if (length > COPY_BYTES) {
+      this.#endPart();
+      this.#parts.push(bytes);
+      this.#partsBytes += length;
+      return this.#schedule();
+    }
+    const slab = this.#space(length);
+    slab.set(bytes, this.#at);
+    this.#at += length;
+    this.#written(length);
+  }
+
+  /** Hands everything to the socket now. */
+  flush(): void {
+    this.#endPart();
+    this.#slab = undefined;
+    // the next turn will write about as much as this one
+    this.#nextSlabBytes = Math.min(Math.max(this.#copiedBytes, SMALLEST_SLAB_BYTES), LARGEST_SLAB_BYTES);
+    this.#copiedBytes = 0;
+    const parts = this.#parts;
+    if (parts.length === 0) return;
+    this.#parts = [];
+    this.#partsBytes = 0;
+    const { socket } = this.#options;
+    if (this.#ended || socket.destroyed) return;
+    if (parts.length === 1) socket.write(parts[0]);
+    else {
+      socket.cork();
+      for (const part of parts) socket.write(part);
+      socket.uncork();
+    }
+    if (this.#wasFull && this.unsentBytes < FULL_BYTES) this.#tellRoom();
+  }
+
+  /** Sends what is there, and ends the socket's writing side. */
+  end(): void {
+    this.flush();
+    this.#ended = true;
+    if (!this.#options.socket.destroyed) this.#options.socket.end();
+  }
+
+  #tellRoom(): void {
+    if (!this.#wasFull) return;
+    this.#wasFull = false;
+    this.#options.onRoom();
+  }
+
+  #space(bytes: number): Buffer {
+    if (this.#slab && this.#slab.length - this.#at >= bytes) return this.#slab;
+    this.#endPart();
+    this.#slab = Buffer.allocUnsafe(Math.max(bytes, this.#nextSlabBytes));
+    this.#nextSlabBytes = Math.min(this.#nextSlabBytes * 2, LARGEST_SLAB_BYTES);
+    this.#from = 0;
+    this.#at = 0;
+    return this.#slab;
+  }
+
+  #written(bytes: number): void {
+    this.#copiedBytes += bytes;
+    this.#schedule();
+  }
+
+  #endPart(): void {
+    if (this.#slab && this.#at > this.#from) {
+      this.#parts.push(this.#slab.subarray(this.#from, this.#at));
+      this.#partsBytes += this.#at - this.#from;
+    }
+    this.#from = this.#at;
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    if (this.unsentBytes > this.#maxBacklogBytes + FULL_BYTES) this.#options.socket.destroy();
+    void this.#options.turnEnd().then(this.#flush);
+  }
+}

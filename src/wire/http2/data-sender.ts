@@ -1,0 +1,93 @@
+/**
+ * Which stream's bytes go out next: one frame each in turn, as far as the connection's window, the streams' own and the socket allow.
+ *
+ * Invariant: a stream is in the list exactly when it has something that its own window lets out. A stream that waits for its window
+ * waits outside and holds nobody up.
+ */
+import type { CorkedOutput } from './corked-output.ts';
+import { SendWindow } from './flow-window.ts';
+import { DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW_BYTES, Flag, FrameType } from './frames.ts';
+import type { Stream } from './stream.ts';
+
+/** Larger frames gain nothing, and let one stream hold up the others for longer. */
+const LARGEST_FRAME_BYTES = 64 * 1024;
+
+export class DataSender {
+  readonly window = new SendWindow(DEFAULT_WINDOW_BYTES);
+  /** What the peer takes in one frame. */
+  maxFrameBytes = DEFAULT_MAX_FRAME_BYTES;
+  readonly #output: CorkedOutput;
+  readonly #onEnded: (stream: Stream) => void;
+  readonly #write: (part: Buffer) => void;
+  #first: Stream | undefined;
+  #last: Stream | undefined;
+
+  constructor(output: CorkedOutput, onEnded: (stream: Stream) => void) {
+    this.#output = output;
+    this.#onEnded = onEnded;
+    this.#write = (part) => output.write(part);
+  }
+
+  add(stream: Stream): void {
+    if (stream.isListed || stream.isReset || !stream.canSend) return;
+    stream.isListed = true;
+    if (this.#last) this.#last.nextReady = stream;
+    else this.#first = stream;
+    this.#last = stream;
+  }
+
+  /** Sends what may be sent now. */
+  pump(): void {
+    while (this.#first) {
+      if (this.#output.isFull) return;
+      const stream = this.#first;
+      // trailers are not subject to flow control
+      if (stream.queuedBytes > 0 && this.window.bytes <= 0 && !stream.isReset) return this.#pumpTrailers();
+      this.#takeFirst();
+      this.#sendOne(stream);
+      this.add(stream);
+    }
+  }
+
+  /** Where the connection's window is spent, those that have only trailers left still end. */
+  #pumpTrailers(): void {
+    let stream = this.#first;
+    this.#first = undefined;
+    this.#last = undefined;
+    while (stream) {
+      const next: Stream | undefined = stream.nextReady;
+      stream.nextReady = undefined;
+      stream.isListed = false;
+      if (stream.queuedBytes === 0) this.#sendOne(stream);
+      else this.add(stream);
+      stream = next;
+    }
+  }
+
+  #takeFirst(): void {
+    const stream = this.#first as Stream;
+    this.#first = stream.nextReady;
+    if (!this.#first) this.#last = undefined;
+    stream.nextReady = undefined;
+    stream.isListed = false;
+  }
+
+  #sendOne(stream: Stream): void {
+    if (stream.isReset) return;
+    if (stream.queuedBytes > 0) {
+      const bytes = Math.min(stream.queuedBytes, stream.sendWindow.bytes, this.window.bytes, this.maxFrameBytes, LARGEST_FRAME_BYTES);
+      if (bytes <= 0) return;
+      this.#output.head(bytes, FrameType.DATA, 0, stream.id);
+      stream.take(bytes, this.#write);
+      stream.sendWindow.bytes -= bytes;
+      this.window.bytes -= bytes;
+      stream.owner?.onSent(bytes);
+    }
+    const trailers = stream.takeTrailers();
+    if (!trailers) return;
+    if (trailers.length === 0) this.#output.head(0, FrameType.DATA, Flag.END_STREAM, stream.id);
+    else this.#output.head(trailers.length, FrameType.HEADERS, Flag.END_HEADERS | Flag.END_STREAM, stream.id);
+    this.#output.write(trailers);
+    this.#onEnded(stream);
+  }
+}

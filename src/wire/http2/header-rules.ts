@@ -1,0 +1,82 @@
+/**
+ * What the headers of a request must be (RFC 9113, section 8.2 and 8.3), and those of them that the wire itself reads.
+ *
+ * Everything against the rules is a malformed request: PROTOCOL_ERROR of its stream.
+ */
+import { ErrorCode, Http2Error } from './frames.ts';
+
+export interface RequestHeaders {
+  /** name, value, name, value … without the pseudo-headers. */
+  readonly list: readonly string[];
+  readonly method: string;
+  readonly path: string;
+  readonly contentType: string | undefined;
+  /** Undefined where the request does not say it. */
+  readonly contentLength: number | undefined;
+}
+
+const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
+/** Bytes that no value may hold: they would part headers where they are passed on as HTTP/1. */
+const FORBIDDEN_IN_VALUE = /[\0\r\n]/;
+const OF_CONNECTIONS = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']);
+const PSEUDO = [':method', ':scheme', ':path', ':authority'];
+/** Names that were found well formed: the same few come with every request. */
+const knownNames = new Set<string>();
+const MOST_KNOWN = 256;
+
+export function requestHeaders(headers: readonly string[], streamId: number): RequestHeaders {
+  const pseudo: (string | undefined)[] = [undefined, undefined, undefined, undefined];
+  let first = 0;
+  for (; first < headers.length; first += 2) {
+    const name = headers[first] as string;
+    if (name.charCodeAt(0) !== 0x3a) break;
+    const which = PSEUDO.indexOf(name);
+    if (which < 0) throw malformed(streamId, `${name} is no pseudo-header of requests`);
+    if (pseudo[which] !== undefined) throw malformed(streamId, `${name} twice`);
+    pseudo[which] = checkedValue(headers[first + 1] as string, name, streamId);
+  }
+  const [method, scheme, path] = pseudo;
+  if (method === undefined) throw malformed(streamId, ':method is missing');
+  if (method !== 'CONNECT' && (scheme === undefined || !path)) throw malformed(streamId, ':scheme or :path is missing');
+  const list = headers.slice(first);
+  let contentType: string | undefined;
+  let contentLength: number | undefined;
+  for (let i = 0; i < list.length; i += 2) {
+    const name = list[i] as string;
+    const value = list[i + 1] as string;
+    checkField(name, value, streamId);
+    if (name === 'content-type') contentType = value;
+    else if (name === 'content-length') contentLength = length(value, contentLength, streamId);
+  }
+  return { list, method, path: path ?? '', contentType, contentLength };
+}
+
+/** Trailers of a request: no pseudo-headers. */
+export function checkTrailers(headers: readonly string[], streamId: number): void {
+  for (let i = 0; i < headers.length; i += 2) checkField(headers[i] as string, headers[i + 1] as string, streamId);
+}
+
+function checkField(name: string, value: string, streamId: number): void {
+  if (!knownNames.has(name)) {
+    if (!NAME.test(name)) throw malformed(streamId, `${JSON.stringify(name.slice(0, 64))} is no header's name, or out of place`);
+    if (OF_CONNECTIONS.has(name)) throw malformed(streamId, `${name} belongs to HTTP/1 connections`);
+    if (knownNames.size < MOST_KNOWN && name.length < 64) knownNames.add(name);
+  }
+  checkedValue(value, name, streamId);
+  if (name === 'te' && value !== 'trailers') throw malformed(streamId, 'te must be "trailers"');
+}
+
+function checkedValue(value: string, name: string, streamId: number): string {
+  if (FORBIDDEN_IN_VALUE.test(value)) throw malformed(streamId, `the value of ${name} holds a byte that none may hold`);
+  return value;
+}
+
+function length(value: string, before: number | undefined, streamId: number): number {
+  const bytes = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
+  if (Number.isNaN(bytes) || (before !== undefined && before !== bytes)) throw malformed(streamId, 'content-length is no length, or several');
+  return bytes;
+}
+
+function malformed(streamId: number, what: string): Http2Error {
+  return new Http2Error(ErrorCode.PROTOCOL_ERROR, `malformed headers: ${what}`, streamId);
+}

@@ -1,0 +1,71 @@
+/**
+ * What one peer may make a connection do. The defaults let every known client work at full speed and bound what a hostile one costs: memory by the
+ * windows, the streams and the header bytes; work by the rates.
+ */
+
+export interface Http2Limits {
+  /** Streams of a connection at once, counting those that were reset and whose work has not ended yet. */
+  readonly maxStreams: number;
+  /** Names and values of one request, each 32 bytes more (RFC 9113, 6.5.2). */
+  readonly maxHeaderBytes: number;
+  /** The same in its encoded form, in all its frames together. */
+  readonly maxHeaderBlockBytes: number;
+  readonly maxContinuations: number;
+  readonly hpackTableBytes: number;
+  /** What may arrive of one request before it has its reservation. */
+  readonly streamWindowBytes: number;
+  /** What may arrive on a connection and be held without a reservation. */
+  readonly connectionWindowBytes: number;
+  /** Streams that the peer resets, or makes us reset, by its errors: at once, and a second in the long run. */
+  readonly resets: Rate;
+  /** PING and SETTINGS. Sending data makes up for them, since some clients ping with every answer that they receive. */
+  readonly pings: Rate;
+  /** Frames that carry nothing: empty DATA, PRIORITY, unknown types, updates of the windows of closed streams. */
+  readonly idleFrames: Rate;
+}
+
+interface Rate {
+  readonly burst: number;
+  readonly perSecond: number;
+}
+
+export const DEFAULT_LIMITS: Http2Limits = {
+  maxStreams: 1000,
+  maxHeaderBytes: 64 * 1024,
+  maxHeaderBlockBytes: 64 * 1024,
+  maxContinuations: 16,
+  hpackTableBytes: 4096,
+  streamWindowBytes: 256 * 1024,
+  connectionWindowBytes: 1024 * 1024,
+  resets: { burst: 1000, perSecond: 200 },
+  pings: { burst: 1000, perSecond: 100 },
+  idleFrames: { burst: 10_000, perSecond: 1000 },
+};
+
+/** A bucket of tokens. */
+export class RateLimit {
+  readonly #rate: Rate;
+  #tokens: number;
+  #atMs: number;
+
+  constructor(rate: Rate, nowMs: number) {
+    this.#rate = rate;
+    this.#tokens = rate.burst;
+    this.#atMs = nowMs;
+  }
+
+  /** Whether one more is allowed. */
+  take(nowMs: number): boolean {
+    if (this.#tokens < 1) {
+      this.#tokens = Math.min(this.#rate.burst, this.#tokens + ((nowMs - this.#atMs) * this.#rate.perSecond) / 1000);
+      this.#atMs = nowMs;
+    }
+    if (this.#tokens < 1) return false;
+    this.#tokens--;
+    return true;
+  }
+
+  refill(): void {
+    this.#tokens = this.#rate.burst;
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * A stream of a connection, seen from the server: what is to be sent waits here for the windows; what arrives goes to the stream's owner.
+ *
+ * Invariant: bytes leave in the order of `data`, the trailers after all of them. A stream is over when both sides have ended, or one has reset
+ * it; from then on it takes nothing and tells its owner nothing.
+ */
+import type { ErrorCode } from './frames.ts';
+import { type ReceiveWindow, SendWindow } from './flow-window.ts';
+
+/** Who answers a request. Must not throw, but for an Http2Error of the stream. */
+export interface StreamOwner {
+  /** The bytes hold a place in the connection's window until `stream.credit` gives it back. */
+  onData(payload: Buffer): void;
+  /** The request is whole. */
+  onEnd(): void;
+  /** The stream is over before its time: reset by the peer or for its errors, or the connection is lost. */
+  onReset(): void;
+  /** So many bytes of `data` went to the socket. */
+  onSent(bytes: number): void;
+}
+
+/** What a stream needs of its connection. */
+export interface StreamHost {
+  sendHeaders(stream: Stream, block: Buffer, endStream: boolean): void;
+  /** The stream has something to send that it had not before. */
+  ready(stream: Stream): void;
+  reset(stream: Stream, code: ErrorCode): void;
+  /** Gives back to the peer what a stream's bytes took of the connection's window. */
+  credit(bytes: number): void;
+  growWindow(stream: Stream, bytes: number, atOnce: boolean): void;
+  /** Both sides have ended, or the owner's work has. */
+  ended(stream: Stream): void;
+}
+
+const NO_TRAILERS = Buffer.alloc(0);
+
+export class Stream {
+  readonly id: number;
+  readonly #host: StreamHost;
+  owner: StreamOwner | undefined;
+  readonly sendWindow: SendWindow;
+  readonly receiveWindow: ReceiveWindow;
+  /** What the request said of its length, and what came. */
+  readonly contentLength: number | undefined;
+  receivedBytes = 0;
+  /** Of the received bytes, those that still hold a place in the connection's window. */
+  uncreditedBytes = 0;
+  remoteEnded = false;
+  /** Our last frame has been written. */
+  localEnded = false;
+  isReset = false;
+  /** The owner's work goes on, and counts, until it says so. */
+  ownerDone = false;
+  /** The connection's list of those that have something to send. */
+  isListed = false;
+  nextReady: Stream | undefined;
+  readonly #queue: Buffer[] = [];
+  #first = 0;
+  #firstAt = 0;
+  queuedBytes = 0;
+  #trailers: Buffer | undefined;
+
+  constructor(id: number, host: StreamHost, options: { sendWindowBytes: number; receiveWindow: ReceiveWindow; contentLength: number | undefined }) {
+    this.id = id;
+    this.#host = host;
+    this.sendWindow = new SendWindow(options.sendWindowBytes);
+    this.receiveWindow = options.receiveWindow;
+    this.contentLength = options.contentLength;
+  }
+
+  get isOver(): boolean {
+    return this.isReset || (this.remoteEnded && this.localEnded);
+  }
+
+  /** Whether it has something that could go out now, as far as its own window goes. */
+  get canSend(): boolean {
+    return this.queuedBytes > 0 ? this.sendWindow.bytes > 0 : this.#trailers !== undefined;
+  }
+
+  /** The answer's headers; at once. */
+  headers(block: Buffer): void {
+    if (!this.isReset) this.#host.sendHeaders(this, block, false);
+  }
+
+  /** Bytes of the answer; they belong to the stream from now on. */
+  data(bytes: Buffer): void {
+    if (this.isReset || bytes.length === 0) return;
+    this.#queue.push(bytes);
+    this.queuedBytes += bytes.length;
+  }
+
+  /** Sends on what the windows allow. To be called after `data`. */
+  send(): void {
+    if (!this.isReset && this.queuedBytes > 0) this.#host.ready(this);
+  }
+
+  /** The end of the answer, after all of `data`; without trailers where there are none. */
+  end(trailers: Buffer = NO_TRAILERS): void {
+    if (this.isReset) return;
+    this.#trailers = trailers;
+    this.#host.ready(this);
+  }
+
+  /** Forgets what is queued; answers how many bytes those were. */
+  drop(): number {
+    const dropped = this.queuedBytes;
+    this.#queue.length = 0;
+    this.#first = 0;
+    this.#firstAt = 0;
+    this.queuedBytes = 0;
+    return dropped;
+  }
+
+  reset(code: ErrorCode): void {
+    if (!this.isOver) this.#host.reset(this, code);
+  }
+
+  credit(bytes: number): void {
+    const given = Math.min(bytes, this.uncreditedBytes);
+    this.uncreditedBytes -= given;
+    if (given > 0) this.#host.credit(given);
+  }
+
+  /** Lets the peer send more of this request. `atOnce`: it waits for just this. */
+  growWindow(bytes: number, atOnce = false): void {
+    if (!this.isOver && !this.remoteEnded && bytes > 0) this.#host.growWindow(this, bytes, atOnce);
+  }
+
+  /** The owner's work has ended: nothing runs for this stream any more. */
+  done(): void {
+    if (this.ownerDone) return;
+    this.ownerDone = true;
+    this.#host.ended(this);
+  }
+
+  /** Takes exactly `bytes` from the queue, part by part. */
+  take(bytes: number, write: (part: Buffer) => void): void {
+    this.queuedBytes -= bytes;
+    for (let left = bytes; left > 0; ) {
+      const part = this.#queue[this.#first] as Buffer;
+      const have = part.length - this.#firstAt;
+      if (have > left) {
+        write(part.subarray(this.#firstAt, this.#firstAt + left));
+        this.#firstAt += left;
+        break;
+      }
+      write(this.#firstAt === 0 ? part : part.subarray(this.#firstAt));
+      left -= have;
+      this.#firstAt = 0;
+      this.#first++;
+    }
+    if (this.queuedBytes === 0) {
+      this.#queue.length = 0;
+      this.#first = 0;
+    } else if (this.#first > 64) {
+      this.#queue.splice(0, this.#first);
+      this.#first = 0;
+    }
+  }
+
+  /** The trailers, when their turn has come. */
+  takeTrailers(): Buffer | undefined {
+    if (this.queuedBytes > 0) return undefined;
+    const trailers = this.#trailers;
+    this.#trailers = undefined;
+    return trailers;
+  }
+}

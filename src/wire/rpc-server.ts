@@ -1,0 +1,72 @@
+/**
+ * What an API needs of a wire, server side: methods by path, raw bytes in and out, a context a call.
+ *
+ * Promises of the wire:
+ * - Request bytes are reserved from the budget before more than a small share of them is taken in, and before the handler runs; the
+ *   reservation is released when the call has ended.
+ * - `context.signal` aborts when the caller cancels, loses its connection or runs out of time; `context.deadlineMs` is the caller's.
+ * - Response headers of streams go out before the handler runs: a client may wait for them.
+ * - Whatever a handler throws becomes the call's status; nothing that a client sends or a handler throws ends the process.
+ * - A request above `maxRequestBytes` fails with RESOURCE_EXHAUSTED.
+ */
+import type { Code } from '../base/index.ts';
+import type { Env, RequestContext } from '../env/index.ts';
+
+/** What of the environment an API and its wire use. */
+export type ApiEnv = Pick<Env, 'clock' | 'random' | 'requestBudget' | 'logger'>;
+
+/** What is known of a call before anything of its request is taken in. */
+export interface RpcApplicant {
+  /** "/package.Service/Method". */
+  readonly path: string;
+  /** A header of the request by its lower-case name; the first one where there are several. */
+  header(name: string): string | undefined;
+  /** The subject of the client's certificate (RFC 2253's escapes, parts joined by commas), where the server asks clients for one that is signed. */
+  readonly certificate: string | undefined;
+}
+
+/**
+ * Lets a call in and says who asks: the principal in its context. What it throws or rejects with is the call's status, told before anything
+ * of the request is held. Answers at once where it can.
+ */
+export type Admit = (applicant: RpcApplicant) => string | Promise<string>;
+
+export interface RpcCall {
+  /** "/package.Service/Method". */
+  readonly path: string;
+  readonly context: RequestContext;
+  /** A header of the request by its lower-case name; the first one where there are several. */
+  header(name: string): string | undefined;
+}
+
+/** Where a stream's messages go. */
+export interface RpcSink {
+  /**
+   * Takes a message, whole or in parts; the bytes belong to the wire from then on. Undefined: go on. A promise: the reader is slower than
+   * the writer, make nothing more until it resolves; it rejects when the call is over (CANCELLED, DEADLINE_EXCEEDED).
+   * Bytes taken and not yet sent are held in the call's reservation.
+   */
+  send(message: Buffer | readonly Buffer[]): Promise<void> | undefined;
+}
+
+export type RpcMethod =
+  | { readonly kind: 'unary'; handle(call: RpcCall, request: Buffer): Promise<Uint8Array> }
+  | { readonly kind: 'stream'; handle(call: RpcCall, request: Buffer, sink: RpcSink): Promise<void> }
+  | { readonly kind: 'bidi'; handle(call: RpcCall, requests: AsyncIterable<Buffer>, sink: RpcSink): Promise<void> };
+
+/** What a call that failed tells its caller. */
+export interface RpcStatus {
+  readonly code: Code;
+  readonly message: string;
+  /** A serialized google.rpc.Status, where there is more to tell. */
+  readonly details: Buffer | undefined;
+}
+
+export interface RpcServer {
+  /** A path that is not registered is answered UNIMPLEMENTED. Call before `listen`. */
+  register(path: string, method: RpcMethod): void;
+  /** Resolves with the port (the one chosen where `port` is 0). ALREADY_EXISTS where the address is in use. */
+  listen(host: string, port: number): Promise<number>;
+  /** Takes no new calls, lets those under way end for `graceMs`, then cuts them off. */
+  close(graceMs: number): Promise<void>;
+}

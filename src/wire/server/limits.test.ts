@@ -1,0 +1,309 @@
+import assert from 'node:assert/strict';
+import * as http2 from 'node:http2';
+import { connect } from 'node:net';
+import { describe, test } from 'node:test';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import * as grpc from '@grpc/grpc-js';
+import { Code } from '../../base/index.ts';
+import { ManualClock } from '../../env/index.ts';
+import { rawServer, realClock, testEnv, testStatus, until } from '../fixtures.ts';
+import { CLIENT_PREFACE, FrameReader, FrameType, settingsFrame } from '../http2/frames.ts';
+import type { RpcServer } from '../rpc-server.ts';
+import { WireServer, type WireLimits } from './wire-server.ts';
+
+const MIB = 1024 * 1024;
+const HELLO = Buffer.concat([CLIENT_PREFACE, settingsFrame([])]);
+
+function length(server: RpcServer): void {
+  server.register('/t/Length', { kind: 'unary', handle: async (_call, request) => Buffer.from(String(request.length)) });
+  server.register('/t/Echo', { kind: 'unary', handle: async (_call, request) => request });
+  server.register('/t/Lengths', { kind: 'bidi', handle: async (_call, requests, sink) => {
+    for await (const request of requests) await sink.send([Buffer.from(String(request.length)), Buffer.from(';')]);
+  } });
+  server.register('/t/First', { kind: 'bidi', handle: async (_call, requests, sink) => {
+    for await (const request of requests) return void (await sink.send(request));
+  } });
+}
+
+describe('messages', () => {
+  test('of any size arrive whole, alone and one after another', async () => {
+    const env = testEnv();
+    const wire = await rawServer(env, length);
+    const sizes = [0, 1, 16_379, 16_380, 65_530, 65_531, 262_138, 262_139, 262_140, 1_000_000, 5_000_000];
+    for (const size of sizes) {
+      const { code, messages } = await wire.call('/t/Length', [Buffer.alloc(size)]);
+      assert.deepEqual([code, String(messages[0])], [Code.OK, String(size)]);
+    }
+    const { code, messages } = await wire.call('/t/Lengths', sizes.map((size) => Buffer.alloc(size)));
+    assert.deepEqual([code, Buffer.concat(messages).toString()], [Code.OK, sizes.map((size) => `${size};`).join('')]);
+    await until(() => env.requestBudget.usedBytes === 0);
+    await wire.close();
+  });
+
+  test('above the limit are refused by what they say their length is', async () => {
+    const wire = await rawServer(testEnv(), length, { server: { limits: { maxRequestBytes: 1000 } } });
+    assert.equal((await wire.call('/t/Length', [Buffer.alloc(1000)])).code, Code.OK);
+    for (const path of ['/t/Length', '/t/Lengths']) {
+      const { code, message } = await wire.call(path, [Buffer.alloc(1001)]);
+      assert.deepEqual([code, message], [Code.RESOURCE_EXHAUSTED, 'a message of 1001 bytes; the limit is 1000']);
+    }
+    await wire.close();
+  });
+
+  test('calls that take one message refuse none and two', async () => {
+    const wire = await rawServer(testEnv(), length);
+    for (const messages of [[], [Buffer.of(1), Buffer.of(2)]]) assert.equal((await wire.call('/t/Length', messages)).code, Code.INTERNAL);
+    await wire.close();
+  });
+
+  test('a handler that reads one of many answers, and the rest goes nowhere', async () => {
+    const env = testEnv();
+    const wire = await rawServer(env, length);
+    const { code, messages } = await wire.call('/t/First', Array.from({ length: 50 }, (_, i) => Buffer.alloc(100_000, i)));
+    assert.equal(messages[0]?.[0], 0);
+    assert.ok(code === Code.OK || code === Code.CANCELLED, `${code}`);
+    await until(() => env.requestBudget.usedBytes === 0);
+    assert.equal((await wire.call('/t/Length', [Buffer.alloc(5)])).code, Code.OK);
+    await wire.close();
+  });
+
+  test('a message whose length is claimed and never sent frees what it reserved', async () => {
+    const clock = new ManualClock();
+    const env = testEnv(MIB, { ...realClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
+    const wire = await rawServer(env, length);
+    const session = http2.connect(`http://127.0.0.1:${wire.port}`);
+    const stream = session.request({ ':method': 'POST', ':path': '/t/Length', 'content-type': 'application/grpc', te: 'trailers' });
+    const status = new Promise((resolve) => stream.on('response', (headers) => resolve(headers['grpc-status'])));
+    stream.on('error', () => {});
+    stream.write(Buffer.from([0, 0, 0x0f, 0, 0, 1]));
+    await until(() => env.requestBudget.usedBytes > 900_000);
+    clock.advance(61_000);
+    assert.equal(Number(await status), Code.CANCELLED);
+    await until(() => env.requestBudget.usedBytes === 0);
+    session.destroy();
+    await wire.close();
+  });
+
+  test('a large answer whose reader leaves, or runs out of time, is forgotten', async () => {
+    const env = testEnv();
+    const wire = await rawServer(env, (server) => server.register('/t/Huge', { kind: 'unary', handle: async () => Buffer.alloc(20 * MIB) }));
+    for (const timeout of ['20m', undefined]) {
+      const session = http2.connect(`http://127.0.0.1:${wire.port}`);
+      const stream = session.request({ ':method': 'POST', ':path': '/t/Huge', 'content-type': 'application/grpc', te: 'trailers', ...(timeout && { 'grpc-timeout': timeout }) });
+      stream.on('error', () => {});
+      stream.end(Buffer.alloc(5));
+      await until(() => env.requestBudget.usedBytes > MIB);
+      if (timeout === undefined) session.destroy();
+      await until(() => env.requestBudget.usedBytes === 0);
+      session.destroy();
+    }
+    assert.deepEqual(env.errors, []);
+    await wire.close();
+  });
+
+  test('what waits for the budget is not taken in', async () => {
+    const env = testEnv(MIB);
+    const wire = await rawServer(env, length);
+    const other = env.requestBudget.reservation();
+    assert.ok(other.tryGrow(MIB));
+    const session = http2.connect(`http://127.0.0.1:${wire.port}`);
+    await new Promise((resolve) => session.once('remoteSettings', resolve));
+    const stream = session.request({ ':method': 'POST', ':path': '/t/Length', 'content-type': 'application/grpc', te: 'trailers' });
+    let [sent, answer] = [false, ''];
+    stream.on('data', (bytes: Buffer) => {
+      answer = bytes.subarray(5).toString();
+    });
+    const body = Buffer.alloc(800_005);
+    body.writeUInt32BE(800_000, 1);
+    stream.end(body, () => {
+      sent = true;
+    });
+    await until(() => env.requestBudget.waiting === 1);
+    for (let i = 0; i < 200; i++) await realClock.yield();
+    assert.equal(sent, false);
+    assert.equal(session.state.remoteWindowSize, MIB - 256 * 1024, 'the first share alone came');
+    other.release();
+    await until(() => answer !== '');
+    assert.deepEqual([answer, sent], ['800000', true]);
+    session.destroy();
+    await wire.close();
+  });
+});
+
+describe('gzip', () => {
+  const gzip = { 'grpc.default_compression_algorithm': 2 };
+
+  test('messages are inflated, and their answers deflated', async () => {
+    const env = testEnv();
+    const wire = await rawServer(env, length, { client: gzip });
+    for (const size of [0, 10, 1000, 100_000, 5_000_000]) {
+      const { code, messages } = await wire.call('/t/Echo', [Buffer.alloc(size, 7)]);
+      assert.equal(code, Code.OK);
+      assert.ok(Buffer.alloc(size, 7).equals(messages[0] as Buffer));
+    }
+    const { messages } = await wire.call('/t/Lengths', [Buffer.alloc(10), Buffer.alloc(200_000), Buffer.alloc(3)]);
+    assert.equal(Buffer.concat(messages).toString(), '10;200000;3;');
+    await until(() => env.requestBudget.usedBytes === 0);
+    await wire.close();
+  });
+
+  /** Raw calls, with their answers as they are on the wire. */
+  async function raw(wire: { port: number }, body: Buffer, encoding: string) {
+    const session = http2.connect(`http://127.0.0.1:${wire.port}`);
+    const stream = session.request({ ':method': 'POST', ':path': '/t/Echo', 'content-type': 'application/grpc', te: 'trailers', 'grpc-encoding': encoding });
+    const parts: Buffer[] = [];
+    let status: unknown;
+    let answered: unknown;
+    stream.on('response', (headers) => {
+      status ??= headers['grpc-status'];
+      answered = headers['grpc-encoding'];
+    });
+    stream.on('trailers', (headers) => {
+      status ??= headers['grpc-status'];
+    });
+    stream.on('data', (bytes: Buffer) => parts.push(bytes));
+    const over = new Promise((resolve) => stream.on('close', resolve));
+    const prefix = Buffer.from([1, 0, 0, 0, 0]);
+    prefix.writeUInt32BE(body.length, 1);
+    stream.end(Buffer.concat([prefix, body]));
+    await over;
+    session.destroy();
+    return { status: Number(status), answered, bytes: Buffer.concat(parts) };
+  }
+
+  test('an answer says that it is deflated', async () => {
+    const wire = await rawServer(testEnv(), length);
+    const { status, answered, bytes } = await raw(wire, gzipSync(Buffer.alloc(10_000)), 'gzip');
+    assert.deepEqual([status, answered, bytes[0]], [Code.OK, 'gzip', 1]);
+    assert.equal(gunzipSync(bytes.subarray(5)).length, 10_000);
+    await wire.close();
+  });
+
+  const bomb = gzipSync(Buffer.alloc(20 * MIB));
+  const liar = Buffer.from(bomb);
+  liar.writeUInt32LE(100, liar.length - 4);
+  for (const [what, body, encoding, expected] of [
+    ['more than the limit', bomb, 'gzip', Code.RESOURCE_EXHAUSTED],
+    ['more than it says', liar, 'gzip', Code.INTERNAL],
+    ['no gzip file', Buffer.from('nothing of the kind at all'), 'gzip', Code.INTERNAL],
+    ['a compressed message that was not announced', gzipSync('x'), 'identity', Code.INTERNAL],
+    ['another encoding', gzipSync('x'), 'br', Code.UNIMPLEMENTED],
+  ] as const) {
+    test(`${what} is refused`, async () => {
+      const env = testEnv();
+      const wire = await rawServer(env, length, { server: { limits: { maxRequestBytes: 10 * MIB } } });
+      assert.equal((await raw(wire, body, encoding)).status, expected);
+      await until(() => env.requestBudget.usedBytes === 0);
+      await wire.close();
+    });
+  }
+});
+
+describe('connections', () => {
+  /** A server on a clock that stands still, and bare connections to it. */
+  async function still(limits: Partial<WireLimits>) {
+    const clock = new ManualClock();
+    const env = testEnv(MIB, { ...realClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
+    const server = new WireServer({ env, statusOf: testStatus, limits });
+    const port = await server.listen('127.0.0.1', 0);
+    return {
+      clock,
+      server,
+      open: async (hello: Buffer) => {
+        const socket = connect(port, '127.0.0.1');
+        const seen: number[] = [];
+        const frames = new FrameReader(1 << 20, (type) => seen.push(type));
+        let closed = false;
+        socket.on('data', (bytes) => frames.push(bytes));
+        socket.on('error', () => {});
+        socket.on('close', () => {
+          closed = true;
+        });
+        socket.write(hello);
+        await until(() => seen.includes(FrameType.SETTINGS) || closed);
+        if (hello.length > 0) await until(() => seen.filter((type) => type === FrameType.SETTINGS).length > 1 || closed);
+        return { socket, seen, isClosed: () => closed };
+      },
+    };
+  }
+
+  test('that never begin are ended', async () => {
+    const { clock, server, open } = await still({ handshakeMs: 5000 });
+    const silent = await open(Buffer.alloc(0));
+    const whole = await open(HELLO);
+    clock.advance(6000);
+    await until(silent.isClosed);
+    assert.equal(whole.isClosed(), false);
+    await server.close(0);
+  });
+
+  test('that are silent are asked, and ended when they do not answer', async () => {
+    const { clock, server, open } = await still({ keepAliveMs: 10_000, keepAliveTimeoutMs: 5000 });
+    const { seen, isClosed } = await open(HELLO);
+    clock.advance(11_000);
+    await until(() => seen.includes(FrameType.PING));
+    assert.equal(isClosed(), false);
+    clock.advance(6000);
+    await until(isClosed);
+    await server.close(0);
+  });
+
+  test('that nobody uses end with GOAWAY', async () => {
+    const { clock, server, open } = await still({ maxIdleMs: 60_000, keepAliveMs: 1e9 });
+    const { seen, isClosed } = await open(HELLO);
+    clock.advance(62_000);
+    await until(isClosed);
+    assert.ok(seen.includes(FrameType.GOAWAY));
+    await server.close(0);
+  });
+
+  test('that were ended and are not closed by the client are cut off', async () => {
+    const { clock, server, open } = await still({});
+    const { socket, isClosed } = await open(HELLO);
+    socket.write(Buffer.from('000004080000000000' + '00000000', 'hex'));
+    await until(isClosed);
+    clock.advance(5000);
+    await server.close(0);
+  });
+
+  test('above the limit are refused, all in all', async () => {
+    const { server, open } = await still({ maxConnections: 3 });
+    const some = await Promise.all([1, 2, 3].map(() => open(HELLO)));
+    const more = await open(HELLO);
+    await until(more.isClosed);
+    assert.ok(some.every(({ isClosed }) => !isClosed()));
+    some[0]?.socket.destroy();
+    await until(() => some[0]?.isClosed() ?? false);
+    for (let i = 0; i < 20; i++) await realClock.yield();
+    assert.equal((await open(HELLO)).isClosed(), false);
+    await server.close(0);
+  });
+
+  test('plain HTTP is told what this is', async () => {
+    const wire = await rawServer(testEnv(), length);
+    const session = http2.connect(`http://127.0.0.1:${wire.port}`);
+    for (const [method, type, expected] of [['GET', undefined, 405], ['POST', 'text/html', 415]] as const) {
+      const stream = session.request({ ':method': method, ':path': '/', ...(type && { 'content-type': type }) });
+      stream.end();
+      const status = await new Promise((resolve) => stream.on('response', (headers) => resolve(headers[':status'])));
+      let text = '';
+      for await (const bytes of stream) text += String(bytes);
+      assert.equal(status, expected);
+      assert.match(text, /gRPC server/);
+    }
+    session.destroy();
+    await wire.close();
+  });
+
+  test('a timeout that is none is told as such', async () => {
+    const wire = await rawServer(testEnv(), length);
+    const metadata = new grpc.Metadata();
+    const session = http2.connect(`http://127.0.0.1:${wire.port}`);
+    const stream = session.request({ ':method': 'POST', ':path': '/t/Echo', 'content-type': 'application/grpc', te: 'trailers', 'grpc-timeout': 'soon' });
+    stream.end();
+    assert.equal(await new Promise((resolve) => stream.on('response', (headers) => resolve(Number(headers['grpc-status'])))), Code.INTERNAL);
+    session.destroy();
+    assert.equal((await wire.call('/t/Echo', [Buffer.alloc(0)], { metadata, deadlineMs: 10_000 })).code, Code.OK);
+    await wire.close();
+  });
+});

@@ -1,0 +1,140 @@
+/**
+ * The messages of a bidi call, for its handler to read one after another.
+ *
+ * Invariant: messages are taken out of the arrived bytes only as the handler asks for them; what it has not asked for keeps its place in the
+ * stream's window, and in the connection's. The message that the handler works on is reserved until it asks for the next.
+ */
+import { BigtableError, Code } from '../../base/index.ts';
+import { MessageReader, PREFIX_BYTES } from '../grpc/message-framing.ts';
+import { type InputOptions, inflated, type RequestInput, SLACK_BYTES } from './single-request.ts';
+
+interface Message {
+  readonly bytes: Buffer;
+  readonly compressed: boolean;
+}
+
+export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer> {
+  readonly #options: InputOptions;
+  readonly #reader: MessageReader;
+  /** Bytes that were not looked at. */
+  #payloads: Buffer[] = [];
+  #messages: Message[] = [];
+  /** Lengths whose reservation is still to come. */
+  #owedBytes = 0;
+  /** What the present message has of the reservation, and of the stream's window. */
+  #presentBytes = 0;
+  #takenBytes = 0;
+  /** By how much the stream's window was opened before what it is for was taken. */
+  #aheadBytes = 0;
+  #hasEnded = false;
+  #isClosed = false;
+  #error: BigtableError | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(options: InputOptions) {
+    this.#options = options;
+    this.#reader = new MessageReader({
+      maxMessageBytes: options.maxMessageBytes,
+      onLength: (bytes) => {
+        this.#owedBytes += bytes;
+      },
+      onMessage: (bytes, compressed) => this.#messages.push({ bytes, compressed }),
+    });
+  }
+
+  data(payload: Buffer): void {
+    if (this.#isClosed) return this.#options.stream.credit(payload.length);
+    this.#payloads.push(payload);
+    this.#wakeUp();
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+    this.#wakeUp();
+  }
+
+  stop(error: BigtableError): void {
+    this.#error ??= error;
+    this.#wakeUp();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Buffer>> {
+    const { reservation, signal } = this.#options;
+    reservation.shrink(this.#presentBytes);
+    this.#presentBytes = 0;
+    for (;;) {
+      if (this.#error) throw this.#error;
+      if (this.#owedBytes > 0) {
+        const bytes = this.#owedBytes;
+        this.#owedBytes = 0;
+        if (!reservation.tryGrow(bytes)) await reservation.grow(bytes, signal());
+        this.#giveBack();
+        if (this.#reader.isInside) this.#letCome(bytes);
+        continue;
+      }
+      const message = this.#messages.shift();
+      if (message) return { done: false, value: await this.#open(message) };
+      const payload = this.#payloads.shift();
+      if (payload) {
+        this.#takenBytes += payload.length;
+        this.#reader.push(payload);
+        if (this.#owedBytes === 0) this.#giveBack();
+        continue;
+      }
+      if (this.#isClosed || this.#hasEnded) break;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    if (this.#reader.isInside) throw new BigtableError(Code.INTERNAL, 'the requests end within a message');
+    this.#isClosed = true;
+    return { done: true, value: undefined };
+  }
+
+  /** The handler reads no further. */
+  async return(): Promise<IteratorResult<Buffer>> {
+    this.#isClosed = true;
+    this.#payloads = [];
+    this.#messages = [];
+    this.#options.stream.credit(this.#options.stream.uncreditedBytes);
+    return { done: true, value: undefined };
+  }
+
+  async #open(message: Message): Promise<Buffer> {
+    this.#presentBytes = message.bytes.length;
+    if (!message.compressed) return message.bytes;
+    const before = this.#options.reservation.heldBytes;
+    const bytes = await inflated(message.bytes, this.#options);
+    this.#presentBytes += this.#options.reservation.heldBytes - before;
+    return bytes;
+  }
+
+  /** A message that is granted and not yet whole may come in. */
+  #letCome(messageBytes: number): void {
+    const { stream } = this.#options;
+    const more = PREFIX_BYTES + messageBytes + SLACK_BYTES - stream.receiveWindow.leftBytes;
+    if (more <= 0) return;
+    this.#aheadBytes += more;
+    stream.growWindow(more, true);
+  }
+
+  /** What was taken out of the arrived bytes makes room for more. */
+  #giveBack(): void {
+    const { stream } = this.#options;
+    const paid = Math.min(this.#aheadBytes, this.#takenBytes);
+    this.#aheadBytes -= paid;
+    stream.credit(this.#takenBytes);
+    stream.growWindow(this.#takenBytes - paid);
+    this.#takenBytes = 0;
+  }
+
+  #wakeUp(): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    wake?.();
+  }
+}

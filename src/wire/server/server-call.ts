@@ -1,0 +1,245 @@
+/**
+ * One gRPC call on the server: its request's way in, its handler, its answer's way out, and all the ways in which it may be over before
+ * that: given up by the caller, out of time, malformed, too large.
+ *
+ * Invariant: the caller is told one status, the first; the handler's signal aborts whenever nobody waits for it any more; the reservation is
+ * released, and the call leaves the deadlines, once the handler has ended and the answer is sent or lost.
+ */
+import { asBuffer, BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import { CallContext } from '../../env/index.ts';
+import { ANSWER_HEADERS, GZIP_ANSWER_HEADERS, OK_TRAILERS, statusTrailers } from '../grpc/answer-blocks.ts';
+import { headerValue } from '../grpc/metadata.ts';
+import { parseTimeout } from '../grpc/timeout.ts';
+import type { RequestHeaders } from '../http2/header-rules.ts';
+import type { Stream, StreamOwner } from '../http2/stream.ts';
+import type { ApiEnv, RpcCall, RpcMethod, RpcStatus } from '../rpc-server.ts';
+import { CallSink } from './call-sink.ts';
+import type { DeadlineEntry, Deadlines } from './deadlines.ts';
+import { RequestQueue } from './request-queue.ts';
+import { type InputOptions, type RequestInput, SingleRequest } from './single-request.ts';
+
+export interface CallHost {
+  readonly env: ApiEnv;
+  readonly deadlines: Deadlines;
+  readonly maxRequestBytes: number;
+  /** A request that holds a reservation and of which nothing has come for so long fails. */
+  readonly stallMs: number;
+  readonly statusOf: (thrown: unknown) => RpcStatus;
+}
+
+/** Of the request's headers, what a call needs. */
+export type CallRequest = Pick<RequestHeaders, 'path' | 'list'>;
+
+export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
+  readonly path: string;
+  readonly context: CallContext;
+  readonly #host: CallHost;
+  readonly #stream: Stream;
+  readonly #headers: readonly string[];
+  readonly #input: RequestInput;
+  readonly #gzip: boolean;
+  #sink: CallSink | undefined;
+  #isRunning = false;
+  #headersAreSent = false;
+  /** The answer's end has been given to the stream, or can no longer be. */
+  #isAnswered = false;
+  /** Of the request, when it was last looked at whether it still comes; undefined where nobody looks. */
+  #watchedBytes: number | undefined;
+  // as an entry of the deadlines
+  dueMs = Number.POSITIVE_INFINITY;
+  slot: DeadlineEntry | undefined = undefined;
+  before: DeadlineEntry | undefined = undefined;
+  after: DeadlineEntry | undefined = undefined;
+
+  /** `caller`: who asks, or why the call is not let in. */
+  constructor(host: CallHost, stream: Stream, request: CallRequest, method: RpcMethod | undefined, caller: string | BigtableError) {
+    const { path, list: headers } = request;
+    stream.owner = this;
+    this.path = path;
+    this.#host = host;
+    this.#stream = stream;
+    this.#headers = headers;
+    this.#gzip = headerValue(headers, 'grpc-encoding') === 'gzip';
+    let fault: unknown;
+    let deadlineMs = Number.POSITIVE_INFINITY;
+    try {
+      if (typeof caller !== 'string') throw caller;
+      if (!method) throw new BigtableError(Code.UNIMPLEMENTED, `method ${path} is not known`);
+      this.#checkEncoding();
+      const timeout = headerValue(headers, 'grpc-timeout');
+      if (timeout !== undefined) deadlineMs = host.env.clock.monotonicMs() + parseTimeout(timeout);
+    } catch (error) {
+      fault = error;
+    }
+    this.context = new CallContext({ budget: host.env.requestBudget, deadlineMs, principal: typeof caller === 'string' ? caller : '', trace: headerValue(headers, 'traceparent') ?? '' });
+    const { reservation } = this.context;
+    const input: InputOptions = {
+      stream,
+      reservation,
+      maxMessageBytes: host.maxRequestBytes,
+      gzip: this.#gzip,
+      signal: () => this.context.signal,
+      fail: (error) => this.#fail(error),
+    };
+    if (method?.kind === 'bidi') {
+      const queue = new RequestQueue(input);
+      this.#input = queue;
+      if (!fault) this.#serve(method, queue);
+    } else {
+      this.#input = new SingleRequest(input, (request) => this.#handle(method as Exclude<RpcMethod, { kind: 'bidi' }>, request));
+    }
+    if (fault) this.#fail(fault);
+    else if (deadlineMs !== Number.POSITIVE_INFINITY) host.deadlines.set(this, deadlineMs);
+  }
+
+  header(name: string): string | undefined {
+    return headerValue(this.#headers, name);
+  }
+
+  // what the stream tells
+
+  onData(payload: Buffer): void {
+    if (this.#isAnswered) return this.#stream.credit(payload.length);
+    try {
+      this.#input.data(payload);
+    } catch (error) {
+      return this.#fail(error);
+    }
+    if (this.#watchedBytes === undefined && !this.#stream.remoteEnded && this.context.reservation.heldBytes > 0) this.#watch();
+  }
+
+  onEnd(): void {
+    if (this.#isAnswered) return;
+    if (this.#watchedBytes !== undefined) this.#host.deadlines.set(this, this.context.deadlineMs);
+    this.#input.end();
+  }
+
+  onReset(): void {
+    this.#isAnswered = true;
+    this.#giveUp(new BigtableError(Code.CANCELLED, 'the caller gave the call up'));
+    this.#settle();
+  }
+
+  onSent(bytes: number): void {
+    this.#sink?.sent(bytes);
+    if (this.#isAnswered) this.#settle();
+  }
+
+  onDue(nowMs: number): void {
+    if (nowMs >= this.context.deadlineMs) return this.#runOut(new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over'));
+    if (this.#isAnswered || this.#stream.remoteEnded) return this.#host.deadlines.set(this, this.context.deadlineMs);
+    if (this.#stream.receivedBytes > (this.#watchedBytes ?? 0)) return this.#watch();
+    this.#runOut(new BigtableError(Code.CANCELLED, `nothing of the request has come for ${this.#host.stallMs} ms`));
+  }
+
+  // from request to answer
+
+  #handle(method: Exclude<RpcMethod, { kind: 'bidi' }>, request: Buffer): void {
+    if (this.#isAnswered) return;
+    if (method.kind === 'stream') return this.#serve(method, request);
+    this.#run(() => method.handle(this, request)).then((answer) => this.#answer(answer), (error: unknown) => this.#failed(error));
+  }
+
+  #serve(method: Exclude<RpcMethod, { kind: 'unary' }>, request: Buffer | RequestQueue): void {
+    const sink = this.#openSink();
+    const handled = method.kind === 'bidi' ? this.#run(() => method.handle(this, request as RequestQueue, sink)) : this.#run(() => method.handle(this, request as Buffer, sink));
+    handled.then(() => this.#finish(), (error: unknown) => this.#failed(error));
+  }
+
+  #run<T>(handle: () => Promise<T>): Promise<T> {
+    this.#isRunning = true;
+    try {
+      return handle();
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** The headers go out at once: the client may wait for them. */
+  #openSink(): CallSink {
+    this.#stream.headers(this.#gzip ? GZIP_ANSWER_HEADERS : ANSWER_HEADERS);
+    this.#headersAreSent = true;
+    this.#sink = new CallSink({ stream: this.#stream, reservation: this.context.reservation, over: () => this.context.interruption, compress: this.#gzip });
+    return this.#sink;
+  }
+
+  #answer(answer: Uint8Array): void {
+    if (this.#isAnswered) return this.#finish();
+    const sent = this.#openSink().send(asBuffer(answer));
+    // only a message that is being deflated is not yet with the stream
+    if (sent && this.#gzip) return void sent.then(() => this.#finish(), (error: unknown) => this.#failed(error));
+    // whether it ever leaves is nothing that anybody here waits for
+    sent?.catch(() => {});
+    this.#finish();
+  }
+
+  #finish(): void {
+    this.#isRunning = false;
+    if (!this.#isAnswered) {
+      this.#isAnswered = true;
+      this.#stream.end(OK_TRAILERS);
+    }
+    this.#settle();
+  }
+
+  /** The handler failed. Faults of our own are told to the log; those of the caller only to the caller. */
+  #failed(thrown: unknown): void {
+    this.#isRunning = false;
+    const error = toBigtableError(thrown);
+    if (!this.context.interruption && (error.code === Code.INTERNAL || error.code === Code.DATA_LOSS || error.code === Code.UNKNOWN)) {
+      const cause = error.cause instanceof Error ? error.cause : error;
+      this.#host.env.logger.error('a call failed', { path: this.path, message: error.message, stack: cause.stack ?? '' });
+    }
+    this.#fail(error);
+  }
+
+  // the ends before the end
+
+  /** Tells the caller, after what was sent already. */
+  #fail(thrown: unknown): void {
+    if (!this.#isAnswered) {
+      this.#isAnswered = true;
+      this.#stream.end(statusTrailers(this.#host.statusOf(thrown), !this.#headersAreSent));
+      if (this.#isRunning) this.#giveUp(toBigtableError(thrown));
+    }
+    this.#settle();
+  }
+
+  /** What has not been sent will be too late. */
+  #runOut(error: BigtableError): void {
+    this.#stream.drop();
+    if (this.#isAnswered) this.#stream.end(statusTrailers(this.#host.statusOf(error), !this.#headersAreSent));
+    this.#giveUp(error);
+    this.#fail(error);
+  }
+
+  /** Ends the handler's work, as far as it listens. */
+  #giveUp(error: BigtableError): void {
+    this.#host.deadlines.clear(this);
+    this.#sink?.stop(error);
+    this.#input.stop(error);
+    this.context.interrupt(error);
+  }
+
+  #settle(): void {
+    if (this.#isRunning || (this.#sink && !this.#sink.isDrained)) return;
+    this.#host.deadlines.clear(this);
+    this.context.reservation.release();
+    this.#stream.done();
+  }
+
+  // what goes with the call
+
+  #checkEncoding(): void {
+    const encoding = headerValue(this.#headers, 'grpc-encoding');
+    if (encoding === undefined || encoding === 'identity' || this.#gzip) return;
+    throw new BigtableError(Code.UNIMPLEMENTED, `grpc-encoding ${JSON.stringify(encoding.slice(0, 32))} is not known: identity and gzip are`);
+  }
+
+  /** Looks again, after a while, whether the request still comes. */
+  #watch(): void {
+    const { deadlines, env, stallMs } = this.#host;
+    this.#watchedBytes = this.#stream.receivedBytes;
+    deadlines.set(this, Math.min(this.context.deadlineMs, env.clock.monotonicMs() + stallMs));
+  }
+}

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import { connect } from 'node:tls';
+import * as grpc from '@grpc/grpc-js';
+import { Code } from '../../base/index.ts';
+import { rawServer, testEnv } from '../fixtures.ts';
+
+const pem = (name: string): Buffer => readFileSync(`test/certificates/${name}`);
+const CA = pem('ca.pem');
+const SERVER = { key: pem('server.key'), cert: pem('server.pem') };
+const CLIENT = [pem('client.key'), pem('client.pem')] as const;
+const STRANGER = [pem('stranger.key'), pem('stranger.pem')] as const;
+
+type Register = Parameters<typeof rawServer>[1];
+const echo: Register = (server) => server.register('/t/Echo', { kind: 'unary', handle: async (_call, request) => request });
+
+describe('TLS', () => {
+  let wire: Awaited<ReturnType<typeof rawServer>>;
+
+  before(async () => {
+    wire = await rawServer(testEnv(), echo, { server: { tls: SERVER }, credentials: grpc.credentials.createSsl(CA) });
+  });
+
+  after(async () => {
+    await wire.close();
+  });
+
+  test('calls go through, large ones too', async () => {
+    const { code, messages } = await wire.call('/t/Echo', [Buffer.alloc(500_000, 3)]);
+    assert.equal(code, Code.OK);
+    assert.ok(Buffer.alloc(500_000, 3).equals(messages[0] as Buffer));
+  });
+
+  test('who does not speak HTTP/2 is let go', async () => {
+    for (const ALPNProtocols of [['http/1.1'], undefined]) {
+      const socket = connect({ port: wire.port, host: '127.0.0.1', ca: CA, ...(ALPNProtocols && { ALPNProtocols }) });
+      socket.on('error', () => {});
+      await new Promise((resolve) => socket.on('close', resolve));
+    }
+  });
+
+  test('another certificate is shown from the next connection on; one that is none changes nothing', async () => {
+    const shown = (): Promise<string> => new Promise((resolve, reject) => {
+      const socket = connect({ port: wire.port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] }, () => {
+        resolve(String(socket.getPeerCertificate().subject.CN));
+        socket.destroy();
+      });
+      socket.on('error', reject);
+    });
+    assert.equal(await shown(), 'server');
+    wire.server.reloadTls({ key: STRANGER[0], cert: STRANGER[1] });
+    assert.equal(await shown(), 'stranger');
+    assert.throws(() => wire.server.reloadTls({ key: 'none', cert: 'none' }));
+    assert.equal(await shown(), 'stranger');
+    wire.server.reloadTls(SERVER);
+    assert.equal(await shown(), 'server');
+  });
+});
+
+describe('mutual TLS', () => {
+  test('only clients with a certificate of the authority get through', async () => {
+    const tls = { ...SERVER, ca: CA, requestCert: true };
+    const answers: number[] = [];
+    for (const certificate of [CLIENT, STRANGER, undefined]) {
+      const credentials = certificate ? grpc.credentials.createSsl(CA, certificate[0], certificate[1]) : grpc.credentials.createSsl(CA);
+      const wire = await rawServer(testEnv(), echo, { server: { tls }, credentials });
+      answers.push((await wire.call('/t/Echo', [Buffer.of(1)], { deadlineMs: 5000 })).code);
+      await wire.close();
+    }
+    assert.deepEqual(answers, [Code.OK, Code.UNAVAILABLE, Code.UNAVAILABLE]);
+  });
+});
