@@ -3,7 +3,7 @@
  * cells: so nothing of the old family is ever seen again, without a single row being touched.
  */
 import { BigtableError, Code, invalidArgument, notFound } from '../base/index.ts';
-import type { FamilySchema, TableSchema } from '../model/index.ts';
+import { DEFAULT_GROUP, type FamilySchema, type TableSchema } from '../model/index.ts';
 import type { FamilyChangeMessage } from '../protocol/index.ts';
 
 /** All changes in order, or an error: ALREADY_EXISTS, NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION (a protected table loses no family). */
@@ -15,6 +15,8 @@ export function changeFamilies(schema: TableSchema, changes: readonly FamilyChan
     const family = families.get(name);
     if (change.kind === 'create') {
       if (family) throw new BigtableError(Code.ALREADY_EXISTS, `table ${schema.name} has a column family "${name}" already`);
+      const { group } = change.family;
+      if (group !== undefined && group !== DEFAULT_GROUP && !Object.hasOwn(schema.groups ?? {}, group)) throw notFound(`table ${schema.name} has no locality group "${group}"`);
       families.set(name, newFamily(change.family, generations.get(name)));
       continue;
     }
@@ -38,8 +40,8 @@ export function protectedTable(name: string, what: string): BigtableError {
   return new BigtableError(Code.FAILED_PRECONDITION, `table ${name} is protected against deletion: ${what}`);
 }
 
-function newFamily({ name, gcRule, valueType }: FamilySchema, generation: number | undefined): FamilySchema {
-  return { name, ...(generation !== undefined && { generation }), ...(gcRule && { gcRule }), ...(valueType && { valueType }) };
+function newFamily({ name, gcRule, valueType, group }: FamilySchema, generation: number | undefined): FamilySchema {
+  return { name, ...(generation !== undefined && { generation }), ...(gcRule && { gcRule }), ...(valueType && { valueType }), ...(group !== undefined && { group }) };
 }
 
 function updatedFamily(family: FamilySchema, change: FamilySchema, fields: readonly ('gcRule' | 'valueType')[]): FamilySchema {
@@ -51,5 +53,5 @@ function updatedFamily(family: FamilySchema, change: FamilySchema, fields: reado
       `Immutable fields 'value_type.aggregate_type.*' cannot be updated: column family "${family.name}" aggregates ${before?.kind ?? 'nothing'} for good`,
     );
   }
-  return newFamily({ name: family.name, ...(gcRule && { gcRule }), ...(valueType && { valueType }) }, family.generation);
+  return newFamily({ name: family.name, ...(gcRule && { gcRule }), ...(valueType && { valueType }), ...(family.group !== undefined && { group: family.group }) }, family.generation);
 }

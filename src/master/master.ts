@@ -23,6 +23,8 @@ export interface MasterOptions {
 
 /** Between a deletion and the sweep after it: several deletions share one. */
 const SWEEP_DELAY_MS = 200;
+/** Compactions delete what they replace where nobody else can need it; the rest, and what failures leave, goes so often. */
+const SWEEP_PERIOD_MS = 3_600_000;
 /** Between a death, or a tablet that could not be loaded, and the next assignment. */
 const REASSIGN_MS = 1000;
 
@@ -41,6 +43,7 @@ export class Master {
   /** Assignments come one after another, and so do sweeps; but a sweep that waits for METADATA must not hold up the assignment that serves it. */
   readonly #lastWork = { sweep: Promise.resolve() as Promise<unknown>, assign: Promise.resolve() as Promise<unknown> };
   readonly #timers = new Map<'sweep' | 'assign', Timer>();
+  #sweeping: Timer | undefined;
   /** Ends the assignment under way. */
   #assigning = new AbortController();
 
@@ -76,6 +79,7 @@ export class Master {
       throw error;
     }
     master.#later('sweep', 0);
+    master.#sweepPeriodically();
     return master;
   }
 
@@ -94,6 +98,14 @@ export class Master {
     this.#stopWatching?.();
     this.#schemas.stop();
     for (const timer of this.#timers.values()) timer.cancel();
+    this.#sweeping?.cancel();
+  }
+
+  #sweepPeriodically(): void {
+    this.#sweeping = this.#env.clock.timer(SWEEP_PERIOD_MS, () => {
+      this.#later('sweep', 0);
+      this.#sweepPeriodically();
+    });
   }
 
   /** Deaths of servers, new servers, and the end of this master's own session. */

@@ -10,6 +10,7 @@ import type { RowRange, TableSchema } from '../model/index.ts';
 import type { FamilyChangeMessage, MasterCalls, NewTableMessage } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
 import { changeFamilies, protectedTable } from './family-changes.ts';
+import { withGroups } from './locality-groups.ts';
 import type { Servers } from './servers.ts';
 
 /** The id that the next table gets; never one twice. */
@@ -42,9 +43,9 @@ export class TableAdmin {
     return this.#oneByOne(table.name, () => this.#createTable(table, context));
   }
 
-  updateTable({ name, deletionProtection, extra }: MasterCalls['updateTable']['message'], context: RequestContext): Promise<TableSchema> {
+  updateTable({ name, deletionProtection, groups, extra }: MasterCalls['updateTable']['message'], context: RequestContext): Promise<TableSchema> {
     return this.#change(name, context, (schema) => ({
-      ...schema,
+      ...(groups ? withGroups(schema, groups) : schema),
       deletionProtection: deletionProtection ?? schema.deletionProtection,
       ...(extra && { extra: { ...schema.extra, ...extra } }),
     }));
@@ -151,9 +152,10 @@ export class TableAdmin {
   }
 }
 
-function schemaOf({ name, families, granularity, deletionProtection, extra }: NewTableMessage, id: string): TableSchema {
+function schemaOf({ name, families, granularity, deletionProtection, groups, extra }: NewTableMessage, id: string): TableSchema {
   const changes = families.map((family): FamilyChangeMessage => ({ kind: 'create', family }));
-  return changeFamilies({ name, id, granularity, families: {}, deletionProtection, ...(extra && { extra }) }, changes);
+  const schema = changeFamilies({ name, id, granularity, families: {}, deletionProtection, ...(extra && { extra }) }, changes);
+  return groups ? withGroups(schema, groups) : schema;
 }
 
 /** Consecutive ranges that meet at the splits. */

@@ -52,7 +52,10 @@ export interface TabletEvent {
   readonly atMicros: number;
 }
 
-const family = (name: string, versions: number): FamilySchema => ({ name, gcRule: { kind: 'maxVersions', versions } });
+/** Where tablets are is asked for with every miss of a client's cache: that family has a locality group to itself, in memory. */
+const LOCATION_GROUP = 'location';
+
+const family = (name: string, versions: number, group?: string): FamilySchema => ({ name, gcRule: { kind: 'maxVersions', versions }, ...(group && { group }) });
 
 /** The schema of METADATA's own table. */
 export const METADATA_SCHEMA: TableSchema = Object.freeze({
@@ -60,10 +63,11 @@ export const METADATA_SCHEMA: TableSchema = Object.freeze({
   id: METADATA_TABLE_ID,
   granularity: 'micros',
   families: Object.freeze({
-    [LOCATION_FAMILY]: family(LOCATION_FAMILY, 1),
+    [LOCATION_FAMILY]: family(LOCATION_FAMILY, 1, LOCATION_GROUP),
     [FILES_FAMILY]: family(FILES_FAMILY, 1),
     [EVENTS_FAMILY]: family(EVENTS_FAMILY, EVENTS_KEPT),
   }),
+  groups: Object.freeze({ [LOCATION_GROUP]: Object.freeze({ inMemory: true }) }),
   deletionProtection: true,
 });
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { CorruptionError } from '../base/index.ts';
-import type { FamilySchema, GcRule, TableSchema } from '../model/index.ts';
+import type { FamilySchema, GcRule, LocalityGroup, TableSchema } from '../model/index.ts';
 import { decodeSchema, encodeSchema, schemaPath } from './schema-file.ts';
 
 const plain = { noNullPrototype: true } as const;
@@ -21,6 +21,7 @@ const family = (name: string): fc.Arbitrary<FamilySchema> =>
     {
       name: fc.constant(name),
       generation: fc.nat(),
+      group: fc.stringMatching(/^[-_.a-zA-Z0-9]{1,8}$/),
       gcRule: rule,
       valueType: fc.oneof(
         fc.record({ encoded: fc.base64String() }, plain),
@@ -34,6 +35,15 @@ const record = <T>(entries: readonly (readonly [string, T])[]): Record<string, T
   for (const [name, value] of entries) out[name] = value;
   return out;
 };
+const group: fc.Arbitrary<LocalityGroup> = fc.record(
+  {
+    blockSizeBytes: fc.nat(),
+    compression: fc.record({ kind: fc.constantFrom('none' as const, 'lz4' as const, 'zstd' as const, 'zstd-dict' as const, 'two-pass' as const), level: fc.nat(19) }, { requiredKeys: ['kind'], ...plain }),
+    bloomFilter: fc.constantFrom('none' as const, 'row' as const, 'row-column' as const),
+    inMemory: fc.boolean(),
+  },
+  { requiredKeys: [], noNullPrototype: true },
+);
 const families = fc
   .uniqueArray(familyName, { maxLength: 5 })
   .chain((names) => fc.tuple(...names.map(family)))
@@ -45,6 +55,7 @@ const schema: fc.Arbitrary<TableSchema> = fc.record(
     granularity: fc.constantFrom('millis' as const, 'micros' as const),
     families,
     deletionProtection: fc.boolean(),
+    groups: fc.uniqueArray(fc.tuple(familyName, group), { maxLength: 3, selector: ([name]) => name }).map(record),
     nextGenerations: fc.array(fc.tuple(familyName, fc.nat()), { maxLength: 3 }).map(record),
     extra: fc.array(fc.tuple(fc.string(), fc.base64String()), { maxLength: 3 }).map(record),
   },

@@ -3,7 +3,7 @@
  * instant the table exists; the instant it is removed, it does not. Format: docs/formats/metadata.md.
  */
 import { CorruptionError } from '../base/index.ts';
-import type { FamilySchema, GcRule, TableSchema, ValueType } from '../model/index.ts';
+import type { FamilySchema, GcRule, GroupCompression, LocalityGroup, TableSchema, ValueType } from '../model/index.ts';
 import { encodeDocument, PlainObject } from './plain-json.ts';
 
 const SCHEMA_DIRECTORY = 'schemas/';
@@ -32,6 +32,7 @@ export function decodeSchema(path: string, contents: Uint8Array): TableSchema {
     id,
     granularity: object.oneOf('granularity', ['millis', 'micros']),
     families,
+    ...(object.has('groups') && { groups: object.object('groups').record((all, name) => readGroup(all.object(name))) }),
     deletionProtection: object.flag('deletionProtection'),
     ...(object.has('nextGenerations') && { nextGenerations: object.object('nextGenerations').record((all, name) => all.count(name)) }),
     ...(object.has('extra') && { extra: object.object('extra').record((all, name) => all.text(name)) }),
@@ -44,7 +45,22 @@ function readFamily(object: PlainObject): FamilySchema {
     ...(object.has('generation') && { generation: object.count('generation') }),
     ...(object.has('gcRule') && { gcRule: readRule(object.object('gcRule'), 0) }),
     ...(object.has('valueType') && { valueType: readValueType(object.object('valueType')) }),
+    ...(object.has('group') && { group: object.text('group') }),
   };
+}
+
+function readGroup(object: PlainObject): LocalityGroup {
+  return {
+    ...(object.has('blockSizeBytes') && { blockSizeBytes: object.count('blockSizeBytes') }),
+    ...(object.has('compression') && { compression: readCompression(object.object('compression')) }),
+    ...(object.has('bloomFilter') && { bloomFilter: object.oneOf('bloomFilter', ['none', 'row', 'row-column']) }),
+    ...(object.has('inMemory') && { inMemory: object.flag('inMemory') }),
+  };
+}
+
+function readCompression(object: PlainObject): GroupCompression {
+  const kind = object.oneOf('kind', ['none', 'lz4', 'zstd', 'zstd-dict', 'two-pass']);
+  return { kind, ...(object.has('level') && { level: object.count('level') }) };
 }
 
 function readRule(object: PlainObject, depth: number): GcRule {

@@ -1,24 +1,55 @@
 /**
- * The layers of a tablet, newest first: the active memtable, frozen ones on their way to disk, SSTables. A read takes the list once,
- * synchronously, and holds its files until it ends; the list itself is replaced, never changed.
+ * The layers of a tablet, newest first: the active memtable, frozen ones on their way to disk, SSTables of all locality groups. A read
+ * takes the list once, synchronously, and holds its files until it ends; the list itself is replaced, never changed.
  *
- * Invariant: a file stays held while any list that somebody reads contains it; `released` is called once it is in none.
+ * Invariants: a file stays held while any list that somebody reads contains it; `released` is called once it is in none. Of one group
+ * the list has the files by age; of files of different groups so far as they hold the same family, which is so after a family was moved.
  */
-import { assert } from '../base/index.ts';
+import { assert, type ByteString, successor } from '../base/index.ts';
+import type { ColumnSpan } from '../filter/index.ts';
 import type { Memtable } from '../memtable/index.ts';
-import { isEmptyRange, intersectRanges, type Layer, type RowRange, type RowRangeDeletion } from '../model/index.ts';
+import { familyEnd, intersectRanges, isEmptyRange, type Layer, type RowRange, type RowRangeDeletion } from '../model/index.ts';
 import type { SsTable } from '../sstable/index.ts';
+import type { TabletFiles } from './tablet-state.ts';
 
 /** A memtable and what of the log it covers. */
 export interface MemtableLayer {
   readonly memtable: Memtable;
   /** Position in the server's log of the first record applied; undefined where there is none (or it came from an older log). */
   firstPosition: number | undefined;
+  /** Whether versions of columns were deleted by ranges of timestamps: that alone makes older versions count again. */
+  rangeDeletions: boolean;
 }
 
-export interface LayerHold {
+/** What a read needs of the layers. */
+export interface LayerNeed {
+  readonly range: RowRange;
+  /** The one row of the range, where it is one. */
+  readonly row?: ByteString | undefined;
+  /** Columns as stored; undefined = all. */
+  readonly spans?: readonly ColumnSpan[] | undefined;
+}
+
+export class LayerHold {
   readonly layers: readonly Layer[];
-  release(): void;
+  /** Files among the layers. */
+  readonly files: readonly SsTable[];
+  /** Whether the set has other layers by now. */
+  isStale = false;
+  /** Called when the hold becomes stale. */
+  onStale: (() => void) | undefined;
+  #release: ((hold: LayerHold) => void) | undefined;
+
+  constructor(memtables: readonly Layer[], files: readonly SsTable[], release: (hold: LayerHold) => void) {
+    this.layers = [...memtables, ...files];
+    this.files = files;
+    this.#release = release;
+  }
+
+  release(): void {
+    this.#release?.(this);
+    this.#release = undefined;
+  }
 }
 
 export class LayerSet {
@@ -26,13 +57,17 @@ export class LayerSet {
   /** Newest first. */
   #frozen: readonly MemtableLayer[] = [];
   #tables: readonly SsTable[];
+  #mostFiles: number;
+  readonly #holds = new Set<LayerHold>();
   readonly #reads = new Map<SsTable, number>();
   readonly #dropped = new Set<SsTable>();
   readonly #released: (files: readonly string[]) => void;
 
+  /** `tables`: of each group newest first. */
   constructor(active: MemtableLayer, tables: readonly SsTable[], released: (files: readonly string[]) => void) {
     this.#active = active;
-    this.#tables = tables;
+    this.#tables = [...tables].sort(byAge);
+    this.#mostFiles = mostFiles(tables);
     this.#released = released;
   }
 
@@ -44,9 +79,18 @@ export class LayerSet {
     return this.#frozen.at(-1);
   }
 
-  /** Newest first. */
+  /** All files, newest first. */
   get tables(): readonly SsTable[] {
     return this.#tables;
+  }
+
+  /** Files of the group that has the most. */
+  get mostFiles(): number {
+    return this.#mostFiles;
+  }
+
+  get memtablesAreEmpty(): boolean {
+    return this.#frozen.length === 0 && this.#active.memtable.isEmpty;
   }
 
   get memtableBytes(): number {
@@ -62,25 +106,36 @@ export class LayerSet {
     return first;
   }
 
+  /** Whether a layer newer than these files deletes ranges of versions. The files are neighbours in age. */
+  deletesRangesAbove(files: readonly SsTable[]): boolean {
+    const newest = this.#tables.findIndex((table) => files.includes(table));
+    return [this.#active, ...this.#frozen].some(({ rangeDeletions }) => rangeDeletions)
+      || this.#tables.slice(0, Math.max(newest, 0)).some(({ properties }) => properties.entries.rangeDeletion > 0);
+  }
+
   /** Files in the list or still read. */
   heldFiles(): string[] {
     return [...this.#tables, ...this.#dropped].map((table) => table.path);
   }
 
-  /** The layers that may hold rows of the range, held until released. */
-  hold(range: RowRange): LayerHold {
-    const tables = this.#tables.filter((table) => table.mayContainRows(range.start, range.end) || hidesRows(table, range));
-    for (const table of tables) this.#reads.set(table, (this.#reads.get(table) ?? 0) + 1);
-    const layers = [this.#active.memtable, ...this.#frozen.map(({ memtable }) => memtable), ...tables];
-    let held = true;
-    return {
-      layers,
-      release: () => {
-        if (!held) return;
-        held = false;
-        for (const table of tables) this.#release(table);
-      },
-    };
+  /** The layers that the read needs, held until released. */
+  hold(need: LayerNeed): LayerHold {
+    return this.#hold([this.#active.memtable, ...this.#frozen.map(({ memtable }) => memtable)], filesFor(this.#tables, need));
+  }
+
+  #hold(memtables: readonly Layer[], files: readonly SsTable[]): LayerHold {
+    for (const table of files) this.#reads.set(table, (this.#reads.get(table) ?? 0) + 1);
+    const hold = new LayerHold(memtables, files, () => {
+      this.#holds.delete(hold);
+      for (const table of files) this.#release(table);
+    });
+    this.#holds.add(hold);
+    return hold;
+  }
+
+  /** Holds these files of the list alone. */
+  holdFiles(files: readonly SsTable[]): LayerHold {
+    return this.#hold([], files);
   }
 
   /** The active memtable is frozen, `next` takes its place. */
@@ -92,15 +147,38 @@ export class LayerSet {
     return frozen;
   }
 
-  /** The oldest frozen memtable is in `table` now (undefined: it held nothing); `covered` tables are wholly hidden by it. */
-  replaceOldestFrozen(table: SsTable | undefined, covered: readonly SsTable[]): void {
+  /** The list with new files in front, without those that the deletions of rows in them hide whole. */
+  withNewest(tables: readonly SsTable[], deletions: readonly RowRangeDeletion[]): readonly SsTable[] {
+    const covered = coveredTables(this.#tables, deletions);
+    return [...tables, ...this.#tables.filter((old) => !covered.includes(old))];
+  }
+
+  /** The list with `tables` in the place of `merged`, which hold what the newest of them held; undefined where the list has not all of them any more. */
+  withMerged(merged: readonly SsTable[], tables: readonly SsTable[]): readonly SsTable[] | undefined {
+    if (!merged.every((table) => this.#tables.includes(table))) return undefined;
+    const at = this.#tables.findIndex((table) => merged.includes(table));
+    return [...this.#tables.slice(0, at), ...tables, ...this.#tables.slice(at).filter((table) => !merged.includes(table))];
+  }
+
+  /** The oldest frozen memtable is in the files of this list now. */
+  replaceOldestFrozen(tables: readonly SsTable[]): void {
     assert(this.#frozen.length > 0, 'no frozen memtable to replace');
     this.#frozen = this.#frozen.slice(0, -1);
-    const kept = this.#tables.filter((old) => !covered.includes(old));
-    this.#tables = table === undefined ? kept : [table, ...kept];
-    for (const old of covered) {
+    this.replaceTables(tables);
+  }
+
+  /** Takes over a list made by `withNewest` or `withMerged` since when nothing has changed. */
+  replaceTables(tables: readonly SsTable[]): void {
+    const dropped = this.#tables.filter((old) => !tables.includes(old));
+    this.#tables = tables;
+    this.#mostFiles = mostFiles(tables);
+    for (const old of dropped) {
       this.#dropped.add(old);
       if (!this.#reads.has(old)) this.#letGo(old);
+    }
+    for (const hold of [...this.#holds]) {
+      hold.isStale = true;
+      hold.onStale?.();
     }
   }
 
@@ -127,8 +205,62 @@ export class LayerSet {
   }
 }
 
+/**
+ * The files that may change what the read sees: those that hold a column it needs, and those that delete rows of which such a file of
+ * their group holds some. Newest first, as given.
+ */
+function filesFor(tables: readonly SsTable[], { range, row, spans }: LayerNeed): SsTable[] {
+  const column = spans?.length === 1 ? columnOfSpan(spans[0] as ColumnSpan) : undefined;
+  const mayContain = (table: SsTable): boolean => {
+    if (row === undefined) return table.mayContainRows(range.start, range.end);
+    return column === undefined ? table.mayContainRow(row) : table.mayContainColumn(row, column);
+  };
+  const inRange = tables.filter((table) => mayContain(table) || hidesRows(table, range));
+  if (spans === undefined) return inRange;
+  const groups = new Set<string>();
+  const needed: SsTable[] = [];
+  for (const table of inRange.reverse()) {
+    const { families, entries } = table.properties;
+    if (families === undefined || families.some(({ family }) => isNeeded(family, spans))) {
+      groups.add(table.group);
+      needed.push(table);
+    } else if (groups.has(table.group) && (entries.rowDeletion > 0 || table.rowRangeDeletions().length > 0)) {
+      needed.push(table);
+    }
+  }
+  return needed.reverse();
+}
+
+/** The one column that the span holds, where it is one. */
+function columnOfSpan({ start, end }: ColumnSpan): string | undefined {
+  return start.includes('\0') && end === successor(start) ? start : undefined;
+}
+
+function isNeeded(family: string, spans: readonly ColumnSpan[]): boolean {
+  const end = familyEnd(family);
+  return spans.some((span) => span.start < end && (span.end === undefined || span.end > family));
+}
+
 function hidesRows(layer: Layer, range: RowRange): boolean {
   return layer.rowRangeDeletions().some((deletion) => !isEmptyRange(intersectRanges(deletion, range)));
+}
+
+function mostFiles(tables: readonly SsTable[]): number {
+  return Math.max(0, ...Object.values(filesByGroup(tables)).map((paths) => paths.length));
+}
+
+/** Paths as METADATA lists them, newest first in each group. */
+export function filesByGroup(tables: readonly SsTable[]): TabletFiles {
+  const files: Record<string, string[]> = {};
+  for (const { group, path } of tables) (files[group] ??= []).push(path);
+  return files;
+}
+
+/** Newest first; files that do not tell their age are older than all that do. */
+function byAge(a: SsTable, b: SsTable): number {
+  const [x, y] = [a.properties.newest, b.properties.newest];
+  if (x === undefined || y === undefined) return Number(x === undefined) - Number(y === undefined);
+  return y.epoch - x.epoch || y.sequence - x.sequence;
 }
 
 /** Tables that one of the deletions hides whole. Those that delete row ranges themselves are kept: they may speak of more than they hold. */

@@ -20,6 +20,8 @@ const STEPS_BEFORE_PAUSE = 256;
 /** Entries stepped over one by one before `skipRow` seeks. */
 const STEPS_BEFORE_SEEK = 4;
 
+const NOBODY: readonly MergeSource[] = [];
+
 const Inside = { noRow: 0, oneLayer: 1, severalLayers: 2 } as const;
 type Inside = (typeof Inside)[keyof typeof Inside];
 
@@ -33,6 +35,8 @@ export interface MergeOptions {
    * `load` pauses. Without it a move has no such bound.
    */
   readonly pacer?: Pacer;
+  /** The one row that will be read, where there is but one: layers may spare themselves what lies behind it. */
+  readonly row?: ByteString | undefined;
 }
 
 export class MergeCursor implements LayerCursor {
@@ -61,7 +65,7 @@ export class MergeCursor implements LayerCursor {
 
   /** `layers`: newest first, at least one. */
   constructor(layers: readonly Layer[], options: MergeOptions) {
-    this.#sources = layers.map((layer, age) => new MergeSource(layer, age, this.#hiding));
+    this.#sources = layers.map((layer, age) => new MergeSource(layer, age, this.#hiding, options.row));
     this.#alone = (this.#sources[0] as MergeSource).cursor;
     this.#keepDeletions = options.keepDeletions ?? false;
     this.#pacer = options.pacer;
@@ -196,25 +200,25 @@ export class MergeCursor implements LayerCursor {
         return;
       }
       this.row = top.row;
-      const hider = this.#hiding.sources === 0 ? undefined : this.#sources.find((source) => source.rangeOver(top.row) !== undefined);
-      if (hider === undefined && this.#heap.topIsAlone()) {
+      const hiders = this.#hiding.sources === 0 ? NOBODY : this.#sources.filter((source) => source.rangeOver(top.row) !== undefined);
+      if (hiders.length === 0 && this.#heap.topIsAlone()) {
         this.#alone = top.cursor;
         this.#inside = Inside.oneLayer;
         if (this.#settleAlone()) return;
       } else {
-        this.#gather(hider);
+        this.#gather(hiders);
         if (this.#inside === Inside.severalLayers && this.#settleMerge()) return;
       }
     }
   }
 
-  /** Takes the sources that stand on the row out of the heap. Those that `hider` hides are sent past the whole range of rows. */
-  #gather(hider: MergeSource | undefined): void {
+  /** Takes the sources that stand on the row out of the heap. Those that one of `hiders` hides are sent past its whole range of rows. */
+  #gather(hiders: readonly MergeSource[]): void {
     const members: MergeSource[] = [];
-    const range = hider?.rangeOver(this.row);
     while (this.#heap.top?.row === this.row) {
       const source = this.#heap.pop();
-      if (hider === undefined || range === undefined || source.age <= hider.age) {
+      const range = hiders.find((hider) => hider.age < source.age && hider.speaksOf(source))?.rangeOver(this.row);
+      if (range === undefined) {
         members.push(source);
       } else if (this.#reversed) {
         source.cursor.seekRowBefore(range.start);

@@ -31,10 +31,11 @@ export class MergeSource {
   deletions: readonly RowRangeDeletion[] = NOTHING;
   readonly #hiding: HidingCount;
 
-  constructor(layer: Layer, age: number, hiding: HidingCount) {
+  /** `row`: the one row that will be read, where there is but one. */
+  constructor(layer: Layer, age: number, hiding: HidingCount, row?: ByteString) {
     this.layer = layer;
     this.#hiding = hiding;
-    this.cursor = layer.cursor();
+    this.cursor = (row === undefined ? undefined : layer.rowCursor?.(row)) ?? layer.cursor();
     this.age = age;
   }
 
@@ -77,6 +78,12 @@ export class MergeSource {
     if (now === this.deletions) return;
     this.#hiding.sources += Number(now.length > 0) - Number(this.deletions.length > 0);
     this.deletions = now;
+  }
+
+  /** Whether this layer's deletions of rows speak of that older one: files leave those of other locality groups alone. */
+  speaksOf(older: MergeSource): boolean {
+    const { group } = this.layer;
+    return group === undefined || group === older.layer.group;
   }
 
   /** The range of `deletions` that covers the row. */

@@ -1,54 +1,75 @@
 /**
- * A minor compaction (paper section 5.4): a frozen memtable becomes one SSTable, and older SSTables whose every row it hides are left
- * out of the list. Only writes and opens a file; committing the list to METADATA is the tablet's part.
+ * A minor compaction (paper section 5.4): a frozen memtable becomes one SSTable for each locality group of which it holds anything. Only writes
+ * and opens files; committing the list to METADATA is the tablet's part.
+ *
+ * Deletions of columns and families go where their family goes; deletions of rows to every group that has older files, since a file's deletions
+ * of rows speak of its own group alone.
  */
-import type { Env } from '../env/index.ts';
+import { type Env, Pacer } from '../env/index.ts';
 import type { Memtable } from '../memtable/index.ts';
-import type { RowRange } from '../model/index.ts';
-import { type BlockCache, SsTable, writeSsTable } from '../sstable/index.ts';
+import type { RowRange, RowRangeDeletion } from '../model/index.ts';
+import { type RecordPoint, type SsTable, writeSsTable } from '../sstable/index.ts';
+import { CompactionStream } from './compaction-stream.ts';
+import type { FileOpener } from './file-opener.ts';
+import { writeOptions } from './group-files.ts';
+import type { Grouping } from './grouping.ts';
 import { coveredTables } from './layer-set.ts';
-import { DEFAULT_GROUP } from './tablet-state.ts';
 
 export interface MinorCompaction {
   readonly env: Env;
-  readonly cache: BlockCache;
+  readonly opener: FileOpener;
   readonly blockSizeBytes: number;
+  readonly grouping: Grouping;
   readonly memtable: Memtable;
   /** The SSTables there are, newest first. */
   readonly tables: readonly SsTable[];
-  /** Where the new one goes. */
-  readonly path: string;
+  /** A path for a new file; each is asked for once. */
+  readonly newPath: () => string;
+  readonly tableId: string;
   readonly range: RowRange;
+  /** The last record in the memtable. */
+  readonly newest: RecordPoint;
+  /** The last record in the files there are. */
+  readonly since: RecordPoint;
 }
 
-export interface MinorCompactionResult {
-  /** Undefined where the memtable held nothing. */
-  readonly table: SsTable | undefined;
-  readonly covered: readonly SsTable[];
-  /** Paths for METADATA, newest first. */
-  readonly files: readonly string[];
-}
-
-export async function compactMemtable(work: MinorCompaction): Promise<MinorCompactionResult> {
-  const { env, memtable, path, tables } = work;
+/** The new files. Where it fails, those that were written are not in use. */
+export async function compactMemtable(work: MinorCompaction): Promise<SsTable[]> {
+  const { env, memtable, tables, grouping } = work;
   const deletions = memtable.rowRangeDeletions();
   const covered = coveredTables(tables, deletions);
-  const kept = tables.filter((table) => !covered.includes(table));
-  // with nothing older left there is nothing that deletions of rows could hide
-  const keptDeletions = kept.length === 0 ? [] : deletions;
-  const { fileSystem, codecs, clock, metrics } = env;
+  const older = tables.filter((table) => !covered.includes(table));
+  const written: SsTable[] = [];
+  env.metrics.add('tablet.minorCompactions');
+  // a group that has no family any more may have files still
+  for (const group of new Set([...grouping.names, ...older.map((table) => table.group)])) {
+    const hasOlder = older.some((table) => table.group === group);
+    const table = await writeGroup(work, group, { any: older.length > 0, ofRows: hasOlder }, hasOlder ? deletions : []);
+    if (table === undefined) continue;
+    env.metrics.add('tablet.minorCompactedBytes', table.sizeBytes);
+    written.push(table);
+  }
+  return written;
+}
+
+async function writeGroup(
+  { env, opener, memtable, grouping, newPath, tableId, range, newest, since, blockSizeBytes }: MinorCompaction,
+  group: string,
+  deletions: { readonly any: boolean; readonly ofRows: boolean },
+  rowRangeDeletions: readonly RowRangeDeletion[],
+): Promise<SsTable | undefined> {
+  const { fileSystem, codecs, clock } = env;
+  const pacer = new Pacer(clock);
   const source = memtable.cursor();
   try {
-    const written = await writeSsTable(
-      { fileSystem, path, codecs, clock, blockSizeBytes: work.blockSizeBytes, group: DEFAULT_GROUP },
-      source,
-      keptDeletions,
-    );
-    if (written === undefined) return { table: undefined, covered, files: kept.map((table) => table.path) };
-    env.metrics.add('tablet.minorCompactions');
-    env.metrics.add('tablet.compactedBytes', written.sizeBytes);
-    const table = await SsTable.open({ fileSystem, path, codecs, metrics, clock, cache: work.cache });
-    return { table, covered, files: [path, ...kept.map((old) => old.path)] };
+    const stream = new CompactionStream(source, {
+      range, wants: (stored) => grouping.groupOf(stored) === group, rowDeletions: deletions.ofRows, deletions: deletions.any, kept: undefined, seeks: true, pacer,
+    });
+    const path = newPath();
+    const lineage = { tableId, range, since, families: grouping.familiesIn(group) };
+    const options = writeOptions(group, grouping.tuning(group), blockSizeBytes);
+    const file = await writeSsTable({ fileSystem, codecs, clock, ...options, path, newest, lineage, pacer }, stream, rowRangeDeletions);
+    return file && (await opener.open(path, grouping.tuning(group)));
   } finally {
     source.close();
   }

@@ -96,4 +96,21 @@ describe('row locks', () => {
       { numRuns: 100 },
     );
   });
+
+  test('a share is taken where it needs no waiting, and refused where it does', () => {
+    const locks = new RowLocks();
+    assert.equal(locks.tryShared('r'), true);
+    assert.equal(locks.tryShared('r'), true);
+    const alone = locks.enterAlone('r');
+    assert.notEqual(alone, undefined);
+    assert.equal(locks.tryShared('r'), false, 'somebody waits to be alone');
+    assert.equal(locks.tryShared('other'), true);
+    locks.leaveShared('r');
+    locks.leaveShared('r');
+    assert.equal(locks.tryShared('r'), false, 'held alone');
+    locks.leaveAlone('r');
+    assert.equal(locks.tryShared('r'), true);
+    void locks.enterAll();
+    assert.equal(locks.tryShared('third'), false, 'the whole tablet is about to be held');
+  });
 });

@@ -16,7 +16,12 @@ interface Waiter {
 interface RowState {
   sharers: number;
   alone: boolean;
-  readonly waiters: Waiter[];
+  /** Made when somebody waits, which is rare. */
+  waiters: Waiter[] | undefined;
+}
+
+function hasWaiters({ waiters }: RowState): boolean {
+  return waiters !== undefined && waiters.length > 0;
 }
 
 export class RowLocks {
@@ -30,6 +35,20 @@ export class RowLocks {
 
   enterShared(row: ByteString): Promise<void> | undefined {
     return this.#enter(row, false);
+  }
+
+  /** Takes a share where that needs no waiting, else answers false. */
+  tryShared(row: ByteString): boolean {
+    if (this.#closedForAll) return false;
+    const state = this.#rows.get(row);
+    if (state === undefined) {
+      this.#rows.set(row, { sharers: 1, alone: false, waiters: undefined });
+    } else {
+      if (state.alone || hasWaiters(state)) return false;
+      state.sharers++;
+    }
+    this.#holds++;
+    return true;
   }
 
   enterAlone(row: ByteString): Promise<void> | undefined {
@@ -66,19 +85,14 @@ export class RowLocks {
 
   #enter(row: ByteString, alone: boolean): Promise<void> | undefined {
     if (this.#closedForAll) return this.#enterThroughGate(row, alone);
+    if (!alone && this.tryShared(row)) return undefined;
     const state = this.#rows.get(row);
-    if (state === undefined) {
-      this.#rows.set(row, { sharers: alone ? 0 : 1, alone, waiters: [] });
-      this.#holds++;
-      return undefined;
-    }
-    if (!alone && !state.alone && state.waiters.length === 0) {
-      state.sharers++;
-      this.#holds++;
-      return undefined;
-    }
     this.#holds++;
-    return new Promise((resolve) => state.waiters.push({ alone, wake: resolve }));
+    if (state === undefined) {
+      this.#rows.set(row, { sharers: 0, alone, waiters: undefined });
+      return undefined;
+    }
+    return new Promise((resolve) => (state.waiters ??= []).push({ alone, wake: resolve }));
   }
 
   async #enterThroughGate(row: ByteString, alone: boolean): Promise<void> {
@@ -88,15 +102,16 @@ export class RowLocks {
 
   #left(row: ByteString, state: RowState): void {
     this.#holds--;
-    if (!state.alone && state.sharers === 0 && state.waiters.length === 0) this.#rows.delete(row);
+    if (!state.alone && state.sharers === 0 && !hasWaiters(state)) this.#rows.delete(row);
     else this.#wakeRow(state);
     if (this.#holds === 0) this.#wakeAllWaiters();
   }
 
   #wakeRow(state: RowState): void {
-    for (let first = state.waiters[0]; first && !state.alone; first = state.waiters[0]) {
+    const { waiters = [] } = state;
+    for (let first = waiters[0]; first && !state.alone; first = waiters[0]) {
       if (first.alone && state.sharers > 0) return;
-      state.waiters.shift();
+      waiters.shift();
       if (first.alone) state.alone = true;
       else state.sharers++;
       first.wake();

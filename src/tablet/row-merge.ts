@@ -195,7 +195,7 @@ export class RowMerge {
     let give = this.#options.keepDeletions && !this.#rowDeleted;
     switch (kind) {
       case EntryKind.rowDeletion:
-        this.#active.length = this.#active.indexOf(best) + 1;
+        this.#active = this.#active.filter((source) => source.age <= best.age || !best.speaksOf(source));
         this.#rowDeleted = true;
         break;
       case EntryKind.familyDeletion:

@@ -6,12 +6,13 @@
  * is over. It never builds a row: cells leave in fragments, and what the filter, the columns asked for or the GC rule exclude is
  * seeked past (docs/ARCHITECTURE.md, "A read"). Hot path: fields in place of objects, no generator inside.
  */
-import { BigtableError, Code, type ByteString, type Int64, toBigInt, INT64_MIN } from '../base/index.ts';
+import { BigtableError, Code, type ByteString, type Int64, successor, toBigInt, INT64_MIN } from '../base/index.ts';
 import { type Clock, checkContext, Pacer, type RequestContext } from '../env/index.ts';
 import { type ColumnSpan, type FilterProgram, type FilterRun, Hint } from '../filter/index.ts';
 import {
-  type AggregateKind, type Cell, type ColumnKey, CursorState, familyEnd, familyOf, type Layer, type ReadBatch, type RowFragment, type RowRange, type VersionKeeper,
+  type AggregateKind, type Cell, type ColumnKey, CursorState, familyEnd, familyOf, type Layer, type ReadBatch, type RowFragment, rangeContains, type RowRange,
 } from '../model/index.ts';
+import { KeptVersions } from './kept-versions.ts';
 import { MergeCursor } from './merge-cursor.ts';
 import type { ReadFamilies, ReadFamily } from './read-families.ts';
 
@@ -41,10 +42,11 @@ export interface RowReaderOptions {
 }
 
 export class RowReader {
-  readonly #cursor: MergeCursor;
+  #cursor: MergeCursor;
+  readonly #aggregateOf: (stored: string) => AggregateKind | undefined;
   readonly #ranges: readonly RowRange[];
   readonly #reversed: boolean;
-  readonly #families: ReadFamilies;
+  readonly #versions: KeptVersions;
   readonly #spans: readonly ColumnSpan[] | undefined;
   readonly #newestEnd: Int64 | undefined;
   readonly #oldest: Int64 | undefined;
@@ -55,6 +57,11 @@ export class RowReader {
   readonly #heldBytesLimit: number;
   #rowsLeft: number;
 
+  #ended = false;
+  /** Whether the cursor is closed. */
+  #left = false;
+  /** Whether a pause comes before the walk goes on. */
+  #resting = false;
   #rangeIndex = 0;
   #range: RowRange | undefined;
 
@@ -62,11 +69,7 @@ export class RowReader {
   #row: ByteString = '';
   #rowGaveCells = false;
   #column: ColumnKey | undefined;
-  #stored = '';
-  #family: ReadFamily | undefined;
-  #keeps: VersionKeeper | undefined;
   #qualifier: ByteString = '';
-  #version = 0;
   #span = 0;
 
   #cells: Cell[] = [];
@@ -74,15 +77,17 @@ export class RowReader {
   #batchBytes = 0;
   #batchCells = 0;
   #scannedTo: ByteString | undefined;
+  /** The last row that was looked at to its end. */
+  #scanned: ByteString | undefined;
 
   constructor(options: RowReaderOptions) {
-    const aggregateOf = (stored: string): AggregateKind | undefined => options.families.get(stored)?.aggregate;
+    this.#aggregateOf = (stored) => options.families.get(stored)?.aggregate;
     this.#pacer = new Pacer(options.clock);
-    this.#cursor = new MergeCursor(options.layers, { aggregateOf, pacer: this.#pacer });
     this.#ranges = options.ranges;
+    this.#cursor = this.#cursorOver(options.layers);
     this.#reversed = options.reversed;
     this.#rowsLeft = options.rowsLimit === 0 ? Number.POSITIVE_INFINITY : options.rowsLimit;
-    this.#families = options.families;
+    this.#versions = new KeptVersions(options.families);
     this.#spans = options.program.columnSpans && options.families.storedSpans(options.program.columnSpans);
     this.#newestEnd = options.program.timestamps?.end;
     this.#oldest = options.program.timestamps?.start;
@@ -92,28 +97,77 @@ export class RowReader {
     this.#heldBytesLimit = options.heldBytesLimit;
   }
 
-  /** Batches in order. Ending the iteration early gives up the cursor. */
-  async *batches(): AsyncGenerator<ReadBatch, void, void> {
-    try {
-      this.#nextRange();
-      for (;;) {
-        const stop = this.#advance();
-        if (stop === Stop.load) {
-          await this.#cursor.load();
-        } else if (stop === Stop.done) {
-          const last = this.#takeBatch();
-          if (last) yield last;
-          return;
-        } else {
-          const batch = this.#takeBatch();
-          if (batch) yield batch;
-          if (stop === Stop.pause) await this.#pacer.pause();
-        }
-        checkContext(this.#context, this.#clock);
-      }
-    } finally {
-      this.#cursor.close();
+  /** The next batch, at once where nothing must be loaded; undefined at the end. */
+  pull(): ReadBatch | undefined | Promise<ReadBatch | undefined> {
+    if (this.#ended) return undefined;
+    if (this.#resting) return this.#goOnAfter(Stop.pause);
+    if (this.#rangeIndex === 0) this.#nextRange();
+    const stop = this.#advance();
+    if (stop === Stop.load) return this.#goOnAfter(stop);
+    return this.#handOut(stop) ?? (stop === Stop.done ? undefined : this.#goOnAfter(stop));
+  }
+
+  /** Gives up the cursor. */
+  end(): void {
+    this.#ended = true;
+    if (!this.#left) this.#cursor.close();
+    this.#left = true;
+  }
+
+  /** Whether the last batch was handed out. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Whether no row is begun and not ended: the layers may be left, and others taken. */
+  get isBetweenRows(): boolean {
+    return !this.#inRow;
+  }
+
+  /** Between two rows and two pulls: gives up the layers. */
+  leaveLayers(): void {
+    this.#cursor.close();
+    this.#left = true;
+  }
+
+  /** After `leaveLayers`: goes on behind the last row, over the layers as they are now. */
+  takeLayers(layers: readonly Layer[]): void {
+    this.#cursor = this.#cursorOver(layers);
+    this.#left = false;
+    const range = this.#range;
+    const last = this.#scanned;
+    if (range === undefined) return;
+    const from = last !== undefined && rangeContains(range, last) ? last : undefined;
+    if (this.#reversed) this.#cursor.seekRowBefore(from ?? range.end);
+    else this.#cursor.seekRow(from === undefined ? range.start : successor(from));
+  }
+
+  async #goOnAfter(stop: Stop): Promise<ReadBatch | undefined> {
+    for (;;) {
+      if (stop === Stop.load) await this.#cursor.load();
+      else if (stop === Stop.pause) await this.#pacer.pause();
+      this.#resting = false;
+      if (this.#ended) return undefined;
+      checkContext(this.#context, this.#clock);
+      stop = this.#advance();
+      if (stop === Stop.load) continue;
+      const batch = this.#handOut(stop);
+      if (batch !== undefined || stop === Stop.done) return batch;
     }
+  }
+
+  /** What there is when the walk stops, for another reason than a load. */
+  #handOut(stop: Stop): ReadBatch | undefined {
+    const batch = this.#takeBatch();
+    if (stop === Stop.done) this.end();
+    else this.#resting = stop === Stop.pause;
+    return batch;
+  }
+
+  #cursorOver(layers: readonly Layer[]): MergeCursor {
+    const [range, second] = this.#ranges;
+    const row = range !== undefined && second === undefined && range.end === successor(range.start) ? range.start : undefined;
+    return new MergeCursor(layers, { aggregateOf: this.#aggregateOf, pacer: this.#pacer, row });
   }
 
   #takeBatch(): ReadBatch | undefined {
@@ -176,6 +230,7 @@ export class RowReader {
     const row = this.#cursor.row;
     if (!this.#run.startRow(row)) {
       this.#scannedTo = row;
+      this.#scanned = row;
       this.#cursor.skipRow();
       return false;
     }
@@ -193,6 +248,7 @@ export class RowReader {
     this.#countCells(before);
     this.#inRow = false;
     this.#scannedTo = this.#row;
+    this.#scanned = this.#row;
     if (this.#cells.length > 0 || this.#rowGaveCells) {
       this.#takeFragment(true);
       this.#rowsLeft--;
@@ -218,10 +274,9 @@ export class RowReader {
     const cursor = this.#cursor;
     const column = cursor.column;
     if (column !== this.#column && !this.#enterColumn(column)) return;
-    const family = this.#family as ReadFamily;
+    const family = this.#versions.family as ReadFamily;
     const timestamp = cursor.timestamp;
-    if (!(this.#keeps as VersionKeeper)(this.#version, timestamp)) return this.#skipColumn(column);
-    this.#version++;
+    if (!this.#versions.keeps(timestamp)) return this.#skipColumn(column);
     if (this.#newestEnd !== undefined && timestamp >= this.#newestEnd) return this.#skipNewer(column, family, this.#newestEnd);
     if (this.#oldest !== undefined && timestamp < this.#oldest) return this.#skipColumn(column);
     const before = this.#cells.length;
@@ -239,20 +294,13 @@ export class RowReader {
   #enterColumn(column: ColumnKey): boolean {
     if (this.#spans !== undefined && !this.#insideSpans(column, this.#spans)) return false;
     const stored = familyOf(column);
-    if (stored !== this.#stored || this.#family === undefined) {
-      this.#stored = stored;
-      this.#family = this.#families.get(stored);
-    }
-    const family = this.#family;
-    if (family === undefined) {
+    if (!this.#versions.enterColumn(stored)) {
       // a family that was dropped: its bytes wait for a compaction
       this.#cursor.seekColumn(familyEnd(stored));
       return false;
     }
     this.#column = column;
     this.#qualifier = column.slice(stored.length + 1);
-    this.#keeps = family.keeps;
-    this.#version = 0;
     return true;
   }
 

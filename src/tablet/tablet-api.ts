@@ -1,9 +1,10 @@
 /** What a tablet does for the server that serves it. */
-import type { ByteString } from '../base/index.ts';
-import type { RedoPoint } from '../commitlog/index.ts';
+import type { BigtableError, ByteString } from '../base/index.ts';
+import type { RedoPoint, RowChange } from '../commitlog/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import type { Cell, Mutation, ReadBatch, ReadModifyWriteRule, RowRange } from '../model/index.ts';
+import type { CompactionKind } from './file-compactor.ts';
 import type { TabletState } from './tablet-state.ts';
 
 export interface TabletRead {
@@ -31,6 +32,8 @@ export interface TabletApi {
    * checked against the schema by the server, and server timestamps filled in.
    */
   mutateRow(context: RequestContext, row: ByteString, mutations: readonly Mutation[]): Promise<void>;
+  /** The same for several rows, each atomic by itself. Answers by change: undefined = done. */
+  mutateRows(context: RequestContext, changes: readonly RowChange[]): Promise<readonly (BigtableError | undefined)[]>;
   /** Holds the rows from their read to the end of the log append. `decide` gets all cells of each row (GC rules applied), filtered by `filter`. */
   transact(
     context: RequestContext,
@@ -52,6 +55,16 @@ export interface TabletApi {
 
   /** Minor compaction: afterwards everything applied before the call is in committed SSTables. One at a time; calls while one runs share the next. */
   flush(): Promise<void>;
+  /** The compaction of files that is due by their number, or since families were moved to other locality groups. */
+  dueCompaction(): CompactionKind | undefined;
+  /** Does one compaction of files; nothing where there is none to do. `major` flushes first. FAILED_PRECONDITION while one runs, CANCELLED where the tablet is closed meanwhile. */
+  compact(kind: CompactionKind): Promise<void>;
+  /** Calls off the compaction of files that is under way; resolves when it is over. */
+  cancelCompaction(): Promise<void>;
+  /** Files of the locality group that has the most. */
+  readonly mostFiles: number;
+  /** Since when something may lie in files that a major compaction would drop; undefined where nothing does. */
+  readonly uncollectedSinceMicros: number | undefined;
   /** Stops taking new calls (UNAVAILABLE), lets those under way end, flushes when asked to, gives up files. */
   close(options: { readonly flush: boolean }): Promise<void>;
 }

@@ -5,10 +5,8 @@
 import type { RedoPoint } from '../commitlog/index.ts';
 import type { RowRange, TableSchema } from '../model/index.ts';
 
-/** Paths of SSTables by locality group, each list newest first. One group, 'default', until groups can be set. */
+/** Paths of SSTables by locality group, each list newest first. */
 export type TabletFiles = Readonly<Record<string, readonly string[]>>;
-
-export const DEFAULT_GROUP = 'default';
 
 export interface TabletState {
   readonly tableId: string;
@@ -42,6 +40,11 @@ export interface TabletHost {
   commit(state: TabletState, change: TabletCommit): Promise<void>;
   /** A path for a new SSTable, never used before. */
   newFilePath(): string;
-  /** Called when files are no longer read by anything this tablet holds; a sweep may then find them unreferenced. */
+  /**
+   * Files that this tablet made, that its row does not list and that nothing it holds reads any more: they may be deleted. What other tablets may
+   * share is never named here; the sweep finds it.
+   */
   released(files: readonly string[]): void;
+  /** The tablet's list of files has changed: a compaction may be due. */
+  filesChanged(): void;
 }

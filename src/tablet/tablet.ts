@@ -2,20 +2,24 @@
  * One tablet, served: writes through the server's log into the memtable, reads over the merged layers, minor compactions.
  *
  * Invariants (docs/ARCHITECTURE.md, "Commit log" and "Tablets"):
- * - A change is in the memtable only once its record is durable, and in log order; it is acknowledged only if the lease surely held after that.
+ * - A change is in the memtable only once its record is durable (buffered: handed to the log), and in log order; it is acknowledged only if the lease
+ *   surely held after that.
  * - A row is held from the read of a read-modify-write to the end of its log append and application.
  * - The redo point of a commit is the last record applied to the memtable that was frozen, so that replay begins behind it.
  */
-import { assert, BigtableError, type ByteString, Code, type Int64, unavailable } from '../base/index.ts';
+import { assert, BigtableError, type ByteString, Code, type Int64, successor, toBigtableError, unavailable } from '../base/index.ts';
 import { encodeRows, isAfter, type LogRecord, Origin, type RecordBody, type RedoPoint, type RowChange, type ServerLog } from '../commitlog/index.ts';
-import { checkContext, type Env, Pacer, type RequestContext } from '../env/index.ts';
-import { compileFilter, type RowFilter } from '../filter/index.ts';
+import { checkContext, type Env, Pacer, type PullStream, type RequestContext } from '../env/index.ts';
+import { compileFilter, type FilterProgram, type RowFilter } from '../filter/index.ts';
 import { type AggregateOf, Memtable } from '../memtable/index.ts';
 import {
   type Cell, type Limits, type Mutation, type ReadBatch, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow, type TableSchema,
 } from '../model/index.ts';
-import { type BlockCache, SsTable } from '../sstable/index.ts';
-import { LayerSet } from './layer-set.ts';
+import type { BlockCache, MemoryBudget, SsTable } from '../sstable/index.ts';
+import { type CompactionKind, FileCompactor } from './file-compactor.ts';
+import { FileOpener } from './file-opener.ts';
+import { groupingOf } from './grouping.ts';
+import { filesByGroup, type LayerHold, type LayerNeed, LayerSet, type MemtableLayer } from './layer-set.ts';
 import { newestCells } from './newest-cells.ts';
 import { compactMemtable } from './minor-compaction.ts';
 import { ReadFamilies } from './read-families.ts';
@@ -24,19 +28,30 @@ import { RowLocks } from './row-locks.ts';
 import { RowReader } from './row-reader.ts';
 import { sampleTables } from './sample-keys.ts';
 import { storedMutations } from './stored-mutations.ts';
+import { TabletReadStream } from './tablet-read.ts';
 import type { Decision, TabletApi, TabletRead } from './tablet-api.ts';
-import { DEFAULT_GROUP, type TabletHost, type TabletState } from './tablet-state.ts';
+import type { TabletCommit, TabletHost, TabletState } from './tablet-state.ts';
 
 /** A change with more mutations than this is applied over several steps of the event loop. */
 const MOST_IN_ONE_STEP = 2000;
+
+/** Changes of one call that one append makes durable. */
+interface LoggedGroup {
+  readonly durable: ReturnType<ServerLog['append']>['durable'];
+  readonly logged: { readonly index: number; readonly body: RecordBody; readonly sequence: number; readonly epoch: number }[];
+}
 
 export interface TabletOptions {
   readonly env: Env;
   readonly host: TabletHost;
   readonly log: ServerLog;
   readonly cache: BlockCache;
+  /** Of in-memory locality groups. */
+  readonly memory: MemoryBudget;
   readonly limits: Limits;
   readonly blockSizeBytes: number;
+  /** Writes are applied and acknowledged before their records are durable (the setting `durability: 'buffered'`). Default false. */
+  readonly buffered?: boolean;
 }
 
 export class Tablet implements TabletApi {
@@ -52,25 +67,41 @@ export class Tablet implements TabletApi {
   #drained: (() => void) | undefined;
   #flushing: Promise<void> | undefined;
   #nextFlush: Promise<void> | undefined;
+  /** Commits to METADATA come one after another. */
+  #lastCommit: Promise<unknown> = Promise.resolve();
   /** Changes that are being applied over several steps. */
   readonly #stepping = new Set<Promise<void>>();
-  /** A file that a minor compaction is writing or has not committed yet. */
-  #newFile: string | undefined;
+  /** Files that a compaction is writing or has not committed yet. */
+  readonly #newFiles = new Set<string>();
+  /** Files that were made here: no other tablet lists them as long as this one is not split. */
+  readonly #ownFiles = new Set<string>();
+  readonly #opener: FileOpener;
+  readonly #compactor: FileCompactor;
 
-  private constructor(options: TabletOptions, state: TabletState, tables: readonly SsTable[]) {
+  private constructor(options: TabletOptions, state: TabletState, tables: readonly SsTable[], opener: FileOpener) {
+    const { env, blockSizeBytes } = options;
     this.#options = options;
     this.#state = state;
     this.#applied = state.redo;
-    this.#layers = new LayerSet({ memtable: new Memtable(), firstPosition: undefined }, tables, (files) => options.host.released(files));
+    this.#opener = opener;
+    this.#layers = new LayerSet(newMemtable(), tables, (files) => this.#discard(files));
+    this.#compactor = new FileCompactor({
+      env, layers: this.#layers, opener, blockSizeBytes, range: state.range,
+      schema: () => this.#schema(),
+      newPath: () => this.#newPath(),
+      forget: (paths) => this.#forget(paths),
+      discard: (paths) => this.#discard(paths),
+      commitTables: (make) => this.#commitTables(make),
+    });
   }
 
   /** Opens the files that METADATA lists and replays `records`: those of the tablet's range behind its redo point, in order. */
   static async load(options: TabletOptions, state: TabletState, records: Iterable<LogRecord>): Promise<Tablet> {
-    const { fileSystem, codecs, metrics, clock } = options.env;
-    const paths = state.files[DEFAULT_GROUP] ?? [];
-    const tables = await Promise.all(paths.map((path) => SsTable.open({ fileSystem, path, codecs, metrics, clock, cache: options.cache })));
-    const tablet = new Tablet(options, state, tables);
-    const pacer = new Pacer(clock);
+    const opener = new FileOpener(options);
+    const grouping = groupingOf(options.host.schema(state.tableId));
+    const groups = Object.entries(state.files).map(([group, paths]) => Promise.all(paths.map((path) => opener.openListed(path, group, grouping.tuning(group)))));
+    const tablet = new Tablet(options, state, (await Promise.all(groups)).flat(), opener);
+    const pacer = new Pacer(options.env.clock);
     for (const record of records) {
       const stepping = tablet.#apply(record.body, { epoch: record.epoch, sequence: record.sequence });
       if (stepping !== undefined) await stepping;
@@ -100,7 +131,7 @@ export class Tablet implements TabletApi {
   }
 
   heldFiles(): readonly string[] {
-    return this.#newFile === undefined ? this.#layers.heldFiles() : [...this.#layers.heldFiles(), this.#newFile];
+    return [...this.#layers.heldFiles(), ...this.#newFiles];
   }
 
   async mutateRow(context: RequestContext, row: ByteString, mutations: readonly Mutation[]): Promise<void> {
@@ -114,6 +145,59 @@ export class Tablet implements TabletApi {
       await this.#appendRow(row, mutations);
     } finally {
       this.#locks.leaveShared(row);
+    }
+  }
+
+  /** Rows that nobody holds alone are logged in this step, and wait for their appends together: a promise an append, not a row. */
+  async mutateRows(context: RequestContext, changes: readonly RowChange[]): Promise<readonly (BigtableError | undefined)[]> {
+    const outcomes: (BigtableError | undefined)[] = new Array(changes.length).fill(undefined);
+    const waits: Promise<void>[] = [];
+    let group: LoggedGroup | undefined;
+    for (let i = 0; i < changes.length; i++) {
+      const { row, mutations } = changes[i] as RowChange;
+      try {
+        if (this.#options.buffered === true || mutations.length > MOST_IN_ONE_STEP || !this.#locks.tryShared(row)) {
+          waits.push(this.mutateRow(context, row, mutations).catch((thrown: unknown) => void (outcomes[i] = toBigtableError(thrown))));
+          continue;
+        }
+      } catch (thrown) {
+        outcomes[i] = toBigtableError(thrown);
+        continue;
+      }
+      try {
+        this.#checkRow(context, row);
+        const { log, env } = this.#options;
+        const body: RecordBody = { kind: 'rows', rows: [{ row, mutations: storedMutations(this.#schema(), mutations) }] };
+        const { epoch, tableId } = this.#state;
+        const { sequence, durable } = log.append({ tableId, epoch, commitMicros: env.clock.nowMicros(), origin: Origin.user, body });
+        if (group === undefined || group.durable !== durable) {
+          group = { durable, logged: [] };
+          waits.push(this.#finishGroup(group, changes, outcomes));
+        }
+        group.logged.push({ index: i, body, sequence, epoch });
+      } catch (thrown) {
+        outcomes[i] = toBigtableError(thrown);
+        this.#locks.leaveShared(row);
+      }
+    }
+    await Promise.all(waits);
+    return outcomes;
+  }
+
+  /** Applies what one append has made durable, in its order. */
+  async #finishGroup({ durable, logged }: LoggedGroup, changes: readonly RowChange[], outcomes: (BigtableError | undefined)[]): Promise<void> {
+    this.#writes++;
+    try {
+      const position = await durable;
+      this.#layers.active.firstPosition ??= position;
+      for (const { body, sequence, epoch } of logged) this.#apply(body, { epoch, sequence });
+      if (!this.#options.host.leaseHeld()) throw unavailable('the lease of the tablet server may have lapsed during the write: its outcome is unknown');
+    } catch (thrown) {
+      for (const { index } of logged) outcomes[index] = toBigtableError(thrown);
+    } finally {
+      for (const { index } of logged) this.#locks.leaveShared((changes[index] as RowChange).row);
+      this.#writes--;
+      if (this.#writes === 0) this.#drained?.();
     }
   }
 
@@ -164,7 +248,7 @@ export class Tablet implements TabletApi {
     return this.#holdingRow(context, row, async () => {
       const schema = this.#schema();
       const now = this.#serverTime(schema);
-      const hold = this.#layers.hold(rangeOfRow(row));
+      const hold = this.#hold({ range: rangeOfRow(row), row });
       try {
         const newest = await newestCells(hold.layers, row, rules, new ReadFamilies(schema, this.#options.env.clock.nowMicros()), schema);
         const { mutations, cells } = readModifyWrite(rules, newest, now);
@@ -176,20 +260,20 @@ export class Tablet implements TabletApi {
     });
   }
 
-  async *read(context: RequestContext, request: TabletRead): AsyncGenerator<ReadBatch, void, void> {
-    this.#checkServing(context);
-    const first = request.ranges[0];
-    const last = request.ranges.at(-1);
-    if (first === undefined || last === undefined) return;
-    const hold = this.#layers.hold({ start: first.start, end: last.end });
-    try {
-      for await (const batch of this.#reader(context, hold.layers, request).batches()) {
-        this.#checkServing(context);
-        yield batch;
-      }
-    } finally {
-      hold.release();
-    }
+  read(context: RequestContext, request: TabletRead): PullStream<ReadBatch> {
+    let need: LayerNeed = { range: this.#state.range };
+    return new TabletReadStream({
+      check: () => this.#checkServing(context),
+      begin: () => {
+        const [first, last] = [request.ranges[0], request.ranges.at(-1)];
+        if (first === undefined || last === undefined) return undefined;
+        const read = this.#prepare(request, { start: first.start, end: last.end });
+        need = read.need;
+        const hold = this.#hold(need);
+        return { hold, reader: this.#reader(context, hold.layers, request, read) };
+      },
+      hold: () => this.#hold(need),
+    });
   }
 
   async dropRows(context: RequestContext, range: RowRange): Promise<void> {
@@ -222,8 +306,36 @@ export class Tablet implements TabletApi {
     return this.#flushing;
   }
 
+  dueCompaction(): CompactionKind | undefined {
+    return this.#compactor.due();
+  }
+
+  async compact(kind: CompactionKind): Promise<void> {
+    if (this.#closing) throw unavailable(`tablet of table ${this.#state.tableId} is being given up by its server`);
+    // what a major compaction drops must not depend on what is only in memory
+    if (kind === 'major') await this.flush();
+    await this.#compactor.run(kind);
+  }
+
+  cancelCompaction(): Promise<void> {
+    return this.#compactor.cancel();
+  }
+
+  get mostFiles(): number {
+    return this.#layers.mostFiles;
+  }
+
+  get uncollectedSinceMicros(): number | undefined {
+    const { tables } = this.#layers;
+    const hasRules = Object.values(this.#schema().families).some(({ gcRule }) => gcRule !== undefined);
+    const isClean = this.#layers.memtablesAreEmpty && this.mostFiles <= 1 && tables.every((table) => !hasDeletions(table));
+    if (tables.length === 0 || (isClean && !hasRules)) return undefined;
+    return tables.reduce((oldest, { properties }) => Math.min(oldest, Number(properties.createdMicros)), Number.POSITIVE_INFINITY);
+  }
+
   async close(options: { readonly flush: boolean }): Promise<void> {
     this.#closing = true;
+    await this.#compactor.cancel();
     if (this.#writes > 0) await new Promise<void>((resolve) => (this.#drained = resolve));
     if (options.flush) await this.flush();
     else await this.#flushing?.catch(() => {});
@@ -267,13 +379,17 @@ export class Tablet implements TabletApi {
 
   /** Logs one record, then applies it. Resolves when it may be acknowledged. */
   async #append(body: RecordBody): Promise<void> {
-    const { env, log, host } = this.#options;
+    const { env, log, host, buffered = false } = this.#options;
     this.#writes++;
     try {
       const { epoch, tableId } = this.#state;
       const encodedRows = isLarge(body) ? await encodeRows(body.rows, new Pacer(env.clock)) : undefined;
+      // before the append: between that and the application of a buffered record nothing may come, or another would be applied first
+      if (buffered) for (let room = log.room(); room !== undefined; room = log.room()) await room;
       const { sequence, durable } = log.append({ tableId, epoch, commitMicros: env.clock.nowMicros(), origin: Origin.user, body, encodedRows });
-      const position = await durable;
+      if (buffered) log.acknowledgedEarly();
+      // the newest durable append comes before this record's: the log is kept from there on
+      const position = buffered ? log.newestPosition : await durable;
       this.#layers.active.firstPosition ??= position;
       const stepping = this.#apply(body, { epoch, sequence });
       if (stepping !== undefined) await stepping;
@@ -294,6 +410,8 @@ export class Tablet implements TabletApi {
       return undefined;
     }
     const families = this.#aggregates();
+    const { active } = this.#layers;
+    active.rangeDeletions ||= body.rows.some(({ mutations }) => deletesRanges(mutations));
     if (isLarge(body)) {
       const { row, mutations } = body.rows[0];
       const stepping = this.#applyInSteps(row, mutations, families).finally(() => this.#stepping.delete(stepping));
@@ -326,16 +444,30 @@ export class Tablet implements TabletApi {
 
   #aggregateCache: { readonly schema: TableSchema; readonly aggregateOf: AggregateOf } | undefined;
 
-  #reader(context: RequestContext, layers: RowReaderLayers, request: TabletRead): RowReader {
+  /** What the read asks for, made ready: its filter, its "now", and the layers it needs. */
+  #prepare({ filter }: TabletRead, range: RowRange): PreparedRead {
     const { env, limits } = this.#options;
     const schema = this.#schema();
-    const program = compileFilter(request.filter, { limits, random: env.random, families: Object.keys(schema.families) });
+    const program = compileFilter(filter, { limits, random: env.random, families: Object.keys(schema.families) });
+    const families = new ReadFamilies(schema, env.clock.nowMicros());
+    const row = range.end === successor(range.start) ? range.start : undefined;
+    return { program, families, need: { range, row, spans: program.columnSpans && families.storedSpans(program.columnSpans) } };
+  }
+
+  #hold(need: LayerNeed): LayerHold {
+    const hold = this.#layers.hold(need);
+    if (hold.files.length > 0) this.#options.env.metrics.add('tablet.filesRead', hold.files.length);
+    return hold;
+  }
+
+  #reader(context: RequestContext, layers: RowReaderLayers, request: TabletRead, { program, families }: PreparedRead): RowReader {
+    const { env, limits } = this.#options;
     return new RowReader({
       layers,
       ranges: program.blocksAll ? [] : request.ranges,
       reversed: request.reversed,
       rowsLimit: request.rowsLimit,
-      families: new ReadFamilies(schema, env.clock.nowMicros()),
+      families,
       program,
       clock: env.clock,
       context,
@@ -359,10 +491,17 @@ export class Tablet implements TabletApi {
   }
 
   async #hasCells(context: RequestContext, row: ByteString, filter: RowFilter | undefined): Promise<boolean> {
-    for await (const batch of this.read(context, { ranges: [rangeOfRow(row)], filter, rowsLimit: 1, reversed: false })) {
-      if (batch.fragments.some((fragment) => fragment.cells.length > 0)) return true;
+    const rows = this.read(context, { ranges: [rangeOfRow(row)], filter, rowsLimit: 1, reversed: false });
+    try {
+      for (;;) {
+        const pulled = rows.pull();
+        const batch = pulled instanceof Promise ? await pulled : pulled;
+        if (batch === undefined) return false;
+        if (batch.fragments.some((fragment) => fragment.cells.length > 0)) return true;
+      }
+    } finally {
+      rows.end();
     }
-    return false;
   }
 
   /** Writes frozen memtables, then the active one, to SSTables and commits each. */
@@ -371,7 +510,7 @@ export class Tablet implements TabletApi {
     while (this.#stepping.size > 0) await Promise.allSettled(this.#stepping);
     if (this.#layers.active.memtable.isEmpty && this.#isCommitted()) return;
     this.#frozenUpTo = this.#applied;
-    this.#layers.freeze({ memtable: new Memtable(), firstPosition: undefined });
+    this.#layers.freeze(newMemtable());
     await this.#flushOldest(this.#frozenUpTo);
   }
 
@@ -384,22 +523,96 @@ export class Tablet implements TabletApi {
   }
 
   async #flushOldest(redo: RedoPoint): Promise<void> {
-    const { env, host, cache, blockSizeBytes } = this.#options;
+    const { env, host, blockSizeBytes } = this.#options;
     const frozen = this.#layers.oldestFrozen;
     assert(frozen !== undefined, 'no frozen memtable to flush');
-    this.#newFile = host.newFilePath();
+    const { memtable } = frozen;
+    const paths: string[] = [];
+    const newPath = (): string => {
+      const path = this.#newPath();
+      paths.push(path);
+      return path;
+    };
+    const work = { env, opener: this.#opener, blockSizeBytes, grouping: groupingOf(this.#schema()), memtable, tables: this.#layers.tables, newPath, tableId: this.#state.tableId, range: this.#state.range, newest: redo, since: this.#state.redo };
     try {
-      const { table, covered, files } = await compactMemtable({
-        env, cache, blockSizeBytes, memtable: frozen.memtable, tables: this.#layers.tables, path: this.#newFile, range: this.#state.range,
+      const tables = await compactMemtable(work).catch((error: unknown) => {
+        this.#discard(paths);
+        throw error;
       });
-      const change = { files: { [DEFAULT_GROUP]: files }, redo, logs: [host.logPath] };
-      await host.commit(this.#state, change);
-      this.#state = { ...this.#state, ...change };
-      this.#layers.replaceOldestFrozen(table, covered);
+      await this.#inTurn(async () => {
+        const list = this.#layers.withNewest(tables, memtable.rowRangeDeletions());
+        await this.#commit({ files: filesByGroup(list), redo, logs: [host.logPath] });
+        this.#layers.replaceOldestFrozen(list);
+      });
     } finally {
-      this.#newFile = undefined;
+      this.#forget(paths);
+    }
+    host.filesChanged();
+  }
+
+  #commitTables(make: () => readonly SsTable[] | undefined): Promise<boolean> {
+    return this.#inTurn(async () => {
+      const list = make();
+      if (list === undefined) return false;
+      const { redo, logs } = this.#state;
+      await this.#commit({ files: filesByGroup(list), redo, logs });
+      this.#layers.replaceTables(list);
+      return true;
+    }).finally(() => this.#options.host.filesChanged());
+  }
+
+  async #commit(change: TabletCommit): Promise<void> {
+    await this.#options.host.commit(this.#state, change);
+    this.#state = { ...this.#state, ...change };
+  }
+
+  /** One change of the row at a time. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#lastCommit.then(work);
+    this.#lastCommit = result.catch(() => {});
+    return result;
+  }
+
+  #newPath(): string {
+    const path = this.#options.host.newFilePath();
+    this.#newFiles.add(path);
+    this.#ownFiles.add(path);
+    return path;
+  }
+
+  /** The files are listed by now, or never will be. */
+  #forget(paths: readonly string[]): void {
+    const held = this.#layers.heldFiles();
+    for (const path of paths) {
+      this.#newFiles.delete(path);
+      if (!held.includes(path)) this.#ownFiles.delete(path);
     }
   }
+
+  /** Files that nothing here needs any more. Those that were not made here others may need: they are left to the sweep. */
+  #discard(paths: readonly string[]): void {
+    const own = paths.filter((path) => this.#ownFiles.delete(path));
+    if (own.length > 0) this.#options.host.released(own);
+  }
+}
+
+interface PreparedRead {
+  readonly program: FilterProgram;
+  readonly families: ReadFamilies;
+  readonly need: LayerNeed;
+}
+
+function hasDeletions(table: SsTable): boolean {
+  const { entries } = table.properties;
+  return table.rowRangeDeletions().length > 0 || entries.rowDeletion + entries.familyDeletion + entries.columnDeletion + entries.rangeDeletion > 0;
+}
+
+function newMemtable(): MemtableLayer {
+  return { memtable: new Memtable(), firstPosition: undefined, rangeDeletions: false };
+}
+
+function deletesRanges(mutations: readonly Mutation[]): boolean {
+  return mutations.some((mutation) => mutation.kind === 'deleteFromColumn' && mutation.range !== undefined);
 }
 
 /** A change of one row that is too large for one step. */

@@ -1,0 +1,77 @@
+/**
+ * Carries out a compaction of files: merges the inputs of each output and writes it. Runs in a worker, or in line where there is none; opens the
+ * files itself by their paths and leaves nothing behind when it fails.
+ */
+import { BigtableError, Code } from '../base/index.ts';
+import { type Clock, type Codecs, type FileSystem, Metrics, Pacer } from '../env/index.ts';
+import { intersectRanges, isEmptyRange, normalizeRanges } from '../model/index.ts';
+import { BlockCache, SsTable, writeSsTable } from '../sstable/index.ts';
+import type { CompactionJob, CompactionOutput, CompactionResult } from './compaction-job.ts';
+import { CompactionStream } from './compaction-stream.ts';
+import { writeOptions } from './group-files.ts';
+import { KeptVersions } from './kept-versions.ts';
+import { MergeCursor } from './merge-cursor.ts';
+import { ReadFamilies } from './read-families.ts';
+
+/** Of blocks, for each input: what is read ahead of its cursor is a sixteenth of the whole. */
+const CACHE_BYTES = 16 * 1024 * 1024;
+
+export interface CompactionTools {
+  readonly fileSystem: FileSystem;
+  readonly codecs: Codecs;
+  readonly clock: Clock;
+}
+
+export async function compactFiles(tools: CompactionTools, job: CompactionJob): Promise<CompactionResult> {
+  const written: { path: string; sizeBytes: number }[] = [];
+  let readBytes = 0;
+  try {
+    for (const output of job.outputs) {
+      const { sizeBytes, inputBytes } = await writeOutput(tools, job, output);
+      readBytes += inputBytes;
+      if (sizeBytes > 0) written.push({ path: output.path, sizeBytes });
+    }
+  } catch (error) {
+    // none of them is in use; what cannot be deleted is left to the sweep
+    for (const { path } of written) await tools.fileSystem.delete(path).catch(() => {});
+    throw error;
+  }
+  return { written, readBytes };
+}
+
+async function writeOutput(tools: CompactionTools, job: CompactionJob, output: CompactionOutput): Promise<{ sizeBytes: number; inputBytes: number }> {
+  const { range, schema, nowMicros, collection, newest, since } = job;
+  const cache = new BlockCache({ limitBytes: CACHE_BYTES, metrics: new Metrics() });
+  const inputs: SsTable[] = [];
+  try {
+    for (const path of output.inputs) inputs.push(await SsTable.open({ ...tools, path, cache, metrics: new Metrics() }));
+    const families = new ReadFamilies(schema, nowMicros);
+    const pacer = new Pacer(tools.clock);
+    const keepsDeletions = collection === 'nothing';
+    const merge = new MergeCursor(inputs, { aggregateOf: (stored) => families.get(stored)?.aggregate, keepDeletions: keepsDeletions, pacer });
+    const wanted = new Set(output.families);
+    const stream = new CompactionStream(merge, {
+      range,
+      wants: (stored) => wanted.has(stored),
+      rowDeletions: keepsDeletions,
+      deletions: keepsDeletions,
+      kept: keepsDeletions ? undefined : new KeptVersions(families, collection === 'all'),
+      seeks: !keepsDeletions,
+      pacer,
+      check: () => {
+        if (Atomics.load(job.cancelled, 0) !== 0) throw new BigtableError(Code.CANCELLED, 'the compaction was called off');
+      },
+    });
+    const deletions = keepsDeletions ? inputs.flatMap((input) => input.rowRangeDeletions().map((deletion) => intersectRanges(deletion, range))) : [];
+    try {
+      const options = writeOptions(output.group, output.tuning, output.blockSizeBytes);
+      const lineage = since && { tableId: schema.id, range, families: output.families, since: since === 'beginning' ? undefined : since };
+      const file = await writeSsTable({ ...tools, ...options, path: output.path, newest, lineage, pacer }, stream, normalizeRanges(deletions.filter((one) => !isEmptyRange(one))));
+      return { sizeBytes: file?.sizeBytes ?? 0, inputBytes: inputs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) };
+    } finally {
+      stream.close();
+    }
+  } finally {
+    for (const input of inputs) input.close();
+  }
+}

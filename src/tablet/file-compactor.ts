@@ -1,0 +1,164 @@
+/**
+ * The merging and major compactions of one tablet (paper section 5.4): chooses the files, has a worker merge them, puts the result in their place.
+ * One at a time; the policy and its arithmetic stand in docs/decisions/0011-compactions.md.
+ *
+ * Invariants: only neighbours in age are merged; while a file holds a family that belongs to another group by now, nothing is merged but all, since
+ * ages of different groups could be mixed up; what was not committed is in use nowhere.
+ */
+import { BigtableError, Code } from '../base/index.ts';
+import type { Env } from '../env/index.ts';
+import type { RowRange, TableSchema } from '../model/index.ts';
+import type { SsTable } from '../sstable/index.ts';
+import { type Collection, COMPACTION_TASK, type CompactionJob, type CompactionOutput, type CompactionResult } from './compaction-job.ts';
+import type { FileOpener } from './file-opener.ts';
+import { groupingOf } from './grouping.ts';
+import type { LayerSet } from './layer-set.ts';
+import { chooseMerge } from './merge-choice.ts';
+
+export type CompactionKind = 'merging' | 'major';
+
+/** What it needs of its tablet. */
+export interface FileCompactorParts {
+  readonly env: Env;
+  readonly layers: LayerSet;
+  readonly opener: FileOpener;
+  readonly blockSizeBytes: number;
+  readonly range: RowRange;
+  schema(): TableSchema;
+  /** A path that the tablet holds until `forget`. */
+  newPath(): string;
+  forget(paths: readonly string[]): void;
+  /** They are in use nowhere and may be deleted. */
+  discard(paths: readonly string[]): void;
+  /** Commits and takes over the list that `make` answers when it is this change's turn; false where that is undefined. */
+  commitTables(make: () => readonly SsTable[] | undefined): Promise<boolean>;
+}
+
+interface Plan {
+  readonly inputs: readonly SsTable[];
+  readonly collection: Collection;
+  readonly since: CompactionJob['since'];
+  readonly outputs: readonly Pick<CompactionOutput, 'group' | 'families' | 'inputs'>[];
+}
+
+export class FileCompactor {
+  readonly #parts: FileCompactorParts;
+  #running: { readonly done: Promise<void>; readonly cancelled: Int32Array } | undefined;
+
+  constructor(parts: FileCompactorParts) {
+    this.#parts = parts;
+  }
+
+  /** What is due by the number of files and the groups they belong to. */
+  due(): CompactionKind | undefined {
+    const { layers, schema } = this.#parts;
+    const grouping = groupingOf(schema());
+    if (layers.tables.some((table) => grouping.isMisplaced(table))) return 'major';
+    return this.#chooseMerge() === undefined ? undefined : 'merging';
+  }
+
+  /** Does one compaction, unless there is nothing to do. CANCELLED where it was called off. */
+  async run(kind: CompactionKind): Promise<void> {
+    if (this.#running !== undefined) throw new BigtableError(Code.FAILED_PRECONDITION, 'the tablet is being compacted already');
+    const plan = kind === 'major' ? this.#planMajor() : this.#planMerge();
+    if (plan === undefined) return;
+    const cancelled = new Int32Array(new SharedArrayBuffer(4));
+    const done = this.#carryOut(kind, plan, cancelled).finally(() => {
+      this.#running = undefined;
+    });
+    this.#running = { done, cancelled };
+    return done;
+  }
+
+  /** Calls off the one under way; resolves when it is over. */
+  async cancel(): Promise<void> {
+    if (this.#running === undefined) return;
+    Atomics.store(this.#running.cancelled, 0, 1);
+    await this.#running.done.catch(() => {});
+  }
+
+  async #carryOut(kind: CompactionKind, plan: Plan, cancelled: Int32Array): Promise<void> {
+    const { env, blockSizeBytes, range, schema, newPath, forget, discard, opener, layers, commitTables } = this.#parts;
+    const { metrics, clock, workers } = env;
+    const table = schema();
+    const grouping = groupingOf(table);
+    const outputs = plan.outputs.map((output): CompactionOutput => ({ ...output, path: newPath(), blockSizeBytes, tuning: grouping.tuning(output.group) }));
+    const paths = outputs.map(({ path }) => path);
+    const hold = layers.holdFiles(plan.inputs);
+    let isInUse = false;
+    try {
+      const job: CompactionJob = {
+        range, schema: table, nowMicros: clock.nowMicros(), collection: plan.collection, newest: plan.inputs[0]?.properties.newest, since: plan.since, outputs, cancelled,
+      };
+      const result = (await workers.run(COMPACTION_TASK, job)) as CompactionResult;
+      if (cancelled[0] !== 0) throw new BigtableError(Code.CANCELLED, 'the compaction was called off');
+      const byPath = new Map(outputs.map((output) => [output.path, output]));
+      const tables: SsTable[] = [];
+      for (const { path } of result.written) tables.push(await opener.open(path, grouping.tuning(byPath.get(path)?.group ?? '')));
+      const isDone = await commitTables(() => {
+        const list = layers.withMerged(plan.inputs, tables);
+        // from here on the row may list them, whatever becomes of the call
+        isInUse = list !== undefined;
+        return list;
+      });
+      metrics.add('tablet.compactionReadBytes', result.readBytes);
+      metrics.add('tablet.compactionWrittenBytes', result.written.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
+      // otherwise rows were dropped meanwhile, and files with them
+      if (isDone) metrics.add(kind === 'major' ? 'tablet.majorCompactions' : 'tablet.mergingCompactions');
+      else for (const unused of tables) unused.close();
+    } finally {
+      hold.release();
+      if (!isInUse) discard(paths);
+      forget(paths);
+    }
+  }
+
+  #groupFiles(group: string): SsTable[] {
+    return this.#parts.layers.tables.filter((table) => table.group === group);
+  }
+
+  /** The run of files of the group that has the most. */
+  #chooseMerge(): { readonly group: string; readonly files: readonly SsTable[]; readonly from: number; readonly to: number } | undefined {
+    const groups = [...new Set(this.#parts.layers.tables.map(({ group }) => group))].map((group) => ({ group, files: this.#groupFiles(group) }));
+    for (const { group, files } of groups.sort((a, b) => b.files.length - a.files.length)) {
+      const run = chooseMerge(files.map(({ sizeBytes }) => sizeBytes));
+      if (run !== undefined) return { group, files, ...run };
+    }
+    return undefined;
+  }
+
+  #planMerge(): Plan | undefined {
+    const chosen = this.#chooseMerge();
+    if (chosen === undefined) return undefined;
+    const { group, files, from, to } = chosen;
+    const inputs = files.slice(from, to + 1);
+    const collection = to < files.length - 1 ? 'nothing' : this.#collection(inputs);
+    return { inputs, collection, since: sinceOf(inputs), outputs: [{ group, families: groupingOf(this.#parts.schema()).familiesIn(group), inputs: inputs.map(({ path }) => path) }] };
+  }
+
+  #planMajor(): Plan | undefined {
+    const { layers, schema } = this.#parts;
+    const inputs = layers.tables;
+    if (inputs.length === 0) return undefined;
+    const outputs = groupingOf(schema()).names.map((group) => {
+      const families = groupingOf(schema()).familiesIn(group);
+      const from = new Set(inputs.filter((table) => holdsAny(table, families)).map((table) => table.group));
+      return { group, families, inputs: inputs.filter((table) => from.has(table.group)).map(({ path }) => path) };
+    });
+    return { inputs, collection: this.#collection(inputs), since: 'beginning', outputs: outputs.filter((output) => output.inputs.length > 0) };
+  }
+
+  #collection(inputs: readonly SsTable[]): Collection {
+    return this.#parts.layers.deletesRangesAbove(inputs) ? 'aged' : 'all';
+  }
+}
+
+/** Of files newest first. */
+function sinceOf(inputs: readonly SsTable[]): CompactionJob['since'] {
+  const oldest = inputs.at(-1)?.properties.lineage;
+  return oldest && (oldest.since ?? 'beginning');
+}
+
+function holdsAny({ properties }: SsTable, families: readonly string[]): boolean {
+  return properties.families === undefined || properties.families.some(({ family }) => families.includes(family));
+}

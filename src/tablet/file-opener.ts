@@ -1,0 +1,36 @@
+/** Opens a tablet's SSTables, as the tuning of their locality group asks: of an in-memory group the blocks stay in memory once they were read. */
+import { CorruptionError } from '../base/index.ts';
+import type { Env } from '../env/index.ts';
+import type { LocalityGroup } from '../model/index.ts';
+import { type BlockCache, type MemoryBudget, SsTable } from '../sstable/index.ts';
+
+export interface FileOpenerOptions {
+  readonly env: Env;
+  readonly cache: BlockCache;
+  /** Of in-memory groups. */
+  readonly memory: MemoryBudget;
+}
+
+export class FileOpener {
+  readonly #options: FileOpenerOptions;
+
+  constructor(options: FileOpenerOptions) {
+    this.#options = options;
+  }
+
+  /** A file that METADATA lists under that group. */
+  async openListed(path: string, group: string, tuning: LocalityGroup): Promise<SsTable> {
+    const table = await this.open(path, tuning);
+    const { lineage } = table.properties;
+    if (table.group === group && (lineage === undefined || lineage.path === path)) return table;
+    table.close();
+    if (lineage !== undefined && lineage.path !== path) throw new CorruptionError(path, 0, `another file stands in its place, which was written as ${lineage.path}`);
+    throw new CorruptionError(path, 0, `METADATA lists the file in locality group ${group}, and it says of itself that it is of ${table.group}`);
+  }
+
+  open(path: string, { inMemory }: LocalityGroup): Promise<SsTable> {
+    const { env, cache, memory } = this.#options;
+    const { fileSystem, codecs, metrics, clock } = env;
+    return SsTable.open({ fileSystem, path, codecs, metrics, clock, cache, inMemory: inMemory ? memory : undefined });
+  }
+}
