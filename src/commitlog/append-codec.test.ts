@@ -7,7 +7,7 @@ import { AppendDecoder } from './append-decoder.ts';
 import { ManualClock, Pacer } from '../env/index.ts';
 import { AppendEncoder, encodeRows } from './append-encoder.ts';
 import type { AppendHeader } from './append-format.ts';
-import { type LogRecord, type NewRecord, Origin, type RecordBody } from './record.ts';
+import { type EncodedRecord, type LogRecord, type NewRecord, Origin, type RecordBody } from './record.ts';
 
 const LARGE = 32 << 10;
 
@@ -86,6 +86,27 @@ const records: fc.Arbitrary<NewRecord> = fc
   .map(({ token, ...rest }) => (token ? { ...rest, token } : rest));
 
 describe('records of an append', () => {
+  test('can be decoded in any order, and tell beforehand what they are of', () => {
+    fc.assert(
+      fc.property(fc.array(records, { minLength: 1, maxLength: 8 }), (appended) => {
+        const decoder = new AppendDecoder('log', { position: 0, bytes: encode(appended) });
+        const found: EncodedRecord[] = [];
+        for (let one = decoder.nextEncoded(); one; one = decoder.nextEncoded()) {
+          found.push(one);
+          if (found.length % 2 === 0) one.decode();
+        }
+        assert.deepEqual(found.map((one) => one.decode()).reverse(), found.reverse().map((one) => one.decode()));
+        found.reverse();
+        assert.deepEqual(found.map((one) => one.decode()), numbered(appended));
+        for (const [i, { tableId, epoch, body }] of appended.entries()) {
+          const row = body.kind === 'rows' && body.rows.length === 1 ? body.rows[0]?.row : undefined;
+          const one = found[i] as EncodedRecord;
+          assert.deepEqual([one.tableId, one.epoch, one.sequence, one.row()], [tableId, epoch, i + 1, row]);
+        }
+      }),
+    );
+  });
+
   test('whatever is encoded is decoded, with one encoder used again and again', () => {
     const encoder = new AppendEncoder();
     fc.assert(

@@ -1,6 +1,9 @@
 /**
  * Reads the records of one append back. Format: docs/formats/commit-log.md.
  *
+ * A record is found by its length and told apart by its table, epoch and sequence alone; its body is decoded when somebody wants it. So a recovery
+ * passes over what is in SSTables already, and holds bytes in place of objects.
+ *
  * The file system has checked the append's checksum, so bytes that make no sense are damage from before it was computed, or a
  * fault of the program: a CorruptionError in either case. What a later version wrote and this one must not skip is refused with
  * FAILED_PRECONDITION.
@@ -9,9 +12,41 @@ import { BigtableError, type ByteString, Code, CorruptionError, type Int64, read
 import type { LogAppend } from '../env/index.ts';
 import type { Mutation, RowRange, TimestampRange } from '../model/index.ts';
 import { APPEND_VERSION, type AppendHeader, MutationKind, RangeFlag, RecordField, RecordKind } from './append-format.ts';
-import { type LogRecord, Origin, type RecordBody, type RowChange } from './record.ts';
+import { type EncodedRecord, type LogRecord, Origin, type RecordBody, type RowChange } from './record.ts';
 
+/** Commit time, timestamps, integers. */
+const INT64_BYTES = 8;
 const ORIGINS: ReadonlySet<number> = new Set(Object.values(Origin));
+
+/** One record's place in its append. */
+class RecordInAppend implements EncodedRecord {
+  readonly tableId: string;
+  readonly epoch: number;
+  readonly sequence: number;
+  readonly kind: number;
+  /** Behind the epoch. */
+  readonly at: number;
+  readonly end: number;
+  readonly #decoder: AppendDecoder;
+
+  constructor(decoder: AppendDecoder, kind: number, tableId: string, epoch: number, sequence: number, at: number, end: number) {
+    this.tableId = tableId;
+    this.epoch = epoch;
+    this.sequence = sequence;
+    this.kind = kind;
+    this.at = at;
+    this.end = end;
+    this.#decoder = decoder;
+  }
+
+  decode(): LogRecord {
+    return this.#decoder.decode(this);
+  }
+
+  row(): ByteString | undefined {
+    return this.#decoder.rowOf(this);
+  }
+}
 
 export class AppendDecoder {
   readonly header: AppendHeader;
@@ -19,7 +54,13 @@ export class AppendDecoder {
   readonly #position: number;
   readonly #bytes: Buffer;
   readonly #reader: VarintReader;
-  #decoded = 0;
+  #found = 0;
+  /** Where the next record begins. */
+  #next: number;
+  /** The last table's id, and where its bytes stand: records of one table mostly follow one another. */
+  #tableId = '';
+  #tableIdAt = 0;
+  #tableIdBytes = -1;
 
   /** `path`: of the log, for messages. */
   constructor(path: string, append: LogAppend) {
@@ -28,14 +69,39 @@ export class AppendDecoder {
     this.#bytes = append.bytes;
     this.#reader = new VarintReader(append.bytes);
     this.header = this.#checked(() => this.#header());
+    this.#next = this.#reader.offset;
   }
 
   /** The next record, or undefined behind the last. Its values are views of the append: whoever applies them to a memtable copies them. */
   next(): LogRecord | undefined {
+    return this.nextEncoded()?.decode();
+  }
+
+  /** The same, its body not decoded yet. */
+  nextEncoded(): EncodedRecord | undefined {
     return this.#checked(() => {
-      if (this.#decoded < this.header.count) return this.#record(this.header.firstSequence + this.#decoded++);
-      if (this.#reader.offset !== this.#bytes.length) throw this.#corrupt(`${this.#bytes.length - this.#reader.offset} bytes follow the last record`);
+      this.#reader.offset = this.#next;
+      if (this.#found < this.header.count) return this.#find(this.header.firstSequence + this.#found++);
+      if (this.#next !== this.#bytes.length) throw this.#corrupt(`${this.#bytes.length - this.#next} bytes follow the last record`);
       return undefined;
+    });
+  }
+
+  /** For `RecordInAppend`. */
+  decode(record: RecordInAppend): LogRecord {
+    return this.#checked(() => this.#record(record));
+  }
+
+  /** For `RecordInAppend`. */
+  rowOf(record: RecordInAppend): ByteString | undefined {
+    if (record.kind !== RecordKind.rows) return undefined;
+    return this.#checked(() => {
+      const reader = this.#reader;
+      reader.offset = record.at;
+      this.#take(INT64_BYTES);
+      reader.next();
+      this.#take(reader.next());
+      return reader.next() === 1 ? this.#text() : undefined;
     });
   }
 
@@ -68,20 +134,39 @@ export class AppendDecoder {
     return header;
   }
 
-  #record(sequence: number): LogRecord {
+  #find(sequence: number): RecordInAppend {
     const reader = this.#reader;
     const length = this.#bytes.readUInt32LE(this.#take(4));
     const end = reader.offset + length;
     if (end > this.#bytes.length) throw this.#corrupt(`a record of ${length} bytes reaches behind the end`);
+    this.#next = end;
     const kind = this.#byte();
-    const tableId = toText(this.#text());
+    const tableId = this.#table();
     const epoch = reader.next();
+    if (reader.offset > end) throw this.#corrupt(`the head of a record of ${length} bytes reaches behind it`);
+    return new RecordInAppend(this, kind, tableId, epoch, sequence, reader.offset, end);
+  }
+
+  #table(): string {
+    const length = this.#reader.next();
+    const at = this.#take(length);
+    const bytes = this.#bytes;
+    if (length === this.#tableIdBytes && bytes.compare(bytes, this.#tableIdAt, this.#tableIdAt + length, at, at + length) === 0) return this.#tableId;
+    this.#tableIdBytes = length;
+    this.#tableIdAt = at;
+    this.#tableId = bytes.toString('utf8', at, at + length);
+    return this.#tableId;
+  }
+
+  #record({ kind, tableId, epoch, sequence, at, end }: RecordInAppend): LogRecord {
+    const reader = this.#reader;
+    reader.offset = at;
     const commitMicros = this.#int64();
     const origin = reader.next();
     if (!isOrigin(origin)) throw this.#tooNew(`a record of origin ${origin}`);
     const token = this.#fields();
     const body = this.#body(kind);
-    if (reader.offset !== end) throw this.#corrupt(`a record of ${length} bytes ends at ${reader.offset}, not at ${end}`);
+    if (reader.offset !== end) throw this.#corrupt(`a record that ends at ${end} has its fields end at ${reader.offset}`);
     const record = { tableId, epoch, sequence, commitMicros, origin, body };
     return token ? { ...record, token } : record;
   }
@@ -170,7 +255,7 @@ export class AppendDecoder {
   }
 
   #int64(): Int64 {
-    return readInt64BE(this.#bytes, this.#take(8));
+    return readInt64BE(this.#bytes, this.#take(INT64_BYTES));
   }
 
   #text(): ByteString {

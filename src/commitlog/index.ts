@@ -2,6 +2,6 @@
  * commitlog: redo records, their encoding, the server's commit log with group commit, and the reading of logs for recovery.
  */
 export { encodeRows } from './append-encoder.ts';
-export { readAppends, type RecordsOfAppend } from './log-reader.ts';
-export { isAfter, type LogRecord, type NewRecord, Origin, type RecordBody, type RedoPoint, type RowChange } from './record.ts';
+export { readAppends, readEncodedAppends, type RecordsOfAppend } from './log-reader.ts';
+export { type EncodedRecord, isAfter, type LogRecord, type NewRecord, Origin, type RecordBody, type RedoPoint, type RowChange } from './record.ts';
 export { type Appended, ServerLog, type ServerLogOptions } from './server-log.ts';

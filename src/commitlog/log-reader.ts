@@ -7,7 +7,7 @@
 import { CorruptionError } from '../base/index.ts';
 import type { FileSystem, LogPosition } from '../env/index.ts';
 import { AppendDecoder } from './append-decoder.ts';
-import type { LogRecord } from './record.ts';
+import type { EncodedRecord, LogRecord } from './record.ts';
 
 export interface PositionedRecord {
   /** Of the append that holds the record: several records have the same. */
@@ -15,9 +15,9 @@ export interface PositionedRecord {
   readonly record: LogRecord;
 }
 
-export interface RecordsOfAppend {
+export interface RecordsOfAppend<R = LogRecord> {
   readonly position: LogPosition;
-  readonly records: readonly LogRecord[];
+  readonly records: readonly R[];
 }
 
 /** The records of `readAppends`, one by one. */
@@ -30,6 +30,13 @@ export async function* readRecords(fileSystem: Pick<FileSystem, 'readLog'>, path
  * a time. DATA_LOSS (CorruptionError) where anything is damaged or missing, FAILED_PRECONDITION where a newer Edubba wrote it.
  */
 export async function* readAppends(fileSystem: Pick<FileSystem, 'readLog'>, path: string, from?: LogPosition): AsyncIterable<RecordsOfAppend> {
+  for await (const { position, records } of readEncodedAppends(fileSystem, path, from)) yield { position, records: records.map((record) => record.decode()) };
+}
+
+/** The same, with records that are decoded when their owner wants them. They keep the append's bytes. */
+export async function* readEncodedAppends(
+  fileSystem: Pick<FileSystem, 'readLog'>, path: string, from?: LogPosition,
+): AsyncIterable<RecordsOfAppend<EncodedRecord>> {
   /** What the first append says of the one before it. */
   let before: number | undefined;
   let previous = 0;
@@ -45,8 +52,8 @@ export async function* readAppends(fileSystem: Pick<FileSystem, 'readLog'>, path
     lowWater = Math.max(lowWater, header.lowWater);
     previous = position + 1;
     nextSequence = header.firstSequence + header.count;
-    const records: LogRecord[] = [];
-    for (let record = decoder.next(); record; record = decoder.next()) records.push(record);
+    const records: EncodedRecord[] = [];
+    for (let record = decoder.nextEncoded(); record; record = decoder.nextEncoded()) records.push(record);
     yield { position, records };
   }
   if (from === undefined && before !== undefined && before > lowWater) {

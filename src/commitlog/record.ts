@@ -36,6 +36,15 @@ export interface LogRecord {
   readonly body: RecordBody;
 }
 
+/** A record as it was read: what tells whether it is needed, and the rest when it is asked for. */
+export interface EncodedRecord extends RedoPoint {
+  readonly tableId: string;
+  /** Values are views of the append. Throws as the reading of the log does where the record is damaged or too new. */
+  decode(): LogRecord;
+  /** Where the record changes one row alone, that row. */
+  row(): ByteString | undefined;
+}
+
 /** A record before the log has given it its number. */
 export interface NewRecord extends Omit<LogRecord, 'sequence'> {
   /** The body's rows as `encodeRows` made them of exactly these, where encoding them in one step would take too long. */

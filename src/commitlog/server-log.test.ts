@@ -103,6 +103,33 @@ describe('group commit', () => {
     assert.deepEqual((await logged(fileSystem)).map(({ position }) => position), [...first.map(() => firstAt), ...second.map(() => secondAt)]);
   });
 
+  test('there is room for records that are acknowledged early until 4 MiB wait for their sync', async () => {
+    const { fileSystem, hold, failNext } = controlled();
+    const failures: string[] = [];
+    const log = await ServerLog.open({ fileSystem, path: PATH, onFailure: ({ message }) => failures.push(message) });
+    let release = hold('syncLog');
+    const all: Promise<number>[] = [];
+    while (log.room() === undefined) all.push(log.append(record('row', Buffer.alloc(100_000, 1))).durable);
+    assert.ok(log.pendingBytes >= 4 << 20 && log.pendingBytes < (4 << 20) + 101_000, `${log.pendingBytes} bytes wait`);
+    const room = log.room();
+    release();
+    await room;
+    await Promise.all(all);
+    assert.equal(log.room(), undefined);
+    // a record that the disk refuses is told to whoever waits for it; once one was acknowledged early there is nobody to tell
+    failNext('appendLog', new BigtableError(Code.RESOURCE_EXHAUSTED, 'full'));
+    await assert.rejects(log.append(record('refused')).durable, { code: Code.RESOURCE_EXHAUSTED });
+    assert.deepEqual(failures, []);
+    release = hold('appendLog');
+    const { durable } = log.append(record('early'));
+    log.acknowledgedEarly();
+    failNext('appendLog', new BigtableError(Code.RESOURCE_EXHAUSTED, 'full'));
+    release();
+    await assert.rejects(durable, { code: Code.UNAVAILABLE });
+    assert.equal(failures.length, 1);
+    assert.throws(() => log.room(), { code: Code.UNAVAILABLE });
+  });
+
   test('a batch is bounded in records and in bytes', async () => {
     const { fileSystem, hold } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });

@@ -7,6 +7,9 @@
  * - One append is in flight; acknowledgements come in log order, each after its append is durable.
  * - After an append of unknown outcome nothing more is written: what came later could otherwise be there without it.
  * - Nothing is trimmed before an append that says so (its low-water mark) is durable.
+ *
+ * Who acknowledges records that are not durable yet waits for `room` before each of them: so what a power failure can take stays bounded, in bytes, and
+ * in time, since what is pending is always being written.
  */
 import { BigtableError, Code, unavailable } from '../base/index.ts';
 import type { FileSystem, LogPosition, LogWriter } from '../env/index.ts';
@@ -19,6 +22,8 @@ export interface ServerLogOptions {
   readonly path: string;
   /** Number of the first record. Default 1. */
   readonly firstSequence?: number;
+  /** Told once why nothing can be written any more. */
+  readonly onFailure?: (error: BigtableError) => void;
 }
 
 export interface Appended {
@@ -33,6 +38,8 @@ export interface Appended {
 /** A batch is closed when it has so many bytes or records: what waits for one append is then handled in one step of a few milliseconds. */
 const BATCH_BYTES = 1 << 20;
 const BATCH_RECORDS = 1024;
+/** Most bytes that may be acknowledged and not durable. */
+const MOST_UNSYNCED_BYTES = 4 << 20;
 /** Encoders that are kept for the next batches: one in flight, one gathering. */
 const MOST_KEPT_ENCODERS = 2;
 
@@ -51,26 +58,29 @@ export class ServerLog {
   /** Closed batches, in order. */
   readonly #waiting: Batch[] = [];
   #gathering: Batch | undefined;
+  #inFlight: Batch | undefined;
+  readonly #onFailure: ServerLogOptions['onFailure'];
   #nextSequence: number;
   #pendingBytes = 0;
   #writing: Promise<void> | undefined;
   #failed: BigtableError | undefined;
   #closed = false;
+  #refusalFails = false;
   #lowWater: LogPosition = 0;
   #trimmed: LogPosition = 0;
   /** Of the last durable append. */
   #lastPosition: LogPosition = -1;
 
-  private constructor(path: string, writer: LogWriter, firstSequence: number) {
+  private constructor({ path, firstSequence = 1, onFailure }: ServerLogOptions, writer: LogWriter) {
     this.path = path;
     this.#writer = writer;
     this.#nextSequence = firstSequence;
+    this.#onFailure = onFailure;
   }
 
   /** Creates the log. ALREADY_EXISTS where there is one: a server's incarnation has logs of its own. */
   static async open(options: ServerLogOptions): Promise<ServerLog> {
-    const { fileSystem, path, firstSequence = 1 } = options;
-    return new ServerLog(path, await fileSystem.openLog(path), firstSequence);
+    return new ServerLog(options, await options.fileSystem.openLog(options.path));
   }
 
   /** Bytes of records that are not durable yet. Whoever takes requests in waits while there are too many. */
@@ -81,6 +91,25 @@ export class ServerLog {
   /** Why nothing can be written any more, where that is so. */
   get failed(): BigtableError | undefined {
     return this.#failed;
+  }
+
+  /**
+   * For records that are acknowledged before they are durable: undefined where one may be appended so now, else resolves when it is time to ask again.
+   * Throws UNAVAILABLE after a failure.
+   */
+  room(): Promise<void> | undefined {
+    if (this.#failed) throw unavailable(`${this.path}: the log failed before`, this.#failed);
+    if (this.#pendingBytes < MOST_UNSYNCED_BYTES) return undefined;
+    const first = this.#inFlight ?? this.#waiting[0] ?? this.#gathering;
+    return first?.durable.then(() => undefined, () => undefined);
+  }
+
+  /**
+   * A record was acknowledged that is not durable yet: from now on a refusal (a full disk) is a failure like any other, since what was acknowledged can
+   * be given back to nobody.
+   */
+  acknowledgedEarly(): void {
+    this.#refusalFails = true;
   }
 
   /** Puts the record into the log. Large values are not copied: they must not change until it is durable. Throws UNAVAILABLE after a failure. */
@@ -159,15 +188,19 @@ export class ServerLog {
 
   async #writeBatch(batch: Batch): Promise<void> {
     const { encoder, firstSequence } = batch;
+    this.#inFlight = batch;
     const lowWater = this.#lowWater;
     try {
       const position = await this.#writer.append(encoder.finish({ previous: this.#lastPosition + 1, count: encoder.count, firstSequence, lowWater }));
       this.#lastPosition = position;
       batch.resolve(position);
     } catch (error) {
-      if (error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED) return batch.reject(error);
+      if (!this.#refusalFails && error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED) return batch.reject(error);
       this.#failed = unavailable(`${this.path}: an append failed, its outcome is unknown`, error);
-      return batch.reject(this.#failed);
+      batch.reject(this.#failed);
+      return this.#onFailure?.(this.#failed);
+    } finally {
+      this.#inFlight = undefined;
     }
     this.#trim(lowWater);
   }

@@ -12,7 +12,7 @@
  */
 import { assert, INT64_MAX, INT64_MIN, type Int64 } from '../base/index.ts';
 import {
-  type AddToCell, type AggregateKind, aggregateInput, checkAggregateState, type ColumnKey, type DeleteFromColumn, EntryKind, familyEnd, type MergeToCell,
+  type AddToCell, type AggregateKind, aggregateInput, checkAggregateInput, checkAggregateState, type ColumnKey, type DeleteFromColumn, EntryKind, familyEnd, type MergeToCell,
   type Mutation, type SetCell,
 } from '../model/index.ts';
 import { ColumnNames } from './column-names.ts';
@@ -222,7 +222,7 @@ export function checkMutation(mutation: Mutation, aggregateOf: (family: string) 
   } else if (mutation.kind === 'addToCell' || mutation.kind === 'mergeToCell') {
     const kind = aggregateOf(mutation.family);
     if (kind === undefined) return;
-    if (mutation.kind === 'addToCell') aggregateInput(kind, mutation.input);
+    if (mutation.kind === 'addToCell') checkAggregateInput(kind, mutation.input);
     else checkAggregateState(kind, mutation.state);
   }
 }

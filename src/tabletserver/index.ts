@@ -2,4 +2,4 @@
  * tabletserver: one server incarnation: its session and log, the tablets given to it, the budget of their memtables, and the
  * answers to the internal calls.
  */
-export { TabletServer } from './tablet-server.ts';
+export { TabletServer, type TabletServerSettings } from './tablet-server.ts';

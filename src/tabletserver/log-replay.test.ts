@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { isAfter, type LogRecord, Origin, type RecordBody, type RecordsOfAppend } from '../commitlog/index.ts';
+import { type EncodedRecord, isAfter, type LogRecord, Origin, type RecordBody, type RecordsOfAppend } from '../commitlog/index.ts';
 import { ManualClock } from '../env/index.ts';
 import { rangeContains } from '../model/index.ts';
 import { LogReplay } from './log-replay.ts';
@@ -9,15 +9,30 @@ import { LogReplay } from './log-replay.ts';
 const record = (tableId: string, epoch: number, sequence: number, body: RecordBody): LogRecord => ({ tableId, epoch, sequence, commitMicros: 0, origin: Origin.user, body });
 const rows = (...keys: string[]): RecordBody => ({ kind: 'rows', rows: keys.map((row) => ({ row, mutations: [{ kind: 'deleteFromRow' }] })) });
 
-/** Logs as lists, and how often each was read. */
-function logsOf(logs: Record<string, readonly LogRecord[]>): { read: (path: string) => AsyncIterable<RecordsOfAppend>; reads: string[] } {
+/** As a record comes from its log; `decoded` hears of each that is decoded. */
+function encoded(made: LogRecord, decoded: (made: LogRecord) => void): EncodedRecord {
+  const { tableId, epoch, sequence, body } = made;
+  const row = (): string | undefined => (body.kind === 'rows' && body.rows.length === 1 ? body.rows[0]?.row : undefined);
+  return { tableId, epoch, sequence, row, decode: () => (decoded(made), made) };
+}
+
+interface Logs {
+  readonly read: (path: string) => AsyncIterable<RecordsOfAppend<EncodedRecord>>;
+  readonly reads: string[];
+  readonly decoded: LogRecord[];
+}
+
+/** Logs as lists, how often each was read, and what was decoded of them. */
+function logsOf(logs: Record<string, readonly LogRecord[]>): Logs {
   const reads: string[] = [];
+  const decoded: LogRecord[] = [];
   return {
     reads,
+    decoded,
     read: async function* (path) {
       reads.push(path);
       yield { position: 0, records: [] };
-      for (const [position, one] of (logs[path] ?? []).entries()) yield { position, records: [one] };
+      for (const [position, one] of (logs[path] ?? []).entries()) yield { position, records: [encoded(one, (made) => decoded.push(made))] };
     },
   };
 }
@@ -41,7 +56,7 @@ describe('the replay of logs', () => {
         const replay = new LogReplay(read, new ManualClock());
         const range = { start, end };
         const redo = { epoch, sequence };
-        const found = await replay.records({ tableId: '00000010', range, redo, logs: ['x', 'y'] });
+        const found = [...(await replay.records({ tableId: '00000010', range, redo, logs: ['x', 'y'] }))];
         const expected = all
           .filter((entry) => entry.table === '00000010' && isAfter(entry, redo) && entry.keys.some((row) => rangeContains(range, row)))
           .sort((a, b) => a.epoch - b.epoch || a.sequence - b.sequence);
@@ -57,10 +72,21 @@ describe('the replay of logs', () => {
     );
   });
 
+  test('decodes nothing of other tables, nothing at or below the redo point, and no row of another tablet', async () => {
+    const wanted = record('00000010', 2, 4, rows('b'));
+    const others = [record('00000010', 1, 9, rows('b')), record('00000010', 2, 2, rows('b')), record('00000011', 2, 3, rows('b')), record('00000010', 2, 5, rows('c'))];
+    const { read, decoded } = logsOf({ x: [...others, wanted] });
+    const replay = new LogReplay(read, new ManualClock());
+    const found = await replay.records({ tableId: '00000010', range: { start: 'a', end: 'c' }, redo: { epoch: 2, sequence: 2 }, logs: ['x'] });
+    assert.deepEqual(decoded, [], 'nothing is decoded before its turn');
+    assert.deepEqual([...found], [wanted]);
+    assert.deepEqual(decoded, [wanted]);
+  });
+
   test('cuts dropped rows to the tablet', async () => {
     const { read } = logsOf({ x: [record('00000010', 1, 1, { kind: 'dropRows', range: { start: 'b', end: undefined } })] });
     const replay = new LogReplay(read, new ManualClock());
-    const ask = async (start: string, end: string | undefined) => (await replay.records({ tableId: '00000010', range: { start, end }, redo: { epoch: 0, sequence: 0 }, logs: ['x'] })).map(({ body }) => body);
+    const ask = async (start: string, end: string | undefined) => [...(await replay.records({ tableId: '00000010', range: { start, end }, redo: { epoch: 0, sequence: 0 }, logs: ['x'] }))].map(({ body }) => body);
     assert.deepEqual(await ask('a', 'c'), [{ kind: 'dropRows', range: { start: 'b', end: 'c' } }]);
     assert.deepEqual(await ask('a', 'b'), []);
     assert.deepEqual(await ask('c', undefined), [{ kind: 'dropRows', range: { start: 'c', end: undefined } }]);

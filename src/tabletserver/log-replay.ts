@@ -2,19 +2,20 @@
  * Reads the logs of former owners for the tablets that are being loaded. A log is shared by all tablets of its server, so it is
  * read once, sorted by table, and kept for the other tablets until nobody has asked for a while.
  *
- * Memory: at most what the logs hold, which the log limit bounds. What a tablet has taken is not kept for it a second time.
+ * Memory: the bytes of the logs, which the log limit bounds. A record is decoded when its tablet applies it, and not before: only those behind the
+ * redo point and in the range ever are.
  */
 import { CorruptionError } from '../base/index.ts';
 import type { Clock, Timer } from '../env/index.ts';
-import { isAfter, type LogRecord, type RecordsOfAppend, type RedoPoint } from '../commitlog/index.ts';
+import { type EncodedRecord, isAfter, type LogRecord, type RecordsOfAppend, type RedoPoint } from '../commitlog/index.ts';
 import { intersectRanges, isEmptyRange, rangeContains, type RowRange } from '../model/index.ts';
 
 /** How long a log that was read is kept for tablets that are loaded later. */
 const KEPT_MS = 10_000;
 
-type ByTable = Map<string, LogRecord[]>;
+type ByTable = Map<string, EncodedRecord[]>;
 /** Reads all records of a log. */
-export type LogReader = (path: string) => AsyncIterable<RecordsOfAppend>;
+export type LogReader = (path: string) => AsyncIterable<RecordsOfAppend<EncodedRecord>>;
 
 export interface ReplayRequest {
   readonly tableId: string;
@@ -34,19 +35,15 @@ export class LogReplay {
     this.#clock = clock;
   }
 
-  /** Records of the range behind the redo point, by (epoch, sequence); of records that were written twice, one. */
-  async records({ tableId, range, redo, logs }: ReplayRequest): Promise<LogRecord[]> {
-    const found: LogRecord[] = [];
+  /** Records of the range behind the redo point, by (epoch, sequence); of records that were written twice, one. They are decoded one by one. */
+  async records({ tableId, range, redo, logs }: ReplayRequest): Promise<Iterable<LogRecord>> {
+    const found: EncodedRecord[] = [];
     for (const path of logs) {
-      for (const record of (await this.#log(path)).get(tableId) ?? []) {
-        if (!isAfter(record, redo)) continue;
-        const clipped = clipRecord(record, range);
-        if (clipped) found.push(clipped);
-      }
+      for (const record of (await this.#log(path)).get(tableId) ?? []) if (isAfter(record, redo)) found.push(record);
     }
     this.#forgetLater();
     found.sort((a, b) => a.epoch - b.epoch || a.sequence - b.sequence);
-    return found.filter((record, i) => i === 0 || isAfter(record, found[i - 1] as LogRecord));
+    return recordsInRange(found, range);
   }
 
   /** Gives up what is kept. */
@@ -83,6 +80,19 @@ export class LogReplay {
   #forgetLater(): void {
     this.#forgetting?.cancel();
     this.#forgetting = this.#clock.timer(KEPT_MS, () => this.#logs.clear());
+  }
+}
+
+function* recordsInRange(records: readonly EncodedRecord[], range: RowRange): Iterable<LogRecord> {
+  let last: RedoPoint | undefined;
+  for (const record of records) {
+    if (last !== undefined && !isAfter(record, last)) continue;
+    const row = record.row();
+    if (row !== undefined && !rangeContains(range, row)) continue;
+    const clipped = clipRecord(record.decode(), range);
+    if (clipped === undefined) continue;
+    last = record;
+    yield clipped;
   }
 }
 

@@ -1,7 +1,8 @@
 /**
  * Bounds what all memtables of a server take together, and how long its log grows. Above half of the limit the largest memtable is
- * flushed, one at a time; at the limit writes wait. A log above its limit makes the tablets flush whose records are oldest; behind every flush
- * the log is trimmed.
+ * flushed, one at a time; at the limit writes wait. A log above its limit makes the tablets flush whose records are oldest, and METADATA's tablets
+ * flush long before that: they are small, every flush of another writes to them, and what they hold unflushed would keep a log that nobody else needs,
+ * to be read after a crash. Behind every flush the log is trimmed.
  *
  * Invariants: METADATA's tablets never wait and are flushed first (every other flush commits to them); the log is trimmed only before records
  * that were durable when a flush began and that no tablet still holds in memory.
@@ -48,6 +49,8 @@ export class MemtableBudget {
   #markedBytes = 0;
   /** Some tablet may hold records that are older than all marks. */
   #logDue = false;
+  /** Some tablet of METADATA may hold records that are older than the mark before the last. */
+  #metadataDue = false;
 
   constructor(options: MemtableBudgetOptions) {
     this.#options = options;
@@ -140,7 +143,7 @@ export class MemtableBudget {
 
   #isDue(): boolean {
     this.#mark();
-    return this.#logDue || this.#totalBytes >= this.#options.limitBytes / 2;
+    return this.#logDue || this.#metadataDue || this.#totalBytes >= this.#options.limitBytes / 2;
   }
 
   /** Positions are opaque, so the log's age is told by where it was when it had grown so much. */
@@ -151,6 +154,7 @@ export class MemtableBudget {
     if (bytes - this.#markedBytes < logLimitBytes / LOG_MARKS) return;
     this.#markedBytes = bytes;
     this.#marks.push(log.newestPosition);
+    this.#metadataDue = this.#marks.length > 1;
     if (this.#marks.length <= LOG_MARKS) return;
     this.#marks.shift();
     this.#logDue = true;
@@ -178,15 +182,17 @@ export class MemtableBudget {
 
   #choose(): ServedTablet | undefined {
     const old = this.#marks[0] ?? 0;
+    const oldForMetadata = this.#marks.at(-2) ?? 0;
     let largest: ServedTablet | undefined;
     let oldest: ServedTablet | undefined;
     for (const served of this.#tablets) {
       const bytes = served.tablet.memtableBytes;
       const position = served.tablet.oldestUnflushed;
-      if (served.tableId === METADATA_TABLE_ID && bytes >= METADATA_FLUSH_BYTES) return served;
+      if (served.tableId === METADATA_TABLE_ID && (bytes >= METADATA_FLUSH_BYTES || (position !== undefined && position < oldForMetadata))) return served;
       if (bytes > (largest?.tablet.memtableBytes ?? 0)) largest = served;
       if (position !== undefined && position < (oldest?.tablet.oldestUnflushed ?? old)) oldest = served;
     }
+    this.#metadataDue = false;
     if (this.#logDue && oldest) return oldest;
     this.#logDue = false;
     return this.#totalBytes >= this.#options.limitBytes / 2 ? largest : undefined;

@@ -5,7 +5,7 @@
 import { BigtableError, Code } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
-import { commitOfRow, keyOfRow, type MetadataRow } from '../metadata/index.ts';
+import { commitOfRow, keyOfRow, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import type { TabletCommit, TabletHost, TabletState } from '../tablet/index.ts';
 
@@ -16,6 +16,9 @@ export interface HostServices {
   schema(tableId: string): TableSchema | undefined;
   leaseHeld(): boolean;
   newFilePath(): string;
+  /** Files that nobody refers to: they may be deleted. */
+  released(files: readonly string[]): void;
+  filesChanged(tablet: MetadataKey): void;
   /** Without deadline. */
   serverContext(): RequestContext;
   uniqueName(): string;
@@ -60,8 +63,13 @@ export class ServedTabletHost implements TabletHost {
     return this.#services.newFilePath();
   }
 
-  /** Files that nobody refers to any more are found by the sweep: nothing to do. */
-  released(): void {}
+  released(files: readonly string[]): void {
+    this.#services.released(files);
+  }
+
+  filesChanged(): void {
+    this.#services.filesChanged(keyOfRow(this.#row));
+  }
 
   /** One at a time: the tablet sees to it. Another version under the same epoch is taken over and the change made on top of it. */
   async commit(state: TabletState, change: TabletCommit): Promise<void> {

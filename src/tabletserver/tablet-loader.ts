@@ -26,7 +26,7 @@ export interface TabletLoaderOptions {
   readonly budget: MemtableBudget;
   readonly replay: LogReplay;
   readonly logger: Logger;
-  openTablet(host: ServedTabletHost, state: TabletState, records: readonly LogRecord[]): Promise<TabletApi>;
+  openTablet(host: ServedTabletHost, state: TabletState, records: Iterable<LogRecord>): Promise<TabletApi>;
 }
 
 interface Loading {

@@ -6,18 +6,19 @@
  * lock is lost, and is then never heard of again: a new incarnation takes its place.
  */
 import { BigtableError, type ByteString, Code, invalidArgument, toBigtableError, unavailable } from '../base/index.ts';
-import { Origin, readAppends, ServerLog } from '../commitlog/index.ts';
+import { Origin, readEncodedAppends, ServerLog } from '../commitlog/index.ts';
 import { type CallHandler, type Env, inSlices, Pacer, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { METADATA_TABLE_ID, type MetadataCommit, ROOT_KEY } from '../metadata/index.ts';
-import type { Limits, Mutation, ReadBatch, RowRange, TableSchema } from '../model/index.ts';
+import { type Limits, type Mutation, rangeContains, type ReadBatch, type RowRange, type TableSchema } from '../model/index.ts';
 import {
   callHandler, type CheckAndMutateMessage, type CommitOutcome, FILES_DIRECTORY, type Handlers, type Holdings, logPathOf, notServing, plainError, type PlainError,
   PROTOCOL, type ReadMessage, type RowEntry, type ServerStatus, type TabletRef, type TabletServerCalls,
 } from '../protocol/index.ts';
 import { checkMutations, checkRules, resolveTimestamps } from '../service/index.ts';
-import { BlockCache } from '../sstable/index.ts';
+import { BlockCache, MemoryBudget, RowCache } from '../sstable/index.ts';
 import { Tablet } from '../tablet/index.ts';
+import { CompactionSchedule } from './compaction-schedule.ts';
 import { LogReplay } from './log-replay.ts';
 import { MemtableBudget } from './memtable-budget.ts';
 import { commitRows } from './metadata-commits.ts';
@@ -27,11 +28,21 @@ import { TabletLoader } from './tablet-loader.ts';
 import { type ServedTablet, TabletMap } from './tablet-map.ts';
 
 export interface TabletServerSettings {
+  /** Default `synced`. `buffered`: users' writes are acknowledged before their records are durable; METADATA's never are. */
+  readonly durability?: 'synced' | 'buffered';
   readonly limits: Limits;
   readonly blockSizeBytes: number;
   readonly blockCacheBytes: number;
+  /** Rows of SSTables. */
+  readonly scanCacheBytes: number;
   readonly memtableBytes: number;
+  /** In-memory locality groups of users' tables. */
+  readonly inMemoryBytes: number;
   readonly logLimitBytes: number;
+  /** Compactions of files at once. */
+  readonly compactionsAtOnce: number;
+  /** Within which time deleted data is gone from files. */
+  readonly majorCompactionMs: number;
 }
 
 export interface TabletServerOptions {
@@ -61,6 +72,7 @@ export class TabletServer {
   readonly #schemas: SchemaCache;
   readonly #log: ServerLog;
   readonly #budget: MemtableBudget;
+  readonly #compactions: CompactionSchedule;
   readonly #loader: TabletLoader;
   readonly #replay: LogReplay;
   readonly #cache: BlockCache;
@@ -83,11 +95,22 @@ export class TabletServer {
     this.#onEnd = onEnd;
     this.#log = log;
     this.#session = session;
-    this.#cache = new BlockCache({ limitBytes: settings.blockCacheBytes, metrics: env.metrics });
+    const { metrics } = env;
+    this.#cache = new BlockCache({ limitBytes: settings.blockCacheBytes, metrics, rowCache: new RowCache({ limitBytes: settings.scanCacheBytes, metrics }) });
     this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: toBigtableError(error).message }));
     this.#metadata = new MetadataClient({ ...env, locator: new Locator(env), stopped: () => this.#ended || env.clock.monotonicMs() >= this.#givesUpAtMs });
     this.#budget = new MemtableBudget({ limitBytes: settings.memtableBytes, logLimitBytes: settings.logLimitBytes, log, ...env });
-    this.#replay = new LogReplay((path) => readAppends(env.fileSystem, path), env.clock);
+    this.#compactions = new CompactionSchedule({
+      ...env,
+      atOnce: settings.compactionsAtOnce,
+      majorMs: settings.majorCompactionMs,
+      tablets: () => this.#tablets.all(),
+      isServed: (served) => this.#tablets.get(served.key) === served,
+    });
+    this.#replay = new LogReplay((path) => readEncodedAppends(env.fileSystem, path), env.clock);
+    const memory = new MemoryBudget(settings.inMemoryBytes);
+    // where tablets are must always be told
+    const metadataMemory = new MemoryBudget(Number.POSITIVE_INFINITY);
     this.#loader = new TabletLoader({
       serverName: name,
       services: this.#hostServices(),
@@ -97,7 +120,10 @@ export class TabletServer {
       replay: this.#replay,
       logger: env.logger,
       openTablet: (host, state, records) =>
-        Tablet.load({ env, host, log, cache: this.#cache, limits: settings.limits, blockSizeBytes: settings.blockSizeBytes }, state, records),
+        Tablet.load({
+          env, host, log, cache: this.#cache, memory: state.tableId === METADATA_TABLE_ID ? metadataMemory : memory, limits: settings.limits, blockSizeBytes: settings.blockSizeBytes,
+          buffered: settings.durability === 'buffered' && state.tableId !== METADATA_TABLE_ID,
+        }, state, records),
     });
   }
 
@@ -109,8 +135,11 @@ export class TabletServer {
     const onLost = (): void => {
       if (server) server.#end(unavailable('the tablet server has lost its lock'));
     };
+    const onFailure = (reason: BigtableError): void => {
+      if (server) server.#end(reason);
+    };
     const session = await ServerSession.open(env.lockService, env.clock, name, onLost);
-    const log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name) });
+    const log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name), onFailure });
     // a log that METADATA lists is never empty: one that is has lost its beginning
     await log.append({ tableId: METADATA_TABLE_ID, epoch: 0, commitMicros: env.clock.nowMicros(), origin: Origin.user, body: { kind: 'rows', rows: [] } }).durable;
     server = new TabletServer(options, name, log, session);
@@ -127,6 +156,7 @@ export class TabletServer {
   async giveUpTablets(kind: 'users' | 'metadata' | 'root'): Promise<void> {
     if (this.#ended) return;
     this.#settling?.cancel();
+    this.#compactions.stop();
     this.#givesUpAtMs = this.#env.clock.monotonicMs() + CLOSE_PATIENCE_MS;
     await this.#budget.stop();
     const all = [...this.#tablets.all()];
@@ -152,6 +182,12 @@ export class TabletServer {
     for (const kind of ['users', 'metadata', 'root']) for (const one of served) if (kindOf(one) === kind) await this.#budget.flush(one);
   }
 
+  /** Major compactions of the tablets it serves: of one table, or of all. */
+  async compact(tableId?: string): Promise<void> {
+    const all = [...this.#tablets.all()].filter((served) => tableId === undefined || served.tableId === tableId);
+    for (const kind of ['users', 'metadata', 'root']) await Promise.all(all.filter((one) => kindOf(one) === kind).map((one) => this.#compactions.compact(one)));
+  }
+
   async #finish(): Promise<void> {
     this.#ended = true;
     this.#settling?.cancel();
@@ -166,7 +202,11 @@ export class TabletServer {
     if (this.#ended) return;
     this.#ended = true;
     this.#env.logger.error('a tablet server ends itself', { server: this.name, reason: reason.message });
-    for (const served of [...this.#tablets.all()]) this.#tablets.delete(served);
+    this.#compactions.stop();
+    for (const served of [...this.#tablets.all()]) {
+      this.#tablets.delete(served);
+      void served.tablet.cancelCompaction();
+    }
     this.#budget.stop().catch(() => {});
     void this.#stopServing?.()
       .then(() => this.#finish())
@@ -181,10 +221,26 @@ export class TabletServer {
       schema: (tableId) => this.#schemas.byId(tableId),
       leaseHeld: () => this.#leaseHeld(),
       newFilePath: () => `${FILES_DIRECTORY}${this.name}-${this.#files++}`,
+      released: (files) => void this.#delete(files),
+      filesChanged: (key) => this.#filesChanged(key),
       serverContext: () => this.#context(),
       uniqueName: () => this.#env.random.uniqueName(),
       nowMicros: () => this.#env.clock.nowMicros(),
     };
+  }
+
+  /** What cannot be deleted now the sweep finds. */
+  async #delete(files: readonly string[]): Promise<void> {
+    for (const path of files) {
+      await this.#env.fileSystem.delete(path).catch((thrown: unknown) => {
+        this.#env.logger.warn('a file that nothing needs any more could not be deleted', { file: path, error: toBigtableError(thrown).message });
+      });
+    }
+  }
+
+  #filesChanged(key: string): void {
+    const served = this.#tablets.get(key);
+    if (served !== undefined) this.#compactions.changed(served);
   }
 
   #leaseHeld(): boolean {
@@ -198,7 +254,7 @@ export class TabletServer {
   #handler(): CallHandler {
     const handlers: Handlers<TabletServerCalls> = {
       status: async () => this.#status(),
-      load: ({ tablets }) => this.#each(tablets, (ref) => this.#loader.load(ref, this.#context())).finally(() => this.#settleLater()),
+      load: ({ tablets }) => this.#each(tablets, (ref) => this.#load(ref)).finally(() => this.#settleLater()),
       unload: ({ tablets, flush }) => this.#each(tablets, (ref) => this.#loader.unload(ref, flush)),
       mutateRow: (message, context) => this.#mutateRow(message, context),
       mutateRows: ({ tableId, entries }, context) => this.#mutateRows(tableId, entries, context),
@@ -206,7 +262,7 @@ export class TabletServer {
       readModifyWriteRow: async ({ tableId, row, rules }, context) => {
         const served = this.#serving(tableId, row);
         checkRules(this.#schemaOf(served, row), rules);
-        if (!this.#budget.open) await this.#waitForMemory(served, row, context);
+        if (!this.#hasRoom(served)) await this.#waitForRoom(served, row, context);
         return this.#write(served, served.tablet.readModifyWriteRow(context, row, rules));
       },
       sampleKeys: async ({ tableId, row, partBytes }) => {
@@ -222,10 +278,17 @@ export class TabletServer {
       holdings: async () => this.#holdings(),
       schemaChanged: async ({ tableName }) => {
         await this.#schemas.refresh(tableName);
+        // families may have been moved to other locality groups
+        for (const served of this.#tablets.all()) if (this.#schemas.byId(served.tableId)?.name === tableName) this.#compactions.changed(served);
         return undefined;
       },
     };
     return callHandler<TabletServerCalls>(handlers, (message, context) => this.#read(message, context));
+  }
+
+  async #load(ref: TabletRef): Promise<void> {
+    await this.#loader.load(ref, this.#context());
+    this.#filesChanged(ref.key);
   }
 
   #status(): ServerStatus {
@@ -253,9 +316,15 @@ export class TabletServer {
     return schema;
   }
 
-  /** Writes wait here, bounded in number by the budget of requests, while flushing falls behind. */
-  async #waitForMemory(served: ServedTablet, row: ByteString, context: RequestContext): Promise<void> {
-    await this.#budget.wait(context);
+  /** Whether a write may begin at once. */
+  #hasRoom(served: ServedTablet): boolean {
+    return this.#budget.open && !this.#compactions.isBehind(served);
+  }
+
+  /** Writes wait here, bounded in number by the budget of requests, while flushing or compactions fall behind. */
+  async #waitForRoom(served: ServedTablet, row: ByteString, context: RequestContext): Promise<void> {
+    if (!this.#budget.open) await this.#budget.wait(context);
+    if (this.#compactions.isBehind(served)) await this.#compactions.wait(served, context);
     if (this.#tablets.get(served.key) !== served) throw notServing(served.tableId, row);
   }
 
@@ -267,7 +336,7 @@ export class TabletServer {
     const preparing = inSlices(this.#env.clock, mutations, (slice) => void slices.push(prepareMutations(schema, slice, now)));
     if (preparing !== undefined) await preparing;
     const prepared = slices.length === 1 ? (slices[0] as readonly Mutation[]) : slices.flat();
-    if (!this.#budget.open) await this.#waitForMemory(served, row, context);
+    if (!this.#hasRoom(served)) await this.#waitForRoom(served, row, context);
     await this.#write(served, served.tablet.mutateRow(context, row, prepared));
     return undefined;
   }
@@ -277,14 +346,14 @@ export class TabletServer {
     const schema = this.#schemaOf(served, row);
     const now = this.#env.clock.nowMicros();
     const [ifTrue, ifFalse] = [prepareMutations(schema, whenTrue, now), prepareMutations(schema, whenFalse, now)];
-    if (!this.#budget.open) await this.#waitForMemory(served, row, context);
+    if (!this.#hasRoom(served)) await this.#waitForRoom(served, row, context);
     return this.#write(served, served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse));
   }
 
   async #dropRows({ tableId, range }: { readonly tableId: string; readonly range: RowRange }, context: RequestContext): Promise<undefined> {
     const served = this.#serving(tableId, range.start);
     if (!isWithin(range.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
-    if (!this.#budget.open) await this.#waitForMemory(served, range.start, context);
+    if (!this.#hasRoom(served)) await this.#waitForRoom(served, range.start, context);
     await this.#write(served, served.tablet.dropRows(context, range));
     return undefined;
   }
@@ -304,10 +373,8 @@ export class TabletServer {
   async #write<T>(served: ServedTablet, written: Promise<T>): Promise<T> {
     try {
       return await written;
-    } catch (error) {
-      if (this.#log.failed) this.#end(this.#log.failed);
-      throw error;
     } finally {
+      if (this.#log.failed) this.#end(this.#log.failed);
       this.#budget.count(served);
     }
   }
@@ -316,18 +383,36 @@ export class TabletServer {
     const outcomes: (PlainError | undefined)[] = new Array(entries.length).fill(undefined);
     const pacer = new Pacer(this.#env.clock);
     const writes: Promise<void>[] = [];
-    for (let i = 0; i < entries.length; i++) {
-      const { row, mutations } = entries[i] as RowEntry;
-      try {
-        const served = this.#serving(tableId, row);
-        const prepared = prepareMutations(this.#schemaOf(served, row), mutations, this.#env.clock.nowMicros());
-        if (!this.#budget.open) await this.#waitForMemory(served, row, context);
-        const written = this.#write(served, served.tablet.mutateRow(context, row, prepared));
-        writes.push(written.catch((thrown: unknown) => void (outcomes[i] = plainError(toBigtableError(thrown)))));
-      } catch (thrown) {
-        outcomes[i] = plainError(toBigtableError(thrown));
+    const fail = (index: number, thrown: unknown): void => void (outcomes[index] = plainError(toBigtableError(thrown)));
+    for (let next = 0; next < entries.length; ) {
+      const step: { served: ServedTablet | undefined; readonly changes: RowEntry[]; readonly indexes: number[] } = { served: undefined, changes: [], indexes: [] };
+      const nowMicros = this.#env.clock.nowMicros();
+      // as many as one step of the event loop takes; all rows of a message are of one tablet, unless it was split meanwhile
+      for (let due = false; next < entries.length && !due; next++) {
+        const { row, mutations } = entries[next] as RowEntry;
+        try {
+          const served = step.served !== undefined && rangeContains(step.served.range, row) ? step.served : this.#serving(tableId, row);
+          if (step.served !== undefined && served !== step.served) break;
+          const prepared = prepareMutations(this.#schemaOf(served, row), mutations, nowMicros);
+          step.served = served;
+          step.changes.push({ row, mutations: prepared });
+          step.indexes.push(next);
+        } catch (thrown) {
+          fail(next, thrown);
+        }
+        due = pacer.due(1 + (mutations.length >> 2));
       }
-      if (pacer.due(1 + (mutations.length >> 2))) await pacer.pause();
+      const { served, changes, indexes } = step;
+      if (served !== undefined) {
+        try {
+          if (!this.#hasRoom(served)) await this.#waitForRoom(served, (changes[0] as RowEntry).row, context);
+          const written = this.#write(served, served.tablet.mutateRows(context, changes));
+          writes.push(written.then((answers) => answers.forEach((error, at) => error && fail(indexes[at] as number, error))));
+        } catch (thrown) {
+          for (const index of indexes) fail(index, thrown);
+        }
+      }
+      if (next < entries.length) await pacer.pause();
     }
     await Promise.all(writes);
     return outcomes;

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { BigtableError, Code } from '../base/index.ts';
+import { ByteBudget, ManualClock, Metrics, requestContext, SeededRandom } from '../env/index.ts';
+import { METADATA_TABLE_ID } from '../metadata/index.ts';
+import { type CompactionKind, TOO_MANY_FILES } from '../tablet/index.ts';
+import { CompactionSchedule } from './compaction-schedule.ts';
+import type { ServedTablet } from './tablet-map.ts';
+
+/** As much of a tablet as the schedule looks at: files in number, and compactions that end when they are told to. */
+class Files {
+  mostFiles = 0;
+  due: CompactionKind | undefined;
+  uncollectedSinceMicros: number | undefined;
+  readonly begun: CompactionKind[] = [];
+  #end: ((error?: Error) => void) | undefined;
+
+  dueCompaction(): CompactionKind | undefined {
+    return this.due;
+  }
+
+  compact(kind: CompactionKind): Promise<void> {
+    this.begun.push(kind);
+    return new Promise((resolve, reject) => {
+      this.#end = (error) => (error ? reject(error) : resolve());
+    });
+  }
+
+  async end(error?: Error): Promise<void> {
+    if (error === undefined) this.due = this.uncollectedSinceMicros = undefined;
+    this.#end?.(error);
+    for (let i = 0; i < 5; i++) await Promise.resolve();
+  }
+}
+
+class Bench {
+  readonly clock = new ManualClock();
+  readonly metrics = new Metrics();
+  readonly errors: string[] = [];
+  readonly served = new Map<string, ServedTablet>();
+  readonly schedule: CompactionSchedule;
+
+  constructor(atOnce = 1, majorMs = 1e9) {
+    const note = (message: string): void => void this.errors.push(message);
+    this.schedule = new CompactionSchedule({
+      atOnce, majorMs, clock: this.clock, random: new SeededRandom(1), metrics: this.metrics, logger: { info: note, warn: note, error: note },
+      tablets: () => this.served.values(),
+      isServed: (served) => this.served.get(served.key) === served,
+    });
+  }
+
+  tablet(key: string, tableId = '00000010'): [ServedTablet, Files] {
+    const files = new Files();
+    const served = { key, tableId, range: { start: '', end: undefined }, epoch: 1, tablet: files, host: {}, countedBytes: 0 } as unknown as ServedTablet;
+    this.served.set(key, served);
+    return [served, files];
+  }
+}
+
+describe('the schedule of compactions', () => {
+  test('runs so many at once, METADATA first, then those with the most files', async () => {
+    const bench = new Bench();
+    const [busy, busyFiles] = bench.tablet('busy');
+    const [few, fewFiles] = bench.tablet('few');
+    const [many, manyFiles] = bench.tablet('many');
+    const [metadata, metadataFiles] = bench.tablet('metadata', METADATA_TABLE_ID);
+    for (const [files, count] of [[busyFiles, 9], [fewFiles, 8], [manyFiles, 20], [metadataFiles, 8]] as const) [files.mostFiles, files.due] = [count, 'merging'];
+    for (const served of [busy, few, many, metadata]) bench.schedule.changed(served);
+    assert.deepEqual(busyFiles.begun, ['merging']);
+    assert.deepEqual([fewFiles.begun, manyFiles.begun, metadataFiles.begun], [[], [], []]);
+    await busyFiles.end();
+    assert.deepEqual([fewFiles.begun, manyFiles.begun, metadataFiles.begun], [[], [], ['merging']]);
+    const demanded = bench.schedule.compact(few);
+    await metadataFiles.end();
+    assert.deepEqual([fewFiles.begun, manyFiles.begun], [['major'], []], 'what somebody waits for comes first');
+    await fewFiles.end();
+    await demanded;
+    assert.deepEqual(manyFiles.begun, ['merging']);
+    await manyFiles.end();
+    bench.schedule.stop();
+  });
+
+  test('tells of failures and tries again later and later', async () => {
+    const bench = new Bench();
+    const [served, files] = bench.tablet('t');
+    [files.mostFiles, files.due] = [8, 'merging'];
+    bench.schedule.changed(served);
+    for (const delayMs of [1000, 2000, 4000]) {
+      const before = files.begun.length;
+      await files.end(new BigtableError(Code.RESOURCE_EXHAUSTED, 'no space'));
+      bench.clock.advance(delayMs - 1);
+      assert.equal(files.begun.length, before);
+      bench.clock.advance(2);
+      assert.equal(files.begun.length, before + 1);
+    }
+    assert.equal(bench.metrics.get('tabletserver.failedCompactions'), 3);
+    assert.match(bench.errors[0] as string, /a merging compaction failed and will be tried again/);
+    const demanded = bench.schedule.compact(served);
+    await files.end();
+    await files.end(new BigtableError(Code.INTERNAL, 'its thread died'));
+    await assert.rejects(demanded, /its thread died/);
+    bench.schedule.stop();
+  });
+
+  test('begins a major one within the time set', async () => {
+    const bench = new Bench(1, 1_000_000);
+    const [, files] = bench.tablet('t');
+    files.uncollectedSinceMicros = bench.clock.nowMicros();
+    for (let ms = 0; ms < 690_000; ms += 10_000) bench.clock.advance(10_000);
+    await files.end(new Error('not begun'));
+    assert.deepEqual(files.begun, []);
+    for (let ms = 0; ms < 280_000; ms += 10_000) {
+      bench.clock.advance(10_000);
+      await files.end(new Error('never ends'));
+    }
+    assert.equal(files.begun[0], 'major');
+    bench.schedule.stop();
+  });
+
+  test('lets writes to a tablet wait while it has too many files, and no longer than the server lives', async () => {
+    const bench = new Bench();
+    const [served, files] = bench.tablet('t');
+    const [metadata, metadataFiles] = bench.tablet('m', METADATA_TABLE_ID);
+    files.mostFiles = metadataFiles.mostFiles = TOO_MANY_FILES;
+    assert.deepEqual([bench.schedule.isBehind(served), bench.schedule.isBehind(metadata)], [true, false]);
+    const context = requestContext({ budget: new ByteBudget(1024) });
+    let waits = true;
+    const waiting = bench.schedule.wait(served, context).then(() => (waits = false));
+    bench.schedule.changed(served);
+    await Promise.resolve();
+    assert.ok(waits);
+    files.mostFiles = 8;
+    bench.schedule.changed(served);
+    await waiting;
+    files.mostFiles = TOO_MANY_FILES;
+    const forEver = bench.schedule.wait(served, context);
+    bench.schedule.stop();
+    await assert.rejects(forEver, { code: Code.UNAVAILABLE });
+    await assert.rejects(bench.schedule.compact(served), { code: Code.UNAVAILABLE });
+  });
+});

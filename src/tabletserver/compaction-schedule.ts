@@ -1,0 +1,206 @@
+/**
+ * When a server's tablets are compacted: merging compactions as files grow in number, major ones within a set time and on demand
+ * (docs/decisions/0011-compactions.md). Minor compactions are the memtable budget's part and wait for none of these.
+ *
+ * Invariants: at most so many at once, one a tablet; what fails is told and tried again after a while; a tablet with too many files lets writes
+ * wait until it has fewer, METADATA's excepted.
+ */
+import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
+import { type Clock, type Logger, type Metrics, Pacer, type Random, type RequestContext, type Timer } from '../env/index.ts';
+import { METADATA_TABLE_ID } from '../metadata/index.ts';
+import { type CompactionKind, TOO_MANY_FILES } from '../tablet/index.ts';
+import type { ServedTablet } from './tablet-map.ts';
+import { WaitList } from './wait-list.ts';
+
+const FIRST_RETRY_MS = 1000;
+const LAST_RETRY_MS = 60_000;
+/** How often it is looked for tablets whose major compaction is due; more often where the time is set short. */
+const LOOK_MS = 60_000;
+/** Major compactions begin between this part of the set time and the whole of it, spread over tablets, and so end within it. */
+const EARLIEST_SHARE = 0.7;
+const LATEST_SHARE = 0.95;
+
+export interface CompactionScheduleOptions {
+  /** Compactions at once. */
+  readonly atOnce: number;
+  /** Within which time deleted data is gone from files. */
+  readonly majorMs: number;
+  /** Those that are served now. */
+  readonly tablets: () => Iterable<ServedTablet>;
+  readonly isServed: (served: ServedTablet) => boolean;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+interface Demand {
+  readonly done: Promise<void>;
+  readonly resolve: () => void;
+  readonly reject: (error: BigtableError) => void;
+}
+
+/** What is kept of a tablet. */
+interface Standing {
+  /** Of `majorMs`, when its major compaction begins. */
+  readonly share: number;
+  failures: number;
+  retryAtMs: number;
+}
+
+export class CompactionSchedule {
+  readonly #options: CompactionScheduleOptions;
+  readonly #standings = new WeakMap<ServedTablet, Standing>();
+  /** Tablets whose files or schema have changed since they were looked at. */
+  readonly #changed = new Set<ServedTablet>();
+  /** Major compactions that somebody waits for. */
+  readonly #demands = new Map<ServedTablet, Demand>();
+  readonly #running = new Map<ServedTablet, Promise<void>>();
+  readonly #waiting: WaitList;
+  #timer: Timer | undefined;
+  #stopped = false;
+
+  constructor(options: CompactionScheduleOptions) {
+    this.#options = options;
+    this.#waiting = new WaitList(options.clock, 'a compaction');
+    this.#lookLater();
+  }
+
+  /** Something that decides over compactions of the tablet has changed. */
+  changed(served: ServedTablet): void {
+    this.#changed.add(served);
+    this.#waiting.wake();
+    this.#startMore();
+  }
+
+  /** A major compaction, soon; those who ask while it waits share it. */
+  compact(served: ServedTablet): Promise<void> {
+    if (this.#stopped) return Promise.reject(ending());
+    let demand = this.#demands.get(served);
+    if (demand === undefined) {
+      let settle: Pick<Demand, 'resolve' | 'reject'> | undefined;
+      const done = new Promise<void>((resolve, reject) => (settle = { resolve, reject }));
+      assert(settle !== undefined, 'a promise runs its executor at once');
+      demand = { done, ...settle };
+      this.#demands.set(served, demand);
+    }
+    this.#startMore();
+    return demand.done;
+  }
+
+  /** Whether writes to the tablet must wait. */
+  isBehind(served: ServedTablet): boolean {
+    return served.tableId !== METADATA_TABLE_ID && served.tablet.mostFiles >= TOO_MANY_FILES;
+  }
+
+  /** Waits until the tablet has fewer files; UNAVAILABLE where the server ends first. */
+  async wait(served: ServedTablet, context: RequestContext): Promise<void> {
+    this.#options.metrics.add('tabletserver.writesThatWaitedForCompactions');
+    while (this.isBehind(served) && this.#options.isServed(served)) {
+      if (this.#stopped) throw ending();
+      await this.#waiting.next(context);
+    }
+  }
+
+  /** Begins no more. Those under way end with their tablets. */
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    for (const { reject } of this.#demands.values()) reject(ending());
+    this.#demands.clear();
+    this.#waiting.wake();
+  }
+
+  #startMore(): void {
+    while (!this.#stopped && this.#running.size < this.#options.atOnce) {
+      const next = this.#choose();
+      if (next === undefined) return;
+      this.#start(...next);
+    }
+  }
+
+  /** Demands first, then METADATA's tablets, then those with the most files. */
+  #choose(): [ServedTablet, CompactionKind, Demand | undefined] | undefined {
+    for (const [served, demand] of this.#demands) {
+      if (this.#running.has(served)) continue;
+      this.#demands.delete(served);
+      return [served, 'major', demand];
+    }
+    let best: ServedTablet | undefined;
+    let kind: CompactionKind | undefined;
+    for (const served of this.#changed) {
+      if (this.#running.has(served) || this.#standing(served).retryAtMs > this.#options.clock.monotonicMs()) continue;
+      const due = this.#options.isServed(served) ? (served.tablet.dueCompaction() ?? (this.#isMajorDue(served) ? 'major' : undefined)) : undefined;
+      if (due === undefined) this.#changed.delete(served);
+      else if (best === undefined || weight(served) > weight(best)) [best, kind] = [served, due];
+    }
+    return best === undefined || kind === undefined ? undefined : [best, kind, undefined];
+  }
+
+  #start(served: ServedTablet, kind: CompactionKind, demand: Demand | undefined): void {
+    const run = this.#run(served, kind, demand).finally(() => {
+      this.#running.delete(served);
+      this.#changed.add(served);
+      this.#waiting.wake();
+      this.#startMore();
+    });
+    this.#running.set(served, run);
+  }
+
+  async #run(served: ServedTablet, kind: CompactionKind, demand: Demand | undefined): Promise<void> {
+    const standing = this.#standing(served);
+    try {
+      await served.tablet.compact(kind);
+      standing.failures = 0;
+      standing.retryAtMs = 0;
+      demand?.resolve();
+    } catch (thrown) {
+      const error = toBigtableError(thrown);
+      demand?.reject(error);
+      const { clock, logger, metrics } = this.#options;
+      const delayMs = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** standing.failures++);
+      standing.retryAtMs = clock.monotonicMs() + delayMs;
+      clock.timer(delayMs, () => this.#startMore());
+      if (this.#stopped || !this.#options.isServed(served) || error.code === Code.CANCELLED) return;
+      metrics.add('tabletserver.failedCompactions');
+      logger.error(`a ${kind} compaction failed and will be tried again`, { table: served.tableId, error: error.message, retryMs: delayMs });
+    }
+  }
+
+  #standing(served: ServedTablet): Standing {
+    let standing = this.#standings.get(served);
+    if (standing === undefined) {
+      const share = EARLIEST_SHARE + (LATEST_SHARE - EARLIEST_SHARE) * this.#options.random.float();
+      this.#standings.set(served, (standing = { share, failures: 0, retryAtMs: 0 }));
+    }
+    return standing;
+  }
+
+  #isMajorDue(served: ServedTablet): boolean {
+    const { clock, majorMs } = this.#options;
+    const since = served.tablet.uncollectedSinceMicros;
+    return since !== undefined && clock.nowMicros() - since >= majorMs * 1000 * this.#standing(served).share;
+  }
+
+  #lookLater(): void {
+    const { clock, majorMs } = this.#options;
+    this.#timer = clock.timer(Math.min(LOOK_MS, Math.max(1, majorMs / 50)), () => void this.#look().then(() => this.#stopped || this.#lookLater()));
+  }
+
+  async #look(): Promise<void> {
+    const pacer = new Pacer(this.#options.clock);
+    for (const served of [...this.#options.tablets()]) {
+      if (this.#stopped) return;
+      if (this.#isMajorDue(served)) this.changed(served);
+      if (pacer.due()) await pacer.pause();
+    }
+  }
+}
+
+function weight({ tableId, tablet }: ServedTablet): number {
+  return tableId === METADATA_TABLE_ID ? Number.POSITIVE_INFINITY : tablet.mostFiles;
+}
+
+function ending(): BigtableError {
+  return new BigtableError(Code.UNAVAILABLE, 'the tablet server is ending');
+}
