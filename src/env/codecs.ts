@@ -5,6 +5,30 @@
 /** CRC-32C of `bytes`, going on from `seed`. The plain one is base's crc32c; platform has a native one. */
 export type Checksum = (bytes: Uint8Array, seed?: number) => number;
 
+/** LZ4's block format (no frame, no length inside). */
+export interface Lz4 {
+  compress(bytes: Uint8Array): Buffer;
+  /** `sizeBytes`: of the result, exactly. Throws RangeError where the bytes are no such block. */
+  decompress(bytes: Uint8Array, sizeBytes: number): Buffer;
+}
+
+/** A dictionary made ready for many calls; belongs to the Zstd that made it. */
+export interface ZstdDictionary {
+  readonly bytes: Uint8Array;
+  /** Gives up what it holds outside the heap. */
+  close(): void;
+}
+
+/** Zstandard frames (RFC 8878); every adapter reads what any other wrote. A dictionary is raw content or has zstd's own header. */
+export interface Zstd {
+  dictionary(bytes: Uint8Array): ZstdDictionary;
+  compress(bytes: Uint8Array, level: number, dictionary?: ZstdDictionary): Buffer;
+  /** `sizeBytes`: of the result, exactly. Throws RangeError where the bytes are no such frame. */
+  decompress(bytes: Uint8Array, sizeBytes: number, dictionary?: ZstdDictionary): Buffer;
+}
+
 export interface Codecs {
   readonly checksum: Checksum;
+  readonly lz4: Lz4;
+  readonly zstd: Zstd;
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Code } from '../base/index.ts';
+import { BigtableError, Code } from '../base/index.ts';
 import { ByteBudget } from './budget.ts';
-import { checkContext, requestContext } from './context.ts';
+import { CallContext, checkContext, requestContext } from './context.ts';
 import { ManualClock } from './manual-clock.ts';
 
 describe('the request context', () => {
@@ -40,5 +40,54 @@ describe('the request context', () => {
     abort.abort();
     assert.throws(() => checkContext(context, clock), { code: Code.CANCELLED });
     assert.throws(() => checkContext({ ...context, deadlineMs: 0 }, clock), { code: Code.CANCELLED });
+  });
+});
+
+describe('the context of a call from a wire', () => {
+  const given = new BigtableError(Code.CANCELLED, 'given up');
+  const context = () => new CallContext({ budget: new ByteBudget(1) });
+  const listener = () => {
+    const told: BigtableError[] = [];
+    return { told, interrupt: (error: BigtableError) => void told.push(error) };
+  };
+
+  test('tells everybody who listens of the first interruption, and nobody of another', () => {
+    const call = context();
+    const [a, b, gone] = [listener(), listener(), listener()];
+    for (const each of [a, b, gone]) call.listen(each);
+    call.unlisten(gone);
+    call.interrupt(given);
+    call.interrupt(new BigtableError(Code.DEADLINE_EXCEEDED, 'too late'));
+    assert.deepEqual([a.told, b.told, gone.told], [[given], [given], []]);
+    assert.equal(call.interruption, given);
+    assert.throws(() => checkContext(call, new ManualClock()), given);
+  });
+
+  test('who stops listening while others listen is not told', () => {
+    const call = context();
+    const [a, b] = [listener(), listener()];
+    call.listen(a);
+    call.listen(b);
+    call.unlisten(b);
+    call.unlisten(a);
+    call.interrupt(given);
+    assert.deepEqual([a.told, b.told], [[], []]);
+  });
+
+  test('its signal aborts, whether it is asked for before the interruption or after it', () => {
+    const [before, after] = [context(), context()];
+    const { signal } = before;
+    assert.equal(signal.aborted, false);
+    for (const call of [before, after]) call.interrupt(given);
+    assert.equal(signal.reason, given);
+    assert.equal(after.signal.reason, given);
+  });
+
+  test('is good until it is interrupted: its maker keeps the time', () => {
+    const clock = new ManualClock();
+    const call = new CallContext({ budget: new ByteBudget(1), deadlineMs: 5 });
+    clock.advance(10);
+    checkContext(call, clock);
+    assert.equal(call.deadlineMs, 5);
   });
 });

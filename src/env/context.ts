@@ -46,8 +46,76 @@ export function requestContext(options: ContextOptions): RequestContext {
   };
 }
 
+/** Told when a call is given up. */
+export interface Interruptible {
+  interrupt(error: BigtableError): void;
+}
+
+/**
+ * The context of a call that came over a wire. Whoever makes it says `interrupt` when the caller gives up and when the deadline is over, so that nobody
+ * behind needs a timer; and its signal is made only when somebody asks for it, since making one and listening to it costs as much as reading a row does.
+ */
+export class CallContext implements RequestContext {
+  readonly deadlineMs: number;
+  readonly principal: string;
+  /** Known once the request is decoded: whoever decodes it fills it in. */
+  appProfile = '';
+  readonly priority: Priority;
+  readonly trace: string;
+  readonly reservation: Reservation;
+  #interruption: BigtableError | undefined;
+  #abort: AbortController | undefined;
+  #listener: Interruptible | undefined;
+  #others: Set<Interruptible> | undefined;
+
+  constructor(options: Omit<ContextOptions, 'signal' | 'appProfile'>) {
+    this.deadlineMs = options.deadlineMs ?? Number.POSITIVE_INFINITY;
+    this.principal = options.principal ?? 'anonymous';
+    this.priority = options.priority ?? 'medium';
+    this.trace = options.trace ?? '';
+    this.reservation = options.budget.reservation();
+  }
+
+  get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController();
+      if (this.#interruption) this.#abort.abort(this.#interruption);
+    }
+    return this.#abort.signal;
+  }
+
+  /** Why the call was given up, where it was. */
+  get interruption(): BigtableError | undefined {
+    return this.#interruption;
+  }
+
+  /** Tells everybody behind, once, that nobody waits for the answer: CANCELLED, or DEADLINE_EXCEEDED. */
+  interrupt(error: BigtableError): void {
+    if (this.#interruption) return;
+    this.#interruption = error;
+    this.#abort?.abort(error);
+    this.#listener?.interrupt(error);
+    for (const other of this.#others ?? []) other.interrupt(error);
+  }
+
+  /** `listener` is told of an interruption to come. */
+  listen(listener: Interruptible): void {
+    if (this.#listener === undefined) this.#listener = listener;
+    else (this.#others ??= new Set()).add(listener);
+  }
+
+  unlisten(listener: Interruptible): void {
+    if (this.#listener === listener) this.#listener = undefined;
+    else this.#others?.delete(listener);
+  }
+}
+
 /** Throws CANCELLED when the caller has given up, DEADLINE_EXCEEDED when its time is over. */
 export function checkContext(context: RequestContext, clock: Clock): void {
+  if (context instanceof CallContext) {
+    if (context.interruption) throw context.interruption;
+    return;
+  }
   if (context.signal?.aborted) throw new BigtableError(Code.CANCELLED, 'the caller gave the call up');
   if (context.deadlineMs !== Number.POSITIVE_INFINITY && clock.monotonicMs() >= context.deadlineMs) {
     throw new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over');

@@ -5,8 +5,9 @@
  */
 export { ByteBudget, Reservation } from './budget.ts';
 export { type Clock, inSlices, Pacer, type Random, sleep, type Timer } from './clock.ts';
-export type { Checksum, Codecs } from './codecs.ts';
-export { type ContextOptions, checkContext, type Priority, type RequestContext, requestContext } from './context.ts';
+export type { Checksum, Codecs, Lz4, Zstd, ZstdDictionary } from './codecs.ts';
+export { CallContext, type ContextOptions, checkContext, type Interruptible, type Priority, type RequestContext, requestContext } from './context.ts';
+export { ContextWait, isEndless } from './context-wait.ts';
 export type { Env } from './env.ts';
 export { checkFilePath } from './file-path.ts';
 export type { FileInfo, FileSystem, FileWriter, LogAppend, LogPosition, LogWriter } from './file-system.ts';
@@ -18,7 +19,8 @@ export { ManualClock } from './manual-clock.ts';
 export { type CrashChoice, type FileFaults, type FileOperation, type FileSystemCounts, MemoryFileSystem } from './memory-file-system.ts';
 export { MemoryLockService } from './memory-lock-service.ts';
 export { fromPlainError, type PlainError, toPlainError } from './plain-error.ts';
+export { PullStream, pullStreamOf } from './pull-stream.ts';
 export { SeededRandom } from './seeded-random.ts';
-export { type LogFields, type Logger, Metrics, silentLogger } from './telemetry.ts';
+export { type Counter, type LogFields, type Logger, Metrics, silentLogger } from './telemetry.ts';
 export type { CallHandler, Transport } from './transport.ts';
 export type { Task, Workers } from './workers.ts';

@@ -74,9 +74,11 @@ describe('LocalTransport', () => {
     for (const method of ['succeed', 'fail']) {
       await transport.call('a', method, null, context).catch(() => {});
       const answers = transport.stream('a', method, null, context)[Symbol.asyncIterator]();
-      await answers.next();
+      const first = answers.next();
       assert.equal(listeners, 1);
       assert.equal(clock.nextTimerMs(), 1000);
+      await first;
+      assert.equal(listeners, 0);
       await answers.next().catch(() => {});
       await answers.return?.();
       assert.equal(listeners, 0);

@@ -1,12 +1,14 @@
 /**
  * The transport in process: a call is a call of the handler, messages are passed as they are and belong to the receiver.
  *
- * Invariant: a call whose context has neither deadline nor signal costs one promise more than the handler's own, and no timer. One
- * that has fails the moment its time is over or its caller gives up; the handler learns it from the same context.
+ * Invariant: a call whose context has neither deadline nor signal costs one promise more than the handler's own, and no timer. One that has fails
+ * the moment its time is over or its caller gives up; the handler learns it from the same context. A stream whose answers are ready costs no promise.
  */
 import { BigtableError, Code, toBigtableError } from '../base/index.ts';
-import type { Clock, Timer } from './clock.ts';
-import { checkContext, type RequestContext } from './context.ts';
+import type { Clock } from './clock.ts';
+import { checkContext, type Interruptible, type RequestContext } from './context.ts';
+import { ContextWait, isEndless } from './context-wait.ts';
+import { PullStream, pullStreamOf } from './pull-stream.ts';
 import type { CallHandler, Transport } from './transport.ts';
 
 export class LocalTransport implements Transport {
@@ -25,158 +27,136 @@ export class LocalTransport implements Transport {
     };
   }
 
+  /** Who answers calls to the address, for whoever brings them from elsewhere and looks after their contexts. UNAVAILABLE where nobody does. */
+  handlerOf(address: string): CallHandler {
+    const handler = this.#handlers.get(address);
+    if (!handler) throw nobodyServes(address);
+    return handler;
+  }
+
   call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown> {
     const handler = this.#handlers.get(address);
     if (!handler) return Promise.reject(nobodyServes(address));
     try {
       if (isEndless(context)) return handler.call(method, message, context).catch(rethrow);
       checkContext(context, this.#clock);
-      return this.#interruptible(handler.call(method, message, context), context);
+      const answer = handler.call(method, message, context);
+      return new Promise((resolve, reject) => {
+        const pending = new PendingCall(context, this.#clock, resolve, reject);
+        answer.then(
+          (value) => pending.answered(value),
+          (thrown: unknown) => pending.interrupt(toBigtableError(thrown)),
+        );
+      });
     } catch (thrown) {
       return Promise.reject(toBigtableError(thrown));
     }
   }
 
-  stream(address: string, method: string, message: unknown, context: RequestContext): AsyncIterable<unknown> {
-    return {
-      [Symbol.asyncIterator]: () => {
-        const handler = this.#handlers.get(address);
-        if (!handler) return failing(nobodyServes(address));
-        try {
-          checkContext(context, this.#clock);
-          const answers = handler.stream(method, message, context)[Symbol.asyncIterator]();
-          return isEndless(context) ? converting(answers) : new InterruptibleStream(answers, context, this.#clock);
-        } catch (thrown) {
-          return failing(toBigtableError(thrown));
-        }
-      },
-    };
+  stream(address: string, method: string, message: unknown, context: RequestContext): PullStream<unknown> {
+    return new LocalStream(context, this.#clock, () => this.handlerOf(address).stream(method, message, context));
+  }
+}
+
+/** What waits for a call's answer, or for its interruption. */
+class PendingCall implements Interruptible {
+  readonly #wait: ContextWait;
+  readonly #resolve: (value: unknown) => void;
+  readonly #reject: (error: BigtableError) => void;
+
+  constructor(context: RequestContext, clock: Clock, resolve: (value: unknown) => void, reject: (error: BigtableError) => void) {
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#wait = new ContextWait(context, clock, this);
   }
 
-  #interruptible(answer: Promise<unknown>, context: RequestContext): Promise<unknown> {
+  answered(value: unknown): void {
+    this.#wait.stop();
+    this.#resolve(value);
+  }
+
+  interrupt(error: BigtableError): void {
+    this.#wait.stop();
+    this.#reject(error);
+  }
+}
+
+/**
+ * A handler's stream that ends with an error the moment its context does, even while an answer is awaited. The handler is called by the first pull;
+ * between two pulls nobody watches the context: it is looked at when the next one comes.
+ */
+class LocalStream extends PullStream<unknown> implements Interruptible {
+  readonly #context: RequestContext;
+  readonly #clock: Clock;
+  #begin: (() => AsyncIterable<unknown>) | undefined;
+  #answers: PullStream<unknown> | undefined;
+  #wait: ContextWait | undefined;
+  #reject: ((error: BigtableError) => void) | undefined;
+
+  constructor(context: RequestContext, clock: Clock, begin: () => AsyncIterable<unknown>) {
+    super();
+    this.#context = context;
+    this.#clock = clock;
+    this.#begin = begin;
+  }
+
+  pull(): unknown {
+    const begin = this.#begin;
+    if (begin === undefined && this.#answers === undefined) return undefined;
+    try {
+      checkContext(this.#context, this.#clock);
+      if (begin) {
+        this.#begin = undefined;
+        this.#answers = pullStreamOf(begin());
+      }
+      const answer = (this.#answers as PullStream<unknown>).pull();
+      if (answer instanceof Promise) return this.#await(answer);
+      if (answer === undefined) this.#answers = undefined;
+      return answer;
+    } catch (thrown) {
+      this.#fail();
+      throw toBigtableError(thrown);
+    }
+  }
+
+  end(): void | Promise<void> {
+    const answers = this.#answers;
+    this.#begin = undefined;
+    this.#answers = undefined;
+    this.#wait?.stop();
+    return answers?.end();
+  }
+
+  interrupt(error: BigtableError): void {
+    this.#fail();
+    this.#reject?.(error);
+  }
+
+  #await(answer: Promise<unknown>): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const stop = onInterrupt(context, this.#clock, reject);
+      this.#reject = reject;
+      const wait = isEndless(this.#context) ? undefined : new ContextWait(this.#context, this.#clock, this);
+      this.#wait = wait;
       answer.then(
         (value) => {
-          stop();
+          wait?.stop();
+          if (value === undefined) this.#answers = undefined;
           resolve(value);
         },
-        (thrown: unknown) => {
-          stop();
-          reject(toBigtableError(thrown));
-        },
-      );
-    });
-  }
-}
-
-/** A handler's stream that ends with an error the moment its context does, even while an answer is awaited. */
-class InterruptibleStream implements AsyncIterator<unknown, undefined> {
-  readonly #answers: AsyncIterator<unknown>;
-  readonly #stopWaiting: () => void;
-  #rejectPending: ((error: BigtableError) => void) | undefined;
-  /** Why the stream was interrupted, until the consumer was told. */
-  #interruption: BigtableError | undefined;
-  #ended = false;
-
-  constructor(answers: AsyncIterator<unknown>, context: RequestContext, clock: Clock) {
-    this.#answers = answers;
-    this.#stopWaiting = onInterrupt(context, clock, (error) => this.#interrupt(error));
-  }
-
-  next(): Promise<IteratorResult<unknown, undefined>> {
-    if (this.#interruption) {
-      const error = this.#interruption;
-      this.#interruption = undefined;
-      return Promise.reject(error);
-    }
-    if (this.#ended) return Promise.resolve({ done: true, value: undefined });
-    return new Promise((resolve, reject) => {
-      this.#rejectPending = reject;
-      this.#answers.next().then(
-        (result) => {
-          this.#rejectPending = undefined;
-          if (result.done) this.#end();
-          resolve(result);
-        },
-        (thrown: unknown) => {
-          this.#rejectPending = undefined;
-          this.#end();
-          reject(toBigtableError(thrown));
-        },
+        (thrown: unknown) => this.interrupt(toBigtableError(thrown)),
       );
     });
   }
 
-  async return(): Promise<IteratorResult<unknown, undefined>> {
-    if (!this.#ended) {
-      this.#end();
-      await this.#answers.return?.().catch(rethrow);
-    }
-    return { done: true, value: undefined };
+  /** The stream is over; what the handler's clean-up throws has nobody left who waits for it. */
+  #fail(): void {
+    const ending = this.end();
+    if (ending instanceof Promise) ending.catch(() => {});
   }
-
-  #interrupt(error: BigtableError): void {
-    if (this.#ended) return;
-    this.#end();
-    if (this.#rejectPending) this.#rejectPending(error);
-    else this.#interruption = error;
-    // what the handler's clean-up throws has nobody left who waits for it
-    void this.#answers.return?.().catch(() => {});
-  }
-
-  #end(): void {
-    this.#ended = true;
-    this.#stopWaiting();
-  }
-}
-
-/** Calls back once when the deadline passes or the signal aborts; answers how to stop waiting. */
-function onInterrupt(context: RequestContext, clock: Clock, interrupt: (error: BigtableError) => void): () => void {
-  const { deadlineMs, signal } = context;
-  let timer: Timer | undefined;
-  const stop = (): void => {
-    timer?.cancel();
-    signal?.removeEventListener('abort', onAbort);
-  };
-  const onAbort = (): void => {
-    stop();
-    interrupt(new BigtableError(Code.CANCELLED, 'the caller gave the call up'));
-  };
-  signal?.addEventListener('abort', onAbort, { once: true });
-  if (deadlineMs !== Number.POSITIVE_INFINITY) {
-    timer = clock.timer(deadlineMs - clock.monotonicMs(), () => {
-      stop();
-      interrupt(new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over'));
-    });
-  }
-  return stop;
-}
-
-function isEndless(context: RequestContext): boolean {
-  return context.deadlineMs === Number.POSITIVE_INFINITY && context.signal === undefined;
 }
 
 function rethrow(thrown: unknown): never {
   throw toBigtableError(thrown);
-}
-
-function converting(answers: AsyncIterator<unknown>): AsyncIterator<unknown> {
-  return {
-    next: () => answers.next().catch(rethrow),
-    return: async () => (await answers.return?.().catch(rethrow)) ?? { done: true, value: undefined },
-  };
-}
-
-function failing(error: BigtableError): AsyncIterator<unknown> {
-  let told = false;
-  return {
-    next: () => {
-      if (told) return Promise.resolve({ done: true, value: undefined });
-      told = true;
-      return Promise.reject(error);
-    },
-  };
 }
 
 function nobodyServes(address: string): BigtableError {

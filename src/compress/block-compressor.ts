@@ -1,0 +1,151 @@
+/**
+ * The compressor of one file's blocks: an encoder, and around it what all kinds have in common: the frame, and the decision that a block
+ * is stored as it is. Two kinds make their encoder anew when they have seen samples.
+ */
+import { assert } from '../base/index.ts';
+import type { Codecs } from '../env/index.ts';
+import { Attempts } from './attempts.ts';
+import { BlockCodec, type BlockCompressor, type Compression } from './block-compression.ts';
+import { frameBlock } from './block-frame.ts';
+import { chooseSegments } from './segments.ts';
+import { encodeShared } from './shared-bytes.ts';
+import { TwoPassEncoder } from './two-pass.ts';
+
+const DEFAULT_ZSTD_LEVEL = 3;
+const LARGEST_ZSTD_LEVEL = 19;
+/** Of what a block was, at most so much may be left for the work of decoding it to be worth it. */
+const WORTH = 7 / 8;
+/** What is larger is stored as it is: encoders hold several times a block in memory. */
+const LARGEST_BLOCK_BYTES = 128 * 1024 * 1024;
+
+/** Seen before the first block is compressed. The dictionary hardly gains by more; the reference does. */
+const DICTIONARY_SAMPLE_BYTES = 4 * 1024 * 1024;
+const REFERENCE_SAMPLE_BYTES = 8 * 1024 * 1024;
+/** zstd prepares its dictionary for every block anew, so a large one costs more time than it saves bytes. */
+const LARGEST_DICTIONARY_BYTES = 112 * 1024;
+const LARGEST_REFERENCE_BYTES = 1024 * 1024;
+/** Of a small file's samples, so much: what is shared is stored too. */
+const DICTIONARY_PART = 1 / 16;
+const REFERENCE_PART = 1 / 8;
+const SEGMENT_BYTES = 512;
+/** zstd takes no shorter dictionary. */
+const SHORTEST_SHARED_BYTES = 8;
+/** The reference's fingerprints are taken by words. */
+const WORD_BYTES = 4;
+/** A dictionary that begins with this would be read as one of zstd's own format. */
+const ZSTD_DICTIONARY_MAGIC = 0xec30_a437;
+
+interface Encoder {
+  readonly codec: BlockCodec;
+  encode(block: Uint8Array): Uint8Array;
+  close(): void;
+}
+
+/** How a kind makes shared bytes out of samples, and the encoder that draws on them. */
+interface Preparation {
+  readonly sampleBytes: number;
+  prepare(samples: readonly Uint8Array[]): { readonly shared: Buffer; readonly encoder: Encoder } | undefined;
+}
+
+const NO_PREPARATION: Preparation = { sampleBytes: 0, prepare: () => undefined };
+
+class FileCompressor implements BlockCompressor {
+  readonly sampleBytes: number;
+  readonly #preparation: Preparation;
+  readonly #attempts = new Attempts();
+  #encoder: Encoder;
+
+  /** `encoder` serves until samples have been seen, and where nothing comes of them. */
+  constructor(encoder: Encoder, preparation = NO_PREPARATION) {
+    this.#encoder = encoder;
+    this.#preparation = preparation;
+    this.sampleBytes = preparation.sampleBytes;
+  }
+
+  prepare(samples: readonly Uint8Array[]): Buffer | undefined {
+    const prepared = this.#preparation.prepare(samples);
+    if (!prepared) return undefined;
+    this.#encoder.close();
+    this.#encoder = prepared.encoder;
+    return prepared.shared;
+  }
+
+  compress(block: Uint8Array): { readonly codec: BlockCodec; readonly bytes: Buffer } | undefined {
+    if (block.length === 0 || block.length > LARGEST_BLOCK_BYTES || !this.#attempts.shouldTry()) return undefined;
+    const bytes = frameBlock(block.length, this.#encoder.encode(block));
+    const shrank = bytes.length <= block.length * WORTH;
+    this.#attempts.record(shrank);
+    return shrank ? { codec: this.#encoder.codec, bytes } : undefined;
+  }
+
+  close(): void {
+    this.#encoder.close();
+  }
+}
+
+/** Stores every block as it is. */
+const noCompressor: BlockCompressor = { sampleBytes: 0, prepare: () => undefined, compress: () => undefined, close() {} };
+
+const nothingHeld = (): void => {};
+
+const totalBytes = (samples: readonly Uint8Array[]): number => samples.reduce((sum, { length }) => sum + length, 0);
+
+function dictionaryOf(samples: readonly Uint8Array[]): Buffer {
+  const budgetBytes = Math.min(LARGEST_DICTIONARY_BYTES, Math.floor(totalBytes(samples) * DICTIONARY_PART));
+  const content = chooseSegments(samples, { budgetBytes, segmentBytes: SEGMENT_BYTES });
+  return content.length >= 4 && content.readUInt32LE() === ZSTD_DICTIONARY_MAGIC ? content.subarray(1) : content;
+}
+
+function withDictionary({ zstd }: Codecs, level: number): Preparation {
+  return {
+    sampleBytes: DICTIONARY_SAMPLE_BYTES,
+    prepare(samples) {
+      const content = dictionaryOf(samples);
+      if (content.length < SHORTEST_SHARED_BYTES) return undefined;
+      const dictionary = zstd.dictionary(content);
+      const encoder: Encoder = {
+        codec: BlockCodec.zstdDict,
+        encode: (block) => zstd.compress(block, level, dictionary),
+        close: () => dictionary.close(),
+      };
+      return { shared: encodeShared(content, zstd), encoder };
+    },
+  };
+}
+
+const twoPasses = ({ lz4 }: Codecs, reference: Buffer): Encoder => {
+  const encoder = new TwoPassEncoder(lz4, reference);
+  return { codec: BlockCodec.twoPass, encode: (block) => encoder.encode(block), close: nothingHeld };
+};
+
+function withReference(codecs: Codecs): Preparation {
+  return {
+    sampleBytes: REFERENCE_SAMPLE_BYTES,
+    prepare(samples) {
+      const budgetBytes = Math.min(LARGEST_REFERENCE_BYTES, Math.floor(totalBytes(samples) * REFERENCE_PART));
+      const content = chooseSegments(samples, { budgetBytes, segmentBytes: SEGMENT_BYTES });
+      const reference = content.subarray(0, content.length - (content.length % WORD_BYTES));
+      if (reference.length < SHORTEST_SHARED_BYTES) return undefined;
+      return { shared: encodeShared(reference, codecs.zstd), encoder: twoPasses(codecs, reference) };
+    },
+  };
+}
+
+/** The compressor of one new file. `level` must be 1 to 19. */
+export function blockCompressor({ kind, level = DEFAULT_ZSTD_LEVEL }: Compression, codecs: Codecs): BlockCompressor {
+  assert(Number.isInteger(level) && level >= 1 && level <= LARGEST_ZSTD_LEVEL, `a zstd level is 1 to ${LARGEST_ZSTD_LEVEL}, not ${level}`);
+  const { lz4, zstd } = codecs;
+  const plainZstd: Encoder = { codec: BlockCodec.zstd, encode: (block) => zstd.compress(block, level), close: nothingHeld };
+  switch (kind) {
+    case 'none':
+      return noCompressor;
+    case 'lz4':
+      return new FileCompressor({ codec: BlockCodec.lz4, encode: (block) => lz4.compress(block), close: nothingHeld });
+    case 'zstd':
+      return new FileCompressor(plainZstd);
+    case 'zstd-dict':
+      return new FileCompressor(plainZstd, withDictionary(codecs, level));
+    case 'two-pass':
+      return new FileCompressor(twoPasses(codecs, Buffer.alloc(0)), withReference(codecs));
+  }
+}

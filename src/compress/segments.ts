@@ -1,0 +1,145 @@
+/**
+ * Chooses, from samples of a file's blocks, the strings that are worth sharing between all its blocks: a dictionary for zstd, or the reference of
+ * the long common strings.
+ *
+ * What a string is worth is judged by its grams (every 8 bytes in a row): a gram counts for the number of other blocks that have it, as inside
+ * one block the codec finds repetitions by itself. The samples are cut into as many epochs as segments are wanted, so that all parts of them are
+ * heard; in each the segment with the highest worth is taken, and its grams count nothing from then on. The most valuable segments come last,
+ * where they are nearest to the block.
+ *
+ * Pure and the same for the same samples; time is linear in them.
+ */
+const GRAM_BYTES = 8;
+const TABLE_BITS = 22;
+/** Rounds over the epochs: segments are trimmed, which leaves room for more. */
+const ROUNDS = 4;
+const MULTIPLIER = 0x2c9277b5;
+
+export interface SegmentOptions {
+  /** Of all that is chosen, at most. */
+  readonly budgetBytes: number;
+  /** Of one segment, before what is worth nothing at its ends is cut off. */
+  readonly segmentBytes: number;
+}
+
+interface Segment {
+  readonly start: number;
+  readonly end: number;
+  readonly worth: number;
+}
+
+/** MULTIPLIER to the power of GRAM_BYTES, times a byte: what the byte that leaves the window takes away. */
+const LEAVING = leavingTable();
+
+function leavingTable(): Int32Array {
+  let power = 1;
+  for (let i = 0; i < GRAM_BYTES; i++) power = Math.imul(power, MULTIPLIER);
+  return Int32Array.from({ length: 256 }, (_, byte) => Math.imul(power, byte + 1));
+}
+
+/** The slot in the table of every gram of `text`, by the place where it begins. */
+function gramSlots(text: Buffer): Int32Array {
+  const slots = new Int32Array(Math.max(text.length - GRAM_BYTES + 1, 0));
+  let hash = 0;
+  for (let i = 0; i < text.length; i++) {
+    hash = (Math.imul(hash, MULTIPLIER) + (text[i] as number) + 1) | 0;
+    if (i >= GRAM_BYTES) hash = (hash - (LEAVING[text[i - GRAM_BYTES] as number] as number)) | 0;
+    if (i >= GRAM_BYTES - 1) slots[i - GRAM_BYTES + 1] = Math.imul(hash, 0x9e3779b1) >>> (32 - TABLE_BITS);
+  }
+  return slots;
+}
+
+/** For each gram, how many samples have it beyond the first. */
+function gramWorths(slots: Int32Array, samples: readonly Uint8Array[]): Uint16Array {
+  const worths = new Uint16Array(1 << TABLE_BITS);
+  const lastSample = new Uint16Array(1 << TABLE_BITS);
+  let start = 0;
+  for (const [number, sample] of samples.entries()) {
+    const end = Math.min(start + sample.length, slots.length);
+    const mark = (number % 0xffff) + 1;
+    for (let i = start; i < end; i++) {
+      const slot = slots[i] as number;
+      if (lastSample[slot] === mark) continue;
+      if (lastSample[slot] !== 0 && worths[slot] !== 0xffff) worths[slot] = (worths[slot] as number) + 1;
+      lastSample[slot] = mark;
+    }
+    start += sample.length;
+  }
+  return worths;
+}
+
+/** Chooses segments until the budget is full or nothing of worth is left. */
+class Chooser {
+  readonly #slots: Int32Array;
+  readonly #worths: Uint16Array;
+  /** How often each gram is in the window now. */
+  readonly #inWindow = new Uint16Array(1 << TABLE_BITS);
+
+  constructor(slots: Int32Array, worths: Uint16Array) {
+    this.#slots = slots;
+    this.#worths = worths;
+  }
+
+  choose({ budgetBytes, segmentBytes }: SegmentOptions): Segment[] {
+    const chosen: Segment[] = [];
+    const epochs = Math.max(1, Math.floor(budgetBytes / segmentBytes));
+    const epochGrams = Math.ceil(this.#slots.length / epochs);
+    let left = budgetBytes;
+    for (let round = 0; round < ROUNDS; round++) {
+      const before = left;
+      for (let start = 0; start < this.#slots.length && left > GRAM_BYTES; start += epochGrams) {
+        const segment = this.#best(start, Math.min(start + epochGrams, this.#slots.length), Math.min(segmentBytes, left));
+        if (!segment) continue;
+        chosen.push(segment);
+        left -= segment.end - segment.start;
+      }
+      if (left === before) break;
+    }
+    return chosen;
+  }
+
+  /** The segment of most worth among the grams from `start` to `end`; its grams are worth nothing afterwards. */
+  #best(start: number, end: number, segmentBytes: number): Segment | undefined {
+    const slots = this.#slots;
+    const worths = this.#worths;
+    const inWindow = this.#inWindow;
+    const grams = segmentBytes - GRAM_BYTES + 1;
+    let worth = 0;
+    let best = 0;
+    let bestEnd = 0;
+    for (let i = start; i < end; i++) {
+      const slot = slots[i] as number;
+      if (inWindow[slot] === 0) worth += worths[slot] as number;
+      inWindow[slot] = (inWindow[slot] as number) + 1;
+      if (i - start >= grams) {
+        const leaving = slots[i - grams] as number;
+        inWindow[leaving] = (inWindow[leaving] as number) - 1;
+        if (inWindow[leaving] === 0) worth -= worths[leaving] as number;
+      }
+      if (worth > best) {
+        best = worth;
+        bestEnd = i + 1;
+      }
+    }
+    for (let i = Math.max(start, end - grams); i < end; i++) inWindow[slots[i] as number] = 0;
+    return best === 0 ? undefined : this.#take(Math.max(start, bestEnd - grams), bestEnd, best);
+  }
+
+  #take(start: number, end: number, worth: number): Segment {
+    const slots = this.#slots;
+    const worths = this.#worths;
+    while (worths[slots[start] as number] === 0) start++;
+    while (worths[slots[end - 1] as number] === 0) end--;
+    for (let i = start; i < end; i++) worths[slots[i] as number] = 0;
+    return { start, end: end + GRAM_BYTES - 1, worth };
+  }
+}
+
+/** The chosen segments as one buffer; empty where no string is in two samples. */
+export function chooseSegments(samples: readonly Uint8Array[], options: SegmentOptions): Buffer {
+  const text = Buffer.concat(samples);
+  const slots = gramSlots(text);
+  const segments = new Chooser(slots, gramWorths(slots, samples)).choose(options);
+  segments.sort((a, b) => a.worth - b.worth || a.start - b.start);
+  return Buffer.concat(segments.map(({ start, end }) => text.subarray(start, end)));
+}

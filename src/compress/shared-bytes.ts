@@ -1,0 +1,26 @@
+/**
+ * What all blocks of a file share, as the file keeps it: one byte that says how it is stored, then the bytes themselves, compressed by zstd where that helps.
+ * Format: docs/formats/compression.md, "Shared bytes".
+ */
+import type { Zstd } from '../env/index.ts';
+import { BlockCodec } from './block-compression.ts';
+import { frameBlock, openFrame } from './block-frame.ts';
+
+/** Sixteen times what is written today: a damaged length takes no more memory than this. */
+const LARGEST_SHARED_BYTES = 16 * 1024 * 1024;
+const LEVEL = 9;
+
+export function encodeShared(bytes: Uint8Array, zstd: Zstd): Buffer {
+  const framed = frameBlock(bytes.length, zstd.compress(bytes, LEVEL));
+  return framed.length < bytes.length ? Buffer.concat([Buffer.of(BlockCodec.zstd), framed]) : Buffer.concat([Buffer.of(BlockCodec.none), bytes]);
+}
+
+/** Throws RangeError for what `encodeShared` does not write. */
+export function decodeShared(shared: Buffer, zstd: Zstd): Buffer {
+  const codec = shared[0];
+  const stored = shared.subarray(1);
+  if (codec === BlockCodec.none && stored.length > 0 && stored.length <= LARGEST_SHARED_BYTES) return stored;
+  if (codec !== BlockCodec.zstd) throw new RangeError(`shared bytes of ${shared.length} bytes, stored as ${codec}, are not known`);
+  const { rawBytes, payload } = openFrame(stored, LARGEST_SHARED_BYTES);
+  return zstd.decompress(payload, rawBytes);
+}

@@ -1,0 +1,53 @@
+/**
+ * Waiting for something under a context: whoever waits is told the moment the context's deadline passes or its caller gives up.
+ *
+ * Invariant: after `stop`, and after the interruption, no timer and no listener is left.
+ */
+import { BigtableError, Code } from '../base/index.ts';
+import type { Clock, Timer } from './clock.ts';
+import { CallContext, type Interruptible, type RequestContext } from './context.ts';
+
+/** Tells `waiter` once when the context's deadline passes or its caller gives up, until it is stopped. */
+export class ContextWait {
+  readonly #context: RequestContext;
+  readonly #waiter: Interruptible;
+  #timer: Timer | undefined;
+  #onAbort: (() => void) | undefined;
+
+  constructor(context: RequestContext, clock: Clock, waiter: Interruptible) {
+    this.#context = context;
+    this.#waiter = waiter;
+    if (context instanceof CallContext) {
+      context.listen(waiter);
+      return;
+    }
+    const { deadlineMs, signal } = context;
+    if (signal) {
+      this.#onAbort = () => this.#interrupt(Code.CANCELLED, 'the caller gave the call up');
+      signal.addEventListener('abort', this.#onAbort, { once: true });
+    }
+    if (deadlineMs !== Number.POSITIVE_INFINITY) {
+      this.#timer = clock.timer(deadlineMs - clock.monotonicMs(), () => this.#interrupt(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over'));
+    }
+  }
+
+  stop(): void {
+    if (this.#context instanceof CallContext) {
+      this.#context.unlisten(this.#waiter);
+      return;
+    }
+    this.#timer?.cancel();
+    if (this.#onAbort) this.#context.signal?.removeEventListener('abort', this.#onAbort);
+    this.#onAbort = undefined;
+  }
+
+  #interrupt(code: Code, message: string): void {
+    this.stop();
+    this.#waiter.interrupt(new BigtableError(code, message));
+  }
+}
+
+/** Whether nothing but the answer ends a call of this context. */
+export function isEndless(context: RequestContext): boolean {
+  return context.deadlineMs === Number.POSITIVE_INFINITY && !(context instanceof CallContext) && context.signal === undefined;
+}

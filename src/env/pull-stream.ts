@@ -1,0 +1,61 @@
+/**
+ * A stream of values that are mostly there when they are asked for: `pull` answers what is ready without a promise, so that a read of one row, through
+ * all the rooms it crosses, costs none. It is an async iterable as well, for whoever reads it that way.
+ *
+ * Values are never undefined, nor promises. Invariant: one pull at a time; after the end, an error or `end()` every pull answers undefined.
+ */
+export abstract class PullStream<T> implements AsyncIterableIterator<T, undefined> {
+  /** The next value; undefined at the end. A promise where it must be waited for. Throws or rejects where the stream fails. */
+  abstract pull(): T | undefined | Promise<T | undefined>;
+
+  /** Gives the stream up, at its end too: whoever takes from it calls this when it leaves. Harmless a second time. */
+  abstract end(): void | Promise<void>;
+
+  async next(): Promise<IteratorResult<T, undefined>> {
+    const value = await this.pull();
+    return value === undefined ? { done: true, value: undefined } : { done: false, value };
+  }
+
+  async return(): Promise<IteratorResult<T, undefined>> {
+    await this.end();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}
+
+/** The stream itself where it is one, else what gives the same values with a promise each. */
+export function pullStreamOf<T>(values: AsyncIterable<T>): PullStream<T> {
+  return values instanceof PullStream ? (values as PullStream<T>) : new Iterated(values[Symbol.asyncIterator]());
+}
+
+class Iterated<T> extends PullStream<T> {
+  readonly #values: AsyncIterator<T>;
+  #ended = false;
+
+  constructor(values: AsyncIterator<T>) {
+    super();
+    this.#values = values;
+  }
+
+  async pull(): Promise<T | undefined> {
+    if (this.#ended) return undefined;
+    try {
+      const { done, value } = await this.#values.next();
+      if (!done) return value;
+    } catch (error) {
+      this.#ended = true;
+      throw error;
+    }
+    this.#ended = true;
+    return undefined;
+  }
+
+  async end(): Promise<void> {
+    if (this.#ended) return;
+    this.#ended = true;
+    await this.#values.return?.();
+  }
+}
