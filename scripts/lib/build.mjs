@@ -71,12 +71,17 @@ const isWhole = (sources) => existsSync(join(ROOT, 'dist/bundle/edubba.js')) && 
 
 /**
  * The command line as few files, dist/bundle: loading some four hundred modules one by one is what a start takes longest for. Packages with
- * native parts stay outside. The worker's entry lies beside, where `moduleUrl` of a bundled module looks for it.
+ * native parts stay outside. What worker threads load lies beside, where `moduleUrl` of a bundled module looks for it.
  */
 function bundle() {
   createRequire(import.meta.url)('esbuild').buildSync({
     absWorkingDir: ROOT,
-    entryPoints: { edubba: 'dist/src/cli/index.js', 'thread-main': 'dist/src/platform/thread-main.js' },
+    entryPoints: {
+      edubba: 'dist/src/cli/index.js',
+      'thread-main': 'dist/src/platform/thread-main.js',
+      'compaction-worker': 'dist/src/boot/compaction-worker.js',
+      'server-thread': 'dist/src/server/server-thread.js',
+    },
     outdir: 'dist/bundle',
     bundle: true,
     splitting: true,
@@ -85,7 +90,7 @@ function bundle() {
     target: 'node20',
     sourcemap: true,
     logLevel: 'error',
-    external: ['fs-native-extensions', '@node-rs/crc32'],
+    external: ['fs-native-extensions', '@node-rs/crc32', 'lz4-napi', '@bokuweb/zstd-wasm'],
     // CommonJS packages inside ask for Node's own modules by require
     banner: { js: "import { createRequire as edubbaRequire } from 'node:module'; const require = edubbaRequire(import.meta.url);" },
   });

@@ -1,0 +1,63 @@
+/**
+ * Edubba, opened as users open it: one table, one family that keeps the newest version. Unsynced writes are those of a database opened with the
+ * setting `durability: 'buffered'`.
+ */
+import { type Database, open, type Row, RowMutation, type Table } from '../../src/embedded/index.ts';
+import { CELLS_A_ROW, cellName } from './job.ts';
+import type { OpenStore, RowToWrite, Store } from './store.ts';
+
+const TABLE = 'bench';
+const COLUMNS = Array.from({ length: CELLS_A_ROW }, (_, i) => `f:${cellName(i)}`);
+
+function mutationOf({ key, values }: RowToWrite): RowMutation {
+  const mutation = new RowMutation(key);
+  for (let i = 0; i < values.length; i++) mutation.set(COLUMNS[i] as string, values[i] as Buffer);
+  return mutation;
+}
+
+function bytesOf(row: Row | undefined): number {
+  let bytes = 0;
+  for (const cell of row?.cells ?? []) bytes += cell.value.length;
+  return bytes;
+}
+
+async function bytesOfScan(table: Table, reverse: boolean): Promise<number> {
+  let bytes = 0;
+  for await (const row of table.scan({ reverse })) bytes += bytesOf(row);
+  return bytes;
+}
+
+/** Whether anything that a database counts has grown since the last call: files are written, read, compacted. */
+export function growth(database: Database): () => boolean {
+  let before = '';
+  return () => {
+    const now = JSON.stringify(database.counters());
+    const grown = now !== before;
+    before = now;
+    return grown;
+  };
+}
+
+export const openEdubba: OpenStore = async ({ directory, cacheBytes }): Promise<Store> => {
+  const settings = { blockCacheBytes: cacheBytes };
+  let database = await open(directory, settings);
+  let isBuffered = false;
+  if (!(await database.hasTable(TABLE))) await database.createTable(TABLE, { families: { f: { maxVersions: 1 } } });
+  let table = database.table(TABLE);
+  let isBusy = growth(database);
+  return {
+    put: (row) => table.apply(mutationOf(row)),
+    putUnsynced: async (rows) => {
+      if (!isBuffered) {
+        await database.close();
+        database = await open(directory, { ...settings, durability: 'buffered' });
+        [table, isBusy, isBuffered] = [database.table(TABLE), growth(database), true];
+      }
+      await table.applyAll(rows.map(mutationOf));
+    },
+    get: async (key) => bytesOf(await table.get(key)),
+    scan: (reverse) => bytesOfScan(table, reverse),
+    isBusy: () => isBusy(),
+    close: () => database.close(),
+  };
+};
