@@ -9,7 +9,7 @@ const ROOMS = {
 
   env: ['base'],
   model: ['base'],
-  compress: ['base'],
+  compress: ['base', 'env'],
 
   filter: ['base', 'model'],
   script: ['base', 'model'],
@@ -18,16 +18,17 @@ const ROOMS = {
   commitlog: ['base', 'model', 'env'],
   sstable: ['base', 'model', 'env', 'compress'],
   wire: ['base', 'env'],
+  auth: ['base', 'env'],
   platform: ['base', 'env', 'compress'],
 
   tablet: ['base', 'model', 'env', 'filter', 'memtable', 'commitlog', 'sstable'],
   service: ['base', 'model', 'env', 'filter'],
   protocol: ['base', 'model', 'env', 'filter', 'metadata', 'wire'],
   locator: ['base', 'model', 'env', 'filter', 'metadata', 'protocol'],
-  inspect: ['base', 'model', 'env', 'metadata', 'sstable', 'commitlog'],
+  inspect: ['base', 'model', 'env', 'metadata', 'memtable', 'sstable', 'commitlog'],
 };
 
-const GROUND_TO_FOURTH = Object.keys(ROOMS).filter((room) => room !== 'platform');
+const GROUND_TO_FOURTH = Object.keys(ROOMS).filter((room) => !['platform', 'auth'].includes(room));
 const FIFTH = ['tabletserver', 'master', 'client', 'grpc', 'mapreduce'];
 
 // adapters are handed in at construction, so of all rooms only boot knows platform
@@ -36,21 +37,23 @@ ROOMS.boot = [...GROUND_TO_FOURTH, 'platform', ...FIFTH];
 // the rooms that a user meets speak the words in which `service` is written
 const WORDS = ['base', 'model', 'env', 'filter'];
 ROOMS.embedded = [...WORDS, 'service', 'boot'];
-ROOMS.server = [...WORDS, 'service', 'boot', 'grpc'];
-ROOMS.cli = [...WORDS, 'service', 'boot', 'embedded', 'server', 'inspect', 'mapreduce'];
+ROOMS.server = [...WORDS, 'service', 'boot', 'grpc', 'wire', 'auth'];
+ROOMS.cli = [...WORDS, 'service', 'boot', 'embedded', 'server', 'inspect', 'mapreduce', 'auth'];
 
 /** npm package -> the rooms that may import it. */
 const PACKAGES = {
+  '@bokuweb/zstd-wasm': ['platform'],
   '@bufbuild/protobuf': ['grpc'],
-  '@grpc/grpc-js': ['grpc'],
   '@node-rs/crc32': ['platform'],
   commander: ['cli'],
+  jose: ['auth'],
   'fs-native-extensions': ['platform'],
+  'lz4-napi': ['platform'],
   re2js: ['filter'],
 };
 
 /** Rooms that may use Node's own modules. */
-const NODE_ROOMS = ['platform', 'wire', 'boot', 'server', 'cli'];
+const NODE_ROOMS = ['platform', 'wire', 'auth', 'boot', 'server', 'cli'];
 
 /** Tests, and what a room has for its tests only. */
 const TEST = '(\\.test|/fixtures)\\.ts$';

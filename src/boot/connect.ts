@@ -1,9 +1,19 @@
 /** The service of a server somewhere else, over its Cloud Bigtable API. */
+import { readFile } from 'node:fs/promises';
+import { BigtableError, Code, invalidArgument } from '../base/index.ts';
 import { ByteBudget, type Env, Metrics } from '../env/index.ts';
 import { connectService } from '../grpc/index.ts';
-import { systemClock } from '../platform/index.ts';
+import { systemClock, systemRandom } from '../platform/index.ts';
 import type { Service } from '../service/index.ts';
+import { type ClientTlsOptions, isLoopback, parseAddress } from '../wire/index.ts';
 import { DEFAULT_SETTINGS } from './settings.ts';
+
+export interface ConnectOptions {
+  /** TLS; a server with a certificate of an authority that Node trusts needs no files. Default: plain text. */
+  readonly tls?: { readonly caFile?: string | undefined; readonly keyFile?: string | undefined; readonly certFile?: string | undefined } | undefined;
+  /** A bearer token. It is never sent to another machine without TLS. */
+  readonly token?: string | undefined;
+}
 
 export interface Connection {
   readonly service: Service;
@@ -12,12 +22,32 @@ export interface Connection {
   close(): Promise<void>;
 }
 
-/** `address`: HOST:PORT. Nothing is sent before the first call. */
-export async function connect(address: string): Promise<Connection> {
-  const service = connectService({ address, clock: systemClock });
+/** `address`: HOST:PORT. Nothing is sent before the first call. INVALID_ARGUMENT for an address that is none, or files that cannot be read. */
+export async function connect(address: string, { tls, token }: ConnectOptions = {}): Promise<Connection> {
+  const parsed = parseAddress(address);
+  if (!parsed || parsed.port === 0) throw invalidArgument(`"${address}" is no address of a server: HOST:PORT, for example 127.0.0.1:8086`);
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) throw invalidArgument('the bearer token is empty, or holds characters that no token has');
+  if (token !== undefined && !tls && !isLoopback(parsed.host)) {
+    throw invalidArgument(`the bearer token would go to ${address} for everybody to read: use TLS (--tls, or --tls-ca FILE)`);
+  }
+  const service = connectService({ address, clock: systemClock, random: systemRandom, token, tls: tls && (await readFiles(tls)) });
   return {
     service,
     env: { clock: systemClock, metrics: new Metrics(), requestBudget: new ByteBudget(DEFAULT_SETTINGS.requestBytes) },
     close: async () => service.close(),
   };
+}
+
+async function readFiles({ caFile, keyFile, certFile }: NonNullable<ConnectOptions['tls']>): Promise<ClientTlsOptions> {
+  if ((keyFile === undefined) !== (certFile === undefined)) throw invalidArgument('a client certificate needs both its key and itself (--tls-key and --tls-cert)');
+  const [ca, key, cert] = await Promise.all([caFile, keyFile, certFile].map((path) => (path === undefined ? undefined : read(path))));
+  return { ...(ca && { ca }), ...(key && { key }), ...(cert && { cert }) };
+}
+
+async function read(path: string): Promise<Buffer> {
+  try {
+    return await readFile(path);
+  } catch (cause) {
+    throw new BigtableError(Code.INVALID_ARGUMENT, `cannot read ${path}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  }
 }

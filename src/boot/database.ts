@@ -12,18 +12,31 @@ import { LIMITS } from '../model/index.ts';
 import { callMaster } from '../protocol/index.ts';
 import type { Service } from '../service/index.ts';
 import { TabletServer } from '../tabletserver/index.ts';
-import type { DatabaseSettings } from './settings.ts';
+import { type DatabaseSettings, tabletServerSettings } from './settings.ts';
 
-const MASTER_ADDRESS = 'master';
+export const MASTER_ADDRESS = 'master';
 const RESTART_MS = 500;
 /** A start that cannot reach METADATA fails after this time. */
 const START_PATIENCE_MS = 5000;
+
+/** A tablet server as the database looks after it: in this thread, or in one of its own. */
+export interface HostedServer {
+  flush(): Promise<void>;
+  compact(tableId?: string): Promise<void>;
+  giveUpTablets(kind: 'users' | 'metadata' | 'root'): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Starts a new incarnation at that place, from 0; `onEnd` is told once when it ends without having been closed. */
+export type StartServer = (place: number, onEnd: () => void) => Promise<HostedServer>;
 
 export interface DatabaseOptions {
   readonly env: Env;
   readonly settings: DatabaseSettings;
   /** Default 1. They share the sizes of the settings evenly. */
   readonly tabletServers?: number;
+  /** Default: in this thread. */
+  readonly startServer?: StartServer;
 }
 
 export class Database {
@@ -32,28 +45,30 @@ export class Database {
   readonly service: Service;
   readonly #client: Client;
   readonly #master: Master;
-  readonly #servers: (TabletServer | undefined)[];
+  readonly #servers: (HostedServer | undefined)[];
   /** Starts of new incarnations under way. */
   readonly #restarts = new Set<Promise<void>>();
-  readonly #abort: AbortController;
+  readonly #abort = new AbortController();
+  readonly #startServer: StartServer;
 
-  private constructor(options: DatabaseOptions, parts: { client: Client; master: Master; servers: (TabletServer | undefined)[]; abort: AbortController }) {
+  private constructor(options: DatabaseOptions, parts: { client: Client; master: Master; servers: (HostedServer | undefined)[]; startServer: StartServer }) {
     this.env = options.env;
     this.settings = options.settings;
     this.service = parts.client;
     this.#client = parts.client;
     this.#master = parts.master;
     this.#servers = parts.servers;
-    this.#abort = parts.abort;
+    this.#startServer = parts.startServer;
   }
 
   /** Resolves when every tablet that can be served is. */
   static async start(options: DatabaseOptions): Promise<Database> {
     const { env, settings, tabletServers = 1 } = options;
-    const abort = new AbortController();
-    const servers: (TabletServer | undefined)[] = [];
+    const { startServer = inThisThread(options) } = options;
+    const servers: (HostedServer | undefined)[] = [];
     let database: Database | undefined;
     let failed = false;
+    let failure: PromiseRejectedResult | undefined;
     const onEnd = (place: number): void => {
       if (database) database.replace(place);
       else failed = true;
@@ -64,10 +79,15 @@ export class Database {
       return database === undefined && (failed || env.clock.monotonicMs() - firstFailureMs > START_PATIENCE_MS);
     };
     try {
-      for (let i = 0; i < tabletServers; i++) servers.push(await startServer(options, i, () => onEnd(i)));
+      const starts = Array.from({ length: tabletServers }, (_, place) => startServer(place, () => onEnd(place)));
+      for (const start of await Promise.allSettled(starts)) {
+        if (start.status === 'fulfilled') servers.push(start.value);
+        else failure ??= start;
+      }
+      if (failure) throw failure.reason;
       const master = await Master.start({ env, address: MASTER_ADDRESS, givesUp });
       const client = await Client.open({ env, limits: LIMITS[settings.limits] });
-      database = new Database(options, { client, master, servers, abort });
+      database = new Database(options, { client, master, servers, startServer });
       return database;
     } catch (error) {
       for (const server of servers) await server?.close();
@@ -78,6 +98,13 @@ export class Database {
   /** Writes everything in memory to files. */
   async flush(): Promise<void> {
     for (const server of this.#servers) await server?.flush();
+  }
+
+  /** Major compactions of the table of that full name, or of all. NOT_FOUND where there is none. */
+  async compact(table?: string): Promise<void> {
+    const context = requestContext({ budget: this.env.requestBudget, principal: 'operator' });
+    const tableId = table === undefined ? undefined : (await this.service.getTable(context, table)).id;
+    await Promise.all(this.#servers.map((server) => server?.compact(tableId)));
   }
 
   /** Deletes files and logs that nothing refers to. Answers how many. */
@@ -105,10 +132,9 @@ export class Database {
 
   async #restart(place: number): Promise<void> {
     const { signal } = this.#abort;
-    const options = { env: this.env, settings: this.settings, tabletServers: this.#servers.length };
     while (!signal.aborted) {
       try {
-        this.#servers[place] = await startServer(options, place, () => this.replace(place));
+        this.#servers[place] = await this.#startServer(place, () => this.replace(place));
         return;
       } catch (error) {
         this.env.logger.error('no new tablet server could be started', { error: toBigtableError(error).message });
@@ -118,18 +144,11 @@ export class Database {
   }
 }
 
-function startServer({ env, settings, tabletServers = 1 }: DatabaseOptions, place: number, onEnd: () => void): Promise<TabletServer> {
-  const { memtableBytes, blockCacheBytes, logLimitBytes, blockSizeBytes, limits } = settings;
-  return TabletServer.start({
-    env,
-    address: `tablet-server-${place}`,
-    settings: {
-      limits: LIMITS[limits],
-      blockSizeBytes,
-      memtableBytes: Math.floor(memtableBytes / tabletServers),
-      blockCacheBytes: Math.floor(blockCacheBytes / tabletServers),
-      logLimitBytes: Math.floor(logLimitBytes / tabletServers),
-    },
-    onEnd,
-  });
+/** Where the tablet server of a place is reached. */
+export function serverAddress(place: number): string {
+  return `tablet-server-${place}`;
+}
+
+function inThisThread({ env, settings, tabletServers = 1 }: DatabaseOptions): StartServer {
+  return (place, onEnd) => TabletServer.start({ env, address: serverAddress(place), settings: tabletServerSettings(settings, tabletServers), onEnd });
 }

@@ -1,14 +1,15 @@
 /** Databases for tests: the whole system over a file system in memory that can crash, with the lock service's lasting files in it too. */
 import assert from 'node:assert/strict';
-import { type ByteString, BigtableError, crc32c, type Code } from '../base/index.ts';
+import { type ByteString, BigtableError, type Code } from '../base/index.ts';
 import {
-  ByteBudget, type CrashChoice, type Env, type FileFaults, InlineWorkers, LocalTransport, type Logger, MemoryFileSystem, Metrics, type RequestContext, requestContext,
+  ByteBudget, type CrashChoice, type Env, type FileFaults, LocalTransport, type Logger, MemoryFileSystem, Metrics, type RequestContext, requestContext,
   SeededRandom,
 } from '../env/index.ts';
 import type { FamilySchema, Mutation } from '../model/index.ts';
-import { openLocalLockService, systemClock } from '../platform/index.ts';
+import { nativeCodecs, openLocalLockService, systemClock } from '../platform/index.ts';
 import type { ReadRequest, Service } from '../service/index.ts';
 import { Database } from './database.ts';
+import { inlineWorkers } from './open-database.ts';
 import { checkSettings, type DatabaseSettings } from './settings.ts';
 
 export const TABLES = 'projects/p/instances/i/tables/';
@@ -39,6 +40,7 @@ export class World {
 
   async env(): Promise<Env> {
     const note = (message: string, fields?: object): void => void this.messages.push(`${message} ${JSON.stringify(fields ?? {})}`);
+    const codecs = nativeCodecs();
     const logger: Logger = { info: note, warn: note, error: note };
     return {
       fileSystem: this.fileSystem,
@@ -46,8 +48,8 @@ export class World {
       transport: new LocalTransport(systemClock),
       clock: systemClock,
       random: new SeededRandom(++this.#starts),
-      workers: new InlineWorkers({}),
-      codecs: { checksum: crc32c },
+      workers: inlineWorkers({ fileSystem: this.fileSystem, codecs, clock: systemClock }),
+      codecs,
       logger,
       metrics: new Metrics(),
       requestBudget: new ByteBudget(128 * 1024 * 1024),

@@ -1,7 +1,11 @@
 /**
  * boot: settings -> adapters -> roles: gives the service of a database in a directory or in memory, or of a server at an address.
  */
+export { checkDirectory } from './check-directory.ts';
 export { connect } from './connect.ts';
 export { findDirectory, openFileForInspection, openForInspection } from './inspection.ts';
-export { openDatabase } from './open-database.ts';
+export { type OpenDatabase, openDatabase } from './open-database.ts';
+export { openThreadedDatabase, type ThreadedDatabase } from './open-threaded-database.ts';
+export { type Door, runServerThread } from './server-thread.ts';
 export type { DatabaseSettings } from './settings.ts';
+export { moduleUrl } from '../platform/index.ts';

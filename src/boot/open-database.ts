@@ -1,19 +1,25 @@
 /**
- * Opens a database: settings -> adapters -> roles. In a directory that this process then owns alone, or in memory.
+ * Opens a database: settings -> adapters -> roles. In a directory that this process then owns alone, in memory, or over a file system that is handed in.
  */
-import { ByteBudget, type Env, InlineWorkers, LocalTransport, type Logger, MemoryFileSystem, MemoryLockService, Metrics, silentLogger } from '../env/index.ts';
-import { nativeCodecs, openDirectory, openLocalLockService, systemClock, systemRandom, ThreadWorkers } from '../platform/index.ts';
+import { resolve } from 'node:path';
+import { ByteBudget, type Clock, type Env, type FileSystem, InlineWorkers, LocalTransport, type Logger, MemoryFileSystem, MemoryLockService, Metrics, type Random, silentLogger, type Workers } from '../env/index.ts';
+import { nativeCodecs, openDirectory, moduleUrl, openLocalLockService, systemClock, systemRandom, ThreadWorkers } from '../platform/index.ts';
 import type { Service } from '../service/index.ts';
-import { Database } from './database.ts';
+import { COMPACTION_TASK, type CompactionJob, type CompactionTools, compactFiles } from '../tablet/index.ts';
+import { Database, type DatabaseOptions } from './database.ts';
 import { checkSettings, type DatabaseSettings } from './settings.ts';
 
-/** Where the database is: in a directory, made where there is none, or in the memory of this process. */
-export type DatabasePlace = { readonly directory: string } | { readonly memory: true };
+/** Where the database is: in a directory, made where there is none; in the memory of this process; or in a file system that nobody else uses meanwhile. */
+export type DatabasePlace = { readonly directory: string } | { readonly memory: true } | { readonly fileSystem: FileSystem };
 
 export type OpenOptions = DatabasePlace & {
   readonly settings?: Partial<DatabaseSettings> | undefined;
   /** Default: silent. */
   readonly logger?: Logger | undefined;
+  /** Default: the machine's. */
+  readonly clock?: Clock | undefined;
+  /** Default: the machine's. */
+  readonly random?: Random | undefined;
 };
 
 export interface OpenDatabase {
@@ -24,6 +30,8 @@ export interface OpenDatabase {
   flush(): Promise<void>;
   /** Deletes files and logs that nothing refers to. Answers how many. Also done at the start and after deletions of tables. */
   sweep(): Promise<{ readonly files: number; readonly logs: number }>;
+  /** Major compactions: of the table of that full name, or of all. Afterwards each locality group of a tablet is one SSTable without deleted data. */
+  compact(table?: string): Promise<void>;
   /** Ends in good order and gives the directory free. */
   close(): Promise<void>;
 }
@@ -35,29 +43,36 @@ interface Storage {
 
 /** FAILED_PRECONDITION where another process has the directory open; INVALID_ARGUMENT for settings that are none. */
 export async function openDatabase(options: OpenOptions): Promise<OpenDatabase> {
-  const { logger = silentLogger } = options;
+  const { logger = silentLogger, clock = systemClock, random = systemRandom } = options;
   const settings = checkSettings(options.settings);
-  const storage = 'directory' in options ? await directoryStorage(options.directory, logger) : memoryStorage();
+  const storage = await storageOf(options, { clock, logger, compactionsAtOnce: settings.compactionsAtOnce });
   const env: Env = {
     ...storage.adapters,
-    transport: new LocalTransport(systemClock),
-    clock: systemClock,
-    random: systemRandom,
+    transport: new LocalTransport(clock),
+    clock,
+    random,
     codecs: nativeCodecs(),
     logger,
     metrics: new Metrics(),
     requestBudget: new ByteBudget(settings.requestBytes),
   };
-  const database = await Database.start({ env, settings }).catch(async (error: unknown) => {
+  return startOn(storage, { env, settings });
+}
+
+/** Starts a database over the storage, which is released with it. */
+export async function startOn(storage: Storage, options: DatabaseOptions): Promise<OpenDatabase> {
+  const database = await Database.start(options).catch(async (error: unknown) => {
     await storage.release();
     throw error;
   });
+  const { service, env, settings } = database;
   return {
-    service: database.service,
+    service,
     env,
     settings,
     flush: () => database.flush(),
     sweep: () => database.sweep(),
+    compact: (table) => database.compact(table),
     close: async () => {
       try {
         await database.close();
@@ -68,14 +83,35 @@ export async function openDatabase(options: OpenOptions): Promise<OpenDatabase> 
   };
 }
 
-function memoryStorage(): Storage {
-  return { adapters: { fileSystem: new MemoryFileSystem(), lockService: new MemoryLockService(), workers: new InlineWorkers({}) }, release: async () => {} };
+interface StorageParts {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly compactionsAtOnce: number;
 }
 
-async function directoryStorage(directory: string, logger: Logger): Promise<Storage> {
-  const { fileSystem, release } = await openDirectory(directory, { checksum: nativeCodecs().checksum, clock: systemClock, logger });
-  // no task runs off the main thread yet; threads start when one does
-  const workers = new ThreadWorkers({ size: 1, tasks: {} });
+async function storageOf(place: DatabasePlace, parts: StorageParts): Promise<Storage> {
+  if ('directory' in place) return directoryStorage(place.directory, parts);
+  const fileSystem = 'fileSystem' in place ? place.fileSystem : new MemoryFileSystem();
+  const lockService = 'fileSystem' in place ? await openLocalLockService(fileSystem) : new MemoryLockService();
+  const workers = inlineWorkers({ fileSystem, codecs: nativeCodecs(), clock: parts.clock });
+  return { adapters: { fileSystem, lockService, workers }, release: () => workers.close() };
+}
+
+/** Compactions on the event loop, in steps. */
+export function inlineWorkers(tools: CompactionTools): Workers {
+  return new InlineWorkers({ [COMPACTION_TASK]: (job: CompactionJob) => compactFiles(tools, job) });
+}
+
+/** Compactions of files in the directory, each in a thread of its own. */
+export function directoryWorkers(directory: string, compactionsAtOnce: number): Workers {
+  const threads = new ThreadWorkers({ size: compactionsAtOnce, tasks: { [COMPACTION_TASK]: moduleUrl('./compaction-worker.ts', import.meta.url) } });
+  return { run: (task, job) => threads.run(task, { directory: resolve(directory), job }), close: () => threads.close() };
+}
+
+/** Takes the directory. */
+export async function directoryStorage(directory: string, { clock, logger, compactionsAtOnce }: StorageParts): Promise<Storage> {
+  const { fileSystem, release } = await openDirectory(directory, { checksum: nativeCodecs().checksum, clock, logger });
+  const workers = directoryWorkers(directory, compactionsAtOnce);
   try {
     const lockService = await openLocalLockService(fileSystem);
     return {

@@ -23,6 +23,7 @@ describe('settings', () => {
     [{ blockCacheBytes: -1 }, /blockCacheBytes/],
     [{ requestBytes: 1.5e6 + 0.5 }, /requestBytes/],
     [{ logLimitBytes: Number.NaN }, /logLimitBytes/],
+    [{ durability: 'sometimes' }, /durability must be one of synced, buffered, not sometimes/],
     [{ limits: 'none' }, /limits must be one of default, cloud, not none/],
     [{ limits: 'constructor' }, /limits must be one of/],
     [{ memtableSize: 1 }, /no setting "memtableSize"; there are memtableBytes/],

@@ -4,6 +4,7 @@ import { basename, dirname, relative, resolve, sep } from 'node:path';
 import type { Command } from 'commander';
 import { invalidArgument, notFound } from '../base/index.ts';
 import { findDirectory, openFileForInspection, openForInspection } from '../boot/index.ts';
+import { inspectCheck } from './inspect-check.ts';
 import { inspectLogFile } from './inspect-log.ts';
 import { inspectMetadataOf } from './inspect-metadata.ts';
 import type { InspectOptions } from './inspect-options.ts';
@@ -34,7 +35,7 @@ acknowledged by now is there, and each tablet of METADATA is as it was at one in
 Example: edubba inspect metadata data --verify     checks every SSTable of the database`;
 
 export function addInspectCommand(program: Command, terminal: Terminal): void {
-  const inspect = program.command('inspect').description('look inside the files of a database: sstable, log, metadata').addHelpText('after', MORE);
+  const inspect = program.command('inspect').description('look inside the files of a database: sstable, log, metadata; check all of it').addHelpText('after', MORE);
   inspect
     .command('sstable <file>')
     .description('an SSTable: its parts, properties and blocks')
@@ -56,7 +57,20 @@ export function addInspectCommand(program: Command, terminal: Terminal): void {
     .option('--entries', 'print the events of each tablet')
     .addHelpText('after', METADATA)
     .action((file: string, _: unknown, command: Command) => metadata(file, command.optsWithGlobals(), terminal));
+  inspect
+    .command('check')
+    .description('check every file of the database in --dir, and what they say of one another')
+    .option('--dir <directory>', 'the database')
+    .addHelpText('after', CHECK)
+    .action((_: unknown, command: Command) => inspectCheck(command.optsWithGlobals(), terminal));
 }
+
+const CHECK = `
+Reads every byte of the database in --dir: SSTables (each block's checksum, order, index, filter, properties), logs, the lock service's files, METADATA;
+and holds them against one another: tablets cover every table, every file that is listed is there. Files that nothing refers to are named; the next
+sweep removes them. Exit status 1 where anything is damaged. docs/REPAIR.md tells what to do then.
+
+Example: edubba --dir ./data inspect check`;
 
 interface Place {
   /** Of the database; undefined where the file lies in none. */

@@ -30,18 +30,42 @@ function asText({ layout, verified }: InspectedSsTable): string {
     ['rows', properties.firstRow === undefined ? '0' : `${properties.rows}, from ${quote(properties.firstRow)} to ${quote(properties.lastRow ?? '')}`],
     ['timestamps', properties.minTimestamp === undefined ? 'none' : `from ${properties.minTimestamp} to ${properties.maxTimestamp}`],
     ['raw bytes', String(properties.rawBytes)],
+    ['families', familiesText(properties.families ?? [])],
+    ['newest record', properties.newest === undefined ? 'not told' : `epoch ${properties.newest.epoch}, sequence ${properties.newest.sequence}`],
+    ['compression', compressionText(layout)],
+    ['bloom filter', bloomText(layout)],
     ...layout.rowRangeDeletions.map(({ start, end }): [string, string] => ['deleted', `rows from ${quote(start)} ${end === undefined ? 'on' : `to ${quote(end)}`}, in older files`]),
   ];
   const sections = layout.sections.map(({ name, offset, lengthBytes }) => [name, offset, lengthBytes]);
-  const blocks = layout.blocks.map(({ offset, lengthBytes, entries, first, lastRow }, i) => [
-    i, offset, lengthBytes, entries, quote(first.row), first.column === '' ? '' : columnText(first.column), quote(lastRow),
+  const blocks = layout.blocks.map(({ offset, lengthBytes, rawBytes, entries, first, lastRow }, i) => [
+    i, offset, lengthBytes, rawBytes, ratio(rawBytes, lengthBytes), entries, quote(first.row), first.column === '' ? '' : columnText(first.column), quote(lastRow),
   ]);
   return [
     aligned(facts),
     `\n${aligned([['section', 'offset', 'bytes'], ...sections])}`,
-    `\n${aligned([['block', 'offset', 'bytes', 'entries', 'first row', 'first column', 'last row'], ...blocks])}`,
+    `\n${aligned([['block', 'offset', 'bytes', 'raw', 'ratio', 'entries', 'first row', 'first column', 'last row'], ...blocks])}`,
     verified ? `\nverified: ${verifiedText(verified)}\n` : '',
   ].join('');
+}
+
+function familiesText(families: NonNullable<InspectedSsTable['layout']['properties']['families']>): string {
+  const texts = families.map(({ family, cells, logicalBytes }) => `${familyText(family)}: ${counted(cells, 'cell')}, ${counted(logicalBytes, 'byte')}`);
+  return texts.join('; ') || 'not told';
+}
+
+function bloomText({ bloomFilter }: InspectedSsTable['layout']): string {
+  return bloomFilter ? `${bloomFilter.kind}, ${counted(bloomFilter.keys, 'key')}, ${counted(bloomFilter.sizeBytes, 'byte')}` : 'none';
+}
+
+function compressionText({ properties, compressionSharedBytes }: InspectedSsTable['layout']): string {
+  const { kind, rawBytes, storedBytes } = properties.compression;
+  if (kind === 'none') return kind;
+  const shared = compressionSharedBytes === 0 ? '' : `, ${counted(compressionSharedBytes, 'byte')} shared by all`;
+  return `${kind}, blocks of ${counted(rawBytes, 'byte')} in ${storedBytes}, ${ratio(rawBytes, storedBytes)} : 1${shared}`;
+}
+
+function ratio(rawBytes: number, storedBytes: number): string {
+  return storedBytes === 0 ? '1.0' : (rawBytes / storedBytes).toFixed(1);
 }
 
 export function verifiedText({ blocks, entries, blockBytes }: NonNullable<InspectedSsTable['verified']>): string {
@@ -68,7 +92,12 @@ function asJson({ layout, verified }: InspectedSsTable): unknown {
   const { properties } = layout;
   return {
     ...layout,
-    properties: { ...properties, firstRow: jsonKey(properties.firstRow), lastRow: jsonKey(properties.lastRow) },
+    properties: {
+      ...properties,
+      firstRow: jsonKey(properties.firstRow),
+      lastRow: jsonKey(properties.lastRow),
+      families: properties.families?.map(({ family, ...counts }) => ({ family: familyText(family), ...counts })),
+    },
     rowRangeDeletions: layout.rowRangeDeletions.map(({ start, end }) => ({ start: jsonKey(start), end: jsonKey(end) })),
     blocks: layout.blocks.map(({ first, lastRow, ...block }) => ({ ...block, first: positionAsJson(first), lastRow: jsonKey(lastRow) })),
     verified,

@@ -10,6 +10,7 @@ import { addRowCommands } from './row-commands.ts';
 import { addServeCommand } from './serve-command.ts';
 import { addTableCommands } from './table-commands.ts';
 import { OutputClosed, processTerminal, type Terminal } from './terminal.ts';
+import { addTokenCommand } from './token-command.ts';
 
 const EXAMPLES = `
 Examples:
@@ -45,6 +46,11 @@ function commandLine(terminal: Terminal): Command {
     .option('--address <host:port>', 'work on the server at this address; for serve: listen there')
     .option('--project <id>', 'project of the tables', 'local')
     .option('--instance <id>', 'instance of the tables', 'local')
+    .option('--tls', 'speak TLS with the server, which shows a certificate of an authority that Node trusts')
+    .option('--tls-ca <file>', 'speak TLS with the server, whose certificate these authorities (PEM) have signed')
+    .option('--tls-cert <file>', 'our own certificate (PEM); for serve: the server’s')
+    .option('--tls-key <file>', 'its key (PEM)')
+    .option('--token-file <file>', 'a file with the bearer token to send (or EDUBBA_TOKEN)')
     .option('--json', 'print JSON, one document a line; bytes that are no UTF-8 as {"base64": …}')
     .configureOutput({ writeOut: (text) => void terminal.print(text).catch(() => {}), writeErr: (text) => terminal.complain(text) })
     .configureHelp({ showGlobalOptions: true })
@@ -55,5 +61,6 @@ function commandLine(terminal: Terminal): Command {
   addTableCommands(program, terminal);
   addRowCommands(program, terminal);
   addInspectCommand(program, terminal);
+  addTokenCommand(program, terminal);
   return program;
 }

@@ -1,15 +1,25 @@
 /** `edubba serve`: one process that owns a directory and answers the Cloud Bigtable API until SIGTERM or SIGINT. */
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
+import { invalidArgument } from '../base/index.ts';
+import type { Logger, LogFields } from '../env/index.ts';
 import { openDatabase } from '../boot/index.ts';
-import { startServer } from '../server/index.ts';
+import { type JwtOptions, startServer, type TlsFiles } from '../server/index.ts';
 import type { Terminal } from './terminal.ts';
 
 interface ServeOptions {
   readonly dir: string;
   readonly address: string;
   readonly limits: 'default' | 'cloud';
+  readonly durability: 'synced' | 'buffered';
   readonly insecurePublic?: boolean;
+  readonly tlsKey?: string;
+  readonly tlsCert?: string;
+  readonly tlsClientCa?: string;
+  readonly tokens?: string;
+  readonly jwtIssuer?: string;
+  readonly jwtAudience?: string;
+  readonly jwtJwks?: string;
 }
 
 const MORE = `
@@ -18,10 +28,18 @@ prints "listening on HOST:PORT" when it is ready. Any project and instance will 
 
 SIGTERM or SIGINT (Ctrl-C) ends it: calls under way are answered first. kill -9 loses nothing that was acknowledged.
 
+An address that other machines can reach needs TLS and a way for callers to say who they are: bearer tokens of --tokens (\`edubba help token\`), tokens that an
+issuer signs (--jwt-…), or certificates (--tls-client-ca). Where tokens are set up every call needs one. Only the gRPC health check is open to everybody.
+Certificates, tokens and keys are read again when their files change.
+
 Examples:
   edubba serve
   edubba serve --dir /var/lib/edubba --address 127.0.0.1:9000
-  edubba serve --limits cloud`;
+  edubba serve --limits cloud
+  edubba serve --address 0.0.0.0:8086 --tls-key server.key --tls-cert server.pem --tokens tokens.txt
+  edubba serve --address 0.0.0.0:8086 --tls-key server.key --tls-cert server.pem --tls-client-ca clients.pem
+  edubba serve --address 0.0.0.0:8086 --tls-key server.key --tls-cert server.pem \\
+    --jwt-issuer https://accounts.example.org --jwt-audience edubba --jwt-jwks https://accounts.example.org/keys`;
 
 export function addServeCommand(program: Command, terminal: Terminal): void {
   program
@@ -32,22 +50,35 @@ export function addServeCommand(program: Command, terminal: Terminal): void {
         .choices(['default', 'cloud'])
         .default('default'),
     )
-    .option('--insecure-public', 'allow an address that other machines can reach, without TLS and authentication')
+    .addOption(
+      new Option('--durability <when>', 'when a write is acknowledged: synced = when it is on disk, buffered = before (a crash loses the last milliseconds)')
+        .choices(['synced', 'buffered'])
+        .default('synced'),
+    )
+    .option('--tls-client-ca <file>', 'serve only clients with a certificate that these authorities (PEM) have signed')
+    .option('--tokens <file>', 'serve only calls with a bearer token of this file')
+    .option('--jwt-issuer <issuer>', 'serve only calls with a bearer token (JWT) of this issuer')
+    .option('--jwt-audience <audience>', 'what the audience of such a token must be')
+    .option('--jwt-jwks <file or url>', 'the issuer’s keys (the jwks_uri of an OpenID provider)')
+    .option('--insecure-public', 'allow an address that other machines can reach, without TLS or authentication')
     .addHelpText('after', MORE)
     .action(async (_own: unknown, command: Command) => {
-      const { dir = './edubba-data', address = '127.0.0.1:8086', ...rest } = command.optsWithGlobals<Partial<ServeOptions> & Pick<ServeOptions, 'limits'>>();
+      const { dir = './edubba-data', address = '127.0.0.1:8086', ...rest } = command.optsWithGlobals<Partial<ServeOptions> & Pick<ServeOptions, 'limits' | 'durability'>>();
       await serve({ dir, address, ...rest }, terminal);
     });
 }
 
-async function serve({ dir, address, limits, insecurePublic = false }: ServeOptions, terminal: Terminal): Promise<void> {
+async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
+  const { dir, address, limits, durability, insecurePublic = false, tokens } = options;
   // a server goes on when nobody reads what it prints
   const say = (line: string): Promise<void> => terminal.print(`${line}\n`).catch(() => {});
-  const { service, env, close } = await openDatabase({ directory: dir, settings: { limits } });
+  const tls = tlsOf(options);
+  const jwt = jwtOf(options);
+  const { service, env, close } = await openDatabase({ directory: dir, settings: { limits, durability }, logger: complaints(terminal) });
   try {
     const stopped = untilSignal();
-    const server = await startServer({ service, env, address, insecurePublic });
-    for (const line of greeting(server.address, resolve(dir))) await say(line);
+    const server = await startServer({ service, env, address, insecurePublic, tls, access: { tokensFile: tokens, jwt } });
+    for (const line of greeting({ address: server.address, directory: resolve(dir), durability, tls: tls !== undefined })) await say(line);
     await say(`listening on ${server.address}`);
     await say(`stopping on ${await stopped}`);
     await server.close();
@@ -56,22 +87,62 @@ async function serve({ dir, address, limits, insecurePublic = false }: ServeOpti
   }
 }
 
+function tlsOf({ tlsKey: keyFile, tlsCert: certFile, tlsClientCa: clientCaFile }: ServeOptions): TlsFiles | undefined {
+  if (keyFile !== undefined && certFile !== undefined) return { keyFile, certFile, clientCaFile };
+  if (keyFile !== undefined || certFile !== undefined) throw invalidArgument('TLS needs both --tls-key and --tls-cert');
+  if (clientCaFile !== undefined) throw invalidArgument('--tls-client-ca needs TLS: --tls-key and --tls-cert');
+  return undefined;
+}
+
+function jwtOf({ jwtIssuer: issuer, jwtAudience: audience, jwtJwks: keys }: ServeOptions): JwtOptions | undefined {
+  if (issuer !== undefined && audience !== undefined && keys !== undefined) return { issuer, audience, keys };
+  if (issuer === undefined && audience === undefined && keys === undefined) return undefined;
+  throw invalidArgument('tokens of an issuer need all of --jwt-issuer, --jwt-audience and --jwt-jwks');
+}
+
+/** What somebody should look at goes to standard error. */
+function complaints(terminal: Terminal): Logger {
+  const complain = (message: string, fields: LogFields = {}): void => {
+    const facts = Object.entries(fields).map(([name, value]) => ` ${name}=${JSON.stringify(value)}`);
+    terminal.complain(`edubba: ${message}${facts.join('')}\n`);
+  };
+  return { info() {}, warn: complain, error: complain };
+}
+
 function untilSignal(): Promise<string> {
   return new Promise((resolveSignal) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolveSignal(signal));
   });
 }
 
-function greeting(address: string, directory: string): string[] {
+interface Greeting {
+  readonly address: string;
+  readonly directory: string;
+  readonly durability: ServeOptions['durability'];
+  readonly tls: boolean;
+}
+
+function greeting({ address, directory, durability, tls }: Greeting): string[] {
+  const when = durability === 'synced' ? 'acknowledged = on disk' : 'acknowledged = on its way to the disk';
+  const how = tls ? tlsClients(address) : plainClients(address);
+  return [`Edubba: Cloud Bigtable API v2 (data and table admin), ${when}`, `data in ${directory}`, ...how, 'any project and instance will do; stop with Ctrl-C'];
+}
+
+function plainClients(address: string): string[] {
   return [
-    'Edubba: Cloud Bigtable API v2 (data and table admin), acknowledged = on disk',
-    `data in ${directory}`,
     `clients in Node, Go, Java, Python and cbt: export BIGTABLE_EMULATOR_HOST=${address}`,
     `  Node    new Bigtable({ projectId: 'p' }).instance('i').table('t')          @google-cloud/bigtable`,
     `  Go      bigtable.NewClient(ctx, "p", "i")                                  cloud.google.com/go/bigtable`,
     `  Java    BigtableDataSettings.newBuilderForEmulator(${address.slice(address.lastIndexOf(':') + 1)})                    com.google.cloud:google-cloud-bigtable`,
     `  Python  bigtable.Client(project='p', admin=True).instance('i').table('t')  google-cloud-bigtable`,
     '  cbt     cbt -project p -instance i createtable t families=f',
-    'any project and instance will do; stop with Ctrl-C',
+  ];
+}
+
+/** BIGTABLE_EMULATOR_HOST makes clients speak plain text. */
+function tlsClients(address: string): string[] {
+  return [
+    'clients speak TLS to it, by their setting for the endpoint and not by BIGTABLE_EMULATOR_HOST; docs/clients.md has each of them',
+    `  edubba  edubba --address ${address} --tls-ca FILE ls`,
   ];
 }

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { invalidArgument } from '../base/index.ts';
 import type { GcRule } from '../model/index.ts';
 import { namedArguments } from './arguments.ts';
+import { parseGroups } from './group-arguments.ts';
 import { formatGcRule, parseGcPolicy } from './gc-policy.ts';
 import { jsonLine, tabbed } from './output.ts';
 import { Session } from './target.ts';
@@ -41,6 +42,24 @@ const LIST = `
 Without a table: the tables of --project and --instance (with --dir: all, those of others by their full names). With one: its families and
 what garbage collection drops, as cbt shows it.`;
 
+const SET_GROUPS = `
+Families of a locality group are stored together, apart from those of other groups, and a read touches only the groups it needs. Families that no
+group names lie in the group "default". The groups given replace all there were; compactions bring the files over. Works on a directory (--dir).
+
+  GROUP=FAMILY,…        the families of the group; default= may name none
+  :blocksize=BYTES      size at which a block is closed; the default is 65536
+  :compression=KIND     none, lz4 (the default), zstd, zstd-dict or two-pass; zstd/9 sets the level
+  :bloom=KIND           none, row (the default) or row-column
+  :inmemory=true        SSTables are kept in memory once they were read
+
+Examples:
+  edubba --dir ./data setgroups web meta=language,checksum:inmemory=true default=:compression=zstd-dict
+  edubba --dir ./data setgroups web`;
+
+const COMPACT = `
+Afterwards each locality group of a tablet is one SSTable without deleted data and without versions that garbage collection drops. Needs --dir: a
+server compacts by itself.`;
+
 export function addTableCommands(program: Command, terminal: Terminal): void {
   program
     .command('createtable <table> [options...]')
@@ -75,6 +94,27 @@ export function addTableCommands(program: Command, terminal: Terminal): void {
       const session = new Session(command, terminal);
       const rule = parseGcPolicy(policy.join(' '));
       return session.withDatabase((database) => database.table(session.tableName(table)).setGcRule(family, rule));
+    });
+  addStorageCommands(program, terminal);
+}
+
+function addStorageCommands(program: Command, terminal: Terminal): void {
+  program
+    .command('setgroups <table> [groups...]')
+    .description('replace the locality groups: GROUP=FAMILY,…[:OPTION=VALUE]…')
+    .addHelpText('after', SET_GROUPS)
+    .action((table: string, words: string[], _: unknown, command: Command) => {
+      const session = new Session(command, terminal);
+      const groups = parseGroups(words);
+      return session.withDatabase((database) => database.table(session.tableName(table)).setGroups(groups));
+    });
+  program
+    .command('compact [table]')
+    .description('major compaction of a table, or of all, now')
+    .addHelpText('after', COMPACT)
+    .action((table: string | undefined, _: unknown, command: Command) => {
+      const session = new Session(command, terminal);
+      return session.withDatabase((database) => database.compact(table === undefined ? undefined : session.tableName(table)));
     });
 }
 
@@ -130,8 +170,14 @@ async function listFamilies(session: Session, table: string): Promise<void> {
   await session.withDatabase(async (database) => {
     const schema = await database.table(session.tableName(table)).schema();
     const families = Object.values(schema.families).sort((a, b) => (a.name < b.name ? -1 : 1));
-    if (session.json) return session.terminal.print(jsonLine(families.map(({ name, gcRule, valueType }) => ({ name, gcRule, valueType }))));
+    if (session.json) return session.terminal.print(jsonLine(families.map(({ name, gcRule, valueType, group }) => ({ name, gcRule, valueType, group, tuning: schema.groups?.[group ?? 'default'] }))));
     const rows = families.map(({ name, gcRule }): [string, string] => [name, formatGcRule(gcRule)]);
-    return session.terminal.print(tabbed([['Family Name', 'GC Policy'], ['-----------', '---------'], ...rows]));
+    await session.terminal.print(tabbed([['Family Name', 'GC Policy'], ['-----------', '---------'], ...rows]));
+    if (schema.groups === undefined) return;
+    const groups = [...new Set(['default', ...Object.keys(schema.groups)])].map((group): [string, string] => {
+      const own = families.filter((family) => (family.group ?? 'default') === group).map(({ name }) => name);
+      return [group, `${own.join(',') || '-'} ${JSON.stringify(schema.groups?.[group] ?? {})}`];
+    });
+    await session.terminal.print(tabbed([['', ''], ['Locality Group', 'Families and tuning'], ['--------------', '-------------------'], ...groups]));
   });
 }

@@ -1,7 +1,8 @@
 /**
  * What a command works on: a directory, opened in this process, or a server at an address. The address may come from --address or from
- * BIGTABLE_EMULATOR_HOST, which the official clients read too.
+ * BIGTABLE_EMULATOR_HOST, which the official clients read too; a bearer token from --token-file or EDUBBA_TOKEN.
  */
+import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { invalidArgument, notFound } from '../base/index.ts';
 import { connect, findDirectory } from '../boot/index.ts';
@@ -14,6 +15,11 @@ interface TargetOptions {
   readonly project: string;
   readonly instance: string;
   readonly json?: boolean;
+  readonly tls?: boolean;
+  readonly tlsCa?: string;
+  readonly tlsKey?: string;
+  readonly tlsCert?: string;
+  readonly tokenFile?: string;
 }
 
 /** What a command has at hand: its options, where it prints, and the database they name. */
@@ -50,9 +56,23 @@ export class Session {
     if (where === undefined || where === '') {
       throw invalidArgument('say where the data is: --dir DIR, or --address HOST:PORT of a server (or BIGTABLE_EMULATOR_HOST)');
     }
-    checkAddress(where);
-    const { service, env, close } = await connect(where);
+    const { service, env, close } = await connect(where, { tls: this.#tls, token: await this.#token() });
     return use(overService(service, env.requestBudget, close), work);
+  }
+
+  /** Whoever names a file for TLS wants TLS. */
+  get #tls(): { caFile: string | undefined; keyFile: string | undefined; certFile: string | undefined } | undefined {
+    const { tls, tlsCa: caFile, tlsKey: keyFile, tlsCert: certFile } = this.options;
+    return tls || caFile !== undefined || keyFile !== undefined || certFile !== undefined ? { caFile, keyFile, certFile } : undefined;
+  }
+
+  async #token(): Promise<string | undefined> {
+    const { tokenFile } = this.options;
+    if (tokenFile === undefined) return this.terminal.environment['EDUBBA_TOKEN'] || undefined;
+    const text = await readFile(tokenFile, 'utf8').catch((error: Error) => {
+      throw invalidArgument(`cannot read the token: ${error.message}`);
+    });
+    return text.trim();
   }
 }
 
@@ -71,9 +91,4 @@ async function openDirectory(dir: string, create: boolean): Promise<Database> {
     throw notFound(`there is no database in ${dir}; createtable and serve make one where there is none`);
   }
   return open(dir);
-}
-
-function checkAddress(address: string): void {
-  const port = Number(/^(?:\[[0-9a-fA-F:.]+\]|[^:[\]\s/]+):(\d{1,5})$/.exec(address)?.[1]);
-  if (!(port > 0 && port <= 65535)) throw invalidArgument(`"${address}" is no address of a server: HOST:PORT, for example 127.0.0.1:8086`);
 }

@@ -8,7 +8,7 @@ import { Locator, SchemaCache } from '../locator/index.ts';
 import type { Cell, Limits, ReadBatch, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
 import { callMaster, callServer, decodePeerFile, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
 import {
-  checkCheckAndMutateRow, checkDropRowRange, checkModifyFamilies, checkMutateRow, checkMutateRows, checkNewTable, checkReadModifyWriteRow, checkTableName,
+  checkCheckAndMutateRow, checkDropRowRange, checkModifyFamilies, checkMutateRow, checkMutateRows, checkNewTable, checkUpdateTable, checkReadModifyWriteRow, checkTableName,
 } from '../service/index.ts';
 import type {
   CheckAndMutateRequest, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, Slicer, TableChange,
@@ -59,7 +59,7 @@ export class Client implements Service {
     const checking = checkMutateRow(table, entry, this.#limits, this.#slicer);
     if (checking !== undefined) await checking;
     const { row, mutations } = entry;
-    return this.#router.callRow(table, row, context, ({ id }, { server }) =>
+    await this.#router.callRow(table, row, context, ({ id }, { server }) =>
       callServer(this.#env.transport, server.address, 'mutateRow', { tableId: id, row, mutations }, context),
     );
   }
@@ -119,7 +119,7 @@ export class Client implements Service {
   }
 
   async updateTable(context: RequestContext, name: string, change: TableChange): Promise<TableSchema> {
-    checkTableName(name, this.#limits);
+    checkUpdateTable(name, change, this.#limits);
     return this.#changeTable('updateTable', { name, ...change }, context);
   }
 

@@ -35,10 +35,10 @@ export async function mutateRows(
     });
     await Promise.all(
       [...groups].map(async ([tablet, indexes]) => {
-        for (const [i, error] of await sendGroup(parts, context, schema.id, tablet, entries, indexes)) {
-          if (error && isNotServing(error)) misdirected.push(i);
+        await sendGroup(parts, context, schema.id, tablet, entries, indexes, (i, error) => {
+          if (isNotServing(error)) misdirected.push(i);
           else outcomes[i] = error;
-        }
+        });
       }),
     );
     if (misdirected.length === 0) return outcomes;
@@ -89,16 +89,17 @@ async function sendGroup(
   tablet: AssignedTablet,
   entries: readonly RowMutations[],
   indexes: readonly number[],
-): Promise<[number, BigtableError | undefined][]> {
+  fail: (index: number, error: BigtableError) => void,
+): Promise<void> {
   try {
-    const message = { tableId, entries: indexes.map((i) => entries[i] as RowMutations) };
+    const message = { tableId, entries: indexes.length === entries.length ? entries : indexes.map((i) => entries[i] as RowMutations) };
     const answers = await callServer(transport, tablet.server.address, 'mutateRows', message, context);
-    return indexes.map((index, i) => {
+    for (let i = 0; i < indexes.length; i++) {
       const answer = answers[i];
-      return [index, answer && errorOf(answer)];
-    });
+      if (answer !== undefined) fail(indexes[i] as number, errorOf(answer));
+    }
   } catch (thrown) {
     const error = toBigtableError(thrown);
-    return indexes.map((i) => [i, error]);
+    for (const i of indexes) fail(i, error);
   }
 }

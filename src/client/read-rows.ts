@@ -6,9 +6,11 @@
  * changed: it fails with UNAVAILABLE.
  */
 import { BigtableError, type ByteString, Code, successor, unavailable } from '../base/index.ts';
-import type { RequestContext, Transport } from '../env/index.ts';
+import { PullStream, pullStreamOf, type RequestContext, type Transport } from '../env/index.ts';
 import type { AssignedTablet, Locator } from '../locator/index.ts';
-import { ALL_ROWS, intersectRanges, isEmptyRange, type Limits, normalizeRanges, type ReadBatch, type RowRange } from '../model/index.ts';
+import {
+  ALL_ROWS, intersectRanges, isEmptyRange, type Limits, normalizeRanges, type ReadBatch, type RowRange, type TableSchema,
+} from '../model/index.ts';
 import { readTablet } from '../protocol/index.ts';
 import { checkReadRows, type ReadRequest } from '../service/index.ts';
 import type { Patience, Router } from './router.ts';
@@ -19,37 +21,133 @@ export interface ReadRowsParts {
   readonly limits: Limits;
 }
 
-export async function* readRows(parts: ReadRowsParts, context: RequestContext, request: ReadRequest): AsyncGenerator<ReadBatch, void, void> {
-  const { router, transport, limits } = parts;
-  checkReadRows(request, limits);
-  const position = new ReadPosition(request);
-  let patience: Patience | undefined;
-  while (!position.done) {
-    let tablet: AssignedTablet | undefined;
-    try {
-      const schema = await router.table(request.table);
-      tablet = await router.locate(request.table, schema, (locator) => position.locate(locator, schema.id, context));
-      const message = {
-        tableId: schema.id,
-        ranges: position.rangesIn(tablet.range),
-        filter: request.filter,
-        rowsLimit: position.rowsLeft,
-        reversed: request.reversed === true,
-      };
-      for await (const batch of readTablet(transport, tablet.server.address, message, context)) {
-        position.advance(batch);
-        patience = undefined;
-        yield batch;
+export function readRows(parts: ReadRowsParts, context: RequestContext, request: ReadRequest): PullStream<ReadBatch> {
+  return new RowsStream(parts, context, request);
+}
+
+/** One read of a tablet after another. While locations are known and blocks are in memory nothing here makes a promise. */
+class RowsStream extends PullStream<ReadBatch> {
+  readonly #parts: ReadRowsParts;
+  readonly #context: RequestContext;
+  readonly #request: ReadRequest;
+  #position: ReadPosition | undefined;
+  #patience: Patience | undefined;
+  #tablet: AssignedTablet | undefined;
+  /** Of the tablet; undefined between two tablets. */
+  #batches: PullStream<ReadBatch> | undefined;
+  #ended = false;
+
+  constructor(parts: ReadRowsParts, context: RequestContext, request: ReadRequest) {
+    super();
+    this.#parts = parts;
+    this.#context = context;
+    this.#request = request;
+  }
+
+  pull(): ReadBatch | undefined | Promise<ReadBatch | undefined> {
+    for (;;) {
+      if (this.#ended) return undefined;
+      let pulled: ReadBatch | undefined | Promise<ReadBatch | undefined>;
+      try {
+        const batches = this.#batches ?? this.#nextTablet();
+        if (batches === undefined) return this.#ended ? undefined : this.#search();
+        pulled = batches.pull();
+      } catch (error) {
+        return this.#recover(error);
       }
-      position.finish(tablet.range);
-    } catch (error) {
-      if (!(error instanceof BigtableError && error.code === Code.UNAVAILABLE && error.retry)) throw error;
-      if (position.insideRow) throw unavailable('the tablet moved in the midst of a row: read again', error);
-      if (tablet) router.drop(tablet);
-      patience ??= router.patience(context);
-      await patience.wait(error);
-      await router.refresh(request.table);
+      if (pulled instanceof Promise) return this.#whenThere(pulled);
+      if (this.#took(pulled)) return pulled;
     }
+  }
+
+  end(): void | Promise<void> {
+    this.#ended = true;
+    const batches = this.#batches;
+    this.#batches = undefined;
+    return batches?.end();
+  }
+
+  /** The read of the next tablet; undefined where there is none (then the stream is at its end), or where its place is not known at once. */
+  #nextTablet(): PullStream<ReadBatch> | undefined {
+    const { router, limits } = this.#parts;
+    if (this.#position === undefined) {
+      checkReadRows(this.#request, limits);
+      this.#position = new ReadPosition(this.#request);
+    }
+    if (this.#position.done) {
+      this.#ended = true;
+      return undefined;
+    }
+    const schema = router.known(this.#request.table);
+    const tablet = schema && this.#position.cached(router, schema.id);
+    return schema && tablet && this.#open(schema, tablet);
+  }
+
+  #open({ id }: TableSchema, tablet: AssignedTablet): PullStream<ReadBatch> {
+    const position = this.#position as ReadPosition;
+    const { filter, reversed } = this.#request;
+    const message = { tableId: id, ranges: position.rangesIn(tablet.range), filter, rowsLimit: position.rowsLeft, reversed: reversed === true };
+    this.#tablet = tablet;
+    this.#batches = pullStreamOf(readTablet(this.#parts.transport, tablet.server.address, message, this.#context));
+    return this.#batches;
+  }
+
+  /** Notes what came; false where it was the end of a tablet. */
+  #took(batch: ReadBatch | undefined): boolean {
+    const position = this.#position as ReadPosition;
+    if (batch === undefined) {
+      position.finish((this.#tablet as AssignedTablet).range);
+      this.#batches = undefined;
+      return false;
+    }
+    position.advance(batch);
+    this.#patience = undefined;
+    return true;
+  }
+
+  async #whenThere(pulled: Promise<ReadBatch | undefined>): Promise<ReadBatch | undefined> {
+    let batch: ReadBatch | undefined;
+    try {
+      batch = await pulled;
+    } catch (error) {
+      return this.#recover(error);
+    }
+    if (this.#ended) return undefined;
+    return this.#took(batch) ? batch : this.pull();
+  }
+
+  /** Finds the next tablet by asking others. */
+  async #search(): Promise<ReadBatch | undefined> {
+    const { router } = this.#parts;
+    const { table } = this.#request;
+    try {
+      const schema = await router.table(table);
+      this.#open(schema, await router.locate(table, schema, (locator) => (this.#position as ReadPosition).locate(locator, schema.id, this.#context)));
+    } catch (error) {
+      return this.#recover(error);
+    }
+    return this.pull();
+  }
+
+  /** Goes on where the tablet was moved, else fails. */
+  async #recover(error: unknown): Promise<ReadBatch | undefined> {
+    const { router } = this.#parts;
+    const [tablet, batches] = [this.#tablet, this.#batches];
+    this.#tablet = undefined;
+    this.#batches = undefined;
+    try {
+      await batches?.end();
+      if (!(error instanceof BigtableError && error.code === Code.UNAVAILABLE && error.retry)) throw error;
+      if (this.#position?.insideRow) throw unavailable('the tablet moved in the midst of a row: read again', error);
+      if (tablet) router.drop(tablet);
+      this.#patience ??= router.patience(this.#context);
+      await this.#patience.wait(error);
+      await router.refresh(this.#request.table);
+    } catch (final) {
+      this.#ended = true;
+      throw final;
+    }
+    return this.pull();
   }
 }
 
@@ -77,6 +175,11 @@ class ReadPosition {
   /** 0 = no limit. */
   get rowsLeft(): number {
     return this.#rowsLeft;
+  }
+
+  /** The tablet to read next, where it is known already. */
+  cached(router: Router, tableId: string): AssignedTablet | undefined {
+    return this.#reversed ? undefined : router.cached(tableId, (this.#ranges[this.#first] as RowRange).start);
   }
 
   /** The tablet to read next. */

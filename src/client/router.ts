@@ -34,6 +34,11 @@ export class Router {
     return schema;
   }
 
+  /** The table as it is known already. */
+  known(name: string): TableSchema | undefined {
+    return this.#options.schemas.byName(name);
+  }
+
   /** Calls the server of the row. */
   callRow<T>(table: string, row: ByteString, context: RequestContext, call: (schema: TableSchema, tablet: AssignedTablet) => Promise<T>): Promise<T> {
     const { schemas, locator } = this.#options;
@@ -112,7 +117,7 @@ export class Patience {
   constructor(options: RouterOptions, context: RequestContext, closed: () => boolean) {
     this.#closed = closed;
     this.#backoff = new Backoff(options);
-    this.#context = { ...context, deadlineMs: Math.min(context.deadlineMs, options.clock.monotonicMs() + LONGEST_SEARCH_MS) };
+    this.#context = { ...context, signal: context.signal, deadlineMs: Math.min(context.deadlineMs, options.clock.monotonicMs() + LONGEST_SEARCH_MS) };
   }
 
   /** Rethrows `error` where the time is over. */

@@ -4,7 +4,7 @@
 import { BigtableError, type ByteString, Code } from '../base/index.ts';
 import { type DatabaseSettings, openDatabase } from '../boot/index.ts';
 import type { ByteBudget } from '../env/index.ts';
-import type { Granularity } from '../model/index.ts';
+import type { Granularity, GroupLayout } from '../model/index.ts';
 import type { Service } from '../service/index.ts';
 import { Calls } from './calls.ts';
 import { type FamilyOptions, familySchema } from './families.ts';
@@ -17,12 +17,15 @@ export interface TableOptions {
   readonly splits?: readonly Bytes[];
   /** What timestamps are multiples of. Default: micros. */
   readonly granularity?: Granularity;
+  /** Locality groups: families that are read together, and how their files are written. Families named in none lie in `default`. */
+  readonly groups?: GroupLayout;
 }
 
 /** What the database under a service can do besides. */
 export interface DatabaseHooks {
   close(): Promise<void>;
   flush(): Promise<void>;
+  compact(table: string | undefined): Promise<void>;
   counters(): Readonly<Record<string, number>>;
 }
 
@@ -45,8 +48,9 @@ export class Database {
     const splits: ByteString[] = (options.splits ?? []).map((row) => keyOf(row, 'a split'));
     const granularity = options.granularity ?? 'micros';
     const fullName = fullTableName(name);
+    const { groups } = options;
     await this.#calls.run((service, context) =>
-      service.createTable(context, { name: fullName, families, splits, granularity, deletionProtection: false }),
+      service.createTable(context, { name: fullName, families, splits, granularity, deletionProtection: false, groups }),
     );
     return new Table(fullName, this.#calls);
   }
@@ -87,6 +91,14 @@ export class Database {
     return this.#hooks.flush();
   }
 
+  /**
+   * Major compactions of a table, or of all: afterwards every locality group of a tablet is one SSTable without deleted data and
+   * without versions that garbage collection drops. They come by themselves too, every `majorCompactionMs`.
+   */
+  compact(table?: string): Promise<void> {
+    return this.#hooks.compact(table === undefined ? undefined : fullTableName(table));
+  }
+
   /** Counters since the database was opened, by name: blocks read, cache hits, bytes logged, compactions. */
   counters(): Readonly<Record<string, number>> {
     return this.#hooks.counters();
@@ -107,9 +119,13 @@ function fullTableName(name: string): string {
   return name.includes('/') ? name : `${DEFAULT_PARENT}/tables/${name}`;
 }
 
+async function refuseCompaction(): Promise<never> {
+  throw new BigtableError(Code.UNIMPLEMENTED, 'a server compacts by itself; on demand it is done where the directory is open');
+}
+
 /** A database over any service: one in this process, or one reached through a server. */
 export function overService(service: Service, budget: ByteBudget, close: () => Promise<void>): Database {
-  return new Database(new Calls(service, budget), { close, flush: async () => {}, counters: () => ({}) });
+  return new Database(new Calls(service, budget), { close, flush: async () => {}, compact: refuseCompaction, counters: () => ({}) });
 }
 
 /**
@@ -118,6 +134,6 @@ export function overService(service: Service, budget: ByteBudget, close: () => P
  */
 export async function open(directory: string, settings: Partial<DatabaseSettings> = {}): Promise<Database> {
   const where = directory === ':memory:' ? ({ memory: true } as const) : { directory };
-  const { service, env, close, flush } = await openDatabase({ ...where, settings });
-  return new Database(new Calls(service, env.requestBudget), { close, flush, counters: () => env.metrics.snapshot() });
+  const { service, env, close, flush, compact } = await openDatabase({ ...where, settings });
+  return new Database(new Calls(service, env.requestBudget), { close, flush, compact, counters: () => env.metrics.snapshot() });
 }

@@ -9,8 +9,13 @@ export interface FamilyOptions {
   readonly maxAgeMs?: number;
   /** Any rule, in place of the two above. */
   readonly gcRule?: GcRule;
-  /** Cells are merged and never overwritten: `RowMutation.add`. Fixed at creation. */
-  readonly aggregate?: Exclude<AggregateKind, 'hll'>;
+  /**
+   * Cells are merged and never overwritten: `RowMutation.add`. `sum`, `min` and `max` of int64; `hll` counts distinct texts or bytes, and a read answers
+   * its sketch (docs/formats/aggregates.md). Fixed at creation.
+   */
+  readonly aggregate?: AggregateKind;
+  /** The locality group it lies in, one that the table has. Default: `default`. */
+  readonly group?: string;
 }
 
 export function familySchema(name: string, options: FamilyOptions): FamilySchema {
@@ -18,7 +23,8 @@ export function familySchema(name: string, options: FamilyOptions): FamilySchema
   return {
     name,
     ...(gcRule === undefined ? {} : { gcRule }),
-    ...(options.aggregate === undefined ? {} : { valueType: { aggregate: { kind: options.aggregate, input: 'int64' } } }),
+    ...(options.group === undefined ? {} : { group: options.group }),
+    ...(options.aggregate === undefined ? {} : { valueType: { aggregate: { kind: options.aggregate, input: options.aggregate === 'hll' ? 'bytes' : 'int64' } } }),
   };
 }
 

@@ -32,10 +32,17 @@ export class Mutations {
     return this;
   }
 
-  /** Adds an input to a cell of an aggregate family (sum, min, max); costs no read. Timestamp default: 0, one cell for all time. */
-  add(column: Column, input: number | bigint, timestamp: Timestamp = 0): this {
-    if (!isInt64(input)) throw invalidArgument(`an aggregate's input must be a whole number within int64, not ${String(input)}`);
-    this.#mutations.push({ kind: 'addToCell', ...columnOf(column), input: int64(input), timestamp: timestampOf(timestamp) });
+  /** Adds an input to a cell of an aggregate family: an int64 to sum, min and max, text or bytes to hll; costs no read. Timestamp default: 0, one cell for all time. */
+  add(column: Column, input: number | bigint | Bytes, timestamp: Timestamp = 0): this {
+    const isBytes = typeof input === 'string' || input instanceof Uint8Array;
+    if (!isBytes && !isInt64(input)) throw invalidArgument(`an aggregate's input must be text, bytes or a whole number within int64, not ${String(input)}`);
+    this.#mutations.push({ kind: 'addToCell', ...columnOf(column), input: isBytes ? valueOf(input) : int64(input), timestamp: timestampOf(timestamp) });
+    return this;
+  }
+
+  /** Merges the state of an aggregate, as a read of such a cell answers it, into another cell of its kind. */
+  merge(column: Column, state: Uint8Array, timestamp: Timestamp = 0): this {
+    this.#mutations.push({ kind: 'mergeToCell', ...columnOf(column), state: valueOf(state), timestamp: timestampOf(timestamp) });
     return this;
   }
 

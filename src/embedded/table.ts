@@ -5,7 +5,7 @@
  */
 import { int64, invalidArgument, isInt64, prefixEnd, quote, toText } from '../base/index.ts';
 import type { RowFilter } from '../filter/index.ts';
-import type { FamilySchema, GcRule, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import type { FamilySchema, GcRule, GroupLayout, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
 import type { FamilyChange } from '../service/index.ts';
 import { BatchError } from './batch-error.ts';
 import type { Calls } from './calls.ts';
@@ -141,6 +141,14 @@ export class Table {
   setGcRule(name: string, rule: GcRule | undefined): Promise<void> {
     const family: FamilySchema = rule === undefined ? { name } : { name, gcRule: rule };
     return this.#change({ kind: 'update', family, fields: ['gcRule'] });
+  }
+
+  /**
+   * Replaces the table's locality groups: which families are stored together, and how. Families named in none lie in `default`. Reads and writes
+   * go on; a compaction brings the files over. NOT_FOUND for a family that is not there.
+   */
+  async setGroups(groups: GroupLayout): Promise<void> {
+    await this.#calls.run((service, context) => service.updateTable(context, this.fullName, { groups }));
   }
 
   /** Deletes the family and everything in it. */

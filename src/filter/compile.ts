@@ -31,6 +31,22 @@ export interface CompileOptions {
 /** Makes a filter ready for reads; undefined passes all. INVALID_ARGUMENT where its form or an expression is not valid. */
 export function compileFilter(filter: RowFilter | undefined, options: CompileOptions): FilterProgram {
   if (filter === undefined) return PASS_ALL;
+  const known = compiled.get(filter);
+  if (known !== undefined && isFor(known.options, options)) return known.program;
+  const program = compile(filter, options);
+  compiled.set(filter, { options, program });
+  return program;
+}
+
+/** By the filter's identity: whoever decodes requests gives the same object for the same bytes, and filters never change. */
+const compiled = new WeakMap<RowFilter, { readonly options: CompileOptions; readonly program: FilterProgram }>();
+
+function isFor(a: CompileOptions, b: CompileOptions): boolean {
+  if (a.limits !== b.limits || a.random !== b.random || a.families?.length !== b.families?.length) return false;
+  return a.families === undefined || a.families.every((family, i) => family === b.families?.[i]);
+}
+
+function compile(filter: RowFilter, options: CompileOptions): FilterProgram {
   checkFilter(filter, options.limits);
   const regexes = new Regexes();
   const matcherOf: MatcherOf = (part) => regexes.get(part.regex, FIELDS[part.kind] as string);

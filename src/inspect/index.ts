@@ -2,6 +2,9 @@
  * inspect: looks inside every file kind (SSTables, logs, METADATA and the files of the lock service) and tells what is there as plain data. Pure: what it
  * reads comes through the seams, and it changes nothing. How it is shown is the business of `cli`.
  */
+export { type CheckComponents, checkDatabase, type CheckOptions, type CheckProgress, type CheckReport, type LockFilesChecked } from './check.ts';
+export type { Finding } from './findings.ts';
 export { type InspectedAppend, inspectLog, type InspectedRecord } from './log.ts';
 export { inspectMetadata, type InspectedTablet, type MetadataComponents, type MetadataInspection } from './metadata.ts';
+export { carryOutRepair, planRepair, type RepairPlan, type RepairResult } from './repair.ts';
 export { inspectSsTable, type InspectedSsTable, type SsTableComponents, ssTableEntries } from './ss-table.ts';

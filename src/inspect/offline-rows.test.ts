@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { CorruptionError, crc32c } from '../base/index.ts';
+import { CorruptionError } from '../base/index.ts';
 import { type LogRecord, Origin, type RecordBody } from '../commitlog/index.ts';
 import { ManualClock, MemoryFileSystem } from '../env/index.ts';
 import { Memtable } from '../memtable/index.ts';
 import { ALL_ROWS, EntryKind, type Mutation, type RowRange } from '../model/index.ts';
+import { nativeCodecs } from '../platform/index.ts';
 import { writeSsTable } from '../sstable/index.ts';
 import { OfflineRows } from './offline-rows.ts';
 import { openTable, ssTableEntries } from './ss-table.ts';
 
 function components() {
-  return { fileSystem: new MemoryFileSystem(), codecs: { checksum: crc32c }, clock: new ManualClock() };
+  return { fileSystem: new MemoryFileSystem(), codecs: nativeCodecs(), clock: new ManualClock() };
 }
 
 function recordOf(body: RecordBody): LogRecord {

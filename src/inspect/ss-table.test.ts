@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { BigtableError, Code, CorruptionError, crc32c } from '../base/index.ts';
+import { BigtableError, Code, CorruptionError } from '../base/index.ts';
 import { ManualClock, MemoryFileSystem } from '../env/index.ts';
 import { Memtable } from '../memtable/index.ts';
 import { EntryKind } from '../model/index.ts';
-import { writeSsTable } from '../sstable/index.ts';
+import { nativeCodecs } from '../platform/index.ts';
+import { type SsTableWriteOptions, writeSsTable } from '../sstable/index.ts';
 import { inspectSsTable, type SsTableComponents, ssTableEntries } from './ss-table.ts';
 
 const PATH = 'tables/one';
 
 /** Rows r000 to r199 with a value each, in small blocks; r100 was deleted before it was written. */
-async function table(): Promise<SsTableComponents> {
-  const components = { fileSystem: new MemoryFileSystem(), codecs: { checksum: crc32c }, clock: new ManualClock() };
+async function table(more: Partial<SsTableWriteOptions> = {}): Promise<SsTableComponents> {
+  const components = { fileSystem: new MemoryFileSystem(), codecs: nativeCodecs(), clock: new ManualClock() };
   const memtable = new Memtable();
   memtable.apply('r100', [{ kind: 'deleteFromRow' }], () => undefined);
   for (let i = 0; i < 200; i++) {
@@ -20,7 +21,7 @@ async function table(): Promise<SsTableComponents> {
   memtable.dropRows({ start: 'x', end: 'y' });
   const cursor = memtable.cursor();
   cursor.seekRow('');
-  await writeSsTable({ ...components, path: PATH, group: 'default', blockSizeBytes: 1024 }, cursor, memtable.rowRangeDeletions());
+  await writeSsTable({ ...components, path: PATH, group: 'default', blockSizeBytes: 1024, ...more }, cursor, memtable.rowRangeDeletions());
   cursor.close();
   return components;
 }
@@ -53,6 +54,20 @@ describe('inspecting an SSTable', () => {
     assert.ok(layout.blocks.length > 5);
     const checked = await inspectSsTable(components, PATH, { verify: true });
     assert.deepEqual([checked.verified?.blocks, checked.verified?.entries], [layout.blocks.length, 201]);
+  });
+
+  test('gives sizes, ratios, filter and what blocks share, of a compressed file', async () => {
+    const components = await table({ compression: { kind: 'lz4' }, bloomFilter: 'row', newest: { epoch: 2, sequence: 30 } });
+    const { layout, verified } = await inspectSsTable(components, PATH, { verify: true });
+    assert.deepEqual(layout.bloomFilter, { kind: 'row', keys: 200, sizeBytes: 256 });
+    assert.equal(layout.compressionSharedBytes, 0);
+    assert.deepEqual(layout.properties.newest, { epoch: 2, sequence: 30 });
+    const { kind, rawBytes, storedBytes } = layout.properties.compression;
+    assert.deepEqual([kind, verified?.blockBytes], ['lz4', rawBytes]);
+    assert.equal(layout.blocks.reduce((sum, block) => sum + block.rawBytes, 0), rawBytes);
+    assert.equal(layout.blocks.reduce((sum, block) => sum + block.lengthBytes, 0), storedBytes);
+    assert.ok(storedBytes < rawBytes);
+    assert.deepEqual(layout.properties.families, [{ family: 'f', cells: 200, logicalBytes: 200 * (4 + 3 + 8 + 50) }]);
   });
 
   test('gives its entries in order, from a row on too', async () => {

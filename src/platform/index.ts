@@ -4,11 +4,16 @@
  */
 export { type OpenDirectory, openDirectory } from './directory.ts';
 export { type DirectoryLock, lockDirectory } from './directory-lock.ts';
-export type { PosixFileSystem, PosixOptions } from './posix-file-system.ts';
+export { type PosixFileSystem, type PosixOptions, shareFiles } from './posix-file-system.ts';
 export { findDirectory, type LogFiles, openLoneFile, openReadOnlyDirectory, type ReadOnlyDirectory, type ReadOnlyOptions } from './posix-read-only.ts';
 export { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
+export { type LockFilesRead, readAllLockFiles } from './lock-file-check.ts';
 export { openLocalLockService } from './local-lock-service.ts';
+export { LockServiceClient } from './lock-service-client.ts';
+export { LockServiceHost, sharedLeases } from './lock-service-host.ts';
 export { nativeCodecs } from './native-codecs.ts';
+export { PortPeer } from './port-peer.ts';
+export { PortTransport } from './port-transport.ts';
 export { systemClock } from './system-clock.ts';
 export { systemRandom } from './system-random.ts';
-export { ThreadWorkers, type ThreadWorkersOptions } from './threads.ts';
+export { moduleUrl, startThread, ThreadWorkers, type ThreadWorkersOptions } from './threads.ts';

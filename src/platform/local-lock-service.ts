@@ -18,7 +18,7 @@ export async function openLocalLockService(fileSystem: FileSystem): Promise<Lock
 }
 
 export const FILES = 'lock-service/files/';
-const NUMBERS = 'lock-service/numbers/';
+export const NUMBERS = 'lock-service/numbers/';
 /** Numbers reserved at once: 2^33 reservations reach the end of the safe integers. */
 const NUMBERS_AT_ONCE = 2 ** 20;
 const READS_AT_ONCE = 32;
@@ -151,7 +151,7 @@ function nameOf(path: string, version: number): string {
   return `${FILES}${hashOf(path)}-${hex(version)}`;
 }
 
-function numbersName(end: number): string {
+export function numbersName(end: number): string {
   return `${NUMBERS}${hex(end)}`;
 }
 

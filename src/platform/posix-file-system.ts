@@ -53,6 +53,17 @@ export async function openPosixFileSystem(directory: string, options: PosixOptio
   return new DirectoryFileSystem(setting);
 }
 
+/**
+ * The file system of a directory that another thread of this process owns and has opened, for a thread of its own. All see the same files; each log
+ * belongs to the thread that opened it, and is touched by no other while that thread lives.
+ */
+export function shareFiles(directory: string, options: Pick<PosixOptions, 'checksum' | 'logger'> & { readonly clock: Clock }): PosixFileSystem {
+  const { checksum, clock, logger = silentLogger } = options;
+  const directories = new Directories(directory, nodeSyscalls, randomBytes(NONCE_BYTES).toString('hex'));
+  const pause = (): Promise<void> => clock.yield();
+  return new DirectoryFileSystem({ syscalls: nodeSyscalls, directories, checksum, logger, segmentBytes: LOG_SEGMENT_BYTES, pause });
+}
+
 async function prepare(syscalls: Syscalls, directories: Directories, logger: Logger): Promise<void> {
   const temporary = dirname(directories.temporaryPath());
   for (const path of [temporary, directories.filePath(''), directories.logPath('')]) await directories.ensure(path);

@@ -75,8 +75,16 @@ interface Outcome {
   readonly error?: unknown;
 }
 
-async function read(files: Files, from = 0, end?: number): Promise<Outcome> {
-  const syscalls = memorySyscalls(files);
+async function read(files: Files, from = 0, end?: number, onRead = (_bytes: number): void => {}): Promise<Outcome> {
+  const memory = memorySyscalls(files);
+  const syscalls: Syscalls = {
+    ...memory,
+    read: async (fd, into, offset, length, position) => {
+      const got = await memory.read(fd, into, offset, length, position);
+      onRead(got);
+      return got;
+    },
+  };
   const directories = new Directories('/', syscalls, 'test');
   const setting = { syscalls, directories, checksum: crc32c, logger: silentLogger, segmentBytes: 4096, pause: () => Promise.resolve() };
   const payloads: Buffer[] = [];
@@ -114,6 +122,17 @@ function judge(outcome: Outcome, written: readonly Buffer[], what: string): 'all
 
 const WRITTEN = [10, 0, 700, 40, 1900, 1500, 31, 300].map(payload);
 const LONGER = [...WRITTEN, payload(1300, 8), payload(1100, 9)];
+
+test('a log is read once from end to end, whatever the sizes of its appends, and what was handed out stays as it was', async () => {
+  const sizes = [10, 700_000, 300_000, 2_500_000, 15_000, 17_000, 1, 1_048_576, 60_000];
+  const written = sizes.map(payload);
+  const files = await writeLog(written, 3 << 20);
+  let readBytes = 0;
+  const outcome = await read(files, 0, undefined, (bytes) => (readBytes += bytes));
+  assert.equal(judge(outcome, written, 'large appends'), 'all');
+  const totalBytes = [...files.values()].reduce((sum, bytes) => sum + bytes.length, 0);
+  assert.ok(files.size > 1 && readBytes <= totalBytes * 1.05, `${readBytes} bytes were read of ${totalBytes}`);
+});
 
 describe('a damaged log', () => {
   test('every byte flipped: everything comes back, or a CorruptionError; never wrong bytes, and no append lost in silence', async (t) => {

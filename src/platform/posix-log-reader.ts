@@ -16,8 +16,10 @@ import {
 } from './posix-log-format.ts';
 import type { LogSetting } from './posix-log-writer.ts';
 
-/** Small frames are read so many bytes at a time: a turn of the event loop each. */
-const WINDOW_BYTES = 256 << 10;
+/** A segment is read so many bytes at a time: a turn of the event loop each. */
+const WINDOW_BYTES = 1 << 20;
+/** Payloads below this size are copied out of their window, so that what is kept of one does not keep the window. */
+const COPIED_BYTES = 16 << 10;
 /** So many bytes are searched at a time for frames behind the end. */
 const SEARCH_BYTES = 1 << 20;
 
@@ -121,8 +123,7 @@ class SegmentReader {
       return this.#noFrame(offset, true);
     }
     this.#offset = offset + size;
-    // a copy: what is kept of it must not keep the whole window
-    return { position: header.position, bytes: Buffer.from(payload) };
+    return { position: header.position, bytes: payload.length < COPIED_BYTES ? Buffer.from(payload) : payload };
   }
 
   /** No valid frame at `offset`: the end of the log, or damage. */
@@ -156,14 +157,16 @@ class SegmentReader {
     return decodeFrameHeader(bytes, this.#base + offset - SEGMENT_HEADER_BYTES, this.nonce, this.#setting.checksum);
   }
 
-  /** The bytes, valid until the next call. They must lie within the file. */
+  /** The bytes, in memory that is not written to again. They must lie within the file. What the last window has of them is not read anew. */
   async #fetch(offset: number, length: number): Promise<Buffer> {
     const at = offset - this.#windowOffset;
-    if (at >= 0 && at + length <= this.#window.length) return this.#window.subarray(at, at + length);
+    const there = at < 0 ? 0 : Math.max(0, this.#window.length - at);
+    if (there >= length) return this.#window.subarray(at, at + length);
     const wanted = Math.min(Math.max(length, WINDOW_BYTES), this.#sizeBytes - offset);
     assert(wanted >= length, `${this.#file}: a read behind its end`);
-    const window = Buffer.allocUnsafe(wanted);
-    for (let got = 0; got < wanted; ) {
+    const window = Buffer.allocUnsafeSlow(wanted);
+    if (there > 0) this.#window.copy(window, 0, at);
+    for (let got = there; got < wanted; ) {
       const n = await this.#setting.syscalls.read(this.#fd, window, got, wanted - got, offset + got);
       if (n === 0) throw this.#corrupt(offset + got, 'the file became shorter while it was read');
       got += n;

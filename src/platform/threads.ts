@@ -4,7 +4,7 @@
  *
  * Idle threads do not keep the process alive.
  */
-import { Worker } from 'node:worker_threads';
+import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { assert, BigtableError, Code, notFound, toBigtableError, unavailable } from '../base/index.ts';
 import { fromPlainError, type Workers } from '../env/index.ts';
 import type { ThreadAnswer, ThreadRequest } from './thread-main.ts';
@@ -76,7 +76,7 @@ export class ThreadWorkers implements Workers {
   }
 
   #start(): Worker {
-    const thread = startThread();
+    const thread = startThread(moduleUrl('./thread-main.ts', import.meta.url));
     let failure: unknown;
     thread.unref();
     thread.on('message', (answer: ThreadAnswer) => this.#finished(thread, answer));
@@ -121,10 +121,10 @@ function isSource(url: string): boolean {
   return url.endsWith('.ts');
 }
 
-function startThread(): Worker {
-  const main = moduleUrl('./thread-main.ts', import.meta.url);
-  if (!isSource(import.meta.url)) return new Worker(main);
+/** A thread that runs the module. */
+export function startThread(module: URL, options: WorkerOptions = {}): Worker {
+  if (!isSource(import.meta.url)) return new Worker(module, options);
   // a thread does not inherit the loader of TypeScript, so a run from the sources starts it there first
   const loader = JSON.stringify(import.meta.resolve('tsx/esm/api'));
-  return new Worker(`import(${loader}).then(({ register }) => { register(); return import(${JSON.stringify(main.href)}); });`, { eval: true });
+  return new Worker(`import(${loader}).then(({ register }) => { register(); return import(${JSON.stringify(module.href)}); });`, { ...options, eval: true });
 }

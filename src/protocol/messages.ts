@@ -7,7 +7,7 @@
 import type { ByteString, Code } from '../base/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import type { MetadataCommit, MetadataKey, MetadataRow } from '../metadata/index.ts';
-import type { Cell, FamilySchema, Granularity, Mutation, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import type { Cell, FamilySchema, Granularity, GroupLayout, Mutation, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
 import type { ProtocolVersion } from './version.ts';
 
 /** A BigtableError as data, where an answer holds several. */
@@ -106,6 +106,7 @@ export interface NewTableMessage {
   readonly splits: readonly ByteString[];
   readonly granularity: Granularity;
   readonly deletionProtection: boolean;
+  readonly groups?: GroupLayout | undefined;
   readonly extra?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -118,7 +119,12 @@ export type FamilyChangeMessage =
 export interface MasterCalls {
   createTable: { message: NewTableMessage; answer: TableSchema };
   updateTable: {
-    message: { readonly name: string; readonly deletionProtection?: boolean | undefined; readonly extra?: Readonly<Record<string, string>> | undefined };
+    message: {
+      readonly name: string;
+      readonly deletionProtection?: boolean | undefined;
+      readonly groups?: GroupLayout | undefined;
+      readonly extra?: Readonly<Record<string, string>> | undefined;
+    };
     answer: TableSchema;
   };
   deleteTable: { message: { readonly name: string }; answer: undefined };

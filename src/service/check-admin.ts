@@ -4,8 +4,9 @@
  */
 import { invalidArgument, quote, varintLength } from '../base/index.ts';
 import type { FamilySchema, GcRule, Limits, RowRange } from '../model/index.ts';
+import { checkGroupLayout } from './check-groups.ts';
 import { checkFamilyName, checkRowKey, checkRowRange, checkTableName } from './check-names.ts';
-import type { FamilyChange, NewTable } from './service.ts';
+import type { FamilyChange, NewTable, TableChange } from './service.ts';
 
 const MILLI_MICROS = 1000;
 /** Versions are an int32 in the API. */
@@ -22,7 +23,13 @@ export function checkNewTable(table: NewTable, limits: Limits): void {
     if (names.has(family.name)) throw invalidArgument(`column family ${quote(family.name)} is given twice`);
     names.add(family.name);
   }
+  if (table.groups) checkGroupLayout(table.groups, limits);
   for (const split of table.splits) checkRowKey(split, limits, 'row to split at');
+}
+
+export function checkUpdateTable(table: string, { groups }: TableChange, limits: Limits): void {
+  checkTableName(table, limits);
+  if (groups) checkGroupLayout(groups, limits);
 }
 
 export function checkModifyFamilies(table: string, changes: readonly FamilyChange[], limits: Limits): void {

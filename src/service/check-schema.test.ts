@@ -60,7 +60,7 @@ describe('mutations against the schema', () => {
     refused(Code.INVALID_ARGUMENT, /MergeToCell/, { kind: 'mergeToCell', family: 'cf', qualifier: 'q', timestamp: 0, state: int64Bytes(1) });
     refused(Code.INVALID_ARGUMENT, /takes an int64 input/, { kind: 'addToCell', family: 'sum', qualifier: 'q', timestamp: 0, input: Buffer.from('12345678') });
     refused(Code.INVALID_ARGUMENT, /must be 8 bytes, not 7/, { kind: 'mergeToCell', family: 'sum', qualifier: 'q', timestamp: 0, state: Buffer.alloc(7) });
-    refused(Code.UNIMPLEMENTED, /HLL/, { kind: 'addToCell', family: 'hll', qualifier: 'q', timestamp: 0, input: 1 });
+    refused(Code.INVALID_ARGUMENT, /type bytes, not int64/, { kind: 'addToCell', family: 'hll', qualifier: 'q', timestamp: 0, input: 1 });
   });
 
   test('granularity', () => {

@@ -6,7 +6,7 @@
  */
 import { BigtableError, Code, type Int64, invalidArgument, quote } from '../base/index.ts';
 import {
-  type AggregateKind, aggregateInput, checkAggregateState, type FamilySchema, type Granularity, type Mutation, type ReadModifyWriteRule, type TableSchema,
+  type AddToCell, checkAggregateInput, checkAggregateState, type FamilySchema, type Granularity, type MergeToCell, type Mutation, type ReadModifyWriteRule, type TableSchema,
 } from '../model/index.ts';
 
 export function checkMutations(schema: TableSchema, mutations: readonly Mutation[]): void {
@@ -50,10 +50,8 @@ function checkMutation(schema: TableSchema, family: FamilySchema, mutation: Excl
       if (mutation.timestamp !== undefined) checkGranularity(schema, mutation.timestamp);
       return;
     case 'addToCell':
-      aggregateInput(aggregateOf(schema, family, 'AddToCell'), mutation.input);
-      return checkGranularity(schema, mutation.timestamp);
     case 'mergeToCell':
-      checkAggregateState(aggregateOf(schema, family, 'MergeToCell'), mutation.state);
+      checkAggregate(schema, family, mutation);
       return checkGranularity(schema, mutation.timestamp);
     case 'deleteFromColumn':
       if (mutation.range?.start !== undefined) checkGranularity(schema, mutation.range.start);
@@ -77,10 +75,14 @@ function checkPlain(schema: TableSchema, family: FamilySchema, call: string): vo
   throw invalidArgument(`column family ${quote(family.name)} of ${schema.name} holds aggregates (${aggregate.kind}), which ${call} cannot change`);
 }
 
-function aggregateOf(schema: TableSchema, family: FamilySchema, call: string): AggregateKind {
+function checkAggregate(schema: TableSchema, family: FamilySchema, mutation: AddToCell | MergeToCell): void {
   const aggregate = family.valueType?.aggregate;
-  if (!aggregate) throw invalidArgument(`column family ${quote(family.name)} of ${schema.name} holds no aggregates, and ${call} is for those`);
-  return aggregate.kind;
+  if (!aggregate) {
+    const call = mutation.kind === 'addToCell' ? 'AddToCell' : 'MergeToCell';
+    throw invalidArgument(`column family ${quote(family.name)} of ${schema.name} holds no aggregates, and ${call} is for those`);
+  }
+  if (mutation.kind === 'addToCell') checkAggregateInput(aggregate.kind, mutation.input, aggregate.input);
+  else checkAggregateState(aggregate.kind, mutation.state, aggregate.input);
 }
 
 function checkGranularity(schema: TableSchema, timestamp: Int64): void {

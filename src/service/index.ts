@@ -2,7 +2,7 @@
  * service: the interface that every door (embedded library, gRPC, command line) speaks and the client library implements: data and
  * admin calls in the model's words, and the checks of form and limits that are the same for all doors.
  */
-export { checkDropRowRange, checkModifyFamilies, checkNewTable } from './check-admin.ts';
+export { checkDropRowRange, checkModifyFamilies, checkNewTable, checkUpdateTable } from './check-admin.ts';
 export { checkCheckAndMutateRow, checkMutateRow, checkMutateRows, checkReadModifyWriteRow, checkReadRows, type Slicer } from './check-data.ts';
 export { checkTableName } from './check-names.ts';
 export { checkMutations, checkRules, resolveTimestamps } from './check-schema.ts';

@@ -9,7 +9,7 @@
 import type { BigtableError, ByteString } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
-import type { Cell, FamilySchema, Granularity, Mutation, ReadBatch, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import type { Cell, FamilySchema, Granularity, GroupLayout, Mutation, ReadBatch, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
 
 export interface RowMutations {
   readonly row: ByteString;
@@ -63,6 +63,8 @@ export interface NewTable {
   readonly splits: readonly ByteString[];
   readonly granularity: Granularity;
   readonly deletionProtection: boolean;
+  /** Default: all families in one group. */
+  readonly groups?: GroupLayout | undefined;
   readonly extra?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -74,6 +76,8 @@ export type FamilyChange =
 
 export interface TableChange {
   readonly deletionProtection?: boolean | undefined;
+  /** Replaces all locality groups. */
+  readonly groups?: GroupLayout | undefined;
   readonly extra?: Readonly<Record<string, string>> | undefined;
 }
 

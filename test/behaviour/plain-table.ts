@@ -1,101 +1,65 @@
-/**
- * The data model in its plainest form: a map of maps of maps of maps, changed by the same mutations. Slow, obvious, and the judge of everything
- * else. Deletions take what is there; GC rules are applied when rows are read, to the cells then visible.
- */
-
-export type Step =
-  | { readonly kind: 'set'; readonly family: string; readonly qualifier: string; readonly timestamp: bigint; readonly value: string }
-  | { readonly kind: 'delete'; readonly family: string; readonly qualifier: string; readonly since?: bigint; readonly until?: bigint }
-  | { readonly kind: 'deleteFamily'; readonly family: string }
-  | { readonly kind: 'deleteRow' };
-
-export interface PlainCell {
-  readonly row: string;
-  readonly family: string;
-  readonly qualifier: string;
-  readonly timestamp: bigint;
-  readonly value: string;
-}
-
-type Versions = Map<bigint, string>;
-type Columns = Map<string, Versions>;
-type Families = Map<string, Columns>;
-
-const byteOrder = (a: string, b: string): number => Buffer.compare(Buffer.from(a, 'latin1'), Buffer.from(b, 'latin1'));
+/** A table in its plainest form: rows (plain-row.ts) by key. */
+import { byteOrder, cellsOf, changed, doubted, incremented, NO_CELLS, type PlainCell, type PlainFamilies, type PlainRow, resolved, type Step } from './plain-row.ts';
 
 export class PlainTable {
-  readonly #rows = new Map<string, Families>();
-  readonly #maxVersions: ReadonlyMap<string, number>;
+  readonly #rows = new Map<string, PlainRow>();
+  #families: PlainFamilies;
+  readonly #now: () => number;
 
-  constructor(maxVersions: ReadonlyMap<string, number>) {
-    this.#maxVersions = maxVersions;
+  /** `now`: real time in microseconds, for rules. */
+  constructor(families: PlainFamilies, now: () => number = () => 0) {
+    this.#families = families;
+    this.#now = now;
   }
 
-  apply(row: string, steps: readonly Step[]): void {
-    for (const step of steps) this.#step(row, step);
+  get families(): PlainFamilies {
+    return this.#families;
   }
 
-  increment(row: string, family: string, qualifier: string, amount: bigint, timestampNow: bigint): bigint {
-    const versions = this.#column(row, family, qualifier);
-    const newest = [...versions.keys()].sort((a, b) => (a < b ? 1 : -1))[0];
-    const old = newest === undefined ? 0n : Buffer.from(versions.get(newest) as string, 'latin1').readBigInt64BE();
-    const bytes = Buffer.alloc(8);
-    bytes.writeBigInt64BE(BigInt.asIntN(64, old + amount));
-    versions.set(newest !== undefined && newest > timestampNow ? newest : timestampNow, bytes.toString('latin1'));
-    return bytes.readBigInt64BE();
+  /** Keys of rows that may hold something, in order. */
+  keys(): string[] {
+    return [...this.#rows.keys()].sort(byteOrder);
+  }
+
+  row(key: string): PlainRow {
+    return this.#rows.get(key) ?? NO_CELLS;
+  }
+
+  setRow(key: string, row: PlainRow): void {
+    if (row.size > 0) this.#rows.set(key, row);
+    else this.#rows.delete(key);
+  }
+
+  apply(key: string, steps: readonly Step[]): void {
+    this.setRow(key, changed(this.row(key), steps, this.#families, this.#now()));
+  }
+
+  increment(key: string, family: string, qualifier: string, amount: bigint, nowMicros: number): bigint {
+    const [row, value] = incremented(this.row(key), this.#families, { family, qualifier, amount, nowMicros });
+    this.setRow(key, row);
+    return value;
   }
 
   dropRows(start: string, end: string | undefined): void {
-    for (const row of [...this.#rows.keys()]) {
-      if (byteOrder(row, start) >= 0 && (end === undefined || byteOrder(row, end) < 0)) this.#rows.delete(row);
-    }
+    for (const key of this.keys()) if (byteOrder(key, start) >= 0 && (end === undefined || byteOrder(key, end) < 0)) this.#rows.delete(key);
   }
 
-  /** All visible cells in order. */
+  /** Families and their rules change. What is in a family that is no more is gone. */
+  setFamilies(families: PlainFamilies): void {
+    for (const key of this.keys()) {
+      const row = doubted(this.row(key), this.#families, this.#now());
+      this.setRow(key, new Map([...row].filter(([family]) => families.has(family))));
+    }
+    this.#families = families;
+  }
+
+  /** All visible cells in order, where nothing in doubt was removed. */
   cells(): PlainCell[] {
-    const cells: PlainCell[] = [];
-    for (const row of [...this.#rows.keys()].sort(byteOrder)) {
-      const families = this.#rows.get(row) as Families;
-      for (const family of [...families.keys()].sort(byteOrder)) {
-        const columns = families.get(family) as Columns;
-        for (const qualifier of [...columns.keys()].sort(byteOrder)) {
-          const versions = [...(columns.get(qualifier) as Versions)].sort(([a], [b]) => (a < b ? 1 : -1));
-          const kept = versions.slice(0, this.#maxVersions.get(family) ?? versions.length);
-          for (const [timestamp, value] of kept) cells.push({ row, family, qualifier, timestamp, value });
-        }
-      }
-    }
-    return cells;
+    return this.keys().flatMap((key) => cellsOf(key, this.row(key), this.#families, this.#now()));
   }
 
-  #step(row: string, step: Step): void {
-    switch (step.kind) {
-      case 'set':
-        this.#column(row, step.family, step.qualifier).set(step.timestamp, step.value);
-        break;
-      case 'delete': {
-        const versions = this.#column(row, step.family, step.qualifier);
-        for (const timestamp of [...versions.keys()]) {
-          if ((step.since === undefined || timestamp >= step.since) && (step.until === undefined || timestamp < step.until)) versions.delete(timestamp);
-        }
-        break;
-      }
-      case 'deleteFamily':
-        this.#rows.get(row)?.delete(step.family);
-        break;
-      case 'deleteRow':
-        this.#rows.delete(row);
-        break;
-    }
-  }
-
-  #column(row: string, family: string, qualifier: string): Versions {
-    const families = this.#rows.get(row) ?? new Map<string, Columns>();
-    this.#rows.set(row, families);
-    const columns = families.get(family) ?? new Map<string, Versions>();
-    families.set(family, columns);
-    const versions = columns.get(qualifier) ?? new Map<bigint, string>();
-    columns.set(qualifier, versions);
-    return versions;
+  /** What is in doubt and is missing in what was read of the whole row is gone. */
+  resolve(key: string, cells: readonly PlainCell[]): void {
+    this.setRow(key, resolved(this.row(key), cells, this.#families, this.#now()));
   }
 }

@@ -2,12 +2,11 @@
  * The whole engine over whatever it is given: a tablet server, a master and a client library, put together as `boot` does it for a database in one process. A tablet server that
  * ends itself is followed by a new incarnation, to which the master gives its tablets.
  */
-import { crc32c } from '../../src/base/index.ts';
 import { Client } from '../../src/client/index.ts';
 import { ByteBudget, type Env, type FileSystem, InlineWorkers, LocalTransport, type Logger, Metrics, type SeededRandom, sleep } from '../../src/env/index.ts';
 import { Master } from '../../src/master/index.ts';
 import { LIMITS } from '../../src/model/index.ts';
-import { openLocalLockService, systemClock } from '../../src/platform/index.ts';
+import { nativeCodecs, openLocalLockService, systemClock } from '../../src/platform/index.ts';
 import type { Service } from '../../src/service/index.ts';
 import { TabletServer } from '../../src/tabletserver/index.ts';
 
@@ -45,7 +44,7 @@ export class Engine {
       clock: systemClock,
       random,
       workers: new InlineWorkers({}),
-      codecs: { checksum: crc32c },
+      codecs: nativeCodecs(),
       logger,
       metrics: new Metrics(),
       requestBudget: new ByteBudget(64 * MIB),
@@ -77,7 +76,7 @@ class Servers {
 
   constructor(env: Env, memtableBytes: number) {
     this.#env = env;
-    this.#settings = { limits: LIMITS.default, blockSizeBytes: 4096, blockCacheBytes: MIB, memtableBytes, logLimitBytes: memtableBytes };
+    this.#settings = { limits: LIMITS.default, blockSizeBytes: 4096, blockCacheBytes: MIB, memtableBytes, logLimitBytes: memtableBytes, inMemoryBytes: MIB, scanCacheBytes: 0, compactionsAtOnce: 1, majorCompactionMs: 86_400_000 };
   }
 
   async start(): Promise<void> {

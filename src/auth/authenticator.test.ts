@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { Code } from '../base/index.ts';
+import { type Applicant, Authenticator } from './authenticator.ts';
+import { AUDIENCE, clockOfToday, Issuer, ISSUER } from './fixtures.ts';
+import { JwtVerifier } from './jwt-verifier.ts';
+import { makeToken, TokenList } from './token-list.ts';
+
+const { token, entry } = makeToken('alice', '2026-11-21T12:00:00Z', randomBytes(40));
+const tokens = new TokenList([entry]);
+const SUBJECT = 'O=Tablet House,CN=bob';
+
+function applicant(authorization?: string, certificate?: string): Applicant {
+  return { header: (name) => (name === 'authorization' ? authorization : undefined), certificate };
+}
+
+describe('who asks', () => {
+  test('anybody, where nobody is asked', () => {
+    const authenticator = new Authenticator({ certificates: false });
+    assert.equal(authenticator.isOn, false);
+    assert.equal(authenticator.principalOf(applicant(`Bearer ${token}`, SUBJECT)), 'anonymous');
+  });
+
+  test('the one of the certificate, where clients show one and no tokens are set up', () => {
+    const authenticator = new Authenticator({ certificates: true });
+    assert.equal(authenticator.isOn, true);
+    assert.equal(authenticator.principalOf(applicant(undefined, SUBJECT)), `cert:${SUBJECT}`);
+    assert.throws(() => authenticator.principalOf(applicant(`Bearer ${token}`)), { code: Code.UNAUTHENTICATED });
+  });
+
+  test('the one of the token, and a certificate does not replace it', () => {
+    const authenticator = new Authenticator({ tokens, certificates: true });
+    assert.equal(authenticator.principalOf(applicant(`Bearer ${token}`, SUBJECT)), 'token:alice');
+    assert.throws(() => authenticator.principalOf(applicant(undefined, SUBJECT)), { code: Code.UNAUTHENTICATED, message: /authorization: Bearer TOKEN/ });
+  });
+
+  test('the word Bearer is written as one likes; nothing else is taken', () => {
+    const authenticator = new Authenticator({ tokens, certificates: false });
+    for (const good of [`Bearer ${token}`, `bearer ${token}`, `BEARER  ${token}`]) assert.equal(authenticator.principalOf(applicant(good)), 'token:alice');
+    for (const bad of ['', token, `Basic ${token}`, `Bearer${token}`, `Bearer ${token} x`, 'Bearer ', `Bearer ${'a'.repeat(20_000)}`]) {
+      assert.throws(() => authenticator.principalOf(applicant(bad)), { code: Code.UNAUTHENTICATED }, bad.slice(0, 40));
+    }
+  });
+
+  test('a list that was emptied lets nobody in', () => {
+    const authenticator = new Authenticator({ tokens, certificates: false });
+    authenticator.tokens = new TokenList([]);
+    assert.equal(authenticator.isOn, true);
+    assert.throws(() => authenticator.principalOf(applicant(`Bearer ${token}`)), { code: Code.UNAUTHENTICATED, message: /not known here/ });
+  });
+
+  test('both kinds of tokens go side by side, and neither is taken for the other', async () => {
+    const issuer = await Issuer.make('key');
+    const jwt = new JwtVerifier({ issuer: ISSUER, audience: AUDIENCE, keys: { text: issuer.keys, file: 'keys' } }, clockOfToday());
+    const signed = await issuer.sign({ sub: 'alice' });
+    const both = new Authenticator({ tokens, jwt, certificates: false });
+    assert.equal(await both.principalOf(applicant(`Bearer ${token}`)), 'token:alice');
+    assert.equal(await both.principalOf(applicant(`Bearer ${signed}`)), 'jwt:alice');
+    const list = new Authenticator({ tokens, certificates: false });
+    assert.throws(() => list.principalOf(applicant(`Bearer ${signed}`)), { code: Code.UNAUTHENTICATED });
+    const issued = new Authenticator({ jwt, certificates: false });
+    assert.throws(() => issued.principalOf(applicant(`Bearer ${token}`)), { code: Code.UNAUTHENTICATED, message: /not known here/ });
+  });
+});

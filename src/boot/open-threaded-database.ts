@@ -1,0 +1,53 @@
+/**
+ * Opens a database in a directory with its tablet servers in threads: this thread owns the directory, and has the lock service, the master and a client
+ * library; each tablet server has a thread of its own, and so a core.
+ */
+import { resolve } from 'node:path';
+import { ByteBudget, LocalTransport, type Logger, Metrics, silentLogger } from '../env/index.ts';
+import { nativeCodecs, PortTransport, systemClock, systemRandom } from '../platform/index.ts';
+import { directoryStorage, type OpenDatabase, startOn } from './open-database.ts';
+import { ServerThreads } from './server-threads.ts';
+import { checkSettings, type DatabaseSettings } from './settings.ts';
+
+export interface ThreadedOptions {
+  readonly directory: string;
+  readonly tabletServers: number;
+  /** What the threads run: a module that calls `runServerThread`. */
+  readonly module: URL;
+  readonly settings?: Partial<DatabaseSettings> | undefined;
+  /** Default: silent. Lines of threads have the field `thread`. */
+  readonly logger?: Logger | undefined;
+}
+
+export interface ThreadedDatabase extends OpenDatabase {
+  /** Opens a door in each thread, with these options (plain cloneable data); threads that are started later open theirs with them too. */
+  openDoors(options: unknown): Promise<void>;
+  closeDoors(): Promise<void>;
+  /** The counters of each tablet server's thread, by its place. */
+  counters(): Promise<ReadonlyMap<number, Readonly<Record<string, number>>>>;
+}
+
+/** As `openDatabase`. The threads share the sizes of the settings evenly. */
+export async function openThreadedDatabase(options: ThreadedOptions): Promise<ThreadedDatabase> {
+  const { directory, tabletServers, module, logger = silentLogger } = options;
+  const settings = checkSettings(options.settings);
+  const storage = await directoryStorage(directory, { clock: systemClock, logger, compactionsAtOnce: settings.compactionsAtOnce });
+  const env = {
+    ...storage.adapters,
+    transport: new PortTransport(new LocalTransport(systemClock)),
+    clock: systemClock,
+    random: systemRandom,
+    codecs: nativeCodecs(),
+    logger,
+    metrics: new Metrics(),
+    requestBudget: new ByteBudget(settings.requestBytes),
+  };
+  const threads = new ServerThreads({ env, settings, directory: resolve(directory), count: tabletServers, module });
+  const database = await startOn(storage, { env, settings, tabletServers, startServer: (place, onEnd) => threads.start(place, onEnd) });
+  return {
+    ...database,
+    openDoors: (door) => threads.openDoors(door),
+    closeDoors: () => threads.closeDoors(),
+    counters: () => threads.counters(),
+  };
+}

@@ -1,0 +1,57 @@
+/**
+ * Makes the METADATA of the database in a directory again, there or in a new directory. The lock of the directory that is written is held.
+ */
+import { BigtableError, Code, toBigtableError } from '../base/index.ts';
+import { carryOutRepair, checkDatabase, planRepair, type RepairPlan, type RepairResult } from '../inspect/index.ts';
+import { findDirectory, nativeCodecs, openDirectory, openLocalLockService, readAllLockFiles, systemClock, systemRandom } from '../platform/index.ts';
+import { openForInspection } from './inspection.ts';
+
+export interface RepairReport extends Omit<RepairPlan, 'tables' | 'lockFiles' | 'metadataEpoch'> {
+  /** Where the repaired database is. */
+  readonly directory: string;
+  readonly tables: RepairResult['tables'];
+}
+
+/**
+ * `writeTo`: a directory that is made, or is empty; without it the repair is made in place. FAILED_PRECONDITION where there is nothing to repair; in place also
+ * where something cannot be saved, since the next sweep would remove what is left of it, and where a process has the directory open.
+ */
+export async function repairDirectory(directory: string, writeTo?: string): Promise<RepairReport> {
+  const source = await openForInspection(directory);
+  try {
+    const components = { ...source, readAllLockFiles: () => readAllLockFiles(source.fileSystem) };
+    if (writeTo !== undefined) {
+      if ((await findDirectory(writeTo)) !== undefined) throw new BigtableError(Code.ALREADY_EXISTS, `there is a database in ${writeTo}: name a directory that is new`);
+      const plan = await planRepair(components);
+      return await write(components, plan, writeTo, true);
+    }
+    const { findings } = await checkDatabase(components);
+    if (findings.length === 0) throw new BigtableError(Code.FAILED_PRECONDITION, `nothing is damaged in ${directory}`);
+    const plan = await planRepair(components);
+    const lost = plan.unsaved.filter((what) => !what.startsWith('a file of the lock service'));
+    if (lost.length > 0) {
+      const message = `not everything can be saved, and in place the next sweep would remove what is left of it; write the repaired database to a new directory. Unsaved: ${lost.join('; ')}`;
+      throw new BigtableError(Code.FAILED_PRECONDITION, message);
+    }
+    return await write(components, plan, directory, false);
+  } finally {
+    await source.close();
+  }
+}
+
+async function write(components: Parameters<typeof planRepair>[0], plan: RepairPlan, directory: string, isElsewhere: boolean): Promise<RepairReport> {
+  const { fileSystem, release } = await openDirectory(directory, { checksum: nativeCodecs().checksum, clock: systemClock });
+  try {
+    // the lock service refuses to open over damage; what was readable is in the plan
+    if (!isElsewhere) for (const { name } of plan.lockFiles.damages) await fileSystem.delete(name);
+    const lockService = await openLocalLockService(fileSystem);
+    const uniqueName = (): string => systemRandom.uniqueName();
+    const result = await carryOutRepair(components, plan, { fileSystem, lockService, isElsewhere, uniqueName });
+    const { unsaved, notes, superfluous } = plan;
+    return { directory, tables: result.tables, unsaved: [...unsaved, ...result.unsaved], notes, superfluous };
+  } catch (error) {
+    throw toBigtableError(error);
+  } finally {
+    await release();
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * Tablet servers in threads of their own, as the main thread looks after them: starts them, connects each with all others, directs them, and buries
+ * those that die.
+ *
+ * Invariants: a thread's sessions in the lock service end only when the thread has ended, so that nobody is given its tablets while it could still
+ * write; two threads that live are connected by one port.
+ */
+import { MessageChannel, type Worker } from 'node:worker_threads';
+import { toBigtableError, unavailable } from '../base/index.ts';
+import { type Env, requestContext } from '../env/index.ts';
+import { LockServiceHost, PortPeer, type PortTransport, sharedLeases, startThread } from '../platform/index.ts';
+import { type HostedServer, MASTER_ADDRESS, serverAddress } from './database.ts';
+import type { DatabaseSettings } from './settings.ts';
+import { threadAddress, type ThreadMethod, type ThreadNotice, type ThreadRoute, type ThreadStart } from './thread-start.ts';
+
+export interface ServerThreadsOptions {
+  readonly env: Env & { readonly transport: PortTransport };
+  readonly settings: DatabaseSettings;
+  /** Absolute. */
+  readonly directory: string;
+  readonly count: number;
+  /** A module that calls `runServerThread`. */
+  readonly module: URL;
+}
+
+export class ServerThreads {
+  readonly #options: ServerThreadsOptions;
+  readonly #threads: (ServerThread | undefined)[];
+  /** What doors are opened with, once they are; new threads open theirs with it too. */
+  #door: { readonly options: unknown } | undefined;
+  #starts = 0;
+
+  constructor(options: ServerThreadsOptions) {
+    this.#options = options;
+    this.#threads = new Array(options.count).fill(undefined);
+  }
+
+  /** A new thread at that place with a new incarnation in it. */
+  async start(place: number, onEnd: () => void): Promise<HostedServer> {
+    const { env, settings, directory, count: tabletServers, module } = this.#options;
+    const lockService = `lock-service-${place}-${this.#starts++}`;
+    const leases = sharedLeases();
+    const host = new LockServiceHost(env.lockService, leases);
+    const stopServing = await env.transport.serve(lockService, host);
+    const toMain = new MessageChannel();
+    const routes: ThreadRoute[] = [{ addresses: [MASTER_ADDRESS, lockService], port: toMain.port1 }];
+    for (const [other, thread] of this.#threads.entries()) {
+      if (!thread) continue;
+      const { port1, port2 } = new MessageChannel();
+      routes.push({ addresses: [serverAddress(other)], port: port1 });
+      thread.connect({ addresses: [serverAddress(place)], port: port2 });
+    }
+    const data: ThreadStart = { place, tabletServers, directory, settings, lockService, leases, routes };
+    const worker = startThread(module, { workerData: data, transferList: routes.map(({ port }) => port), name: `tablet server ${place}` });
+    const thread = new ServerThread(worker, place, env, toMain.port2, async () => {
+      if (this.#threads[place] === thread) this.#threads[place] = undefined;
+      await stopServing();
+      await host.close();
+    });
+    this.#threads[place] = thread;
+    try {
+      await thread.call('start');
+      if (this.#door) await thread.call('openDoor', this.#door.options);
+    } catch (error) {
+      await thread.terminate();
+      throw error;
+    }
+    thread.onEnd = onEnd;
+    if (thread.ended) throw unavailable(`the thread of tablet server ${place} ended when it had just begun`);
+    return thread;
+  }
+
+  /** Opens a door in every thread, and in those that will follow them. Fails where one fails. */
+  async openDoors(options: unknown): Promise<void> {
+    this.#door = { options };
+    await Promise.all(this.#all().map((thread) => thread.call('openDoor', options)));
+  }
+
+  /** Closes the doors: what is under way ends first. */
+  async closeDoors(): Promise<void> {
+    this.#door = undefined;
+    await Promise.all(this.#all().map((thread) => thread.call('closeDoor').catch(() => {})));
+  }
+
+  /** The counters of each thread that lives, by place. */
+  async counters(): Promise<ReadonlyMap<number, Readonly<Record<string, number>>>> {
+    const counters = new Map<number, Readonly<Record<string, number>>>();
+    for (const thread of this.#all()) counters.set(thread.place, (await thread.call('counters')) as Record<string, number>);
+    return counters;
+  }
+
+  #all(): ServerThread[] {
+    return this.#threads.filter((thread) => thread !== undefined);
+  }
+}
+
+class ServerThread implements HostedServer {
+  readonly place: number;
+  readonly #worker: Worker;
+  readonly #peer: PortPeer;
+  readonly #env: ServerThreadsOptions['env'];
+  readonly #gone: Promise<void>;
+  ended = false;
+  #closing = false;
+  /** Told when the thread ends without having been asked to. */
+  onEnd: (() => void) | undefined;
+
+  constructor(worker: Worker, place: number, env: ServerThreadsOptions['env'], port: MessageChannel['port1'], bury: () => Promise<void>) {
+    this.place = place;
+    this.#worker = worker;
+    this.#env = env;
+    const { transport, clock, requestBudget: budget, metrics, logger } = env;
+    this.#peer = new PortPeer({ port, clock, budget, metrics, handlerOf: transport.handlerOf });
+    const stops = [serverAddress(place), threadAddress(place)].map((address) => transport.route(address, this.#peer));
+    worker.on('message', (notice: ThreadNotice) => {
+      if (notice.kind === 'log') logger[notice.level](notice.message, { ...notice.fields, thread: place });
+      else void worker.terminate();
+    });
+    worker.on('error', (error) => logger.error('the thread of a tablet server has failed', { thread: place, error: toBigtableError(error).message }));
+    this.#gone = new Promise((resolve) => {
+      // comes after 'error' too, when nothing of the thread runs or is on its way to the disk any more
+      worker.on('exit', () => {
+        this.ended = true;
+        for (const stop of stops) stop();
+        this.#peer.close();
+        bury()
+          .catch((error: unknown) => logger.warn('the sessions of a thread that ended were not closed', { thread: place, error: toBigtableError(error).message }))
+          .finally(() => {
+            resolve();
+            if (!this.#closing) this.onEnd?.();
+          });
+      });
+    });
+  }
+
+  /** Connects the thread with another one. */
+  connect(route: ThreadRoute): void {
+    this.#worker.postMessage(route, [route.port]);
+  }
+
+  call(method: ThreadMethod, message?: unknown): Promise<unknown> {
+    return this.#peer.call(threadAddress(this.place), method, message, requestContext({ budget: this.#env.requestBudget, principal: 'operator' }));
+  }
+
+  async flush(): Promise<void> {
+    await this.call('flush');
+  }
+
+  async compact(tableId?: string): Promise<void> {
+    await this.call('compact', tableId);
+  }
+
+  async giveUpTablets(kind: 'users' | 'metadata' | 'root'): Promise<void> {
+    await this.call('giveUpTablets', kind).catch((error: unknown) => {
+      this.#env.logger.warn('tablets are left to be replayed', { thread: this.place, error: toBigtableError(error).message });
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    await this.call('close').catch((error: unknown) => {
+      this.#env.logger.warn('a tablet server did not end in good order', { thread: this.place, error: toBigtableError(error).message });
+    });
+    await this.terminate();
+  }
+
+  async terminate(): Promise<void> {
+    this.#closing = true;
+    await this.#worker.terminate();
+    await this.#gone;
+  }
+}

@@ -1,0 +1,39 @@
+/**
+ * What the main thread and the threads of tablet servers agree on: what a thread is given at its start, the calls by which the main thread
+ * directs it, and what it tells on its own.
+ */
+import type { MessagePort } from 'node:worker_threads';
+import type { LogFields } from '../env/index.ts';
+import type { DatabaseSettings } from './settings.ts';
+
+/** A port to another thread, and what is served there. */
+export interface ThreadRoute {
+  readonly addresses: readonly string[];
+  readonly port: MessagePort;
+}
+
+export interface ThreadStart {
+  readonly place: number;
+  readonly tabletServers: number;
+  /** Absolute. */
+  readonly directory: string;
+  readonly settings: DatabaseSettings;
+  /** Address of the host of the lock service that is this thread's. */
+  readonly lockService: string;
+  readonly leases: Int32Array;
+  /** To the main thread first, then to the threads of the other tablet servers. */
+  readonly routes: readonly ThreadRoute[];
+}
+
+/** Where a thread answers the calls of ThreadCalls. */
+export function threadAddress(place: number): string {
+  return `thread-${place}`;
+}
+
+export type ThreadMethod = 'start' | 'openDoor' | 'closeDoor' | 'flush' | 'compact' | 'giveUpTablets' | 'close' | 'counters';
+
+/** What a thread tells the main thread on its own. */
+export type ThreadNotice =
+  | { readonly kind: 'log'; readonly level: 'info' | 'warn' | 'error'; readonly message: string; readonly fields: LogFields }
+  /** Its tablet server has ended itself: the thread is to go. */
+  | { readonly kind: 'ended'; readonly reason: string };

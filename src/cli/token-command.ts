@@ -1,0 +1,40 @@
+/** `edubba token add|remove|list`: the file of tokens that `edubba serve --tokens` reads. The file has hashes alone: a token is shown once. */
+import type { Command } from 'commander';
+import { addToken, readTokens, removeTokens, type TokenEntry } from '../auth/index.ts';
+import type { Terminal } from './terminal.ts';
+
+const MORE = `
+A server with --tokens FILE serves only calls with the header "authorization: Bearer TOKEN", and knows of each the NAME. It reads the file again within
+seconds of a change. A name may have several tokens: add the new one, hand it out, then remove the old one by its ID.
+
+Examples:
+  edubba token add tokens.txt crawler > crawler.token
+  edubba serve --tokens tokens.txt
+  edubba --address 127.0.0.1:8086 --token-file crawler.token ls
+  edubba token list tokens.txt
+  edubba token remove tokens.txt crawler`;
+
+export function addTokenCommand(program: Command, terminal: Terminal): void {
+  const token = program.command('token').description('the bearer tokens that a server takes').addHelpText('after', MORE);
+  const show = async (entries: readonly TokenEntry[], json: boolean): Promise<void> => {
+    for (const { id, principal, added } of entries) {
+      await terminal.print(json ? `${JSON.stringify({ id, name: principal, added })}\n` : `${id}  ${added}  ${principal}\n`);
+    }
+  };
+  const wantsJson = (command: Command): boolean => command.optsWithGlobals<{ json?: boolean }>().json === true;
+  token
+    .command('add <file> <name>')
+    .description('make a token for a name, put its hash into the file (a new one where there is none) and print the token')
+    .action(async (file: string, name: string) => {
+      const added = `${new Date().toISOString().slice(0, 19)}Z`;
+      await terminal.print(`${await addToken(file, name, added)}\n`);
+    });
+  token
+    .command('remove <file> <id-or-name>')
+    .description('take out one token by its id, or all of a name')
+    .action(async (file: string, which: string, _own: unknown, command: Command) => show(await removeTokens(file, which), wantsJson(command)));
+  token
+    .command('list <file>')
+    .description('print id, time and name of each token')
+    .action(async (file: string, _own: unknown, command: Command) => show((await readTokens(file)).entries, wantsJson(command)));
+}

@@ -1,0 +1,77 @@
+/**
+ * Checks METADATA's rows as a whole: they partition every table (invariant I3), each table has a schema and each schema a table, and what a row says
+ * of itself makes sense. Rows come in the order of METADATA; of each table only the last end is kept.
+ */
+import { type ByteString, quote } from '../base/index.ts';
+import { METADATA_TABLE_ID, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
+import type { TableSchema } from '../model/index.ts';
+import type { Findings } from './findings.ts';
+import type { InspectedTablet } from './metadata.ts';
+
+/** A table whose rows are there and its schema is not. */
+export interface SchemalessTable {
+  readonly tableId: string;
+  tablets: number;
+  files: number;
+}
+
+export class RowCheck {
+  readonly schemaless = new Map<string, SchemalessTable>();
+  readonly #findings: Findings;
+  readonly #schemas: ReadonlyMap<string, TableSchema>;
+  readonly #seen = new Set<string>();
+  /** The table under way, and where its last tablet ended; undefined behind its last. */
+  #table: { readonly id: string; next: ByteString | undefined } | undefined;
+
+  /** `schemas`: by table id. */
+  constructor(findings: Findings, schemas: ReadonlyMap<string, TableSchema>) {
+    this.#findings = findings;
+    this.#schemas = schemas;
+  }
+
+  add({ row, rowIn, key }: InspectedTablet): void {
+    const { tableId, range, epoch, version, redo, files } = row;
+    const where = `the tablet of table ${tableId} that begins at ${quote(range.start)}`;
+    if (redo.epoch > epoch) this.#wrong(`${where} is at epoch ${epoch} and its redo point at the later epoch ${redo.epoch}`);
+    if (version < 1) this.#wrong(`${where} has version ${version}: a row that was committed has at least 1`);
+    if (rowIn === 'root file') {
+      if (range.start !== ROOT_RANGE.start || range.end !== ROOT_RANGE.end) this.#findings.add('root', undefined, `the root tablet ends at ${quote(range.end ?? '')}: it is never split`);
+      return;
+    }
+    this.#addToTable(tableId, range.start, range.end, key);
+    if (tableId === METADATA_TABLE_ID || this.#schemas.has(tableId)) return;
+    const known = this.schemaless.get(tableId) ?? { tableId, tablets: 0, files: 0 };
+    known.tablets++;
+    known.files += Object.values(files).flat().length;
+    this.schemaless.set(tableId, known);
+  }
+
+  end(): void {
+    this.#endTable();
+    if (!this.#seen.has(METADATA_TABLE_ID)) this.#wrong('the root tablet lists no tablet of METADATA');
+    for (const { id, name } of this.#schemas.values()) if (!this.#seen.has(id)) this.#wrong(`table ${id} (${name}) has a schema and no tablet`);
+  }
+
+  #addToTable(id: string, start: ByteString, end: ByteString | undefined, key: string): void {
+    if (this.#table?.id !== id) {
+      this.#endTable();
+      if (this.#seen.has(id)) this.#wrong(`rows of table ${id} stand apart: ${quote(key)}`);
+      this.#seen.add(id);
+      this.#table = { id, next: id === METADATA_TABLE_ID ? USER_RANGE.start : '' };
+    }
+    const { next } = this.#table;
+    if (next === undefined) this.#wrong(`table ${id}: a tablet begins at ${quote(start)}, behind the last`);
+    else if (start > next) this.#wrong(`table ${id}: no tablet holds rows from ${quote(next)} to ${quote(start)}`);
+    else if (start < next) this.#wrong(`table ${id}: two tablets hold rows from ${quote(start)} on`);
+    this.#table.next = end;
+  }
+
+  #endTable(): void {
+    if (this.#table?.next !== undefined) this.#wrong(`table ${this.#table.id}: no tablet holds rows from ${quote(this.#table.next)} on`);
+    this.#table = undefined;
+  }
+
+  #wrong(message: string): void {
+    this.#findings.add('METADATA', undefined, message);
+  }
+}

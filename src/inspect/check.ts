@@ -1,0 +1,254 @@
+/**
+ * Checks a whole database: every file of every kind by itself, and what they say of one another. Reads alone, takes no lock, and may be run beside a
+ * running server: what goes away or changes meanwhile is looked at again before it is called missing.
+ *
+ * What it holds in memory: one block, one append, one tablet of METADATA, and some words on each SSTable.
+ */
+import { BigtableError, Code, quote, toBigtableError } from '../base/index.ts';
+import { isAfter } from '../commitlog/index.ts';
+import type { FileInfo, LastingFile } from '../env/index.ts';
+import { decodeRootFile, decodeSchema, type MetadataRow, schemaPath } from '../metadata/index.ts';
+import { intersectRanges, isEmptyRange, type TableSchema } from '../model/index.ts';
+import { checkFile, type CheckedTable, type FileTally } from './check-files.ts';
+import { type CheckedLog, checkLog } from './check-logs.ts';
+import { RowCheck } from './check-rows.ts';
+import { type Finding, Findings } from './findings.ts';
+import { inspectMetadata, type MetadataComponents } from './metadata.ts';
+
+/** Every file of the lock service that can be read, and what is wrong with the others. */
+export interface LockFilesChecked {
+  readonly files: readonly LastingFile[];
+  readonly deleted: readonly string[];
+  readonly damages: readonly { readonly name: string; readonly error: BigtableError }[];
+  readonly count: number;
+}
+
+export interface CheckComponents extends Omit<MetadataComponents, 'lockServiceFiles'> {
+  readAllLockFiles(): Promise<LockFilesChecked>;
+}
+
+export interface CheckProgress {
+  readonly doneBytes: number;
+  /** Of SSTables. */
+  readonly totalBytes: number;
+}
+
+export interface CheckReport {
+  /** Damage. Empty: all is as it was written. */
+  readonly findings: readonly Finding[];
+  /** Files and logs that nothing refers to; the next sweep of a server removes them. Undefined where METADATA cannot be read, so that nobody can tell. */
+  readonly orphans: readonly string[] | undefined;
+  /** What is odd and no damage. */
+  readonly notes: readonly string[];
+  readonly counts: {
+    readonly lockFiles: number;
+    readonly tables: number;
+    readonly tablets: number;
+    readonly ssTables: number;
+    readonly entries: number;
+    readonly logs: number;
+    readonly records: number;
+    readonly bytes: number;
+  };
+}
+
+export interface CheckOptions {
+  /** Told behind every SSTable. */
+  readonly onProgress?: (progress: CheckProgress) => void | Promise<void>;
+}
+
+const LOCK_FILES = 'lock-service/';
+const SSTABLES = 'sstables/';
+const ROOT_PATH = 'root';
+
+export function checkDatabase(components: CheckComponents, options: CheckOptions = {}): Promise<CheckReport> {
+  return new Check(components, options).run();
+}
+
+class Check {
+  readonly #components: CheckComponents;
+  readonly #options: CheckOptions;
+  readonly #findings = new Findings();
+  readonly #notes: string[] = [];
+  readonly #tally: FileTally = { ssTables: 0, entries: 0 };
+  /** Undefined for one that is damaged. */
+  readonly #tables = new Map<string, CheckedTable | undefined>();
+  readonly #logs = new Map<string, CheckedLog>();
+  /** The table that lists each file. */
+  readonly #listed = new Map<string, string>();
+  readonly #listedLogs = new Set<string>();
+  /** Listed and not there, with what lists it. */
+  readonly #missing = new Map<string, string>();
+  #tablets = 0;
+
+  constructor(components: CheckComponents, options: CheckOptions) {
+    this.#components = components;
+    this.#options = options;
+  }
+
+  async run(): Promise<CheckReport> {
+    const { fileSystem, clock } = this.#components;
+    const lockFiles = await this.#components.readAllLockFiles();
+    for (const { name, error } of lockFiles.damages) this.#findings.addError(error, name);
+    const schemas = this.#schemas(lockFiles);
+    const files = await fileSystem.list('');
+    for (const path of await fileSystem.listLogs('')) this.#logs.set(path, await checkLog(fileSystem, clock, path, this.#findings));
+    const bytes = await this.#checkFiles(files.filter(({ path }) => path.startsWith(SSTABLES)));
+    for (const { path } of files) if (!path.startsWith(SSTABLES) && !path.startsWith(LOCK_FILES)) this.#notes.push(`${path} is no file of the database`);
+    const isKnown = await this.#checkMetadata(lockFiles, schemas);
+    const unlisted = (paths: Iterable<string>, listed: { has(path: string): boolean }): string[] => [...paths].filter((path) => !listed.has(path));
+    return {
+      findings: this.#findings.list,
+      orphans: isKnown ? [...unlisted(this.#tables.keys(), this.#listed), ...unlisted(this.#logs.keys(), this.#listedLogs)] : undefined,
+      notes: this.#notes,
+      counts: {
+        lockFiles: lockFiles.count, tables: schemas.size, tablets: this.#tablets, ...this.#tally,
+        logs: this.#logs.size, records: [...this.#logs.values()].reduce((sum, { records }) => sum + records, 0), bytes,
+      },
+    };
+  }
+
+  async #checkFiles(files: readonly FileInfo[]): Promise<number> {
+    const totalBytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    let doneBytes = 0;
+    for (const file of files) {
+      this.#tables.set(file.path, await checkFile(this.#components, file, this.#findings, this.#tally));
+      doneBytes += file.sizeBytes;
+      await this.#options.onProgress?.({ doneBytes, totalBytes });
+    }
+    return totalBytes;
+  }
+
+  /** By id. */
+  #schemas({ files }: LockFilesChecked): Map<string, TableSchema> {
+    const schemas = new Map<string, TableSchema>();
+    for (const { path, contents } of files.filter((file) => file.path.startsWith(schemaPath('')))) {
+      try {
+        const schema = decodeSchema(path, contents);
+        const other = schemas.get(schema.id);
+        if (schemaPath(schema.name) !== path) this.#findings.add(path, 0, `the schema is that of ${schema.name}`);
+        if (other) this.#findings.add(path, 0, `the schema has the id ${schema.id}, which is that of ${other.name}`);
+        schemas.set(schema.id, schema);
+      } catch (error) {
+        this.#findings.addError(toBigtableError(error), path);
+      }
+    }
+    return schemas;
+  }
+
+  /** False where not all rows can be read. */
+  async #checkMetadata(lockFiles: LockFilesChecked, schemas: ReadonlyMap<string, TableSchema>): Promise<boolean> {
+    if (!this.#checkRoot(lockFiles)) return false;
+    const rows = new RowCheck(this.#findings, schemas);
+    try {
+      for await (const tablet of this.#tabletsOf()) {
+        this.#tablets++;
+        rows.add(tablet);
+        await this.#checkReferences(tablet.row);
+      }
+    } catch (thrown) {
+      const error = toBigtableError(thrown);
+      if (!(thrown instanceof BigtableError)) throw thrown;
+      this.#findings.addError(error, 'METADATA');
+      return false;
+    }
+    rows.end();
+    // one of those that are damaged may be the schema
+    if (lockFiles.damages.length === 0) this.#checkSchemaless(rows, lockFiles);
+    await this.#confirmMissing();
+    return true;
+  }
+
+  async *#tabletsOf() {
+    const { readAllLockFiles, ...components } = this.#components;
+    yield* (await inspectMetadata({ ...components, lockServiceFiles: async () => (await readAllLockFiles()).files.filter(({ path }) => path === ROOT_PATH) })).tablets();
+  }
+
+  /** Whether there is a root tablet to begin with. */
+  #checkRoot({ files, damages }: LockFilesChecked): boolean {
+    const root = files.find(({ path }) => path === ROOT_PATH);
+    if (root === undefined) {
+      const hasData = this.#tables.size > 0 || [...this.#logs.values()].some(({ records }) => records > 1);
+      const message = 'the root tablet’s location is gone: nothing in the database can be found without it';
+      if (hasData || damages.length > 0) this.#findings.add(ROOT_PATH, undefined, message);
+      return false;
+    }
+    try {
+      decodeRootFile(root.contents);
+      return true;
+    } catch (thrown) {
+      this.#findings.addError(toBigtableError(thrown), ROOT_PATH);
+      return false;
+    }
+  }
+
+  async #checkReferences(row: MetadataRow): Promise<void> {
+    const where = `the tablet of table ${row.tableId} that begins at ${quote(row.range.start)}`;
+    for (const [group, paths] of Object.entries(row.files)) {
+      let newer: CheckedTable | undefined;
+      if (new Set(paths).size < paths.length) this.#findings.add('METADATA', undefined, `${where} lists a file twice`);
+      for (const path of paths) {
+        const other = this.#listed.get(path);
+        if (other !== undefined && other !== row.tableId) this.#findings.add(path, undefined, `tables ${other} and ${row.tableId} both list the file`);
+        this.#listed.set(path, row.tableId);
+        if (!this.#tables.has(path) && (await this.#isMissing(path))) this.#missing.set(path, where);
+        const table = this.#tables.get(path);
+        if (table === undefined) continue;
+        this.#checkFileOf(row, where, group, path, table, newer);
+        newer = table;
+      }
+    }
+    for (const path of row.logs) {
+      this.#listedLogs.add(path);
+      const log = this.#logs.get(path);
+      if (log === undefined || (log.isWhole && log.appends === 0)) this.#missing.set(path, where);
+      else this.#checkLogOf(row, where, path, log);
+    }
+  }
+
+  /** What the file tells of itself against what the row says. */
+  #checkFileOf(row: MetadataRow, where: string, group: string, path: string, table: CheckedTable, newer: CheckedTable | undefined): void {
+    const { lineage, newest } = table;
+    const wrong = (what: string): void => this.#findings.add(path, undefined, `${where} lists the file, which ${what}`);
+    if (table.group !== group) wrong(`is of locality group ${table.group}, under group ${group}`);
+    if (lineage !== undefined && lineage.tableId !== row.tableId) wrong(`is of table ${lineage.tableId}`);
+    if (lineage !== undefined && isEmptyRange(intersectRanges(lineage.range, row.range))) wrong('holds other rows');
+    if (newest === undefined) return;
+    if (isAfter(newest, row.redo)) wrong(`holds records up to ${newest.sequence} of epoch ${newest.epoch}, behind the redo point ${row.redo.sequence} of epoch ${row.redo.epoch}`);
+    if (newer?.newest !== undefined && isAfter(newest, newer.newest)) wrong('is newer than the one before it, in a list that begins with the newest');
+  }
+
+  /** Of the log of the tablet's present server the end is known in part: what is in files was in it. */
+  #checkLogOf({ server, epoch, redo }: MetadataRow, where: string, path: string, log: CheckedLog): void {
+    if (server === undefined || !path.endsWith(`/${server.name}`) || redo.epoch !== epoch || !log.isWhole || log.lastSequence >= redo.sequence) return;
+    this.#findings.add(path, undefined, `the log ends with record ${log.lastSequence}, and ${where} had record ${redo.sequence} from it: its end is gone`);
+  }
+
+  async #isMissing(path: string): Promise<boolean> {
+    try {
+      await this.#components.fileSystem.size(path);
+      return false;
+    } catch (error) {
+      if (error instanceof BigtableError && error.code === Code.NOT_FOUND) return true;
+      throw error;
+    }
+  }
+
+  /** What a running server has replaced meanwhile is not missing. */
+  async #confirmMissing(): Promise<void> {
+    if (this.#missing.size === 0) return;
+    const listed = new Set<string>();
+    for await (const { row } of this.#tabletsOf()) for (const path of [...Object.values(row.files).flat(), ...row.logs]) listed.add(path);
+    for (const [path, where] of this.#missing) if (listed.has(path)) this.#findings.add(path, undefined, `${path} is not there (or holds nothing), and ${where} lists it`);
+  }
+
+  #checkSchemaless(rows: RowCheck, { deleted }: LockFilesChecked): void {
+    const mayBeDeleted = deleted.some((path) => path.startsWith(schemaPath('')));
+    for (const { tableId, tablets, files } of rows.schemaless.values()) {
+      const what = `table ${tableId} has ${tablets} tablets with ${files} SSTables and no schema`;
+      // a creation or deletion that was not finished leaves rows, which the next start removes; a creation leaves no files, a deletion a file that says so
+      if (files === 0 || mayBeDeleted) this.#notes.push(`${what}: its creation or deletion was not finished`);
+      else this.#findings.add('METADATA', undefined, `${what}: its schema file is gone, and the next start takes it for a deleted table and removes it`);
+    }
+  }
+}

@@ -1,0 +1,30 @@
+/** What a check finds, as plain data. */
+import { type BigtableError, CorruptionError } from '../base/index.ts';
+
+/** Damage: bytes, files or rows that are not as they were written. */
+export interface Finding {
+  /** Path of the file, of the log, or of what the lock service calls so; `METADATA` for a row of it. */
+  readonly file: string;
+  /** Byte in it; undefined where the file is not there, or nothing in it is wrong by itself. */
+  readonly offset: number | undefined;
+  readonly message: string;
+}
+
+export class Findings {
+  readonly list: Finding[] = [];
+  readonly #known = new Set<string>();
+
+  /** The same is told once, however many ways lead to it. */
+  add(file: string, offset: number | undefined, message: string): void {
+    const key = `${file}\0${offset ?? ''}\0${offset === undefined ? message : ''}`;
+    if (this.#known.has(key)) return;
+    this.#known.add(key);
+    this.list.push({ file, offset, message });
+  }
+
+  /** `file`: where the error itself names none. */
+  addError(error: BigtableError, file: string): void {
+    if (error instanceof CorruptionError) this.add(error.file, error.offset, error.message);
+    else this.add(file, undefined, error.message);
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * The schema of a table whose schema file is gone, as far as its files tell: families by the names they are stored under, their locality groups, and
+ * whether they hold aggregates. Rules of garbage collection, types, and the table's name are in no SSTable; what was guessed is told.
+ */
+import { DEFAULT_GROUP, EntryKind, familyName, familyOf, type FamilySchema, type TableSchema } from '../model/index.ts';
+import type { SsTableLayout } from '../sstable/index.ts';
+import { type SsTableComponents, ssTableEntries } from './ss-table.ts';
+
+const INTEGER_BYTES = 8;
+
+/** `layouts`: all files of the table. Answers the schema and what is to be told of it. */
+export async function rebuildSchema(
+  components: SsTableComponents, id: string, parent: string, layouts: readonly SsTableLayout[],
+): Promise<{ readonly schema: TableSchema; readonly told: string[] }> {
+  const families: Record<string, FamilySchema> = {};
+  const groups: Record<string, object> = {};
+  const nextGenerations: Record<string, number> = {};
+  const aggregates = await aggregateFamilies(components, layouts);
+  const byAge = [...layouts].sort((a, b) => Number(a.properties.createdMicros) - Number(b.properties.createdMicros));
+  for (const { properties } of byAge) {
+    const { group, lineage } = properties;
+    if (group !== DEFAULT_GROUP) groups[group] = {};
+    for (const stored of new Set([...(lineage?.families ?? []), ...(properties.families ?? []).map(({ family }) => family)])) {
+      const name = familyName(stored);
+      const generation = Number(stored.slice(name.length + 1));
+      if (generation < (families[name]?.generation ?? 0)) continue;
+      const aggregate = aggregates.get(stored);
+      if (generation > 0) nextGenerations[name] = generation + 1;
+      families[name] = {
+        name,
+        ...(generation > 0 && { generation }),
+        ...(group !== DEFAULT_GROUP && { group }),
+        ...(aggregate && { valueType: { aggregate: aggregate === INTEGER_BYTES ? { kind: 'sum', input: 'int64' } : { kind: 'hll', input: 'bytes' } } }),
+      };
+    }
+  }
+  const schema: TableSchema = { name: `${parent}/tables/recovered-${id}`, id, granularity: 'micros', families, groups, deletionProtection: false, nextGenerations };
+  const told = [`table ${id} has no schema: it is ${schema.name} now, with the families ${Object.keys(families).sort().join(', ')}, which keep all versions (a table deleted just before comes back so, too)`];
+  for (const stored of aggregates.keys()) told.push(`family ${familyName(stored)} of table ${id} holds aggregates, of which kind is not known: ${families[familyName(stored)]?.valueType?.aggregate?.kind} was taken`);
+  return { schema, told };
+}
+
+/** Stored families that hold merge operands, with the size of one. */
+async function aggregateFamilies(components: SsTableComponents, layouts: readonly SsTableLayout[]): Promise<Map<string, number>> {
+  const found = new Map<string, number>();
+  for (const { path, properties } of layouts) {
+    if (properties.entries.merge === 0) continue;
+    for await (const { kind, column, value } of ssTableEntries(components, path)) if (kind === EntryKind.merge) found.set(familyOf(column), value.length);
+  }
+  return found;
+}

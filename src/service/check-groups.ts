@@ -1,0 +1,55 @@
+/**
+ * The form of a table's locality groups: names, tuning, and that no family lies in two. Whether the families exist is for the master to say. All
+ * throw INVALID_ARGUMENT.
+ */
+import { type BigtableError, invalidArgument, quote } from '../base/index.ts';
+import { DEFAULT_GROUP, type GroupCompression, type GroupLayout, type Limits, type LocalityGroup } from '../model/index.ts';
+import { checkFamilyName } from './check-names.ts';
+
+/** Every flush of a tablet writes a file for each. */
+const MOST_GROUPS = 32;
+const GROUP_NAME = /^[-_.a-zA-Z0-9]{1,64}$/;
+const BLOCK_BYTES = { least: 1024, most: 16 * 1024 * 1024 } as const;
+const COMPRESSIONS: readonly GroupCompression['kind'][] = ['none', 'lz4', 'zstd', 'zstd-dict', 'two-pass'];
+const BLOOM_FILTERS: readonly LocalityGroup['bloomFilter'][] = ['none', 'row', 'row-column'];
+const LEVELS = { least: 1, most: 19 } as const;
+const OPTIONS = ['families', 'blockSizeBytes', 'compression', 'bloomFilter', 'inMemory'] as const;
+
+export function checkGroupLayout(layout: GroupLayout, limits: Limits): void {
+  const groupOf = new Map<string, string>();
+  const names = Object.keys(layout);
+  if (names.length > MOST_GROUPS) throw invalidArgument(`a table has at most ${MOST_GROUPS} locality groups, not ${names.length}`);
+  for (const [name, { families = [], ...tuning }] of Object.entries(layout)) {
+    if (!GROUP_NAME.test(name)) throw invalidArgument(`locality group ${quote(name)} must be named by 1 to 64 characters of [-_.a-zA-Z0-9]`);
+    checkTuning(name, tuning);
+    for (const family of families) {
+      checkFamilyName(family, limits);
+      const other = groupOf.get(family);
+      if (other !== undefined) throw invalidArgument(`column family ${quote(family)} is put into two locality groups, ${other} and ${name}`);
+      groupOf.set(family, name);
+    }
+    if (families.length === 0 && name !== DEFAULT_GROUP) throw invalidArgument(`locality group ${quote(name)} has no column family`);
+  }
+}
+
+function checkTuning(group: string, tuning: LocalityGroup): void {
+  const wrong = (what: string): BigtableError => invalidArgument(`locality group ${quote(group)}: ${what}`);
+  const strange = Object.keys(tuning).find((option) => !(OPTIONS as readonly string[]).includes(option));
+  if (strange !== undefined) throw wrong(`there is no option ${quote(strange)}; there are ${OPTIONS.join(', ')}`);
+  const { blockSizeBytes, compression, bloomFilter, inMemory } = tuning;
+  if (blockSizeBytes !== undefined && !isWhole(blockSizeBytes, BLOCK_BYTES)) {
+    throw wrong(`blockSizeBytes must be a whole number from ${BLOCK_BYTES.least} to ${BLOCK_BYTES.most}, not ${String(blockSizeBytes)}`);
+  }
+  if (compression !== undefined) {
+    if (!COMPRESSIONS.includes(compression.kind)) throw wrong(`compression must be one of ${COMPRESSIONS.join(', ')}, not ${String(compression.kind)}`);
+    if (compression.level !== undefined && !isWhole(compression.level, LEVELS)) {
+      throw wrong(`the level of a compression must be a whole number from ${LEVELS.least} to ${LEVELS.most}, not ${String(compression.level)}`);
+    }
+  }
+  if (bloomFilter !== undefined && !BLOOM_FILTERS.includes(bloomFilter)) throw wrong(`bloomFilter must be one of ${BLOOM_FILTERS.join(', ')}, not ${String(bloomFilter)}`);
+  if (inMemory !== undefined && typeof inMemory !== 'boolean') throw wrong(`inMemory must be true or false, not ${String(inMemory)}`);
+}
+
+function isWhole(value: number, { least, most }: { readonly least: number; readonly most: number }): boolean {
+  return Number.isSafeInteger(value) && value >= least && value <= most;
+}

@@ -1,0 +1,40 @@
+/** Locality groups and compactions from the command line, on a directory; over a server both are refused in words. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { openDatabase } from '../../src/boot/index.ts';
+import { startServer } from '../../src/server/index.ts';
+import { edubba, output, temporaryDirectory } from './run.ts';
+
+test('groups are set, shown and carried out; a compaction leaves one file for each', async (t) => {
+  const directory = join(await temporaryDirectory(t), 'data');
+  const words = ['--dir', directory];
+  await output([...words, 'createtable', 'web', 'families=contents:never,language:never,anchor:never']);
+  await output([...words, 'set', 'web', 'com.cnn', 'contents:=<html>', 'language:=en', 'anchor:x=CNN']);
+  await output([...words, 'setgroups', 'web', 'meta=language,anchor:inmemory=true:bloom=row-column', 'default=:compression=zstd/9']);
+  await output([...words, 'compact', 'web']);
+  assert.match(await output([...words, 'read', 'web']), /"CNN"[\s\S]*"<html>"[\s\S]*"en"/);
+  assert.match(await output([...words, 'ls', 'web']), /^meta\s+anchor,language \{"bloomFilter":"row-column","inMemory":true\}$/m);
+  const families = JSON.parse(await output([...words, '--json', 'ls', 'web'])) as { name: string; group?: string; tuning?: object }[];
+  assert.deepEqual(families.map(({ name, group }) => [name, group]), [['anchor', 'meta'], ['contents', undefined], ['language', 'meta']]);
+  assert.deepEqual(families[1]?.tuning, { compression: { kind: 'zstd', level: 9 } });
+  assert.match(await output(['inspect', 'metadata', directory]), /tables\/web,[\s\S]*default: sstables\/\S+ \(newest first\)\s+meta: sstables\/\S+ \(newest first\)/);
+  const wrong = await edubba([...words, 'setgroups', 'web', 'meta=nobody']);
+  assert.deepEqual([wrong.status, wrong.err.split(':')[1]], [1, ' NOT_FOUND']);
+  assert.match((await edubba([...words, 'setgroups', 'web', 'meta=anchor:bloom=all'])).err, /bloomFilter must be one of none, row, row-column, not all/);
+  assert.match((await edubba([...words, 'compact', 'nothing'])).err, /NOT_FOUND/);
+});
+
+test('a server keeps both to itself', async () => {
+  const { service, env, close } = await openDatabase({ memory: true });
+  const server = await startServer({ service, env, address: '127.0.0.1:0' });
+  try {
+    const words = ['--address', server.address];
+    await output([...words, 'createtable', 't', 'families=f:never']);
+    assert.match((await edubba([...words, 'setgroups', 't', 'x=f'])).err, /UNIMPLEMENTED: locality groups cannot be set over the Cloud API/);
+    assert.match((await edubba([...words, 'compact'])).err, /UNIMPLEMENTED: a server compacts by itself/);
+  } finally {
+    await server.close();
+    await close();
+  }
+});

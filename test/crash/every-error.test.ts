@@ -1,0 +1,128 @@
+/**
+ * Each single operation on files fails once, or the disk is full from there on for a while, in the scenarios of the power failures. The database goes on, or
+ * says clearly what failed and goes on in a new incarnation; once the disk works again everything acknowledged is there, and after one sweep nothing
+ * is left behind. Then it is opened anew, and all that is so again.
+ */
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { BigtableError, Code } from '../../src/embedded/index.ts';
+import type { FileOperation } from '../../src/env/index.ts';
+import { Life, type Scenario, SCENARIOS, Stage } from './scenarios.ts';
+import { Simulation, type SimulatedDatabase } from './simulation.ts';
+import { assertWhole } from './whole.ts';
+import type { Witness } from './witness.ts';
+
+/** Every how manieth operation; EDUBBA_CRASH_STRIDE=1 is the long form. */
+const STRIDE = Number(process.env['EDUBBA_CRASH_STRIDE'] ?? 5);
+/** How long a full disk stays full, and how long a database may take until it answers again. */
+const FULL_MS = 4000;
+const PATIENCE_MS = 60_000;
+const GROWS: ReadonlySet<FileOperation> = new Set(['create', 'appendFile', 'closeFile', 'openLog', 'appendLog']);
+
+interface Trouble {
+  readonly name: string;
+  /** The error of this operation, if it is one that has any. */
+  fail(operation: FileOperation, path: string): BigtableError | undefined;
+  readonly lastsMs: number;
+}
+
+const TROUBLES: readonly Trouble[] = [
+  {
+    name: 'an I/O error',
+    lastsMs: 0,
+    fail: (operation, path) => new BigtableError(Code.UNAVAILABLE, `${operation} ${path}: EIO: i/o error`),
+  },
+  {
+    name: 'a full disk',
+    lastsMs: FULL_MS,
+    fail: (operation, path) => (GROWS.has(operation) ? new BigtableError(Code.RESOURCE_EXHAUSTED, `${operation} ${path}: ENOSPC: no space left on device`) : undefined),
+  },
+];
+
+let stage: Stage;
+before(async () => {
+  stage = await Stage.prepare();
+});
+
+/** Calls again while no incarnation serves. */
+async function patiently(simulation: Simulation, work: () => Promise<unknown>): Promise<void> {
+  const endMs = simulation.clock.monotonicMs() + PATIENCE_MS;
+  for (;;) {
+    try {
+      await work();
+      return;
+    } catch (error) {
+      if (!(error instanceof BigtableError) || simulation.clock.monotonicMs() > endMs) throw error;
+      await simulation.sleep(200);
+    }
+  }
+}
+
+/** What must be so once the disk works again. */
+async function lookAt(simulation: Simulation, witness: Witness, db: SimulatedDatabase, when: string): Promise<void> {
+  const life = new Life(simulation, witness, db, true);
+  await patiently(simulation, () => witness.check(life.table, when));
+  await patiently(simulation, async () => {
+    await life.opened.flush();
+    await life.opened.compact();
+  });
+  await witness.check(life.table, `${when}, after a major compaction`);
+  await life.write('row-1', { kind: 'set', family: 'f', qualifier: 'after', timestamp: 5n, value: when });
+  assert.deepEqual(life.failures, [], when);
+  await life.opened.sweep();
+  await assertWhole(life.opened, `${when}, after one sweep`);
+}
+
+/** Answers the operation that failed, undefined where the scenario was over before. */
+async function failAt(scenario: Scenario, trouble: Trouble, at: number): Promise<string | undefined> {
+  const simulation = new Simulation();
+  let count = 0;
+  let failed: string | undefined;
+  let untilMs = Number.NEGATIVE_INFINITY;
+  const set = stage.set((operation, path) => {
+    const now = simulation.clock.monotonicMs();
+    const error = trouble.fail(operation, path);
+    if (error === undefined) return;
+    if (failed === undefined && ++count >= at) {
+      failed = `${operation} ${path}`;
+      untilMs = now + trouble.lastsMs;
+      throw error;
+    }
+    if (now < untilMs) throw error;
+  });
+  const witness = set.witness(simulation);
+  const work = async (): Promise<void> => {
+    let db: SimulatedDatabase | undefined;
+    // what cannot be opened says so, and can be opened later
+    await patiently(simulation, async () => void (db = await simulation.open(set.fileSystem)));
+    if (db === undefined) return;
+    await scenario.run(new Life(simulation, witness, db, true));
+    if (failed === undefined) return;
+    await simulation.sleep(FULL_MS);
+    await lookAt(simulation, witness, db, 'once the disk works again');
+    await db.database.close();
+    const again = await simulation.open(set.fileSystem);
+    await lookAt(simulation, witness, again, 'after it was opened anew');
+    await again.database.close();
+  };
+  try {
+    await simulation.run(work());
+  } catch (error) {
+    const text = `${trouble.name} at operation ${at}, ${failed ?? 'which never came'}: ${error instanceof Error ? error.stack : error}\n${simulation.messages.slice(-8).join('\n')}`;
+    throw new Error(text, { cause: error });
+  }
+  return failed;
+}
+
+for (const trouble of TROUBLES) {
+  describe(`${trouble.name} at every operation`, () => {
+    for (const scenario of SCENARIOS) {
+      test(scenario.name, { timeout: 600_000 }, async () => {
+        let points = 0;
+        for (let at = 1; (await failAt(scenario, trouble, at)) !== undefined; at += STRIDE) points++;
+        assert.ok(points * STRIDE > 40, `only ${points} points`);
+        console.log(`crash: ${trouble.name} ${points} times in "${scenario.name}"`);
+      });
+    }
+  });
+}

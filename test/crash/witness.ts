@@ -1,0 +1,85 @@
+/**
+ * What may be in a table after calls of which some had no answer: of each row the contents it may have. A call that was acknowledged has happened; one that
+ * failed, or was under way when the power went, may have happened or not.
+ */
+import assert from 'node:assert/strict';
+import { type Row, RowMutation, type Table } from '../../src/embedded/index.ts';
+import {
+  byteOrder, cellsOf, changed, describeCells, mayShow, NO_CELLS, type PlainCell, type PlainFamilies, type PlainRow, resolved, type Step,
+} from '../behaviour/plain-row.ts';
+
+export const bytesOf = (text: string): Buffer => Buffer.from(text, 'latin1');
+
+/** The steps as the library takes them. */
+export function mutationOf(row: string, steps: readonly Step[]): RowMutation {
+  const mutation = new RowMutation(bytesOf(row));
+  for (const step of steps) {
+    if (step.kind === 'set') mutation.set({ family: step.family, qualifier: bytesOf(step.qualifier) }, bytesOf(step.value), step.timestamp);
+    else if (step.kind === 'add') {
+      mutation.add({ family: step.family, qualifier: bytesOf(step.qualifier) }, typeof step.input === 'string' ? bytesOf(step.input) : step.input, step.timestamp);
+    } else if (step.kind === 'delete') mutation.delete({ family: step.family, qualifier: bytesOf(step.qualifier) }, { since: step.since, until: step.until });
+    else if (step.kind === 'deleteFamily') mutation.deleteFamily(step.family);
+    else mutation.deleteRow();
+  }
+  return mutation;
+}
+
+export function plainCellsOf(row: Row): PlainCell[] {
+  const key = row.key.toString('latin1');
+  return row.cells.map(({ family, qualifier, timestamp, value }) => ({ row: key, family, qualifier: qualifier.toString('latin1'), timestamp, value: value.toString('latin1') }));
+}
+
+export class Witness {
+  readonly families: PlainFamilies;
+  readonly #now: () => number;
+  readonly #rows = new Map<string, readonly PlainRow[]>();
+
+  constructor(families: PlainFamilies, now: () => number) {
+    this.families = families;
+    this.#now = now;
+  }
+
+  /** Another that knows the same. */
+  copy(now: () => number): Witness {
+    const copy = new Witness(this.families, now);
+    for (const [key, rows] of this.#rows) copy.#rows.set(key, rows);
+    return copy;
+  }
+
+  keys(): string[] {
+    return [...this.#rows.keys()].sort(byteOrder);
+  }
+
+  /** A call of which it is known only later whether it had an answer. */
+  begin(keys: readonly string[], change: (row: PlainRow) => PlainRow): { acknowledged(): void } {
+    const after = keys.map((key) => this.#of(key).map(change));
+    keys.forEach((key, i) => void this.#rows.set(key, [...this.#of(key), ...(after[i] as PlainRow[])]));
+    return { acknowledged: () => keys.forEach((key, i) => void this.#rows.set(key, after[i] as PlainRow[])) };
+  }
+
+  beginSteps(key: string, steps: readonly Step[]): { acknowledged(): void } {
+    return this.begin([key], (row) => changed(row, steps, this.families, this.#now()));
+  }
+
+  /** Reads everything, fails on the first row that must not be so, and takes note of what is there. */
+  async check(table: Table, when: string): Promise<void> {
+    const got = new Map<string, PlainCell[]>();
+    for await (const row of table.scan({ versions: 'all' })) got.set(row.key.toString('latin1'), plainCellsOf(row));
+    for (const key of new Set([...this.keys(), ...got.keys()])) this.#checkRow(key, got.get(key) ?? [], when);
+  }
+
+  #checkRow(key: string, cells: readonly PlainCell[], when: string): void {
+    const now = this.#now();
+    const left = this.#of(key).filter((row) => mayShow(key, row, cells, this.families, now));
+    if (left.length === 0) {
+      const allowed = this.#of(key).map((row) => `\n  or ${describeCells(cellsOf(key, row, this.families, now))}`).join('');
+      assert.fail(`${when}: row ${JSON.stringify(key)} shows\n     ${describeCells(cells)}\n  it may show${allowed.replace('\n  or', '\n    ')}`);
+    }
+    const [row] = left.map((one) => resolved(one, cells, this.families, now));
+    this.#rows.set(key, left.length === 1 && row !== undefined ? [row] : left);
+  }
+
+  #of(key: string): readonly PlainRow[] {
+    return this.#rows.get(key) ?? [NO_CELLS];
+  }
+}
