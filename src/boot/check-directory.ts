@@ -1,7 +1,6 @@
 /** Checks the database in a directory, whatever is wrong with it. Takes no lock and changes nothing. */
 import { CorruptionError } from '../base/index.ts';
 import { checkDatabase, type CheckOptions, type CheckReport } from '../inspect/index.ts';
-import { readAllLockFiles } from '../platform/index.ts';
 import { openForInspection } from './inspection.ts';
 
 /** NOT_FOUND where there is no database. */
@@ -15,7 +14,7 @@ export async function checkDirectory(directory: string, options: CheckOptions = 
     return { findings: [{ file: error.file, offset: error.offset, message: error.message }], orphans: undefined, notes: ['nothing else was looked at'], counts };
   }
   try {
-    return await checkDatabase({ ...source, readAllLockFiles: () => readAllLockFiles(source.fileSystem) }, options);
+    return await checkDatabase(source, options);
   } finally {
     await source.close();
   }

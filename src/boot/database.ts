@@ -4,9 +4,9 @@
  *
  * Invariant: a tablet server that ends itself is followed by a new incarnation, to which the master gives its tablets.
  */
-import { toBigtableError } from '../base/index.ts';
+import { type ByteString, toBigtableError } from '../base/index.ts';
 import { Client } from '../client/index.ts';
-import { type Env, requestContext, sleep } from '../env/index.ts';
+import { type Env, type RequestContext, requestContext, sleep } from '../env/index.ts';
 import { Master } from '../master/index.ts';
 import { LIMITS } from '../model/index.ts';
 import { callMaster } from '../protocol/index.ts';
@@ -102,14 +102,27 @@ export class Database {
 
   /** Major compactions of the table of that full name, or of all. NOT_FOUND where there is none. */
   async compact(table?: string): Promise<void> {
-    const context = requestContext({ budget: this.env.requestBudget, principal: 'operator' });
-    const tableId = table === undefined ? undefined : (await this.service.getTable(context, table)).id;
+    const tableId = table === undefined ? undefined : (await this.service.getTable(this.#context(), table)).id;
     await Promise.all(this.#servers.map((server) => server?.compact(tableId)));
+  }
+
+  /** Splits the tablet of the row before it; without a row every tablet of the table near its middle. */
+  splitTablet(table: string, row?: ByteString): Promise<void> {
+    return this.#client.splitTablet(this.#context(), table, row);
+  }
+
+  /** Makes one tablet of the two that meet at the row. */
+  mergeTablets(table: string, row: ByteString): Promise<void> {
+    return this.#client.mergeTablets(this.#context(), table, row);
   }
 
   /** Deletes files and logs that nothing refers to. Answers how many. */
   sweep(): Promise<{ readonly files: number; readonly logs: number }> {
-    return callMaster(this.env.transport, MASTER_ADDRESS, 'sweep', {}, requestContext({ budget: this.env.requestBudget, principal: 'operator' }));
+    return callMaster(this.env.transport, MASTER_ADDRESS, 'sweep', {}, this.#context());
+  }
+
+  #context(): RequestContext {
+    return requestContext({ budget: this.env.requestBudget, principal: 'operator' });
   }
 
   /** Ends in good order. Calls under way end first; later ones fail with UNAVAILABLE. */

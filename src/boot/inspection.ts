@@ -3,7 +3,9 @@
  * locked, started or written.
  */
 import type { Clock, Codecs, FileSystem } from '../env/index.ts';
-import { findDirectory, nativeCodecs, openLoneFile, openReadOnlyDirectory, type ReadOnlyDirectory, systemClock } from '../platform/index.ts';
+import {
+  findDirectory, type LockFilesRead, nativeCodecs, openLoneFile, openReadOnlyDirectory, readAllLockFiles, type ReadOnlyDirectory, systemClock,
+} from '../platform/index.ts';
 
 export { findDirectory };
 
@@ -13,9 +15,10 @@ interface Components {
 }
 
 /** The database in the directory. NOT_FOUND where there is none. Close it. */
-export async function openForInspection(directory: string): Promise<ReadOnlyDirectory & Components> {
+export async function openForInspection(directory: string): Promise<ReadOnlyDirectory & Components & { readAllLockFiles(): Promise<LockFilesRead> }> {
   const codecs = nativeCodecs();
-  return { ...(await openReadOnlyDirectory(directory, { checksum: codecs.checksum, clock: systemClock })), codecs, clock: systemClock };
+  const opened = await openReadOnlyDirectory(directory, { checksum: codecs.checksum, clock: systemClock });
+  return { ...opened, codecs, clock: systemClock, readAllLockFiles: () => readAllLockFiles(opened.fileSystem) };
 }
 
 /** A file that lies in no database: `path` is its name in the file system. Close it. */

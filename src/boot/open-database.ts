@@ -2,6 +2,7 @@
  * Opens a database: settings -> adapters -> roles. In a directory that this process then owns alone, in memory, or over a file system that is handed in.
  */
 import { resolve } from 'node:path';
+import type { ByteString } from '../base/index.ts';
 import { ByteBudget, type Clock, type Env, type FileSystem, InlineWorkers, LocalTransport, type Logger, MemoryFileSystem, MemoryLockService, Metrics, type Random, silentLogger, type Workers } from '../env/index.ts';
 import { nativeCodecs, openDirectory, moduleUrl, openLocalLockService, systemClock, systemRandom, ThreadWorkers } from '../platform/index.ts';
 import type { Service } from '../service/index.ts';
@@ -32,6 +33,10 @@ export interface OpenDatabase {
   sweep(): Promise<{ readonly files: number; readonly logs: number }>;
   /** Major compactions: of the table of that full name, or of all. Afterwards each locality group of a tablet is one SSTable without deleted data. */
   compact(table?: string): Promise<void>;
+  /** Splits the table's tablet before the row; without a row every tablet near its middle. FAILED_PRECONDITION where one row is all there is. */
+  splitTablet(table: string, row?: ByteString): Promise<void>;
+  /** Makes one tablet of the two that meet at the row. FAILED_PRECONDITION where none do. */
+  mergeTablets(table: string, row: ByteString): Promise<void>;
   /** Ends in good order and gives the directory free. */
   close(): Promise<void>;
 }
@@ -73,6 +78,8 @@ export async function startOn(storage: Storage, options: DatabaseOptions): Promi
     flush: () => database.flush(),
     sweep: () => database.sweep(),
     compact: (table) => database.compact(table),
+    splitTablet: (table, row) => database.splitTablet(table, row),
+    mergeTablets: (table, row) => database.mergeTablets(table, row),
     close: async () => {
       try {
         await database.close();

@@ -3,10 +3,10 @@
  */
 import { BigtableError, Code, toBigtableError } from '../base/index.ts';
 import { carryOutRepair, checkDatabase, planRepair, type RepairPlan, type RepairResult } from '../inspect/index.ts';
-import { findDirectory, nativeCodecs, openDirectory, openLocalLockService, readAllLockFiles, systemClock, systemRandom } from '../platform/index.ts';
+import { findDirectory, nativeCodecs, openDirectory, openLocalLockService, systemClock, systemRandom } from '../platform/index.ts';
 import { openForInspection } from './inspection.ts';
 
-export interface RepairReport extends Omit<RepairPlan, 'tables' | 'lockFiles' | 'metadataEpoch'> {
+export interface RepairReport extends Omit<RepairPlan, 'tables' | 'lockFiles' | 'metadataFiles' | 'metadataEpoch'> {
   /** Where the repaired database is. */
   readonly directory: string;
   readonly tables: RepairResult['tables'];
@@ -19,21 +19,20 @@ export interface RepairReport extends Omit<RepairPlan, 'tables' | 'lockFiles' | 
 export async function repairDirectory(directory: string, writeTo?: string): Promise<RepairReport> {
   const source = await openForInspection(directory);
   try {
-    const components = { ...source, readAllLockFiles: () => readAllLockFiles(source.fileSystem) };
     if (writeTo !== undefined) {
       if ((await findDirectory(writeTo)) !== undefined) throw new BigtableError(Code.ALREADY_EXISTS, `there is a database in ${writeTo}: name a directory that is new`);
-      const plan = await planRepair(components);
-      return await write(components, plan, writeTo, true);
+      const plan = await planRepair(source);
+      return await write(source, plan, writeTo, true);
     }
-    const { findings } = await checkDatabase(components);
+    const { findings } = await checkDatabase(source);
     if (findings.length === 0) throw new BigtableError(Code.FAILED_PRECONDITION, `nothing is damaged in ${directory}`);
-    const plan = await planRepair(components);
+    const plan = await planRepair(source);
     const lost = plan.unsaved.filter((what) => !what.startsWith('a file of the lock service'));
     if (lost.length > 0) {
       const message = `not everything can be saved, and in place the next sweep would remove what is left of it; write the repaired database to a new directory. Unsaved: ${lost.join('; ')}`;
       throw new BigtableError(Code.FAILED_PRECONDITION, message);
     }
-    return await write(components, plan, directory, false);
+    return await write(source, plan, directory, false);
   } finally {
     await source.close();
   }

@@ -22,6 +22,8 @@ export interface DatabaseSettings {
   readonly logLimitBytes: number;
   /** In-memory locality groups, whose files stay in memory once they were read. Reads of what does not fit fail. Default 64 MiB. */
   readonly inMemoryBytes: number;
+  /** A tablet whose files take more is split. Default 200 MiB, at least 1 MiB. */
+  readonly tabletBytes: number;
   /** Compactions of files at once, each in a thread of its own. Default 1, from 1 to 64. */
   readonly compactionsAtOnce: number;
   /** Every tablet gets a major compaction so often: within this time deleted data is gone from the disk. Default 24 hours; from a second to a year. */
@@ -48,6 +50,7 @@ export const DEFAULT_SETTINGS: DatabaseSettings = Object.freeze({
   blockSizeBytes: DEFAULT_BLOCK_SIZE_BYTES,
   logLimitBytes: 64 * MIB,
   inMemoryBytes: 64 * MIB,
+  tabletBytes: 200 * MIB,
   compactionsAtOnce: 1,
   majorCompactionMs: 24 * HOUR_MS,
   durability: 'synced',
@@ -64,6 +67,7 @@ const SIZES: Readonly<Record<Exclude<keyof DatabaseSettings, 'limits' | 'durabil
   blockSizeBytes: [KIB, 16 * MIB],
   logLimitBytes: [MIB, Number.MAX_SAFE_INTEGER],
   inMemoryBytes: [0, Number.MAX_SAFE_INTEGER],
+  tabletBytes: [MIB, Number.MAX_SAFE_INTEGER],
   compactionsAtOnce: [1, 64],
   majorCompactionMs: [1000, 365 * 24 * HOUR_MS],
 };
@@ -87,11 +91,12 @@ export function checkSettings(given: Partial<DatabaseSettings> = {}): DatabaseSe
 
 /** What each of several tablet servers goes by: they share the sizes evenly. */
 export function tabletServerSettings(settings: DatabaseSettings, tabletServers: number): TabletServerSettings {
-  const { durability, blockSizeBytes, compactionsAtOnce, majorCompactionMs } = settings;
+  const { durability, blockSizeBytes, tabletBytes, compactionsAtOnce, majorCompactionMs } = settings;
   const share = (bytes: number): number => Math.floor(bytes / tabletServers);
   return {
     durability,
     blockSizeBytes,
+    tabletBytes,
     compactionsAtOnce,
     majorCompactionMs,
     limits: LIMITS[settings.limits],

@@ -10,10 +10,11 @@ import { readAppends } from '../commitlog/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import {
-  commitOfRow, keyOfRow, METADATA_TABLE_ID, type MetadataCommit, type MetadataRow, ROOT_KEY, ROOT_RANGE, USER_RANGE,
+  commitOfRow, keyOfRow, METADATA_TABLE_ID, type MetadataCommit, type MetadataKey, type MetadataRow, ROOT_KEY, ROOT_RANGE, USER_RANGE,
 } from '../metadata/index.ts';
 import type { RowRange } from '../model/index.ts';
 import { callServer, errorOf, logPathOf, type TabletRef } from '../protocol/index.ts';
+import { chooseMoves } from './balance.ts';
 import type { LiveServer, Servers } from './servers.ts';
 
 /** Rows assigned and loaded in one go. */
@@ -33,8 +34,13 @@ export interface AssignmentResult {
   readonly failures: readonly BigtableError[];
 }
 
+/** Tablets that are moved at a time. */
+const MOVES_AT_A_TIME = 4;
+
 export class Assignment {
   readonly #options: AssignmentOptions;
+  /** Tablets that the live server named in their rows has given up, at that epoch, for ever: they are to go to another, or to it at a later epoch. */
+  readonly #givenUp = new Map<MetadataKey, number>();
 
   constructor(options: AssignmentOptions) {
     this.#options = options;
@@ -44,12 +50,12 @@ export class Assignment {
   async assignAll(context: RequestContext): Promise<AssignmentResult> {
     const { metadata } = this.#options;
     const root = (await metadata.readRoot()) ?? (await this.#beginDatabase(context));
-    throwFirst(await this.#assign([root], context));
+    throwFirst(await this.assign([root], context));
     let metadataRows = await this.#collect(ROOT_RANGE, context);
     if (metadataRows.length === 0) metadataRows = [await this.#createRow(undefined, newRow(METADATA_TABLE_ID, USER_RANGE), context)];
-    throwFirst(await this.#assign(metadataRows, context));
+    throwFirst(await this.assign(metadataRows, context));
     const failures: BigtableError[] = [];
-    for await (const rows of this.#batches(USER_RANGE, context)) failures.push(...(await this.#assign(rows, context)));
+    for await (const rows of this.#batches(USER_RANGE, context)) failures.push(...(await this.assign(rows, context)));
     return { failures };
   }
 
@@ -91,14 +97,63 @@ export class Assignment {
     await Promise.all(
       [...byServer].map(async ([server, tablets]) => {
         const answers = await callServer(env.transport, server.address, 'load', { tablets }, context);
-        answers.forEach((answer, i) => {
-          const { key, epoch } = tablets[i] as TabletRef;
-          if (answer === undefined) server.tablets.set(key, epoch);
+        for (const [i, answer] of answers.entries()) {
+          const ref = tablets[i] as TabletRef;
+          if (answer === undefined) server.tablets.set(ref.key, ref.epoch);
           else failures.push(errorOf(answer));
-        });
+          // it has let the tablet go at this epoch, or is about to: it gets it at a later one
+          if (answer?.code === Code.FAILED_PRECONDITION) await this.#makeGiveUp(server, ref, context);
+        }
       }),
     );
     return failures;
+  }
+
+  /**
+   * Moves some users' tablets from servers that have many, or much, to those that have few. Each is flushed and given up by its server first, and its
+   * row then changed; where that is cut short the next assignment finishes it. Answers how many were moved.
+   */
+  async balance(context: RequestContext): Promise<number> {
+    const { servers, env } = this.#options;
+    const loads = servers.all().map(({ name, tablets, sizes }) => ({
+      name,
+      tablets: [...tablets].flatMap(([key, epoch]) => {
+        const sizeBytes = sizes.get(key);
+        return sizeBytes === undefined || key.startsWith(METADATA_TABLE_ID) ? [] : [{ key, epoch, sizeBytes }];
+      }),
+    }));
+    const moves = chooseMoves(loads, MOVES_AT_A_TIME);
+    let moved = 0;
+    for (const { tablet, from, to } of moves) {
+      const [owner, next] = [servers.get(from), servers.get(to)];
+      if (owner === undefined || next === undefined) continue;
+      if (await this.#move(tablet, owner, next, context)) moved++;
+    }
+    env.metrics.add('master.movedTablets', moved);
+    return moved;
+  }
+
+  async #move({ key, epoch }: TabletRef, from: LiveServer, to: LiveServer, context: RequestContext): Promise<boolean> {
+    const { metadata, env } = this.#options;
+    if (!(await this.#makeGiveUp(from, { key, epoch }, context))) return false;
+    const row = await metadata.readRow(key, context);
+    if (row?.epoch !== epoch || row.server?.name !== from.name) return false;
+    const commit = commitOfRow(env.random.uniqueName(), { kind: 'assigned', atMicros: env.clock.nowMicros() }, key, row, assignTo(row, to));
+    const [outcome] = await metadata.commit([commit], context);
+    const moved = commit.rows[0]?.row;
+    if (outcome?.kind === 'refused' || moved === undefined) return false;
+    this.#givenUp.delete(key);
+    return (await this.load([moved], context)).length === 0;
+  }
+
+  /** Lets the server flush the tablet and give it up at that epoch, for ever. */
+  async #makeGiveUp(server: LiveServer, ref: TabletRef, context: RequestContext): Promise<boolean> {
+    const { env } = this.#options;
+    const [error] = await callServer(env.transport, server.address, 'unload', { tablets: [ref], flush: true }, context);
+    server.tablets.delete(ref.key);
+    if (error === undefined) this.#givenUp.set(ref.key, ref.epoch);
+    else env.logger.warn('a tablet server could not give a tablet up', { server: server.name, error: error.message });
+    return error === undefined;
   }
 
   /** Rows that no table owns any more: a creation or a deletion that a crash cut short. */
@@ -142,7 +197,8 @@ export class Assignment {
     return commit.rows[0]?.row as MetadataRow;
   }
 
-  async #assign(rows: readonly MetadataRow[], context: RequestContext): Promise<BigtableError[]> {
+  /** Gives those rows' tablets to servers that are not with a live one, and has them loaded. Answers the failures. */
+  async assign(rows: readonly MetadataRow[], context: RequestContext): Promise<BigtableError[]> {
     const { servers, metadata, schemas, creating, env } = this.#options;
     const orphans = rows.filter(({ tableId }) => schemas.byId(tableId) === undefined && !creating.has(tableId));
     if (orphans.length > 0) await this.removeRows(orphans, context);
@@ -151,20 +207,22 @@ export class Assignment {
     for (const row of rows) {
       if (orphans.includes(row) || creating.has(row.tableId)) continue;
       const owner = row.server && servers.get(row.server.name);
-      if (owner) {
+      if (owner && this.#givenUp.get(keyOfRow(row)) !== row.epoch) {
         if (owner.tablets.get(keyOfRow(row)) !== row.epoch) toLoad.push(row);
         continue;
       }
       // who holds its lock and does not answer may still be serving: its tablets wait
-      if (row.server && (await servers.isLocked(row.server.name))) continue;
-      if (row.server) await servers.fence(row.server.name);
+      if (row.server && !owner && (await servers.isLocked(row.server.name))) continue;
+      if (row.server && !owner) await servers.fence(row.server.name);
       const event = { kind: 'assigned', atMicros: env.clock.nowMicros() } as const;
       commits.push(commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, assignTo(row, servers.choose())));
     }
     const outcomes = await metadata.commit(commits, context);
     commits.forEach((commit, i) => {
       const row = commit.rows[0]?.row;
-      if (row && outcomes[i]?.kind === 'done') toLoad.push(row);
+      if (!row || outcomes[i]?.kind !== 'done') return;
+      this.#givenUp.delete(keyOfRow(row));
+      toLoad.push(row);
     });
     const failures = await this.load(toLoad, context);
     for (const error of failures) env.logger.error('a tablet could not be loaded', { error: error.message });

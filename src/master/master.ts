@@ -4,7 +4,7 @@
  *
  * Invariant: what it does to METADATA is conditional on the rows, what it does in the lock service on its lock; so one that lost its lock does no harm.
  */
-import { BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
+import { BigtableError, type ByteString, Code, notFound, toBigtableError, unavailable } from '../base/index.ts';
 import { type CallHandler, type Env, type LockHandle, type RequestContext, requestContext, type Timer } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { callHandler, encodePeerFile, type Handlers, MASTER_PATH, type MasterCalls, PROTOCOL, SERVERS_DIRECTORY } from '../protocol/index.ts';
@@ -12,6 +12,7 @@ import { Assignment } from './assignment.ts';
 import { Servers } from './servers.ts';
 import { type SweepResult, sweep } from './sweep.ts';
 import { TableAdmin } from './table-admin.ts';
+import { mergeTablets } from './tablet-merge.ts';
 
 export interface MasterOptions {
   readonly env: Env;
@@ -132,6 +133,22 @@ export class Master {
     await this.#servers.scan(context);
     const { failures } = await this.#assignment.assignAll(context);
     if (failures.some(({ code }) => code !== Code.DATA_LOSS)) this.#later('assign', REASSIGN_MS);
+    else if ((await this.#assignment.balance(context)) > 0) this.#later('assign', REASSIGN_MS);
+  }
+
+  /** No assignment runs beside it, and a death of a server ends it as it ends an assignment. */
+  async #merge(name: string, row: ByteString): Promise<void> {
+    this.#assigning = new AbortController();
+    const known = await this.#schemas.read(name);
+    if (known === undefined) throw notFound(`table ${name} does not exist`);
+    const parts = { env: this.#env, metadata: this.#metadata, servers: this.#servers, assignment: this.#assignment };
+    try {
+      await mergeTablets(parts, known.schema, row, { ...this.#context(), signal: this.#assigning.signal });
+    } catch (error) {
+      // what was given up or released meanwhile is to be served again
+      this.#later('assign', 0);
+      throw error;
+    }
   }
 
   #sweep(): Promise<SweepResult> {
@@ -175,6 +192,18 @@ export class Master {
         return undefined;
       },
       modifyFamilies: ({ name, changes }) => this.#tables.modifyFamilies(name, changes, this.#context()),
+      mergeTablets: async ({ name, row }) => {
+        await this.#oneByOne('assign', () => this.#merge(name, row));
+        return undefined;
+      },
+      tabletSplit: async ({ server, tablets }) => {
+        for (const { key, epoch } of tablets) this.#servers.get(server)?.tablets.set(key, epoch);
+        return undefined;
+      },
+      filesLeft: async () => {
+        this.#later('sweep', SWEEP_DELAY_MS);
+        return undefined;
+      },
       sweep: () => this.#sweep(),
     };
     return callHandler<MasterCalls>(handlers);

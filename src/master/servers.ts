@@ -13,6 +13,8 @@ export interface LiveServer {
   readonly address: string;
   /** What it serves, or was given since it was asked. */
   readonly tablets: Map<MetadataKey, number>;
+  /** How large what it served was when it was asked. */
+  readonly sizes: ReadonlyMap<MetadataKey, number>;
 }
 
 export class Servers {
@@ -92,7 +94,12 @@ export class Servers {
       checkProtocol(`tablet server ${peer.name}`, peer.protocol);
       const status = await callServer(this.#env.transport, peer.address, 'status', {}, context);
       if (status.name !== peer.name || !status.locked) return undefined;
-      return { name: peer.name, address: peer.address, tablets: new Map(status.tablets.map(({ key, epoch }) => [key, epoch])) };
+      return {
+        name: peer.name,
+        address: peer.address,
+        tablets: new Map(status.tablets.map(({ key, epoch }) => [key, epoch])),
+        sizes: new Map(status.tablets.map(({ key, sizeBytes }) => [key, sizeBytes])),
+      };
     } catch (thrown) {
       if (!(thrown instanceof BigtableError)) throw thrown;
       this.#env.logger.warn('a tablet server does not answer', { server: peer.name, error: thrown.message });

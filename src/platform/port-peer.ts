@@ -164,10 +164,16 @@ export class PortPeer {
     while (!decoder.atEnd) {
       const frame = decoder.uint() as FrameKind;
       const id = decoder.uint();
-      if (frame === Frame.call || frame === Frame.stream) this.#receiveRequest(frame, id);
-      else if (frame === Frame.more) this.#credit(id, decoder.uint());
-      else if (frame === Frame.cancel) this.#asked.get(id)?.context.interrupt(fromPlainError(decoder.value() as PlainError));
-      else this.#receivers.get(id)?.receive(frame, frame === Frame.end ? undefined : decoder.value());
+      if (frame === Frame.call || frame === Frame.stream) {
+        this.#receiveRequest(frame, id);
+      } else if (frame === Frame.more) {
+        this.#credit(id, decoder.uint());
+      } else {
+        // read also where nobody waits for it any more
+        const value = frame === Frame.end ? undefined : decoder.value();
+        if (frame === Frame.cancel) this.#asked.get(id)?.context.interrupt(fromPlainError(value as PlainError));
+        else this.#receivers.get(id)?.receive(frame, value);
+      }
     }
   }
 

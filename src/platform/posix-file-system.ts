@@ -20,6 +20,7 @@ import { readLogSegments } from './posix-log-reader.ts';
 import { type LogSetting, PosixLogWriter } from './posix-log-writer.ts';
 import { OpenFiles } from './posix-open-files.ts';
 import { posixSelfTest } from './posix-self-test.ts';
+import { QuickReads } from './posix-quick-reads.ts';
 import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
 
 export interface PosixOptions {
@@ -81,6 +82,7 @@ export class DirectoryFileSystem implements FileSystem {
   readonly #syscalls: Syscalls;
   readonly #directories: Directories;
   readonly #openFiles: OpenFiles;
+  readonly #quickReads = new QuickReads(() => performance.now());
   /** The logs that were opened here and not deleted, by path. */
   readonly #writers = new Map<string, PosixLogWriter>();
 
@@ -118,6 +120,19 @@ export class DirectoryFileSystem implements FileSystem {
     } catch (error) {
       throw systemError(error, path);
     }
+  }
+
+  readNow(path: string, offset: number, length: number): Buffer | undefined {
+    const file = this.#openFiles.opened(this.#directories.filePath(path));
+    if (file === undefined || !(offset >= 0 && length >= 0 && offset + length <= file.sizeBytes)) return undefined;
+    return this.#quickReads.run(() => {
+      const bytes = Buffer.allocUnsafe(length);
+      try {
+        return this.#syscalls.readNow(file.fd, bytes, 0, length, offset) === length ? bytes : undefined;
+      } catch {
+        return undefined;
+      }
+    });
   }
 
   async list(prefix: string): Promise<FileInfo[]> {

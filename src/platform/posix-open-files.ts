@@ -14,6 +14,8 @@ export interface OpenFile {
 
 interface Slot {
   readonly file: Promise<OpenFile>;
+  /** Once it is open. */
+  open: OpenFile | undefined;
   users: number;
   kept: boolean;
 }
@@ -23,6 +25,8 @@ export class OpenFiles {
   readonly #most: number;
   /** In order of use, the least recent first. */
   readonly #slots = new Map<string, Slot>();
+  /** The one used last. */
+  #latest: Slot | undefined;
 
   constructor(syscalls: Syscalls, most: number) {
     this.#syscalls = syscalls;
@@ -41,6 +45,11 @@ export class OpenFiles {
     }
   }
 
+  /** The file, where it is open already: for a use that ends in the same step. */
+  opened(path: string): OpenFile | undefined {
+    return this.#slots.has(path) ? this.#take(path).open : undefined;
+  }
+
   /** Gives the descriptor up, at once or when the reads under way have ended. */
   forget(path: string): void {
     const slot = this.#slots.get(path);
@@ -57,12 +66,17 @@ export class OpenFiles {
   #take(path: string): Slot {
     const known = this.#slots.get(path);
     if (known) {
-      this.#slots.delete(path);
-      this.#slots.set(path, known);
+      if (known !== this.#latest) {
+        this.#slots.delete(path);
+        this.#slots.set(path, known);
+        this.#latest = known;
+      }
       return known;
     }
-    const slot: Slot = { file: this.#open(path), users: 0, kept: true };
+    const slot: Slot = { file: this.#open(path), open: undefined, users: 0, kept: true };
     this.#slots.set(path, slot);
+    this.#latest = slot;
+    slot.file.then((file) => (slot.open = file), () => {});
     // a file that could not be opened is tried anew the next time
     slot.file.catch(() => {
       if (this.#slots.get(path) === slot) this.forget(path);

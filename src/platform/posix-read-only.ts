@@ -111,6 +111,7 @@ const READ_ONLY: Syscalls = Object.freeze({
   open: (path: string, flags: number) => (flags === constants.O_RDONLY ? nodeSyscalls.open(path, flags) : denied()),
   close: nodeSyscalls.close,
   read: nodeSyscalls.read,
+  readNow: nodeSyscalls.readNow,
   fileSize: nodeSyscalls.fileSize,
   readdir: nodeSyscalls.readdir,
   openDurable: denied, write: denied, writeDurable: denied, datasync: denied, sync: denied,

@@ -19,6 +19,8 @@ export interface Syscalls {
   close(fd: number): Promise<void>;
   /** Bytes read, fewer than `length` only at the end of the file. */
   read(fd: number, into: Buffer, offset: number, length: number, position: number): Promise<number>;
+  /** The same, the calling thread waiting for it. */
+  readNow(fd: number, into: Buffer, offset: number, length: number, position: number): number;
   /** Writes all buffers one after another. */
   write(fd: number, buffers: readonly Uint8Array[], position: number): Promise<void>;
   /** Writes all buffers and makes them durable, in a part of the file that is allocated already. */
@@ -77,6 +79,7 @@ export const nodeSyscalls: Syscalls = Object.freeze({
   openDurable: (path) => promise<number>((callback) => fs.open(path, fs.constants.O_WRONLY | (ON_LINUX ? fs.constants.O_DSYNC : 0), callback)),
   close: (fd) => done((callback) => fs.close(fd, callback)),
   read: (fd, into, offset, length, position) => promise<number>((callback) => fs.read(fd, into, offset, length, position, callback)),
+  readNow: fs.readSync,
   write: writeAll,
   writeDurable: ON_LINUX
     ? writeAll

@@ -28,8 +28,6 @@ const OPEN = new Set(['/grpc.health.v1.Health/Check']);
 const ANYBODY = 'anonymous';
 
 export interface Door {
-  /** Whether callers have to say who they are. */
-  readonly isGuarded: boolean;
   readonly admit: Admit;
   /** Ends the looking after files. */
   close(): void;
@@ -49,7 +47,6 @@ export async function openDoor(access: AccessOptions, certificates: boolean, env
   }
   if (jwt && verifier && !isUrl(jwt.keys)) stops.push(watchFiles('keys', [jwt.keys], env, async () => verifier.replaceKeys(await keysOf(jwt.keys))));
   return {
-    isGuarded: authenticator.isOn,
     admit: (applicant) => (OPEN.has(applicant.path) ? ANYBODY : authenticator.principalOf(applicant)),
     close: () => {
       for (const stop of stops) stop();

@@ -3,9 +3,7 @@
  * rest on to the threads that serve them. Which thread gets a connection is decided by the one that is free first.
  */
 import { moduleUrl, openThreadedDatabase, type ThreadedDatabase } from '../boot/index.ts';
-import { invalidArgument } from '../base/index.ts';
-import { parseAddress } from '../wire/index.ts';
-import type { RunningServer, ServerOptions } from './server.ts';
+import { checkedAddress, type RunningServer, type ServerOptions } from './server.ts';
 import { LISTENER_FD, openSharedListener } from './shared-listener.ts';
 
 export interface ThreadedServerOptions extends Omit<ServerOptions, 'service' | 'env' | 'listenerFd'> {
@@ -21,10 +19,8 @@ export interface ThreadedServer extends RunningServer {
 
 /** Opens the database and serves it; `close` ends both. Fails as `startServer` and `openThreadedDatabase` do. */
 export async function startThreadedServer({ database: open, ...door }: ThreadedServerOptions): Promise<ThreadedServer> {
-  const parsed = parseAddress(door.address);
-  if (!parsed) throw invalidArgument(`${JSON.stringify(door.address)} is no address: HOST:PORT, with a port from 0 to 65535`);
-  const { host } = parsed;
-  const listener = await openSharedListener(host, parsed.port);
+  const { host, port } = checkedAddress(door);
+  const listener = await openSharedListener(host, port);
   const address = host.includes(':') ? `[${host}]:${listener.port}` : `${host}:${listener.port}`;
   let database: ThreadedDatabase | undefined;
   try {

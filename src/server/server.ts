@@ -5,7 +5,7 @@
 import { invalidArgument } from '../base/index.ts';
 import { registerCloudApi, wireStatus } from '../grpc/index.ts';
 import type { Service } from '../service/index.ts';
-import { type ApiEnv, isLoopback, parseAddress, WireServer } from '../wire/index.ts';
+import { type Address, type ApiEnv, isLoopback, parseAddress, WireServer } from '../wire/index.ts';
 import { type AccessOptions, openDoor } from './door.ts';
 import { readTlsFiles, type TlsFiles, watchTlsFiles } from './tls-files.ts';
 
@@ -39,14 +39,11 @@ export interface RunningServer {
 /** Fails with INVALID_ARGUMENT for an address that is none or is public without guard, ALREADY_EXISTS where it is in use. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { service, env, tls, access = {} } = options;
-  const parsed = parseAddress(options.address);
-  if (!parsed) throw invalidArgument(`${JSON.stringify(options.address)} is no address: HOST:PORT, with a port from 0 to 65535`);
-  const { host, port } = parsed;
+  const { host, port } = checkedAddress(options);
   const certificates = tls && (await readTlsFiles(tls));
   const door = await openDoor(access, tls?.clientCaFile !== undefined, env);
   const stops = [door.close];
   try {
-    if (!isLoopback(host) && options.insecurePublic !== true) checkGuard(options.address, tls !== undefined, door.isGuarded);
     const server = new WireServer({ env, statusOf: wireStatus, tls: certificates, admit: door.admit });
     const health = registerCloudApi(server, service, env);
     if (options.listenerFd !== undefined) await server.listenOn(options.listenerFd);
@@ -65,11 +62,16 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   }
 }
 
-function checkGuard(address: string, hasTls: boolean, isGuarded: boolean): void {
+/** Where to listen. Fails with INVALID_ARGUMENT for an address that is none, or that other machines can reach and nothing guards. */
+export function checkedAddress({ address, insecurePublic = false, tls, access }: Pick<ServerOptions, 'address' | 'insecurePublic' | 'tls' | 'access'>): Address {
+  const parsed = parseAddress(address);
+  if (!parsed) throw invalidArgument(`${JSON.stringify(address)} is no address: HOST:PORT, with a port from 0 to 65535`);
+  if (isLoopback(parsed.host) || insecurePublic) return parsed;
+  const isGuarded = access?.tokensFile !== undefined || access?.jwt !== undefined || tls?.clientCaFile !== undefined;
   const lacks = [
-    ...(hasTls ? [] : ['TLS (--tls-key and --tls-cert)']),
+    ...(tls ? [] : ['TLS (--tls-key and --tls-cert)']),
     ...(isGuarded ? [] : ['authentication (--tokens, --jwt-issuer or --tls-client-ca)']),
   ];
-  if (lacks.length === 0) return;
+  if (lacks.length === 0) return parsed;
   throw invalidArgument(`${address} can be reached from other machines and needs ${lacks.join(' and ')}; or use 127.0.0.1, or say --insecure-public to serve everybody as it is`);
 }

@@ -1,5 +1,5 @@
 /**
- * One listening socket for all threads of the process (docs/decisions/0013-shared-listener.md). It is put where standard input was, at descriptor 0:
+ * One listening socket for all threads of the process (docs/decisions/0013-threads-and-their-listener.md). It is put where standard input was, at descriptor 0:
  * the only place where a thread that listens on it, and ends, does not close it for all the others.
  *
  * Invariant: the main thread alone opens and closes it. One process has one at a time. POSIX alone.

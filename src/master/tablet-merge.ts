@@ -1,0 +1,81 @@
+/**
+ * Merges two neighbouring tablets, on demand (paper section 5.2; docs/decisions/0015-splits-and-merges.md): their servers flush them and give them up, their rows
+ * are released, and one commit makes one row of the two, which is then assigned like any other.
+ *
+ * Invariant: wherever it is cut short, METADATA's rows partition the table, and each tablet of them is one that the next assignment finishes: given up by its
+ * server, released, or merged and not assigned yet. Nothing is to be undone.
+ */
+import { BigtableError, type ByteString, Code, quote, successor } from '../base/index.ts';
+import type { Env, RequestContext } from '../env/index.ts';
+import type { MetadataClient } from '../locator/index.ts';
+import { commitOfMerge, commitOfRow, keyOfRow, keysOfTable, type MetadataCommit, metadataKey, type MetadataRow, ROOT_RANGE } from '../metadata/index.ts';
+import { rangeContains, type TableSchema } from '../model/index.ts';
+import { callServer, errorOf } from '../protocol/index.ts';
+import type { Assignment } from './assignment.ts';
+import type { LiveServer, Servers } from './servers.ts';
+
+export interface MergeParts {
+  readonly env: Env;
+  readonly metadata: MetadataClient;
+  readonly servers: Servers;
+  readonly assignment: Assignment;
+}
+
+/** Of the table, the tablet that ends at `row` and the one that begins there. */
+export async function mergeTablets(parts: MergeParts, { id, name }: TableSchema, row: ByteString, context: RequestContext): Promise<void> {
+  const { env, metadata, assignment } = parts;
+  const [low, high] = await neighbours(metadata, { id, name }, row, context);
+  await checkTogether(metadata, [low, high], context);
+  const owned = [low, high].map((tablet) => ({ tablet, owner: ownerOf(parts, tablet) }));
+  // most is written while both are still served
+  for (const { tablet, owner } of owned) await callServer(env.transport, owner.address, 'flush', { keys: [keyOfRow(tablet)] }, context);
+  await Promise.all(owned.map(({ tablet, owner }) => release(parts, tablet, owner, context)));
+  const [lowNow, highNow] = await neighbours(metadata, { id, name }, row, context);
+  const commit = commitOfMerge(env.random.uniqueName(), env.clock.nowMicros(), lowNow, highNow);
+  await commitAll(metadata, commit, context);
+  env.metrics.add('master.mergedTablets');
+  const merged = commit.rows[1]?.row as MetadataRow;
+  const [failure] = await assignment.assign([merged], context);
+  if (failure) throw failure;
+}
+
+async function neighbours(metadata: MetadataClient, { id, name }: Pick<TableSchema, 'id' | 'name'>, row: ByteString, context: RequestContext): Promise<[MetadataRow, MetadataRow]> {
+  const key = metadataKey(id, row);
+  const low = await metadata.readRow(key, context);
+  if (low === undefined) throw new BigtableError(Code.FAILED_PRECONDITION, `no two tablets of table ${name} meet at row ${quote(row)}`);
+  for await (const rows of metadata.scan({ start: successor(key), end: keysOfTable(id).end }, context)) if (rows[0] !== undefined) return [low, rows[0]];
+  throw new BigtableError(Code.INTERNAL, `METADATA has no tablet of table ${name} behind row ${quote(row)}`);
+}
+
+/** Both rows lie in one tablet of METADATA: only there one commit changes both. */
+async function checkTogether(metadata: MetadataClient, rows: readonly MetadataRow[], context: RequestContext): Promise<void> {
+  const keys = rows.map(keyOfRow);
+  for await (const tablets of metadata.scan(ROOT_RANGE, context)) {
+    if (tablets.some(({ range }) => keys.every((key) => rangeContains(range, key)))) return;
+  }
+  throw new BigtableError(Code.FAILED_PRECONDITION, 'the rows of the two tablets lie in different tablets of METADATA: those are not merged');
+}
+
+/** The tablet is given to nobody, and nothing of it is to be replayed. */
+async function release({ env, metadata }: MergeParts, tablet: MetadataRow, owner: LiveServer, context: RequestContext): Promise<void> {
+  const { epoch } = tablet;
+  const key = keyOfRow(tablet);
+  const [error] = await callServer(env.transport, owner.address, 'unload', { tablets: [{ key, epoch }], flush: true }, context);
+  owner.tablets.delete(key);
+  if (error !== undefined) throw errorOf(error);
+  const now = await metadata.readRow(key, context);
+  if (now?.epoch !== epoch || now.logs.length > 0) throw new BigtableError(Code.ABORTED, 'the tablet was changed while it was to be merged: try again');
+  const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
+  await commitAll(metadata, commitOfRow(env.random.uniqueName(), event, key, now, { ...now, server: undefined, epoch: epoch + 1 }), context);
+}
+
+function ownerOf({ servers }: MergeParts, { server }: MetadataRow): LiveServer {
+  const owner = server && servers.get(server.name);
+  if (owner === undefined) throw new BigtableError(Code.UNAVAILABLE, 'the tablet is being assigned: try again');
+  return owner;
+}
+
+async function commitAll(metadata: MetadataClient, commit: MetadataCommit, context: RequestContext): Promise<void> {
+  const [outcome] = await metadata.commit([commit], context);
+  if (outcome?.kind === 'refused') throw new BigtableError(Code.ABORTED, 'a tablet was changed while it was to be merged: try again');
+}

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { QuickReads } from './posix-quick-reads.ts';
+
+class Disk {
+  nowMs = 100;
+  reads = 0;
+  readonly quick = new QuickReads(() => this.nowMs);
+
+  read(tookMs: number): boolean {
+    return this.quick.run(() => {
+      this.nowMs += tookMs;
+      this.reads++;
+      return true;
+    }) === true;
+  }
+}
+
+describe('reads in step', () => {
+  test('go on for as long as they are quick', () => {
+    const disk = new Disk();
+    for (let i = 0; i < 1000; i++) assert.equal(disk.read(0.05), true);
+    assert.equal(disk.reads, 1000);
+  });
+
+  test('go on after a few slow ones', () => {
+    const disk = new Disk();
+    for (let i = 0; i < 1000; i++) {
+      assert.equal(disk.read(i % 100 === 0 ? 2 : 0.02), true);
+      disk.nowMs += 1;
+    }
+  });
+
+  test('rest after a very slow one until it has taken no more than its share', () => {
+    const disk = new Disk();
+    assert.equal(disk.read(120), true);
+    assert.equal(disk.read(0), false);
+    disk.nowMs += 20 * 99;
+    assert.equal(disk.read(0), false);
+    disk.nowMs += 40;
+    assert.equal(disk.read(0), true);
+    assert.equal(disk.reads, 2);
+  });
+
+  test('take at most a twentieth of the time, and a short burst, where every one is slow', () => {
+    const disk = new Disk();
+    const startMs = disk.nowMs;
+    while (disk.nowMs < startMs + 10_000) if (!disk.read(3)) disk.nowMs += 0.5;
+    assert.ok(disk.reads * 3 <= (disk.nowMs - startMs) / 20 + 20 + 3, `${disk.reads} reads`);
+    assert.ok(disk.reads > 100);
+  });
+
+  test('one that fails is timed too', () => {
+    const disk = new Disk();
+    assert.throws(() => disk.quick.run(() => {
+      disk.nowMs += 50;
+      throw new Error('EIO');
+    }), /EIO/);
+    assert.equal(disk.read(0), false);
+  });
+});
