@@ -34,11 +34,6 @@ export class Authenticator {
     this.#certificates = options.certificates;
   }
 
-  /** Whether anybody is asked anything. */
-  get isOn(): boolean {
-    return this.#certificates || this.#takesTokens;
-  }
-
   /** Throws, or rejects with, UNAUTHENTICATED; UNAVAILABLE where it cannot be found out now. */
   principalOf(applicant: Applicant): string | Promise<string> {
     if (this.#takesTokens) return this.#principalOfToken(applicant.header('authorization'));

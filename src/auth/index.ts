@@ -2,8 +2,7 @@
  * auth: who asks. Bearer tokens of a file that holds their hashes, tokens that an issuer has signed (JWT), and clients' certificates, each
  * to a principal; nothing about what a principal may do.
  */
-export { type Applicant, Authenticator } from './authenticator.ts';
-export { JwtVerifier, type JwtSettings } from './jwt-verifier.ts';
+export { Authenticator } from './authenticator.ts';
+export { JwtVerifier } from './jwt-verifier.ts';
 export { addToken, readTokens, removeTokens } from './token-file.ts';
 export type { TokenEntry } from './token-list.ts';
-export { TokenList } from './token-list.ts';

@@ -1,4 +1,4 @@
-/** `edubba inspect`: looks inside the files of a database, beside a running server too, and changes nothing. */
+/** `edubba inspect`: looks inside the files of a database, beside a running server too, and changes nothing; but for `repair`, which says so. */
 import { stat } from 'node:fs/promises';
 import { basename, dirname, relative, resolve, sep } from 'node:path';
 import type { Command } from 'commander';
@@ -7,6 +7,7 @@ import { findDirectory, openFileForInspection, openForInspection } from '../boot
 import { inspectCheck } from './inspect-check.ts';
 import { inspectLogFile } from './inspect-log.ts';
 import { inspectMetadataOf } from './inspect-metadata.ts';
+import { inspectRepair } from './inspect-repair.ts';
 import type { InspectOptions } from './inspect-options.ts';
 import { inspectSsTableFile } from './inspect-ss-table.ts';
 import type { Terminal } from './terminal.ts';
@@ -35,7 +36,7 @@ acknowledged by now is there, and each tablet of METADATA is as it was at one in
 Example: edubba inspect metadata data --verify     checks every SSTable of the database`;
 
 export function addInspectCommand(program: Command, terminal: Terminal): void {
-  const inspect = program.command('inspect').description('look inside the files of a database: sstable, log, metadata; check all of it').addHelpText('after', MORE);
+  const inspect = program.command('inspect').description('look inside the files of a database: sstable, log, metadata; check all of it, and repair METADATA').addHelpText('after', MORE);
   inspect
     .command('sstable <file>')
     .description('an SSTable: its parts, properties and blocks')
@@ -63,6 +64,14 @@ export function addInspectCommand(program: Command, terminal: Terminal): void {
     .option('--dir <directory>', 'the database')
     .addHelpText('after', CHECK)
     .action((_: unknown, command: Command) => inspectCheck(command.optsWithGlobals(), terminal));
+  inspect
+    .command('repair')
+    .description('make the METADATA of the database in --dir again after it was lost')
+    .option('--dir <directory>', 'the database')
+    .option('--write-to <directory>', 'write the repaired database there, and change nothing in --dir')
+    .option('--yes', 'repair --dir itself')
+    .addHelpText('after', REPAIR)
+    .action((_: unknown, command: Command) => inspectRepair(command.optsWithGlobals(), terminal));
 }
 
 const CHECK = `
@@ -71,6 +80,13 @@ and holds them against one another: tablets cover every table, every file that i
 sweep removes them. Exit status 1 where anything is damaged. docs/REPAIR.md tells what to do then.
 
 Example: edubba --dir ./data inspect check`;
+
+const REPAIR = `
+Makes METADATA again from the SSTables, which tell where they belong, and from the logs, for the case that it, or the location of the root tablet, is
+lost or damaged (inspect check tells). Stop the server first. With --write-to nothing in --dir is changed, and the new directory must be new; with --yes --dir
+itself is repaired, which is refused where something could not be saved. What could not be saved is told. docs/REPAIR.md tells more.
+
+Example: edubba --dir ./data inspect repair --write-to ./repaired`;
 
 interface Place {
   /** Of the database; undefined where the file lies in none. */

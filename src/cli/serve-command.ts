@@ -1,10 +1,11 @@
 /** `edubba serve`: one process that owns a directory and answers the Cloud Bigtable API until SIGTERM or SIGINT. */
+import { availableParallelism, platform } from 'node:os';
 import { resolve } from 'node:path';
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { invalidArgument } from '../base/index.ts';
 import type { Logger, LogFields } from '../env/index.ts';
-import { openDatabase } from '../boot/index.ts';
-import { type JwtOptions, startServer, type TlsFiles } from '../server/index.ts';
+import { type DatabaseSettings, openDatabase, type ThreadedDatabase } from '../boot/index.ts';
+import { type JwtOptions, type RunningServer, type ServerOptions, startServer, startThreadedServer, type TlsFiles } from '../server/index.ts';
 import type { Terminal } from './terminal.ts';
 
 interface ServeOptions {
@@ -12,6 +13,8 @@ interface ServeOptions {
   readonly address: string;
   readonly limits: 'default' | 'cloud';
   readonly durability: 'synced' | 'buffered';
+  /** Default: one a core. */
+  readonly tabletServers?: number;
   readonly insecurePublic?: boolean;
   readonly tlsKey?: string;
   readonly tlsCert?: string;
@@ -35,7 +38,7 @@ Certificates, tokens and keys are read again when their files change.
 Examples:
   edubba serve
   edubba serve --dir /var/lib/edubba --address 127.0.0.1:9000
-  edubba serve --limits cloud
+  edubba serve --limits cloud --tablet-servers 1
   edubba serve --address 0.0.0.0:8086 --tls-key server.key --tls-cert server.pem --tokens tokens.txt
   edubba serve --address 0.0.0.0:8086 --tls-key server.key --tls-cert server.pem --tls-client-ca clients.pem
   edubba serve --address 0.0.0.0:8086 --tls-key server.key --tls-cert server.pem \\
@@ -55,6 +58,7 @@ export function addServeCommand(program: Command, terminal: Terminal): void {
         .choices(['synced', 'buffered'])
         .default('synced'),
     )
+    .addOption(new Option('--tablet-servers <count>', 'tablet servers, each in a thread of its own where there are several (default: one a core)').argParser(countOf))
     .option('--tls-client-ca <file>', 'serve only clients with a certificate that these authorities (PEM) have signed')
     .option('--tokens <file>', 'serve only calls with a bearer token of this file')
     .option('--jwt-issuer <issuer>', 'serve only calls with a bearer token (JWT) of this issuer')
@@ -69,22 +73,61 @@ export function addServeCommand(program: Command, terminal: Terminal): void {
 }
 
 async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
-  const { dir, address, limits, durability, insecurePublic = false, tokens } = options;
+  const { dir, address, limits, durability, tabletServers = defaultTabletServers(), insecurePublic = false, tokens } = options;
   // a server goes on when nobody reads what it prints
   const say = (line: string): Promise<void> => terminal.print(`${line}\n`).catch(() => {});
   const tls = tlsOf(options);
   const jwt = jwtOf(options);
-  const { service, env, close } = await openDatabase({ directory: dir, settings: { limits, durability }, logger: complaints(terminal) });
+  const stopped = untilSignal();
+  const open = { directory: dir, settings: { limits, durability }, logger: complaints(terminal) };
+  const server = await startIn(open, tabletServers, { address, insecurePublic, tls, access: { tokensFile: tokens, jwt } });
   try {
-    const stopped = untilSignal();
-    const server = await startServer({ service, env, address, insecurePublic, tls, access: { tokensFile: tokens, jwt } });
     for (const line of greeting({ address: server.address, directory: resolve(dir), durability, tls: tls !== undefined })) await say(line);
     await say(`listening on ${server.address}`);
     await say(`stopping on ${await stopped}`);
-    await server.close();
+    for (const line of (await server.report?.()) ?? []) await say(line);
   } finally {
-    await close();
+    await server.close();
   }
+}
+
+/** Serves the directory, in this thread or in several; `close` ends the server and the database. */
+async function startIn(
+  open: { readonly directory: string; readonly settings: Partial<DatabaseSettings>; readonly logger: Logger },
+  tabletServers: number,
+  door: Omit<ServerOptions, 'service' | 'env'>,
+): Promise<RunningServer & { readonly report?: () => Promise<string[]> }> {
+  if (tabletServers > 1) {
+    const { address, database, close } = await startThreadedServer({ ...door, database: { ...open, tabletServers } });
+    return { address, close, report: () => passedOn(database) };
+  }
+  const { service, env, close } = await openDatabase(open);
+  try {
+    const server = await startServer({ ...door, service, env });
+    return { address: server.address, close: () => server.close().finally(close) };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** What came to one thread and belonged to another, or to the master. */
+async function passedOn(database: ThreadedDatabase): Promise<string[]> {
+  const counters = [...(await database.counters())];
+  return counters.map(([place, counts]) => `tablet server ${place} passed ${counts['transport.callsPassedOn'] ?? 0} calls on to other threads`);
+}
+
+const MOST_TABLET_SERVERS = 64;
+
+/** Several threads share a port by what only POSIX has. */
+function defaultTabletServers(): number {
+  return platform() === 'win32' ? 1 : Math.min(availableParallelism(), MOST_TABLET_SERVERS);
+}
+
+function countOf(text: string): number {
+  const count = Number(text);
+  if (!/^\d+$/.test(text) || count < 1 || count > MOST_TABLET_SERVERS) throw new InvalidArgumentError(`a whole number from 1 to ${MOST_TABLET_SERVERS} is wanted`);
+  return count;
 }
 
 function tlsOf({ tlsKey: keyFile, tlsCert: certFile, tlsClientCa: clientCaFile }: ServeOptions): TlsFiles | undefined {

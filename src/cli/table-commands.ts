@@ -5,7 +5,7 @@ import type { GcRule } from '../model/index.ts';
 import { namedArguments } from './arguments.ts';
 import { parseGroups } from './group-arguments.ts';
 import { formatGcRule, parseGcPolicy } from './gc-policy.ts';
-import { jsonLine, tabbed } from './output.ts';
+import { aligned, jsonLine, tabbed } from './output.ts';
 import { Session } from './target.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -56,9 +56,20 @@ Examples:
   edubba --dir ./data setgroups web meta=language,checksum:inmemory=true default=:compression=zstd-dict
   edubba --dir ./data setgroups web`;
 
+const STATS = `
+For each column family: cells (versions), logical bytes (row key, column, 8 for the timestamp, value), bytes on disk, bytes in memory. Versions that are hidden or
+that garbage collection drops count until a compaction. Needs --dir.`;
+
 const COMPACT = `
 Afterwards each locality group of a tablet is one SSTable without deleted data and without versions that garbage collection drops. Needs --dir: a
 server compacts by itself.`;
+
+const SPLIT = `
+The tablet that holds ROW is split before it; without ROW every tablet of the table near its middle. Tablets split by themselves too, when they have grown large. Needs
+--dir: a server splits by itself.`;
+
+const MERGE = `
+The two tablets that meet at ROW, the first row of the second, become one. Needs --dir.`;
 
 export function addTableCommands(program: Command, terminal: Terminal): void {
   program
@@ -109,6 +120,27 @@ function addStorageCommands(program: Command, terminal: Terminal): void {
       return session.withDatabase((database) => database.table(session.tableName(table)).setGroups(groups));
     });
   program
+    .command('stats <table>')
+    .description('what each family of a table takes, on disk and in memory')
+    .addHelpText('after', STATS)
+    .action((table: string, _: unknown, command: Command) => printStatistics(new Session(command, terminal), table));
+  program
+    .command('split <table> [row]')
+    .description('split a tablet before a row, or every tablet near its middle')
+    .addHelpText('after', SPLIT)
+    .action((table: string, row: string | undefined, _: unknown, command: Command) => {
+      const session = new Session(command, terminal);
+      return session.withDatabase((database) => database.split(session.tableName(table), row));
+    });
+  program
+    .command('merge <table> <row>')
+    .description('make one tablet of the two that meet at a row')
+    .addHelpText('after', MERGE)
+    .action((table: string, row: string, _: unknown, command: Command) => {
+      const session = new Session(command, terminal);
+      return session.withDatabase((database) => database.merge(session.tableName(table), row));
+    });
+  program
     .command('compact [table]')
     .description('major compaction of a table, or of all, now')
     .addHelpText('after', COMPACT)
@@ -155,6 +187,15 @@ async function createFamily(session: Session, table: string, family: string): Pr
   const { name, policy } = familyArgument(family);
   const options = familyOptions(policy === undefined ? undefined : parseGcPolicy(policy));
   await session.withDatabase((database) => database.table(session.tableName(table)).createFamily(name, options));
+}
+
+async function printStatistics(session: Session, table: string): Promise<void> {
+  await session.withDatabase(async (database) => {
+    const usages = await database.table(session.tableName(table)).statistics();
+    if (session.json) return session.terminal.print(jsonLine(usages));
+    const rows = usages.map(({ family, cells, logicalBytes, diskBytes, memoryBytes }) => [family, cells, logicalBytes, diskBytes, memoryBytes]);
+    return session.terminal.print(aligned([['Family', 'Cells', 'Logical bytes', 'Bytes on disk', 'Bytes in memory'], ...rows]));
+  });
 }
 
 async function listTables(session: Session): Promise<void> {

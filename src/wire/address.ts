@@ -1,7 +1,7 @@
 /** Addresses as users write them: HOST:PORT, [IPV6]:PORT; and which of them are this machine alone. */
 import { isIP } from 'node:net';
 
-interface Address {
+export interface Address {
   /** Without brackets. */
   readonly host: string;
   readonly port: number;

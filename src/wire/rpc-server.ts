@@ -37,6 +37,8 @@ export interface RpcCall {
   readonly context: RequestContext;
   /** A header of the request by its lower-case name; the first one where there are several. */
   header(name: string): string | undefined;
+  /** Goes with the status at the end; before the handler has ended. A name ending in -bin has a value of base64. */
+  addTrailer(name: string, value: string): void;
 }
 
 /** Where a stream's messages go. */
@@ -49,10 +51,17 @@ export interface RpcSink {
   send(message: Buffer | readonly Buffer[]): Promise<void> | undefined;
 }
 
-export type RpcMethod =
-  | { readonly kind: 'unary'; handle(call: RpcCall, request: Buffer): Promise<Uint8Array> }
-  | { readonly kind: 'stream'; handle(call: RpcCall, request: Buffer, sink: RpcSink): Promise<void> }
-  | { readonly kind: 'bidi'; handle(call: RpcCall, requests: AsyncIterable<Buffer>, sink: RpcSink): Promise<void> };
+/** Headers of the answer beside gRPC's own, known before the handler runs: name, value, name, value … */
+interface AnswerHeaders {
+  headers?(call: RpcCall): readonly string[];
+}
+
+export type RpcMethod = AnswerHeaders &
+  (
+    | { readonly kind: 'unary'; handle(call: RpcCall, request: Buffer): Promise<Uint8Array> }
+    | { readonly kind: 'stream'; handle(call: RpcCall, request: Buffer, sink: RpcSink): Promise<void> }
+    | { readonly kind: 'bidi'; handle(call: RpcCall, requests: AsyncIterable<Buffer>, sink: RpcSink): Promise<void> }
+  );
 
 /** What a call that failed tells its caller. */
 export interface RpcStatus {

@@ -34,6 +34,15 @@ export const ANSWER_HEADERS = Buffer.concat([START, ACCEPTS]);
 export const GZIP_ANSWER_HEADERS = Buffer.concat([START, literal('grpc-encoding', 'gzip'), ACCEPTS]);
 export const OK_TRAILERS = literal('grpc-status', '0');
 
+/** The block with more headers at its end: name, value, name, value … The caller keeps them short. */
+export function withHeaders(block: Buffer, headers: readonly string[]): Buffer {
+  const parts = [block];
+  for (let i = 0; i < headers.length; i += 2) parts.push(literal(headers[i] as string, headers[i + 1] as string));
+  const all = Buffer.concat(parts);
+  assert(all.length <= MOST_BYTES, `headers of ${all.length} bytes are too long to be sent`);
+  return all;
+}
+
 /** The end of a call that failed. `alone`: no headers went before. */
 export function statusTrailers(status: RpcStatus, alone: boolean): Buffer {
   const parts = alone ? [START, ACCEPTS] : [];

@@ -60,11 +60,11 @@ describe('letting calls in', () => {
       return 'alice';
     });
     const metadata = new grpc.Metadata();
-    metadata.add('authorization', 'Bearer one');
-    metadata.add('authorization', 'Bearer two');
+    metadata.add('x-name', 'one');
+    metadata.add('x-name', 'two');
     await wire.call('/t/Unary', [Buffer.alloc(1)], { metadata });
     assert.deepEqual(seen.map(({ path, certificate }) => [path, certificate]), [['/t/Unary', undefined]]);
-    assert.equal(seen[0]?.header('authorization'), 'Bearer one');
+    assert.equal(seen[0]?.header('x-name')?.split(',')[0], 'one');
     assert.equal(seen[0]?.header('x-other'), undefined);
     await wire.close();
   });

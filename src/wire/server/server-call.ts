@@ -7,7 +7,7 @@
  */
 import { asBuffer, BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import { CallContext } from '../../env/index.ts';
-import { ANSWER_HEADERS, GZIP_ANSWER_HEADERS, OK_TRAILERS, statusTrailers } from '../grpc/answer-blocks.ts';
+import { ANSWER_HEADERS, GZIP_ANSWER_HEADERS, OK_TRAILERS, statusTrailers, withHeaders } from '../grpc/answer-blocks.ts';
 import { headerValue } from '../grpc/metadata.ts';
 import { parseTimeout } from '../grpc/timeout.ts';
 import type { RequestHeaders } from '../http2/header-rules.ts';
@@ -39,6 +39,8 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
   readonly #input: RequestInput;
   readonly #gzip: boolean;
   #sink: CallSink | undefined;
+  /** Those of the handler: name, value, name, value … */
+  #trailers: string[] | undefined;
   #isRunning = false;
   #headersAreSent = false;
   /** The answer's end has been given to the stream, or can no longer be. */
@@ -96,6 +98,10 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
     return headerValue(this.#headers, name);
   }
 
+  addTrailer(name: string, value: string): void {
+    (this.#trailers ??= []).push(name, value);
+  }
+
   // what the stream tells
 
   onData(payload: Buffer): void {
@@ -137,11 +143,11 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
   #handle(method: Exclude<RpcMethod, { kind: 'bidi' }>, request: Buffer): void {
     if (this.#isAnswered) return;
     if (method.kind === 'stream') return this.#serve(method, request);
-    this.#run(() => method.handle(this, request)).then((answer) => this.#answer(answer), (error: unknown) => this.#failed(error));
+    this.#run(() => method.handle(this, request)).then((answer) => this.#answer(method, answer), (error: unknown) => this.#failed(error));
   }
 
   #serve(method: Exclude<RpcMethod, { kind: 'unary' }>, request: Buffer | RequestQueue): void {
-    const sink = this.#openSink();
+    const sink = this.#openSink(method);
     const handled = method.kind === 'bidi' ? this.#run(() => method.handle(this, request as RequestQueue, sink)) : this.#run(() => method.handle(this, request as Buffer, sink));
     handled.then(() => this.#finish(), (error: unknown) => this.#failed(error));
   }
@@ -156,16 +162,17 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
   }
 
   /** The headers go out at once: the client may wait for them. */
-  #openSink(): CallSink {
-    this.#stream.headers(this.#gzip ? GZIP_ANSWER_HEADERS : ANSWER_HEADERS);
+  #openSink(method: RpcMethod): CallSink {
+    const block = this.#gzip ? GZIP_ANSWER_HEADERS : ANSWER_HEADERS;
+    this.#stream.headers(method.headers ? withHeaders(block, method.headers(this)) : block);
     this.#headersAreSent = true;
     this.#sink = new CallSink({ stream: this.#stream, reservation: this.context.reservation, over: () => this.context.interruption, compress: this.#gzip });
     return this.#sink;
   }
 
-  #answer(answer: Uint8Array): void {
+  #answer(method: RpcMethod, answer: Uint8Array): void {
     if (this.#isAnswered) return this.#finish();
-    const sent = this.#openSink().send(asBuffer(answer));
+    const sent = this.#openSink(method).send(asBuffer(answer));
     // only a message that is being deflated is not yet with the stream
     if (sent && this.#gzip) return void sent.then(() => this.#finish(), (error: unknown) => this.#failed(error));
     // whether it ever leaves is nothing that anybody here waits for
@@ -177,7 +184,7 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
     this.#isRunning = false;
     if (!this.#isAnswered) {
       this.#isAnswered = true;
-      this.#stream.end(OK_TRAILERS);
+      this.#stream.end(this.#trailers ? withHeaders(OK_TRAILERS, this.#trailers) : OK_TRAILERS);
     }
     this.#settle();
   }
@@ -199,7 +206,8 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
   #fail(thrown: unknown): void {
     if (!this.#isAnswered) {
       this.#isAnswered = true;
-      this.#stream.end(statusTrailers(this.#host.statusOf(thrown), !this.#headersAreSent));
+      const trailers = statusTrailers(this.#host.statusOf(thrown), !this.#headersAreSent);
+      this.#stream.end(this.#trailers ? withHeaders(trailers, this.#trailers) : trailers);
       if (this.#isRunning) this.#giveUp(toBigtableError(thrown));
     }
     this.#settle();
