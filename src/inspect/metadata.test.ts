@@ -105,7 +105,7 @@ describe('inspecting METADATA', () => {
       // each of the first logs is read, and then METADATA's tablets are flushed and the files they had are deleted
       const meddler = new Proxy(fileSystem, {
         get: (target, name) => {
-          if (name !== 'readLog') return Reflect.get(target, name, target).bind(target);
+          if (name !== 'readLog') return Reflect.get(target, name, target)?.bind(target);
           return async function* (path: string, from?: number) {
             yield* target.readLog(path, from);
             if (meddled++ >= 3) return;

@@ -16,8 +16,10 @@ export interface PlacedFile {
   readonly path: string;
   readonly group: string;
   readonly range: RowRange;
-  /** As stored. */
+  /** Those of which it holds every record between `since` and `newest`, as stored. */
   readonly families: readonly string[];
+  /** Those that it has an entry of. */
+  readonly held: readonly string[];
   readonly since: RedoPoint;
   readonly newest: RedoPoint;
   readonly createdMicros: number;
@@ -35,9 +37,9 @@ const BEGINNING: RedoPoint = Object.freeze({ epoch: 0, sequence: 0 });
 
 /** Undefined where the file does not tell enough of itself. */
 export function placedFile({ path, properties }: SsTableLayout): PlacedFile | undefined {
-  const { lineage, newest, group, createdMicros } = properties;
+  const { lineage, newest, group, createdMicros, families = [] } = properties;
   if (lineage === undefined || newest === undefined) return undefined;
-  return { path, group, range: lineage.range, families: lineage.families, since: lineage.since ?? BEGINNING, newest, createdMicros: Number(createdMicros) };
+  return { path, group, range: lineage.range, families: lineage.families, held: families.map(({ family }) => family), since: lineage.since ?? BEGINNING, newest, createdMicros: Number(createdMicros) };
 }
 
 /** The tablets of one table. `families`: those that it has, as stored; what other families' entries say no longer counts. */
@@ -60,7 +62,7 @@ export function planTablets(files: readonly PlacedFile[], families: ReadonlySet<
 export function overlaps({ files }: PlannedTablet): [PlacedFile, PlacedFile][] {
   const found: [PlacedFile, PlacedFile][] = [];
   for (const [i, a] of files.entries()) {
-    for (const b of files.slice(i + 1)) if (isAfter(b.newest, a.since) && a.families.some((family) => b.families.includes(family))) found.push([a, b]);
+    for (const b of files.slice(i + 1)) if (isAfter(b.newest, a.since) && a.held.some((family) => b.held.includes(family))) found.push([a, b]);
   }
   return found;
 }
@@ -78,7 +80,7 @@ function partsOf(files: readonly PlacedFile[]): RowRange[] {
 /** Whether for each family that counts another file holds all that this one holds. */
 function isSuperfluous(file: PlacedFile, others: readonly PlacedFile[], families: ReadonlySet<string>): boolean {
   const larger = others.filter((other) => other !== file && holdsAll(other, file));
-  const counting = file.families.filter((family) => families.has(family));
+  const counting = file.held.filter((family) => families.has(family));
   if (counting.length === 0) return larger.some((other) => other.group === file.group);
   return counting.every((family) => larger.some((other) => other.families.includes(family)));
 }

@@ -33,6 +33,8 @@ export interface RepairPlan {
   readonly notes: readonly string[];
   /** Files that nothing of the new METADATA will list: others hold all that they hold. */
   readonly superfluous: readonly string[];
+  /** SSTables of the METADATA that was. */
+  readonly metadataFiles: readonly string[];
   /** The greatest of METADATA itself. */
   readonly metadataEpoch: number;
 }
@@ -92,9 +94,9 @@ export async function planRepair(components: CheckComponents): Promise<RepairPla
     if (id === METADATA_TABLE_ID || schemas.has(id) || layouts.has(id)) continue;
     unsaved.push(`${list.length} records of table ${id}, which has neither a schema nor SSTables: it was deleted, or its schema file is gone`);
   }
-  superfluous.push(...(layouts.get(METADATA_TABLE_ID) ?? []).map(({ path }) => path));
+  const metadataFiles = (layouts.get(METADATA_TABLE_ID) ?? []).map(({ path }) => path);
   const epochs = [...(layouts.get(METADATA_TABLE_ID) ?? []).map(({ properties }) => properties.newest?.epoch ?? 0), ...(records.get(METADATA_TABLE_ID) ?? []).map(({ epoch }) => epoch)];
-  return { tables, lockFiles, unsaved, notes, superfluous, metadataEpoch: epochs.reduce((most, epoch) => Math.max(most, epoch), 0) };
+  return { tables, lockFiles, unsaved, notes, superfluous, metadataFiles, metadataEpoch: epochs.reduce((most, epoch) => Math.max(most, epoch), 0) };
 }
 
 /** Writes the plan's METADATA, and what it needs beside. */
@@ -120,6 +122,7 @@ export async function carryOutRepair(components: CheckComponents, plan: RepairPl
   const rootRow = rowOf(METADATA_TABLE_ID, await metadataTablet(fileTarget, target, ROOT_RANGE, [usersRow], epoch), epoch);
   await writeLockFiles(plan, target);
   await target.lockService.write(ROOT_PATH, encodeRootFile({ ...rootRow, version: 1, commitId: target.uniqueName() }));
+  if (!target.isElsewhere) for (const path of plan.metadataFiles) await target.fileSystem.delete(path);
   return { tables, unsaved };
 }
 

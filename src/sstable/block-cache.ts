@@ -93,6 +93,8 @@ export class BlockCache {
   readonly #queues: EvictionQueues<Node>;
   /** In shared reads, beside the blocks that are kept. */
   #deadBytes = 0;
+  /** Whether blocks have had to make way: then memory is short. */
+  #hasEvicted = false;
 
   /** `limitBytes` 0 keeps nothing. `rowCache`, default none, is for the rows of the same files. */
   constructor(options: { readonly limitBytes: number; readonly metrics: Metrics; readonly rowCache?: RowCache | undefined }) {
@@ -106,6 +108,11 @@ export class BlockCache {
 
   get usedBytes(): number {
     return this.#queues.bytes + this.#deadBytes;
+  }
+
+  /** Whether it keeps all that was read so far: then rows kept by themselves save nothing. */
+  get keepsAll(): boolean {
+    return !this.#hasEvicted && this.limitBytes > 0;
   }
 
   /** The cached blocks of a file. Paths are never used again, so all that open a path share them. Each must be closed. */
@@ -175,6 +182,7 @@ export class BlockCache {
   #makeRoom(bytes: number): void {
     while (this.usedBytes + bytes > this.limitBytes) {
       const node = this.#queues.evict();
+      this.#hasEvicted = true;
       this.#leaveRead(node);
       node.file.evicted(node.number);
       this.#metrics.add('blockCache.evictions');
@@ -225,6 +233,13 @@ export class CachedFile implements BlockKeeper {
     const node = this.#nodes[number];
     if (node?.content === content) return this.#decode(node);
     return content instanceof Block ? content : content.decode();
+  }
+
+  /** Keeps a block that was read without a promise. It must not be there. */
+  keep(number: number, block: Block): void {
+    if (this.users === 0) return;
+    const node = this.#cache.insert(this, number, block, ALONE);
+    if (node) this.#nodes[number] = node;
   }
 
   loadAhead(number: number, read: () => Promise<UnreadBlock>, shared: SharedRead): void {

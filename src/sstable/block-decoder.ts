@@ -39,6 +39,18 @@ export class BlockDecoder {
     return this.#block(block, extent, bytes, codec);
   }
 
+  /** The block, where it can be read at once and makes sense; where it does not, `read` says why. */
+  readNow(block: number): Block | undefined {
+    const extent = this.#index.extent(block);
+    const part = this.#file.readNow(extent);
+    if (part === undefined) return undefined;
+    try {
+      return this.#block(block, extent, part.bytes, part.codec);
+    } catch {
+      return undefined;
+    }
+  }
+
   /** Gives up what it holds outside the heap. May be used again. */
   close(): void {
     this.#decompressor?.close();

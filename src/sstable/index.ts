@@ -5,9 +5,8 @@
  */
 export { BlockCache } from './block-cache.ts';
 export { describeSsTable, type SsTableLayout } from './layout.ts';
-export type { FileLineage } from './lineage.ts';
+export type { FileLineage, RecordPoint } from './lineage.ts';
 export { MemoryBudget } from './memory-budget.ts';
-export type { RecordPoint } from './properties.ts';
 export { RowCache } from './row-cache.ts';
 export { SsTable } from './ss-table.ts';
 export { DEFAULT_BLOCK_SIZE_BYTES, type SsTableWriteOptions, writeSsTable } from './write-ss-table.ts';

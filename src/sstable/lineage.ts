@@ -9,7 +9,12 @@ import type { ByteString } from '../base/index.ts';
 import type { RowRange } from '../model/index.ts';
 import type { ByteReader } from './byte-reader.ts';
 import type { ByteWriter } from './byte-writer.ts';
-import type { RecordPoint } from './properties.ts';
+
+/** A record of a commit log. */
+export interface RecordPoint {
+  readonly epoch: number;
+  readonly sequence: number;
+}
 
 export interface FileLineage {
   readonly tableId: ByteString;

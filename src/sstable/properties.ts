@@ -9,7 +9,7 @@ import { type BloomFilterKind, BLOOM_FILTER_KINDS } from './bloom-filter.ts';
 import { ByteReader } from './byte-reader.ts';
 import { ByteWriter } from './byte-writer.ts';
 import { decodeFamilies, encodeFamilies, FamilyCollector, type FamilyStatistics } from './families.ts';
-import { decodeLineage, encodeLineage, type Lineage } from './lineage.ts';
+import { decodeLineage, encodeLineage, type Lineage, type RecordPoint } from './lineage.ts';
 
 export type EntryKindName = keyof typeof EntryKind;
 
@@ -28,12 +28,6 @@ export interface EntryStatistics {
   readonly rawBytes: number;
   /** Families that have an entry, by stored name, ascending; undefined in files of early versions, which may hold any. */
   readonly families: readonly FamilyStatistics[] | undefined;
-}
-
-/** A record of a commit log. */
-export interface RecordPoint {
-  readonly epoch: number;
-  readonly sequence: number;
 }
 
 export interface CompressionStatistics {

@@ -106,11 +106,23 @@ describe('the scan cache', () => {
     assert.equal(cache.usedBytes, 0);
   });
 
+  test('keeps no row as long as every block finds room', async () => {
+    const { rowCache: cache } = rowCache();
+    const file = await writeFile(numberedRows(200, 500), { blockSizeBytes: 4000 });
+    const roomy = await openFile(file, 1_000_000, undefined, { rowCache: cache });
+    for (let time = 0; time < 4; time++) await readRow(roomy, rowName(7));
+    assert.equal(cache.usedBytes, 0);
+    const short = await openFile(file, 50_000, undefined, { rowCache: cache });
+    for (let i = 0; i < 200; i += 4) await readRow(short, rowName(i));
+    for (let time = 0; time < 2; time++) await readRow(short, rowName(7));
+    assert.ok(cache.usedBytes > 0);
+  });
+
   test('leaves rows alone that are large, or lie in two blocks', async () => {
     const { rowCache: cache } = rowCache();
     const wide = Array.from({ length: 40 }, (_, i) => put('wide', columnKey('f', String.fromCharCode(60 + i)), 1, Buffer.alloc(50)));
     const entries = [put('large', Q, 1, Buffer.alloc(20_000)), ...wide, put('wider', Q, 1, 'x')];
-    const table = await openFile(await writeFile(entries, { blockSizeBytes: 600 }), 1_000_000, undefined, { rowCache: cache });
+    const table = await openFile(await writeFile(entries, { blockSizeBytes: 600 }), 0, undefined, { rowCache: cache });
     for (let time = 0; time < 3; time++) {
       assert.equal((await readRow(table, 'large')).length, 1);
       assert.equal((await readRow(table, 'wide')).length, 40);

@@ -21,6 +21,8 @@ export interface BlockSource {
   readonly readAheadLimitBytes: number;
   /** The block, where it is in memory. */
   cached(block: number): Block | undefined;
+  /** The block, read without a promise where that is quick. */
+  readNow(block: number): Block | undefined;
   /** Reads the block, and with the same read those behind it (before it, if `backwards`) that fit into `readAheadBytes` together. */
   load(block: number, readAheadBytes: number, backwards: boolean): Promise<Block>;
   /** A cursor of one row has come to it: entry `entryAt` of the block is the row's first. */
@@ -261,7 +263,7 @@ export class SsTableCursor implements LayerCursor {
     if (this.#only !== undefined && index.compareFirstRow(number, this.#only) > 0) return this.#finish();
     if (number === this.#blockNumber && this.#block) return this.#arrive(number, this.#block, arrival);
     this.#planReadAhead(number);
-    const block = this.#source.cached(number);
+    const block = this.#source.cached(number) ?? (this.#readAheadBytes === 0 ? this.#source.readNow(number) : undefined);
     if (block) return this.#arrive(number, block, arrival);
     this.#wanted = number;
     this.#arrival = arrival;

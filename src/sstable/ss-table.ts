@@ -10,7 +10,7 @@ import { type Clock, type Codecs, type Counter, type FileSystem, type Metrics, P
 import { type ColumnKey, familyOf, type Layer, type LayerCursor, type RowRangeDeletion } from '../model/index.ts';
 import type { Block } from './block.ts';
 import { BlockDecoder } from './block-decoder.ts';
-import { type BlockCache, type BlockKeeper, SharedRead, type UnreadBlock } from './block-cache.ts';
+import { type BlockCache, type BlockKeeper, CachedFile, SharedRead, type UnreadBlock } from './block-cache.ts';
 import { CheckedFile } from './checked-file.ts';
 import type { FamilyStatistics } from './families.ts';
 import { TRAILER_BYTES } from './format.ts';
@@ -50,6 +50,7 @@ export class SsTable implements Layer {
   readonly path: string;
   readonly sizeBytes: number;
   readonly properties: SsTableProperties;
+  readonly #options: SsTableOptions;
   readonly #file: CheckedFile;
   readonly #decoder: BlockDecoder;
   readonly #bloomSkips: Counter;
@@ -69,7 +70,9 @@ export class SsTable implements Layer {
     return new SsTable(options, file, await openFrame(file, options.codecs.checksum));
   }
 
-  private constructor({ path, cache, inMemory, clock, codecs, metrics }: SsTableOptions, file: CheckedFile, frame: SsTableFrame) {
+  private constructor(options: SsTableOptions, file: CheckedFile, frame: SsTableFrame) {
+    const { path, cache, inMemory, clock, codecs, metrics } = options;
+    this.#options = options;
     this.path = path;
     this.sizeBytes = frame.footer.fileBytes;
     this.properties = frame.properties;
@@ -88,6 +91,7 @@ export class SsTable implements Layer {
       index,
       readAheadLimitBytes,
       cached: (block) => blocks.get(block),
+      readNow: (block) => this.#readNow(block),
       load: (block, readAheadBytes, backwards) => this.#load(block, readAheadBytes, backwards),
       rowFound: (row, number, block, entryAt) => this.#keepRow(row, number, block, entryAt),
       rowMissed: () => {
@@ -95,6 +99,11 @@ export class SsTable implements Layer {
       },
       closed: () => this.#cursorClosed(),
     };
+  }
+
+  /** The same file, open once more, without reading anything: both share index, filter and cached blocks, and each is closed by itself. */
+  again(): SsTable {
+    return new SsTable(this.#options, this.#file, this.#frame);
   }
 
   get group(): string {
@@ -178,6 +187,21 @@ export class SsTable implements Layer {
     return Array.from({ length: index.length }, (_, block) => ({ row: index.firstRow(block), offsetBytes: index.offset(block) }));
   }
 
+  /** Bytes of the blocks that begin in [start, end), and of the one before them: about what the rows in the range take. */
+  sizeInRange(start: ByteString, end: ByteString | undefined): number {
+    const { index } = this.#frame;
+    if (index.length === 0 || !this.mayContainRows(start, end)) return 0;
+    const target = new SeekTarget();
+    target.set(start);
+    const first = Math.max(index.lastBefore(target), 0);
+    let last = index.length - 1;
+    if (end !== undefined) {
+      target.set(end);
+      last = Math.max(index.lastBefore(target, first), first);
+    }
+    return this.#endOf(last) - index.offset(first);
+  }
+
   /**
    * Reads all blocks, past the cache, and compares checksums, order, index, filter and properties. CorruptionError at the first that is wrong; with
    * `damaged` that is told of every block that is damaged, and properties are compared only where none is.
@@ -197,6 +221,14 @@ export class SsTable implements Layer {
     this.#rows?.close();
     this.#isClosed = true;
     this.#endDecoder();
+  }
+
+  #readNow(number: number): Block | undefined {
+    const blocks = this.#blocks;
+    if (!(blocks instanceof CachedFile) || blocks.has(number)) return undefined;
+    const block = this.#decoder.readNow(number);
+    if (block !== undefined) blocks.keep(number, block);
+    return block;
   }
 
   /** One read for the block and its neighbours in the cursor's direction that fit and are not there yet; each is checked and kept by itself. */
@@ -241,9 +273,9 @@ export class SsTable implements Layer {
     return index.offset(block) + index.lengthBytes(block) + TRAILER_BYTES;
   }
 
-  /** What was found of a row is kept by itself, if it is asked for often and lies in one block. */
+  /** What was found of a row is kept by itself, if it is asked for often and lies in one block, and where not all blocks find room. */
   #keepRow(row: ByteString, number: number, block: Block, entryAt: number): void {
-    if (!this.#rows?.wants(row)) return;
+    if (this.#options.cache.keepsAll || !this.#rows?.wants(row)) return;
     const { index } = this.#frame;
     const copy = copyRow(row, block, entryAt);
     if (!copy) return;

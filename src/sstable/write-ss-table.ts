@@ -14,8 +14,8 @@ import { BlockOutput } from './block-output.ts';
 import { BloomFilterBuilder, type BloomFilterKind } from './bloom-filter.ts';
 import { FileOutput } from './file-output.ts';
 import { COMPRESSED_BLOCKS, encodeDirectory, encodeFooter, FOOTER_BYTES, FORMAT_VERSION, type Section, SectionName } from './format.ts';
-import type { FileLineage } from './lineage.ts';
-import { encodeProperties, kindName, PropertiesCollector, type RecordPoint, type SsTableProperties } from './properties.ts';
+import type { FileLineage, RecordPoint } from './lineage.ts';
+import { encodeProperties, kindName, PropertiesCollector, type SsTableProperties } from './properties.ts';
 import { encodeRowRangeDeletions } from './row-range-deletions.ts';
 
 export interface SsTableWriteOptions {
