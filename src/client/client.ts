@@ -5,7 +5,7 @@
 import { BigtableError, type ByteString, Code, notFound } from '../base/index.ts';
 import { type Env, inSlices, type RequestContext } from '../env/index.ts';
 import { Locator, SchemaCache } from '../locator/index.ts';
-import type { Cell, Limits, ReadBatch, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import { ALL_ROWS, type Cell, type FamilyUsage, type Limits, type ReadBatch, type ReadModifyWriteRule, type RowRange, type TableSchema, sumUsages } from '../model/index.ts';
 import { callMaster, callServer, decodePeerFile, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
 import {
   checkCheckAndMutateRow, checkDropRowRange, checkModifyFamilies, checkMutateRow, checkMutateRows, checkNewTable, checkUpdateTable, checkReadModifyWriteRow, checkTableName,
@@ -55,11 +55,17 @@ export class Client implements Service {
     this.#schemas.stop();
   }
 
-  async mutateRow(context: RequestContext, table: string, entry: RowMutations): Promise<void> {
-    const checking = checkMutateRow(table, entry, this.#limits, this.#slicer);
-    if (checking !== undefined) await checking;
-    const { row, mutations } = entry;
-    await this.#router.callRow(table, row, context, ({ id }, { server }) =>
+  mutateRow(context: RequestContext, table: string, entry: RowMutations): Promise<void> {
+    try {
+      const checking = checkMutateRow(table, entry, this.#limits, this.#slicer);
+      return checking === undefined ? this.#mutateRow(context, table, entry) : checking.then(() => this.#mutateRow(context, table, entry));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #mutateRow(context: RequestContext, table: string, { row, mutations }: RowMutations): Promise<void> {
+    return this.#router.callRow(table, row, context, ({ id }, { server }) =>
       callServer(this.#env.transport, server.address, 'mutateRow', { tableId: id, row, mutations }, context),
     );
   }
@@ -78,7 +84,7 @@ export class Client implements Service {
     const samples: KeySample[] = [];
     let offsetBytes = 0;
     await eachTablet(this.#router, context, table, { start: '', end: undefined }, async ({ id }, { server, range }) => {
-      const message = { tableId: id, row: range.start, partBytes: SAMPLE_PART_BYTES };
+      const message = { tableId: id, range, partBytes: SAMPLE_PART_BYTES };
       const answer = await callServer(this.#env.transport, server.address, 'sampleKeys', message, context);
       for (const sample of answer.samples) samples.push({ row: sample.row, offsetBytes: offsetBytes + sample.offsetBytes });
       offsetBytes += answer.sizeBytes;
@@ -138,6 +144,43 @@ export class Client implements Service {
     await eachTablet(this.#router, context, name, range, ({ id }, { server }, part) =>
       callServer(this.#env.transport, server.address, 'dropRows', { tableId: id, range: part }, context),
     );
+  }
+
+  async familyUsage(context: RequestContext, name: string): Promise<readonly FamilyUsage[]> {
+    checkTableName(name, this.#limits);
+    const byTablet: (readonly FamilyUsage[])[] = [];
+    await eachTablet(this.#router, context, name, ALL_ROWS, async ({ id }, { server, range }) => {
+      byTablet.push(await callServer(this.#env.transport, server.address, 'familyUsage', { tableId: id, range }, context));
+    });
+    return sumUsages(byTablet.flat());
+  }
+
+  /** Splits a table's tablet before that row; without one every tablet near its middle, those excepted that are of one row. FAILED_PRECONDITION where all are. */
+  async splitTablet(context: RequestContext, name: string, row?: ByteString): Promise<void> {
+    checkTableName(name, this.#limits);
+    const transport = this.#env.transport;
+    if (row !== undefined) {
+      await this.#router.callRow(name, row, context, ({ id }, { server }) => callServer(transport, server.address, 'split', { tableId: id, row, near: 'row' }, context));
+      return;
+    }
+    let split = 0;
+    let refusal: BigtableError | undefined;
+    await eachTablet(this.#router, context, name, ALL_ROWS, async ({ id }, { server, range }) => {
+      try {
+        await callServer(transport, server.address, 'split', { tableId: id, row: range.start, near: 'middle' }, context);
+        split++;
+      } catch (error) {
+        if (!(error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION)) throw error;
+        refusal = error;
+      }
+    });
+    if (split === 0 && refusal !== undefined) throw refusal;
+  }
+
+  /** Makes one tablet of the two that meet at that row. FAILED_PRECONDITION where none do. */
+  async mergeTablets(context: RequestContext, name: string, row: ByteString): Promise<void> {
+    checkTableName(name, this.#limits);
+    await this.#callMaster('mergeTablets', { name, row }, context);
   }
 
   async generateConsistencyToken(context: RequestContext, name: string): Promise<string> {

@@ -5,10 +5,11 @@
  * Invariant: a commit may be sent any number of times. Once it was applied its id stands in the rows it wrote, and sending it again changes
  * nothing; once a row has moved on it is refused for ever.
  */
-import type { ByteString } from '../base/index.ts';
+import { assert, type ByteString } from '../base/index.ts';
 import type { Mutation } from '../model/index.ts';
 import type { MetadataKey } from './keys.ts';
-import { encodeRow, type MetadataRow, type TabletEvent } from './metadata-row.ts';
+import { mergedFiles } from './merged-files.ts';
+import { encodeRow, keyOfRow, type MetadataRow, type TabletEvent } from './metadata-row.ts';
 
 export interface RowState {
   readonly epoch: number;
@@ -34,7 +35,42 @@ export type Verdict = 'apply' | 'done' | 'refused';
 /** A commit of one row: `next` follows `now`, or is new where there is none; undefined deletes. Version and id are filled in. */
 export function commitOfRow(id: string, event: TabletEvent, key: MetadataKey, now: MetadataRow | undefined, next: MetadataRow | undefined): MetadataCommit {
   const row = next && { ...next, version: (now?.version ?? 0) + 1, commitId: id };
-  return { id, event, rows: [{ key, expected: now && { epoch: now.epoch, version: now.version }, row }] };
+  return { id, event, rows: [{ key, expected: now && stateOf(now), row }] };
+}
+
+/** What the two tablets that come of a split differ in. */
+export type TabletPart = Pick<MetadataRow, 'range' | 'files' | 'clips'>;
+
+/** One row becomes two in one instant: a new one for the low part; the row there was, whose key is the end that stays, is the high part's. */
+export function commitOfSplit(id: string, atMicros: number, now: MetadataRow, [low, high]: readonly [TabletPart, TabletPart]): MetadataCommit {
+  assert(low.range.start === now.range.start && low.range.end === high.range.start && high.range.end === now.range.end, 'the parts of a split make up the whole');
+  const part = ({ range, files, clips }: TabletPart, version: number): MetadataRow => ({ ...now, range, files, clips, version, commitId: id });
+  const [lowRow, highRow] = [part(low, 1), part(high, now.version + 1)];
+  return {
+    id,
+    event: { kind: 'split', atMicros },
+    rows: [{ key: keyOfRow(lowRow), expected: undefined, row: lowRow }, { key: keyOfRow(now), expected: stateOf(now), row: highRow }],
+  };
+}
+
+/** Two rows of neighbours, both given to nobody and with nothing to be replayed, become one in one instant: that of the upper. */
+export function commitOfMerge(id: string, atMicros: number, low: MetadataRow, high: MetadataRow): MetadataCommit {
+  assert(low.tableId === high.tableId && low.range.end !== undefined && low.range.end === high.range.start, 'only neighbours are merged');
+  for (const { server, logs } of [low, high]) assert(server === undefined && logs.length === 0, 'tablets are merged when they are released, with nothing to be replayed');
+  const row: MetadataRow = {
+    ...high,
+    range: { start: low.range.start, end: high.range.end },
+    epoch: Math.max(low.epoch, high.epoch) + 1,
+    version: high.version + 1,
+    commitId: id,
+    redo: isBehind(low.redo, high.redo) ? high.redo : low.redo,
+    ...mergedFiles(low, high),
+  };
+  return {
+    id,
+    event: { kind: 'merged', atMicros },
+    rows: [{ key: keyOfRow(low), expected: stateOf(low), row: undefined }, { key: keyOfRow(high), expected: stateOf(high), row }],
+  };
 }
 
 /** What becomes of the commit where its rows are now `current`. */
@@ -46,6 +82,14 @@ export function judge(commit: MetadataCommit, current: (key: MetadataKey) => Met
 /** The mutations that apply the commit, by row. */
 export function mutationsOf(commit: MetadataCommit): [ByteString, readonly Mutation[]][] {
   return commit.rows.map(({ key, row }) => [key, row ? encodeRow(row, commit.event) : [{ kind: 'deleteFromRow' }]]);
+}
+
+function stateOf({ epoch, version }: MetadataRow): RowState {
+  return { epoch, version };
+}
+
+function isBehind(a: MetadataRow['redo'], b: MetadataRow['redo']): boolean {
+  return a.epoch < b.epoch || (a.epoch === b.epoch && a.sequence < b.sequence);
 }
 
 function isExpected(row: MetadataRow | undefined, expected: RowState | undefined): boolean {

@@ -2,7 +2,7 @@
  * metadata: METADATA's rows: their keys, what they hold and how it is encoded, the conditional commits by which alone they
  * change, and tables' schemas as files. Pure; who reads and writes them stands above.
  */
-export { commitOfRow, judge, type MetadataCommit, mutationsOf } from './commit.ts';
+export { commitOfMerge, commitOfRow, commitOfSplit, judge, type MetadataCommit, mutationsOf, type TabletPart } from './commit.ts';
 export { keysOfTable, lookupKey, METADATA_TABLE_ID, type MetadataKey, metadataKey, ROOT_KEY, ROOT_RANGE, USER_RANGE } from './keys.ts';
 export {
   decodeLocation, decodeRootFile, decodeRow, encodeRootFile, keyOfRow, LOCATION_FAMILY, METADATA_SCHEMA, type MetadataRow, type ServerLocation,

@@ -7,7 +7,7 @@
 import { type ByteString, CorruptionError, quote } from '../base/index.ts';
 import type { Cell, FamilySchema, Mutation, RowRange, TableSchema } from '../model/index.ts';
 import { type MetadataKey, METADATA_TABLE_ID, metadataKey, parseMetadataKey } from './keys.ts';
-import { encodeDocument, PlainObject } from './plain-json.ts';
+import { encodeDocument, FEATURE_CLIPS, PlainObject } from './plain-json.ts';
 
 export const LOCATION_FAMILY = 'location';
 const FILES_FAMILY = 'files';
@@ -39,6 +39,8 @@ export interface TabletLocation {
 export interface MetadataRow extends TabletLocation {
   /** Paths of SSTables by locality group, each newest first. */
   readonly files: Readonly<Record<string, readonly string[]>>;
+  /** By path: the parts of the tablet's range for which the file is listed. Files that are not in it are listed for the whole range. */
+  readonly clips?: Readonly<Record<string, readonly RowRange[]>> | undefined;
   /** Records at or below it are in the files. */
   readonly redo: { readonly epoch: number; readonly sequence: number };
   /** Every log that may hold records after the redo point. */
@@ -47,7 +49,7 @@ export interface MetadataRow extends TabletLocation {
 
 /** What a commit notes in the tablet's log of events. */
 export interface TabletEvent {
-  readonly kind: 'created' | 'assigned' | 'compacted' | 'released';
+  readonly kind: 'created' | 'assigned' | 'compacted' | 'released' | 'split' | 'merged';
   /** Real time, microseconds. */
   readonly atMicros: number;
 }
@@ -80,7 +82,7 @@ export function encodeRow(row: MetadataRow, event: TabletEvent): Mutation[] {
   const cell = (name: string, value: Buffer): Mutation => ({ kind: 'setCell', family: name, qualifier: 'tablet', timestamp: row.version, value });
   return [
     cell(LOCATION_FAMILY, encodeDocument(locationFields(row))),
-    cell(FILES_FAMILY, encodeDocument(filesFields(row))),
+    cell(FILES_FAMILY, encodeDocument(filesFields(row), row.clips ? FEATURE_CLIPS : 0)),
     cell(EVENTS_FAMILY, encodeDocument({ ...event, epoch: row.epoch, server: row.server?.name })),
   ];
 }
@@ -103,7 +105,7 @@ export function decodeLocation(key: MetadataKey, cells: readonly Cell[]): Tablet
 
 /** The root tablet's row as the contents of the lock service's file `root`. */
 export function encodeRootFile(row: MetadataRow): Buffer {
-  return encodeDocument({ end: row.range.end, ...locationFields(row), ...filesFields(row) });
+  return encodeDocument({ end: row.range.end, ...locationFields(row), ...filesFields(row) }, row.clips ? FEATURE_CLIPS : 0);
 }
 
 export function decodeRootFile(contents: Uint8Array): MetadataRow {
@@ -115,8 +117,8 @@ function locationFields({ range, server, epoch, version, commitId }: TabletLocat
   return { start: range.start, server, epoch, version, commitId };
 }
 
-function filesFields({ files, redo, logs }: MetadataRow): Record<string, unknown> {
-  return { files, redo, logs };
+function filesFields({ files, clips, redo, logs }: MetadataRow): Record<string, unknown> {
+  return { files, clips, redo, logs };
 }
 
 function readLocation(object: PlainObject, tableId: string, end: ByteString | undefined): TabletLocation {
@@ -131,13 +133,18 @@ function readLocation(object: PlainObject, tableId: string, end: ByteString | un
   };
 }
 
-function readFiles(object: PlainObject): Pick<MetadataRow, 'files' | 'redo' | 'logs'> {
+function readFiles(object: PlainObject): Pick<MetadataRow, 'files' | 'clips' | 'redo' | 'logs'> {
   const redo = object.object('redo');
   return {
     files: object.object('files').record((groups, name) => groups.texts(name)),
+    ...(object.has('clips') && { clips: object.object('clips').record((clips, path) => clips.objects(path).map(readRange)) }),
     redo: { epoch: redo.count('epoch'), sequence: redo.count('sequence') },
     logs: object.texts('logs'),
   };
+}
+
+function readRange(object: PlainObject): RowRange {
+  return { start: object.bytes('start'), end: object.has('end') ? object.bytes('end') : undefined };
 }
 
 function newest(cells: readonly Cell[], name: string): Cell | undefined {

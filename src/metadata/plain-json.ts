@@ -7,11 +7,14 @@
 import { asBuffer, CorruptionError } from '../base/index.ts';
 
 const FORMAT = 1;
-/** Feature bits this program knows: none yet. */
-const KNOWN_FEATURES = 0;
+/** Files are listed for parts of a tablet's range: whoever passed over that would show rows that were deleted. */
+export const FEATURE_CLIPS = 1;
+/** Feature bits this program knows. */
+const KNOWN_FEATURES = FEATURE_CLIPS;
 
-export function encodeDocument(fields: Readonly<Record<string, unknown>>): Buffer {
-  return Buffer.from(JSON.stringify({ format: FORMAT, requires: 0, ...fields }), 'utf8');
+/** `requires`: feature bits that whoever reads the document must know. */
+export function encodeDocument(fields: Readonly<Record<string, unknown>>, requires = 0): Buffer {
+  return Buffer.from(JSON.stringify({ format: FORMAT, requires, ...fields }), 'utf8');
 }
 
 /** A JSON object whose fields are read one by one, each with a check. */

@@ -85,7 +85,7 @@ describe('schema files', () => {
     ['an unknown rule', { ...good, families: { f: { name: 'f', gcRule: { kind: 'never' } } } }, /kind should be one of/],
     ['an unknown aggregate', { ...good, families: { f: { name: 'f', valueType: { aggregate: { kind: 'avg', input: 'int64' } } } } }, /kind should be one of sum/],
     ['a later format', { ...good, format: 9 }, /format 9/],
-    ['unknown features', { ...good, requires: 1 }, /needs features 0x1/],
+    ['unknown features', { ...good, requires: 2 }, /needs features 0x2/],
     ['no object', [], /an object/],
   ];
   for (const [what, document, message] of bad) {

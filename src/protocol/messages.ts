@@ -7,7 +7,7 @@
 import type { ByteString, Code } from '../base/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import type { MetadataCommit, MetadataKey, MetadataRow } from '../metadata/index.ts';
-import type { Cell, FamilySchema, Granularity, GroupLayout, Mutation, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import type { Cell, FamilySchema, FamilyUsage, Granularity, GroupLayout, Mutation, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
 import type { ProtocolVersion } from './version.ts';
 
 /** A BigtableError as data, where an answer holds several. */
@@ -24,12 +24,17 @@ export interface TabletRef {
   readonly epoch: number;
 }
 
+export interface TabletStatus extends TabletRef {
+  /** Of its files and memtables, about. */
+  readonly sizeBytes: number;
+}
+
 export interface ServerStatus {
   readonly name: string;
   readonly protocol: ProtocolVersion;
   /** Whether the server's lock surely holds. */
   readonly locked: boolean;
-  readonly tablets: readonly TabletRef[];
+  readonly tablets: readonly TabletStatus[];
 }
 
 export interface RowEntry {
@@ -87,8 +92,15 @@ export interface TabletServerCalls {
     message: { readonly tableId: string; readonly row: ByteString; readonly rules: readonly ReadModifyWriteRule[] };
     answer: readonly Cell[];
   };
-  /** Of the tablet that holds `row`. */
-  sampleKeys: { message: { readonly tableId: string; readonly row: ByteString; readonly partBytes: number }; answer: TabletSamples };
+  /** Of the tablet of exactly that range. */
+  sampleKeys: { message: { readonly tableId: string; readonly range: RowRange; readonly partBytes: number }; answer: TabletSamples };
+  /**
+   * Splits the tablet that holds `row`: before it, or, with `near: 'middle'`, near its middle by bytes. Where it begins there nothing is to be done. FAILED_PRECONDITION
+   * where one row is all it has.
+   */
+  split: { message: { readonly tableId: string; readonly row: ByteString; readonly near: 'row' | 'middle' }; answer: undefined };
+  /** Of the tablet of exactly that range, what each family takes. */
+  familyUsage: { message: { readonly tableId: string; readonly range: RowRange }; answer: readonly FamilyUsage[] };
   /** Inside one tablet. */
   dropRows: { message: { readonly tableId: string; readonly range: RowRange }; answer: undefined };
   /** Conditional commits on rows of one METADATA tablet, each by itself. */
@@ -130,5 +142,11 @@ export interface MasterCalls {
   deleteTable: { message: { readonly name: string }; answer: undefined };
   modifyFamilies: { message: { readonly name: string; readonly changes: readonly FamilyChangeMessage[] }; answer: TableSchema };
   /** Deletes files and logs that nothing refers to. Answers how many. */
+  /** Makes one tablet of the two that meet at `row`. FAILED_PRECONDITION where none do. */
+  mergeTablets: { message: { readonly name: string; readonly row: ByteString }; answer: undefined };
+  /** The server has split a tablet, and serves these now. The word may get lost: METADATA tells the same. */
+  tabletSplit: { message: { readonly server: string; readonly tablets: readonly TabletStatus[] }; answer: undefined };
+  /** Some files are needed no more by one tablet, and perhaps by none: a sweep is worth its while. */
+  filesLeft: { message: Record<string, never>; answer: undefined };
   sweep: { message: Record<string, never>; answer: { readonly files: number; readonly logs: number } };
 }

@@ -8,6 +8,12 @@ import type { RecordPoint } from '../sstable/index.ts';
 /** The name of the task under which a process's workers know `compactFiles`. */
 export const COMPACTION_TASK = 'compaction';
 
+export interface CompactionInput {
+  readonly path: string;
+  /** The parts of it that count; undefined = all. */
+  readonly clips: readonly RowRange[] | undefined;
+}
+
 export interface CompactionOutput {
   readonly group: string;
   readonly path: string;
@@ -16,7 +22,7 @@ export interface CompactionOutput {
   readonly blockSizeBytes: number;
   readonly tuning: LocalityGroup;
   /** Files to read for it, newest first. */
-  readonly inputs: readonly string[];
+  readonly inputs: readonly CompactionInput[];
 }
 
 /** What is dropped beside what is hidden. */
@@ -37,6 +43,8 @@ export interface CompactionJob {
   readonly newest: RecordPoint | undefined;
   /** Behind which record the inputs begin; undefined where they do not tell, `beginning` where they are all there is. */
   readonly since: RecordPoint | 'beginning' | undefined;
+  /** The inputs are all files of the tablet: of a family that no output holds there is nothing. */
+  readonly isMajor: boolean;
   readonly outputs: readonly CompactionOutput[];
   /** Set to 1 by the one who asked for it: the job is to end soon. */
   readonly cancelled: Int32Array;

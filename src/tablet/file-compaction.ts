@@ -4,14 +4,16 @@
  */
 import { BigtableError, Code } from '../base/index.ts';
 import { type Clock, type Codecs, type FileSystem, Metrics, Pacer } from '../env/index.ts';
-import { intersectRanges, isEmptyRange, normalizeRanges } from '../model/index.ts';
+import { CursorState, intersectRanges, isEmptyRange, normalizeRanges } from '../model/index.ts';
 import { BlockCache, SsTable, writeSsTable } from '../sstable/index.ts';
 import type { CompactionJob, CompactionOutput, CompactionResult } from './compaction-job.ts';
 import { CompactionStream } from './compaction-stream.ts';
 import { writeOptions } from './group-files.ts';
+import { groupingOf } from './grouping.ts';
 import { KeptVersions } from './kept-versions.ts';
 import { MergeCursor } from './merge-cursor.ts';
 import { ReadFamilies } from './read-families.ts';
+import { TabletFile } from './tablet-file.ts';
 
 /** Of blocks, for each input: what is read ahead of its cursor is a sixteenth of the whole. */
 const CACHE_BYTES = 16 * 1024 * 1024;
@@ -26,8 +28,9 @@ export async function compactFiles(tools: CompactionTools, job: CompactionJob): 
   const written: { path: string; sizeBytes: number }[] = [];
   let readBytes = 0;
   try {
+    const empty = await emptyFamilies(tools, job);
     for (const output of job.outputs) {
-      const { sizeBytes, inputBytes } = await writeOutput(tools, job, output);
+      const { sizeBytes, inputBytes } = await writeOutput(tools, job, output, empty);
       readBytes += inputBytes;
       if (sizeBytes > 0) written.push({ path: output.path, sizeBytes });
     }
@@ -39,12 +42,46 @@ export async function compactFiles(tools: CompactionTools, job: CompactionJob): 
   return { written, readBytes };
 }
 
-async function writeOutput(tools: CompactionTools, job: CompactionJob, output: CompactionOutput): Promise<{ sizeBytes: number; inputBytes: number }> {
-  const { range, schema, nowMicros, collection, newest, since } = job;
+/**
+ * Families of which a major compaction leaves nothing. Its files say so of them, so that an older file which nobody has deleted yet is known to be
+ * replaced whole. Where there are several outputs, each is looked into as far as its first entry.
+ */
+async function emptyFamilies(tools: CompactionTools, job: CompactionJob): Promise<readonly string[]> {
+  if (!job.isMajor) return [];
+  const grouping = groupingOf(job.schema);
+  const empty = new Set(grouping.names.flatMap((group) => grouping.familiesIn(group)));
+  for (const output of job.outputs) {
+    const isEmpty = job.outputs.length > 1 && (await withStream(tools, job, output, async (stream) => {
+      stream.seekRow('');
+      while (stream.state === CursorState.needsLoad) await stream.load();
+      return stream.state === CursorState.done;
+    }));
+    if (!isEmpty) for (const family of output.families) empty.delete(family);
+  }
+  return [...empty];
+}
+
+async function writeOutput(tools: CompactionTools, job: CompactionJob, output: CompactionOutput, empty: readonly string[]): Promise<{ sizeBytes: number; inputBytes: number }> {
+  const { range, schema, collection, newest, since } = job;
+  return withStream(tools, job, output, async (stream, inputs, pacer) => {
+    const deletions = collection === 'nothing' ? inputs.flatMap((input) => input.rowRangeDeletions().map((deletion) => intersectRanges(deletion, range))) : [];
+    const families = [...new Set([...output.families, ...empty])];
+    const lineage = since && { tableId: schema.id, range, families, since: since === 'beginning' ? undefined : since };
+    const options = writeOptions(output.group, output.tuning, output.blockSizeBytes);
+    const file = await writeSsTable({ ...tools, ...options, path: output.path, newest, lineage, pacer }, stream, normalizeRanges(deletions.filter((one) => !isEmptyRange(one))));
+    return { sizeBytes: file?.sizeBytes ?? 0, inputBytes: inputs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) };
+  });
+}
+
+/** What is to be written for the output. */
+async function withStream<T>(
+  tools: CompactionTools, job: CompactionJob, output: CompactionOutput, work: (stream: CompactionStream, inputs: readonly TabletFile[], pacer: Pacer) => Promise<T>,
+): Promise<T> {
+  const { range, schema, nowMicros, collection } = job;
   const cache = new BlockCache({ limitBytes: CACHE_BYTES, metrics: new Metrics() });
-  const inputs: SsTable[] = [];
+  const inputs: TabletFile[] = [];
   try {
-    for (const path of output.inputs) inputs.push(await SsTable.open({ ...tools, path, cache, metrics: new Metrics() }));
+    for (const { path, clips } of output.inputs) inputs.push(new TabletFile(await SsTable.open({ ...tools, path, cache, metrics: new Metrics() }), range, clips));
     const families = new ReadFamilies(schema, nowMicros);
     const pacer = new Pacer(tools.clock);
     const keepsDeletions = collection === 'nothing';
@@ -62,12 +99,8 @@ async function writeOutput(tools: CompactionTools, job: CompactionJob, output: C
         if (Atomics.load(job.cancelled, 0) !== 0) throw new BigtableError(Code.CANCELLED, 'the compaction was called off');
       },
     });
-    const deletions = keepsDeletions ? inputs.flatMap((input) => input.rowRangeDeletions().map((deletion) => intersectRanges(deletion, range))) : [];
     try {
-      const options = writeOptions(output.group, output.tuning, output.blockSizeBytes);
-      const lineage = since && { tableId: schema.id, range, families: output.families, since: since === 'beginning' ? undefined : since };
-      const file = await writeSsTable({ ...tools, ...options, path: output.path, newest, lineage, pacer }, stream, normalizeRanges(deletions.filter((one) => !isEmptyRange(one))));
-      return { sizeBytes: file?.sizeBytes ?? 0, inputBytes: inputs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) };
+      return await work(stream, inputs, pacer);
     } finally {
       stream.close();
     }

@@ -8,12 +8,12 @@
 import { BigtableError, Code } from '../base/index.ts';
 import type { Env } from '../env/index.ts';
 import type { RowRange, TableSchema } from '../model/index.ts';
-import type { SsTable } from '../sstable/index.ts';
-import { type Collection, COMPACTION_TASK, type CompactionJob, type CompactionOutput, type CompactionResult } from './compaction-job.ts';
+import { type Collection, COMPACTION_TASK, type CompactionInput, type CompactionJob, type CompactionOutput, type CompactionResult } from './compaction-job.ts';
 import type { FileOpener } from './file-opener.ts';
 import { groupingOf } from './grouping.ts';
 import type { LayerSet } from './layer-set.ts';
 import { chooseMerge } from './merge-choice.ts';
+import type { TabletFile } from './tablet-file.ts';
 
 export type CompactionKind = 'merging' | 'major';
 
@@ -31,11 +31,11 @@ export interface FileCompactorParts {
   /** They are in use nowhere and may be deleted. */
   discard(paths: readonly string[]): void;
   /** Commits and takes over the list that `make` answers when it is this change's turn; false where that is undefined. */
-  commitTables(make: () => readonly SsTable[] | undefined): Promise<boolean>;
+  commitTables(make: () => readonly TabletFile[] | undefined): Promise<boolean>;
 }
 
 interface Plan {
-  readonly inputs: readonly SsTable[];
+  readonly inputs: readonly TabletFile[];
   readonly collection: Collection;
   readonly since: CompactionJob['since'];
   readonly outputs: readonly Pick<CompactionOutput, 'group' | 'families' | 'inputs'>[];
@@ -53,7 +53,7 @@ export class FileCompactor {
   due(): CompactionKind | undefined {
     const { layers, schema } = this.#parts;
     const grouping = groupingOf(schema());
-    if (layers.tables.some((table) => grouping.isMisplaced(table))) return 'major';
+    if (layers.tables.some((table) => table.isPartial || grouping.isMisplaced(table))) return 'major';
     return this.#chooseMerge() === undefined ? undefined : 'merging';
   }
 
@@ -88,13 +88,13 @@ export class FileCompactor {
     let isInUse = false;
     try {
       const job: CompactionJob = {
-        range, schema: table, nowMicros: clock.nowMicros(), collection: plan.collection, newest: plan.inputs[0]?.properties.newest, since: plan.since, outputs, cancelled,
+        range, schema: table, nowMicros: clock.nowMicros(), collection: plan.collection, newest: plan.inputs[0]?.properties.newest, since: plan.since, isMajor: kind === 'major', outputs, cancelled,
       };
       const result = (await workers.run(COMPACTION_TASK, job)) as CompactionResult;
       if (cancelled[0] !== 0) throw new BigtableError(Code.CANCELLED, 'the compaction was called off');
       const byPath = new Map(outputs.map((output) => [output.path, output]));
-      const tables: SsTable[] = [];
-      for (const { path } of result.written) tables.push(await opener.open(path, grouping.tuning(byPath.get(path)?.group ?? '')));
+      const tables: TabletFile[] = [];
+      for (const { path } of result.written) tables.push(await opener.open(path, grouping.tuning(byPath.get(path)?.group ?? ''), range));
       const isDone = await commitTables(() => {
         const list = layers.withMerged(plan.inputs, tables);
         // from here on the row may list them, whatever becomes of the call
@@ -113,12 +113,12 @@ export class FileCompactor {
     }
   }
 
-  #groupFiles(group: string): SsTable[] {
+  #groupFiles(group: string): TabletFile[] {
     return this.#parts.layers.tables.filter((table) => table.group === group);
   }
 
   /** The run of files of the group that has the most. */
-  #chooseMerge(): { readonly group: string; readonly files: readonly SsTable[]; readonly from: number; readonly to: number } | undefined {
+  #chooseMerge(): { readonly group: string; readonly files: readonly TabletFile[]; readonly from: number; readonly to: number } | undefined {
     const groups = [...new Set(this.#parts.layers.tables.map(({ group }) => group))].map((group) => ({ group, files: this.#groupFiles(group) }));
     for (const { group, files } of groups.sort((a, b) => b.files.length - a.files.length)) {
       const run = chooseMerge(files.map(({ sizeBytes }) => sizeBytes));
@@ -133,7 +133,7 @@ export class FileCompactor {
     const { group, files, from, to } = chosen;
     const inputs = files.slice(from, to + 1);
     const collection = to < files.length - 1 ? 'nothing' : this.#collection(inputs);
-    return { inputs, collection, since: sinceOf(inputs), outputs: [{ group, families: groupingOf(this.#parts.schema()).familiesIn(group), inputs: inputs.map(({ path }) => path) }] };
+    return { inputs, collection, since: sinceOf(inputs), outputs: [{ group, families: groupingOf(this.#parts.schema()).familiesIn(group), inputs: inputs.map(inputOf) }] };
   }
 
   #planMajor(): Plan | undefined {
@@ -143,22 +143,26 @@ export class FileCompactor {
     const outputs = groupingOf(schema()).names.map((group) => {
       const families = groupingOf(schema()).familiesIn(group);
       const from = new Set(inputs.filter((table) => holdsAny(table, families)).map((table) => table.group));
-      return { group, families, inputs: inputs.filter((table) => from.has(table.group)).map(({ path }) => path) };
+      return { group, families, inputs: inputs.filter((table) => from.has(table.group)).map(inputOf) };
     });
     return { inputs, collection: this.#collection(inputs), since: 'beginning', outputs: outputs.filter((output) => output.inputs.length > 0) };
   }
 
-  #collection(inputs: readonly SsTable[]): Collection {
+  #collection(inputs: readonly TabletFile[]): Collection {
     return this.#parts.layers.deletesRangesAbove(inputs) ? 'aged' : 'all';
   }
 }
 
+function inputOf({ path, clips }: TabletFile): CompactionInput {
+  return { path, clips };
+}
+
 /** Of files newest first. */
-function sinceOf(inputs: readonly SsTable[]): CompactionJob['since'] {
+function sinceOf(inputs: readonly TabletFile[]): CompactionJob['since'] {
   const oldest = inputs.at(-1)?.properties.lineage;
   return oldest && (oldest.since ?? 'beginning');
 }
 
-function holdsAny({ properties }: SsTable, families: readonly string[]): boolean {
+function holdsAny({ properties }: TabletFile, families: readonly string[]): boolean {
   return properties.families === undefined || properties.families.some(({ family }) => families.includes(family));
 }

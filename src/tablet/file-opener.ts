@@ -1,8 +1,10 @@
 /** Opens a tablet's SSTables, as the tuning of their locality group asks: of an in-memory group the blocks stay in memory once they were read. */
 import { CorruptionError } from '../base/index.ts';
 import type { Env } from '../env/index.ts';
-import type { LocalityGroup } from '../model/index.ts';
+import type { LocalityGroup, RowRange } from '../model/index.ts';
 import { type BlockCache, type MemoryBudget, SsTable } from '../sstable/index.ts';
+import { TabletFile } from './tablet-file.ts';
+import type { TabletState } from './tablet-state.ts';
 
 export interface FileOpenerOptions {
   readonly env: Env;
@@ -19,16 +21,21 @@ export class FileOpener {
   }
 
   /** A file that METADATA lists under that group. */
-  async openListed(path: string, group: string, tuning: LocalityGroup): Promise<SsTable> {
-    const table = await this.open(path, tuning);
+  async openListed(path: string, group: string, tuning: LocalityGroup, { range, clips }: TabletState): Promise<TabletFile> {
+    const table = await this.#open(path, tuning);
     const { lineage } = table.properties;
-    if (table.group === group && (lineage === undefined || lineage.path === path)) return table;
+    if (table.group === group && (lineage === undefined || lineage.path === path)) return new TabletFile(table, range, clips?.[path]);
     table.close();
     if (lineage !== undefined && lineage.path !== path) throw new CorruptionError(path, 0, `another file stands in its place, which was written as ${lineage.path}`);
     throw new CorruptionError(path, 0, `METADATA lists the file in locality group ${group}, and it says of itself that it is of ${table.group}`);
   }
 
-  open(path: string, { inMemory }: LocalityGroup): Promise<SsTable> {
+  /** A file that was written for the tablet of that range. */
+  async open(path: string, tuning: LocalityGroup, range: RowRange): Promise<TabletFile> {
+    return new TabletFile(await this.#open(path, tuning), range);
+  }
+
+  #open(path: string, { inMemory }: LocalityGroup): Promise<SsTable> {
     const { env, cache, memory } = this.#options;
     const { fileSystem, codecs, metrics, clock } = env;
     return SsTable.open({ fileSystem, path, codecs, metrics, clock, cache, inMemory: inMemory ? memory : undefined });

@@ -73,6 +73,8 @@ export class CompactionBench {
       newFilePath: () => `sstables/${epoch}-${this.#files++}`,
       released: (files: readonly string[]) => void Promise.all(files.map((file) => this.fileSystem.delete(file))).catch(() => {}),
       filesChanged: () => {},
+      written: () => {},
+      leftToSweep: () => {},
     };
     const cache = new BlockCache({ limitBytes: 1 << 20, metrics: this.env.metrics });
     const options = { env: this.env, host, log: this.#log, cache, memory: new MemoryBudget(1 << 22), limits: LIMITS.default, blockSizeBytes: 256 };

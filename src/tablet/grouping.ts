@@ -36,7 +36,7 @@ export class Grouping {
   }
 
   /** Whether the file holds a family that belongs to another group now. */
-  isMisplaced({ properties }: SsTable): boolean {
+  isMisplaced({ properties }: Pick<SsTable, 'properties'>): boolean {
     const { group, families } = properties;
     if (families === undefined) return group !== DEFAULT_GROUP || this.names.some((name) => name !== DEFAULT_GROUP);
     return families.some(({ family }) => {

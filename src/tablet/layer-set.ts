@@ -9,8 +9,8 @@ import { assert, type ByteString, successor } from '../base/index.ts';
 import type { ColumnSpan } from '../filter/index.ts';
 import type { Memtable } from '../memtable/index.ts';
 import { familyEnd, intersectRanges, isEmptyRange, type Layer, type RowRange, type RowRangeDeletion } from '../model/index.ts';
-import type { SsTable } from '../sstable/index.ts';
-import type { TabletFiles } from './tablet-state.ts';
+import type { TabletClips, TabletFiles } from './tablet-state.ts';
+import type { TabletFile } from './tablet-file.ts';
 
 /** A memtable and what of the log it covers. */
 export interface MemtableLayer {
@@ -33,14 +33,14 @@ export interface LayerNeed {
 export class LayerHold {
   readonly layers: readonly Layer[];
   /** Files among the layers. */
-  readonly files: readonly SsTable[];
+  readonly files: readonly TabletFile[];
   /** Whether the set has other layers by now. */
   isStale = false;
   /** Called when the hold becomes stale. */
   onStale: (() => void) | undefined;
   #release: ((hold: LayerHold) => void) | undefined;
 
-  constructor(memtables: readonly Layer[], files: readonly SsTable[], release: (hold: LayerHold) => void) {
+  constructor(memtables: readonly Layer[], files: readonly TabletFile[], release: (hold: LayerHold) => void) {
     this.layers = [...memtables, ...files];
     this.files = files;
     this.#release = release;
@@ -56,15 +56,15 @@ export class LayerSet {
   #active: MemtableLayer;
   /** Newest first. */
   #frozen: readonly MemtableLayer[] = [];
-  #tables: readonly SsTable[];
+  #tables: readonly TabletFile[];
   #mostFiles: number;
   readonly #holds = new Set<LayerHold>();
-  readonly #reads = new Map<SsTable, number>();
-  readonly #dropped = new Set<SsTable>();
+  readonly #reads = new Map<TabletFile, number>();
+  readonly #dropped = new Set<TabletFile>();
   readonly #released: (files: readonly string[]) => void;
 
   /** `tables`: of each group newest first. */
-  constructor(active: MemtableLayer, tables: readonly SsTable[], released: (files: readonly string[]) => void) {
+  constructor(active: MemtableLayer, tables: readonly TabletFile[], released: (files: readonly string[]) => void) {
     this.#active = active;
     this.#tables = [...tables].sort(byAge);
     this.#mostFiles = mostFiles(tables);
@@ -80,7 +80,7 @@ export class LayerSet {
   }
 
   /** All files, newest first. */
-  get tables(): readonly SsTable[] {
+  get tables(): readonly TabletFile[] {
     return this.#tables;
   }
 
@@ -91,6 +91,10 @@ export class LayerSet {
 
   get memtablesAreEmpty(): boolean {
     return this.#frozen.length === 0 && this.#active.memtable.isEmpty;
+  }
+
+  get memtables(): readonly Memtable[] {
+    return [this.#active, ...this.#frozen].map(({ memtable }) => memtable);
   }
 
   get memtableBytes(): number {
@@ -107,7 +111,7 @@ export class LayerSet {
   }
 
   /** Whether a layer newer than these files deletes ranges of versions. The files are neighbours in age. */
-  deletesRangesAbove(files: readonly SsTable[]): boolean {
+  deletesRangesAbove(files: readonly TabletFile[]): boolean {
     const newest = this.#tables.findIndex((table) => files.includes(table));
     return [this.#active, ...this.#frozen].some(({ rangeDeletions }) => rangeDeletions)
       || this.#tables.slice(0, Math.max(newest, 0)).some(({ properties }) => properties.entries.rangeDeletion > 0);
@@ -123,7 +127,7 @@ export class LayerSet {
     return this.#hold([this.#active.memtable, ...this.#frozen.map(({ memtable }) => memtable)], filesFor(this.#tables, need));
   }
 
-  #hold(memtables: readonly Layer[], files: readonly SsTable[]): LayerHold {
+  #hold(memtables: readonly Layer[], files: readonly TabletFile[]): LayerHold {
     for (const table of files) this.#reads.set(table, (this.#reads.get(table) ?? 0) + 1);
     const hold = new LayerHold(memtables, files, () => {
       this.#holds.delete(hold);
@@ -134,7 +138,7 @@ export class LayerSet {
   }
 
   /** Holds these files of the list alone. */
-  holdFiles(files: readonly SsTable[]): LayerHold {
+  holdFiles(files: readonly TabletFile[]): LayerHold {
     return this.#hold([], files);
   }
 
@@ -148,27 +152,27 @@ export class LayerSet {
   }
 
   /** The list with new files in front, without those that the deletions of rows in them hide whole. */
-  withNewest(tables: readonly SsTable[], deletions: readonly RowRangeDeletion[]): readonly SsTable[] {
+  withNewest(tables: readonly TabletFile[], deletions: readonly RowRangeDeletion[]): readonly TabletFile[] {
     const covered = coveredTables(this.#tables, deletions);
     return [...tables, ...this.#tables.filter((old) => !covered.includes(old))];
   }
 
   /** The list with `tables` in the place of `merged`, which hold what the newest of them held; undefined where the list has not all of them any more. */
-  withMerged(merged: readonly SsTable[], tables: readonly SsTable[]): readonly SsTable[] | undefined {
+  withMerged(merged: readonly TabletFile[], tables: readonly TabletFile[]): readonly TabletFile[] | undefined {
     if (!merged.every((table) => this.#tables.includes(table))) return undefined;
     const at = this.#tables.findIndex((table) => merged.includes(table));
     return [...this.#tables.slice(0, at), ...tables, ...this.#tables.slice(at).filter((table) => !merged.includes(table))];
   }
 
   /** The oldest frozen memtable is in the files of this list now. */
-  replaceOldestFrozen(tables: readonly SsTable[]): void {
+  replaceOldestFrozen(tables: readonly TabletFile[]): void {
     assert(this.#frozen.length > 0, 'no frozen memtable to replace');
     this.#frozen = this.#frozen.slice(0, -1);
     this.replaceTables(tables);
   }
 
   /** Takes over a list made by `withNewest` or `withMerged` since when nothing has changed. */
-  replaceTables(tables: readonly SsTable[]): void {
+  replaceTables(tables: readonly TabletFile[]): void {
     const dropped = this.#tables.filter((old) => !tables.includes(old));
     this.#tables = tables;
     this.#mostFiles = mostFiles(tables);
@@ -182,12 +186,12 @@ export class LayerSet {
     }
   }
 
-  /** Gives up the files' cached blocks. Reads under way go on. */
-  close(): void {
-    for (const table of this.#tables) table.close();
+  /** Nothing is read here any more but what holds layers now; those who do are told that others have come in their place. */
+  retire(): void {
+    this.replaceTables([]);
   }
 
-  #release(table: SsTable): void {
+  #release(table: TabletFile): void {
     const left = (this.#reads.get(table) ?? 0) - 1;
     assert(left >= 0, `file ${table.path} is released more often than held`);
     if (left > 0) {
@@ -198,7 +202,7 @@ export class LayerSet {
     if (this.#dropped.has(table)) this.#letGo(table);
   }
 
-  #letGo(table: SsTable): void {
+  #letGo(table: TabletFile): void {
     this.#dropped.delete(table);
     table.close();
     this.#released([table.path]);
@@ -209,16 +213,16 @@ export class LayerSet {
  * The files that may change what the read sees: those that hold a column it needs, and those that delete rows of which such a file of
  * their group holds some. Newest first, as given.
  */
-function filesFor(tables: readonly SsTable[], { range, row, spans }: LayerNeed): SsTable[] {
+function filesFor(tables: readonly TabletFile[], { range, row, spans }: LayerNeed): TabletFile[] {
   const column = spans?.length === 1 ? columnOfSpan(spans[0] as ColumnSpan) : undefined;
-  const mayContain = (table: SsTable): boolean => {
+  const mayContain = (table: TabletFile): boolean => {
     if (row === undefined) return table.mayContainRows(range.start, range.end);
     return column === undefined ? table.mayContainRow(row) : table.mayContainColumn(row, column);
   };
   const inRange = tables.filter((table) => mayContain(table) || hidesRows(table, range));
   if (spans === undefined) return inRange;
   const groups = new Set<string>();
-  const needed: SsTable[] = [];
+  const needed: TabletFile[] = [];
   for (const table of inRange.reverse()) {
     const { families, entries } = table.properties;
     if (families === undefined || families.some(({ family }) => isNeeded(family, spans))) {
@@ -245,26 +249,32 @@ function hidesRows(layer: Layer, range: RowRange): boolean {
   return layer.rowRangeDeletions().some((deletion) => !isEmptyRange(intersectRanges(deletion, range)));
 }
 
-function mostFiles(tables: readonly SsTable[]): number {
+function mostFiles(tables: readonly TabletFile[]): number {
   return Math.max(0, ...Object.values(filesByGroup(tables)).map((paths) => paths.length));
 }
 
 /** Paths as METADATA lists them, newest first in each group. */
-export function filesByGroup(tables: readonly SsTable[]): TabletFiles {
+export function filesByGroup(tables: readonly TabletFile[]): TabletFiles {
   const files: Record<string, string[]> = {};
   for (const { group, path } of tables) (files[group] ??= []).push(path);
   return files;
 }
 
+/** The parts for which files are listed that are not right in the tablet's whole range; undefined where all are. */
+export function clipsOf(tables: readonly TabletFile[]): TabletClips | undefined {
+  const clipped = tables.flatMap(({ path, clips }): [string, readonly RowRange[]][] => (clips === undefined ? [] : [[path, clips]]));
+  return clipped.length === 0 ? undefined : Object.fromEntries(clipped);
+}
+
 /** Newest first; files that do not tell their age are older than all that do. */
-function byAge(a: SsTable, b: SsTable): number {
+function byAge(a: TabletFile, b: TabletFile): number {
   const [x, y] = [a.properties.newest, b.properties.newest];
   if (x === undefined || y === undefined) return Number(x === undefined) - Number(y === undefined);
   return y.epoch - x.epoch || y.sequence - x.sequence;
 }
 
 /** Tables that one of the deletions hides whole. Those that delete row ranges themselves are kept: they may speak of more than they hold. */
-export function coveredTables(tables: readonly SsTable[], deletions: readonly RowRangeDeletion[]): SsTable[] {
+export function coveredTables(tables: readonly TabletFile[], deletions: readonly RowRangeDeletion[]): TabletFile[] {
   return tables.filter((table) => {
     const { firstRow, lastRow } = table;
     if (firstRow === undefined || lastRow === undefined || table.rowRangeDeletions().length > 0) return false;

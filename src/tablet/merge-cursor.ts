@@ -53,7 +53,9 @@ export class MergeCursor implements LayerCursor {
   readonly #heap = new SourceHeap();
   /** Sources whose next row a load must tell. */
   #pending: MergeSource[] = [];
-  readonly #merge: RowMerge;
+  /** Made for the first row that several layers have: most short reads meet none. */
+  #merging: RowMerge | undefined;
+  readonly #aggregateOf: MergeOptions['aggregateOf'];
   /** The cursor that is passed through; its source is the heap's top. */
   #alone: LayerCursor;
   #inside: Inside = Inside.noRow;
@@ -65,11 +67,18 @@ export class MergeCursor implements LayerCursor {
 
   /** `layers`: newest first, at least one. */
   constructor(layers: readonly Layer[], options: MergeOptions) {
-    this.#sources = layers.map((layer, age) => new MergeSource(layer, age, this.#hiding, options.row));
+    const sources: MergeSource[] = [];
+    for (let age = 0; age < layers.length; age++) sources.push(new MergeSource(layers[age] as Layer, age, this.#hiding, options.row));
+    this.#sources = sources;
     this.#alone = (this.#sources[0] as MergeSource).cursor;
     this.#keepDeletions = options.keepDeletions ?? false;
     this.#pacer = options.pacer;
-    this.#merge = new RowMerge({ aggregateOf: options.aggregateOf, keepDeletions: this.#keepDeletions, tired: () => this.#tired() });
+    this.#aggregateOf = options.aggregateOf;
+  }
+
+  get #merge(): RowMerge {
+    this.#merging ??= new RowMerge({ aggregateOf: this.#aggregateOf, keepDeletions: this.#keepDeletions, tired: () => this.#tired() });
+    return this.#merging;
   }
 
   get valueLength(): number {

@@ -8,12 +8,13 @@
 import { type Env, Pacer } from '../env/index.ts';
 import type { Memtable } from '../memtable/index.ts';
 import type { RowRange, RowRangeDeletion } from '../model/index.ts';
-import { type RecordPoint, type SsTable, writeSsTable } from '../sstable/index.ts';
+import { type RecordPoint, writeSsTable } from '../sstable/index.ts';
 import { CompactionStream } from './compaction-stream.ts';
 import type { FileOpener } from './file-opener.ts';
 import { writeOptions } from './group-files.ts';
 import type { Grouping } from './grouping.ts';
 import { coveredTables } from './layer-set.ts';
+import type { TabletFile } from './tablet-file.ts';
 
 export interface MinorCompaction {
   readonly env: Env;
@@ -22,7 +23,7 @@ export interface MinorCompaction {
   readonly grouping: Grouping;
   readonly memtable: Memtable;
   /** The SSTables there are, newest first. */
-  readonly tables: readonly SsTable[];
+  readonly tables: readonly TabletFile[];
   /** A path for a new file; each is asked for once. */
   readonly newPath: () => string;
   readonly tableId: string;
@@ -34,12 +35,12 @@ export interface MinorCompaction {
 }
 
 /** The new files. Where it fails, those that were written are not in use. */
-export async function compactMemtable(work: MinorCompaction): Promise<SsTable[]> {
+export async function compactMemtable(work: MinorCompaction): Promise<TabletFile[]> {
   const { env, memtable, tables, grouping } = work;
   const deletions = memtable.rowRangeDeletions();
   const covered = coveredTables(tables, deletions);
   const older = tables.filter((table) => !covered.includes(table));
-  const written: SsTable[] = [];
+  const written: TabletFile[] = [];
   env.metrics.add('tablet.minorCompactions');
   // a group that has no family any more may have files still
   for (const group of new Set([...grouping.names, ...older.map((table) => table.group)])) {
@@ -57,7 +58,7 @@ async function writeGroup(
   group: string,
   deletions: { readonly any: boolean; readonly ofRows: boolean },
   rowRangeDeletions: readonly RowRangeDeletion[],
-): Promise<SsTable | undefined> {
+): Promise<TabletFile | undefined> {
   const { fileSystem, codecs, clock } = env;
   const pacer = new Pacer(clock);
   const source = memtable.cursor();
@@ -69,7 +70,7 @@ async function writeGroup(
     const lineage = { tableId, range, since, families: grouping.familiesIn(group) };
     const options = writeOptions(group, grouping.tuning(group), blockSizeBytes);
     const file = await writeSsTable({ fileSystem, codecs, clock, ...options, path, newest, lineage, pacer }, stream, rowRangeDeletions);
-    return file && (await opener.open(path, grouping.tuning(group)));
+    return file && (await opener.open(path, grouping.tuning(group), range));
   } finally {
     source.close();
   }

@@ -9,38 +9,82 @@ export interface ColumnName {
   readonly qualifier: ByteString;
 }
 
-/** By `columnKey(family, qualifier)` of the names asked for; columns without a visible cell are left out. */
-export async function newestCells(
+/** By `columnKey(family, qualifier)` of the names asked for; columns without a visible cell are left out. A promise where blocks must be loaded. */
+export function newestCells(
   layers: readonly Layer[],
   row: ByteString,
   columns: readonly ColumnName[],
   families: ReadFamilies,
   schema: TableSchema,
-): Promise<Map<ColumnKey, Cell>> {
-  const wanted = new Map<ColumnKey, ColumnName>();
-  for (const column of columns) wanted.set(columnKey(storageFamily(column.family, familyOfTable(schema, column.family)?.generation), column.qualifier), column);
-  const cursor = new MergeCursor(layers, { aggregateOf: (stored) => families.get(stored)?.aggregate });
-  const load = async (): Promise<void> => {
-    while (cursor.state === CursorState.needsLoad) await cursor.load();
-  };
-  const found = new Map<ColumnKey, Cell>();
-  try {
-    cursor.seekRow(row);
-    await load();
-    for (const key of [...wanted.keys()].sort()) {
-      if (cursor.state === CursorState.done || cursor.row !== row) break;
-      if (cursor.column < key) {
-        cursor.seekColumn(key);
-        await load();
-      }
-      if (cursor.state !== CursorState.ready || cursor.row !== row || cursor.column !== key) continue;
-      const { family, qualifier } = wanted.get(key) as ColumnName;
-      const timestamp = cursor.timestamp;
-      const keeps = families.get(storageFamily(family, familyOfTable(schema, family)?.generation))?.keeps;
-      if (keeps?.(0, timestamp)) found.set(columnKey(family, qualifier), { family, qualifier, timestamp, value: cursor.value() });
-    }
-  } finally {
-    cursor.close();
+): Map<ColumnKey, Cell> | Promise<Map<ColumnKey, Cell>> {
+  const search = new NewestSearch(layers, row, columns, families, schema);
+  return search.seeksOn() ? search.found : search.finish();
+}
+
+/** A column as it is stored, with the name by which it was asked for. */
+interface Wanted extends ColumnName {
+  readonly key: ColumnKey;
+  readonly stored: string;
+}
+
+class NewestSearch {
+  readonly found = new Map<ColumnKey, Cell>();
+  readonly #row: ByteString;
+  readonly #families: ReadFamilies;
+  readonly #cursor: MergeCursor;
+  /** In the order of the row. */
+  readonly #wanted: readonly Wanted[];
+  /** Columns that are done with. */
+  #next = 0;
+
+  constructor(layers: readonly Layer[], row: ByteString, columns: readonly ColumnName[], families: ReadFamilies, schema: TableSchema) {
+    this.#row = row;
+    this.#families = families;
+    const wanted = columns.map(({ family, qualifier }): Wanted => {
+      const stored = storageFamily(family, familyOfTable(schema, family)?.generation);
+      return { family, qualifier, stored, key: columnKey(stored, qualifier) };
+    });
+    this.#wanted = wanted.length < 2 ? wanted : wanted.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+    this.#cursor = new MergeCursor(layers, { aggregateOf: (stored) => families.get(stored)?.aggregate });
+    this.#cursor.seekRow(row);
   }
-  return found;
+
+  /** Goes on as far as blocks are there; true at the end. */
+  seeksOn(): boolean {
+    const cursor = this.#cursor;
+    try {
+      for (let wanted = this.#wanted[this.#next]; wanted !== undefined; wanted = this.#wanted[this.#next]) {
+        if (cursor.state === CursorState.needsLoad) return false;
+        if (cursor.state === CursorState.done || cursor.row !== this.#row) break;
+        if (cursor.column < wanted.key) {
+          cursor.seekColumn(wanted.key);
+          continue;
+        }
+        if (cursor.column === wanted.key) this.#take(wanted);
+        this.#next++;
+      }
+    } catch (error) {
+      cursor.close();
+      throw error;
+    }
+    cursor.close();
+    return true;
+  }
+
+  async finish(): Promise<Map<ColumnKey, Cell>> {
+    do {
+      try {
+        await this.#cursor.load();
+      } catch (error) {
+        this.#cursor.close();
+        throw error;
+      }
+    } while (!this.seeksOn());
+    return this.found;
+  }
+
+  #take({ family, qualifier, stored }: Wanted): void {
+    const { timestamp } = this.#cursor;
+    if (this.#families.get(stored)?.keeps(0, timestamp)) this.found.set(columnKey(family, qualifier), { family, qualifier, timestamp, value: this.#cursor.value() });
+  }
 }

@@ -14,6 +14,8 @@ export interface ReadFamily {
 }
 
 export class ReadFamilies {
+  /** As users know them. */
+  readonly names: readonly string[];
   readonly #byStored = new Map<string, ReadFamily>();
   readonly #schema: TableSchema;
   readonly #renamed: boolean;
@@ -21,6 +23,7 @@ export class ReadFamilies {
   constructor(schema: TableSchema, nowMicros: number) {
     this.#schema = schema;
     this.#renamed = isRenamed(schema);
+    this.names = Object.keys(schema.families);
     for (const family of Object.values(schema.families)) {
       this.#byStored.set(storageFamily(family.name, family.generation), {
         name: family.name,
@@ -31,9 +34,21 @@ export class ReadFamilies {
     }
   }
 
+  /** The same families for as long as the schema stays, where no rule depends on the time. */
+  static of(schema: TableSchema, nowMicros: number): ReadFamilies {
+    let known = timeless.get(schema);
+    if (known === undefined) {
+      known = new ReadFamilies(schema, nowMicros);
+      if (!Object.values(schema.families).some(({ gcRule }) => gcRule !== undefined && dependsOnTime(gcRule))) timeless.set(schema, known);
+    }
+    return known;
+  }
+
   get(stored: string): ReadFamily | undefined {
     return this.#byStored.get(stored);
   }
+
+  readonly aggregateOf = (stored: string): AggregateKind | undefined => this.#byStored.get(stored)?.aggregate;
 
   /** Spans over the families' names as spans over what they are stored under. */
   storedSpans(spans: readonly ColumnSpan[]): readonly ColumnSpan[] {
@@ -57,6 +72,12 @@ export function isRenamed(schema: TableSchema): boolean {
     renamed.set(schema, known);
   }
   return known;
+}
+
+const timeless = new WeakMap<TableSchema, ReadFamilies>();
+
+function dependsOnTime(rule: GcRule): boolean {
+  return rule.kind === 'union' || rule.kind === 'intersection' ? rule.rules.some(dependsOnTime) : rule.kind !== 'maxVersions';
 }
 
 function countsVersions(rule: GcRule): boolean {

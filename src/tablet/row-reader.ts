@@ -81,7 +81,7 @@ export class RowReader {
   #scanned: ByteString | undefined;
 
   constructor(options: RowReaderOptions) {
-    this.#aggregateOf = (stored) => options.families.get(stored)?.aggregate;
+    this.#aggregateOf = options.families.aggregateOf;
     this.#pacer = new Pacer(options.clock);
     this.#ranges = options.ranges;
     this.#cursor = this.#cursorOver(options.layers);

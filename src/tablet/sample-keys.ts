@@ -3,7 +3,7 @@
  */
 import type { ByteString } from '../base/index.ts';
 import { type RowRange, rangeContains } from '../model/index.ts';
-import type { SsTable } from '../sstable/index.ts';
+import type { TabletFile } from './tablet-file.ts';
 
 export interface KeySample {
   /** The part ends before this row. */
@@ -13,7 +13,7 @@ export interface KeySample {
 }
 
 /** Ascending, inside the range; none where the tablet is smaller than two parts. */
-export function sampleTables(tables: readonly SsTable[], range: RowRange, partBytes: number): KeySample[] {
+export function sampleTables(tables: readonly TabletFile[], range: RowRange, partBytes: number): KeySample[] {
   const blocks = tables.flatMap((table) => {
     let before = 0;
     return table.blockBoundaries().map(({ row, offsetBytes }) => {

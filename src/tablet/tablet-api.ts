@@ -3,9 +3,9 @@ import type { BigtableError, ByteString } from '../base/index.ts';
 import type { RedoPoint, RowChange } from '../commitlog/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
-import type { Cell, Mutation, ReadBatch, ReadModifyWriteRule, RowRange } from '../model/index.ts';
+import type { Cell, FamilyUsage, Mutation, ReadBatch, ReadModifyWriteRule, RowRange } from '../model/index.ts';
 import type { CompactionKind } from './file-compactor.ts';
-import type { TabletState } from './tablet-state.ts';
+import type { TabletHost, TabletState } from './tablet-state.ts';
 
 export interface TabletRead {
   /** Inside the tablet's range, sorted, disjoint. */
@@ -18,6 +18,9 @@ export interface TabletRead {
 
 /** What a transaction on rows of one tablet decides once it has seen them: mutations by row (rows left out stay), or undefined for none. */
 export type Decision = ReadonlyMap<ByteString, readonly Mutation[]> | undefined;
+
+/** Makes two rows of METADATA out of one, for the two parts. Resolves with their hosts once the rows are known to be there. */
+export type DivideCommit = (parts: readonly [TabletState, TabletState]) => Promise<readonly [TabletHost, TabletHost]>;
 
 export interface TabletApi {
   readonly state: TabletState;
@@ -45,13 +48,17 @@ export interface TabletApi {
   readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]>;
   read(context: RequestContext, request: TabletRead): AsyncIterable<ReadBatch>;
   /** Keys that cut the tablet into parts of about `partBytes`, with the bytes before each. */
-  sampleKeys(partBytes: number): Promise<readonly { readonly row: ByteString; readonly offsetBytes: number }[]>;
+  sampleKeys(partBytes: number): readonly { readonly row: ByteString; readonly offsetBytes: number }[];
+  /** A row that parts what is in files into two about equal halves; undefined where one row is all there is. */
+  middleRow(): ByteString | undefined;
   /** Deletes all rows in the range, in one instant. */
   dropRows(context: RequestContext, range: RowRange): Promise<void>;
   /** Paths of all files that it lists, reads, or is writing: a sweep must spare them. */
   heldFiles(): readonly string[];
   /** Bytes in files and memtables, about. */
   sizeBytes(): number;
+  /** What each family takes, by name. */
+  familyUsage(): Promise<readonly FamilyUsage[]>;
 
   /** Minor compaction: afterwards everything applied before the call is in committed SSTables. One at a time; calls while one runs share the next. */
   flush(): Promise<void>;
@@ -65,6 +72,12 @@ export interface TabletApi {
   readonly mostFiles: number;
   /** Since when something may lie in files that a major compaction would drop; undefined where nothing does. */
   readonly uncollectedSinceMicros: number | undefined;
-  /** Stops taking new calls (UNAVAILABLE), lets those under way end, flushes when asked to, gives up files. */
+  /**
+   * Makes two tablets of this one, which meet at `row`: low and high. Reads go on; writes wait while what is left in memory is flushed and `commit`
+   * runs, and are refused as "not serving" after it. This tablet then serves nothing more than the ends of rows that reads stand in. Where `commit` fails it
+   * serves on.
+   */
+  divide(row: ByteString, commit: DivideCommit): Promise<readonly [TabletApi, TabletApi]>;
+  /** Stops taking new calls ("not serving"), lets those under way end, flushes when asked to, gives up files. */
   close(options: { readonly flush: boolean }): Promise<void>;
 }

@@ -8,12 +8,17 @@ import type { RowRange, TableSchema } from '../model/index.ts';
 /** Paths of SSTables by locality group, each list newest first. */
 export type TabletFiles = Readonly<Record<string, readonly string[]>>;
 
+/** By path of a file that is listed for parts of the tablet's range alone: those parts, sorted and disjoint. */
+export type TabletClips = Readonly<Record<string, readonly RowRange[]>>;
+
 export interface TabletState {
   readonly tableId: string;
   readonly range: RowRange;
   /** Changed by the master alone: in assign, release and merge. */
   readonly epoch: number;
   readonly files: TabletFiles;
+  /** Files that are not in it count in the whole range. */
+  readonly clips?: TabletClips | undefined;
   /** Records at or below it are in the files. */
   readonly redo: RedoPoint;
   /** Every log that may hold records after the redo point, by path. */
@@ -23,6 +28,7 @@ export interface TabletState {
 /** A change of the tablet's METADATA row that a compaction asks for. */
 export interface TabletCommit {
   readonly files: TabletFiles;
+  readonly clips: TabletClips | undefined;
   readonly redo: RedoPoint;
   /** Logs still needed after it. */
   readonly logs: readonly string[];
@@ -45,6 +51,10 @@ export interface TabletHost {
    * share is never named here; the sweep finds it.
    */
   released(files: readonly string[]): void;
+  /** Files that the row lists no more and that were not made here are needed no more: what other tablets do not need either the sweep finds. */
+  leftToSweep(): void;
+  /** Writes were applied, or failed: the memtable may have grown. */
+  written(): void;
   /** The tablet's list of files has changed: a compaction may be due. */
   filesChanged(): void;
 }

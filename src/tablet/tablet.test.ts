@@ -53,6 +53,8 @@ class Bench {
       newFilePath: () => `sstables/${logPath.replace('/', '-')}-${++this.#files}`,
       released: (files) => this.released.push(...files),
       filesChanged: () => {},
+      written: () => {},
+      leftToSweep: () => {},
     };
     const cache = new BlockCache({ limitBytes: 1 << 20, metrics: this.env.metrics });
     this.tablet = await Tablet.load({ env: this.env, host, log: this.log, cache, memory: new MemoryBudget(1 << 20), limits: LIMITS.default, blockSizeBytes: 1024 }, state, records);

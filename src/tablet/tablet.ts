@@ -2,24 +2,25 @@
  * One tablet, served: writes through the server's log into the memtable, reads over the merged layers, minor compactions.
  *
  * Invariants (docs/ARCHITECTURE.md, "Commit log" and "Tablets"):
- * - A change is in the memtable only once its record is durable (buffered: handed to the log), and in log order; it is acknowledged only if the lease
- *   surely held after that.
+ * - Changes are logged and applied by the writer alone (tablet-writer.ts).
  * - A row is held from the read of a read-modify-write to the end of its log append and application.
  * - The redo point of a commit is the last record applied to the memtable that was frozen, so that replay begins behind it.
  */
-import { assert, BigtableError, type ByteString, Code, type Int64, successor, toBigtableError, unavailable } from '../base/index.ts';
-import { encodeRows, isAfter, type LogRecord, Origin, type RecordBody, type RedoPoint, type RowChange, type ServerLog } from '../commitlog/index.ts';
+import { assert, BigtableError, type ByteString, Code, successor, toBigtableError, unavailable } from '../base/index.ts';
+import { isAfter, type LogRecord, type RedoPoint, type RowChange, type ServerLog } from '../commitlog/index.ts';
 import { checkContext, type Env, Pacer, type PullStream, type RequestContext } from '../env/index.ts';
 import { compileFilter, type FilterProgram, type RowFilter } from '../filter/index.ts';
-import { type AggregateOf, Memtable } from '../memtable/index.ts';
+import { Memtable } from '../memtable/index.ts';
 import {
-  type Cell, type Limits, type Mutation, type ReadBatch, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow, type TableSchema,
+  type Cell, type FamilyUsage, type ColumnKey, type Limits, type Mutation, type ReadBatch, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow, type TableSchema,
 } from '../model/index.ts';
-import type { BlockCache, MemoryBudget, SsTable } from '../sstable/index.ts';
+import type { BlockCache, MemoryBudget } from '../sstable/index.ts';
 import { type CompactionKind, FileCompactor } from './file-compactor.ts';
+import { familyUsage } from './family-usage.ts';
 import { FileOpener } from './file-opener.ts';
 import { groupingOf } from './grouping.ts';
-import { filesByGroup, type LayerHold, type LayerNeed, LayerSet, type MemtableLayer } from './layer-set.ts';
+import { clipsOf, filesByGroup, type LayerHold, type LayerNeed, LayerSet, type MemtableLayer } from './layer-set.ts';
+import { middleRow } from './middle-row.ts';
 import { newestCells } from './newest-cells.ts';
 import { compactMemtable } from './minor-compaction.ts';
 import { ReadFamilies } from './read-families.ts';
@@ -27,19 +28,16 @@ import { readModifyWrite } from './read-modify-write.ts';
 import { RowLocks } from './row-locks.ts';
 import { RowReader } from './row-reader.ts';
 import { sampleTables } from './sample-keys.ts';
+import type { TabletFile } from './tablet-file.ts';
 import { storedMutations } from './stored-mutations.ts';
 import { TabletReadStream } from './tablet-read.ts';
-import type { Decision, TabletApi, TabletRead } from './tablet-api.ts';
+import { isLargeChange, TabletWriter } from './tablet-writer.ts';
+import type { Decision, DivideCommit, TabletApi, TabletRead } from './tablet-api.ts';
 import type { TabletCommit, TabletHost, TabletState } from './tablet-state.ts';
 
-/** A change with more mutations than this is applied over several steps of the event loop. */
-const MOST_IN_ONE_STEP = 2000;
-
-/** Changes of one call that one append makes durable. */
-interface LoggedGroup {
-  readonly durable: ReturnType<ServerLog['append']>['durable'];
-  readonly logged: { readonly index: number; readonly body: RecordBody; readonly sequence: number; readonly epoch: number }[];
-}
+/** Before a tablet is divided memtables are flushed, while writes go on, until they are this small; but not again and again. */
+const LEFT_TO_FLUSH_BYTES = 256 * 1024;
+const MOST_FLUSHES = 4;
 
 export interface TabletOptions {
   readonly env: Env;
@@ -58,19 +56,14 @@ export class Tablet implements TabletApi {
   readonly #options: TabletOptions;
   readonly #locks = new RowLocks();
   readonly #layers: LayerSet;
+  readonly #writer: TabletWriter;
   #state: TabletState;
-  /** The last record applied. */
-  #applied: RedoPoint;
   #closing = false;
-  /** Writes between their start and their end; `close` waits for them. */
-  #writes = 0;
-  #drained: (() => void) | undefined;
+  #isDividing = false;
   #flushing: Promise<void> | undefined;
   #nextFlush: Promise<void> | undefined;
   /** Commits to METADATA come one after another. */
   #lastCommit: Promise<unknown> = Promise.resolve();
-  /** Changes that are being applied over several steps. */
-  readonly #stepping = new Set<Promise<void>>();
   /** Files that a compaction is writing or has not committed yet. */
   readonly #newFiles = new Set<string>();
   /** Files that were made here: no other tablet lists them as long as this one is not split. */
@@ -78,13 +71,14 @@ export class Tablet implements TabletApi {
   readonly #opener: FileOpener;
   readonly #compactor: FileCompactor;
 
-  private constructor(options: TabletOptions, state: TabletState, tables: readonly SsTable[], opener: FileOpener) {
+  private constructor(options: TabletOptions, state: TabletState, tables: readonly TabletFile[], opener: FileOpener) {
     const { env, blockSizeBytes } = options;
     this.#options = options;
     this.#state = state;
-    this.#applied = state.redo;
     this.#opener = opener;
     this.#layers = new LayerSet(newMemtable(), tables, (files) => this.#discard(files));
+    const { host, log, buffered = false } = options;
+    this.#writer = new TabletWriter({ clock: env.clock, host, log, layers: this.#layers, locks: this.#locks, schema: () => this.#schema(), buffered }, state);
     this.#compactor = new FileCompactor({
       env, layers: this.#layers, opener, blockSizeBytes, range: state.range,
       schema: () => this.#schema(),
@@ -99,11 +93,11 @@ export class Tablet implements TabletApi {
   static async load(options: TabletOptions, state: TabletState, records: Iterable<LogRecord>): Promise<Tablet> {
     const opener = new FileOpener(options);
     const grouping = groupingOf(options.host.schema(state.tableId));
-    const groups = Object.entries(state.files).map(([group, paths]) => Promise.all(paths.map((path) => opener.openListed(path, group, grouping.tuning(group)))));
+    const groups = Object.entries(state.files).map(([group, paths]) => Promise.all(paths.map((path) => opener.openListed(path, group, grouping.tuning(group), state))));
     const tablet = new Tablet(options, state, (await Promise.all(groups)).flat(), opener);
     const pacer = new Pacer(options.env.clock);
     for (const record of records) {
-      const stepping = tablet.#apply(record.body, { epoch: record.epoch, sequence: record.sequence });
+      const stepping = tablet.#writer.replay(record);
       if (stepping !== undefined) await stepping;
       if (pacer.due()) await pacer.pause();
     }
@@ -134,17 +128,13 @@ export class Tablet implements TabletApi {
     return [...this.#layers.heldFiles(), ...this.#newFiles];
   }
 
-  async mutateRow(context: RequestContext, row: ByteString, mutations: readonly Mutation[]): Promise<void> {
-    if (mutations.length > MOST_IN_ONE_STEP) {
-      return this.#holdingRow(context, row, () => this.#appendRow(row, mutations));
-    }
-    const wait = this.#locks.enterShared(row);
-    if (wait !== undefined) await wait;
+  mutateRow(context: RequestContext, row: ByteString, mutations: readonly Mutation[]): Promise<void> {
+    if (isLargeChange(mutations)) return this.#holdingRow(context, row, () => this.#writeRow(row, mutations));
     try {
-      this.#checkRow(context, row);
-      await this.#appendRow(row, mutations);
-    } finally {
-      this.#locks.leaveShared(row);
+      const wait = this.#locks.enterShared(row);
+      return wait === undefined ? this.#writeShared(context, row, mutations) : wait.then(() => this.#writeShared(context, row, mutations));
+    } catch (error) {
+      return Promise.reject(error);
     }
   }
 
@@ -152,53 +142,25 @@ export class Tablet implements TabletApi {
   async mutateRows(context: RequestContext, changes: readonly RowChange[]): Promise<readonly (BigtableError | undefined)[]> {
     const outcomes: (BigtableError | undefined)[] = new Array(changes.length).fill(undefined);
     const waits: Promise<void>[] = [];
-    let group: LoggedGroup | undefined;
+    let last: { readonly written: Promise<void>; readonly indexes: number[] } | undefined;
     for (let i = 0; i < changes.length; i++) {
       const { row, mutations } = changes[i] as RowChange;
       try {
-        if (this.#options.buffered === true || mutations.length > MOST_IN_ONE_STEP || !this.#locks.tryShared(row)) {
-          waits.push(this.mutateRow(context, row, mutations).catch((thrown: unknown) => void (outcomes[i] = toBigtableError(thrown))));
+        const isFree = !isLargeChange(mutations) && this.#locks.tryShared(row);
+        const written = isFree ? this.#writeShared(context, row, mutations) : this.mutateRow(context, row, mutations);
+        if (last?.written === written) {
+          last.indexes.push(i);
           continue;
         }
+        const indexes = [i];
+        last = { written, indexes };
+        waits.push(written.catch((thrown: unknown) => indexes.forEach((index) => (outcomes[index] = toBigtableError(thrown)))));
       } catch (thrown) {
         outcomes[i] = toBigtableError(thrown);
-        continue;
-      }
-      try {
-        this.#checkRow(context, row);
-        const { log, env } = this.#options;
-        const body: RecordBody = { kind: 'rows', rows: [{ row, mutations: storedMutations(this.#schema(), mutations) }] };
-        const { epoch, tableId } = this.#state;
-        const { sequence, durable } = log.append({ tableId, epoch, commitMicros: env.clock.nowMicros(), origin: Origin.user, body });
-        if (group === undefined || group.durable !== durable) {
-          group = { durable, logged: [] };
-          waits.push(this.#finishGroup(group, changes, outcomes));
-        }
-        group.logged.push({ index: i, body, sequence, epoch });
-      } catch (thrown) {
-        outcomes[i] = toBigtableError(thrown);
-        this.#locks.leaveShared(row);
       }
     }
     await Promise.all(waits);
     return outcomes;
-  }
-
-  /** Applies what one append has made durable, in its order. */
-  async #finishGroup({ durable, logged }: LoggedGroup, changes: readonly RowChange[], outcomes: (BigtableError | undefined)[]): Promise<void> {
-    this.#writes++;
-    try {
-      const position = await durable;
-      this.#layers.active.firstPosition ??= position;
-      for (const { body, sequence, epoch } of logged) this.#apply(body, { epoch, sequence });
-      if (!this.#options.host.leaseHeld()) throw unavailable('the lease of the tablet server may have lapsed during the write: its outcome is unknown');
-    } catch (thrown) {
-      for (const { index } of logged) outcomes[index] = toBigtableError(thrown);
-    } finally {
-      for (const { index } of logged) this.#locks.leaveShared((changes[index] as RowChange).row);
-      this.#writes--;
-      if (this.#writes === 0) this.#drained?.();
-    }
   }
 
   async transact(
@@ -207,23 +169,20 @@ export class Tablet implements TabletApi {
     filter: RowFilter | undefined,
     decide: (cells: ReadonlyMap<ByteString, readonly Cell[]>) => Decision,
   ): Promise<void> {
-    // one order for all, so that two transactions never wait for each other in a circle
-    const sorted = [...new Set(rows)].sort();
-    const held: ByteString[] = [];
+    // all in one step and one order, so that neither two transactions nor one and a drop of rows ever wait for each other in a circle
+    const held = [...new Set(rows)].sort();
+    const waits = held.map((row) => this.#locks.enterAlone(row));
     try {
-      for (const row of sorted) {
-        await this.#locks.enterAlone(row);
-        held.push(row);
-        this.#checkRow(context, row);
-      }
+      await Promise.all(waits);
+      for (const row of held) this.#checkRow(context, row);
       const seen = new Map<ByteString, readonly Cell[]>();
-      for (const row of sorted) seen.set(row, await this.#collectRow(context, row, filter));
+      for (const row of held) seen.set(row, await this.#collectRow(context, row, filter));
       const decision = decide(seen);
       if (decision === undefined || decision.size === 0) return;
       const schema = this.#schema();
       const changes = [...decision].map(([row, mutations]) => ({ row, mutations: storedMutations(schema, mutations) }));
       for (const { row } of changes) assert(held.includes(row), 'a transaction changes a row that it does not hold');
-      await this.#append({ kind: 'rows', rows: changes });
+      await this.#writer.write(changes);
     } finally {
       for (const row of held) this.#locks.leaveAlone(row);
     }
@@ -236,26 +195,31 @@ export class Tablet implements TabletApi {
     whenTrue: readonly Mutation[],
     whenFalse: readonly Mutation[],
   ): Promise<boolean> {
-    return this.#holdingRow(context, row, async () => {
-      const matched = await this.#hasCells(context, row, predicate);
-      const mutations = matched ? whenTrue : whenFalse;
-      if (mutations.length > 0) await this.#appendRow(row, mutations);
-      return matched;
+    return this.#holdingRow(context, row, () => {
+      const write = (matched: boolean): boolean | Promise<boolean> => {
+        const mutations = matched ? whenTrue : whenFalse;
+        return mutations.length === 0 ? matched : this.#writeRow(row, mutations).then(() => matched);
+      };
+      const matched = this.#hasCells(context, row, predicate);
+      return matched instanceof Promise ? matched.then(write) : write(matched);
     });
   }
 
   async readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
-    return this.#holdingRow(context, row, async () => {
+    return this.#holdingRow(context, row, () => {
       const schema = this.#schema();
-      const now = this.#serverTime(schema);
+      const nowMicros = this.#options.env.clock.nowMicros();
       const hold = this.#hold({ range: rangeOfRow(row), row });
+      const write = (newest: ReadonlyMap<ColumnKey, Cell>): Promise<readonly Cell[]> => {
+        const { mutations, cells } = readModifyWrite(rules, newest, serverTime(nowMicros, schema));
+        return this.#writeRow(row, mutations).then(() => cells);
+      };
+      let newest: ReturnType<typeof newestCells> | undefined;
       try {
-        const newest = await newestCells(hold.layers, row, rules, new ReadFamilies(schema, this.#options.env.clock.nowMicros()), schema);
-        const { mutations, cells } = readModifyWrite(rules, newest, now);
-        await this.#appendRow(row, mutations, schema);
-        return cells;
+        newest = newestCells(hold.layers, row, rules, ReadFamilies.of(schema, nowMicros), schema);
+        return newest instanceof Promise ? newest.finally(() => hold.release()).then(write) : write(newest);
       } finally {
-        hold.release();
+        if (!(newest instanceof Promise)) hold.release();
       }
     });
   }
@@ -263,8 +227,9 @@ export class Tablet implements TabletApi {
   read(context: RequestContext, request: TabletRead): PullStream<ReadBatch> {
     let need: LayerNeed = { range: this.#state.range };
     return new TabletReadStream({
-      check: () => this.#checkServing(context),
+      check: () => this.#checkAnswering(context),
       begin: () => {
+        this.#checkServing(context);
         const [first, last] = [request.ranges[0], request.ranges.at(-1)];
         if (first === undefined || last === undefined) return undefined;
         const read = this.#prepare(request, { start: first.start, end: last.end });
@@ -272,7 +237,10 @@ export class Tablet implements TabletApi {
         const hold = this.#hold(need);
         return { hold, reader: this.#reader(context, hold.layers, request, read) };
       },
-      hold: () => this.#hold(need),
+      hold: () => {
+        this.#checkServing(context);
+        return this.#hold(need);
+      },
     });
   }
 
@@ -280,14 +248,23 @@ export class Tablet implements TabletApi {
     await this.#locks.enterAll();
     try {
       this.#checkServing(context);
-      await this.#append({ kind: 'dropRows', range });
+      await this.#writer.dropRows({ kind: 'dropRows', range });
     } finally {
       this.#locks.leaveAll();
     }
   }
 
-  async sampleKeys(partBytes: number): Promise<readonly { readonly row: ByteString; readonly offsetBytes: number }[]> {
+  sampleKeys(partBytes: number): readonly { readonly row: ByteString; readonly offsetBytes: number }[] {
     return sampleTables(this.#layers.tables, this.#state.range, partBytes);
+  }
+
+  middleRow(): ByteString | undefined {
+    return middleRow(this.#layers.tables, this.#state.range);
+  }
+
+  familyUsage(): Promise<readonly FamilyUsage[]> {
+    const { tables, memtables } = this.#layers;
+    return familyUsage({ tables, memtables, schema: this.#schema(), pacer: new Pacer(this.#options.env.clock) });
   }
 
   flush(): Promise<void> {
@@ -307,11 +284,11 @@ export class Tablet implements TabletApi {
   }
 
   dueCompaction(): CompactionKind | undefined {
-    return this.#compactor.due();
+    return this.#isDividing ? undefined : this.#compactor.due();
   }
 
   async compact(kind: CompactionKind): Promise<void> {
-    if (this.#closing) throw unavailable(`tablet of table ${this.#state.tableId} is being given up by its server`);
+    if (this.#closing || this.#isDividing) throw this.#notServing();
     // what a major compaction drops must not depend on what is only in memory
     if (kind === 'major') await this.flush();
     await this.#compactor.run(kind);
@@ -328,7 +305,7 @@ export class Tablet implements TabletApi {
   get uncollectedSinceMicros(): number | undefined {
     const { tables } = this.#layers;
     const hasRules = Object.values(this.#schema().families).some(({ gcRule }) => gcRule !== undefined);
-    const isClean = this.#layers.memtablesAreEmpty && this.mostFiles <= 1 && tables.every((table) => !hasDeletions(table));
+    const isClean = this.#layers.memtablesAreEmpty && this.mostFiles <= 1 && tables.every((table) => !hasDeletions(table) && !table.hasForeignRows);
     if (tables.length === 0 || (isClean && !hasRules)) return undefined;
     return tables.reduce((oldest, { properties }) => Math.min(oldest, Number(properties.createdMicros)), Number.POSITIVE_INFINITY);
   }
@@ -336,23 +313,82 @@ export class Tablet implements TabletApi {
   async close(options: { readonly flush: boolean }): Promise<void> {
     this.#closing = true;
     await this.#compactor.cancel();
-    if (this.#writes > 0) await new Promise<void>((resolve) => (this.#drained = resolve));
+    // those who hold a row now may write yet
+    await this.#locks.enterAll();
+    this.#locks.leaveAll();
+    await this.#writer.drain();
     if (options.flush) await this.flush();
     else await this.#flushing?.catch(() => {});
-    this.#layers.close();
+    this.#ownFiles.clear();
+    this.#layers.retire();
+  }
+
+  async divide(row: ByteString, commit: DivideCommit): Promise<readonly [TabletApi, TabletApi]> {
+    const { range } = this.#state;
+    assert(rangeContains(range, row) && row !== range.start, 'a tablet is divided at a row inside it');
+    if (this.#closing || this.#isDividing) throw this.#notServing();
+    this.#isDividing = true;
+    try {
+      await this.#compactor.cancel();
+      await this.#flushMost();
+      await this.#locks.enterAll();
+      try {
+        if (this.#closing) throw this.#notServing();
+        await this.#writer.drain();
+        await this.flush();
+        return await this.#inTurn(() => this.#divide([{ start: range.start, end: row }, { start: row, end: range.end }], commit));
+      } finally {
+        this.#locks.leaveAll();
+      }
+    } finally {
+      this.#isDividing = false;
+    }
+  }
+
+  /** While writes go on: little is left to be written when they have to wait. */
+  async #flushMost(): Promise<void> {
+    for (let i = 0; i < MOST_FLUSHES && this.memtableBytes > LEFT_TO_FLUSH_BYTES; i++) await this.flush();
+  }
+
+  async #divide(ranges: readonly [RowRange, RowRange], commit: DivideCommit): Promise<readonly [Tablet, Tablet]> {
+    assert(this.#layers.memtablesAreEmpty && this.#isCommitted(), 'everything is in files before a tablet is divided');
+    const parts = ranges.map((range) => {
+      const tables = this.#layers.tables.flatMap((table) => table.part(range) ?? []);
+      const state: TabletState = { ...this.#state, range, files: filesByGroup(tables), clips: clipsOf(tables) };
+      return { tables, state };
+    });
+    const [low, high] = parts as [(typeof parts)[number], (typeof parts)[number]];
+    let hosts: readonly [TabletHost, TabletHost];
+    try {
+      hosts = await commit([low.state, high.state]);
+    } catch (error) {
+      for (const { tables } of parts) for (const table of tables) table.close();
+      throw error;
+    }
+    this.#closing = true;
+    // from here on the two share them
+    this.#ownFiles.clear();
+    this.#layers.retire();
+    const open = ({ state, tables }: (typeof parts)[number], host: TabletHost): Tablet => new Tablet({ ...this.#options, host }, state, tables, this.#opener);
+    return [open(low, hosts[0]), open(high, hosts[1])];
   }
 
   #schema(): TableSchema {
     return this.#options.host.schema(this.#state.tableId);
   }
 
-  #serverTime(schema: TableSchema): Int64 {
-    const now = this.#options.env.clock.nowMicros();
-    return schema.granularity === 'millis' ? now - (now % 1000) : now;
+  #checkServing(context: RequestContext): void {
+    if (this.#closing) throw this.#notServing();
+    this.#checkAnswering(context);
   }
 
-  #checkServing(context: RequestContext): void {
-    if (this.#closing) throw unavailable(`tablet of table ${this.#state.tableId} is being given up by its server`);
+  /** What was called has not been done: whoever finds the tablet's new place may call again. */
+  #notServing(): BigtableError {
+    return new BigtableError(Code.UNAVAILABLE, `tablet of table ${this.#state.tableId} is being given up by its server, or divided`, { details: { notServing: true } });
+  }
+
+  /** A read that stands in a row reads it to its end, also where the tablet is served no more. */
+  #checkAnswering(context: RequestContext): void {
     if (!this.#options.host.leaseHeld()) throw unavailable('the lease of the tablet server may have lapsed');
     checkContext(context, this.#options.env.clock);
   }
@@ -362,7 +398,7 @@ export class Tablet implements TabletApi {
     this.#checkServing(context);
   }
 
-  async #holdingRow<T>(context: RequestContext, row: ByteString, work: () => Promise<T>): Promise<T> {
+  async #holdingRow<T>(context: RequestContext, row: ByteString, work: () => T | Promise<T>): Promise<T> {
     const wait = this.#locks.enterAlone(row);
     if (wait !== undefined) await wait;
     try {
@@ -373,83 +409,28 @@ export class Tablet implements TabletApi {
     }
   }
 
-  #appendRow(row: ByteString, mutations: readonly Mutation[], schema = this.#schema()): Promise<void> {
-    return this.#append({ kind: 'rows', rows: [{ row, mutations: storedMutations(schema, mutations) }] });
-  }
-
-  /** Logs one record, then applies it. Resolves when it may be acknowledged. */
-  async #append(body: RecordBody): Promise<void> {
-    const { env, log, host, buffered = false } = this.#options;
-    this.#writes++;
+  /** A share of the row is held, and given back by this. */
+  #writeShared(context: RequestContext, row: ByteString, mutations: readonly Mutation[]): Promise<void> {
     try {
-      const { epoch, tableId } = this.#state;
-      const encodedRows = isLarge(body) ? await encodeRows(body.rows, new Pacer(env.clock)) : undefined;
-      // before the append: between that and the application of a buffered record nothing may come, or another would be applied first
-      if (buffered) for (let room = log.room(); room !== undefined; room = log.room()) await room;
-      const { sequence, durable } = log.append({ tableId, epoch, commitMicros: env.clock.nowMicros(), origin: Origin.user, body, encodedRows });
-      if (buffered) log.acknowledgedEarly();
-      // the newest durable append comes before this record's: the log is kept from there on
-      const position = buffered ? log.newestPosition : await durable;
-      this.#layers.active.firstPosition ??= position;
-      const stepping = this.#apply(body, { epoch, sequence });
-      if (stepping !== undefined) await stepping;
-      if (!host.leaseHeld()) throw unavailable('the lease of the tablet server may have lapsed during the write: its outcome is unknown');
-    } finally {
-      this.#writes--;
-      if (this.#writes === 0) this.#drained?.();
+      this.#checkRow(context, row);
+      return this.#writer.write([{ row, mutations: storedMutations(this.#schema(), mutations) }], row);
+    } catch (error) {
+      this.#locks.leaveShared(row);
+      throw error;
     }
   }
 
-  /** Undefined where it is applied already. */
-  #apply(body: RecordBody, at: RedoPoint): Promise<void> | undefined {
-    const memtable = this.#layers.active.memtable;
-    assert(isAfter(at, this.#applied), 'a record is applied twice or out of order');
-    this.#applied = at;
-    if (body.kind === 'dropRows') {
-      memtable.dropRows(body.range);
-      return undefined;
-    }
-    const families = this.#aggregates();
-    const { active } = this.#layers;
-    active.rangeDeletions ||= body.rows.some(({ mutations }) => deletesRanges(mutations));
-    if (isLarge(body)) {
-      const { row, mutations } = body.rows[0];
-      const stepping = this.#applyInSteps(row, mutations, families).finally(() => this.#stepping.delete(stepping));
-      this.#stepping.add(stepping);
-      return stepping;
-    }
-    for (const { row, mutations } of body.rows) memtable.apply(row, mutations, families);
-    return undefined;
+  /** The row is held alone. */
+  #writeRow(row: ByteString, mutations: readonly Mutation[]): Promise<void> {
+    return this.#writer.write([{ row, mutations: storedMutations(this.#schema(), mutations) }]);
   }
-
-  /** The row is held meanwhile, and the memtable is not frozen: a flush waits. Readers see all of it or nothing. */
-  async #applyInSteps(row: ByteString, mutations: readonly Mutation[], families: AggregateOf): Promise<void> {
-    const edit = this.#layers.active.memtable.edit(row, families);
-    const pacer = new Pacer(this.#options.env.clock);
-    for (const mutation of mutations) {
-      edit.add(mutation);
-      if (pacer.due()) await pacer.pause();
-    }
-    edit.commit();
-  }
-
-  #aggregates(): AggregateOf {
-    const schema = this.#schema();
-    if (this.#aggregateCache?.schema !== schema) {
-      const families = new ReadFamilies(schema, 0);
-      this.#aggregateCache = { schema, aggregateOf: (stored) => families.get(stored)?.aggregate };
-    }
-    return this.#aggregateCache.aggregateOf;
-  }
-
-  #aggregateCache: { readonly schema: TableSchema; readonly aggregateOf: AggregateOf } | undefined;
 
   /** What the read asks for, made ready: its filter, its "now", and the layers it needs. */
   #prepare({ filter }: TabletRead, range: RowRange): PreparedRead {
     const { env, limits } = this.#options;
     const schema = this.#schema();
-    const program = compileFilter(filter, { limits, random: env.random, families: Object.keys(schema.families) });
-    const families = new ReadFamilies(schema, env.clock.nowMicros());
+    const families = ReadFamilies.of(schema, env.clock.nowMicros());
+    const program = compileFilter(filter, { limits, random: env.random, families: families.names });
     const row = range.end === successor(range.start) ? range.start : undefined;
     return { program, families, need: { range, row, spans: program.columnSpans && families.storedSpans(program.columnSpans) } };
   }
@@ -490,26 +471,31 @@ export class Tablet implements TabletApi {
     return cells;
   }
 
-  async #hasCells(context: RequestContext, row: ByteString, filter: RowFilter | undefined): Promise<boolean> {
+  /** A promise where blocks must be loaded. */
+  #hasCells(context: RequestContext, row: ByteString, filter: RowFilter | undefined): boolean | Promise<boolean> {
     const rows = this.read(context, { ranges: [rangeOfRow(row)], filter, rowsLimit: 1, reversed: false });
     try {
       for (;;) {
-        const pulled = rows.pull();
-        const batch = pulled instanceof Promise ? await pulled : pulled;
+        const batch = rows.pull();
+        if (batch instanceof Promise) return hasCellsFrom(rows, batch);
         if (batch === undefined) return false;
-        if (batch.fragments.some((fragment) => fragment.cells.length > 0)) return true;
+        if (holdsCells(batch)) {
+          rows.end();
+          return true;
+        }
       }
-    } finally {
+    } catch (error) {
       rows.end();
+      throw error;
     }
   }
 
   /** Writes frozen memtables, then the active one, to SSTables and commits each. */
   async #flushAll(): Promise<void> {
     while (this.#layers.oldestFrozen !== undefined) await this.#flushOldest(this.#frozenUpTo);
-    while (this.#stepping.size > 0) await Promise.allSettled(this.#stepping);
+    await this.#writer.settle();
     if (this.#layers.active.memtable.isEmpty && this.#isCommitted()) return;
-    this.#frozenUpTo = this.#applied;
+    this.#frozenUpTo = this.#writer.applied;
     this.#layers.freeze(newMemtable());
     await this.#flushOldest(this.#frozenUpTo);
   }
@@ -519,7 +505,7 @@ export class Tablet implements TabletApi {
 
   #isCommitted(): boolean {
     const { redo, logs } = this.#state;
-    return !isAfter(this.#applied, redo) && logs.every((log) => log === this.#options.host.logPath);
+    return !isAfter(this.#writer.applied, redo) && logs.every((log) => log === this.#options.host.logPath);
   }
 
   async #flushOldest(redo: RedoPoint): Promise<void> {
@@ -541,7 +527,7 @@ export class Tablet implements TabletApi {
       });
       await this.#inTurn(async () => {
         const list = this.#layers.withNewest(tables, memtable.rowRangeDeletions());
-        await this.#commit({ files: filesByGroup(list), redo, logs: [host.logPath] });
+        await this.#commit({ files: filesByGroup(list), clips: clipsOf(list), redo, logs: [host.logPath] });
         this.#layers.replaceOldestFrozen(list);
       });
     } finally {
@@ -550,12 +536,12 @@ export class Tablet implements TabletApi {
     host.filesChanged();
   }
 
-  #commitTables(make: () => readonly SsTable[] | undefined): Promise<boolean> {
+  #commitTables(make: () => readonly TabletFile[] | undefined): Promise<boolean> {
     return this.#inTurn(async () => {
       const list = make();
       if (list === undefined) return false;
       const { redo, logs } = this.#state;
-      await this.#commit({ files: filesByGroup(list), redo, logs });
+      await this.#commit({ files: filesByGroup(list), clips: clipsOf(list), redo, logs });
       this.#layers.replaceTables(list);
       return true;
     }).finally(() => this.#options.host.filesChanged());
@@ -593,6 +579,7 @@ export class Tablet implements TabletApi {
   #discard(paths: readonly string[]): void {
     const own = paths.filter((path) => this.#ownFiles.delete(path));
     if (own.length > 0) this.#options.host.released(own);
+    if (own.length < paths.length && !this.#closing) this.#options.host.leftToSweep();
   }
 }
 
@@ -602,7 +589,7 @@ interface PreparedRead {
   readonly need: LayerNeed;
 }
 
-function hasDeletions(table: SsTable): boolean {
+function hasDeletions(table: TabletFile): boolean {
   const { entries } = table.properties;
   return table.rowRangeDeletions().length > 0 || entries.rowDeletion + entries.familyDeletion + entries.columnDeletion + entries.rangeDeletion > 0;
 }
@@ -611,13 +598,22 @@ function newMemtable(): MemtableLayer {
   return { memtable: new Memtable(), firstPosition: undefined, rangeDeletions: false };
 }
 
-function deletesRanges(mutations: readonly Mutation[]): boolean {
-  return mutations.some((mutation) => mutation.kind === 'deleteFromColumn' && mutation.range !== undefined);
+function serverTime(nowMicros: number, { granularity }: TableSchema): number {
+  return granularity === 'millis' ? nowMicros - (nowMicros % 1000) : nowMicros;
 }
 
-/** A change of one row that is too large for one step. */
-function isLarge(body: RecordBody): body is { readonly kind: 'rows'; readonly rows: readonly [RowChange] } {
-  return body.kind === 'rows' && body.rows.length === 1 && (body.rows[0]?.mutations.length ?? 0) > MOST_IN_ONE_STEP;
+function holdsCells({ fragments }: ReadBatch): boolean {
+  return fragments.some(({ cells }) => cells.length > 0);
+}
+
+/** Whether the batch that is awaited, or one behind it, holds a cell. */
+async function hasCellsFrom(rows: PullStream<ReadBatch>, pulled: Promise<ReadBatch | undefined>): Promise<boolean> {
+  try {
+    for (let batch = await pulled; batch !== undefined; batch = await rows.pull()) if (holdsCells(batch)) return true;
+    return false;
+  } finally {
+    rows.end();
+  }
 }
 
 type RowReaderLayers = ConstructorParameters<typeof RowReader>[0]['layers'];

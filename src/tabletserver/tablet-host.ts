@@ -5,7 +5,7 @@
 import { BigtableError, Code } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
-import { commitOfRow, keyOfRow, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
+import { commitOfRow, commitOfSplit, keyOfRow, type MetadataCommit, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import type { TabletCommit, TabletHost, TabletState } from '../tablet/index.ts';
 
@@ -18,7 +18,11 @@ export interface HostServices {
   newFilePath(): string;
   /** Files that nobody refers to: they may be deleted. */
   released(files: readonly string[]): void;
+  /** Files that a tablet needs no more and that another may need. */
+  leftToSweep(): void;
   filesChanged(tablet: MetadataKey): void;
+  /** The tablet's memtable may have grown. */
+  written(tablet: MetadataKey): void;
   /** Without deadline. */
   serverContext(): RequestContext;
   uniqueName(): string;
@@ -67,6 +71,14 @@ export class ServedTabletHost implements TabletHost {
     this.#services.released(files);
   }
 
+  leftToSweep(): void {
+    this.#services.leftToSweep();
+  }
+
+  written(): void {
+    this.#services.written(keyOfRow(this.#row));
+  }
+
   filesChanged(): void {
     this.#services.filesChanged(keyOfRow(this.#row));
   }
@@ -81,18 +93,32 @@ export class ServedTabletHost implements TabletHost {
         this.#row,
         { ...this.#row, ...change },
       );
-      const [outcome] = await this.#services.metadata.commit([commit], this.#services.serverContext());
-      if (outcome === undefined || outcome.kind === 'done') {
+      if (await this.#isDone(commit, state)) {
         this.#row = commit.rows[0]?.row as MetadataRow;
         return;
       }
-      const now = outcome.rows[0];
-      if (now === undefined || now.epoch !== state.epoch) {
-        this.#onLost();
-        const message = `tablet ${state.tableId} of epoch ${state.epoch} belongs to another server since epoch ${now?.epoch}`;
-        throw new BigtableError(Code.FAILED_PRECONDITION, message);
-      }
-      this.#row = now;
     }
+  }
+
+  /** The tablet's row becomes two, low and high; answers both. */
+  async split(parts: readonly [TabletState, TabletState]): Promise<readonly [MetadataRow, MetadataRow]> {
+    for (;;) {
+      const commit = commitOfSplit(this.#services.uniqueName(), this.#services.nowMicros(), this.#row, parts);
+      if (await this.#isDone(commit, parts[1])) return commit.rows.map(({ row }) => row) as [MetadataRow, MetadataRow];
+    }
+  }
+
+  /** False where the row is at another version now, which is taken over. Its own row is the last that the commit names. */
+  async #isDone(commit: MetadataCommit, { tableId, epoch }: TabletState): Promise<boolean> {
+    const [outcome] = await this.#services.metadata.commit([commit], this.#services.serverContext());
+    if (outcome === undefined || outcome.kind === 'done') return true;
+    const now = outcome.rows.at(-1);
+    if (now === undefined || now.epoch !== epoch || now.range.start !== this.#row.range.start) {
+      this.#onLost();
+      const message = `tablet ${tableId} of epoch ${epoch} belongs to another server since epoch ${now?.epoch}, or is not the same any more`;
+      throw new BigtableError(Code.FAILED_PRECONDITION, message);
+    }
+    this.#row = now;
+    return false;
   }
 }

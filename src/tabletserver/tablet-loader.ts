@@ -26,6 +26,8 @@ export interface TabletLoaderOptions {
   readonly budget: MemtableBudget;
   readonly replay: LogReplay;
   readonly logger: Logger;
+  /** A split under way of which the tablet is, or will be, a part. */
+  splitOf(key: MetadataKey): Promise<void> | undefined;
   openTablet(host: ServedTabletHost, state: TabletState, records: Iterable<LogRecord>): Promise<TabletApi>;
 }
 
@@ -44,6 +46,8 @@ export class TabletLoader {
   readonly #floors = new Map<MetadataKey, number>();
   /** Tablets that METADATA gives to this server and that it cannot serve, since their bytes are damaged. The master tries them again. */
   readonly #damaged = new Map<MetadataKey, { readonly row: MetadataRow; readonly error: BigtableError }>();
+  /** Tablets that are served here no more and of which reads may stand in a row yet: their files are spared. */
+  readonly #retired = new Set<TabletApi>();
   /** Tables of which this server has served a tablet: only their records can be in its own log. */
   readonly #servedTables = new Set<string>();
 
@@ -54,6 +58,7 @@ export class TabletLoader {
   /** Resolves when the tablet is served at that epoch. */
   async load(ref: TabletRef, context: RequestContext): Promise<void> {
     const { key, epoch } = ref;
+    await this.#options.splitOf(key);
     await this.#unloading.get(key);
     const served = this.#options.tablets.get(key);
     if (served?.epoch === epoch) return;
@@ -76,6 +81,7 @@ export class TabletLoader {
       under.aborted = true;
       await under.loaded.catch(() => {});
     }
+    await this.#options.splitOf(key);
     await this.#unloading.get(key);
     const served = this.#options.tablets.get(key) ?? this.#unfinished.get(key);
     if (served && served.epoch > epoch) throw stale(`tablet at epoch ${epoch} is not unloaded: this server has it at epoch ${served.epoch}`);
@@ -86,9 +92,12 @@ export class TabletLoader {
 
   /** Serves the tablet no more. What could not be flushed stays with this server, and giving up may be tried again. */
   async giveUp(served: ServedTablet, flush: boolean): Promise<void> {
-    const { tablets, budget } = this.#options;
+    const { tablets, budget, splitOf } = this.#options;
+    await splitOf(served.key);
+    if (tablets.get(served.key) !== served && !this.#unfinished.has(served.key)) return;
     // most of what is in memory is written while the tablet is still served
     if (flush) await budget.flush(served);
+    await served.tablet.cancelCompaction();
     tablets.delete(served);
     this.#unfinished.set(served.key, served);
     const closing = this.#close(served, flush).then(() => budget.forget(served));
@@ -111,18 +120,36 @@ export class TabletLoader {
 
   /** Files of tablets that are served no more and not given up yet. */
   heldFiles(): string[] {
-    return [...this.#unfinished.values()].flatMap(({ tablet }) => tablet.heldFiles());
+    for (const tablet of this.#retired) if (tablet.heldFiles().length === 0) this.#retired.delete(tablet);
+    return [...this.#retired, ...[...this.#unfinished.values()].map(({ tablet }) => tablet)].flatMap((tablet) => tablet.heldFiles());
+  }
+
+  /** The two that a tablet was split into are served in its place. */
+  replace(parent: ServedTablet, children: readonly { readonly host: ServedTabletHost; readonly tablet: TabletApi }[]): ServedTablet[] {
+    const { tablets, budget } = this.#options;
+    assert(tablets.get(parent.key) === parent, 'a tablet is replaced that is not served');
+    tablets.delete(parent);
+    budget.forget(parent);
+    this.#retired.add(parent.tablet);
+    return children.map(({ host, tablet }) => this.#serve(host.row, host, tablet));
+  }
+
+  /** What the tablet of the row asks of its server. */
+  hostOf(row: MetadataRow, schema: TableSchema): ServedTabletHost {
+    const host: ServedTabletHost = new ServedTabletHost(this.#options.services, row, schema, () => this.#lose(host));
+    return host;
   }
 
   async #close({ tablet, host }: ServedTablet, flush: boolean): Promise<void> {
     await tablet.close({ flush });
+    this.#retired.add(tablet);
     const { state } = tablet;
     // nothing is left to replay: the next owner need not read a log for it
-    if (flush && state.logs.length > 0) await host.commit(state, { files: state.files, redo: state.redo, logs: [] });
+    if (flush && state.logs.length > 0) await host.commit(state, { files: state.files, clips: state.clips, redo: state.redo, logs: [] });
   }
 
   async #load({ key, epoch }: TabletRef, loading: Loading, context: RequestContext): Promise<void> {
-    const { metadata, serverName, services, tablets, budget } = this.#options;
+    const { metadata, serverName, services, budget } = this.#options;
     const row = await metadata.readRow(key, context);
     if (row?.server?.name !== serverName || row.epoch !== epoch) {
       throw stale(`tablet at epoch ${epoch} is not loaded: METADATA gives it to ${row?.server?.name ?? 'nobody'} at epoch ${row?.epoch ?? 0}`);
@@ -140,12 +167,18 @@ export class TabletLoader {
       throw stale(`the load of a tablet at epoch ${epoch} was called off`);
     }
     assert(keyOfRow(host.row) === key, 'the row of another tablet was read');
-    const served: ServedTablet = { key, tableId: row.tableId, range: row.range, epoch, tablet, host, countedBytes: 0 };
-    this.#hosts.set(host, served);
-    tablets.add(served);
-    this.#servedTables.add(row.tableId);
-    budget.add(served);
+    const served = this.#serve(row, host, tablet);
     if (row.logs.some((log) => log !== services.logPath)) budget.settleSoon(served);
+  }
+
+  #serve(row: MetadataRow, host: ServedTabletHost, tablet: TabletApi): ServedTablet {
+    const { tableId, range, epoch } = row;
+    const served: ServedTablet = { key: keyOfRow(row), tableId, range, epoch, tablet, host, countedBytes: 0 };
+    this.#hosts.set(host, served);
+    this.#options.tablets.add(served);
+    this.#servedTables.add(tableId);
+    this.#options.budget.add(served);
+    return served;
   }
 
   /** By host, the tablet it belongs to once that is served. */
@@ -153,12 +186,12 @@ export class TabletLoader {
 
   async #open(row: MetadataRow, schema: TableSchema): Promise<{ host: ServedTabletHost; tablet: TabletApi }> {
     const { services, replay, metadata, logger } = this.#options;
-    const host: ServedTabletHost = new ServedTabletHost(services, row, schema, () => this.#lose(host));
-    const { tableId, range, epoch, files, redo, logs } = row;
+    const host = this.hostOf(row, schema);
+    const { tableId, range, epoch, files, clips, redo, logs } = row;
     const toRead = this.#servedTables.has(tableId) ? logs : logs.filter((log) => log !== services.logPath);
     try {
       const records = toRead.length === 0 ? [] : await replay.records({ tableId, range, redo, logs: toRead });
-      return { host, tablet: await this.#options.openTablet(host, { tableId, range, epoch, files, redo, logs }, records) };
+      return { host, tablet: await this.#options.openTablet(host, { tableId, range, epoch, files, clips, redo, logs }, records) };
     } catch (thrown) {
       const error = toBigtableError(thrown);
       if (error.code !== Code.NOT_FOUND) throw error;

@@ -3,9 +3,14 @@
  * nothing is served but what a row says.
  */
 import { assert, type ByteString } from '../base/index.ts';
-import type { MetadataKey } from '../metadata/index.ts';
+import type { MetadataKey, MetadataRow } from '../metadata/index.ts';
 import { rangeContains, type RowRange } from '../model/index.ts';
-import type { TabletApi, TabletHost } from '../tablet/index.ts';
+import type { DivideCommit, TabletApi, TabletHost } from '../tablet/index.ts';
+
+/** By which a tablet that is closed takes leave of METADATA, and one that is split becomes two. */
+export interface ServedHost extends Pick<TabletHost, 'commit' | 'schema'> {
+  split(parts: Parameters<DivideCommit>[0]): Promise<readonly [MetadataRow, MetadataRow]>;
+}
 
 /** A tablet under one assignment to this server. */
 export interface ServedTablet {
@@ -14,8 +19,7 @@ export interface ServedTablet {
   readonly range: RowRange;
   readonly epoch: number;
   readonly tablet: TabletApi;
-  /** By which a tablet that is closed takes leave of METADATA. */
-  readonly host: Pick<TabletHost, 'commit'>;
+  readonly host: ServedHost;
   /** Bytes of memtables that the budget counts for it. */
   countedBytes: number;
 }

@@ -10,7 +10,7 @@ import { Origin, readEncodedAppends, ServerLog } from '../commitlog/index.ts';
 import { type CallHandler, type Env, inSlices, Pacer, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { METADATA_TABLE_ID, type MetadataCommit, ROOT_KEY } from '../metadata/index.ts';
-import { type Limits, type Mutation, rangeContains, type ReadBatch, type RowRange, type TableSchema } from '../model/index.ts';
+import { type Limits, type Mutation, intersectRanges, isEmptyRange, rangeContains, type ReadBatch, type RowRange, type TableSchema } from '../model/index.ts';
 import {
   callHandler, type CheckAndMutateMessage, type CommitOutcome, FILES_DIRECTORY, type Handlers, type Holdings, logPathOf, notServing, plainError, type PlainError,
   PROTOCOL, type ReadMessage, type RowEntry, type ServerStatus, type TabletRef, type TabletServerCalls,
@@ -25,6 +25,8 @@ import { commitRows } from './metadata-commits.ts';
 import { ServerSession } from './server-session.ts';
 import type { HostServices } from './tablet-host.ts';
 import { TabletLoader } from './tablet-loader.ts';
+import { TabletSplits } from './tablet-splits.ts';
+import { MasterNotices } from './master-notices.ts';
 import { type ServedTablet, TabletMap } from './tablet-map.ts';
 
 export interface TabletServerSettings {
@@ -39,6 +41,8 @@ export interface TabletServerSettings {
   /** In-memory locality groups of users' tables. */
   readonly inMemoryBytes: number;
   readonly logLimitBytes: number;
+  /** A tablet whose files take more is split. */
+  readonly tabletBytes: number;
   /** Compactions of files at once. */
   readonly compactionsAtOnce: number;
   /** Within which time deleted data is gone from files. */
@@ -60,6 +64,8 @@ const REPLAYED_BYTES = 4 * 1024 * 1024;
 const REPLAYED_LOGS = 4;
 /** A server that is closed tries so long to commit what it flushes; what it cannot is left to be replayed. */
 const CLOSE_PATIENCE_MS = 1000;
+/** A change with more mutations is prepared over several steps of the event loop. */
+const MOST_IN_ONE_STEP = 1000;
 /** After the last load: what was replayed is written to files, so that dead logs are needed no more. */
 const SETTLE_MS = 2000;
 
@@ -74,6 +80,8 @@ export class TabletServer {
   readonly #budget: MemtableBudget;
   readonly #compactions: CompactionSchedule;
   readonly #loader: TabletLoader;
+  readonly #splits: TabletSplits;
+  readonly #notices: MasterNotices;
   readonly #replay: LogReplay;
   readonly #cache: BlockCache;
   readonly #metadata: MetadataClient;
@@ -119,11 +127,23 @@ export class TabletServer {
       budget: this.#budget,
       replay: this.#replay,
       logger: env.logger,
+      splitOf: (key) => this.#splits.under(key),
       openTablet: (host, state, records) =>
         Tablet.load({
           env, host, log, cache: this.#cache, memory: state.tableId === METADATA_TABLE_ID ? metadataMemory : memory, limits: settings.limits, blockSizeBytes: settings.blockSizeBytes,
           buffered: settings.durability === 'buffered' && state.tableId !== METADATA_TABLE_ID,
         }, state, records),
+    });
+    this.#notices = new MasterNotices({ ...env, server: name, context: () => this.#context() });
+    this.#splits = new TabletSplits({
+      ...env,
+      tabletBytes: settings.tabletBytes,
+      tablets: this.#tablets,
+      loader: this.#loader,
+      onSplit: (children) => {
+        for (const child of children) this.#compactions.changed(child);
+        this.#notices.split(children);
+      },
     });
   }
 
@@ -157,7 +177,9 @@ export class TabletServer {
     if (this.#ended) return;
     this.#settling?.cancel();
     this.#compactions.stop();
+    this.#notices.stop();
     this.#givesUpAtMs = this.#env.clock.monotonicMs() + CLOSE_PATIENCE_MS;
+    await this.#splits.stop();
     await this.#budget.stop();
     const all = [...this.#tablets.all()];
     this.#leavesNothing ||= this.#budget.writtenBytes > REPLAYED_BYTES || all.some(({ tablet }) => tablet.state.logs.length > REPLAYED_LOGS);
@@ -185,7 +207,19 @@ export class TabletServer {
   /** Major compactions of the tablets it serves: of one table, or of all. */
   async compact(tableId?: string): Promise<void> {
     const all = [...this.#tablets.all()].filter((served) => tableId === undefined || served.tableId === tableId);
-    for (const kind of ['users', 'metadata', 'root']) await Promise.all(all.filter((one) => kindOf(one) === kind).map((one) => this.#compactions.compact(one)));
+    for (const kind of ['users', 'metadata', 'root']) await Promise.all(all.filter((one) => kindOf(one) === kind).map((one) => this.#compact(one)));
+  }
+
+  /** A tablet that is split meanwhile is compacted as the two that it was split into. */
+  async #compact(served: ServedTablet): Promise<void> {
+    try {
+      await this.#compactions.compact(served);
+    } catch (error) {
+      await this.#splits.under(served.key);
+      if (this.#ended || this.#tablets.get(served.key) === served) throw error;
+      const parts = [...this.#tablets.all()].filter(({ tableId, range }) => tableId === served.tableId && !isEmptyRange(intersectRanges(range, served.range)));
+      await Promise.all(parts.map((part) => this.#compact(part)));
+    }
   }
 
   async #finish(): Promise<void> {
@@ -203,6 +237,8 @@ export class TabletServer {
     this.#ended = true;
     this.#env.logger.error('a tablet server ends itself', { server: this.name, reason: reason.message });
     this.#compactions.stop();
+    this.#notices.stop();
+    void this.#splits.stop();
     for (const served of [...this.#tablets.all()]) {
       this.#tablets.delete(served);
       void served.tablet.cancelCompaction();
@@ -223,6 +259,8 @@ export class TabletServer {
       newFilePath: () => `${FILES_DIRECTORY}${this.name}-${this.#files++}`,
       released: (files) => void this.#delete(files),
       filesChanged: (key) => this.#filesChanged(key),
+      written: (key) => this.#written(key),
+      leftToSweep: () => this.#notices.filesLeft(),
       serverContext: () => this.#context(),
       uniqueName: () => this.#env.random.uniqueName(),
       nowMicros: () => this.#env.clock.nowMicros(),
@@ -240,7 +278,14 @@ export class TabletServer {
 
   #filesChanged(key: string): void {
     const served = this.#tablets.get(key);
-    if (served !== undefined) this.#compactions.changed(served);
+    if (served === undefined) return;
+    this.#compactions.changed(served);
+    this.#splits.filesChanged(served);
+  }
+
+  #written(key: string): void {
+    const served = this.#tablets.get(key);
+    if (served !== undefined) this.#budget.count(served);
   }
 
   #leaseHeld(): boolean {
@@ -263,11 +308,16 @@ export class TabletServer {
         const served = this.#serving(tableId, row);
         checkRules(this.#schemaOf(served, row), rules);
         if (!this.#hasRoom(served)) await this.#waitForRoom(served, row, context);
-        return this.#write(served, served.tablet.readModifyWriteRow(context, row, rules));
+        return served.tablet.readModifyWriteRow(context, row, rules);
       },
-      sampleKeys: async ({ tableId, row, partBytes }) => {
-        const { tablet } = this.#serving(tableId, row);
-        return { samples: await tablet.sampleKeys(partBytes), sizeBytes: tablet.sizeBytes() };
+      sampleKeys: async ({ tableId, range, partBytes }) => {
+        const { tablet } = this.#servingAll(tableId, range);
+        return { samples: tablet.sampleKeys(partBytes), sizeBytes: tablet.sizeBytes() };
+      },
+      familyUsage: async ({ tableId, range }) => this.#servingAll(tableId, range).tablet.familyUsage(),
+      split: async ({ tableId, row, near }) => {
+        await this.#splits.split(this.#serving(tableId, row), row, near);
+        return undefined;
       },
       dropRows: (message, context) => this.#dropRows(message, context),
       commit: ({ commits }, context) => this.#commit(commits, context),
@@ -292,7 +342,7 @@ export class TabletServer {
   }
 
   #status(): ServerStatus {
-    const tablets = [...this.#tablets.all()].map(({ key, epoch }) => ({ key, epoch }));
+    const tablets = [...this.#tablets.all()].map(({ key, epoch, tablet }) => ({ key, epoch, sizeBytes: tablet.sizeBytes() }));
     return { name: this.name, protocol: PROTOCOL, locked: this.#leaseHeld(), tablets };
   }
 
@@ -307,6 +357,13 @@ export class TabletServer {
     const served = this.#tablets.find(tableId, row);
     if (served === undefined) throw this.#loader.damageOver(tableId, row) ?? notServing(tableId, row);
     if (tableId === METADATA_TABLE_ID) throw invalidArgument('METADATA is changed by conditional commits alone');
+    return served;
+  }
+
+  /** The tablet of exactly that range: whoever asks for another has not heard of a split or a merge. */
+  #servingAll(tableId: string, { start, end }: RowRange): ServedTablet {
+    const served = this.#serving(tableId, start);
+    if (served.range.start !== start || served.range.end !== end) throw notServing(tableId, start);
     return served;
   }
 
@@ -328,16 +385,23 @@ export class TabletServer {
     if (this.#tablets.get(served.key) !== served) throw notServing(served.tableId, row);
   }
 
-  async #mutateRow({ tableId, row, mutations }: RowEntry & { readonly tableId: string }, context: RequestContext): Promise<undefined> {
+  #mutateRow({ tableId, row, mutations }: RowEntry & { readonly tableId: string }, context: RequestContext): Promise<undefined> {
     const served = this.#serving(tableId, row);
     const schema = this.#schemaOf(served, row);
-    const now = this.#env.clock.nowMicros();
+    if (mutations.length > MOST_IN_ONE_STEP || !this.#hasRoom(served)) return this.#mutateRowLater(served, schema, row, mutations, context);
+    return served.tablet.mutateRow(context, row, prepareMutations(schema, mutations, this.#env.clock.nowMicros())) as Promise<undefined>;
+  }
+
+  /** A change that is prepared in steps, or that waits. */
+  async #mutateRowLater(served: ServedTablet, schema: TableSchema, row: ByteString, mutations: readonly Mutation[], context: RequestContext): Promise<undefined> {
+    const { clock } = this.#env;
+    const now = clock.nowMicros();
     const slices: (readonly Mutation[])[] = [];
-    const preparing = inSlices(this.#env.clock, mutations, (slice) => void slices.push(prepareMutations(schema, slice, now)));
+    const preparing = inSlices(clock, mutations, (slice) => void slices.push(prepareMutations(schema, slice, now)));
     if (preparing !== undefined) await preparing;
     const prepared = slices.length === 1 ? (slices[0] as readonly Mutation[]) : slices.flat();
     if (!this.#hasRoom(served)) await this.#waitForRoom(served, row, context);
-    await this.#write(served, served.tablet.mutateRow(context, row, prepared));
+    await served.tablet.mutateRow(context, row, prepared);
     return undefined;
   }
 
@@ -347,14 +411,14 @@ export class TabletServer {
     const now = this.#env.clock.nowMicros();
     const [ifTrue, ifFalse] = [prepareMutations(schema, whenTrue, now), prepareMutations(schema, whenFalse, now)];
     if (!this.#hasRoom(served)) await this.#waitForRoom(served, row, context);
-    return this.#write(served, served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse));
+    return served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse);
   }
 
   async #dropRows({ tableId, range }: { readonly tableId: string; readonly range: RowRange }, context: RequestContext): Promise<undefined> {
     const served = this.#serving(tableId, range.start);
     if (!isWithin(range.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
     if (!this.#hasRoom(served)) await this.#waitForRoom(served, range.start, context);
-    await this.#write(served, served.tablet.dropRows(context, range));
+    await served.tablet.dropRows(context, range);
     return undefined;
   }
 
@@ -366,17 +430,7 @@ export class TabletServer {
     const served = this.#tablets.find(METADATA_TABLE_ID, first);
     const other = keys.find((key) => this.#tablets.find(METADATA_TABLE_ID, key) !== served);
     if (served === undefined || other !== undefined) throw notServing(METADATA_TABLE_ID, other ?? first);
-    return this.#write(served, commitRows(served.tablet, commits, context));
-  }
-
-  /** Counts the memtable after a write. A server whose log has failed ends itself. */
-  async #write<T>(served: ServedTablet, written: Promise<T>): Promise<T> {
-    try {
-      return await written;
-    } finally {
-      if (this.#log.failed) this.#end(this.#log.failed);
-      this.#budget.count(served);
-    }
+    return commitRows(served.tablet, commits, context);
   }
 
   async #mutateRows(tableId: string, entries: readonly RowEntry[], context: RequestContext): Promise<(PlainError | undefined)[]> {
@@ -406,7 +460,7 @@ export class TabletServer {
       if (served !== undefined) {
         try {
           if (!this.#hasRoom(served)) await this.#waitForRoom(served, (changes[0] as RowEntry).row, context);
-          const written = this.#write(served, served.tablet.mutateRows(context, changes));
+          const written = served.tablet.mutateRows(context, changes);
           writes.push(written.then((answers) => answers.forEach((error, at) => error && fail(indexes[at] as number, error))));
         } catch (thrown) {
           for (const index of indexes) fail(index, thrown);

@@ -1,0 +1,50 @@
+/**
+ * The files of two neighbours that become one tablet. Each file stands in the list once, for the rows for which either listed it: of one that both listed since a
+ * split that may be all, of others it is the range of the one tablet, since its rows in the other's range were compacted away there, and with them perhaps what
+ * deleted them (docs/decisions/0015-splits-and-merges.md).
+ */
+import { normalizeRanges, type RowRange } from '../model/index.ts';
+import type { MetadataRow } from './metadata-row.ts';
+
+type Files = Pick<MetadataRow, 'files' | 'clips'>;
+
+export function mergedFiles(low: MetadataRow, high: MetadataRow): Files {
+  const groups = new Set([...Object.keys(low.files), ...Object.keys(high.files)]);
+  const files: Record<string, readonly string[]> = Object.create(null);
+  const clips: Record<string, readonly RowRange[]> = Object.create(null);
+  for (const group of groups) {
+    const paths = mergedLists(low.files[group] ?? [], high.files[group] ?? []);
+    files[group] = paths;
+    for (const path of paths) {
+      const parts = normalizeRanges([...partsOf(low, group, path), ...partsOf(high, group, path)]);
+      const [first] = parts;
+      const isWhole = parts.length === 1 && first?.start === low.range.start && first.end === high.range.end;
+      if (!isWhole) clips[path] = parts;
+    }
+  }
+  return { files, clips: Object.keys(clips).length === 0 ? undefined : clips };
+}
+
+/** For which rows the tablet lists the file. */
+function partsOf({ files, clips, range }: MetadataRow, group: string, path: string): readonly RowRange[] {
+  if (!(files[group] ?? []).includes(path)) return [];
+  return clips !== undefined && Object.hasOwn(clips, path) ? (clips[path] as readonly RowRange[]) : [range];
+}
+
+/** Both orders kept, which agree in what both have; files of different tablets share no row, so their order among each other does not matter. */
+function mergedLists(a: readonly string[], b: readonly string[]): string[] {
+  const merged: string[] = [];
+  const taken = new Set<string>();
+  const take = (path: string): void => {
+    if (!taken.has(path)) merged.push(path);
+    taken.add(path);
+  };
+  let at = 0;
+  for (const path of a) {
+    const inB = b.indexOf(path, at);
+    for (; at <= inB; at++) take(b[at] as string);
+    take(path);
+  }
+  for (const path of b.slice(at)) take(path);
+  return merged;
+}

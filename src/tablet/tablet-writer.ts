@@ -1,0 +1,259 @@
+/**
+ * The write path of one tablet: changes are logged, and applied to the active memtable once their records are durable. What one append of the
+ * log makes durable is applied in one step, in log order, and acknowledged by one promise that all its calls share.
+ *
+ * Invariants:
+ * - A change is in the memtable only once its record is durable (buffered: handed to the log), and in log order; it is acknowledged only if the lease
+ *   surely held after that.
+ * - A share of a row is given back when its change has been applied, or has failed.
+ * - A record that is durable is applied, whatever becomes of the others of its append.
+ */
+import { assert, type ByteString, unavailable } from '../base/index.ts';
+import { encodeRows, isAfter, type LogRecord, Origin, type RecordBody, type RedoPoint, type RowChange, type ServerLog } from '../commitlog/index.ts';
+import { type Clock, Pacer } from '../env/index.ts';
+import type { AggregateOf } from '../memtable/index.ts';
+import type { Mutation, TableSchema } from '../model/index.ts';
+import type { LayerSet } from './layer-set.ts';
+import { ReadFamilies } from './read-families.ts';
+import type { RowLocks } from './row-locks.ts';
+import type { TabletHost, TabletState } from './tablet-state.ts';
+
+/** A change with more mutations than this is applied over several steps of the event loop. */
+const MOST_IN_ONE_STEP = 2000;
+
+export interface TabletWriterOptions {
+  readonly clock: Clock;
+  readonly host: Pick<TabletHost, 'leaseHeld' | 'written'>;
+  readonly log: ServerLog;
+  readonly layers: LayerSet;
+  readonly locks: RowLocks;
+  readonly schema: () => TableSchema;
+  readonly buffered: boolean;
+}
+
+interface LoggedChange {
+  readonly body: RecordBody;
+  readonly sequence: number;
+  /** The row of which a share is given back when the change is applied. */
+  readonly share: ByteString | undefined;
+  /** Where it is applied over several steps: resolves when it is. */
+  stepping: Promise<void> | undefined;
+}
+
+/** Changes that one append makes durable. */
+interface LoggedGroup {
+  readonly durable: ReturnType<ServerLog['append']>['durable'];
+  readonly changes: LoggedChange[];
+  /** Resolves when they are applied and may be acknowledged. */
+  done: Promise<void>;
+}
+
+export class TabletWriter {
+  readonly #options: TabletWriterOptions;
+  readonly #tableId: string;
+  readonly #epoch: number;
+  #applied: RedoPoint;
+  /** The changes of the append that gathers now. */
+  #group: LoggedGroup | undefined;
+  /** Writes between their start and their end. */
+  #writes = 0;
+  /** Who waits until there are none. */
+  readonly #drained: (() => void)[] = [];
+  /** Changes that are being applied over several steps. */
+  readonly #stepping = new Set<Promise<void>>();
+  #aggregates: { readonly schema: TableSchema; readonly aggregateOf: AggregateOf } | undefined;
+
+  constructor(options: TabletWriterOptions, { tableId, epoch, redo }: TabletState) {
+    this.#options = options;
+    this.#tableId = tableId;
+    this.#epoch = epoch;
+    this.#applied = redo;
+  }
+
+  /** The last record applied. */
+  get applied(): RedoPoint {
+    return this.#applied;
+  }
+
+  /** Applies a record of an earlier owner. Undefined where it is done already. */
+  replay({ body, epoch, sequence }: LogRecord): Promise<void> | undefined {
+    return this.#apply(body, { epoch, sequence });
+  }
+
+  /**
+   * Logs and applies changes of rows, all in one instant. Resolves when they may be acknowledged. Whoever calls holds the rows until then; a share of
+   * `share` is given back by this, unless the call throws.
+   */
+  write(rows: readonly RowChange[], share?: ByteString): Promise<void> {
+    const body: RecordBody = { kind: 'rows', rows };
+    if (isLarge(body)) return this.#writeLarge(body, share);
+    return this.#options.buffered ? this.#writeBuffered(body, share) : this.#log(body, share).done;
+  }
+
+  /** The same for a range of rows that is dropped. */
+  dropRows(body: Extract<RecordBody, { kind: 'dropRows' }>): Promise<void> {
+    return this.#options.buffered ? this.#writeBuffered(body, undefined) : this.#log(body, undefined).done;
+  }
+
+  /** Resolves when no write is under way. */
+  async drain(): Promise<void> {
+    while (this.#writes > 0) await new Promise<void>((resolve) => this.#drained.push(resolve));
+  }
+
+  /** Resolves when every record up to `applied` is in the memtable whole. */
+  async settle(): Promise<void> {
+    while (this.#stepping.size > 0) await Promise.allSettled(this.#stepping);
+  }
+
+  #log(body: RecordBody, share: ByteString | undefined, encodedRows?: readonly Uint8Array[]): LoggedGroup {
+    const { log } = this.#options;
+    const { sequence, durable } = log.append(this.#record(body, encodedRows));
+    let group = this.#group;
+    if (group === undefined || group.durable !== durable) {
+      group = { durable, changes: [], done: Promise.resolve() };
+      group.done = this.#finish(group);
+      // each call hears of a failure; one that has gone must not end the process
+      group.done.catch(() => {});
+      this.#group = group;
+    }
+    group.changes.push({ body, sequence, share, stepping: undefined });
+    this.#writes++;
+    return group;
+  }
+
+  #record(body: RecordBody, encodedRows: readonly Uint8Array[] | undefined) {
+    return { tableId: this.#tableId, epoch: this.#epoch, commitMicros: this.#options.clock.nowMicros(), origin: Origin.user, body, encodedRows };
+  }
+
+  /** Applies what one append has made durable, in its order. */
+  async #finish(group: LoggedGroup): Promise<void> {
+    const { layers, host } = this.#options;
+    try {
+      const position = await group.durable;
+      layers.active.firstPosition ??= position;
+      this.#applyAll(group.changes);
+      this.#checkLease();
+    } finally {
+      if (this.#group === group) this.#group = undefined;
+      for (const { share } of group.changes) this.#ended(share);
+      host.written();
+    }
+  }
+
+  #applyAll(changes: readonly LoggedChange[]): void {
+    let failure: { readonly error: unknown } | undefined;
+    for (const change of changes) {
+      try {
+        change.stepping = this.#apply(change.body, { epoch: this.#epoch, sequence: change.sequence });
+      } catch (error) {
+        failure ??= { error };
+      }
+    }
+    if (failure) throw failure.error;
+  }
+
+  /** A change of one row that is too large for one step. The row is held alone. */
+  async #writeLarge(body: LargeBody, share: ByteString | undefined): Promise<void> {
+    const { clock, buffered, host } = this.#options;
+    this.#writes++;
+    try {
+      const encodedRows = await encodeRows(body.rows, new Pacer(clock));
+      if (buffered) return await this.#writeBuffered(body, undefined, encodedRows);
+      const group = this.#log(body, undefined, encodedRows);
+      const change = group.changes.at(-1) as LoggedChange;
+      // whatever becomes of the group: the row is held until the last step
+      await group.done.finally(() => change.stepping);
+      this.#checkLease();
+    } finally {
+      this.#ended(share);
+      host.written();
+    }
+  }
+
+  async #writeBuffered(body: RecordBody, share: ByteString | undefined, encodedRows?: readonly Uint8Array[]): Promise<void> {
+    const { log, layers, host } = this.#options;
+    this.#writes++;
+    try {
+      // before the append: between that and the application nothing may come, or another record would be applied first
+      for (let room = log.room(); room !== undefined; room = log.room()) await room;
+      const { sequence } = log.append(this.#record(body, encodedRows));
+      log.acknowledgedEarly();
+      // the newest durable append comes before this record's: the log is kept from there on
+      layers.active.firstPosition ??= log.newestPosition;
+      const stepping = this.#apply(body, { epoch: this.#epoch, sequence });
+      if (stepping !== undefined) await stepping;
+      this.#checkLease();
+    } finally {
+      this.#ended(share);
+      host.written();
+    }
+  }
+
+  #ended(share: ByteString | undefined): void {
+    if (share !== undefined) this.#options.locks.leaveShared(share);
+    this.#writes--;
+    if (this.#writes === 0) for (const wake of this.#drained.splice(0)) wake();
+  }
+
+  #checkLease(): void {
+    if (!this.#options.host.leaseHeld()) throw unavailable('the lease of the tablet server may have lapsed during the write: its outcome is unknown');
+  }
+
+  /** Undefined where it is applied already. */
+  #apply(body: RecordBody, at: RedoPoint): Promise<void> | undefined {
+    const { active } = this.#options.layers;
+    assert(isAfter(at, this.#applied), 'a record is applied twice or out of order');
+    this.#applied = at;
+    if (body.kind === 'dropRows') {
+      active.memtable.dropRows(body.range);
+      return undefined;
+    }
+    const aggregateOf = this.#aggregateOf();
+    for (const { mutations } of body.rows) active.rangeDeletions ||= deletesRanges(mutations);
+    if (isLarge(body)) {
+      const { row, mutations } = body.rows[0];
+      const stepping = this.#applyInSteps(row, mutations, aggregateOf).finally(() => this.#stepping.delete(stepping));
+      this.#stepping.add(stepping);
+      return stepping;
+    }
+    for (const { row, mutations } of body.rows) active.memtable.apply(row, mutations, aggregateOf);
+    return undefined;
+  }
+
+  /** The row is held meanwhile, and the memtable is not frozen: a flush waits. Readers see all of it or nothing. */
+  async #applyInSteps(row: ByteString, mutations: readonly Mutation[], aggregateOf: AggregateOf): Promise<void> {
+    const edit = this.#options.layers.active.memtable.edit(row, aggregateOf);
+    const pacer = new Pacer(this.#options.clock);
+    for (const mutation of mutations) {
+      edit.add(mutation);
+      if (pacer.due()) await pacer.pause();
+    }
+    edit.commit();
+  }
+
+  #aggregateOf(): AggregateOf {
+    const schema = this.#options.schema();
+    if (this.#aggregates?.schema !== schema) {
+      const families = new ReadFamilies(schema, 0);
+      this.#aggregates = { schema, aggregateOf: (stored) => families.get(stored)?.aggregate };
+    }
+    return this.#aggregates.aggregateOf;
+  }
+}
+
+/** A change of one row. */
+type LargeBody = { readonly kind: 'rows'; readonly rows: readonly [RowChange] };
+
+/** Whether a change of a row is made over several steps, so that its row must be held alone. */
+export function isLargeChange(mutations: readonly Mutation[]): boolean {
+  return mutations.length > MOST_IN_ONE_STEP;
+}
+
+function isLarge(body: RecordBody): body is LargeBody {
+  const first = body.kind === 'rows' && body.rows.length === 1 ? body.rows[0] : undefined;
+  return first !== undefined && isLargeChange(first.mutations);
+}
+
+function deletesRanges(mutations: readonly Mutation[]): boolean {
+  return mutations.some((mutation) => mutation.kind === 'deleteFromColumn' && mutation.range !== undefined);
+}

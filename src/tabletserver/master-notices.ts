@@ -1,0 +1,62 @@
+/**
+ * What a server tells the master without being asked. Each word may get lost: METADATA tells the master the same when it asks, and sweeps come by themselves too
+ * (paper section 5.2).
+ */
+import { toBigtableError } from '../base/index.ts';
+import type { Clock, LockService, Logger, RequestContext, Timer, Transport } from '../env/index.ts';
+import { callMaster, decodePeerFile, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
+import type { ServedTablet } from './tablet-map.ts';
+
+/** Files left within this time are swept together. */
+const SWEEP_DELAY_MS = 30_000;
+
+export interface MasterNoticesOptions {
+  readonly transport: Transport;
+  readonly lockService: LockService;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Its name. */
+  readonly server: string;
+  readonly context: () => RequestContext;
+}
+
+export class MasterNotices {
+  readonly #options: MasterNoticesOptions;
+  #sweep: Timer | undefined;
+  #stopped = false;
+
+  constructor(options: MasterNoticesOptions) {
+    this.#options = options;
+  }
+
+  /** These tablets are served in the place of one. */
+  split(tablets: readonly ServedTablet[]): void {
+    const { server } = this.#options;
+    void this.#tell('tabletSplit', { server, tablets: tablets.map(({ key, epoch, tablet }) => ({ key, epoch, sizeBytes: tablet.sizeBytes() })) });
+  }
+
+  /** Files are there that perhaps nobody needs. */
+  filesLeft(): void {
+    if (this.#stopped) return;
+    this.#sweep ??= this.#options.clock.timer(SWEEP_DELAY_MS, () => {
+      this.#sweep = undefined;
+      void this.#tell('filesLeft', {});
+    });
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#sweep?.cancel();
+  }
+
+  async #tell<M extends 'tabletSplit' | 'filesLeft'>(method: M, message: MasterCalls[M]['message']): Promise<void> {
+    const { transport, lockService, logger, context } = this.#options;
+    try {
+      const file = await lockService.read(MASTER_PATH);
+      if (file === undefined || this.#stopped) return;
+      await callMaster(transport, decodePeerFile(MASTER_PATH, file.contents).address, method, message, context());
+    } catch (thrown) {
+      logger.info('the master was not told', { what: method, error: toBigtableError(thrown).message });
+    }
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * Splits of tablets, done by their server (paper sections 4 and 5.2; docs/decisions/0015-splits-and-merges.md): on demand, and of those that have grown above
+ * their size. METADATA gets two rows for one in one commit; only then are two tablets served, which share the files there are.
+ *
+ * Invariants: one split a tablet at a time, and none while it is loaded or unloaded; whoever asks for one of the two keys waits until the split is over, however
+ * it ends. METADATA's own tablets are not split.
+ */
+import { assert, BigtableError, type ByteString, Code, quote, toBigtableError } from '../base/index.ts';
+import type { Logger, Metrics } from '../env/index.ts';
+import { type MetadataKey, METADATA_TABLE_ID, metadataKey } from '../metadata/index.ts';
+import { rangeContains } from '../model/index.ts';
+import { notServing } from '../protocol/index.ts';
+import type { TabletLoader } from './tablet-loader.ts';
+import type { ServedTablet, TabletMap } from './tablet-map.ts';
+import type { ServedTabletHost } from './tablet-host.ts';
+
+export interface TabletSplitsOptions {
+  /** A tablet whose files take more is split. */
+  readonly tabletBytes: number;
+  readonly tablets: TabletMap;
+  readonly loader: TabletLoader;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Two tablets are served in the place of one. */
+  readonly onSplit: (children: readonly ServedTablet[]) => void;
+}
+
+export class TabletSplits {
+  readonly #options: TabletSplitsOptions;
+  /** Under both keys that come of it. */
+  readonly #running = new Map<MetadataKey, Promise<void>>();
+  /** The split under way that nobody asked for: one at a time. */
+  #own: Promise<void> | undefined;
+  #stopped = false;
+
+  constructor(options: TabletSplitsOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves, never rejects, when the split under way of that tablet is over. */
+  under(key: MetadataKey): Promise<void> | undefined {
+    return this.#running.get(key)?.catch(() => {});
+  }
+
+  /** Begins no more, and waits for those under way. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.allSettled([...this.#running.values(), this.#own]);
+  }
+
+  /** Splits the tablet if it has grown too large, some time soon. */
+  filesChanged(served: ServedTablet): void {
+    const { tabletBytes, tablets } = this.#options;
+    if (this.#stopped || this.#own !== undefined || served.tableId === METADATA_TABLE_ID || served.tablet.sizeBytes() < tabletBytes) return;
+    if (this.#running.has(served.key)) return;
+    const row = served.tablet.middleRow();
+    if (row === undefined) return;
+    this.#own = this.#begin(served, row)
+      .catch((thrown: unknown) => {
+        const { logger } = this.#options;
+        if (tablets.get(served.key) === served) logger.warn('a tablet could not be split', { table: served.tableId, error: toBigtableError(thrown).message });
+        return undefined;
+      })
+      .then((children) => {
+        this.#own = undefined;
+        // what was above its size meanwhile, and what still is; after a failure the next change of files
+        if (children !== undefined) for (const other of [...tablets.all()]) this.filesChanged(other);
+      });
+  }
+
+  /** Splits the tablet that holds `row` before that row, or near its middle. */
+  async split(served: ServedTablet, row: ByteString, near: 'row' | 'middle'): Promise<void> {
+    const { tablets } = this.#options;
+    const under = this.under(served.key);
+    if (under !== undefined) {
+      await under;
+      throw notServing(served.tableId, row);
+    }
+    if (near === 'row') {
+      assert(rangeContains(served.range, row), 'a split reached a tablet that it does not belong to');
+      if (row !== served.range.start) await this.#begin(served, row);
+      return;
+    }
+    // what is only in memory has no place in the index of a file
+    await served.tablet.flush();
+    if (tablets.get(served.key) !== served || this.#running.has(served.key)) throw notServing(served.tableId, row);
+    const middle = served.tablet.middleRow();
+    if (middle === undefined) {
+      throw new BigtableError(Code.FAILED_PRECONDITION, `the tablet that begins at ${quote(served.range.start)} has no two rows between which it could be split`);
+    }
+    await this.#begin(served, middle);
+  }
+
+  #begin(served: ServedTablet, row: ByteString): Promise<readonly ServedTablet[]> {
+    if (this.#stopped) return Promise.reject(new BigtableError(Code.UNAVAILABLE, 'the tablet server is ending'));
+    const keys = [served.key, metadataKey(served.tableId, row)];
+    const split = this.#split(served, row).finally(() => {
+      for (const key of keys) this.#running.delete(key);
+    });
+    const over = split.then(() => {});
+    over.catch(() => {});
+    for (const key of keys) this.#running.set(key, over);
+    return split;
+  }
+
+  async #split(served: ServedTablet, row: ByteString): Promise<readonly ServedTablet[]> {
+    const { loader, tablets, metrics, onSplit } = this.#options;
+    const { tablet, host, tableId } = served;
+    const hosts: ServedTabletHost[] = [];
+    const parts = await tablet.divide(row, async (states) => {
+      const [low, high] = (await host.split(states)).map((child) => loader.hostOf(child, host.schema(tableId))) as [ServedTabletHost, ServedTabletHost];
+      hosts.push(low, high);
+      return [low, high];
+    });
+    // the server has ended meanwhile: METADATA has two tablets, of which this server has none
+    if (tablets.get(served.key) !== served) throw notServing(tableId, row);
+    const children = loader.replace(served, parts.map((part, i) => ({ host: hosts[i] as ServedTabletHost, tablet: part })));
+    metrics.add('tabletserver.splits');
+    onSplit(children);
+    return children;
+  }
+}
