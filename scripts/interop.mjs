@@ -2,9 +2,9 @@
  * npm run interop: Google's own clients and their own test suites against Edubba, compared with Google's Go emulator; our load
  * generator and RPC prober; and kill -9 in the midst of writing. test/interop/README.md says more.
  *
- *   npm run interop                       all of it; needs Go and Python, and fails with words where they are missing
+ *   npm run interop                       all of it; needs Go, Python and Java, and fails with words where they are missing
  *   npm run interop -- --short            what a CI has time for: parts whose tool is missing are skipped with words
- *   npm run interop -- --only=suites,probe   of clients, behaviour, suites, load, probe, crash
+ *   npm run interop -- --only=suites,probe   of clients, tls, behaviour, suites, grpc, h2spec, load, probe, crash
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,9 +14,10 @@ import { buildOrExit } from './lib/build.mjs';
 import { Report } from './lib/report.mjs';
 import { capture, ROOT } from './lib/repository.mjs';
 import { edubbaCommand, freePort, startEdubba, startEmulator } from './lib/server.mjs';
-import { emulator, goMissing, goProgram, nodeClient, pythonClient, pythonMissing } from './lib/tools.mjs';
+import { emulator, goMissing, goProgram, javaClient, javaMissing, nodeClient, pythonClient, pythonMissing } from './lib/tools.mjs';
+import { AUTHORITY, grpcCases, h2spec, SERVER_TLS } from './lib/wire-peers.mjs';
 
-const PARTS = ['clients', 'behaviour', 'suites', 'load', 'probe', 'crash'];
+const PARTS = ['clients', 'tls', 'behaviour', 'suites', 'grpc', 'h2spec', 'load', 'probe', 'crash'];
 const SUITES = [
   { name: 'go-integration', floor: 48, needs: ['go', 'python'] },
   { name: 'python', floor: 165, needs: ['python'] },
@@ -36,6 +37,7 @@ const EMULATOR_LACKS = {
   'exact gc on read': 'shows versions that the rules drop until its collector has come by',
   'min and max': 'overwrites where it should merge',
 };
+const H2SPEC_CASES = 145;
 const BEHAVIOUR_MS = 120_000;
 const CLIENT_MS = 300_000;
 const SUITE_MS = 900_000;
@@ -49,16 +51,16 @@ const scratch = mkdtempSync(join(tmpdir(), 'edubba-interop-'));
 process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
 
 buildOrExit();
-const missing = { go: await goMissing(), python: await pythonMissing() };
+const missing = { go: await goMissing(), python: await pythonMissing(), java: await javaMissing() };
 const lacks = (...tools) => tools.map((tool) => missing[tool]).find(Boolean);
-if (lacks('go', 'python') && !short) {
+if (lacks('go', 'python', 'java') && !short) {
   for (const why of Object.values(missing)) if (why) console.log(`missing: ${why}`);
   process.exit(1);
 }
 
 /** Runs `body` with Edubba on a directory of its own; what the server printed is shown when it did not outlive that. */
-async function withEdubba(name, body) {
-  const server = await startEdubba(join(scratch, name));
+async function withEdubba(name, body, options = []) {
+  const server = await startEdubba(join(scratch, name), undefined, options);
   try {
     const result = await body(server);
     const end = await Promise.race([server.exited, new Promise((resolve) => setTimeout(resolve, 50))]);
@@ -69,8 +71,10 @@ async function withEdubba(name, body) {
   }
 }
 
-async function runClient(name, server, command, args, env = {}) {
-  const { status, out, err } = await capture(command, args, { timeoutMs: CLIENT_MS, env: { ...process.env, ...env, BIGTABLE_EMULATOR_HOST: server.address } });
+/** `where`: the environment variables that lead a client to the server. */
+async function runClient(name, where, command, args) {
+  const { BIGTABLE_EMULATOR_HOST: _, ...environment } = process.env;
+  const { status, out, err } = await capture(command, args, { timeoutMs: CLIENT_MS, env: { ...environment, ...where } });
   let seen = 0;
   let failed = 0;
   for (const line of out.split('\n')) {
@@ -83,15 +87,53 @@ async function runClient(name, server, command, args, env = {}) {
   if (seen === 0 || (status !== 0 && failed === 0)) report.fail(`${name}: the scenario runs to its end`, `status ${status}: ${err.slice(-1500)}`);
 }
 
-async function clients() {
-  await withEdubba('clients', async (server) => {
-    const node = await nodeClient();
-    await runClient(`Node ${node.version}`, server, process.execPath, [join(ROOT, 'test/interop/clients/node.mjs')], { CLIENT_FOLDER: node.folder });
-    if (lacks('go')) report.skip('Go client', lacks('go'));
-    else await runClient('Go', server, await goProgram('test/interop/clients/go', 'scenario'), []);
-    if (lacks('python')) report.skip('Python client', lacks('python'));
-    else await runClient('Python', server, await pythonClient(), [join(ROOT, 'test/interop/clients/python.py')]);
-  });
+async function runClients(where, words = []) {
+  const node = await nodeClient();
+  await runClient(`Node ${node.version}`, { ...where, CLIENT_FOLDER: node.folder }, process.execPath, [join(ROOT, 'test/interop/clients/node.mjs'), ...words]);
+  if (lacks('go')) report.skip('Go client', lacks('go'));
+  else await runClient('Go', where, await goProgram('test/interop/clients/go', 'scenario'), words);
+  if (lacks('python')) report.skip('Python client', lacks('python'));
+  else await runClient('Python', where, await pythonClient(), [join(ROOT, 'test/interop/clients/python.py'), ...words]);
+  if (lacks('java')) report.skip('Java client', lacks('java'));
+  else await runClient('Java', where, 'java', ['-cp', await javaClient(), 'Scenario']);
+}
+
+const clients = () => withEdubba('clients', (server) => runClients({ BIGTABLE_EMULATOR_HOST: server.address }));
+
+/** The same clients with TLS and a bearer token; and that nobody gets in without. */
+async function tls() {
+  const tokens = join(scratch, 'tokens.txt');
+  const made = await capture(process.execPath, [join(ROOT, 'bin', 'edubba'), 'token', 'add', tokens, 'scenario']);
+  if (made.status !== 0) throw new Error(made.err);
+  const token = made.out.trim();
+  const words = ['--tls-key', SERVER_TLS.key, '--tls-cert', SERVER_TLS.cert, '--tokens', tokens];
+  const body = async (server) => {
+    const address = server.address.replace('127.0.0.1', 'localhost');
+    const trust = { EDUBBA_TLS_CA: AUTHORITY, SSL_CERT_FILE: AUTHORITY, GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: AUTHORITY };
+    await runClients({ ...trust, EDUBBA_TLS_HOST: address, EDUBBA_TOKEN: token }, ['20']);
+    const stranger = await capture(process.execPath, [join(ROOT, 'bin', 'edubba'), '--address', address, '--tls-ca', AUTHORITY, 'ls'], { env: { ...process.env, EDUBBA_TOKEN: `${token.slice(0, -2)}__` } });
+    report.check(stranger.status === 1 && stranger.err.includes('UNAUTHENTICATED'), 'a wrong token is refused', stranger.err.trim());
+  };
+  await withEdubba('tls', body, words);
+}
+
+/** grpc's own interop client. */
+async function grpc() {
+  if (lacks('go')) return report.skip('grpc interop cases', lacks('go'));
+  for (const secure of [false, true]) await grpcCases({ tls: secure }, (name, passed, text) => report.check(passed, `grpc ${secure ? 'over TLS' : 'plain'}: ${name}`, text));
+}
+
+async function specification() {
+  if (lacks('go')) return report.skip('h2spec', lacks('go'));
+  for (const secure of [false, true]) {
+    const words = secure ? ['--tls-key', SERVER_TLS.key, '--tls-cert', SERVER_TLS.cert] : [];
+    await withEdubba(`h2spec-${secure ? 'tls' : 'plain'}`, async (server) => {
+      const { total, passed, skipped, failed, text } = await h2spec(server.address, { tls: secure });
+      report.passMany(passed);
+      if (skipped + failed > 0) console.log(text);
+      report.check(passed === H2SPEC_CASES && total === H2SPEC_CASES, `h2spec ${secure ? 'over TLS' : 'plain'}`, `${total} tests, ${passed} passed, ${skipped} skipped, ${failed} failed`);
+    }, words);
+  }
 }
 
 /** Our own behaviour suite against Google's emulator: what it shows is that the suite asks for what others do too. */
@@ -215,7 +257,7 @@ async function crash() {
   await server.kill();
 }
 
-const run = { clients, behaviour, suites, load, probe, crash };
+const run = { clients, tls, behaviour, suites, grpc, h2spec: specification, load, probe, crash };
 for (const part of PARTS) if (only.includes(part)) await report.section(part, run[part]);
 report.close();
 process.exit();

@@ -14,7 +14,8 @@ import { HeaderListTooLarge, HpackDecoder, HpackError } from '../../dist/src/wir
 import { HpackEncoder } from '../../dist/src/wire/hpack/encoder.js';
 import { FrameReader, FrameType, frame, Http2Error, settingsFrame } from '../../dist/src/wire/http2/frames.js';
 
-const pacer = new Pacer(new ManualClock(), 1e9);
+const clock = new ManualClock();
+const pacer = new Pacer(clock, 1e9);
 const MAX_FRAME_BYTES = 16_384;
 const MAX_HEADER_BYTES = 8192;
 const MAX_MESSAGE_BYTES = 1024 * 1024;
@@ -124,12 +125,12 @@ const codecs = [
   codec('ReadRows', bigtable.ReadRowsRequestSchema, {
     tableName, rowsLimit: 5n, filter, rows: { rowKeys: [key], rowRanges: [{ startKey: { case: 'startKeyClosed', value: key }, endKey: { case: 'endKeyOpen', value: Buffer.from('z') } }] },
   }, (bytes) => readRowsCall(bytes, pacer)),
-  codec('MutateRow', bigtable.MutateRowRequestSchema, { tableName, rowKey: key, mutations: [setCell, deleteColumn] }, (bytes) => new MutationReader(bytes, pacer).mutateRow()),
-  codec('MutateRows', bigtable.MutateRowsRequestSchema, { tableName, entries: [{ rowKey: key, mutations: [setCell] }, { rowKey: key, mutations: [deleteColumn] }] }, (bytes) => new MutationReader(bytes, pacer).mutateRows()),
-  codec('CheckAndMutateRow', bigtable.CheckAndMutateRowRequestSchema, { tableName, rowKey: key, predicateFilter: filter, trueMutations: [setCell] }, (bytes) => new MutationReader(bytes, pacer).checkAndMutateRow()),
+  codec('MutateRow', bigtable.MutateRowRequestSchema, { tableName, rowKey: key, mutations: [setCell, deleteColumn] }, (bytes) => new MutationReader(bytes, clock).mutateRow()),
+  codec('MutateRows', bigtable.MutateRowsRequestSchema, { tableName, entries: [{ rowKey: key, mutations: [setCell] }, { rowKey: key, mutations: [deleteColumn] }] }, (bytes) => new MutationReader(bytes, clock).mutateRows()),
+  codec('CheckAndMutateRow', bigtable.CheckAndMutateRowRequestSchema, { tableName, rowKey: key, predicateFilter: filter, trueMutations: [setCell] }, (bytes) => new MutationReader(bytes, clock).checkAndMutateRow()),
   codec('ReadModifyWriteRow', bigtable.ReadModifyWriteRowRequestSchema, {
     tableName, rowKey: key, rules: [{ familyName: 'f', columnQualifier: key, rule: { case: 'incrementAmount', value: 3n } }],
-  }, (bytes) => new MutationReader(bytes, pacer).readModifyWriteRow()),
+  }, (bytes) => new MutationReader(bytes, clock).readModifyWriteRow()),
 ];
 
 export const TARGETS = [frames, hpack, messages, ...codecs];

@@ -70,8 +70,9 @@ export function startServer(name, command, args, ready) {
 /** What starts Edubba on `dir`, as a program and its arguments. */
 export const edubbaCommand = (dir, address = '127.0.0.1:0') => [process.execPath, join(ROOT, 'bin', 'edubba'), 'serve', '--dir', dir, '--address', address];
 
-export function startEdubba(dir, address) {
-  const [command, ...args] = edubbaCommand(dir, address);
+/** `options`: more words for `edubba serve`. */
+export function startEdubba(dir, address, options = []) {
+  const [command, ...args] = [...edubbaCommand(dir, address), ...options];
   return startServer('edubba', command, args, /listening on (\S+:\d+)/);
 }
 

@@ -1,15 +1,16 @@
 /**
  * What the scripts beside the product need and fetch for themselves, each through its own package manager: Google's Go emulator,
- * our Go programs, Google's clients. All of it is kept in one cache folder outside the repository.
+ * programs of Go modules and our own, Google's clients. All of it is kept in one cache folder outside the repository.
  */
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { capture, ROOT, which } from './repository.mjs';
 
 const EMULATOR = 'cloud.google.com/go/bigtable/cmd/emulator@v1.58.0';
 const NODE_CLIENT = '@google-cloud/bigtable';
 const OLDEST_GO = [1, 21];
+const OLDEST_JAVA = 11;
 
 export const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'edubba-interop');
 
@@ -36,13 +37,38 @@ export async function pythonMissing() {
 }
 
 /** Google's emulator; gives the path of its executable. */
-export async function emulator() {
-  const path = join(CACHE, 'go', 'emulator');
+export const emulator = () => goInstalled(EMULATOR, 'emulator');
+
+/** A program of a Go module, as `go install` names it; gives the path of its executable. */
+export async function goInstalled(program, name) {
+  const folder = join(CACHE, 'go', 'installed', program.replaceAll(/[^a-z0-9.]+/gi, '-'));
+  const path = join(folder, name);
   if (!existsSync(path)) {
-    mkdirSync(join(CACHE, 'go'), { recursive: true });
-    await must('installing the emulator', 'go', ['install', EMULATOR], { env: { ...process.env, GOBIN: join(CACHE, 'go') } });
+    mkdirSync(folder, { recursive: true });
+    await must(`installing ${program}`, 'go', ['install', program], { env: { ...process.env, GOBIN: folder } });
   }
   return path;
+}
+
+/** Why Java cannot be used, or undefined. */
+export async function javaMissing() {
+  if (!which('mvn')) return 'mvn (Maven) is not on the search path';
+  if (!which('java') || !which('javac')) return 'java and javac (11 or newer) are not on the search path';
+  const { err } = await capture('javac', ['-version']).then(({ out, err: more }) => ({ err: out + more }));
+  const major = Number(/javac (\d+)/.exec(err)?.[1]);
+  return major >= OLDEST_JAVA ? undefined : `javac ${OLDEST_JAVA} or newer is needed, not ${err.trim()}`;
+}
+
+/** Google's Java client and the scenario for it, compiled; gives the class path. */
+export async function javaClient() {
+  const folder = join(CACHE, 'java');
+  const pom = join(ROOT, 'test/interop/clients/java/pom.xml');
+  const out = `-DoutputDirectory=${join(folder, 'lib')}`;
+  mkdirSync(join(folder, 'classes'), { recursive: true });
+  await must("fetching Google's Java client", 'mvn', ['-q', '-B', '-f', pom, 'dependency:copy-dependencies', out]);
+  const classPath = [join(folder, 'classes'), join(folder, 'lib', '*')].join(delimiter);
+  await must('compiling the Java scenario', 'javac', ['--release', '11', '-cp', classPath, '-d', join(folder, 'classes'), join(ROOT, 'test/interop/clients/java/src/main/java/Scenario.java')]);
+  return classPath;
 }
 
 /** Builds the Go program in `folder` (relative to the repository), package `pkg` of it; gives the path of its executable. */

@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Database, open, type Row, RowMutation, type ScanOptions, type Table } from '../../src/embedded/index.ts';
+import { type Database, open, type ScanOptions, type Table } from '../../src/embedded/index.ts';
+import { bytesOf as bytes, mutationOf, plainCellsOf } from './plain-calls.ts';
 import { mayShow, type PlainCell, type PlainFamilies, type Step } from './plain-row.ts';
 import { PlainTable } from './plain-table.ts';
 
@@ -76,28 +77,9 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
 );
 
-const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');
-
-function mutationOf(row: string, steps: readonly Step[]): RowMutation {
-  const mutation = new RowMutation(bytes(row));
-  for (const one of steps) {
-    if (one.kind === 'set') mutation.set({ family: one.family, qualifier: bytes(one.qualifier) }, bytes(one.value), one.timestamp);
-    else if (one.kind === 'delete') mutation.delete({ family: one.family, qualifier: bytes(one.qualifier) }, { since: one.since, until: one.until });
-    else if (one.kind === 'deleteFamily') mutation.deleteFamily(one.family);
-    else mutation.deleteRow();
-  }
-  return mutation;
-}
-
-function cellsOf(row: Row): PlainCell[] {
-  return row.cells.map((cell) => ({
-    row: row.key.toString('latin1'), family: cell.family, qualifier: cell.qualifier.toString('latin1'), timestamp: cell.timestamp, value: cell.value.toString('latin1'),
-  }));
-}
-
 async function readCells(table: Table, options: ScanOptions): Promise<PlainCell[]> {
   const cells: PlainCell[] = [];
-  for await (const row of table.scan(options)) cells.push(...cellsOf(row));
+  for await (const row of table.scan(options)) cells.push(...plainCellsOf(row));
   return cells;
 }
 

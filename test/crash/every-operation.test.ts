@@ -13,7 +13,7 @@ import { assertWhole } from './whole.ts';
 import type { Witness } from './witness.ts';
 
 /** Every how manieth operation; EDUBBA_CRASH_STRIDE=1 is the long form. */
-const STRIDE = Number(process.env['EDUBBA_CRASH_STRIDE'] ?? 2);
+const STRIDE = Number(process.env['EDUBBA_CRASH_STRIDE'] ?? 4);
 const CHANGES: ReadonlySet<FileOperation> = new Set([
   'create', 'appendFile', 'closeFile', 'syncFile', 'delete', 'openLog', 'appendLog', 'syncLog', 'trimLog', 'fence', 'deleteLog',
 ]);

@@ -2,12 +2,15 @@
  * A database in simulated time, over a file system in memory: all it does are microtasks and timers of a clock that stands still, so whenever nothing is
  * left to do but wait, the clock goes on to the next timer. A minute of retries takes no time, and a run does the same thing each time.
  */
-import { type OpenDatabase, openDatabase } from '../../src/boot/index.ts';
-import { Database, overService } from '../../src/embedded/index.ts';
+import { type DatabaseSettings, type OpenDatabase, openDatabase } from '../../src/boot/index.ts';
+import { type Database, overService } from '../../src/embedded/index.ts';
 import { type Logger, ManualClock, type MemoryFileSystem, SeededRandom, sleep } from '../../src/env/index.ts';
 
 /** Turns of the event loop without a timer to wait for, after which nothing will happen any more. */
 const MOST_IDLE_TURNS = 10_000;
+/** Messages that are kept. */
+const MOST_MESSAGES = 100;
+const SMALL: Partial<DatabaseSettings> = { memtableBytes: 1 << 20, logLimitBytes: 1 << 20, blockSizeBytes: 1024 };
 
 /** Names are never used again, so no two openings draw the same ones. */
 let openings = 0;
@@ -47,10 +50,12 @@ export class Simulation {
     return sleep(this.clock, delayMs);
   }
 
-  async open(fileSystem: MemoryFileSystem): Promise<SimulatedDatabase> {
-    const note = (message: string, fields?: object): void => void this.messages.push(`${message} ${JSON.stringify(fields ?? {})}`);
+  async open(fileSystem: MemoryFileSystem, settings: Partial<DatabaseSettings> = SMALL): Promise<SimulatedDatabase> {
+    const note = (message: string, fields?: object): void => {
+      this.messages.push(`${message} ${JSON.stringify(fields ?? {})}`);
+      if (this.messages.length > MOST_MESSAGES) this.messages.shift();
+    };
     const logger: Logger = { info: note, warn: note, error: note };
-    const settings = { memtableBytes: 1 << 20, logLimitBytes: 1 << 20, blockSizeBytes: 1024 };
     const opened = await openDatabase({ fileSystem, clock: this.clock, random: new SeededRandom(++openings), logger, settings });
     return { opened, database: overService(opened.service, opened.env.requestBudget, opened.close) };
   }

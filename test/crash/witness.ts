@@ -3,31 +3,11 @@
  * failed, or was under way when the power went, may have happened or not.
  */
 import assert from 'node:assert/strict';
-import { type Row, RowMutation, type Table } from '../../src/embedded/index.ts';
+import type { Table } from '../../src/embedded/index.ts';
+import { plainCellsOf } from '../behaviour/plain-calls.ts';
 import {
   byteOrder, cellsOf, changed, describeCells, mayShow, NO_CELLS, type PlainCell, type PlainFamilies, type PlainRow, resolved, type Step,
 } from '../behaviour/plain-row.ts';
-
-export const bytesOf = (text: string): Buffer => Buffer.from(text, 'latin1');
-
-/** The steps as the library takes them. */
-export function mutationOf(row: string, steps: readonly Step[]): RowMutation {
-  const mutation = new RowMutation(bytesOf(row));
-  for (const step of steps) {
-    if (step.kind === 'set') mutation.set({ family: step.family, qualifier: bytesOf(step.qualifier) }, bytesOf(step.value), step.timestamp);
-    else if (step.kind === 'add') {
-      mutation.add({ family: step.family, qualifier: bytesOf(step.qualifier) }, typeof step.input === 'string' ? bytesOf(step.input) : step.input, step.timestamp);
-    } else if (step.kind === 'delete') mutation.delete({ family: step.family, qualifier: bytesOf(step.qualifier) }, { since: step.since, until: step.until });
-    else if (step.kind === 'deleteFamily') mutation.deleteFamily(step.family);
-    else mutation.deleteRow();
-  }
-  return mutation;
-}
-
-export function plainCellsOf(row: Row): PlainCell[] {
-  const key = row.key.toString('latin1');
-  return row.cells.map(({ family, qualifier, timestamp, value }) => ({ row: key, family, qualifier: qualifier.toString('latin1'), timestamp, value: value.toString('latin1') }));
-}
 
 export class Witness {
   readonly families: PlainFamilies;

@@ -1,27 +1,20 @@
 /**
- * The program that is killed: writes to the database in the directory of its argument until it dies, and prints each iteration that
+ * The program that is killed: writes to the database in the directory of its argument, with as many tablet servers as its second one says, until it dies, and prints each iteration that
  * was acknowledged. What it does is told in ledger.ts. Where the database ends first (its disk is gone) it ends by itself.
  */
-import { open, RowMutation, type Table } from '../../src/embedded/index.ts';
-import { counterKey, deletedIn, registerKey, rowKey, TABLE, valueOf, WRITERS } from './ledger.ts';
+import { moduleUrl, openThreadedDatabase } from '../../src/boot/index.ts';
+import { type Database, open, overService } from '../../src/embedded/index.ts';
+import { TABLE } from './ledger.ts';
+import { writeForEver } from './writing.ts';
 
-async function write(table: Table, writer: number): Promise<never> {
-  let iteration = Number((await table.getCell(registerKey(writer), 'f:a'))?.text ?? '0');
-  let counter = Number((await table.getCell(counterKey(writer), 'f:n'))?.int ?? 0n);
-  for (;;) {
-    iteration++;
-    await table.apply(new RowMutation(rowKey(writer, iteration)).set('f:v', valueOf(writer, iteration)));
-    if (deletedIn(iteration) > 0) await table.deleteRow(rowKey(writer, deletedIn(iteration)));
-    // an iteration that a death cut short may have counted already
-    if (counter < iteration) counter = Number(await table.increment(counterKey(writer), 'f:n'));
-    await table.apply(new RowMutation(registerKey(writer)).set('f:a', String(iteration)).set('f:b', String(iteration)));
-    process.stdout.write(`${writer} ${iteration}\n`);
-  }
+/** With the tablet servers in threads, each dying with this process. */
+async function openInThreads(count: number): Promise<Database> {
+  const module = moduleUrl('./mortal-thread.ts', import.meta.url);
+  const { service, env, close } = await openThreadedDatabase({ directory, tabletServers: count, module, settings: { memtableBytes: count << 20 } });
+  return overService(service, env.requestBudget, close);
 }
 
-const database = await open(process.argv[2] as string, { memtableBytes: 1 << 20 });
-const table = (await database.hasTable(TABLE)) ? database.table(TABLE) : await database.createTable(TABLE, { families: { f: {} } });
-await Promise.all(Array.from({ length: WRITERS }, (_, writer) => write(table, writer))).catch((error: unknown) => {
-  process.stderr.write(`${error instanceof Error ? error.stack : error}\n`);
-  process.exit(1);
-});
+const [directory = '', tabletServers = '1'] = process.argv.slice(2);
+const settings = { memtableBytes: 1 << 20 };
+const database = tabletServers === '1' ? await open(directory, settings) : await openInThreads(Number(tabletServers));
+await writeForEver((await database.hasTable(TABLE)) ? database.table(TABLE) : await database.createTable(TABLE, { families: { f: {} }, splits: ['register', 'row-1', 'row-5'] }));

@@ -76,7 +76,7 @@ class Servers {
 
   constructor(env: Env, memtableBytes: number) {
     this.#env = env;
-    this.#settings = { limits: LIMITS.default, blockSizeBytes: 4096, blockCacheBytes: MIB, memtableBytes, logLimitBytes: memtableBytes, inMemoryBytes: MIB, scanCacheBytes: 0, compactionsAtOnce: 1, majorCompactionMs: 86_400_000 };
+    this.#settings = { limits: LIMITS.default, blockSizeBytes: 4096, blockCacheBytes: MIB, memtableBytes, logLimitBytes: memtableBytes, inMemoryBytes: MIB, scanCacheBytes: 0, tabletBytes: 1 << 30, compactionsAtOnce: 1, majorCompactionMs: 86_400_000 };
   }
 
   async start(): Promise<void> {

@@ -3,10 +3,13 @@
  *
  *   CLIENT_FOLDER=… BIGTABLE_EMULATOR_HOST=… node node.mjs [BIG_ROW_MIB]
  *
+ * Or over TLS: EDUBBA_TLS_HOST=… EDUBBA_TLS_CA=FILE EDUBBA_TOKEN=… in place of BIGTABLE_EMULATOR_HOST, with which the client speaks plain text alone.
+ *
  * CLIENT_FOLDER has the client in its node_modules. The steps are those of go/main.go and python.py.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
@@ -15,7 +18,22 @@ const { Bigtable } = require('@google-cloud/bigtable');
 const BIG_ROW_MIB = Number(process.argv[2] ?? 100);
 const BIG_CELL_MIB = 5;
 
-const bigtable = new Bigtable({ projectId: 'node-scenario' });
+
+/** The client's settings for a server with a certificate of EDUBBA_TLS_CA. */
+function overTls() {
+  const { EDUBBA_TLS_HOST: address, EDUBBA_TLS_CA: ca, EDUBBA_TOKEN: token } = process.env;
+  if (address === undefined) return {};
+  const { credentials, Metadata } = require('google-gax').grpc;
+  const withToken = credentials.createFromMetadataGenerator((_options, callback) => {
+    const metadata = new Metadata();
+    metadata.set('authorization', `Bearer ${token}`);
+    callback(null, metadata);
+  });
+  const [host, port] = address.split(':');
+  return { servicePath: host, port: Number(port), sslCreds: credentials.combineChannelCredentials(credentials.createSsl(readFileSync(ca)), withToken), metricsEnabled: false };
+}
+
+const bigtable = new Bigtable({ projectId: 'node-scenario', ...overTls() });
 const instance = bigtable.instance('scenario');
 const table = instance.table(`node-${process.pid}`);
 let failed = 0;

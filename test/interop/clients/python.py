@@ -2,6 +2,8 @@
 
     BIGTABLE_EMULATOR_HOST=… python python.py [BIG_ROW_MIB]
 
+Or over TLS: EDUBBA_TLS_HOST=… GRPC_DEFAULT_SSL_ROOTS_FILE_PATH=FILE EDUBBA_TOKEN=… in place of BIGTABLE_EMULATOR_HOST.
+
 The steps are those of node.mjs and go/main.go. Rows go through the data client of today, tables through the one that manages them.
 """
 
@@ -15,7 +17,9 @@ import warnings
 warnings.filterwarnings("ignore")
 
 from google.api_core import exceptions  # noqa: E402
+from google.api_core.client_options import ClientOptions  # noqa: E402
 from google.cloud import bigtable  # noqa: E402
+from google.oauth2.credentials import Credentials  # noqa: E402
 from google.cloud.bigtable import column_family as gc  # noqa: E402
 from google.cloud.bigtable.data import (  # noqa: E402
     BigtableDataClient,
@@ -60,9 +64,14 @@ def refused(kind, body):
     raise AssertionError(f"no {kind.__name__}")
 
 
-admin = bigtable.Client(project="python-scenario", admin=True).instance("scenario")
+secure = os.environ.get("EDUBBA_TLS_HOST")
+over = {}
+if secure is not None:
+    over = {"credentials": Credentials(token=os.environ["EDUBBA_TOKEN"]), "client_options": ClientOptions(api_endpoint=secure)}
+admin_over = {**over, "admin_client_options": over["client_options"]} if over else {}
+admin = bigtable.Client(project="python-scenario", admin=True, **admin_over).instance("scenario")
 managed = admin.table(NAME)
-client = BigtableDataClient(project="python-scenario")
+client = BigtableDataClient(project="python-scenario", **over)
 table = client.get_table("scenario", NAME)
 
 

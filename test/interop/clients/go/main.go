@@ -1,6 +1,7 @@
 // Google's Go client, unchanged, against the server that BIGTABLE_EMULATOR_HOST names. Prints 'PASS step' or 'FAIL step: why'.
 //
 //	BIGTABLE_EMULATOR_HOST=… scenario [BIG_ROW_MIB]
+//	EDUBBA_TLS_HOST=… SSL_CERT_FILE=… EDUBBA_TOKEN=… scenario [BIG_ROW_MIB]
 //
 // The steps are those of node.mjs and python.py, and int64 counters beyond 2^53, which the Node client cannot hold.
 package main
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/bigtable"
+	"golang.org/x/oauth2"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -343,6 +345,9 @@ func wideRows() {
 // row, and through BIGTABLE_EMULATOR_HOST alone keeps gRPC's default of 4 MiB a message: it could read no larger row from any server.
 func withLargeMessages() (*bigtable.Client, error) {
 	const most = 1 << 28
+	if over := overTls(); over != nil {
+		return bigtable.NewClientWithConfig(ctx, project, instance, bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, over...)
+	}
 	conn, err := grpc.NewClient(os.Getenv("BIGTABLE_EMULATOR_HOST"), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(most), grpc.MaxCallSendMsgSize(most)))
 	if err != nil {
@@ -403,14 +408,24 @@ func ends() {
 	})
 }
 
+// overTls has the settings for a server with TLS, as for the cloud's own: only the endpoint and the token differ. SSL_CERT_FILE names the authority.
+func overTls() []option.ClientOption {
+	address := os.Getenv("EDUBBA_TLS_HOST")
+	if address == "" {
+		return nil
+	}
+	token := oauth2.StaticTokenSource(&oauth2.Token{AccessToken: os.Getenv("EDUBBA_TOKEN")})
+	return []option.ClientOption{option.WithEndpoint(address), option.WithTokenSource(token)}
+}
+
 func main() {
 	bigRowMiB := 100
 	if len(os.Args) > 1 {
 		bigRowMiB, _ = strconv.Atoi(os.Args[1])
 	}
 	var err error
-	if admin, err = bigtable.NewAdminClient(ctx, project, instance); err == nil {
-		client, err = bigtable.NewClientWithConfig(ctx, project, instance, bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}})
+	if admin, err = bigtable.NewAdminClient(ctx, project, instance, overTls()...); err == nil {
+		client, err = bigtable.NewClientWithConfig(ctx, project, instance, bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, overTls()...)
 	}
 	if err != nil {
 		fmt.Println("FAIL connect:", err)
