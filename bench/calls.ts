@@ -113,7 +113,7 @@ class Methods implements RpcServer {
     const { clock, requestBudget } = this.#env;
     const context = new CallContext({ budget: requestBudget, deadlineMs: clock.monotonicMs() + DEADLINE_MS });
     context.reservation.tryGrow(request.length);
-    const call = { path, context, header: () => undefined };
+    const call = { path, context, header: () => undefined, addTrailer: () => {} };
     let bytes = 0;
     const sink: RpcSink = {
       send: (message) => {

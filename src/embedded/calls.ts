@@ -5,6 +5,11 @@ import { BigtableError, Code } from '../base/index.ts';
 import { type ByteBudget, type RequestContext, requestContext } from '../env/index.ts';
 import type { Service } from '../service/index.ts';
 
+export interface Call {
+  readonly service: Service;
+  readonly context: RequestContext;
+}
+
 export class Calls {
   readonly #service: Service;
   readonly #budget: ByteBudget;
@@ -28,13 +33,9 @@ export class Calls {
     }
   }
 
-  async *stream<T>(call: (service: Service, context: RequestContext) => AsyncIterable<T>, signal?: AbortSignal): AsyncGenerator<T, void, void> {
-    const context = this.#context(signal);
-    try {
-      yield* call(this.#service, context);
-    } finally {
-      context.reservation.release();
-    }
+  /** A call that goes on; whoever makes it releases its context's reservation at its end. */
+  begin(signal?: AbortSignal): Call {
+    return { service: this.#service, context: this.#context(signal) };
   }
 
   #context(signal?: AbortSignal): RequestContext {

@@ -7,7 +7,7 @@ import type { ByteBudget } from '../env/index.ts';
 import type { Granularity, GroupLayout } from '../model/index.ts';
 import type { Service } from '../service/index.ts';
 import { Calls } from './calls.ts';
-import { type FamilyOptions, familySchema } from './families.ts';
+import { type FamilyOptions, familySchema, groupsOfTable } from './families.ts';
 import { type Bytes, keyOf } from './input.ts';
 import { Table } from './table.ts';
 
@@ -26,6 +26,8 @@ export interface DatabaseHooks {
   close(): Promise<void>;
   flush(): Promise<void>;
   compact(table: string | undefined): Promise<void>;
+  split(table: string, row: ByteString | undefined): Promise<void>;
+  merge(table: string, row: ByteString): Promise<void>;
   counters(): Readonly<Record<string, number>>;
 }
 
@@ -44,11 +46,11 @@ export class Database {
 
   /** Creates a table. ALREADY_EXISTS where there is one of that name. */
   async createTable(name: string, options: TableOptions = {}): Promise<Table> {
-    const families = Object.entries(options.families ?? {}).map(([family, settings]) => familySchema(family, settings));
+    const families = Object.entries(options.families ?? {}).map(([family, { group: _group, ...settings }]) => familySchema(family, settings));
     const splits: ByteString[] = (options.splits ?? []).map((row) => keyOf(row, 'a split'));
     const granularity = options.granularity ?? 'micros';
     const fullName = fullTableName(name);
-    const { groups } = options;
+    const groups = groupsOfTable(options.families ?? {}, options.groups);
     await this.#calls.run((service, context) =>
       service.createTable(context, { name: fullName, families, splits, granularity, deletionProtection: false, groups }),
     );
@@ -99,6 +101,19 @@ export class Database {
     return this.#hooks.compact(table === undefined ? undefined : fullTableName(table));
   }
 
+  /**
+   * Splits the tablet that holds the row before it, so that it begins a tablet; without a row every tablet of the table near its middle. Tablets split by
+   * themselves too, when they have grown above `tabletBytes`. Reads and writes go on. FAILED_PRECONDITION where a tablet of one row is all there is.
+   */
+  split(table: string, row?: Bytes): Promise<void> {
+    return this.#hooks.split(fullTableName(table), row === undefined ? undefined : keyOf(row, 'a row key'));
+  }
+
+  /** Makes one tablet of the two that meet at that row, with which the second begins. FAILED_PRECONDITION where none do. */
+  merge(table: string, row: Bytes): Promise<void> {
+    return this.#hooks.merge(fullTableName(table), keyOf(row, 'a row key'));
+  }
+
   /** Counters since the database was opened, by name: blocks read, cache hits, bytes logged, compactions. */
   counters(): Readonly<Record<string, number>> {
     return this.#hooks.counters();
@@ -123,9 +138,13 @@ async function refuseCompaction(): Promise<never> {
   throw new BigtableError(Code.UNIMPLEMENTED, 'a server compacts by itself; on demand it is done where the directory is open');
 }
 
+async function refuseSplit(): Promise<never> {
+  throw new BigtableError(Code.UNIMPLEMENTED, 'a server splits tablets by itself; on demand tablets are split and merged where the directory is open');
+}
+
 /** A database over any service: one in this process, or one reached through a server. */
 export function overService(service: Service, budget: ByteBudget, close: () => Promise<void>): Database {
-  return new Database(new Calls(service, budget), { close, flush: async () => {}, compact: refuseCompaction, counters: () => ({}) });
+  return new Database(new Calls(service, budget), { close, flush: async () => {}, compact: refuseCompaction, split: refuseSplit, merge: refuseSplit, counters: () => ({}) });
 }
 
 /**
@@ -134,6 +153,6 @@ export function overService(service: Service, budget: ByteBudget, close: () => P
  */
 export async function open(directory: string, settings: Partial<DatabaseSettings> = {}): Promise<Database> {
   const where = directory === ':memory:' ? ({ memory: true } as const) : { directory };
-  const { service, env, close, flush, compact } = await openDatabase({ ...where, settings });
-  return new Database(new Calls(service, env.requestBudget), { close, flush, compact, counters: () => env.metrics.snapshot() });
+  const { service, env, close, flush, compact, splitTablet, mergeTablets } = await openDatabase({ ...where, settings });
+  return new Database(new Calls(service, env.requestBudget), { close, flush, compact, split: splitTablet, merge: mergeTablets, counters: () => env.metrics.snapshot() });
 }

@@ -1,6 +1,6 @@
 /** Column families in the library's words. */
-import type { AggregateKind, FamilySchema, GcRule } from '../model/index.ts';
 import { invalidArgument } from '../base/index.ts';
+import { type AggregateKind, DEFAULT_GROUP, type FamilySchema, type GcRule, type GroupLayout } from '../model/index.ts';
 
 export interface FamilyOptions {
   /** Keep the newest n versions of a column. Default: all. */
@@ -26,6 +26,19 @@ export function familySchema(name: string, options: FamilyOptions): FamilySchema
     ...(options.group === undefined ? {} : { group: options.group }),
     ...(options.aggregate === undefined ? {} : { valueType: { aggregate: { kind: options.aggregate, input: options.aggregate === 'hll' ? 'bytes' : 'int64' } } }),
   };
+}
+
+/** The groups of a new table, whose families may be named in the groups, name their group themselves, or both alike. */
+export function groupsOfTable(families: Readonly<Record<string, FamilyOptions>>, groups: GroupLayout | undefined): GroupLayout | undefined {
+  const named = Object.entries(families).flatMap(([family, { group }]) => (group === undefined ? [] : [{ family, group }]));
+  if (named.length === 0) return groups;
+  const layout: Record<string, GroupLayout[string]> = { ...groups };
+  for (const { family, group } of named) {
+    const settings = Object.hasOwn(layout, group) ? layout[group] : undefined;
+    if (settings === undefined && group !== DEFAULT_GROUP) throw invalidArgument(`column family "${family}" names locality group "${group}", which is not among the table's groups`);
+    layout[group] = { ...settings, families: [...new Set([...(settings?.families ?? []), family])] };
+  }
+  return layout;
 }
 
 function ruleOf({ maxVersions, maxAgeMs, gcRule }: FamilyOptions): GcRule | undefined {

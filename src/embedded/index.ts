@@ -5,7 +5,7 @@
 export { type ByteString, BigtableError, Code, CorruptionError, fromBytes, toBytes } from '../base/index.ts';
 export type { DatabaseSettings } from '../boot/index.ts';
 export type { RowFilter } from '../filter/index.ts';
-export type { FamilySchema, GcRule, Granularity, GroupLayout, LocalityGroup, ReadModifyWriteRule, TableSchema } from '../model/index.ts';
+export type { FamilySchema, FamilyUsage, GcRule, Granularity, GroupLayout, LocalityGroup, ReadModifyWriteRule, TableSchema } from '../model/index.ts';
 export { BatchError, type BatchFailure } from './batch-error.ts';
 export { Database, open, overService, type TableOptions } from './database.ts';
 export type { FamilyOptions } from './families.ts';

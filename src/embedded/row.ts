@@ -1,37 +1,49 @@
 /**
  * Rows and cells as the library gives them out: a map of maps of maps (family, qualifier, timestamp -> value), newest version first.
  */
-import { asBuffer, BigtableError, type ByteString, Code, toBigInt, toBytes, toText } from '../base/index.ts';
+import { asBuffer, BigtableError, type ByteString, Code, type Int64, toBigInt, toBytes, toText } from '../base/index.ts';
 import type { Cell as ModelCell, RowFragment } from '../model/index.ts';
 import { type Column, columnOf, ownBytes, type Timestamp, timestampOf } from './input.ts';
 
-export class Cell {
-  readonly #cell: ModelCell;
+/** Family and qualifier of a cell, a character a byte. */
+let nameOf: (cell: Cell) => string;
+let isIn: (cell: Cell, family: string, qualifier: ByteString) => boolean;
 
-  constructor(cell: ModelCell) {
-    this.#cell = cell;
+export class Cell {
+  readonly family: string;
+  readonly #qualifier: ByteString;
+  readonly #timestamp: Int64;
+  readonly #value: Uint8Array;
+
+  static {
+    nameOf = (cell) => `${cell.family}:${cell.#qualifier}`;
+    isIn = (cell, family, qualifier) => cell.#qualifier === qualifier && cell.family === family;
   }
 
-  get family(): string {
-    return this.#cell.family;
+  /** `value`: the cell's, in memory of the caller's own. Nothing else of the given cell is kept: its value may pin a whole block. */
+  constructor(cell: ModelCell, value = cell.value) {
+    this.family = cell.family;
+    this.#qualifier = cell.qualifier;
+    this.#timestamp = cell.timestamp;
+    this.#value = value;
   }
 
   get qualifier(): Buffer {
-    return toBytes(this.#cell.qualifier);
+    return toBytes(this.#qualifier);
   }
 
   /** "family:qualifier", the qualifier read as UTF-8. */
   get column(): string {
-    return `${this.#cell.family}:${toText(this.#cell.qualifier)}`;
+    return `${this.family}:${toText(this.#qualifier)}`;
   }
 
   /** Microseconds since 1970. */
   get timestamp(): bigint {
-    return toBigInt(this.#cell.timestamp);
+    return toBigInt(this.#timestamp);
   }
 
   get value(): Buffer {
-    return asBuffer(this.#cell.value);
+    return asBuffer(this.#value);
   }
 
   /** The value read as UTF-8. */
@@ -46,22 +58,21 @@ export class Cell {
   }
 }
 
+/** Up to so many cells the columns of a row are found by looking at each. */
+const FEW_CELLS = 8;
+/** Values of a row that take no more together are copied into one piece of memory. */
+const COPIED_BYTES = 32 * 1024;
+
 export class Row {
   readonly #key: ByteString;
   /** By family, qualifier, newest first. */
   readonly cells: readonly Cell[];
-  readonly #columns = new Map<string, Cell[]>();
+  /** Made when a row of many cells is asked for a column. */
+  #columns: Map<string, Cell[]> | undefined;
 
   constructor(key: ByteString, cells: readonly ModelCell[]) {
     this.#key = key;
-    this.cells = cells.map((cell) => {
-      const own = new Cell({ ...cell, value: ownBytes(cell.value) });
-      const name = `${cell.family}:${cell.qualifier}`;
-      const column = this.#columns.get(name);
-      if (column) column.push(own);
-      else this.#columns.set(name, [own]);
-      return own;
-    });
+    this.cells = ownCells(cells);
   }
 
   get key(): Buffer {
@@ -76,6 +87,8 @@ export class Row {
   /** All versions of the column that were read, newest first. */
   versions(column: Column): readonly Cell[] {
     const { family, qualifier } = columnOf(column);
+    if (this.cells.length <= FEW_CELLS) return this.cells.filter((cell) => isIn(cell, family, qualifier));
+    this.#columns ??= byColumn(this.cells);
     return this.#columns.get(`${family}:${qualifier}`) ?? [];
   }
 
@@ -100,6 +113,33 @@ export class Row {
     }
     return families;
   }
+}
+
+/** The cells with values of the caller's own: those of a table are views of blocks that others read. */
+function ownCells(cells: readonly ModelCell[]): Cell[] {
+  let bytes = 0;
+  for (const { value } of cells) bytes += value.length;
+  if (bytes > COPIED_BYTES) return cells.map((cell) => new Cell(cell, ownBytes(cell.value)));
+  const own: Cell[] = [];
+  const copies = Buffer.allocUnsafe(bytes);
+  let at = 0;
+  for (const cell of cells) {
+    const { value } = cell;
+    copies.set(value, at);
+    own.push(new Cell(cell, copies.subarray(at, (at += value.length))));
+  }
+  return own;
+}
+
+function byColumn(cells: readonly Cell[]): Map<string, Cell[]> {
+  const columns = new Map<string, Cell[]>();
+  for (const cell of cells) {
+    const name = nameOf(cell);
+    const column = columns.get(name);
+    if (column) column.push(cell);
+    else columns.set(name, [cell]);
+  }
+  return columns;
 }
 
 /** Joins the fragments of a stream into whole rows. */

@@ -37,6 +37,16 @@ export interface ScanOptions extends TimeRange {
   readonly signal?: AbortSignal;
 }
 
+export type RowOptions = Omit<ScanOptions, 'rows' | 'prefix' | 'start' | 'end' | 'limit' | 'reverse'>;
+
+/** What is asked for where no options are given. */
+export const NEWEST: RowOptions = Object.freeze({});
+
+/** One row. */
+export function rowRequest(table: string, row: Bytes, options: RowOptions): ReadRequest {
+  return { table, ranges: [rangeOfRow(rowKeyOf(row))], filter: filterOf(options) };
+}
+
 export function readRequest(table: string, options: ScanOptions): ReadRequest {
   if (options.limit !== undefined && !(Number.isSafeInteger(options.limit) && options.limit > 0)) {
     throw invalidArgument(`limit must be a whole number above 0, not ${options.limit}`);
@@ -72,7 +82,38 @@ function rowKeyOf(row: Bytes): ByteString {
   return key;
 }
 
+/** Compiled filters are kept by identity: so the filters that most reads have are always the same objects. */
+const NEWEST_VERSION: RowFilter = Object.freeze({ kind: 'cellsPerColumnLimit', cells: 1 });
+const newestOfColumn = new Map<string, RowFilter>();
+const MOST_COLUMNS = 1024;
+
 function filterOf(options: ScanOptions): RowFilter | undefined {
+  const name = onlyColumn(options);
+  if (name === undefined) return makeFilter(options);
+  let filter = name === '' ? NEWEST_VERSION : newestOfColumn.get(name);
+  if (filter === undefined) {
+    filter = makeFilter(options) as RowFilter;
+    if (newestOfColumn.size === MOST_COLUMNS) newestOfColumn.clear();
+    newestOfColumn.set(name, filter);
+  }
+  return filter;
+}
+
+const ROW_KEYS: ReadonlySet<string> = new Set(['rows', 'prefix', 'start', 'end', 'limit', 'reverse', 'signal']);
+
+/** The name of the one column whose newest version is asked for, '' for the newest of all columns; undefined where anything else is. */
+function onlyColumn(options: ScanOptions): string | undefined {
+  let name = '';
+  for (const key in options) {
+    if (ROW_KEYS.has(key) || options[key as keyof ScanOptions] === undefined) continue;
+    const column = key === 'columns' && options.columns?.length === 1 ? options.columns[0] : undefined;
+    if (typeof column !== 'string' || column === '') return undefined;
+    name = column;
+  }
+  return name;
+}
+
+function makeFilter(options: ScanOptions): RowFilter | undefined {
   const filters: RowFilter[] = [...columnFilters(options)];
   const time = timeFilter(options);
   if (time) filters.push(time);
@@ -80,7 +121,7 @@ function filterOf(options: ScanOptions): RowFilter | undefined {
   const versions = options.versions ?? 1;
   if (versions !== 'all') {
     if (!(Number.isSafeInteger(versions) && versions > 0)) throw invalidArgument(`versions must be a whole number above 0 or 'all', not ${versions}`);
-    filters.push({ kind: 'cellsPerColumnLimit', cells: versions });
+    filters.push(versions === 1 ? NEWEST_VERSION : { kind: 'cellsPerColumnLimit', cells: versions });
   }
   if (options.cellsPerRow !== undefined) filters.push({ kind: 'cellsPerRowLimit', cells: options.cellsPerRow });
   return filters.length > 1 ? { kind: 'chain', filters } : filters[0];

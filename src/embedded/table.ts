@@ -5,15 +5,16 @@
  */
 import { int64, invalidArgument, isInt64, prefixEnd, quote, toText } from '../base/index.ts';
 import type { RowFilter } from '../filter/index.ts';
-import type { FamilySchema, GcRule, GroupLayout, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import type { FamilySchema, FamilyUsage, GcRule, GroupLayout, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
 import type { FamilyChange } from '../service/index.ts';
 import { BatchError } from './batch-error.ts';
 import type { Calls } from './calls.ts';
 import { type FamilyOptions, familySchema } from './families.ts';
 import { type Bytes, type Column, columnOf, keyOf, type Value, valueOf } from './input.ts';
-import { Cell, type Row, RowBuilder } from './row.ts';
+import { Cell, type Row } from './row.ts';
 import { Mutations, type RowMutation } from './row-mutation.ts';
-import { readRequest, type ScanOptions } from './scan.ts';
+import { RowStream } from './row-stream.ts';
+import { NEWEST, type RowOptions, readRequest, rowRequest, type ScanOptions } from './scan.ts';
 
 /** What to ask of a row before a `checkAndMutate`: a column that is there, that holds a value, or any filter of the API. */
 export type Predicate = { readonly column: Column; readonly equals?: Value } | { readonly filter: RowFilter };
@@ -54,27 +55,26 @@ export class Table {
   }
 
   /** One row with what the options ask for (default: the newest version of every column); undefined where nothing is there. */
-  async get(row: Bytes, options: Omit<ScanOptions, 'rows' | 'prefix' | 'start' | 'end' | 'limit' | 'reverse'> = {}): Promise<Row | undefined> {
-    for await (const found of this.scan({ ...options, rows: [row] })) return found;
-    return undefined;
+  async get(row: Bytes, options: RowOptions = NEWEST): Promise<Row | undefined> {
+    const rows = new RowStream(this.#calls, () => rowRequest(this.fullName, row, options), options.signal);
+    try {
+      const found = rows.pull();
+      return found instanceof Promise ? await found : found;
+    } finally {
+      const ending = rows.end();
+      if (ending !== undefined) await ending;
+    }
   }
 
   /** One cell: the newest version of the column, or the newest at or below `at`. */
   async getCell(row: Bytes, column: Column, at?: ScanOptions['at']): Promise<Cell | undefined> {
-    const found = await this.get(row, { columns: [column], ...(at === undefined ? {} : { at }) });
+    const found = await this.get(row, at === undefined ? { columns: [column] } : { columns: [column], at });
     return found?.get(column);
   }
 
   /** Rows in key order, each seen in one instant. Leaving the loop ends the read. */
-  async *scan(options: ScanOptions = {}): AsyncGenerator<Row, void, void> {
-    const request = readRequest(this.fullName, options);
-    const rows = new RowBuilder();
-    for await (const batch of this.#calls.stream((service, context) => service.readRows(context, request), options.signal)) {
-      for (const fragment of batch.fragments) {
-        const row = rows.add(fragment);
-        if (row) yield row;
-      }
-    }
+  scan(options: ScanOptions = {}): AsyncIterableIterator<Row, void> {
+    return new RowStream(this.#calls, () => readRequest(this.fullName, options), options.signal);
   }
 
   /** Adds to the 8-byte integer in a column (absent = 0) and answers the new value; wraps at 64 bits. */
@@ -127,6 +127,14 @@ export class Table {
   async sampleKeys(): Promise<readonly { readonly key: string; readonly offsetBytes: number }[]> {
     const samples = await this.#calls.run((service, context) => service.sampleRowKeys(context, this.fullName));
     return samples.map(({ row, offsetBytes }) => ({ key: toText(row), offsetBytes }));
+  }
+
+  /**
+   * What each column family takes: cells, logical bytes, bytes on disk and in memory. Versions that are hidden count until a compaction drops them. Not over a server
+   * (UNIMPLEMENTED).
+   */
+  statistics(): Promise<readonly FamilyUsage[]> {
+    return this.#calls.run((service, context) => service.familyUsage(context, this.fullName));
   }
 
   schema(): Promise<TableSchema> {

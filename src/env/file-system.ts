@@ -59,6 +59,11 @@ export interface FileSystem {
   size(path: string): Promise<number>;
   /** Exactly `length` bytes from `offset`; OUT_OF_RANGE where the file is shorter, NOT_FOUND where there is none. The result is the caller's own. */
   read(path: string, offset: number, length: number): Promise<Buffer>;
+  /**
+   * The same at once, the caller's thread waiting for it; undefined where that is not to be expected to be quick, or does not succeed: then `read` it,
+   * and learn why. An adapter whose storage is far away leaves it out.
+   */
+  readNow?(path: string, offset: number, length: number): Buffer | undefined;
   /** Visible files whose path starts with `prefix`, by path. Logs are not listed. */
   list(prefix: string): Promise<FileInfo[]>;
   /** Removes a file; nothing happens where there is none. */

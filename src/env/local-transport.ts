@@ -2,11 +2,12 @@
  * The transport in process: a call is a call of the handler, messages are passed as they are and belong to the receiver.
  *
  * Invariant: a call whose context has neither deadline nor signal costs one promise more than the handler's own, and no timer. One that has fails
- * the moment its time is over or its caller gives up; the handler learns it from the same context. A stream whose answers are ready costs no promise.
+ * the moment its time is over or its caller gives up (of a CallContext the wire that made it sees to that); the handler learns it from the same context.
+ * A stream whose answers are ready costs no promise.
  */
 import { BigtableError, Code, toBigtableError } from '../base/index.ts';
 import type { Clock } from './clock.ts';
-import { checkContext, type Interruptible, type RequestContext } from './context.ts';
+import { CallContext, checkContext, type Interruptible, type RequestContext } from './context.ts';
 import { ContextWait, isEndless } from './context-wait.ts';
 import { PullStream, pullStreamOf } from './pull-stream.ts';
 import type { CallHandler, Transport } from './transport.ts';
@@ -40,6 +41,8 @@ export class LocalTransport implements Transport {
     try {
       if (isEndless(context)) return handler.call(method, message, context).catch(rethrow);
       checkContext(context, this.#clock);
+      // whoever made it tells its caller, at once, that the call is over
+      if (context instanceof CallContext) return handler.call(method, message, context).catch(rethrow);
       const answer = handler.call(method, message, context);
       return new Promise((resolve, reject) => {
         const pending = new PendingCall(context, this.#clock, resolve, reject);

@@ -11,9 +11,13 @@ export abstract class PullStream<T> implements AsyncIterableIterator<T, undefine
   /** Gives the stream up, at its end too: whoever takes from it calls this when it leaves. Harmless a second time. */
   abstract end(): void | Promise<void>;
 
-  async next(): Promise<IteratorResult<T, undefined>> {
-    const value = await this.pull();
-    return value === undefined ? { done: true, value: undefined } : { done: false, value };
+  next(): Promise<IteratorResult<T, undefined>> {
+    try {
+      const value = this.pull();
+      return value instanceof Promise ? value.then(resultOf) : Promise.resolve(resultOf(value));
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   async return(): Promise<IteratorResult<T, undefined>> {
@@ -24,6 +28,10 @@ export abstract class PullStream<T> implements AsyncIterableIterator<T, undefine
   [Symbol.asyncIterator](): this {
     return this;
   }
+}
+
+function resultOf<T>(value: T | undefined): IteratorResult<T, undefined> {
+  return value === undefined ? { done: true, value: undefined } : { done: false, value };
 }
 
 /** The stream itself where it is one, else what gives the same values with a promise each. */

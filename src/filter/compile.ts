@@ -42,7 +42,9 @@ export function compileFilter(filter: RowFilter | undefined, options: CompileOpt
 const compiled = new WeakMap<RowFilter, { readonly options: CompileOptions; readonly program: FilterProgram }>();
 
 function isFor(a: CompileOptions, b: CompileOptions): boolean {
-  if (a.limits !== b.limits || a.random !== b.random || a.families?.length !== b.families?.length) return false;
+  if (a.limits !== b.limits || a.random !== b.random) return false;
+  if (a.families === b.families) return true;
+  if (a.families?.length !== b.families?.length) return false;
   return a.families === undefined || a.families.every((family, i) => family === b.families?.[i]);
 }
 
@@ -56,7 +58,7 @@ function compile(filter: RowFilter, options: CompileOptions): FilterProgram {
     columnSpans: spansOf(need, options.families),
     timestamps: timestampsOf(need),
     blocksAll: blocksAll(need),
-    run: () => new ProgramRun(filter, matcherOf, options.random),
+    run: isSimple(filter) ? () => new SimpleRun(filter, matcherOf) : () => new ProgramRun(filter, matcherOf, options.random),
   };
 }
 
@@ -106,6 +108,37 @@ const PASS_ALL_RUN: FilterRun = Object.freeze({
   },
   endRow() {},
 });
+
+/** Filters of one stage, which most reads have. */
+function isSimple({ kind }: RowFilter): boolean {
+  return !COMPOUND.has(kind);
+}
+
+const COMPOUND: ReadonlySet<RowFilter['kind']> = new Set(['chain', 'interleave', 'condition', 'sink', 'blockAll', 'rowKeyRegex', 'rowSample']);
+
+class SimpleRun implements FilterRun {
+  readonly heldBytes = 0;
+  readonly #output = new Output();
+  readonly #stage: Stage;
+  readonly #state: RowState | undefined;
+
+  constructor(filter: RowFilter, matcherOf: MatcherOf) {
+    this.#stage = simpleStage(filter, matcherOf, this.#output);
+    this.#state = hasRowState(this.#stage) ? this.#stage : undefined;
+  }
+
+  startRow(): boolean {
+    this.#state?.startRow();
+    return true;
+  }
+
+  push(cell: Cell, out: Cell[]): Hint {
+    this.#output.out = out;
+    return this.#stage.push(cell);
+  }
+
+  endRow(): void {}
+}
 
 class ProgramRun implements FilterRun {
   readonly #matcherOf: MatcherOf;
@@ -216,39 +249,44 @@ class ProgramRun implements FilterRun {
     return { head: gate, reach: new GateReach(gate) };
   }
 
-  #counter<T extends Stage & RowState>(stage: T): T {
-    this.#states.push(stage);
+  #simple(filter: RowFilter, next: Stage): Stage {
+    const stage = simpleStage(filter, this.#matcherOf, next);
+    if (stage !== next && hasRowState(stage)) this.#states.push(stage);
     return stage;
   }
+}
 
-  #simple(filter: RowFilter, next: Stage): Stage {
-    switch (filter.kind) {
-      case 'familyNameRegex':
-        return new FamilyStage(this.#matcherOf(filter), next);
-      case 'columnQualifierRegex':
-        return new QualifierStage(this.#matcherOf(filter), next);
-      case 'columnRange':
-        return new ColumnRangeStage(filter, next);
-      case 'timestampRange':
-        return new TimestampStage(filter, next);
-      case 'valueRegex':
-        return new ValueRegexStage(this.#matcherOf(filter), next);
-      case 'valueRange':
-        return new ValueRangeStage(filter, next);
-      case 'valueBitmask':
-        return new BitmaskStage(filter.mask, next);
-      case 'cellsPerRowOffset':
-        return this.#counter(new RowOffset(filter.cells, next));
-      case 'cellsPerRowLimit':
-        return this.#counter(new RowLimit(filter.cells, next));
-      case 'cellsPerColumnLimit':
-        return this.#counter(new ColumnLimit(filter.cells, next));
-      case 'stripValue':
-        return new StripValue(next);
-      case 'applyLabel':
-        return new ApplyLabel(filter.label, next);
-      default:
-        return next;
-    }
+function hasRowState(stage: Stage): stage is Stage & RowState {
+  return 'startRow' in stage;
+}
+
+function simpleStage(filter: RowFilter, matcherOf: MatcherOf, next: Stage): Stage {
+  switch (filter.kind) {
+    case 'familyNameRegex':
+      return new FamilyStage(matcherOf(filter), next);
+    case 'columnQualifierRegex':
+      return new QualifierStage(matcherOf(filter), next);
+    case 'columnRange':
+      return new ColumnRangeStage(filter, next);
+    case 'timestampRange':
+      return new TimestampStage(filter, next);
+    case 'valueRegex':
+      return new ValueRegexStage(matcherOf(filter), next);
+    case 'valueRange':
+      return new ValueRangeStage(filter, next);
+    case 'valueBitmask':
+      return new BitmaskStage(filter.mask, next);
+    case 'cellsPerRowOffset':
+      return new RowOffset(filter.cells, next);
+    case 'cellsPerRowLimit':
+      return new RowLimit(filter.cells, next);
+    case 'cellsPerColumnLimit':
+      return new ColumnLimit(filter.cells, next);
+    case 'stripValue':
+      return new StripValue(next);
+    case 'applyLabel':
+      return new ApplyLabel(filter.label, next);
+    default:
+      return next;
   }
 }

@@ -5,6 +5,7 @@
 export { aggregateInput, checkAggregateInput, checkAggregateState, mergeAggregates } from './aggregate.ts';
 export { type Cell, type ColumnKey, columnKey, familyEnd, familyOf, qualifierOf, type ReadBatch, type RowFragment } from './cell.ts';
 export { CursorState, compareEntries, type Entry, EntryKind, type EntryPosition, type EntryStream, isDeletion, type Layer, type LayerCursor, type RowRangeDeletion } from './entry.ts';
+export { type FamilyUsage, sumUsages } from './family-usage.ts';
 export { type VersionKeeper, versionKeeper } from './gc.ts';
 export { LIMITS, type Limits } from './limits.ts';
 export type {

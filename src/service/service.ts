@@ -9,7 +9,7 @@
 import type { BigtableError, ByteString } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
-import type { Cell, FamilySchema, Granularity, GroupLayout, Mutation, ReadBatch, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import type { Cell, FamilySchema, FamilyUsage, Granularity, GroupLayout, Mutation, ReadBatch, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
 
 export interface RowMutations {
   readonly row: ByteString;
@@ -91,6 +91,8 @@ export interface AdminService {
   /** All changes or none, in order. */
   modifyFamilies(context: RequestContext, name: string, changes: readonly FamilyChange[]): Promise<TableSchema>;
   dropRowRange(context: RequestContext, name: string, range: RowRange): Promise<void>;
+  /** What each family takes, by name. Over gRPC UNIMPLEMENTED: the cloud's API has no such call. */
+  familyUsage(context: RequestContext, name: string): Promise<readonly FamilyUsage[]>;
   generateConsistencyToken(context: RequestContext, name: string): Promise<string>;
   checkConsistency(context: RequestContext, name: string, token: string): Promise<boolean>;
 }

@@ -99,6 +99,10 @@ export class RemoteAdmin implements AdminService {
     await call(this.client, context, admin.dropRowRange, { name, target });
   }
 
+  async familyUsage(): Promise<never> {
+    throw new BigtableError(Code.UNIMPLEMENTED, 'the API has no call for what families take; it is told where the directory is open');
+  }
+
   async generateConsistencyToken(context: RequestContext, name: string): Promise<string> {
     return (await call(this.client, context, admin.generateConsistencyToken, { name })).consistencyToken;
   }

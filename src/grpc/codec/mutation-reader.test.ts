@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
-import { ManualClock, Pacer } from '../../env/index.ts';
+import { type Clock, ManualClock } from '../../env/index.ts';
 import type { Mutation, SetCell } from '../../model/index.ts';
 import { filterMessage } from '../convert/filter.ts';
 import { byteString, mutation, rowFilter, rule } from '../convert/fixtures.ts';
@@ -17,7 +17,7 @@ import { MutationReader } from './mutation-reader.ts';
 const TABLE = 'projects/p/instances/i/tables/t';
 
 function reader(bytes: Uint8Array): MutationReader {
-  return new MutationReader(Buffer.from(bytes), new Pacer(new ManualClock()));
+  return new MutationReader(Buffer.from(bytes), new ManualClock());
 }
 
 const mutations = fc.array(mutation, { maxLength: 6 });
@@ -116,21 +116,37 @@ describe('what a request may hold', () => {
 
   test('no more than 100,000 rules', async () => {
     const one = Buffer.from([0x1a, 0x02, 0x20, 0x01]);
-    await assert.rejects(reader(Buffer.concat(Array.from({ length: 100_001 }, () => one))).readModifyWriteRow(), { code: 3 });
+    await assert.rejects(async () => reader(Buffer.concat(Array.from({ length: 100_001 }, () => one))).readModifyWriteRow(), { code: 3 });
   });
 
   test('a predicate above 20,480 bytes is refused', async () => {
     const predicateFilter = filterMessage({ kind: 'valueRegex', regex: 'x'.repeat(20_481) });
     const bytes = toBinary(CheckAndMutateRowRequestSchema, create(CheckAndMutateRowRequestSchema, { predicateFilter }));
-    await assert.rejects(reader(bytes).checkAndMutateRow(), { code: 3, message: /20480/ });
+    await assert.rejects(async () => reader(bytes).checkAndMutateRow(), { code: 3, message: /20480/ });
   });
 
   test('the reading pauses between mutations when its step is over', async () => {
     const clock = new ManualClock();
     let pauses = 0;
-    const pacer = new Pacer({ nowMicros: () => clock.nowMicros(), timer: (ms, wake) => clock.timer(ms, wake), monotonicMs: () => performance.now() * 1000, yield: async () => void pauses++ });
-    await new MutationReader(Buffer.concat([Buffer.from([0x12]), varint(40_000), emptyMutations(10_000)]), pacer).mutateRows();
+    const slow: Clock = { nowMicros: () => clock.nowMicros(), timer: (ms, wake) => clock.timer(ms, wake), monotonicMs: () => performance.now() * 1000, yield: async () => void pauses++ };
+    const rule = Buffer.from([0x1a, 0x02, 0x20, 0x01]);
+    const request = { MutateRows: Buffer.concat([Buffer.from([0x12]), varint(40_000), emptyMutations(10_000)]), ReadModifyWriteRow: Buffer.concat(Array.from({ length: 10_000 }, () => rule)) };
+    await new MutationReader(request.MutateRows, slow).mutateRows();
     assert.ok(pauses > 10, `${pauses} pauses`);
+    pauses = 0;
+    assert.equal((await new MutationReader(request.ReadModifyWriteRow, slow).readModifyWriteRow()).rules.length, 10_000);
+    assert.ok(pauses > 10, `${pauses} pauses`);
+  });
+
+  test('a small request is read in one step', () => {
+    const one = toBinary(ReadModifyWriteRowRequestSchema, create(ReadModifyWriteRowRequestSchema, { rowKey: Buffer.from('r'), rules: [{ familyName: 'f', columnQualifier: Buffer.from('q'), rule: { case: 'incrementAmount', value: -(2n ** 63n) } }] }));
+    assert.deepEqual(reader(one).readModifyWriteRow(), { row: 'r', rules: [{ family: 'f', qualifier: 'q', change: { kind: 'increment', amount: -(2n ** 63n) } }] });
+  });
+
+  test('of two changes in a rule the last one counts, and none is refused', async () => {
+    const two = Buffer.from([0x1a, 0x05, 0x1a, 0x01, 0x41, 0x20, 0x03]);
+    assert.deepEqual(await reader(two).readModifyWriteRow(), { row: '', rules: [{ family: '', qualifier: '', change: { kind: 'increment', amount: 3 } }] });
+    await assert.rejects(async () => reader(Buffer.from([0x1a, 0x03, 0x0a, 0x01, 0x66])).readModifyWriteRow(), { code: 3, message: /append_value or increment_amount must be set/ });
   });
 });
 

@@ -5,7 +5,7 @@
  * Values are views of the request's bytes, not copies. Limits that guard memory (the number of mutations) are checked while reading.
  */
 import { type ByteString, invalidArgument } from '../../base/index.ts';
-import type { Pacer } from '../../env/index.ts';
+import { type Clock, Pacer } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import { LIMITS, type Mutation, type ReadModifyWriteRule, type SetCell } from '../../model/index.ts';
 import type { RowMutations } from '../../service/index.ts';
@@ -17,6 +17,8 @@ import { WireReader } from './wire-reader.ts';
 
 const MOST = LIMITS.default.mutationsPerRequest;
 const MICROS_A_MILLI = 1000;
+/** A request of fewer mutations is read in one step, and asks no clock. */
+const PACED = 32;
 
 /** What all of these requests say beside their changes. */
 export interface Target {
@@ -25,35 +27,38 @@ export interface Target {
   appProfile: string;
 }
 
+export interface CheckAndMutateFields {
+  row: ByteString;
+  predicate: RowFilter | undefined;
+  readonly whenTrue: Mutation[];
+  readonly whenFalse: Mutation[];
+}
+
+export interface RulesOfRow {
+  row: ByteString;
+  readonly rules: ReadModifyWriteRule[];
+}
+
 export class MutationReader {
   readonly target: Target = { table: '', authorizedView: '', appProfile: '' };
   /** Set-cells whose timestamp the client made up and which is no whole millisecond: to be truncated in a table of milliseconds. */
   readonly untruncated: { readonly list: Mutation[]; readonly at: number }[] = [];
   readonly #bytes: Buffer;
-  readonly #pacer: Pacer;
+  readonly #clock: Clock;
+  #pacer: Pacer | undefined;
   #count = 0;
 
-  constructor(bytes: Buffer, pacer: Pacer) {
+  constructor(bytes: Buffer, clock: Clock) {
     this.#bytes = bytes;
-    this.#pacer = pacer;
+    this.#clock = clock;
   }
 
-  /** MutateRowRequest. */
-  async mutateRow(): Promise<RowMutations> {
+  /** MutateRowRequest. A promise where it does not fit into one step. */
+  mutateRow(): RowMutations | Promise<RowMutations> {
     const reader = new WireReader(this.#bytes);
-    const mutations: Mutation[] = [];
-    let row: ByteString = '';
-    while (reader.next()) {
-      if (reader.field === 1) this.target.table = reader.text();
-      else if (reader.field === 2) row = reader.byteString();
-      else if (reader.field === 3) {
-        const pause = this.#mutation(reader, mutations);
-        if (pause) await pause;
-      } else if (reader.field === 4) this.target.appProfile = reader.text();
-      else if (reader.field === 6) this.target.authorizedView = reader.text();
-      else reader.skip();
-    }
-    return { row, mutations };
+    const entry: { row: ByteString; readonly mutations: Mutation[] } = { row: '', mutations: [] };
+    const pause = this.#rowFields(reader, entry);
+    return pause === undefined ? entry : this.#restOf(entry, pause, () => this.#rowFields(reader, entry));
   }
 
   /** MutateRowsRequest. */
@@ -74,44 +79,52 @@ export class MutationReader {
     return entries;
   }
 
-  /** CheckAndMutateRowRequest. The predicate's size is checked by the caller. */
-  async checkAndMutateRow(): Promise<{ row: ByteString; predicate: RowFilter | undefined; whenTrue: Mutation[]; whenFalse: Mutation[] }> {
+  /** CheckAndMutateRowRequest. The predicate's size is checked by the caller. A promise where it does not fit into one step. */
+  checkAndMutateRow(): CheckAndMutateFields | Promise<CheckAndMutateFields> {
     const reader = new WireReader(this.#bytes);
-    const whenTrue: Mutation[] = [];
-    const whenFalse: Mutation[] = [];
-    let row: ByteString = '';
-    let predicate: RowFilter | undefined;
+    const request: CheckAndMutateFields = { row: '', predicate: undefined, whenTrue: [], whenFalse: [] };
+    const pause = this.#checkFields(reader, request);
+    return pause === undefined ? request : this.#restOf(request, pause, () => this.#checkFields(reader, request));
+  }
+
+  /** ReadModifyWriteRowRequest. A promise where it does not fit into one step. */
+  readModifyWriteRow(): RulesOfRow | Promise<RulesOfRow> {
+    const reader = new WireReader(this.#bytes);
+    const request: RulesOfRow = { row: '', rules: [] };
+    const pause = this.#ruleFields(reader, request);
+    return pause === undefined ? request : this.#restOf(request, pause, () => this.#ruleFields(reader, request));
+  }
+
+  #checkFields(reader: WireReader, request: CheckAndMutateFields): Promise<void> | undefined {
     while (reader.next()) {
       if (reader.field === 1) this.target.table = reader.text();
-      else if (reader.field === 2) row = reader.byteString();
+      else if (reader.field === 2) request.row = reader.byteString();
       else if (reader.field === 4 || reader.field === 5) {
-        const pause = this.#mutation(reader, reader.field === 4 ? whenTrue : whenFalse);
-        if (pause) await pause;
-      } else if (reader.field === 6) predicate = filterFrom(reader.bytes());
+        const pause = this.#mutation(reader, reader.field === 4 ? request.whenTrue : request.whenFalse);
+        if (pause) return pause;
+      } else if (reader.field === 6) request.predicate = filterFrom(reader.bytes());
       else if (reader.field === 7) this.target.appProfile = reader.text();
       else if (reader.field === 9) this.target.authorizedView = reader.text();
       else reader.skip();
     }
-    return { row, predicate, whenTrue, whenFalse };
+    return undefined;
   }
 
-  /** ReadModifyWriteRowRequest. */
-  async readModifyWriteRow(): Promise<{ row: ByteString; rules: ReadModifyWriteRule[] }> {
-    const reader = new WireReader(this.#bytes);
-    const rules: ReadModifyWriteRule[] = [];
-    let row: ByteString = '';
+  #ruleFields(reader: WireReader, request: RulesOfRow): Promise<void> | undefined {
     while (reader.next()) {
       if (reader.field === 1) this.target.table = reader.text();
-      else if (reader.field === 2) row = reader.byteString();
+      else if (reader.field === 2) request.row = reader.byteString();
       else if (reader.field === 3) {
-        if (rules.length === MOST) throw invalidArgument(`too many rules: the limit is ${MOST} a request`, { field: 'rules' });
-        rules.push(ruleOf(decodeRequest(ReadModifyWriteRuleSchema, reader.bytes())));
-        if (this.#pacer.due()) await this.#pacer.pause();
+        if (++this.#count > MOST) throw invalidArgument(`too many rules: the limit is ${MOST} a request`, { field: 'rules' });
+        reader.span();
+        request.rules.push(this.#rule(reader.spanStart, reader.spanEnd));
+        const pause = this.#pauseIfDue();
+        if (pause) return pause;
       } else if (reader.field === 4) this.target.appProfile = reader.text();
       else if (reader.field === 6) this.target.authorizedView = reader.text();
       else reader.skip();
     }
-    return { row, rules };
+    return undefined;
   }
 
   /** Truncates what `untruncated` lists to whole milliseconds. */
@@ -128,12 +141,28 @@ export class MutationReader {
     const entry: { row: ByteString; readonly mutations: Mutation[] } = { row: '', mutations: [] };
     const reader = new WireReader(this.#bytes, start, end);
     const pause = this.#fields(reader, entry);
-    return pause === undefined ? entry : this.#goOn(reader, entry, pause);
+    return pause === undefined ? entry : this.#restOf(entry, pause, () => this.#fields(reader, entry));
   }
 
-  async #goOn(reader: WireReader, entry: { row: ByteString; readonly mutations: Mutation[] }, pause: Promise<void>): Promise<RowMutations> {
-    for (let wait: Promise<void> | undefined = pause; wait !== undefined; wait = this.#fields(reader, entry)) await wait;
-    return entry;
+  /** Goes on after each pause, by `read`, to the end. */
+  async #restOf<T>(request: T, pause: Promise<void>, read: () => Promise<void> | undefined): Promise<T> {
+    for (let wait: Promise<void> | undefined = pause; wait !== undefined; wait = read()) await wait;
+    return request;
+  }
+
+  /** Reads fields of a MutateRowRequest up to the end, or until it is time to let others run. */
+  #rowFields(reader: WireReader, entry: { row: ByteString; readonly mutations: Mutation[] }): Promise<void> | undefined {
+    while (reader.next()) {
+      if (reader.field === 1) this.target.table = reader.text();
+      else if (reader.field === 2) entry.row = reader.byteString();
+      else if (reader.field === 3) {
+        const pause = this.#mutation(reader, entry.mutations);
+        if (pause) return pause;
+      } else if (reader.field === 4) this.target.appProfile = reader.text();
+      else if (reader.field === 6) this.target.authorizedView = reader.text();
+      else reader.skip();
+    }
+    return undefined;
   }
 
   /** Reads fields up to the end, or until it is time to let others run. */
@@ -153,7 +182,28 @@ export class MutationReader {
     if (++this.#count > MOST) throw tooMany();
     reader.span();
     out.push(this.#setCell(reader.spanStart, reader.spanEnd, out) ?? this.#anyKind(reader.spanStart, reader.spanEnd, out));
+    return this.#pauseIfDue();
+  }
+
+  #pauseIfDue(): Promise<void> | undefined {
+    if (this.#count < PACED) return undefined;
+    this.#pacer ??= new Pacer(this.#clock);
     return this.#pacer.due() ? this.#pacer.pause() : undefined;
+  }
+
+  /** A rule of one column that is an increment or an append: what all are, unless fields come twice or are unknown. */
+  #rule(start: number, end: number): ReadModifyWriteRule {
+    const reader = new WireReader(this.#bytes, start, end);
+    let [family, qualifier] = ['', ''];
+    let change: ReadModifyWriteRule['change'] | undefined;
+    while (reader.next()) {
+      if (reader.field === 1) family = reader.byteString();
+      else if (reader.field === 2) qualifier = reader.byteString();
+      else if (reader.field === 3) change = { kind: 'append', suffix: reader.bytes() };
+      else if (reader.field === 4) change = { kind: 'increment', amount: reader.int64() };
+      else reader.skip();
+    }
+    return change === undefined ? ruleOf(decodeRequest(ReadModifyWriteRuleSchema, this.#bytes.subarray(start, end))) : { family, qualifier, change };
   }
 
   /** A mutation that is one SetCell and perhaps an origin, by far the most frequent; undefined where it is anything else. */

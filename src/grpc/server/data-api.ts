@@ -2,7 +2,7 @@
  * google.bigtable.v2.Bigtable in terms of the service: what is implemented of the Data API's fifteen calls.
  */
 import { type ByteString, toBytes } from '../../base/index.ts';
-import { Pacer, type RequestContext } from '../../env/index.ts';
+import type { RequestContext } from '../../env/index.ts';
 import { isEmptyRange, type RowRange } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
 import { checkAndMutateAnswer, mutateRowsAnswer, readModifyWriteAnswer } from '../codec/answers.ts';
@@ -15,6 +15,7 @@ import { readRows } from './read-rows.ts';
 import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './target.ts';
 
 const NOTHING = Buffer.alloc(0);
+const nothing = (): Buffer => NOTHING;
 /** Entries of MutateRows answered in one message: 100,000 of them would take a step of their own to encode. */
 const ENTRIES_A_MESSAGE = 500;
 
@@ -59,13 +60,9 @@ class Writes {
     this.#env = env;
   }
 
-  async mutateRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
+  mutateRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
     const reader = this.#reader(bytes);
-    const mutations = await reader.mutateRow();
-    const prepared = this.#prepare(call.context, reader);
-    const context = prepared instanceof Promise ? await prepared : prepared;
-    await this.#service.mutateRow(context, reader.target.table, mutations);
-    return NOTHING;
+    return this.#carriedOut(call, reader, reader.mutateRow(), (context, mutations) => this.#service.mutateRow(context, reader.target.table, mutations)).then(nothing);
   }
 
   async mutateRows(call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> {
@@ -81,27 +78,29 @@ class Writes {
     }
   }
 
-  async checkAndMutateRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
+  checkAndMutateRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
     const reader = this.#reader(bytes);
-    const { row, predicate, whenTrue, whenFalse } = await reader.checkAndMutateRow();
-    const prepared = this.#prepare(call.context, reader);
-    const context = prepared instanceof Promise ? await prepared : prepared;
-    const request = { table: reader.target.table, row, predicate, whenTrue, whenFalse };
-    const predicateMatched = await this.#service.checkAndMutateRow(context, request);
-    return checkAndMutateAnswer(predicateMatched);
+    return this.#carriedOut(call, reader, reader.checkAndMutateRow(), (context, { row, predicate, whenTrue, whenFalse }) =>
+      this.#service.checkAndMutateRow(context, { table: reader.target.table, row, predicate, whenTrue, whenFalse }),
+    ).then(checkAndMutateAnswer);
   }
 
-  async readModifyWriteRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
+  readModifyWriteRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
     const reader = this.#reader(bytes);
-    const { row, rules } = await reader.readModifyWriteRow();
-    const prepared = this.#prepare(call.context, reader);
-    const context = prepared instanceof Promise ? await prepared : prepared;
-    const cells = await this.#service.readModifyWriteRow(context, reader.target.table, row, rules);
-    return readModifyWriteAnswer(row, cells);
+    return this.#carriedOut(call, reader, reader.readModifyWriteRow(), (context, { row, rules }) =>
+      this.#service.readModifyWriteRow(context, reader.target.table, row, rules).then((cells) => readModifyWriteAnswer(row, cells)),
+    );
+  }
+
+  /** Carries out what was read, in the same step where nothing has to be waited for first: that is the rule. */
+  #carriedOut<Q, A>(call: RpcCall, reader: MutationReader, read: Q | Promise<Q>, work: (context: RequestContext, request: Q) => Promise<A>): Promise<A> {
+    if (read instanceof Promise) return read.then((request) => this.#carriedOut(call, reader, request, work));
+    const context = this.#prepare(call.context, reader);
+    return context instanceof Promise ? context.then((prepared) => work(prepared, read)) : work(context, read);
   }
 
   #reader(bytes: Buffer): MutationReader {
-    return new MutationReader(bytes, new Pacer(this.#env.clock));
+    return new MutationReader(bytes, this.#env.clock);
   }
 
   /** What is to be done once a request is read and before it is carried out. */
