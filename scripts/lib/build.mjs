@@ -74,6 +74,8 @@ const isWhole = (sources) => existsSync(join(ROOT, 'dist/bundle/edubba.js')) && 
  * native parts stay outside. What worker threads load lies beside, where `moduleUrl` of a bundled module looks for it.
  */
 function bundle() {
+  // shared parts are named by their contents: those of earlier builds would stay
+  rmSync(join(ROOT, 'dist/bundle'), { recursive: true, force: true });
   createRequire(import.meta.url)('esbuild').buildSync({
     absWorkingDir: ROOT,
     entryPoints: {

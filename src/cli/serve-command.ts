@@ -1,5 +1,4 @@
 /** `edubba serve`: one process that owns a directory and answers the Cloud Bigtable API until SIGTERM or SIGINT. */
-import { availableParallelism, platform } from 'node:os';
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { invalidArgument } from '../base/index.ts';
@@ -38,7 +37,7 @@ Certificates, tokens and keys are read again when their files change.
 Examples:
   edubba serve
   edubba serve --dir /var/lib/edubba --address 127.0.0.1:9000
-  edubba serve --limits cloud --tablet-servers 1
+  edubba serve --limits cloud --tablet-servers 2
   edubba serve --address 0.0.0.0:8086 --tls-key server.key --tls-cert server.pem --tokens tokens.txt
   edubba serve --address 0.0.0.0:8086 --tls-key server.key --tls-cert server.pem --tls-client-ca clients.pem
   edubba serve --address 0.0.0.0:8086 --tls-key server.key --tls-cert server.pem \\
@@ -58,7 +57,7 @@ export function addServeCommand(program: Command, terminal: Terminal): void {
         .choices(['synced', 'buffered'])
         .default('synced'),
     )
-    .addOption(new Option('--tablet-servers <count>', 'tablet servers, each in a thread of its own where there are several (default: one a core)').argParser(countOf))
+    .addOption(new Option('--tablet-servers <count>', 'tablet servers, each in a thread of its own where there are several (default: 1)').argParser(countOf))
     .option('--tls-client-ca <file>', 'serve only clients with a certificate that these authorities (PEM) have signed')
     .option('--tokens <file>', 'serve only calls with a bearer token of this file')
     .option('--jwt-issuer <issuer>', 'serve only calls with a bearer token (JWT) of this issuer')
@@ -73,7 +72,7 @@ export function addServeCommand(program: Command, terminal: Terminal): void {
 }
 
 async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
-  const { dir, address, limits, durability, tabletServers = defaultTabletServers(), insecurePublic = false, tokens } = options;
+  const { dir, address, limits, durability, tabletServers = 1, insecurePublic = false, tokens } = options;
   // a server goes on when nobody reads what it prints
   const say = (line: string): Promise<void> => terminal.print(`${line}\n`).catch(() => {});
   const tls = tlsOf(options);
@@ -120,10 +119,6 @@ async function passedOn(database: ThreadedDatabase): Promise<string[]> {
 const MOST_TABLET_SERVERS = 64;
 
 /** Several threads share a port by what only POSIX has. */
-function defaultTabletServers(): number {
-  return platform() === 'win32' ? 1 : Math.min(availableParallelism(), MOST_TABLET_SERVERS);
-}
-
 function countOf(text: string): number {
   const count = Number(text);
   if (!/^\d+$/.test(text) || count < 1 || count > MOST_TABLET_SERVERS) throw new InvalidArgumentError(`a whole number from 1 to ${MOST_TABLET_SERVERS} is wanted`);

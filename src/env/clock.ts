@@ -12,8 +12,8 @@ export interface Clock {
   nowMicros(): number;
   /** Milliseconds from some beginning, with fractions; never goes back. */
   monotonicMs(): number;
-  /** Calls `wake` once, `delayMs` from now at the earliest. Does not keep the process alive. */
-  timer(delayMs: number, wake: () => void): Timer;
+  /** Calls `wake` once, `delayMs` from now at the earliest. Keeps the process alive only where `holds` says so: somebody waits for what comes after it. */
+  timer(delayMs: number, wake: () => void, holds?: boolean): Timer;
   /** Resolves in a later turn of the event loop, after I/O had its chance. */
   yield(): Promise<void>;
 }
@@ -25,7 +25,7 @@ export interface Random {
   uniqueName(): string;
 }
 
-/** Resolves after `delayMs`; rejects with the signal's reason when it aborts first. */
+/** Resolves after `delayMs`; rejects with the signal's reason when it aborts first. The process stays alive meanwhile. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
@@ -33,10 +33,11 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
       timer.cancel();
       reject(signal?.reason);
     };
-    const timer = clock.timer(delayMs, () => {
+    const wake = (): void => {
       signal?.removeEventListener('abort', onAbort);
       resolve();
-    });
+    };
+    const timer = clock.timer(delayMs, wake, true);
     signal?.addEventListener('abort', onAbort, { once: true });
   });
 }

@@ -396,10 +396,11 @@ export class TabletServer {
   async #mutateRowLater(served: ServedTablet, schema: TableSchema, row: ByteString, mutations: readonly Mutation[], context: RequestContext): Promise<undefined> {
     const { clock } = this.#env;
     const now = clock.nowMicros();
-    const slices: (readonly Mutation[])[] = [];
-    const preparing = inSlices(clock, mutations, (slice) => void slices.push(prepareMutations(schema, slice, now)));
+    const prepared: Mutation[] = [];
+    const preparing = inSlices(clock, mutations, (slice) => {
+      for (const mutation of prepareMutations(schema, slice, now)) prepared.push(mutation);
+    });
     if (preparing !== undefined) await preparing;
-    const prepared = slices.length === 1 ? (slices[0] as readonly Mutation[]) : slices.flat();
     if (!this.#hasRoom(served)) await this.#waitForRoom(served, row, context);
     await served.tablet.mutateRow(context, row, prepared);
     return undefined;

@@ -1,6 +1,6 @@
 /**
- * Random histories of mutations, flushes, reopenings and kills against the plain model: after every few steps the whole table, and random parts
- * of it, read as the model says.
+ * Random histories of mutations, flushes, compactions, changes of groups, splits, merges and reopenings against the plain model: after every few steps
+ * the whole table, and random parts of it, read as the model says.
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Database, open, type ScanOptions, type Table } from '../../src/embedded/index.ts';
+import { BigtableError, Code, type Database, type GroupLayout, open, type ScanOptions, type Table } from '../../src/embedded/index.ts';
 import { bytesOf as bytes, mutationOf, plainCellsOf } from './plain-calls.ts';
 import { mayShow, type PlainCell, type PlainFamilies, type Step } from './plain-row.ts';
 import { PlainTable } from './plain-table.ts';
@@ -19,11 +19,18 @@ const KEYS = ['a', 'a\x00', 'ab', 'b', 'm', 'z\xff', 'zz'];
 const QUALIFIERS = ['', 'q', 'q\x00', '\xff'];
 const TIMES = [-(2n ** 63n), -(2n ** 53n) - 1n, -1n, 0n, 1n, 1000n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, 2n ** 63n - 1n];
 
+const GROUPS: readonly GroupLayout[] = [{}, { g: { families: ['f'] } }, { g: { families: ['f-2', 'n'] }, h: { families: ['capped'] } }];
+
 type Command =
   | { readonly kind: 'mutate'; readonly row: string; readonly steps: readonly Step[] }
   | { readonly kind: 'increment'; readonly row: string; readonly amount: bigint }
   | { readonly kind: 'dropRows'; readonly start: string; readonly end: string | undefined }
   | { readonly kind: 'flush' }
+  | { readonly kind: 'compact' }
+  | { readonly kind: 'setGroups'; readonly groups: GroupLayout }
+  /** Without a row: every tablet near its middle. */
+  | { readonly kind: 'split'; readonly row: string | undefined }
+  | { readonly kind: 'merge'; readonly row: string }
   | { readonly kind: 'reopen' }
   | { readonly kind: 'read'; readonly read: Read };
 
@@ -64,6 +71,10 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('increment' as const), row: key, amount: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('dropRows' as const), start: key, end: maybe(key) }) },
   { weight: 3, arbitrary: fc.constant({ kind: 'flush' as const }) },
+  { weight: 1, arbitrary: fc.constant({ kind: 'compact' as const }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('setGroups' as const), groups: fc.constantFrom(...GROUPS) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('split' as const), row: maybe(key) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('merge' as const), row: key }) },
   { weight: 1, arbitrary: fc.constant({ kind: 'reopen' as const }) },
   {
     weight: 5,
@@ -122,6 +133,15 @@ function scanOptions(read: Read): ScanOptions {
   };
 }
 
+/** No tablet begins at the row that a merge names; one of a single row has no middle. */
+async function unlessImpossible(change: Promise<void>): Promise<void> {
+  try {
+    await change;
+  } catch (error) {
+    if (!(error instanceof BigtableError) || error.code !== Code.FAILED_PRECONDITION) throw error;
+  }
+}
+
 class Run {
   readonly #directory: string;
   readonly model = new PlainTable(PLAIN_FAMILIES);
@@ -164,6 +184,14 @@ class Run {
       }
       case 'flush':
         return (this.#database as Database).flush();
+      case 'compact':
+        return (this.#database as Database).compact('t');
+      case 'setGroups':
+        return this.#table.setGroups(one.groups);
+      case 'split':
+        return unlessImpossible((this.#database as Database).split('t', one.row === undefined ? undefined : bytes(one.row)));
+      case 'merge':
+        return unlessImpossible((this.#database as Database).merge('t', bytes(one.row)));
       case 'reopen':
         await this.close();
         this.#database = await open(this.#directory);
@@ -198,7 +226,7 @@ class Run {
   }
 }
 
-test('random histories over flushes and reopenings read as the plain model says', async () => {
+test('random histories over flushes, compactions, splits, merges and reopenings read as the plain model says', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 60 }), async (commands) => {
       const directory = await mkdtemp(join(tmpdir(), 'edubba-model-'));

@@ -1,4 +1,4 @@
-/** Locality groups and compactions from the command line, on a directory; over a server both are refused in words. */
+/** Locality groups, compactions, splits and merges from the command line, on a directory; over a server all are refused in words. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -25,7 +25,26 @@ test('groups are set, shown and carried out; a compaction leaves one file for ea
   assert.match((await edubba([...words, 'compact', 'nothing'])).err, /NOT_FOUND/);
 });
 
-test('a server keeps both to itself', async () => {
+test('a tablet is split before a row and near its middle, and two become one', async (t) => {
+  const directory = join(await temporaryDirectory(t), 'data');
+  const words = ['--dir', directory];
+  const rows = ['a', 'd', 'g', 'k', 'p', 'x'];
+  const tablets = async (): Promise<string[]> => [...(await output(['inspect', 'metadata', directory])).matchAll(/tables\/t, (rows from .*)$/gm)].map(([, range = '']) => range);
+  await output([...words, 'createtable', 't', 'families=f:never']);
+  for (const row of rows) await output([...words, 'set', 't', row, `f:q=${row}`]);
+  await output([...words, 'split', 't', 'k']);
+  assert.deepEqual(await tablets(), ['rows from the first to "k"', 'rows from "k" to the last']);
+  const noMeeting = await edubba([...words, 'merge', 't', 'd']);
+  assert.deepEqual([noMeeting.status, noMeeting.err.split(':')[1]], [1, ' FAILED_PRECONDITION']);
+  await output([...words, 'merge', 't', 'k']);
+  assert.deepEqual(await tablets(), ['rows from the first to the last']);
+  await output([...words, 'split', 't']);
+  assert.equal((await tablets()).length, 2);
+  assert.equal((await output([...words, 'count', 't'])).trim(), String(rows.length));
+  assert.match((await edubba([...words, 'split', 'nothing', 'k'])).err, /NOT_FOUND/);
+});
+
+test('a server keeps these to itself', async () => {
   const { service, env, close } = await openDatabase({ memory: true });
   const server = await startServer({ service, env, address: '127.0.0.1:0' });
   try {
@@ -33,6 +52,8 @@ test('a server keeps both to itself', async () => {
     await output([...words, 'createtable', 't', 'families=f:never']);
     assert.match((await edubba([...words, 'setgroups', 't', 'x=f'])).err, /UNIMPLEMENTED: locality groups cannot be set over the Cloud API/);
     assert.match((await edubba([...words, 'compact'])).err, /UNIMPLEMENTED: a server compacts by itself/);
+    assert.match((await edubba([...words, 'split', 't'])).err, /UNIMPLEMENTED: a server splits tablets by itself/);
+    assert.match((await edubba([...words, 'merge', 't', 'k'])).err, /UNIMPLEMENTED: a server splits tablets by itself/);
   } finally {
     await server.close();
     await close();
