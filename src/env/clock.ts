@@ -12,8 +12,8 @@ export interface Clock {
   nowMicros(): number;
   /** Milliseconds from some beginning, with fractions; never goes back. */
   monotonicMs(): number;
-  /** Calls `wake` once, `delayMs` from now at the earliest. Keeps the process alive only where `holds` says so: somebody waits for what comes after it. */
-  timer(delayMs: number, wake: () => void, holds?: boolean): Timer;
+  /** Calls `wake` once, `delayMs` from now at the earliest. Does not keep the process alive. */
+  timer(delayMs: number, wake: () => void): Timer;
   /** Resolves in a later turn of the event loop, after I/O had its chance. */
   yield(): Promise<void>;
 }
@@ -25,7 +25,7 @@ export interface Random {
   uniqueName(): string;
 }
 
-/** Resolves after `delayMs`; rejects with the signal's reason when it aborts first. The process stays alive meanwhile. */
+/** Resolves after `delayMs`; rejects with the signal's reason when it aborts first. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
@@ -33,11 +33,10 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
       timer.cancel();
       reject(signal?.reason);
     };
-    const wake = (): void => {
+    const timer = clock.timer(delayMs, () => {
       signal?.removeEventListener('abort', onAbort);
       resolve();
-    };
-    const timer = clock.timer(delayMs, wake, true);
+    });
     signal?.addEventListener('abort', onAbort, { once: true });
   });
 }

@@ -19,14 +19,14 @@ function nowMicros(): number {
   return Math.floor((originMs + fineMs) * 1000);
 }
 
-function timer(delayMs: number, wake: () => void, holds = false): Timer {
+function timer(delayMs: number, wake: () => void): Timer {
   const dueMs = performance.now() + delayMs;
   let handle: NodeJS.Timeout | undefined;
   const wait = (): void => {
     const leftMs = dueMs - performance.now();
     if (leftMs <= 0 && handle) return wake();
     handle = setTimeout(wait, Math.min(Math.ceil(Math.max(leftMs, 0)), LONGEST_WAIT_MS));
-    if (!holds) handle.unref();
+    handle.unref();
   };
   wait();
   return { cancel: () => clearTimeout(handle) };
