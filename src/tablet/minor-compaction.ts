@@ -42,9 +42,11 @@ export async function compactMemtable(work: MinorCompaction): Promise<TabletFile
   const older = tables.filter((table) => !covered.includes(table));
   const written: TabletFile[] = [];
   env.metrics.add('tablet.minorCompactions');
+  // a compaction under way may bring cells of families that were moved into any group's files, below the ones written here
+  const areMoving = older.some((table) => grouping.isMisplaced(table));
   // a group that has no family any more may have files still
   for (const group of new Set([...grouping.names, ...older.map((table) => table.group)])) {
-    const hasOlder = older.some((table) => table.group === group);
+    const hasOlder = areMoving || older.some((table) => table.group === group);
     const table = await writeGroup(work, group, { any: older.length > 0, ofRows: hasOlder }, hasOlder ? deletions : []);
     if (table === undefined) continue;
     env.metrics.add('tablet.minorCompactedBytes', table.sizeBytes);
