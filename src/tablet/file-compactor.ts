@@ -43,7 +43,7 @@ interface Plan {
 
 export class FileCompactor {
   readonly #parts: FileCompactorParts;
-  #running: { readonly done: Promise<void>; readonly cancelled: Int32Array } | undefined;
+  #running: { readonly done: Promise<void>; readonly cancelled: Int32Array; readonly groups: readonly string[] } | undefined;
 
   constructor(parts: FileCompactorParts) {
     this.#parts = parts;
@@ -57,6 +57,11 @@ export class FileCompactor {
     return this.#chooseMerge() === undefined ? undefined : 'merging';
   }
 
+  /** Those into which the compaction under way writes. */
+  get groupsBeingWritten(): readonly string[] {
+    return this.#running?.groups ?? [];
+  }
+
   /** Does one compaction, unless there is nothing to do. CANCELLED where it was called off. */
   async run(kind: CompactionKind): Promise<void> {
     if (this.#running !== undefined) throw new BigtableError(Code.FAILED_PRECONDITION, 'the tablet is being compacted already');
@@ -66,7 +71,7 @@ export class FileCompactor {
     const done = this.#carryOut(kind, plan, cancelled).finally(() => {
       this.#running = undefined;
     });
-    this.#running = { done, cancelled };
+    this.#running = { done, cancelled, groups: plan.outputs.map(({ group }) => group) };
     return done;
   }
 

@@ -28,6 +28,8 @@ export class CompactionBench {
   tablet!: Tablet;
   /** Called before a commit takes effect. */
   onCommit: () => Promise<void> = async () => {};
+  /** Called when a compaction of files has begun. */
+  onCompaction: () => Promise<void> = async () => {};
   #log!: ServerLog;
   #logs: string[] = [];
   #files = 0;
@@ -42,7 +44,7 @@ export class CompactionBench {
     const tools = { fileSystem, codecs, clock };
     this.env = {
       ...tools, lockService: new MemoryLockService(), transport: new LocalTransport(clock), random: new SeededRandom(1),
-      workers: new InlineWorkers({ [COMPACTION_TASK]: (job: CompactionJob) => compactFiles(tools, job) }),
+      workers: new InlineWorkers({ [COMPACTION_TASK]: (job: CompactionJob) => this.onCompaction().then(() => compactFiles(tools, job)) }),
       logger: silentLogger, metrics: new Metrics(), requestBudget: new ByteBudget(1 << 24),
     };
   }

@@ -2,8 +2,8 @@
  * A minor compaction (paper section 5.4): a frozen memtable becomes one SSTable for each locality group of which it holds anything. Only writes
  * and opens files; committing the list to METADATA is the tablet's part.
  *
- * Deletions of columns and families go where their family goes; deletions of rows to every group that has older files, since a file's deletions
- * of rows speak of its own group alone.
+ * Deletions of columns and families go where their family goes; deletions of rows to every group that has older files or gets some from a
+ * compaction under way, since a file's deletions of rows speak of its own group alone.
  */
 import { type Env, Pacer } from '../env/index.ts';
 import type { Memtable } from '../memtable/index.ts';
@@ -24,6 +24,8 @@ export interface MinorCompaction {
   readonly memtable: Memtable;
   /** The SSTables there are, newest first. */
   readonly tables: readonly TabletFile[];
+  /** Groups into which a compaction under way writes, below what is written here. None may begin before this is in METADATA. */
+  readonly groupsBeingWritten: readonly string[];
   /** A path for a new file; each is asked for once. */
   readonly newPath: () => string;
   readonly tableId: string;
@@ -42,11 +44,10 @@ export async function compactMemtable(work: MinorCompaction): Promise<TabletFile
   const older = tables.filter((table) => !covered.includes(table));
   const written: TabletFile[] = [];
   env.metrics.add('tablet.minorCompactions');
-  // a compaction under way may bring cells of families that were moved into any group's files, below the ones written here
-  const areMoving = older.some((table) => grouping.isMisplaced(table));
-  // a group that has no family any more may have files still
-  for (const group of new Set([...grouping.names, ...older.map((table) => table.group)])) {
-    const hasOlder = areMoving || older.some((table) => table.group === group);
+  // a group that has no family any more may have files still, or get one from the compaction under way
+  const withOlder = new Set([...older.map((table) => table.group), ...work.groupsBeingWritten]);
+  for (const group of new Set([...grouping.names, ...withOlder])) {
+    const hasOlder = withOlder.has(group);
     const table = await writeGroup(work, group, { any: older.length > 0, ofRows: hasOlder }, hasOlder ? deletions : []);
     if (table === undefined) continue;
     env.metrics.add('tablet.minorCompactedBytes', table.sizeBytes);

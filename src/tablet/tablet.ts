@@ -289,8 +289,12 @@ export class Tablet implements TabletApi {
 
   async compact(kind: CompactionKind): Promise<void> {
     if (this.#closing || this.#isDividing) throw this.#notServing();
-    // what a major compaction drops must not depend on what is only in memory
-    if (kind === 'major') await this.flush();
+    if (kind === 'major') {
+      // what it drops must not depend on what is only in memory
+      await this.flush();
+      // a flush that is under way does not know into which groups this one will bring cells
+      while (this.#flushing !== undefined) await this.#flushing.catch(() => {});
+    }
     await this.#compactor.run(kind);
   }
 
@@ -519,7 +523,7 @@ export class Tablet implements TabletApi {
       paths.push(path);
       return path;
     };
-    const work = { env, opener: this.#opener, blockSizeBytes, grouping: groupingOf(this.#schema()), memtable, tables: this.#layers.tables, newPath, tableId: this.#state.tableId, range: this.#state.range, newest: redo, since: this.#state.redo };
+    const work = { env, opener: this.#opener, blockSizeBytes, grouping: groupingOf(this.#schema()), memtable, tables: this.#layers.tables, groupsBeingWritten: this.#compactor.groupsBeingWritten, newPath, tableId: this.#state.tableId, range: this.#state.range, newest: redo, since: this.#state.redo };
     try {
       const tables = await compactMemtable(work).catch((error: unknown) => {
         this.#discard(paths);
