@@ -8,4 +8,5 @@ export {
   AssertionError, assert, BigtableError, Code, CorruptionError, codeName, type ErrorOptions, invalidArgument, notFound, toBigtableError, unavailable,
 } from './errors.ts';
 export { addWrapping, INT64_MAX, INT64_MIN, type Int64, int64, int64Bytes, isInt64, readInt64BE, toBigInt, writeInt64BE } from './int64.ts';
+export { NumberTable } from './number-table.ts';
 export { VarintReader, varintLength, writeVarint } from './varint.ts';

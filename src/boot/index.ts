@@ -8,5 +8,5 @@ export { type OpenDatabase, openDatabase } from './open-database.ts';
 export { openThreadedDatabase, type ThreadedDatabase } from './open-threaded-database.ts';
 export { type Door, runServerThread } from './server-thread.ts';
 export { repairDirectory, type RepairReport } from './repair-directory.ts';
-export type { DatabaseSettings } from './settings.ts';
+export { type DatabaseSettings, serverCacheBytes } from './settings.ts';
 export { moduleUrl } from '../platform/index.ts';

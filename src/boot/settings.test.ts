@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
-import { checkSettings, DEFAULT_SETTINGS, type DatabaseSettings } from './settings.ts';
+import { checkSettings, DEFAULT_SETTINGS, type DatabaseSettings, serverCacheBytes } from './settings.ts';
 
 describe('settings', () => {
   test('what is not given is the default', () => {
@@ -14,6 +14,12 @@ describe('settings', () => {
   test('they are frozen, the defaults too', () => {
     assert.throws(() => Object.assign(checkSettings(), { limits: 'cloud' }), TypeError);
     assert.throws(() => Object.assign(DEFAULT_SETTINGS, { limits: 'cloud' }), TypeError);
+  });
+
+  test('a server keeps an eighth of the memory it may use, within bounds', () => {
+    const gib = 2 ** 30;
+    assert.deepEqual([gib / 4, 8 * gib, 1024 * gib].map((bytes) => serverCacheBytes(bytes)), [gib / 16, gib, 4 * gib]);
+    assert.ok(serverCacheBytes() >= gib / 16);
   });
 
   const wrong: [unknown, RegExp][] = [

@@ -4,6 +4,7 @@
  */
 import { BigtableError, Code } from '../base/index.ts';
 import { LIMITS } from '../model/index.ts';
+import { memoryBytes } from '../platform/index.ts';
 import { DEFAULT_BLOCK_SIZE_BYTES } from '../sstable/index.ts';
 import type { TabletServerSettings } from '../tabletserver/index.ts';
 
@@ -71,6 +72,16 @@ const SIZES: Readonly<Record<Exclude<keyof DatabaseSettings, 'limits' | 'durabil
   compactionsAtOnce: [1, 64],
   majorCompactionMs: [1000, 365 * 24 * HOUR_MS],
 };
+
+/** A server's block cache where it is not told another size: a share of the machine's memory, in bounds. */
+const SERVER_CACHE_SHARE = 1 / 8;
+const LEAST_SERVER_CACHE_BYTES = 64 * MIB;
+const MOST_SERVER_CACHE_BYTES = 4 * 1024 * MIB;
+
+/** `blockCacheBytes` of a process that does nothing but serve. */
+export function serverCacheBytes(availableBytes = memoryBytes()): number {
+  return Math.min(MOST_SERVER_CACHE_BYTES, Math.max(LEAST_SERVER_CACHE_BYTES, Math.floor(availableBytes * SERVER_CACHE_SHARE)));
+}
 
 /** The defaults with `given` over them. INVALID_ARGUMENT for a name that is none, or a value out of its range. */
 export function checkSettings(given: Partial<DatabaseSettings> = {}): DatabaseSettings {

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { invalidArgument } from '../base/index.ts';
 import type { Logger, LogFields } from '../env/index.ts';
-import { type DatabaseSettings, openDatabase, type ThreadedDatabase } from '../boot/index.ts';
+import { type DatabaseSettings, openDatabase, serverCacheBytes, type ThreadedDatabase } from '../boot/index.ts';
 import { type JwtOptions, type RunningServer, type ServerOptions, startServer, startThreadedServer, type TlsFiles } from '../server/index.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -12,6 +12,8 @@ interface ServeOptions {
   readonly address: string;
   readonly limits: 'default' | 'cloud';
   readonly durability: 'synced' | 'buffered';
+  /** MiB. Default: by the machine's memory. */
+  readonly cache?: number;
   /** Default: one a core. */
   readonly tabletServers?: number;
   readonly insecurePublic?: boolean;
@@ -57,6 +59,7 @@ export function addServeCommand(program: Command, terminal: Terminal): void {
         .choices(['synced', 'buffered'])
         .default('synced'),
     )
+    .addOption(new Option('--cache <MiB>', 'blocks of files that are kept in memory (default: an eighth of the memory there is, 64 MiB to 4 GiB)').argParser(mebibytesOf))
     .addOption(new Option('--tablet-servers <count>', 'tablet servers, each in a thread of its own where there are several (default: 1)').argParser(countOf))
     .option('--tls-client-ca <file>', 'serve only clients with a certificate that these authorities (PEM) have signed')
     .option('--tokens <file>', 'serve only calls with a bearer token of this file')
@@ -72,13 +75,14 @@ export function addServeCommand(program: Command, terminal: Terminal): void {
 }
 
 async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
-  const { dir, address, limits, durability, tabletServers = 1, insecurePublic = false, tokens } = options;
+  const { dir, address, limits, durability, cache, tabletServers = 1, insecurePublic = false, tokens } = options;
+  const blockCacheBytes = cache === undefined ? serverCacheBytes() : cache * MIB;
   // a server goes on when nobody reads what it prints
   const say = (line: string): Promise<void> => terminal.print(`${line}\n`).catch(() => {});
   const tls = tlsOf(options);
   const jwt = jwtOf(options);
   const stopped = untilSignal();
-  const open = { directory: dir, settings: { limits, durability }, logger: complaints(terminal) };
+  const open = { directory: dir, settings: { limits, durability, blockCacheBytes }, logger: complaints(terminal) };
   const server = await startIn(open, tabletServers, { address, insecurePublic, tls, access: { tokensFile: tokens, jwt } });
   try {
     for (const line of greeting({ address: server.address, directory: resolve(dir), durability, tls: tls !== undefined })) await say(line);
@@ -117,12 +121,18 @@ async function passedOn(database: ThreadedDatabase): Promise<string[]> {
 }
 
 const MOST_TABLET_SERVERS = 64;
+const MIB = 1024 * 1024;
 
 /** Several threads share a port by what only POSIX has. */
 function countOf(text: string): number {
   const count = Number(text);
   if (!/^\d+$/.test(text) || count < 1 || count > MOST_TABLET_SERVERS) throw new InvalidArgumentError(`a whole number from 1 to ${MOST_TABLET_SERVERS} is wanted`);
   return count;
+}
+
+function mebibytesOf(text: string): number {
+  if (!/^\d{1,7}$/.test(text)) throw new InvalidArgumentError('a whole number of MiB is wanted');
+  return Number(text);
 }
 
 function tlsOf({ tlsKey: keyFile, tlsCert: certFile, tlsClientCa: clientCaFile }: ServeOptions): TlsFiles | undefined {

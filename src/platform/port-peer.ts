@@ -8,7 +8,7 @@
  * - When the other side is gone every call under way fails with UNAVAILABLE (its outcome is unknown), and what it had asked for is given up.
  */
 import type { MessagePort } from 'node:worker_threads';
-import { BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
+import { BigtableError, Code, NumberTable, toBigtableError, unavailable } from '../base/index.ts';
 import {
   type ByteBudget, CallContext, type CallHandler, checkContext, type Clock, ContextWait, fromPlainError, type Interruptible, isEndless, type Metrics,
   type PlainError, type Priority, PullStream, pullStreamOf, type RequestContext, toPlainError,
@@ -18,6 +18,8 @@ import { MessageEncoder } from './message-encoder.ts';
 
 /** Items of a stream that may be on their way. Each is a batch of a read: some hundred kilobytes at most. */
 const WINDOW = 4;
+/** Numbers of calls begin again there; what has the same number was over long ago. */
+const MOST_IDS = 2 ** 31;
 /** So much is not kept for the end of the turn. */
 const BATCH_BYTES = 256 * 1024;
 
@@ -53,8 +55,8 @@ export class PortPeer {
   readonly #options: PortPeerOptions;
   readonly #encoder = new MessageEncoder();
   readonly #decoder = new MessageDecoder();
-  readonly #receivers = new Map<number, Receiver>();
-  readonly #asked = new Map<number, Asked>();
+  readonly #receivers = new NumberTable<Receiver>();
+  readonly #asked = new NumberTable<Asked>();
   #lastId = 0;
   #scheduled = false;
   #closed = false;
@@ -107,7 +109,8 @@ export class PortPeer {
 
   #ask(frame: FrameKind, address: string, method: string, message: unknown, context: RequestContext): number {
     if (this.#closed) throw nobodyServes(address);
-    const id = ++this.#lastId;
+    this.#lastId = (this.#lastId + 1) % MOST_IDS;
+    const id = this.#lastId;
     this.#send(frame, id, (encoder) => {
       encoder.name(address);
       encoder.name(method);
@@ -153,8 +156,8 @@ export class PortPeer {
     if (this.#closed) return;
     this.#closed = true;
     const gone = unavailable('the thread that was called has ended: the outcome of the call is unknown');
-    for (const receiver of [...this.#receivers.values()]) receiver.receive(Frame.failure, toPlainError(gone));
-    for (const { context } of [...this.#asked.values()]) context.interrupt(new BigtableError(Code.CANCELLED, 'the thread that called has ended'));
+    for (const receiver of this.#receivers.values()) receiver.receive(Frame.failure, toPlainError(gone));
+    for (const { context } of this.#asked.values()) context.interrupt(new BigtableError(Code.CANCELLED, 'the thread that called has ended'));
     this.#options.onClosed?.();
   }
 

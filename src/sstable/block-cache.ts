@@ -12,7 +12,7 @@
  * Invariants: the memory of all kept blocks is within the budget; a block above 1/8 of it is not kept; of the same block
  * at most one read is in flight.
  */
-import { assert } from '../base/index.ts';
+import { assert, NumberTable } from '../base/index.ts';
 import type { Counter, Metrics } from '../env/index.ts';
 import { Block } from './block.ts';
 import { EvictionQueues, Queued } from './eviction.ts';
@@ -198,7 +198,7 @@ export class CachedFile implements BlockKeeper {
   readonly #cache: BlockCache;
   /** By number. */
   #nodes: (Node | undefined)[] = [];
-  readonly #loads = new Map<number, Promise<Block | UnreadBlock>>();
+  readonly #loads = new NumberTable<Promise<Block | UnreadBlock>>();
 
   constructor(path: string, cache: BlockCache) {
     this.path = path;

@@ -5,7 +5,7 @@
  * Invariants: a file's blocks count in full, uncompressed, from its first load on: it is served from memory or refused, never half of it; the files
  * taken in are within the budget.
  */
-import { assert, BigtableError, Code } from '../base/index.ts';
+import { assert, BigtableError, Code, NumberTable } from '../base/index.ts';
 import { Block } from './block.ts';
 import type { BlockKeeper, UnreadBlock } from './block-cache.ts';
 
@@ -58,7 +58,7 @@ class ResidentFile implements BlockKeeper {
   readonly #budget: MemoryBudget;
   #isTaken = false;
   readonly #blocks: (Block | UnreadBlock | undefined)[] = [];
-  readonly #loads = new Map<number, Promise<Block | UnreadBlock>>();
+  readonly #loads = new NumberTable<Promise<Block | UnreadBlock>>();
 
   constructor(budget: MemoryBudget, path: string, sizeBytes: number) {
     this.#budget = budget;

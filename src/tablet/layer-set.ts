@@ -38,34 +38,38 @@ export class LayerHold {
   isStale = false;
   /** Called when the hold becomes stale. */
   onStale: (() => void) | undefined;
-  #release: ((hold: LayerHold) => void) | undefined;
+  /** Among the holds of its set; -1 once it is released. For LayerSet alone. */
+  place = 0;
+  readonly #set: LayerSet;
 
-  constructor(memtables: readonly Layer[], files: readonly TabletFile[], release: (hold: LayerHold) => void) {
-    this.layers = [...memtables, ...files];
+  constructor(set: LayerSet, memtables: readonly Layer[], files: readonly TabletFile[]) {
+    this.layers = files.length === 0 ? memtables : [...memtables, ...files];
     this.files = files;
-    this.#release = release;
+    this.#set = set;
   }
 
   release(): void {
-    this.#release?.(this);
-    this.#release = undefined;
+    if (this.place >= 0) this.#set.letGo(this);
   }
 }
 
 export class LayerSet {
   #active: MemtableLayer;
+  /** The active one and those frozen, newest first. */
+  #memtables: readonly Memtable[];
   /** Newest first. */
   #frozen: readonly MemtableLayer[] = [];
   #tables: readonly TabletFile[];
   #mostFiles: number;
-  readonly #holds = new Set<LayerHold>();
-  readonly #reads = new Map<TabletFile, number>();
+  /** An array, for the reason that NumberTable gives: holds come and go with every read. */
+  readonly #holds: LayerHold[] = [];
   readonly #dropped = new Set<TabletFile>();
   readonly #released: (files: readonly string[]) => void;
 
   /** `tables`: of each group newest first. */
   constructor(active: MemtableLayer, tables: readonly TabletFile[], released: (files: readonly string[]) => void) {
     this.#active = active;
+    this.#memtables = [active.memtable];
     this.#tables = [...tables].sort(byAge);
     this.#mostFiles = mostFiles(tables);
     this.#released = released;
@@ -94,7 +98,7 @@ export class LayerSet {
   }
 
   get memtables(): readonly Memtable[] {
-    return [this.#active, ...this.#frozen].map(({ memtable }) => memtable);
+    return this.#memtables;
   }
 
   get memtableBytes(): number {
@@ -124,16 +128,13 @@ export class LayerSet {
 
   /** The layers that the read needs, held until released. */
   hold(need: LayerNeed): LayerHold {
-    return this.#hold([this.#active.memtable, ...this.#frozen.map(({ memtable }) => memtable)], filesFor(this.#tables, need));
+    return this.#hold(this.#memtables, this.#tables.length === 0 ? [] : filesFor(this.#tables, need));
   }
 
   #hold(memtables: readonly Layer[], files: readonly TabletFile[]): LayerHold {
-    for (const table of files) this.#reads.set(table, (this.#reads.get(table) ?? 0) + 1);
-    const hold = new LayerHold(memtables, files, () => {
-      this.#holds.delete(hold);
-      for (const table of files) this.#release(table);
-    });
-    this.#holds.add(hold);
+    for (const table of files) table.reads++;
+    const hold = new LayerHold(this, memtables, files);
+    hold.place = this.#holds.push(hold) - 1;
     return hold;
   }
 
@@ -148,6 +149,7 @@ export class LayerSet {
     frozen.memtable.freeze();
     this.#frozen = [frozen, ...this.#frozen];
     this.#active = next;
+    this.#memtables = [next.memtable, ...this.#memtables];
     return frozen;
   }
 
@@ -168,6 +170,7 @@ export class LayerSet {
   replaceOldestFrozen(tables: readonly TabletFile[]): void {
     assert(this.#frozen.length > 0, 'no frozen memtable to replace');
     this.#frozen = this.#frozen.slice(0, -1);
+    this.#memtables = this.#memtables.slice(0, -1);
     this.replaceTables(tables);
   }
 
@@ -178,7 +181,7 @@ export class LayerSet {
     this.#mostFiles = mostFiles(tables);
     for (const old of dropped) {
       this.#dropped.add(old);
-      if (!this.#reads.has(old)) this.#letGo(old);
+      if (old.reads === 0) this.#close(old);
     }
     for (const hold of [...this.#holds]) {
       hold.isStale = true;
@@ -191,18 +194,23 @@ export class LayerSet {
     this.replaceTables([]);
   }
 
-  #release(table: TabletFile): void {
-    const left = (this.#reads.get(table) ?? 0) - 1;
-    assert(left >= 0, `file ${table.path} is released more often than held`);
-    if (left > 0) {
-      this.#reads.set(table, left);
-      return;
+  /** For LayerHold alone. */
+  letGo(hold: LayerHold): void {
+    const last = this.#holds.pop() as LayerHold;
+    if (last !== hold) {
+      this.#holds[hold.place] = last;
+      last.place = hold.place;
     }
-    this.#reads.delete(table);
-    if (this.#dropped.has(table)) this.#letGo(table);
+    hold.place = -1;
+    hold.onStale = undefined;
+    for (const table of hold.files) {
+      table.reads--;
+      assert(table.reads >= 0, `file ${table.path} is released more often than held`);
+      if (table.reads === 0 && this.#dropped.has(table)) this.#close(table);
+    }
   }
 
-  #letGo(table: TabletFile): void {
+  #close(table: TabletFile): void {
     this.#dropped.delete(table);
     table.close();
     this.#released([table.path]);

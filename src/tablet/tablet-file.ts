@@ -12,6 +12,8 @@ import type { SsTable } from '../sstable/index.ts';
 import { ClippedCursor } from './clipped-cursor.ts';
 
 export class TabletFile implements Layer {
+  /** Reads that hold it. For LayerSet alone. */
+  reads = 0;
   /** Sorted, disjoint; undefined = the tablet's whole range. */
   readonly clips: readonly RowRange[] | undefined;
   /** About what the tablet's own rows take: other rows count for the tablets they belong to. */

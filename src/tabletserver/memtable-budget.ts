@@ -12,6 +12,7 @@ import type { ServerLog } from '../commitlog/index.ts';
 import { type Clock, type Logger, type Metrics, type RequestContext, sleep } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
 import type { ServedTablet } from './tablet-map.ts';
+import { WaitList } from './wait-list.ts';
 
 /** METADATA's memtables are flushed at this size, so that the root is soon read again after a crash. */
 const METADATA_FLUSH_BYTES = 4 * 1024 * 1024;
@@ -41,7 +42,7 @@ export class MemtableBudget {
   readonly #unsettled = new Set<ServedTablet>();
   #totalBytes = 0;
   #writtenBytes = 0;
-  #waiting: (() => void)[] = [];
+  readonly #waiting: WaitList;
   #running: Promise<void> | undefined;
   #stopped = false;
   /** Positions that the log had reached each time it had grown by a quarter of its limit, the last ones. */
@@ -54,6 +55,7 @@ export class MemtableBudget {
 
   constructor(options: MemtableBudgetOptions) {
     this.#options = options;
+    this.#waiting = new WaitList(options.clock, 'a flush');
   }
 
   /** Bytes of all memtables, as last counted. */
@@ -84,7 +86,7 @@ export class MemtableBudget {
     if (bytes > served.countedBytes) this.#writtenBytes += bytes - served.countedBytes;
     served.countedBytes = bytes;
     if (this.#running === undefined && this.#isDue()) this.#start();
-    if (this.#waiting.length > 0 && this.open) this.#wake();
+    if (this.open) this.#waiting.wake();
   }
 
   /** The tablet is unloaded, and needs nothing of the log any more. */
@@ -93,7 +95,7 @@ export class MemtableBudget {
     this.#unsettled.delete(served);
     this.#totalBytes -= served.countedBytes;
     served.countedBytes = 0;
-    if (this.#waiting.length > 0 && this.open) this.#wake();
+    if (this.open) this.#waiting.wake();
   }
 
   /** The tablet's row lists logs of dead servers: flush it soon. */
@@ -121,7 +123,7 @@ export class MemtableBudget {
     while (!this.open) {
       if (this.#stopped) throw new BigtableError(Code.UNAVAILABLE, 'the tablet server is ending');
       if (this.#running === undefined) this.#start();
-      await this.#nextWake(context);
+      await this.#waiting.next(context);
     }
   }
 
@@ -137,7 +139,7 @@ export class MemtableBudget {
   /** Begins no further flush, and waits for the one under way. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#wake();
+    this.#waiting.wake();
     await this.#running;
   }
 
@@ -216,33 +218,6 @@ export class MemtableBudget {
     let keep = newest;
     for (const { tablet } of this.#tablets) keep = Math.min(keep, tablet.oldestUnflushed ?? newest);
     log.trimBefore(keep);
-  }
-
-  #wake(): void {
-    for (const wake of this.#waiting.splice(0)) wake();
-  }
-
-  #nextWake(context: RequestContext): Promise<void> {
-    const { clock } = this.#options;
-    return new Promise((resolve, reject) => {
-      const end = (settle: () => void): void => {
-        context.signal?.removeEventListener('abort', onAbort);
-        timer?.cancel();
-        const at = this.#waiting.indexOf(wake);
-        if (at >= 0) this.#waiting.splice(at, 1);
-        settle();
-      };
-      const wake = (): void => end(resolve);
-      const onAbort = (): void => end(() => reject(new BigtableError(Code.CANCELLED, 'the caller gave the call up while it waited for a flush')));
-      const timer =
-        context.deadlineMs === Number.POSITIVE_INFINITY
-          ? undefined
-          : clock.timer(context.deadlineMs - clock.monotonicMs(), () =>
-              end(() => reject(new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline passed while the write waited for a flush'))));
-      if (context.signal?.aborted) return onAbort();
-      context.signal?.addEventListener('abort', onAbort, { once: true });
-      this.#waiting.push(wake);
-    });
   }
 }
 

@@ -7,7 +7,7 @@
  * What has arrived takes no room of the connection's window (it is given back at once), so that a slow reader holds up its own stream alone.
  */
 import type { Socket } from 'node:net';
-import { BigtableError, Code } from '../../base/index.ts';
+import { BigtableError, Code, NumberTable } from '../../base/index.ts';
 import type { Clock, Timer } from '../../env/index.ts';
 import { messagePrefix } from '../grpc/message-framing.ts';
 import { HeaderListTooLarge, HpackDecoder, HpackError } from '../hpack/decoder.ts';
@@ -76,7 +76,7 @@ export class ClientConnection implements StreamHost {
   readonly #block = new HeaderBlock(DEFAULT_LIMITS);
   readonly #peer = new PeerSettings();
   readonly #window = new ReceiveWindow(DEFAULT_WINDOW_BYTES, CONNECTION_WINDOW_BYTES / 4);
-  readonly #open = new Map<number, Open>();
+  readonly #open = new NumberTable<Open>();
   #nextId = 1;
   #isGone = false;
   #watch: Timer | undefined;
@@ -310,7 +310,7 @@ export class ClientConnection implements StreamHost {
     const error = new BigtableError(Code.UNAVAILABLE, `the server at ${this.#options.address} ends the connection: ${why}`, { details: { notReached: true } });
     this.isDraining = true;
     this.#options.onDraining(why);
-    for (const { stream, exchange } of [...this.#open.values()].filter((open) => open.stream.id > lastId)) {
+    for (const { stream, exchange } of this.#open.values().filter((open) => open.stream.id > lastId)) {
       this.#over(stream);
       exchange.onLost(error, true);
     }
@@ -369,7 +369,7 @@ export class ClientConnection implements StreamHost {
     this.isReady = false;
     this.#watch?.cancel();
     this.#options.onGone(error);
-    const all = [...this.#open.values()];
+    const all = this.#open.values();
     this.#open.clear();
     for (const { stream, exchange } of all) {
       stream.isReset = true;

@@ -6,6 +6,7 @@
  * have reserved and the output's backlog; and what it makes us do for nothing by the rates. Limits: limits.ts.
  */
 import type { Duplex } from 'node:stream';
+import { NumberTable } from '../../base/index.ts';
 import type { Clock } from '../../env/index.ts';
 import { HeaderListTooLarge, HpackDecoder, HpackError } from '../hpack/decoder.ts';
 import { ClosedStreams } from './closed-streams.ts';
@@ -49,7 +50,7 @@ export class Connection implements StreamHost {
   readonly #block: HeaderBlock;
   readonly #peer = new PeerSettings();
   readonly #window: ReceiveWindow;
-  readonly #streams = new Map<number, Stream>();
+  readonly #streams = new NumberTable<Stream>();
   readonly #closed = new ClosedStreams();
   readonly #resets: RateLimit;
   readonly #pings: RateLimit;
@@ -456,7 +457,7 @@ export class Connection implements StreamHost {
   }
 
   #resetAll(): void {
-    for (const stream of [...this.#streams.values()]) this.#over(stream, false);
+    for (const stream of this.#streams.values()) this.#over(stream, false);
   }
 }
 
