@@ -2,7 +2,6 @@
 import { readFile } from 'node:fs/promises';
 import { BigtableError, Code, invalidArgument } from '../base/index.ts';
 import { ByteBudget, type Env, Metrics } from '../env/index.ts';
-import { connectService } from '../grpc/index.ts';
 import { systemClock, systemRandom } from '../platform/index.ts';
 import type { Service } from '../service/index.ts';
 import { type ClientTlsOptions, isLoopback, parseAddress } from '../wire/index.ts';
@@ -30,6 +29,8 @@ export async function connect(address: string, { tls, token }: ConnectOptions = 
   if (token !== undefined && !tls && !isLoopback(parsed.host)) {
     throw invalidArgument(`the bearer token would go to ${address} for everybody to read: use TLS (--tls, or --tls-ca FILE)`);
   }
+  // only clients need the API's messages here
+  const { connectService } = await import('../grpc/index.ts');
   const service = connectService({ address, clock: systemClock, random: systemRandom, token, tls: tls && (await readFiles(tls)) });
   return {
     service,

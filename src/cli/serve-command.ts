@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { invalidArgument } from '../base/index.ts';
 import type { Logger, LogFields } from '../env/index.ts';
 import { type DatabaseSettings, openDatabase, serverCacheBytes, type ThreadedDatabase } from '../boot/index.ts';
-import { type JwtOptions, type RunningServer, type ServerOptions, startServer, startThreadedServer, type TlsFiles } from '../server/index.ts';
+import type { JwtOptions, RunningServer, ServerOptions, TlsFiles } from '../server/index.ts';
 import type { Terminal } from './terminal.ts';
 
 interface ServeOptions {
@@ -100,11 +100,16 @@ async function startIn(
   tabletServers: number,
   door: Omit<ServerOptions, 'service' | 'env'>,
 ): Promise<RunningServer & { readonly report?: () => Promise<string[]> }> {
-  if (tabletServers > 1) {
+  // loaded while the disk is waited for: the API's messages alone take as long as opening a small directory
+  const opening = tabletServers > 1 ? undefined : openDatabase(open);
+  // that it failed is told below
+  opening?.catch(() => {});
+  const { startServer, startThreadedServer } = await import('../server/index.ts');
+  if (opening === undefined) {
     const { address, database, close } = await startThreadedServer({ ...door, database: { ...open, tabletServers } });
     return { address, close, report: () => passedOn(database) };
   }
-  const { service, env, close } = await openDatabase(open);
+  const { service, env, close } = await opening;
   try {
     const server = await startServer({ ...door, service, env });
     return { address: server.address, close: () => server.close().finally(close) };

@@ -2,20 +2,11 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import * as grpc from '@grpc/grpc-js';
-import { ByteBudget, type Clock, silentLogger } from '../env/index.ts';
+import { ByteBudget, silentLogger } from '../env/index.ts';
+import { systemClock as clock } from '../platform/index.ts';
 import type { Service } from '../service/index.ts';
 import { startServer } from './server.ts';
 import type { TlsFiles } from './tls-files.ts';
-
-const clock: Clock = {
-  nowMicros: () => Date.now() * 1000,
-  monotonicMs: () => performance.now(),
-  timer: (delayMs, wake) => {
-    const handle = setTimeout(wake, delayMs);
-    return { cancel: () => clearTimeout(handle) };
-  },
-  yield: () => new Promise((resolve) => setImmediate(resolve)),
-};
 
 function start(address: string, more: { insecurePublic?: boolean; graceMs?: number; service?: Partial<Service>; tls?: TlsFiles } = {}) {
   const { service = {}, ...rest } = more;

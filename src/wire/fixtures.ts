@@ -1,26 +1,17 @@
 /** For the tests of this room: an environment on the real clock, and grpc-js' client, which shares no code with us, as the peer. */
 import * as grpc from '@grpc/grpc-js';
 import { toBigtableError } from '../base/index.ts';
-import { ByteBudget, type Clock, type Logger } from '../env/index.ts';
+import { ByteBudget, type Logger } from '../env/index.ts';
+import { systemClock } from '../platform/index.ts';
 import type { ApiEnv, RpcStatus } from './rpc-server.ts';
 import { WireServer, type WireServerOptions } from './server/wire-server.ts';
-
-export const realClock: Clock = {
-  nowMicros: () => Date.now() * 1000,
-  monotonicMs: () => performance.now(),
-  timer: (delayMs, wake) => {
-    const handle = setTimeout(wake, delayMs);
-    return { cancel: () => clearTimeout(handle) };
-  },
-  yield: () => new Promise((resolve) => setImmediate(resolve)),
-};
 
 export interface TestEnv extends ApiEnv {
   /** What was logged as an error. */
   readonly errors: string[];
 }
 
-export function testEnv(budgetBytes = 64 * 1024 * 1024, clock = realClock): TestEnv {
+export function testEnv(budgetBytes = 64 * 1024 * 1024, clock = systemClock): TestEnv {
   const errors: string[] = [];
   const logger: Logger = { info() {}, warn() {}, error: (message, fields) => errors.push(`${message} ${JSON.stringify(fields)}`) };
   return { clock, random: { float: () => 0.5, uniqueName: () => '0'.repeat(32) }, logger, requestBudget: new ByteBudget(budgetBytes), errors };
@@ -33,7 +24,7 @@ export function testStatus(thrown: unknown): RpcStatus {
 
 /** Resolves when `condition` holds, asked in every turn of the event loop. */
 export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await realClock.yield();
+  while (!condition()) await systemClock.yield();
 }
 
 export interface Outcome {

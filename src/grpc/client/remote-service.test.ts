@@ -6,7 +6,8 @@ import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
 import type { Cell, RowFragment, TableSchema } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
 import { cell, family, mutation, rowFilter, rowKey, rowRange, rule, tableSchema } from '../convert/fixtures.ts';
-import { rawServer, realClock, testContext, testEnv } from '../fixtures.ts';
+import { rawServer, testContext, testEnv } from '../fixtures.ts';
+import { systemClock } from '../../platform/index.ts';
 import { registerCloudApi } from '../server/cloud-api.ts';
 import { connectService, type RemoteService } from './remote-service.ts';
 
@@ -35,7 +36,7 @@ describe('a remote service', () => {
       yield* answer as AsyncIterable<unknown>;
     }
     wire = await rawServer(env, (server) => void registerCloudApi(server, service, env));
-    remote = connectService({ address: `127.0.0.1:${wire.port}`, clock: realClock, random: env.random });
+    remote = connectService({ address: `127.0.0.1:${wire.port}`, clock: systemClock, random: env.random });
   });
 
   after(async () => {
@@ -119,7 +120,7 @@ describe('a remote service', () => {
       }
     })();
     for await (const _batch of remote.readRows(context, { table: TABLE })) break;
-    while (!ended) await realClock.yield();
+    while (!ended) await systemClock.yield();
   });
 
   test('samples come back, or those of a range', async () => {
@@ -192,7 +193,7 @@ describe('a remote service', () => {
   });
 
   test('nobody at the address is UNAVAILABLE', async () => {
-    const nowhere = connectService({ address: '127.0.0.1:1', clock: realClock, random: env.random });
+    const nowhere = connectService({ address: '127.0.0.1:1', clock: systemClock, random: env.random });
     await assert.rejects(nowhere.getTable(context, TABLE), { code: Code.UNAVAILABLE, message: /^cannot reach a server at 127\.0\.0\.1:1: connect ECONNREFUSED/ });
     nowhere.close();
   });

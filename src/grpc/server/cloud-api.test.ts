@@ -7,7 +7,8 @@ import fc from 'fast-check';
 import { Code } from '../../base/index.ts';
 import type { TableSchema } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
-import { rawServer, realClock, testEnv } from '../fixtures.ts';
+import { rawServer, testEnv } from '../fixtures.ts';
+import { systemClock } from '../../platform/index.ts';
 import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
 import { BigtableTableAdmin, UpdateTableMetadataSchema } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { TableSchema as TableMessageSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
@@ -258,7 +259,7 @@ describe('the Cloud API', () => {
     const seen: Serving[] = [];
     const ended = new Promise((resolve) => watch.on('end', resolve));
     watch.on('data', (bytes: Buffer) => seen.push(fromBinary(HealthService.method.watch.output, bytes).status));
-    while (seen.length === 0) await realClock.yield();
+    while (seen.length === 0) await systemClock.yield();
     leaver.cancel();
     assert.deepEqual(seen, [Serving.SERVING]);
     health.stop();

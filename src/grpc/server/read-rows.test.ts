@@ -7,7 +7,8 @@ import type { RequestContext } from '../../env/index.ts';
 import type { ReadBatch, RowFragment } from '../../model/index.ts';
 import type { ReadRequest, Service } from '../../service/index.ts';
 import { ChunkReader } from '../client/chunk-reader.ts';
-import { rawServer, realClock, testEnv } from '../fixtures.ts';
+import { rawServer, testEnv } from '../fixtures.ts';
+import { systemClock } from '../../platform/index.ts';
 import { ReadRowsRequest_RequestStatsView as StatsView, type ReadRowsResponse, ReadRowsRequestSchema, ReadRowsResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { FeatureFlagsSchema } from '../generated/google/bigtable/v2/feature_flags_pb.ts';
 import { registerCloudApi } from './cloud-api.ts';
@@ -169,7 +170,7 @@ describe('ReadRows', () => {
   }
 
   test('a scan without output tells how far it came, to clients that understand', async () => {
-    const clock = { ...realClock, monotonicMs: () => (now += 400) };
+    const clock = { ...systemClock, monotonicMs: () => (now += 400) };
     let now = 0;
     const slowEnv = { ...testEnv(), clock };
     const service = { readRows: async function* () {
@@ -211,13 +212,13 @@ describe('ReadRows', () => {
     while (still < 200) {
       still = yielded === last ? still + 1 : 0;
       last = yielded;
-      await realClock.yield();
+      await systemClock.yield();
     }
     assert.ok(yielded < 100, `${yielded} rows were read`);
     assert.ok(env.requestBudget.usedBytes < 2 * MIB);
     assert.equal(ended, false);
     call.cancel();
-    while (!ended) await realClock.yield();
+    while (!ended) await systemClock.yield();
     await untilFree();
   });
 
@@ -225,8 +226,8 @@ describe('ReadRows', () => {
     let release = (): void => {};
     source = async function* () {
       yield { fragments: [row('a')] };
-      const startMs = realClock.monotonicMs();
-      while (realClock.monotonicMs() - startMs < 15) await realClock.yield();
+      const startMs = systemClock.monotonicMs();
+      while (systemClock.monotonicMs() - startMs < 15) await systemClock.yield();
       yield { fragments: [row('b')] };
       await new Promise<void>((resolve) => {
         release = resolve;
@@ -235,13 +236,13 @@ describe('ReadRows', () => {
     const call = wire.client.makeServerStreamRequest(PATH, asIs, asIs, request({}));
     const keys: string[] = [];
     call.on('data', (bytes: Buffer) => keys.push(...new ChunkReader().rows(fromBinary(ReadRowsResponseSchema, bytes)).map((each) => each.row)));
-    while (keys.length < 2) await realClock.yield();
+    while (keys.length < 2) await systemClock.yield();
     assert.deepEqual(keys, ['a', 'b']);
     release();
     await new Promise((resolve) => call.once('end', resolve));
   });
 
   async function untilFree(): Promise<void> {
-    while (env.requestBudget.usedBytes > 0) await realClock.yield();
+    while (env.requestBudget.usedBytes > 0) await systemClock.yield();
   }
 });

@@ -5,7 +5,8 @@ import { gzipSync } from 'node:zlib';
 import * as grpc from '@grpc/grpc-js';
 import { BigtableError, Code } from '../../base/index.ts';
 import { ByteBudget, CallContext, type RequestContext, requestContext } from '../../env/index.ts';
-import { realClock, testEnv, testStatus, until } from '../fixtures.ts';
+import { testEnv, testStatus, until } from '../fixtures.ts';
+import { systemClock } from '../../platform/index.ts';
 import { encodeBinary } from '../grpc/metadata.ts';
 import { HpackEncoder } from '../hpack/encoder.ts';
 import { CLIENT_PREFACE, ErrorCode, Flag, FrameReader, FrameType, frame, goAwayFrame, rstStreamFrame, settingsFrame } from '../http2/frames.ts';
@@ -16,9 +17,9 @@ import { WireClient, type WireClientOptions } from './wire-client.ts';
 const env = testEnv();
 const budget = new ByteBudget(1 << 30);
 const errorOf = ({ code, message, details }: RpcStatus): BigtableError => new BigtableError(code, message, details ? { details: JSON.parse(details.toString()) } : {});
-const clientOf = (port: number, more: Partial<WireClientOptions> = {}): WireClient => new WireClient({ address: `127.0.0.1:${port}`, clock: realClock, random: env.random, errorOf, ...more });
+const clientOf = (port: number, more: Partial<WireClientOptions> = {}): WireClient => new WireClient({ address: `127.0.0.1:${port}`, clock: systemClock, random: env.random, errorOf, ...more });
 const plain = (options: { deadlineMs?: number; signal?: AbortSignal } = {}): RequestContext => requestContext({ budget, ...options });
-const within = (ms: number): RequestContext => plain({ deadlineMs: realClock.monotonicMs() + ms });
+const within = (ms: number): RequestContext => plain({ deadlineMs: systemClock.monotonicMs() + ms });
 const asIs = (bytes: Buffer): Buffer => bytes;
 
 async function all(stream: AsyncIterable<Buffer>): Promise<Buffer[]> {
@@ -238,7 +239,7 @@ describe('WireClient and its limits', () => {
     const server = new WireServer({ env, statusOf: testStatus });
     server.register('/t/Echo', { kind: 'unary', handle: async (_call, request) => request });
     await server.listen('127.0.0.1', first.port);
-    for (let answered = false; !answered; await realClock.yield()) {
+    for (let answered = false; !answered; await systemClock.yield()) {
       answered = await client.unary('/t/Echo', Buffer.of(9), plain()).then((bytes) => bytes[0] === 9, () => false);
     }
     client.close();

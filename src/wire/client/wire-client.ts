@@ -8,6 +8,7 @@ import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { BigtableError, Code } from '../../base/index.ts';
 import type { Clock, Random, RequestContext, Timer } from '../../env/index.ts';
+import { type Address, parseAddress } from '../address.ts';
 import { formatTimeout } from '../grpc/timeout.ts';
 import type { RpcClient } from '../rpc-client.ts';
 import type { RpcStatus } from '../rpc-server.ts';
@@ -151,7 +152,7 @@ export class WireClient implements RpcClient {
     if (this.#connection || this.#connecting || this.#isClosed) return;
     const { clock, address, connectMs = CONNECT_MS } = this.#options;
     if (this.#lastError && clock.monotonicMs() < this.#pausedUntilMs) return this.#failWaiting(this.#lastError);
-    const target = targetOf(address);
+    const target = parseAddress(address);
     if (!target) return this.#failWaiting(new BigtableError(Code.INVALID_ARGUMENT, `${JSON.stringify(address)} is no address: HOST:PORT is one`));
     const socket = this.#openSocket(target);
     this.#connecting = socket;
@@ -172,7 +173,7 @@ export class WireClient implements RpcClient {
     });
   }
 
-  #openSocket({ host, port }: Target): Socket {
+  #openSocket({ host, port }: Address): Socket {
     const { tls } = this.#options;
     if (!tls) return connectPlain({ host, port, noDelay: true });
     const { serverName = host, ...certificates } = tls;
@@ -238,17 +239,6 @@ export class WireClient implements RpcClient {
   #closeDeadlines(): void {
     if (this.#isClosed && this.#connections.size === 0) this.#deadlines.close();
   }
-}
-
-interface Target {
-  readonly host: string;
-  readonly port: number;
-}
-
-function targetOf(address: string): Target | undefined {
-  const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(address);
-  const port = Number(match?.[3]);
-  return match && port <= 65_535 ? { host: (match[1] ?? match[2]) as string, port } : undefined;
 }
 
 /** SNI takes names and no addresses. */

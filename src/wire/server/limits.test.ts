@@ -6,7 +6,8 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import * as grpc from '@grpc/grpc-js';
 import { Code } from '../../base/index.ts';
 import { ManualClock } from '../../env/index.ts';
-import { rawServer, realClock, testEnv, testStatus, until } from '../fixtures.ts';
+import { rawServer, testEnv, testStatus, until } from '../fixtures.ts';
+import { systemClock } from '../../platform/index.ts';
 import { CLIENT_PREFACE, FrameReader, FrameType, settingsFrame } from '../http2/frames.ts';
 import type { RpcServer } from '../rpc-server.ts';
 import { WireServer, type WireLimits } from './wire-server.ts';
@@ -69,7 +70,7 @@ describe('messages', () => {
 
   test('a message whose length is claimed and never sent frees what it reserved', async () => {
     const clock = new ManualClock();
-    const env = testEnv(MIB, { ...realClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
+    const env = testEnv(MIB, { ...systemClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
     const wire = await rawServer(env, length);
     const session = http2.connect(`http://127.0.0.1:${wire.port}`);
     const stream = session.request({ ':method': 'POST', ':path': '/t/Length', 'content-type': 'application/grpc', te: 'trailers' });
@@ -119,7 +120,7 @@ describe('messages', () => {
       sent = true;
     });
     await until(() => env.requestBudget.waiting === 1);
-    for (let i = 0; i < 200; i++) await realClock.yield();
+    for (let i = 0; i < 200; i++) await systemClock.yield();
     assert.equal(sent, false);
     assert.equal(session.state.remoteWindowSize, MIB - 256 * 1024, 'the first share alone came');
     other.release();
@@ -203,7 +204,7 @@ describe('connections', () => {
   /** A server on a clock that stands still, and bare connections to it. */
   async function still(limits: Partial<WireLimits>) {
     const clock = new ManualClock();
-    const env = testEnv(MIB, { ...realClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
+    const env = testEnv(MIB, { ...systemClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
     const server = new WireServer({ env, statusOf: testStatus, limits });
     const port = await server.listen('127.0.0.1', 0);
     return {
@@ -274,7 +275,7 @@ describe('connections', () => {
     assert.ok(some.every(({ isClosed }) => !isClosed()));
     some[0]?.socket.destroy();
     await until(() => some[0]?.isClosed() ?? false);
-    for (let i = 0; i < 20; i++) await realClock.yield();
+    for (let i = 0; i < 20; i++) await systemClock.yield();
     assert.equal((await open(HELLO)).isClosed(), false);
     await server.close(0);
   });
