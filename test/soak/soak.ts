@@ -1,7 +1,8 @@
 /**
- * The soak: writers, each with rows of its own, scanners, some of which hold their scans for long, and a conductor who flushes, compacts, regroups families,
- * changes rules, sets the clock forward, reopens the database or cuts its power. Every row that is read is judged (record.ts).
+ * The soak: writers, each with rows of its own, scanners, some of which hold their scans for long, and a conductor who flushes, compacts, splits and merges tablets, regroups
+ * families, changes rules, sets the clock forward, reopens the database or cuts its power. Every row that is read is judged (record.ts).
  */
+import { Code, toBigtableError } from '../../src/base/index.ts';
 import type { OpenDatabase } from '../../src/boot/index.ts';
 import { type Database, overService, type Row, type RowMutation, type Table } from '../../src/embedded/index.ts';
 import { SeededRandom } from '../../src/env/index.ts';
@@ -19,6 +20,9 @@ const SCANNERS = 3;
 const LONG_SCANNERS = 2;
 const CLOSE_PATIENCE_MS = 60_000;
 const HOUR_MS = 3_600_000;
+const MOST_SPLITS = 8;
+/** What changes the files that a database has. */
+const CHANGES = ['tablet.minorCompactions', 'tablet.mergingCompactions', 'tablet.majorCompactions', 'tabletserver.splits', 'master.mergedTablets', 'master.sweptFiles'];
 
 /** The power failed while the call was under way. */
 class PowerLost extends Error {}
@@ -53,6 +57,8 @@ export class Soak {
   #isOver = false;
   #hasPassing = true;
   #mostFiles = 0;
+  /** Rows at which tablets may have been split since the table was made. */
+  readonly #splits = new Set<string>(SPLITS);
 
   constructor(world: World, seed: number, minutes: number) {
     this.#world = world;
@@ -263,8 +269,9 @@ export class Soak {
         if (!left.includes(key)) throw new Difference(`a ${reverse ? 'reverse ' : ''}scan from ${range[0]} to ${range.at(-1)} gives row ${key} where only ${left[0] ?? 'its end'} and what follows may come`);
         while (left[0] !== key) judge(left.shift() as string, []);
         judge(left.shift() as string, plainCellsOf(row));
-        if (this.#barrier.isClosed || this.#isOver) return void this.#count('scans left early');
         if (isLong) await this.#world.pause(draw.chance(0.02) ? draw.number(3000) : draw.number(20));
+        // after the pause: the power may have failed meanwhile
+        if (this.#barrier.isClosed || this.#isOver) return void this.#count('scans left early');
       }
       for (const key of left) judge(key, []);
       this.#count('scans');
@@ -284,9 +291,10 @@ export class Soak {
     }
   }
 
-  /** Splits and merges of tablets have their place here once there are any. */
   async #takeAction(drawn: number, draw: Draw): Promise<void> {
-    if (drawn < 40) return this.#inBackground('flushes', () => this.#opened.flush());
+    if (drawn < 34) return this.#inBackground('flushes', () => this.#opened.flush());
+    if (drawn < 38) return this.#split(draw.one(this.#record.keys()));
+    if (drawn < 42) return this.#merge(draw);
     if (drawn < 50) return this.#inBackground('compactions on demand', () => this.#opened.compact());
     if (drawn < 58) return this.#inBackground('changes of groups', () => this.#table.setGroups(drawGroups(draw)));
     if (drawn < 64) return this.#inBackground('sweeps', async () => void (await this.#opened.sweep()));
@@ -299,6 +307,25 @@ export class Soak {
     if (drawn < 90) return this.#quietly('reopenings', () => this.#reopen());
     if (drawn < 96 && this.#world.losePower !== undefined) return this.#losePower(this.#world.losePower);
     if (drawn >= 98) return this.#quietly('looks at rest', () => this.#lookAtRest());
+  }
+
+  async #split(key: string): Promise<void> {
+    if (this.#splits.has(key) || this.#splits.size >= MOST_SPLITS) return;
+    // also where nobody hears how it ended
+    this.#splits.add(key);
+    return this.#inBackground('splits', () => this.#opened.splitTablet(this.#table.fullName, key));
+  }
+
+  async #merge(draw: Draw): Promise<void> {
+    if (this.#splits.size === 0) return;
+    const key = draw.one([...this.#splits]);
+    return this.#inBackground('merges', async () => {
+      await this.#opened.mergeTablets(this.#table.fullName, key).catch((error: unknown) => {
+        // the split did not come about, its power having failed
+        if (toBigtableError(error).code !== Code.FAILED_PRECONDITION) throw error;
+      });
+      this.#splits.delete(key);
+    });
   }
 
   /** One at a time, while everything goes on. */
@@ -361,13 +388,25 @@ export class Soak {
     await this.#opened.flush();
     await this.#opened.compact();
     await this.#opened.sweep();
-    await assertWhole(this.#opened, 'at rest');
+    await this.#untilLookedAt(() => assertWhole(this.#opened, 'at rest'));
     const files = (await this.#opened.env.fileSystem.list('sstables/')).length;
     this.#mostFiles = Math.max(this.#mostFiles, files);
     // a file a group and tablet, METADATA's own two tablets among them
-    const most = (SPLITS.length + 1 + 2) * 3;
+    const most = (this.#splits.size + 1 + 2) * 3;
     if (files > most) throw new Difference(`${files} SSTables are there at rest, ${most} at the most should be`);
     for (const key of this.#record.keys()) await this.#read(key);
+  }
+
+  /** Work that is due by the clock goes on meanwhile: what was seen while files changed is looked at again. */
+  async #untilLookedAt(look: () => Promise<void>): Promise<void> {
+    const changes = (): string => JSON.stringify(CHANGES.map((name) => this.#opened.env.metrics.get(name)));
+    for (;;) {
+      const before = changes();
+      const seen = await look().then(() => undefined, (error: unknown) => ({ error }));
+      if (seen === undefined) return;
+      if (changes() === before) throw seen.error;
+      await this.#world.pause(100);
+    }
   }
 
   async #finish(): Promise<void> {
