@@ -1,7 +1,7 @@
 /**
  * The child process of the engine bench: does one job, sends its outcome, ends.
  */
-import { openEdubba } from './edubba-store.ts';
+import { openEdubba, openEdubbaOfSmallBlocks } from './edubba-store.ts';
 import type { Job, SystemName } from './job.ts';
 import { load, runLine } from './lines.ts';
 import { openClassicLevel, openLmdb, openRocks, openSqlite } from './peer-stores.ts';
@@ -10,6 +10,7 @@ import type { OpenStore } from './store.ts';
 
 const SYSTEMS: Readonly<Record<SystemName, OpenStore>> = {
   edubba: openEdubba,
+  'edubba-8k': openEdubbaOfSmallBlocks,
   'classic-level': openClassicLevel,
   'rocksdb-native': openRocks,
   lmdb: openLmdb,

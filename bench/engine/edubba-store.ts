@@ -2,7 +2,7 @@
  * Edubba, opened as users open it: one table, one family that keeps the newest version. Unsynced writes are those of a database opened with the
  * setting `durability: 'buffered'`.
  */
-import { type Database, open, type Row, RowMutation, type Table } from '../../src/embedded/index.ts';
+import { type Database, type GroupLayout, open, type Row, RowMutation, type Table } from '../../src/embedded/index.ts';
 import { CELLS_A_ROW, cellName } from './job.ts';
 import type { OpenStore, RowToWrite, Store } from './store.ts';
 
@@ -38,11 +38,16 @@ export function growth(database: Database): () => boolean {
   };
 }
 
-export const openEdubba: OpenStore = async ({ directory, cacheBytes }): Promise<Store> => {
+const SMALL_BLOCK_BYTES = 8 * 1024;
+
+export const openEdubba: OpenStore = (job) => openWith(job, {});
+export const openEdubbaOfSmallBlocks: OpenStore = (job) => openWith(job, { small: { families: ['f'], blockSizeBytes: SMALL_BLOCK_BYTES } });
+
+async function openWith({ directory, cacheBytes }: Parameters<OpenStore>[0], groups: GroupLayout): Promise<Store> {
   const settings = { blockCacheBytes: cacheBytes };
   let database = await open(directory, settings);
   let isBuffered = false;
-  if (!(await database.hasTable(TABLE))) await database.createTable(TABLE, { families: { f: { maxVersions: 1 } } });
+  if (!(await database.hasTable(TABLE))) await database.createTable(TABLE, { families: { f: { maxVersions: 1 } }, groups });
   let table = database.table(TABLE);
   let isBusy = growth(database);
   return {
@@ -60,4 +65,4 @@ export const openEdubba: OpenStore = async ({ directory, cacheBytes }): Promise<
     isBusy: () => isBusy(),
     close: () => database.close(),
   };
-};
+}
