@@ -2,6 +2,7 @@
  * How the library calls the service: a context for each call, its bytes given back at the end, and nothing after close.
  */
 import { BigtableError, Code } from '../base/index.ts';
+import type { ProcessHold } from '../boot/index.ts';
 import { type ByteBudget, type RequestContext, requestContext } from '../env/index.ts';
 import type { Service } from '../service/index.ts';
 
@@ -13,18 +14,30 @@ export interface Call {
 export class Calls {
   readonly #service: Service;
   readonly #budget: ByteBudget;
+  readonly #hold: ProcessHold | undefined;
   #closed = false;
 
-  constructor(service: Service, budget: ByteBudget) {
+  /** `hold`: keeps the process alive while a call is awaited, where nothing else does. */
+  constructor(service: Service, budget: ByteBudget, hold?: ProcessHold) {
     this.#service = service;
     this.#budget = budget;
+    this.#hold = hold;
   }
 
   close(): void {
     this.#closed = true;
   }
 
-  async run<T>(call: (service: Service, context: RequestContext) => Promise<T>): Promise<T> {
+  run<T>(call: (service: Service, context: RequestContext) => Promise<T>): Promise<T> {
+    return this.awaited(this.#run(call));
+  }
+
+  /** The promise as it is: a caller awaits it. */
+  awaited<T>(work: Promise<T>): Promise<T> {
+    return this.#hold?.while(work) ?? work;
+  }
+
+  async #run<T>(call: (service: Service, context: RequestContext) => Promise<T>): Promise<T> {
     const context = this.#context();
     try {
       return await call(this.#service, context);

@@ -2,7 +2,7 @@
  * An open database: tables by name. One process owns a directory; a second `open` of it fails with FAILED_PRECONDITION.
  */
 import { BigtableError, type ByteString, Code } from '../base/index.ts';
-import { type DatabaseSettings, openDatabase } from '../boot/index.ts';
+import { type DatabaseSettings, openDatabase, ProcessHold } from '../boot/index.ts';
 import type { ByteBudget } from '../env/index.ts';
 import type { Granularity, GroupLayout } from '../model/index.ts';
 import type { Service } from '../service/index.ts';
@@ -153,6 +153,14 @@ export function overService(service: Service, budget: ByteBudget, close: () => P
  */
 export async function open(directory: string, settings: Partial<DatabaseSettings> = {}): Promise<Database> {
   const where = directory === ':memory:' ? ({ memory: true } as const) : { directory };
-  const { service, env, close, flush, compact, splitTablet, mergeTablets } = await openDatabase({ ...where, settings });
-  return new Database(new Calls(service, env.requestBudget), { close, flush, compact, split: splitTablet, merge: mergeTablets, counters: () => env.metrics.snapshot() });
+  const hold = new ProcessHold();
+  const { service, env, close, flush, compact, splitTablet, mergeTablets } = await hold.while(openDatabase({ ...where, settings }));
+  return new Database(new Calls(service, env.requestBudget, hold), {
+    close: () => hold.while(close()),
+    flush: () => hold.while(flush()),
+    compact: (table) => hold.while(compact(table)),
+    split: (table, row) => hold.while(splitTablet(table, row)),
+    merge: (table, row) => hold.while(mergeTablets(table, row)),
+    counters: () => env.metrics.snapshot(),
+  });
 }

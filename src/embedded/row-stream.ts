@@ -40,7 +40,7 @@ export class RowStream extends PullStream<Row> {
         const row = this.#nextRow();
         if (row !== undefined) return row;
         const batch = this.#batches?.pull();
-        if (batch instanceof Promise) return this.#whenThere(batch);
+        if (batch instanceof Promise) return this.#calls.awaited(this.#whenThere(batch));
         if (!this.#take(batch)) return undefined;
       }
     } catch (error) {

@@ -15,6 +15,7 @@ export { memoryBytes } from './machine.ts';
 export { nativeCodecs } from './native-codecs.ts';
 export { PortPeer } from './port-peer.ts';
 export { PortTransport } from './port-transport.ts';
+export { ProcessHold } from './process-hold.ts';
 export { systemClock } from './system-clock.ts';
 export { systemRandom } from './system-random.ts';
 export { moduleUrl, startThread, ThreadWorkers, type ThreadWorkersOptions } from './threads.ts';

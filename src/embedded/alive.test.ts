@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { describe, test } from 'node:test';
+
+/** A program that does nothing but await what it is given; how it ended. */
+function run(body: string): { readonly status: number | null; readonly out: string } {
+  const from = (path: string): string => JSON.stringify(new URL(path, import.meta.url).href);
+  const source = `
+    import { open } from ${from('./index.ts')};
+    import { Calls } from ${from('./calls.ts')};
+    import { ProcessHold } from ${from('../boot/index.ts')};
+    import { ByteBudget } from ${from('../env/index.ts')};
+    /** As the library waits: on a timer that lets the process end. */
+    const wait = () => new Promise((resolve) => setTimeout(() => resolve('waited'), 20).unref());
+    ${body}`;
+  const { status, stdout } = spawnSync(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', source], { encoding: 'utf8', timeout: 60_000 });
+  return { status, out: stdout };
+}
+
+/** Node's: the program ended while its main module awaited something. */
+const UNSETTLED = 13;
+
+describe('a program that only awaits the library', () => {
+  test('goes on while a call is awaited, and while several are', () => {
+    const one = run(`console.log(await new Calls({}, new ByteBudget(1), new ProcessHold()).run(wait));`);
+    assert.deepEqual(one, { status: 0, out: 'waited\n' });
+    const several = run(`
+      const calls = new Calls({}, new ByteBudget(1), new ProcessHold());
+      await Promise.all([calls.run(wait), calls.run(async () => { throw new Error('failed'); }).catch(() => {}), calls.run(() => wait().then(wait))]);
+      console.log(await calls.run(wait));`);
+    assert.deepEqual(several, { status: 0, out: 'waited\n' });
+  });
+
+  test('without a hold it would end', () => {
+    assert.deepEqual(run('console.log(await new Calls({}, new ByteBudget(1)).run(wait));'), { status: UNSETTLED, out: '' });
+  });
+
+  test('ends while a database is open and nothing is awaited', () => {
+    const { status, out } = run(`
+      const database = await open(':memory:');
+      await database.createTable('t', { families: { f: {} } });
+      console.log('the end');`);
+    assert.deepEqual([status, out], [0, 'the end\n']);
+  });
+});

@@ -1,0 +1,20 @@
+/**
+ * Keeps the process alive while a caller awaits something: the waits of the library are on timers that let a process end, so that an open database
+ * does not keep a program from ending. Without a hold a program with nothing else to do would end in the midst of an `await`.
+ */
+const NEVER_MS = 2 ** 31 - 1;
+
+export class ProcessHold {
+  #count = 0;
+  readonly #timer = setInterval(() => {}, NEVER_MS).unref();
+  readonly #leave = (): void => {
+    if (--this.#count === 0) this.#timer.unref();
+  };
+
+  /** Answers the promise as it is. */
+  while<T>(work: Promise<T>): Promise<T> {
+    if (this.#count++ === 0) this.#timer.ref();
+    work.then(this.#leave, this.#leave);
+    return work;
+  }
+}
