@@ -117,16 +117,12 @@ export class ClientConnection implements StreamHost {
   open(exchange: Exchange, headers: readonly string[], message: Buffer): Stream {
     const id = this.#nextId;
     this.#nextId += 2;
-    const stream = new Stream(id, this, {
-      sendWindowBytes: this.#peer.windowBytes,
-      receiveWindow: new ReceiveWindow(STREAM_WINDOW_BYTES, STREAM_WINDOW_BYTES / 4),
-      contentLength: undefined,
-    });
+    const stream = new Stream(id, this, this.#peer.windowBytes, new ReceiveWindow(STREAM_WINDOW_BYTES, STREAM_WINDOW_BYTES / 4));
     if (this.#open.size === 0) this.#options.socket.ref();
     this.#open.set(id, { stream, exchange });
     this.#keepWatch();
     this.sendHeaders(stream, this.#encoder.encode(headers));
-    this.#sendMessage(stream, messagePrefix(message.length, false), message);
+    this.#sendMessage(stream, message);
     if (this.#nextId > LAST_STREAM_ID) this.drain('its stream numbers are spent');
     return stream;
   }
@@ -159,6 +155,10 @@ export class ClientConnection implements StreamHost {
     this.#sender.pump();
   }
 
+  sendWhole(stream: Stream, prefix: Buffer, message: Buffer): boolean {
+    return this.#sender.sendWhole(stream, prefix, message, 0);
+  }
+
   reset(stream: Stream, code: ErrorCode): void {
     if (!this.#open.has(stream.id)) return;
     this.#output.write(rstStreamFrame(stream.id, code));
@@ -178,19 +178,15 @@ export class ClientConnection implements StreamHost {
   ended(): void {}
 
   /** In one frame with the end where it fits, which small requests do. */
-  #sendMessage(stream: Stream, prefix: Buffer, message: Buffer): void {
-    const bytes = prefix.length + message.length;
-    if (bytes > Math.min(this.#peer.maxFrameBytes, stream.sendWindow.bytes, this.#sender.window.bytes) || this.#output.isFull) {
-      stream.data(prefix);
-      stream.data(message);
-      return stream.end();
+  #sendMessage(stream: Stream, message: Buffer): void {
+    const prefix = messagePrefix(message.length, false);
+    if (this.#sender.sendWhole(stream, prefix, message, Flag.END_STREAM)) {
+      stream.localEnded = true;
+      return;
     }
-    this.#output.head(bytes, FrameType.DATA, Flag.END_STREAM, stream.id);
-    this.#output.write(prefix);
-    this.#output.write(message);
-    stream.sendWindow.bytes -= bytes;
-    this.#sender.window.bytes -= bytes;
-    stream.localEnded = true;
+    stream.data(prefix);
+    stream.data(message);
+    stream.end();
   }
 
   // what comes in

@@ -100,15 +100,18 @@ export class MessageReader {
   }
 }
 
-/** The bytes themselves, or a copy where they would keep much more than themselves in memory. */
+/** The bytes themselves, or a copy where they would keep much more than themselves in memory: more than a copy in Node's pool would. */
 export function keepable(view: Buffer): Buffer {
-  return view.length * MOST_KEPT < view.buffer.byteLength ? Buffer.from(view) : view;
+  const keptBytes = view.buffer.byteLength;
+  return keptBytes > Buffer.poolSize && view.length * MOST_KEPT < keptBytes ? Buffer.from(view) : view;
 }
 
-/** What goes before a message of so many bytes. */
-export function messagePrefix(lengthBytes: number, compressed: boolean): Buffer {
-  const prefix = Buffer.allocUnsafe(PREFIX_BYTES);
+/** What goes before a message of so many bytes. The bytes are the caller's, or those it gave. */
+export function messagePrefix(lengthBytes: number, compressed: boolean, prefix = Buffer.allocUnsafe(PREFIX_BYTES)): Buffer {
   prefix[0] = compressed ? 1 : 0;
-  prefix.writeUInt32BE(lengthBytes, 1);
+  prefix[1] = lengthBytes >>> 24;
+  prefix[2] = lengthBytes >>> 16;
+  prefix[3] = lengthBytes >>> 8;
+  prefix[4] = lengthBytes;
   return prefix;
 }

@@ -4,11 +4,24 @@ import { BigtableError, Code } from '../../base/index.ts';
 const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
 const MOST = 99_999_999;
 
-/** Milliseconds. INTERNAL where the header is malformed. */
+const MOST_DIGITS = 8;
+
+/** Milliseconds. INTERNAL where the header is malformed. Read by hand: nearly every call has one, and a pattern costs five times as much. */
 export function parseTimeout(header: string): number {
-  const match = /^(\d{1,8})([HMSmun])$/.exec(header);
-  if (!match) throw new BigtableError(Code.INTERNAL, `grpc-timeout ${JSON.stringify(header.slice(0, 32))} is none: one to eight digits and one of H, M, S, m, u, n`);
-  return Number(match[1]) * (UNIT_MS[match[2] as string] as number);
+  const digits = header.length - 1;
+  const unitMs = digits >= 1 && digits <= MOST_DIGITS ? UNIT_MS[header.charAt(digits)] : undefined;
+  if (unitMs === undefined) throw malformed(header);
+  let value = 0;
+  for (let i = 0; i < digits; i++) {
+    const digit = header.charCodeAt(i) - 0x30;
+    if (digit < 0 || digit > 9) throw malformed(header);
+    value = value * 10 + digit;
+  }
+  return value * unitMs;
+}
+
+function malformed(header: string): BigtableError {
+  return new BigtableError(Code.INTERNAL, `grpc-timeout ${JSON.stringify(header.slice(0, 32))} is none: one to eight digits and one of H, M, S, m, u, n`);
 }
 
 /** The finest unit in which the value fits, never a shorter time. */

@@ -60,6 +60,7 @@ export class Connection implements StreamHost {
   /** Requests whose work goes on, those of streams that were reset too. */
   #running = 0;
   #lastStreamId = 0;
+  #lastRequest: RequestHeaders | undefined;
   #isDraining = false;
   /** GOAWAY with an error was sent, or the socket is gone: nothing counts any more. */
   #isDead = false;
@@ -122,6 +123,11 @@ export class Connection implements StreamHost {
     this.#sender.add(stream);
     this.#sender.pump();
     this.#pings.refill();
+  }
+
+  sendWhole(stream: Stream, prefix: Buffer, message: Buffer): boolean {
+    this.#pings.refill();
+    return this.#sender.sendWhole(stream, prefix, message, 0);
   }
 
   reset(stream: Stream, code: ErrorCode): void {
@@ -295,11 +301,12 @@ export class Connection implements StreamHost {
       this.#countReset();
       return this.#refuse(streamId);
     }
-    const request = requestHeaders(headers, streamId);
+    const request = requestHeaders(headers, streamId, this.#lastRequest);
+    this.#lastRequest = request;
     const { contentLength } = request;
     if (endStream && contentLength !== undefined && contentLength > 0) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a content-length without content', streamId);
     const receiveWindow = new ReceiveWindow(limits.streamWindowBytes, limits.streamWindowBytes / 4);
-    const stream = new Stream(streamId, this, { sendWindowBytes: this.#peer.windowBytes, receiveWindow, contentLength });
+    const stream = new Stream(streamId, this, this.#peer.windowBytes, receiveWindow, contentLength);
     this.#streams.set(streamId, stream);
     this.#running++;
     stream.remoteEnded = endStream;

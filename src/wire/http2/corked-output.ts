@@ -6,10 +6,13 @@
  * SETTINGS) may go on up to `maxBacklogBytes`, beyond which the connection is destroyed: a peer that asks and never reads.
  */
 import type { Duplex } from 'node:stream';
+import { viewOf } from '../../base/index.ts';
 import { FRAME_HEADER_BYTES, writeFrameHeader } from './frames.ts';
 
 /** Parts up to this size are copied: a copy of it is quicker than one more entry of a writev. */
 const COPY_BYTES = 4096;
+/** Parts up to this size are copied by a loop: that costs less than a call. */
+const SHORT_BYTES = 24;
 const SMALLEST_SLAB_BYTES = 2048;
 const LARGEST_SLAB_BYTES = 32 * 1024;
 /** Unsent bytes from which on writers should wait. */
@@ -77,7 +80,8 @@ export class CorkedOutput {
       return this.#schedule();
     }
     const slab = this.#space(length);
-    slab.set(bytes, this.#at);
+    if (length > SHORT_BYTES) slab.set(bytes, this.#at);
+    else for (let i = 0; i < length; i++) slab[this.#at + i] = bytes[i] as number;
     this.#at += length;
     this.#written(length);
   }
@@ -134,7 +138,7 @@ export class CorkedOutput {
 
   #endPart(): void {
     if (this.#slab && this.#at > this.#from) {
-      this.#parts.push(this.#slab.subarray(this.#from, this.#at));
+      this.#parts.push(viewOf(this.#slab, this.#from, this.#at));
       this.#partsBytes += this.#at - this.#from;
     }
     this.#from = this.#at;

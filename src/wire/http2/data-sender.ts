@@ -36,6 +36,22 @@ export class DataSender {
     this.#last = stream;
   }
 
+  /**
+   * Sends a message as a frame of its own, past the queue, where it fits whole and nobody waits: most answers and requests are that small. False
+   * where it has to be queued. `prefix` goes before it and is copied.
+   */
+  sendWhole(stream: Stream, prefix: Buffer, message: Buffer, flags: number): boolean {
+    const bytes = prefix.length + message.length;
+    if (this.#first || stream.queuedBytes > 0 || stream.isReset) return false;
+    if (bytes > this.maxFrameBytes || bytes > stream.sendWindow.bytes || bytes > this.window.bytes || bytes > LARGEST_FRAME_BYTES || this.#output.isFull) return false;
+    this.#output.head(bytes, FrameType.DATA, flags, stream.id);
+    this.#output.write(prefix);
+    this.#output.write(message);
+    stream.sendWindow.bytes -= bytes;
+    this.window.bytes -= bytes;
+    return true;
+  }
+
   /** Sends what may be sent now. */
   pump(): void {
     while (this.#first) {

@@ -105,14 +105,16 @@ export class FrameReader {
   /** Throws Http2Error FRAME_SIZE_ERROR, for the connection, at a frame that is too large. */
   push(chunk: Buffer): void {
     let at = this.#headerBytes > 0 || this.#payload ? this.#finish(chunk) : 0;
-    while (chunk.length - at >= FRAME_HEADER_BYTES) {
+    // asked for once a chunk: each costs as much as a small frame's work here
+    const { buffer, byteOffset, length: chunkBytes } = chunk;
+    while (chunkBytes - at >= FRAME_HEADER_BYTES) {
       const length = this.#lengthAt(chunk, at);
       const from = at + FRAME_HEADER_BYTES;
-      if (chunk.length - from < length) break;
+      if (chunkBytes - from < length) break;
       at = from + length;
-      this.#emit(chunk, from - FRAME_HEADER_BYTES, chunk.subarray(from, at));
+      this.#emit(chunk, from - FRAME_HEADER_BYTES, Buffer.from(buffer, byteOffset + from, length));
     }
-    if (at < chunk.length) this.#keep(chunk, at);
+    if (at < chunkBytes) this.#keep(chunk, at);
   }
 
   /** Goes on with the frame that was begun; answers where in the chunk it ends. */
@@ -159,7 +161,8 @@ export class FrameReader {
   }
 
   #emit(header: Buffer, at: number, payload: Buffer): void {
-    this.#onFrame(header[at + 3] as number, header[at + 4] as number, header.readUInt32BE(at + 5) & 0x7fffffff, payload);
+    const streamId = (((header[at + 5] as number) & 0x7f) << 24) | ((header[at + 6] as number) << 16) | ((header[at + 7] as number) << 8) | (header[at + 8] as number);
+    this.#onFrame(header[at + 3] as number, header[at + 4] as number, streamId, payload);
   }
 }
 

@@ -24,6 +24,8 @@ export interface StreamHost {
   sendHeaders(stream: Stream, block: Buffer, endStream: boolean): void;
   /** The stream has something to send that it had not before. */
   ready(stream: Stream): void;
+  /** A message that goes out at once and whole; false where it cannot, and nothing of it went. */
+  sendWhole(stream: Stream, prefix: Buffer, message: Buffer): boolean;
   reset(stream: Stream, code: ErrorCode): void;
   /** Gives back to the peer what a stream's bytes took of the connection's window. */
   credit(bytes: number): void;
@@ -54,18 +56,19 @@ export class Stream {
   /** The connection's list of those that have something to send. */
   isListed = false;
   nextReady: Stream | undefined;
-  readonly #queue: Buffer[] = [];
+  /** Made when something must wait. */
+  #queue: Buffer[] | undefined;
   #first = 0;
   #firstAt = 0;
   queuedBytes = 0;
   #trailers: Buffer | undefined;
 
-  constructor(id: number, host: StreamHost, options: { sendWindowBytes: number; receiveWindow: ReceiveWindow; contentLength: number | undefined }) {
+  constructor(id: number, host: StreamHost, sendWindowBytes: number, receiveWindow: ReceiveWindow, contentLength?: number | undefined) {
     this.id = id;
     this.#host = host;
-    this.sendWindow = new SendWindow(options.sendWindowBytes);
-    this.receiveWindow = options.receiveWindow;
-    this.contentLength = options.contentLength;
+    this.sendWindow = new SendWindow(sendWindowBytes);
+    this.receiveWindow = receiveWindow;
+    this.contentLength = contentLength;
   }
 
   get isOver(): boolean {
@@ -85,8 +88,13 @@ export class Stream {
   /** Bytes of the answer; they belong to the stream from now on. */
   data(bytes: Buffer): void {
     if (this.isReset || bytes.length === 0) return;
-    this.#queue.push(bytes);
+    (this.#queue ??= []).push(bytes);
     this.queuedBytes += bytes.length;
+  }
+
+  /** A message that needs not be queued; false where it must be. `prefix` is copied, the message belongs to the stream if it went. */
+  sendWhole(prefix: Buffer, message: Buffer): boolean {
+    return !this.isReset && this.#host.sendWhole(this, prefix, message);
   }
 
   /** Sends on what the windows allow. To be called after `data`. */
@@ -104,7 +112,7 @@ export class Stream {
   /** Forgets what is queued; answers how many bytes those were. */
   drop(): number {
     const dropped = this.queuedBytes;
-    this.#queue.length = 0;
+    this.#queue = undefined;
     this.#first = 0;
     this.#firstAt = 0;
     this.queuedBytes = 0;
@@ -135,9 +143,10 @@ export class Stream {
 
   /** Takes exactly `bytes` from the queue, part by part. */
   take(bytes: number, write: (part: Buffer) => void): void {
+    const queue = this.#queue as Buffer[];
     this.queuedBytes -= bytes;
     for (let left = bytes; left > 0; ) {
-      const part = this.#queue[this.#first] as Buffer;
+      const part = queue[this.#first] as Buffer;
       const have = part.length - this.#firstAt;
       if (have > left) {
         write(part.subarray(this.#firstAt, this.#firstAt + left));
@@ -150,10 +159,10 @@ export class Stream {
       this.#first++;
     }
     if (this.queuedBytes === 0) {
-      this.#queue.length = 0;
+      this.#queue = undefined;
       this.#first = 0;
     } else if (this.#first > 64) {
-      this.#queue.splice(0, this.#first);
+      queue.splice(0, this.#first);
       this.#first = 0;
     }
   }

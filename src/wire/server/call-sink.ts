@@ -7,7 +7,7 @@
  * spent budget slows streams down to one message each and never stops them.
  */
 import type { BigtableError } from '../../base/index.ts';
-import type { Reservation } from '../../env/index.ts';
+import type { CallContext } from '../../env/index.ts';
 import { deflate } from '../grpc/gzip.ts';
 import { messagePrefix, PREFIX_BYTES } from '../grpc/message-framing.ts';
 import type { Stream } from '../http2/stream.ts';
@@ -18,13 +18,8 @@ const LOW_BYTES = 256 * 1024;
 /** Smaller messages do not get shorter. */
 const WORTH_DEFLATING_BYTES = 256;
 
-export interface CallSinkOptions {
-  readonly stream: Stream;
-  readonly reservation: Reservation;
-  /** Why the call is over, if it is. */
-  readonly over: () => BigtableError | undefined;
-  readonly compress: boolean;
-}
+/** Of a message that goes out at once. */
+const COPIED_PREFIX = Buffer.alloc(PREFIX_BYTES);
 
 interface Waiter {
   readonly belowBytes: number;
@@ -33,14 +28,18 @@ interface Waiter {
 }
 
 export class CallSink implements RpcSink {
-  readonly #options: CallSinkOptions;
+  readonly #stream: Stream;
+  readonly #context: CallContext;
+  readonly #compress: boolean;
   #pendingBytes = 0;
   /** Of the pending bytes, those that the reservation holds. */
   #heldBytes = 0;
   #wait: Waiter | undefined;
 
-  constructor(options: CallSinkOptions) {
-    this.#options = options;
+  constructor(stream: Stream, context: CallContext, compress: boolean) {
+    this.#stream = stream;
+    this.#context = context;
+    this.#compress = compress;
   }
 
   get isDrained(): boolean {
@@ -48,11 +47,12 @@ export class CallSink implements RpcSink {
   }
 
   send(message: Buffer | readonly Buffer[]): Promise<void> | undefined {
-    const parts = Array.isArray(message) ? (message as readonly Buffer[]) : [message as Buffer];
+    const parts = Array.isArray(message) ? (message as readonly Buffer[]) : undefined;
     let bytes = 0;
-    for (const part of parts) bytes += part.length;
-    if (this.#options.compress && bytes >= WORTH_DEFLATING_BYTES) return this.#sendDeflated(parts, bytes);
-    return this.#send(parts, bytes, false);
+    if (parts) for (const part of parts) bytes += part.length;
+    else bytes = (message as Buffer).length;
+    if (this.#compress && bytes >= WORTH_DEFLATING_BYTES) return this.#sendDeflated(parts ? Buffer.concat(parts, bytes) : (message as Buffer));
+    return this.#send(message, bytes, false);
   }
 
   /** So many bytes went out. */
@@ -60,7 +60,7 @@ export class CallSink implements RpcSink {
     this.#pendingBytes -= bytes;
     const freed = Math.min(bytes, this.#heldBytes);
     this.#heldBytes -= freed;
-    if (freed > 0) this.#options.reservation.shrink(freed);
+    if (freed > 0) this.#context.reservation.shrink(freed);
     if (this.#wait && this.#pendingBytes <= this.#wait.belowBytes) this.#end()?.resolve();
   }
 
@@ -71,24 +71,29 @@ export class CallSink implements RpcSink {
     wait?.reject(error);
   }
 
-  async #sendDeflated(parts: readonly Buffer[], bytes: number): Promise<void> {
-    const deflated = await deflate(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts, bytes));
-    await this.#send([deflated], deflated.length, true);
+  async #sendDeflated(message: Buffer): Promise<void> {
+    const deflated = await deflate(message);
+    await this.#send(deflated, deflated.length, true);
   }
 
-  #send(parts: readonly Buffer[], bytes: number, compressed: boolean): Promise<void> | undefined {
-    const { stream, reservation, over } = this.#options;
-    const error = over();
+  #send(message: Buffer | readonly Buffer[], bytes: number, compressed: boolean): Promise<void> | undefined {
+    const error = this.#context.interruption;
     if (error) return Promise.reject(error);
-    const all = bytes + PREFIX_BYTES;
-    stream.data(messagePrefix(bytes, compressed));
-    for (const part of parts) stream.data(part);
-    this.#pendingBytes += all;
+    if (!Array.isArray(message) && this.#stream.sendWhole(messagePrefix(bytes, compressed, COPIED_PREFIX), message as Buffer)) return undefined;
+    return this.#queue(messagePrefix(bytes, compressed), message, bytes + PREFIX_BYTES);
+  }
+
+  #queue(prefix: Buffer, message: Buffer | readonly Buffer[], bytes: number): Promise<void> | undefined {
+    const stream = this.#stream;
+    stream.data(prefix);
+    if (Array.isArray(message)) for (const part of message as readonly Buffer[]) stream.data(part);
+    else stream.data(message as Buffer);
+    this.#pendingBytes += bytes;
     stream.send();
     // what went out at once was never held
-    const left = Math.min(all, this.#pendingBytes);
+    const left = Math.min(bytes, this.#pendingBytes);
     if (left === 0) return undefined;
-    const held = reservation.tryGrow(left);
+    const held = this.#context.reservation.tryGrow(left);
     if (held) this.#heldBytes += left;
     if (!held) return this.#until(0);
     return this.#pendingBytes >= HIGH_BYTES ? this.#until(LOW_BYTES) : undefined;

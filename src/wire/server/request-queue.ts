@@ -6,7 +6,7 @@
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import { MessageReader, PREFIX_BYTES } from '../grpc/message-framing.ts';
-import { type InputOptions, inflated, type RequestInput, SLACK_BYTES } from './single-request.ts';
+import { type InputHost, inflated, type RequestInput, SLACK_BYTES } from './single-request.ts';
 
 interface Message {
   readonly bytes: Buffer;
@@ -14,7 +14,7 @@ interface Message {
 }
 
 export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer> {
-  readonly #options: InputOptions;
+  readonly #host: InputHost;
   readonly #reader: MessageReader;
   /** Bytes that were not looked at. */
   #payloads: Buffer[] = [];
@@ -31,10 +31,10 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
   #error: BigtableError | undefined;
   #wake: (() => void) | undefined;
 
-  constructor(options: InputOptions) {
-    this.#options = options;
+  constructor(host: InputHost) {
+    this.#host = host;
     this.#reader = new MessageReader({
-      maxMessageBytes: options.maxMessageBytes,
+      maxMessageBytes: host.maxMessageBytes,
       onLength: (bytes) => {
         this.#owedBytes += bytes;
       },
@@ -43,7 +43,7 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
   }
 
   data(payload: Buffer): void {
-    if (this.#isClosed) return this.#options.stream.credit(payload.length);
+    if (this.#isClosed) return this.#host.stream.credit(payload.length);
     this.#payloads.push(payload);
     this.#wakeUp();
   }
@@ -63,7 +63,8 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
   }
 
   async next(): Promise<IteratorResult<Buffer>> {
-    const { reservation, signal } = this.#options;
+    const { context } = this.#host;
+    const { reservation } = context;
     reservation.shrink(this.#presentBytes);
     this.#presentBytes = 0;
     for (;;) {
@@ -71,7 +72,7 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
       if (this.#owedBytes > 0) {
         const bytes = this.#owedBytes;
         this.#owedBytes = 0;
-        if (!reservation.tryGrow(bytes)) await reservation.grow(bytes, signal());
+        if (!reservation.tryGrow(bytes)) await reservation.grow(bytes, context.signal);
         this.#giveBack();
         if (this.#reader.isInside) this.#letCome(bytes);
         continue;
@@ -100,22 +101,22 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
     this.#isClosed = true;
     this.#payloads = [];
     this.#messages = [];
-    this.#options.stream.credit(this.#options.stream.uncreditedBytes);
+    this.#host.stream.credit(this.#host.stream.uncreditedBytes);
     return { done: true, value: undefined };
   }
 
   async #open(message: Message): Promise<Buffer> {
     this.#presentBytes = message.bytes.length;
     if (!message.compressed) return message.bytes;
-    const before = this.#options.reservation.heldBytes;
-    const bytes = await inflated(message.bytes, this.#options);
-    this.#presentBytes += this.#options.reservation.heldBytes - before;
+    const before = this.#host.context.reservation.heldBytes;
+    const bytes = await inflated(message.bytes, this.#host);
+    this.#presentBytes += this.#host.context.reservation.heldBytes - before;
     return bytes;
   }
 
   /** A message that is granted and not yet whole may come in. */
   #letCome(messageBytes: number): void {
-    const { stream } = this.#options;
+    const { stream } = this.#host;
     const more = PREFIX_BYTES + messageBytes + SLACK_BYTES - stream.receiveWindow.leftBytes;
     if (more <= 0) return;
     this.#aheadBytes += more;
@@ -124,7 +125,7 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
 
   /** What was taken out of the arrived bytes makes room for more. */
   #giveBack(): void {
-    const { stream } = this.#options;
+    const { stream } = this.#host;
     const paid = Math.min(this.#aheadBytes, this.#takenBytes);
     this.#aheadBytes -= paid;
     stream.credit(this.#takenBytes);

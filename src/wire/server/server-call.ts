@@ -16,7 +16,7 @@ import type { ApiEnv, RpcCall, RpcMethod, RpcStatus } from '../rpc-server.ts';
 import { CallSink } from './call-sink.ts';
 import type { DeadlineEntry, Deadlines } from './deadlines.ts';
 import { RequestQueue } from './request-queue.ts';
-import { type InputOptions, type RequestInput, SingleRequest } from './single-request.ts';
+import { type InputHost, type RequestInput, SingleRequest } from './single-request.ts';
 
 export interface CallHost {
   readonly env: ApiEnv;
@@ -30,14 +30,15 @@ export interface CallHost {
 /** Of the request's headers, what a call needs. */
 export type CallRequest = Pick<RequestHeaders, 'path' | 'list'>;
 
-export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
+export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHost {
   readonly path: string;
   readonly context: CallContext;
   readonly #host: CallHost;
-  readonly #stream: Stream;
+  readonly stream: Stream;
+  readonly gzip: boolean;
+  readonly #method: RpcMethod | undefined;
   readonly #headers: readonly string[];
   readonly #input: RequestInput;
-  readonly #gzip: boolean;
   #sink: CallSink | undefined;
   /** Those of the handler: name, value, name, value … */
   #trailers: string[] | undefined;
@@ -59,39 +60,36 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
     stream.owner = this;
     this.path = path;
     this.#host = host;
-    this.#stream = stream;
+    this.stream = stream;
+    this.#method = method;
     this.#headers = headers;
-    this.#gzip = headerValue(headers, 'grpc-encoding') === 'gzip';
+    const encoding = headerValue(headers, 'grpc-encoding');
+    this.gzip = encoding === 'gzip';
     let fault: unknown;
     let deadlineMs = Number.POSITIVE_INFINITY;
     try {
       if (typeof caller !== 'string') throw caller;
       if (!method) throw new BigtableError(Code.UNIMPLEMENTED, `method ${path} is not known`);
-      this.#checkEncoding();
+      if (encoding !== undefined && !this.gzip) checkEncoding(encoding);
       const timeout = headerValue(headers, 'grpc-timeout');
       if (timeout !== undefined) deadlineMs = host.env.clock.monotonicMs() + parseTimeout(timeout);
     } catch (error) {
       fault = error;
     }
     this.context = new CallContext({ budget: host.env.requestBudget, deadlineMs, principal: typeof caller === 'string' ? caller : '', trace: headerValue(headers, 'traceparent') ?? '' });
-    const { reservation } = this.context;
-    const input: InputOptions = {
-      stream,
-      reservation,
-      maxMessageBytes: host.maxRequestBytes,
-      gzip: this.#gzip,
-      signal: () => this.context.signal,
-      fail: (error) => this.#fail(error),
-    };
     if (method?.kind === 'bidi') {
-      const queue = new RequestQueue(input);
+      const queue = new RequestQueue(this);
       this.#input = queue;
       if (!fault) this.#serve(method, queue);
     } else {
-      this.#input = new SingleRequest(input, (request) => this.#handle(method as Exclude<RpcMethod, { kind: 'bidi' }>, request));
+      this.#input = new SingleRequest(this);
     }
-    if (fault) this.#fail(fault);
+    if (fault) this.fail(fault);
     else if (deadlineMs !== Number.POSITIVE_INFINITY) host.deadlines.set(this, deadlineMs);
+  }
+
+  get maxMessageBytes(): number {
+    return this.#host.maxRequestBytes;
   }
 
   header(name: string): string | undefined {
@@ -105,13 +103,13 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
   // what the stream tells
 
   onData(payload: Buffer): void {
-    if (this.#isAnswered) return this.#stream.credit(payload.length);
+    if (this.#isAnswered) return this.stream.credit(payload.length);
     try {
       this.#input.data(payload);
     } catch (error) {
-      return this.#fail(error);
+      return this.fail(error);
     }
-    if (this.#watchedBytes === undefined && !this.#stream.remoteEnded && this.context.reservation.heldBytes > 0) this.#watch();
+    if (this.#watchedBytes === undefined && !this.stream.remoteEnded && this.context.reservation.heldBytes > 0) this.#watch();
   }
 
   onEnd(): void {
@@ -133,40 +131,36 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
 
   onDue(nowMs: number): void {
     if (nowMs >= this.context.deadlineMs) return this.#runOut(new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over'));
-    if (this.#isAnswered || this.#stream.remoteEnded) return this.#host.deadlines.set(this, this.context.deadlineMs);
-    if (this.#stream.receivedBytes > (this.#watchedBytes ?? 0)) return this.#watch();
+    if (this.#isAnswered || this.stream.remoteEnded) return this.#host.deadlines.set(this, this.context.deadlineMs);
+    if (this.stream.receivedBytes > (this.#watchedBytes ?? 0)) return this.#watch();
     this.#runOut(new BigtableError(Code.CANCELLED, `nothing of the request has come for ${this.#host.stallMs} ms`));
   }
 
   // from request to answer
 
-  #handle(method: Exclude<RpcMethod, { kind: 'bidi' }>, request: Buffer): void {
-    if (this.#isAnswered) return;
+  onRequest(request: Buffer): void {
+    const method = this.#method;
+    if (this.#isAnswered || method === undefined || method.kind === 'bidi') return;
     if (method.kind === 'stream') return this.#serve(method, request);
-    this.#run(() => method.handle(this, request)).then((answer) => this.#answer(method, answer), (error: unknown) => this.#failed(error));
+    this.#isRunning = true;
+    handled(() => method.handle(this, request)).then((answer) => this.#answer(method, answer), (error: unknown) => this.#failed(error));
   }
 
   #serve(method: Exclude<RpcMethod, { kind: 'unary' }>, request: Buffer | RequestQueue): void {
     const sink = this.#openSink(method);
-    const handled = method.kind === 'bidi' ? this.#run(() => method.handle(this, request as RequestQueue, sink)) : this.#run(() => method.handle(this, request as Buffer, sink));
-    handled.then(() => this.#finish(), (error: unknown) => this.#failed(error));
-  }
-
-  #run<T>(handle: () => Promise<T>): Promise<T> {
     this.#isRunning = true;
-    try {
-      return handle();
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    handled(() => (method.kind === 'bidi' ? method.handle(this, request as RequestQueue, sink) : method.handle(this, request as Buffer, sink))).then(
+      () => this.#finish(),
+      (error: unknown) => this.#failed(error),
+    );
   }
 
   /** The headers go out at once: the client may wait for them. */
   #openSink(method: RpcMethod): CallSink {
-    const block = this.#gzip ? GZIP_ANSWER_HEADERS : ANSWER_HEADERS;
-    this.#stream.headers(method.headers ? withHeaders(block, method.headers(this)) : block);
+    const block = this.gzip ? GZIP_ANSWER_HEADERS : ANSWER_HEADERS;
+    this.stream.headers(method.headers ? withHeaders(block, method.headers(this)) : block);
     this.#headersAreSent = true;
-    this.#sink = new CallSink({ stream: this.#stream, reservation: this.context.reservation, over: () => this.context.interruption, compress: this.#gzip });
+    this.#sink = new CallSink(this.stream, this.context, this.gzip);
     return this.#sink;
   }
 
@@ -174,7 +168,7 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
     if (this.#isAnswered) return this.#finish();
     const sent = this.#openSink(method).send(asBuffer(answer));
     // only a message that is being deflated is not yet with the stream
-    if (sent && this.#gzip) return void sent.then(() => this.#finish(), (error: unknown) => this.#failed(error));
+    if (sent && this.gzip) return void sent.then(() => this.#finish(), (error: unknown) => this.#failed(error));
     // whether it ever leaves is nothing that anybody here waits for
     sent?.catch(() => {});
     this.#finish();
@@ -184,7 +178,7 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
     this.#isRunning = false;
     if (!this.#isAnswered) {
       this.#isAnswered = true;
-      this.#stream.end(this.#trailers ? withHeaders(OK_TRAILERS, this.#trailers) : OK_TRAILERS);
+      this.stream.end(this.#trailers ? withHeaders(OK_TRAILERS, this.#trailers) : OK_TRAILERS);
     }
     this.#settle();
   }
@@ -197,17 +191,17 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
       const cause = error.cause instanceof Error ? error.cause : error;
       this.#host.env.logger.error('a call failed', { path: this.path, message: error.message, stack: cause.stack ?? '' });
     }
-    this.#fail(error);
+    this.fail(error);
   }
 
   // the ends before the end
 
   /** Tells the caller, after what was sent already. */
-  #fail(thrown: unknown): void {
+  fail(thrown: unknown): void {
     if (!this.#isAnswered) {
       this.#isAnswered = true;
       const trailers = statusTrailers(this.#host.statusOf(thrown), !this.#headersAreSent);
-      this.#stream.end(this.#trailers ? withHeaders(trailers, this.#trailers) : trailers);
+      this.stream.end(this.#trailers ? withHeaders(trailers, this.#trailers) : trailers);
       if (this.#isRunning) this.#giveUp(toBigtableError(thrown));
     }
     this.#settle();
@@ -215,10 +209,10 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
 
   /** What has not been sent will be too late. */
   #runOut(error: BigtableError): void {
-    this.#stream.drop();
-    if (this.#isAnswered) this.#stream.end(statusTrailers(this.#host.statusOf(error), !this.#headersAreSent));
+    this.stream.drop();
+    if (this.#isAnswered) this.stream.end(statusTrailers(this.#host.statusOf(error), !this.#headersAreSent));
     this.#giveUp(error);
-    this.#fail(error);
+    this.fail(error);
   }
 
   /** Ends the handler's work, as far as it listens. */
@@ -233,21 +227,28 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry {
     if (this.#isRunning || (this.#sink && !this.#sink.isDrained)) return;
     this.#host.deadlines.clear(this);
     this.context.reservation.release();
-    this.#stream.done();
+    this.stream.done();
   }
 
   // what goes with the call
 
-  #checkEncoding(): void {
-    const encoding = headerValue(this.#headers, 'grpc-encoding');
-    if (encoding === undefined || encoding === 'identity' || this.#gzip) return;
-    throw new BigtableError(Code.UNIMPLEMENTED, `grpc-encoding ${JSON.stringify(encoding.slice(0, 32))} is not known: identity and gzip are`);
-  }
-
   /** Looks again, after a while, whether the request still comes. */
   #watch(): void {
     const { deadlines, env, stallMs } = this.#host;
-    this.#watchedBytes = this.#stream.receivedBytes;
+    this.#watchedBytes = this.stream.receivedBytes;
     deadlines.set(this, Math.min(this.context.deadlineMs, env.clock.monotonicMs() + stallMs));
+  }
+}
+
+function checkEncoding(encoding: string): void {
+  if (encoding !== 'identity') throw new BigtableError(Code.UNIMPLEMENTED, `grpc-encoding ${JSON.stringify(encoding.slice(0, 32))} is not known: identity and gzip are`);
+}
+
+/** What a handler answers; a rejection where it throws. */
+function handled<T>(handle: () => Promise<T>): Promise<T> {
+  try {
+    return handle();
+  } catch (error) {
+    return Promise.reject(error);
   }
 }

@@ -4,8 +4,8 @@
  * Invariant: no more than a stream's first window is taken in before the budget has granted the whole message; until then its bytes keep
  * their place in the connection's window too, so that what a connection holds without a reservation is bounded.
  */
-import { BigtableError, Code } from '../../base/index.ts';
-import type { Reservation } from '../../env/index.ts';
+import { BigtableError, Code, viewOf } from '../../base/index.ts';
+import type { CallContext } from '../../env/index.ts';
 import { claimedBytes, inflate } from '../grpc/gzip.ts';
 import { keepable, MessageReader, PREFIX_BYTES } from '../grpc/message-framing.ts';
 import type { Stream } from '../http2/stream.ts';
@@ -23,20 +23,20 @@ export interface RequestInput {
   stop(error: BigtableError): void;
 }
 
-export interface InputOptions {
+/** The call whose messages come in. */
+export interface InputHost {
   readonly stream: Stream;
-  readonly reservation: Reservation;
+  readonly context: CallContext;
   readonly maxMessageBytes: number;
   /** Whether the caller said that its messages may be gzip files. */
   readonly gzip: boolean;
-  /** Of the call; asked for only where something waits. */
-  readonly signal: () => AbortSignal;
-  readonly fail: (error: unknown) => void;
+  /** The one message of a call that takes one. */
+  onRequest(request: Buffer): void;
+  fail(error: unknown): void;
 }
 
 export class SingleRequest implements RequestInput {
-  readonly #options: InputOptions;
-  readonly #onRequest: (request: Buffer) => void;
+  readonly #host: InputHost;
   #reader: MessageReader | undefined;
   #message: Buffer | undefined;
   #isCompressed = false;
@@ -45,15 +45,14 @@ export class SingleRequest implements RequestInput {
   #isGranted = false;
   #hasEnded = false;
 
-  constructor(options: InputOptions, onRequest: (request: Buffer) => void) {
-    this.#options = options;
-    this.#onRequest = onRequest;
+  constructor(host: InputHost) {
+    this.#host = host;
   }
 
   data(payload: Buffer): void {
     if (!this.#reader && this.#takeWhole(payload)) return;
     this.#reader ??= new MessageReader({
-      maxMessageBytes: this.#options.maxMessageBytes,
+      maxMessageBytes: this.#host.maxMessageBytes,
       onLength: (bytes) => this.#onLength(bytes),
       onMessage: (bytes, compressed) => {
         this.#message = bytes;
@@ -61,16 +60,16 @@ export class SingleRequest implements RequestInput {
       },
     });
     this.#reader.push(payload);
-    if (this.#isGranted) this.#options.stream.credit(payload.length);
+    if (this.#isGranted) this.#host.stream.credit(payload.length);
   }
 
   /** The common case without a reader: a frame that is just the message. */
   #takeWhole(payload: Buffer): boolean {
     if (this.#hasLength || payload.length < PREFIX_BYTES || payload.length > WHOLE_BYTES) return false;
     const length = payload.length - PREFIX_BYTES;
-    if (payload.readUInt32BE(1) !== length || (payload[0] as number) > 1 || length > this.#options.maxMessageBytes) return false;
+    if (payload.readUInt32BE(1) !== length || (payload[0] as number) > 1 || length > this.#host.maxMessageBytes) return false;
     this.#onLength(length);
-    this.#message = keepable(payload.subarray(PREFIX_BYTES));
+    this.#message = keepable(viewOf(payload, PREFIX_BYTES, payload.length));
     this.#isCompressed = payload[0] === 1;
     return true;
   }
@@ -79,7 +78,7 @@ export class SingleRequest implements RequestInput {
     this.#hasEnded = true;
     if (!this.#message) {
       const what = this.#reader?.isInside ? 'the request ends within its message' : 'the request has no message';
-      return this.#options.fail(new BigtableError(Code.INTERNAL, what));
+      return this.#host.fail(new BigtableError(Code.INTERNAL, what));
     }
     this.#handOn();
   }
@@ -89,16 +88,19 @@ export class SingleRequest implements RequestInput {
   #onLength(bytes: number): void {
     if (this.#hasLength) throw new BigtableError(Code.INTERNAL, 'the call takes one message and got more');
     this.#hasLength = true;
-    const { reservation, signal, fail } = this.#options;
+    const { reservation } = this.#host.context;
     if (reservation.tryGrow(bytes)) return this.#granted(bytes);
-    reservation.grow(bytes, signal()).then(() => {
-      this.#granted(bytes);
-      this.#handOn();
-    }, fail);
+    reservation.grow(bytes, this.#host.context.signal).then(
+      () => {
+        this.#granted(bytes);
+        this.#handOn();
+      },
+      (error: unknown) => this.#host.fail(error),
+    );
   }
 
   #granted(bytes: number): void {
-    const { stream } = this.#options;
+    const { stream } = this.#host;
     this.#isGranted = true;
     stream.credit(stream.uncreditedBytes);
     const more = PREFIX_BYTES + bytes + SLACK_BYTES - stream.receivedBytes - stream.receiveWindow.leftBytes;
@@ -109,14 +111,18 @@ export class SingleRequest implements RequestInput {
     if (!this.#hasEnded || !this.#isGranted || !this.#message) return;
     const message = this.#message;
     this.#message = undefined;
-    if (!this.#isCompressed) return this.#onRequest(message);
-    inflated(message, this.#options).then(this.#onRequest, this.#options.fail);
+    if (!this.#isCompressed) return this.#host.onRequest(message);
+    inflated(message, this.#host).then(
+      (request) => this.#host.onRequest(request),
+      (error: unknown) => this.#host.fail(error),
+    );
   }
 }
 
 /** A gzip message's content, reserved beside it. */
-export async function inflated(message: Buffer, options: Pick<InputOptions, 'reservation' | 'maxMessageBytes' | 'gzip'>): Promise<Buffer> {
-  const { reservation, maxMessageBytes, gzip } = options;
+export async function inflated(message: Buffer, host: Pick<InputHost, 'context' | 'maxMessageBytes' | 'gzip'>): Promise<Buffer> {
+  const { context, maxMessageBytes, gzip } = host;
+  const { reservation } = context;
   if (!gzip) throw new BigtableError(Code.INTERNAL, 'a compressed message in a call whose grpc-encoding is not gzip');
   const bytes = claimedBytes(message);
   if (bytes > maxMessageBytes) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a message of ${bytes} bytes; the limit is ${maxMessageBytes}`);
