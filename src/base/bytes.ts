@@ -47,9 +47,19 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
+/** Bytes [from, to) over the same memory, as `subarray` gives them at twice the cost. Not checked: within the bytes. */
+export function viewOf(bytes: Uint8Array, from: number, to: number): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from);
+}
+
 /** The smallest byte string above `key`. */
 export function successor(key: ByteString): ByteString {
   return `${key}\0`;
+}
+
+/** Whether `next` is successor(key); most that are not are told by their length, without a string being made. */
+export function isSuccessor(next: ByteString, key: ByteString): boolean {
+  return next.length === key.length + 1 && next === successor(key);
 }
 
 /** The smallest byte string above every one that starts with `prefix`; undefined where there is none (empty, or all 0xFF). */

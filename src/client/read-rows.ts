@@ -74,7 +74,7 @@ class RowsStream extends PullStream<ReadBatch> {
       checkReadRows(this.#request, limits);
       this.#position = new ReadPosition(this.#request);
     }
-    if (this.#position.done) {
+    if (this.#position.isDone()) {
       this.#ended = true;
       return undefined;
     }
@@ -159,6 +159,8 @@ class ReadPosition {
   readonly #ranges: RowRange[];
   #first = 0;
   #rowsLeft: number;
+  /** The last row given out whole, where the ranges left do not yet go by it. */
+  #passed: ByteString | undefined;
   insideRow = false;
 
   constructor({ ranges, rowsLimit, reversed }: ReadRequest) {
@@ -168,7 +170,9 @@ class ReadPosition {
     this.#ranges = normalizeRanges(ranges && ranges.length > 0 ? ranges : [ALL_ROWS]);
   }
 
-  get done(): boolean {
+  /** Whether nothing is left, behind the last row that was given out. */
+  isDone(): boolean {
+    this.#passRow();
     return this.#first >= this.#ranges.length || (this.#limited && this.#rowsLeft === 0);
   }
 
@@ -177,7 +181,7 @@ class ReadPosition {
     return this.#rowsLeft;
   }
 
-  /** The tablet to read next, where it is known already. */
+  /** The tablet to read next, where it is known already. Like the other two to be asked where it is not done. */
   cached(router: Router, tableId: string): AssignedTablet | undefined {
     return this.#reversed ? undefined : router.cached(tableId, (this.#ranges[this.#first] as RowRange).start);
   }
@@ -214,17 +218,22 @@ class ReadPosition {
     this.insideRow = !last.last;
     if (this.#limited) for (const fragment of fragments) if (fragment.last) this.#rowsLeft--;
     const whole = last.last ? last : fragments.findLast((fragment) => fragment.last);
-    if (whole) this.#passRow(whole.row);
+    if (whole) this.#passed = whole.row;
   }
 
   /** The whole tablet is read. */
   finish(tablet: RowRange): void {
+    this.#passed = undefined;
     if (this.#reversed) this.#cutEnd(tablet.start);
     else if (tablet.end === undefined) this.#first = this.#ranges.length;
     else this.#cutStart(tablet.end);
   }
 
-  #passRow(row: ByteString): void {
+  /** Only rows behind the last one are left: looked at where the read of a tablet broke off, since the whole tablet says more. */
+  #passRow(): void {
+    const row = this.#passed;
+    if (row === undefined) return;
+    this.#passed = undefined;
     if (this.#reversed) this.#cutEnd(row);
     else this.#cutStart(successor(row));
   }

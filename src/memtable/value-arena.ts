@@ -9,6 +9,8 @@ import { asBuffer, assert } from '../base/index.ts';
 
 export interface Slab {
   readonly bytes: Buffer;
+  /** That of `bytes`, whose first byte it begins with where there are several values: known here, since asking a Buffer for it costs half a view. */
+  readonly memory: ArrayBufferLike;
   /** Bytes of values in use, at most. */
   liveBytes: number;
 }
@@ -20,7 +22,7 @@ const LARGE_VALUE_BYTES = 16 * 1024;
 /** The heap's part of a Buffer and the slab's object. */
 const SLAB_OVERHEAD_BYTES = 256;
 
-export const EMPTY_SLAB: Slab = { bytes: Buffer.alloc(0), liveBytes: 0 };
+export const EMPTY_SLAB: Slab = slabOf(Buffer.alloc(0));
 
 export class ValueArena {
   /** The slab and the offset at which the last `add` put its value. */
@@ -80,7 +82,7 @@ export class ValueArena {
     const keep = value.buffer.byteLength <= value.length * 1.125;
     const bytes = keep ? asBuffer(value) : Buffer.allocUnsafeSlow(value.length);
     if (!keep) bytes.set(value);
-    this.slab = { bytes, liveBytes: value.length };
+    this.slab = slabOf(bytes, value.length);
     this.offset = 0;
     this.#sizeBytes += bytes.buffer.byteLength + SLAB_OVERHEAD_BYTES;
   }
@@ -90,14 +92,18 @@ export class ValueArena {
     // it was counted while it was the current one, whether or not anything in it lived
     if (last !== EMPTY_SLAB && last.liveBytes === 0) this.#sizeBytes -= last.bytes.buffer.byteLength + SLAB_OVERHEAD_BYTES;
     const size = Math.max(this.#nextBytes, least);
-    this.#current = { bytes: Buffer.allocUnsafeSlow(size), liveBytes: 0 };
+    this.#current = slabOf(Buffer.allocUnsafeSlow(size));
     this.#used = 0;
     this.#sizeBytes += size + SLAB_OVERHEAD_BYTES;
     this.#nextBytes = Math.min(SLAB_BYTES, this.#nextBytes * 2);
   }
 }
 
+function slabOf(bytes: Buffer, liveBytes = 0): Slab {
+  return { bytes, memory: bytes.buffer, liveBytes };
+}
+
 /** The value at (slab, offset, length), without a copy. */
 export function valueAt(slab: Slab, offset: number, length: number): Uint8Array {
-  return length === slab.bytes.length ? slab.bytes : slab.bytes.subarray(offset, offset + length);
+  return length === slab.bytes.length ? slab.bytes : Buffer.from(slab.memory, offset, length);
 }

@@ -11,7 +11,7 @@ export { LIMITS, type Limits } from './limits.ts';
 export type {
   AddToCell, DeleteFromColumn, DeleteFromFamily, DeleteFromRow, MergeToCell, Mutation, ReadModifyWriteRule, SetCell, TimestampRange,
 } from './mutation.ts';
-export { ALL_ROWS, intersectRanges, isEmptyRange, normalizeRanges, type RowRange, rangeContains, rangeOfRow } from './row-set.ts';
+export { ALL_ROWS, intersectRanges, isEmptyRange, normalizeRanges, type RowRange, rangeContains, rangeOfRow, rowOfRange } from './row-set.ts';
 export {
   type AggregateKind, DEFAULT_GROUP, type FamilySchema, familyName, familyOfTable, type GcRule, type Granularity, type GroupCompression, type GroupLayout, type LocalityGroup, storageFamily,
   type TableSchema, type ValueType,

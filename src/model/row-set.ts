@@ -2,7 +2,7 @@
  * Row ranges and sets. Every range is half-open, [start, end), with undefined for no end: an open start `k` is the closed
  * start successor(k), a closed end `k` the open end successor(k), so one form is enough.
  */
-import { type ByteString, successor } from '../base/index.ts';
+import { type ByteString, isSuccessor, successor } from '../base/index.ts';
 
 export interface RowRange {
   readonly start: ByteString;
@@ -14,6 +14,11 @@ export const ALL_ROWS: RowRange = Object.freeze({ start: '', end: undefined });
 
 export function rangeOfRow(row: ByteString): RowRange {
   return { start: row, end: successor(row) };
+}
+
+/** The one row that the range can hold, where it is one. */
+export function rowOfRange({ start, end }: RowRange): ByteString | undefined {
+  return end !== undefined && isSuccessor(end, start) ? start : undefined;
 }
 
 export function isEmptyRange(range: RowRange): boolean {
@@ -33,6 +38,7 @@ export function intersectRanges(a: RowRange, b: RowRange): RowRange {
 
 /** Sorted, disjoint, never touching, none empty: what a read walks over. Keys asked for twice are read once. */
 export function normalizeRanges(ranges: readonly RowRange[]): RowRange[] {
+  if (ranges.length === 1) return isEmptyRange(ranges[0] as RowRange) ? [] : [...ranges];
   const sorted = ranges.filter((range) => !isEmptyRange(range)).sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : 0));
   const out: RowRange[] = [];
   for (const range of sorted) {

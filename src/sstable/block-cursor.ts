@@ -58,7 +58,9 @@ export class BlockCursor {
   }
 
   value(): Uint8Array {
-    return this.#bytes.subarray(this.#valueAt, this.#valueAt + this.valueLength);
+    if (this.valueLength === 0) return NO_BYTES;
+    const { memory, memoryAt } = this.#opened();
+    return Buffer.from(memory, memoryAt + this.#valueAt, this.valueLength);
   }
 
   /** Before the first entry of `block`. */

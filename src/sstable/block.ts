@@ -22,6 +22,9 @@ export class Block {
   /** In the file. */
   readonly offset: number;
   readonly bytes: Buffer;
+  /** Of the bytes: their memory and where in it they begin. Every value read asks for it, and a Buffer answers slowly. */
+  readonly memory: ArrayBufferLike;
+  readonly memoryAt: number;
   /** Entries are the bytes before this. */
   readonly entriesEnd: number;
   readonly restarts: number;
@@ -32,6 +35,8 @@ export class Block {
     this.file = file;
     this.offset = offset;
     this.bytes = bytes;
+    this.memory = bytes.buffer;
+    this.memoryAt = bytes.byteOffset;
     const countAt = bytes.length - NUMBER_BYTES;
     this.restarts = countAt < 0 ? 0 : bytes.readUInt32BE(countAt);
     this.entriesEnd = countAt - this.restarts * NUMBER_BYTES;

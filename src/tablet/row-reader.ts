@@ -30,6 +30,8 @@ export interface RowReaderOptions {
   readonly layers: readonly Layer[];
   /** Sorted, disjoint. */
   readonly ranges: readonly RowRange[];
+  /** The one row of the ranges, where they hold but one. */
+  readonly row: ByteString | undefined;
   readonly reversed: boolean;
   /** 0 = none. */
   readonly rowsLimit: number;
@@ -45,6 +47,7 @@ export class RowReader {
   #cursor: MergeCursor;
   readonly #aggregateOf: (stored: string) => AggregateKind | undefined;
   readonly #ranges: readonly RowRange[];
+  readonly #onlyRow: ByteString | undefined;
   readonly #reversed: boolean;
   readonly #versions: KeptVersions;
   readonly #spans: readonly ColumnSpan[] | undefined;
@@ -84,6 +87,7 @@ export class RowReader {
     this.#aggregateOf = options.families.aggregateOf;
     this.#pacer = new Pacer(options.clock);
     this.#ranges = options.ranges;
+    this.#onlyRow = options.row;
     this.#cursor = this.#cursorOver(options.layers);
     this.#reversed = options.reversed;
     this.#rowsLeft = options.rowsLimit === 0 ? Number.POSITIVE_INFINITY : options.rowsLimit;
@@ -165,14 +169,12 @@ export class RowReader {
   }
 
   #cursorOver(layers: readonly Layer[]): MergeCursor {
-    const [range, second] = this.#ranges;
-    const row = range !== undefined && second === undefined && range.end === successor(range.start) ? range.start : undefined;
-    return new MergeCursor(layers, { aggregateOf: this.#aggregateOf, pacer: this.#pacer, row });
+    return new MergeCursor(layers, { aggregateOf: this.#aggregateOf, pacer: this.#pacer, row: this.#onlyRow });
   }
 
   #takeBatch(): ReadBatch | undefined {
     if (this.#fragments.length === 0 && this.#scannedTo === undefined) return undefined;
-    const batch = { fragments: this.#fragments, ...(this.#scannedTo === undefined ? {} : { scannedTo: this.#scannedTo }) };
+    const batch: ReadBatch = this.#scannedTo === undefined ? { fragments: this.#fragments } : { fragments: this.#fragments, scannedTo: this.#scannedTo };
     this.#fragments = [];
     this.#scannedTo = undefined;
     this.#batchBytes = 0;

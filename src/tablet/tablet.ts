@@ -6,13 +6,13 @@
  * - A row is held from the read of a read-modify-write to the end of its log append and application.
  * - The redo point of a commit is the last record applied to the memtable that was frozen, so that replay begins behind it.
  */
-import { assert, BigtableError, type ByteString, Code, successor, toBigtableError, unavailable } from '../base/index.ts';
+import { assert, BigtableError, type ByteString, Code, toBigtableError, unavailable } from '../base/index.ts';
 import { isAfter, type LogRecord, type RedoPoint, type RowChange, type ServerLog } from '../commitlog/index.ts';
 import { checkContext, type Env, Pacer, type PullStream, type RequestContext } from '../env/index.ts';
 import { compileFilter, type FilterProgram, type RowFilter } from '../filter/index.ts';
 import { Memtable } from '../memtable/index.ts';
 import {
-  type Cell, type FamilyUsage, type ColumnKey, type Limits, type Mutation, type ReadBatch, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow, type TableSchema,
+  type Cell, type FamilyUsage, type ColumnKey, type Limits, type Mutation, type ReadBatch, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow, rowOfRange, type TableSchema,
 } from '../model/index.ts';
 import type { BlockCache, MemoryBudget } from '../sstable/index.ts';
 import { type CompactionKind, FileCompactor } from './file-compactor.ts';
@@ -435,8 +435,7 @@ export class Tablet implements TabletApi {
     const schema = this.#schema();
     const families = ReadFamilies.of(schema, env.clock.nowMicros());
     const program = compileFilter(filter, { limits, random: env.random, families: families.names });
-    const row = range.end === successor(range.start) ? range.start : undefined;
-    return { program, families, need: { range, row, spans: program.columnSpans && families.storedSpans(program.columnSpans) } };
+    return { program, families, need: { range, row: rowOfRange(range), spans: program.columnSpans && families.storedSpans(program.columnSpans) } };
   }
 
   #hold(need: LayerNeed): LayerHold {
@@ -445,11 +444,12 @@ export class Tablet implements TabletApi {
     return hold;
   }
 
-  #reader(context: RequestContext, layers: RowReaderLayers, request: TabletRead, { program, families }: PreparedRead): RowReader {
+  #reader(context: RequestContext, layers: RowReaderLayers, request: TabletRead, { program, families, need }: PreparedRead): RowReader {
     const { env, limits } = this.#options;
     return new RowReader({
       layers,
       ranges: program.blocksAll ? [] : request.ranges,
+      row: need.row,
       reversed: request.reversed,
       rowsLimit: request.rowsLimit,
       families,

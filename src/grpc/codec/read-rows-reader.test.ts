@@ -11,7 +11,7 @@ import { ReadRowsRequest_RequestStatsView as StatsView, ReadRowsRequestSchema } 
 import { RowFilterSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { readRowsCall } from './read-rows-reader.ts';
 
-function read(init: MessageInitShape<typeof ReadRowsRequestSchema>) {
+async function read(init: MessageInitShape<typeof ReadRowsRequestSchema>) {
   return readRowsCall(Buffer.from(toBinary(ReadRowsRequestSchema, create(ReadRowsRequestSchema, init))), new Pacer(new ManualClock()));
 }
 
@@ -70,7 +70,11 @@ describe('ReadRowsRequest', () => {
     const message = create(ReadRowsRequestSchema, { tableName: 't', rows: rowSetMessage([{ start: 'a', end: 'b' }, { start: 'k', end: 'k\0' }]), filter: filterMessage({ kind: 'passAll' }), rowsLimit: 300n });
     const whole = Buffer.from(toBinary(ReadRowsRequestSchema, message));
     for (let length = 0; length < whole.length; length++) {
-      await readRowsCall(whole.subarray(0, length), new Pacer(new ManualClock())).catch((error: { code: number }) => assert.equal(error.code, 3));
+      try {
+        await readRowsCall(whole.subarray(0, length), new Pacer(new ManualClock()));
+      } catch (error) {
+        assert.equal((error as { readonly code: number }).code, 3);
+      }
     }
   });
 });

@@ -1,5 +1,6 @@
 /**
- * ReadRowsRequest, taken apart field by field and with pauses, since it may ask for very many row keys.
+ * ReadRowsRequest, taken apart field by field and with pauses, since it may ask for very many row keys. One that asks for few is read at once, without
+ * a promise.
  */
 import { invalidArgument } from '../../base/index.ts';
 import type { Pacer } from '../../env/index.ts';
@@ -11,6 +12,7 @@ import { ReadRowsRequest_RequestStatsView as StatsView } from '../generated/goog
 import { RowRangeSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { filterFrom } from './filter-reader.ts';
 import { decodeRequest } from './messages.ts';
+import { tableName } from './table-name.ts';
 import { WireReader } from './wire-reader.ts';
 
 /** Row keys and ranges a request: a guard of memory, far above what clients ask for at once. */
@@ -24,35 +26,80 @@ export interface ReadRowsCall {
   readonly fullStats: boolean;
 }
 
-export async function readRowsCall(bytes: Buffer, pacer: Pacer): Promise<ReadRowsCall> {
-  const reader = new WireReader(bytes);
-  const ranges: RowRange[] = [];
-  let [table, authorizedView, materializedView, appProfile] = ['', '', '', ''];
-  let filter: RowFilter | undefined;
-  let [rowsLimit, reversed, fullStats] = [0, false, false];
-  while (reader.next()) {
-    if (reader.field === 1) table = reader.text();
-    else if (reader.field === 2) await rowSet(reader.bytes(), ranges, pacer);
-    else if (reader.field === 3) filter = filterFrom(reader.bytes());
-    else if (reader.field === 4) rowsLimit = limitOf(reader.int64());
-    else if (reader.field === 5) appProfile = reader.text();
-    else if (reader.field === 6) fullStats = reader.int32() === StatsView.REQUEST_STATS_FULL;
-    else if (reader.field === 7) reversed = reader.int32() !== 0;
-    else if (reader.field === 9) authorizedView = reader.text();
-    else if (reader.field === 11) materializedView = reader.text();
-    else reader.skip();
-  }
-  return { request: { table, ranges, filter, rowsLimit, reversed }, authorizedView, materializedView, appProfile, fullStats };
+/** A promise where there is so much that it takes several steps. */
+export function readRowsCall(bytes: Buffer, pacer: Pacer): ReadRowsCall | Promise<ReadRowsCall> {
+  const reader = new ReadRowsReader(bytes, pacer);
+  return reader.readsOn() ? reader.call() : reader.finish();
 }
 
-async function rowSet(bytes: Buffer, ranges: RowRange[], pacer: Pacer): Promise<void> {
-  const reader = new WireReader(bytes);
-  while (reader.next()) {
-    if (reader.field === 1) ranges.push(rowKeyRangeOf(reader.byteString(), ranges.length));
-    else if (reader.field === 2) ranges.push(rowRangeOf(decodeRequest(RowRangeSchema, reader.bytes()), ranges.length));
-    else reader.skip();
-    if (ranges.length > MOST_RANGES) throw invalidArgument(`too many row keys and ranges: the limit is ${MOST_RANGES} a request`, { field: 'rows' });
-    if (pacer.due()) await pacer.pause();
+class ReadRowsReader {
+  readonly #pacer: Pacer;
+  readonly #reader: WireReader;
+  /** The set of rows that is being read. */
+  #rows: WireReader | undefined;
+  readonly #ranges: RowRange[] = [];
+  #table = '';
+  #authorizedView = '';
+  #materializedView = '';
+  #appProfile = '';
+  #filter: RowFilter | undefined;
+  #rowsLimit = 0;
+  #reversed = false;
+  #fullStats = false;
+
+  constructor(bytes: Buffer, pacer: Pacer) {
+    this.#reader = new WireReader(bytes);
+    this.#pacer = pacer;
+  }
+
+  /** Reads until a pause is due; true at the end. */
+  readsOn(): boolean {
+    const reader = this.#reader;
+    for (;;) {
+      if (this.#rows !== undefined) {
+        if (!this.#readsRows(this.#rows)) return false;
+        this.#rows = undefined;
+      }
+      if (!reader.next()) return true;
+      if (reader.field === 1) this.#table = tableName(reader);
+      else if (reader.field === 2) this.#rows = reader.message();
+      else if (reader.field === 3) this.#filter = filterFrom(reader.bytes());
+      else if (reader.field === 4) this.#rowsLimit = limitOf(reader.int64());
+      else if (reader.field === 5) this.#appProfile = reader.text();
+      else if (reader.field === 6) this.#fullStats = reader.int32() === StatsView.REQUEST_STATS_FULL;
+      else if (reader.field === 7) this.#reversed = reader.int32() !== 0;
+      else if (reader.field === 9) this.#authorizedView = reader.text();
+      else if (reader.field === 11) this.#materializedView = reader.text();
+      else reader.skip();
+    }
+  }
+
+  async finish(): Promise<ReadRowsCall> {
+    do await this.#pacer.pause();
+    while (!this.readsOn());
+    return this.call();
+  }
+
+  call(): ReadRowsCall {
+    return {
+      request: { table: this.#table, ranges: this.#ranges, filter: this.#filter, rowsLimit: this.#rowsLimit, reversed: this.#reversed },
+      authorizedView: this.#authorizedView,
+      materializedView: this.#materializedView,
+      appProfile: this.#appProfile,
+      fullStats: this.#fullStats,
+    };
+  }
+
+  #readsRows(reader: WireReader): boolean {
+    const ranges = this.#ranges;
+    while (reader.next()) {
+      if (reader.field === 1) ranges.push(rowKeyRangeOf(reader.byteString(), ranges.length));
+      else if (reader.field === 2) ranges.push(rowRangeOf(decodeRequest(RowRangeSchema, reader.bytes()), ranges.length));
+      else reader.skip();
+      if (ranges.length > MOST_RANGES) throw invalidArgument(`too many row keys and ranges: the limit is ${MOST_RANGES} a request`, { field: 'rows' });
+      if (this.#pacer.due()) return false;
+    }
+    return true;
   }
 }
 

@@ -7,7 +7,7 @@
  *   const reader = new WireReader(bytes);
  *   while (reader.next()) switch (reader.field) { case 1: reader.bytes(); … default: reader.skip(); }
  */
-import { type BigtableError, int64, type Int64, invalidArgument } from '../../base/index.ts';
+import { type BigtableError, int64, type Int64, invalidArgument, viewOf } from '../../base/index.ts';
 
 const VARINT = 0;
 const FIXED64 = 1;
@@ -58,7 +58,13 @@ export class WireReader {
 
   bytes(): Buffer {
     this.span();
-    return this.#bytes.subarray(this.spanStart, this.spanEnd);
+    return viewOf(this.#bytes, this.spanStart, this.spanEnd);
+  }
+
+  /** A message in it, to be read field by field. */
+  message(): WireReader {
+    this.span();
+    return new WireReader(this.#bytes, this.spanStart, this.spanEnd);
   }
 
   /** The bytes as a byte string (strings of the API are UTF-8). */
@@ -70,6 +76,12 @@ export class WireReader {
   text(): string {
     this.span();
     return this.#bytes.toString('utf8', this.spanStart, this.spanEnd);
+  }
+
+  /** The text; `known` itself where the bytes spell it. */
+  textLike(known: string): string {
+    this.span();
+    return this.#spells(known) ? known : this.#bytes.toString('utf8', this.spanStart, this.spanEnd);
   }
 
   int64(): Int64 {
@@ -89,6 +101,16 @@ export class WireReader {
 
   skip(): void {
     this.#skip(this.field, this.#type, 0);
+  }
+
+  #spells(text: string): boolean {
+    const start = this.spanStart;
+    if (this.spanEnd - start !== text.length) return false;
+    for (let i = 0; i < text.length; i++) {
+      const byte = this.#bytes[start + i] as number;
+      if (byte !== text.charCodeAt(i) || byte >= 0x80) return false;
+    }
+    return true;
   }
 
   #skip(field: number, type: number, depth: number): void {

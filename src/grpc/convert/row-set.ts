@@ -5,7 +5,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type ByteString, fromBytes, invalidArgument, quote, successor, toBytes } from '../../base/index.ts';
 import type { RowRange } from '../../model/index.ts';
-import { rangeOfRow } from '../../model/index.ts';
+import { rangeOfRow, rowOfRange } from '../../model/index.ts';
 import { type RowRange as RowRangeMessage, RowRangeSchema, type RowSet, RowSetSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 
 /** `at` is the range's place in its request, for the message. */
@@ -31,7 +31,7 @@ export function rowKeyRangeOf(key: ByteString, at: number): RowRange {
 export function rowSetMessage(ranges: readonly RowRange[]): RowSet {
   const set = create(RowSetSchema);
   for (const range of ranges) {
-    if (range.start !== '' && range.end === successor(range.start)) set.rowKeys.push(toBytes(range.start));
+    if (range.start !== '' && rowOfRange(range) !== undefined) set.rowKeys.push(toBytes(range.start));
     else set.rowRanges.push(rowRangeMessage(range));
   }
   return set;

@@ -28,17 +28,20 @@ const LINGER_MS = 5;
 const PROGRESS_MS = 1000;
 /** A message may grow this far before it must be reserved. */
 const UNRESERVED_BYTES = 4 * 1024 * 1024;
+
 export async function readRows(service: Service, env: ApiEnv, call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> {
   const startMs = env.clock.monotonicMs();
   const pacer = new Pacer(env.clock);
-  const { request, authorizedView, materializedView, appProfile, fullStats } = await readRowsCall(bytes, pacer);
+  const read = readRowsCall(bytes, pacer);
+  // what is there is not awaited, here and below: a promise costs more than a small row does
+  const { request, authorizedView, materializedView, appProfile, fullStats } = read instanceof Promise ? await read : read;
   refuseAuthorizedView(authorizedView);
   refuseMaterializedView(materializedView);
   const features = featureFlags(call);
   if (request.reversed && !features.reverseScans) {
     throw new BigtableError(Code.UNIMPLEMENTED, 'a reversed read needs a client that sets reverse_scans in its feature flags');
   }
-  const reply = new Reply({ env, sink, pacer, rowsGo: rowsGoTo(call), reservation: call.context.reservation });
+  const reply = new Reply({ env, sink, pacer, rowsGo: rowsGoTo(call), reservation: call.context.reservation, startMs });
   const batches = pullStreamOf(service.readRows(withAppProfile(call.context, appProfile), request));
   try {
     for (;;) {
@@ -56,7 +59,9 @@ export async function readRows(service: Service, env: ApiEnv, call: RpcCall, byt
     const ending = batches.end();
     if (ending !== undefined) await ending;
   }
-  await reply.end(fullStats ? env.clock.monotonicMs() - startMs : undefined);
+  const wait = reply.flush();
+  if (wait !== undefined) await wait;
+  if (fullStats) await reply.sendStatistics(env.clock.monotonicMs() - startMs);
 }
 
 interface ReplyOptions {
@@ -65,6 +70,7 @@ interface ReplyOptions {
   readonly pacer: Pacer;
   readonly rowsGo: RowsGo;
   readonly reservation: Reservation;
+  readonly startMs: number;
 }
 
 class Reply {
@@ -76,7 +82,7 @@ class Reply {
   constructor(options: ReplyOptions) {
     this.#options = options;
     this.#writer = new ChunkWriter(options);
-    this.#sentMs = options.env.clock.monotonicMs();
+    this.#sentMs = options.startMs;
   }
 
   /** A promise where it is time to wait: for the reader, or for others' turns. */
@@ -89,7 +95,7 @@ class Reply {
     const writer = this.#writer;
     for (let done = false; !done; ) {
       done = writer.advance();
-      const wait = writer.full ? this.#flush() : this.#reserve();
+      const wait = writer.full ? this.flush() : this.#reserve();
       if (wait !== undefined) return done ? wait : wait.then(() => this.#goOn(fragment));
     }
     const { pacer } = this.#options;
@@ -99,24 +105,22 @@ class Reply {
   batchEnd(scannedTo: ByteString | undefined): Promise<void> | undefined {
     const idleMs = this.#options.env.clock.monotonicMs() - this.#sentMs;
     if (idleMs < LINGER_MS || !this.#writer.mayEnd) return undefined;
-    if (this.#writer.messageBytes > 0) return this.#flush();
+    if (this.#writer.messageBytes > 0) return this.flush();
     if (scannedTo === undefined || idleMs < PROGRESS_MS || this.#writer.insideRow) return undefined;
     return this.#send(encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { lastScannedRowKey: toBytes(scannedTo) })));
   }
 
-  /** `latencyMs`: tell the statistics too. */
-  async end(latencyMs: number | undefined): Promise<void> {
-    await this.#flush();
-    if (latencyMs === undefined) return;
+  sendStatistics(latencyMs: number): Promise<void> | undefined {
     const [rows, cells] = [BigInt(this.#writer.rows), BigInt(this.#writer.cells)];
     // the service does not tell what it passed over: seen is at least what was returned
     const readIterationStats = { rowsSeenCount: rows, rowsReturnedCount: rows, cellsSeenCount: cells, cellsReturnedCount: cells };
     const frontendServerLatency = { seconds: BigInt(Math.floor(latencyMs / 1000)), nanos: Math.floor((latencyMs % 1000) * 1e6) };
     const value = { readIterationStats, requestLatencyStats: { frontendServerLatency } };
-    await this.#send(encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { requestStats: { statsView: { case: 'fullReadStatsView', value } } })));
+    return this.#send(encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { requestStats: { statsView: { case: 'fullReadStatsView', value } } })));
   }
 
-  #flush(): Promise<void> | undefined {
+  /** Sends what there is, between rows. */
+  flush(): Promise<void> | undefined {
     const message = this.#writer.take();
     return message && this.#send(message);
   }
@@ -134,7 +138,7 @@ class Reply {
 
   #send(message: Buffer | readonly Buffer[]): Promise<void> | undefined {
     const { sink, reservation, env } = this.#options;
-    reservation.shrink(this.#reservedBytes);
+    if (this.#reservedBytes > 0) reservation.shrink(this.#reservedBytes);
     this.#reservedBytes = 0;
     const wait = sink.send(message);
     this.#sentMs = env.clock.monotonicMs();
