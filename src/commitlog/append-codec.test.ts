@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AssertionError, BigtableError, Code, CorruptionError, fromBytes, INT64_MAX, INT64_MIN, type Int64, int64 } from '../base/index.ts';
-import type { Mutation } from '../model/index.ts';
+import { intersectRanges, isEmptyRange, type Mutation, rangeContains, type RowRange } from '../model/index.ts';
 import { AppendDecoder } from './append-decoder.ts';
 import { ManualClock, Pacer } from '../env/index.ts';
 import { AppendEncoder, encodeRows } from './append-encoder.ts';
@@ -85,10 +85,17 @@ const records: fc.Arbitrary<NewRecord> = fc
   }, PLAIN)
   .map(({ token, ...rest }) => (token ? { ...rest, token } : rest));
 
+/** Ranges that begin and end at rows of the records. */
+function rangesAmong(appended: readonly NewRecord[]): RowRange[] {
+  const rows = appended.flatMap(({ body }) => (body.kind === 'rows' ? body.rows.map(({ row }) => row) : [body.range.start])).sort();
+  return [{ start: '', end: undefined }, ...rows.map((start, i) => ({ start, end: rows[i + 2] })), ...rows.map((end) => ({ start: '', end }))];
+}
+
 describe('records of an append', () => {
   test('can be decoded in any order, and tell beforehand what they are of', () => {
     fc.assert(
       fc.property(fc.array(records, { minLength: 1, maxLength: 8 }), (appended) => {
+        const ranges = rangesAmong(appended);
         const decoder = new AppendDecoder('log', { position: 0, bytes: encode(appended) });
         const found: EncodedRecord[] = [];
         for (let one = decoder.nextEncoded(); one; one = decoder.nextEncoded()) {
@@ -99,9 +106,12 @@ describe('records of an append', () => {
         found.reverse();
         assert.deepEqual(found.map((one) => one.decode()), numbered(appended));
         for (const [i, { tableId, epoch, body }] of appended.entries()) {
-          const row = body.kind === 'rows' && body.rows.length === 1 ? body.rows[0]?.row : undefined;
           const one = found[i] as EncodedRecord;
-          assert.deepEqual([one.tableId, one.epoch, one.sequence, one.row()], [tableId, epoch, i + 1, row]);
+          assert.deepEqual([one.tableId, one.epoch, one.sequence], [tableId, epoch, i + 1]);
+          for (const range of ranges) {
+            const touches = body.kind === 'rows' ? body.rows.some(({ row }) => rangeContains(range, row)) : !isEmptyRange(intersectRanges(body.range, range));
+            assert.equal(one.touches(range), touches);
+          }
         }
       }),
     );

@@ -10,7 +10,7 @@
  */
 import { BigtableError, type ByteString, Code, CorruptionError, type Int64, readInt64BE, toText, VarintReader } from '../base/index.ts';
 import type { LogAppend } from '../env/index.ts';
-import type { Mutation, RowRange, TimestampRange } from '../model/index.ts';
+import { intersectRanges, isEmptyRange, type Mutation, rangeContains, type RowRange, type TimestampRange } from '../model/index.ts';
 import { APPEND_VERSION, type AppendHeader, MutationKind, RangeFlag, RecordField, RecordKind } from './append-format.ts';
 import { type EncodedRecord, type LogRecord, Origin, type RecordBody, type RowChange } from './record.ts';
 
@@ -43,8 +43,8 @@ class RecordInAppend implements EncodedRecord {
     return this.#decoder.decode(this);
   }
 
-  row(): ByteString | undefined {
-    return this.#decoder.rowOf(this);
+  touches(range: RowRange): boolean {
+    return this.#decoder.touches(this, range);
   }
 }
 
@@ -93,15 +93,20 @@ export class AppendDecoder {
   }
 
   /** For `RecordInAppend`. */
-  rowOf(record: RecordInAppend): ByteString | undefined {
-    if (record.kind !== RecordKind.rows) return undefined;
+  touches(record: RecordInAppend, range: RowRange): boolean {
     return this.#checked(() => {
       const reader = this.#reader;
       reader.offset = record.at;
       this.#take(INT64_BYTES);
       reader.next();
       this.#take(reader.next());
-      return reader.next() === 1 ? this.#text() : undefined;
+      if (record.kind === RecordKind.dropRows) return !isEmptyRange(intersectRanges(this.#rowRange(), range));
+      if (record.kind !== RecordKind.rows) throw this.#tooNew(`a record of kind ${record.kind}`);
+      for (let left = reader.next(); left > 0; left--) {
+        if (rangeContains(range, this.#text())) return true;
+        for (let more = reader.next(); more > 0; more--) this.#passMutation();
+      }
+      return false;
     });
   }
 
@@ -240,6 +245,40 @@ export class AppendDecoder {
       ...(flags & RangeFlag.end ? { end: this.#int64() } : {}),
     };
     return { kind: 'deleteFromColumn', family, qualifier, range };
+  }
+
+  #passMutation(): void {
+    const kind = this.#byte();
+    switch (kind) {
+      case MutationKind.setCell:
+      case MutationKind.addIntegerToCell:
+      case MutationKind.addBytesToCell:
+      case MutationKind.mergeToCell:
+        this.#passBytes();
+        this.#passBytes();
+        this.#take(INT64_BYTES);
+        if (kind === MutationKind.addIntegerToCell) this.#take(INT64_BYTES);
+        else this.#passBytes();
+        return;
+      case MutationKind.deleteFromColumn: {
+        this.#passBytes();
+        this.#passBytes();
+        const flags = this.#byte();
+        if (flags & RangeFlag.start) this.#take(INT64_BYTES);
+        if (flags & RangeFlag.end) this.#take(INT64_BYTES);
+        return;
+      }
+      case MutationKind.deleteFromFamily:
+        return this.#passBytes();
+      case MutationKind.deleteFromRow:
+        return;
+      default:
+        throw this.#tooNew(`a mutation of kind ${kind}`);
+    }
+  }
+
+  #passBytes(): void {
+    this.#take(this.#reader.next());
   }
 
   /** Passes over `length` bytes and answers where they begin. */

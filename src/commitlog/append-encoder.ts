@@ -28,6 +28,8 @@ const RECORD_LENGTH_BYTES = 4;
 export class AppendEncoder {
   /** Records gathered. */
   count = 0;
+  /** Rows that they change. */
+  rows = 0;
   readonly #slabs: Buffer[] = [Buffer.allocUnsafeSlow(SLAB_BYTES)];
   #slabsUsed = 1;
   #slab = this.#slabs[0] as Buffer;
@@ -59,6 +61,7 @@ export class AppendEncoder {
       this.#record(record);
       lengthSlab.writeUInt32LE(this.sizeBytes - sizeBytes - RECORD_LENGTH_BYTES, lengthAt);
       this.count++;
+      if (record.body.kind === 'rows') this.rows += record.body.rows.length;
     } catch (error) {
       this.#slabsUsed = slabsUsed;
       this.#slab = slab;
@@ -86,6 +89,7 @@ export class AppendEncoder {
   /** Empties it for the next append. */
   reset(): void {
     this.count = 0;
+    this.rows = 0;
     this.#slabs.length = Math.min(this.#slabs.length, MOST_KEPT_SLABS);
     this.#slabsUsed = 1;
     this.#slab = this.#slabs[0] as Buffer;

@@ -19,7 +19,7 @@ export interface RowChange {
 }
 
 export type RecordBody =
-  /** One row, or several of one tablet that change in the same instant (two-row commits of METADATA). */
+  /** One row, or several of one tablet that change in the same instant (a batch of writes, two-row commits of METADATA). */
   | { readonly kind: 'rows'; readonly rows: readonly RowChange[] }
   | { readonly kind: 'dropRows'; readonly range: RowRange };
 
@@ -41,8 +41,8 @@ export interface EncodedRecord extends RedoPoint {
   readonly tableId: string;
   /** Values are views of the append. Throws as the reading of the log does where the record is damaged or too new. */
   decode(): LogRecord;
-  /** Where the record changes one row alone, that row. */
-  row(): ByteString | undefined;
+  /** Whether it changes any row of the range, told without decoding its mutations. */
+  touches(range: RowRange): boolean;
 }
 
 /** A record before the log has given it its number. */

@@ -35,9 +35,10 @@ export interface Appended {
   readonly durable: Promise<LogPosition>;
 }
 
-/** A batch is closed when it has so many bytes or records: what waits for one append is then handled in one step of a few milliseconds. */
+/** A batch is closed when it has so many bytes, records or rows: what waits for one append is then handled in one step of a few milliseconds. */
 const BATCH_BYTES = 1 << 20;
 const BATCH_RECORDS = 1024;
+const BATCH_ROWS = 1024;
 /** Most bytes that may be acknowledged and not durable. */
 const MOST_UNSYNCED_BYTES = 4 << 20;
 /** Encoders that are kept for the next batches: one in flight, one gathering. */
@@ -122,7 +123,7 @@ export class ServerLog {
     encoder.add(record);
     const sequence = this.#nextSequence++;
     this.#pendingBytes += encoder.sizeBytes - before;
-    if (encoder.sizeBytes >= BATCH_BYTES || encoder.count >= BATCH_RECORDS) {
+    if (encoder.sizeBytes >= BATCH_BYTES || encoder.count >= BATCH_RECORDS || encoder.rows >= BATCH_ROWS) {
       this.#waiting.push(batch);
       this.#gathering = undefined;
     }

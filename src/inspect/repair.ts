@@ -195,10 +195,10 @@ async function replay(
   const pacer = new Pacer(clock);
   const tell = (what: string | undefined): void => void (what !== undefined && unsaved.push(what));
   for (const [i, encoded] of records.entries()) {
-    const row = encoded.row();
     const record = encoded.decode();
-    if (row !== undefined) tell(tabletOf(tablets, row).apply(record));
-    else for (const tablet of tablets) tell(tablet.apply(record));
+    const { body } = record;
+    const touched = body.kind === 'rows' ? new Set(body.rows.map(({ row }) => tabletOf(tablets, row))) : tablets;
+    for (const tablet of touched) tell(tablet.apply(record));
     if (pacer.due()) await pacer.pause();
     const isFull = i % MEASURED_RECORDS === 0 && tablets.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0) > FLUSH_BYTES;
     if (isFull) for (const tablet of tablets) await tablet.flush(target);

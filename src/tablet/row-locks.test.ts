@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { RowLocks } from './row-locks.ts';
+import { RowShare } from './shared-rows.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Whether the promise has settled within a turn of the event loop; undefined = was not asked to wait. */
-async function waits(entered: Promise<void> | undefined): Promise<boolean> {
+async function waits(entered: Promise<unknown> | undefined): Promise<boolean> {
   if (entered === undefined) return false;
   let settled = false;
   entered.then(() => (settled = true));
@@ -14,24 +15,30 @@ async function waits(entered: Promise<void> | undefined): Promise<boolean> {
   return !settled;
 }
 
+/** A share of the row, which nobody makes wait. */
+function shareOf(locks: RowLocks, row: string): RowShare {
+  const share = new RowShare();
+  assert.equal(locks.tryShare(row, share), true);
+  return share;
+}
+
 describe('row locks', () => {
   test('sharers enter together, at once', async () => {
     const locks = new RowLocks();
-    assert.equal(locks.enterShared('r'), undefined);
-    assert.equal(locks.enterShared('r'), undefined);
-    locks.leaveShared('r');
-    locks.leaveShared('r');
+    const [first, second] = [shareOf(locks, 'r'), shareOf(locks, 'r')];
+    locks.leaveShared(first);
+    locks.leaveShared(second);
     assert.equal(locks.enterAlone('r'), undefined);
   });
 
   test('who is alone waits for sharers, and keeps later sharers waiting', async () => {
     const locks = new RowLocks();
-    locks.enterShared('r');
+    const share = shareOf(locks, 'r');
     const alone = locks.enterAlone('r');
     const later = locks.enterShared('r');
     assert.equal(await waits(alone), true);
     assert.equal(await waits(later), true);
-    locks.leaveShared('r');
+    locks.leaveShared(share);
     assert.equal(await waits(alone), false);
     assert.equal(await waits(later), true);
     locks.leaveAlone('r');
@@ -46,12 +53,12 @@ describe('row locks', () => {
 
   test('the whole tablet waits for every row and keeps new ones out', async () => {
     const locks = new RowLocks();
-    locks.enterShared('a');
+    const share = shareOf(locks, 'a');
     const all = locks.enterAll();
     const later = locks.enterShared('b');
     assert.equal(await waits(all), true);
     assert.equal(await waits(later), true);
-    locks.leaveShared('a');
+    locks.leaveShared(share);
     assert.equal(await waits(all), false);
     assert.equal(await waits(later), true);
     locks.leaveAll();
@@ -61,8 +68,23 @@ describe('row locks', () => {
   test('giving back what is not held is a broken invariant', () => {
     const locks = new RowLocks();
     assert.throws(() => locks.leaveAlone('r'), { name: 'AssertionError' });
-    locks.enterShared('r');
+    const share = shareOf(locks, 'r');
     assert.throws(() => locks.leaveAlone('r'), { name: 'AssertionError' });
+    locks.leaveShared(share);
+    assert.throws(() => locks.leaveShared(share), { name: 'AssertionError' });
+  });
+
+  test('a share of several rows holds each of them, one several times where it was added several times', async () => {
+    const locks = new RowLocks();
+    const share = new RowShare();
+    for (const row of ['a', 'b', 'a', 'c']) assert.equal(locks.tryShare(row, share), true);
+    const other = shareOf(locks, 'b');
+    const alone = ['a', 'b', 'c', 'd'].map((row) => locks.enterAlone(row));
+    assert.deepEqual(await Promise.all(alone.map(waits)), [true, true, true, false]);
+    locks.leaveShared(share);
+    assert.deepEqual(await Promise.all(alone.map(waits)), [false, true, false, false]);
+    locks.leaveShared(other);
+    assert.equal(await waits(alone[1]), false);
   });
 
   test('any mix of holders is exclusive where it must be, and everybody gets through', async () => {
@@ -79,8 +101,10 @@ describe('row locks', () => {
         };
         await Promise.all(
           holders.map(async ({ row, alone, turns }) => {
+            let share = new RowShare();
             if (row === '*') await locks.enterAll();
-            else await (alone ? locks.enterAlone(row) : locks.enterShared(row));
+            else if (alone) await locks.enterAlone(row);
+            else if (!locks.tryShare(row, share)) share = await locks.enterShared(row);
             const me = { row, alone };
             inside.push(me);
             check();
@@ -89,7 +113,7 @@ describe('row locks', () => {
             inside.splice(inside.indexOf(me), 1);
             if (row === '*') locks.leaveAll();
             else if (alone) locks.leaveAlone(row);
-            else locks.leaveShared(row);
+            else locks.leaveShared(share);
           }),
         );
       }),
@@ -99,18 +123,16 @@ describe('row locks', () => {
 
   test('a share is taken where it needs no waiting, and refused where it does', () => {
     const locks = new RowLocks();
-    assert.equal(locks.tryShared('r'), true);
-    assert.equal(locks.tryShared('r'), true);
+    const shares = [shareOf(locks, 'r'), shareOf(locks, 'r')];
     const alone = locks.enterAlone('r');
     assert.notEqual(alone, undefined);
-    assert.equal(locks.tryShared('r'), false, 'somebody waits to be alone');
-    assert.equal(locks.tryShared('other'), true);
-    locks.leaveShared('r');
-    locks.leaveShared('r');
-    assert.equal(locks.tryShared('r'), false, 'held alone');
+    assert.equal(locks.tryShare('r', new RowShare()), false, 'somebody waits to be alone');
+    shares.push(shareOf(locks, 'other'));
+    for (const share of shares) locks.leaveShared(share);
+    assert.equal(locks.tryShare('r', new RowShare()), false, 'held alone');
     locks.leaveAlone('r');
-    assert.equal(locks.tryShared('r'), true);
+    shareOf(locks, 'r');
     void locks.enterAll();
-    assert.equal(locks.tryShared('third'), false, 'the whole tablet is about to be held');
+    assert.equal(locks.tryShare('third', new RowShare()), false, 'the whole tablet is about to be held');
   });
 });

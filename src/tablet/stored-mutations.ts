@@ -1,5 +1,6 @@
 /** Mutations as they are logged and stored: under the names that families are stored by (see FamilySchema.generation). */
 import { assert } from '../base/index.ts';
+import type { RowChange } from '../commitlog/index.ts';
 import { familyOfTable, type Mutation, storageFamily, type TableSchema } from '../model/index.ts';
 import { isRenamed } from './read-families.ts';
 
@@ -12,4 +13,10 @@ export function storedMutations(schema: TableSchema, mutations: readonly Mutatio
     assert(family !== undefined, `family ${mutation.family} reached the tablet and is not in the schema`);
     return { ...mutation, family: storageFamily(family.name, family.generation) };
   });
+}
+
+/** The same for changes of rows. */
+export function storedChanges(schema: TableSchema, changes: readonly RowChange[]): readonly RowChange[] {
+  if (!isRenamed(schema)) return changes;
+  return changes.map(({ row, mutations }) => ({ row, mutations: storedMutations(schema, mutations) }));
 }

@@ -5,7 +5,7 @@
  * Invariants:
  * - A change is in the memtable only once its record is durable (buffered: handed to the log), and in log order; it is acknowledged only if the lease
  *   surely held after that.
- * - A share of a row is given back when its change has been applied, or has failed.
+ * - A share of rows is given back when their change has been applied, or has failed.
  * - A record that is durable is applied, whatever becomes of the others of its append.
  */
 import { assert, type ByteString, unavailable } from '../base/index.ts';
@@ -16,6 +16,7 @@ import type { Mutation, TableSchema } from '../model/index.ts';
 import type { LayerSet } from './layer-set.ts';
 import { ReadFamilies } from './read-families.ts';
 import type { RowLocks } from './row-locks.ts';
+import type { RowShare } from './shared-rows.ts';
 import type { TabletHost, TabletState } from './tablet-state.ts';
 
 /** A change with more mutations than this is applied over several steps of the event loop. */
@@ -34,8 +35,8 @@ export interface TabletWriterOptions {
 interface LoggedChange {
   readonly body: RecordBody;
   readonly sequence: number;
-  /** The row of which a share is given back when the change is applied. */
-  readonly share: ByteString | undefined;
+  /** The share of its rows, given back when the change is applied. */
+  readonly share: RowShare | undefined;
   /** Where it is applied over several steps: resolves when it is. */
   stepping: Promise<void> | undefined;
 }
@@ -81,10 +82,10 @@ export class TabletWriter {
   }
 
   /**
-   * Logs and applies changes of rows, all in one instant. Resolves when they may be acknowledged. Whoever calls holds the rows until then; a share of
+   * Logs and applies changes of rows as one record, all in one instant. Resolves when they may be acknowledged. Whoever calls holds the rows until then;
    * `share` is given back by this, unless the call throws.
    */
-  write(rows: readonly RowChange[], share?: ByteString): Promise<void> {
+  write(rows: readonly RowChange[], share?: RowShare): Promise<void> {
     const body: RecordBody = { kind: 'rows', rows };
     if (isLarge(body)) return this.#writeLarge(body, share);
     return this.#options.buffered ? this.#writeBuffered(body, share) : this.#log(body, share).done;
@@ -105,7 +106,7 @@ export class TabletWriter {
     while (this.#stepping.size > 0) await Promise.allSettled(this.#stepping);
   }
 
-  #log(body: RecordBody, share: ByteString | undefined, encodedRows?: readonly Uint8Array[]): LoggedGroup {
+  #log(body: RecordBody, share: RowShare | undefined, encodedRows?: readonly Uint8Array[]): LoggedGroup {
     const { log } = this.#options;
     const { sequence, durable } = log.append(this.#record(body, encodedRows));
     let group = this.#group;
@@ -153,7 +154,7 @@ export class TabletWriter {
   }
 
   /** A change of one row that is too large for one step. The row is held alone. */
-  async #writeLarge(body: LargeBody, share: ByteString | undefined): Promise<void> {
+  async #writeLarge(body: LargeBody, share: RowShare | undefined): Promise<void> {
     const { clock, buffered, host } = this.#options;
     this.#writes++;
     try {
@@ -170,7 +171,7 @@ export class TabletWriter {
     }
   }
 
-  async #writeBuffered(body: RecordBody, share: ByteString | undefined, encodedRows?: readonly Uint8Array[]): Promise<void> {
+  async #writeBuffered(body: RecordBody, share: RowShare | undefined, encodedRows?: readonly Uint8Array[]): Promise<void> {
     const { log, layers, host } = this.#options;
     this.#writes++;
     try {
@@ -189,7 +190,7 @@ export class TabletWriter {
     }
   }
 
-  #ended(share: ByteString | undefined): void {
+  #ended(share: RowShare | undefined): void {
     if (share !== undefined) this.#options.locks.leaveShared(share);
     this.#writes--;
     if (this.#writes === 0) for (const wake of this.#drained.splice(0)) wake();

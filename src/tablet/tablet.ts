@@ -29,9 +29,11 @@ import { RowLocks } from './row-locks.ts';
 import { RowReader } from './row-reader.ts';
 import { sampleTables } from './sample-keys.ts';
 import type { TabletFile } from './tablet-file.ts';
-import { storedMutations } from './stored-mutations.ts';
+import { RowShare } from './shared-rows.ts';
+import { storedChanges, storedMutations } from './stored-mutations.ts';
 import { TabletReadStream } from './tablet-read.ts';
 import { isLargeChange, TabletWriter } from './tablet-writer.ts';
+import { WriteBatch } from './write-batch.ts';
 import type { Decision, DivideCommit, TabletApi, TabletRead } from './tablet-api.ts';
 import type { TabletCommit, TabletHost, TabletState } from './tablet-state.ts';
 
@@ -130,35 +132,39 @@ export class Tablet implements TabletApi {
 
   mutateRow(context: RequestContext, row: ByteString, mutations: readonly Mutation[]): Promise<void> {
     if (isLargeChange(mutations)) return this.#holdingRow(context, row, () => this.#writeRow(row, mutations));
+    const share = new RowShare();
+    if (!this.#locks.tryShare(row, share)) return this.#locks.enterShared(row).then((entered) => this.#writeShared(context, [{ row, mutations }], entered));
     try {
-      const wait = this.#locks.enterShared(row);
-      return wait === undefined ? this.#writeShared(context, row, mutations) : wait.then(() => this.#writeShared(context, row, mutations));
+      return this.#writeShared(context, [{ row, mutations }], share);
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  /** Rows that nobody holds alone are logged in this step, and wait for their appends together: a promise an append, not a row. */
+  /** Rows that nobody holds alone are logged in this step, in records of many: a promise and a record a batch, not a row. */
   async mutateRows(context: RequestContext, changes: readonly RowChange[]): Promise<readonly (BigtableError | undefined)[]> {
     const outcomes: (BigtableError | undefined)[] = new Array(changes.length).fill(undefined);
     const waits: Promise<void>[] = [];
-    let last: { readonly written: Promise<void>; readonly indexes: number[] } | undefined;
-    for (let i = 0; i < changes.length; i++) {
-      const { row, mutations } = changes[i] as RowChange;
+    const outcomeOf = (written: Promise<void>, indexes: readonly number[]): void => {
+      waits.push(written.catch((thrown: unknown) => indexes.forEach((index) => (outcomes[index] = toBigtableError(thrown)))));
+    };
+    let batch = new WriteBatch();
+    const writeBatch = (): void => {
+      const { share, indexes } = batch;
       try {
-        const isFree = !isLargeChange(mutations) && this.#locks.tryShared(row);
-        const written = isFree ? this.#writeShared(context, row, mutations) : this.mutateRow(context, row, mutations);
-        if (last?.written === written) {
-          last.indexes.push(i);
-          continue;
-        }
-        const indexes = [i];
-        last = { written, indexes };
-        waits.push(written.catch((thrown: unknown) => indexes.forEach((index) => (outcomes[index] = toBigtableError(thrown)))));
+        if (indexes.length > 0) outcomeOf(this.#writeShared(context, batch.changes, share), indexes);
       } catch (thrown) {
-        outcomes[i] = toBigtableError(thrown);
+        outcomeOf(Promise.reject(thrown), indexes);
       }
+      batch = new WriteBatch();
+    };
+    for (let i = 0; i < changes.length; i++) {
+      const change = changes[i] as RowChange;
+      const { row, mutations } = change;
+      if (isLargeChange(mutations) || !this.#locks.tryShare(row, batch.share)) outcomeOf(this.mutateRow(context, row, mutations), [i]);
+      else if (batch.add(i, change).isFull) writeBatch();
     }
+    writeBatch();
     await Promise.all(waits);
     return outcomes;
   }
@@ -398,8 +404,12 @@ export class Tablet implements TabletApi {
   }
 
   #checkRow(context: RequestContext, row: ByteString): void {
-    assert(rangeContains(this.#state.range, row), 'a row reached a tablet that it does not belong to');
+    this.#checkInside(row);
     this.#checkServing(context);
+  }
+
+  #checkInside(row: ByteString): void {
+    assert(rangeContains(this.#state.range, row), 'a row reached a tablet that it does not belong to');
   }
 
   async #holdingRow<T>(context: RequestContext, row: ByteString, work: () => T | Promise<T>): Promise<T> {
@@ -413,13 +423,14 @@ export class Tablet implements TabletApi {
     }
   }
 
-  /** A share of the row is held, and given back by this. */
-  #writeShared(context: RequestContext, row: ByteString, mutations: readonly Mutation[]): Promise<void> {
+  /** The share is of these rows, and is given back by this. */
+  #writeShared(context: RequestContext, changes: readonly RowChange[], share: RowShare): Promise<void> {
     try {
-      this.#checkRow(context, row);
-      return this.#writer.write([{ row, mutations: storedMutations(this.#schema(), mutations) }], row);
+      this.#checkServing(context);
+      for (const { row } of changes) this.#checkInside(row);
+      return this.#writer.write(storedChanges(this.#schema(), changes), share);
     } catch (error) {
-      this.#locks.leaveShared(row);
+      this.#locks.leaveShared(share);
       throw error;
     }
   }

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type EncodedRecord, isAfter, type LogRecord, Origin, type RecordBody, type RecordsOfAppend } from '../commitlog/index.ts';
 import { ManualClock } from '../env/index.ts';
-import { rangeContains } from '../model/index.ts';
+import { intersectRanges, isEmptyRange, rangeContains, type RowRange } from '../model/index.ts';
 import { LogReplay } from './log-replay.ts';
 
 const record = (tableId: string, epoch: number, sequence: number, body: RecordBody): LogRecord => ({ tableId, epoch, sequence, commitMicros: 0, origin: Origin.user, body });
@@ -12,8 +12,8 @@ const rows = (...keys: string[]): RecordBody => ({ kind: 'rows', rows: keys.map(
 /** As a record comes from its log; `decoded` hears of each that is decoded. */
 function encoded(made: LogRecord, decoded: (made: LogRecord) => void): EncodedRecord {
   const { tableId, epoch, sequence, body } = made;
-  const row = (): string | undefined => (body.kind === 'rows' && body.rows.length === 1 ? body.rows[0]?.row : undefined);
-  return { tableId, epoch, sequence, row, decode: () => (decoded(made), made) };
+  const touches = (range: RowRange): boolean => (body.kind === 'rows' ? body.rows.some(({ row }) => rangeContains(range, row)) : !isEmptyRange(intersectRanges(body.range, range)));
+  return { tableId, epoch, sequence, touches, decode: () => (decoded(made), made) };
 }
 
 interface Logs {

@@ -87,8 +87,7 @@ function* recordsInRange(records: readonly EncodedRecord[], range: RowRange): It
   let last: RedoPoint | undefined;
   for (const record of records) {
     if (last !== undefined && !isAfter(record, last)) continue;
-    const row = record.row();
-    if (row !== undefined && !rangeContains(range, row)) continue;
+    if (!record.touches(range)) continue;
     const clipped = clipRecord(record.decode(), range);
     if (clipped === undefined) continue;
     last = record;
