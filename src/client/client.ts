@@ -11,7 +11,7 @@ import {
   checkCheckAndMutateRow, checkDropRowRange, checkModifyFamilies, checkMutateRow, checkMutateRows, checkNewTable, checkUpdateTable, checkReadModifyWriteRow, checkTableName,
 } from '../service/index.ts';
 import type {
-  CheckAndMutateRequest, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, Slicer, TableChange,
+  BatchEntry, CheckAndMutateRequest, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, Slicer, TableChange,
 } from '../service/index.ts';
 import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
 import { eachTablet } from './each-tablet.ts';
@@ -70,7 +70,7 @@ export class Client implements Service {
     );
   }
 
-  async mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]> {
+  async mutateRows(context: RequestContext, table: string, entries: readonly BatchEntry[]): Promise<readonly (BigtableError | undefined)[]> {
     const checking = checkMutateRows(table, entries, this.#limits, this.#slicer);
     if (checking !== undefined) await checking;
     return mutateRows({ ...this.#env, router: this.#router }, context, table, entries);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AssertionError, BigtableError, Code, CorruptionError, fromBytes, INT64_MAX, INT64_MIN, type Int64, int64 } from '../base/index.ts';
-import { intersectRanges, isEmptyRange, type Mutation, rangeContains, type RowRange } from '../model/index.ts';
+import { intersectRanges, isEmptyRange, type Mutation, mutationList, type Mutations, rangeContains, type RowRange } from '../model/index.ts';
 import { AppendDecoder } from './append-decoder.ts';
 import { ManualClock, Pacer } from '../env/index.ts';
 import { AppendEncoder, encodeRows } from './append-encoder.ts';
@@ -24,8 +24,13 @@ function decode(bytes: Buffer): { header: AppendHeader; records: LogRecord[] } {
   return { header: decoder.header, records };
 }
 
+/** As the decoder answers them. */
 function numbered(records: readonly NewRecord[], firstSequence = 1): LogRecord[] {
-  return records.map((record, i) => ({ ...record, sequence: firstSequence + i }));
+  return records.map((record, i) => ({ ...record, body: listed(record.body), sequence: firstSequence + i }));
+}
+
+function listed(body: RecordBody<Mutations>): RecordBody {
+  return body.kind === 'rows' ? { ...body, rows: body.rows.map(({ row, mutations }) => ({ row, mutations: mutationList(mutations) })) } : body;
 }
 
 function record(...mutations: Mutation[]): NewRecord {

@@ -12,7 +12,7 @@ import { BigtableError, type ByteString, Code, CorruptionError, type Int64, read
 import type { LogAppend } from '../env/index.ts';
 import { intersectRanges, isEmptyRange, type Mutation, rangeContains, type RowRange, type TimestampRange } from '../model/index.ts';
 import { APPEND_VERSION, type AppendHeader, MutationKind, RangeFlag, RecordField, RecordKind } from './append-format.ts';
-import { type EncodedRecord, type LogRecord, Origin, type RecordBody, type RowChange } from './record.ts';
+import { type EncodedRecord, type LogRecord, Origin, type RowChange } from './record.ts';
 
 /** Commit time, timestamps, integers. */
 const INT64_BYTES = 8;
@@ -192,10 +192,10 @@ export class AppendDecoder {
     return token;
   }
 
-  #body(kind: number): RecordBody {
+  #body(kind: number): LogRecord['body'] {
     if (kind === RecordKind.dropRows) return { kind: 'dropRows', range: this.#rowRange() };
     if (kind !== RecordKind.rows) throw this.#tooNew(`a record of kind ${kind}`);
-    const rows: RowChange[] = [];
+    const rows: RowChange<readonly Mutation[]>[] = [];
     for (let left = this.#reader.next(); left > 0; left--) {
       const row = this.#text();
       const mutations: Mutation[] = [];

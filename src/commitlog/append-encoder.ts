@@ -9,7 +9,7 @@
  */
 import { assert, type ByteString, type Int64, utf8, varintLength, writeInt64BE, writeVarint } from '../base/index.ts';
 import type { Pacer } from '../env/index.ts';
-import type { Mutation, RowRange } from '../model/index.ts';
+import { type CellRun, columnAt, isCellRun, type Mutation, mutationList, type RowRange, timestampAt, valueAt } from '../model/index.ts';
 import { APPEND_VERSION, type AppendHeader, MutationKind, RangeFlag, RecordField, RecordKind } from './append-format.ts';
 import type { LogRecord, NewRecord, RowChange } from './record.ts';
 
@@ -138,7 +138,7 @@ export class AppendEncoder {
     for (const { row, mutations } of rows) {
       this.#text(row);
       this.#varint(mutations.length);
-      for (const mutation of mutations) {
+      for (const mutation of mutationList(mutations)) {
         this.#mutation(mutation);
         if (pacer.due()) await pacer.pause();
       }
@@ -149,8 +149,20 @@ export class AppendEncoder {
 
   #row(change: RowChange): void {
     this.#text(change.row);
-    this.#varint(change.mutations.length);
-    for (const mutation of change.mutations) this.#mutation(mutation);
+    const { mutations } = change;
+    this.#varint(mutations.length);
+    if (isCellRun(mutations)) this.#cells(mutations);
+    else for (const mutation of mutations) this.#mutation(mutation);
+  }
+
+  #cells(run: CellRun): void {
+    for (let at = run.from; at < run.from + run.length; at++) {
+      const { family, qualifier } = columnAt(run, at);
+      const timestamp = timestampAt(run, at);
+      assert(timestamp !== undefined, 'a logged cell carries its final timestamp');
+      this.#cell(MutationKind.setCell, family, qualifier, timestamp);
+      this.#bytes(valueAt(run, at));
+    }
   }
 
   #rowRange(range: RowRange): void {

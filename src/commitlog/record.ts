@@ -6,21 +6,21 @@
  * sequence alone.
  */
 import type { ByteString, Int64 } from '../base/index.ts';
-import type { Mutation, RowRange } from '../model/index.ts';
+import type { Mutation, Mutations, RowRange } from '../model/index.ts';
 
 /** Who caused a change. Stored: never renumber. */
 export const Origin = { user: 0, garbageCollection: 1, replication: 2 } as const;
 export type Origin = (typeof Origin)[keyof typeof Origin];
 
 /** Every mutation carries its final timestamp: the server's time was filled in before the record was made. */
-export interface RowChange {
+export interface RowChange<M extends Mutations = Mutations> {
   readonly row: ByteString;
-  readonly mutations: readonly Mutation[];
+  readonly mutations: M;
 }
 
-export type RecordBody =
+export type RecordBody<M extends Mutations = readonly Mutation[]> =
   /** One row, or several of one tablet that change in the same instant (a batch of writes, two-row commits of METADATA). */
-  | { readonly kind: 'rows'; readonly rows: readonly RowChange[] }
+  | { readonly kind: 'rows'; readonly rows: readonly RowChange<M>[] }
   | { readonly kind: 'dropRows'; readonly range: RowRange };
 
 export interface LogRecord {
@@ -46,7 +46,8 @@ export interface EncodedRecord extends RedoPoint {
 }
 
 /** A record before the log has given it its number. */
-export interface NewRecord extends Omit<LogRecord, 'sequence'> {
+export interface NewRecord extends Omit<LogRecord, 'sequence' | 'body'> {
+  readonly body: RecordBody<Mutations>;
   /** The body's rows as `encodeRows` made them of exactly these, where encoding them in one step would take too long. */
   readonly encodedRows?: readonly Uint8Array[] | undefined;
 }

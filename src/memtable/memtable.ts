@@ -7,11 +7,11 @@
  * appears at once.
  */
 import { assert, type ByteString, quote } from '../base/index.ts';
-import { type AggregateKind, type Layer, type Mutation, normalizeRanges, type RowRange, type RowRangeDeletion } from '../model/index.ts';
+import { type AggregateKind, isCellRun, type Layer, type Mutation, type Mutations, normalizeRanges, type RowRange, type RowRangeDeletion } from '../model/index.ts';
 import { EntryTree, forEachEntry } from './entry-tree.ts';
 import { ENTRY_BYTES, type MemEntry } from './mem-entry.ts';
 import { MemtableCursor } from './memtable-cursor.ts';
-import { checkMutation, isSmallRow, RowEdit, RowStore, type RowVersion } from './row-edit.ts';
+import { checkMutation, checkRun, isSmallRow, RowEdit, RowStore, type RowVersion } from './row-edit.ts';
 import { keyIndex, RowTree } from './row-tree.ts';
 
 /** A family's aggregate; undefined = ordinary cells. */
@@ -55,13 +55,15 @@ export class Memtable implements Layer {
    * family that is none (any more) are passed over. Values are copied, except those above 16 KiB that fill their backing buffer but for an eighth: these are
    * kept as they are and must not be changed by the caller afterwards.
    */
-  apply(row: ByteString, mutations: readonly Mutation[], aggregateOf: AggregateOf): void {
+  apply(row: ByteString, mutations: Mutations, aggregateOf: AggregateOf): void {
     assert(!this.#frozen, 'a frozen memtable takes no writes');
     if (mutations.length === 0) return;
-    for (const mutation of mutations) checkMutation(mutation, aggregateOf);
+    if (isCellRun(mutations)) checkRun(mutations);
+    else for (const mutation of mutations) checkMutation(mutation, aggregateOf);
     const base = this.#rows.get(row);
     const edit = new RowEdit(this.#store, base, aggregateOf, true);
-    for (const mutation of mutations) edit.add(mutation);
+    if (isCellRun(mutations)) edit.addCells(mutations);
+    else for (const mutation of mutations) edit.add(mutation);
     this.#replace(row, base, edit);
   }
 

@@ -12,8 +12,8 @@
  */
 import { assert, INT64_MAX, INT64_MIN, type Int64 } from '../base/index.ts';
 import {
-  type AddToCell, type AggregateKind, aggregateInput, checkAggregateInput, checkAggregateState, type ColumnKey, type DeleteFromColumn, EntryKind, familyEnd, type MergeToCell,
-  type Mutation, type SetCell,
+  type AddToCell, type AggregateKind, aggregateInput, type CellRun, checkAggregateInput, checkAggregateState, columnAt, type ColumnKey, type DeleteFromColumn, EntryKind, familyEnd, type MergeToCell,
+  type Mutation, type SetCell, timestampAt, valueAt, valueLengthAt,
 } from '../model/index.ts';
 import { ColumnNames } from './column-names.ts';
 import { EntryTree, EntryTreeEdit } from './entry-tree.ts';
@@ -22,7 +22,7 @@ import { insertAt } from './insert-at.ts';
 import {
   cellEntry, columnStart, compareInRow, deletionEntry, ENTRY_BYTES, lowerBound, type MemEntry, probe, timestampAfter, timestampBefore,
 } from './mem-entry.ts';
-import { ValueArena, valueAt } from './value-arena.ts';
+import { ValueArena, valueAt as valueIn } from './value-arena.ts';
 
 /** A row as it is between two changes: its only entry, the array of a small row, or a tree. The first two never change. */
 export type RowVersion = MemEntry | readonly MemEntry[] | EntryTree;
@@ -97,13 +97,23 @@ export class RowEdit {
     this.#put(cellEntry(columns.key(mutation.family, mutation.qualifier), EntryKind.put, timestamp, values.slab, values.offset, mutation.value.length));
   }
 
+  /** The same as adding each as a SetCell. */
+  addCells(run: CellRun): void {
+    const { values, columns } = this.#store;
+    for (let at = run.from; at < run.from + run.length; at++) {
+      const { family, qualifier } = columnAt(run, at);
+      values.add(valueAt(run, at));
+      this.#put(cellEntry(columns.key(family, qualifier), EntryKind.put, timestampAt(run, at) as Int64, values.slab, values.offset, valueLengthAt(run, at)));
+    }
+  }
+
   #mergeCell(mutation: AddToCell | MergeToCell): void {
     const kind = this.#aggregateOf(mutation.family);
     if (kind === undefined) return;
     const input = mutation.kind === 'addToCell' ? aggregateInput(kind, mutation.input) : mutation.state;
     const column = this.#store.columns.key(mutation.family, mutation.qualifier);
     const present = this.#get(probe(column, EntryKind.merge, mutation.timestamp));
-    const state = present === undefined ? input : foldAggregates(kind, valueAt(present.slab, present.offset, present.length), input);
+    const state = present === undefined ? input : foldAggregates(kind, valueIn(present.slab, present.offset, present.length), input);
     const values = this.#store.values;
     values.add(state);
     this.#put(cellEntry(column, present?.kind ?? EntryKind.merge, mutation.timestamp, values.slab, values.offset, state.length));
@@ -225,6 +235,10 @@ export function checkMutation(mutation: Mutation, aggregateOf: (family: string) 
     if (mutation.kind === 'addToCell') checkAggregateInput(kind, mutation.input);
     else checkAggregateState(kind, mutation.state);
   }
+}
+
+export function checkRun(run: CellRun): void {
+  for (let at = run.from; at < run.from + run.length; at++) assert(timestampAt(run, at) !== undefined, 'a memtable gets cells with their final timestamps');
 }
 
 function finalTimestamp(mutation: SetCell): Int64 {

@@ -4,6 +4,9 @@
  */
 export { aggregateInput, checkAggregateInput, checkAggregateState, mergeAggregates } from './aggregate.ts';
 export { type Cell, type ColumnKey, columnKey, familyEnd, familyOf, qualifierOf, type ReadBatch, type RowFragment } from './cell.ts';
+export {
+  type CellBatch, type CellColumn, type CellRun, columnAt, isCellRun, mutationList, type Mutations, timestampAt, valueAt, valueLengthAt,
+} from './cell-run.ts';
 export { CursorState, compareEntries, type Entry, EntryKind, type EntryPosition, type EntryStream, isDeletion, type Layer, type LayerCursor, type RowRangeDeletion } from './entry.ts';
 export { type FamilyUsage, sumUsages } from './family-usage.ts';
 export { type VersionKeeper, versionKeeper } from './gc.ts';

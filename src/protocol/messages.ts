@@ -7,7 +7,7 @@
 import type { ByteString, Code } from '../base/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import type { MetadataCommit, MetadataKey, MetadataRow } from '../metadata/index.ts';
-import type { Cell, FamilySchema, FamilyUsage, Granularity, GroupLayout, Mutation, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import type { Cell, FamilySchema, FamilyUsage, Granularity, GroupLayout, Mutation, Mutations, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
 import type { ProtocolVersion } from './version.ts';
 
 /** A BigtableError as data, where an answer holds several. */
@@ -40,6 +40,12 @@ export interface ServerStatus {
 export interface RowEntry {
   readonly row: ByteString;
   readonly mutations: readonly Mutation[];
+}
+
+/** A row of a batch. */
+export interface BatchRowEntry {
+  readonly row: ByteString;
+  readonly mutations: Mutations;
 }
 
 export interface ReadMessage {
@@ -86,7 +92,7 @@ export interface TabletServerCalls {
   unload: { message: { readonly tablets: readonly TabletRef[]; readonly flush: boolean }; answer: readonly (PlainError | undefined)[] };
   mutateRow: { message: RowEntry & { readonly tableId: string }; answer: undefined };
   /** Rows of one tablet, each atomic by itself. Answers by entry: undefined = done. */
-  mutateRows: { message: { readonly tableId: string; readonly entries: readonly RowEntry[] }; answer: readonly (PlainError | undefined)[] };
+  mutateRows: { message: { readonly tableId: string; readonly entries: readonly BatchRowEntry[] }; answer: readonly (PlainError | undefined)[] };
   checkAndMutateRow: { message: CheckAndMutateMessage; answer: boolean };
   readModifyWriteRow: {
     message: { readonly tableId: string; readonly row: ByteString; readonly rules: readonly ReadModifyWriteRule[] };

@@ -3,9 +3,9 @@
  * (NOT_FOUND never). Filters are checked where they are compiled, by the room filter. Hot path of every write: nothing is allocated.
  */
 import { type ByteString, invalidArgument, isInt64 } from '../base/index.ts';
-import type { Limits, Mutation, ReadModifyWriteRule, TimestampRange } from '../model/index.ts';
-import { checkFamilyName, checkQualifier, checkRowKey, checkRowRange, checkTableName, checkTimestamp, checkValue } from './check-names.ts';
-import type { CheckAndMutateRequest, ReadRequest, RowMutations } from './service.ts';
+import { type CellColumn, type CellRun, columnAt, isCellRun, type Limits, type Mutation, type Mutations, type ReadModifyWriteRule, timestampAt, type TimestampRange, valueLengthAt } from '../model/index.ts';
+import { checkFamilyName, checkQualifier, checkRowKey, checkRowRange, checkTableName, checkTimestamp, checkValue, checkValueLength } from './check-names.ts';
+import type { BatchEntry, CheckAndMutateRequest, ReadRequest, RowMutations } from './service.ts';
 
 /** Hands items out in slices; with pauses between them where it answers a promise. */
 export type Slicer = <T>(items: readonly T[], work: (slice: readonly T[], from: number) => void) => Promise<void> | undefined;
@@ -25,21 +25,22 @@ export function checkMutateRow(table: string, { row, mutations }: RowMutations, 
 }
 
 /** MutateRows: at least one entry, each with at least one mutation, mutationsPerRequest all together. */
-export function checkMutateRows(table: string, entries: readonly RowMutations[], limits: Limits, slicer = whole): Promise<void> | undefined {
+export function checkMutateRows(table: string, entries: readonly BatchEntry[], limits: Limits, slicer = whole): Promise<void> | undefined {
   checkTableName(table, limits);
   if (entries.length === 0) throw invalidArgument('a MutateRows request must have at least one entry');
   let total = 0;
   for (const { mutations } of entries) total += mutations.length;
   checkCount(total, limits);
   return slicer(entries, (slice, from) => {
-    for (let i = 0; i < slice.length; i++) checkEntry(slice[i] as RowMutations, from + i, limits);
+    for (let i = 0; i < slice.length; i++) checkEntry(slice[i] as BatchEntry, from + i, limits);
   });
 }
 
-function checkEntry({ row, mutations }: RowMutations, index: number, limits: Limits): void {
+function checkEntry({ row, mutations }: BatchEntry, index: number, limits: Limits): void {
   checkRowKey(row, limits, `row key of entry ${index}`);
   if (mutations.length === 0) throw invalidArgument(`entry ${index} of the MutateRows request has no mutation`);
-  checkForms(mutations, limits);
+  if (isCellRun(mutations)) checkCells(mutations, limits);
+  else checkForms(mutations, limits);
 }
 
 /** CheckAndMutateRow: mutationsPerRequest in each list, and not both of them empty. */
@@ -93,6 +94,22 @@ function checkForms(mutations: readonly Mutation[], limits: Limits): void {
       checkedFamily = mutation.family;
     }
     checkForm(mutation, limits);
+  }
+}
+
+/** What checkForms says of the same cells as objects. */
+function checkCells(run: CellRun, limits: Limits): void {
+  let checked: CellColumn | undefined;
+  for (let at = run.from; at < run.from + run.length; at++) {
+    const column = columnAt(run, at);
+    if (column !== checked) {
+      checkFamilyName(column.family, limits);
+      checkQualifier(column.qualifier, limits);
+      checked = column;
+    }
+    const timestamp = timestampAt(run, at);
+    if (timestamp !== undefined) checkTimestamp(timestamp, limits);
+    checkValueLength(valueLengthAt(run, at), limits);
   }
 }
 

@@ -42,7 +42,11 @@ export function checkQualifier(qualifier: ByteString, limits: Limits): void {
 }
 
 export function checkValue(value: Uint8Array, limits: Limits, what = 'value'): void {
-  if (value.length > limits.valueBytes) throw tooLong(what, value.length, limits.valueBytes);
+  checkValueLength(value.length, limits, what);
+}
+
+export function checkValueLength(length: number, limits: Limits, what = 'value'): void {
+  if (length > limits.valueBytes) throw tooLong(what, length, limits.valueBytes);
 }
 
 /** Within int64, and not below 0 where the limits say so. */

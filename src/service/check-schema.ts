@@ -6,10 +6,11 @@
  */
 import { BigtableError, Code, type Int64, invalidArgument, quote } from '../base/index.ts';
 import {
-  type AddToCell, checkAggregateInput, checkAggregateState, type FamilySchema, type Granularity, type MergeToCell, type Mutation, type ReadModifyWriteRule, type TableSchema,
+  type AddToCell, type CellColumn, type CellRun, checkAggregateInput, checkAggregateState, columnAt, type FamilySchema, type Granularity, isCellRun, type MergeToCell, type Mutation, type Mutations, type ReadModifyWriteRule, type TableSchema, timestampAt,
 } from '../model/index.ts';
 
-export function checkMutations(schema: TableSchema, mutations: readonly Mutation[]): void {
+export function checkMutations(schema: TableSchema, mutations: Mutations): void {
+  if (isCellRun(mutations)) return checkCells(schema, mutations);
   // a batch names few families, over and over
   let family: FamilySchema | undefined;
   for (const mutation of mutations) {
@@ -19,13 +20,27 @@ export function checkMutations(schema: TableSchema, mutations: readonly Mutation
   }
 }
 
+/** What checkMutations says of the same cells as objects. */
+function checkCells(schema: TableSchema, run: CellRun): void {
+  let checked: CellColumn | undefined;
+  for (let at = run.from; at < run.from + run.length; at++) {
+    const column = columnAt(run, at);
+    if (column !== checked) checkPlain(schema, familyOf(schema, column.family), 'SetCell');
+    checked = column;
+    const timestamp = timestampAt(run, at);
+    if (timestamp !== undefined) checkGranularity(schema, timestamp);
+  }
+}
+
 /** Rules of a read-modify-write: their families exist and hold plain cells. */
 export function checkRules(schema: TableSchema, rules: readonly ReadModifyWriteRule[]): void {
   for (const { family } of rules) checkPlain(schema, familyOf(schema, family), 'ReadModifyWriteRow');
 }
 
-/** The mutations with the server's time where a cell has none: the same array where nothing had to be filled in. */
-export function resolveTimestamps(mutations: readonly Mutation[], nowMicros: number, granularity: Granularity): readonly Mutation[] {
+/** The mutations with the server's time where a cell has none: the same ones where nothing had to be filled in. */
+export function resolveTimestamps<M extends Mutations>(mutations: M, nowMicros: number, granularity: Granularity): M;
+export function resolveTimestamps(mutations: Mutations, nowMicros: number, granularity: Granularity): Mutations {
+  if (isCellRun(mutations)) return resolveRun(mutations, nowMicros, granularity);
   let resolved: Mutation[] | undefined;
   for (let i = 0; i < mutations.length; i++) {
     const mutation = mutations[i] as Mutation;
@@ -34,6 +49,13 @@ export function resolveTimestamps(mutations: readonly Mutation[], nowMicros: num
     resolved[i] = { ...mutation, timestamp: serverTime(nowMicros, granularity) };
   }
   return resolved ?? mutations;
+}
+
+function resolveRun(run: CellRun, nowMicros: number, granularity: Granularity): CellRun {
+  for (let at = run.from; at < run.from + run.length; at++) {
+    if (timestampAt(run, at) === undefined) return { ...run, serverMicros: serverTime(nowMicros, granularity) };
+  }
+  return run;
 }
 
 /** `nowMicros` as a cell of the table may carry it: rounded down to the granularity. */

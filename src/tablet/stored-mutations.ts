@@ -1,7 +1,7 @@
 /** Mutations as they are logged and stored: under the names that families are stored by (see FamilySchema.generation). */
 import { assert } from '../base/index.ts';
 import type { RowChange } from '../commitlog/index.ts';
-import { familyOfTable, type Mutation, storageFamily, type TableSchema } from '../model/index.ts';
+import { familyOfTable, type Mutation, mutationList, storageFamily, type TableSchema } from '../model/index.ts';
 import { isRenamed } from './read-families.ts';
 
 /** The same array where no family of the table was ever created a second time, which is nearly always. */
@@ -18,5 +18,5 @@ export function storedMutations(schema: TableSchema, mutations: readonly Mutatio
 /** The same for changes of rows. */
 export function storedChanges(schema: TableSchema, changes: readonly RowChange[]): readonly RowChange[] {
   if (!isRenamed(schema)) return changes;
-  return changes.map(({ row, mutations }) => ({ row, mutations: storedMutations(schema, mutations) }));
+  return changes.map(({ row, mutations }) => ({ row, mutations: storedMutations(schema, mutationList(mutations)) }));
 }

@@ -12,7 +12,7 @@ import { assert, type ByteString, unavailable } from '../base/index.ts';
 import { encodeRows, isAfter, type LogRecord, Origin, type RecordBody, type RedoPoint, type RowChange, type ServerLog } from '../commitlog/index.ts';
 import { type Clock, Pacer } from '../env/index.ts';
 import type { AggregateOf } from '../memtable/index.ts';
-import type { Mutation, TableSchema } from '../model/index.ts';
+import { isCellRun, type Mutation, mutationList, type Mutations, type TableSchema } from '../model/index.ts';
 import type { LayerSet } from './layer-set.ts';
 import { ReadFamilies } from './read-families.ts';
 import type { RowLocks } from './row-locks.ts';
@@ -33,7 +33,7 @@ export interface TabletWriterOptions {
 }
 
 interface LoggedChange {
-  readonly body: RecordBody;
+  readonly body: RecordBody<Mutations>;
   readonly sequence: number;
   /** The share of its rows, given back when the change is applied. */
   readonly share: RowShare | undefined;
@@ -86,7 +86,7 @@ export class TabletWriter {
    * `share` is given back by this, unless the call throws.
    */
   write(rows: readonly RowChange[], share?: RowShare): Promise<void> {
-    const body: RecordBody = { kind: 'rows', rows };
+    const body: RecordBody<Mutations> = { kind: 'rows', rows };
     if (isLarge(body)) return this.#writeLarge(body, share);
     return this.#options.buffered ? this.#writeBuffered(body, share) : this.#log(body, share).done;
   }
@@ -106,7 +106,7 @@ export class TabletWriter {
     while (this.#stepping.size > 0) await Promise.allSettled(this.#stepping);
   }
 
-  #log(body: RecordBody, share: RowShare | undefined, encodedRows?: readonly Uint8Array[]): LoggedGroup {
+  #log(body: RecordBody<Mutations>, share: RowShare | undefined, encodedRows?: readonly Uint8Array[]): LoggedGroup {
     const { log } = this.#options;
     const { sequence, durable } = log.append(this.#record(body, encodedRows));
     let group = this.#group;
@@ -122,7 +122,7 @@ export class TabletWriter {
     return group;
   }
 
-  #record(body: RecordBody, encodedRows: readonly Uint8Array[] | undefined) {
+  #record(body: RecordBody<Mutations>, encodedRows: readonly Uint8Array[] | undefined) {
     return { tableId: this.#tableId, epoch: this.#epoch, commitMicros: this.#options.clock.nowMicros(), origin: Origin.user, body, encodedRows };
   }
 
@@ -171,7 +171,7 @@ export class TabletWriter {
     }
   }
 
-  async #writeBuffered(body: RecordBody, share: RowShare | undefined, encodedRows?: readonly Uint8Array[]): Promise<void> {
+  async #writeBuffered(body: RecordBody<Mutations>, share: RowShare | undefined, encodedRows?: readonly Uint8Array[]): Promise<void> {
     const { log, layers, host } = this.#options;
     this.#writes++;
     try {
@@ -201,7 +201,7 @@ export class TabletWriter {
   }
 
   /** Undefined where it is applied already. */
-  #apply(body: RecordBody, at: RedoPoint): Promise<void> | undefined {
+  #apply(body: RecordBody<Mutations>, at: RedoPoint): Promise<void> | undefined {
     const { active } = this.#options.layers;
     assert(isAfter(at, this.#applied), 'a record is applied twice or out of order');
     this.#applied = at;
@@ -213,7 +213,7 @@ export class TabletWriter {
     for (const { mutations } of body.rows) active.rangeDeletions ||= deletesRanges(mutations);
     if (isLarge(body)) {
       const { row, mutations } = body.rows[0];
-      const stepping = this.#applyInSteps(row, mutations, aggregateOf).finally(() => this.#stepping.delete(stepping));
+      const stepping = this.#applyInSteps(row, mutationList(mutations), aggregateOf).finally(() => this.#stepping.delete(stepping));
       this.#stepping.add(stepping);
       return stepping;
     }
@@ -246,15 +246,15 @@ export class TabletWriter {
 type LargeBody = { readonly kind: 'rows'; readonly rows: readonly [RowChange] };
 
 /** Whether a change of a row is made over several steps, so that its row must be held alone. */
-export function isLargeChange(mutations: readonly Mutation[]): boolean {
+export function isLargeChange(mutations: Mutations): boolean {
   return mutations.length > MOST_IN_ONE_STEP;
 }
 
-function isLarge(body: RecordBody): body is LargeBody {
+function isLarge(body: RecordBody<Mutations>): body is LargeBody {
   const first = body.kind === 'rows' && body.rows.length === 1 ? body.rows[0] : undefined;
   return first !== undefined && isLargeChange(first.mutations);
 }
 
-function deletesRanges(mutations: readonly Mutation[]): boolean {
-  return mutations.some((mutation) => mutation.kind === 'deleteFromColumn' && mutation.range !== undefined);
+function deletesRanges(mutations: Mutations): boolean {
+  return !isCellRun(mutations) && mutations.some((mutation) => mutation.kind === 'deleteFromColumn' && mutation.range !== undefined);
 }

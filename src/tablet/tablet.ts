@@ -12,7 +12,8 @@ import { checkContext, type Env, Pacer, type PullStream, type RequestContext } f
 import { compileFilter, type FilterProgram, type RowFilter } from '../filter/index.ts';
 import { Memtable } from '../memtable/index.ts';
 import {
-  type Cell, type FamilyUsage, type ColumnKey, type Limits, type Mutation, type ReadBatch, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow, rowOfRange, type TableSchema,
+  type Cell, type FamilyUsage, type ColumnKey, type Limits, type Mutation, mutationList, type ReadBatch, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow, rowOfRange,
+  type TableSchema,
 } from '../model/index.ts';
 import type { BlockCache, MemoryBudget } from '../sstable/index.ts';
 import { type CompactionKind, FileCompactor } from './file-compactor.ts';
@@ -161,7 +162,7 @@ export class Tablet implements TabletApi {
     for (let i = 0; i < changes.length; i++) {
       const change = changes[i] as RowChange;
       const { row, mutations } = change;
-      if (isLargeChange(mutations) || !this.#locks.tryShare(row, batch.share)) outcomeOf(this.mutateRow(context, row, mutations), [i]);
+      if (isLargeChange(mutations) || !this.#locks.tryShare(row, batch.share)) outcomeOf(this.mutateRow(context, row, mutationList(mutations)), [i]);
       else if (batch.add(i, change).isFull) writeBatch();
     }
     writeBatch();

@@ -5,6 +5,7 @@
  * Bounded, so that no record makes the log's append, or the step that applies it, a long one.
  */
 import type { RowChange } from '../commitlog/index.ts';
+import { isCellRun, type Mutations, valueLengthAt } from '../model/index.ts';
 import { RowShare } from './shared-rows.ts';
 
 const MOST_MUTATIONS = 256;
@@ -27,7 +28,18 @@ export class WriteBatch {
     this.changes.push(change);
     this.indexes.push(index);
     this.#mutations += change.mutations.length;
-    for (const mutation of change.mutations) if (mutation.kind === 'setCell') this.#valueBytes += mutation.value.length;
+    this.#valueBytes += valueBytes(change.mutations);
     return this;
   }
+}
+
+/** Of cells that are set: other mutations are small. */
+function valueBytes(mutations: Mutations): number {
+  let bytes = 0;
+  if (isCellRun(mutations)) {
+    for (let at = mutations.from; at < mutations.from + mutations.length; at++) bytes += valueLengthAt(mutations, at);
+  } else {
+    for (const mutation of mutations) if (mutation.kind === 'setCell') bytes += mutation.value.length;
+  }
+  return bytes;
 }

@@ -10,9 +10,9 @@ import { Origin, readEncodedAppends, ServerLog } from '../commitlog/index.ts';
 import { type CallHandler, type Env, inSlices, Pacer, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { METADATA_TABLE_ID, type MetadataCommit, ROOT_KEY } from '../metadata/index.ts';
-import { type Limits, type Mutation, intersectRanges, isEmptyRange, rangeContains, type ReadBatch, type RowRange, type TableSchema } from '../model/index.ts';
+import { type Limits, type Mutation, type Mutations, intersectRanges, isEmptyRange, rangeContains, type ReadBatch, type RowRange, type TableSchema } from '../model/index.ts';
 import {
-  callHandler, type CheckAndMutateMessage, type CommitOutcome, FILES_DIRECTORY, type Handlers, type Holdings, logPathOf, notServing, plainError, type PlainError,
+  type BatchRowEntry, callHandler, type CheckAndMutateMessage, type CommitOutcome, FILES_DIRECTORY, type Handlers, type Holdings, logPathOf, notServing, plainError, type PlainError,
   PROTOCOL, type ReadMessage, type RowEntry, type ServerStatus, type TabletRef, type TabletServerCalls,
 } from '../protocol/index.ts';
 import { checkMutations, checkRules, resolveTimestamps } from '../service/index.ts';
@@ -434,17 +434,17 @@ export class TabletServer {
     return commitRows(served.tablet, commits, context);
   }
 
-  async #mutateRows(tableId: string, entries: readonly RowEntry[], context: RequestContext): Promise<(PlainError | undefined)[]> {
+  async #mutateRows(tableId: string, entries: readonly BatchRowEntry[], context: RequestContext): Promise<(PlainError | undefined)[]> {
     const outcomes: (PlainError | undefined)[] = new Array(entries.length).fill(undefined);
     const pacer = new Pacer(this.#env.clock);
     const writes: Promise<void>[] = [];
     const fail = (index: number, thrown: unknown): void => void (outcomes[index] = plainError(toBigtableError(thrown)));
     for (let next = 0; next < entries.length; ) {
-      const step: { served: ServedTablet | undefined; readonly changes: RowEntry[]; readonly indexes: number[] } = { served: undefined, changes: [], indexes: [] };
+      const step: { served: ServedTablet | undefined; readonly changes: BatchRowEntry[]; readonly indexes: number[] } = { served: undefined, changes: [], indexes: [] };
       const nowMicros = this.#env.clock.nowMicros();
       // as many as one step of the event loop takes; all rows of a message are of one tablet, unless it was split meanwhile
       for (let due = false; next < entries.length && !due; next++) {
-        const { row, mutations } = entries[next] as RowEntry;
+        const { row, mutations } = entries[next] as BatchRowEntry;
         try {
           const served = step.served !== undefined && rangeContains(step.served.range, row) ? step.served : this.#serving(tableId, row);
           if (step.served !== undefined && served !== step.served) break;
@@ -460,7 +460,7 @@ export class TabletServer {
       const { served, changes, indexes } = step;
       if (served !== undefined) {
         try {
-          if (!this.#hasRoom(served)) await this.#waitForRoom(served, (changes[0] as RowEntry).row, context);
+          if (!this.#hasRoom(served)) await this.#waitForRoom(served, (changes[0] as BatchRowEntry).row, context);
           const written = served.tablet.mutateRows(context, changes);
           writes.push(written.then((answers) => answers.forEach((error, at) => error && fail(indexes[at] as number, error))));
         } catch (thrown) {
@@ -514,7 +514,7 @@ function isWithin(end: ByteString | undefined, limit: ByteString | undefined): b
 }
 
 /** What only the schema tells is checked, and the server's time filled in. */
-function prepareMutations(schema: TableSchema, mutations: readonly Mutation[], nowMicros: number): readonly Mutation[] {
+function prepareMutations<M extends Mutations>(schema: TableSchema, mutations: M, nowMicros: number): M {
   checkMutations(schema, mutations);
   return resolveTimestamps(mutations, nowMicros, schema.granularity);
 }

@@ -6,8 +6,8 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { BigtableError, Code, fromBytes, toBytes, type ByteString } from '../../base/index.ts';
 import type { Clock, Random, RequestContext } from '../../env/index.ts';
-import type { Cell, ReadBatch, ReadModifyWriteRule } from '../../model/index.ts';
-import type { CheckAndMutateRequest, KeySample, ReadRequest, RowMutations, Service } from '../../service/index.ts';
+import { type Cell, mutationList, type ReadBatch, type ReadModifyWriteRule } from '../../model/index.ts';
+import type { BatchEntry, CheckAndMutateRequest, KeySample, ReadRequest, RowMutations, Service } from '../../service/index.ts';
 import { type ClientTlsOptions, WireClient } from '../../wire/index.ts';
 import { decodeAnswer, encode } from '../codec/messages.ts';
 import { filterMessage } from '../convert/filter.ts';
@@ -52,10 +52,10 @@ class Remote extends RemoteAdmin implements RemoteService {
     await call(this.client, context, data.mutateRow, { tableName: table, rowKey: toBytes(row), mutations: mutations.map(mutationMessage) });
   }
 
-  async mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]> {
+  async mutateRows(context: RequestContext, table: string, entries: readonly BatchEntry[]): Promise<readonly (BigtableError | undefined)[]> {
     const request = create(MutateRowsRequestSchema, {
       tableName: table,
-      entries: entries.map(({ row, mutations }) => ({ rowKey: toBytes(row), mutations: mutations.map(mutationMessage) })),
+      entries: entries.map(({ row, mutations }) => ({ rowKey: toBytes(row), mutations: mutationList(mutations).map(mutationMessage) })),
     });
     const unanswered = new BigtableError(Code.UNAVAILABLE, 'the server answered without a status for this entry: its outcome is unknown');
     const outcomes = new Array<BigtableError | undefined>(entries.length).fill(unanswered);

@@ -1,22 +1,27 @@
 /**
  * Takes the requests that carry mutations apart, field by field and with pauses: one of them may hold 100,000 mutations, which
  * protobuf-es alone would decode in one step of a second. Set-cells are read here by hand; the rarer kinds by protobuf-es.
+ * Rows of a batch that are given set-cells alone get no object a mutation (model/cell-run.ts).
  *
  * Values are views of the request's bytes, not copies. Limits that guard memory (the number of mutations) are checked while reading.
  */
 import { type ByteString, invalidArgument } from '../../base/index.ts';
 import { type Clock, Pacer } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
-import { LIMITS, type Mutation, type ReadModifyWriteRule, type SetCell } from '../../model/index.ts';
-import type { RowMutations } from '../../service/index.ts';
+import { LIMITS, type Mutation, mutationList, type ReadModifyWriteRule, type SetCell } from '../../model/index.ts';
+import type { BatchEntry, RowMutations } from '../../service/index.ts';
 import { mutationOf, ruleOf, SERVER_TIME } from '../convert/mutation.ts';
-import { Mutation_TimestampOrigin as Origin, MutationSchema, ReadModifyWriteRuleSchema } from '../generated/google/bigtable/v2/data_pb.ts';
+import { MutationSchema, ReadModifyWriteRuleSchema } from '../generated/google/bigtable/v2/data_pb.ts';
+import { CellBatchBuilder } from './cell-batch.ts';
 import { filterFrom } from './filter-reader.ts';
 import { decodeRequest } from './messages.ts';
+import { isUntruncated, SetCellReader } from './set-cell-reader.ts';
 import { WireReader } from './wire-reader.ts';
 
 const MOST = LIMITS.default.mutationsPerRequest;
 const MICROS_A_MILLI = 1000;
+/** A row with more cells is read as a list: it is changed over several steps. */
+const MOST_CELLS = 256;
 /** A request of fewer mutations is read in one step, and asks no clock. */
 const PACED = 32;
 
@@ -45,12 +50,14 @@ export class MutationReader {
   readonly untruncated: { readonly list: Mutation[]; readonly at: number }[] = [];
   readonly #bytes: Buffer;
   readonly #clock: Clock;
+  readonly #setCell: SetCellReader;
   #pacer: Pacer | undefined;
   #count = 0;
 
   constructor(bytes: Buffer, clock: Clock) {
     this.#bytes = bytes;
     this.#clock = clock;
+    this.#setCell = new SetCellReader(bytes);
   }
 
   /** MutateRowRequest. A promise where it does not fit into one step. */
@@ -62,16 +69,20 @@ export class MutationReader {
   }
 
   /** MutateRowsRequest. */
-  async mutateRows(): Promise<RowMutations[]> {
+  async mutateRows(): Promise<BatchEntry[]> {
     const reader = new WireReader(this.#bytes);
-    const entries: RowMutations[] = [];
+    const fields = new WireReader(this.#bytes);
+    const cells = new CellBatchBuilder(this.#bytes);
+    const entries: BatchEntry[] = [];
     while (reader.next()) {
       if (reader.field === 1) this.target.table = reader.text();
       else if (reader.field === 2) {
         reader.span();
         if (entries.length === MOST) throw tooMany();
-        const entry = this.#entry(reader.spanStart, reader.spanEnd);
-        entries.push(entry instanceof Promise ? await entry : entry);
+        fields.begin(reader.spanStart, reader.spanEnd);
+        const entry: EntryInProgress = { row: '', cells, from: cells.count, list: undefined };
+        for (let pause = this.#entryFields(fields, entry); pause !== undefined; pause = this.#entryFields(fields, entry)) await pause;
+        entries.push({ row: entry.row, mutations: entry.list ?? cells.runFrom(entry.from) });
       } else if (reader.field === 3) this.target.appProfile = reader.text();
       else if (reader.field === 5) this.target.authorizedView = reader.text();
       else reader.skip();
@@ -136,14 +147,6 @@ export class MutationReader {
     }
   }
 
-  /** Reads an entry whose mutations fit into one step; the rest of a larger one by `#goOn`. */
-  #entry(start: number, end: number): RowMutations | Promise<RowMutations> {
-    const entry: { row: ByteString; readonly mutations: Mutation[] } = { row: '', mutations: [] };
-    const reader = new WireReader(this.#bytes, start, end);
-    const pause = this.#fields(reader, entry);
-    return pause === undefined ? entry : this.#restOf(entry, pause, () => this.#fields(reader, entry));
-  }
-
   /** Goes on after each pause, by `read`, to the end. */
   async #restOf<T>(request: T, pause: Promise<void>, read: () => Promise<void> | undefined): Promise<T> {
     for (let wait: Promise<void> | undefined = pause; wait !== undefined; wait = read()) await wait;
@@ -165,23 +168,40 @@ export class MutationReader {
     return undefined;
   }
 
-  /** Reads fields up to the end, or until it is time to let others run. */
-  #fields(reader: WireReader, entry: { row: ByteString; readonly mutations: Mutation[] }): Promise<void> | undefined {
+  /** Reads fields of an entry up to the end, or until it is time to let others run. */
+  #entryFields(reader: WireReader, entry: EntryInProgress): Promise<void> | undefined {
     while (reader.next()) {
       if (reader.field === 1) entry.row = reader.byteString();
       else if (reader.field === 2) {
-        const pause = this.#mutation(reader, entry.mutations);
+        const pause = this.#entryMutation(reader, entry);
         if (pause) return pause;
       } else reader.skip();
     }
     return undefined;
   }
 
+  /** Gathers the entry's mutation as a cell of the batch, as long as all of its are such; else all as a list. */
+  #entryMutation(reader: WireReader, entry: EntryInProgress): Promise<void> | undefined {
+    if (entry.list !== undefined) return this.#mutation(reader, entry.list);
+    if (++this.#count > MOST) throw tooMany();
+    reader.span();
+    const { cells, from } = entry;
+    const cell = this.#setCell;
+    if (cells.count - from < MOST_CELLS && cell.read(reader.spanStart, reader.spanEnd) && !cell.isUntruncated) {
+      cells.add(cell);
+    } else {
+      entry.list = [...mutationList(cells.runFrom(from))];
+      cells.dropFrom(from);
+      entry.list.push(this.#anyMutation(reader.spanStart, reader.spanEnd, entry.list));
+    }
+    return this.#pauseIfDue();
+  }
+
   /** Reads the mutation that the reader stands on; a promise when it is time to let others run. */
   #mutation(reader: WireReader, out: Mutation[]): Promise<void> | undefined {
     if (++this.#count > MOST) throw tooMany();
     reader.span();
-    out.push(this.#setCell(reader.spanStart, reader.spanEnd, out) ?? this.#anyKind(reader.spanStart, reader.spanEnd, out));
+    out.push(this.#anyMutation(reader.spanStart, reader.spanEnd, out));
     return this.#pauseIfDue();
   }
 
@@ -206,52 +226,35 @@ export class MutationReader {
     return change === undefined ? ruleOf(decodeRequest(ReadModifyWriteRuleSchema, this.#bytes.subarray(start, end))) : { family, qualifier, change };
   }
 
-  /** A mutation that is one SetCell and perhaps an origin, by far the most frequent; undefined where it is anything else. */
-  #setCell(start: number, end: number, list: Mutation[]): Mutation | undefined {
-    const outer = new WireReader(this.#bytes, start, end);
-    if (!outer.next()) return undefined;
-    const kind: number = outer.field;
-    if (kind !== 1) return undefined;
-    outer.span();
-    const inner = new WireReader(this.#bytes, outer.spanStart, outer.spanEnd);
-    let origin = 0;
-    while (outer.next()) {
-      const field: number = outer.field;
-      if (field !== 7) return undefined;
-      origin = outer.int32();
-    }
-    let family = '';
-    let qualifier = '';
-    let timestamp: number | bigint = 0;
-    let valueStart = 0;
-    let valueEnd = 0;
-    while (inner.next()) {
-      if (inner.field === 1) family = inner.byteString();
-      else if (inner.field === 2) qualifier = inner.byteString();
-      else if (inner.field === 3) timestamp = inner.int64();
-      else if (inner.field === 4) {
-        inner.span();
-        valueStart = inner.spanStart;
-        valueEnd = inner.spanEnd;
-      } else inner.skip();
-    }
-    this.#noteOrigin(origin, timestamp, list);
-    const value = this.#bytes.subarray(valueStart, valueEnd);
-    return { kind: 'setCell', family, qualifier, timestamp: timestamp === SERVER_TIME ? undefined : timestamp, value };
+  /** The mutation at [start, end), which is going to be put at the end of the list. */
+  #anyMutation(start: number, end: number, list: Mutation[]): Mutation {
+    const cell = this.#setCell;
+    if (!cell.read(start, end)) return this.#anyKind(start, end, list);
+    if (cell.isUntruncated) this.untruncated.push({ list, at: list.length });
+    const bytes = this.#bytes;
+    return {
+      kind: 'setCell',
+      family: bytes.latin1Slice(cell.familyStart, cell.familyEnd),
+      qualifier: bytes.latin1Slice(cell.qualifierStart, cell.qualifierEnd),
+      timestamp: cell.timestamp,
+      value: bytes.subarray(cell.valueStart, cell.valueEnd),
+    };
   }
 
   #anyKind(start: number, end: number, list: Mutation[]): Mutation {
     const message = decodeRequest(MutationSchema, this.#bytes.subarray(start, end));
     const mutation = mutationOf(message);
-    if (mutation.kind === 'setCell') this.#noteOrigin(message.timestampOrigin, mutation.timestamp ?? SERVER_TIME, list);
+    if (mutation.kind === 'setCell' && isUntruncated(message.timestampOrigin, mutation.timestamp ?? SERVER_TIME)) this.untruncated.push({ list, at: list.length });
     return mutation;
   }
+}
 
-  #noteOrigin(origin: number, timestamp: number | bigint, list: Mutation[]): void {
-    if (origin !== Origin.CLIENT_AUTO_GENERATED || timestamp === SERVER_TIME) return;
-    const whole = typeof timestamp === 'number' ? timestamp % MICROS_A_MILLI === 0 : timestamp % 1000n === 0n;
-    if (!whole) this.untruncated.push({ list, at: list.length });
-  }
+/** An entry of a batch: its mutations are the cells from `from` on, or, where some are anything else, a list. */
+interface EntryInProgress {
+  row: ByteString;
+  readonly cells: CellBatchBuilder;
+  readonly from: number;
+  list: Mutation[] | undefined;
 }
 
 function tooMany(): Error {

@@ -24,7 +24,7 @@ export class WireReader {
   spanStart = 0;
   spanEnd = 0;
   readonly #bytes: Buffer;
-  readonly #end: number;
+  #end: number;
   #at: number;
   #type = 0;
   #low = 0;
@@ -32,6 +32,12 @@ export class WireReader {
 
   constructor(bytes: Buffer, start = 0, end = bytes.length) {
     this.#bytes = bytes;
+    this.#at = start;
+    this.#end = end;
+  }
+
+  /** Goes to another message in the same bytes. */
+  begin(start: number, end: number): void {
     this.#at = start;
     this.#end = end;
   }

@@ -1,0 +1,165 @@
+/** A batch's cells as runs, and the same as objects: whoever handles mutations must do the same with both. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { create, toBinary } from '@bufbuild/protobuf';
+import fc from 'fast-check';
+import { toBytes } from '../../base/index.ts';
+import { Origin, readAppends, type RowChange, ServerLog } from '../../commitlog/index.ts';
+import { ManualClock, MemoryFileSystem } from '../../env/index.ts';
+import { Memtable } from '../../memtable/index.ts';
+import { CursorState, isCellRun, LIMITS, type Mutation, mutationList, type SetCell, type TableSchema } from '../../model/index.ts';
+import { type BatchEntry, checkMutateRows, checkMutations, resolveTimestamps } from '../../service/index.ts';
+import { mutationMessage } from '../convert/mutation.ts';
+import { MutateRowsRequestSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import { Mutation_TimestampOrigin, MutationSchema } from '../generated/google/bigtable/v2/data_pb.ts';
+import { MutationReader } from './mutation-reader.ts';
+
+const TABLE = 'projects/p/instances/i/tables/t';
+const SUM = { aggregate: { kind: 'sum', input: 'int64' } } as const;
+const SCHEMA = {
+  id: '00000010', name: TABLE, families: { f: { name: 'f' }, g: { name: 'g' }, sum: { name: 'sum', valueType: SUM } }, granularity: 'millis', deletionProtection: false,
+} as unknown as TableSchema;
+
+const known = { family: fc.constantFrom('f', 'g'), qualifier: fc.constantFrom('', 'q', 'r', 'a longer qualifier that goes through another branch') };
+const whole = fc.nat({ max: 5 }).map((n) => n * 1000);
+const good: fc.Arbitrary<SetCell> = fc.record({ kind: fc.constant('setCell' as const), ...known, timestamp: fc.option(whole, { nil: undefined }), value: fc.uint8Array({ maxLength: 40 }) });
+const other: fc.Arbitrary<Mutation> = fc.oneof(
+  fc.record({ kind: fc.constant('deleteFromColumn' as const), ...known }),
+  fc.constant({ kind: 'deleteFromRow' as const }),
+);
+const bad: fc.Arbitrary<SetCell> = good.chain((cell) =>
+  fc.constantFrom<SetCell>(
+    { ...cell, timestamp: 2n ** 62n + 1n }, { ...cell, timestamp: -5 }, { ...cell, timestamp: 1001 }, { ...cell, family: '' }, { ...cell, family: 'none' }, { ...cell, family: 'sum' },
+    { ...cell, family: 'größe' }, { ...cell, qualifier: 'q'.repeat(17 * 1024) },
+  ));
+const rowsOf = (mutation: fc.Arbitrary<Mutation>): fc.Arbitrary<BatchEntry[]> =>
+  fc.array(fc.record({ row: fc.constantFrom('a', 'b', 'c', 'd'), mutations: fc.array(mutation, { minLength: 1, maxLength: 5 }) }), { minLength: 1, maxLength: 8 });
+const goodRows = rowsOf(fc.oneof({ weight: 9, arbitrary: good }, { weight: 1, arbitrary: other }));
+const anyRows = rowsOf(fc.oneof({ weight: 9, arbitrary: good }, { weight: 1, arbitrary: bad }));
+
+/** The rows as a request's reader answers them. */
+async function read(rows: readonly BatchEntry[]): Promise<BatchEntry[]> {
+  const entries = rows.map(({ row, mutations }) => ({ rowKey: toBytes(row), mutations: mutationList(mutations).map(mutationMessage) }));
+  const bytes = toBinary(MutateRowsRequestSchema, create(MutateRowsRequestSchema, { tableName: TABLE, entries }));
+  return new MutationReader(Buffer.from(bytes), new ManualClock()).mutateRows();
+}
+
+const asObjects = (entries: readonly BatchEntry[]): BatchEntry[] => entries.map(({ row, mutations }) => ({ row, mutations: mutationList(mutations) }));
+
+function thrownBy(work: () => unknown): unknown {
+  try {
+    work();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** As the tablet server passes them on. */
+function resolved(entries: readonly BatchEntry[]): RowChange[] {
+  return entries.map(({ row, mutations }) => ({ row, mutations: resolveTimestamps(mutations, 7_777_777, 'millis') }));
+}
+
+async function logged(changes: readonly RowChange[]): Promise<unknown> {
+  const fileSystem = new MemoryFileSystem();
+  const log = await ServerLog.open({ fileSystem, path: 'log' });
+  const record = { tableId: '1', epoch: 1, commitMicros: 1, origin: Origin.user, body: { kind: 'rows' as const, rows: changes } };
+  await log.append(record).durable;
+  const bytes: Buffer[] = [];
+  for await (const append of fileSystem.readLog('log')) bytes.push(append.bytes);
+  const records = [];
+  for await (const append of readAppends(fileSystem, 'log')) records.push(...append.records);
+  return { bytes, records };
+}
+
+function stored(changes: readonly RowChange[]): unknown[] {
+  const memtable = new Memtable();
+  for (const { row, mutations } of changes) memtable.apply(row, mutations, () => undefined);
+  const cursor = memtable.cursor();
+  const entries: unknown[] = [memtable.sizeBytes];
+  for (cursor.seekRow(''); cursor.state === CursorState.ready; cursor.next()) {
+    entries.push([cursor.row, cursor.column, cursor.kind, cursor.timestamp, cursor.rangeEnd, Buffer.from(cursor.value()).toString('hex')]);
+  }
+  return entries;
+}
+
+describe('cells of a batch as runs and as objects', () => {
+  test('rows of set-cells are read as runs, all others as objects', async () => {
+    await fc.assert(
+      fc.asyncProperty(goodRows, async (rows) => {
+        const entries = await read(rows);
+        for (const [i, { row, mutations }] of rows.entries()) {
+          const entry = entries[i] as BatchEntry;
+          assert.equal(entry.row, row);
+          assert.equal(isCellRun(entry.mutations), mutationList(mutations).every(({ kind }) => kind === 'setCell'));
+          assert.equal(entry.mutations.length, mutations.length);
+        }
+      }),
+    );
+  });
+
+  test('their form and what the schema says of them are found good or bad alike', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyRows, fc.boolean(), async (rows, cloud) => {
+        const entries = await read(rows);
+        const limits = cloud ? LIMITS.cloud : LIMITS.default;
+        assert.deepEqual(thrownBy(() => checkMutateRows(TABLE, entries, limits)), thrownBy(() => checkMutateRows(TABLE, asObjects(entries), limits)));
+        for (const { mutations } of entries) {
+          assert.deepEqual(thrownBy(() => checkMutations(SCHEMA, mutations)), thrownBy(() => checkMutations(SCHEMA, mutationList(mutations))));
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('the same bytes are logged', async () => {
+    await fc.assert(
+      fc.asyncProperty(goodRows, async (rows) => {
+        const entries = await read(rows);
+        assert.deepEqual(await logged(resolved(entries)), await logged(resolved(asObjects(entries))));
+      }),
+    );
+  });
+
+  test('the same is stored, and was the request\'s', async () => {
+    await fc.assert(
+      fc.asyncProperty(goodRows, async (rows) => {
+        const entries = await read(rows);
+        const found = stored(resolved(entries));
+        assert.deepEqual(found, stored(resolved(asObjects(entries))));
+        assert.deepEqual(found, stored(resolved(rows)));
+      }),
+    );
+  });
+
+  test('the same after it has crossed to another thread', async () => {
+    const entries = await read([{ row: 'a', mutations: [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1000, value: Buffer.from('v') }] }]);
+    const there = structuredClone(entries);
+    assert.equal(isCellRun((there[0] as BatchEntry).mutations), true);
+    assert.deepEqual(await logged(there), await logged(entries));
+  });
+
+  test('a time of the server is filled in once, and only where one is missing', async () => {
+    const [entry] = await read([{ row: 'a', mutations: [{ kind: 'setCell', family: 'f', qualifier: 'q', value: Buffer.from('v') }] }]);
+    const { mutations } = entry as BatchEntry;
+    const first = resolveTimestamps(mutations, 5_000_999, 'millis');
+    assert.deepEqual(mutationList(first).map((each) => each.kind === 'setCell' && each.timestamp), [5_000_000]);
+    assert.equal(resolveTimestamps(first, 9_000_000, 'millis'), first);
+    assert.deepEqual(mutationList(mutations).map((each) => each.kind === 'setCell' && each.timestamp), [undefined], 'the request itself stays as it was');
+  });
+
+  test('a row of very many cells, and times that the client made up, come as objects', async () => {
+    const cell: SetCell = { kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1000, value: Buffer.from('v') };
+    const [many, few] = await read([{ row: 'a', mutations: Array.from({ length: 257 }, (_, i) => ({ ...cell, qualifier: `q${i}` })) }, { row: 'b', mutations: [cell] }]);
+    assert.equal(isCellRun((many as BatchEntry).mutations), false);
+    assert.deepEqual(mutationList((many as BatchEntry).mutations).map((each) => each.kind === 'setCell' && each.qualifier), Array.from({ length: 257 }, (_, i) => `q${i}`));
+    assert.equal(isCellRun((few as BatchEntry).mutations), true);
+
+    const madeUp = create(MutationSchema, { ...mutationMessage({ ...cell, timestamp: 1_234_567 }), timestampOrigin: Mutation_TimestampOrigin.CLIENT_AUTO_GENERATED });
+    const request = toBinary(MutateRowsRequestSchema, create(MutateRowsRequestSchema, { tableName: TABLE, entries: [{ rowKey: toBytes('a'), mutations: [mutationMessage(cell), madeUp] }] }));
+    const reader = new MutationReader(Buffer.from(request), new ManualClock());
+    const [entry] = await reader.mutateRows();
+    reader.truncate();
+    assert.deepEqual(mutationList((entry as BatchEntry).mutations).map((each) => each.kind === 'setCell' && each.timestamp), [1000, 1_234_000]);
+  });
+});

@@ -1,0 +1,73 @@
+/**
+ * Set-cells of a batch of rows, as they lie in the bytes that brought them: what nearly all batches of writes consist of. A row's mutations are a list of
+ * `Mutation` objects, or a run of such cells.
+ *
+ * Why beside the objects: a batch waits for its log's sync as long as thousands of other rows come in. An object a mutation and a view a value
+ * (some 300 bytes of heap) outlived every young collection of that time; here a cell is five numbers. Whoever handles mutations takes both forms, and
+ * tests hold them to the same outcome. What is rare (another kind of mutation, a row with very many) comes as objects.
+ *
+ * Plain data: it may cross from thread to thread. Never changed once it is handed on.
+ */
+import type { ByteString, Int64 } from '../base/index.ts';
+import type { Mutation } from './mutation.ts';
+
+export interface CellColumn {
+  readonly family: string;
+  readonly qualifier: ByteString;
+}
+
+/** The cells of all rows of a batch. Values are parts of `bytes`. */
+export interface CellBatch {
+  readonly bytes: Uint8Array;
+  /** Those that occur; neighbours mostly share one. */
+  readonly columns: readonly CellColumn[];
+  /** By cell: index of its column, its timestamp (NaN = the server's time), where its value begins and ends. */
+  readonly columnOf: readonly number[];
+  readonly timestamps: readonly Int64[];
+  readonly starts: readonly number[];
+  readonly ends: readonly number[];
+}
+
+/** Cells [from, from + length) of a batch, which one row is given. */
+export interface CellRun {
+  readonly batch: CellBatch;
+  readonly from: number;
+  readonly length: number;
+  /** The server's time, once it is filled in. */
+  readonly serverMicros: number | undefined;
+}
+
+/** What one row is given, in order. */
+export type Mutations = readonly Mutation[] | CellRun;
+
+export function isCellRun(mutations: Mutations): mutations is CellRun {
+  return !Array.isArray(mutations);
+}
+
+/** The same as objects. */
+export function mutationList(mutations: Mutations): readonly Mutation[] {
+  if (!isCellRun(mutations)) return mutations;
+  return Array.from({ length: mutations.length }, (_, i) => {
+    const at = mutations.from + i;
+    return { kind: 'setCell', ...columnAt(mutations, at), timestamp: timestampAt(mutations, at), value: valueAt(mutations, at) };
+  });
+}
+
+/** Undefined: the server's time, not filled in yet. */
+export function timestampAt({ batch, serverMicros }: CellRun, at: number): Int64 | undefined {
+  const timestamp = batch.timestamps[at] as Int64;
+  return Number.isNaN(timestamp) ? serverMicros : timestamp;
+}
+
+export function columnAt({ batch }: CellRun, at: number): CellColumn {
+  return batch.columns[batch.columnOf[at] as number] as CellColumn;
+}
+
+/** A view. */
+export function valueAt({ batch }: CellRun, at: number): Uint8Array {
+  return batch.bytes.subarray(batch.starts[at], batch.ends[at]);
+}
+
+export function valueLengthAt({ batch }: CellRun, at: number): number {
+  return (batch.ends[at] as number) - (batch.starts[at] as number);
+}
