@@ -14,8 +14,11 @@ export const buildBtbench = () => goProgram('bench/btbench', 'btbench');
 export const buildProbe = () => goProgram('bench/btbench', 'probe', './rpcprobe');
 
 /** Runs btbench; gives one object a workload (its JSON line) and what it said on standard error. */
-export async function btbench(path, address, args, timeoutMs = 600_000) {
-  const { out, err } = await capture(path, ['-addr', address, '-json', ...args.map(String)], { timeoutMs });
+export const btbench = (path, address, args, timeoutMs = 600_000) => workloadResults(path, ['-addr', address, '-json', ...args], timeoutMs);
+
+/** The same of any program that prints such lines. */
+export async function workloadResults(program, args, timeoutMs) {
+  const { out, err } = await capture(program, args.map(String), { timeoutMs });
   const results = out
     .split('\n')
     .filter((line) => line.startsWith('{'))

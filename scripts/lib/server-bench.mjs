@@ -1,15 +1,16 @@
 /**
  * npm run bench -- server: our load generator against Edubba (durable: every acknowledgement synced, compactions' CPU counted) and, in turn, Google's
- * Go emulator (in memory). A table with ratios and what they are meant to be, and JSON lines for machines.
+ * Go emulator (in memory) and HBase standalone (its own client, nothing synced: bench/hbase). A table for each of the two with ratios and what they are
+ * meant to be, and JSON lines for machines.
  *
  * CPU time is the server process's, all threads, from a workload's first call until the server is at rest again (btbench -rest).
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { btbench, buildBtbench, errorKinds, WORKLOADS } from './btbench.mjs';
-import { startEdubba, startEmulator } from './server.mjs';
-import { emulator } from './tools.mjs';
+import { btbench, buildBtbench, errorKinds, WORKLOADS, workloadResults } from './btbench.mjs';
+import { startEdubba, startEmulator, startHbase } from './server.mjs';
+import { emulator, hbase, javaMissing } from './tools.mjs';
 
 const MIB = 1024 * 1024;
 const REST_SECONDS = 60;
@@ -30,27 +31,54 @@ const TARGETS = {
   cam: { cpu: 0.5, rate: 1 },
   fscan: { cpu: 0.5, rate: 1.2 },
 };
+/** At least this times HBase's rows a second. */
+const HBASE_TARGET = 4;
+const HBASE_TARGET_OF = { batchwrite: 2, scanclient: undefined, verify: undefined };
+
 /** In an order in which each finds what it reads; the emulator's limitscan walks the whole table, so a large one takes its time. */
 const ORDER = ['batchwrite', ...WORKLOADS.filter((name) => !['batchwrite', 'verify'].includes(name)), 'scanstream', 'scanclient', 'verify'];
 
 const rounded = (value, digits) => (value === undefined || !Number.isFinite(value) ? undefined : Number(value.toFixed(digits)));
 
-async function runOne(path, name, size, { secs, workloads }) {
+/** For each server what prepares it: gives `start`, which starts it on an empty folder, and `load`, which runs workloads with btbench's options against it. */
+const SERVERS = {
+  async edubba() {
+    const path = await buildBtbench();
+    return { start: (dir) => startEdubba(dir), load: (address, args) => btbench(path, address, args, TIMEOUT_MS) };
+  },
+  async emulator() {
+    const [path, program] = [await buildBtbench(), await emulator()];
+    return { start: () => startEmulator(program), load: (address, args) => btbench(path, address, args, TIMEOUT_MS) };
+  },
+  async hbase(secs) {
+    const java = await hbase();
+    return {
+      start: (dir) => startHbase(java, dir),
+      load: (address, args) => workloadResults('java', [...java, 'Load', '-addr', address, '-warm', secs, ...args], TIMEOUT_MS),
+      lacks: ['scanclient'],
+    };
+  },
+};
+
+async function runOne(name, { start, load, lacks = [] }, size, { secs, workloads }) {
   const scratch = mkdtempSync(join(tmpdir(), 'edubba-bench-'));
-  const server = name === 'edubba' ? await startEdubba(scratch) : await startEmulator(await emulator());
   const [conns, streams] = size.load.split('x');
-  const args = ['-rows', size.rows, '-secs', secs, '-conns', conns, '-streams', streams, '-workloads', workloads.join(','), '-rest', REST_SECONDS, '-pid', server.pid];
+  const asked = workloads.filter((workload) => !lacks.includes(workload));
+  let server;
   try {
-    const { results, err } = await btbench(path, server.address, [...args, ...(name === 'edubba' ? ['-datadir', scratch] : [])], TIMEOUT_MS);
+    server = await start(scratch);
+    const args = ['-rows', size.rows, '-secs', secs, '-conns', conns, '-streams', streams, '-workloads', asked.join(','), '-rest', REST_SECONDS];
+    const { results, err } = await load(server.address, [...args, '-pid', server.pid, '-datadir', scratch]);
     if (results.length === 0) throw new Error(`${name}: ${err}`);
+    if (results.length < asked.length) console.error(`${name} ended after ${results.length} of ${asked.length} workloads: ${err}`);
     return results.map((result) => ({ server: name, rows_in_table: Number(size.rows), load: size.load, ...result }));
   } finally {
-    await server.kill();
+    await server?.kill();
     rmSync(scratch, { recursive: true, force: true });
   }
 }
 
-function line(ours, theirs) {
+function againstEmulator(ours, theirs) {
   const target = TARGETS[ours.workload];
   const cpu = theirs && ours.server_cpu_us_per_row / theirs.server_cpu_us_per_row;
   const rate = theirs && ours.rows_per_s / theirs.rows_per_s;
@@ -74,29 +102,87 @@ function line(ours, theirs) {
   };
 }
 
-/** `words`: the options of scripts/bench.mjs. Answers the exit code: 2 where a workload had errors. */
+function againstHbase(ours, theirs) {
+  const target = ours.workload in HBASE_TARGET_OF ? HBASE_TARGET_OF[ours.workload] : HBASE_TARGET;
+  const rate = theirs && ours.rows_per_s / theirs.rows_per_s;
+  return {
+    workload: ours.workload,
+    'rows/s': Math.round(ours.rows_per_s),
+    'HBase rows/s': theirs && Math.round(theirs.rows_per_s),
+    'rate ratio': rounded(rate, 2),
+    'at least': target,
+    met: target && theirs ? (rate >= target ? 'yes' : 'NO') : undefined,
+    'us/row': rounded(ours.server_cpu_us_per_row, 1),
+    'HBase us/row': rounded(theirs?.server_cpu_us_per_row, 1),
+    'p50 ms': rounded(ours.p50_ms, 3),
+    'HBase p50': rounded(theirs?.p50_ms, 3),
+    'p99 ms': rounded(ours.p99_ms, 3),
+    'HBase p99': rounded(theirs?.p99_ms, 3),
+    'HBase rss MiB': theirs && Math.round(theirs.server_rss_bytes / MIB),
+    errors: ours.errors,
+    'HBase errors': theirs?.errors,
+  };
+}
+
+const TABLES = {
+  emulator: { title: "against Google's Go emulator, which keeps everything in memory", line: againstEmulator },
+  hbase: { title: 'against HBase standalone (its own client, warmed up; it does not sync its log, Edubba does before each acknowledgement)', line: againstHbase },
+};
+
+/** The first server's results beside each other's, or alone. */
+function printTables(heading, [first, ...peers], results) {
+  const of = (name, workload) => results.find((one) => one.server === name && one.workload === workload);
+  for (const peer of peers.length > 0 ? peers : ['emulator']) {
+    const { title, line } = TABLES[peer];
+    console.log(`${heading}: ${first}${peers.length > 0 ? ` ${title}` : ''}`);
+    console.table(results.filter(({ server }) => server === first).map((ours) => line(ours, of(peer, ours.workload))));
+  }
+  for (const result of results) if (result.errors > 0) console.log(`${result.server} ${result.workload}: ${errorKinds(result)}`);
+}
+
+/** The servers to run, all of them unless told otherwise; without HBase, and a line that says so, where Java is missing. */
+async function chosen(only) {
+  const names = only?.split(',') ?? Object.keys(SERVERS);
+  const why = names.includes('hbase') ? await javaMissing() : undefined;
+  if (why === undefined) return names;
+  console.log(`HBase is left out: ${why}`);
+  return names.filter((name) => name !== 'hbase');
+}
+
+/** `words`: the options of scripts/bench.mjs. Answers the exit code: 2 where a workload of ours had errors, 1 where a server could not be measured. */
 export async function serverBench(words) {
   const option = (name, fallback) => words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
   const settings = { secs: option('secs', 3), workloads: option('workloads', ORDER.join(',')).split(',') };
-  const servers = option('only', 'edubba,emulator').split(',');
-  const path = await buildBtbench();
+  const servers = await chosen(option('only', undefined));
+  const unknown = servers.find((name) => !(name in SERVERS));
+  if (unknown !== undefined) {
+    console.log(`no server '${unknown}'; there are ${Object.keys(SERVERS).join(', ')}`);
+    return 2;
+  }
+  if (servers.length === 0) return 1;
+  const prepared = {};
+  for (const name of servers) prepared[name] = await SERVERS[name](settings.secs);
   const all = [];
+  let failed = false;
   for (const rows of option('rows', '100000').split(',')) {
     for (const load of option('load', '2x16').split(',')) {
       const results = [];
       for (const name of servers) {
         const start = performance.now();
-        results.push(...(await runOne(path, name, { rows, load }, settings)));
+        try {
+          results.push(...(await runOne(name, prepared[name], { rows, load }, settings)));
+        } catch (error) {
+          failed = true; // what the others came to is worth its table
+          console.error(`${name} failed: ${error.message}`);
+        }
         console.error(`${name}, ${rows} rows, ${load}: ${((performance.now() - start) / 1000).toFixed(0)} s`);
       }
       all.push(...results);
-      const of = (name, workload) => results.find((one) => one.server === name && one.workload === workload);
-      console.log(`${rows} rows of 1000 bytes, ${load} (connections x streams)`);
-      console.table(results.filter(({ server }) => server === servers[0]).map((ours) => line(ours, servers[1] && of(servers[1], ours.workload))));
-      for (const result of results) if (result.errors > 0) console.log(`${result.server} ${result.workload}: ${errorKinds(result)}`);
+      printTables(`${rows} rows of 1000 bytes, ${load} (connections x streams)`, servers, results);
     }
   }
   const file = option('json', undefined);
   if (file !== undefined) writeFileSync(file, all.map((result) => `${JSON.stringify(result)}\n`).join(''));
+  if (failed) return 1;
   return all.some(({ server, errors }) => server === 'edubba' && errors > 0) ? 2 : 0;
 }

@@ -1,5 +1,5 @@
 /**
- * Starts a Bigtable server as a child process and speaks of it as an object: Edubba from this checkout, or Google's Go emulator.
+ * Starts a server as a child process and speaks of it as an object: Edubba from this checkout, Google's Go emulator, or HBase.
  *
  * Every child is ended when this process ends, so that nothing is left listening.
  */
@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { ROOT } from './repository.mjs';
 
 const READY_MS = 30_000;
+const HBASE_READY_MS = 180_000;
 const MOST_KEPT = 64 * 1024;
 const children = new Set();
 
@@ -29,10 +30,10 @@ export function freePort() {
 }
 
 /**
- * Starts `command` and waits for a line of its output that matches `ready`, whose first group is HOST:PORT.
+ * Starts `command` and waits, `readyMs` at most, for a line of its output that matches `ready`, whose first group is HOST:PORT.
  * Gives { name, address, pid, output(), exited, kill(signal) }: `exited` resolves with { code, signal }, kill waits for the end.
  */
-export function startServer(name, command, args, ready) {
+export function startServer(name, command, args, ready, readyMs = READY_MS) {
   const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
   children.add(child);
   let output = '';
@@ -42,8 +43,8 @@ export function startServer(name, command, args, ready) {
     const fail = (what) => reject(new Error(`${name}: ${what}: ${command} ${args.join(' ')}\n${output}`));
     const timer = setTimeout(() => {
       child.kill('SIGKILL');
-      fail(`not ready after ${READY_MS} ms`);
-    }, READY_MS);
+      fail(`not ready after ${readyMs} ms`);
+    }, readyMs);
     child.once('error', (error) => fail(error.message));
     exited.then(({ code, signal }) => fail(`ended with ${signal ?? code} before it was ready`));
     const onData = (text) => {
@@ -79,4 +80,9 @@ export function startEdubba(dir, address, options = []) {
 /** Google's Go emulator; `path` is its executable. */
 export function startEmulator(path) {
   return startServer('emulator', path, ['-host', '127.0.0.1', '-port', '0'], /running on (\S+:\d+)/);
+}
+
+/** HBase standalone (bench/hbase) with its files in `dir`; `java` is what hbase() of tools.mjs gives. The address is that of its ZooKeeper. */
+export function startHbase(java, dir) {
+  return startServer('hbase', 'java', [...java, 'Server', dir], /is ready: (\S+:\d+)/, HBASE_READY_MS);
 }

@@ -1,11 +1,12 @@
 /**
  * What the scripts beside the product need and fetch for themselves, each through its own package manager: Google's Go emulator,
- * programs of Go modules and our own, Google's clients. All of it is kept in one cache folder outside the repository.
+ * programs of Go modules and our own, Google's clients, HBase. All of it is kept in one cache folder outside the repository.
  */
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { capture, ROOT, which } from './repository.mjs';
+import { capture, filesUnder, ROOT, which } from './repository.mjs';
 
 const EMULATOR = 'cloud.google.com/go/bigtable/cmd/emulator@v1.58.0';
 const NODE_CLIENT = '@google-cloud/bigtable';
@@ -60,14 +61,25 @@ export async function javaMissing() {
 }
 
 /** Google's Java client and the scenario for it, compiled; gives the class path. */
-export async function javaClient() {
-  const folder = join(CACHE, 'java');
-  const pom = join(ROOT, 'test/interop/clients/java/pom.xml');
-  const out = `-DoutputDirectory=${join(folder, 'lib')}`;
-  mkdirSync(join(folder, 'classes'), { recursive: true });
-  await must("fetching Google's Java client", 'mvn', ['-q', '-B', '-f', pom, 'dependency:copy-dependencies', out]);
-  const classPath = [join(folder, 'classes'), join(folder, 'lib', '*')].join(delimiter);
-  await must('compiling the Java scenario', 'javac', ['--release', '11', '-cp', classPath, '-d', join(folder, 'classes'), join(ROOT, 'test/interop/clients/java/src/main/java/Scenario.java')]);
+export const javaClient = () => javaProgram("Google's Java client", 'test/interop/clients/java');
+
+/** HBase, and the server and load generator of bench/hbase, compiled; gives the arguments of java that stand before the name of a class. */
+export const hbase = async () => [`@${join(ROOT, 'bench/hbase/jvm.options')}`, '-cp', await javaProgram('HBase', 'bench/hbase')];
+
+/** Fetches what the pom.xml in `folder` (relative to the repository) names, once for each text of it, and compiles the sources beside it; gives the class path. */
+async function javaProgram(what, folder) {
+  const pom = join(ROOT, folder, 'pom.xml');
+  const kept = join(CACHE, 'java', createHash('sha256').update(readFileSync(pom)).digest('hex').slice(0, 16));
+  const [lib, classes] = [join(kept, 'lib'), join(kept, 'classes')];
+  if (!existsSync(lib)) {
+    rmSync(`${lib}.part`, { recursive: true, force: true });
+    await must(`fetching ${what}`, 'mvn', ['-q', '-B', '-f', pom, 'dependency:copy-dependencies', `-DoutputDirectory=${lib}.part`]);
+    renameSync(`${lib}.part`, lib);
+  }
+  mkdirSync(classes, { recursive: true });
+  const classPath = [classes, join(lib, '*')].join(delimiter);
+  const sources = filesUnder(join(folder, 'src/main/java'), (name) => name.endsWith('.java'));
+  await must(`compiling ${folder}`, 'javac', ['--release', '11', '-cp', classPath, '-d', classes, ...sources]);
   return classPath;
 }
 
