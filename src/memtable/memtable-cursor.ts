@@ -109,6 +109,7 @@ export class MemtableCursor implements LayerCursor {
     this.#leaf = undefined;
     this.#entries = NOTHING;
     this.#tree = undefined;
+    if (this.#path.length === 0) return;
     this.#path.length = 0;
     this.#taken.length = 0;
   }

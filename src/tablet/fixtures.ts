@@ -105,9 +105,14 @@ export class CompactionBench {
   }
 
   /** `row family:qualifier@timestamp=value` in order. */
-  async cells(filter?: RowFilter, range: RowRange = this.state.range, reversed = false): Promise<string[]> {
+  cells(filter?: RowFilter, range: RowRange = this.state.range, reversed = false): Promise<string[]> {
+    return this.cellsIn([range], filter, reversed);
+  }
+
+  /** The same of several ranges, sorted and disjoint. */
+  async cellsIn(ranges: readonly RowRange[], filter?: RowFilter, reversed = false, rowsLimit = 0): Promise<string[]> {
     const lines: string[] = [];
-    for await (const { fragments } of this.tablet.read(this.context, { ranges: [range], filter, rowsLimit: 0, reversed })) {
+    for await (const { fragments } of this.tablet.read(this.context, { ranges, filter, rowsLimit, reversed })) {
       for (const { row, cells } of fragments) {
         for (const { family, qualifier, timestamp, value } of cells) lines.push(`${row} ${family}:${qualifier}@${timestamp}=${Buffer.from(value).toString('latin1')}`);
       }

@@ -5,10 +5,10 @@
  * Invariants: a file stays held while any list that somebody reads contains it; `released` is called once it is in none. Of one group
  * the list has the files by age; of files of different groups so far as they hold the same family, which is so after a family was moved.
  */
-import { assert, type ByteString, successor } from '../base/index.ts';
+import { assert, type ByteString, isSuccessor } from '../base/index.ts';
 import type { ColumnSpan } from '../filter/index.ts';
 import type { Memtable } from '../memtable/index.ts';
-import { familyEnd, intersectRanges, isEmptyRange, type Layer, type RowRange, type RowRangeDeletion } from '../model/index.ts';
+import { type ColumnKey, familyEnd, intersectRanges, isEmptyRange, type Layer, rangeContains, type RowRange, type RowRangeDeletion } from '../model/index.ts';
 import type { TabletClips, TabletFiles } from './tablet-state.ts';
 import type { TabletFile } from './tablet-file.ts';
 
@@ -222,12 +222,7 @@ export class LayerSet {
  * their group holds some. Newest first, as given.
  */
 function filesFor(tables: readonly TabletFile[], { range, row, spans }: LayerNeed): TabletFile[] {
-  const column = spans?.length === 1 ? columnOfSpan(spans[0] as ColumnSpan) : undefined;
-  const mayContain = (table: TabletFile): boolean => {
-    if (row === undefined) return table.mayContainRows(range.start, range.end);
-    return column === undefined ? table.mayContainRow(row) : table.mayContainColumn(row, column);
-  };
-  const inRange = tables.filter((table) => mayContain(table) || hidesRows(table, range));
+  const inRange = row === undefined ? tables.filter((table) => table.mayContainRows(range.start, range.end) || hidesRows(table, range)) : layersForRow(tables, row, spans);
   if (spans === undefined) return inRange;
   const groups = new Set<string>();
   const needed: TabletFile[] = [];
@@ -243,9 +238,21 @@ function filesFor(tables: readonly TabletFile[], { range, row, spans }: LayerNee
   return needed.reverse();
 }
 
+/** Those of the layers that may change what is read of the row; of files their Bloom filters say so. `spans`: the columns read, as stored; undefined = all. */
+export function layersForRow<L extends Layer>(layers: readonly L[], row: ByteString, spans: readonly ColumnSpan[] | undefined): L[] {
+  const column = spans?.length === 1 ? columnOfSpan(spans[0] as ColumnSpan) : undefined;
+  return layers.filter((layer) => mayBearOn(layer, row, column) || layer.rowRangeDeletions().some((deletion) => rangeContains(deletion, row)));
+}
+
+/** Whether any entry may; layers that cannot tell may always. */
+function mayBearOn(layer: Layer, row: ByteString, column: ColumnKey | undefined): boolean {
+  if (column !== undefined && layer.mayContainColumn !== undefined) return layer.mayContainColumn(row, column);
+  return layer.mayContainRow?.(row) ?? true;
+}
+
 /** The one column that the span holds, where it is one. */
-function columnOfSpan({ start, end }: ColumnSpan): string | undefined {
-  return start.includes('\0') && end === successor(start) ? start : undefined;
+function columnOfSpan({ start, end }: ColumnSpan): ColumnKey | undefined {
+  return start.includes('\0') && end !== undefined && isSuccessor(end, start) ? start : undefined;
 }
 
 function isNeeded(family: string, spans: readonly ColumnSpan[]): boolean {

@@ -112,7 +112,7 @@ export class SourceHeap {
 
   /** Empties the heap; from now on the largest row comes first if `reversed`. */
   reset(reversed: boolean): void {
-    this.#items.length = 0;
+    if (this.#items.length > 0) this.#items.length = 0;
     this.#reversed = reversed;
   }
 

@@ -2,6 +2,7 @@
  * A table's families made ready for one read: by the name they are stored under, each with its GC rule fixed to the read's
  * "now".
  */
+import type { Clock } from '../env/index.ts';
 import type { ColumnSpan } from '../filter/index.ts';
 import { type AggregateKind, type ColumnKey, familyOfTable, type GcRule, storageFamily, type TableSchema, type VersionKeeper, versionKeeper } from '../model/index.ts';
 
@@ -34,11 +35,11 @@ export class ReadFamilies {
     }
   }
 
-  /** The same families for as long as the schema stays, where no rule depends on the time. */
-  static of(schema: TableSchema, nowMicros: number): ReadFamilies {
+  /** The same families for as long as the schema stays, where no rule depends on the time; the clock is asked where one does. */
+  static of(schema: TableSchema, clock: Pick<Clock, 'nowMicros'>): ReadFamilies {
     let known = timeless.get(schema);
     if (known === undefined) {
-      known = new ReadFamilies(schema, nowMicros);
+      known = new ReadFamilies(schema, clock.nowMicros());
       if (!Object.values(schema.families).some(({ gcRule }) => gcRule !== undefined && dependsOnTime(gcRule))) timeless.set(schema, known);
     }
     return known;

@@ -10,9 +10,10 @@ import { BigtableError, Code, type ByteString, type Int64, successor, toBigInt, 
 import { type Clock, checkContext, Pacer, type RequestContext } from '../env/index.ts';
 import { type ColumnSpan, type FilterProgram, type FilterRun, Hint } from '../filter/index.ts';
 import {
-  type AggregateKind, type Cell, type ColumnKey, CursorState, familyEnd, familyOf, type Layer, type ReadBatch, type RowFragment, rangeContains, type RowRange,
+  type AggregateKind, type Cell, type ColumnKey, CursorState, familyEnd, familyOf, type Layer, type ReadBatch, type RowFragment, rangeContains, rowOfRange, type RowRange,
 } from '../model/index.ts';
 import { KeptVersions } from './kept-versions.ts';
+import { layersForRow } from './layer-set.ts';
 import { MergeCursor } from './merge-cursor.ts';
 import type { ReadFamilies, ReadFamily } from './read-families.ts';
 
@@ -45,6 +46,11 @@ export interface RowReaderOptions {
 
 export class RowReader {
   #cursor: MergeCursor;
+  #layers: readonly Layer[];
+  /** Whether there are layers that can tell that they have nothing of a row: files. */
+  #layersTell = false;
+  /** The cursor sees one row alone, and only the layers that may have something of it. */
+  #isAtRow = false;
   readonly #aggregateOf: (stored: string) => AggregateKind | undefined;
   readonly #ranges: readonly RowRange[];
   readonly #onlyRow: ByteString | undefined;
@@ -88,7 +94,9 @@ export class RowReader {
     this.#pacer = new Pacer(options.clock);
     this.#ranges = options.ranges;
     this.#onlyRow = options.row;
-    this.#cursor = this.#cursorOver(options.layers);
+    this.#layers = options.layers;
+    this.#layersTell = this.#ranges.length > 1 && options.layers.some(tellsOfRows);
+    this.#cursor = this.#cursorOver(options.layers, options.row);
     this.#reversed = options.reversed;
     this.#rowsLeft = options.rowsLimit === 0 ? Number.POSITIVE_INFINITY : options.rowsLimit;
     this.#versions = new KeptVersions(options.families);
@@ -136,7 +144,10 @@ export class RowReader {
 
   /** After `leaveLayers`: goes on behind the last row, over the layers as they are now. */
   takeLayers(layers: readonly Layer[]): void {
-    this.#cursor = this.#cursorOver(layers);
+    this.#layers = layers;
+    this.#layersTell = this.#ranges.length > 1 && layers.some(tellsOfRows);
+    this.#cursor = this.#cursorOver(layers, this.#onlyRow);
+    this.#isAtRow = false;
     this.#left = false;
     const range = this.#range;
     const last = this.#scanned;
@@ -168,8 +179,8 @@ export class RowReader {
     return batch;
   }
 
-  #cursorOver(layers: readonly Layer[]): MergeCursor {
-    return new MergeCursor(layers, { aggregateOf: this.#aggregateOf, pacer: this.#pacer, row: this.#onlyRow });
+  #cursorOver(layers: readonly Layer[], row: ByteString | undefined): MergeCursor {
+    return new MergeCursor(layers, { aggregateOf: this.#aggregateOf, pacer: this.#pacer, row });
   }
 
   #takeBatch(): ReadBatch | undefined {
@@ -187,15 +198,29 @@ export class RowReader {
     this.#range = this.#ranges[at];
     this.#rangeIndex++;
     if (this.#range === undefined) return false;
+    if (this.#layersTell) this.#chooseCursor(this.#range);
     if (this.#reversed) this.#cursor.seekRowBefore(this.#range.end);
     else this.#cursor.seekRow(this.#range.start);
     return true;
   }
 
+  /**
+   * Of several ranges those of one row are read each by a cursor of its own, if there are files: their Bloom filters tell row by row which of them
+   * need not be looked into, and behind the row nothing is read.
+   */
+  #chooseCursor(range: RowRange): void {
+    const row = rowOfRange(range);
+    if (row === undefined && !this.#isAtRow) return;
+    this.#cursor.close();
+    this.#isAtRow = row !== undefined;
+    this.#cursor = this.#cursorOver(row === undefined ? this.#layers : layersForRow(this.#layers, row, this.#spans), row);
+  }
+
   /** Walks on until there is a reason to stop. */
   #advance(): Stop {
-    const cursor = this.#cursor;
     for (;;) {
+      // another range may have another
+      const cursor = this.#cursor;
       if (!this.#inRow && (this.#range === undefined || this.#rowsLeft <= 0)) return Stop.done;
       if (cursor.state === CursorState.needsLoad) return Stop.load;
       if (!this.#inRow) {
@@ -335,4 +360,8 @@ export class RowReader {
     }
     cursor.seekColumn(`${column}\0`);
   }
+}
+
+function tellsOfRows(layer: Layer): boolean {
+  return layer.mayContainRow !== undefined;
 }

@@ -13,9 +13,9 @@ import type { RowReader } from './row-reader.ts';
 export interface ReadSteps {
   /** Throws where the tablet may not be read (any more). */
   readonly check: () => void;
-  /** Takes the layers; undefined where nothing is asked for. */
+  /** Takes the layers; undefined where nothing is asked for. Throws as `check` does. */
   readonly begin: () => { readonly hold: LayerHold; readonly reader: RowReader } | undefined;
-  /** Takes the layers as they are now. */
+  /** Takes the layers as they are now. Throws as `check` does. */
   readonly hold: () => LayerHold;
 }
 
@@ -36,7 +36,6 @@ export class TabletReadStream extends PullStream<ReadBatch> {
     try {
       if (!this.#begun) {
         this.#begun = true;
-        this.#steps.check();
         const begun = this.#steps.begin();
         this.#reader = begun?.reader;
         if (begun) this.#holdOn(begun.hold);
@@ -44,7 +43,6 @@ export class TabletReadStream extends PullStream<ReadBatch> {
       if (this.#reader === undefined) return undefined;
       const reader = this.#reader;
       if (this.#hold === undefined) {
-        this.#steps.check();
         reader.takeLayers(this.#holdOn(this.#steps.hold()).layers);
       }
       const batch = reader.pull();

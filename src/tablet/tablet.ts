@@ -223,7 +223,7 @@ export class Tablet implements TabletApi {
       };
       let newest: ReturnType<typeof newestCells> | undefined;
       try {
-        newest = newestCells(hold.layers, row, rules, ReadFamilies.of(schema, nowMicros), schema);
+        newest = newestCells(hold.layers, row, rules, ReadFamilies.of(schema, this.#options.env.clock), schema);
         return newest instanceof Promise ? newest.finally(() => hold.release()).then(write) : write(newest);
       } finally {
         if (!(newest instanceof Promise)) hold.release();
@@ -445,7 +445,7 @@ export class Tablet implements TabletApi {
   #prepare({ filter }: TabletRead, range: RowRange): PreparedRead {
     const { env, limits } = this.#options;
     const schema = this.#schema();
-    const families = ReadFamilies.of(schema, env.clock.nowMicros());
+    const families = ReadFamilies.of(schema, env.clock);
     const program = compileFilter(filter, { limits, random: env.random, families: families.names });
     return { program, families, need: { range, row: rowOfRange(range), spans: program.columnSpans && families.storedSpans(program.columnSpans) } };
   }
