@@ -13,7 +13,7 @@
  * Invariant: but for whole rows, no message exceeds PARTING_BYTES plus one chunk (a piece of a value, a row key, a column): it
  * stays under 1 MiB.
  */
-import { asBuffer, assert, type ByteString, type Int64, varintLength } from '../../base/index.ts';
+import { asBuffer, assert, type ByteString, type Int64, varintLength, viewOf } from '../../base/index.ts';
 import type { Cell, RowFragment } from '../../model/index.ts';
 import { int64Length, lengthDelimited, writeBytes, writeHead, writeInt64, writeText } from './wire-writer.ts';
 
@@ -22,11 +22,26 @@ const FULL_BYTES = 64 * 1024;
 /** and inside a row once it holds this much. */
 const PARTING_BYTES = 512 * 1024;
 const PIECE_BYTES = 384 * 1024;
-/** Buffers: most reads are of one small row (which Node's pool of buffers serves), scans fill many messages of about the same size. */
+/** Buffers: most reads are of one small row, scans fill many messages of about the same size. */
 const FIRST_BYTES = 2 * 1024;
+/** The first buffers of reads are parts of one as large as this: Node's own pool holds four of them, and making it costs as much as they do. */
+const POOL_BYTES = 16 * 1024;
 const NEXT_BYTES = FULL_BYTES + 16 * 1024;
 /** Values from this size on become a part of their own: they are not copied. */
 const PART_BYTES = 16 * 1024;
+
+let pool = new ArrayBuffer(0);
+let poolUsed = 0;
+
+/** FIRST_BYTES that nobody else has; what they hold is of old. */
+function fromPool(): Buffer {
+  if (poolUsed + FIRST_BYTES > pool.byteLength) {
+    pool = Buffer.allocUnsafeSlow(POOL_BYTES).buffer as ArrayBuffer;
+    poolUsed = 0;
+  }
+  poolUsed += FIRST_BYTES;
+  return Buffer.from(pool, poolUsed - FIRST_BYTES, FIRST_BYTES);
+}
 
 const NO_CELLS: RowFragment = { row: '', cells: [], last: false };
 const NO_BYTES = Buffer.alloc(0);
@@ -106,7 +121,7 @@ export class ChunkWriter {
   /** The message so far, whole or in parts, no longer the writer's; undefined where there is nothing. */
   take(): Buffer | readonly Buffer[] | undefined {
     if (this.messageBytes === 0) return undefined;
-    const last = this.#bytes.subarray(0, this.#used);
+    const last = viewOf(this.#bytes, 0, this.#used);
     const message = this.#parts.length === 0 ? last : [...this.#parts, last];
     this.#parts = [];
     this.#partsBytes = 0;
@@ -238,7 +253,8 @@ export class ChunkWriter {
     if (this.#used + more <= this.#bytes.length) return;
     if (this.#used > 0) this.#parts.push(this.#bytes.subarray(0, this.#used));
     this.#partsBytes += this.#used;
-    this.#bytes = Buffer.allocUnsafe(Math.max(more, this.#nextBytes));
+    const bytes = Math.max(more, this.#nextBytes);
+    this.#bytes = bytes === FIRST_BYTES ? fromPool() : Buffer.allocUnsafeSlow(bytes);
     this.#nextBytes = NEXT_BYTES;
     this.#used = 0;
   }

@@ -369,7 +369,8 @@ export class Connection implements StreamHost {
       return;
     }
     this.#countPing();
-    this.#output.write(frame(FrameType.PING, Flag.ACK, 0, payload));
+    this.#output.head(payload.length, FrameType.PING, Flag.ACK, 0);
+    this.#output.write(payload);
   }
 
   #onPriority(streamId: number, payload: Buffer): void {

@@ -5,7 +5,9 @@
  * `isFull` says that the peer reads more slowly than we write: those who can wait then wait for `onRoom`. Those who cannot (answers to PINGs and
  * SETTINGS) may go on up to `maxBacklogBytes`, beyond which the connection is destroyed: a peer that asks and never reads.
  */
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
 import { viewOf } from '../../base/index.ts';
 import { FRAME_HEADER_BYTES, writeFrameHeader } from './frames.ts';
 
@@ -15,8 +17,13 @@ const COPY_BYTES = 4096;
 const SHORT_BYTES = 24;
 const SMALLEST_SLAB_BYTES = 2048;
 const LARGEST_SLAB_BYTES = 32 * 1024;
+/** Slabs that are kept for use by whatever connection writes next. */
+const KEPT_SLABS = 32;
 /** Unsent bytes from which on writers should wait. */
 const FULL_BYTES = 256 * 1024;
+
+/** Of the largest size; the machine has taken all that was in them. */
+const freeSlabs: Buffer[] = [];
 
 export interface CorkedOutputOptions {
   readonly socket: Duplex;
@@ -31,6 +38,10 @@ export interface CorkedOutputOptions {
 export class CorkedOutput {
   readonly #options: CorkedOutputOptions;
   readonly #maxBacklogBytes: number;
+  /** The socket hands bytes to the machine itself: once it has none left, nothing refers to ours any more. */
+  readonly #isPlain: boolean;
+  /** Slabs of which parts are to be written, to be used again. */
+  #slabs: Buffer[] = [];
   #parts: Buffer[] = [];
   #partsBytes = 0;
   /** Where small writes go: bytes from..at are not yet a part. */
@@ -50,6 +61,7 @@ export class CorkedOutput {
   constructor(options: CorkedOutputOptions) {
     this.#options = options;
     this.#maxBacklogBytes = options.maxBacklogBytes ?? 1024 * 1024;
+    this.#isPlain = options.socket instanceof Socket && !(options.socket instanceof TLSSocket);
     options.socket.on('drain', () => this.#tellRoom());
   }
 
@@ -90,6 +102,8 @@ export class CorkedOutput {
   flush(): void {
     this.#endPart();
     this.#slab = undefined;
+    const slabs = this.#slabs;
+    if (slabs.length > 0) this.#slabs = [];
     // the next turn will write about as much as this one
     this.#nextSlabBytes = Math.min(Math.max(this.#copiedBytes, SMALLEST_SLAB_BYTES), LARGEST_SLAB_BYTES);
     this.#copiedBytes = 0;
@@ -105,6 +119,7 @@ export class CorkedOutput {
       for (const part of parts) socket.write(part);
       socket.uncork();
     }
+    if (socket.writableLength === 0) for (const slab of slabs) if (freeSlabs.length < KEPT_SLABS) freeSlabs.push(slab);
     if (this.#wasFull && this.unsentBytes < FULL_BYTES) this.#tellRoom();
   }
 
@@ -124,11 +139,19 @@ export class CorkedOutput {
   #space(bytes: number): Buffer {
     if (this.#slab && this.#slab.length - this.#at >= bytes) return this.#slab;
     this.#endPart();
-    this.#slab = Buffer.allocUnsafe(Math.max(bytes, this.#nextSlabBytes));
+    // a peer that does not read must not make us hold a whole slab for each small write
+    const isReused = this.#isPlain && this.#partsBytes === 0 && this.#options.socket.writableLength === 0;
+    this.#slab = isReused ? this.#reusedSlab() : Buffer.allocUnsafe(Math.max(bytes, this.#nextSlabBytes));
     this.#nextSlabBytes = Math.min(this.#nextSlabBytes * 2, LARGEST_SLAB_BYTES);
     this.#from = 0;
     this.#at = 0;
     return this.#slab;
+  }
+
+  #reusedSlab(): Buffer {
+    const slab = freeSlabs.pop() ?? Buffer.allocUnsafeSlow(LARGEST_SLAB_BYTES);
+    this.#slabs.push(slab);
+    return slab;
   }
 
   #written(bytes: number): void {
