@@ -70,6 +70,31 @@ describe('the wire reader', () => {
     assert.equal(given.buffer, new WireReaderProbe(given).first().buffer);
   });
 
+  test('a text that is known is given out itself, and any other is read', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 20 }), fc.string({ unit: 'binary', maxLength: 20 }), fc.boolean(), (text, other, same) => {
+        const reader = new WireReader(message((writer) => writer.tag(1, WireType.LengthDelimited).string(text)));
+        assert.ok(reader.next());
+        assert.equal(reader.textLike(same ? text : other), Buffer.from(text, 'utf8').toString('utf8'));
+      }),
+    );
+    // a byte that is no UTF-8 is not the character of its number
+    const reader = new WireReader(message((writer) => writer.tag(1, WireType.LengthDelimited).bytes(Buffer.of(0xe9))));
+    assert.ok(reader.next());
+    assert.equal(reader.textLike('\xe9'), '\ufffd');
+  });
+
+  test('a message inside is read to its own end', () => {
+    const reader = new WireReader(message((writer) => writer.tag(2, WireType.LengthDelimited).fork().tag(1, WireType.Varint).int32(7).join().tag(3, WireType.Varint).int32(8)));
+    assert.ok(reader.next());
+    const inner = reader.message();
+    assert.ok(inner.next());
+    assert.equal(inner.int32(), 7);
+    assert.equal(inner.next(), false);
+    assert.ok(reader.next());
+    assert.equal(reader.int32(), 8);
+  });
+
   const malformed: readonly [string, number[], (reader: WireReader) => unknown][] = [
     ['field number 0', [0x00, 0x00], (reader) => reader.skip()],
     ['a tag cut off', [0x80], (reader) => reader.skip()],

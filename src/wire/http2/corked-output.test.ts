@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -76,6 +78,43 @@ describe('output', () => {
     socket.held?.();
     await turn();
     assert.deepEqual([out.isFull, rooms, out.unsentBytes], [false, 1, 0]);
+  });
+
+  test('over real sockets, side by side, whose slabs are used again: every byte arrives as it was written', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const pairs = [];
+    for (const fill of [1, 2, 3]) {
+      const socket = connect({ port, host: '127.0.0.1' });
+      const [[peer]] = await Promise.all([once(server, 'connection') as Promise<[Socket]>, once(socket, 'connect')]);
+      const received: Buffer[] = [];
+      peer.on('data', (chunk: Buffer) => received.push(chunk)).pause();
+      const sent: Buffer[] = [];
+      pairs.push({ fill, socket, peer, received, sent, out: new CorkedOutput({ socket, turnEnd: () => new Promise((resolve) => setImmediate(resolve)), onRoom: () => {} }) });
+    }
+    // sizes around those of copied parts and of slabs, until the machine takes no more, and then some while all is read
+    for (let turn = 0, turnsLeft = 100; turnsLeft > 0; turn++) {
+      for (const { fill, out, sent } of pairs) {
+        for (let part = 0; part <= turn % 7 && !out.isFull; part++) {
+          const bytes = Buffer.alloc((turn * 131 + part * 977 * fill) % 5000, 16 * (turn % 16) + fill);
+          sent.push(bytes);
+          out.write(bytes);
+        }
+      }
+      if (turn % 3 !== 0) await new Promise((resolve) => setImmediate(resolve));
+      const wereFull = pairs.every(({ out }) => out.isFull);
+      if (wereFull) for (const { peer } of pairs) peer.resume();
+      if (wereFull || turnsLeft < 100) turnsLeft--;
+    }
+    for (const { out, peer, received, sent } of pairs) {
+      const ended = once(peer, 'end');
+      out.end();
+      await ended;
+      assert.ok(Buffer.concat(received).equals(Buffer.concat(sent)));
+    }
+    for (const { socket } of pairs) socket.destroy();
+    server.close();
   });
 
   test('what is there goes before the end, and nothing after it', async () => {
