@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { asBuffer, compareBytes, fromBytes, prefixEnd, quote, successor, toBytes, toText, utf8 } from './bytes.ts';
+import { asBuffer, compareBytes, fromBytes, isSuccessor, prefixEnd, quote, successor, toBytes, toText, utf8, viewOf } from './bytes.ts';
 
 const bytes = fc.uint8Array({ maxLength: 12 });
 /** Few different bytes, so that equal beginnings and the extremes are common. */
@@ -30,6 +30,21 @@ describe('byte strings', () => {
     const whole = Uint8Array.of(1, 2, 3, 4, 5);
     assert.equal(fromBytes(whole.subarray(1, 3)), '\x02\x03');
     assert.equal(fromBytes(new Uint8Array(0)), '');
+  });
+
+  test('are told from all others by being the successor', () => {
+    fc.assert(fc.property(keys, keys, (key, other) => {
+      assert.equal(isSuccessor(other, key), other === successor(key));
+      assert.ok(isSuccessor(successor(key), key));
+    }));
+  });
+
+  test('a view is the part of the memory that subarray gives', () => {
+    const whole = Buffer.from('..abcdef').subarray(2);
+    const view = viewOf(whole, 1, 4);
+    assert.deepEqual(view, whole.subarray(1, 4));
+    whole[1] = 0x78;
+    assert.equal(view.toString(), 'xcd');
   });
 
   test('order as unsigned bytes do', () => {
