@@ -20,6 +20,8 @@ export class SchemaCache {
   /** By table, the last reading of its file: readings come one after another, so that the last one started wins. */
   readonly #readings = new Map<string, Promise<void>>();
   readonly #onError: (error: unknown) => void;
+  /** The last that was asked for by name: calls name the same table over and over, by one string. */
+  #last: { readonly name: string; readonly schema: TableSchema | undefined } | undefined;
   #stopWatching: (() => void) | undefined;
 
   constructor(lockService: LockService, onError: (error: unknown) => void) {
@@ -48,7 +50,8 @@ export class SchemaCache {
 
   /** By full name, as known now. */
   byName(name: string): TableSchema | undefined {
-    return this.#byName.get(name)?.schema;
+    if (this.#last?.name !== name) this.#last = { name, schema: this.#byName.get(name)?.schema };
+    return this.#last.schema;
   }
 
   byId(id: string): TableSchema | undefined {
@@ -88,6 +91,7 @@ export class SchemaCache {
   }
 
   #set(name: string, next: Known | undefined): void {
+    this.#last = undefined;
     const before = this.#byName.get(name);
     if (before && before.schema.id !== next?.schema.id) this.#byId.delete(before.schema.id);
     if (next === undefined) {
