@@ -7,7 +7,7 @@ import type { AssignedTablet } from '../locator/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import { callServer, errorOf, isNotServing } from '../protocol/index.ts';
 import type { BatchEntry } from '../service/index.ts';
-import type { Router } from './router.ts';
+import type { Patience, Router } from './router.ts';
 
 export interface MutateRowsParts {
   readonly router: Router;
@@ -23,7 +23,7 @@ export async function mutateRows(
   entries: readonly BatchEntry[],
 ): Promise<(BigtableError | undefined)[]> {
   const { router } = parts;
-  const patience = router.patience(context);
+  let patience: Patience | undefined;
   const outcomes: (BigtableError | undefined)[] = new Array(entries.length).fill(undefined);
   let left = entries.map((_entry, i) => i);
   for (;;) {
@@ -45,6 +45,7 @@ export async function mutateRows(
     for (const tablet of groups.keys()) router.drop(tablet);
     left = misdirected.sort((a, b) => a - b);
     try {
+      patience ??= router.patience(context);
       await patience.wait(unavailable('some rows are served by nobody now'));
       await router.refresh(table);
     } catch (thrown) {

@@ -3,7 +3,9 @@
  * (NOT_FOUND never). Filters are checked where they are compiled, by the room filter. Hot path of every write: nothing is allocated.
  */
 import { type ByteString, invalidArgument, isInt64 } from '../base/index.ts';
-import { type CellColumn, type CellRun, columnAt, isCellRun, type Limits, type Mutation, type Mutations, type ReadModifyWriteRule, timestampAt, type TimestampRange, valueLengthAt } from '../model/index.ts';
+import {
+  type CellColumn, type CellRun, columnAt, isCellRun, type Limits, type Mutation, type ReadModifyWriteRule, timestampAt, type TimestampRange, valueLengthAt,
+} from '../model/index.ts';
 import { checkFamilyName, checkQualifier, checkRowKey, checkRowRange, checkTableName, checkTimestamp, checkValue, checkValueLength } from './check-names.ts';
 import type { BatchEntry, CheckAndMutateRequest, ReadRequest, RowMutations } from './service.ts';
 

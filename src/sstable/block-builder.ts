@@ -101,6 +101,12 @@ export class BlockBuilder {
     this.#sinceRestart++;
   }
 
+  /** The whole block, ended: valid until `clear`, which must follow. */
+  end(): Buffer {
+    this.#putRestarts(this.#out);
+    return this.#out.written();
+  }
+
   /** What was added so far: valid until the next change. */
   body(): Buffer {
     return this.#out.written();
@@ -109,8 +115,7 @@ export class BlockBuilder {
   /** The restart points, which end the block. */
   tail(): Buffer {
     const tail = new ByteWriter((this.#restarts.length + 1) * 4);
-    for (const restart of this.#restarts) tail.uint32(restart);
-    tail.uint32(this.#restarts.length);
+    this.#putRestarts(tail);
     return tail.written();
   }
 
@@ -133,6 +138,12 @@ export class BlockBuilder {
     const shared = restart ? 0 : commonPrefix(key, before);
     if (!restart) this.#out.varint(shared);
     this.#out.string(key, shared);
+  }
+
+  #putRestarts(out: ByteWriter): void {
+    out.reserve((this.#restarts.length + 1) * 4);
+    for (const restart of this.#restarts) out.uint32(restart);
+    out.uint32(this.#restarts.length);
   }
 
   #putRangeEnd(end: Int64 | undefined): void {

@@ -52,19 +52,18 @@ export class BlockOutput {
     return this.#storedBytes;
   }
 
-  /** The block as it stands in the builder. A promise where it is not done yet. */
+  /** The block as it stands in the builder, which is to be cleared after it. A promise where it is not done yet. */
   put(block: BlockBuilder): Promise<void> | undefined {
     const { first, lastRow, entries } = block;
-    const body = block.body();
-    const tail = block.tail();
-    const rawBytes = body.length + tail.length;
+    const ended = block.end();
     if (!this.#compressor) {
-      this.#note({ first, lastRow, entries, extent: this.#out.putSmall(body, tail) }, rawBytes);
+      this.#note({ first, lastRow, entries, extent: this.#out.putSmall(ended) }, ended.length);
       return undefined;
     }
-    // a copy: the builder goes on
-    const bytes = Buffer.concat([body, tail]);
-    if (rawBytes > COMPRESSED_LIMIT_BYTES) return this.#putRaw({ first, lastRow, entries }, [bytes]);
+    const isLarge = ended.length > COMPRESSED_LIMIT_BYTES;
+    // a copy where it waits: the builder goes on
+    const bytes = isLarge || this.#waiting ? Buffer.from(ended) : ended;
+    if (isLarge) return this.#putRaw({ first, lastRow, entries }, [bytes]);
     return this.#offer({ first, lastRow, entries, bytes }, this.#compressor);
   }
 
@@ -118,7 +117,7 @@ export class BlockOutput {
     const compressed = compressor.compress(bytes);
     if (compressed) {
       this.#compressedBlocks++;
-      this.#note({ first, lastRow, entries, extent: this.#out.putSmall(compressed.bytes, undefined, compressed.codec), rawBytes: bytes.length }, bytes.length);
+      this.#note({ first, lastRow, entries, extent: this.#out.putSmall(compressed.bytes, compressed.codec), rawBytes: bytes.length }, bytes.length);
     } else {
       this.#note({ first, lastRow, entries, extent: this.#out.putSmall(bytes) }, bytes.length);
     }

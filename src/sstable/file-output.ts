@@ -43,12 +43,11 @@ export class FileOutput {
     this.#buffer.raw(bytes);
   }
 
-  /** A part of up to about a block, in one or two pieces, with its trailer, into the buffer. */
-  putSmall(body: Uint8Array, tail?: Uint8Array, codec: number = CODEC_NONE): Extent {
+  /** A part of up to about a block, with its trailer, into the buffer: its bytes have been copied when this returns. */
+  putSmall(bytes: Uint8Array, codec: number = CODEC_NONE): Extent {
     const { offset } = this;
     const start = this.#buffer.length;
-    this.raw(body);
-    if (tail) this.raw(tail);
+    this.raw(bytes);
     this.#buffer.byte(codec);
     this.#buffer.uint32(this.#target.codecs.checksum(this.#buffer.bytes.subarray(start, this.#buffer.length)));
     return { offset, lengthBytes: this.offset - offset - TRAILER_BYTES };
