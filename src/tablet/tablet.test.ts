@@ -246,6 +246,20 @@ describe('a tablet', () => {
     assert.deepEqual((await bench.rows()).filter((row) => !row.startsWith('large')), ['a=four', 'b=after', 'c=five', 'held=!,three']);
   });
 
+  test('a batch is logged in few records, none of them large, and replayed to the same rows', async () => {
+    const bench = await new Bench().load();
+    const value = (bytes: number): Mutation => ({ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.alloc(bytes, 'x') });
+    const key = (i: number): string => `r${String(i).padStart(4, '0')}`;
+    const small = Array.from({ length: 600 }, (_, i) => ({ row: key(i), mutations: [value(1)] }));
+    const large = Array.from({ length: 4 }, (_, i) => ({ row: key(600 + i), mutations: [value(200_000)] }));
+    const wide = { row: key(604), mutations: Array.from({ length: 300 }, () => value(1)) };
+    assert.deepEqual(new Set(await bench.tablet.mutateRows(bench.context, [...small, ...large, wide])), new Set([undefined]));
+    const records = await bench.records();
+    assert.deepEqual(records.map(({ body }) => (body.kind === 'rows' ? body.rows.length : 0)), [256, 256, 88 + 2, 2, 1]);
+    const again = await new Bench(bench.fileSystem).load(STATE, records, 'logs/two');
+    assert.deepEqual(await again.rows(), await bench.rows());
+  });
+
   test('a batch whose lease may have lapsed meanwhile has no row acknowledged, and lets all of them go', async () => {
     const bench = await new Bench().load();
     const change = (row: string) => ({ row, mutations: [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.from('x') } as const] });
