@@ -56,12 +56,10 @@ export class Client implements Service {
   }
 
   mutateRow(context: RequestContext, table: string, entry: RowMutations): Promise<void> {
-    try {
+    return rejecting(() => {
       const checking = checkMutateRow(table, entry, this.#limits, this.#slicer);
       return checking === undefined ? this.#mutateRow(context, table, entry) : checking.then(() => this.#mutateRow(context, table, entry));
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    });
   }
 
   #mutateRow(context: RequestContext, table: string, { row, mutations }: RowMutations): Promise<void> {
@@ -93,19 +91,23 @@ export class Client implements Service {
     return samples;
   }
 
-  async checkAndMutateRow(context: RequestContext, request: CheckAndMutateRequest): Promise<boolean> {
-    checkCheckAndMutateRow(request, this.#limits);
-    const { table, row, predicate, whenTrue, whenFalse } = request;
-    return this.#router.callRow(table, row, context, ({ id }, { server }) =>
-      callServer(this.#env.transport, server.address, 'checkAndMutateRow', { tableId: id, row, predicate, whenTrue, whenFalse }, context),
-    );
+  checkAndMutateRow(context: RequestContext, request: CheckAndMutateRequest): Promise<boolean> {
+    return rejecting(() => {
+      checkCheckAndMutateRow(request, this.#limits);
+      const { table, row, predicate, whenTrue, whenFalse } = request;
+      return this.#router.callRow(table, row, context, ({ id }, { server }) =>
+        callServer(this.#env.transport, server.address, 'checkAndMutateRow', { tableId: id, row, predicate, whenTrue, whenFalse }, context),
+      );
+    });
   }
 
-  async readModifyWriteRow(context: RequestContext, table: string, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
-    checkReadModifyWriteRow(table, row, rules, this.#limits);
-    return this.#router.callRow(table, row, context, ({ id }, { server }) =>
-      callServer(this.#env.transport, server.address, 'readModifyWriteRow', { tableId: id, row, rules }, context),
-    );
+  readModifyWriteRow(context: RequestContext, table: string, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
+    return rejecting(() => {
+      checkReadModifyWriteRow(table, row, rules, this.#limits);
+      return this.#router.callRow(table, row, context, ({ id }, { server }) =>
+        callServer(this.#env.transport, server.address, 'readModifyWriteRow', { tableId: id, row, rules }, context),
+      );
+    });
   }
 
   async createTable(context: RequestContext, table: NewTable): Promise<TableSchema> {
@@ -225,5 +227,14 @@ export class Client implements Service {
     const file = await this.#env.lockService.read(MASTER_PATH);
     if (file === undefined) throw new BigtableError(Code.UNAVAILABLE, 'there is no master now', { details: { notReached: true } });
     return decodePeerFile(MASTER_PATH, file.contents).address;
+  }
+}
+
+/** What is thrown rejects the promise, as in an async function, which would make three more promises of it. */
+function rejecting<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return work();
+  } catch (error) {
+    return Promise.reject(error);
   }
 }

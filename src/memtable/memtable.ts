@@ -61,6 +61,11 @@ export class Memtable implements Layer {
     if (isCellRun(mutations)) checkRun(mutations);
     else for (const mutation of mutations) checkMutation(mutation, aggregateOf);
     const base = this.#rows.get(row);
+    if (base === undefined && mutations.length === 1 && isCellRun(mutations)) {
+      this.#rows.set(row, this.#store.rowOf(mutations));
+      this.#rowBytes += ROW_BYTES + row.length;
+      return;
+    }
     const edit = new RowEdit(this.#store, base, aggregateOf, true);
     if (isCellRun(mutations)) edit.addCells(mutations);
     else for (const mutation of mutations) edit.add(mutation);

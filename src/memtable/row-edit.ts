@@ -10,10 +10,10 @@
  *
  * A small row is one array; above SMALL_ROW entries it is a tree.
  */
-import { assert, INT64_MAX, INT64_MIN, type Int64 } from '../base/index.ts';
+import { assert, type ByteString, INT64_MAX, INT64_MIN, type Int64 } from '../base/index.ts';
 import {
   type AddToCell, type AggregateKind, aggregateInput, type CellRun, checkAggregateInput, checkAggregateState, columnAt, type ColumnKey, type DeleteFromColumn, EntryKind, familyEnd, type MergeToCell,
-  type Mutation, type SetCell, timestampAt, valueAt, valueLengthAt,
+  type Mutation, type SetCell, timestampAt, valueAt,
 } from '../model/index.ts';
 import { ColumnNames } from './column-names.ts';
 import { EntryTree, EntryTreeEdit } from './entry-tree.ts';
@@ -40,6 +40,26 @@ export class RowStore {
   readonly columns = new ColumnNames();
   /** Heap bytes of all entries beside their values and names. */
   entryBytes = 0;
+
+  /** An entry for the cell, which is not in any row yet; the value is taken in. */
+  cell(family: string, qualifier: ByteString, timestamp: Int64, value: Uint8Array): MemEntry {
+    const { values } = this;
+    values.add(value);
+    return cellEntry(this.columns.key(family, qualifier), EntryKind.put, timestamp, values.slab, values.offset, value.length);
+  }
+
+  /** A row that has nothing but the cell, without an edit: what most rows of a batch are. */
+  rowOf(run: CellRun): MemEntry {
+    assert(run.length === 1, 'a row of one cell');
+    this.entryBytes += ENTRY_BYTES;
+    return this.cellAt(run, run.from);
+  }
+
+  /** For `RowEdit`. */
+  cellAt(run: CellRun, at: number): MemEntry {
+    const { family, qualifier } = columnAt(run, at);
+    return this.cell(family, qualifier, timestampAt(run, at) as Int64, valueAt(run, at));
+  }
 }
 
 export class RowEdit {
@@ -91,20 +111,12 @@ export class RowEdit {
   }
 
   #setCell(mutation: SetCell): void {
-    const timestamp = finalTimestamp(mutation);
-    const { values, columns } = this.#store;
-    values.add(mutation.value);
-    this.#put(cellEntry(columns.key(mutation.family, mutation.qualifier), EntryKind.put, timestamp, values.slab, values.offset, mutation.value.length));
+    this.#put(this.#store.cell(mutation.family, mutation.qualifier, finalTimestamp(mutation), mutation.value));
   }
 
   /** The same as adding each as a SetCell. */
   addCells(run: CellRun): void {
-    const { values, columns } = this.#store;
-    for (let at = run.from; at < run.from + run.length; at++) {
-      const { family, qualifier } = columnAt(run, at);
-      values.add(valueAt(run, at));
-      this.#put(cellEntry(columns.key(family, qualifier), EntryKind.put, timestampAt(run, at) as Int64, values.slab, values.offset, valueLengthAt(run, at)));
-    }
+    for (let at = run.from; at < run.from + run.length; at++) this.#put(this.#store.cellAt(run, at));
   }
 
   #mergeCell(mutation: AddToCell | MergeToCell): void {

@@ -78,7 +78,9 @@ class SsTableWriter {
   readonly #blocks: BlockOutput;
   readonly #bloom: BloomFilterBuilder | undefined;
   readonly #collector = new PropertiesCollector();
-  #last: EntryPosition | undefined;
+  #last: Position | undefined;
+  /** What `#last` was before: taken up again, so that an entry makes no object. */
+  #before: Position = { row: '', column: '', kind: EntryKind.put, timestamp: 0 };
 
   constructor(options: SsTableWriteOptions) {
     this.#options = options;
@@ -180,16 +182,23 @@ class SsTableWriter {
   /** What is written must be what a reader relies on. */
   #check(entry: EntryStream): void {
     const { row, column, kind, timestamp, rangeEnd, valueLength } = entry;
-    const here: EntryPosition = { row, column, kind, timestamp };
+    const here = this.#before;
+    here.row = row;
+    here.column = column;
+    here.kind = kind;
+    here.timestamp = timestamp;
     assert(kindName(kind) !== undefined && isInt64(timestamp), 'an entry has a known kind and a timestamp within int64');
     assert(valueLength === 0 || !isDeletion(kind), 'a deletion has no value');
     assert(rangeEnd === undefined || (kind === EntryKind.rangeDeletion && isInt64(rangeEnd)), 'a range deletion alone has an end');
     if (this.#last && compareEntries(this.#last, here) >= 0) {
       throw new AssertionError(`entries for ${this.#options.path} ascend: ${describe(this.#last)} came before ${describe(here)}`);
     }
+    this.#before = this.#last ?? { ...here };
     this.#last = here;
   }
 }
+
+type Position = { -readonly [K in keyof EntryPosition]: EntryPosition[K] };
 
 function describe({ row, column, kind, timestamp }: EntryPosition): string {
   return `(${quote(row)}, ${quote(column)}, ${kindName(kind)}, ${timestamp})`;

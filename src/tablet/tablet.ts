@@ -195,7 +195,7 @@ export class Tablet implements TabletApi {
     }
   }
 
-  async checkAndMutateRow(
+  checkAndMutateRow(
     context: RequestContext,
     row: ByteString,
     predicate: RowFilter | undefined,
@@ -212,7 +212,7 @@ export class Tablet implements TabletApi {
     });
   }
 
-  async readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
+  readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
     return this.#holdingRow(context, row, () => {
       const schema = this.#schema();
       const nowMicros = this.#options.env.clock.nowMicros();

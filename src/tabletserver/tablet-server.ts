@@ -304,11 +304,10 @@ export class TabletServer {
       mutateRow: (message, context) => this.#mutateRow(message, context),
       mutateRows: ({ tableId, entries }, context) => this.#mutateRows(tableId, entries, context),
       checkAndMutateRow: (message, context) => this.#checkAndMutateRow(message, context),
-      readModifyWriteRow: async ({ tableId, row, rules }, context) => {
+      readModifyWriteRow: ({ tableId, row, rules }, context) => {
         const served = this.#serving(tableId, row);
         checkRules(this.#schemaOf(served, row), rules);
-        if (!this.#hasRoom(served)) await this.#waitForRoom(served, row, context);
-        return served.tablet.readModifyWriteRow(context, row, rules);
+        return this.#withRoom(served, row, context, () => served.tablet.readModifyWriteRow(context, row, rules));
       },
       sampleKeys: async ({ tableId, range, partBytes }) => {
         const { tablet } = this.#servingAll(tableId, range);
@@ -378,6 +377,11 @@ export class TabletServer {
     return this.#budget.open && !this.#compactions.isBehind(served);
   }
 
+  /** Begins the write in this step where it may. */
+  #withRoom<T>(served: ServedTablet, row: ByteString, context: RequestContext, write: () => Promise<T>): Promise<T> {
+    return this.#hasRoom(served) ? write() : this.#waitForRoom(served, row, context).then(write);
+  }
+
   /** Writes wait here, bounded in number by the budget of requests, while flushing or compactions fall behind. */
   async #waitForRoom(served: ServedTablet, row: ByteString, context: RequestContext): Promise<void> {
     if (!this.#budget.open) await this.#budget.wait(context);
@@ -406,13 +410,12 @@ export class TabletServer {
     return undefined;
   }
 
-  async #checkAndMutateRow({ tableId, row, predicate, whenTrue, whenFalse }: CheckAndMutateMessage, context: RequestContext): Promise<boolean> {
+  #checkAndMutateRow({ tableId, row, predicate, whenTrue, whenFalse }: CheckAndMutateMessage, context: RequestContext): Promise<boolean> {
     const served = this.#serving(tableId, row);
     const schema = this.#schemaOf(served, row);
     const now = this.#env.clock.nowMicros();
     const [ifTrue, ifFalse] = [prepareMutations(schema, whenTrue, now), prepareMutations(schema, whenFalse, now)];
-    if (!this.#hasRoom(served)) await this.#waitForRoom(served, row, context);
-    return served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse);
+    return this.#withRoom(served, row, context, () => served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse));
   }
 
   async #dropRows({ tableId, range }: { readonly tableId: string; readonly range: RowRange }, context: RequestContext): Promise<undefined> {
