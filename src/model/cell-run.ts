@@ -8,7 +8,7 @@
  *
  * Plain data: it may cross from thread to thread. Never changed once it is handed on.
  */
-import type { ByteString, Int64 } from '../base/index.ts';
+import { type ByteString, type Int64, viewOf } from '../base/index.ts';
 import type { Mutation } from './mutation.ts';
 
 export interface CellColumn {
@@ -65,7 +65,7 @@ export function columnAt({ batch }: CellRun, at: number): CellColumn {
 
 /** A view. */
 export function valueAt({ batch }: CellRun, at: number): Uint8Array {
-  return batch.bytes.subarray(batch.starts[at], batch.ends[at]);
+  return viewOf(batch.bytes, batch.starts[at] as number, batch.ends[at] as number);
 }
 
 export function valueLengthAt({ batch }: CellRun, at: number): number {

@@ -5,7 +5,7 @@
  *
  * Values are views of the request's bytes, not copies. Limits that guard memory (the number of mutations) are checked while reading.
  */
-import { type ByteString, invalidArgument } from '../../base/index.ts';
+import { type ByteString, invalidArgument, viewOf } from '../../base/index.ts';
 import { type Clock, Pacer } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import { LIMITS, type Mutation, mutationList, type ReadModifyWriteRule, type SetCell } from '../../model/index.ts';
@@ -16,6 +16,7 @@ import { CellBatchBuilder } from './cell-batch.ts';
 import { filterFrom } from './filter-reader.ts';
 import { decodeRequest } from './messages.ts';
 import { isUntruncated, SetCellReader } from './set-cell-reader.ts';
+import { tableName } from './table-name.ts';
 import { WireReader } from './wire-reader.ts';
 
 const MOST = LIMITS.default.mutationsPerRequest;
@@ -75,7 +76,7 @@ export class MutationReader {
     const cells = new CellBatchBuilder(this.#bytes);
     const entries: BatchEntry[] = [];
     while (reader.next()) {
-      if (reader.field === 1) this.target.table = reader.text();
+      if (reader.field === 1) this.target.table = tableName(reader);
       else if (reader.field === 2) {
         reader.span();
         if (entries.length === MOST) throw tooMany();
@@ -108,7 +109,7 @@ export class MutationReader {
 
   #checkFields(reader: WireReader, request: CheckAndMutateFields): Promise<void> | undefined {
     while (reader.next()) {
-      if (reader.field === 1) this.target.table = reader.text();
+      if (reader.field === 1) this.target.table = tableName(reader);
       else if (reader.field === 2) request.row = reader.byteString();
       else if (reader.field === 4 || reader.field === 5) {
         const pause = this.#mutation(reader, reader.field === 4 ? request.whenTrue : request.whenFalse);
@@ -123,7 +124,7 @@ export class MutationReader {
 
   #ruleFields(reader: WireReader, request: RulesOfRow): Promise<void> | undefined {
     while (reader.next()) {
-      if (reader.field === 1) this.target.table = reader.text();
+      if (reader.field === 1) this.target.table = tableName(reader);
       else if (reader.field === 2) request.row = reader.byteString();
       else if (reader.field === 3) {
         if (++this.#count > MOST) throw invalidArgument(`too many rules: the limit is ${MOST} a request`, { field: 'rules' });
@@ -156,7 +157,7 @@ export class MutationReader {
   /** Reads fields of a MutateRowRequest up to the end, or until it is time to let others run. */
   #rowFields(reader: WireReader, entry: { row: ByteString; readonly mutations: Mutation[] }): Promise<void> | undefined {
     while (reader.next()) {
-      if (reader.field === 1) this.target.table = reader.text();
+      if (reader.field === 1) this.target.table = tableName(reader);
       else if (reader.field === 2) entry.row = reader.byteString();
       else if (reader.field === 3) {
         const pause = this.#mutation(reader, entry.mutations);
@@ -237,7 +238,7 @@ export class MutationReader {
       family: bytes.latin1Slice(cell.familyStart, cell.familyEnd),
       qualifier: bytes.latin1Slice(cell.qualifierStart, cell.qualifierEnd),
       timestamp: cell.timestamp,
-      value: bytes.subarray(cell.valueStart, cell.valueEnd),
+      value: viewOf(bytes, cell.valueStart, cell.valueEnd),
     };
   }
 
