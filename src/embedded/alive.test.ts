@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, test } from 'node:test';
+import { moduleUrl } from '../boot/index.ts';
 
 /** A program that does nothing but await what it is given; how it ended. */
 function run(body: string): { readonly status: number | null; readonly out: string } {
-  const from = (path: string): string => JSON.stringify(new URL(path, import.meta.url).href);
+  const from = (path: string): string => JSON.stringify(moduleUrl(path, import.meta.url).href);
   const source = `
     import { open } from ${from('./index.ts')};
     import { Calls } from ${from('./calls.ts')};
