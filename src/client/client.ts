@@ -3,7 +3,7 @@
  * master; schemas are read from the lock service. The requests' form is checked here, what depends on the schema by the server.
  */
 import { BigtableError, type ByteString, Code, notFound } from '../base/index.ts';
-import { type Env, inSlices, type RequestContext } from '../env/index.ts';
+import { type Env, inParts, type RequestContext } from '../env/index.ts';
 import { Locator, SchemaCache } from '../locator/index.ts';
 import { ALL_ROWS, type Cell, type FamilyUsage, type Limits, type ReadBatch, type ReadModifyWriteRule, type RowRange, type TableSchema, sumUsages } from '../model/index.ts';
 import { callMaster, callServer, decodePeerFile, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
@@ -11,7 +11,7 @@ import {
   checkCheckAndMutateRow, checkDropRowRange, checkModifyFamilies, checkMutateRow, checkMutateRows, checkNewTable, checkUpdateTable, checkReadModifyWriteRow, checkTableName,
 } from '../service/index.ts';
 import type {
-  BatchEntry, CheckAndMutateRequest, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, Slicer, TableChange,
+  CheckAndMutateRequest, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, Slicer, TableChange,
 } from '../service/index.ts';
 import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
 import { eachTablet } from './each-tablet.ts';
@@ -39,7 +39,7 @@ export class Client implements Service {
   private constructor({ env, limits }: ClientOptions) {
     this.#env = env;
     this.#limits = limits;
-    this.#slicer = (items, work) => inSlices(env.clock, items, work);
+    this.#slicer = (count, work) => inParts(env.clock, count, work);
     this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: String(error) }));
     this.#router = new Router({ ...env, schemas: this.#schemas, locator: new Locator(env) });
   }
@@ -68,7 +68,7 @@ export class Client implements Service {
     );
   }
 
-  async mutateRows(context: RequestContext, table: string, entries: readonly BatchEntry[]): Promise<readonly (BigtableError | undefined)[]> {
+  async mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]> {
     const checking = checkMutateRows(table, entries, this.#limits, this.#slicer);
     if (checking !== undefined) await checking;
     return mutateRows({ ...this.#env, router: this.#router }, context, table, entries);

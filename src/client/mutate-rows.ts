@@ -6,7 +6,7 @@ import { Pacer, type Clock, type RequestContext, type Transport } from '../env/i
 import type { AssignedTablet } from '../locator/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import { callServer, errorOf, isNotServing } from '../protocol/index.ts';
-import type { BatchEntry } from '../service/index.ts';
+import type { RowMutations } from '../service/index.ts';
 import type { Patience, Router } from './router.ts';
 
 export interface MutateRowsParts {
@@ -20,7 +20,7 @@ export async function mutateRows(
   parts: MutateRowsParts,
   context: RequestContext,
   table: string,
-  entries: readonly BatchEntry[],
+  entries: readonly RowMutations[],
 ): Promise<(BigtableError | undefined)[]> {
   const { router } = parts;
   let patience: Patience | undefined;
@@ -61,14 +61,14 @@ async function groupByTablet(
   context: RequestContext,
   schema: TableSchema,
   table: string,
-  entries: readonly BatchEntry[],
+  entries: readonly RowMutations[],
   indexes: readonly number[],
   fail: (index: number, error: BigtableError) => void,
 ): Promise<Map<AssignedTablet, number[]>> {
   const groups = new Map<AssignedTablet, number[]>();
   const pacer = new Pacer(clock);
   for (const i of indexes) {
-    const { row } = entries[i] as BatchEntry;
+    const { row } = entries[i] as RowMutations;
     try {
       const tablet = router.cached(schema.id, row) ?? (await router.locate(table, schema, (locator) => locator.locate(schema.id, row, context)));
       const group = groups.get(tablet);
@@ -88,12 +88,12 @@ async function sendGroup(
   context: RequestContext,
   tableId: string,
   tablet: AssignedTablet,
-  entries: readonly BatchEntry[],
+  entries: readonly RowMutations[],
   indexes: readonly number[],
   fail: (index: number, error: BigtableError) => void,
 ): Promise<void> {
   try {
-    const message = { tableId, entries: indexes.length === entries.length ? entries : indexes.map((i) => entries[i] as BatchEntry) };
+    const message = { tableId, entries: indexes.length === entries.length ? entries : indexes.map((i) => entries[i] as RowMutations) };
     const answers = await callServer(transport, tablet.server.address, 'mutateRows', message, context);
     for (let i = 0; i < indexes.length; i++) {
       const answer = answers[i];

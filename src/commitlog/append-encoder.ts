@@ -9,7 +9,7 @@
  */
 import { assert, type ByteString, type Int64, utf8, varintLength, writeInt64BE, writeVarint } from '../base/index.ts';
 import type { Pacer } from '../env/index.ts';
-import { type CellRun, columnAt, isCellRun, type Mutation, mutationList, type RowRange, timestampAt, valueAt } from '../model/index.ts';
+import { type CellRun, columnAt, isCellRun, type Mutation, type Mutations, sliceMutations, type RowRange, timestampAt, valueAt } from '../model/index.ts';
 import { APPEND_VERSION, type AppendHeader, MutationKind, RangeFlag, RecordField, RecordKind } from './append-format.ts';
 import type { LogRecord, NewRecord, RowChange } from './record.ts';
 
@@ -24,6 +24,8 @@ const INT64_BYTES = 8;
 /** Longest varint. */
 const VARINT_BYTES = 8;
 const RECORD_LENGTH_BYTES = 4;
+/** Mutations of a large change between two looks at the clock. */
+const ENCODED_AT_ONCE = 64;
 
 export class AppendEncoder {
   /** Records gathered. */
@@ -138,9 +140,9 @@ export class AppendEncoder {
     for (const { row, mutations } of rows) {
       this.#text(row);
       this.#varint(mutations.length);
-      for (const mutation of mutationList(mutations)) {
-        this.#mutation(mutation);
-        if (pacer.due()) await pacer.pause();
+      for (let from = 0; from < mutations.length; from += ENCODED_AT_ONCE) {
+        this.#mutations(sliceMutations(mutations, from, from + ENCODED_AT_ONCE));
+        if (pacer.due(ENCODED_AT_ONCE)) await pacer.pause();
       }
     }
     this.#cut();
@@ -151,6 +153,10 @@ export class AppendEncoder {
     this.#text(change.row);
     const { mutations } = change;
     this.#varint(mutations.length);
+    this.#mutations(mutations);
+  }
+
+  #mutations(mutations: Mutations): void {
     if (isCellRun(mutations)) this.#cells(mutations);
     else for (const mutation of mutations) this.#mutation(mutation);
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { inSlices, Pacer, STEP_MS, sleep } from './clock.ts';
+import { inParts, Pacer, STEP_MS, sleep } from './clock.ts';
 import { ManualClock } from './manual-clock.ts';
 
 describe('sleep', () => {
@@ -40,19 +40,19 @@ describe('sleep', () => {
   });
 });
 
-describe('slices', () => {
+describe('parts', () => {
   test('of few items are one call at once, of many several with pauses', async () => {
     const clock = new ManualClock();
     const items = Array.from({ length: 2500 }, (_, i) => i);
     const seen: number[] = [];
-    assert.equal(inSlices(clock, items.slice(0, 1000), (slice) => void seen.push(...slice)), undefined);
+    assert.equal(inParts(clock, 1000, (from, to) => void seen.push(...items.slice(from, to))), undefined);
     assert.equal(seen.length, 1000);
     seen.length = 0;
     const starts: number[] = [];
     let pauses = 0;
-    const work = inSlices(clock, items, (slice, from) => {
+    const work = inParts(clock, items.length, (from, to) => {
       starts.push(from);
-      seen.push(...slice);
+      seen.push(...items.slice(from, to));
       clock.advance(STEP_MS);
       void Promise.resolve().then(() => pauses++);
     });
@@ -61,7 +61,7 @@ describe('slices', () => {
   });
 
   test('end at the first failure', async () => {
-    const work = inSlices(new ManualClock(), new Array(5000).fill(0), (_slice, from) => {
+    const work = inParts(new ManualClock(), 5000, (from) => {
       assert.ok(from < 2000, 'gone on');
       if (from === 1000) throw new Error('no');
     });

@@ -124,19 +124,19 @@ export class Pacer {
 const SLICE = 1000;
 
 /**
- * Hands `work` the items in slices, with pauses between them. Up to a slice it is one plain call and undefined is answered: the common case
- * stays synchronous.
+ * Has `work` go over `count` items, by parts [from, to), with pauses between them. Up to a slice it is one plain call and undefined is answered: the
+ * common case stays synchronous.
  */
-export function inSlices<T>(clock: Clock, items: readonly T[], work: (slice: readonly T[], from: number) => void): Promise<void> | undefined {
-  if (items.length > SLICE) return slices(clock, items, work);
-  work(items, 0);
+export function inParts(clock: Clock, count: number, work: (from: number, to: number) => void): Promise<void> | undefined {
+  if (count > SLICE) return parts(clock, count, work);
+  work(0, count);
   return undefined;
 }
 
-async function slices<T>(clock: Clock, items: readonly T[], work: (slice: readonly T[], from: number) => void): Promise<void> {
+async function parts(clock: Clock, count: number, work: (from: number, to: number) => void): Promise<void> {
   const pacer = new Pacer(clock, 1);
-  for (let from = 0; from < items.length; from += SLICE) {
-    work(items.slice(from, from + SLICE), from);
+  for (let from = 0; from < count; from += SLICE) {
+    work(from, Math.min(from + SLICE, count));
     if (pacer.due()) await pacer.pause();
   }
 }

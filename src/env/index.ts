@@ -4,7 +4,7 @@
  * Nothing here touches the machine: adapters that do live in `platform`.
  */
 export { ByteBudget, Reservation } from './budget.ts';
-export { type Clock, inSlices, Pacer, type Random, sleep, type Timer } from './clock.ts';
+export { type Clock, inParts, Pacer, type Random, sleep, type Timer } from './clock.ts';
 export type { Checksum, Codecs, Lz4, Zstd, ZstdDictionary } from './codecs.ts';
 export { CallContext, type ContextOptions, checkContext, type Interruptible, type Priority, type RequestContext, requestContext } from './context.ts';
 export { ContextWait, isEndless } from './context-wait.ts';

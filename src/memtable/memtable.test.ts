@@ -169,7 +169,7 @@ describe('Memtable: its contract', () => {
     const memtable = new Memtable();
     memtable.apply('r', [set('f', 'q', 1)], none);
     const open = memtable.edit('s', none);
-    open.add(set('f', 'q', 1));
+    open.add([set('f', 'q', 1)]);
     memtable.freeze();
     assert.throws(() => memtable.apply('r', [set('f', 'q', 2)], none), AssertionError);
     assert.throws(() => memtable.dropRows({ start: '', end: undefined }), AssertionError);
@@ -184,10 +184,10 @@ describe('Memtable: its contract', () => {
     const before = entriesOf(memtable);
     const edit = memtable.edit('r', aggregateOf);
     for (let i = 0; i < 300; i++) {
-      edit.add(set('f', `new${i}`, 1));
+      edit.add([set('f', `new${i}`, 1)]);
       if (i % 100 === 50) assert.deepEqual(entriesOf(memtable), before);
     }
-    edit.add(add('sum', 'q', 1, 7));
+    edit.add([add('sum', 'q', 1, 7)]);
     edit.commit();
     assert.equal(entriesOf(memtable).length, 401);
   });
@@ -195,7 +195,7 @@ describe('Memtable: its contract', () => {
   test('two changes in steps on one row are a fault', () => {
     const memtable = new Memtable();
     const edit = memtable.edit('r', none);
-    edit.add(set('f', 'q', 1));
+    edit.add([set('f', 'q', 1)]);
     memtable.apply('r', [set('f', 'q', 2)], none);
     assert.throws(() => edit.commit(), AssertionError);
     assert.deepEqual(entriesOf(memtable), ['r put f:q@2 v']);
@@ -315,7 +315,7 @@ describe('Memtable cursor', () => {
     const memtable = new Memtable();
     const name = (i: number): string => String(i).padStart(5, '0');
     const edit = memtable.edit('r', none);
-    for (let i = 0; i < 6000; i++) edit.add(set('f', name((i * 7919) % 6000), 1));
+    for (let i = 0; i < 6000; i++) edit.add([set('f', name((i * 7919) % 6000), 1)]);
     edit.commit();
     assert.deepEqual(entriesOf(memtable), Array.from({ length: 6000 }, (_, i) => `r put f:${name(i)}@1 v`));
     const cursor = memtable.cursor();

@@ -7,7 +7,7 @@
  * appears at once.
  */
 import { assert, type ByteString, quote } from '../base/index.ts';
-import { type AggregateKind, isCellRun, type Layer, type Mutation, type Mutations, normalizeRanges, type RowRange, type RowRangeDeletion } from '../model/index.ts';
+import { type AggregateKind, isCellRun, type Layer, type Mutations, normalizeRanges, type RowRange, type RowRangeDeletion } from '../model/index.ts';
 import { EntryTree, forEachEntry } from './entry-tree.ts';
 import { ENTRY_BYTES, type MemEntry } from './mem-entry.ts';
 import { MemtableCursor } from './memtable-cursor.ts';
@@ -23,7 +23,7 @@ const RANGE_BYTES = 160;
 
 /** A change of one row that is made over several steps of the event loop: add in order, then commit. */
 export interface RowChangeInProgress {
-  add(mutation: Mutation): void;
+  add(mutations: Mutations): void;
   /** Makes all of it visible, in one instant. Call once. */
   commit(): void;
 }
@@ -67,8 +67,7 @@ export class Memtable implements Layer {
       return;
     }
     const edit = new RowEdit(this.#store, base, aggregateOf, true);
-    if (isCellRun(mutations)) edit.addCells(mutations);
-    else for (const mutation of mutations) edit.add(mutation);
+    addAll(edit, mutations);
     this.#replace(row, base, edit);
   }
 
@@ -82,9 +81,9 @@ export class Memtable implements Layer {
     const edit = new RowEdit(this.#store, base, aggregateOf, false);
     let count = 0;
     return {
-      add: (mutation) => {
-        count++;
-        edit.add(mutation);
+      add: (mutations) => {
+        count += mutations.length;
+        addAll(edit, mutations);
       },
       commit: () => {
         assert(!this.#frozen, 'a frozen memtable takes no writes');
@@ -142,4 +141,9 @@ export class Memtable implements Layer {
     this.#rows.set(row, version);
     if (base === undefined) this.#rowBytes += ROW_BYTES + row.length;
   }
+}
+
+function addAll(edit: RowEdit, mutations: Mutations): void {
+  if (isCellRun(mutations)) edit.addCells(mutations);
+  else for (const mutation of mutations) edit.add(mutation);
 }

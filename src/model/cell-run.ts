@@ -1,10 +1,11 @@
 /**
- * Set-cells of a batch of rows, as they lie in the bytes that brought them: what nearly all batches of writes consist of. A row's mutations are a list of
+ * Set-cells of a batch of rows, or of one row that is given many, as they lie in the bytes that brought them: what nearly all batches of writes consist of. A row's mutations are a list of
  * `Mutation` objects, or a run of such cells.
  *
  * Why beside the objects: a batch waits for its log's sync as long as thousands of other rows come in. An object a mutation and a view a value
  * (some 300 bytes of heap) outlived every young collection of that time; here a cell is five numbers. Whoever handles mutations takes both forms, and
- * tests hold them to the same outcome. What is rare (another kind of mutation, a row with very many) comes as objects.
+ * tests hold them to the same outcome. What is rare (another kind of mutation, an entry of a batch with very many) comes as objects. A request of one
+ * row with very many cells comes as a run, too: 100,000 objects with their views were more than young collections could move in good time.
  *
  * Plain data: it may cross from thread to thread. Never changed once it is handed on.
  */
@@ -51,6 +52,13 @@ export function mutationList(mutations: Mutations): readonly Mutation[] {
     const at = mutations.from + i;
     return { kind: 'setCell', ...columnAt(mutations, at), timestamp: timestampAt(mutations, at), value: valueAt(mutations, at) };
   });
+}
+
+/** Mutations [from, to) of them, in the same form. */
+export function sliceMutations(mutations: Mutations, from: number, to: number): Mutations {
+  if (!isCellRun(mutations)) return mutations.slice(from, to);
+  const end = Math.min(to, mutations.length);
+  return { ...mutations, from: mutations.from + from, length: end - from };
 }
 
 /** Undefined: the server's time, not filled in yet. */

@@ -39,12 +39,6 @@ export interface ServerStatus {
 
 export interface RowEntry {
   readonly row: ByteString;
-  readonly mutations: readonly Mutation[];
-}
-
-/** A row of a batch. */
-export interface BatchRowEntry {
-  readonly row: ByteString;
   readonly mutations: Mutations;
 }
 
@@ -92,7 +86,7 @@ export interface TabletServerCalls {
   unload: { message: { readonly tablets: readonly TabletRef[]; readonly flush: boolean }; answer: readonly (PlainError | undefined)[] };
   mutateRow: { message: RowEntry & { readonly tableId: string }; answer: undefined };
   /** Rows of one tablet, each atomic by itself. Answers by entry: undefined = done. */
-  mutateRows: { message: { readonly tableId: string; readonly entries: readonly BatchRowEntry[] }; answer: readonly (PlainError | undefined)[] };
+  mutateRows: { message: { readonly tableId: string; readonly entries: readonly RowEntry[] }; answer: readonly (PlainError | undefined)[] };
   checkAndMutateRow: { message: CheckAndMutateMessage; answer: boolean };
   readModifyWriteRow: {
     message: { readonly tableId: string; readonly row: ByteString; readonly rules: readonly ReadModifyWriteRule[] };

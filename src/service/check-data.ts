@@ -4,16 +4,16 @@
  */
 import { type ByteString, invalidArgument, isInt64 } from '../base/index.ts';
 import {
-  type CellColumn, type CellRun, columnAt, isCellRun, type Limits, type Mutation, type ReadModifyWriteRule, timestampAt, type TimestampRange, valueLengthAt,
+  type CellColumn, type CellRun, columnAt, isCellRun, type Limits, type Mutation, type Mutations, type ReadModifyWriteRule, sliceMutations, timestampAt, type TimestampRange, valueLengthAt,
 } from '../model/index.ts';
 import { checkFamilyName, checkQualifier, checkRowKey, checkRowRange, checkTableName, checkTimestamp, checkValue, checkValueLength } from './check-names.ts';
-import type { BatchEntry, CheckAndMutateRequest, ReadRequest, RowMutations } from './service.ts';
+import type { CheckAndMutateRequest, ReadRequest, RowMutations } from './service.ts';
 
-/** Hands items out in slices; with pauses between them where it answers a promise. */
-export type Slicer = <T>(items: readonly T[], work: (slice: readonly T[], from: number) => void) => Promise<void> | undefined;
+/** Has so many items gone over by parts [from, to); with pauses between them where it answers a promise. */
+export type Slicer = (count: number, work: (from: number, to: number) => void) => Promise<void> | undefined;
 
-const whole: Slicer = (items, work) => {
-  work(items, 0);
+const whole: Slicer = (count, work) => {
+  work(0, count);
   return undefined;
 };
 
@@ -23,24 +23,28 @@ export function checkMutateRow(table: string, { row, mutations }: RowMutations, 
   checkRowKey(row, limits);
   if (mutations.length === 0) throw invalidArgument('a MutateRow request must have at least one mutation');
   checkCount(mutations.length, limits);
-  return slicer(mutations, (slice) => checkForms(slice, limits));
+  return slicer(mutations.length, (from, to) => checkMutations(to - from === mutations.length ? mutations : sliceMutations(mutations, from, to), limits));
 }
 
 /** MutateRows: at least one entry, each with at least one mutation, mutationsPerRequest all together. */
-export function checkMutateRows(table: string, entries: readonly BatchEntry[], limits: Limits, slicer = whole): Promise<void> | undefined {
+export function checkMutateRows(table: string, entries: readonly RowMutations[], limits: Limits, slicer = whole): Promise<void> | undefined {
   checkTableName(table, limits);
   if (entries.length === 0) throw invalidArgument('a MutateRows request must have at least one entry');
   let total = 0;
   for (const { mutations } of entries) total += mutations.length;
   checkCount(total, limits);
-  return slicer(entries, (slice, from) => {
-    for (let i = 0; i < slice.length; i++) checkEntry(slice[i] as BatchEntry, from + i, limits);
+  return slicer(entries.length, (from, to) => {
+    for (let i = from; i < to; i++) checkEntry(entries[i] as RowMutations, i, limits);
   });
 }
 
-function checkEntry({ row, mutations }: BatchEntry, index: number, limits: Limits): void {
+function checkEntry({ row, mutations }: RowMutations, index: number, limits: Limits): void {
   checkRowKey(row, limits, `row key of entry ${index}`);
   if (mutations.length === 0) throw invalidArgument(`entry ${index} of the MutateRows request has no mutation`);
+  checkMutations(mutations, limits);
+}
+
+function checkMutations(mutations: Mutations, limits: Limits): void {
   if (isCellRun(mutations)) checkCells(mutations, limits);
   else checkForms(mutations, limits);
 }

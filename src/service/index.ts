@@ -7,5 +7,5 @@ export { checkCheckAndMutateRow, checkMutateRow, checkMutateRows, checkReadModif
 export { checkTableName } from './check-names.ts';
 export { checkMutations, checkRules, resolveTimestamps } from './check-schema.ts';
 export type {
-  AdminService, BatchEntry, CheckAndMutateRequest, DataService, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, TableChange,
+  AdminService, CheckAndMutateRequest, DataService, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, TableChange,
 } from './service.ts';

@@ -13,12 +13,6 @@ import type { Cell, FamilySchema, FamilyUsage, Granularity, GroupLayout, Mutatio
 
 export interface RowMutations {
   readonly row: ByteString;
-  readonly mutations: readonly Mutation[];
-}
-
-/** A row of a batch. */
-export interface BatchEntry {
-  readonly row: ByteString;
   readonly mutations: Mutations;
 }
 
@@ -51,7 +45,7 @@ export interface KeySample {
 export interface DataService {
   mutateRow(context: RequestContext, table: string, mutations: RowMutations): Promise<void>;
   /** Each entry is atomic by itself. Answers by entry: undefined = done, else why not. */
-  mutateRows(context: RequestContext, table: string, entries: readonly BatchEntry[]): Promise<readonly (BigtableError | undefined)[]>;
+  mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]>;
   /** Rows in key order (or against it), each seen in one instant. Ending the iteration ends the read. */
   readRows(context: RequestContext, request: ReadRequest): AsyncIterable<ReadBatch>;
   /** Ascending; the last is the end of the table. */

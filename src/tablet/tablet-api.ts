@@ -3,7 +3,7 @@ import type { BigtableError, ByteString } from '../base/index.ts';
 import type { RedoPoint, RowChange } from '../commitlog/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
-import type { Cell, FamilyUsage, Mutation, ReadBatch, ReadModifyWriteRule, RowRange } from '../model/index.ts';
+import type { Cell, FamilyUsage, Mutation, Mutations, ReadBatch, ReadModifyWriteRule, RowRange } from '../model/index.ts';
 import type { CompactionKind } from './file-compactor.ts';
 import type { TabletHost, TabletState } from './tablet-state.ts';
 
@@ -34,7 +34,7 @@ export interface TabletApi {
    * Logs and applies. Resolves when durable, applied and the lease surely held after that; UNAVAILABLE = outcome unknown. The mutations have been
    * checked against the schema by the server, and server timestamps filled in.
    */
-  mutateRow(context: RequestContext, row: ByteString, mutations: readonly Mutation[]): Promise<void>;
+  mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void>;
   /** The same for several rows, each atomic by itself. Answers by change: undefined = done. */
   mutateRows(context: RequestContext, changes: readonly RowChange[]): Promise<readonly (BigtableError | undefined)[]>;
   /** Holds the rows from their read to the end of the log append. `decide` gets all cells of each row (GC rules applied), filtered by `filter`. */

@@ -12,7 +12,7 @@ import { assert, type ByteString, unavailable } from '../base/index.ts';
 import { encodeRows, isAfter, type LogRecord, Origin, type RecordBody, type RedoPoint, type RowChange, type ServerLog } from '../commitlog/index.ts';
 import { type Clock, Pacer } from '../env/index.ts';
 import type { AggregateOf } from '../memtable/index.ts';
-import { isCellRun, type Mutation, mutationList, type Mutations, type TableSchema } from '../model/index.ts';
+import { isCellRun, type Mutations, sliceMutations, type TableSchema } from '../model/index.ts';
 import type { LayerSet } from './layer-set.ts';
 import { ReadFamilies } from './read-families.ts';
 import type { RowLocks } from './row-locks.ts';
@@ -21,6 +21,8 @@ import type { TabletHost, TabletState } from './tablet-state.ts';
 
 /** A change with more mutations than this is applied over several steps of the event loop. */
 const MOST_IN_ONE_STEP = 2000;
+/** Of its mutations so many are applied between two looks at the clock. */
+const APPLIED_AT_ONCE = 64;
 
 export interface TabletWriterOptions {
   readonly clock: Clock;
@@ -213,7 +215,7 @@ export class TabletWriter {
     for (const { mutations } of body.rows) active.rangeDeletions ||= deletesRanges(mutations);
     if (isLarge(body)) {
       const { row, mutations } = body.rows[0];
-      const stepping = this.#applyInSteps(row, mutationList(mutations), aggregateOf).finally(() => this.#stepping.delete(stepping));
+      const stepping = this.#applyInSteps(row, mutations, aggregateOf).finally(() => this.#stepping.delete(stepping));
       this.#stepping.add(stepping);
       return stepping;
     }
@@ -222,12 +224,12 @@ export class TabletWriter {
   }
 
   /** The row is held meanwhile, and the memtable is not frozen: a flush waits. Readers see all of it or nothing. */
-  async #applyInSteps(row: ByteString, mutations: readonly Mutation[], aggregateOf: AggregateOf): Promise<void> {
+  async #applyInSteps(row: ByteString, mutations: Mutations, aggregateOf: AggregateOf): Promise<void> {
     const edit = this.#options.layers.active.memtable.edit(row, aggregateOf);
     const pacer = new Pacer(this.#options.clock);
-    for (const mutation of mutations) {
-      edit.add(mutation);
-      if (pacer.due()) await pacer.pause();
+    for (let from = 0; from < mutations.length; from += APPLIED_AT_ONCE) {
+      edit.add(sliceMutations(mutations, from, from + APPLIED_AT_ONCE));
+      if (pacer.due(APPLIED_AT_ONCE)) await pacer.pause();
     }
     edit.commit();
   }

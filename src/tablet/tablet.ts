@@ -12,7 +12,7 @@ import { checkContext, type Env, Pacer, type PullStream, type RequestContext } f
 import { compileFilter, type FilterProgram, type RowFilter } from '../filter/index.ts';
 import { Memtable } from '../memtable/index.ts';
 import {
-  type Cell, type FamilyUsage, type ColumnKey, type Limits, type Mutation, mutationList, type ReadBatch, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow, rowOfRange,
+  type Cell, type FamilyUsage, type ColumnKey, type Limits, type Mutation, type Mutations, type ReadBatch, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow, rowOfRange,
   type TableSchema,
 } from '../model/index.ts';
 import type { BlockCache, MemoryBudget } from '../sstable/index.ts';
@@ -131,7 +131,7 @@ export class Tablet implements TabletApi {
     return [...this.#layers.heldFiles(), ...this.#newFiles];
   }
 
-  mutateRow(context: RequestContext, row: ByteString, mutations: readonly Mutation[]): Promise<void> {
+  mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void> {
     if (isLargeChange(mutations)) return this.#holdingRow(context, row, () => this.#writeRow(row, mutations));
     const share = new RowShare();
     if (!this.#locks.tryShare(row, share)) return this.#locks.enterShared(row).then((entered) => this.#writeShared(context, [{ row, mutations }], entered));
@@ -162,7 +162,7 @@ export class Tablet implements TabletApi {
     for (let i = 0; i < changes.length; i++) {
       const change = changes[i] as RowChange;
       const { row, mutations } = change;
-      if (isLargeChange(mutations) || !this.#locks.tryShare(row, batch.share)) outcomeOf(this.mutateRow(context, row, mutationList(mutations)), [i]);
+      if (isLargeChange(mutations) || !this.#locks.tryShare(row, batch.share)) outcomeOf(this.mutateRow(context, row, mutations), [i]);
       else if (batch.add(i, change).isFull) writeBatch();
     }
     writeBatch();
@@ -437,8 +437,8 @@ export class Tablet implements TabletApi {
   }
 
   /** The row is held alone. */
-  #writeRow(row: ByteString, mutations: readonly Mutation[]): Promise<void> {
-    return this.#writer.write([{ row, mutations: storedMutations(this.#schema(), mutations) }]);
+  #writeRow(row: ByteString, mutations: Mutations): Promise<void> {
+    return this.#writer.write(storedChanges(this.#schema(), [{ row, mutations }]));
   }
 
   /** What the read asks for, made ready: its filter, its "now", and the layers it needs. */

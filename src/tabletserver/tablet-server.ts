@@ -7,12 +7,14 @@
  */
 import { BigtableError, type ByteString, Code, invalidArgument, toBigtableError, unavailable } from '../base/index.ts';
 import { Origin, readEncodedAppends, ServerLog } from '../commitlog/index.ts';
-import { type CallHandler, type Env, inSlices, Pacer, type RequestContext, requestContext } from '../env/index.ts';
+import { type CallHandler, type Env, inParts, Pacer, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { METADATA_TABLE_ID, type MetadataCommit, ROOT_KEY } from '../metadata/index.ts';
-import { type Limits, type Mutation, type Mutations, intersectRanges, isEmptyRange, rangeContains, type ReadBatch, type RowRange, type TableSchema } from '../model/index.ts';
 import {
-  type BatchRowEntry, callHandler, type CheckAndMutateMessage, type CommitOutcome, FILES_DIRECTORY, type Handlers, type Holdings, logPathOf, notServing, plainError, type PlainError,
+  type CellRun, intersectRanges, isCellRun, isEmptyRange, type Limits, type Mutation, type Mutations, rangeContains, type ReadBatch, type RowRange, sliceMutations, type TableSchema,
+} from '../model/index.ts';
+import {
+  callHandler, type CheckAndMutateMessage, type CommitOutcome, FILES_DIRECTORY, type Handlers, type Holdings, logPathOf, notServing, plainError, type PlainError,
   PROTOCOL, type ReadMessage, type RowEntry, type ServerStatus, type TabletRef, type TabletServerCalls,
 } from '../protocol/index.ts';
 import { checkMutations, checkRules, resolveTimestamps } from '../service/index.ts';
@@ -397,17 +399,26 @@ export class TabletServer {
   }
 
   /** A change that is prepared in steps, or that waits. */
-  async #mutateRowLater(served: ServedTablet, schema: TableSchema, row: ByteString, mutations: readonly Mutation[], context: RequestContext): Promise<undefined> {
-    const { clock } = this.#env;
-    const now = clock.nowMicros();
-    const prepared: Mutation[] = [];
-    const preparing = inSlices(clock, mutations, (slice) => {
-      for (const mutation of prepareMutations(schema, slice, now)) prepared.push(mutation);
-    });
-    if (preparing !== undefined) await preparing;
+  async #mutateRowLater(served: ServedTablet, schema: TableSchema, row: ByteString, mutations: Mutations, context: RequestContext): Promise<undefined> {
+    const prepared = await this.#prepareInParts(schema, mutations);
     if (!this.#hasRoom(served)) await this.#waitForRoom(served, row, context);
     await served.tablet.mutateRow(context, row, prepared);
     return undefined;
+  }
+
+  async #prepareInParts(schema: TableSchema, mutations: Mutations): Promise<Mutations> {
+    const { clock } = this.#env;
+    const now = clock.nowMicros();
+    const list: Mutation[] = [];
+    let run = isCellRun(mutations) ? mutations : undefined;
+    const preparing = inParts(clock, mutations.length, (from, to) => {
+      const part = prepareMutations(schema, sliceMutations(mutations, from, to), now);
+      if (!isCellRun(part)) for (const mutation of part) list.push(mutation);
+      // all cells of a run get the same time
+      else if (run?.serverMicros === undefined) run = { ...(run as CellRun), serverMicros: part.serverMicros };
+    });
+    if (preparing !== undefined) await preparing;
+    return run ?? list;
   }
 
   #checkAndMutateRow({ tableId, row, predicate, whenTrue, whenFalse }: CheckAndMutateMessage, context: RequestContext): Promise<boolean> {
@@ -437,17 +448,17 @@ export class TabletServer {
     return commitRows(served.tablet, commits, context);
   }
 
-  async #mutateRows(tableId: string, entries: readonly BatchRowEntry[], context: RequestContext): Promise<(PlainError | undefined)[]> {
+  async #mutateRows(tableId: string, entries: readonly RowEntry[], context: RequestContext): Promise<(PlainError | undefined)[]> {
     const outcomes: (PlainError | undefined)[] = new Array(entries.length).fill(undefined);
     const pacer = new Pacer(this.#env.clock);
     const writes: Promise<void>[] = [];
     const fail = (index: number, thrown: unknown): void => void (outcomes[index] = plainError(toBigtableError(thrown)));
     for (let next = 0; next < entries.length; ) {
-      const step: { served: ServedTablet | undefined; readonly changes: BatchRowEntry[]; readonly indexes: number[] } = { served: undefined, changes: [], indexes: [] };
+      const step: { served: ServedTablet | undefined; readonly changes: RowEntry[]; readonly indexes: number[] } = { served: undefined, changes: [], indexes: [] };
       const nowMicros = this.#env.clock.nowMicros();
       // as many as one step of the event loop takes; all rows of a message are of one tablet, unless it was split meanwhile
       for (let due = false; next < entries.length && !due; next++) {
-        const { row, mutations } = entries[next] as BatchRowEntry;
+        const { row, mutations } = entries[next] as RowEntry;
         try {
           const served = step.served !== undefined && rangeContains(step.served.range, row) ? step.served : this.#serving(tableId, row);
           if (step.served !== undefined && served !== step.served) break;
@@ -463,7 +474,7 @@ export class TabletServer {
       const { served, changes, indexes } = step;
       if (served !== undefined) {
         try {
-          if (!this.#hasRoom(served)) await this.#waitForRoom(served, (changes[0] as BatchRowEntry).row, context);
+          if (!this.#hasRoom(served)) await this.#waitForRoom(served, (changes[0] as RowEntry).row, context);
           const written = served.tablet.mutateRows(context, changes);
           writes.push(written.then((answers) => answers.forEach((error, at) => error && fail(indexes[at] as number, error))));
         } catch (thrown) {

@@ -7,7 +7,7 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { BigtableError, Code, fromBytes, toBytes, type ByteString } from '../../base/index.ts';
 import type { Clock, Random, RequestContext } from '../../env/index.ts';
 import { type Cell, mutationList, type ReadBatch, type ReadModifyWriteRule } from '../../model/index.ts';
-import type { BatchEntry, CheckAndMutateRequest, KeySample, ReadRequest, RowMutations, Service } from '../../service/index.ts';
+import type { CheckAndMutateRequest, KeySample, ReadRequest, RowMutations, Service } from '../../service/index.ts';
 import { type ClientTlsOptions, WireClient } from '../../wire/index.ts';
 import { decodeAnswer, encode } from '../codec/messages.ts';
 import { filterMessage } from '../convert/filter.ts';
@@ -49,10 +49,10 @@ export function connectService({ address, clock, random, tls, token }: RemoteOpt
 
 class Remote extends RemoteAdmin implements RemoteService {
   async mutateRow(context: RequestContext, table: string, { row, mutations }: RowMutations): Promise<void> {
-    await call(this.client, context, data.mutateRow, { tableName: table, rowKey: toBytes(row), mutations: mutations.map(mutationMessage) });
+    await call(this.client, context, data.mutateRow, { tableName: table, rowKey: toBytes(row), mutations: mutationList(mutations).map(mutationMessage) });
   }
 
-  async mutateRows(context: RequestContext, table: string, entries: readonly BatchEntry[]): Promise<readonly (BigtableError | undefined)[]> {
+  async mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]> {
     const request = create(MutateRowsRequestSchema, {
       tableName: table,
       entries: entries.map(({ row, mutations }) => ({ rowKey: toBytes(row), mutations: mutationList(mutations).map(mutationMessage) })),

@@ -4,13 +4,13 @@ import { describe, test } from 'node:test';
 import { create, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { toBytes } from '../../base/index.ts';
-import { Origin, readAppends, type RowChange, ServerLog } from '../../commitlog/index.ts';
-import { ManualClock, MemoryFileSystem } from '../../env/index.ts';
+import { encodeRows, Origin, readAppends, type RowChange, ServerLog } from '../../commitlog/index.ts';
+import { ManualClock, MemoryFileSystem, Pacer } from '../../env/index.ts';
 import { Memtable } from '../../memtable/index.ts';
-import { CursorState, isCellRun, LIMITS, type Mutation, mutationList, type SetCell, type TableSchema } from '../../model/index.ts';
-import { type BatchEntry, checkMutateRows, checkMutations, resolveTimestamps } from '../../service/index.ts';
+import { CursorState, isCellRun, LIMITS, type Mutation, mutationList, type SetCell, sliceMutations, type TableSchema } from '../../model/index.ts';
+import { type RowMutations, checkMutateRow, checkMutateRows, checkMutations, resolveTimestamps } from '../../service/index.ts';
 import { mutationMessage } from '../convert/mutation.ts';
-import { MutateRowsRequestSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import { MutateRowRequestSchema, MutateRowsRequestSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { Mutation_TimestampOrigin, MutationSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { MutationReader } from './mutation-reader.ts';
 
@@ -32,19 +32,39 @@ const bad: fc.Arbitrary<SetCell> = good.chain((cell) =>
     { ...cell, timestamp: 2n ** 62n + 1n }, { ...cell, timestamp: -5 }, { ...cell, timestamp: 1001 }, { ...cell, family: '' }, { ...cell, family: 'none' }, { ...cell, family: 'sum' },
     { ...cell, family: 'größe' }, { ...cell, qualifier: 'q'.repeat(17 * 1024) },
   ));
-const rowsOf = (mutation: fc.Arbitrary<Mutation>): fc.Arbitrary<BatchEntry[]> =>
+const rowsOf = (mutation: fc.Arbitrary<Mutation>): fc.Arbitrary<RowMutations[]> =>
   fc.array(fc.record({ row: fc.constantFrom('a', 'b', 'c', 'd'), mutations: fc.array(mutation, { minLength: 1, maxLength: 5 }) }), { minLength: 1, maxLength: 8 });
 const goodRows = rowsOf(fc.oneof({ weight: 9, arbitrary: good }, { weight: 1, arbitrary: other }));
 const anyRows = rowsOf(fc.oneof({ weight: 9, arbitrary: good }, { weight: 1, arbitrary: bad }));
 
 /** The rows as a request's reader answers them. */
-async function read(rows: readonly BatchEntry[]): Promise<BatchEntry[]> {
+async function read(rows: readonly RowMutations[]): Promise<RowMutations[]> {
   const entries = rows.map(({ row, mutations }) => ({ rowKey: toBytes(row), mutations: mutationList(mutations).map(mutationMessage) }));
   const bytes = toBinary(MutateRowsRequestSchema, create(MutateRowsRequestSchema, { tableName: TABLE, entries }));
   return new MutationReader(Buffer.from(bytes), new ManualClock()).mutateRows();
 }
 
-const asObjects = (entries: readonly BatchEntry[]): BatchEntry[] => entries.map(({ row, mutations }) => ({ row, mutations: mutationList(mutations) }));
+/** One row as the reader of a request of one row answers it. */
+async function readRow(mutations: readonly Mutation[]): Promise<RowMutations> {
+  const bytes = toBinary(MutateRowRequestSchema, create(MutateRowRequestSchema, { tableName: TABLE, rowKey: toBytes('a'), mutations: mutations.map(mutationMessage) }));
+  return new MutationReader(Buffer.from(bytes), new ManualClock()).mutateRow();
+}
+
+/** As a tablet applies what is too large for one step: part by part, beside the row. */
+function storedInParts({ row, mutations }: RowChange, part: number): unknown[] {
+  const memtable = new Memtable();
+  const edit = memtable.edit(row, () => undefined);
+  for (let from = 0; from < mutations.length; from += part) edit.add(sliceMutations(mutations, from, from + part));
+  edit.commit();
+  return entriesOf(memtable);
+}
+
+const asObjects = (entries: readonly RowMutations[]): RowMutations[] => entries.map(({ row, mutations }) => ({ row, mutations: mutationList(mutations) }));
+
+/** A mutation to be compared, whatever its bytes are a view of. */
+function plain(mutation: Mutation): unknown {
+  return mutation.kind === 'setCell' ? { ...mutation, value: Buffer.from(mutation.value).toString('hex') } : mutation;
+}
 
 function thrownBy(work: () => unknown): unknown {
   try {
@@ -56,7 +76,7 @@ function thrownBy(work: () => unknown): unknown {
 }
 
 /** As the tablet server passes them on. */
-function resolved(entries: readonly BatchEntry[]): RowChange[] {
+function resolved(entries: readonly RowMutations[]): RowChange[] {
   return entries.map(({ row, mutations }) => ({ row, mutations: resolveTimestamps(mutations, 7_777_777, 'millis') }));
 }
 
@@ -75,6 +95,10 @@ async function logged(changes: readonly RowChange[]): Promise<unknown> {
 function stored(changes: readonly RowChange[]): unknown[] {
   const memtable = new Memtable();
   for (const { row, mutations } of changes) memtable.apply(row, mutations, () => undefined);
+  return entriesOf(memtable);
+}
+
+function entriesOf(memtable: Memtable): unknown[] {
   const cursor = memtable.cursor();
   const entries: unknown[] = [memtable.sizeBytes];
   for (cursor.seekRow(''); cursor.state === CursorState.ready; cursor.next()) {
@@ -89,7 +113,7 @@ describe('cells of a batch as runs and as objects', () => {
       fc.asyncProperty(goodRows, async (rows) => {
         const entries = await read(rows);
         for (const [i, { row, mutations }] of rows.entries()) {
-          const entry = entries[i] as BatchEntry;
+          const entry = entries[i] as RowMutations;
           assert.equal(entry.row, row);
           assert.equal(isCellRun(entry.mutations), mutationList(mutations).every(({ kind }) => kind === 'setCell'));
           assert.equal(entry.mutations.length, mutations.length);
@@ -132,16 +156,35 @@ describe('cells of a batch as runs and as objects', () => {
     );
   });
 
+  test('a large request of one row is a run where it has set-cells alone, wherever anything else stands in it', async () => {
+    const cells = (count: number): Mutation[] =>
+      Array.from({ length: count }, (_, i) => ({ kind: 'setCell', family: i % 3 === 0 ? 'g' : 'f', qualifier: `q${i % 700}`, timestamp: 1000 * (i % 5), value: Buffer.alloc(60, i) }));
+    const deletion: Mutation = { kind: 'deleteFromFamily', family: 'g' };
+    const requests = [cells(3000), [...cells(3000), deletion], [deletion, ...cells(3000)], [...cells(1500), deletion, ...cells(1500)], cells(3)];
+    for (const mutations of requests) {
+      const entry = await readRow(mutations);
+      assert.equal(isCellRun(entry.mutations), mutations.length === 3000);
+      assert.deepEqual(mutationList(entry.mutations).map(plain), mutations.map(plain));
+      const [change, objects] = [resolved([entry])[0] as RowChange, resolved([{ row: 'a', mutations }])[0] as RowChange];
+      for (const part of [1, 64, 5000]) assert.deepEqual(storedInParts(change, part), storedInParts(objects, part));
+      const steps = async (rows: readonly RowChange[]): Promise<string> => Buffer.concat(await encodeRows(rows, new Pacer(new ManualClock()))).toString('hex');
+      assert.equal(await steps([change]), await steps([objects]));
+      assert.equal(thrownBy(() => checkMutateRow(TABLE, entry, LIMITS.default)), undefined);
+      const narrow = { ...LIMITS.default, valueBytes: 10 };
+      assert.deepEqual(thrownBy(() => checkMutateRow(TABLE, entry, narrow)), thrownBy(() => checkMutateRow(TABLE, { row: 'a', mutations }, narrow)));
+    }
+  });
+
   test('the same after it has crossed to another thread', async () => {
     const entries = await read([{ row: 'a', mutations: [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1000, value: Buffer.from('v') }] }]);
     const there = structuredClone(entries);
-    assert.equal(isCellRun((there[0] as BatchEntry).mutations), true);
+    assert.equal(isCellRun((there[0] as RowMutations).mutations), true);
     assert.deepEqual(await logged(there), await logged(entries));
   });
 
   test('a time of the server is filled in once, and only where one is missing', async () => {
     const [entry] = await read([{ row: 'a', mutations: [{ kind: 'setCell', family: 'f', qualifier: 'q', value: Buffer.from('v') }] }]);
-    const { mutations } = entry as BatchEntry;
+    const { mutations } = entry as RowMutations;
     const first = resolveTimestamps(mutations, 5_000_999, 'millis');
     assert.deepEqual(mutationList(first).map((each) => each.kind === 'setCell' && each.timestamp), [5_000_000]);
     assert.equal(resolveTimestamps(first, 9_000_000, 'millis'), first);
@@ -151,15 +194,15 @@ describe('cells of a batch as runs and as objects', () => {
   test('a row of very many cells, and times that the client made up, come as objects', async () => {
     const cell: SetCell = { kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1000, value: Buffer.from('v') };
     const [many, few] = await read([{ row: 'a', mutations: Array.from({ length: 257 }, (_, i) => ({ ...cell, qualifier: `q${i}` })) }, { row: 'b', mutations: [cell] }]);
-    assert.equal(isCellRun((many as BatchEntry).mutations), false);
-    assert.deepEqual(mutationList((many as BatchEntry).mutations).map((each) => each.kind === 'setCell' && each.qualifier), Array.from({ length: 257 }, (_, i) => `q${i}`));
-    assert.equal(isCellRun((few as BatchEntry).mutations), true);
+    assert.equal(isCellRun((many as RowMutations).mutations), false);
+    assert.deepEqual(mutationList((many as RowMutations).mutations).map((each) => each.kind === 'setCell' && each.qualifier), Array.from({ length: 257 }, (_, i) => `q${i}`));
+    assert.equal(isCellRun((few as RowMutations).mutations), true);
 
     const madeUp = create(MutationSchema, { ...mutationMessage({ ...cell, timestamp: 1_234_567 }), timestampOrigin: Mutation_TimestampOrigin.CLIENT_AUTO_GENERATED });
     const request = toBinary(MutateRowsRequestSchema, create(MutateRowsRequestSchema, { tableName: TABLE, entries: [{ rowKey: toBytes('a'), mutations: [mutationMessage(cell), madeUp] }] }));
     const reader = new MutationReader(Buffer.from(request), new ManualClock());
     const [entry] = await reader.mutateRows();
     reader.truncate();
-    assert.deepEqual(mutationList((entry as BatchEntry).mutations).map((each) => each.kind === 'setCell' && each.timestamp), [1000, 1_234_000]);
+    assert.deepEqual(mutationList((entry as RowMutations).mutations).map((each) => each.kind === 'setCell' && each.timestamp), [1000, 1_234_000]);
   });
 });

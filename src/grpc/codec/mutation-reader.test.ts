@@ -164,7 +164,7 @@ describe('timestamps that a client made up', () => {
     ];
     const bytes = toBinary(MutateRowRequestSchema, create(MutateRowRequestSchema, { tableName: TABLE, mutations: given.map((init) => create(MutationSchema, init)) }));
     const request = reader(bytes);
-    const { mutations: read } = await request.mutateRow();
+    const read = mutationList((await request.mutateRow()).mutations);
     const timestamps = () => read.map((each) => (each as SetCell).timestamp);
     assert.deepEqual(timestamps(), [1_234_567, 1_234_567, 1_234_567, 5000, undefined, 2n ** 62n + 1n]);
     assert.equal(request.untruncated.length, 2);
@@ -177,7 +177,7 @@ describe('timestamps that a client made up', () => {
     const known = toBinary(MutationSchema, create(MutationSchema, set(1_234_567n, Origin.CLIENT_AUTO_GENERATED)));
     const odd = Buffer.concat([Buffer.from([0x78, 0x01]), known]);
     const request = reader(Buffer.concat([Buffer.from([0x1a, odd.length]), odd]));
-    const { mutations: read } = await request.mutateRow();
+    const read = mutationList((await request.mutateRow()).mutations);
     request.truncate();
     assert.equal((read[0] as SetCell).timestamp, 1_234_000);
   });

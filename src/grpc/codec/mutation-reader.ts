@@ -6,10 +6,10 @@
  * Values are views of the request's bytes, not copies. Limits that guard memory (the number of mutations) are checked while reading.
  */
 import { type ByteString, invalidArgument, viewOf } from '../../base/index.ts';
-import { type Clock, Pacer } from '../../env/index.ts';
+import { type Clock, inParts, Pacer } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
-import { LIMITS, type Mutation, mutationList, type ReadModifyWriteRule, type SetCell } from '../../model/index.ts';
-import type { BatchEntry, RowMutations } from '../../service/index.ts';
+import { LIMITS, type Mutation, mutationList, type ReadModifyWriteRule, type SetCell, sliceMutations } from '../../model/index.ts';
+import type { RowMutations } from '../../service/index.ts';
 import { mutationOf, ruleOf, SERVER_TIME } from '../convert/mutation.ts';
 import { MutationSchema, ReadModifyWriteRuleSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { CellBatchBuilder } from './cell-batch.ts';
@@ -21,8 +21,10 @@ import { WireReader } from './wire-reader.ts';
 
 const MOST = LIMITS.default.mutationsPerRequest;
 const MICROS_A_MILLI = 1000;
-/** A row with more cells is read as a list: it is changed over several steps. */
+/** An entry of a batch with more cells is read as a list: it is changed over several steps. */
 const MOST_CELLS = 256;
+/** Of a larger request of one row set-cells stay numbers; for a few mutations objects are less. */
+const LARGE_REQUEST_BYTES = 64 * 1024;
 /** A request of fewer mutations is read in one step, and asks no clock. */
 const PACED = 32;
 
@@ -64,26 +66,27 @@ export class MutationReader {
   /** MutateRowRequest. A promise where it does not fit into one step. */
   mutateRow(): RowMutations | Promise<RowMutations> {
     const reader = new WireReader(this.#bytes);
-    const entry: { row: ByteString; readonly mutations: Mutation[] } = { row: '', mutations: [] };
+    const isLarge = this.#bytes.length > LARGE_REQUEST_BYTES;
+    const entry: EntryInProgress = { row: '', cells: isLarge ? new CellBatchBuilder(this.#bytes) : undefined, from: 0, most: MOST, list: isLarge ? undefined : [] };
     const pause = this.#rowFields(reader, entry);
-    return pause === undefined ? entry : this.#restOf(entry, pause, () => this.#rowFields(reader, entry));
+    return pause === undefined ? rowOf(entry) : this.#restOf(entry, pause, () => this.#rowFields(reader, entry)).then(rowOf);
   }
 
   /** MutateRowsRequest. */
-  async mutateRows(): Promise<BatchEntry[]> {
+  async mutateRows(): Promise<RowMutations[]> {
     const reader = new WireReader(this.#bytes);
     const fields = new WireReader(this.#bytes);
     const cells = new CellBatchBuilder(this.#bytes);
-    const entries: BatchEntry[] = [];
+    const entries: RowMutations[] = [];
     while (reader.next()) {
       if (reader.field === 1) this.target.table = tableName(reader);
       else if (reader.field === 2) {
         reader.span();
         if (entries.length === MOST) throw tooMany();
         fields.begin(reader.spanStart, reader.spanEnd);
-        const entry: EntryInProgress = { row: '', cells, from: cells.count, list: undefined };
+        const entry: EntryInProgress = { row: '', cells, from: cells.count, most: MOST_CELLS, list: undefined };
         for (let pause = this.#entryFields(fields, entry); pause !== undefined; pause = this.#entryFields(fields, entry)) await pause;
-        entries.push({ row: entry.row, mutations: entry.list ?? cells.runFrom(entry.from) });
+        entries.push(rowOf(entry));
       } else if (reader.field === 3) this.target.appProfile = reader.text();
       else if (reader.field === 5) this.target.authorizedView = reader.text();
       else reader.skip();
@@ -155,12 +158,12 @@ export class MutationReader {
   }
 
   /** Reads fields of a MutateRowRequest up to the end, or until it is time to let others run. */
-  #rowFields(reader: WireReader, entry: { row: ByteString; readonly mutations: Mutation[] }): Promise<void> | undefined {
+  #rowFields(reader: WireReader, entry: EntryInProgress): Promise<void> | undefined {
     while (reader.next()) {
       if (reader.field === 1) this.target.table = tableName(reader);
       else if (reader.field === 2) entry.row = reader.byteString();
       else if (reader.field === 3) {
-        const pause = this.#mutation(reader, entry.mutations);
+        const pause = this.#entryMutation(reader, entry);
         if (pause) return pause;
       } else if (reader.field === 4) this.target.appProfile = reader.text();
       else if (reader.field === 6) this.target.authorizedView = reader.text();
@@ -183,18 +186,30 @@ export class MutationReader {
 
   /** Gathers the entry's mutation as a cell of the batch, as long as all of its are such; else all as a list. */
   #entryMutation(reader: WireReader, entry: EntryInProgress): Promise<void> | undefined {
-    if (entry.list !== undefined) return this.#mutation(reader, entry.list);
+    const { cells, from, most, list } = entry;
+    if (list !== undefined || cells === undefined) return this.#mutation(reader, list as Mutation[]);
     if (++this.#count > MOST) throw tooMany();
     reader.span();
-    const { cells, from } = entry;
     const cell = this.#setCell;
-    if (cells.count - from < MOST_CELLS && cell.read(reader.spanStart, reader.spanEnd) && !cell.isUntruncated) {
-      cells.add(cell);
-    } else {
-      entry.list = [...mutationList(cells.runFrom(from))];
-      cells.dropFrom(from);
-      entry.list.push(this.#anyMutation(reader.spanStart, reader.spanEnd, entry.list));
-    }
+    if (cells.count - from >= most || !cell.read(reader.spanStart, reader.spanEnd) || cell.isUntruncated) return this.#listed(entry, cells, reader.spanStart, reader.spanEnd);
+    cells.add(cell);
+    return this.#pauseIfDue();
+  }
+
+  /** The entry's cells become a list, and the mutation at [start, end) is put behind them. */
+  #listed(entry: EntryInProgress, cells: CellBatchBuilder, start: number, end: number): Promise<void> | undefined {
+    const run = cells.runFrom(entry.from);
+    const list: Mutation[] = [];
+    const listing = inParts(this.#clock, run.length, (from, to) => {
+      for (const mutation of mutationList(sliceMutations(run, from, to))) list.push(mutation);
+    });
+    const goOn = (): void => {
+      cells.dropFrom(entry.from);
+      entry.list = list;
+      list.push(this.#anyMutation(start, end, list));
+    };
+    if (listing !== undefined) return listing.then(goOn);
+    goOn();
     return this.#pauseIfDue();
   }
 
@@ -250,12 +265,17 @@ export class MutationReader {
   }
 }
 
-/** An entry of a batch: its mutations are the cells from `from` on, or, where some are anything else, a list. */
+/** A row: its mutations are the cells from `from` on, at most `most`, or, where some are anything else, a list. One of the two is there. */
 interface EntryInProgress {
   row: ByteString;
-  readonly cells: CellBatchBuilder;
+  readonly cells: CellBatchBuilder | undefined;
   readonly from: number;
+  readonly most: number;
   list: Mutation[] | undefined;
+}
+
+function rowOf({ row, cells, from, list }: EntryInProgress): RowMutations {
+  return { row, mutations: list ?? (cells as CellBatchBuilder).runFrom(from) };
 }
 
 function tooMany(): Error {
