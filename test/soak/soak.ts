@@ -25,7 +25,7 @@ const MOST_SPLITS = 8;
 const GROUPS = 3;
 const METADATA_TABLETS = 2;
 const MERGED_FILES = 8;
-const MOST_LOOKS = 4;
+const MOST_LOOKS = 20;
 
 /** The power failed while the call was under way. */
 class PowerLost extends Error {}
