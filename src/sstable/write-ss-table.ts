@@ -27,6 +27,8 @@ export interface SsTableWriteOptions {
   readonly group: string;
   /** Default: 64 KiB. A value above it gets a block of its own. */
   readonly blockSizeBytes?: number;
+  /** The time that the file says it was made. Default: when it is finished. */
+  readonly createdMicros?: number;
   /** Default: empty, the cluster that holds the file. */
   readonly origin?: string;
   /** Default: none. Blocks above 2 MiB are stored as they are. */
@@ -121,11 +123,11 @@ class SsTableWriter {
     if (ended) await ended;
     const index = await this.#blocks.finish();
     const { shared, rawBytes, storedBytes, compressedBlocks } = this.#blocks;
-    const { group, clock, codecs, origin, compression = NO_COMPRESSION, newest, lineage, path, bloomFilter = 'none' } = this.#options;
+    const { group, clock, codecs, createdMicros = clock.nowMicros(), origin, compression = NO_COMPRESSION, newest, lineage, path, bloomFilter = 'none' } = this.#options;
     const properties: SsTableProperties = {
       ...this.#collector.statistics(),
       group,
-      createdMicros: clock.nowMicros(),
+      createdMicros,
       origin: origin ?? '',
       newest,
       lineage: lineage && { ...lineage, path },

@@ -276,6 +276,18 @@ describe('compactions', () => {
     });
   }
 
+  test('the files of a compaction are as old as its beginning: what had to be collected since then is in them still', async () => {
+    const bench = await new CompactionBench(PLAIN).load();
+    await bench.set('r', 'v', 1);
+    await bench.tablet.flush();
+    bench.clock.advance(1000);
+    const begun = bench.clock.nowMicros();
+    bench.onCompaction = async () => bench.clock.advance(5000);
+    await bench.tablet.compact('major');
+    assert.equal(Number((await propertiesOf(bench, bench.state.files['default']?.[0] as string)).createdMicros), begun);
+    assert.equal(bench.tablet.uncollectedSinceMicros, undefined);
+  });
+
   test('rows dropped meanwhile: the compaction gives way', async () => {
     const bench = await new CompactionBench(PLAIN).load();
     for (let i = 0; i < MERGED_FILES; i++) {

@@ -30,6 +30,7 @@ export class CompactionBench {
   onCommit: () => Promise<void> = async () => {};
   /** Called when a compaction of files has begun. */
   onCompaction: () => Promise<void> = async () => {};
+  readonly clock = new ManualClock();
   #log!: ServerLog;
   #logs: string[] = [];
   #files = 0;
@@ -38,7 +39,7 @@ export class CompactionBench {
     this.schema = schema;
     this.fileSystem = fileSystem;
     this.state = { tableId: TABLE_ID, range, epoch: 0, files: {}, redo: { epoch: 0, sequence: 0 }, logs: [] };
-    const clock = new ManualClock();
+    const { clock } = this;
     clock.advance(1e9);
     const codecs = nativeCodecs();
     const tools = { fileSystem, codecs, clock };
