@@ -12,6 +12,8 @@ export const PREFIX_BYTES = 5;
 const EAGER_BYTES = 256 * 1024;
 /** A view may keep this many times its own size. */
 const MOST_KEPT = 4;
+/** Or so many bytes. */
+const MOST_KEPT_BYTES = 8 * 1024;
 
 export interface MessageReaderOptions {
   readonly maxMessageBytes: number;
@@ -100,10 +102,10 @@ export class MessageReader {
   }
 }
 
-/** The bytes themselves, or a copy where they would keep much more than themselves in memory: more than a copy in Node's pool would. */
+/** The bytes themselves, or a copy, among others in a pool, where they would keep much more than themselves in memory. */
 export function keepable(view: Buffer): Buffer {
   const keptBytes = view.buffer.byteLength;
-  return keptBytes > Buffer.poolSize && view.length * MOST_KEPT < keptBytes ? Buffer.from(view) : view;
+  return keptBytes > MOST_KEPT_BYTES && view.length * MOST_KEPT < keptBytes ? Buffer.from(view) : view;
 }
 
 /** What goes before a message of so many bytes. The bytes are the caller's, or those it gave. */
