@@ -7,6 +7,7 @@
  * - A second owner is refused, be it in another container, another process, another thread or this one.
  */
 import { constants, fstatSync, ftruncateSync, readSync, statSync, writeSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { BigtableError, Code } from '../base/index.ts';
@@ -29,7 +30,7 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   // a plain descriptor and not a FileHandle: that is closed, and the lock lost, when it is collected as garbage
   const fd = await systemCall(`opening ${path}`, nodeSyscalls.open(path, constants.O_RDWR | constants.O_CREAT));
   try {
-    if (!(await takeLock(fd, path))) throw alreadyOwned(fd, directory);
+    if (!takeLock(fd, path)) throw alreadyOwned(fd, directory);
     if (!isSameFile(fd, path)) throw new BigtableError(Code.FAILED_PRECONDITION, `${path} was replaced while it was being locked`);
     leaveNote(fd);
   } catch (error) {
@@ -40,12 +41,20 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   return { release: () => (released ??= nodeSyscalls.close(fd)) };
 }
 
-async function takeLock(fd: number, path: string): Promise<boolean> {
-  // loaded here, so that a database in memory needs nothing native
-  const { tryLock } = await import('fs-native-extensions').catch((error: unknown) => {
+function takeLock(fd: number, path: string): boolean {
+  return loadLocks(path).tryLock(fd);
+}
+
+/**
+ * Loaded here, so that a database in memory needs nothing native; and by `require`, because Node 22's `import()` was seen to give this package
+ * without its exports where node_modules is a symbolic link.
+ */
+function loadLocks(path: string): typeof import('fs-native-extensions') {
+  try {
+    return createRequire(import.meta.url)('fs-native-extensions');
+  } catch (error) {
     throw new BigtableError(Code.UNIMPLEMENTED, `${path}: this platform (${process.platform} ${process.arch}) has no file locks here`, { cause: error });
-  });
-  return tryLock(fd);
+  }
 }
 
 function isSameFile(fd: number, path: string): boolean {
