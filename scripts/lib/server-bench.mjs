@@ -1,7 +1,7 @@
 /**
  * npm run bench -- server: our load generator against Edubba (durable: every acknowledgement synced, compactions' CPU counted) and, in turn, Google's
- * Go emulator (in memory) and HBase standalone (its own client, nothing synced: bench/hbase). A table for each of the two with ratios and what they are
- * meant to be, and JSON lines for machines.
+ * Go emulator (in memory) and HBase standalone (its own client, nothing synced: bench/hbase), and Edubba with two tablet servers on as many threads. A
+ * table for each of them with ratios and what they are meant to be, and JSON lines for machines.
  *
  * CPU time is the server process's, all threads, from a workload's first call until the server is at rest again (btbench -rest).
  */
@@ -35,6 +35,9 @@ const TARGETS = {
 const HBASE_TARGET = 4;
 const HBASE_TARGET_OF = { batchwrite: 2, scanclient: undefined, verify: undefined };
 
+/** Two tablet servers: at most this times the CPU time a row of one. */
+const THREADS_TARGET = 1.35;
+
 /** In an order in which each finds what it reads; the emulator's limitscan walks the whole table, so a large one takes its time. */
 const ORDER = ['batchwrite', ...WORKLOADS.filter((name) => !['batchwrite', 'verify'].includes(name)), 'scanstream', 'scanclient', 'verify'];
 
@@ -45,6 +48,10 @@ const SERVERS = {
   async edubba() {
     const path = await buildBtbench();
     return { start: (dir) => startEdubba(dir), load: (address, args) => btbench(path, address, args, TIMEOUT_MS) };
+  },
+  async threads() {
+    const path = await buildBtbench();
+    return { start: (dir) => startEdubba(dir, undefined, ['--tablet-servers', '2']), load: (address, args) => btbench(path, address, args, TIMEOUT_MS) };
   },
   async emulator() {
     const [path, program] = [await buildBtbench(), await emulator()];
@@ -74,6 +81,7 @@ async function runOne(name, { start, load, lacks = [] }, size, { secs, workloads
     return results.map((result) => ({ server: name, rows_in_table: Number(size.rows), load: size.load, ...result }));
   } finally {
     await server?.kill();
+    for (const line of server?.output().match(/^tablet server \d+ passed .*$/gm) ?? []) console.log(`${name}, ${size.rows} rows, ${size.load}: ${line}`);
     rmSync(scratch, { recursive: true, force: true });
   }
 }
@@ -124,7 +132,27 @@ function againstHbase(ours, theirs) {
   };
 }
 
+function againstThreads(ours, theirs) {
+  const cpu = theirs && theirs.server_cpu_us_per_row / ours.server_cpu_us_per_row;
+  return {
+    workload: ours.workload,
+    'one: us/row': rounded(ours.server_cpu_us_per_row, 1),
+    'two: us/row': rounded(theirs?.server_cpu_us_per_row, 1),
+    'two to one': rounded(cpu, 2),
+    'at most': THREADS_TARGET,
+    met: theirs ? (cpu <= THREADS_TARGET ? 'yes' : 'NO') : undefined,
+    'one: rows/s': Math.round(ours.rows_per_s),
+    'two: rows/s': theirs && Math.round(theirs.rows_per_s),
+    'rate ratio': rounded(theirs && theirs.rows_per_s / ours.rows_per_s, 2),
+    'one: p50 ms': rounded(ours.p50_ms, 3),
+    'two: p50 ms': rounded(theirs?.p50_ms, 3),
+    'two: rss MiB': theirs && Math.round(theirs.server_rss_bytes / MIB),
+    errors: theirs?.errors,
+  };
+}
+
 const TABLES = {
+  threads: { title: 'with one tablet server against two (calls passed on between them included)', line: againstThreads },
   emulator: { title: "against Google's Go emulator, which keeps everything in memory", line: againstEmulator },
   hbase: { title: 'against HBase standalone (its own client, warmed up; it does not sync its log, Edubba does before each acknowledgement)', line: againstHbase },
 };
