@@ -8,23 +8,19 @@
  * - When the other side is gone every call under way fails with UNAVAILABLE (its outcome is unknown), and what it had asked for is given up.
  */
 import type { MessagePort } from 'node:worker_threads';
-import { BigtableError, Code, NumberTable, toBigtableError, unavailable } from '../base/index.ts';
+import { BigtableError, Code, NumberTable, unavailable } from '../base/index.ts';
 import {
-  type ByteBudget, CallContext, type CallHandler, checkContext, type Clock, ContextWait, fromPlainError, type Interruptible, isEndless, type Metrics,
-  type PlainError, type Priority, PullStream, pullStreamOf, type RequestContext, toPlainError,
+  type ByteBudget, CallContext, type CallHandler, checkContext, type Clock, fromPlainError, type Metrics, type PlainError, type Priority, type PullStream, pullStreamOf,
+  type RequestContext, toPlainError,
 } from '../env/index.ts';
 import { MessageDecoder } from './message-decoder.ts';
 import { MessageEncoder } from './message-encoder.ts';
+import { Frame, type FrameKind, type Receiver, SentCall, SentStream, WINDOW } from './sent-call.ts';
 
-/** Items of a stream that may be on their way. Each is a batch of a read: some hundred kilobytes at most. */
-const WINDOW = 4;
 /** Numbers of calls begin again there; what has the same number was over long ago. */
 const MOST_IDS = 2 ** 31;
 /** So much is not kept for the end of the turn. */
 const BATCH_BYTES = 256 * 1024;
-
-const Frame = { call: 0, stream: 1, cancel: 2, more: 3, answer: 4, failure: 5, item: 6, end: 7 } as const;
-type FrameKind = (typeof Frame)[keyof typeof Frame];
 
 export interface PortPeerOptions {
   readonly port: MessagePort;
@@ -36,11 +32,6 @@ export interface PortPeerOptions {
   readonly metrics: Metrics;
   /** Told once when the other side is gone, or this one closed. */
   readonly onClosed?: () => void;
-}
-
-/** Whoever waits for frames about a call. */
-interface Receiver {
-  receive(frame: FrameKind, value: unknown): void;
 }
 
 /** What the other side has asked for and gets: a call, or a stream with its items. */
@@ -291,135 +282,6 @@ export class PortPeer {
   #endItems({ items }: Asked): void {
     const ending = items?.end();
     if (ending instanceof Promise) ending.catch(() => {});
-  }
-}
-
-interface CallEnds {
-  readonly resolve: (value: unknown) => void;
-  readonly reject: (error: BigtableError) => void;
-  /** The caller waits no more. */
-  readonly giveUp: (error: BigtableError) => void;
-}
-
-class SentCall implements Receiver, Interruptible {
-  readonly #ends: CallEnds;
-  readonly #wait: ContextWait | undefined;
-
-  constructor(context: RequestContext, clock: Clock, ends: CallEnds) {
-    this.#ends = ends;
-    this.#wait = isEndless(context) ? undefined : new ContextWait(context, clock, this);
-  }
-
-  receive(frame: FrameKind, value: unknown): void {
-    this.#wait?.stop();
-    if (frame === Frame.answer) this.#ends.resolve(value);
-    else this.#ends.reject(fromPlainError(value as PlainError));
-  }
-
-  interrupt(error: BigtableError): void {
-    this.#wait?.stop();
-    this.#ends.giveUp(error);
-    this.#ends.reject(error);
-  }
-}
-
-interface StreamEnds {
-  readonly begin: (stream: SentStream) => void;
-  readonly more: (count: number) => void;
-  readonly over: () => void;
-  readonly giveUp: (error: BigtableError) => void;
-}
-
-/** Begins with the first pull. Between two pulls nobody watches the context: it is looked at when the next one comes. */
-class SentStream extends PullStream<unknown> implements Receiver, Interruptible {
-  readonly #context: RequestContext;
-  readonly #clock: Clock;
-  readonly #ends: StreamEnds;
-  readonly #items: unknown[] = [];
-  #state: 'new' | 'open' | 'ended' | 'over' = 'new';
-  #failure: BigtableError | undefined;
-  #taken = 0;
-  #waiting: { readonly resolve: (item: unknown) => void; readonly reject: (error: BigtableError) => void; readonly wait: ContextWait | undefined } | undefined;
-
-  constructor(context: RequestContext, clock: Clock, ends: StreamEnds) {
-    super();
-    this.#context = context;
-    this.#clock = clock;
-    this.#ends = ends;
-  }
-
-  pull(): unknown {
-    if (this.#state === 'over') return undefined;
-    try {
-      checkContext(this.#context, this.#clock);
-      if (this.#state === 'new') {
-        this.#state = 'open';
-        this.#ends.begin(this);
-      }
-    } catch (thrown) {
-      this.end();
-      throw toBigtableError(thrown);
-    }
-    if (this.#items.length > 0) return this.#take();
-    if (this.#state === 'ended') return this.#finish();
-    return new Promise((resolve, reject) => {
-      const wait = isEndless(this.#context) ? undefined : new ContextWait(this.#context, this.#clock, this);
-      this.#waiting = { resolve, reject, wait };
-    });
-  }
-
-  end(): void {
-    const { wait, resolve } = this.#waiting ?? {};
-    if (this.#state === 'open') this.#ends.giveUp(new BigtableError(Code.CANCELLED, 'the caller gave the call up'));
-    this.#state = 'over';
-    this.#items.length = 0;
-    this.#waiting = undefined;
-    wait?.stop();
-    resolve?.(undefined);
-  }
-
-  receive(frame: FrameKind, value: unknown): void {
-    if (frame === Frame.item) {
-      this.#items.push(value);
-    } else {
-      this.#ends.over();
-      this.#state = 'ended';
-      if (frame === Frame.failure) this.#failure = fromPlainError(value as PlainError);
-    }
-    const waiting = this.#waiting;
-    if (waiting === undefined) return;
-    this.#waiting = undefined;
-    waiting.wait?.stop();
-    if (this.#items.length > 0) return waiting.resolve(this.#take());
-    try {
-      waiting.resolve(this.#finish());
-    } catch (error) {
-      waiting.reject(error as BigtableError);
-    }
-  }
-
-  interrupt(error: BigtableError): void {
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    this.end();
-    waiting?.wait?.stop();
-    waiting?.reject(error);
-  }
-
-  /** The next item. Half a window later the other side learns that there is room. */
-  #take(): unknown {
-    this.#taken++;
-    if (this.#state === 'open' && this.#taken >= WINDOW / 2) {
-      this.#ends.more(this.#taken);
-      this.#taken = 0;
-    }
-    return this.#items.shift();
-  }
-
-  #finish(): undefined {
-    this.#state = 'over';
-    if (this.#failure) throw this.#failure;
-    return undefined;
   }
 }
 
