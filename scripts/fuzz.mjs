@@ -89,12 +89,14 @@ if (targets.length === 0) {
 }
 
 async function tryInput(target, bytes) {
-  const beganMs = performance.now();
+  // CPU time: what else runs on the machine makes no input slow
+  const began = process.cpuUsage();
   let why;
   try {
     await target.run(bytes);
-    const tookMs = performance.now() - beganMs;
-    if (tookMs > MOST_INPUT_MS) why = `it took ${Math.round(tookMs)} ms`;
+    const { user, system } = process.cpuUsage(began);
+    const tookMs = (user + system) / 1000;
+    if (tookMs > MOST_INPUT_MS) why = `it took ${Math.round(tookMs)} ms of CPU time`;
   } catch (error) {
     why = error?.stack ?? String(error);
   }
