@@ -28,6 +28,8 @@ class RecordInAppend implements EncodedRecord {
   readonly at: number;
   readonly end: number;
   readonly #decoder: AppendDecoder;
+  /** Of a record of rows, once somebody has asked for a range: all tablets of its table do, and most need nothing of it. */
+  #span: RowSpan | undefined;
 
   constructor(decoder: AppendDecoder, kind: number, tableId: string, epoch: number, sequence: number, at: number, end: number) {
     this.tableId = tableId;
@@ -44,9 +46,22 @@ class RecordInAppend implements EncodedRecord {
   }
 
   touches(range: RowRange): boolean {
-    return this.#decoder.touches(this, range);
+    if (this.kind !== RecordKind.rows) return this.#decoder.touches(this, range);
+    const { first, last } = (this.#span ??= this.#decoder.spanOf(this));
+    if (first > last || last < range.start || (range.end !== undefined && first >= range.end)) return false;
+    // one of the two is in it, or it lies between them: then every row must be asked
+    return rangeContains(range, first) || rangeContains(range, last) || this.#decoder.touches(this, range);
   }
 }
+
+/** The lowest and the highest row of a record. */
+interface RowSpan {
+  readonly first: ByteString;
+  readonly last: ByteString;
+}
+
+/** Of a record without rows, the only one in which the first is above the last. */
+const NO_ROWS: RowSpan = { first: '\xff', last: '' };
 
 export class AppendDecoder {
   readonly header: AppendHeader;
@@ -95,19 +110,40 @@ export class AppendDecoder {
   /** For `RecordInAppend`. */
   touches(record: RecordInAppend, range: RowRange): boolean {
     return this.#checked(() => {
-      const reader = this.#reader;
-      reader.offset = record.at;
-      this.#take(INT64_BYTES);
-      reader.next();
-      this.#take(reader.next());
+      this.#toBody(record);
       if (record.kind === RecordKind.dropRows) return !isEmptyRange(intersectRanges(this.#rowRange(), range));
       if (record.kind !== RecordKind.rows) throw this.#tooNew(`a record of kind ${record.kind}`);
-      for (let left = reader.next(); left > 0; left--) {
+      for (let left = this.#reader.next(); left > 0; left--) {
         if (rangeContains(range, this.#text())) return true;
-        for (let more = reader.next(); more > 0; more--) this.#passMutation();
+        this.#passMutations();
       }
       return false;
     });
+  }
+
+  /** For `RecordInAppend`, of a record of rows. */
+  spanOf(record: RecordInAppend): RowSpan {
+    return this.#checked(() => {
+      this.#toBody(record);
+      let left = this.#reader.next();
+      if (left === 0) return NO_ROWS;
+      let first = this.#text();
+      let last = first;
+      for (this.#passMutations(); --left > 0; this.#passMutations()) {
+        const row = this.#text();
+        if (row > last) last = row;
+        else if (row < first) first = row;
+      }
+      return { first, last };
+    });
+  }
+
+  #toBody(record: RecordInAppend): void {
+    const reader = this.#reader;
+    reader.offset = record.at;
+    this.#take(INT64_BYTES);
+    reader.next();
+    this.#take(reader.next());
   }
 
   #checked<T>(decode: () => T): T {
@@ -245,6 +281,10 @@ export class AppendDecoder {
       ...(flags & RangeFlag.end ? { end: this.#int64() } : {}),
     };
     return { kind: 'deleteFromColumn', family, qualifier, range };
+  }
+
+  #passMutations(): void {
+    for (let more = this.#reader.next(); more > 0; more--) this.#passMutation();
   }
 
   #passMutation(): void {

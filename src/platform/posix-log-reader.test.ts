@@ -75,7 +75,7 @@ interface Outcome {
   readonly error?: unknown;
 }
 
-async function read(files: Files, from = 0, end?: number, onRead = (_bytes: number): void => {}): Promise<Outcome> {
+async function read(files: Files, from = 0, end?: number, onRead = (_bytes: number): void => {}, chunkBytes?: number): Promise<Outcome> {
   const memory = memorySyscalls(files);
   const syscalls: Syscalls = {
     ...memory,
@@ -89,7 +89,7 @@ async function read(files: Files, from = 0, end?: number, onRead = (_bytes: numb
   const setting = { syscalls, directories, checksum: crc32c, logger: silentLogger, segmentBytes: 4096, pause: () => Promise.resolve() };
   const payloads: Buffer[] = [];
   try {
-    for await (const append of readLogSegments(setting, 'log', from, end)) payloads.push(append.bytes);
+    for await (const append of readLogSegments(setting, 'log', from, end, chunkBytes)) payloads.push(append.bytes);
     return { payloads };
   } catch (error) {
     return { payloads, error };
@@ -162,6 +162,41 @@ describe('a damaged log', () => {
     t.diagnostic(JSON.stringify(outcomes));
     assert.equal(outcomes.torn, 0);
     assert.ok(outcomes.all > 0 && outcomes.corrupt > 0);
+  });
+
+  test('whatever the chunks in which it is read, the outcome is the same: whole, torn, short and damaged logs', async () => {
+    const files = await writeLog(LONGER, 4096);
+    const name = segmentName(0);
+    const [, last = name] = [...files.keys()];
+    const logs = [
+      files,
+      // the last write did not end
+      damaged(files, last, (copy) => copy.fill(0, copy.findLastIndex((byte) => byte !== 0) - 1000)),
+      ...[64, 1000, 2048, 3999].map((at) => damaged(files, name, (copy) => void (copy[at] = (copy[at] as number) ^ 1))),
+      ...[63, 64, 96, 1024, 2049].map((length) => truncated(files, last, length)),
+    ];
+    for (const [i, log] of logs.entries()) {
+      const expected = await read(log);
+      for (let chunkBytes = 32; chunkBytes < 4300; chunkBytes += chunkBytes < 600 ? 32 : 224) {
+        for (const from of [0, 32, 96, 4064]) {
+          const whole = from === 0 ? expected : await read(log, from);
+          assert.deepEqual(await read(log, from, undefined, undefined, chunkBytes), whole, `log ${i} from ${from} in chunks of ${chunkBytes}`);
+        }
+      }
+    }
+  });
+
+  test('a segment that becomes shorter while it is read is damage, told where it ends', async () => {
+    const files = await writeLog(WRITTEN, 4096);
+    const name = segmentName(0);
+    let reads = 0;
+    const live = new Map(files);
+    const { payloads, error } = await read(live, 0, undefined, () => {
+      if (++reads === 3) live.set(name, (files.get(name) as Buffer).subarray(0, 1000));
+    }, 256);
+    assert.ok(payloads.length > 0 && error instanceof CorruptionError);
+    assert.match(error.message, /became shorter/);
+    assert.equal(error.offset, 1000);
   });
 
   test('every way in which the sectors of the last write can be missing: only the last append is lost', async () => {

@@ -6,7 +6,7 @@
  * redo point and in the range ever are.
  */
 import { CorruptionError } from '../base/index.ts';
-import type { Clock, Timer } from '../env/index.ts';
+import { type Clock, Pacer, type Timer } from '../env/index.ts';
 import { type EncodedRecord, isAfter, type LogRecord, type RecordsOfAppend, type RedoPoint } from '../commitlog/index.ts';
 import { intersectRanges, isEmptyRange, rangeContains, type RowRange } from '../model/index.ts';
 
@@ -38,8 +38,12 @@ export class LogReplay {
   /** Records of the range behind the redo point, by (epoch, sequence); of records that were written twice, one. They are decoded one by one. */
   async records({ tableId, range, redo, logs }: ReplayRequest): Promise<Iterable<LogRecord>> {
     const found: EncodedRecord[] = [];
+    const pacer = new Pacer(this.#clock);
     for (const path of logs) {
-      for (const record of (await this.#log(path)).get(tableId) ?? []) if (isAfter(record, redo)) found.push(record);
+      for (const record of (await this.#log(path)).get(tableId) ?? []) {
+        if (isAfter(record, redo) && record.touches(range)) found.push(record);
+        if (pacer.due()) await pacer.pause();
+      }
     }
     this.#forgetLater();
     found.sort((a, b) => a.epoch - b.epoch || a.sequence - b.sequence);
@@ -86,8 +90,8 @@ export class LogReplay {
 function* recordsInRange(records: readonly EncodedRecord[], range: RowRange): Iterable<LogRecord> {
   let last: RedoPoint | undefined;
   for (const record of records) {
+    // written twice
     if (last !== undefined && !isAfter(record, last)) continue;
-    if (!record.touches(range)) continue;
     const clipped = clipRecord(record.decode(), range);
     if (clipped === undefined) continue;
     last = record;
