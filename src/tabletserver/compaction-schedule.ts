@@ -96,6 +96,8 @@ export class CompactionSchedule {
   /** Waits until the tablet has fewer files; UNAVAILABLE where the server ends first. */
   async wait(served: ServedTablet, context: RequestContext): Promise<void> {
     this.#options.metrics.add('tabletserver.writesThatWaitedForCompactions');
+    // of a tablet that was loaded just now nobody may have looked at the files yet
+    if (!this.#changed.has(served)) this.changed(served);
     while (this.isBehind(served) && this.#options.isServed(served)) {
       if (this.#stopped) throw ending();
       await this.#waiting.next(context);

@@ -45,6 +45,8 @@ export class MemtableBudget {
   readonly #waiting: WaitList;
   #running: Promise<void> | undefined;
   #stopped = false;
+  /** Tablets are being loaded: flushes that nobody waits for come later. */
+  #rests = false;
   /** Positions that the log had reached each time it had grown by a quarter of its limit, the last ones. */
   readonly #marks: number[] = [];
   #markedBytes = 0;
@@ -85,8 +87,18 @@ export class MemtableBudget {
     this.#totalBytes += bytes - served.countedBytes;
     if (bytes > served.countedBytes) this.#writtenBytes += bytes - served.countedBytes;
     served.countedBytes = bytes;
-    if (this.#running === undefined && this.#isDue()) this.#start();
+    if (this.#running === undefined && this.#isDue() && !this.#rests) this.#start();
     if (this.open) this.#waiting.wake();
+  }
+
+  /** Begins no flush until `endRest`, unless a write waits for it: what replaying has brought into memory is to be read first. */
+  rest(): void {
+    this.#rests = true;
+  }
+
+  endRest(): void {
+    this.#rests = false;
+    if (this.#running === undefined && !this.#stopped && this.#isDue()) this.#start();
   }
 
   /** The tablet is unloaded, and needs nothing of the log any more. */

@@ -167,6 +167,7 @@ export class TabletLoader {
       throw stale(`the load of a tablet at epoch ${epoch} was called off`);
     }
     assert(keyOfRow(host.row) === key, 'the row of another tablet was read');
+    budget.rest();
     const served = this.#serve(row, host, tablet);
     if (row.logs.some((log) => log !== services.logPath)) budget.settleSoon(served);
   }

@@ -9,7 +9,7 @@ import { BigtableError, type ByteString, Code, invalidArgument, toBigtableError,
 import { Origin, readEncodedAppends, ServerLog } from '../commitlog/index.ts';
 import { type CallHandler, type Env, inParts, Pacer, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
-import { METADATA_TABLE_ID, type MetadataCommit, ROOT_KEY } from '../metadata/index.ts';
+import { METADATA_TABLE_ID, type MetadataCommit, type MetadataKey, ROOT_KEY } from '../metadata/index.ts';
 import {
   type CellRun, intersectRanges, isCellRun, isEmptyRange, type Limits, type Mutation, type Mutations, rangeContains, type ReadBatch, type RowRange, sliceMutations, type TableSchema,
 } from '../model/index.ts';
@@ -68,6 +68,8 @@ const REPLAYED_LOGS = 4;
 const CLOSE_PATIENCE_MS = 1000;
 /** A change with more mutations is prepared over several steps of the event loop. */
 const MOST_IN_ONE_STEP = 1000;
+/** After the last load tablets are compacted and split that were due when they came; before it that would hold up the loads, and the first reads. */
+const FIRST_WORK_MS = 500;
 /** After the last load: what was replayed is written to files, so that dead logs are needed no more. */
 const SETTLE_MS = 2000;
 
@@ -90,6 +92,9 @@ export class TabletServer {
   readonly #session: ServerSession;
   #stopServing: (() => Promise<void>) | undefined;
   #settling: { cancel(): void } | undefined;
+  /** Tablets whose files nobody has looked at since they were loaded. */
+  readonly #loaded = new Set<MetadataKey>();
+  #lookingAtLoaded: { cancel(): void } | undefined;
   #ended = false;
   /** Closing: whether everything is written to files. */
   #leavesNothing = false;
@@ -178,6 +183,7 @@ export class TabletServer {
   async giveUpTablets(kind: 'users' | 'metadata' | 'root'): Promise<void> {
     if (this.#ended) return;
     this.#settling?.cancel();
+    this.#lookingAtLoaded?.cancel();
     this.#compactions.stop();
     this.#notices.stop();
     this.#givesUpAtMs = this.#env.clock.monotonicMs() + CLOSE_PATIENCE_MS;
@@ -227,6 +233,7 @@ export class TabletServer {
   async #finish(): Promise<void> {
     this.#ended = true;
     this.#settling?.cancel();
+    this.#lookingAtLoaded?.cancel();
     this.#replay.forget();
     this.#schemas.stop();
     await this.#log.close();
@@ -339,7 +346,16 @@ export class TabletServer {
 
   async #load(ref: TabletRef): Promise<void> {
     await this.#loader.load(ref, this.#context());
-    this.#filesChanged(ref.key);
+    this.#loaded.add(ref.key);
+    this.#lookingAtLoaded?.cancel();
+    this.#lookingAtLoaded = this.#env.clock.timer(FIRST_WORK_MS, () => this.#lookAtLoaded());
+  }
+
+  #lookAtLoaded(): void {
+    const keys = [...this.#loaded];
+    this.#loaded.clear();
+    for (const key of keys) this.#filesChanged(key);
+    this.#budget.endRest();
   }
 
   #status(): ServerStatus {
