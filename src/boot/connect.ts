@@ -29,9 +29,9 @@ export async function connect(address: string, { tls, token }: ConnectOptions = 
   if (token !== undefined && !tls && !isLoopback(parsed.host)) {
     throw invalidArgument(`the bearer token would go to ${address} for everybody to read: use TLS (--tls, or --tls-ca FILE)`);
   }
-  // only clients need the API's messages here
+  // only clients need the API here
   const { connectService } = await import('../grpc/index.ts');
-  const service = connectService({ address, clock: systemClock, random: systemRandom, token, tls: tls && (await readFiles(tls)) });
+  const service = await connectService({ address, clock: systemClock, random: systemRandom, token, tls: tls && (await readFiles(tls)) });
   return {
     service,
     env: { clock: systemClock, metrics: new Metrics(), requestBudget: new ByteBudget(DEFAULT_SETTINGS.requestBytes) },

@@ -3,6 +3,6 @@
  * as a service). Inside, `server` is one call kind a file, `codec` the bytes of the hot paths, `convert` one
  * message kind a file, `rpc` statuses and the wire of the client side, `generated` protobuf-es' code for proto/.
  */
-export { connectService } from './client/remote-service.ts';
+export { connectService } from './client/connect-service.ts';
 export { wireStatus } from './rpc/status.ts';
 export { registerCloudApi } from './server/cloud-api.ts';

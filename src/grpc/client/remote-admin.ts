@@ -9,7 +9,7 @@ import { decodeAnswer, encode } from '../codec/messages.ts';
 import { applyExtra, familyMessage, schemaOf } from '../convert/table.ts';
 import { BigtableTableAdmin, type ModifyColumnFamiliesRequest_ModificationSchema as ModificationSchema } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { Table_TimestampGranularity as TimestampGranularity, Table_View as View, TableSchema as TableMessageSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
-import { errorOfStatus } from '../rpc/status.ts';
+import { errorOfStatus } from '../rpc/error-of-status.ts';
 
 const admin = BigtableTableAdmin.method;
 

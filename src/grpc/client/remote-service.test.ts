@@ -9,7 +9,7 @@ import { cell, family, mutation, rowFilter, rowKey, rowRange, rule, tableSchema 
 import { rawServer, testContext, testEnv } from '../fixtures.ts';
 import { systemClock } from '../../platform/index.ts';
 import { registerCloudApi } from '../server/cloud-api.ts';
-import { connectService, type RemoteService } from './remote-service.ts';
+import { overWire, type RemoteService } from './remote-service.ts';
 
 const TABLE = 'projects/p/instances/i/tables/t';
 const RUNS = { numRuns: 40 };
@@ -36,7 +36,7 @@ describe('a remote service', () => {
       yield* answer as AsyncIterable<unknown>;
     }
     wire = await rawServer(env, (server) => void registerCloudApi(server, service, env));
-    remote = connectService({ address: `127.0.0.1:${wire.port}`, clock: systemClock, random: env.random });
+    remote = overWire({ address: `127.0.0.1:${wire.port}`, clock: systemClock, random: env.random });
   });
 
   after(async () => {
@@ -193,7 +193,7 @@ describe('a remote service', () => {
   });
 
   test('nobody at the address is UNAVAILABLE', async () => {
-    const nowhere = connectService({ address: '127.0.0.1:1', clock: systemClock, random: env.random });
+    const nowhere = overWire({ address: '127.0.0.1:1', clock: systemClock, random: env.random });
     await assert.rejects(nowhere.getTable(context, TABLE), { code: Code.UNAVAILABLE, message: /^cannot reach a server at 127\.0\.0\.1:1: connect ECONNREFUSED/ });
     nowhere.close();
   });

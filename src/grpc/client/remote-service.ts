@@ -18,7 +18,7 @@ import {
   Bigtable, MutateRowsRequestSchema, MutateRowsResponseSchema, ReadRowsRequestSchema, ReadRowsResponseSchema, SampleRowKeysRequestSchema, SampleRowKeysResponseSchema,
 } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { FeatureFlagsSchema } from '../generated/google/bigtable/v2/feature_flags_pb.ts';
-import { errorOfAnswer, errorOfStatus } from '../rpc/status.ts';
+import { errorOfAnswer, errorOfStatus } from '../rpc/error-of-status.ts';
 import { ChunkReader } from './chunk-reader.ts';
 import { call, RemoteAdmin } from './remote-admin.ts';
 
@@ -42,7 +42,7 @@ export interface RemoteOptions {
 }
 
 /** A service over the server at `address`. Nothing is sent before the first call. */
-export function connectService({ address, clock, random, tls, token }: RemoteOptions): RemoteService {
+export function overWire({ address, clock, random, tls, token }: RemoteOptions): RemoteService {
   const headers = { 'bigtable-features': Buffer.from(FEATURES).toString('base64url'), ...(token !== undefined && { authorization: `Bearer ${token}` }) };
   return new Remote(new WireClient({ address, clock, random, headers, errorOf: errorOfAnswer, ...(tls && { tls }) }));
 }

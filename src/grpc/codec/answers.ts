@@ -1,15 +1,11 @@
 /**
  * The answers of writes as bytes, by hand where they are the usual ones: MutateRowsResponse, CheckAndMutateRowResponse, and ReadModifyWriteRowResponse
- * of one column. What is rare in them (an error's status, several columns) goes through protobuf-es.
+ * of one column. The rare answer of several columns goes through protobuf-es; that of a read which tells how far it came is here, too.
  */
-import { create, toBinary } from '@bufbuild/protobuf';
 import { type BigtableError, type ByteString, varintLength } from '../../base/index.ts';
 import type { Cell } from '../../model/index.ts';
-import { rowMessage } from '../convert/row.ts';
-import { ReadModifyWriteRowResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
-import { StatusSchema } from '../generated/google/rpc/status_pb.ts';
-import { rpcStatus } from '../rpc/status.ts';
-import { encode } from './messages.ts';
+import { statusBytes } from '../rpc/status.ts';
+import { loadRareMessages } from './rare.ts';
 import { int64Length, lengthDelimited, writeBytes, writeHead, writeInt64, writeText } from './wire-writer.ts';
 
 const NOTHING = Buffer.alloc(0);
@@ -26,7 +22,7 @@ export function mutateRowsAnswer(outcomes: readonly (BigtableError | undefined)[
   let size = 0;
   for (let i = from; i < to; i++) {
     const error = outcomes[i];
-    const status = error === undefined ? NOTHING : toBinary(StatusSchema, rpcStatus(error));
+    const status = error === undefined ? NOTHING : statusBytes(error);
     statuses.push(status);
     size += lengthDelimited(entrySize(i, status));
   }
@@ -45,10 +41,17 @@ function entrySize(index: number, status: Uint8Array): number {
   return (index > 0 ? 1 + varintLength(index) : 0) + lengthDelimited(status.length);
 }
 
+/** ReadRowsResponse without rows: all up to this one were passed over. */
+export function scannedAnswer(lastScannedRow: ByteString): Buffer {
+  const bytes = Buffer.allocUnsafe(lengthDelimited(lastScannedRow.length));
+  writeText(bytes, 0, 0x12, lastScannedRow);
+  return bytes;
+}
+
 /** ReadModifyWriteRowResponse. */
-export function readModifyWriteAnswer(row: ByteString, cells: readonly Cell[]): Buffer {
+export function readModifyWriteAnswer(row: ByteString, cells: readonly Cell[]): Buffer | Promise<Buffer> {
   const cell = cells[0];
-  if (cell === undefined || cells.length > 1 || cell.labels !== undefined) return encode(ReadModifyWriteRowResponseSchema, create(ReadModifyWriteRowResponseSchema, { row: rowMessage(row, cells) }));
+  if (cell === undefined || cells.length > 1 || cell.labels !== undefined) return loadRareMessages().then((rare) => rare.rowAnswer(row, cells));
   const { family, qualifier, timestamp, value } = cell;
   const cellSize = (timestamp === 0 ? 0 : 1 + int64Length(timestamp)) + (value.length > 0 ? lengthDelimited(value.length) : 0);
   const columnSize = (qualifier === '' ? 0 : lengthDelimited(qualifier.length)) + lengthDelimited(cellSize);

@@ -1,6 +1,6 @@
 /** A batch's cells as runs, and the same as objects: whoever handles mutations must do the same with both. */
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { create, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { toBytes } from '../../base/index.ts';
@@ -12,7 +12,10 @@ import { type RowMutations, checkMutateRow, checkMutateRows, checkMutations, res
 import { mutationMessage } from '../convert/mutation.ts';
 import { MutateRowRequestSchema, MutateRowsRequestSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { Mutation_TimestampOrigin, MutationSchema } from '../generated/google/bigtable/v2/data_pb.ts';
+import { loadRareMessages } from './rare.ts';
 import { MutationReader } from './mutation-reader.ts';
+
+before(loadRareMessages);
 
 const TABLE = 'projects/p/instances/i/tables/t';
 const SUM = { aggregate: { kind: 'sum', input: 'int64' } } as const;

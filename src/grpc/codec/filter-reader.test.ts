@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { Code } from '../../base/index.ts';
@@ -7,7 +7,10 @@ import type { RowFilter } from '../../filter/index.ts';
 import { filterMessage } from '../convert/filter.ts';
 import { rowFilter } from '../convert/fixtures.ts';
 import { RowFilterSchema } from '../generated/google/bigtable/v2/data_pb.ts';
+import { loadRareMessages } from './rare.ts';
 import { filterFrom } from './filter-reader.ts';
+
+before(loadRareMessages);
 
 const bytesOf = (filter: RowFilter): Buffer => Buffer.from(toBinary(RowFilterSchema, filterMessage(filter)));
 

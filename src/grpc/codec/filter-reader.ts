@@ -5,9 +5,7 @@
 import { invalidArgument } from '../../base/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import { LIMITS } from '../../model/index.ts';
-import { filterOf } from '../convert/filter.ts';
-import { RowFilterSchema } from '../generated/google/bigtable/v2/data_pb.ts';
-import { decodeRequest } from './messages.ts';
+import { rareMessages } from './rare.ts';
 
 const KEPT = 64;
 /** Larger ones cost little against what they do. */
@@ -15,15 +13,15 @@ const KEPT_BYTES = 512;
 
 const kept = new Map<string, RowFilter | undefined>();
 
-/** The filter in a request's bytes, its serialized size within the limit; undefined where it says nothing. */
+/** The filter in a request's bytes, its serialized size within the limit; undefined where it says nothing. Within `withRareMessages` alone. */
 export function filterFrom(bytes: Buffer): RowFilter | undefined {
   const most = LIMITS.default.filterBytes;
   if (bytes.length > most) throw invalidArgument(`the filter has ${bytes.length} bytes serialized; the limit is ${most}`, { field: 'filter' });
-  if (bytes.length > KEPT_BYTES) return filterOf(decodeRequest(RowFilterSchema, bytes));
+  if (bytes.length > KEPT_BYTES) return rareMessages().filter(bytes);
   const key = bytes.latin1Slice();
   const known = kept.get(key);
   if (known !== undefined) return known;
-  const filter = filterOf(decodeRequest(RowFilterSchema, bytes));
+  const filter = rareMessages().filter(bytes);
   if (kept.size >= KEPT) kept.delete(kept.keys().next().value as string);
   kept.set(key, filter);
   return filter;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { type Clock, ManualClock } from '../../env/index.ts';
@@ -12,7 +12,10 @@ import {
 } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { Mutation_TimestampOrigin as Origin, MutationSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { toBytes } from '../../base/index.ts';
+import { loadRareMessages } from './rare.ts';
 import { MutationReader } from './mutation-reader.ts';
+
+before(loadRareMessages);
 
 const TABLE = 'projects/p/instances/i/tables/t';
 

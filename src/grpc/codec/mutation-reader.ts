@@ -1,6 +1,7 @@
 /**
  * Takes the requests that carry mutations apart, field by field and with pauses: one of them may hold 100,000 mutations, which
- * protobuf-es alone would decode in one step of a second. Set-cells are read here by hand; the rarer kinds by protobuf-es.
+ * protobuf-es alone would decode in one step of a second. Set-cells are read here by hand; the rarer kinds by protobuf-es (so within
+ * `withRareMessages` alone).
  * Rows of a batch that are given set-cells alone get no object a mutation (model/cell-run.ts).
  *
  * Values are views of the request's bytes, not copies. Limits that guard memory (the number of mutations) are checked while reading.
@@ -10,12 +11,10 @@ import { type Clock, inParts, Pacer } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import { LIMITS, type Mutation, mutationList, type ReadModifyWriteRule, type SetCell, sliceMutations } from '../../model/index.ts';
 import type { RowMutations } from '../../service/index.ts';
-import { mutationOf, ruleOf, SERVER_TIME } from '../convert/mutation.ts';
-import { MutationSchema, ReadModifyWriteRuleSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { CellBatchBuilder } from './cell-batch.ts';
 import { filterFrom } from './filter-reader.ts';
-import { decodeRequest } from './messages.ts';
-import { isUntruncated, SetCellReader } from './set-cell-reader.ts';
+import { rareMessages } from './rare.ts';
+import { isUntruncated, SERVER_TIME, SetCellReader } from './set-cell-reader.ts';
 import { tableName } from './table-name.ts';
 import { WireReader } from './wire-reader.ts';
 
@@ -239,7 +238,7 @@ export class MutationReader {
       else if (reader.field === 4) change = { kind: 'increment', amount: reader.int64() };
       else reader.skip();
     }
-    return change === undefined ? ruleOf(decodeRequest(ReadModifyWriteRuleSchema, this.#bytes.subarray(start, end))) : { family, qualifier, change };
+    return change === undefined ? rareMessages().rule(this.#bytes.subarray(start, end)) : { family, qualifier, change };
   }
 
   /** The mutation at [start, end), which is going to be put at the end of the list. */
@@ -258,9 +257,8 @@ export class MutationReader {
   }
 
   #anyKind(start: number, end: number, list: Mutation[]): Mutation {
-    const message = decodeRequest(MutationSchema, this.#bytes.subarray(start, end));
-    const mutation = mutationOf(message);
-    if (mutation.kind === 'setCell' && isUntruncated(message.timestampOrigin, mutation.timestamp ?? SERVER_TIME)) this.untruncated.push({ list, at: list.length });
+    const { mutation, timestampOrigin } = rareMessages().mutation(this.#bytes.subarray(start, end));
+    if (mutation.kind === 'setCell' && isUntruncated(timestampOrigin, mutation.timestamp ?? SERVER_TIME)) this.untruncated.push({ list, at: list.length });
     return mutation;
   }
 }

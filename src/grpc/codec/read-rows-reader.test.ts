@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { ManualClock, Pacer } from '../../env/index.ts';
 import { normalizeRanges } from '../../model/index.ts';
 import { filterMessage } from '../convert/filter.ts';
 import { rowFilter, rowKey, rowRange } from '../convert/fixtures.ts';
-import { rowKeyRangeOf, rowSetMessage } from '../convert/row-set.ts';
+import { rowKeyRangeOf } from '../convert/row-range.ts';
+import { rowSetMessage } from '../convert/row-set.ts';
 import { ReadRowsRequest_RequestStatsView as StatsView, ReadRowsRequestSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { RowFilterSchema } from '../generated/google/bigtable/v2/data_pb.ts';
+import { loadRareMessages } from './rare.ts';
 import { readRowsCall } from './read-rows-reader.ts';
+
+before(loadRareMessages);
 
 async function read(init: MessageInitShape<typeof ReadRowsRequestSchema>) {
   return readRowsCall(Buffer.from(toBinary(ReadRowsRequestSchema, create(ReadRowsRequestSchema, init))), new Pacer(new ManualClock()));

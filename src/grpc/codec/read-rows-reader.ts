@@ -7,16 +7,16 @@ import type { Pacer } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import type { RowRange } from '../../model/index.ts';
 import type { ReadRequest } from '../../service/index.ts';
-import { rowKeyRangeOf, rowRangeOf } from '../convert/row-set.ts';
-import { ReadRowsRequest_RequestStatsView as StatsView } from '../generated/google/bigtable/v2/bigtable_pb.ts';
-import { RowRangeSchema } from '../generated/google/bigtable/v2/data_pb.ts';
+import { rowKeyRangeOf, rowRangeOf } from '../convert/row-range.ts';
+import type { RowRange as RowRangeMessage } from '../generated/google/bigtable/v2/data_pb.ts';
 import { filterFrom } from './filter-reader.ts';
-import { decodeRequest } from './messages.ts';
 import { tableName } from './table-name.ts';
 import { WireReader } from './wire-reader.ts';
 
 /** Row keys and ranges a request: a guard of memory, far above what clients ask for at once. */
 const MOST_RANGES = 1_000_000;
+/** ReadRowsRequest.RequestREQUEST_STATS_FULL. */
+const REQUEST_STATS_FULL = 2;
 
 export interface ReadRowsCall {
   readonly request: ReadRequest;
@@ -66,7 +66,7 @@ class ReadRowsReader {
       else if (reader.field === 3) this.#filter = filterFrom(reader.bytes());
       else if (reader.field === 4) this.#rowsLimit = limitOf(reader.int64());
       else if (reader.field === 5) this.#appProfile = reader.text();
-      else if (reader.field === 6) this.#fullStats = reader.int32() === StatsView.REQUEST_STATS_FULL;
+      else if (reader.field === 6) this.#fullStats = reader.int32() === REQUEST_STATS_FULL;
       else if (reader.field === 7) this.#reversed = reader.int32() !== 0;
       else if (reader.field === 9) this.#authorizedView = reader.text();
       else if (reader.field === 11) this.#materializedView = reader.text();
@@ -94,13 +94,27 @@ class ReadRowsReader {
     const ranges = this.#ranges;
     while (reader.next()) {
       if (reader.field === 1) ranges.push(rowKeyRangeOf(reader.byteString(), ranges.length));
-      else if (reader.field === 2) ranges.push(rowRangeOf(decodeRequest(RowRangeSchema, reader.bytes()), ranges.length));
+      else if (reader.field === 2) ranges.push(rowRange(reader.message(), ranges.length));
       else reader.skip();
       if (ranges.length > MOST_RANGES) throw invalidArgument(`too many row keys and ranges: the limit is ${MOST_RANGES} a request`, { field: 'rows' });
       if (this.#pacer.due()) return false;
     }
     return true;
   }
+}
+
+/** Of the two ways to say where a range starts the last holds, and so with its end. */
+function rowRange(reader: WireReader, at: number): RowRange {
+  let startKey: RowRangeMessage['startKey'] = { case: undefined };
+  let endKey: RowRangeMessage['endKey'] = { case: undefined };
+  while (reader.next()) {
+    if (reader.field === 1) startKey = { case: 'startKeyClosed', value: reader.bytes() };
+    else if (reader.field === 2) startKey = { case: 'startKeyOpen', value: reader.bytes() };
+    else if (reader.field === 3) endKey = { case: 'endKeyOpen', value: reader.bytes() };
+    else if (reader.field === 4) endKey = { case: 'endKeyClosed', value: reader.bytes() };
+    else reader.skip();
+  }
+  return rowRangeOf({ startKey, endKey }, at);
 }
 
 function limitOf(value: number | bigint): number {

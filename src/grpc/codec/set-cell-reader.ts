@@ -3,10 +3,12 @@
  * bytes. One reader serves all mutations of a request and makes no objects.
  */
 import type { Int64 } from '../../base/index.ts';
-import { SERVER_TIME } from '../convert/mutation.ts';
-import { Mutation_TimestampOrigin as Origin } from '../generated/google/bigtable/v2/data_pb.ts';
 import { WireReader } from './wire-reader.ts';
 
+/** As a timestamp: the server's time. */
+export const SERVER_TIME = -1;
+/** Mutation.TimestampCLIENT_AUTO_GENERATED. */
+const CLIENT_AUTO_GENERATED = 2;
 const MICROS_A_MILLI = 1000;
 
 /** Where the parts of a SetCell lie. */
@@ -94,6 +96,6 @@ export class SetCellReader implements SetCellFields {
 }
 
 export function isUntruncated(origin: number, timestamp: Int64): boolean {
-  if (origin !== Origin.CLIENT_AUTO_GENERATED || timestamp === SERVER_TIME) return false;
+  if (origin !== CLIENT_AUTO_GENERATED || timestamp === SERVER_TIME) return false;
   return typeof timestamp === 'number' ? timestamp % MICROS_A_MILLI !== 0 : timestamp % 1000n !== 0n;
 }

@@ -8,13 +8,12 @@ import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type ByteString, fromBytes, int64, type Int64, invalidArgument, quote, toBigInt, toBytes, toText, utf8 } from '../../base/index.ts';
 import type { Mutation, ReadModifyWriteRule } from '../../model/index.ts';
+import { SERVER_TIME } from '../codec/set-cell-reader.ts';
 import {
   type Mutation as MutationMessage, type Mutation_AddToCell, type Mutation_MergeToCell, MutationSchema,
   type ReadModifyWriteRule as RuleMessage, ReadModifyWriteRuleSchema, type Value, ValueSchema,
 } from '../generated/google/bigtable/v2/data_pb.ts';
 import { timestampRangeMessage, timestampRangeOf } from './filter.ts';
-
-export const SERVER_TIME = -1;
 
 export function mutationOf(message: MutationMessage): Mutation {
   const { mutation } = message;

@@ -6,7 +6,8 @@ import { fromBytes, toBytes } from '../../base/index.ts';
 import { isEmptyRange, normalizeRanges, rangeContains, type RowRange } from '../../model/index.ts';
 import { RowRangeSchema, RowSetSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { byteString, rowKey, rowRange } from './fixtures.ts';
-import { rowKeyRangeOf, rowRangeMessage, rowRangeOf, rowSetMessage } from './row-set.ts';
+import { rowKeyRangeOf, rowRangeOf } from './row-range.ts';
+import { rowRangeMessage, rowSetMessage } from './row-set.ts';
 
 type Ends = readonly ['startKeyClosed' | 'startKeyOpen' | undefined, string, 'endKeyClosed' | 'endKeyOpen' | undefined, string];
 

@@ -1,31 +1,8 @@
-/**
- * google.bigtable.v2.RowSet and RowRange to half-open row ranges and back. Ranges that hold nothing are kept, so that a set that asks
- * for nothing is not taken for one that asks for everything; a start above its end is INVALID_ARGUMENT, as in the cloud.
- */
+/** Half-open row ranges as a google.bigtable.v2.RowSet. */
 import { create } from '@bufbuild/protobuf';
-import { type ByteString, fromBytes, invalidArgument, quote, successor, toBytes } from '../../base/index.ts';
-import type { RowRange } from '../../model/index.ts';
-import { rangeOfRow, rowOfRange } from '../../model/index.ts';
+import { toBytes } from '../../base/index.ts';
+import { type RowRange, rowOfRange } from '../../model/index.ts';
 import { type RowRange as RowRangeMessage, RowRangeSchema, type RowSet, RowSetSchema } from '../generated/google/bigtable/v2/data_pb.ts';
-
-/** `at` is the range's place in its request, for the message. */
-export function rowRangeOf(message: RowRangeMessage, at = 0): RowRange {
-  const { startKey, endKey } = message;
-  const start = startKey.case === undefined ? '' : fromBytes(startKey.value);
-  const end = endKey.case === undefined ? '' : fromBytes(endKey.value);
-  if (start !== '' && end !== '' && start > end) {
-    throw invalidArgument(`row range ${at}: start ${quote(start)} is above end ${quote(end)}`, { field: `rows.row_ranges[${at}]` });
-  }
-  return {
-    start: startKey.case === 'startKeyOpen' ? successor(start) : start,
-    end: endKey.case === 'endKeyClosed' ? successor(end) : end === '' ? undefined : end,
-  };
-}
-
-export function rowKeyRangeOf(key: ByteString, at: number): RowRange {
-  if (key === '') throw invalidArgument(`row key ${at}: row keys must not be empty`, { field: `rows.row_keys[${at}]` });
-  return rangeOfRow(key);
-}
 
 /** Ranges of exactly one row become row keys, so that any server reads them as point reads. */
 export function rowSetMessage(ranges: readonly RowRange[]): RowSet {

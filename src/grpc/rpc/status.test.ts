@@ -6,7 +6,8 @@ import fc from 'fast-check';
 import { BigtableError, Code, CorruptionError, invalidArgument } from '../../base/index.ts';
 import { BadRequestSchema, ErrorInfoSchema } from '../generated/google/rpc/error_details_pb.ts';
 import { StatusSchema } from '../generated/google/rpc/status_pb.ts';
-import { errorOfAnswer, errorOfStatus, rpcStatus, wireStatus } from './status.ts';
+import { errorOfAnswer, errorOfStatus } from './error-of-status.ts';
+import { statusBytes, wireStatus } from './status.ts';
 
 describe('statuses', () => {
   test('code and message go over as they are, every code', () => {
@@ -68,7 +69,7 @@ describe('statuses', () => {
   });
 
   test('entries of a batch carry the same', () => {
-    const status = rpcStatus(invalidArgument('no', { field: 'f' }));
+    const status = fromBinary(StatusSchema, statusBytes(invalidArgument('no', { field: 'f' })));
     assert.deepEqual([status.code, status.message, status.details.length], [3, 'no', 1]);
   });
 });

@@ -1,68 +1,60 @@
 /**
- * BigtableError to gRPC status and back: code, message, and google.rpc.Status in the trailer grpc-status-details-bin where the
- * error carries details. INVALID_ARGUMENT with a `field` detail becomes a BadRequest, other details an ErrorInfo.
+ * BigtableError to gRPC status: code, message, and google.rpc.Status in the trailer grpc-status-details-bin where the
+ * error carries details. INVALID_ARGUMENT with a `field` detail becomes a BadRequest, other details an ErrorInfo. Written by hand: a server that
+ * has just started has nothing else to load the generated codec for.
  *
  * Invariant: a status always fits a client's header limit (8 KiB in most): long messages are cut, details then left out.
  */
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { type Any, anyPack, anyUnpack } from '@bufbuild/protobuf/wkt';
-import { BigtableError, Code, codeName, toBigtableError } from '../../base/index.ts';
+import { type BigtableError, Code, codeName, toBigtableError, varintLength, writeVarint } from '../../base/index.ts';
 import type { RpcStatus } from '../../wire/index.ts';
-import { BadRequestSchema, ErrorInfoSchema } from '../generated/google/rpc/error_details_pb.ts';
-import { type Status, StatusSchema } from '../generated/google/rpc/status_pb.ts';
 
 const MESSAGE_CHARS = 2048;
 const DETAILS_BYTES = 3072;
+const NOTHING = Buffer.alloc(0);
 
 /** What a call that ended with `thrown` tells its caller. */
 export function wireStatus(thrown: unknown): RpcStatus {
   const error = toBigtableError(thrown);
-  const status = rpcStatus(error);
-  if (status.details.length === 0) return { code: error.code, message: status.message, details: undefined };
-  const details = Buffer.from(toBinary(StatusSchema, status));
-  return { code: error.code, message: status.message, details: details.length <= DETAILS_BYTES ? details : undefined };
+  const message = wellFormed(error.message);
+  const any = errorDetails(error);
+  const details = any && statusOf(error.code, message, any);
+  return { code: error.code, message, details: details && details.length <= DETAILS_BYTES ? details : undefined };
 }
 
-/** The same as a message, for the entries of MutateRows. */
-export function rpcStatus(error: BigtableError): Status {
-  return create(StatusSchema, { code: error.code, message: wellFormed(error.message), details: errorDetails(error) });
+/** The same as a google.rpc.Status, for the entries of MutateRows. */
+export function statusBytes(error: BigtableError): Buffer {
+  return statusOf(error.code, wellFormed(error.message), errorDetails(error) ?? NOTHING);
 }
 
-/** The error that a status says; undefined where it says OK. */
-export function errorOfStatus(code: number, message: string): BigtableError | undefined {
-  if (code === Code.OK) return undefined;
-  const known = codeName(code as Code) !== undefined;
-  return new BigtableError(known ? (code as Code) : Code.UNKNOWN, message);
+/** google.rpc.Status with one google.protobuf.Any of details, or none. */
+function statusOf(code: Code, message: string, any: Buffer): Buffer {
+  return Buffer.concat([code === 0 ? NOTHING : Buffer.of(0x08, code), field(2, message), field(3, any)]);
 }
 
-/** The error that a failed call's status says, with its facts: of a BadRequest the field, of an ErrorInfo the metadata. */
-export function errorOfAnswer({ code, message, details }: RpcStatus): BigtableError {
-  return new BigtableError(code, message, { details: details ? factsOf(details) : {} });
-}
-
-function factsOf(details: Buffer): Readonly<Record<string, string>> {
-  const facts: Record<string, string> = {};
-  try {
-    for (const any of fromBinary(StatusSchema, details).details) {
-      const field = anyUnpack(any, BadRequestSchema)?.fieldViolations[0]?.field;
-      if (field !== undefined) facts.field = field;
-      Object.assign(facts, anyUnpack(any, ErrorInfoSchema)?.metadata);
-    }
-  } catch {
-    // details that are none say nothing; code and message still do
-  }
-  return facts;
-}
-
-function errorDetails(error: BigtableError): Any[] {
+/** google.protobuf.Any of a google.rpc.BadRequest or ErrorInfo; undefined where there is nothing to tell. */
+function errorDetails(error: BigtableError): Buffer | undefined {
   const entries = Object.entries(error.details).filter(([, value]) => ['string', 'number', 'bigint', 'boolean'].includes(typeof value));
-  if (entries.length === 0) return [];
-  const field = error.details.field;
-  if (error.code === Code.INVALID_ARGUMENT && typeof field === 'string') {
-    return [anyPack(BadRequestSchema, create(BadRequestSchema, { fieldViolations: [{ field, description: wellFormed(error.message) }] }))];
+  if (entries.length === 0) return undefined;
+  const at = error.details.field;
+  if (error.code === Code.INVALID_ARGUMENT && typeof at === 'string') {
+    return anyOf('google.rpc.BadRequest', field(1, Buffer.concat([field(1, wellFormed(at)), field(2, wellFormed(error.message))])));
   }
-  const metadata = Object.fromEntries(entries.map(([name, value]) => [name, wellFormed(String(value))]));
-  return [anyPack(ErrorInfoSchema, create(ErrorInfoSchema, { reason: codeName(error.code), domain: 'edubba', metadata }))];
+  const metadata = entries.map(([name, value]) => field(3, Buffer.concat([field(1, name), field(2, wellFormed(String(value)))])));
+  return anyOf('google.rpc.ErrorInfo', Buffer.concat([field(1, codeName(error.code) ?? ''), field(2, 'edubba'), ...metadata]));
+}
+
+function anyOf(typeName: string, message: Buffer): Buffer {
+  return Buffer.concat([field(1, `type.googleapis.com/${typeName}`), field(2, message)]);
+}
+
+/** A length-delimited field; nothing where it would be empty, as proto3 has it. */
+function field(number: number, content: string | Buffer): Buffer {
+  const bytes = typeof content === 'string' ? Buffer.from(content, 'utf8') : content;
+  if (bytes.length === 0) return NOTHING;
+  const head = Buffer.alloc(1 + varintLength(bytes.length));
+  head[0] = (number << 3) | 2;
+  writeVarint(head, 1, bytes.length);
+  return Buffer.concat([head, bytes]);
 }
 
 /** Cut to length and free of lone surrogates, which no header can carry. */

@@ -1,33 +1,45 @@
 /**
  * The Cloud Bigtable API on an RpcServer, in terms of a service: the 84 calls of Data and Admin API (what is not implemented says
  * so), long-running operations, health and reflection.
+ *
+ * The calls that data moves by are there at once; the others are loaded when the first of them comes, since a server that starts has no time for them.
  */
 import type { Service } from '../../service/index.ts';
-import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
-import { BigtableTableAdmin } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
-import { Bigtable } from '../generated/google/bigtable/v2/bigtable_pb.ts';
-import { Operations as OperationsService } from '../generated/google/longrunning/operations_pb.ts';
-import { Health as HealthService } from '../generated/grpc/health/v1/health_pb.ts';
-import type { ApiEnv, RpcServer } from '../../wire/index.ts';
-import { registerDataApi } from './data-api.ts';
+import type { ApiEnv, RpcMethod, RpcServer } from '../../wire/index.ts';
+import { API_METHODS, API_SERVICES, type ApiMethod } from './api-methods.ts';
+import { dataApi } from './data-api.ts';
 import { Health } from './health.ts';
-import { MethodTable } from './method-table.ts';
-import { Operations } from './operations.ts';
-import { Reflection } from './reflection.ts';
-import { registerTableAdmin } from './table-admin.ts';
 
-const SERVICES = [Bigtable, BigtableTableAdmin, BigtableInstanceAdmin, OperationsService, HealthService] as const;
+/** Answers the method of that path, when it is loaded. */
+type Load = (path: string) => Promise<RpcMethod | undefined>;
 
 /** Registers everything; answers the switch by which the server says that it stops. */
-export function registerCloudApi(server: RpcServer, service: Service, env: ApiEnv): Health {
-  const methods = new MethodTable(server);
-  const operations = new Operations(env);
-  const health = new Health(SERVICES.map((each) => each.typeName));
-  registerDataApi(methods, service, env);
-  registerTableAdmin(methods, service, operations);
-  operations.register(methods);
-  health.register(methods);
-  new Reflection(SERVICES).register(methods);
-  for (const each of SERVICES) methods.rest(each);
+export function registerCloudApi(server: Pick<RpcServer, 'register'>, service: Service, env: ApiEnv): Health {
+  const health = new Health(API_SERVICES.filter((name) => !name.startsWith('grpc.reflection.')));
+  const atOnce = dataApi(service, env);
+  let loading: Promise<ReadonlyMap<string, RpcMethod>> | undefined;
+  const load: Load = async (path) => {
+    loading ??= import('./rest-of-api.ts').then(({ restOfApi }) => restOfApi(service, env, health));
+    // what could not be loaded is tried again
+    loading.catch(() => (loading = undefined));
+    return (await loading).get(path);
+  };
+  for (const method of API_METHODS) server.register(method.path, atOnce.get(method.path) ?? loadedMethod(method, load));
   return health;
+}
+
+function loadedMethod({ path, kind }: ApiMethod, load: Load): RpcMethod {
+  const loaded = async <K extends RpcMethod['kind']>(wanted: K): Promise<RpcMethod & { readonly kind: K }> => {
+    const method = await load(path);
+    if (method?.kind !== wanted) throw new Error(`${path} is not what it was said to be`);
+    return method as RpcMethod & { readonly kind: K };
+  };
+  switch (kind) {
+    case 'unary':
+      return { kind, handle: async (call, bytes) => (await loaded('unary')).handle(call, bytes) };
+    case 'stream':
+      return { kind, handle: async (call, bytes, sink) => (await loaded('stream')).handle(call, bytes, sink) };
+    case 'bidi':
+      return { kind, handle: async (call, requests, sink) => (await loaded('bidi')).handle(call, requests, sink) };
+  }
 }

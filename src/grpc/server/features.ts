@@ -1,23 +1,35 @@
 /** What a client says it understands: google.bigtable.v2.FeatureFlags in the header bigtable-features, base64 of either alphabet. */
-import { create, fromBinary } from '@bufbuild/protobuf';
-import { type FeatureFlags, FeatureFlagsSchema } from '../generated/google/bigtable/v2/feature_flags_pb.ts';
+import { WireReader } from '../codec/wire-reader.ts';
 import type { RpcCall } from '../../wire/index.ts';
 
-const NONE = create(FeatureFlagsSchema);
-/** A client sends the same header with every call, and clients are of few kinds. */
-let last: { readonly header: string; readonly flags: FeatureFlags } | undefined;
-
-/** No flags where the header is missing or unreadable. To be read only: calls share them. */
-export function featureFlags(call: Pick<RpcCall, 'header'>): FeatureFlags {
-  const header = call.header('bigtable-features');
-  if (header === undefined) return NONE;
-  if (last?.header !== header) last = { header, flags: decoded(header) };
-  return last.flags;
+/** Those that Edubba goes by. */
+export interface Features {
+  readonly reverseScans: boolean;
+  readonly lastScannedRowResponses: boolean;
 }
 
-function decoded(header: string): FeatureFlags {
+const NONE: Features = { reverseScans: false, lastScannedRowResponses: false };
+/** A client sends the same header with every call, and clients are of few kinds. */
+let last: { readonly header: string; readonly features: Features } | undefined;
+
+/** No flags where the header is missing or unreadable. */
+export function featureFlags(call: Pick<RpcCall, 'header'>): Features {
+  const header = call.header('bigtable-features');
+  if (header === undefined) return NONE;
+  if (last?.header !== header) last = { header, features: decoded(header) };
+  return last.features;
+}
+
+function decoded(header: string): Features {
+  const reader = new WireReader(Buffer.from(header, 'base64'));
+  const features: { -readonly [flag in keyof Features]: boolean } = { ...NONE };
   try {
-    return fromBinary(FeatureFlagsSchema, Buffer.from(header, 'base64'));
+    while (reader.next()) {
+      if (reader.field === 1) features.reverseScans = reader.int64() !== 0;
+      else if (reader.field === 4) features.lastScannedRowResponses = reader.int64() !== 0;
+      else reader.skip();
+    }
+    return features;
   } catch {
     return NONE;
   }

@@ -1,5 +1,5 @@
 /**
- * Puts an API's methods on an RpcServer: those that are implemented by a handler in terms of messages (or of raw bytes on hot
+ * Makes an API's methods: those that are implemented by a handler in terms of messages (or of raw bytes on hot
  * paths), all others as UNIMPLEMENTED, naming the call. Every method, implemented or not, answers malformed bytes with INVALID_ARGUMENT.
  */
 import { create, type DescMessage, type DescMethod, type DescService, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf';
@@ -18,10 +18,10 @@ type Method<I extends DescMessage, O extends DescMessage, K extends DescMethod['
 };
 
 export class MethodTable {
-  readonly #server: RpcServer;
+  readonly #server: Pick<RpcServer, 'register'>;
   readonly #registered = new Set<string>();
 
-  constructor(server: RpcServer) {
+  constructor(server: Pick<RpcServer, 'register'>) {
     this.#server = server;
   }
 

@@ -8,15 +8,14 @@
  * Google's Go client takes a message that ends inside a row for a broken one, and its Python client a message that begins inside a
  * value: to these two each row goes whole, in one message, as far as the budget of requests has room for it.
  */
-import { create } from '@bufbuild/protobuf';
-import { BigtableError, type ByteString, Code, toBytes } from '../../base/index.ts';
+import { BigtableError, type ByteString, Code } from '../../base/index.ts';
 import { Pacer, pullStreamOf, type Reservation } from '../../env/index.ts';
 import type { RowFragment } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
+import { scannedAnswer } from '../codec/answers.ts';
 import { ChunkWriter, type RowsGo } from '../codec/chunk-writer.ts';
-import { encode } from '../codec/messages.ts';
+import { loadRareMessages, withRareMessages } from '../codec/rare.ts';
 import { readRowsCall } from '../codec/read-rows-reader.ts';
-import { ReadRowsResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import type { ApiEnv, RpcCall, RpcSink } from '../../wire/index.ts';
 import { featureFlags } from './features.ts';
 import { rowsGoTo } from './peculiar-clients.ts';
@@ -32,7 +31,7 @@ const UNRESERVED_BYTES = 4 * 1024 * 1024;
 export async function readRows(service: Service, env: ApiEnv, call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> {
   const startMs = env.clock.monotonicMs();
   const pacer = new Pacer(env.clock);
-  const read = readRowsCall(bytes, pacer);
+  const read = withRareMessages(() => readRowsCall(bytes, pacer));
   // what is there is not awaited, here and below: a promise costs more than a small row does
   const { request, authorizedView, materializedView, appProfile, fullStats } = read instanceof Promise ? await read : read;
   refuseAuthorizedView(authorizedView);
@@ -107,16 +106,12 @@ class Reply {
     if (idleMs < LINGER_MS || !this.#writer.mayEnd) return undefined;
     if (this.#writer.messageBytes > 0) return this.flush();
     if (scannedTo === undefined || idleMs < PROGRESS_MS || this.#writer.insideRow) return undefined;
-    return this.#send(encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { lastScannedRowKey: toBytes(scannedTo) })));
+    return this.#send(scannedAnswer(scannedTo));
   }
 
-  sendStatistics(latencyMs: number): Promise<void> | undefined {
-    const [rows, cells] = [BigInt(this.#writer.rows), BigInt(this.#writer.cells)];
-    // the service does not tell what it passed over: seen is at least what was returned
-    const readIterationStats = { rowsSeenCount: rows, rowsReturnedCount: rows, cellsSeenCount: cells, cellsReturnedCount: cells };
-    const frontendServerLatency = { seconds: BigInt(Math.floor(latencyMs / 1000)), nanos: Math.floor((latencyMs % 1000) * 1e6) };
-    const value = { readIterationStats, requestLatencyStats: { frontendServerLatency } };
-    return this.#send(encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { requestStats: { statsView: { case: 'fullReadStatsView', value } } })));
+  async sendStatistics(latencyMs: number): Promise<void> {
+    const { readStatistics } = await loadRareMessages();
+    await this.#send(readStatistics(this.#writer.rows, this.#writer.cells, latencyMs));
   }
 
   /** Sends what there is, between rows. */

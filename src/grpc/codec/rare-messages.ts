@@ -1,0 +1,43 @@
+/**
+ * What is read and written by the generated codec on the way of data: filters, the rarer mutations and rules, answers of several columns, statistics.
+ * Loaded by rare.ts alone.
+ */
+import { create } from '@bufbuild/protobuf';
+import type { ByteString } from '../../base/index.ts';
+import type { RowFilter } from '../../filter/index.ts';
+import type { Cell, Mutation, ReadModifyWriteRule } from '../../model/index.ts';
+import { filterOf } from '../convert/filter.ts';
+import { mutationOf, ruleOf } from '../convert/mutation.ts';
+import { rowMessage } from '../convert/row.ts';
+import { ReadModifyWriteRowResponseSchema, ReadRowsResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import { MutationSchema, ReadModifyWriteRuleSchema, RowFilterSchema } from '../generated/google/bigtable/v2/data_pb.ts';
+import { decodeRequest, encode } from './messages.ts';
+
+/** RowFilter; undefined where it says nothing. */
+export function filter(bytes: Uint8Array): RowFilter | undefined {
+  return filterOf(decodeRequest(RowFilterSchema, bytes));
+}
+
+/** Mutation, of any kind. */
+export function mutation(bytes: Uint8Array): { readonly mutation: Mutation; readonly timestampOrigin: number } {
+  const message = decodeRequest(MutationSchema, bytes);
+  return { mutation: mutationOf(message), timestampOrigin: message.timestampOrigin };
+}
+
+/** ReadModifyWriteRule. */
+export function rule(bytes: Uint8Array): ReadModifyWriteRule {
+  return ruleOf(decodeRequest(ReadModifyWriteRuleSchema, bytes));
+}
+
+/** ReadModifyWriteRowResponse, of any cells. */
+export function rowAnswer(row: ByteString, cells: readonly Cell[]): Buffer {
+  return encode(ReadModifyWriteRowResponseSchema, create(ReadModifyWriteRowResponseSchema, { row: rowMessage(row, cells) }));
+}
+
+/** ReadRowsResponse with the statistics that a client asked for. The service does not tell what it passed over: seen is at least what was returned. */
+export function readStatistics(rows: number, cells: number, latencyMs: number): Buffer {
+  const readIterationStats = { rowsSeenCount: BigInt(rows), rowsReturnedCount: BigInt(rows), cellsSeenCount: BigInt(cells), cellsReturnedCount: BigInt(cells) };
+  const frontendServerLatency = { seconds: BigInt(Math.floor(latencyMs / 1000)), nanos: Math.floor((latencyMs % 1000) * 1e6) };
+  const value = { readIterationStats, requestLatencyStats: { frontendServerLatency } };
+  return encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { requestStats: { statsView: { case: 'fullReadStatsView', value } } }));
+}

@@ -1,0 +1,26 @@
+/**
+ * google.bigtable.v2.RowRange to half-open row ranges. Ranges that hold nothing are kept, so that a set that asks for nothing is not taken for one
+ * that asks for everything; a start above its end is INVALID_ARGUMENT, as in the cloud.
+ */
+import { type ByteString, fromBytes, invalidArgument, quote, successor } from '../../base/index.ts';
+import { rangeOfRow, type RowRange } from '../../model/index.ts';
+import type { RowRange as RowRangeMessage } from '../generated/google/bigtable/v2/data_pb.ts';
+
+/** `at` is the range's place in its request, for the message. */
+export function rowRangeOf(message: Pick<RowRangeMessage, 'startKey' | 'endKey'>, at = 0): RowRange {
+  const { startKey, endKey } = message;
+  const start = startKey.case === undefined ? '' : fromBytes(startKey.value);
+  const end = endKey.case === undefined ? '' : fromBytes(endKey.value);
+  if (start !== '' && end !== '' && start > end) {
+    throw invalidArgument(`row range ${at}: start ${quote(start)} is above end ${quote(end)}`, { field: `rows.row_ranges[${at}]` });
+  }
+  return {
+    start: startKey.case === 'startKeyOpen' ? successor(start) : start,
+    end: endKey.case === 'endKeyClosed' ? successor(end) : end === '' ? undefined : end,
+  };
+}
+
+export function rowKeyRangeOf(key: ByteString, at: number): RowRange {
+  if (key === '') throw invalidArgument(`row key ${at}: row keys must not be empty`, { field: `rows.row_keys[${at}]` });
+  return rangeOfRow(key);
+}

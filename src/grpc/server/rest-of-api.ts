@@ -1,0 +1,32 @@
+/** All calls but those that data moves by: they go through the generated codec, whose descriptors take a while to build. */
+import type { Service } from '../../service/index.ts';
+import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
+import { BigtableTableAdmin } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
+import { Bigtable } from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import { Operations as OperationsService } from '../generated/google/longrunning/operations_pb.ts';
+import { Health as HealthService } from '../generated/grpc/health/v1/health_pb.ts';
+import type { ApiEnv, RpcMethod } from '../../wire/index.ts';
+import type { Health } from './health.ts';
+import { registerHealth } from './health-calls.ts';
+import { MethodTable } from './method-table.ts';
+import { Operations } from './operations.ts';
+import { Reflection } from './reflection.ts';
+import { registerSampleRowKeys } from './sample-row-keys.ts';
+import { registerTableAdmin } from './table-admin.ts';
+
+const SERVICES = [Bigtable, BigtableTableAdmin, BigtableInstanceAdmin, OperationsService, HealthService] as const;
+
+/** By path. */
+export function restOfApi(service: Service, env: ApiEnv, health: Health): ReadonlyMap<string, RpcMethod> {
+  const all = new Map<string, RpcMethod>();
+  const methods = new MethodTable({ register: (path, method) => void all.set(path, method) });
+  const operations = new Operations(env);
+  registerSampleRowKeys(methods, service);
+  methods.unary(Bigtable.method.pingAndWarm, async () => ({}));
+  registerTableAdmin(methods, service, operations);
+  operations.register(methods);
+  registerHealth(methods, health);
+  new Reflection(SERVICES).register(methods);
+  for (const each of SERVICES) methods.rest(each);
+  return all;
+}
