@@ -7,7 +7,7 @@ import { WireReader } from './wire-reader.ts';
 
 /** As a timestamp: the server's time. */
 export const SERVER_TIME = -1;
-/** Mutation.TimestampCLIENT_AUTO_GENERATED. */
+/** Mutation.TimestampOrigin.CLIENT_AUTO_GENERATED. */
 const CLIENT_AUTO_GENERATED = 2;
 const MICROS_A_MILLI = 1000;
 
