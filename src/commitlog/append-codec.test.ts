@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AssertionError, BigtableError, Code, CorruptionError, fromBytes, INT64_MAX, INT64_MIN, type Int64, int64 } from '../base/index.ts';
-import { intersectRanges, isEmptyRange, type Mutation, mutationList, type Mutations, rangeContains, type RowRange } from '../model/index.ts';
+import { intersectRanges, isCellRun, isEmptyRange, type Mutation, mutationList, type Mutations, rangeContains, type RowRange } from '../model/index.ts';
 import { AppendDecoder } from './append-decoder.ts';
 import { ManualClock, Pacer } from '../env/index.ts';
 import { AppendEncoder, encodeRows } from './append-encoder.ts';
 import type { AppendHeader } from './append-format.ts';
-import { type EncodedRecord, type LogRecord, type NewRecord, Origin, type RecordBody } from './record.ts';
+import { type EncodedRecord, type LogRecord, type NewRecord, Origin, type RecordBody, type RedoRecord } from './record.ts';
 
 const LARGE = 32 << 10;
 
@@ -96,6 +96,18 @@ function rangesAmong(appended: readonly NewRecord[]): RowRange[] {
   return [{ start: '', end: undefined }, ...rows.map((start, i) => ({ start, end: rows[i + 2] })), ...rows.map((end) => ({ start: '', end }))];
 }
 
+/** The record, rows that are given runs of cells having lists; asserts that those are runs which can be. */
+function withLists(record: RedoRecord): LogRecord {
+  const { body } = record;
+  if (body.kind === 'dropRows') return { ...record, body };
+  const rows = body.rows.map(({ row, mutations }) => {
+    const list = mutationList(mutations);
+    assert.equal(isCellRun(mutations), list.length > 0 && list.every(({ kind }) => kind === 'setCell'));
+    return { row, mutations: list };
+  });
+  return { ...record, body: { kind: 'rows', rows } };
+}
+
 describe('records of an append', () => {
   test('can be decoded in any order, and tell beforehand what they are of', () => {
     fc.assert(
@@ -110,6 +122,7 @@ describe('records of an append', () => {
         assert.deepEqual(found.map((one) => one.decode()).reverse(), found.reverse().map((one) => one.decode()));
         found.reverse();
         assert.deepEqual(found.map((one) => one.decode()), numbered(appended));
+        assert.deepEqual(found.map((one) => withLists(one.redo())), numbered(appended));
         for (const [i, { tableId, epoch, body }] of appended.entries()) {
           const one = found[i] as EncodedRecord;
           assert.deepEqual([one.tableId, one.epoch, one.sequence], [tableId, epoch, i + 1]);

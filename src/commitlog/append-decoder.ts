@@ -10,9 +10,10 @@
  */
 import { BigtableError, type ByteString, Code, CorruptionError, type Int64, readInt64BE, toText, VarintReader } from '../base/index.ts';
 import type { LogAppend } from '../env/index.ts';
-import { intersectRanges, isEmptyRange, type Mutation, rangeContains, type RowRange, type TimestampRange } from '../model/index.ts';
+import { intersectRanges, isEmptyRange, type Mutation, type Mutations, rangeContains, type RowRange, type TimestampRange } from '../model/index.ts';
 import { APPEND_VERSION, type AppendHeader, MutationKind, RangeFlag, RecordField, RecordKind } from './append-format.ts';
-import { type EncodedRecord, type LogRecord, Origin, type RowChange } from './record.ts';
+import { CellsOfRecord } from './cells-of-record.ts';
+import { type EncodedRecord, type LogRecord, Origin, type RecordBody, type RedoRecord, type RowChange } from './record.ts';
 
 /** Commit time, timestamps, integers. */
 const INT64_BYTES = 8;
@@ -43,6 +44,10 @@ class RecordInAppend implements EncodedRecord {
 
   decode(): LogRecord {
     return this.#decoder.decode(this);
+  }
+
+  redo(): RedoRecord {
+    return this.#decoder.redo(this);
   }
 
   touches(range: RowRange): boolean {
@@ -104,7 +109,12 @@ export class AppendDecoder {
 
   /** For `RecordInAppend`. */
   decode(record: RecordInAppend): LogRecord {
-    return this.#checked(() => this.#record(record));
+    return this.#checked(() => this.#record(record, () => this.#body(record.kind)));
+  }
+
+  /** For `RecordInAppend`. */
+  redo(record: RecordInAppend): RedoRecord {
+    return this.#checked(() => this.#record(record, () => (record.kind === RecordKind.rows ? this.#rowsOfRuns() : this.#body(record.kind))));
   }
 
   /** For `RecordInAppend`. */
@@ -199,14 +209,14 @@ export class AppendDecoder {
     return this.#tableId;
   }
 
-  #record({ kind, tableId, epoch, sequence, at, end }: RecordInAppend): LogRecord {
+  #record<B>({ tableId, epoch, sequence, at, end }: RecordInAppend, decodeBody: () => B): Omit<LogRecord, 'body'> & { readonly body: B } {
     const reader = this.#reader;
     reader.offset = at;
     const commitMicros = this.#int64();
     const origin = reader.next();
     if (!isOrigin(origin)) throw this.#tooNew(`a record of origin ${origin}`);
     const token = this.#fields();
-    const body = this.#body(kind);
+    const body = decodeBody();
     if (reader.offset !== end) throw this.#corrupt(`a record that ends at ${end} has its fields end at ${reader.offset}`);
     const record = { tableId, epoch, sequence, commitMicros, origin, body };
     return token ? { ...record, token } : record;
@@ -232,13 +242,53 @@ export class AppendDecoder {
     if (kind === RecordKind.dropRows) return { kind: 'dropRows', range: this.#rowRange() };
     if (kind !== RecordKind.rows) throw this.#tooNew(`a record of kind ${kind}`);
     const rows: RowChange<readonly Mutation[]>[] = [];
-    for (let left = this.#reader.next(); left > 0; left--) {
+    for (let left = this.#reader.next(); left > 0; left--) rows.push({ row: this.#text(), mutations: this.#list(this.#reader.next()) });
+    return { kind: 'rows', rows };
+  }
+
+  #list(count: number): Mutation[] {
+    const mutations: Mutation[] = [];
+    for (let left = count; left > 0; left--) mutations.push(this.#mutation());
+    return mutations;
+  }
+
+  #rowsOfRuns(): RecordBody<Mutations> {
+    const reader = this.#reader;
+    const cells = new CellsOfRecord(this.#bytes);
+    const rows: RowChange[] = [];
+    for (let left = reader.next(); left > 0; left--) {
       const row = this.#text();
-      const mutations: Mutation[] = [];
-      for (let more = this.#reader.next(); more > 0; more--) mutations.push(this.#mutation());
-      rows.push({ row, mutations });
+      const count = reader.next();
+      const at = reader.offset;
+      const from = cells.count;
+      if (this.#cells(cells, count)) rows.push({ row, mutations: cells.runFrom(from) });
+      else {
+        cells.dropFrom(from);
+        reader.offset = at;
+        rows.push({ row, mutations: this.#list(count) });
+      }
     }
     return { kind: 'rows', rows };
+  }
+
+  /** False where not all of the mutations are set-cells, or there are none. */
+  #cells(cells: CellsOfRecord, count: number): boolean {
+    const reader = this.#reader;
+    for (let left = count; left > 0; left--) {
+      if (this.#byte() !== MutationKind.setCell) return false;
+      const start = reader.offset;
+      this.#passBytes();
+      this.#passBytes();
+      const end = reader.offset;
+      if (!cells.isLastColumn(start, end)) {
+        reader.offset = start;
+        cells.addColumn(start, end, { family: this.#family(), qualifier: this.#text() });
+      }
+      const timestamp = this.#int64();
+      const value = this.#take(reader.next());
+      cells.add(timestamp, value, reader.offset);
+    }
+    return count > 0;
   }
 
   #rowRange(): RowRange {

@@ -36,11 +36,18 @@ export interface LogRecord {
   readonly body: RecordBody;
 }
 
+/** A record as replay wants it: what rows are given may be runs of cells beside the append's bytes, as in a live write. */
+export interface RedoRecord extends Omit<LogRecord, 'body'> {
+  readonly body: RecordBody<Mutations>;
+}
+
 /** A record as it was read: what tells whether it is needed, and the rest when it is asked for. */
 export interface EncodedRecord extends RedoPoint {
   readonly tableId: string;
   /** Values are views of the append. Throws as the reading of the log does where the record is damaged or too new. */
   decode(): LogRecord;
+  /** The same; rows that are given set-cells alone come as runs. */
+  redo(): RedoRecord;
   /** Whether it changes any row of the range, told without decoding its mutations. */
   touches(range: RowRange): boolean;
 }

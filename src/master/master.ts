@@ -22,6 +22,8 @@ export interface MasterOptions {
   readonly givesUp?: () => boolean;
 }
 
+/** Between the start and its sweep: the first reads come first. */
+const FIRST_SWEEP_MS = 500;
 /** Between a deletion and the sweep after it: several deletions share one. */
 const SWEEP_DELAY_MS = 200;
 /** Compactions delete what they replace where nobody else can need it; the rest, and what failures leave, goes so often. */
@@ -79,7 +81,7 @@ export class Master {
       await master.close();
       throw error;
     }
-    master.#later('sweep', 0);
+    master.#later('sweep', FIRST_SWEEP_MS);
     master.#sweepPeriodically();
     return master;
   }

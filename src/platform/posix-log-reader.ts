@@ -12,7 +12,7 @@ import type { LogAppend, LogPosition } from '../env/index.ts';
 import { errnoOf } from './posix-errors.ts';
 import {
   checksumOf, decodeFrameHeader, decodeSegmentHeader, FENCE_NAME, FRAME_ALIGN, FRAME_HEADER_BYTES, FRAME_NONCE_OFFSET, type FrameHeader, frameBytes, isZero,
-  mayBeTorn, SEGMENT_HEADER_BYTES, type SegmentHeader, segmentBase, segmentName,
+  mayBeTorn, SEGMENT_HEADER_BYTES, segmentBase, segmentName,
 } from './posix-log-format.ts';
 import type { LogSetting } from './posix-log-writer.ts';
 import { ReadAhead } from './posix-read-ahead.ts';

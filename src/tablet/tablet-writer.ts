@@ -9,7 +9,7 @@
  * - A record that is durable is applied, whatever becomes of the others of its append.
  */
 import { assert, type ByteString, unavailable } from '../base/index.ts';
-import { encodeRows, isAfter, type LogRecord, Origin, type RecordBody, type RedoPoint, type RowChange, type ServerLog } from '../commitlog/index.ts';
+import { encodeRows, isAfter, Origin, type RecordBody, type RedoPoint, type RedoRecord, type RowChange, type ServerLog } from '../commitlog/index.ts';
 import { type Clock, Pacer } from '../env/index.ts';
 import type { AggregateOf } from '../memtable/index.ts';
 import { isCellRun, type Mutations, sliceMutations, type TableSchema } from '../model/index.ts';
@@ -79,7 +79,7 @@ export class TabletWriter {
   }
 
   /** Applies a record of an earlier owner. Undefined where it is done already. */
-  replay({ body, epoch, sequence }: LogRecord): Promise<void> | undefined {
+  replay({ body, epoch, sequence }: RedoRecord): Promise<void> | undefined {
     return this.#apply(body, { epoch, sequence });
   }
 

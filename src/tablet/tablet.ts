@@ -7,7 +7,7 @@
  * - The redo point of a commit is the last record applied to the memtable that was frozen, so that replay begins behind it.
  */
 import { assert, BigtableError, type ByteString, Code, toBigtableError, unavailable } from '../base/index.ts';
-import { isAfter, type LogRecord, type RedoPoint, type RowChange, type ServerLog } from '../commitlog/index.ts';
+import { isAfter, type RedoPoint, type RedoRecord, type RowChange, type ServerLog } from '../commitlog/index.ts';
 import { checkContext, type Env, Pacer, type PullStream, type RequestContext } from '../env/index.ts';
 import { compileFilter, type FilterProgram, type RowFilter } from '../filter/index.ts';
 import { Memtable } from '../memtable/index.ts';
@@ -93,7 +93,7 @@ export class Tablet implements TabletApi {
   }
 
   /** Opens the files that METADATA lists and replays `records`: those of the tablet's range behind its redo point, in order. */
-  static async load(options: TabletOptions, state: TabletState, records: Iterable<LogRecord>): Promise<Tablet> {
+  static async load(options: TabletOptions, state: TabletState, records: Iterable<RedoRecord>): Promise<Tablet> {
     const opener = new FileOpener(options);
     const grouping = groupingOf(options.host.schema(state.tableId));
     const groups = Object.entries(state.files).map(([group, paths]) => Promise.all(paths.map((path) => opener.openListed(path, group, grouping.tuning(group), state))));

@@ -13,7 +13,7 @@ const rows = (...keys: string[]): RecordBody => ({ kind: 'rows', rows: keys.map(
 function encoded(made: LogRecord, decoded: (made: LogRecord) => void): EncodedRecord {
   const { tableId, epoch, sequence, body } = made;
   const touches = (range: RowRange): boolean => (body.kind === 'rows' ? body.rows.some(({ row }) => rangeContains(range, row)) : !isEmptyRange(intersectRanges(body.range, range)));
-  return { tableId, epoch, sequence, touches, decode: () => (decoded(made), made) };
+  return { tableId, epoch, sequence, touches, decode: () => (decoded(made), made), redo: () => (decoded(made), made) };
 }
 
 interface Logs {

@@ -7,7 +7,7 @@
  */
 import { CorruptionError } from '../base/index.ts';
 import { type Clock, Pacer, type Timer } from '../env/index.ts';
-import { type EncodedRecord, isAfter, type LogRecord, type RecordsOfAppend, type RedoPoint } from '../commitlog/index.ts';
+import { type EncodedRecord, isAfter, type RecordsOfAppend, type RedoPoint, type RedoRecord } from '../commitlog/index.ts';
 import { intersectRanges, isEmptyRange, rangeContains, type RowRange } from '../model/index.ts';
 
 /** How long a log that was read is kept for tablets that are loaded later. */
@@ -36,7 +36,7 @@ export class LogReplay {
   }
 
   /** Records of the range behind the redo point, by (epoch, sequence); of records that were written twice, one. They are decoded one by one. */
-  async records({ tableId, range, redo, logs }: ReplayRequest): Promise<Iterable<LogRecord>> {
+  async records({ tableId, range, redo, logs }: ReplayRequest): Promise<Iterable<RedoRecord>> {
     const found: EncodedRecord[] = [];
     const pacer = new Pacer(this.#clock);
     for (const path of logs) {
@@ -87,12 +87,12 @@ export class LogReplay {
   }
 }
 
-function* recordsInRange(records: readonly EncodedRecord[], range: RowRange): Iterable<LogRecord> {
+function* recordsInRange(records: readonly EncodedRecord[], range: RowRange): Iterable<RedoRecord> {
   let last: RedoPoint | undefined;
   for (const record of records) {
     // written twice
     if (last !== undefined && !isAfter(record, last)) continue;
-    const clipped = clipRecord(record.decode(), range);
+    const clipped = clipRecord(record.redo(), range);
     if (clipped === undefined) continue;
     last = record;
     yield clipped;
@@ -100,7 +100,7 @@ function* recordsInRange(records: readonly EncodedRecord[], range: RowRange): It
 }
 
 /** The part of the record that lies in the range: after a split both children find their parent's records. */
-function clipRecord(record: LogRecord, range: RowRange): LogRecord | undefined {
+function clipRecord(record: RedoRecord, range: RowRange): RedoRecord | undefined {
   const { body } = record;
   if (body.kind === 'dropRows') {
     const common = intersectRanges(body.range, range);

@@ -16,7 +16,7 @@ import type { LogReplay } from './log-replay.ts';
 import type { MemtableBudget } from './memtable-budget.ts';
 import { type HostServices, ServedTabletHost } from './tablet-host.ts';
 import type { ServedTablet, TabletMap } from './tablet-map.ts';
-import type { LogRecord } from '../commitlog/index.ts';
+import type { RedoRecord } from '../commitlog/index.ts';
 
 export interface TabletLoaderOptions {
   readonly serverName: string;
@@ -28,7 +28,7 @@ export interface TabletLoaderOptions {
   readonly logger: Logger;
   /** A split under way of which the tablet is, or will be, a part. */
   splitOf(key: MetadataKey): Promise<void> | undefined;
-  openTablet(host: ServedTabletHost, state: TabletState, records: Iterable<LogRecord>): Promise<TabletApi>;
+  openTablet(host: ServedTabletHost, state: TabletState, records: Iterable<RedoRecord>): Promise<TabletApi>;
 }
 
 interface Loading {
