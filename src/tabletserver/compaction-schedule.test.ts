@@ -58,6 +58,17 @@ class Bench {
 }
 
 describe('the schedule of compactions', () => {
+  test('a write that waits for a tablet begins its compaction, even where nobody has looked at its files yet', async () => {
+    const bench = new Bench();
+    const [served, files] = bench.tablet('loaded');
+    [files.mostFiles, files.due] = [TOO_MANY_FILES, 'merging'];
+    const waiting = bench.schedule.wait(served, requestContext({ budget: new ByteBudget(1) }));
+    assert.deepEqual(files.begun, ['merging']);
+    files.mostFiles = 1;
+    await files.end();
+    await waiting;
+  });
+
   test('runs so many at once, METADATA first, then those with the most files', async () => {
     const bench = new Bench();
     const [busy, busyFiles] = bench.tablet('busy');

@@ -13,31 +13,35 @@ import { ReadModifyWriteRowResponseSchema, ReadRowsResponseSchema } from '../gen
 import { MutationSchema, ReadModifyWriteRuleSchema, RowFilterSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { decodeRequest, encode } from './messages.ts';
 
-/** RowFilter; undefined where it says nothing. */
-export function filter(bytes: Uint8Array): RowFilter | undefined {
-  return filterOf(decodeRequest(RowFilterSchema, bytes));
-}
+export type RareMessages = typeof RARE_MESSAGES;
 
-/** Mutation, of any kind. */
-export function mutation(bytes: Uint8Array): { readonly mutation: Mutation; readonly timestampOrigin: number } {
-  const message = decodeRequest(MutationSchema, bytes);
-  return { mutation: mutationOf(message), timestampOrigin: message.timestampOrigin };
-}
+export const RARE_MESSAGES = {
+  /** RowFilter; undefined where it says nothing. */
+  filter(bytes: Uint8Array): RowFilter | undefined {
+    return filterOf(decodeRequest(RowFilterSchema, bytes));
+  },
 
-/** ReadModifyWriteRule. */
-export function rule(bytes: Uint8Array): ReadModifyWriteRule {
-  return ruleOf(decodeRequest(ReadModifyWriteRuleSchema, bytes));
-}
+  /** Mutation, of any kind. */
+  mutation(bytes: Uint8Array): { readonly mutation: Mutation; readonly timestampOrigin: number } {
+    const message = decodeRequest(MutationSchema, bytes);
+    return { mutation: mutationOf(message), timestampOrigin: message.timestampOrigin };
+  },
 
-/** ReadModifyWriteRowResponse, of any cells. */
-export function rowAnswer(row: ByteString, cells: readonly Cell[]): Buffer {
-  return encode(ReadModifyWriteRowResponseSchema, create(ReadModifyWriteRowResponseSchema, { row: rowMessage(row, cells) }));
-}
+  /** ReadModifyWriteRule. */
+  rule(bytes: Uint8Array): ReadModifyWriteRule {
+    return ruleOf(decodeRequest(ReadModifyWriteRuleSchema, bytes));
+  },
 
-/** ReadRowsResponse with the statistics that a client asked for. The service does not tell what it passed over: seen is at least what was returned. */
-export function readStatistics(rows: number, cells: number, latencyMs: number): Buffer {
-  const readIterationStats = { rowsSeenCount: BigInt(rows), rowsReturnedCount: BigInt(rows), cellsSeenCount: BigInt(cells), cellsReturnedCount: BigInt(cells) };
-  const frontendServerLatency = { seconds: BigInt(Math.floor(latencyMs / 1000)), nanos: Math.floor((latencyMs % 1000) * 1e6) };
-  const value = { readIterationStats, requestLatencyStats: { frontendServerLatency } };
-  return encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { requestStats: { statsView: { case: 'fullReadStatsView', value } } }));
-}
+  /** ReadModifyWriteRowResponse, of any cells. */
+  rowAnswer(row: ByteString, cells: readonly Cell[]): Buffer {
+    return encode(ReadModifyWriteRowResponseSchema, create(ReadModifyWriteRowResponseSchema, { row: rowMessage(row, cells) }));
+  },
+
+  /** ReadRowsResponse with the statistics that a client asked for. The service does not tell what it passed over: seen is at least what was returned. */
+  readStatistics(rows: number, cells: number, latencyMs: number): Buffer {
+    const readIterationStats = { rowsSeenCount: BigInt(rows), rowsReturnedCount: BigInt(rows), cellsSeenCount: BigInt(cells), cellsReturnedCount: BigInt(cells) };
+    const frontendServerLatency = { seconds: BigInt(Math.floor(latencyMs / 1000)), nanos: Math.floor((latencyMs % 1000) * 1e6) };
+    const value = { readIterationStats, requestLatencyStats: { frontendServerLatency } };
+    return encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { requestStats: { statsView: { case: 'fullReadStatsView', value } } }));
+  },
+};

@@ -4,7 +4,7 @@
  *
  * Requests are read synchronously. One that turns out to need the generated codec before it is there is read again from its beginning, when it is.
  */
-type RareMessages = typeof import('./rare-messages.ts');
+import type { RareMessages } from './rare-messages.ts';
 
 let rare: RareMessages | undefined;
 let loading: Promise<RareMessages> | undefined;
@@ -20,7 +20,7 @@ export function rareMessages(): RareMessages {
 /** For those who can wait. */
 export function loadRareMessages(): Promise<RareMessages> {
   loading ??= import('./rare-messages.ts').then(
-    (loaded) => (rare = loaded),
+    ({ RARE_MESSAGES }) => (rare = RARE_MESSAGES),
     (error: unknown) => {
       loading = undefined;
       throw error;
