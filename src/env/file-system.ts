@@ -61,9 +61,9 @@ export interface FileSystem {
   read(path: string, offset: number, length: number): Promise<Buffer>;
   /**
    * The same at once, the caller's thread waiting for it; undefined where that is not to be expected to be quick, or does not succeed: then `read` it,
-   * and learn why. An adapter whose storage is far away leaves it out.
+   * and learn why. With `into`, which is `length` bytes long, they come to stand there. An adapter whose storage is far away leaves it out.
    */
-  readNow?(path: string, offset: number, length: number): Buffer | undefined;
+  readNow?(path: string, offset: number, length: number, into?: Buffer): Buffer | undefined;
   /** Visible files whose path starts with `prefix`, by path. Logs are not listed. */
   list(prefix: string): Promise<FileInfo[]>;
   /** Removes a file; nothing happens where there is none. */

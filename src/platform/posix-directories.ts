@@ -16,6 +16,7 @@ export class Directories {
   readonly root: string;
   readonly #syscalls: Syscalls;
   readonly #temporaryPrefix: string;
+  readonly #files: string;
   #temporaries = 0;
   /** Directories that are known to be durable, or being made so. */
   readonly #made = new Map<string, Promise<void>>();
@@ -23,12 +24,13 @@ export class Directories {
   /** `name`: of this owner, never used again, so that two owners' temporaries never meet. */
   constructor(root: string, syscalls: Syscalls, name: string) {
     this.root = root;
+    this.#files = join(root, 'files');
     this.#syscalls = syscalls;
     this.#temporaryPrefix = name;
   }
 
   filePath(path: string): string {
-    return join(this.root, 'files', path);
+    return path === '' ? this.#files : `${this.#files}/${path}`;
   }
 
   logPath(path: string): string {

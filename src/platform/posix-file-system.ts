@@ -122,11 +122,11 @@ export class DirectoryFileSystem implements FileSystem {
     }
   }
 
-  readNow(path: string, offset: number, length: number): Buffer | undefined {
+  readNow(path: string, offset: number, length: number, into?: Buffer): Buffer | undefined {
     const file = this.#openFiles.opened(this.#directories.filePath(path));
     if (file === undefined || !(offset >= 0 && length >= 0 && offset + length <= file.sizeBytes)) return undefined;
     return this.#quickReads.run(() => {
-      const bytes = Buffer.allocUnsafe(length);
+      const bytes = into ?? Buffer.allocUnsafe(length);
       try {
         return this.#syscalls.readNow(file.fd, bytes, 0, length, offset) === length ? bytes : undefined;
       } catch {

@@ -7,6 +7,7 @@ import { assert, type ByteString, type Int64, varintLength } from '../base/index
 import { type ColumnKey, EntryKind, type EntryPosition, type EntryStream } from '../model/index.ts';
 import { ByteWriter } from './byte-writer.ts';
 import { HAS_KIND, RESTART, SAME_COLUMN, SAME_ROW, TIMESTAMP_DELTA, TIMESTAMP_FULL, TIMESTAMP_SAME, TIMESTAMP_ZERO } from './entry-flags.ts';
+import { commonPrefix, NO_CUTS, type PageCut, separatorOf } from './page-index.ts';
 
 /** Entries after which a restart point is set. */
 const RESTART_INTERVAL = 16;
@@ -14,6 +15,8 @@ const RESTART_INTERVAL = 16;
 const RESTART_BYTES = 768;
 /** But then these bytes are so many times what the full keys take. */
 const KEYS_TO_BYTES = 8;
+/** A row that begins behind so many bytes of a page begins another. */
+export const PAGE_BYTES = 4096;
 /** All of an entry but keys and value, at most. */
 const OVERHEAD_BYTES = 48;
 /** A delta that takes more is stored in full. */
@@ -33,6 +36,8 @@ export class BlockBuilder {
   #column: ColumnKey = '';
   #timestamp: Int64 = 0;
   #first: EntryPosition | undefined;
+  #cuts: PageCut[] = [];
+  #pageAt = 0;
 
   constructor(blockSizeBytes: number) {
     this.#out = new ByteWriter(blockSizeBytes + 1024);
@@ -50,6 +55,11 @@ export class BlockBuilder {
 
   get lastRow(): ByteString {
     return this.#row;
+  }
+
+  /** Where its pages begin, but the first, their checksums not filled in; the caller's own. */
+  get cuts(): readonly PageCut[] {
+    return this.#cuts.length === 0 ? NO_CUTS : this.#cuts;
   }
 
   /** What the block would be with this entry, at most; the first entry's keys not counted. */
@@ -74,7 +84,12 @@ export class BlockBuilder {
   addHead(entry: EntrySource): void {
     const { row, column, kind, timestamp } = entry;
     const out = this.#out;
-    const restart = this.#entries === 0 || this.#isRestartDue(row, column);
+    const isPage = this.#isPageDue(row, column);
+    if (isPage) {
+      this.#cuts.push({ at: out.length, separator: separatorOf(this.#row, row), crc: 0 });
+      this.#pageAt = out.length;
+    }
+    const restart = isPage || this.#entries === 0 || this.#isRestartDue(row, column);
     if (restart) {
       this.#restarts.push(out.length);
       this.#sinceRestart = 0;
@@ -124,6 +139,14 @@ export class BlockBuilder {
     this.#restarts.length = 0;
     this.#entries = 0;
     this.#first = undefined;
+    if (this.#cuts.length > 0) this.#cuts = [];
+    this.#pageAt = 0;
+  }
+
+  /** Pages are cut where a row begins; and as with restart points, never so that keys take much of the block. */
+  #isPageDue(row: ByteString, column: ColumnKey): boolean {
+    if (this.#out.length - this.#pageAt < PAGE_BYTES || row === this.#row) return false;
+    return this.#out.length - this.#restartKeysEnd >= row.length + column.length;
   }
 
   /** Often enough for a short walk, and never so often that keys take much of the block. */
@@ -161,11 +184,4 @@ function timestampMode(timestamp: Int64, before: Int64): number {
 
 function zigzag(delta: number): number {
   return delta >= 0 ? 2 * delta : -2 * delta - 1;
-}
-
-function commonPrefix(a: ByteString, b: ByteString): number {
-  const most = Math.min(a.length, b.length);
-  let n = 0;
-  while (n < most && a.charCodeAt(n) === b.charCodeAt(n)) n++;
-  return n;
 }

@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import { AssertionError, CorruptionError } from '../base/index.ts';
 import { Metrics } from '../env/index.ts';
 import { Block } from './block.ts';
-import { BlockCache, SharedRead } from './block-cache.ts';
+import { BlockCache } from './block-cache.ts';
+import { SharedRead } from './shared-read.ts';
 
 /** Of a block with one restart point. */
 const OVERHEAD_BYTES = 256 + 9;

@@ -9,6 +9,8 @@
  * Blocks that came with one large read share its memory, which spares a scan a copy. A block that leaves probation for the main part is copied out
  * of it; what the shared memory holds beyond the blocks that are kept in it counts as used until the last of them goes.
  *
+ * Pages of blocks (page-index.ts) are kept beside blocks, as if they were such; in memory that several share, too.
+ *
  * Invariants: the memory of all kept blocks is within the budget; a block above 1/8 of it is not kept; of the same block
  * at most one read is in flight.
  */
@@ -16,19 +18,13 @@ import { assert, NumberTable } from '../base/index.ts';
 import type { Counter, Metrics } from '../env/index.ts';
 import { Block } from './block.ts';
 import { EvictionQueues, Queued } from './eviction.ts';
+import { PageMemory } from './page-memory.ts';
 import type { RowCache } from './row-cache.ts';
+import type { SharedRead } from './shared-read.ts';
 
 const LARGEST_SHARE = 1 / 8;
 /** What keeping a block costs beside its bytes. */
 const OVERHEAD_BYTES = 256;
-
-/** A read that several blocks came with: for the caller an opaque token, one a read. */
-export class SharedRead {
-  /** Blocks of it that are kept in its memory. */
-  kept = 0;
-  /** Of the others. */
-  deadBytes = 0;
-}
 
 /** A block that was read, and neither checked nor decoded yet. */
 export interface UnreadBlock {
@@ -62,6 +58,7 @@ const ALONE: BlockOrigin = { read: undefined, isAhead: false };
 
 class Node extends Queued {
   readonly file: CachedFile;
+  /** Of a block, or ~number of a page. */
   readonly number: number;
   content: Block | UnreadBlock;
   /** Nobody has asked for it yet. */
@@ -85,6 +82,8 @@ function bytesOf(content: Block | UnreadBlock): number {
 export class BlockCache {
   readonly limitBytes: number;
   readonly rowCache: RowCache | undefined;
+  /** For whoever reads pages that are to be kept here. */
+  readonly pageMemory = new PageMemory();
   /** For CachedFile alone. */
   readonly hits: Counter;
   readonly misses: Counter;
@@ -162,8 +161,7 @@ export class BlockCache {
 
   #promoted(node: Node): void {
     if (!node.read || !(node.content instanceof Block)) return;
-    const { file, offset, bytes } = node.content;
-    node.content = new Block(file, offset, Buffer.from(bytes));
+    node.content = node.content.copy();
     this.#leaveRead(node);
   }
 
@@ -198,6 +196,7 @@ export class CachedFile implements BlockKeeper {
   readonly #cache: BlockCache;
   /** By number. */
   #nodes: (Node | undefined)[] = [];
+  readonly #pages = new NumberTable<Node>();
   readonly #loads = new NumberTable<Promise<Block | UnreadBlock>>();
 
   constructor(path: string, cache: BlockCache) {
@@ -242,6 +241,25 @@ export class CachedFile implements BlockKeeper {
     if (node) this.#nodes[number] = node;
   }
 
+  /** The page, where it is in memory. Counts a hit or a miss. */
+  getPage(number: number): Block | undefined {
+    const node = this.#pages.get(number);
+    if (!node) {
+      this.#cache.misses.value++;
+      return undefined;
+    }
+    this.#cache.hits.value++;
+    node.used();
+    return node.content as Block;
+  }
+
+  /** Keeps a page, unless it is there. `read`: what it shares its memory with. */
+  keepPage(number: number, page: Block, read: SharedRead | undefined): void {
+    if (this.users === 0 || this.#pages.has(number)) return;
+    const node = this.#cache.insert(this, ~number, page, read === undefined ? ALONE : { read, isAhead: false });
+    if (node) this.#pages.set(number, node);
+  }
+
   loadAhead(number: number, read: () => Promise<UnreadBlock>, shared: SharedRead): void {
     const load = this.#read(number, read, { read: shared, isAhead: true });
     this.#loads.set(number, load);
@@ -251,13 +269,15 @@ export class CachedFile implements BlockKeeper {
   close(): void {
     assert(this.users > 0, `${this.path} was opened`);
     if (--this.users > 0) return;
-    this.#cache.forget(this, this.#nodes);
+    this.#cache.forget(this, [...this.#nodes, ...this.#pages.values()]);
     this.#nodes = [];
+    this.#pages.clear();
   }
 
   /** For BlockCache alone. */
   evicted(number: number): void {
-    this.#nodes[number] = undefined;
+    if (number < 0) this.#pages.delete(~number);
+    else this.#nodes[number] = undefined;
   }
 
   /** Undefined where it cannot be decoded: the load that follows says why. */

@@ -118,7 +118,8 @@ export class BlockCursor {
       if (standsAt !== high) this.#jump(block.restart(high));
       return true;
     }
-    this.#jump(block.restart(Math.max(low, 0)));
+    const from = Math.max(low, 0);
+    if (standsAt !== from) this.#jump(block.restart(from));
     while (this.isBefore(target)) if (!this.next()) return false;
     return true;
   }
@@ -183,7 +184,7 @@ export class BlockCursor {
 
   /** What makes searching quick: made at the second search, as most blocks that are searched twice are searched many times. */
   #search(block: Block): BlockSearch | undefined {
-    if (block.search || block.searches++ === 0) return block.search;
+    if (block.search || block.restarts === 1 || block.searches++ === 0) return block.search;
     const { restarts } = block;
     this.#jump(block.restart(restarts - 1));
     const last = this.row;

@@ -8,8 +8,11 @@ import type { Codecs } from '../env/index.ts';
 import { Block } from './block.ts';
 import type { BlockIndex } from './block-index.ts';
 import type { CheckedFile } from './checked-file.ts';
-import { CODEC_NONE, type Extent, refusal } from './format.ts';
+import { CODEC_NONE, type Extent, refusal, TRAILER_BYTES } from './format.ts';
+import type { Page } from './page-index.ts';
+import type { PageMemory } from './page-memory.ts';
 
+const NUMBER_BYTES = 4;
 const KNOWN_CODECS: readonly number[] = Object.values(BlockCodec);
 
 export class BlockDecoder {
@@ -51,10 +54,34 @@ export class BlockDecoder {
     }
   }
 
+  /** The page, where it can be read at once and makes sense; where it does not, reading the block says why. */
+  readPageNow(page: Page, memory: PageMemory): Block | undefined {
+    const bytes = memory.take(pageBytes(page));
+    if (!this.#file.readPageNow(this.#offsetOf(page), bytes, page.crcBefore, page.isLast ? undefined : page.crc)) return undefined;
+    const block = this.#page(page, bytes);
+    if (block !== undefined) memory.keep(bytes);
+    return block;
+  }
+
+  /** The page; undefined where it makes no sense: then reading the block says why. */
+  async readPage(page: Page): Promise<Block | undefined> {
+    const bytes = await this.#file.read(this.#offsetOf(page), pageBytes(page));
+    return this.#file.isPage(bytes, page.crcBefore, page.isLast ? undefined : page.crc) ? this.#page(page, bytes) : undefined;
+  }
+
   /** Gives up what it holds outside the heap. May be used again. */
   close(): void {
     this.#decompressor?.close();
     this.#decompressor = undefined;
+  }
+
+  #offsetOf({ block, start }: Page): number {
+    return this.#index.offset(block) + start;
+  }
+
+  #page(page: Page, bytes: Buffer): Block | undefined {
+    const entriesEnd = page.isLast ? endOfLastPage(bytes) : bytes.length;
+    return entriesEnd <= 0 ? undefined : new Block(this.#file.path, this.#offsetOf(page), bytes, entriesEnd);
   }
 
   #block(block: number, { offset }: Extent, bytes: Buffer, codec: number): Block {
@@ -82,4 +109,17 @@ export class BlockDecoder {
     if (raw.length !== rawBytes) throw new CorruptionError(path, offset, `a compressed block of ${raw.length} bytes; the index says ${rawBytes}`);
     return raw;
   }
+}
+
+/** The last is read with the trailer. */
+function pageBytes({ start, end, isLast }: Page): number {
+  return end - start + (isLast ? TRAILER_BYTES : 0);
+}
+
+/** Where the entries of a block's last page end, which is followed by the restart points, their number, and the trailer of a block stored as it is. */
+function endOfLastPage(bytes: Buffer): number {
+  const codecAt = bytes.length - TRAILER_BYTES;
+  if (codecAt < NUMBER_BYTES || bytes[codecAt] !== CODEC_NONE) return 0;
+  const restarts = bytes.readUInt32BE(codecAt - NUMBER_BYTES);
+  return codecAt - NUMBER_BYTES - restarts * NUMBER_BYTES;
 }

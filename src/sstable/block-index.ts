@@ -234,6 +234,19 @@ export class BlockIndex {
     return compareBytesTo(this.#bytes, this.#places[base + ROW_AT] as number, this.#places[base + ROW_LENGTH] as number, row);
   }
 
+  firstRowLength(block: number): number {
+    return this.#places[block * STRIDE + ROW_LENGTH] as number;
+  }
+
+  /** How many leading bytes the block's first row and `row` have in common. */
+  sharedWithFirstRow(block: number, row: ByteString): number {
+    const at = this.#places[block * STRIDE + ROW_AT] as number;
+    const most = Math.min(row.length, this.firstRowLength(block));
+    let shared = 0;
+    while (shared < most && this.#bytes[at + shared] === row.charCodeAt(shared)) shared++;
+    return shared;
+  }
+
   #isBefore(block: number, target: SeekTarget): boolean {
     const order = this.compareFirstRow(block, target.row);
     if (order !== 0 || target.column === undefined) return order < 0;

@@ -10,14 +10,17 @@ import type { Pacer } from '../env/index.ts';
 import type { BlockBuilder } from './block-builder.ts';
 import { BlockIndexBuilder, type BlockSummary, COMPRESSED_LIMIT_BYTES } from './block-index.ts';
 import type { FileOutput, FileTarget } from './file-output.ts';
+import { CODEC_NONE } from './format.ts';
+import { NO_CUTS, PageIndexBuilder, type PageCut } from './page-index.ts';
 
-type BlockContent = Omit<BlockSummary, 'extent' | 'rawBytes'>;
+type BlockContent = Omit<BlockSummary, 'extent' | 'rawBytes'> & { /** For where it is stored as it is. */ readonly cuts: readonly PageCut[] };
 type WaitingBlock = BlockContent & { readonly bytes: Buffer };
 
 export class BlockOutput {
   readonly #out: FileOutput;
   readonly #pacer: Pacer;
   readonly #index = new BlockIndexBuilder();
+  readonly #pages = new PageIndexBuilder();
   readonly #compressor: BlockCompressor | undefined;
   /** Uncompressed blocks, until the compressor has seen its samples. */
   #waiting: WaitingBlock[] | undefined;
@@ -54,32 +57,32 @@ export class BlockOutput {
 
   /** The block as it stands in the builder, which is to be cleared after it. A promise where it is not done yet. */
   put(block: BlockBuilder): Promise<void> | undefined {
-    const { first, lastRow, entries } = block;
+    const { first, lastRow, entries, cuts } = block;
     const ended = block.end();
     if (!this.#compressor) {
-      this.#note({ first, lastRow, entries, extent: this.#out.putSmall(ended) }, ended.length);
+      this.#note({ first, lastRow, entries, extent: this.#out.putSmall(ended, CODEC_NONE, cuts) }, ended.length, cuts);
       return undefined;
     }
     const isLarge = ended.length > COMPRESSED_LIMIT_BYTES;
     // a copy where it waits: the builder goes on
     const bytes = isLarge || this.#waiting ? Buffer.from(ended) : ended;
-    if (isLarge) return this.#putRaw({ first, lastRow, entries }, [bytes]);
-    return this.#offer({ first, lastRow, entries, bytes }, this.#compressor);
+    if (isLarge) return this.#putRaw({ first, lastRow, entries, cuts: NO_CUTS }, [bytes]);
+    return this.#offer({ first, lastRow, entries, cuts, bytes }, this.#compressor);
   }
 
   /** The head of an entry that is in the builder, with its value, as one block. A value that is not compressed is not copied. */
   putAlone(block: BlockBuilder, value: Uint8Array): Promise<void> {
     const { first, lastRow, entries } = block;
     const pieces = [block.body(), value, block.tail()];
-    if (!this.#compressor || totalBytes(pieces) > COMPRESSED_LIMIT_BYTES) return this.#putRaw({ first, lastRow, entries }, pieces);
-    return this.#offer({ first, lastRow, entries, bytes: Buffer.concat(pieces) }, this.#compressor);
+    if (!this.#compressor || totalBytes(pieces) > COMPRESSED_LIMIT_BYTES) return this.#putRaw({ first, lastRow, entries, cuts: NO_CUTS }, pieces);
+    return this.#offer({ first, lastRow, entries, cuts: NO_CUTS, bytes: Buffer.concat(pieces) }, this.#compressor);
   }
 
-  /** The index section. No block may follow. */
-  async finish(): Promise<Buffer> {
+  /** The sections that tell where blocks lie, and where their pages. No block may follow. */
+  async finish(): Promise<{ readonly index: Buffer; readonly pages: Buffer | undefined }> {
     await this.#endSamples();
     this.close();
-    return this.#index.finish();
+    return { index: this.#index.finish(), pages: this.#pages.finish() };
   }
 
   /** Gives up what the compressor holds. May be called again. */
@@ -113,20 +116,21 @@ export class BlockOutput {
     }
   }
 
-  async #compress({ first, lastRow, entries, bytes }: WaitingBlock, compressor: BlockCompressor): Promise<void> {
+  async #compress({ first, lastRow, entries, cuts, bytes }: WaitingBlock, compressor: BlockCompressor): Promise<void> {
     const compressed = compressor.compress(bytes);
     if (compressed) {
       this.#compressedBlocks++;
       this.#note({ first, lastRow, entries, extent: this.#out.putSmall(compressed.bytes, compressed.codec), rawBytes: bytes.length }, bytes.length);
     } else {
-      this.#note({ first, lastRow, entries, extent: this.#out.putSmall(bytes) }, bytes.length);
+      this.#note({ first, lastRow, entries, extent: this.#out.putSmall(bytes, CODEC_NONE, cuts) }, bytes.length, cuts);
     }
     if (this.#out.isFull) await this.#out.flush();
     if (this.#pacer.due(Number.POSITIVE_INFINITY)) await this.#pacer.pause();
   }
 
-  #note(summary: BlockSummary, rawBytes: number): void {
+  #note(summary: BlockSummary, rawBytes: number, cuts = NO_CUTS): void {
     this.#index.add(summary);
+    this.#pages.add(summary.first.row, cuts);
     this.#rawBytes += rawBytes;
     this.#storedBytes += summary.extent.lengthBytes;
   }

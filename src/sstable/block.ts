@@ -1,6 +1,6 @@
 /**
  * A block in memory: its bytes before compression, and where its restart points are. Immutable, shared by cursors and cache; only
- * how often it was searched changes, and what makes that quick. Format: docs/formats/sstable.md.
+ * how often it was searched changes, and what makes that quick. A page of a block is a block of its own here. Format: docs/formats/sstable.md.
  */
 import { CorruptionError } from '../base/index.ts';
 import type { RowDigests } from './row-digests.ts';
@@ -8,6 +8,8 @@ import type { RowDigests } from './row-digests.ts';
 const NUMBER_BYTES = 4;
 /** What searching it takes a restart point, in memory. */
 const SEARCH_BYTES = 9;
+
+const NO_PAGE = -1;
 
 /** Made by a cursor that searches the block for the second time. */
 export interface BlockSearch {
@@ -29,14 +31,22 @@ export class Block {
   readonly entriesEnd: number;
   readonly restarts: number;
   search: BlockSearch | undefined;
+  readonly #isPage: boolean = false;
   searches = 0;
 
-  constructor(file: string, offset: number, bytes: Buffer) {
+  /** `pageEnd`: of a page of a block, which has entries up to there and its first as its one restart point. */
+  constructor(file: string, offset: number, bytes: Buffer, pageEnd = NO_PAGE) {
     this.file = file;
     this.offset = offset;
     this.bytes = bytes;
     this.memory = bytes.buffer;
     this.memoryAt = bytes.byteOffset;
+    if (pageEnd !== NO_PAGE) {
+      this.restarts = 1;
+      this.entriesEnd = pageEnd;
+      this.#isPage = true;
+      return;
+    }
     const countAt = bytes.length - NUMBER_BYTES;
     this.restarts = countAt < 0 ? 0 : bytes.readUInt32BE(countAt);
     this.entriesEnd = countAt - this.restarts * NUMBER_BYTES;
@@ -51,6 +61,11 @@ export class Block {
 
   /** Where in the block the restart point's entry begins. */
   restart(number: number): number {
-    return this.bytes.readUInt32BE(this.entriesEnd + number * NUMBER_BYTES);
+    return this.#isPage ? 0 : this.bytes.readUInt32BE(this.entriesEnd + number * NUMBER_BYTES);
+  }
+
+  /** The same in memory of its own. */
+  copy(): Block {
+    return new Block(this.file, this.offset, Buffer.from(this.bytes), this.#isPage ? this.entriesEnd : NO_PAGE);
   }
 }

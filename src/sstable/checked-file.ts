@@ -6,7 +6,7 @@
  * a value of 100 MiB makes no long step.
  */
 import { asBuffer, assert, BigtableError, Code, CorruptionError } from '../base/index.ts';
-import { type Clock, type Codecs, type FileSystem, type Metrics, Pacer } from '../env/index.ts';
+import { type Clock, type Codecs, type Counter, type FileSystem, type Metrics, Pacer } from '../env/index.ts';
 import { CODEC_NONE, type Extent, refusal, TRAILER_BYTES } from './format.ts';
 
 /** A block or section as it is stored, checked, without its trailer. */
@@ -31,10 +31,14 @@ export interface FileComponents {
 export class CheckedFile {
   readonly path: string;
   readonly #components: FileComponents;
+  readonly #reads: Counter;
+  readonly #readBytes: Counter;
 
   constructor(path: string, components: FileComponents) {
     this.path = path;
     this.#components = components;
+    this.#reads = components.metrics.counter('sstable.reads');
+    this.#readBytes = components.metrics.counter('sstable.readBytes');
   }
 
   size(): Promise<number> {
@@ -43,7 +47,7 @@ export class CheckedFile {
 
   /** Exactly these bytes, unchecked. */
   async read(offset: number, lengthBytes: number): Promise<Buffer> {
-    const { fileSystem, metrics } = this.#components;
+    const { fileSystem } = this.#components;
     let bytes: Buffer;
     try {
       bytes = await fileSystem.read(this.path, offset, lengthBytes);
@@ -52,21 +56,39 @@ export class CheckedFile {
       throw error;
     }
     assert(bytes.length === lengthBytes, `${this.path}: ${bytes.length} bytes read instead of ${lengthBytes}`);
-    metrics.add('sstable.reads');
-    metrics.add('sstable.readBytes', lengthBytes);
+    this.#count(lengthBytes);
     return bytes;
   }
 
   /** A block with its trailer, checked, where it can be had at once; undefined also where it is damaged, which `readChecked` then tells. */
   readNow(extent: Extent): StoredPart | undefined {
-    const { fileSystem, codecs, metrics } = this.#components;
+    const { fileSystem, codecs } = this.#components;
     const total = extent.lengthBytes + TRAILER_BYTES;
     if (total > NOW_BYTES) return undefined;
     const bytes = fileSystem.readNow?.(this.path, extent.offset, total);
     if (bytes === undefined || codecs.checksum(bytes.subarray(0, total - CRC_BYTES)) !== bytes.readUInt32BE(total - CRC_BYTES)) return undefined;
-    metrics.add('sstable.reads');
-    metrics.add('sstable.readBytes', total);
+    this.#count(total);
     return { bytes: asBuffer(bytes.subarray(0, extent.lengthBytes)), codec: bytes[extent.lengthBytes] as number };
+  }
+
+  /**
+   * Reads the page into `into`, which is as long, where it can be had at once. `crcBefore` is the checksum of the block before it, `crc` that of the block
+   * with it; of a block's last page, which is read with the trailer, that stands at its end. False as with `readNow`.
+   */
+  readPageNow(offset: number, into: Buffer, crcBefore: number, crc: number | undefined): boolean {
+    const total = into.length;
+    if (total > NOW_BYTES || this.#components.fileSystem.readNow?.(this.path, offset, total, into) === undefined) return false;
+    if (!this.isPage(into, crcBefore, crc)) return false;
+    this.#count(total);
+    return true;
+  }
+
+  /** Whether the bytes are the page of these checksums. */
+  isPage(bytes: Buffer, crcBefore: number, crc: number | undefined): boolean {
+    const { checksum } = this.#components.codecs;
+    if (crc !== undefined) return checksum(bytes, crcBefore) === crc;
+    const crcAt = bytes.length - CRC_BYTES;
+    return checksum(bytes.subarray(0, crcAt), crcBefore) === bytes.readUInt32BE(crcAt);
   }
 
   /** A block or section, checked. */
@@ -113,6 +135,11 @@ export class CheckedFile {
       if (pacer.due()) await pacer.pause();
     }
     return this.#compare(extent, bytes, crc);
+  }
+
+  #count(bytes: number): void {
+    this.#reads.value++;
+    this.#readBytes.value += bytes;
   }
 
   #compare(extent: Extent, bytes: Buffer, crc: number): Buffer {

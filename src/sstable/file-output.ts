@@ -7,6 +7,7 @@ import type { Codecs, FileSystem, FileWriter, Pacer } from '../env/index.ts';
 import { ByteWriter } from './byte-writer.ts';
 import { SLICE_BYTES } from './checked-file.ts';
 import { CODEC_NONE, type Extent, TRAILER_BYTES } from './format.ts';
+import { NO_CUTS, type PageCut } from './page-index.ts';
 
 export interface FileTarget {
   readonly fileSystem: FileSystem;
@@ -43,13 +44,21 @@ export class FileOutput {
     this.#buffer.raw(bytes);
   }
 
-  /** A part of up to about a block, with its trailer, into the buffer: its bytes have been copied when this returns. */
-  putSmall(bytes: Uint8Array, codec: number = CODEC_NONE): Extent {
+  /** A part of up to about a block, with its trailer, into the buffer: its bytes have been copied when this returns. The cuts' checksums are filled in. */
+  putSmall(bytes: Uint8Array, codec: number = CODEC_NONE, cuts: readonly PageCut[] = NO_CUTS): Extent {
+    const { checksum } = this.#target.codecs;
     const { offset } = this;
     const start = this.#buffer.length;
     this.raw(bytes);
     this.#buffer.byte(codec);
-    this.#buffer.uint32(this.#target.codecs.checksum(this.#buffer.bytes.subarray(start, this.#buffer.length)));
+    let from = start;
+    let crc = 0;
+    for (const cut of cuts) {
+      crc = checksum(this.#buffer.bytes.subarray(from, start + cut.at), crc);
+      cut.crc = crc;
+      from = start + cut.at;
+    }
+    this.#buffer.uint32(checksum(this.#buffer.bytes.subarray(from, this.#buffer.length), crc));
     return { offset, lengthBytes: this.offset - offset - TRAILER_BYTES };
   }
 

@@ -23,6 +23,7 @@ const KNOWN_FEATURES = COMPRESSED_BLOCKS;
 
 export const SectionName = {
   compressionShared: 'compression-shared',
+  pages: 'pages',
   bloom: 'bloom',
   index: 'index',
   properties: 'properties',

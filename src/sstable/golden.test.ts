@@ -7,7 +7,8 @@ import { crc32c, INT64_MAX, INT64_MIN } from '../base/index.ts';
 import { ManualClock, Metrics } from '../env/index.ts';
 import { columnKey, type Entry, EntryKind } from '../model/index.ts';
 import { decodeDirectory, decodeFooter, FOOTER_BYTES } from './format.ts';
-import { deletion, fileBytes, fileSystemWith, openFile, plain, put, scan, writeFile } from './fixtures.ts';
+import { CODECS, deletion, fileBytes, fileSystemWith, numberedRows, openFile, PATH, plain, put, scan, writeFile } from './fixtures.ts';
+import { describeSsTable } from './layout.ts';
 import type { SsTable } from './ss-table.ts';
 
 /** Of the first program that wrote SSTables: it tells nothing of families. Never written again. */
@@ -16,6 +17,8 @@ const FIRST = 'test/golden/sstable-v1.sst';
 const PLAIN = 'test/golden/sstable-v1-plain.sst';
 /** With a Bloom filter and compressed blocks: other compressors give other bytes, and all must read these. */
 const FULL = 'test/golden/sstable-v1-full.sst';
+/** With blocks of several pages, which the others are too small for. */
+const PAGES = 'test/golden/sstable-v1-pages.sst';
 const PAGE = 'docs/formats/sstable.md';
 
 /** The repository's folder, whether this runs from the source or from what was built of it. */
@@ -102,6 +105,19 @@ describe('the format of SSTables', () => {
     const written = bloomSection(bytes);
     assert.ok(written.length > 64);
     assert.equal(written.toString('hex'), bloomSection(golden).toString('hex'));
+  });
+
+  test('of pages is that of the golden file, byte for byte', async () => {
+    const entries = numberedRows(13, 700);
+    const { fileSystem } = await writeFile(entries);
+    const bytes = await fileBytes(fileSystem);
+    const golden = goldenFile(PAGES, bytes);
+    assert.equal(bytes.toString('hex'), golden.toString('hex'));
+    const file = { fileSystem: await fileSystemWith(golden), clock: new ManualClock(), metrics: new Metrics() };
+    assert.deepEqual((await describeSsTable({ ...file, codecs: CODECS }, PATH)).blocks.map(({ pages }) => pages), [3]);
+    const table = await openFile(file);
+    assert.equal((await table.verify()).entries, 13);
+    assert.deepEqual(await scan(table.cursor()), entries.map(plain));
   });
 
   test('is that of the example in its page', async () => {

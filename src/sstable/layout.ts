@@ -15,6 +15,8 @@ export interface BlockLayout {
   /** Before compression. */
   readonly rawBytes: number;
   readonly entries: number;
+  /** That can be read by themselves; 0 = it is read as a whole. */
+  readonly pages: number;
   readonly first: EntryPosition;
   readonly lastRow: ByteString;
 }
@@ -42,11 +44,12 @@ export async function describeSsTable(
   path: string,
 ): Promise<SsTableLayout> {
   const file = new CheckedFile(path, { ...components, metrics: new Metrics() });
-  const { footer, sections, index, properties, rowRangeDeletions, bloom, compressionShared } = await openFrame(file, components.codecs.checksum);
+  const { footer, sections, index, pages, properties, rowRangeDeletions, bloom, compressionShared } = await openFrame(file, components.codecs.checksum);
   const blocks = Array.from({ length: index.length }, (_, block): BlockLayout => ({
     ...index.extent(block),
     rawBytes: index.rawLengthBytes(block),
     entries: index.entries(block),
+    pages: pages?.pagesOf(block) ?? 0,
     first: index.first(block),
     lastRow: index.lastRow(block),
   }));

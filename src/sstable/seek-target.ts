@@ -25,12 +25,13 @@ export class SeekTarget {
   }
 }
 
-/** Order of `length` bytes from `at` on, and a byte string: negative, 0 or positive. */
-export function compareBytesTo(bytes: Uint8Array, at: number, length: number, text: ByteString): number {
-  const common = length < text.length ? length : text.length;
+/** Order of `length` bytes from `at` on, and a byte string from its character `from` on: negative, 0 or positive. */
+export function compareBytesTo(bytes: Uint8Array, at: number, length: number, text: ByteString, from = 0): number {
+  const left = text.length - from;
+  const common = length < left ? length : left;
   for (let i = 0; i < common; i++) {
-    const difference = (bytes[at + i] as number) - text.charCodeAt(i);
+    const difference = (bytes[at + i] as number) - text.charCodeAt(from + i);
     if (difference !== 0) return difference;
   }
-  return length - text.length;
+  return length - left;
 }

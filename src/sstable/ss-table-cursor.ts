@@ -23,8 +23,12 @@ export interface BlockSource {
   cached(block: number): Block | undefined;
   /** The block, read without a promise where that is quick. */
   readNow(block: number): Block | undefined;
+  /** The block, or the page of it that holds all that it has of the row, in memory or read without a promise. */
+  ofRow(block: number, row: ByteString): Block | undefined;
   /** Reads the block, and with the same read those behind it (before it, if `backwards`) that fit into `readAheadBytes` together. */
   load(block: number, readAheadBytes: number, backwards: boolean): Promise<Block>;
+  /** The same, loaded. */
+  loadOfRow(block: number, row: ByteString): Promise<Block>;
   /** A cursor of one row has come to it: entry `entryAt` of the block is the row's first. */
   rowFound(row: ByteString, number: number, block: Block, entryAt: number): void;
   /** A cursor of one row has found nothing. */
@@ -160,7 +164,9 @@ export class SsTableCursor implements LayerCursor {
     if (this.state !== CursorState.needsLoad) return;
     assert(this.#at !== CLOSED, 'the cursor is open');
     const moves = this.#moves;
-    const block = await this.#source.load(this.#wanted, this.#readAheadBytes, this.#readsBackwards);
+    const only = this.#only;
+    const loading = only === undefined ? this.#source.load(this.#wanted, this.#readAheadBytes, this.#readsBackwards) : this.#source.loadOfRow(this.#wanted, only);
+    const block = await loading;
     if (moves === this.#moves) this.#arrive(this.#wanted, block, this.#arrival);
   }
 
@@ -263,7 +269,9 @@ export class SsTableCursor implements LayerCursor {
     if (this.#only !== undefined && index.compareFirstRow(number, this.#only) > 0) return this.#finish();
     if (number === this.#blockNumber && this.#block) return this.#arrive(number, this.#block, arrival);
     this.#planReadAhead(number);
-    const block = this.#source.cached(number) ?? (this.#readAheadBytes === 0 ? this.#source.readNow(number) : undefined);
+    const source = this.#source;
+    const only = this.#only;
+    const block = only === undefined ? (source.cached(number) ?? (this.#readAheadBytes === 0 ? source.readNow(number) : undefined)) : source.ofRow(number, only);
     if (block) return this.#arrive(number, block, arrival);
     this.#wanted = number;
     this.#arrival = arrival;

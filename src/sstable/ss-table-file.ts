@@ -1,5 +1,5 @@
 /**
- * Opens the frame of an SSTable: footer, directory, index, properties, row-range deletions, Bloom filter and what compressed blocks
+ * Opens the frame of an SSTable: footer, directory, index, pages, properties, row-range deletions, Bloom filter and what compressed blocks
  * share, all checked. One read for most files.
  */
 import { CorruptionError } from '../base/index.ts';
@@ -12,16 +12,19 @@ import {
   COMPRESSED_BLOCKS, decodeDirectory, decodeFooter, type Extent, FOOTER_BYTES, type Footer, findSection, optionalSection, type Section, SectionName,
   TRAILER_BYTES,
 } from './format.ts';
+import { PageIndex } from './page-index.ts';
 import { decodeProperties, type SsTableProperties, totalEntries } from './properties.ts';
 import { decodeRowRangeDeletions } from './row-range-deletions.ts';
 
-/** The end of the file, fetched first: holds all sections of a file of about 50 MB. */
+/** The end of the file, fetched first: holds all sections of a file of about 30 MB. */
 const TAIL_BYTES = 128 * 1024;
 
 export interface SsTableFrame {
   readonly footer: Footer;
   readonly sections: readonly Section[];
   readonly index: BlockIndex;
+  /** Undefined where no block has any, as in files of early versions. */
+  readonly pages: PageIndex | undefined;
   readonly properties: SsTableProperties;
   readonly rowRangeDeletions: readonly RowRangeDeletion[];
   readonly bloom: BloomFilter | undefined;
@@ -50,15 +53,16 @@ export async function openFrame(file: CheckedFile, checksum: (bytes: Uint8Array)
   const indexAt = section(SectionName.index);
   const propertiesAt = section(SectionName.properties);
   const deletionsAt = section(SectionName.rowRangeDeletions);
-  const [indexBytes, propertiesBytes, deletionsBytes, bloomPart, shared] = await Promise.all([
-    part(indexAt), part(propertiesAt), part(deletionsAt), optional(SectionName.bloom), optional(SectionName.compressionShared),
+  const [indexBytes, propertiesBytes, deletionsBytes, bloomPart, shared, pagesPart] = await Promise.all([
+    part(indexAt), part(propertiesAt), part(deletionsAt), optional(SectionName.bloom), optional(SectionName.compressionShared), optional(SectionName.pages),
   ]);
   const index = BlockIndex.decode(file.path, indexAt, indexBytes, (sections[0] as Section).offset);
+  const pages = pagesPart && PageIndex.decode(file.path, ...pagesPart, index);
   const blockBytes = { raw: index.rawBytes, stored: index.storedBytes };
   const properties = decodeSection(file.path, propertiesAt.offset, propertiesAt.name, propertiesBytes, (reader) => decodeProperties(reader, blockBytes));
   const rowRangeDeletions = decodeSection(file.path, deletionsAt.offset, deletionsAt.name, deletionsBytes, decodeRowRangeDeletions);
   const bloom = bloomPart && decodeSection(file.path, bloomPart[0].offset, bloomPart[0].name, bloomPart[1], (reader) => new BloomFilter(reader, bloomPart[1]));
-  const frame = { footer, sections, index, properties, rowRangeDeletions, bloom, compressionShared: shared?.[1] };
+  const frame = { footer, sections, index, pages, properties, rowRangeDeletions, bloom, compressionShared: shared?.[1] };
   checkAgreement(file.path, propertiesAt, frame);
   return frame;
 }

@@ -10,14 +10,16 @@ import { type Clock, type Codecs, type Counter, type FileSystem, type Metrics, P
 import { type ColumnKey, familyOf, type Layer, type LayerCursor, type RowRangeDeletion } from '../model/index.ts';
 import type { Block } from './block.ts';
 import { BlockDecoder } from './block-decoder.ts';
-import { type BlockCache, type BlockKeeper, CachedFile, SharedRead, type UnreadBlock } from './block-cache.ts';
+import { type BlockCache, type BlockKeeper, CachedFile, type UnreadBlock } from './block-cache.ts';
 import { CheckedFile } from './checked-file.ts';
 import type { FamilyStatistics } from './families.ts';
 import { TRAILER_BYTES } from './format.ts';
 import type { MemoryBudget } from './memory-budget.ts';
+import type { Page } from './page-index.ts';
 import type { SsTableProperties } from './properties.ts';
 import { type CachedRows, copyRow, KeptRowCursor } from './row-cache.ts';
 import { SeekTarget } from './seek-target.ts';
+import { SharedRead } from './shared-read.ts';
 import { type BlockSource, SsTableCursor } from './ss-table-cursor.ts';
 import { openFrame, type SsTableFrame } from './ss-table-file.ts';
 import { type Verification, verifyBlocks } from './verify.ts';
@@ -92,6 +94,8 @@ export class SsTable implements Layer {
       readAheadLimitBytes,
       cached: (block) => blocks.get(block),
       readNow: (block) => this.#readNow(block),
+      ofRow: (block, row) => this.#pageOfRow(block, row) ?? blocks.get(block) ?? this.#readNow(block),
+      loadOfRow: (block, row) => this.#loadOfRow(block, row),
       load: (block, readAheadBytes, backwards) => this.#load(block, readAheadBytes, backwards),
       rowFound: (row, number, block, entryAt) => this.#keepRow(row, number, block, entryAt),
       rowMissed: () => {
@@ -209,7 +213,7 @@ export class SsTable implements Layer {
   async verify(damaged?: (error: CorruptionError) => void): Promise<Verification> {
     this.#cursors++;
     try {
-      return await verifyBlocks(this.path, this.#frame, new Pacer(this.#clock), (block) => this.#decoder.read(block), damaged);
+      return await verifyBlocks(this.path, this.#frame, new Pacer(this.#clock), this.#options.codecs.checksum, (block) => this.#decoder.read(block), damaged);
     } finally {
       this.#cursorClosed();
     }
@@ -221,6 +225,37 @@ export class SsTable implements Layer {
     this.#rows?.close();
     this.#isClosed = true;
     this.#endDecoder();
+  }
+
+  /**
+   * What the block has of the row, read without the rest of it: where memory is short. Where it is not, whole blocks fill it soonest, and where the
+   * block is there, or on its way, nothing need be read.
+   */
+  #findPage(number: number, row: ByteString): Page | undefined {
+    const { pages } = this.#frame;
+    if (pages === undefined || this.#options.cache.keepsAll || this.#options.inMemory || this.#blocks.has(number)) return undefined;
+    return pages.find(number, row) ? pages : undefined;
+  }
+
+  #pageOfRow(number: number, row: ByteString): Block | undefined {
+    const found = this.#findPage(number, row);
+    if (found === undefined) return undefined;
+    const blocks = this.#blocks as CachedFile;
+    const kept = blocks.getPage(found.number);
+    if (kept !== undefined) return kept;
+    const { pageMemory } = this.#options.cache;
+    const page = this.#decoder.readPageNow(found, pageMemory);
+    if (page !== undefined) blocks.keepPage(found.number, page, pageMemory.read);
+    return page;
+  }
+
+  /** As `#pageOfRow`, and else the block, where they must be waited for. */
+  async #loadOfRow(number: number, row: ByteString): Promise<Block> {
+    const found = this.#findPage(number, row) && this.#frame.pages?.found();
+    const page = found && (await this.#decoder.readPage(found));
+    if (page === undefined) return this.#load(number, 0, false);
+    (this.#blocks as CachedFile).keepPage((found as Page).number, page, undefined);
+    return page;
   }
 
   #readNow(number: number): Block | undefined {

@@ -1,13 +1,14 @@
 /**
  * Holds every block of an SSTable against its index and properties: checksums (by the reader that is handed in), each entry's
- * form, the order of all entries, restart points, counts and bounds, and that the Bloom filter knows every entry.
+ * form, the order of all entries, restart points, pages, counts and bounds, and that the Bloom filter knows every entry.
  */
-import { CorruptionError, quote } from '../base/index.ts';
-import type { Pacer } from '../env/index.ts';
+import { type ByteString, CorruptionError, quote } from '../base/index.ts';
+import type { Checksum, Pacer } from '../env/index.ts';
 import { compareEntries, type EntryPosition } from '../model/index.ts';
 import type { Block } from './block.ts';
 import { BlockCursor } from './block-cursor.ts';
 import { findSection, SectionName } from './format.ts';
+import type { PageCut } from './page-index.ts';
 import { type EntryStatistics, PropertiesCollector } from './properties.ts';
 import type { SsTableFrame } from './ss-table-file.ts';
 
@@ -20,7 +21,7 @@ export interface Verification {
 
 /** `damaged`: told of each block that is; the others are looked at all the same. Without it the first ends the check with its error. */
 export async function verifyBlocks(
-  file: string, frame: SsTableFrame, pacer: Pacer, read: (block: number) => Promise<Block>, damaged?: (error: CorruptionError) => void,
+  file: string, frame: SsTableFrame, pacer: Pacer, checksum: Checksum, read: (block: number) => Promise<Block>, damaged?: (error: CorruptionError) => void,
 ): Promise<Verification> {
   const { index } = frame;
   const collector = new PropertiesCollector();
@@ -30,7 +31,7 @@ export async function verifyBlocks(
   let isWhole = true;
   for (let number = 0; number < index.length; number++) {
     try {
-      const walk = await verifyBlock(file, frame, number, await read(number), before, collector, pacer);
+      const walk = await verifyBlock(file, frame, number, await read(number), before, collector, pacer, checksum);
       before = walk.before;
       entries += walk.entries;
       blockBytes += walk.block.bytes.length;
@@ -46,9 +47,10 @@ export async function verifyBlocks(
 
 async function verifyBlock(
   file: string, frame: SsTableFrame, number: number, block: Block, before: EntryPosition | undefined, collector: PropertiesCollector, pacer: Pacer,
+  checksum: Checksum,
 ): Promise<BlockWalk> {
   const { index } = frame;
-  const walk = new BlockWalk(block, before);
+  const walk = new BlockWalk(block, before, frame.pages?.cuts(number) ?? []);
   while (walk.next()) {
     collector.add(walk.at, walk.at.valueLength);
     checkFilter(file, frame, walk.at);
@@ -59,6 +61,7 @@ async function verifyBlock(
   if (!first || compareEntries(first, told) !== 0 || first.kind !== told.kind) walk.fail('not the first entry that the index tells');
   if (walk.at.row !== index.lastRow(number)) walk.fail('not the last row that the index tells');
   if (walk.entries !== index.entries(number)) walk.fail(`${walk.entries} entries, ${index.entries(number)} in the index`);
+  walk.checkPages(checksum);
   return walk;
 }
 
@@ -85,12 +88,15 @@ function checkFilter(file: string, frame: SsTableFrame, { row, column }: EntryPo
 class BlockWalk {
   readonly at = new BlockCursor();
   readonly block: Block;
+  readonly #cuts: readonly PageCut[];
+  #cutsMet = 0;
   #restarts = 0;
   entries = 0;
   first: EntryPosition | undefined;
   before: EntryPosition | undefined;
 
-  constructor(block: Block, before: EntryPosition | undefined) {
+  constructor(block: Block, before: EntryPosition | undefined, cuts: readonly PageCut[]) {
+    this.#cuts = cuts;
     this.block = block;
     this.before = before;
     this.at.open(block);
@@ -108,10 +114,31 @@ class BlockWalk {
     const listed = this.#restarts < this.block.restarts && this.block.restart(this.#restarts) === at.entryAt;
     if (at.isRestart !== listed) this.fail(`restart point ${this.#restarts} is elsewhere`);
     if (at.isRestart) this.#restarts++;
+    const cut = this.#cuts[this.#cutsMet];
+    if (cut?.at === at.entryAt) this.#checkCut(cut, row);
     this.first ??= here;
     this.before = here;
     this.entries++;
     return true;
+  }
+
+  /** A page begins where a row does, and is told from the rows before it by its separator. */
+  #checkCut({ at, separator }: PageCut, row: ByteString): void {
+    const rowBefore = this.before?.row ?? '';
+    if (!this.at.isRestart || rowBefore >= separator || separator > row) this.fail(`the page at ${at} does not begin with a row of which its separator tells`);
+    this.#cutsMet++;
+  }
+
+  /** All pages that are listed were met, and their checksums are those of the block. */
+  checkPages(checksum: Checksum): void {
+    if (this.#cutsMet !== this.#cuts.length) this.fail(`no entry where the page at ${this.#cuts[this.#cutsMet]?.at} begins`);
+    let crc = 0;
+    let from = 0;
+    for (const cut of this.#cuts) {
+      crc = checksum(this.block.bytes.subarray(from, cut.at), crc);
+      if (crc !== cut.crc) this.fail(`the checksum of the page that ends at ${cut.at} is wrong`);
+      from = cut.at;
+    }
   }
 
   fail(what: string): never {

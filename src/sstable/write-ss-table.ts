@@ -121,7 +121,7 @@ class SsTableWriter {
   async finish(rowRangeDeletions: readonly RowRangeDeletion[]): Promise<WrittenSsTable> {
     const ended = this.#endBlock();
     if (ended) await ended;
-    const index = await this.#blocks.finish();
+    const { index, pages } = await this.#blocks.finish();
     const { shared, rawBytes, storedBytes, compressedBlocks } = this.#blocks;
     const { group, clock, codecs, createdMicros = clock.nowMicros(), origin, compression = NO_COMPRESSION, newest, lineage, path, bloomFilter = 'none' } = this.#options;
     const properties: SsTableProperties = {
@@ -136,6 +136,7 @@ class SsTableWriter {
     };
     const parts: [string, Buffer | undefined][] = [
       [SectionName.compressionShared, shared],
+      [SectionName.pages, pages],
       [SectionName.bloom, this.#bloom?.finish()],
       [SectionName.index, index],
       [SectionName.properties, encodeProperties(properties)],

@@ -1,0 +1,7 @@
+/** Memory that several blocks or pages share: for those who bring them an opaque token, one a piece of memory. The block cache does its accounts by it. */
+export class SharedRead {
+  /** Blocks in it that are kept in its memory. */
+  kept = 0;
+  /** Of the others. */
+  deadBytes = 0;
+}
