@@ -57,9 +57,9 @@ export function successor(key: ByteString): ByteString {
   return `${key}\0`;
 }
 
-/** Whether `next` is successor(key); most that are not are told by their length, without a string being made. */
+/** Whether `next` is successor(key): no string is made for it. */
 export function isSuccessor(next: ByteString, key: ByteString): boolean {
-  return next.length === key.length + 1 && next === successor(key);
+  return next.length === key.length + 1 && next.charCodeAt(key.length) === 0 && next.startsWith(key);
 }
 
 /** The smallest byte string above every one that starts with `prefix`; undefined where there is none (empty, or all 0xFF). */

@@ -16,7 +16,7 @@ import type {
 import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
 import { eachTablet } from './each-tablet.ts';
 import { mutateRows } from './mutate-rows.ts';
-import { readRows } from './read-rows.ts';
+import { type ReadRowsParts, readRows } from './read-rows.ts';
 import { isMisdirected, Router } from './router.ts';
 
 export interface ClientOptions {
@@ -34,6 +34,7 @@ export class Client implements Service {
   readonly #slicer: Slicer;
   readonly #schemas: SchemaCache;
   readonly #router: Router;
+  readonly #reads: ReadRowsParts;
   #masterAddress: string | undefined;
 
   private constructor({ env, limits }: ClientOptions) {
@@ -42,6 +43,7 @@ export class Client implements Service {
     this.#slicer = (count, work) => inParts(env.clock, count, work);
     this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: String(error) }));
     this.#router = new Router({ ...env, schemas: this.#schemas, locator: new Locator(env) });
+    this.#reads = { router: this.#router, transport: env.transport, limits };
   }
 
   static async open(options: ClientOptions): Promise<Client> {
@@ -75,7 +77,7 @@ export class Client implements Service {
   }
 
   readRows(context: RequestContext, request: ReadRequest): AsyncIterable<ReadBatch> {
-    return readRows({ router: this.#router, transport: this.#env.transport, limits: this.#limits }, context, request);
+    return readRows(this.#reads, context, request);
   }
 
   async sampleRowKeys(context: RequestContext, table: string): Promise<readonly KeySample[]> {

@@ -7,11 +7,12 @@
  */
 import { BigtableError, type ByteString, Code, successor, unavailable } from '../base/index.ts';
 import { PullStream, pullStreamOf, type RequestContext, type Transport } from '../env/index.ts';
+import type { RowFilter } from '../filter/index.ts';
 import type { AssignedTablet, Locator } from '../locator/index.ts';
 import {
   ALL_ROWS, intersectRanges, isEmptyRange, type Limits, normalizeRanges, type ReadBatch, type RowRange, type TableSchema,
 } from '../model/index.ts';
-import { readTablet } from '../protocol/index.ts';
+import { type ReadMessage, readTablet } from '../protocol/index.ts';
 import { checkReadRows, type ReadRequest } from '../service/index.ts';
 import type { Patience, Router } from './router.ts';
 
@@ -86,7 +87,7 @@ class RowsStream extends PullStream<ReadBatch> {
   #open({ id }: TableSchema, tablet: AssignedTablet): PullStream<ReadBatch> {
     const position = this.#position as ReadPosition;
     const { filter, reversed } = this.#request;
-    const message = { tableId: id, ranges: position.rangesIn(tablet.range), filter, rowsLimit: position.rowsLeft, reversed: reversed === true };
+    const message = new TabletRead(id, position.rangesIn(tablet.range), filter, position.rowsLeft, reversed === true);
     this.#tablet = tablet;
     this.#batches = pullStreamOf(readTablet(this.#parts.transport, tablet.server.address, message, this.#context));
     return this.#batches;
@@ -151,6 +152,23 @@ class RowsStream extends PullStream<ReadBatch> {
   }
 }
 
+/** Of a class for the reason that PlainContext of `env` is: it refers to what would outlive the read with it. */
+class TabletRead implements ReadMessage {
+  readonly tableId: string;
+  readonly ranges: readonly RowRange[];
+  readonly filter: RowFilter | undefined;
+  readonly rowsLimit: number;
+  readonly reversed: boolean;
+
+  constructor(tableId: string, ranges: readonly RowRange[], filter: RowFilter | undefined, rowsLimit: number, reversed: boolean) {
+    this.tableId = tableId;
+    this.ranges = ranges;
+    this.filter = filter;
+    this.rowsLimit = rowsLimit;
+    this.reversed = reversed;
+  }
+}
+
 /** What is left to read. */
 class ReadPosition {
   readonly #reversed: boolean;
@@ -194,6 +212,10 @@ class ReadPosition {
 
   /** The ranges left, as far as they lie in the tablet. */
   rangesIn(tablet: RowRange): RowRange[] {
+    if (this.#first === this.#ranges.length - 1) {
+      const common = intersectRanges(this.#ranges[this.#first] as RowRange, tablet);
+      return isEmptyRange(common) ? [] : [common];
+    }
     const found: RowRange[] = [];
     if (this.#reversed) {
       for (let i = this.#ranges.length - 1; i >= this.#first; i--) {

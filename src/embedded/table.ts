@@ -55,14 +55,15 @@ export class Table {
   }
 
   /** One row with what the options ask for (default: the newest version of every column); undefined where nothing is there. */
-  async get(row: Bytes, options: RowOptions = NEWEST): Promise<Row | undefined> {
+  get(row: Bytes, options: RowOptions = NEWEST): Promise<Row | undefined> {
     const rows = new RowStream(this.#calls, () => rowRequest(this.fullName, row, options), options.signal);
+    // what is in memory costs this one promise
     try {
       const found = rows.pull();
-      return found instanceof Promise ? await found : found;
-    } finally {
-      const ending = rows.end();
-      if (ending !== undefined) await ending;
+      const ending = found instanceof Promise ? undefined : rows.end();
+      return found instanceof Promise || ending !== undefined ? onlyRow(rows, found, ending) : Promise.resolve(found);
+    } catch (error) {
+      return Promise.reject(error);
     }
   }
 
@@ -166,6 +167,16 @@ export class Table {
 
   async #change(change: FamilyChange): Promise<void> {
     await this.#calls.run((service, context) => service.modifyFamilies(context, this.fullName, [change]));
+  }
+}
+
+async function onlyRow(rows: RowStream, found: Row | undefined | Promise<Row | undefined>, ending: void | Promise<void>): Promise<Row | undefined> {
+  if (ending !== undefined) await ending;
+  try {
+    return await found;
+  } finally {
+    const after = rows.end();
+    if (after !== undefined) await after;
   }
 }
 

@@ -33,17 +33,30 @@ export interface ContextOptions {
   readonly trace?: string;
 }
 
+/** Of a class, because V8 may come to make a literal's objects in the old generation (docs/decisions/0017-what-outlives-a-call.md), with all they refer to. */
+class PlainContext implements RequestContext {
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal | undefined;
+  readonly principal: string;
+  readonly appProfile: string;
+  readonly priority: Priority;
+  readonly trace: string;
+  readonly reservation: Reservation;
+
+  constructor(options: ContextOptions) {
+    this.deadlineMs = options.deadlineMs ?? Number.POSITIVE_INFINITY;
+    this.signal = options.signal;
+    this.principal = options.principal ?? 'anonymous';
+    this.appProfile = options.appProfile ?? '';
+    this.priority = options.priority ?? 'medium';
+    this.trace = options.trace ?? '';
+    this.reservation = options.budget.reservation();
+  }
+}
+
 /** A context with defaults filled in: no deadline, anonymous, medium priority. */
 export function requestContext(options: ContextOptions): RequestContext {
-  return {
-    deadlineMs: options.deadlineMs ?? Number.POSITIVE_INFINITY,
-    signal: options.signal,
-    principal: options.principal ?? 'anonymous',
-    appProfile: options.appProfile ?? '',
-    priority: options.priority ?? 'medium',
-    trace: options.trace ?? '',
-    reservation: options.budget.reservation(),
-  };
+  return new PlainContext(options);
 }
 
 /** Told when a call is given up. */

@@ -57,7 +57,7 @@ export class LocalTransport implements Transport {
   }
 
   stream(address: string, method: string, message: unknown, context: RequestContext): PullStream<unknown> {
-    return new LocalStream(context, this.#clock, () => this.handlerOf(address).stream(method, message, context));
+    return new LocalStream(this, this.#clock, address, method, message, context);
   }
 }
 
@@ -91,26 +91,32 @@ class PendingCall implements Interruptible {
 class LocalStream extends PullStream<unknown> implements Interruptible {
   readonly #context: RequestContext;
   readonly #clock: Clock;
-  #begin: (() => AsyncIterable<unknown>) | undefined;
+  readonly #transport: LocalTransport;
+  readonly #address: string;
+  readonly #method: string;
+  readonly #message: unknown;
+  #begun = false;
   #answers: PullStream<unknown> | undefined;
   #wait: ContextWait | undefined;
   #reject: ((error: BigtableError) => void) | undefined;
 
-  constructor(context: RequestContext, clock: Clock, begin: () => AsyncIterable<unknown>) {
+  constructor(transport: LocalTransport, clock: Clock, address: string, method: string, message: unknown, context: RequestContext) {
     super();
-    this.#context = context;
+    this.#transport = transport;
     this.#clock = clock;
-    this.#begin = begin;
+    this.#address = address;
+    this.#method = method;
+    this.#message = message;
+    this.#context = context;
   }
 
   pull(): unknown {
-    const begin = this.#begin;
-    if (begin === undefined && this.#answers === undefined) return undefined;
+    if (this.#begun && this.#answers === undefined) return undefined;
     try {
       checkContext(this.#context, this.#clock);
-      if (begin) {
-        this.#begin = undefined;
-        this.#answers = pullStreamOf(begin());
+      if (!this.#begun) {
+        this.#begun = true;
+        this.#answers = pullStreamOf(this.#transport.handlerOf(this.#address).stream(this.#method, this.#message, this.#context));
       }
       const answer = (this.#answers as PullStream<unknown>).pull();
       if (answer instanceof Promise) return this.#await(answer);
@@ -124,7 +130,7 @@ class LocalStream extends PullStream<unknown> implements Interruptible {
 
   end(): void | Promise<void> {
     const answers = this.#answers;
-    this.#begin = undefined;
+    this.#begun = true;
     this.#answers = undefined;
     this.#wait?.stop();
     return answers?.end();

@@ -29,8 +29,9 @@ export function rangeContains(range: RowRange, row: ByteString): boolean {
   return row >= range.start && (range.end === undefined || row < range.end);
 }
 
-/** The common part; empty ranges come out with end <= start. */
+/** The common part, which is `a` itself where it lies in `b`; empty ranges come out with end <= start. */
 export function intersectRanges(a: RowRange, b: RowRange): RowRange {
+  if (a.start >= b.start && (b.end === undefined || (a.end !== undefined && a.end <= b.end))) return a;
   const start = a.start > b.start ? a.start : b.start;
   const end = a.end === undefined ? b.end : b.end === undefined || a.end < b.end ? a.end : b.end;
   return { start, end };

@@ -108,7 +108,7 @@ function setBits(bits: Buffer, lines: number, first: number, second: number): vo
   }
 }
 
-/** For all filters: a look-up keeps nothing. */
+/** For all filters: a look-up keeps nothing but the row it was last asked for, for which a read asks every file. */
 const hash = new BloomHash();
 
 export class BloomFilter {
@@ -133,14 +133,14 @@ export class BloomFilter {
   }
 
   mayContainRow(row: ByteString): boolean {
-    hash.row(row);
+    hash.sameRow(row);
     return this.#has(hash.first, hash.second);
   }
 
   /** For filters of pairs. */
   mayContainColumn(row: ByteString, column: ColumnKey): boolean {
     assert(this.kind === 'row-column', 'the filter knows columns');
-    hash.row(row);
+    hash.sameRow(row);
     hash.column(column);
     return this.#has(hash.first, hash.second);
   }

@@ -20,11 +20,23 @@ export class BloomHash {
   /** The lanes of the row last hashed, for hashing its columns. */
   #row1 = 0;
   #row2 = 0;
+  #hashedRow: ByteString | undefined;
 
   row(row: ByteString): void {
     this.#absorb(row, SEED_1, SEED_2);
     this.#row1 = this.first;
     this.#row2 = this.second;
+  }
+
+  /** As `row`, for whoever asks for the same row several times. Keeps the row. */
+  sameRow(row: ByteString): void {
+    if (row === this.#hashedRow) {
+      this.first = this.#row1;
+      this.second = this.#row2;
+      return;
+    }
+    this.row(row);
+    this.#hashedRow = row;
   }
 
   /** The pair of the row last hashed and this column. */

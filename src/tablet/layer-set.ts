@@ -22,12 +22,23 @@ export interface MemtableLayer {
 }
 
 /** What a read needs of the layers. */
-export interface LayerNeed {
+export class LayerNeed {
   readonly range: RowRange;
   /** The one row of the range, where it is one. */
-  readonly row?: ByteString | undefined;
+  readonly row: ByteString | undefined;
   /** Columns as stored; undefined = all. */
-  readonly spans?: readonly ColumnSpan[] | undefined;
+  readonly spans: readonly ColumnSpan[] | undefined;
+
+  constructor(range: RowRange, row?: ByteString, spans?: readonly ColumnSpan[]) {
+    this.range = range;
+    this.row = row;
+    this.spans = spans;
+  }
+}
+
+/** Who reads what a hold holds. */
+export interface LayerReader {
+  layersChanged(): void;
 }
 
 export class LayerHold {
@@ -36,14 +47,14 @@ export class LayerHold {
   readonly files: readonly TabletFile[];
   /** Whether the set has other layers by now. */
   isStale = false;
-  /** Called when the hold becomes stale. */
-  onStale: (() => void) | undefined;
+  /** Told when the hold becomes stale. */
+  reader: LayerReader | undefined;
   /** Among the holds of its set; -1 once it is released. For LayerSet alone. */
   place = 0;
   readonly #set: LayerSet;
 
   constructor(set: LayerSet, memtables: readonly Layer[], files: readonly TabletFile[]) {
-    this.layers = files.length === 0 ? memtables : [...memtables, ...files];
+    this.layers = files.length === 0 ? memtables : memtables.concat(files);
     this.files = files;
     this.#set = set;
   }
@@ -185,7 +196,7 @@ export class LayerSet {
     }
     for (const hold of [...this.#holds]) {
       hold.isStale = true;
-      hold.onStale?.();
+      hold.reader?.layersChanged();
     }
   }
 
@@ -202,7 +213,7 @@ export class LayerSet {
       last.place = hold.place;
     }
     hold.place = -1;
-    hold.onStale = undefined;
+    hold.reader = undefined;
     for (const table of hold.files) {
       table.reads--;
       assert(table.reads >= 0, `file ${table.path} is released more often than held`);
@@ -241,7 +252,19 @@ function filesFor(tables: readonly TabletFile[], { range, row, spans }: LayerNee
 /** Those of the layers that may change what is read of the row; of files their Bloom filters say so. `spans`: the columns read, as stored; undefined = all. */
 export function layersForRow<L extends Layer>(layers: readonly L[], row: ByteString, spans: readonly ColumnSpan[] | undefined): L[] {
   const column = spans?.length === 1 ? columnOfSpan(spans[0] as ColumnSpan) : undefined;
-  return layers.filter((layer) => mayBearOn(layer, row, column) || layer.rowRangeDeletions().some((deletion) => rangeContains(deletion, row)));
+  // mostly one, and an array that grows from nothing takes room for many
+  let found: L[] | undefined;
+  for (const layer of layers) {
+    if (!mayBearOn(layer, row, column) && !hidesRow(layer.rowRangeDeletions(), row)) continue;
+    if (found === undefined) found = [layer];
+    else found.push(layer);
+  }
+  return found ?? [];
+}
+
+function hidesRow(deletions: readonly RowRangeDeletion[], row: ByteString): boolean {
+  for (const deletion of deletions) if (rangeContains(deletion, row)) return true;
+  return false;
 }
 
 /** Whether any entry may; layers that cannot tell may always. */

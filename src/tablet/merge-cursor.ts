@@ -67,8 +67,8 @@ export class MergeCursor implements LayerCursor {
 
   /** `layers`: newest first, at least one. */
   constructor(layers: readonly Layer[], options: MergeOptions) {
-    const sources: MergeSource[] = [];
-    for (let age = 0; age < layers.length; age++) sources.push(new MergeSource(layers[age] as Layer, age, this.#hiding, options.row));
+    const sources = new Array<MergeSource>(layers.length);
+    for (let age = 0; age < layers.length; age++) sources[age] = new MergeSource(layers[age] as Layer, age, this.#hiding, options.row);
     this.#sources = sources;
     this.#alone = (this.#sources[0] as MergeSource).cursor;
     this.#keepDeletions = options.keepDeletions ?? false;

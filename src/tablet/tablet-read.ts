@@ -5,52 +5,90 @@
  * A long read gives its layers up for the newer ones whenever the tablet's list has changed and no row is begun, also while nobody pulls: so it
  * keeps neither files that were merged nor memtables that were written to files, however long it takes. Each row is of one instant all the same.
  */
-import { PullStream } from '../env/index.ts';
+import { PullStream, type RequestContext } from '../env/index.ts';
+import type { FilterProgram } from '../filter/index.ts';
 import type { ReadBatch } from '../model/index.ts';
-import type { LayerHold } from './layer-set.ts';
+import type { LayerHold, LayerNeed, LayerReader } from './layer-set.ts';
+import type { ReadFamilies } from './read-families.ts';
 import type { RowReader } from './row-reader.ts';
+import type { TabletRead } from './tablet-api.ts';
 
-export interface ReadSteps {
-  /** Throws where the tablet may not be read (any more). */
-  readonly check: () => void;
-  /** Takes the layers; undefined where nothing is asked for. Throws as `check` does. */
-  readonly begin: () => { readonly hold: LayerHold; readonly reader: RowReader } | undefined;
-  /** Takes the layers as they are now. Throws as `check` does. */
-  readonly hold: () => LayerHold;
+/** What a read asks for, made ready: its filter, its "now", and the layers it needs. */
+export class PreparedRead {
+  readonly program: FilterProgram;
+  readonly families: ReadFamilies;
+  readonly need: LayerNeed;
+
+  constructor(program: FilterProgram, families: ReadFamilies, need: LayerNeed) {
+    this.program = program;
+    this.families = families;
+    this.need = need;
+  }
 }
 
-export class TabletReadStream extends PullStream<ReadBatch> {
-  readonly #steps: ReadSteps;
+/** What the reads of a tablet need of it; one for all of them. */
+export interface ReadSource {
+  /** Throws where no read may begin. */
+  checkServing(context: RequestContext): void;
+  /** Throws where what was read may not be given out (any more). */
+  checkAnswering(context: RequestContext): void;
+  /** Undefined where nothing is asked for. */
+  prepare(request: TabletRead): PreparedRead | undefined;
+  /** Takes the layers as they are now. */
+  hold(need: LayerNeed): LayerHold;
+  reader(context: RequestContext, layers: LayerHold['layers'], request: TabletRead, read: PreparedRead): RowReader;
+}
+
+export class TabletReadStream extends PullStream<ReadBatch> implements LayerReader {
+  readonly #source: ReadSource;
+  readonly #context: RequestContext;
+  readonly #request: TabletRead;
+  #need: LayerNeed | undefined;
   #hold: LayerHold | undefined;
   #reader: RowReader | undefined;
   #begun = false;
   /** A pull waits for blocks: what it reads stays held until they are there, also when the stream is given up meanwhile. */
   #waiting = false;
 
-  constructor(steps: ReadSteps) {
+  constructor(source: ReadSource, context: RequestContext, request: TabletRead) {
     super();
-    this.#steps = steps;
+    this.#source = source;
+    this.#context = context;
+    this.#request = request;
   }
 
   pull(): ReadBatch | undefined | Promise<ReadBatch | undefined> {
     try {
       if (!this.#begun) {
         this.#begun = true;
-        const begun = this.#steps.begin();
-        this.#reader = begun?.reader;
-        if (begun) this.#holdOn(begun.hold);
+        this.#begin();
       }
-      if (this.#reader === undefined) return undefined;
       const reader = this.#reader;
-      if (this.#hold === undefined) {
-        reader.takeLayers(this.#holdOn(this.#steps.hold()).layers);
-      }
+      if (reader === undefined) return undefined;
+      if (this.#hold === undefined) reader.takeLayers(this.#takeLayers().layers);
       const batch = reader.pull();
       return batch instanceof Promise ? this.#whenThere(reader, batch) : this.#checked(reader, batch);
     } catch (error) {
       this.end();
       throw error;
     }
+  }
+
+  #begin(): void {
+    this.#source.checkServing(this.#context);
+    const read = this.#source.prepare(this.#request);
+    if (read === undefined) return;
+    this.#need = read.need;
+    const hold = this.#source.hold(read.need);
+    this.#holdOn(hold);
+    this.#reader = this.#source.reader(this.#context, hold.layers, this.#request, read);
+  }
+
+  #takeLayers(): LayerHold {
+    this.#source.checkServing(this.#context);
+    const hold = this.#source.hold(this.#need as LayerNeed);
+    this.#holdOn(hold);
+    return hold;
   }
 
   end(): void {
@@ -79,16 +117,20 @@ export class TabletReadStream extends PullStream<ReadBatch> {
   }
 
   #checked(reader: RowReader, batch: ReadBatch | undefined): ReadBatch | undefined {
-    if (batch !== undefined) this.#steps.check();
+    if (batch !== undefined) this.#source.checkAnswering(this.#context);
     if (reader.ended) this.end();
     else this.#leaveStaleLayers();
     return batch;
   }
 
-  #holdOn(hold: LayerHold): LayerHold {
-    hold.onStale = () => this.#leaveStaleLayers();
+  #holdOn(hold: LayerHold): void {
+    hold.reader = this;
     this.#hold = hold;
-    return hold;
+  }
+
+  /** For LayerSet: there are other layers now. */
+  layersChanged(): void {
+    this.#leaveStaleLayers();
   }
 
   #leaveStaleLayers(): void {

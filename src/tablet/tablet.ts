@@ -9,7 +9,7 @@
 import { assert, BigtableError, type ByteString, Code, toBigtableError, unavailable } from '../base/index.ts';
 import { isAfter, type RedoPoint, type RedoRecord, type RowChange, type ServerLog } from '../commitlog/index.ts';
 import { checkContext, type Env, Pacer, type PullStream, type RequestContext } from '../env/index.ts';
-import { compileFilter, type FilterProgram, type RowFilter } from '../filter/index.ts';
+import { compileFilter, type RowFilter } from '../filter/index.ts';
 import { Memtable } from '../memtable/index.ts';
 import {
   type Cell, type FamilyUsage, type ColumnKey, type Limits, type Mutation, type Mutations, type ReadBatch, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow, rowOfRange,
@@ -20,7 +20,7 @@ import { type CompactionKind, FileCompactor } from './file-compactor.ts';
 import { familyUsage } from './family-usage.ts';
 import { FileOpener } from './file-opener.ts';
 import { groupingOf } from './grouping.ts';
-import { clipsOf, filesByGroup, type LayerHold, type LayerNeed, LayerSet, type MemtableLayer } from './layer-set.ts';
+import { clipsOf, filesByGroup, type LayerHold, LayerNeed, LayerSet, type MemtableLayer } from './layer-set.ts';
 import { middleRow } from './middle-row.ts';
 import { newestCells } from './newest-cells.ts';
 import { compactMemtable } from './minor-compaction.ts';
@@ -32,7 +32,7 @@ import { sampleTables } from './sample-keys.ts';
 import type { TabletFile } from './tablet-file.ts';
 import { RowShare } from './shared-rows.ts';
 import { storedChanges, storedMutations } from './stored-mutations.ts';
-import { TabletReadStream } from './tablet-read.ts';
+import { PreparedRead, type ReadSource, TabletReadStream } from './tablet-read.ts';
 import { isLargeChange, TabletWriter } from './tablet-writer.ts';
 import { WriteBatch } from './write-batch.ts';
 import type { Decision, DivideCommit, TabletApi, TabletRead } from './tablet-api.ts';
@@ -58,6 +58,13 @@ export interface TabletOptions {
 export class Tablet implements TabletApi {
   readonly #options: TabletOptions;
   readonly #locks = new RowLocks();
+  readonly #reads: ReadSource = {
+    checkServing: (context) => this.#checkServing(context),
+    checkAnswering: (context) => this.#checkAnswering(context),
+    prepare: (request) => this.#prepare(request),
+    hold: (need) => this.#hold(need),
+    reader: (context, layers, request, read) => this.#reader(context, layers, request, read),
+  };
   readonly #layers: LayerSet;
   readonly #writer: TabletWriter;
   #state: TabletState;
@@ -216,7 +223,7 @@ export class Tablet implements TabletApi {
     return this.#holdingRow(context, row, () => {
       const schema = this.#schema();
       const nowMicros = this.#options.env.clock.nowMicros();
-      const hold = this.#hold({ range: rangeOfRow(row), row });
+      const hold = this.#hold(new LayerNeed(rangeOfRow(row), row));
       const write = (newest: ReadonlyMap<ColumnKey, Cell>): Promise<readonly Cell[]> => {
         const { mutations, cells } = readModifyWrite(rules, newest, serverTime(nowMicros, schema));
         return this.#writeRow(row, mutations).then(() => cells);
@@ -232,23 +239,7 @@ export class Tablet implements TabletApi {
   }
 
   read(context: RequestContext, request: TabletRead): PullStream<ReadBatch> {
-    let need: LayerNeed = { range: this.#state.range };
-    return new TabletReadStream({
-      check: () => this.#checkAnswering(context),
-      begin: () => {
-        this.#checkServing(context);
-        const [first, last] = [request.ranges[0], request.ranges.at(-1)];
-        if (first === undefined || last === undefined) return undefined;
-        const read = this.#prepare(request, { start: first.start, end: last.end });
-        need = read.need;
-        const hold = this.#hold(need);
-        return { hold, reader: this.#reader(context, hold.layers, request, read) };
-      },
-      hold: () => {
-        this.#checkServing(context);
-        return this.#hold(need);
-      },
-    });
+    return new TabletReadStream(this.#reads, context, request);
   }
 
   async dropRows(context: RequestContext, range: RowRange): Promise<void> {
@@ -441,13 +432,16 @@ export class Tablet implements TabletApi {
     return this.#writer.write(storedChanges(this.#schema(), [{ row, mutations }]));
   }
 
-  /** What the read asks for, made ready: its filter, its "now", and the layers it needs. */
-  #prepare({ filter }: TabletRead, range: RowRange): PreparedRead {
+  #prepare({ ranges, filter }: TabletRead): PreparedRead | undefined {
+    const first = ranges[0];
+    const last = ranges[ranges.length - 1];
+    if (first === undefined || last === undefined) return undefined;
+    const range = first === last ? first : { start: first.start, end: last.end };
     const { env, limits } = this.#options;
     const schema = this.#schema();
     const families = ReadFamilies.of(schema, env.clock);
     const program = compileFilter(filter, { limits, random: env.random, families: families.names });
-    return { program, families, need: { range, row: rowOfRange(range), spans: program.columnSpans && families.storedSpans(program.columnSpans) } };
+    return new PreparedRead(program, families, new LayerNeed(range, rowOfRange(range), program.columnSpans && families.storedSpans(program.columnSpans)));
   }
 
   #hold(need: LayerNeed): LayerHold {
@@ -597,12 +591,6 @@ export class Tablet implements TabletApi {
     if (own.length > 0) this.#options.host.released(own);
     if (own.length < paths.length && !this.#closing) this.#options.host.leftToSweep();
   }
-}
-
-interface PreparedRead {
-  readonly program: FilterProgram;
-  readonly families: ReadFamilies;
-  readonly need: LayerNeed;
 }
 
 function hasDeletions(table: TabletFile): boolean {

@@ -503,14 +503,15 @@ export class TabletServer {
     return outcomes;
   }
 
-  #read({ tableId, ranges, filter, rowsLimit, reversed }: ReadMessage, context: RequestContext): AsyncIterable<ReadBatch> {
+  #read(message: ReadMessage, context: RequestContext): AsyncIterable<ReadBatch> {
+    const { tableId, ranges } = message;
     const start = ranges[0]?.start;
     if (start === undefined) throw invalidArgument('a read of a tablet names at least one range');
     const served = this.#tablets.find(tableId, start);
     if (served === undefined) throw this.#loader.damageOver(tableId, start) ?? notServing(tableId, start);
     if (!isWithin(ranges.at(-1)?.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
     this.#schemaOf(served, start);
-    return served.tablet.read(context, { ranges, filter, rowsLimit, reversed });
+    return served.tablet.read(context, message);
   }
 
   async #each(refs: readonly TabletRef[], work: (ref: TabletRef) => Promise<void>): Promise<(PlainError | undefined)[]> {
