@@ -52,6 +52,8 @@ class RecordInAppend implements EncodedRecord {
 
   touches(range: RowRange): boolean {
     if (this.kind !== RecordKind.rows) return this.#decoder.touches(this, range);
+    // the tablet that wrote it need not look further
+    if (this.#span === undefined && this.#decoder.beginsIn(this, range)) return true;
     const { first, last } = (this.#span ??= this.#decoder.spanOf(this));
     if (first > last || last < range.start || (range.end !== undefined && first >= range.end)) return false;
     // one of the two is in it, or it lies between them: then every row must be asked
@@ -128,6 +130,14 @@ export class AppendDecoder {
         this.#passMutations();
       }
       return false;
+    });
+  }
+
+  /** For `RecordInAppend`, of a record of rows: whether its first row is in the range. */
+  beginsIn(record: RecordInAppend, range: RowRange): boolean {
+    return this.#checked(() => {
+      this.#toBody(record);
+      return this.#reader.next() > 0 && rangeContains(range, this.#text());
     });
   }
 
