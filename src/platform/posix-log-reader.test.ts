@@ -131,7 +131,8 @@ test('a log is read once from end to end, whatever the sizes of its appends, and
   const outcome = await read(files, 0, undefined, (bytes) => (readBytes += bytes));
   assert.equal(judge(outcome, written, 'large appends'), 'all');
   const totalBytes = [...files.values()].reduce((sum, bytes) => sum + bytes.length, 0);
-  assert.ok(files.size > 1 && readBytes <= totalBytes * 1.05, `${readBytes} bytes were read of ${totalBytes}`);
+  // behind the end a window is looked through once more
+  assert.ok(files.size > 1 && readBytes <= totalBytes + (1 << 20), `${readBytes} bytes were read of ${totalBytes}`);
 });
 
 describe('a damaged log', () => {

@@ -1,10 +1,12 @@
 /**
- * The segment of a log that is written to: a file filled with zeros ahead of what is written, so that an append is one durable
- * write of bytes into space that is allocated already, and not of metadata. Format: docs/formats/log-file.md.
+ * The segment of a log that is written to: a file that is larger than what is written, so that behind the frames it reads as zeros. While
+ * frames are small it is filled with zeros ahead of them: an append is then one durable write of bytes into space that is allocated already,
+ * and not of metadata. Large frames go into the hole, and nothing is written twice. Format: docs/formats/log-file.md.
  *
  * Invariants:
- * - A frame is written only where the zeros before it are durable, and room for one more frame header stays behind it: so a
- *   file that ends sooner was damaged, never torn.
+ * - A frame is written only where the file's size before it is durable, and what it is written over reads as zeros after any crash; room
+ *   for one more frame header stays behind it: so a file that ends sooner was damaged, never torn.
+ * - No zeros are written where a frame is written, or was: a frame that would meet the filling waits for it.
  * - The room is extended through a descriptor of its own: the system reports a failed write-back once to each, so that no error
  *   that belongs to an append can be taken by the filling, or the other way round.
  */
@@ -20,6 +22,12 @@ const PAGE_BYTES = 4096;
 const LEAST_STEP_BYTES = 1 << 20;
 const MOST_STEP_BYTES = 16 << 20;
 const ZEROS = Buffer.alloc(1 << 20);
+/** Frames of this size and more, on the average, are written into the hole: to them a second write of their bytes is more than one of metadata. */
+const LARGE_FRAME_BYTES = 64 << 10;
+/** The frames over which the average goes, about. */
+const AVERAGED_FRAMES = 4;
+/** Written behind every frame: where the next one begins space is allocated, so that a frame that found no room can be taken back. */
+const NEXT_HEADER = Buffer.alloc(FRAME_HEADER_BYTES);
 
 export interface SegmentOptions {
   readonly syscalls: Syscalls;
@@ -29,6 +37,8 @@ export interface SegmentOptions {
   readonly header: Buffer;
   /** The first frame's bytes. */
   readonly firstFrameBytes: number;
+  /** About how large frames were before. */
+  readonly meanFrameBytes: number;
   /** Most bytes of the file, but for one frame that is larger. */
   readonly limitBytes: number;
 }
@@ -40,19 +50,25 @@ export class LogSegment {
   readonly #fillFd: number;
   readonly #writeFd: number;
   #usedBytes = SEGMENT_HEADER_BYTES;
-  #allocatedBytes: number;
+  /** The file's size. */
+  #sizeBytes: number;
+  /** Up to here space is allocated: zeros or frames were written. */
+  #filledBytes: number;
+  #meanFrameBytes: number;
   #filling: Promise<void> | undefined;
   /** Why no room was made ahead; it is tried again when an append needs it. */
   #aheadStopped = false;
   #broken: unknown;
 
-  private constructor(options: SegmentOptions, fillFd: number, writeFd: number, allocatedBytes: number) {
+  private constructor(options: SegmentOptions, fillFd: number, writeFd: number, sizeBytes: number, filledBytes: number) {
     this.#syscalls = options.syscalls;
     this.#logger = options.logger;
     this.#limitBytes = options.limitBytes;
     this.#fillFd = fillFd;
     this.#writeFd = writeFd;
-    this.#allocatedBytes = allocatedBytes;
+    this.#sizeBytes = sizeBytes;
+    this.#filledBytes = filledBytes;
+    this.#meanFrameBytes = options.meanFrameBytes;
   }
 
   /** Makes the file, durable but for its name. Leaves nothing behind where it fails. */
@@ -64,9 +80,11 @@ export class LogSegment {
     const fillFd = await syscalls.open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL);
     try {
       await syscalls.write(fillFd, [header], 0);
-      await fill(syscalls, fillFd, header.length, size);
+      const filledBytes = isLarge(options.meanFrameBytes) ? header.length + FRAME_HEADER_BYTES : size;
+      await fill(syscalls, fillFd, header.length, filledBytes);
+      if (size > filledBytes) await syscalls.truncate(fillFd, size);
       await syscalls.sync(fillFd);
-      return new LogSegment(options, fillFd, await syscalls.openDurable(path), size);
+      return new LogSegment(options, fillFd, await syscalls.openDurable(path), size, filledBytes);
     } catch (error) {
       await syscalls.close(fillFd).catch(() => undefined);
       await syscalls.unlink(path).catch(() => undefined);
@@ -79,9 +97,14 @@ export class LogSegment {
     return this.#usedBytes;
   }
 
+  /** Of the last frames, about. */
+  get meanFrameBytes(): number {
+    return this.#meanFrameBytes;
+  }
+
   /** The file's size. */
-  get allocatedBytes(): number {
-    return this.#allocatedBytes;
+  get sizeBytes(): number {
+    return this.#sizeBytes;
   }
 
   /** Whether a frame of that size belongs into this segment, and not into a new one. */
@@ -89,24 +112,45 @@ export class LogSegment {
     return this.#usedBytes === SEGMENT_HEADER_BYTES || this.#usedBytes + frameBytes + FRAME_HEADER_BYTES <= this.#limitBytes;
   }
 
-  /** Makes sure that a frame of that size can be written; fails as the system does, ENOSPC when the disk is full, and nothing has happened. */
+  /** Makes the file large enough for a frame of that size; fails as the system does, ENOSPC when the disk is full, and nothing has happened. */
   async makeRoom(frameBytes: number): Promise<void> {
     const neededBytes = this.#usedBytes + frameBytes + FRAME_HEADER_BYTES;
-    while (!this.#broken && this.#allocatedBytes < neededBytes) {
+    while (!this.#broken && neededBytes > this.#filledBytes) {
       if (this.#filling) await this.#filling;
-      else await this.#extend(Math.max(pages(neededBytes), this.#nextSize()));
+      else if (neededBytes > this.#sizeBytes) await this.#extend(() => this.#resize(Math.max(pages(neededBytes), this.#nextSize(this.#sizeBytes))));
+      else break;
       this.#aheadStopped = false;
     }
     if (this.#broken) throw this.#broken;
   }
 
-  /** Writes the frame durably. Once it has failed nobody can tell what of it is there, and the segment must not be written any more. */
+  /**
+   * Writes the frame durably. ENOSPC where the disk was full in the hole, and nothing of it is there. Once it has failed otherwise nobody can tell what of it
+   * is there, and the segment must not be written any more.
+   */
   async write(parts: readonly Uint8Array[], frameBytes: number): Promise<void> {
-    assert(this.#usedBytes + frameBytes + FRAME_HEADER_BYTES <= this.#allocatedBytes, 'a frame without room');
-    await this.#syscalls.writeDurable(this.#writeFd, parts, this.#usedBytes);
+    const end = this.#usedBytes + frameBytes;
+    const roomEnd = end + FRAME_HEADER_BYTES;
+    assert(roomEnd <= this.#sizeBytes, 'a frame without room');
+    assert(this.#filling === undefined || roomEnd <= this.#filledBytes, 'a frame where zeros are written');
+    try {
+      await this.#syscalls.writeDurable(this.#writeFd, [...parts, NEXT_HEADER], this.#usedBytes);
+    } catch (error) {
+      // in space that is allocated the disk cannot be full: what that means nobody knows
+      if (!isOutOfSpace(error) || roomEnd <= this.#filledBytes) this.#broken = error;
+      else await this.#unwrite();
+      throw error;
+    }
     if (this.#broken) throw this.#broken;
-    this.#usedBytes += frameBytes;
+    this.#usedBytes = end;
+    this.#filledBytes = Math.max(this.#filledBytes, roomEnd);
+    this.#meanFrameBytes += (frameBytes - this.#meanFrameBytes) / AVERAGED_FRAMES;
     this.#fillAhead();
+  }
+
+  /** Whether it can be written no more. */
+  get isBroken(): boolean {
+    return this.#broken !== undefined;
   }
 
   async close(): Promise<void> {
@@ -115,39 +159,66 @@ export class LogSegment {
     await this.#syscalls.close(this.#writeFd);
   }
 
-  #nextSize(): number {
-    return Math.min(this.#limitBytes, this.#allocatedBytes + this.#step());
+  #nextSize(from: number): number {
+    return Math.min(this.#limitBytes, from + this.#step());
   }
 
   #step(): number {
-    return Math.min(MOST_STEP_BYTES, Math.max(LEAST_STEP_BYTES, this.#allocatedBytes));
+    return Math.min(MOST_STEP_BYTES, Math.max(LEAST_STEP_BYTES, this.#filledBytes));
   }
 
-  /** Begins to make more room while appends still have some. */
+  /** Begins to write more zeros while appends still have some. */
   #fillAhead(): void {
-    if (this.#filling || this.#aheadStopped || this.#allocatedBytes >= this.#limitBytes) return;
-    if (this.#allocatedBytes - this.#usedBytes >= this.#step() / 2) return;
-    this.#filling = this.#extend(this.#nextSize())
+    if (this.#filling || this.#aheadStopped || this.#filledBytes >= this.#limitBytes || isLarge(this.#meanFrameBytes)) return;
+    if (this.#filledBytes - this.#usedBytes >= this.#step() / 2) return;
+    this.#filling = this.#extend(() => this.#fill(this.#nextSize(this.#filledBytes)))
       .catch((error: unknown) => {
         this.#aheadStopped = true;
         if (isOutOfSpace(error)) this.#logger.warn('no room ahead in the commit log', { error: String(error) });
-        else this.#broken = error;
       })
       .finally(() => {
         this.#filling = undefined;
       });
   }
 
-  async #extend(sizeBytes: number): Promise<void> {
+  async #extend(work: () => Promise<void>): Promise<void> {
     try {
-      await fill(this.#syscalls, this.#fillFd, this.#allocatedBytes, sizeBytes);
-      await this.#syscalls.datasync(this.#fillFd);
+      await work();
     } catch (error) {
       if (!isOutOfSpace(error)) this.#broken = error;
       throw error;
     }
-    this.#allocatedBytes = sizeBytes;
   }
+
+  async #resize(sizeBytes: number): Promise<void> {
+    await this.#syscalls.truncate(this.#fillFd, sizeBytes);
+    await this.#syscalls.datasync(this.#fillFd);
+    this.#sizeBytes = sizeBytes;
+  }
+
+  async #fill(toBytes: number): Promise<void> {
+    await fill(this.#syscalls, this.#fillFd, this.#filledBytes, toBytes);
+    await this.#syscalls.datasync(this.#fillFd);
+    this.#filledBytes = toBytes;
+    this.#sizeBytes = Math.max(this.#sizeBytes, toBytes);
+  }
+
+  /** Takes back a frame for which the disk had no room: first its header, then the rest, so that a crash between leaves no half of it. */
+  async #unwrite(): Promise<void> {
+    const end = this.#usedBytes + FRAME_HEADER_BYTES;
+    try {
+      await this.#syscalls.write(this.#fillFd, [NEXT_HEADER], this.#usedBytes);
+      await this.#syscalls.datasync(this.#fillFd);
+      await this.#resize(end);
+      this.#filledBytes = end;
+    } catch (error) {
+      this.#broken = error;
+    }
+  }
+}
+
+function isLarge(meanFrameBytes: number): boolean {
+  return meanFrameBytes >= LARGE_FRAME_BYTES;
 }
 
 function pages(bytes: number): number {

@@ -83,29 +83,56 @@ describe('acknowledgements and syncs', () => {
 });
 
 describe('a full disk', () => {
-  test('an append without room is RESOURCE_EXHAUSTED and not written, and the log goes on when there is room again', async (t) => {
-    const disk = smallDisk();
-    const { fileSystem } = await open(t, { syscalls: disk.syscalls, logSegmentBytes: 64 << 10 });
-    const log = await fileSystem.openLog('log');
-    const written: string[] = [];
-    let refused = 0;
-    disk.freeBytes = 300_000;
-    for (let i = 0; i < 100; i++) {
-      const text = `${i} `.repeat(3000);
-      try {
-        await log.append([Buffer.from(text)]);
-        written.push(text);
-      } catch (error) {
-        assert.ok(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED, `${error}`);
-        refused++;
-        if (refused % 3 === 0) disk.freeBytes = 100_000;
+  // small ones into zeros, large ones into the hole, and both in turn
+  for (const sizes of [[9_000], [100_000], [9_000, 300_000, 10, 10, 70_000], [150_000, 10]]) {
+    test(`an append without room is RESOURCE_EXHAUSTED and not written, and the log goes on when there is room again: ${sizes.join(', ')} bytes`, async (t) => {
+      const disk = smallDisk();
+      const { fileSystem } = await open(t, { syscalls: disk.syscalls, logSegmentBytes: 512 << 10 });
+      const log = await fileSystem.openLog('log');
+      const written: string[] = [];
+      let refused = 0;
+      disk.freeBytes = 3_000_000;
+      for (let i = 0; written.length < 60; i++) {
+        assert.ok(i < 10_000, 'it goes on');
+        const text = `${i} `.padEnd(sizes[i % sizes.length] as number, 'x');
+        try {
+          await log.append([Buffer.from(text)]);
+          written.push(text);
+          // what is read while the log is written to, and by who opens it after a crash
+          if (i % 10 === 0) assert.equal((await readTexts(fileSystem, 'log')).length, written.length);
+        } catch (error) {
+          assert.ok(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED, `${error}`);
+          refused++;
+          if (refused % 3 === 0) disk.freeBytes = 100_000 + 40_000 * (refused % 7);
+        }
+        if (i % 10 === 5) assert.deepEqual(await readTexts(await copyOf(t, fileSystem), 'log'), written);
       }
+      if (sizes[0] !== 9_000 || sizes.length > 1) assert.ok(refused > 5, `${refused} refused`);
+      assert.deepEqual(await readTexts(fileSystem, 'log'), written);
+      await fileSystem.close();
+      const again = await openPosixFileSystem(fileSystem.directory, { checksum: crc32c });
+      assert.deepEqual(await readTexts(again, 'log'), written);
+      await again.close();
+    });
+  }
+
+  test('a crash while an append that found no room is taken back loses nothing else', async (t) => {
+    for (const failing of ['write', 'datasync', 'truncate'] as const) {
+      const disk = smallDisk();
+      let broken = false;
+      const full: Syscalls = { ...disk.syscalls, [failing]: async (...parts: never[]) => {
+        if (broken) throw errno('EIO');
+        await (disk.syscalls[failing] as (...parts: never[]) => Promise<void>)(...parts);
+      } };
+      const { fileSystem } = await open(t, { syscalls: full });
+      const log = await fileSystem.openLog('log');
+      for (let i = 0; i < 20; i++) await log.append([Buffer.alloc(200_000, 65 + i)]);
+      disk.freeBytes = 50_000;
+      broken = true;
+      await fails(log.append([Buffer.alloc(200_000, 'z')]), Code.UNAVAILABLE);
+      await fails(log.append([Buffer.from('late')]), Code.FAILED_PRECONDITION);
+      assert.deepEqual((await readTexts(await copyOf(t, fileSystem), 'log')).map((text) => text[0]), [...'ABCDEFGHIJKLMNOPQRST'], failing);
     }
-    assert.ok(refused > 5 && written.length > 20, `${refused} refused, ${written.length} written`);
-    assert.deepEqual(await readTexts(fileSystem, 'log'), written);
-    await fileSystem.close();
-    const again = await openPosixFileSystem(fileSystem.directory, { checksum: crc32c });
-    assert.deepEqual(await readTexts(again, 'log'), written);
   });
 
   test('a small append still finds room where a large one does not', async (t) => {
@@ -121,13 +148,13 @@ describe('a full disk', () => {
   });
 
   test('a failure to make room that is not a lack of room poisons the log', async (t) => {
-    for (const call of ['write', 'datasync'] as const) {
+    for (const call of ['truncate', 'datasync'] as const) {
       let fail = false;
       const syscalls: Syscalls = {
         ...nodeSyscalls,
-        write: async (fd, buffers, position) => {
-          if (fail && call === 'write') throw errno('EIO');
-          await nodeSyscalls.write(fd, buffers, position);
+        truncate: async (fd, sizeBytes) => {
+          if (fail && call === 'truncate') throw errno('EIO');
+          await nodeSyscalls.truncate(fd, sizeBytes);
         },
         datasync: async (fd) => {
           if (fail && call === 'datasync') throw errno('EIO');
@@ -157,7 +184,7 @@ describe('a full disk', () => {
     };
     const { fileSystem } = await open(t, { syscalls });
     const log = await fileSystem.openLog('log');
-    await log.append([Buffer.alloc(700_000)]);
+    for (let i = 0; i < 18; i++) await log.append([Buffer.alloc(30_000)]);
     await hasFailed;
     await turns();
     await fails(log.append([Buffer.from('late')]), Code.UNAVAILABLE);
@@ -179,6 +206,26 @@ describe('segments', () => {
     calls.length = 0;
     for (let i = 0; i < 20; i++) await log.append([Buffer.from('x'), Buffer.from('y')]);
     assert.deepEqual(calls, Array.from({ length: 20 }, () => 'writeDurable'));
+  });
+
+  test('small appends are written where zeros were, large ones are written once', async (t) => {
+    for (const [size, zeros] of [[10_000, true], [200_000, false]] as const) {
+      let filledBytes = 0;
+      let writtenBytes = 0;
+      const syscalls: Syscalls = {
+        ...nodeSyscalls,
+        write: async (fd, buffers, position) => {
+          for (const buffer of buffers) filledBytes += buffer.length;
+          await nodeSyscalls.write(fd, buffers, position);
+        },
+      };
+      const { fileSystem, directory } = await open(t, { syscalls, logSegmentBytes: 4 << 20 });
+      const log = await fileSystem.openLog('log');
+      for (; writtenBytes < 20 << 20; writtenBytes += size) await log.append([Buffer.alloc(size, 1)]);
+      assert.ok(segments(directory).length >= 5);
+      if (zeros) assert.ok(filledBytes > writtenBytes, `${filledBytes} bytes of zeros for ${writtenBytes}`);
+      else assert.ok(filledBytes < 3 << 20, `${filledBytes} bytes of zeros for ${writtenBytes}`);
+    }
   });
 
   test('what a writer holds: descriptors of one segment, however many it has filled', async (t) => {
@@ -295,24 +342,48 @@ function errno(code: string): Error {
   return Object.assign(new Error(`${code}: made to fail`), { code });
 }
 
-/** System calls of a disk that has only so many bytes left for files that grow. */
+const PAGE = 4096;
+
+/** System calls of a disk that has only so many bytes left. Pages of files take space once they were written. */
 function smallDisk(): { freeBytes: number; readonly syscalls: Syscalls } {
+  const pages = new Map<number, Set<number>>();
+  const pagesOf = (fd: number): Set<number> => {
+    const { ino } = fs.fstatSync(fd);
+    const of = pages.get(ino) ?? new Set<number>();
+    pages.set(ino, of);
+    return of;
+  };
+  /** Of the bytes, those for which there is room: as the system does, what fits is written. */
+  const take = (fd: number, position: number, length: number): number => {
+    const taken = pagesOf(fd);
+    for (let page = Math.floor(position / PAGE); page * PAGE < position + length; page++) {
+      if (taken.has(page)) continue;
+      if (disk.freeBytes < PAGE) return Math.max(0, page * PAGE - position);
+      disk.freeBytes -= PAGE;
+      taken.add(page);
+    }
+    return length;
+  };
+  const limited = (write: Syscalls['write']): Syscalls['write'] => async (fd, buffers, position) => {
+    const bytes = Buffer.concat(buffers);
+    const fits = take(fd, position, bytes.length);
+    await write(fd, [bytes.subarray(0, fits)], position);
+    if (fits < bytes.length) throw errno('ENOSPC');
+  };
   const disk = {
     freeBytes: Number.POSITIVE_INFINITY,
     syscalls: {
       ...nodeSyscalls,
-      write: async (fd: number, buffers: readonly Uint8Array[], position: number) => {
-        for (const buffer of buffers) {
-          if (disk.freeBytes < buffer.length) {
-            // as the system does: what fits is written
-            await nodeSyscalls.write(fd, [buffer.subarray(0, disk.freeBytes)], position);
-            disk.freeBytes = 0;
-            throw errno('ENOSPC');
-          }
-          disk.freeBytes -= buffer.length;
-          await nodeSyscalls.write(fd, [buffer], position);
-          position += buffer.length;
+      write: limited(nodeSyscalls.write),
+      writeDurable: limited(nodeSyscalls.writeDurable),
+      truncate: async (fd: number, sizeBytes: number) => {
+        const taken = pagesOf(fd);
+        for (const page of taken) {
+          if (page * PAGE < sizeBytes) continue;
+          taken.delete(page);
+          disk.freeBytes += PAGE;
         }
+        await nodeSyscalls.truncate(fd, sizeBytes);
       },
     },
   };
@@ -327,6 +398,16 @@ async function open(t: TestContext, options: Partial<PosixOptions> = {}): Promis
   const fileSystem = await openPosixFileSystem(directory, { checksum: crc32c, ...options });
   t.after(() => fileSystem.close());
   return { directory, fileSystem: Object.assign(fileSystem, { directory }) };
+}
+
+/** The same log as one finds it who opens the directory after its owner is gone. */
+async function copyOf(t: TestContext, { directory }: Opened['fileSystem']): Promise<FileSystem> {
+  const copy = fs.mkdtempSync(join(tmpdir(), 'edubba-log-'));
+  t.after(() => fs.rmSync(copy, { recursive: true, force: true }));
+  fs.cpSync(join(directory, 'logs'), join(copy, 'logs'), { recursive: true });
+  const fileSystem = await openPosixFileSystem(copy, { checksum: crc32c });
+  t.after(() => fileSystem.close());
+  return fileSystem;
 }
 
 function segments(directory: string): string[] {

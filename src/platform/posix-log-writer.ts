@@ -13,7 +13,7 @@ import type { Checksum, Logger, LogPosition, LogWriter } from '../env/index.ts';
 import type { Directories } from './posix-directories.ts';
 import { errnoOf, isOutOfSpace, systemCall } from './posix-errors.ts';
 import {
-  checksumOf, encodeFrameEnd, encodeFrameHeader, encodeSegmentHeader, frameBytes, MOST_APPEND_BYTES, SEGMENT_HEADER_BYTES, segmentName,
+  checksumOf, encodeFrameEnd, encodeFrameHeader, encodeSegmentHeader, frameBytes, MOST_APPEND_BYTES, SEGMENT_HEADER_BYTES, type SegmentHeader, segmentName,
 } from './posix-log-format.ts';
 import { LogSegment } from './posix-log-segment.ts';
 import type { Syscalls } from './posix-syscalls.ts';
@@ -61,7 +61,7 @@ export class PosixLogWriter implements LogWriter {
 
   /** Makes the log's first segment in `directory`, from where the caller moves it to its place. */
   static async create(setting: LogSetting, path: string, directory: string, nonce: Buffer): Promise<PosixLogWriter> {
-    const segment = await createSegment(setting, join(directory, segmentName(0)), nonce, 0, 0);
+    const segment = await createSegment(setting, join(directory, segmentName(0)), { nonce, base: 0 }, 0, 0);
     return new PosixLogWriter(setting, path, nonce, segment);
   }
 
@@ -89,7 +89,7 @@ export class PosixLogWriter implements LogWriter {
   }
 
   sizeBytes(): number {
-    return this.#sealed.reduce((sum, segment) => sum + segment.sizeBytes, this.#segment.allocatedBytes);
+    return this.#sealed.reduce((sum, segment) => sum + segment.sizeBytes, this.#segment.sizeBytes);
   }
 
   /** Makes every later append fail for that reason; resolves when the one in flight has ended. */
@@ -128,7 +128,7 @@ export class PosixLogWriter implements LogWriter {
     try {
       await this.#segment.write([header, ...parts, encodeFrameEnd(payloadBytes)], size);
     } catch (error) {
-      throw this.#giveUp(error, 'the write failed');
+      throw this.#segment.isBroken ? this.#giveUp(error, 'the write failed') : this.#noRoom(size, error);
     }
     return position;
   }
@@ -139,8 +139,12 @@ export class PosixLogWriter implements LogWriter {
       await this.#segment.makeRoom(size);
     } catch (error) {
       if (!isOutOfSpace(error)) throw this.#giveUp(error, 'no room could be made');
-      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${this.path}: the disk has no room for ${size} bytes: nothing was written`, { cause: error });
+      throw this.#noRoom(size, error);
     }
+  }
+
+  #noRoom(size: number, cause: unknown): BigtableError {
+    return new BigtableError(Code.RESOURCE_EXHAUSTED, `${this.path}: the disk has no room for ${size} bytes: nothing was written`, { cause });
   }
 
   async #rotate(size: number): Promise<void> {
@@ -148,7 +152,7 @@ export class PosixLogWriter implements LogWriter {
     const base = this.#position();
     const path = join(this.#directory, segmentName(base));
     const temporary = directories.temporaryPath();
-    const next = await createSegment(this.#setting, temporary, this.#nonce, base, size);
+    const next = await createSegment(this.#setting, temporary, { nonce: this.#nonce, base }, size, this.#segment.meanFrameBytes);
     try {
       await directories.place(temporary, path);
     } catch (error) {
@@ -163,7 +167,7 @@ export class PosixLogWriter implements LogWriter {
       // whatever the system said: the name is there, so this is no refusal that left nothing behind
       throw unavailable(`${this.path}: segment ${base} could not be begun`, error);
     }
-    this.#sealed.push({ base: this.#base, end: base, sizeBytes: full.allocatedBytes });
+    this.#sealed.push({ base: this.#base, end: base, sizeBytes: full.sizeBytes });
     this.#segment = next;
     this.#base = base;
   }
@@ -192,8 +196,7 @@ function unlessGone(error: unknown): void {
   if (errnoOf(error) !== 'ENOENT') throw error;
 }
 
-function createSegment(setting: LogSetting, path: string, nonce: Buffer, base: number, firstFrameBytes: number): Promise<LogSegment> {
+function createSegment(setting: LogSetting, path: string, header: SegmentHeader, firstFrameBytes: number, meanFrameBytes: number): Promise<LogSegment> {
   const { syscalls, logger, checksum, segmentBytes } = setting;
-  const header = encodeSegmentHeader({ nonce, base }, checksum);
-  return LogSegment.create({ syscalls, logger, path, header, firstFrameBytes, limitBytes: segmentBytes });
+  return LogSegment.create({ syscalls, logger, path, header: encodeSegmentHeader(header, checksum), firstFrameBytes, meanFrameBytes, limitBytes: segmentBytes });
 }

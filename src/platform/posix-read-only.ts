@@ -114,7 +114,7 @@ const READ_ONLY: Syscalls = Object.freeze({
   readNow: nodeSyscalls.readNow,
   fileSize: nodeSyscalls.fileSize,
   readdir: nodeSyscalls.readdir,
-  openDurable: denied, write: denied, writeDurable: denied, datasync: denied, sync: denied,
+  openDurable: denied, write: denied, writeDurable: denied, truncate: denied, datasync: denied, sync: denied,
   link: denied, rename: denied, unlink: denied, mkdir: denied, rmdir: denied,
 } satisfies Syscalls);
 

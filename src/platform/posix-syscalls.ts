@@ -23,8 +23,10 @@ export interface Syscalls {
   readNow(fd: number, into: Buffer, offset: number, length: number, position: number): number;
   /** Writes all buffers one after another. */
   write(fd: number, buffers: readonly Uint8Array[], position: number): Promise<void>;
-  /** Writes all buffers and makes them durable, in a part of the file that is allocated already. */
+  /** Writes all buffers and makes them durable, inside the file's size. */
   writeDurable(fd: number, buffers: readonly Uint8Array[], position: number): Promise<void>;
+  /** Sets a file's size; what is added reads as zeros and takes no space. */
+  truncate(fd: number, sizeBytes: number): Promise<void>;
   /** Makes a file's bytes and size durable. */
   datasync(fd: number): Promise<void>;
   /** Makes a file or a directory durable with all its metadata. */
@@ -87,6 +89,7 @@ export const nodeSyscalls: Syscalls = Object.freeze({
         await writeAll(fd, buffers, position);
         await done((callback) => fs.fdatasync(fd, callback));
       },
+  truncate: (fd, sizeBytes) => done((callback) => fs.ftruncate(fd, sizeBytes, callback)),
   datasync: (fd) => done((callback) => fs.fdatasync(fd, callback)),
   sync: (fd) => done((callback) => fs.fsync(fd, callback)),
   fileSize: async (of) => {
