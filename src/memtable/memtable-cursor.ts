@@ -28,9 +28,12 @@ export class MemtableCursor implements LayerCursor {
   // the branches above the present leaf of a large row, and the child taken in each
   readonly #path: Branch[] = [];
   readonly #taken: number[] = [];
+  readonly #lends: boolean;
 
-  constructor(rows: RowTree<RowVersion>) {
+  /** `lends`: whether values may be kept by those who get them. */
+  constructor(rows: RowTree<RowVersion>, lends: boolean) {
     this.#rows = rows;
+    this.#lends = lends;
   }
 
   get column(): ColumnKey {
@@ -55,6 +58,7 @@ export class MemtableCursor implements LayerCursor {
 
   value(): Uint8Array {
     const { slab, offset, length } = this.#present();
+    if (this.#lends) slab.isLent = true;
     return valueAt(slab, offset, length);
   }
 

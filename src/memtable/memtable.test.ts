@@ -507,3 +507,34 @@ describe('Memtable against the model', () => {
     );
   });
 });
+
+test('what was read of a memtable stays as it was when its memory is used again', () => {
+  const filled = (byte: number): Memtable => {
+    const memtable = new Memtable();
+    for (let i = 0; i < 4000; i++) memtable.apply(`row${String(i).padStart(5, '0')}`, [set('f', 'q', 1, Buffer.alloc(900, byte))], none);
+    return memtable;
+  };
+  const memoriesOf = (memtable: Memtable, cursor: LayerCursor): Set<ArrayBufferLike> => {
+    const memories = new Set<ArrayBufferLike>();
+    for (cursor.seekRow(''); cursor.state === CursorState.ready; cursor.next()) memories.add(cursor.value().buffer);
+    assert.equal(memtable.rowCount, 4000);
+    return memories;
+  };
+  let before = filled(0);
+  const kept: { readonly value: Uint8Array; readonly byte: number }[] = [];
+  for (let byte = 1; byte < 20; byte++) {
+    const cursor = before.cursor();
+    // two rows far apart, so that some slabs are lent and some are not
+    for (const row of ['row00700', `row0${3000 + byte}`]) {
+      cursor.seekRow(row);
+      kept.push({ value: cursor.value(), byte: byte - 1 });
+    }
+    const old = memoriesOf(before, before.copyCursor());
+    before.freeze();
+    before.giveUp();
+    assert.throws(() => (cursor.seekRow('row02000'), cursor.value()), AssertionError);
+    before = filled(byte);
+    assert.ok([...memoriesOf(before, before.copyCursor())].filter((memory) => old.has(memory)).length > 5);
+  }
+  for (const { value, byte } of kept) assert.deepEqual(Buffer.from(value), Buffer.alloc(900, byte));
+});

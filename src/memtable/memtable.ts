@@ -131,7 +131,18 @@ export class Memtable implements Layer {
   }
 
   cursor(): MemtableCursor {
-    return new MemtableCursor(this.#rows);
+    return new MemtableCursor(this.#rows, true);
+  }
+
+  /** For who copies what it sees: its values must not be kept beyond its next move. */
+  copyCursor(): MemtableCursor {
+    return new MemtableCursor(this.#rows, false);
+  }
+
+  /** Frozen, and in files: nobody will read a value here again. Those that were read before stay as they are. */
+  giveUp(): void {
+    assert(this.#frozen, 'a memtable is given up when it is in files');
+    this.#store.values.giveUp();
   }
 
   #replace(row: ByteString, base: RowVersion | undefined, edit: RowEdit): void {

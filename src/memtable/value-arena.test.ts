@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ValueArena, valueAt } from './value-arena.ts';
+import { AssertionError } from '../base/index.ts';
+import { type Slab, ValueArena, valueAt } from './value-arena.ts';
 
-function add(arena: ValueArena, value: Uint8Array): { bytes: () => Uint8Array; release: () => void } {
+function add(arena: ValueArena, value: Uint8Array): { slab: Slab; bytes: () => Uint8Array; release: () => void } {
   arena.add(value);
   const { slab, offset } = arena;
   const length = value.length;
-  return { bytes: () => valueAt(slab, offset, length), release: () => arena.release(slab, length) };
+  return { slab, bytes: () => valueAt(slab, offset, length), release: () => arena.release(slab, length) };
 }
 
 describe('ValueArena', () => {
@@ -53,5 +54,27 @@ describe('ValueArena', () => {
       for (const { release } of values) release();
     }
     assert.ok(arena.sizeBytes < 2 * 1024 * 1024, `${arena.sizeBytes}`);
+  });
+
+  test('slabs of an arena that is given up are used again, but for those that somebody has a view of', () => {
+    const fill = (arena: ValueArena, byte: number): ReturnType<typeof add>[] => Array.from({ length: 3000 }, () => add(arena, Buffer.alloc(1000, byte)));
+    const memories = (values: readonly ReturnType<typeof add>[]): Set<ArrayBufferLike> => new Set(values.map(({ slab }) => slab.memory));
+    const first = new ValueArena();
+    const before = fill(first, 1);
+    const lent = before[2500] as ReturnType<typeof add>;
+    lent.slab.isLent = true;
+    const kept = lent.bytes();
+    const [old, gone] = [memories(before), before[0] as ReturnType<typeof add>];
+    for (const { slab, release } of before) if (slab === gone.slab) release();
+    first.giveUp();
+    const second = new ValueArena();
+    const after = fill(second, 2);
+    const again = [...memories(after)].filter((memory) => old.has(memory));
+    assert.ok(again.length >= 5, `${again.length} of ${old.size} slabs`);
+    assert.ok(!again.includes(lent.slab.memory) && !again.includes(gone.slab.memory));
+    assert.deepEqual(Buffer.from(kept), Buffer.alloc(1000, 1));
+    assert.throws(() => (before[2000] as ReturnType<typeof add>).bytes(), AssertionError);
+    for (const { bytes } of after) assert.equal(bytes()[999], 2);
+    assert.ok(second.sizeBytes >= 3_000_000 && second.sizeBytes < 3_500_000, `${second.sizeBytes}`);
   });
 });

@@ -4,6 +4,9 @@
  *
  * Slabs grow from 4 KiB to 256 KiB, so that a thousand idle tablets cost little. `sizeBytes` counts a slab from its making until the
  * last value in it was given up; the slab itself goes when nobody refers to it any more.
+ *
+ * Slabs of a memtable that is in files are used again by the next one (`giveUp`): memory outside of the heap that comes and goes makes V8 mark all of
+ * the heap every 64 MiB. A slab of which a value was ever handed to a reader is not: who has it may keep it.
  */
 import { asBuffer, assert } from '../base/index.ts';
 
@@ -13,12 +16,19 @@ export interface Slab {
   readonly memory: ArrayBufferLike;
   /** Bytes of values in use, at most. */
   liveBytes: number;
+  /** Somebody may have a view of a value in it. */
+  isLent: boolean;
+  /** Its bytes are another memtable's now. */
+  isGivenUp: boolean;
 }
 
 const FIRST_SLAB_BYTES = 4 * 1024;
 const SLAB_BYTES = 256 * 1024;
 /** Values above this size get a buffer of their own. */
 const LARGE_VALUE_BYTES = 16 * 1024;
+/** Kept for the next memtable, of all that were given up in this thread: what one flush leaves. */
+const MOST_FREE_SLABS = 128;
+const free: Buffer[] = [];
 /** The heap's part of a Buffer and the slab's object. */
 const SLAB_OVERHEAD_BYTES = 256;
 
@@ -29,6 +39,8 @@ export class ValueArena {
   slab: Slab = EMPTY_SLAB;
   offset = 0;
   #current: Slab = EMPTY_SLAB;
+  /** Those of full size with values in use, the current one among them. */
+  readonly #slabs: Slab[] = [];
   #used = 0;
   #nextBytes = FIRST_SLAB_BYTES;
   #sizeBytes = 0;
@@ -68,14 +80,25 @@ export class ValueArena {
     if (length === 0) return;
     slab.liveBytes -= length;
     assert(slab.liveBytes >= 0, `a slab's live bytes never fall below 0, got ${slab.liveBytes}`);
-    if (slab.liveBytes === 0 && slab !== this.#current) this.#sizeBytes -= slab.bytes.buffer.byteLength + SLAB_OVERHEAD_BYTES;
+    if (slab.liveBytes === 0 && slab !== this.#current) this.#drop(slab);
   }
 
-  /** Gives up every value at once. */
-  clear(): void {
-    this.#current = EMPTY_SLAB;
-    this.#used = 0;
-    this.#sizeBytes = 0;
+  /** Nobody will look at a value again: slabs that nobody has a view of are used again. The arena must not be used any more. */
+  giveUp(): void {
+    for (const slab of this.#slabs) {
+      if (slab.isLent || free.length === MOST_FREE_SLABS) continue;
+      slab.isGivenUp = true;
+      free.push(slab.bytes);
+    }
+    this.#slabs.length = 0;
+  }
+
+  #drop(slab: Slab): void {
+    this.#sizeBytes -= slab.bytes.buffer.byteLength + SLAB_OVERHEAD_BYTES;
+    const at = this.#slabs.indexOf(slab);
+    if (at < 0) return;
+    const last = this.#slabs.pop() as Slab;
+    if (last !== slab) this.#slabs[at] = last;
   }
 
   #addLarge(value: Uint8Array): void {
@@ -90,9 +113,10 @@ export class ValueArena {
   #newSlab(least: number): void {
     const last = this.#current;
     // it was counted while it was the current one, whether or not anything in it lived
-    if (last !== EMPTY_SLAB && last.liveBytes === 0) this.#sizeBytes -= last.bytes.buffer.byteLength + SLAB_OVERHEAD_BYTES;
+    if (last !== EMPTY_SLAB && last.liveBytes === 0) this.#drop(last);
     const size = Math.max(this.#nextBytes, least);
-    this.#current = slabOf(Buffer.allocUnsafeSlow(size));
+    this.#current = slabOf((size === SLAB_BYTES ? free.pop() : undefined) ?? Buffer.allocUnsafeSlow(size));
+    if (size === SLAB_BYTES) this.#slabs.push(this.#current);
     this.#used = 0;
     this.#sizeBytes += size + SLAB_OVERHEAD_BYTES;
     this.#nextBytes = Math.min(SLAB_BYTES, this.#nextBytes * 2);
@@ -100,10 +124,11 @@ export class ValueArena {
 }
 
 function slabOf(bytes: Buffer, liveBytes = 0): Slab {
-  return { bytes, memory: bytes.buffer, liveBytes };
+  return { bytes, memory: bytes.buffer, liveBytes, isLent: false, isGivenUp: false };
 }
 
-/** The value at (slab, offset, length), without a copy. */
+/** The value at (slab, offset, length), without a copy: to be used before the arena is given up. */
 export function valueAt(slab: Slab, offset: number, length: number): Uint8Array {
+  assert(!slab.isGivenUp, 'a value is looked at while its memtable is there');
   return length === slab.bytes.length ? slab.bytes : Buffer.from(slab.memory, offset, length);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { int64Bytes, readInt64BE } from '../base/index.ts';
+import { type ByteString, int64Bytes, readInt64BE } from '../base/index.ts';
 import type { GroupLayout, Mutation, TableSchema } from '../model/index.ts';
 import { SsTable, BlockCache } from '../sstable/index.ts';
 import { CompactionBench, schemaOf } from './fixtures.ts';
@@ -319,3 +319,25 @@ async function assertMajor(bench: CompactionBench): Promise<void> {
     for (const { family } of families ?? []) assert.equal(bench.schema.families[family]?.group ?? 'default', group);
   }
 }
+
+test('a read that stands in a row sees it to its end, whatever is flushed and written meanwhile', async () => {
+  const bench = await new CompactionBench(PLAIN).load();
+  const VALUE_BYTES = 2000;
+  const fillRow = (row: ByteString, letter: string): Promise<void> => bench.apply(row, ...Array.from({ length: 1500 }, (_, i) => (
+    { kind: 'setCell', family: 'f', qualifier: `q${String(i).padStart(4, '0')}`, timestamp: 1, value: Buffer.alloc(VALUE_BYTES, letter) } as const)));
+  await fillRow('a', 'a');
+  const kept: Uint8Array[] = [];
+  const stream = bench.tablet.read(bench.context, { ranges: [bench.state.range], filter: undefined, rowsLimit: 0, reversed: false });
+  let pulls = 0;
+  for await (const { fragments } of stream) {
+    for (const { cells } of fragments) for (const { value } of cells) kept.push(value);
+    if (pulls++ > 2) continue;
+    await bench.tablet.flush();
+    await fillRow('b', 'b');
+    await bench.tablet.flush();
+    await fillRow('b', 'c');
+  }
+  assert.ok(pulls > 2, `${pulls} batches`);
+  assert.ok(kept.length >= 1500);
+  for (const [i, value] of kept.entries()) assert.ok(Buffer.from(value).equals(Buffer.alloc(VALUE_BYTES, i < 1500 ? 'a' : value[0])), `value ${i}`);
+});

@@ -179,10 +179,13 @@ export class LayerSet {
 
   /** The oldest frozen memtable is in the files of this list now. */
   replaceOldestFrozen(tables: readonly TabletFile[]): void {
-    assert(this.#frozen.length > 0, 'no frozen memtable to replace');
+    const replaced = this.oldestFrozen;
+    assert(replaced !== undefined, 'no frozen memtable to replace');
     this.#frozen = this.#frozen.slice(0, -1);
     this.#memtables = this.#memtables.slice(0, -1);
     this.replaceTables(tables);
+    // where a read goes on in it the collector has it when that ends
+    if (!this.#holds.some(({ layers }) => layers.includes(replaced.memtable))) replaced.memtable.giveUp();
   }
 
   /** Takes over a list made by `withNewest` or `withMerged` since when nothing has changed. */

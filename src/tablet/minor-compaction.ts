@@ -64,7 +64,7 @@ async function writeGroup(
 ): Promise<TabletFile | undefined> {
   const { fileSystem, codecs, clock } = env;
   const pacer = new Pacer(clock);
-  const source = memtable.cursor();
+  const source = memtable.copyCursor();
   try {
     const stream = new CompactionStream(source, {
       range, wants: (stored) => grouping.groupOf(stored) === group, rowDeletions: deletions.ofRows, deletions: deletions.any, kept: undefined, seeks: true, pacer,
