@@ -5,30 +5,26 @@
  * Invariants: it answers only for rows of tablets it serves, and refuses all others with "not serving"; it ends itself when its log fails or its
  * lock is lost, and is then never heard of again: a new incarnation takes its place.
  */
-import { BigtableError, type ByteString, Code, invalidArgument, toBigtableError, unavailable } from '../base/index.ts';
+import { BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
 import { Origin, readEncodedAppends, ServerLog } from '../commitlog/index.ts';
-import { type CallHandler, type Env, inParts, Pacer, type RequestContext, requestContext } from '../env/index.ts';
+import { type CallHandler, type Env, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
-import { METADATA_TABLE_ID, type MetadataCommit, type MetadataKey, ROOT_KEY } from '../metadata/index.ts';
+import { METADATA_TABLE_ID, type MetadataKey, ROOT_KEY } from '../metadata/index.ts';
+import { intersectRanges, isEmptyRange, type Limits } from '../model/index.ts';
 import {
-  type CellRun, intersectRanges, isCellRun, isEmptyRange, type Limits, type Mutation, type Mutations, rangeContains, type ReadBatch, type RowRange, sliceMutations, type TableSchema,
-} from '../model/index.ts';
-import {
-  callHandler, type CheckAndMutateMessage, type CommitOutcome, FILES_DIRECTORY, type Handlers, type Holdings, logPathOf, notServing, plainError, type PlainError,
-  PROTOCOL, type ReadMessage, type RowEntry, type ServerStatus, type TabletRef, type TabletServerCalls,
+  callHandler, FILES_DIRECTORY, type Handlers, type Holdings, logPathOf, plainError, type PlainError, PROTOCOL, type ServerStatus, type TabletRef, type TabletServerCalls,
 } from '../protocol/index.ts';
-import { checkMutations, checkRules, resolveTimestamps } from '../service/index.ts';
 import { BlockCache, MemoryBudget, RowCache } from '../sstable/index.ts';
 import { Tablet } from '../tablet/index.ts';
 import { CompactionSchedule } from './compaction-schedule.ts';
 import { LogReplay } from './log-replay.ts';
 import { MemtableBudget } from './memtable-budget.ts';
-import { commitRows } from './metadata-commits.ts';
 import { ServerSession } from './server-session.ts';
 import type { HostServices } from './tablet-host.ts';
 import { TabletLoader } from './tablet-loader.ts';
 import { TabletSplits } from './tablet-splits.ts';
 import { MasterNotices } from './master-notices.ts';
+import { RowCalls } from './row-calls.ts';
 import { type ServedTablet, TabletMap } from './tablet-map.ts';
 
 export interface TabletServerSettings {
@@ -66,8 +62,6 @@ const REPLAYED_BYTES = 4 * 1024 * 1024;
 const REPLAYED_LOGS = 4;
 /** A server that is closed tries so long to commit what it flushes; what it cannot is left to be replayed. */
 const CLOSE_PATIENCE_MS = 1000;
-/** A change with more mutations is prepared over several steps of the event loop. */
-const MOST_IN_ONE_STEP = 1000;
 /** After the last load tablets are compacted and split that were due when they came; before it that would hold up the loads, and the first reads. */
 const FIRST_WORK_MS = 500;
 /** After the last load: what was replayed is written to files, so that dead logs are needed no more. */
@@ -306,29 +300,33 @@ export class TabletServer {
   }
 
   #handler(): CallHandler {
+    const rows = new RowCalls({
+      clock: this.#env.clock,
+      tablets: this.#tablets,
+      budget: this.#budget,
+      compactions: this.#compactions,
+      schemaOf: (tableId) => this.#schemas.byId(tableId),
+      damageOver: (tableId, row) => this.#loader.damageOver(tableId, row),
+    });
     const handlers: Handlers<TabletServerCalls> = {
       status: async () => this.#status(),
       load: ({ tablets }) => this.#each(tablets, (ref) => this.#load(ref)).finally(() => this.#settleLater()),
       unload: ({ tablets, flush }) => this.#each(tablets, (ref) => this.#loader.unload(ref, flush)),
-      mutateRow: (message, context) => this.#mutateRow(message, context),
-      mutateRows: ({ tableId, entries }, context) => this.#mutateRows(tableId, entries, context),
-      checkAndMutateRow: (message, context) => this.#checkAndMutateRow(message, context),
-      readModifyWriteRow: ({ tableId, row, rules }, context) => {
-        const served = this.#serving(tableId, row);
-        checkRules(this.#schemaOf(served, row), rules);
-        return this.#withRoom(served, row, context, () => served.tablet.readModifyWriteRow(context, row, rules));
-      },
+      mutateRow: (message, context) => rows.mutateRow(message, context),
+      mutateRows: ({ tableId, entries }, context) => rows.mutateRows(tableId, entries, context),
+      checkAndMutateRow: (message, context) => rows.checkAndMutateRow(message, context),
+      readModifyWriteRow: (message, context) => rows.readModifyWriteRow(message, context),
       sampleKeys: async ({ tableId, range, partBytes }) => {
-        const { tablet } = this.#servingAll(tableId, range);
+        const { tablet } = rows.servingAll(tableId, range);
         return { samples: tablet.sampleKeys(partBytes), sizeBytes: tablet.sizeBytes() };
       },
-      familyUsage: async ({ tableId, range }) => this.#servingAll(tableId, range).tablet.familyUsage(),
+      familyUsage: async ({ tableId, range }) => rows.servingAll(tableId, range).tablet.familyUsage(),
       split: async ({ tableId, row, near }) => {
-        await this.#splits.split(this.#serving(tableId, row), row, near);
+        await this.#splits.split(rows.serving(tableId, row), row, near);
         return undefined;
       },
-      dropRows: (message, context) => this.#dropRows(message, context),
-      commit: ({ commits }, context) => this.#commit(commits, context),
+      dropRows: (message, context) => rows.dropRows(message, context),
+      commit: ({ commits }, context) => rows.commit(commits, context),
       flush: async ({ keys }) => {
         await this.flush(keys);
         return undefined;
@@ -341,7 +339,7 @@ export class TabletServer {
         return undefined;
       },
     };
-    return callHandler<TabletServerCalls>(handlers, (message, context) => this.#read(message, context));
+    return callHandler<TabletServerCalls>(handlers, (message, context) => rows.read(message, context));
   }
 
   async #load(ref: TabletRef): Promise<void> {
@@ -369,151 +367,6 @@ export class TabletServer {
     return { files: [...files, ...this.#loader.heldFiles()], logs: [logPathOf(this.name)] };
   }
 
-  /** The tablet that holds the row. METADATA's rows are changed by commits alone. */
-  #serving(tableId: string, row: ByteString): ServedTablet {
-    const served = this.#tablets.find(tableId, row);
-    if (served === undefined) throw this.#loader.damageOver(tableId, row) ?? notServing(tableId, row);
-    if (tableId === METADATA_TABLE_ID) throw invalidArgument('METADATA is changed by conditional commits alone');
-    return served;
-  }
-
-  /** The tablet of exactly that range: whoever asks for another has not heard of a split or a merge. */
-  #servingAll(tableId: string, { start, end }: RowRange): ServedTablet {
-    const served = this.#serving(tableId, start);
-    if (served.range.start !== start || served.range.end !== end) throw notServing(tableId, start);
-    return served;
-  }
-
-  #schemaOf({ tableId }: ServedTablet, row: ByteString): TableSchema {
-    const schema = this.#schemas.byId(tableId);
-    if (schema === undefined) throw notServing(tableId, row);
-    return schema;
-  }
-
-  /** Whether a write may begin at once. */
-  #hasRoom(served: ServedTablet): boolean {
-    return this.#budget.open && !this.#compactions.isBehind(served);
-  }
-
-  /** Begins the write in this step where it may. */
-  #withRoom<T>(served: ServedTablet, row: ByteString, context: RequestContext, write: () => Promise<T>): Promise<T> {
-    return this.#hasRoom(served) ? write() : this.#waitForRoom(served, row, context).then(write);
-  }
-
-  /** Writes wait here, bounded in number by the budget of requests, while flushing or compactions fall behind. */
-  async #waitForRoom(served: ServedTablet, row: ByteString, context: RequestContext): Promise<void> {
-    if (!this.#budget.open) await this.#budget.wait(context);
-    if (this.#compactions.isBehind(served)) await this.#compactions.wait(served, context);
-    if (this.#tablets.get(served.key) !== served) throw notServing(served.tableId, row);
-  }
-
-  #mutateRow({ tableId, row, mutations }: RowEntry & { readonly tableId: string }, context: RequestContext): Promise<undefined> {
-    const served = this.#serving(tableId, row);
-    const schema = this.#schemaOf(served, row);
-    if (mutations.length > MOST_IN_ONE_STEP || !this.#hasRoom(served)) return this.#mutateRowLater(served, schema, row, mutations, context);
-    return served.tablet.mutateRow(context, row, prepareMutations(schema, mutations, this.#env.clock.nowMicros())) as Promise<undefined>;
-  }
-
-  /** A change that is prepared in steps, or that waits. */
-  async #mutateRowLater(served: ServedTablet, schema: TableSchema, row: ByteString, mutations: Mutations, context: RequestContext): Promise<undefined> {
-    const prepared = await this.#prepareInParts(schema, mutations);
-    if (!this.#hasRoom(served)) await this.#waitForRoom(served, row, context);
-    await served.tablet.mutateRow(context, row, prepared);
-    return undefined;
-  }
-
-  async #prepareInParts(schema: TableSchema, mutations: Mutations): Promise<Mutations> {
-    const { clock } = this.#env;
-    const now = clock.nowMicros();
-    const list: Mutation[] = [];
-    let run = isCellRun(mutations) ? mutations : undefined;
-    const preparing = inParts(clock, mutations.length, (from, to) => {
-      const part = prepareMutations(schema, sliceMutations(mutations, from, to), now);
-      if (!isCellRun(part)) for (const mutation of part) list.push(mutation);
-      // all cells of a run get the same time
-      else if (run?.serverMicros === undefined) run = { ...(run as CellRun), serverMicros: part.serverMicros };
-    });
-    if (preparing !== undefined) await preparing;
-    return run ?? list;
-  }
-
-  #checkAndMutateRow({ tableId, row, predicate, whenTrue, whenFalse }: CheckAndMutateMessage, context: RequestContext): Promise<boolean> {
-    const served = this.#serving(tableId, row);
-    const schema = this.#schemaOf(served, row);
-    const now = this.#env.clock.nowMicros();
-    const [ifTrue, ifFalse] = [prepareMutations(schema, whenTrue, now), prepareMutations(schema, whenFalse, now)];
-    return this.#withRoom(served, row, context, () => served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse));
-  }
-
-  async #dropRows({ tableId, range }: { readonly tableId: string; readonly range: RowRange }, context: RequestContext): Promise<undefined> {
-    const served = this.#serving(tableId, range.start);
-    if (!isWithin(range.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
-    if (!this.#hasRoom(served)) await this.#waitForRoom(served, range.start, context);
-    await served.tablet.dropRows(context, range);
-    return undefined;
-  }
-
-  /** METADATA's tablets never wait for memory: the flushes that make room commit to them. */
-  async #commit(commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
-    const keys = commits.flatMap(({ rows }) => rows.map(({ key }) => key));
-    const first = keys[0];
-    if (first === undefined) return [];
-    const served = this.#tablets.find(METADATA_TABLE_ID, first);
-    const other = keys.find((key) => this.#tablets.find(METADATA_TABLE_ID, key) !== served);
-    if (served === undefined || other !== undefined) throw notServing(METADATA_TABLE_ID, other ?? first);
-    return commitRows(served.tablet, commits, context);
-  }
-
-  async #mutateRows(tableId: string, entries: readonly RowEntry[], context: RequestContext): Promise<(PlainError | undefined)[]> {
-    const outcomes: (PlainError | undefined)[] = new Array(entries.length).fill(undefined);
-    const pacer = new Pacer(this.#env.clock);
-    const writes: Promise<void>[] = [];
-    const fail = (index: number, thrown: unknown): void => void (outcomes[index] = plainError(toBigtableError(thrown)));
-    for (let next = 0; next < entries.length; ) {
-      const step: { served: ServedTablet | undefined; readonly changes: RowEntry[]; readonly indexes: number[] } = { served: undefined, changes: [], indexes: [] };
-      const nowMicros = this.#env.clock.nowMicros();
-      // as many as one step of the event loop takes; all rows of a message are of one tablet, unless it was split meanwhile
-      for (let due = false; next < entries.length && !due; next++) {
-        const { row, mutations } = entries[next] as RowEntry;
-        try {
-          const served = step.served !== undefined && rangeContains(step.served.range, row) ? step.served : this.#serving(tableId, row);
-          if (step.served !== undefined && served !== step.served) break;
-          const prepared = prepareMutations(this.#schemaOf(served, row), mutations, nowMicros);
-          step.served = served;
-          step.changes.push({ row, mutations: prepared });
-          step.indexes.push(next);
-        } catch (thrown) {
-          fail(next, thrown);
-        }
-        due = pacer.due(1 + (mutations.length >> 2));
-      }
-      const { served, changes, indexes } = step;
-      if (served !== undefined) {
-        try {
-          if (!this.#hasRoom(served)) await this.#waitForRoom(served, (changes[0] as RowEntry).row, context);
-          const written = served.tablet.mutateRows(context, changes);
-          writes.push(written.then((answers) => answers.forEach((error, at) => error && fail(indexes[at] as number, error))));
-        } catch (thrown) {
-          for (const index of indexes) fail(index, thrown);
-        }
-      }
-      if (next < entries.length) await pacer.pause();
-    }
-    await Promise.all(writes);
-    return outcomes;
-  }
-
-  #read(message: ReadMessage, context: RequestContext): AsyncIterable<ReadBatch> {
-    const { tableId, ranges } = message;
-    const start = ranges[0]?.start;
-    if (start === undefined) throw invalidArgument('a read of a tablet names at least one range');
-    const served = this.#tablets.find(tableId, start);
-    if (served === undefined) throw this.#loader.damageOver(tableId, start) ?? notServing(tableId, start);
-    if (!isWithin(ranges.at(-1)?.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
-    this.#schemaOf(served, start);
-    return served.tablet.read(context, message);
-  }
-
   async #each(refs: readonly TabletRef[], work: (ref: TabletRef) => Promise<void>): Promise<(PlainError | undefined)[]> {
     if (this.#ended) throw new BigtableError(Code.UNAVAILABLE, 'the tablet server has ended');
     return Promise.all(
@@ -538,14 +391,4 @@ export class TabletServer {
 function kindOf({ tableId, key }: ServedTablet): 'users' | 'metadata' | 'root' {
   if (key === ROOT_KEY) return 'root';
   return tableId === METADATA_TABLE_ID ? 'metadata' : 'users';
-}
-
-function isWithin(end: ByteString | undefined, limit: ByteString | undefined): boolean {
-  return limit === undefined || (end !== undefined && end <= limit);
-}
-
-/** What only the schema tells is checked, and the server's time filled in. */
-function prepareMutations<M extends Mutations>(schema: TableSchema, mutations: M, nowMicros: number): M {
-  checkMutations(schema, mutations);
-  return resolveTimestamps(mutations, nowMicros, schema.granularity);
 }

@@ -56,7 +56,7 @@ describe('the Cloud API', () => {
 
   before(async () => {
     wire = await rawServer(env, (server) => {
-      health = registerCloudApi(server, service as unknown as Service, env);
+      ({ health } = registerCloudApi(server, service as unknown as Service, env));
     });
   });
 

@@ -6,6 +6,7 @@
  */
 import type { Service } from '../../service/index.ts';
 import type { ApiEnv, RpcMethod, RpcServer } from '../../wire/index.ts';
+import { loadRareMessages } from '../codec/rare.ts';
 import { API_METHODS, API_SERVICES, type ApiMethod } from './api-methods.ts';
 import { dataApi } from './data-api.ts';
 import { Health } from './health.ts';
@@ -13,19 +14,34 @@ import { Health } from './health.ts';
 /** Answers the method of that path, when it is loaded. */
 type Load = (path: string) => Promise<RpcMethod | undefined>;
 
-/** Registers everything; answers the switch by which the server says that it stops. */
-export function registerCloudApi(server: Pick<RpcServer, 'register'>, service: Service, env: ApiEnv): Health {
+export interface CloudApi {
+  /** The switch by which the server says that it stops. */
+  readonly health: Health;
+  /** Loads now what the first call that needs it would have to wait for. */
+  load(): Promise<void>;
+}
+
+/** Registers everything. */
+export function registerCloudApi(server: Pick<RpcServer, 'register'>, service: Service, env: ApiEnv): CloudApi {
   const health = new Health(API_SERVICES.filter((name) => !name.startsWith('grpc.reflection.')));
   const atOnce = dataApi(service, env);
   let loading: Promise<ReadonlyMap<string, RpcMethod>> | undefined;
-  const load: Load = async (path) => {
+  const rest = (): Promise<ReadonlyMap<string, RpcMethod>> => {
     loading ??= import('./rest-of-api.ts').then(({ restOfApi }) => restOfApi(service, env, health));
     // what could not be loaded is tried again
     loading.catch(() => (loading = undefined));
-    return (await loading).get(path);
+    return loading;
   };
+  const load: Load = async (path) => (await rest()).get(path);
   for (const method of API_METHODS) server.register(method.path, atOnce.get(method.path) ?? loadedMethod(method, load));
-  return health;
+  return {
+    health,
+    async load() {
+      await loadRareMessages();
+      await env.clock.yield();
+      await rest();
+    },
+  };
 }
 
 function loadedMethod({ path, kind }: ApiMethod, load: Load): RpcMethod {

@@ -1,0 +1,203 @@
+/**
+ * The calls about rows that a tablet server answers: finds the tablet, has the change checked against the table's schema and given the server's time,
+ * waits for room in memory and files, and hands it to the tablet.
+ *
+ * Invariant: nothing is done for a row, or a range, of which this server serves not all; the caller hears "not serving" and asks METADATA again.
+ */
+import { type BigtableError, type ByteString, invalidArgument, toBigtableError } from '../base/index.ts';
+import { type Clock, inParts, Pacer, type RequestContext } from '../env/index.ts';
+import { METADATA_TABLE_ID, type MetadataCommit } from '../metadata/index.ts';
+import {
+  type Cell, type CellRun, isCellRun, type Mutation, type Mutations, rangeContains, type ReadBatch, type RowRange, sliceMutations, type TableSchema,
+} from '../model/index.ts';
+import {
+  type CheckAndMutateMessage, type CommitOutcome, notServing, plainError, type PlainError, type ReadMessage, type RowEntry, type TabletServerCalls,
+} from '../protocol/index.ts';
+import { checkMutations, checkRules, resolveTimestamps } from '../service/index.ts';
+import type { CompactionSchedule } from './compaction-schedule.ts';
+import type { MemtableBudget } from './memtable-budget.ts';
+import { commitRows } from './metadata-commits.ts';
+import type { ServedTablet, TabletMap } from './tablet-map.ts';
+
+/** A change with more mutations is prepared over several steps of the event loop. */
+const MOST_IN_ONE_STEP = 1000;
+
+export interface RowCallsOptions {
+  readonly clock: Clock;
+  readonly tablets: TabletMap;
+  readonly budget: MemtableBudget;
+  readonly compactions: CompactionSchedule;
+  /** The schema of a table by its id, as far as it is known here. */
+  readonly schemaOf: (tableId: string) => TableSchema | undefined;
+  /** Why the tablet of that row could not be loaded, where its files are damaged. */
+  readonly damageOver: (tableId: string, row: ByteString) => BigtableError | undefined;
+}
+
+export class RowCalls {
+  readonly #options: RowCallsOptions;
+
+  constructor(options: RowCallsOptions) {
+    this.#options = options;
+  }
+
+  /** The tablet that holds the row. METADATA's rows are changed by commits alone. */
+  serving(tableId: string, row: ByteString): ServedTablet {
+    const served = this.#options.tablets.find(tableId, row);
+    if (served === undefined) throw this.#options.damageOver(tableId, row) ?? notServing(tableId, row);
+    if (tableId === METADATA_TABLE_ID) throw invalidArgument('METADATA is changed by conditional commits alone');
+    return served;
+  }
+
+  /** The tablet of exactly that range: whoever asks for another has not heard of a split or a merge. */
+  servingAll(tableId: string, { start, end }: RowRange): ServedTablet {
+    const served = this.serving(tableId, start);
+    if (served.range.start !== start || served.range.end !== end) throw notServing(tableId, start);
+    return served;
+  }
+
+  #schemaOf({ tableId }: ServedTablet, row: ByteString): TableSchema {
+    const schema = this.#options.schemaOf(tableId);
+    if (schema === undefined) throw notServing(tableId, row);
+    return schema;
+  }
+
+  /** Whether a write may begin at once. */
+  #hasRoom(served: ServedTablet): boolean {
+    return this.#options.budget.open && !this.#options.compactions.isBehind(served);
+  }
+
+  /** Begins the write in this step where it may. */
+  #withRoom<T>(served: ServedTablet, row: ByteString, context: RequestContext, write: () => Promise<T>): Promise<T> {
+    return this.#hasRoom(served) ? write() : this.#waitForRoom(served, row, context).then(write);
+  }
+
+  /** Writes wait here, bounded in number by the budget of requests, while flushing or compactions fall behind. */
+  async #waitForRoom(served: ServedTablet, row: ByteString, context: RequestContext): Promise<void> {
+    if (!this.#options.budget.open) await this.#options.budget.wait(context);
+    if (this.#options.compactions.isBehind(served)) await this.#options.compactions.wait(served, context);
+    if (this.#options.tablets.get(served.key) !== served) throw notServing(served.tableId, row);
+  }
+
+  mutateRow({ tableId, row, mutations }: RowEntry & { readonly tableId: string }, context: RequestContext): Promise<undefined> {
+    const served = this.serving(tableId, row);
+    const schema = this.#schemaOf(served, row);
+    if (mutations.length > MOST_IN_ONE_STEP || !this.#hasRoom(served)) return this.#mutateRowLater(served, schema, row, mutations, context);
+    return served.tablet.mutateRow(context, row, prepareMutations(schema, mutations, this.#options.clock.nowMicros())) as Promise<undefined>;
+  }
+
+  /** A change that is prepared in steps, or that waits. */
+  async #mutateRowLater(served: ServedTablet, schema: TableSchema, row: ByteString, mutations: Mutations, context: RequestContext): Promise<undefined> {
+    const prepared = await this.#prepareInParts(schema, mutations);
+    if (!this.#hasRoom(served)) await this.#waitForRoom(served, row, context);
+    await served.tablet.mutateRow(context, row, prepared);
+    return undefined;
+  }
+
+  async #prepareInParts(schema: TableSchema, mutations: Mutations): Promise<Mutations> {
+    const { clock } = this.#options;
+    const now = clock.nowMicros();
+    const list: Mutation[] = [];
+    let run = isCellRun(mutations) ? mutations : undefined;
+    const preparing = inParts(clock, mutations.length, (from, to) => {
+      const part = prepareMutations(schema, sliceMutations(mutations, from, to), now);
+      if (!isCellRun(part)) for (const mutation of part) list.push(mutation);
+      // all cells of a run get the same time
+      else if (run?.serverMicros === undefined) run = { ...(run as CellRun), serverMicros: part.serverMicros };
+    });
+    if (preparing !== undefined) await preparing;
+    return run ?? list;
+  }
+
+  checkAndMutateRow({ tableId, row, predicate, whenTrue, whenFalse }: CheckAndMutateMessage, context: RequestContext): Promise<boolean> {
+    const served = this.serving(tableId, row);
+    const schema = this.#schemaOf(served, row);
+    const now = this.#options.clock.nowMicros();
+    const [ifTrue, ifFalse] = [prepareMutations(schema, whenTrue, now), prepareMutations(schema, whenFalse, now)];
+    return this.#withRoom(served, row, context, () => served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse));
+  }
+
+  readModifyWriteRow({ tableId, row, rules }: TabletServerCalls['readModifyWriteRow']['message'], context: RequestContext): Promise<readonly Cell[]> {
+    const served = this.serving(tableId, row);
+    checkRules(this.#schemaOf(served, row), rules);
+    return this.#withRoom(served, row, context, () => served.tablet.readModifyWriteRow(context, row, rules));
+  }
+
+  async dropRows({ tableId, range }: { readonly tableId: string; readonly range: RowRange }, context: RequestContext): Promise<undefined> {
+    const served = this.serving(tableId, range.start);
+    if (!isWithin(range.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
+    if (!this.#hasRoom(served)) await this.#waitForRoom(served, range.start, context);
+    await served.tablet.dropRows(context, range);
+    return undefined;
+  }
+
+  /** METADATA's tablets never wait for memory: the flushes that make room commit to them. */
+  async commit(commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
+    const keys = commits.flatMap(({ rows }) => rows.map(({ key }) => key));
+    const first = keys[0];
+    if (first === undefined) return [];
+    const served = this.#options.tablets.find(METADATA_TABLE_ID, first);
+    const other = keys.find((key) => this.#options.tablets.find(METADATA_TABLE_ID, key) !== served);
+    if (served === undefined || other !== undefined) throw notServing(METADATA_TABLE_ID, other ?? first);
+    return commitRows(served.tablet, commits, context);
+  }
+
+  async mutateRows(tableId: string, entries: readonly RowEntry[], context: RequestContext): Promise<(PlainError | undefined)[]> {
+    const outcomes: (PlainError | undefined)[] = new Array(entries.length).fill(undefined);
+    const pacer = new Pacer(this.#options.clock);
+    const writes: Promise<void>[] = [];
+    const fail = (index: number, thrown: unknown): void => void (outcomes[index] = plainError(toBigtableError(thrown)));
+    for (let next = 0; next < entries.length; ) {
+      const step: { served: ServedTablet | undefined; readonly changes: RowEntry[]; readonly indexes: number[] } = { served: undefined, changes: [], indexes: [] };
+      const nowMicros = this.#options.clock.nowMicros();
+      // as many as one step of the event loop takes; all rows of a message are of one tablet, unless it was split meanwhile
+      for (let due = false; next < entries.length && !due; next++) {
+        const { row, mutations } = entries[next] as RowEntry;
+        try {
+          const served = step.served !== undefined && rangeContains(step.served.range, row) ? step.served : this.serving(tableId, row);
+          if (step.served !== undefined && served !== step.served) break;
+          const prepared = prepareMutations(this.#schemaOf(served, row), mutations, nowMicros);
+          step.served = served;
+          step.changes.push({ row, mutations: prepared });
+          step.indexes.push(next);
+        } catch (thrown) {
+          fail(next, thrown);
+        }
+        due = pacer.due(1 + (mutations.length >> 2));
+      }
+      const { served, changes, indexes } = step;
+      if (served !== undefined) {
+        try {
+          if (!this.#hasRoom(served)) await this.#waitForRoom(served, (changes[0] as RowEntry).row, context);
+          const written = served.tablet.mutateRows(context, changes);
+          writes.push(written.then((answers) => answers.forEach((error, at) => error && fail(indexes[at] as number, error))));
+        } catch (thrown) {
+          for (const index of indexes) fail(index, thrown);
+        }
+      }
+      if (next < entries.length) await pacer.pause();
+    }
+    await Promise.all(writes);
+    return outcomes;
+  }
+
+  read(message: ReadMessage, context: RequestContext): AsyncIterable<ReadBatch> {
+    const { tableId, ranges } = message;
+    const start = ranges[0]?.start;
+    if (start === undefined) throw invalidArgument('a read of a tablet names at least one range');
+    const served = this.#options.tablets.find(tableId, start);
+    if (served === undefined) throw this.#options.damageOver(tableId, start) ?? notServing(tableId, start);
+    if (!isWithin(ranges.at(-1)?.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
+    this.#schemaOf(served, start);
+    return served.tablet.read(context, message);
+  }
+}
+
+function isWithin(end: ByteString | undefined, limit: ByteString | undefined): boolean {
+  return limit === undefined || (end !== undefined && end <= limit);
+}
+
+/** What only the schema tells is checked, and the server's time filled in. */
+function prepareMutations<M extends Mutations>(schema: TableSchema, mutations: M, nowMicros: number): M {
+  checkMutations(schema, mutations);
+  return resolveTimestamps(mutations, nowMicros, schema.granularity);
+}
