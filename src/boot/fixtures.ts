@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type ByteString, BigtableError, type Code } from '../base/index.ts';
 import {
-  ByteBudget, type CrashChoice, type Env, type FileFaults, LocalTransport, type Logger, MemoryFileSystem, Metrics, type RequestContext, requestContext,
+  ByteBudget, type Clock, type CrashChoice, type Env, type FileFaults, LocalTransport, type Logger, MemoryFileSystem, Metrics, type RequestContext, requestContext,
   SeededRandom,
 } from '../env/index.ts';
 import type { FamilySchema, Mutation } from '../model/index.ts';
@@ -23,6 +23,8 @@ export function keepAlive(): () => void {
 export interface WorldOptions {
   readonly settings?: Partial<DatabaseSettings>;
   readonly tabletServers?: number;
+  /** Default: the system's. */
+  readonly clock?: Clock;
   readonly faults?: FileFaults;
 }
 
@@ -41,14 +43,15 @@ export class World {
   async env(): Promise<Env> {
     const note = (message: string, fields?: object): void => void this.messages.push(`${message} ${JSON.stringify(fields ?? {})}`);
     const codecs = nativeCodecs();
+    const { clock = systemClock } = this.#options;
     const logger: Logger = { info: note, warn: note, error: note };
     return {
       fileSystem: this.fileSystem,
       lockService: await openLocalLockService(this.fileSystem),
-      transport: new LocalTransport(systemClock),
-      clock: systemClock,
+      transport: new LocalTransport(clock),
+      clock,
       random: new SeededRandom(++this.#starts),
-      workers: inlineWorkers({ fileSystem: this.fileSystem, codecs, clock: systemClock }),
+      workers: inlineWorkers({ fileSystem: this.fileSystem, codecs, clock }),
       codecs,
       logger,
       metrics: new Metrics(),

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Code } from '../base/index.ts';
-import { sleep } from '../env/index.ts';
+import { ManualClock, sleep } from '../env/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
 import { keysOfTable, type MetadataRow } from '../metadata/index.ts';
 import { systemClock } from '../platform/index.ts';
@@ -41,6 +41,18 @@ async function assertAllThere(db: TestDatabase, expected: readonly string[] = KE
   assert.deepEqual(await db.rows('t'), expected);
   assert.deepEqual(await db.rows('t', { reversed: true }), [...expected].reverse());
   for (const key of expected.filter((_, i) => i % 7 === 0)) assert.deepEqual(await db.rows('t', { ranges: [{ start: key, end: `${key}\0` }] }), [key]);
+}
+
+/** Runs the work in a time that goes on, to the next timer, whenever nothing else does. */
+async function inTime(clock: ManualClock, work: () => Promise<void>): Promise<void> {
+  let isOver = false;
+  const working = work().finally(() => (isOver = true));
+  while (!isOver) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const untilMs = clock.nextTimerMs();
+    if (untilMs !== Number.POSITIVE_INFINITY) clock.advance(untilMs - clock.monotonicMs());
+  }
+  await working;
 }
 
 const ends: (() => void)[] = [];
@@ -210,5 +222,25 @@ describe('merges of tablets', () => {
     }
     await assertAllThere(db);
     await db.close();
+  });
+});
+
+describe('balance of tablets', () => {
+  test('where one server has got more tablets by splits than the other, some are moved', async () => {
+    const clock = new ManualClock();
+    const world = new World({ tabletServers: 2, clock });
+    await inTime(clock, async () => {
+      const db = await filled(world);
+      for (const row of ['k010', 'k020', 'k030', 'k040', 'k050']) await split(db, row);
+      const serversOf = async (): Promise<number[]> => {
+        const names = (await tablets(db, 't')).map(({ server }) => server?.name);
+        return [...new Set(names)].map((name) => names.filter((other) => other === name).length);
+      };
+      assert.deepEqual(await serversOf(), [6], 'the parts of a tablet begin where it was');
+      while ((db.env.metrics.snapshot()['master.movedTablets'] ?? 0) < 3) await sleep(clock, 1000);
+      assert.deepEqual(await serversOf(), [3, 3]);
+      await assertAllThere(db);
+      await db.close();
+    });
   });
 });

@@ -30,6 +30,10 @@ const SWEEP_DELAY_MS = 200;
 const SWEEP_PERIOD_MS = 3_600_000;
 /** Between a death, or a tablet that could not be loaded, and the next assignment. */
 const REASSIGN_MS = 1000;
+/** Between a split and the look whether its server has more now than the others: splits come several at a time. */
+const BALANCE_DELAY_MS = 5000;
+
+type Work = 'sweep' | 'assign' | 'balance';
 
 export class Master {
   readonly #env: Env;
@@ -45,7 +49,7 @@ export class Master {
   #ended = false;
   /** Assignments come one after another, and so do sweeps; but a sweep that waits for METADATA must not hold up the assignment that serves it. */
   readonly #lastWork = { sweep: Promise.resolve() as Promise<unknown>, assign: Promise.resolve() as Promise<unknown> };
-  readonly #timers = new Map<'sweep' | 'assign', Timer>();
+  readonly #timers = new Map<Work, Timer>();
   #sweeping: Timer | undefined;
   /** Ends the assignment under way. */
   #assigning = new AbortController();
@@ -157,7 +161,7 @@ export class Master {
     return this.#oneByOne('sweep', () => sweep(this.#env, this.#metadata, this.#servers, this.#context()));
   }
 
-  #later(what: 'sweep' | 'assign', delayMs: number): void {
+  #later(what: Work, delayMs: number): void {
     if (this.#ended || this.#timers.has(what)) return;
     const work = async (): Promise<unknown> => (what === 'sweep' ? this.#sweep() : this.#oneByOne('assign', () => this.#assignAll()));
     const timer = this.#env.clock.timer(delayMs, () => {
@@ -200,6 +204,7 @@ export class Master {
       },
       tabletSplit: async ({ server, tablets }) => {
         for (const { key, epoch } of tablets) this.#servers.get(server)?.tablets.set(key, epoch);
+        if (this.#servers.all().length > 1) this.#later('balance', BALANCE_DELAY_MS);
         return undefined;
       },
       filesLeft: async () => {
