@@ -7,6 +7,7 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { BigtableError, Code } from '../../dist/src/base/index.js';
 import { ManualClock, Pacer } from '../../dist/src/env/index.js';
 import { MutationReader } from '../../dist/src/grpc/codec/mutation-reader.js';
+import { withRareMessages } from '../../dist/src/grpc/codec/rare.js';
 import { readRowsCall } from '../../dist/src/grpc/codec/read-rows-reader.js';
 import * as bigtable from '../../dist/src/grpc/generated/google/bigtable/v2/bigtable_pb.js';
 import { MessageReader } from '../../dist/src/wire/grpc/message-framing.js';
@@ -107,7 +108,7 @@ function codec(name, schema, init, read) {
     seeds: [Buffer.from(toBinary(schema, create(schema, init)))],
     async run(bytes) {
       try {
-        await read(bytes);
+        await withRareMessages(() => read(bytes));
       } catch (error) {
         if (!(error instanceof BigtableError) || error.code === Code.INTERNAL) throw error;
       }
