@@ -4,6 +4,7 @@
  * database goes on by itself. EDUBBA_SEED=N draws other faults.
  */
 import assert from 'node:assert/strict';
+import { fstatSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -267,10 +268,20 @@ describe('in a directory', () => {
   /** The system's calls, with durable writes that are late, fail before, amid or after they are made, and a disk that may be full. */
   function troubled(disk: Disk, random: SeededRandom, ledger: Ledger): Syscalls {
     let writing: Promise<unknown> = Promise.resolve();
+    // by file, up to where something was written: only what lies behind needs room
+    const allocated = new Map<number, number>();
+    const takeRoom = (fd: number, end: number): void => {
+      const { ino } = fstatSync(fd);
+      const before = allocated.get(ino) ?? 0;
+      if (end <= before) return;
+      if (disk.full) throw failure('ENOSPC');
+      allocated.set(ino, end);
+    };
     return {
       ...nodeSyscalls,
       writeDurable: async (fd, buffers, position) => {
         const bytes = Buffer.concat(buffers as Uint8Array[]);
+        takeRoom(fd, position + bytes.length);
         const made = async (): Promise<void> => {
           await turns(below(random, 3) + (disk.lies ? 20 : 0));
           await nodeSyscalls.writeDurable(fd, [bytes], position);
@@ -291,8 +302,13 @@ describe('in a directory', () => {
         await made();
       },
       write: async (fd, buffers, position) => {
-        if (disk.full) throw failure('ENOSPC');
+        takeRoom(fd, position + buffers.reduce((sum, { byteLength }) => sum + byteLength, 0));
         await nodeSyscalls.write(fd, buffers, position);
+      },
+      truncate: async (fd, sizeBytes) => {
+        const { ino } = fstatSync(fd);
+        await nodeSyscalls.truncate(fd, sizeBytes);
+        allocated.set(ino, Math.min(allocated.get(ino) ?? 0, sizeBytes));
       },
       close: async (fd) => {
         await writing;
