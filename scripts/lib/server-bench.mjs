@@ -45,17 +45,11 @@ const rounded = (value, digits) => (value === undefined || !Number.isFinite(valu
 
 /** For each server what prepares it: gives `start`, which starts it on an empty folder, and `load`, which runs workloads with btbench's options against it. */
 const SERVERS = {
-  async edubba() {
-    const path = await buildBtbench();
-    return { start: (dir) => startEdubba(dir), load: (address, args) => btbench(path, address, args, TIMEOUT_MS) };
-  },
-  async threads() {
-    const path = await buildBtbench();
-    return { start: (dir) => startEdubba(dir, undefined, ['--tablet-servers', '2']), load: (address, args) => btbench(path, address, args, TIMEOUT_MS) };
-  },
+  edubba: () => underBtbench((dir) => startEdubba(dir)),
+  threads: () => underBtbench((dir) => startEdubba(dir, undefined, ['--tablet-servers', '2'])),
   async emulator() {
-    const [path, program] = [await buildBtbench(), await emulator()];
-    return { start: () => startEmulator(program), load: (address, args) => btbench(path, address, args, TIMEOUT_MS) };
+    const program = await emulator();
+    return underBtbench(() => startEmulator(program));
   },
   async hbase(secs) {
     const java = await hbase();
@@ -66,6 +60,11 @@ const SERVERS = {
     };
   },
 };
+
+async function underBtbench(start) {
+  const path = await buildBtbench();
+  return { start, load: (address, args) => btbench(path, address, args, TIMEOUT_MS) };
+}
 
 async function runOne(name, { start, load, lacks = [] }, size, { secs, workloads }) {
   const scratch = mkdtempSync(join(tmpdir(), 'edubba-bench-'));

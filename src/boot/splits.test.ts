@@ -6,6 +6,7 @@ import { ManualClock, sleep } from '../env/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
 import { keysOfTable, type MetadataRow } from '../metadata/index.ts';
 import { systemClock } from '../platform/index.ts';
+import { inSimulatedTime } from '../../test/simulated-time.ts';
 import { keepAlive, rejectsWith, TABLES, type TestDatabase, World } from './fixtures.ts';
 
 const KEYS = Array.from({ length: 60 }, (_, i) => `k${String(i).padStart(3, '0')}`);
@@ -41,18 +42,6 @@ async function assertAllThere(db: TestDatabase, expected: readonly string[] = KE
   assert.deepEqual(await db.rows('t'), expected);
   assert.deepEqual(await db.rows('t', { reversed: true }), [...expected].reverse());
   for (const key of expected.filter((_, i) => i % 7 === 0)) assert.deepEqual(await db.rows('t', { ranges: [{ start: key, end: `${key}\0` }] }), [key]);
-}
-
-/** Runs the work in a time that goes on, to the next timer, whenever nothing else does. */
-async function inTime(clock: ManualClock, work: () => Promise<void>): Promise<void> {
-  let isOver = false;
-  const working = work().finally(() => (isOver = true));
-  while (!isOver) {
-    await new Promise((resolve) => setImmediate(resolve));
-    const untilMs = clock.nextTimerMs();
-    if (untilMs !== Number.POSITIVE_INFINITY) clock.advance(untilMs - clock.monotonicMs());
-  }
-  await working;
 }
 
 const ends: (() => void)[] = [];
@@ -229,7 +218,7 @@ describe('balance of tablets', () => {
   test('where one server has got more tablets by splits than the other, some are moved', async () => {
     const clock = new ManualClock();
     const world = new World({ tabletServers: 2, clock });
-    await inTime(clock, async () => {
+    const work = async (): Promise<void> => {
       const db = await filled(world);
       for (const row of ['k010', 'k020', 'k030', 'k040', 'k050']) await split(db, row);
       const serversOf = async (): Promise<number[]> => {
@@ -241,6 +230,7 @@ describe('balance of tablets', () => {
       assert.deepEqual(await serversOf(), [3, 3]);
       await assertAllThere(db);
       await db.close();
-    });
+    };
+    await inSimulatedTime(clock, work());
   });
 });

@@ -87,7 +87,7 @@ class RowsStream extends PullStream<ReadBatch> {
   #open({ id }: TableSchema, tablet: AssignedTablet): PullStream<ReadBatch> {
     const position = this.#position as ReadPosition;
     const { filter, reversed } = this.#request;
-    const message = new TabletRead(id, position.rangesIn(tablet.range), filter, position.rowsLeft, reversed === true);
+    const message = new TabletReadMessage(id, position.rangesIn(tablet.range), filter, position.rowsLeft, reversed === true);
     this.#tablet = tablet;
     this.#batches = pullStreamOf(readTablet(this.#parts.transport, tablet.server.address, message, this.#context));
     return this.#batches;
@@ -153,7 +153,7 @@ class RowsStream extends PullStream<ReadBatch> {
 }
 
 /** Of a class for the reason that PlainContext of `env` is: it refers to what would outlive the read with it. */
-class TabletRead implements ReadMessage {
+class TabletReadMessage implements ReadMessage {
   readonly tableId: string;
   readonly ranges: readonly RowRange[];
   readonly filter: RowFilter | undefined;

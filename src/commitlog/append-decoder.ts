@@ -10,9 +10,8 @@
  */
 import { BigtableError, type ByteString, Code, CorruptionError, type Int64, readInt64BE, toText, VarintReader } from '../base/index.ts';
 import type { LogAppend } from '../env/index.ts';
-import { intersectRanges, isEmptyRange, type Mutation, type Mutations, rangeContains, type RowRange, type TimestampRange } from '../model/index.ts';
+import { CellBatchBuilder, intersectRanges, isEmptyRange, type Mutation, type Mutations, rangeContains, type RowRange, type TimestampRange } from '../model/index.ts';
 import { APPEND_VERSION, type AppendHeader, MutationKind, RangeFlag, RecordField, RecordKind } from './append-format.ts';
-import { CellsOfRecord } from './cells-of-record.ts';
 import { type EncodedRecord, type LogRecord, Origin, type RecordBody, type RedoRecord, type RowChange } from './record.ts';
 
 /** Commit time, timestamps, integers. */
@@ -264,7 +263,7 @@ export class AppendDecoder {
 
   #rowsOfRuns(): RecordBody<Mutations> {
     const reader = this.#reader;
-    const cells = new CellsOfRecord(this.#bytes);
+    const cells = new CellBatchBuilder(this.#bytes);
     const rows: RowChange[] = [];
     for (let left = reader.next(); left > 0; left--) {
       const row = this.#text();
@@ -282,17 +281,19 @@ export class AppendDecoder {
   }
 
   /** False where not all of the mutations are set-cells, or there are none. */
-  #cells(cells: CellsOfRecord, count: number): boolean {
+  #cells(cells: CellBatchBuilder, count: number): boolean {
     const reader = this.#reader;
     for (let left = count; left > 0; left--) {
       if (this.#byte() !== MutationKind.setCell) return false;
       const start = reader.offset;
       this.#passBytes();
+      const middle = reader.offset;
       this.#passBytes();
       const end = reader.offset;
-      if (!cells.isLastColumn(start, end)) {
+      // with their lengths
+      if (!cells.isLastColumn(start, middle, middle, end)) {
         reader.offset = start;
-        cells.addColumn(start, end, { family: this.#family(), qualifier: this.#text() });
+        cells.addColumn(start, middle, middle, end, { family: this.#family(), qualifier: this.#text() });
       }
       const timestamp = this.#int64();
       const value = this.#take(reader.next());

@@ -4,6 +4,7 @@
  */
 export { aggregateInput, checkAggregateInput, checkAggregateState, mergeAggregates } from './aggregate.ts';
 export { type Cell, type ColumnKey, columnKey, familyEnd, familyOf, qualifierOf, type ReadBatch, type RowFragment } from './cell.ts';
+export { CellBatchBuilder } from './cell-batch.ts';
 export {
   type CellBatch, type CellColumn, type CellRun, columnAt, isCellRun, mutationList, type Mutations, sliceMutations, timestampAt, valueAt, valueLengthAt,
 } from './cell-run.ts';

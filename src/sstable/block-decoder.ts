@@ -5,14 +5,13 @@
 import { CorruptionError } from '../base/index.ts';
 import { BlockCodec, type BlockDecompressor, blockDecompressor } from '../compress/index.ts';
 import type { Codecs } from '../env/index.ts';
-import { Block } from './block.ts';
+import { Block, NUMBER_BYTES } from './block.ts';
 import type { BlockIndex } from './block-index.ts';
 import type { CheckedFile } from './checked-file.ts';
 import { CODEC_NONE, type Extent, refusal, TRAILER_BYTES } from './format.ts';
 import type { Page } from './page-index.ts';
 import type { PageMemory } from './page-memory.ts';
 
-const NUMBER_BYTES = 4;
 const KNOWN_CODECS: readonly number[] = Object.values(BlockCodec);
 
 export class BlockDecoder {

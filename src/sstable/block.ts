@@ -5,7 +5,8 @@
 import { CorruptionError } from '../base/index.ts';
 import type { RowDigests } from './row-digests.ts';
 
-const NUMBER_BYTES = 4;
+/** A restart point, and their number. */
+export const NUMBER_BYTES = 4;
 /** What searching it takes a restart point, in memory. */
 const SEARCH_BYTES = 9;
 

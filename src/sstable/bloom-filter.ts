@@ -133,14 +133,14 @@ export class BloomFilter {
   }
 
   mayContainRow(row: ByteString): boolean {
-    hash.sameRow(row);
+    hash.row(row);
     return this.#has(hash.first, hash.second);
   }
 
   /** For filters of pairs. */
   mayContainColumn(row: ByteString, column: ColumnKey): boolean {
     assert(this.kind === 'row-column', 'the filter knows columns');
-    hash.sameRow(row);
+    hash.row(row);
     hash.column(column);
     return this.#has(hash.first, hash.second);
   }

@@ -22,21 +22,17 @@ export class BloomHash {
   #row2 = 0;
   #hashedRow: ByteString | undefined;
 
+  /** Keeps the row: who asks for the same again pays nothing for it. */
   row(row: ByteString): void {
-    this.#absorb(row, SEED_1, SEED_2);
-    this.#row1 = this.first;
-    this.#row2 = this.second;
-  }
-
-  /** As `row`, for whoever asks for the same row several times. Keeps the row. */
-  sameRow(row: ByteString): void {
     if (row === this.#hashedRow) {
       this.first = this.#row1;
       this.second = this.#row2;
       return;
     }
-    this.row(row);
+    this.#absorb(row, SEED_1, SEED_2);
     this.#hashedRow = row;
+    this.#row1 = this.first;
+    this.#row2 = this.second;
   }
 
   /** The pair of the row last hashed and this column. */

@@ -7,7 +7,7 @@
  */
 import { asBuffer, assert, BigtableError, Code, CorruptionError } from '../base/index.ts';
 import { type Clock, type Codecs, type Counter, type FileSystem, type Metrics, Pacer } from '../env/index.ts';
-import { CODEC_NONE, type Extent, refusal, TRAILER_BYTES } from './format.ts';
+import { CODEC_NONE, CRC_BYTES, type Extent, refusal, TRAILER_BYTES } from './format.ts';
 
 /** A block or section as it is stored, checked, without its trailer. */
 export interface StoredPart {
@@ -19,7 +19,6 @@ export interface StoredPart {
 export const SLICE_BYTES = 1024 * 1024;
 /** What is read while the event loop waits. */
 const NOW_BYTES = 128 * 1024;
-const CRC_BYTES = 4;
 
 export interface FileComponents {
   readonly fileSystem: FileSystem;

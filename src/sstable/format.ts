@@ -14,6 +14,7 @@ const MAGIC_AT = 36;
 
 /** Codec and checksum behind every block and section. */
 export const TRAILER_BYTES = 5;
+export const CRC_BYTES = 4;
 /** Stored as it is. */
 export const CODEC_NONE = 0;
 

@@ -9,7 +9,7 @@ import { type ByteString, VarintReader } from '../base/index.ts';
 import type { BlockIndex } from './block-index.ts';
 import { type ByteReader, decodeSection } from './byte-reader.ts';
 import { ByteWriter } from './byte-writer.ts';
-import type { Extent } from './format.ts';
+import { CRC_BYTES, type Extent } from './format.ts';
 import { compareBytesTo } from './seek-target.ts';
 
 /** Where a page but the first of its block begins. */
@@ -22,7 +22,6 @@ export interface PageCut {
   crc: number;
 }
 
-const CRC_BYTES = 4;
 /** A cut's least bytes: three lengths of one byte, one character, the checksum. */
 const LEAST_BYTES = 3 + 1 + CRC_BYTES;
 export const NO_CUTS: readonly PageCut[] = [];

@@ -42,9 +42,14 @@ export class RowCalls {
 
   /** The tablet that holds the row. METADATA's rows are changed by commits alone. */
   serving(tableId: string, row: ByteString): ServedTablet {
+    const served = this.#found(tableId, row);
+    if (tableId === METADATA_TABLE_ID) throw invalidArgument('METADATA is changed by conditional commits alone');
+    return served;
+  }
+
+  #found(tableId: string, row: ByteString): ServedTablet {
     const served = this.#options.tablets.find(tableId, row);
     if (served === undefined) throw this.#options.damageOver(tableId, row) ?? notServing(tableId, row);
-    if (tableId === METADATA_TABLE_ID) throw invalidArgument('METADATA is changed by conditional commits alone');
     return served;
   }
 
@@ -184,8 +189,7 @@ export class RowCalls {
     const { tableId, ranges } = message;
     const start = ranges[0]?.start;
     if (start === undefined) throw invalidArgument('a read of a tablet names at least one range');
-    const served = this.#options.tablets.find(tableId, start);
-    if (served === undefined) throw this.#options.damageOver(tableId, start) ?? notServing(tableId, start);
+    const served = this.#found(tableId, start);
     if (!isWithin(ranges.at(-1)?.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
     this.#schemaOf(served, start);
     return served.tablet.read(context, message);

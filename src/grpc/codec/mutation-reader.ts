@@ -9,12 +9,11 @@
 import { type ByteString, invalidArgument, viewOf } from '../../base/index.ts';
 import { type Clock, inParts, Pacer } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
-import { LIMITS, type Mutation, mutationList, type ReadModifyWriteRule, type SetCell, sliceMutations } from '../../model/index.ts';
+import { CellBatchBuilder, LIMITS, type Mutation, mutationList, type ReadModifyWriteRule, type SetCell, sliceMutations } from '../../model/index.ts';
 import type { RowMutations } from '../../service/index.ts';
-import { CellBatchBuilder } from './cell-batch.ts';
 import { filterFrom } from './filter-reader.ts';
 import { rareMessages } from './rare.ts';
-import { isUntruncated, SERVER_TIME, SetCellReader } from './set-cell-reader.ts';
+import { isUntruncated, SERVER_TIME, type SetCellFields, SetCellReader } from './set-cell-reader.ts';
 import { tableName } from './table-name.ts';
 import { WireReader } from './wire-reader.ts';
 
@@ -191,8 +190,17 @@ export class MutationReader {
     reader.span();
     const cell = this.#setCell;
     if (cells.count - from >= most || !cell.read(reader.spanStart, reader.spanEnd) || cell.isUntruncated) return this.#listed(entry, cells, reader.spanStart, reader.spanEnd);
-    cells.add(cell);
+    this.#addCell(cells, cell);
     return this.#pauseIfDue();
+  }
+
+  #addCell(cells: CellBatchBuilder, { familyStart, familyEnd, qualifierStart, qualifierEnd, timestamp, valueStart, valueEnd }: SetCellFields): void {
+    if (!cells.isLastColumn(familyStart, familyEnd, qualifierStart, qualifierEnd)) {
+      const bytes = this.#bytes;
+      const column = { family: bytes.latin1Slice(familyStart, familyEnd), qualifier: bytes.latin1Slice(qualifierStart, qualifierEnd) };
+      cells.addColumn(familyStart, familyEnd, qualifierStart, qualifierEnd, column);
+    }
+    cells.add(timestamp, valueStart, valueEnd);
   }
 
   /** The entry's cells become a list, and the mutation at [start, end) is put behind them. */

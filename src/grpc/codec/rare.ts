@@ -4,10 +4,10 @@
  *
  * Requests are read synchronously. One that turns out to need the generated codec before it is there is read again from its beginning, when it is.
  */
+import { lazily } from './lazily.ts';
 import type { RareMessages } from './rare-messages.ts';
 
 let rare: RareMessages | undefined;
-let loading: Promise<RareMessages> | undefined;
 
 const NOT_LOADED = new Error('the generated codec is not loaded: its caller is not within withRareMessages');
 
@@ -18,16 +18,7 @@ export function rareMessages(): RareMessages {
 }
 
 /** For those who can wait. */
-export function loadRareMessages(): Promise<RareMessages> {
-  loading ??= import('./rare-messages.ts').then(
-    ({ RARE_MESSAGES }) => (rare = RARE_MESSAGES),
-    (error: unknown) => {
-      loading = undefined;
-      throw error;
-    },
-  );
-  return loading;
-}
+export const loadRareMessages = lazily(async () => (rare = (await import('./rare-messages.ts')).RARE_MESSAGES));
 
 /** Answers what `read` does, which changes nothing that lasts: it may be called twice. */
 export function withRareMessages<T>(read: () => T | Promise<T>): T | Promise<T> {

@@ -15,7 +15,7 @@ import { WireReader } from './wire-reader.ts';
 
 /** Row keys and ranges a request: a guard of memory, far above what clients ask for at once. */
 const MOST_RANGES = 1_000_000;
-/** ReadRowsRequest.RequestREQUEST_STATS_FULL. */
+/** ReadRowsRequest.RequestStatsView.REQUEST_STATS_FULL. */
 const REQUEST_STATS_FULL = 2;
 
 export interface ReadRowsCall {

@@ -5,12 +5,15 @@
  *
  * Invariant: a status always fits a client's header limit (8 KiB in most): long messages are cut, details then left out.
  */
-import { type BigtableError, Code, codeName, toBigtableError, varintLength, writeVarint } from '../../base/index.ts';
+import { type BigtableError, Code, codeName, toBigtableError } from '../../base/index.ts';
 import type { RpcStatus } from '../../wire/index.ts';
+import { lengthDelimited, writeBytes } from '../codec/wire-writer.ts';
 
 const MESSAGE_CHARS = 2048;
 const DETAILS_BYTES = 3072;
 const NOTHING = Buffer.alloc(0);
+/** The wire type. */
+const LENGTH_DELIMITED = 2;
 
 /** What a call that ended with `thrown` tells its caller. */
 export function wireStatus(thrown: unknown): RpcStatus {
@@ -51,10 +54,9 @@ function anyOf(typeName: string, message: Buffer): Buffer {
 function field(number: number, content: string | Buffer): Buffer {
   const bytes = typeof content === 'string' ? Buffer.from(content, 'utf8') : content;
   if (bytes.length === 0) return NOTHING;
-  const head = Buffer.alloc(1 + varintLength(bytes.length));
-  head[0] = (number << 3) | 2;
-  writeVarint(head, 1, bytes.length);
-  return Buffer.concat([head, bytes]);
+  const whole = Buffer.allocUnsafe(lengthDelimited(bytes.length));
+  writeBytes(whole, 0, (number << 3) | LENGTH_DELIMITED, bytes);
+  return whole;
 }
 
 /** Cut to length and free of lone surrogates, which no header can carry. */

@@ -6,6 +6,7 @@
  */
 import type { Service } from '../../service/index.ts';
 import type { ApiEnv, RpcMethod, RpcServer } from '../../wire/index.ts';
+import { lazily } from '../codec/lazily.ts';
 import { loadRareMessages } from '../codec/rare.ts';
 import { API_METHODS, API_SERVICES, type ApiMethod } from './api-methods.ts';
 import { dataApi } from './data-api.ts';
@@ -25,13 +26,7 @@ export interface CloudApi {
 export function registerCloudApi(server: Pick<RpcServer, 'register'>, service: Service, env: ApiEnv): CloudApi {
   const health = new Health(API_SERVICES.filter((name) => !name.startsWith('grpc.reflection.')));
   const atOnce = dataApi(service, env);
-  let loading: Promise<ReadonlyMap<string, RpcMethod>> | undefined;
-  const rest = (): Promise<ReadonlyMap<string, RpcMethod>> => {
-    loading ??= import('./rest-of-api.ts').then(({ restOfApi }) => restOfApi(service, env, health));
-    // what could not be loaded is tried again
-    loading.catch(() => (loading = undefined));
-    return loading;
-  };
+  const rest = lazily(async () => (await import('./rest-of-api.ts')).restOfApi(service, env, health));
   const load: Load = async (path) => (await rest()).get(path);
   for (const method of API_METHODS) server.register(method.path, atOnce.get(method.path) ?? loadedMethod(method, load));
   return {

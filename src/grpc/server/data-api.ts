@@ -65,12 +65,10 @@ class Writes {
   #carriedOut<Q, A>(
     call: RpcCall, bytes: Buffer, read: (reader: MutationReader) => Q | Promise<Q>, work: (context: RequestContext, request: Q, table: string) => Promise<A>,
   ): Promise<A> {
-    let reader = this.#reader(bytes);
-    let isFirst = true;
+    let reader!: MutationReader;
     const request = withRareMessages(() => {
-      // what it has read already it must not read once more
-      if (!isFirst) reader = this.#reader(bytes);
-      isFirst = false;
+      // one for each try: what it has read it does not read once more
+      reader = this.#reader(bytes);
       return read(reader);
     });
     const carryOut = (given: Q): Promise<A> => {

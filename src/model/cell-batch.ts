@@ -1,7 +1,6 @@
-/** Gathers the set-cells of a MutateRows request, as they are found in its bytes, into a CellBatch (model/cell-run.ts). */
-import type { Int64 } from '../../base/index.ts';
-import type { CellBatch, CellColumn, CellRun } from '../../model/index.ts';
-import type { SetCellFields } from './set-cell-reader.ts';
+/** Gathers set-cells, as they are found in the bytes of a request or of a log's append, into a CellBatch (cell-run.ts). */
+import type { Int64 } from '../base/index.ts';
+import type { CellBatch, CellColumn, CellRun } from './cell-run.ts';
 
 export class CellBatchBuilder {
   readonly #bytes: Buffer;
@@ -11,7 +10,7 @@ export class CellBatchBuilder {
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
   readonly #batch: CellBatch;
-  // where the last column's names stand
+  // where the names of the last column stand
   #familyStart = 0;
   #familyEnd = 0;
   #qualifierStart = 0;
@@ -27,12 +26,30 @@ export class CellBatchBuilder {
     return this.#starts.length;
   }
 
-  add(cell: SetCellFields): void {
-    if (!this.#isLastColumn(cell)) this.#addColumn(cell);
+  /** Whether the names that stand there are those of the column that was added last: of neighbours mostly so. */
+  isLastColumn(familyStart: number, familyEnd: number, qualifierStart: number, qualifierEnd: number): boolean {
+    return (
+      this.#columns.length > 0 &&
+      this.#isSame(familyStart, familyEnd, this.#familyStart, this.#familyEnd) &&
+      this.#isSame(qualifierStart, qualifierEnd, this.#qualifierStart, this.#qualifierEnd)
+    );
+  }
+
+  /** A column, and where its names stand. */
+  addColumn(familyStart: number, familyEnd: number, qualifierStart: number, qualifierEnd: number, column: CellColumn): void {
+    this.#columns.push(column);
+    this.#familyStart = familyStart;
+    this.#familyEnd = familyEnd;
+    this.#qualifierStart = qualifierStart;
+    this.#qualifierEnd = qualifierEnd;
+  }
+
+  /** A cell of the column that was added last; undefined: at the server's time. */
+  add(timestamp: Int64 | undefined, valueStart: number, valueEnd: number): void {
     this.#columnOf.push(this.#columns.length - 1);
-    this.#timestamps.push(cell.timestamp ?? Number.NaN);
-    this.#starts.push(cell.valueStart);
-    this.#ends.push(cell.valueEnd);
+    this.#timestamps.push(timestamp ?? Number.NaN);
+    this.#starts.push(valueStart);
+    this.#ends.push(valueEnd);
   }
 
   /** The cells from `from` on: those of one row. */
@@ -45,28 +62,11 @@ export class CellBatchBuilder {
     for (const list of [this.#columnOf, this.#timestamps, this.#starts, this.#ends]) list.length = from;
   }
 
-  #isLastColumn(cell: SetCellFields): boolean {
-    return (
-      this.#columns.length > 0 &&
-      this.#isSame(cell.familyStart, cell.familyEnd, this.#familyStart, this.#familyEnd) &&
-      this.#isSame(cell.qualifierStart, cell.qualifierEnd, this.#qualifierStart, this.#qualifierEnd)
-    );
-  }
-
   #isSame(start: number, end: number, lastStart: number, lastEnd: number): boolean {
     const length = end - start;
     if (length !== lastEnd - lastStart) return false;
     const bytes = this.#bytes;
     for (let i = 0; i < length; i++) if (bytes[start + i] !== bytes[lastStart + i]) return false;
     return true;
-  }
-
-  #addColumn(cell: SetCellFields): void {
-    const bytes = this.#bytes;
-    this.#columns.push({ family: bytes.latin1Slice(cell.familyStart, cell.familyEnd), qualifier: bytes.latin1Slice(cell.qualifierStart, cell.qualifierEnd) });
-    this.#familyStart = cell.familyStart;
-    this.#familyEnd = cell.familyEnd;
-    this.#qualifierStart = cell.qualifierStart;
-    this.#qualifierEnd = cell.qualifierEnd;
   }
 }

@@ -1,0 +1,29 @@
+/**
+ * Work in a time that goes on by itself: whenever nothing is left to do but wait, the clock goes to the next timer. A minute of retries takes no time,
+ * and a run does the same thing each time.
+ */
+import type { ManualClock } from '../src/env/index.ts';
+
+/** Turns of the event loop without a timer to wait for, after which nothing will happen any more. */
+const MOST_IDLE_TURNS = 10_000;
+
+/** Lets time go on until the work has ended. `whenStuck`: words for people where it never will. */
+export async function inSimulatedTime<T>(clock: ManualClock, work: Promise<T>, whenStuck = (): string => ''): Promise<T> {
+  let isOver = false;
+  const end = (): void => {
+    isOver = true;
+  };
+  work.then(end, end);
+  let idleTurns = 0;
+  for (;;) {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (isOver) return work;
+    const untilMs = clock.nextTimerMs();
+    if (untilMs !== Number.POSITIVE_INFINITY) {
+      idleTurns = 0;
+      clock.advance(untilMs - clock.monotonicMs());
+    } else if (++idleTurns > MOST_IDLE_TURNS) {
+      throw new Error(`nothing goes on any more; ${whenStuck()}`);
+    }
+  }
+}
