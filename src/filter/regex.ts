@@ -142,6 +142,8 @@ class WildcardMatcher implements Matcher {
   readonly #inner: readonly ByteString[];
   readonly #newlines: boolean;
   readonly #anything: boolean;
+  /** The literals as bytes: made by the first value there is to match. */
+  #bytes: { readonly prefix: Buffer; readonly suffix: Buffer; readonly inner: readonly Buffer[] } | undefined;
 
   /** `literals`: at least two, the first and the last at the input's ends. `newlines`: whether what lies between may hold them. */
   constructor(literals: readonly ByteString[], newlines: boolean) {
@@ -166,10 +168,29 @@ class WildcardMatcher implements Matcher {
     return at <= end;
   }
 
+  /** As `matches`, but no text is made of the bytes: a scan asks this of every value. */
   matchesBytes(bytes: Uint8Array): boolean {
-    if (this.#anything) return this.#newlines || !bytes.includes(10);
-    return this.matches(fromBytes(bytes));
+    if (this.#anything) return this.#newlines || !bytes.includes(NEWLINE);
+    this.#bytes ??= { prefix: toBytes(this.prefix), suffix: toBytes(this.#suffix), inner: this.#inner.map(toBytes) };
+    const { prefix, suffix, inner } = this.#bytes;
+    const text = asBuffer(bytes);
+    const end = text.length - suffix.length;
+    if (end < prefix.length || !holdsAt(text, prefix, 0) || !holdsAt(text, suffix, end)) return false;
+    if (!this.#newlines && text.includes(NEWLINE)) return false;
+    let at = prefix.length;
+    for (const literal of inner) {
+      at = text.indexOf(literal, at);
+      if (at < 0) return false;
+      at += literal.length;
+    }
+    return at <= end;
   }
+}
+
+const NEWLINE = 10;
+
+function holdsAt(text: Buffer, literal: Buffer, at: number): boolean {
+  return literal.length === 0 || literal.compare(text, at, at + literal.length) === 0;
 }
 
 /** Everything else. */
