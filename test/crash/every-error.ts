@@ -1,11 +1,11 @@
 /**
- * Each single operation on files fails once, or the disk is full from there on for a while, in the scenarios of the power failures. The database goes on, or
- * says clearly what failed and goes on in a new incarnation; once the disk works again everything acknowledged is there, and after one sweep nothing
- * is left behind. Then it is opened anew, and all that is so again.
+ * Each single operation on files meets a trouble, in the scenarios of the power failures. The database goes on, or says clearly what failed and goes on in a
+ * new incarnation; once the disk works again everything acknowledged is there, and after one sweep nothing is left behind. Then it is opened anew, and all
+ * that is so again. Which trouble: io-error.test.ts, full-disk.test.ts.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { BigtableError, Code } from '../../src/embedded/index.ts';
+import { BigtableError } from '../../src/embedded/index.ts';
 import type { FileOperation } from '../../src/env/index.ts';
 import { Life, type Scenario, SCENARIOS, Stage } from './scenarios.ts';
 import { Simulation, type SimulatedDatabase } from './simulation.ts';
@@ -14,35 +14,19 @@ import type { Witness } from './witness.ts';
 
 /** Every how manieth operation; EDUBBA_CRASH_STRIDE=1 is the long form. */
 const STRIDE = Number(process.env['EDUBBA_CRASH_STRIDE'] ?? 5);
-/** How long a full disk stays full, and how long a database may take until it answers again. */
-const FULL_MS = 4000;
+const MOST_MS = STRIDE === 1 ? 3_600_000 : 600_000;
+/** How long a database may take until it answers again. */
 const PATIENCE_MS = 60_000;
-const GROWS: ReadonlySet<FileOperation> = new Set(['create', 'appendFile', 'closeFile', 'openLog', 'appendLog']);
+/** After the scenario: no trouble lasts longer. */
+const QUIET_MS = 4000;
 
-interface Trouble {
+export interface Trouble {
   readonly name: string;
   /** The error of this operation, if it is one that has any. */
   fail(operation: FileOperation, path: string): BigtableError | undefined;
+  /** How long operations of its kind fail from then on. */
   readonly lastsMs: number;
 }
-
-const TROUBLES: readonly Trouble[] = [
-  {
-    name: 'an I/O error',
-    lastsMs: 0,
-    fail: (operation, path) => new BigtableError(Code.UNAVAILABLE, `${operation} ${path}: EIO: i/o error`),
-  },
-  {
-    name: 'a full disk',
-    lastsMs: FULL_MS,
-    fail: (operation, path) => (GROWS.has(operation) ? new BigtableError(Code.RESOURCE_EXHAUSTED, `${operation} ${path}: ENOSPC: no space left on device`) : undefined),
-  },
-];
-
-let stage: Stage;
-before(async () => {
-  stage = await Stage.prepare();
-});
 
 /** Calls again while no incarnation serves. */
 async function patiently(simulation: Simulation, work: () => Promise<unknown>): Promise<void> {
@@ -74,7 +58,7 @@ async function lookAt(simulation: Simulation, witness: Witness, db: SimulatedDat
 }
 
 /** Answers the operation that failed, undefined where the scenario was over before. */
-async function failAt(scenario: Scenario, trouble: Trouble, at: number): Promise<string | undefined> {
+async function failAt(stage: Stage, scenario: Scenario, trouble: Trouble, at: number): Promise<string | undefined> {
   const simulation = new Simulation();
   let count = 0;
   let failed: string | undefined;
@@ -98,7 +82,7 @@ async function failAt(scenario: Scenario, trouble: Trouble, at: number): Promise
     if (db === undefined) return;
     await scenario.run(new Life(simulation, witness, db, true));
     if (failed === undefined) return;
-    await simulation.sleep(FULL_MS);
+    await simulation.sleep(QUIET_MS);
     await lookAt(simulation, witness, db, 'once the disk works again');
     await db.database.close();
     const again = await simulation.open(set.fileSystem);
@@ -114,12 +98,18 @@ async function failAt(scenario: Scenario, trouble: Trouble, at: number): Promise
   return failed;
 }
 
-for (const trouble of TROUBLES) {
+/** The tests of one trouble: a scenario each. */
+export function atEveryOperation(trouble: Trouble): void {
   describe(`${trouble.name} at every operation`, () => {
+    let stage: Stage;
+    before(async () => {
+      assert.ok(trouble.lastsMs <= QUIET_MS);
+      stage = await Stage.prepare();
+    });
     for (const scenario of SCENARIOS) {
-      test(scenario.name, { timeout: 600_000 }, async () => {
+      test(scenario.name, { timeout: MOST_MS }, async () => {
         let points = 0;
-        for (let at = 1; (await failAt(scenario, trouble, at)) !== undefined; at += STRIDE) points++;
+        for (let at = 1; (await failAt(stage, scenario, trouble, at)) !== undefined; at += STRIDE) points++;
         assert.ok(points * STRIDE > 40, `only ${points} points`);
         console.log(`crash: ${trouble.name} ${points} times in "${scenario.name}"`);
       });
