@@ -2,8 +2,8 @@
  * npm test [FILTER…]: builds if need be, runs every test beside the code and in test/ (interop and power apart), a process a
  * file and as many at once as there are cores, and closes with one line 'N passed, N failed, N skipped'.
  *
- * FILTER: a part of a path; files that match any are run. --name=REGEX: only tests so named. A file that crashes, or a run
- * without any test, is a failure.
+ * FILTER: a part of a path; files that match any are run. --name=REGEX: only tests so named. --file-secs=N: how long a file may take (default 600).
+ * A file that crashes, or a run without any test, is a failure.
  */
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
@@ -12,7 +12,7 @@ import { buildOrExit } from './lib/build.mjs';
 import { closingLine, filesUnder, ROOT, secondsSince } from './lib/repository.mjs';
 
 const APART = /^dist\/test\/(interop|power)\//;
-const MOST_FILE_MS = 600_000;
+const MOST_FILE_SECONDS = 600;
 
 const start = performance.now();
 buildOrExit();
@@ -20,6 +20,7 @@ process.chdir(ROOT);
 
 const words = process.argv.slice(2);
 const names = words.filter((word) => word.startsWith('--name=')).map((word) => new RegExp(word.slice('--name='.length)));
+const fileSeconds = Number(words.find((word) => word.startsWith('--file-secs='))?.slice('--file-secs='.length) ?? MOST_FILE_SECONDS);
 const filters = words.filter((word) => !word.startsWith('--')).map((word) => word.replace(/^\.\//, '').replace(/\.ts$/, '.js'));
 const files = ['src', 'test', 'examples']
   .flatMap((folder) => filesUnder(`dist/${folder}`, (name) => name.endsWith('.test.js')))
@@ -70,7 +71,7 @@ if (paths.length > 0) {
   const stream = run({
     files: paths,
     concurrency: availableParallelism(),
-    timeout: MOST_FILE_MS,
+    timeout: fileSeconds * 1000,
     ...(names.length > 0 ? { testNamePatterns: names } : {}),
   });
   stream.on('test:pass', onPass);
