@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { getPriority } from 'node:os';
 import { describe, test } from 'node:test';
 import { workersOverPort } from '../../test/contracts/over-port.ts';
 import { workersContract } from '../../test/contracts/workers-contract.ts';
@@ -7,7 +8,7 @@ import { BigtableError, Code } from '../base/index.ts';
 import { moduleUrl, ThreadWorkers } from './threads.ts';
 
 const TASKS = Object.fromEntries(
-  ['echo', 'sort', 'fail', 'hang', 'die'].map((name) => [name, moduleUrl(`../../test/contracts/workers-tasks/${name}.ts`, import.meta.url)]),
+  ['echo', 'sort', 'fail', 'hang', 'die', 'priority'].map((name) => [name, moduleUrl(`../../test/contracts/workers-tasks/${name}.ts`, import.meta.url)]),
 );
 
 workersContract('threads', async () => ({ workers: new ThreadWorkers({ size: 2, tasks: TASKS }) }));
@@ -37,6 +38,17 @@ describe('ThreadWorkers', () => {
     try {
       await assert.rejects(workers.run('missing', 1), (error) => error instanceof BigtableError && error.code === Code.INTERNAL);
       assert.equal(await workers.run('echo', 1), 1);
+    } finally {
+      await workers.close();
+    }
+  });
+
+  test('tasks give way to the thread that asks for them', { skip: process.platform !== 'linux' && 'priorities are of the whole process here' }, async () => {
+    const workers = new ThreadWorkers({ size: 1, tasks: TASKS });
+    try {
+      const before = getPriority(0);
+      assert.ok((await workers.run('priority', undefined)) as number > before);
+      assert.equal(getPriority(0), before);
     } finally {
       await workers.close();
     }

@@ -1,0 +1,6 @@
+/** Answers the priority of the thread it runs in. */
+import { getPriority } from 'node:os';
+
+export function run(): number {
+  return getPriority(0);
+}
