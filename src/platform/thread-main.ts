@@ -1,5 +1,5 @@
 /** What runs in each thread of `ThreadWorkers`: loads the module of a task when it is first asked for, runs it, sends the answer. */
-import { setPriority } from 'node:os';
+import { constants, getPriority, setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { assert } from '../base/index.ts';
 import { type PlainError, type Task, toPlainError } from '../env/index.ts';
@@ -23,7 +23,7 @@ const NICENESS = 5;
 
 const port = parentPort;
 assert(port, 'this module runs in a thread');
-if (process.platform === 'linux') setPriority(0, NICENESS);
+if (process.platform === 'linux') setPriority(0, Math.min(constants.priority.PRIORITY_LOW, getPriority(0) + NICENESS));
 
 port.on('message', async ({ module, argument }: ThreadRequest) => {
   try {
