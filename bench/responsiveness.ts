@@ -1,18 +1,17 @@
 /**
  * The longest time the server's event loop was held, under what is large: a row of 100 MB written and read, 100,000 mutations in one request, a
- * full filtered scan. The server runs in this process, its client in another, so that the delay measured is the server's alone.
+ * full filtered scan. The server is the built command line in a process of its own, the client is this one: the delay is the server's alone.
  *
  *   npm run bench -- responsiveness
  */
-import { fork } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { fileURLToPath } from 'node:url';
-import { connect, openDatabase } from '../src/boot/index.ts';
+import { connect } from '../src/boot/index.ts';
 import { type Database, overService, RowMutation } from '../src/embedded/index.ts';
-import { startServer } from '../src/server/index.ts';
+import type { Held } from './responsiveness/probe.ts';
 
 const steps: readonly (readonly [string, (database: Database) => Promise<void>])[] = [
   ['create a table', async (database) => void (await database.createTable('t', { families: { f: {}, g: {} }, granularity: 'millis' }))],
@@ -48,54 +47,45 @@ const steps: readonly (readonly [string, (database: Database) => Promise<void>])
   ],
 ];
 
-async function client(address: string): Promise<void> {
+async function startServer(directory: string): Promise<{ server: ChildProcess; address: string }> {
+  const probe = new URL('./responsiveness/probe.js', import.meta.url).href;
+  const server = spawn(process.execPath, ['--import', probe, 'bin/edubba', 'serve', '--dir', directory, '--address', '127.0.0.1:0'], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  });
+  let said = '';
+  for await (const text of server.stdout?.setEncoding('utf8') ?? []) {
+    said += text;
+    const address = /^listening on (\S+)$/m.exec(said)?.[1];
+    if (address !== undefined) return { server, address };
+  }
+  throw new Error(`the server did not start: ${said}`);
+}
+
+/** How long its event loop was held since the last call. */
+async function heldSince(server: ChildProcess): Promise<Held> {
+  server.send('how long');
+  const [held] = (await once(server, 'message')) as [Held];
+  return held;
+}
+
+const directory = await mkdtemp(join(tmpdir(), 'edubba-responsive-'));
+const { server, address } = await startServer(directory);
+try {
   const { service, env, close } = await connect(address);
   const database = overService(service, env.requestBudget, close);
-  for (const [index, [, run]] of steps.entries()) {
-    await new Promise<void>((resolve) => {
-      process.once('message', () => resolve());
-      process.send?.({ ready: index });
-    });
+  const lines: Record<string, string | number>[] = [];
+  await heldSince(server);
+  for (const [step, run] of steps) {
+    const start = performance.now();
     await run(database);
-    process.send?.({ done: index });
+    const seconds = Number(((performance.now() - start) / 1000).toFixed(2));
+    const { longestMs, p99Ms } = await heldSince(server);
+    lines.push({ step, seconds, 'longest delay ms': Number(longestMs.toFixed(1)), 'p99 ms': Number(p99Ms.toFixed(1)) });
   }
   await database.close();
-  process.disconnect();
-}
-
-async function serverSide(): Promise<void> {
-  const directory = await mkdtemp(join(tmpdir(), 'edubba-responsive-'));
-  const { service, env, close } = await openDatabase({ directory });
-  const server = await startServer({ service, env, address: '127.0.0.1:0' });
-  const child = fork(fileURLToPath(import.meta.url), [server.address], { stdio: 'inherit', execArgv: [] });
-  const delay = monitorEventLoopDelay({ resolution: 1 });
-  const lines: Record<string, string | number>[] = [];
-  let start = 0;
-  child.on('message', (message: { ready?: number; done?: number }) => {
-    if (message.ready !== undefined) {
-      delay.reset();
-      delay.enable();
-      start = performance.now();
-      child.send('go');
-    } else if (message.done !== undefined) {
-      delay.disable();
-      lines.push({
-        step: steps[message.done]?.[0] ?? '',
-        seconds: Number(((performance.now() - start) / 1000).toFixed(2)),
-        // the histogram counts its own 1 ms timer
-        'longest delay ms': Number((delay.max / 1e6 - 1).toFixed(1)),
-        'p99 ms': Number(Math.max(0, delay.percentile(99) / 1e6 - 1).toFixed(1)),
-      });
-    }
-  });
-  const code = await new Promise((resolve) => child.on('exit', resolve));
   console.table(lines);
-  await server.close();
-  await close();
+} finally {
+  server.kill();
+  await once(server, 'exit');
   await rm(directory, { recursive: true });
-  process.exitCode = code === 0 && lines.length === steps.length ? 0 : 1;
 }
-
-const address = process.argv[2];
-if (process.send !== undefined && address !== undefined) await client(address);
-else await serverSide();
