@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import { workersOverPort } from '../../test/contracts/over-port.ts';
 import { workersContract } from '../../test/contracts/workers-contract.ts';
 import type { run as die } from '../../test/contracts/workers-tasks/die.ts';
+import type { run as priority } from '../../test/contracts/workers-tasks/priority.ts';
 import { BigtableError, Code } from '../base/index.ts';
 import { moduleUrl, ThreadWorkers } from './threads.ts';
 
@@ -47,7 +48,7 @@ describe('ThreadWorkers', () => {
     const workers = new ThreadWorkers({ size: 1, tasks: TASKS });
     try {
       const before = getPriority(0);
-      assert.equal(await workers.run('priority', undefined), Math.min(19, before + 5));
+      assert.equal((await workers.run('priority', undefined)) as ReturnType<typeof priority>, Math.min(19, before + 5));
       assert.equal(getPriority(0), before);
     } finally {
       await workers.close();

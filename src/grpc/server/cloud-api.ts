@@ -6,6 +6,7 @@
  */
 import type { Service } from '../../service/index.ts';
 import type { ApiEnv, RpcMethod, RpcServer } from '../../wire/index.ts';
+import { loadGeneratedInSteps } from '../codec/generated-in-steps.ts';
 import { lazily } from '../codec/lazily.ts';
 import { loadRareMessages } from '../codec/rare.ts';
 import { API_METHODS, API_SERVICES, type ApiMethod } from './api-methods.ts';
@@ -32,8 +33,8 @@ export function registerCloudApi(server: Pick<RpcServer, 'register'>, service: S
   return {
     health,
     async load() {
+      await loadGeneratedInSteps(env.clock);
       await loadRareMessages();
-      await env.clock.yield();
       await rest();
     },
   };
