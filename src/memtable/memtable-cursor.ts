@@ -29,11 +29,14 @@ export class MemtableCursor implements LayerCursor {
   readonly #path: Branch[] = [];
   readonly #taken: number[] = [];
   readonly #lends: boolean;
+  /** The one row that there is for this cursor. */
+  readonly #only: ByteString | undefined;
 
   /** `lends`: whether values may be kept by those who get them. */
-  constructor(rows: RowTree<RowVersion>, lends: boolean) {
+  constructor(rows: RowTree<RowVersion>, lends: boolean, only?: ByteString) {
     this.#rows = rows;
     this.#lends = lends;
+    this.#only = only;
   }
 
   get column(): ColumnKey {
@@ -63,11 +66,13 @@ export class MemtableCursor implements LayerCursor {
   }
 
   seekRow(row: ByteString): void {
+    if (this.#only !== undefined) return this.#seekOnly(this.#only, row <= this.#only);
     const leaf = this.#rows.leafOf(row);
     this.#standAtOrAfter(leaf, keyIndex(leaf.keys, row));
   }
 
   seekRowBefore(row: ByteString | undefined): void {
+    if (this.#only !== undefined) return this.#seekOnly(this.#only, row === undefined || this.#only < row);
     let leaf: RowLeaf<RowVersion> | undefined = row === undefined ? this.#rows.lastLeaf() : this.#rows.leafOf(row);
     let index = (row === undefined ? leaf.keys.length : keyIndex(leaf.keys, row)) - 1;
     if (index < 0) {
@@ -118,6 +123,14 @@ export class MemtableCursor implements LayerCursor {
     this.#taken.length = 0;
   }
 
+  /** To the one row, if it lies in the direction of the seek. */
+  #seekOnly(only: ByteString, isThere: boolean): void {
+    const leaf = this.#rows.leafOf(only);
+    const index = keyIndex(leaf.keys, only);
+    if (isThere && leaf.keys[index] === only) this.#stand(leaf, index);
+    else this.#finish();
+  }
+
   #standAtOrAfter(leaf: RowLeaf<RowVersion>, index: number): void {
     if (index < leaf.keys.length) this.#stand(leaf, index);
     else if (leaf.next) this.#stand(leaf.next, 0);
@@ -157,6 +170,7 @@ export class MemtableCursor implements LayerCursor {
   #nextRow(): void {
     const leaf = this.#leaf;
     if (leaf === undefined) return;
+    if (this.#only !== undefined) return this.#finish();
     if (this.#shape === this.#rows.shape) {
       this.#standAtOrAfter(leaf, this.#leafIndex + 1);
       return;

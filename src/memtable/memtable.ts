@@ -130,8 +130,16 @@ export class Memtable implements Layer {
     return first !== undefined && (end === undefined || first < end);
   }
 
+  mayContainRow(row: ByteString): boolean {
+    return this.#rows.get(row) !== undefined;
+  }
+
   cursor(): MemtableCursor {
     return new MemtableCursor(this.#rows, true);
+  }
+
+  rowCursor(row: ByteString): MemtableCursor {
+    return new MemtableCursor(this.#rows, true, row);
   }
 
   /** For who copies what it sees: its values must not be kept beyond its next move. */

@@ -92,6 +92,7 @@ export class RowTree<V> {
 
   /** The leaf where `key` is or would be. */
   leafOf(key: ByteString): RowLeaf<V> {
+    if (key === this.#key) return this.#leaf;
     let node = this.#root;
     while (isBranch(node)) node = node.children[childIndex(node, key)] as RowNode<V>;
     return node;

@@ -21,6 +21,8 @@ export interface MemtableLayer {
   rangeDeletions: boolean;
 }
 
+const NO_FILES: readonly TabletFile[] = [];
+
 /** What a read needs of the layers. */
 export class LayerNeed {
   readonly range: RowRange;
@@ -54,7 +56,7 @@ export class LayerHold {
   readonly #set: LayerSet;
 
   constructor(set: LayerSet, memtables: readonly Layer[], files: readonly TabletFile[]) {
-    this.layers = files.length === 0 ? memtables : memtables.concat(files);
+    this.layers = files.length === 0 ? memtables : memtables.length === 0 ? files : memtables.concat(files);
     this.files = files;
     this.#set = set;
   }
@@ -137,9 +139,12 @@ export class LayerSet {
     return [...this.#tables, ...this.#dropped].map((table) => table.path);
   }
 
-  /** The layers that the read needs, held until released. */
+  /** The layers that the read needs, held until released. Where it is of one row it must seek the row in this same step. */
   hold(need: LayerNeed): LayerHold {
-    return this.#hold(this.#memtables, this.#tables.length === 0 ? [] : filesFor(this.#tables, need));
+    const { row, spans } = need;
+    // a memtable that has nothing of the row by now has nothing that this read, of this instant, must show
+    const memtables = row === undefined ? this.#memtables : layersForRow(this.#memtables, row, spans);
+    return this.#hold(memtables, this.#tables.length === 0 ? NO_FILES : filesFor(this.#tables, need));
   }
 
   #hold(memtables: readonly Layer[], files: readonly TabletFile[]): LayerHold {

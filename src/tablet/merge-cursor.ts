@@ -16,7 +16,7 @@ import { type HidingCount, MergeSource, SourceHeap, standsIn } from './merge-sou
 import { MergeStep, RowMerge } from './row-merge.ts';
 
 /** Entries stepped over in one go before the pacer is asked. */
-const STEPS_BEFORE_PAUSE = 256;
+export const STEPS_BEFORE_PAUSE = 256;
 /** Entries stepped over one by one before `skipRow` seeks. */
 const STEPS_BEFORE_SEEK = 4;
 

@@ -1,7 +1,7 @@
 /** The newest visible cell of each of a few columns of one row: what a read-modify-write starts from. Seeks; never walks the row. */
 import type { ByteString } from '../base/index.ts';
 import { type Cell, type ColumnKey, CursorState, columnKey, familyOfTable, type Layer, storageFamily, type TableSchema } from '../model/index.ts';
-import { MergeCursor } from './merge-cursor.ts';
+import { cursorOver, type RowsCursor } from './one-row-cursor.ts';
 import type { ReadFamilies } from './read-families.ts';
 
 export interface ColumnName {
@@ -31,7 +31,7 @@ class NewestSearch {
   readonly found = new Map<ColumnKey, Cell>();
   readonly #row: ByteString;
   readonly #families: ReadFamilies;
-  readonly #cursor: MergeCursor;
+  readonly #cursor: RowsCursor;
   /** In the order of the row. */
   readonly #wanted: readonly Wanted[];
   /** Columns that are done with. */
@@ -45,7 +45,7 @@ class NewestSearch {
       return { family, qualifier, stored, key: columnKey(stored, qualifier) };
     });
     this.#wanted = wanted.length < 2 ? wanted : wanted.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
-    this.#cursor = new MergeCursor(layers, { aggregateOf: (stored) => families.get(stored)?.aggregate });
+    this.#cursor = cursorOver(layers, { aggregateOf: families.aggregateOf, row });
     this.#cursor.seekRow(row);
   }
 

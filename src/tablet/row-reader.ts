@@ -14,7 +14,7 @@ import {
 } from '../model/index.ts';
 import { KeptVersions } from './kept-versions.ts';
 import { layersForRow } from './layer-set.ts';
-import { MergeCursor } from './merge-cursor.ts';
+import { cursorOver, type RowsCursor } from './one-row-cursor.ts';
 import type { ReadFamilies, ReadFamily } from './read-families.ts';
 
 /** A batch is handed out when its values reach this, bytes. */
@@ -45,10 +45,8 @@ export interface RowReaderOptions {
 }
 
 export class RowReader {
-  #cursor: MergeCursor;
+  #cursor: RowsCursor;
   #layers: readonly Layer[];
-  /** Whether there are layers that can tell that they have nothing of a row: files. */
-  #layersTell = false;
   /** The cursor sees one row alone, and only the layers that may have something of it. */
   #isAtRow = false;
   readonly #aggregateOf: (stored: string) => AggregateKind | undefined;
@@ -95,7 +93,6 @@ export class RowReader {
     this.#ranges = options.ranges;
     this.#onlyRow = options.row;
     this.#layers = options.layers;
-    this.#layersTell = this.#ranges.length > 1 && options.layers.some(tellsOfRows);
     this.#cursor = this.#cursorOver(options.layers, options.row);
     this.#reversed = options.reversed;
     this.#rowsLeft = options.rowsLimit === 0 ? Number.POSITIVE_INFINITY : options.rowsLimit;
@@ -145,7 +142,6 @@ export class RowReader {
   /** After `leaveLayers`: goes on behind the last row, over the layers as they are now. */
   takeLayers(layers: readonly Layer[]): void {
     this.#layers = layers;
-    this.#layersTell = this.#ranges.length > 1 && layers.some(tellsOfRows);
     this.#cursor = this.#cursorOver(layers, this.#onlyRow);
     this.#isAtRow = false;
     this.#left = false;
@@ -179,8 +175,8 @@ export class RowReader {
     return batch;
   }
 
-  #cursorOver(layers: readonly Layer[], row: ByteString | undefined): MergeCursor {
-    return new MergeCursor(layers, { aggregateOf: this.#aggregateOf, pacer: this.#pacer, row });
+  #cursorOver(layers: readonly Layer[], row: ByteString | undefined): RowsCursor {
+    return cursorOver(layers, { aggregateOf: this.#aggregateOf, pacer: this.#pacer, row });
   }
 
   #takeBatch(): ReadBatch | undefined {
@@ -198,15 +194,15 @@ export class RowReader {
     this.#range = this.#ranges[at];
     this.#rangeIndex++;
     if (this.#range === undefined) return false;
-    if (this.#layersTell) this.#chooseCursor(this.#range);
+    if (this.#ranges.length > 1) this.#chooseCursor(this.#range);
     if (this.#reversed) this.#cursor.seekRowBefore(this.#range.end);
     else this.#cursor.seekRow(this.#range.start);
     return true;
   }
 
   /**
-   * Of several ranges those of one row are read each by a cursor of its own, if there are files: their Bloom filters tell row by row which of them
-   * need not be looked into, and behind the row nothing is read.
+   * Of several ranges those of one row are read each by a cursor of its own: layers tell row by row, files by their Bloom filters, which of them need not
+   * be looked into, and behind the row nothing is read.
    */
   #chooseCursor(range: RowRange): void {
     const row = rowOfRange(range);
@@ -360,8 +356,4 @@ export class RowReader {
     }
     cursor.seekColumn(`${column}\0`);
   }
-}
-
-function tellsOfRows(layer: Layer): boolean {
-  return layer.mayContainRow !== undefined;
 }
