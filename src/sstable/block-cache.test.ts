@@ -8,7 +8,7 @@ import { BlockCache } from './block-cache.ts';
 import { SharedRead } from './shared-read.ts';
 
 /** Of a block with one restart point. */
-const OVERHEAD_BYTES = 256 + 9;
+const OVERHEAD_BYTES = 256 + 8;
 
 /** A block whose content is its offset. */
 function block(offset: number, bytes = 1000, memory = Buffer.alloc(bytes)): Block {

@@ -7,7 +7,7 @@
  */
 import { assert, type ByteString, CorruptionError, type Int64, readInt64BE, VarintReader } from '../base/index.ts';
 import { type ColumnKey, EntryKind } from '../model/index.ts';
-import type { Block, BlockSearch } from './block.ts';
+import type { Block } from './block.ts';
 import { HAS_KIND, KNOWN_FLAGS, RESTART, SAME_COLUMN, SAME_ROW, TIMESTAMP_DELTA, TIMESTAMP_FULL, TIMESTAMP_MASK, TIMESTAMP_SAME } from './entry-flags.ts';
 import { KeyText } from './key-text.ts';
 import { RowDigests } from './row-digests.ts';
@@ -102,9 +102,9 @@ export class BlockCursor {
     let high = block.restarts;
     let standsAt = -1;
     if (search) {
-      search.digests.narrow(target.row);
-      low = search.digests.low;
-      high = search.digests.high;
+      search.narrow(target.row);
+      low = search.low;
+      high = search.high;
     }
     while (high - low > 1) {
       const middle = (low + high) >>> 1;
@@ -114,7 +114,7 @@ export class BlockCursor {
       else high = middle;
     }
     // nothing stands between the two: the answer is the upper one
-    if (high < block.restarts && (low < 0 || search?.isAlone[low] === 1)) {
+    if (high < block.restarts && (low < 0 || search?.isMarked(low))) {
       if (standsAt !== high) this.#jump(block.restart(high));
       return true;
     }
@@ -183,18 +183,17 @@ export class BlockCursor {
   }
 
   /** What makes searching quick: made at the second search, as most blocks that are searched twice are searched many times. */
-  #search(block: Block): BlockSearch | undefined {
+  #search(block: Block): RowDigests | undefined {
     if (block.search || block.restarts === 1 || block.searches++ === 0) return block.search;
     const { restarts } = block;
     this.#jump(block.restart(restarts - 1));
     const last = this.row;
     this.#jump(block.restart(0));
-    const search: BlockSearch = { digests: new RowDigests(restarts, this.row, last), isAlone: new Uint8Array(restarts) };
+    const search = new RowDigests(restarts, this.row, last);
     for (let restart = 0; restart < restarts; restart++) {
       this.#jump(block.restart(restart));
-      this.#row.digestInto(search.digests, restart);
       const next = restart + 1 < restarts ? block.restart(restart + 1) : this.#end;
-      search.isAlone[restart] = this.#reader.offset === next ? 1 : 0;
+      this.#row.digestInto(search, restart, this.#reader.offset === next ? 1 : 0);
     }
     block.search = search;
     return search;

@@ -8,17 +8,9 @@ import type { RowDigests } from './row-digests.ts';
 /** A restart point, and their number. */
 export const NUMBER_BYTES = 4;
 /** What searching it takes a restart point, in memory. */
-const SEARCH_BYTES = 9;
+const SEARCH_BYTES = 8;
 
 const NO_PAGE = -1;
-
-/** Made by a cursor that searches the block for the second time. */
-export interface BlockSearch {
-  /** Of the rows at the restart points. */
-  readonly digests: RowDigests;
-  /** By restart point: 1 = no entry stands between it and the next. */
-  readonly isAlone: Uint8Array;
-}
 
 export class Block {
   readonly file: string;
@@ -31,7 +23,8 @@ export class Block {
   /** Entries are the bytes before this. */
   readonly entriesEnd: number;
   readonly restarts: number;
-  search: BlockSearch | undefined;
+  /** Of the rows at the restart points, made by a cursor that searches the block for the second time. Marked: no entry stands between it and the next. */
+  search: RowDigests | undefined;
   readonly #isPage: boolean = false;
   searches = 0;
 
@@ -62,7 +55,10 @@ export class Block {
 
   /** Where in the block the restart point's entry begins. */
   restart(number: number): number {
-    return this.#isPage ? 0 : this.bytes.readUInt32BE(this.entriesEnd + number * NUMBER_BYTES);
+    if (this.#isPage) return 0;
+    const { bytes } = this;
+    const at = this.entriesEnd + number * NUMBER_BYTES;
+    return (((bytes[at] as number) << 24) | ((bytes[at + 1] as number) << 16) | ((bytes[at + 2] as number) << 8) | (bytes[at + 3] as number)) >>> 0;
   }
 
   /** The same in memory of its own. */

@@ -49,8 +49,8 @@ export class KeyText {
     return true;
   }
 
-  digestInto(digests: RowDigests, number: number): void {
-    digests.set(number, this.#bytes, 0, this.#length);
+  digestInto(digests: RowDigests, number: number, mark: number): void {
+    digests.set(number, this.#bytes, 0, this.#length, mark);
   }
 
   #equals(shared: number, source: Buffer, at: number, count: number): boolean {

@@ -5,7 +5,7 @@ import { RowDigests } from './row-digests.ts';
 
 function digestsOf(rows: readonly string[]): RowDigests {
   const digests = new RowDigests(rows.length, rows[0] ?? '', rows.at(-1) ?? '');
-  rows.forEach((row, i) => digests.set(i, Buffer.from(row, 'latin1'), 0, row.length));
+  rows.forEach((row, i) => digests.set(i, Buffer.from(row, 'latin1'), 0, row.length, i % 3 === 1 ? 1 : 0));
   return digests;
 }
 
@@ -22,6 +22,7 @@ describe('RowDigests', () => {
         rows.forEach((row, i) => {
           if (i <= digests.low) assert.ok(row < target);
           if (i >= digests.high) assert.ok(row > target);
+          assert.equal(digests.isMarked(i), i % 3 === 1);
         });
       }),
       { numRuns: 1000 },
