@@ -126,7 +126,9 @@ function ownCells(cells: readonly ModelCell[]): Cell[] {
   for (const cell of cells) {
     const { value } = cell;
     copies.set(value, at);
-    own.push(new Cell(cell, copies.subarray(at, (at += value.length))));
+    // as `subarray` does, for less
+    own.push(new Cell(cell, value.length === bytes ? copies : Buffer.from(copies.buffer, copies.byteOffset + at, value.length)));
+    at += value.length;
   }
   return own;
 }

@@ -49,14 +49,14 @@ export const STEP_MS = 5;
  * steps of their own would hold the event loop for the sum of them.
  */
 class Steps {
-  readonly #clock: Clock;
+  readonly clock: Clock;
   /** When the present step began. Long ago after idle times: the first to ask then makes one pause too many, which costs little. */
   startMs: number;
   readonly #waiting: (() => void)[] = [];
   #scheduled = false;
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    this.clock = clock;
     this.startMs = clock.monotonicMs();
   }
 
@@ -71,9 +71,9 @@ class Steps {
   #schedule(): void {
     if (this.#scheduled || this.#waiting.length === 0) return;
     this.#scheduled = true;
-    void this.#clock.yield().then(() => {
+    void this.clock.yield().then(() => {
       this.#scheduled = false;
-      this.startMs = this.#clock.monotonicMs();
+      this.startMs = this.clock.monotonicMs();
       this.#waiting.shift()?.();
       this.#schedule();
     });
@@ -81,6 +81,17 @@ class Steps {
 }
 
 const stepsOf = new WeakMap<Clock, Steps>();
+/** A process has one clock, and every read makes a pacer of it. */
+let lastSteps: Steps | undefined;
+
+function stepsAt(clock: Clock): Steps {
+  lastSteps = stepsOf.get(clock);
+  if (lastSteps === undefined) {
+    lastSteps = new Steps(clock);
+    stepsOf.set(clock, lastSteps);
+  }
+  return lastSteps;
+}
 
 /**
  * Keeps work from holding the event loop: long loops ask `due()` every few items and `await pause()` when it says so. Pacers of one clock share
@@ -97,13 +108,8 @@ export class Pacer {
   #calls = 0;
 
   constructor(clock: Clock, every = 64) {
-    let steps = stepsOf.get(clock);
-    if (steps === undefined) {
-      steps = new Steps(clock);
-      stepsOf.set(clock, steps);
-    }
     this.#clock = clock;
-    this.#steps = steps;
+    this.#steps = lastSteps?.clock === clock ? lastSteps : stepsAt(clock);
     this.#every = every;
   }
 

@@ -22,10 +22,11 @@ export interface RowState {
 }
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
+const NOWHERE: Cell[] = [];
 
-/** The end of every way: the read's output. */
+/** The end of every way: the read's output, which is to be set before anything is pushed. */
 export class Output implements Stage {
-  out: Cell[] = [];
+  out = NOWHERE;
 
   push(cell: Cell): Hint {
     this.out.push(cell);

@@ -45,7 +45,7 @@ class NewestSearch {
       return { family, qualifier, stored, key: columnKey(stored, qualifier) };
     });
     this.#wanted = wanted.length < 2 ? wanted : wanted.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
-    this.#cursor = cursorOver(layers, { aggregateOf: families.aggregateOf, row });
+    this.#cursor = cursorOver(layers, row, families.aggregateOf);
     this.#cursor.seekRow(row);
   }
 

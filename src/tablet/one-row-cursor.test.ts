@@ -68,7 +68,7 @@ describe('a read of one row', () => {
 });
 
 describe('a cursor over one layer, of one row', () => {
-  const none = { aggregateOf: () => undefined };
+  const none = (): undefined => undefined;
   const layerOf = (...mutations: Mutation[]): Memtable => {
     const memtable = new Memtable();
     memtable.apply('b', mutations, () => undefined);
@@ -79,7 +79,7 @@ describe('a cursor over one layer, of one row', () => {
   test('is at its end where no layer is, or where the seek goes past the row', () => {
     const set = { kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.from('v') } as const;
     for (const layers of [[], [layerOf(set)]]) {
-      const cursor = cursorOver(layers, { ...none, row: 'b' });
+      const cursor = cursorOver(layers, 'b', none);
       assert.ok(!(cursor instanceof MergeCursor));
       const states: CursorState[] = [];
       const seeks = [() => cursor.seekRow('b'), () => cursor.seekRow('a'), () => cursor.seekRowBefore(undefined), () => cursor.seekRowBefore('b\0'), () => cursor.seekRow('b\0'), () => cursor.seekRowBefore('b')];
@@ -94,7 +94,7 @@ describe('a cursor over one layer, of one row', () => {
   });
 
   test('ends with the row, and passes over deletions', () => {
-    const cursor = cursorOver([layerOf({ kind: 'deleteFromRow' }, { kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.from('v') })], { ...none, row: 'b' });
+    const cursor = cursorOver([layerOf({ kind: 'deleteFromRow' }, { kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.from('v') })], 'b', none);
     cursor.seekRow('b');
     assert.deepEqual([cursor.state, cursor.row, cursor.column, cursor.timestamp, String(cursor.value())], [CursorState.ready, 'b', columnKey('f', 'q'), 1, 'v']);
     cursor.next();
@@ -106,7 +106,7 @@ describe('a cursor over one layer, of one row', () => {
     const deletions = Array.from({ length: 1000 }, (_, i): Mutation => ({ kind: 'deleteFromColumn', family: 'f', qualifier: String(i).padStart(4, '0') }));
     const set = { kind: 'setCell', family: 'g', qualifier: 'q', timestamp: 1, value: Buffer.from('v') } as const;
     const pacer = new Pacer(clock, 1);
-    const cursor = cursorOver([layerOf(...deletions, set)], { ...none, row: 'b', pacer });
+    const cursor = cursorOver([layerOf(...deletions, set)], 'b', none, pacer);
     clock.advance(1000);
     cursor.seekRow('b');
     let rests = 0;

@@ -4,18 +4,25 @@
  */
 import { assert, type ByteString, type Int64 } from '../base/index.ts';
 import type { Pacer } from '../env/index.ts';
-import { type ColumnKey, CursorState, EntryKind, type Layer, type LayerCursor } from '../model/index.ts';
-import { MergeCursor, type MergeOptions, STEPS_BEFORE_PAUSE } from './merge-cursor.ts';
+import { type AggregateKind, type ColumnKey, CursorState, EntryKind, type Layer, type LayerCursor } from '../model/index.ts';
+import { MergeCursor, STEPS_BEFORE_PAUSE } from './merge-cursor.ts';
 
 /** What a read of rows uses of a merged read. */
 export type RowsCursor = Pick<MergeCursor, 'state' | 'row' | 'column' | 'timestamp' | 'value' | 'seekRow' | 'seekRowBefore' | 'seekColumn' | 'next' | 'skipRow' | 'load' | 'close'>;
 
-/** The merged read of the layers, newest first; of one row, where `options.row` is given: then those that have nothing of it may be left out. */
-export function cursorOver(layers: readonly Layer[], options: MergeOptions): RowsCursor {
-  const { row, pacer } = options;
-  if (row === undefined || layers.length > 1) return new MergeCursor(layers, options);
-  const cursor = layers[0]?.rowCursor?.(row);
-  return layers.length === 0 || cursor !== undefined ? new OneRowCursor(row, cursor, pacer) : new MergeCursor(layers, options);
+/** The merged read of the layers, newest first, as MergeOptions say; of one row, where it is given: then those that have nothing of it may be left out. */
+export function cursorOver(
+  layers: readonly Layer[],
+  row: ByteString | undefined,
+  aggregateOf: (family: string) => AggregateKind | undefined,
+  pacer?: Pacer,
+): RowsCursor {
+  if (row !== undefined && layers.length < 2) {
+    const layer = layers[0];
+    const cursor = layer?.rowCursor?.(row);
+    if (layer === undefined || cursor !== undefined) return new OneRowCursor(row, cursor, pacer);
+  }
+  return new MergeCursor(layers, pacer === undefined ? { aggregateOf, row } : { aggregateOf, row, pacer });
 }
 
 class OneRowCursor implements RowsCursor {

@@ -176,7 +176,7 @@ export class RowReader {
   }
 
   #cursorOver(layers: readonly Layer[], row: ByteString | undefined): RowsCursor {
-    return cursorOver(layers, { aggregateOf: this.#aggregateOf, pacer: this.#pacer, row });
+    return cursorOver(layers, row, this.#aggregateOf, this.#pacer);
   }
 
   #takeBatch(): ReadBatch | undefined {

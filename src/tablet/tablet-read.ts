@@ -1,6 +1,6 @@
 /**
  * A read of one tablet as a stream. It begins with the first pull: the layers are taken then, in one step, and held; the lease is looked
- * at when they are taken and before every batch that is handed out.
+ * at when they are taken, and before every batch that is handed out in a later step: what was read in the step in which the lease held is as of then.
  *
  * A long read gives its layers up for the newer ones whenever the tablet's list has changed and no row is begun, also while nobody pulls: so it
  * keeps neither files that were merged nor memtables that were written to files, however long it takes. Each row is of one instant all the same.
@@ -59,7 +59,8 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
 
   pull(): ReadBatch | undefined | Promise<ReadBatch | undefined> {
     try {
-      if (!this.#begun) {
+      const isFirst = !this.#begun;
+      if (isFirst) {
         this.#begun = true;
         this.#begin();
       }
@@ -67,7 +68,9 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
       if (reader === undefined) return undefined;
       if (this.#hold === undefined) reader.takeLayers(this.#takeLayers().layers);
       const batch = reader.pull();
-      return batch instanceof Promise ? this.#whenThere(reader, batch) : this.#checked(reader, batch);
+      if (batch instanceof Promise) return this.#whenThere(reader, batch);
+      if (batch !== undefined && !isFirst) this.#source.checkAnswering(this.#context);
+      return this.#handedOut(reader, batch);
     } catch (error) {
       this.end();
       throw error;
@@ -106,7 +109,10 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
     try {
       const batch = await pulled;
       this.#waiting = false;
-      if (this.#reader !== undefined) return this.#checked(reader, batch);
+      if (this.#reader !== undefined) {
+        if (batch !== undefined) this.#source.checkAnswering(this.#context);
+        return this.#handedOut(reader, batch);
+      }
     } catch (error) {
       this.#waiting = false;
       this.#leave(reader);
@@ -116,8 +122,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
     return undefined;
   }
 
-  #checked(reader: RowReader, batch: ReadBatch | undefined): ReadBatch | undefined {
-    if (batch !== undefined) this.#source.checkAnswering(this.#context);
+  #handedOut(reader: RowReader, batch: ReadBatch | undefined): ReadBatch | undefined {
     if (reader.ended) this.end();
     else this.#leaveStaleLayers();
     return batch;

@@ -8,7 +8,7 @@
  */
 import { assert, BigtableError, type ByteString, Code, toBigtableError, unavailable } from '../base/index.ts';
 import { isAfter, type RedoPoint, type RedoRecord, type RowChange, type ServerLog } from '../commitlog/index.ts';
-import { checkContext, type Env, Pacer, type PullStream, type RequestContext } from '../env/index.ts';
+import { checkContext, type Counter, type Env, Pacer, type PullStream, type RequestContext } from '../env/index.ts';
 import { compileFilter, type RowFilter } from '../filter/index.ts';
 import { Memtable } from '../memtable/index.ts';
 import {
@@ -78,6 +78,7 @@ export class Tablet implements TabletApi {
   readonly #newFiles = new Set<string>();
   /** Files that were made here: no other tablet lists them as long as this one is not split. */
   readonly #ownFiles = new Set<string>();
+  readonly #filesRead: Counter;
   readonly #opener: FileOpener;
   readonly #compactor: FileCompactor;
 
@@ -86,6 +87,7 @@ export class Tablet implements TabletApi {
     this.#options = options;
     this.#state = state;
     this.#opener = opener;
+    this.#filesRead = env.metrics.counter('tablet.filesRead');
     this.#layers = new LayerSet(newMemtable(), tables, (files) => this.#discard(files));
     const { host, log, buffered = false } = options;
     this.#writer = new TabletWriter({ clock: env.clock, host, log, layers: this.#layers, locks: this.#locks, schema: () => this.#schema(), buffered }, state);
@@ -446,7 +448,7 @@ export class Tablet implements TabletApi {
 
   #hold(need: LayerNeed): LayerHold {
     const hold = this.#layers.hold(need);
-    if (hold.files.length > 0) this.#options.env.metrics.add('tablet.filesRead', hold.files.length);
+    this.#filesRead.value += hold.files.length;
     return hold;
   }
 
