@@ -42,7 +42,7 @@ export class BlockCursor {
   isRestart = false;
   #valueAt = 0;
   readonly #row = new KeyText();
-  readonly #column = new KeyText();
+  readonly #column = new KeyText(true);
   #block: Block | undefined;
   #bytes: Buffer = NO_BYTES;
   #end = 0;
@@ -120,7 +120,21 @@ export class BlockCursor {
     }
     const from = Math.max(low, 0);
     if (standsAt !== from) this.#jump(block.restart(from));
+    return target.column === undefined ? this.#walkToRow(target.row) : this.#walkTo(target);
+  }
+
+  #walkTo(target: SeekTarget): boolean {
     while (this.isBefore(target)) if (!this.next()) return false;
+    return true;
+  }
+
+  /** To the first entry at or above the row, from one before it: rows are compared once, however many entries they have. */
+  #walkToRow(row: ByteString): boolean {
+    const key = this.#row;
+    while (key.compare(row) < 0) {
+      const { changes } = key;
+      while (key.changes === changes) if (!this.next()) return false;
+    }
     return true;
   }
 
@@ -175,6 +189,11 @@ export class BlockCursor {
     if (order !== 0 || target.column === undefined) return order < 0;
     const columnOrder = this.#column.compare(target.column);
     return columnOrder !== 0 ? columnOrder < 0 : target.isVersionBefore(this.kind, this.timestamp);
+  }
+
+  /** Another number whenever the row has become another. */
+  get rowChanges(): number {
+    return this.#row.changes;
   }
 
   /** Whether the present entry is of this row. */

@@ -8,15 +8,25 @@ import { compareBytesTo } from './seek-target.ts';
 
 const SHORT = 32;
 
+/** Names of columns last made to text, by a hash: tables have few, and each is asked for in row after row. A power of two. */
+const RECENT = 512;
+const recent: ByteString[] = new Array<ByteString>(RECENT).fill('');
+
 export class KeyText {
   #bytes = Buffer.allocUnsafeSlow(128);
   #length = 0;
   #text: ByteString | undefined = '';
   /** Grows whenever the key becomes another. */
   changes = 0;
+  readonly #recurs: boolean;
+
+  /** `recurs`: whether the same few keys come again and again. */
+  constructor(recurs = false) {
+    this.#recurs = recurs;
+  }
 
   get text(): ByteString {
-    return (this.#text ??= this.#bytes.latin1Slice(0, this.#length));
+    return (this.#text ??= this.#recurs && this.#length <= SHORT ? this.#recentText() : this.#bytes.latin1Slice(0, this.#length));
   }
 
   get length(): number {
@@ -51,6 +61,19 @@ export class KeyText {
 
   digestInto(digests: RowDigests, number: number, mark: number): void {
     digests.set(number, this.#bytes, 0, this.#length, mark);
+  }
+
+  /** The same string as the last time, where that was not long ago: making one costs more than comparing does, and one that is the same compares quickest. */
+  #recentText(): ByteString {
+    const bytes = this.#bytes;
+    let hash = this.#length;
+    for (let i = 0; i < this.#length; i++) hash = Math.imul(hash, 31) + (bytes[i] as number);
+    const at = (hash ^ (hash >>> 9)) & (RECENT - 1);
+    const known = recent[at] as ByteString;
+    if (this.is(known)) return known;
+    const text = bytes.latin1Slice(0, this.#length);
+    recent[at] = text;
+    return text;
   }
 
   #equals(shared: number, source: Buffer, at: number, count: number): boolean {

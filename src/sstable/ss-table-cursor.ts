@@ -152,8 +152,9 @@ export class SsTableCursor implements LayerCursor {
 
   next(): void {
     if (this.state !== CursorState.ready && !this.#return()) return;
+    const { rowChanges } = this.#at;
     if (this.#at.next()) {
-      if (this.#only !== undefined) this.#land();
+      if (this.#only !== undefined && this.#at.rowChanges !== rowChanges) this.#land();
       return;
     }
     this.#leave();
