@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { Metrics } from '../env/index.ts';
 import { columnKey, CursorState, type Entry, type LayerCursor } from '../model/index.ts';
-import { ArrayCursor, entryAt, numberedRows, openFile, plain, put, rowName, settle, sortedEntries, writeFile } from './fixtures.ts';
+import { ArrayCursor, entryAt, inOrder, numberedRows, openFile, plain, put, rowName, settle, sortedEntries, writeFile } from './fixtures.ts';
 import { RowCache } from './row-cache.ts';
 import type { SsTable } from './ss-table.ts';
 
@@ -66,6 +66,20 @@ describe('a cursor of one row', () => {
         assert.deepEqual(await readRow(table, `${row}\0\0\0absent`), []);
       }),
       { numRuns: 150 },
+    );
+  });
+
+  test('finds all of a row among rows of one large value, and of several, in blocks searched often', async () => {
+    const cell = fc.record({ row: fc.integer({ min: 10, max: 40 }), qualifier: fc.constantFrom('a', 'b'), size: fc.constantFrom(0, 10, 900) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(cell, { minLength: 1, maxLength: 60, size: 'max' }), fc.constantFrom(4000, 65536), async (cells, blockSizeBytes) => {
+        const entries = inOrder(cells.map(({ row, qualifier, size }) => put(`row${row}`, columnKey('f', qualifier), 1, Buffer.alloc(size))));
+        const table = await openFile(await writeFile(entries, { blockSizeBytes }), 1_000_000);
+        for (let time = 0; time < 3; time++) {
+          for (let row = 9; row <= 41; row++) assert.deepEqual(await readRow(table, `row${row}`), entries.filter((each) => each.row === `row${row}`).map(plain));
+        }
+      }),
+      { numRuns: 40 },
     );
   });
 
