@@ -115,12 +115,10 @@ class Methods implements RpcServer {
     context.reservation.tryGrow(request.length);
     const call = { path, context, header: () => undefined, addTrailer: () => {} };
     let bytes = 0;
-    const sink: RpcSink = {
-      send: (message) => {
-        bytes += Buffer.isBuffer(message) ? message.length : message.reduce((sum, part) => sum + part.length, 0);
-        return undefined;
-      },
+    const send = (message: Buffer | readonly Buffer[]): undefined => {
+      bytes += Buffer.isBuffer(message) ? message.length : message.reduce((sum, part) => sum + part.length, 0);
     };
+    const sink: RpcSink = { send, sendCopy: send };
     if (method.kind === 'unary') bytes += (await method.handle(call, request)).length;
     else if (method.kind === 'stream') await method.handle(call, request, sink);
     context.reservation.release();

@@ -49,6 +49,8 @@ export interface RpcSink {
    * Bytes taken and not yet sent are held in the call's reservation.
    */
   send(message: Buffer | readonly Buffer[]): Promise<void> | undefined;
+  /** The same with a message that stays the caller's: it may be written over as soon as this returns. For small ones, which are copied anyway. */
+  sendCopy(message: Buffer): Promise<void> | undefined;
 }
 
 /** Headers of the answer beside gRPC's own, known before the handler runs: name, value, name, value … */
@@ -59,7 +61,8 @@ interface AnswerHeaders {
 export type RpcMethod = AnswerHeaders &
   (
     | { readonly kind: 'unary'; handle(call: RpcCall, request: Buffer): Promise<Uint8Array> }
-    | { readonly kind: 'stream'; handle(call: RpcCall, request: Buffer, sink: RpcSink): Promise<void> }
+    /** Undefined: all was sent at once. */
+    | { readonly kind: 'stream'; handle(call: RpcCall, request: Buffer, sink: RpcSink): Promise<void> | undefined }
     | { readonly kind: 'bidi'; handle(call: RpcCall, requests: AsyncIterable<Buffer>, sink: RpcSink): Promise<void> }
   );
 

@@ -9,8 +9,10 @@ import { cell, rowKey } from '../convert/fixtures.ts';
 import { type ReadRowsResponse, ReadRowsResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { ChunkWriter } from './chunk-writer.ts';
 
+/** A copy: a short message is written over by whoever writes next. */
 function joined(message: Buffer | readonly Buffer[] | undefined): Buffer | undefined {
-  return message === undefined || Buffer.isBuffer(message) ? message : Buffer.concat(message);
+  if (message === undefined) return undefined;
+  return Buffer.isBuffer(message) ? Buffer.from(message) : Buffer.concat(message);
 }
 
 /** What a server would send for the fragments. */
@@ -218,5 +220,29 @@ describe('chunks of any server', () => {
     assert.ok(Array.isArray(message));
     assert.equal(message.filter((part) => part === large).length, 2);
     assert.deepEqual(plain(readBack([Buffer.concat(message)])), plain([{ row: 'r', cells, last: true }]));
+  });
+
+  test('short messages take turns in one buffer; writers at work never share it, and longer messages leave it alone', () => {
+    const rowOf = (key: string, sizeBytes: number): RowFragment => ({ row: key, last: true, cells: [{ family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.alloc(sizeBytes, key) }] });
+    fc.assert(fc.property(fc.array(fc.record({ turn: fc.nat(2), sizeBytes: fc.constantFrom(10, 1000, 3000, 5000, 20_000) }), { maxLength: 30 }), (steps) => {
+      const open = new Map<number, { readonly writer: ChunkWriter; readonly rows: RowFragment[] }>();
+      const kept: [Buffer | readonly Buffer[], Buffer][] = [];
+      steps.forEach(({ turn, sizeBytes }, i) => {
+        const { writer, rows } = open.get(turn) ?? { writer: new ChunkWriter({ rowsGo: 'whole' }), rows: [] };
+        open.set(turn, { writer, rows });
+        const fragment = rowOf(`r${i}`, sizeBytes);
+        writer.begin(fragment);
+        assert.ok(writer.advance());
+        rows.push(fragment);
+        if (rows.length < 1 + turn) return;
+        open.delete(turn);
+        const { isShort } = writer;
+        const message = writer.take() as Buffer | readonly Buffer[];
+        const copy = joined(message) as Buffer;
+        assert.deepEqual(plain(readBack([copy])), plain(rows));
+        if (!isShort) kept.push([message, copy]);
+      });
+      for (const [message, copy] of kept) assert.ok(joined(message)?.equals(copy));
+    }));
   });
 });

@@ -23,24 +23,18 @@ const FULL_BYTES = 64 * 1024;
 const PARTING_BYTES = 512 * 1024;
 const PIECE_BYTES = 384 * 1024;
 /** Buffers: most reads are of one small row, scans fill many messages of about the same size. */
-const FIRST_BYTES = 2 * 1024;
-/** The first buffers of reads are parts of one as large as this: Node's own pool holds four of them, and making it costs as much as they do. */
-const POOL_BYTES = 16 * 1024;
+const FIRST_BYTES = 4 * 1024;
 const NEXT_BYTES = FULL_BYTES + 16 * 1024;
 /** Values from this size on become a part of their own: they are not copied. */
 const PART_BYTES = 16 * 1024;
 
-let pool = new ArrayBuffer(0);
-let poolUsed = 0;
+/** The first buffer of whoever writes next: most messages are small, and copied out of it as soon as they are whole. What it holds is of old. */
+let spare: Buffer | undefined;
 
-/** FIRST_BYTES that nobody else has; what they hold is of old. */
-function fromPool(): Buffer {
-  if (poolUsed + FIRST_BYTES > pool.byteLength) {
-    pool = Buffer.allocUnsafeSlow(POOL_BYTES).buffer as ArrayBuffer;
-    poolUsed = 0;
-  }
-  poolUsed += FIRST_BYTES;
-  return Buffer.from(pool, poolUsed - FIRST_BYTES, FIRST_BYTES);
+function takeSpare(): Buffer | undefined {
+  const bytes = spare;
+  spare = undefined;
+  return bytes;
 }
 
 const NO_CELLS: RowFragment = { row: '', cells: [], last: false };
@@ -118,9 +112,15 @@ export class ChunkWriter {
     return this.#row !== undefined;
   }
 
-  /** The message so far, whole or in parts, no longer the writer's; undefined where there is nothing. */
+  /** Whether the message is one buffer that other writers write to next: who takes it copies it at once. */
+  get isShort(): boolean {
+    return this.#parts.length === 0 && this.#bytes.length === FIRST_BYTES;
+  }
+
+  /** The message so far, whole or in parts, no longer the writer's (but see `isShort`); undefined where there is nothing. */
   take(): Buffer | readonly Buffer[] | undefined {
     if (this.messageBytes === 0) return undefined;
+    if (this.isShort) spare = this.#bytes;
     const last = viewOf(this.#bytes, 0, this.#used);
     const message = this.#parts.length === 0 ? last : [...this.#parts, last];
     this.#parts = [];
@@ -254,7 +254,7 @@ export class ChunkWriter {
     if (this.#used > 0) this.#parts.push(this.#bytes.subarray(0, this.#used));
     this.#partsBytes += this.#used;
     const bytes = Math.max(more, this.#nextBytes);
-    this.#bytes = bytes === FIRST_BYTES ? fromPool() : Buffer.allocUnsafeSlow(bytes);
+    this.#bytes = (bytes === FIRST_BYTES ? takeSpare() : undefined) ?? Buffer.allocUnsafeSlow(bytes);
     this.#nextBytes = NEXT_BYTES;
     this.#used = 0;
   }

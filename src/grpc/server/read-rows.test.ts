@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import * as grpc from '@grpc/grpc-js';
 import { BigtableError, Code } from '../../base/index.ts';
-import type { RequestContext } from '../../env/index.ts';
+import { PullStream, type RequestContext } from '../../env/index.ts';
 import type { ReadBatch, RowFragment } from '../../model/index.ts';
 import type { ReadRequest, Service } from '../../service/index.ts';
 import { ChunkReader } from '../client/chunk-reader.ts';
@@ -63,6 +63,46 @@ describe('ReadRows', () => {
     assert.equal(code, Code.OK);
     assert.deepEqual(rows.map(({ row: key, cells }) => [key, cells.length]), [['a', 1], ['b', 3], ['c', 1]]);
     assert.equal(messages.length, 1);
+    await untilFree();
+  });
+
+  test('what is there at once and what is waited for are answered alike, and every read is ended once', async () => {
+    const batches: ReadBatch[] = [{ fragments: [row('a'), row('b', 300 * 1024, 4)] }, { fragments: [] }, { fragments: [row('c', 70_000), row('d')] }];
+    const sent: string[] = [];
+    for (const waits of [[], [0], [1], [3], [0, 1, 2, 3]]) {
+      let [next, ends] = [0, 0];
+      class Batches extends PullStream<ReadBatch> {
+        pull(): ReadBatch | undefined | Promise<ReadBatch | undefined> {
+          const batch = batches[next];
+          return waits.includes(next++) ? Promise.resolve(batch) : batch;
+        }
+
+        end(): void | Promise<void> {
+          ends++;
+          return waits.length > 2 ? Promise.resolve() : undefined;
+        }
+      }
+      source = () => new Batches();
+      const { code, messages } = await read({});
+      assert.deepEqual([code, ends], [Code.OK, 1]);
+      sent.push(Buffer.concat(messages).toString('hex'));
+    }
+    assert.equal(new Set(sent).size, 1);
+    for (const fails of ['pull', 'end'] as const) {
+      let ends = 0;
+      class Failing extends PullStream<ReadBatch> {
+        pull(): undefined {
+          if (fails === 'pull') throw new BigtableError(Code.DATA_LOSS, 'broken');
+        }
+
+        end(): void {
+          ends++;
+          if (fails === 'end') throw new BigtableError(Code.DATA_LOSS, 'broken');
+        }
+      }
+      source = () => new Failing();
+      assert.deepEqual([(await read({})).code, ends], [Code.DATA_LOSS, 1]);
+    }
     await untilFree();
   });
 

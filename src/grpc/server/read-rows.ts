@@ -9,13 +9,13 @@
  * value: to these two each row goes whole, in one message, as far as the budget of requests has room for it.
  */
 import { BigtableError, type ByteString, Code } from '../../base/index.ts';
-import { Pacer, pullStreamOf, type Reservation } from '../../env/index.ts';
-import type { RowFragment } from '../../model/index.ts';
+import { Pacer, type PullStream, pullStreamOf, type Reservation } from '../../env/index.ts';
+import type { ReadBatch, RowFragment } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
 import { scannedAnswer } from '../codec/answers.ts';
 import { ChunkWriter, type RowsGo } from '../codec/chunk-writer.ts';
 import { loadRareMessages, withRareMessages } from '../codec/rare.ts';
-import { readRowsCall } from '../codec/read-rows-reader.ts';
+import { type ReadRowsCall, readRowsCall } from '../codec/read-rows-reader.ts';
 import type { ApiEnv, RpcCall, RpcSink } from '../../wire/index.ts';
 import { featureFlags } from './features.ts';
 import { rowsGoTo } from './peculiar-clients.ts';
@@ -28,53 +28,48 @@ const PROGRESS_MS = 1000;
 /** A message may grow this far before it must be reserved. */
 const UNRESERVED_BYTES = 4 * 1024 * 1024;
 
-export async function readRows(service: Service, env: ApiEnv, call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> {
+/** Undefined where all was answered at once, as a read of one row in memory is: a promise costs more than such a row does. */
+export function readRows(service: Service, env: ApiEnv, call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> | undefined {
   const startMs = env.clock.monotonicMs();
   const pacer = new Pacer(env.clock);
-  const read = withRareMessages(() => readRowsCall(bytes, pacer));
-  // what is there is not awaited, here and below: a promise costs more than a small row does
-  const { request, authorizedView, materializedView, appProfile, fullStats } = read instanceof Promise ? await read : read;
-  refuseAuthorizedView(authorizedView);
-  refuseMaterializedView(materializedView);
-  const features = featureFlags(call);
-  if (request.reversed && !features.reverseScans) {
-    throw new BigtableError(Code.UNIMPLEMENTED, 'a reversed read needs a client that sets reverse_scans in its feature flags');
-  }
-  const reply = new Reply({ env, sink, pacer, rowsGo: rowsGoTo(call), reservation: call.context.reservation, startMs });
-  const batches = pullStreamOf(service.readRows(withAppProfile(call.context, appProfile), request));
-  try {
-    for (;;) {
-      const pulled = batches.pull();
-      const batch = pulled instanceof Promise ? await pulled : pulled;
-      if (batch === undefined) break;
-      for (const fragment of batch.fragments) {
-        const wait = reply.fragment(fragment);
-        if (wait !== undefined) await wait;
-      }
-      const wait = reply.batchEnd(features.lastScannedRowResponses ? batch.scannedTo : undefined);
-      if (wait !== undefined) await wait;
+  const answer = (asked: ReadRowsCall): Promise<void> | undefined => {
+    const { request, authorizedView, materializedView, appProfile, fullStats } = asked;
+    refuseAuthorizedView(authorizedView);
+    refuseMaterializedView(materializedView);
+    const features = featureFlags(call);
+    if (request.reversed && !features.reverseScans) {
+      throw new BigtableError(Code.UNIMPLEMENTED, 'a reversed read needs a client that sets reverse_scans in its feature flags');
     }
-  } finally {
-    const ending = batches.end();
-    if (ending !== undefined) await ending;
-  }
-  const wait = reply.flush();
-  if (wait !== undefined) await wait;
-  if (fullStats) await reply.sendStatistics(env.clock.monotonicMs() - startMs);
+    const batches = pullStreamOf(service.readRows(withAppProfile(call.context, appProfile), request));
+    const tellsProgress = features.lastScannedRowResponses;
+    return new Reply({ env, sink, pacer, batches, tellsProgress, fullStats, rowsGo: rowsGoTo(call), reservation: call.context.reservation, startMs }).run();
+  };
+  const read = withRareMessages(() => readRowsCall(bytes, pacer));
+  return read instanceof Promise ? read.then(answer) : answer(read);
 }
 
 interface ReplyOptions {
   readonly env: ApiEnv;
   readonly sink: RpcSink;
   readonly pacer: Pacer;
+  readonly batches: PullStream<ReadBatch>;
+  /** Says now and then how far a scan without output has come. */
+  readonly tellsProgress: boolean;
+  readonly fullStats: boolean;
   readonly rowsGo: RowsGo;
   readonly reservation: Reservation;
   readonly startMs: number;
 }
 
+/** Takes batches and sends messages, in step as long as nothing has to be waited for. */
 class Reply {
   readonly #options: ReplyOptions;
   readonly #writer: ChunkWriter;
+  /** The batch under way, and its fragment that is written next or being written. */
+  #batch: ReadBatch | undefined;
+  #next = 0;
+  #isInFragment = false;
+  #isAtEnd = false;
   #sentMs: number;
   #reservedBytes = 0;
 
@@ -84,40 +79,102 @@ class Reply {
     this.#sentMs = options.startMs;
   }
 
-  /** A promise where it is time to wait: for the reader, or for others' turns. */
-  fragment(fragment: RowFragment): Promise<void> | undefined {
-    this.#writer.begin(fragment);
-    return this.#goOn(fragment);
+  /** Answers the whole read. */
+  run(): Promise<void> | undefined {
+    let wait: Promise<void> | undefined;
+    try {
+      wait = this.#goOn();
+    } catch (error) {
+      wait = Promise.reject(error);
+    }
+    if (wait !== undefined) return this.#finish(wait);
+    const ending = this.#options.batches.end();
+    return ending === undefined ? this.#last() : ending.then(() => this.#last());
   }
 
-  #goOn(fragment: RowFragment): Promise<void> | undefined {
-    const writer = this.#writer;
-    for (let done = false; !done; ) {
-      done = writer.advance();
-      const wait = writer.full ? this.flush() : this.#reserve();
-      if (wait !== undefined) return done ? wait : wait.then(() => this.#goOn(fragment));
+  async #finish(first: Promise<void>): Promise<void> {
+    try {
+      for (let wait: Promise<void> | undefined = first; wait !== undefined; wait = this.#goOn()) await wait;
+    } finally {
+      const ending = this.#options.batches.end();
+      if (ending !== undefined) await ending;
     }
+    await this.#last();
+  }
+
+  /** Goes on until something has to be waited for; undefined at the end of the batches. */
+  #goOn(): Promise<void> | undefined {
+    while (!this.#isAtEnd) {
+      const wait = this.#batch === undefined ? this.#pull() : this.#step(this.#batch);
+      if (wait !== undefined) return wait;
+    }
+    return undefined;
+  }
+
+  #pull(): Promise<void> | undefined {
+    const pulled = this.#options.batches.pull();
+    if (pulled instanceof Promise) return pulled.then((batch) => this.#took(batch));
+    this.#took(pulled);
+    return undefined;
+  }
+
+  #took(batch: ReadBatch | undefined): void {
+    this.#batch = batch;
+    this.#next = 0;
+    this.#isAtEnd = batch === undefined;
+  }
+
+  #step(batch: ReadBatch): Promise<void> | undefined {
+    const fragment = batch.fragments[this.#next];
+    if (fragment !== undefined) return this.#fragment(fragment);
+    this.#batch = undefined;
+    return this.#batchEnd(batch.scannedTo);
+  }
+
+  /** A promise where it is time to wait: for the reader, or for others' turns. */
+  #fragment(fragment: RowFragment): Promise<void> | undefined {
+    const writer = this.#writer;
+    if (!this.#isInFragment) writer.begin(fragment);
+    const done = writer.advance();
+    this.#isInFragment = !done;
+    if (done) this.#next++;
+    const wait = writer.full ? this.#flush() : this.#reserve();
+    if (wait !== undefined || !done) return wait;
     const { pacer } = this.#options;
     return pacer.due(1 + fragment.cells.length) ? pacer.pause() : undefined;
   }
 
-  batchEnd(scannedTo: ByteString | undefined): Promise<void> | undefined {
+  #batchEnd(scannedTo: ByteString | undefined): Promise<void> | undefined {
     const idleMs = this.#options.env.clock.monotonicMs() - this.#sentMs;
     if (idleMs < LINGER_MS || !this.#writer.mayEnd) return undefined;
-    if (this.#writer.messageBytes > 0) return this.flush();
-    if (scannedTo === undefined || idleMs < PROGRESS_MS || this.#writer.insideRow) return undefined;
-    return this.#send(scannedAnswer(scannedTo));
+    if (this.#writer.messageBytes > 0) return this.#flush();
+    if (scannedTo === undefined || !this.#options.tellsProgress || idleMs < PROGRESS_MS || this.#writer.insideRow) return undefined;
+    return this.#timed(this.#options.sink.send(scannedAnswer(scannedTo)));
   }
 
-  async sendStatistics(latencyMs: number): Promise<void> {
+  /** What is left, and the statistics if they were asked for. */
+  #last(): Promise<void> | undefined {
+    const wait = this.#sendMessage();
+    return this.#options.fullStats ? this.#sendStatistics(wait) : wait;
+  }
+
+  async #sendStatistics(wait: Promise<void> | undefined): Promise<void> {
+    await wait;
     const { readStatistics } = await loadRareMessages();
-    await this.#send(readStatistics(this.#writer.rows, this.#writer.cells, latencyMs));
+    const { env, sink, startMs } = this.#options;
+    await sink.send(readStatistics(this.#writer.rows, this.#writer.cells, env.clock.monotonicMs() - startMs));
   }
 
-  /** Sends what there is, between rows. */
-  flush(): Promise<void> | undefined {
-    const message = this.#writer.take();
-    return message && this.#send(message);
+  #flush(): Promise<void> | undefined {
+    return this.#timed(this.#sendMessage());
+  }
+
+  /** Notes when something was sent. */
+  #timed(wait: Promise<void> | undefined): Promise<void> | undefined {
+    this.#sentMs = this.#options.env.clock.monotonicMs();
+    return wait?.then(() => {
+      this.#sentMs = this.#options.env.clock.monotonicMs();
+    });
   }
 
   /** A row that goes whole may be large: what it takes is reserved while it grows. */
@@ -131,14 +188,14 @@ class Reply {
     return undefined;
   }
 
-  #send(message: Buffer | readonly Buffer[]): Promise<void> | undefined {
-    const { sink, reservation, env } = this.#options;
+  /** Sends what the writer has. */
+  #sendMessage(): Promise<void> | undefined {
+    const { sink, reservation } = this.#options;
+    const isShort = this.#writer.isShort;
+    const message = this.#writer.take();
+    if (message === undefined) return undefined;
     if (this.#reservedBytes > 0) reservation.shrink(this.#reservedBytes);
     this.#reservedBytes = 0;
-    const wait = sink.send(message);
-    this.#sentMs = env.clock.monotonicMs();
-    return wait?.then(() => {
-      this.#sentMs = env.clock.monotonicMs();
-    });
+    return isShort ? sink.sendCopy(message as Buffer) : sink.send(message);
   }
 }

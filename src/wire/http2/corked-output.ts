@@ -12,7 +12,7 @@ import { viewOf } from '../../base/index.ts';
 import { FRAME_HEADER_BYTES, writeFrameHeader } from './frames.ts';
 
 /** Parts up to this size are copied: a copy of it is quicker than one more entry of a writev. */
-const COPY_BYTES = 4096;
+export const COPY_BYTES = 4096;
 /** Parts up to this size are copied by a loop: that costs less than a call. */
 const SHORT_BYTES = 24;
 const SMALLEST_SLAB_BYTES = 2048;

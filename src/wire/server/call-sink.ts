@@ -10,6 +10,7 @@ import type { BigtableError } from '../../base/index.ts';
 import type { CallContext } from '../../env/index.ts';
 import { deflate } from '../grpc/gzip.ts';
 import { messagePrefix, PREFIX_BYTES } from '../grpc/message-framing.ts';
+import { COPY_BYTES } from '../http2/corked-output.ts';
 import type { Stream } from '../http2/stream.ts';
 import type { RpcSink } from '../rpc-server.ts';
 
@@ -53,6 +54,12 @@ export class CallSink implements RpcSink {
     else bytes = (message as Buffer).length;
     if (this.#compress && bytes >= WORTH_DEFLATING_BYTES) return this.#sendDeflated(parts ? Buffer.concat(parts, bytes) : (message as Buffer));
     return this.#send(message, bytes, false);
+  }
+
+  sendCopy(message: Buffer): Promise<void> | undefined {
+    const goesNow = !this.#compress && !this.#context.interruption && message.length <= COPY_BYTES;
+    if (goesNow && this.#stream.sendWhole(messagePrefix(message.length, false, COPIED_PREFIX), message)) return undefined;
+    return this.send(Buffer.from(message));
   }
 
   /** So many bytes went out. */

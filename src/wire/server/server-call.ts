@@ -149,10 +149,14 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
   #serve(method: Exclude<RpcMethod, { kind: 'unary' }>, request: Buffer | RequestQueue): void {
     const sink = this.#openSink(method);
     this.#isRunning = true;
-    handled(() => (method.kind === 'bidi' ? method.handle(this, request as RequestQueue, sink) : method.handle(this, request as Buffer, sink))).then(
-      () => this.#finish(),
-      (error: unknown) => this.#failed(error),
-    );
+    let work: Promise<void> | undefined;
+    try {
+      work = method.kind === 'bidi' ? method.handle(this, request as RequestQueue, sink) : method.handle(this, request as Buffer, sink);
+    } catch (error) {
+      return this.#failed(error);
+    }
+    if (work === undefined) return this.#finish();
+    work.then(() => this.#finish(), (error: unknown) => this.#failed(error));
   }
 
   /** The headers go out at once: the client may wait for them. */

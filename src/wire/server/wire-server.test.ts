@@ -45,6 +45,15 @@ describe('the wire', () => {
       server.register('/t/Count', { kind: 'stream', handle: async (_call, request, sink) => {
         for (let i = 0; i < (request[0] ?? 0); i++) await sink.send(Buffer.from([i]));
       } });
+      server.register('/t/Copies', { kind: 'stream', handle: (_call, request, sink) => {
+        const bytes = Buffer.alloc(request.readUInt32BE(1));
+        for (let i = 0; i < (request[0] ?? 0); i++) void sink.sendCopy(bytes.fill(i))?.catch(() => {});
+        bytes.fill(0xff);
+        return undefined;
+      } });
+      server.register('/t/ThrowInStream', { kind: 'stream', handle: () => {
+        throw invalidArgument('at once');
+      } });
       server.register('/t/CountThenFail', { kind: 'stream', handle: async (_call, _request, sink) => {
         await sink.send(Buffer.from([1]));
         throw new BigtableError(Code.DATA_LOSS, 'half way');
@@ -99,6 +108,25 @@ describe('the wire', () => {
     assert.deepEqual([counted.code, Buffer.concat(counted.messages)], [Code.OK, Buffer.from([0, 1, 2, 3, 4])]);
     const failed = await wire.call('/t/CountThenFail', [Buffer.alloc(0)]);
     assert.deepEqual([failed.code, failed.messages.length], [Code.DATA_LOSS, 1]);
+  });
+
+  test('a message that was sent as a copy may be written over at once, whether or not it could go out', async () => {
+    for (const [count, size] of [[3, 10], [3, 4096], [3, 4097], [40, 4000]] as const) {
+      const request = Buffer.alloc(5);
+      request[0] = count;
+      request.writeUInt32BE(size, 1);
+      const { code, messages } = await wire.call('/t/Copies', [request]);
+      assert.equal(code, Code.OK);
+      assert.ok(messages.length === count && messages.every((bytes, i) => bytes.equals(Buffer.alloc(size, i))), `${count} of ${size}`);
+    }
+  });
+
+  test('a stream may end, or fail, before its handler returns', async () => {
+    const request = Buffer.alloc(5);
+    assert.deepEqual((await wire.call('/t/Copies', [request])).code, Code.OK);
+    const { code, message } = await wire.call('/t/ThrowInStream', [Buffer.alloc(0)]);
+    assert.deepEqual([code, message], [Code.INVALID_ARGUMENT, 'at once']);
+    await until(() => env.requestBudget.usedBytes === 0);
   });
 
   test('a chat answers message by message', async () => {
