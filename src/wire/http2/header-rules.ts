@@ -7,10 +7,13 @@
  * checked again.
  */
 import { ErrorCode, Http2Error } from './frames.ts';
+import { HeaderPlaces } from './header-places.ts';
 
 export interface RequestHeaders {
   /** name, value, name, value … with the pseudo-headers, which come first. */
   readonly list: readonly string[];
+  /** Of `list`; the same object for requests with the same names in the same places. */
+  readonly places: HeaderPlaces;
   readonly method: string;
   readonly path: string;
   readonly contentType: string | undefined;
@@ -20,7 +23,7 @@ export interface RequestHeaders {
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 /** Headers that say more than their value, or whose value has rules of its own: where one of these differs, all are looked at anew. */
-const WITH_RULES = new Set([':method', ':scheme', ':path', ':authority', 'content-type', 'content-length', 'te']);
+const WITH_RULES = new Set([':method', ':scheme', ':authority', 'content-type', 'content-length', 'te']);
 const OF_CONNECTIONS = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']);
 const PSEUDO = [':method', ':scheme', ':path', ':authority'];
 /** Names that were found well formed: the same few come with every request. */
@@ -34,7 +37,8 @@ export function requestHeaders(headers: readonly string[], streamId: number, las
 
 /** Undefined where more differs than plain values. */
 function asLast(list: readonly string[], last: RequestHeaders, streamId: number): RequestHeaders | undefined {
-  const { list: before, method, path, contentType, contentLength } = last;
+  const { list: before, places, method, contentType, contentLength } = last;
+  let { path } = last;
   if (list.length !== before.length) return undefined;
   for (let i = 0; i < list.length; i += 2) {
     const name = list[i] as string;
@@ -43,8 +47,11 @@ function asLast(list: readonly string[], last: RequestHeaders, streamId: number)
     if (value === before[i + 1]) continue;
     if (WITH_RULES.has(name)) return undefined;
     checkedValue(value, name, streamId);
+    if (name !== ':path') continue;
+    if (value === '') return undefined;
+    path = value;
   }
-  return { list, method, path, contentType, contentLength };
+  return { list, places, method, path, contentType, contentLength };
 }
 
 function readHeaders(list: readonly string[], streamId: number): RequestHeaders {
@@ -70,7 +77,7 @@ function readHeaders(list: readonly string[], streamId: number): RequestHeaders 
     if (name === 'content-type') contentType = value;
     else if (name === 'content-length') contentLength = length(value, contentLength, streamId);
   }
-  return { list, method, path: path ?? '', contentType, contentLength };
+  return { list, places: new HeaderPlaces(), method, path: path ?? '', contentType, contentLength };
 }
 
 /** Trailers of a request: no pseudo-headers. */

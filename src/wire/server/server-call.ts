@@ -8,7 +8,6 @@
 import { asBuffer, BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import { CallContext } from '../../env/index.ts';
 import { ANSWER_HEADERS, GZIP_ANSWER_HEADERS, OK_TRAILERS, statusTrailers, withHeaders } from '../grpc/answer-blocks.ts';
-import { headerValue } from '../grpc/metadata.ts';
 import { parseTimeout } from '../grpc/timeout.ts';
 import type { RequestHeaders } from '../http2/header-rules.ts';
 import type { Stream, StreamOwner } from '../http2/stream.ts';
@@ -28,7 +27,7 @@ export interface CallHost {
 }
 
 /** Of the request's headers, what a call needs. */
-export type CallRequest = Pick<RequestHeaders, 'path' | 'list'>;
+export type CallRequest = Pick<RequestHeaders, 'path' | 'list' | 'places'>;
 
 export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHost {
   readonly path: string;
@@ -37,7 +36,7 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
   readonly stream: Stream;
   readonly gzip: boolean;
   readonly #method: RpcMethod | undefined;
-  readonly #headers: readonly string[];
+  readonly #request: CallRequest;
   readonly #input: RequestInput;
   #sink: CallSink | undefined;
   /** Those of the handler: name, value, name, value … */
@@ -56,14 +55,14 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
 
   /** `caller`: who asks, or why the call is not let in. */
   constructor(host: CallHost, stream: Stream, request: CallRequest, method: RpcMethod | undefined, caller: string | BigtableError) {
-    const { path, list: headers } = request;
+    const { path } = request;
     stream.owner = this;
     this.path = path;
     this.#host = host;
     this.stream = stream;
     this.#method = method;
-    this.#headers = headers;
-    const encoding = headerValue(headers, 'grpc-encoding');
+    this.#request = request;
+    const encoding = this.header('grpc-encoding');
     this.gzip = encoding === 'gzip';
     let fault: unknown;
     let deadlineMs = Number.POSITIVE_INFINITY;
@@ -71,12 +70,12 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
       if (typeof caller !== 'string') throw caller;
       if (!method) throw new BigtableError(Code.UNIMPLEMENTED, `method ${path} is not known`);
       if (encoding !== undefined && !this.gzip) checkEncoding(encoding);
-      const timeout = headerValue(headers, 'grpc-timeout');
+      const timeout = this.header('grpc-timeout');
       if (timeout !== undefined) deadlineMs = host.env.clock.monotonicMs() + parseTimeout(timeout);
     } catch (error) {
       fault = error;
     }
-    this.context = new CallContext({ budget: host.env.requestBudget, deadlineMs, principal: typeof caller === 'string' ? caller : '', trace: headerValue(headers, 'traceparent') ?? '' });
+    this.context = new CallContext({ budget: host.env.requestBudget, deadlineMs, principal: typeof caller === 'string' ? caller : '', trace: this.header('traceparent') ?? '' });
     if (method?.kind === 'bidi') {
       const queue = new RequestQueue(this);
       this.#input = queue;
@@ -93,7 +92,8 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
   }
 
   header(name: string): string | undefined {
-    return headerValue(this.#headers, name);
+    const { places, list } = this.#request;
+    return places.value(list, name);
   }
 
   addTrailer(name: string, value: string): void {

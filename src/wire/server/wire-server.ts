@@ -11,7 +11,6 @@ import { Http2Error } from '../http2/frames.ts';
 import type { RequestHeaders } from '../http2/header-rules.ts';
 import { DEFAULT_LIMITS, type Http2Limits } from '../http2/limits.ts';
 import type { Stream } from '../http2/stream.ts';
-import { headerValue } from '../grpc/metadata.ts';
 import type { Admit, ApiEnv, RpcApplicant, RpcMethod, RpcServer, RpcStatus } from '../rpc-server.ts';
 import { Deadlines } from './deadlines.ts';
 import { HttpRefusal } from './http-refusal.ts';
@@ -182,9 +181,9 @@ export class WireServer implements RpcServer {
   }
 
   #onRequest(stream: Stream, request: RequestHeaders, certificate: string | undefined): void {
-    const { method, path, contentType = '', list } = request;
+    const { method, path, contentType = '', list, places } = request;
     if (method !== 'POST' || !contentType.startsWith('application/grpc')) return void new HttpRefusal(stream, request);
-    const caller = this.#callerOf({ path, header: (name) => headerValue(list, name), certificate });
+    const caller = this.#callerOf({ path, header: (name) => places.value(list, name), certificate });
     const begin = (known: string | BigtableError): ServerCall => new ServerCall(this.#host, stream, request, this.#methods.get(path), known);
     if (caller instanceof Promise) new WaitingCall(stream, caller, begin);
     else begin(caller);

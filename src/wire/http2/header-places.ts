@@ -1,0 +1,34 @@
+/**
+ * Where headers stand in a list of them. The requests of a connection mostly have the same names in the same places, request after request: what is
+ * looked for is found once, not once a call.
+ *
+ * Invariant: the lists that are asked about have the same names at the same places, those of the first that was asked about.
+ */
+
+/** Names are asked for by our own code, by few constants; beyond so many they are looked for each time. */
+const MOST_KNOWN = 32;
+
+export class HeaderPlaces {
+  readonly #names: string[] = [];
+  readonly #places: number[] = [];
+
+  /** The first value of the name, lower case, in name, value, name, value …; undefined where there is none. */
+  value(list: readonly string[], name: string): string | undefined {
+    const names = this.#names;
+    for (let i = 0; i < names.length; i++) {
+      if (names[i] === name) return list[this.#places[i] as number];
+    }
+    return list[this.#find(list, name)];
+  }
+
+  /** The value's place; behind the list's end where the name is missing. */
+  #find(list: readonly string[], name: string): number {
+    let at = 0;
+    while (at < list.length && list[at] !== name) at += 2;
+    if (this.#names.length < MOST_KNOWN) {
+      this.#names.push(name);
+      this.#places.push(at + 1);
+    }
+    return at + 1;
+  }
+}
