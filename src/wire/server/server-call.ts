@@ -76,6 +76,7 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
       fault = error;
     }
     this.context = new CallContext({ budget: host.env.requestBudget, deadlineMs, principal: typeof caller === 'string' ? caller : '', trace: this.header('traceparent') ?? '' });
+    if (!fault) host.deadlines.set(this, deadlineMs);
     if (method?.kind === 'bidi') {
       const queue = new RequestQueue(this);
       this.#input = queue;
@@ -84,7 +85,6 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
       this.#input = new SingleRequest(this);
     }
     if (fault) this.fail(fault);
-    else if (deadlineMs !== Number.POSITIVE_INFINITY) host.deadlines.set(this, deadlineMs);
   }
 
   get maxMessageBytes(): number {
@@ -143,7 +143,13 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
     if (this.#isAnswered || method === undefined || method.kind === 'bidi') return;
     if (method.kind === 'stream') return this.#serve(method, request);
     this.#isRunning = true;
-    handled(() => method.handle(this, request)).then((answer) => this.#answer(method, answer), (error: unknown) => this.#failed(error));
+    let work: Promise<Uint8Array>;
+    try {
+      work = method.handle(this, request);
+    } catch (error) {
+      return this.#failed(error);
+    }
+    work.then((answer) => this.#answer(method, answer), (error: unknown) => this.#failed(error));
   }
 
   #serve(method: Exclude<RpcMethod, { kind: 'unary' }>, request: Buffer | RequestQueue): void {
@@ -246,13 +252,4 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
 
 function checkEncoding(encoding: string): void {
   if (encoding !== 'identity') throw new BigtableError(Code.UNIMPLEMENTED, `grpc-encoding ${JSON.stringify(encoding.slice(0, 32))} is not known: identity and gzip are`);
-}
-
-/** What a handler answers; a rejection where it throws. */
-function handled<T>(handle: () => Promise<T>): Promise<T> {
-  try {
-    return handle();
-  } catch (error) {
-    return Promise.reject(error);
-  }
 }

@@ -51,9 +51,11 @@ describe('the wire', () => {
         bytes.fill(0xff);
         return undefined;
       } });
-      server.register('/t/ThrowInStream', { kind: 'stream', handle: () => {
+      const throwing = (): never => {
         throw invalidArgument('at once');
-      } });
+      };
+      server.register('/t/ThrowInStream', { kind: 'stream', handle: throwing });
+      server.register('/t/ThrowInChat', { kind: 'bidi', handle: throwing });
       server.register('/t/CountThenFail', { kind: 'stream', handle: async (_call, _request, sink) => {
         await sink.send(Buffer.from([1]));
         throw new BigtableError(Code.DATA_LOSS, 'half way');
@@ -124,8 +126,10 @@ describe('the wire', () => {
   test('a stream may end, or fail, before its handler returns', async () => {
     const request = Buffer.alloc(5);
     assert.deepEqual((await wire.call('/t/Copies', [request])).code, Code.OK);
-    const { code, message } = await wire.call('/t/ThrowInStream', [Buffer.alloc(0)]);
-    assert.deepEqual([code, message], [Code.INVALID_ARGUMENT, 'at once']);
+    for (const path of ['/t/ThrowInStream', '/t/ThrowInChat']) {
+      const { code, message } = await wire.call(path, [Buffer.alloc(0)], { deadlineMs: 60_000 });
+      assert.deepEqual([code, message], [Code.INVALID_ARGUMENT, 'at once']);
+    }
     await until(() => env.requestBudget.usedBytes === 0);
   });
 
