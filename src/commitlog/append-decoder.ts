@@ -10,7 +10,7 @@
  */
 import { BigtableError, type ByteString, Code, CorruptionError, type Int64, readInt64BE, toText, VarintReader } from '../base/index.ts';
 import type { LogAppend } from '../env/index.ts';
-import { CellBatchBuilder, intersectRanges, isEmptyRange, type Mutation, type Mutations, rangeContains, type RowRange, type TimestampRange } from '../model/index.ts';
+import { CellBatchBuilder, intersectRanges, isEmptyRange, type Mutation, type Mutations, rangeContains, type RowRange, setCell, type TimestampRange } from '../model/index.ts';
 import { APPEND_VERSION, type AppendHeader, MutationKind, RangeFlag, RecordField, RecordKind } from './append-format.ts';
 import { type EncodedRecord, type LogRecord, Origin, type RecordBody, type RedoRecord, type RowChange } from './record.ts';
 
@@ -313,7 +313,7 @@ export class AppendDecoder {
     const kind = this.#byte();
     switch (kind) {
       case MutationKind.setCell:
-        return { kind: 'setCell', family: this.#family(), qualifier: this.#text(), timestamp: this.#int64(), value: this.#value() };
+        return setCell(this.#family(), this.#text(), this.#int64(), this.#value());
       case MutationKind.addIntegerToCell:
         return { kind: 'addToCell', family: this.#family(), qualifier: this.#text(), timestamp: this.#int64(), input: this.#int64() };
       case MutationKind.addBytesToCell:

@@ -7,7 +7,7 @@
  *   await table.apply(r1);
  */
 import { type ByteString, invalidArgument, isInt64, int64 } from '../base/index.ts';
-import type { Mutation } from '../model/index.ts';
+import { type Mutation, setCell } from '../model/index.ts';
 import { type Bytes, type Column, columnOf, keyOf, type Timestamp, timestampOf, type Value, valueOf } from './input.ts';
 
 /** Versions with since <= timestamp < until; a side left out is open. */
@@ -27,8 +27,8 @@ export class Mutations {
 
   /** Sets a cell. Without a timestamp it gets the database's time. */
   set(column: Column, value: Value, timestamp?: Timestamp): this {
-    const at = timestamp === undefined ? {} : { timestamp: timestampOf(timestamp) };
-    this.#mutations.push({ kind: 'setCell', ...columnOf(column), value: valueOf(value), ...at });
+    const { family, qualifier } = columnOf(column);
+    this.#mutations.push(setCell(family, qualifier, timestamp === undefined ? undefined : timestampOf(timestamp), valueOf(value)));
     return this;
   }
 

@@ -10,7 +10,7 @@
  * Plain data: it may cross from thread to thread. Never changed once it is handed on.
  */
 import { type ByteString, type Int64, viewOf } from '../base/index.ts';
-import type { Mutation } from './mutation.ts';
+import { type Mutation, setCell } from './mutation.ts';
 
 export interface CellColumn {
   readonly family: string;
@@ -50,7 +50,8 @@ export function mutationList(mutations: Mutations): readonly Mutation[] {
   if (!isCellRun(mutations)) return mutations;
   return Array.from({ length: mutations.length }, (_, i) => {
     const at = mutations.from + i;
-    return { kind: 'setCell', ...columnAt(mutations, at), timestamp: timestampAt(mutations, at), value: valueAt(mutations, at) };
+    const { family, qualifier } = columnAt(mutations, at);
+    return setCell(family, qualifier, timestampAt(mutations, at), valueAt(mutations, at));
   });
 }
 

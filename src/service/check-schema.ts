@@ -6,7 +6,7 @@
  */
 import { BigtableError, Code, type Int64, invalidArgument, quote } from '../base/index.ts';
 import {
-  type AddToCell, type CellColumn, type CellRun, checkAggregateInput, checkAggregateState, columnAt, type FamilySchema, type Granularity, isCellRun, type MergeToCell, type Mutation, type Mutations, type ReadModifyWriteRule, type TableSchema, timestampAt,
+  type AddToCell, type CellColumn, type CellRun, checkAggregateInput, checkAggregateState, columnAt, type FamilySchema, type Granularity, isCellRun, type MergeToCell, type Mutation, type Mutations, type ReadModifyWriteRule, setCell, type TableSchema, timestampAt,
 } from '../model/index.ts';
 
 export function checkMutations(schema: TableSchema, mutations: Mutations): void {
@@ -46,7 +46,7 @@ export function resolveTimestamps(mutations: Mutations, nowMicros: number, granu
     const mutation = mutations[i] as Mutation;
     if (mutation.kind !== 'setCell' || mutation.timestamp !== undefined) continue;
     resolved ??= mutations.slice();
-    resolved[i] = { ...mutation, timestamp: serverTime(nowMicros, granularity) };
+    resolved[i] = setCell(mutation.family, mutation.qualifier, serverTime(nowMicros, granularity), mutation.value);
   }
   return resolved ?? mutations;
 }

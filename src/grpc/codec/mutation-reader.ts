@@ -9,7 +9,7 @@
 import { type ByteString, invalidArgument, viewOf } from '../../base/index.ts';
 import { type Clock, inParts, Pacer } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
-import { CellBatchBuilder, LIMITS, type Mutation, mutationList, type ReadModifyWriteRule, type SetCell, sliceMutations } from '../../model/index.ts';
+import { CellBatchBuilder, LIMITS, type Mutation, mutationList, type ReadModifyWriteRule, type SetCell, setCell, sliceMutations } from '../../model/index.ts';
 import type { RowMutations } from '../../service/index.ts';
 import { filterFrom } from './filter-reader.ts';
 import { rareMessages } from './rare.ts';
@@ -255,13 +255,8 @@ export class MutationReader {
     if (!cell.read(start, end)) return this.#anyKind(start, end, list);
     if (cell.isUntruncated) this.untruncated.push({ list, at: list.length });
     const bytes = this.#bytes;
-    return {
-      kind: 'setCell',
-      family: bytes.latin1Slice(cell.familyStart, cell.familyEnd),
-      qualifier: bytes.latin1Slice(cell.qualifierStart, cell.qualifierEnd),
-      timestamp: cell.timestamp,
-      value: viewOf(bytes, cell.valueStart, cell.valueEnd),
-    };
+    const family = bytes.latin1Slice(cell.familyStart, cell.familyEnd);
+    return setCell(family, bytes.latin1Slice(cell.qualifierStart, cell.qualifierEnd), cell.timestamp, viewOf(bytes, cell.valueStart, cell.valueEnd));
   }
 
   #anyKind(start: number, end: number, list: Mutation[]): Mutation {
