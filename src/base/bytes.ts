@@ -52,6 +52,15 @@ export function viewOf(bytes: Uint8Array, from: number, to: number): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from);
 }
 
+/** Bytes [from, to) of the source to `at` in the target. No view is made for them, which would cost as much as copying a kilobyte. */
+export function copyBytes(source: Uint8Array, from: number, to: number, target: Buffer, at: number): void {
+  if (to - from > LOOPED_BYTES) asBuffer(source).copy(target, at, from, to);
+  else for (let i = from; i < to; i++) target[at++] = source[i] as number;
+}
+
+/** Up to here a loop is cheaper than a call. */
+const LOOPED_BYTES = 48;
+
 /** The smallest byte string above `key`. */
 export function successor(key: ByteString): ByteString {
   return `${key}\0`;

@@ -2,7 +2,7 @@
  * base: what everything stands on and what stands on nothing: byte strings and their order, 64-bit integers, varints,
  * checksums, errors and assertions. Pure computation; imports no other room.
  */
-export { asBuffer, type ByteString, compareBytes, fromBytes, isSuccessor, prefixEnd, quote, successor, toBytes, toText, utf8, viewOf } from './bytes.ts';
+export { asBuffer, type ByteString, compareBytes, copyBytes, fromBytes, isSuccessor, prefixEnd, quote, successor, toBytes, toText, utf8, viewOf } from './bytes.ts';
 export { crc32c } from './checksum.ts';
 export {
   AssertionError, assert, BigtableError, Code, CorruptionError, codeName, type ErrorOptions, invalidArgument, notFound, toBigtableError, unavailable,

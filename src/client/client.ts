@@ -73,7 +73,7 @@ export class Client implements Service {
   async mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]> {
     const checking = checkMutateRows(table, entries, this.#limits, this.#slicer);
     if (checking !== undefined) await checking;
-    return mutateRows({ ...this.#env, router: this.#router }, context, table, entries);
+    return mutateRows({ router: this.#router, transport: this.#env.transport, clock: this.#env.clock }, context, table, entries);
   }
 
   readRows(context: RequestContext, request: ReadRequest): AsyncIterable<ReadBatch> {

@@ -7,9 +7,9 @@
  *
  * Invariant: a record that cannot be encoded leaves nothing behind.
  */
-import { assert, type ByteString, type Int64, utf8, varintLength, writeInt64BE, writeVarint } from '../base/index.ts';
+import { assert, type ByteString, copyBytes, type Int64, utf8, varintLength, viewOf, writeInt64BE, writeVarint } from '../base/index.ts';
 import type { Pacer } from '../env/index.ts';
-import { type CellRun, columnAt, isCellRun, type Mutation, type Mutations, sliceMutations, type RowRange, timestampAt, valueAt } from '../model/index.ts';
+import { type CellRun, columnAt, isCellRun, type Mutation, type Mutations, sliceMutations, type RowRange, timestampAt } from '../model/index.ts';
 import { APPEND_VERSION, type AppendHeader, MutationKind, RangeFlag, RecordField, RecordKind } from './append-format.ts';
 import type { LogRecord, NewRecord, RowChange } from './record.ts';
 
@@ -41,6 +41,9 @@ export class AppendEncoder {
   #from = 0;
   #parts: Uint8Array[] = [];
   #partBytes = 0;
+  /** Of the last cell, and as it is written. */
+  #family = '';
+  #encodedFamily: ByteString = '';
 
   /** Bytes gathered. */
   get sizeBytes(): number {
@@ -167,7 +170,8 @@ export class AppendEncoder {
       const timestamp = timestampAt(run, at);
       assert(timestamp !== undefined, 'a logged cell carries its final timestamp');
       this.#cell(MutationKind.setCell, family, qualifier, timestamp);
-      this.#bytes(valueAt(run, at));
+      const { batch } = run;
+      this.#bytes(batch.bytes, batch.starts[at] as number, batch.ends[at] as number);
     }
   }
 
@@ -211,8 +215,13 @@ export class AppendEncoder {
   }
 
   #cell(kind: number, family: string, qualifier: ByteString, timestamp: Int64): void {
+    // cells of a family mostly come together
+    if (family !== this.#family) {
+      this.#encodedFamily = utf8(family);
+      this.#family = family;
+    }
     this.#byte(kind);
-    this.#text(utf8(family));
+    this.#text(this.#encodedFamily);
     this.#text(qualifier);
     this.#int64(timestamp);
   }
@@ -247,12 +256,13 @@ export class AppendEncoder {
     this.#at = at;
   }
 
-  #bytes(bytes: Uint8Array): void {
-    const { length } = bytes;
-    if (length >= LARGE_VALUE_BYTES) return this.#largeBytes(bytes);
+  /** Bytes [from, to) of `bytes`. */
+  #bytes(bytes: Uint8Array, from = 0, to = bytes.length): void {
+    const length = to - from;
+    if (length >= LARGE_VALUE_BYTES) return this.#largeBytes(length === bytes.length ? bytes : viewOf(bytes, from, to));
     this.#room(VARINT_BYTES + length);
     const at = writeVarint(this.#slab, this.#at, length);
-    this.#slab.set(bytes, at);
+    copyBytes(bytes, from, to, this.#slab, at);
     this.#at = at + length;
   }
 

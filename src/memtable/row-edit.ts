@@ -13,7 +13,7 @@
 import { assert, type ByteString, INT64_MAX, INT64_MIN, type Int64 } from '../base/index.ts';
 import {
   type AddToCell, type AggregateKind, aggregateInput, type CellRun, checkAggregateInput, checkAggregateState, columnAt, type ColumnKey, type DeleteFromColumn, EntryKind, familyEnd, type MergeToCell,
-  type Mutation, type SetCell, timestampAt, valueAt,
+  type Mutation, type SetCell, timestampAt,
 } from '../model/index.ts';
 import { ColumnNames } from './column-names.ts';
 import { EntryTree, EntryTreeEdit } from './entry-tree.ts';
@@ -41,11 +41,11 @@ export class RowStore {
   /** Heap bytes of all entries beside their values and names. */
   entryBytes = 0;
 
-  /** An entry for the cell, which is not in any row yet; the value is taken in. */
-  cell(family: string, qualifier: ByteString, timestamp: Int64, value: Uint8Array): MemEntry {
+  /** An entry for the cell, which is not in any row yet; the value, bytes [from, to), is taken in. */
+  cell(family: string, qualifier: ByteString, timestamp: Int64, bytes: Uint8Array, from = 0, to = bytes.length): MemEntry {
     const { values } = this;
-    values.add(value);
-    return cellEntry(this.columns.key(family, qualifier), EntryKind.put, timestamp, values.slab, values.offset, value.length);
+    values.add(bytes, from, to);
+    return cellEntry(this.columns.key(family, qualifier), EntryKind.put, timestamp, values.slab, values.offset, to - from);
   }
 
   /** A row that has nothing but the cell, without an edit: what most rows of a batch are. */
@@ -58,7 +58,8 @@ export class RowStore {
   /** For `RowEdit`. */
   cellAt(run: CellRun, at: number): MemEntry {
     const { family, qualifier } = columnAt(run, at);
-    return this.cell(family, qualifier, timestampAt(run, at) as Int64, valueAt(run, at));
+    const { bytes, starts, ends } = run.batch;
+    return this.cell(family, qualifier, timestampAt(run, at) as Int64, bytes, starts[at], ends[at]);
   }
 }
 

@@ -8,7 +8,7 @@
  * Slabs of a memtable that is in files are used again by the next one (`giveUp`): memory outside of the heap that comes and goes makes V8 mark all of
  * the heap every 64 MiB. A slab of which a value was ever handed to a reader is not: who has it may keep it.
  */
-import { asBuffer, assert } from '../base/index.ts';
+import { asBuffer, assert, copyBytes, viewOf } from '../base/index.ts';
 
 export interface Slab {
   readonly bytes: Buffer;
@@ -50,13 +50,13 @@ export class ValueArena {
   }
 
   /**
-   * Takes a value in; `slab` and `offset` then say where it lies. Copies it, except where it is large and fills its backing buffer but
+   * Takes bytes [from, to) in as a value; `slab` and `offset` then say where it lies. Copies it, except where it is large and fills its backing buffer but
    * for an eighth: such a buffer is kept as it is, so the caller must not change it afterwards.
    */
-  add(value: Uint8Array): void {
-    const length = value.length;
+  add(bytes: Uint8Array, from = 0, to = bytes.length): void {
+    const length = to - from;
     if (length > LARGE_VALUE_BYTES) {
-      this.#addLarge(value);
+      this.#addLarge(length === bytes.length ? bytes : viewOf(bytes, from, to));
       return;
     }
     if (length === 0) {
@@ -66,9 +66,7 @@ export class ValueArena {
     }
     if (this.#used + length > this.#current.bytes.length) this.#newSlab(length);
     const slab = this.#current;
-    // for a few bytes a loop beats the call of set()
-    if (length <= 16) for (let i = 0; i < length; i++) slab.bytes[this.#used + i] = value[i] as number;
-    else slab.bytes.set(value, this.#used);
+    copyBytes(bytes, from, to, slab.bytes, this.#used);
     slab.liveBytes += length;
     this.slab = slab;
     this.offset = this.#used;

@@ -56,12 +56,13 @@ export interface SsTableProperties extends EntryStatistics {
 const COMPRESSION_KINDS: readonly CompressionKind[] = ['none', 'lz4', 'zstd', 'zstd-dict', 'two-pass'];
 const VERSION = 1;
 const KIND_NAMES = Object.keys(EntryKind) as EntryKindName[];
-const NAME_OF_KIND = new Map<number, EntryKindName>(KIND_NAMES.map((name) => [EntryKind[name], name]));
+const NAME_OF_KIND: (EntryKindName | undefined)[] = new Array(256).fill(undefined);
+for (const name of KIND_NAMES) NAME_OF_KIND[EntryKind[name]] = name;
 const TIMESTAMP_BYTES = 8;
 
 /** Undefined for a number that is no kind. */
 export function kindName(kind: number): EntryKindName | undefined {
-  return NAME_OF_KIND.get(kind);
+  return NAME_OF_KIND[kind];
 }
 
 export class PropertiesCollector {

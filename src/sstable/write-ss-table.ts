@@ -5,11 +5,11 @@
  * is; memory is one block, one buffer of about 1 MiB, the samples of a compressor that wants some, the index, and with a Bloom filter 10 bytes
  * a key of it.
  */
-import { AssertionError, assert, isInt64, quote } from '../base/index.ts';
+import { AssertionError, assert, type ByteString, type Int64, isInt64, quote } from '../base/index.ts';
 import type { Compression } from '../compress/index.ts';
 import { type Clock, type Codecs, type FileSystem, Pacer } from '../env/index.ts';
-import { CursorState, compareEntries, EntryKind, type EntryPosition, isDeletion, type EntryStream, type RowRangeDeletion } from '../model/index.ts';
-import { BlockBuilder } from './block-builder.ts';
+import { type ColumnKey, CursorState, compareEntries, EntryKind, type EntryPosition, isDeletion, type EntryStream, type RowRangeDeletion } from '../model/index.ts';
+import { BlockBuilder, type EntrySource } from './block-builder.ts';
 import { BlockOutput } from './block-output.ts';
 import { BloomFilterBuilder, type BloomFilterKind } from './bloom-filter.ts';
 import { FileOutput } from './file-output.ts';
@@ -80,9 +80,7 @@ class SsTableWriter {
   readonly #blocks: BlockOutput;
   readonly #bloom: BloomFilterBuilder | undefined;
   readonly #collector = new PropertiesCollector();
-  #last: Position | undefined;
-  /** What `#last` was before: taken up again, so that an entry makes no object. */
-  #before: Position = { row: '', column: '', kind: EntryKind.put, timestamp: 0 };
+  #last: EntryFields | undefined;
 
   constructor(options: SsTableWriteOptions) {
     this.#options = options;
@@ -101,18 +99,24 @@ class SsTableWriter {
 
   async addAll(source: EntryStream): Promise<void> {
     source.seekRow('');
+    // two that take turns: the one before is compared with
+    let entry = new EntryFields(source);
+    let next = new EntryFields(source);
     while (source.state !== CursorState.done) {
       if (source.state === CursorState.needsLoad) {
         await source.load();
         continue;
       }
-      const { valueLength } = source;
-      this.#check(source);
-      this.#collector.add(source, valueLength);
-      this.#bloom?.add(source.row, source.column);
-      const ended = valueLength > this.#blockSizeBytes ? this.#addAlone(source) : this.#add(source);
+      entry.read();
+      const { valueLength } = entry;
+      this.#check(entry);
+      this.#collector.add(entry, valueLength);
+      this.#bloom?.add(entry.row, entry.column);
+      const ended = valueLength > this.#blockSizeBytes ? this.#addAlone(entry) : this.#add(entry);
       if (ended) await ended;
       if (this.#out.isFull) await this.#out.flush();
+      this.#last = entry;
+      [entry, next] = [next, entry];
       source.next();
       if (this.#pacer.due(1 + Math.floor(valueLength / PACED_BYTES))) await this.#pacer.pause();
     }
@@ -159,7 +163,7 @@ class SsTableWriter {
   }
 
   /** A promise where a block ended and is not done yet. */
-  #add(entry: EntryStream): Promise<void> | undefined {
+  #add(entry: EntryFields): Promise<void> | undefined {
     const ended = this.#block.entries > 0 && this.#block.sizeWith(entry) > this.#blockSizeBytes ? this.#endBlock() : undefined;
     // the block's bytes have been taken when `put` returns
     this.#block.add(entry);
@@ -167,7 +171,7 @@ class SsTableWriter {
   }
 
   /** A value above the block size stands alone; a large one goes into the file slice by slice, never through a buffer. */
-  async #addAlone(entry: EntryStream): Promise<void> {
+  async #addAlone(entry: EntryFields): Promise<void> {
     const ended = this.#endBlock();
     if (ended) await ended;
     this.#block.addHead(entry);
@@ -183,25 +187,46 @@ class SsTableWriter {
   }
 
   /** What is written must be what a reader relies on. */
-  #check(entry: EntryStream): void {
-    const { row, column, kind, timestamp, rangeEnd, valueLength } = entry;
-    const here = this.#before;
-    here.row = row;
-    here.column = column;
-    here.kind = kind;
-    here.timestamp = timestamp;
+  #check(entry: EntryFields): void {
+    const { kind, timestamp, rangeEnd, valueLength } = entry;
     assert(kindName(kind) !== undefined && isInt64(timestamp), 'an entry has a known kind and a timestamp within int64');
     assert(valueLength === 0 || !isDeletion(kind), 'a deletion has no value');
     assert(rangeEnd === undefined || (kind === EntryKind.rangeDeletion && isInt64(rangeEnd)), 'a range deletion alone has an end');
-    if (this.#last && compareEntries(this.#last, here) >= 0) {
-      throw new AssertionError(`entries for ${this.#options.path} ascend: ${describe(this.#last)} came before ${describe(here)}`);
+    if (this.#last && compareEntries(this.#last, entry) >= 0) {
+      throw new AssertionError(`entries for ${this.#options.path} ascend: ${describe(this.#last)} came before ${describe(entry)}`);
     }
-    this.#before = this.#last ?? { ...here };
-    this.#last = here;
   }
 }
 
-type Position = { -readonly [K in keyof EntryPosition]: EntryPosition[K] };
+/** The entry under a cursor, its fields read once: on its way into the file each is looked at some five times, and every look goes through several cursors. */
+class EntryFields implements EntrySource {
+  row: ByteString = '';
+  column: ColumnKey = '';
+  kind: EntryKind = EntryKind.put;
+  timestamp: Int64 = 0;
+  rangeEnd: Int64 | undefined;
+  valueLength = 0;
+  readonly #source: EntryStream;
+
+  constructor(source: EntryStream) {
+    this.#source = source;
+  }
+
+  read(): void {
+    const source = this.#source;
+    this.row = source.row;
+    this.column = source.column;
+    this.kind = source.kind;
+    this.timestamp = source.timestamp;
+    this.rangeEnd = source.rangeEnd;
+    this.valueLength = source.valueLength;
+  }
+
+  /** Only until the source moves. */
+  value(): Uint8Array {
+    return this.#source.value();
+  }
+}
 
 function describe({ row, column, kind, timestamp }: EntryPosition): string {
   return `(${quote(row)}, ${quote(column)}, ${kindName(kind)}, ${timestamp})`;
