@@ -59,7 +59,7 @@ export function copyBytes(source: Uint8Array, from: number, to: number, target: 
 }
 
 /** Up to here a loop is cheaper than a call. */
-const LOOPED_BYTES = 48;
+const LOOPED_BYTES = 64;
 
 /** The smallest byte string above `key`. */
 export function successor(key: ByteString): ByteString {

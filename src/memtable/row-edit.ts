@@ -202,7 +202,9 @@ export class RowEdit {
       return;
     }
     const entries = this.#entries;
-    const index = lowerBound(entries, entry);
+    const last = entries[entries.length - 1];
+    // cells mostly come in their order: then the place is behind the last one
+    const index = last !== undefined && compareInRow(last, entry) < 0 ? entries.length : lowerBound(entries, entry);
     const present = entries[index];
     if (present !== undefined && compareInRow(present, entry) === 0) {
       this.#forget(present);

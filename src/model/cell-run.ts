@@ -59,7 +59,7 @@ export function mutationList(mutations: Mutations): readonly Mutation[] {
 export function sliceMutations(mutations: Mutations, from: number, to: number): Mutations {
   if (!isCellRun(mutations)) return mutations.slice(from, to);
   const end = Math.min(to, mutations.length);
-  return { ...mutations, from: mutations.from + from, length: end - from };
+  return { batch: mutations.batch, from: mutations.from + from, length: end - from, serverMicros: mutations.serverMicros };
 }
 
 /** Undefined: the server's time, not filled in yet. */

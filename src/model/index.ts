@@ -6,7 +6,7 @@ export { aggregateInput, checkAggregateInput, checkAggregateState, mergeAggregat
 export { type Cell, type ColumnKey, columnKey, familyEnd, familyOf, qualifierOf, type ReadBatch, type RowFragment } from './cell.ts';
 export { CellBatchBuilder } from './cell-batch.ts';
 export {
-  type CellBatch, type CellColumn, type CellRun, columnAt, isCellRun, mutationList, type Mutations, sliceMutations, timestampAt, valueAt, valueLengthAt,
+  type CellBatch, type CellColumn, type CellRun, columnAt, isCellRun, mutationList, type Mutations, sliceMutations, timestampAt, valueLengthAt,
 } from './cell-run.ts';
 export { CursorState, compareEntries, type Entry, EntryKind, type EntryPosition, type EntryStream, isDeletion, type Layer, type LayerCursor, type RowRangeDeletion } from './entry.ts';
 export { type FamilyUsage, sumUsages } from './family-usage.ts';

@@ -53,7 +53,7 @@ export function resolveTimestamps(mutations: Mutations, nowMicros: number, granu
 
 function resolveRun(run: CellRun, nowMicros: number, granularity: Granularity): CellRun {
   for (let at = run.from; at < run.from + run.length; at++) {
-    if (timestampAt(run, at) === undefined) return { ...run, serverMicros: serverTime(nowMicros, granularity) };
+    if (timestampAt(run, at) === undefined) return { batch: run.batch, from: run.from, length: run.length, serverMicros: serverTime(nowMicros, granularity) };
   }
   return run;
 }
