@@ -7,6 +7,9 @@
 import type { Clock } from '../../env/index.ts';
 
 const STEPS: readonly (() => Promise<unknown>)[] = [
+  () => import('@bufbuild/protobuf/wire'),
+  () => import('@bufbuild/protobuf/reflect'),
+  () => import('@bufbuild/protobuf/codegenv2'),
   () => import('@bufbuild/protobuf'),
   () => import('@bufbuild/protobuf/wkt'),
   () => import('../generated/google/api/field_behavior_pb.ts'),

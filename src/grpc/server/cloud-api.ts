@@ -27,15 +27,17 @@ export interface CloudApi {
 export function registerCloudApi(server: Pick<RpcServer, 'register'>, service: Service, env: ApiEnv): CloudApi {
   const health = new Health(API_SERVICES.filter((name) => !name.startsWith('grpc.reflection.')));
   const atOnce = dataApi(service, env);
-  const rest = lazily(async () => (await import('./rest-of-api.ts')).restOfApi(service, env, health));
+  const rest = lazily(async () => {
+    await loadGeneratedInSteps(env.clock);
+    return (await import('./rest-of-api.ts')).restOfApi(service, env, health);
+  });
   const load: Load = async (path) => (await rest()).get(path);
   for (const method of API_METHODS) server.register(method.path, atOnce.get(method.path) ?? loadedMethod(method, load));
   return {
     health,
     async load() {
-      await loadGeneratedInSteps(env.clock);
-      await loadRareMessages();
       await rest();
+      await loadRareMessages();
     },
   };
 }
