@@ -291,9 +291,11 @@ export class AppendDecoder {
       this.#passBytes();
       const end = reader.offset;
       // with their lengths
-      if (!cells.isLastColumn(start, middle, middle, end)) {
+      if (!cells.toColumn(start, middle, middle, end)) {
         reader.offset = start;
-        cells.addColumn(start, middle, middle, end, { family: this.#family(), qualifier: this.#text() });
+        const family = this.#family();
+        const qualifier = this.#take(reader.next());
+        cells.addColumn(start, middle, middle, end, family, qualifier, reader.offset);
       }
       const timestamp = this.#int64();
       const value = this.#take(reader.next());

@@ -9,7 +9,7 @@
  *
  * Plain data: it may cross from thread to thread. Never changed once it is handed on.
  */
-import { type ByteString, type Int64, viewOf } from '../base/index.ts';
+import { asBuffer, type ByteString, type Int64, viewOf } from '../base/index.ts';
 import { type Mutation, setCell } from './mutation.ts';
 
 export interface CellColumn {
@@ -20,8 +20,14 @@ export interface CellColumn {
 /** The cells of all rows of a batch. Values are parts of `bytes`. */
 export interface CellBatch {
   readonly bytes: Uint8Array;
-  /** Those that occur; neighbours mostly share one. */
+  /** The first of those that occur; neighbours mostly share one, and batches a few. */
   readonly columns: readonly CellColumn[];
+  /**
+   * Those behind them: each one's family, and where its qualifier begins and ends in `bytes`. A row of very many columns has a name a cell; made all
+   * at once, and kept until the log is synced, they would be more than a young collection can move in good time.
+   */
+  readonly moreFamilies: readonly string[];
+  readonly moreQualifiers: readonly number[];
   /** By cell: index of its column, its timestamp (NaN = the server's time), where its value begins and ends. */
   readonly columnOf: readonly number[];
   readonly timestamps: readonly Int64[];
@@ -68,8 +74,14 @@ export function timestampAt({ batch, serverMicros }: CellRun, at: number): Int64
   return Number.isNaN(timestamp) ? serverMicros : timestamp;
 }
 
+/** The same object for the same column where a batch has few. */
 export function columnAt({ batch }: CellRun, at: number): CellColumn {
-  return batch.columns[batch.columnOf[at] as number] as CellColumn;
+  const { columns } = batch;
+  const index = batch.columnOf[at] as number;
+  if (index < columns.length) return columns[index] as CellColumn;
+  const more = index - columns.length;
+  const { bytes, moreFamilies, moreQualifiers } = batch;
+  return { family: moreFamilies[more] as string, qualifier: asBuffer(bytes).latin1Slice(moreQualifiers[2 * more], moreQualifiers[2 * more + 1]) };
 }
 
 /** A view. */

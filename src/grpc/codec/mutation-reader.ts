@@ -195,10 +195,9 @@ export class MutationReader {
   }
 
   #addCell(cells: CellBatchBuilder, { familyStart, familyEnd, qualifierStart, qualifierEnd, timestamp, valueStart, valueEnd }: SetCellFields): void {
-    if (!cells.isLastColumn(familyStart, familyEnd, qualifierStart, qualifierEnd)) {
-      const bytes = this.#bytes;
-      const column = { family: bytes.latin1Slice(familyStart, familyEnd), qualifier: bytes.latin1Slice(qualifierStart, qualifierEnd) };
-      cells.addColumn(familyStart, familyEnd, qualifierStart, qualifierEnd, column);
+    if (!cells.toColumn(familyStart, familyEnd, qualifierStart, qualifierEnd)) {
+      const family = cells.lastFamily(familyStart, familyEnd) ?? this.#bytes.latin1Slice(familyStart, familyEnd);
+      cells.addColumn(familyStart, familyEnd, qualifierStart, qualifierEnd, family, qualifierStart, qualifierEnd);
     }
     cells.add(timestamp, valueStart, valueEnd);
   }
