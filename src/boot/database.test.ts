@@ -23,7 +23,8 @@ describe('a database in one process', () => {
     world.crash();
     const third = await world.start();
     assert.deepEqual(await third.read('t'), [['a', '1'], ['b', '2'], ['c', '3']]);
-    assert.deepEqual(world.messages.filter((message) => message.includes('could not')), []);
+    // what had its power cut may have been at work, and say so
+    assert.deepEqual(world.messages.filter((message) => message.includes('could not') && !message.includes('has crashed')), []);
     await third.close();
   });
 
