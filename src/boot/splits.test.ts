@@ -1,10 +1,11 @@
 /** Splits and merges of tablets over the whole system: what METADATA says, what is read, and what lies on the disk. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { Code } from '../base/index.ts';
+import { BigtableError, Code } from '../base/index.ts';
 import { ManualClock, sleep } from '../env/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
 import { keysOfTable, type MetadataRow } from '../metadata/index.ts';
+import { SERVERS_DIRECTORY } from '../protocol/index.ts';
 import { systemClock } from '../platform/index.ts';
 import { inSimulatedTime } from '../../test/simulated-time.ts';
 import { keepAlive, rejectsWith, TABLES, type TestDatabase, World } from './fixtures.ts';
@@ -153,6 +154,31 @@ describe('splits of tablets', () => {
 });
 
 describe('merges of tablets', () => {
+  test('one that is asked for in the instant in which the only server has gone does not keep METADATA from being given to the next', async () => {
+    let failing: string | undefined;
+    const world = new World({
+      faults: (operation, path) => {
+        if (operation === 'syncLog' && path === failing) throw new BigtableError(Code.UNAVAILABLE, 'the disk is gone');
+      },
+    });
+    const db = await filled(world);
+    await split(db, 'k030');
+    let merging: Promise<PromiseSettledResult<void>[]> | undefined;
+    // told after the master was, before it has turned to anything else
+    const stop = db.env.lockService.watch('', (event) => {
+      if (merging !== undefined || event.kind === 'session-expired' || event.kind === 'changed' || !event.path.startsWith(SERVERS_DIRECTORY)) return;
+      merging = Promise.allSettled([merge(db, 'k030')]);
+    });
+    [failing] = await world.fileSystem.listLogs('logs/');
+    await Promise.allSettled([db.set('t', 'k000', 'lost or not')]);
+    await db.set('t', 'k001', 'after');
+    assert.ok(merging, 'the server has ended');
+    await merging;
+    stop();
+    assert.deepEqual((await db.rows('t')).length, KEYS.length);
+    await db.close();
+  });
+
   test('what one of two had deleted and compacted does not come back with the files of the other', async () => {
     const world = new World();
     let db = await filled(world);

@@ -53,6 +53,8 @@ export class Master {
   #sweeping: Timer | undefined;
   /** Ends the assignment under way. */
   #assigning = new AbortController();
+  /** Since the last assignment began: tablet servers came or went. */
+  #serversChanged = false;
 
   private constructor(env: Env, lock: LockHandle, givesUp: () => boolean) {
     this.#env = env;
@@ -125,15 +127,18 @@ export class Master {
         void this.#stopServing?.();
       } else if (event.kind !== 'session-expired' && event.kind !== 'changed' && event.path.startsWith(SERVERS_DIRECTORY)) {
         // an assignment under way may wait for METADATA, which that server served: it begins anew with the servers that are left
+        this.#serversChanged = true;
         this.#assigning.abort();
         this.#later('assign', 0);
       } else if (event.kind === 'changed' && event.path.startsWith(SERVERS_DIRECTORY)) {
+        this.#serversChanged = true;
         this.#later('assign', REASSIGN_MS);
       }
     });
   }
 
   async #assignAll(): Promise<void> {
+    this.#serversChanged = false;
     this.#assigning = new AbortController();
     const context = { ...this.#context(), signal: this.#assigning.signal };
     await this.#servers.scan(context);
@@ -142,8 +147,12 @@ export class Master {
     else if ((await this.#assignment.balance(context)) > 0) this.#later('assign', REASSIGN_MS);
   }
 
-  /** No assignment runs beside it, and a death of a server ends it as it ends an assignment. */
+  /**
+   * No assignment runs beside it, and a death of a server ends it as it ends an assignment. After an earlier one an assignment goes first: it may be
+   * METADATA that nobody serves, which the merge would wait for, and the assignment for the merge.
+   */
   async #merge(name: string, row: ByteString): Promise<void> {
+    while (this.#serversChanged) await this.#assignAll();
     this.#assigning = new AbortController();
     const known = await this.#schemas.read(name);
     if (known === undefined) throw notFound(`table ${name} does not exist`);
