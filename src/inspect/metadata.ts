@@ -52,7 +52,7 @@ export interface MetadataInspection {
 const ROOT_PATH = 'root';
 const EVENTS_FAMILY = 'events';
 /** How often a tablet that changes under the reader is read anew. */
-const ATTEMPTS = 10;
+const ATTEMPTS = 50;
 
 /** CorruptionError names the file, the log or METADATA's row that is damaged. */
 export async function inspectMetadata(components: MetadataComponents): Promise<MetadataInspection> {

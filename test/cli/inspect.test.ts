@@ -117,23 +117,23 @@ describe('edubba inspect', () => {
   test('works beside an owner that goes on writing', async (t) => {
     const directory = join(await temporaryDirectory(t), 'data');
     const owner = await open(directory);
+    const table = await owner.createTable('t', { families: { f: {} } });
+    let stop = false;
+    const writing = (async () => {
+      for (let i = 0; !stop; i++) {
+        await table.apply(new RowMutation(`row ${i}`).set('f:q', 'x'.repeat(1000)));
+        if (i % 50 === 49) await owner.flush();
+      }
+    })();
     try {
-      const table = await owner.createTable('t', { families: { f: {} } });
-      let stop = false;
-      const writing = (async () => {
-        for (let i = 0; !stop; i++) {
-          await table.apply(new RowMutation(`row ${i}`).set('f:q', 'x'.repeat(1000)));
-          if (i % 50 === 49) await owner.flush();
-        }
-      })();
       for (let round = 0; round < 5; round++) {
         assert.match(await output(['inspect', 'metadata', directory]), /tables\/t, rows from the first to the last/);
         const { logs } = await filesIn(directory);
         await output(['inspect', 'log', logs[0] as string, '--verify']);
       }
+    } finally {
       stop = true;
       await writing;
-    } finally {
       await owner.close();
     }
   });
