@@ -179,6 +179,29 @@ describe('merges of tablets', () => {
     await db.close();
   });
 
+  test('one that is asked for after METADATA could not be given to a server fails, and does not keep it from being tried again', async () => {
+    let failing: string | undefined;
+    let isUnreadable = false;
+    const world = new World({
+      faults: (operation, path) => {
+        if (operation === 'syncLog' && path === failing) throw new BigtableError(Code.UNAVAILABLE, 'the disk is gone');
+        if (operation === 'readLog' && isUnreadable) throw new BigtableError(Code.UNAVAILABLE, 'no log can be read');
+      },
+    });
+    const db = await filled(world);
+    await split(db, 'k030');
+    [failing] = await world.fileSystem.listLogs('logs/');
+    isUnreadable = true;
+    const write = Promise.allSettled([db.set('t', 'k000', 'lost or not')]);
+    while (!world.messages.some((message) => message.includes('the master could not assign'))) await new Promise((resolve) => setImmediate(resolve));
+    await assert.rejects(merge(db, 'k030'), /no log can be read/);
+    isUnreadable = false;
+    await write;
+    await db.set('t', 'k001', 'after');
+    assert.equal((await db.rows('t')).length, KEYS.length);
+    await db.close();
+  });
+
   test('what one of two had deleted and compacted does not come back with the files of the other', async () => {
     const world = new World();
     let db = await filled(world);

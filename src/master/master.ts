@@ -8,7 +8,7 @@ import { BigtableError, type ByteString, Code, notFound, toBigtableError, unavai
 import { type CallHandler, type Env, type LockHandle, type RequestContext, requestContext, type Timer } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { callHandler, encodePeerFile, type Handlers, MASTER_PATH, type MasterCalls, PROTOCOL, SERVERS_DIRECTORY } from '../protocol/index.ts';
-import { Assignment } from './assignment.ts';
+import { Assignment, type AssignmentResult } from './assignment.ts';
 import { Servers } from './servers.ts';
 import { type SweepResult, sweep } from './sweep.ts';
 import { TableAdmin } from './table-admin.ts';
@@ -53,8 +53,8 @@ export class Master {
   #sweeping: Timer | undefined;
   /** Ends the assignment under way. */
   #assigning = new AbortController();
-  /** Since the last assignment began: tablet servers came or went. */
-  #serversChanged = false;
+  /** Tablet servers came or went since the last assignment began, or it failed: METADATA may be without a server. */
+  #assignmentIsDue = false;
 
   private constructor(env: Env, lock: LockHandle, givesUp: () => boolean) {
     this.#env = env;
@@ -127,32 +127,39 @@ export class Master {
         void this.#stopServing?.();
       } else if (event.kind !== 'session-expired' && event.kind !== 'changed' && event.path.startsWith(SERVERS_DIRECTORY)) {
         // an assignment under way may wait for METADATA, which that server served: it begins anew with the servers that are left
-        this.#serversChanged = true;
+        this.#assignmentIsDue = true;
         this.#assigning.abort();
         this.#later('assign', 0);
       } else if (event.kind === 'changed' && event.path.startsWith(SERVERS_DIRECTORY)) {
-        this.#serversChanged = true;
+        this.#assignmentIsDue = true;
         this.#later('assign', REASSIGN_MS);
       }
     });
   }
 
   async #assignAll(): Promise<void> {
-    this.#serversChanged = false;
+    this.#assignmentIsDue = false;
     this.#assigning = new AbortController();
     const context = { ...this.#context(), signal: this.#assigning.signal };
-    await this.#servers.scan(context);
-    const { failures } = await this.#assignment.assignAll(context);
+    const { failures } = await this.#assignOnce(context).catch((error: unknown) => {
+      this.#assignmentIsDue = true;
+      throw error;
+    });
     if (failures.some(({ code }) => code !== Code.DATA_LOSS)) this.#later('assign', REASSIGN_MS);
     else if ((await this.#assignment.balance(context)) > 0) this.#later('assign', REASSIGN_MS);
   }
 
+  async #assignOnce(context: RequestContext): Promise<AssignmentResult> {
+    await this.#servers.scan(context);
+    return this.#assignment.assignAll(context);
+  }
+
   /**
-   * No assignment runs beside it, and a death of a server ends it as it ends an assignment. After an earlier one an assignment goes first: it may be
-   * METADATA that nobody serves, which the merge would wait for, and the assignment for the merge.
+   * No assignment runs beside it, and a death of a server ends it as it ends an assignment. One that is due goes first: it may be METADATA that nobody
+   * serves, which the merge would wait for, and the assignment for the merge.
    */
   async #merge(name: string, row: ByteString): Promise<void> {
-    while (this.#serversChanged) await this.#assignAll();
+    while (this.#assignmentIsDue) await this.#assignAll();
     this.#assigning = new AbortController();
     const known = await this.#schemas.read(name);
     if (known === undefined) throw notFound(`table ${name} does not exist`);
