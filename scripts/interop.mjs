@@ -242,7 +242,7 @@ async function crash() {
   let acknowledged = 0;
   let server = await startEdubba(dir);
   for (const [i, round] of rounds.entries()) {
-    const delayMs = 300 + Math.round(Math.random() * 1500);
+    const delayMs = Math.round(Math.random() * 1800);
     const rows = await writeUntilGone(path, server, { ...round, delayMs, stopServer: () => server.kill('SIGKILL') });
     acknowledged += rows;
     const start = performance.now();

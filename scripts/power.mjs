@@ -104,7 +104,7 @@ let last = new Array(WRITERS).fill(0);
 let serverRows = 0;
 
 async function round(number, btbench) {
-  const delayMs = 300 + Math.round(Math.random() * 1200);
+  const delayMs = Math.round(Math.random() * 1500);
   const table = `power-${number}`;
   const ackFile = join(scratch, `acks-${number}`);
   const server = btbench && (await startEdubba(join(disk, 'server')));

@@ -7,6 +7,9 @@ import { goProgram } from './tools.mjs';
 
 export const WORKLOADS = ['seqwrite', 'batchwrite', 'randwrite', 'seqread', 'randread', 'scan', 'limitscan', 'multiget', 'rmw', 'cam', 'fscan', 'verify'];
 
+/** What crashwrite says on standard error once a row was acknowledged: before, there is not even a table. */
+const FIRST_ROW = 'the first row was acknowledged';
+
 /** Builds it; gives the path of the executable. */
 export const buildBtbench = () => goProgram('bench/btbench', 'btbench');
 
@@ -14,11 +17,11 @@ export const buildBtbench = () => goProgram('bench/btbench', 'btbench');
 export const buildProbe = () => goProgram('bench/btbench', 'probe', './rpcprobe');
 
 /** Runs btbench; gives one object a workload (its JSON line) and what it said on standard error. */
-export const btbench = (path, address, args, timeoutMs = 600_000) => workloadResults(path, ['-addr', address, '-json', ...args], timeoutMs);
+export const btbench = (path, address, args, timeoutMs = 600_000, heard = undefined) => workloadResults(path, ['-addr', address, '-json', ...args], timeoutMs, heard);
 
 /** The same of any program that prints such lines. */
-export async function workloadResults(program, args, timeoutMs) {
-  const { out, err } = await capture(program, args.map(String), { timeoutMs });
+export async function workloadResults(program, args, timeoutMs, heard) {
+  const { out, err } = await capture(program, args.map(String), { timeoutMs, heard });
   const results = out
     .split('\n')
     .filter((line) => line.startsWith('{'))
@@ -34,11 +37,15 @@ export const errorKinds = ({ error_kinds: kinds = {} }) =>
     .join('; ');
 
 /**
- * Writes rows to a fresh table until `stopServer` (called after `delayMs`) has ended the server. Gives the number of rows that
- * were acknowledged; their names are in `ackFile`.
+ * Writes rows to a fresh table until `stopServer` (called `delayMs` after the first row was acknowledged) has ended the server.
+ * Gives the number of rows that were acknowledged; their names are in `ackFile`.
  */
 export async function writeUntilGone(path, server, { table, ackFile, delayMs, stopServer, valueBytes = 1000 }) {
-  const writing = btbench(path, server.address, ['-workloads', 'crashwrite', '-table', table, '-ackfile', ackFile, '-rows', 2_000_000, '-secs', 20, '-value', valueBytes]);
+  const words = ['-workloads', 'crashwrite', '-table', table, '-ackfile', ackFile, '-rows', 2_000_000, '-secs', 20, '-value', valueBytes];
+  let tellFirst;
+  const first = new Promise((resolve) => (tellFirst = resolve));
+  const writing = btbench(path, server.address, words, undefined, (err) => err.includes(FIRST_ROW) && tellFirst());
+  await Promise.race([first, writing]);
   await new Promise((resolve) => setTimeout(resolve, delayMs));
   await stopServer();
   const { results, err } = await writing;

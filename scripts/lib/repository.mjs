@@ -41,15 +41,18 @@ export function run(command, args, options = {}) {
 
 /**
  * Runs a program to its end and gives { status, out, err }. A status of 1 also stands for an end by a signal.
- * Options: those of spawn, `timeoutMs` (none by default; then the process is killed), `input`.
+ * Options: those of spawn, `timeoutMs` (none by default; then the process is killed), `input`, `heard` (gets all of standard error so far whenever more comes).
  */
-export function capture(command, args, { timeoutMs = 0, input = '', ...options } = {}) {
+export function capture(command, args, { timeoutMs = 0, input = '', heard = () => {}, ...options } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd: ROOT, stdio: ['pipe', 'pipe', 'pipe'], ...options });
     let out = '';
     let err = '';
     child.stdout.setEncoding('utf8').on('data', (text) => (out += text));
-    child.stderr.setEncoding('utf8').on('data', (text) => (err += text));
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      err += text;
+      heard(err);
+    });
     child.stdin.on('error', () => {});
     child.stdin.end(input);
     const timer = timeoutMs > 0 ? setTimeout(() => child.kill('SIGKILL'), timeoutMs) : undefined;
