@@ -4,46 +4,29 @@
  *
  *   npm run bench -- million [rows]
  */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { connect } from '../src/boot/index.ts';
 import { type Database, overService, RowMutation } from '../src/embedded/index.ts';
+import { type ServerProcess, startServer } from './serving/server-process.ts';
 
 const ROWS = Number(process.argv[2] ?? 1_000_000);
 const BATCH = 200;
 const CALLS = 8;
 const ROUNDS = 101;
 const MIB = 1024 * 1024;
-const executable = fileURLToPath(new URL('../../bin/edubba', import.meta.url));
 
-interface Server {
-  readonly child: ChildProcess;
-  readonly address: string;
-}
-
-async function start(directory: string): Promise<Server> {
-  const child = spawn(process.execPath, [executable, 'serve', '--dir', directory, '--address', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'inherit'] });
-  for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
-    const address = /^listening on (.*)$/.exec(line)?.[1];
-    if (address) return { child, address };
-  }
-  throw new Error('the server ended before it listened');
-}
-
-function stop({ child }: Server, signal: NodeJS.Signals): Promise<void> {
+function stop({ child }: ServerProcess, signal: NodeJS.Signals): Promise<void> {
   return new Promise((resolve) => {
     child.once('exit', () => resolve());
     child.kill(signal);
   });
 }
 
-async function withClient<T>({ address }: Server, work: (database: Database) => Promise<T>): Promise<T> {
+async function withClient<T>({ address }: ServerProcess, work: (database: Database) => Promise<T>): Promise<T> {
   const { service, env, close } = await connect(address);
   const database = overService(service, env.requestBudget, close);
   try {
@@ -55,7 +38,7 @@ async function withClient<T>({ address }: Server, work: (database: Database) => 
 
 const key = (i: number): string => `row${String(i).padStart(9, '0')}`;
 
-function memory({ child }: Server): { residentBytes: number; peakBytes: number } {
+function memory({ child }: ServerProcess): { residentBytes: number; peakBytes: number } {
   const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
   const kib = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * 1024;
   return { residentBytes: kib('VmRSS'), peakBytes: kib('VmHWM') };
@@ -76,9 +59,9 @@ async function load(database: Database): Promise<void> {
 }
 
 /** ms from the start of the process to the answer of a first read. */
-async function firstRead(directory: string): Promise<{ server: Server; ms: number }> {
+async function firstRead(directory: string): Promise<{ server: ServerProcess; ms: number }> {
   const began = performance.now();
-  const server = await start(directory);
+  const server = await startServer(directory);
   await withClient(server, async (database) => {
     const row = await database.table('million').get(key(ROWS >> 1));
     if (row?.cells.length !== 1) throw new Error('the row is not there');
@@ -88,19 +71,21 @@ async function firstRead(directory: string): Promise<{ server: Server; ms: numbe
 
 async function limitedReads(database: Database): Promise<number[]> {
   const times: number[] = [];
+  const wanted = Math.min(1000, ROWS);
   for (let round = 0; round < ROUNDS; round++) {
     const began = performance.now();
     let rows = 0;
-    for await (const _ of database.table('million').scan({ start: key(Math.floor((ROWS * round) / (ROUNDS + 1))), limit: 1000 })) rows++;
-    if (rows !== Math.min(1000, ROWS)) throw new Error(`${rows} rows in place of 1000`);
+    for await (const _ of database.table('million').scan({ start: key(Math.floor(((ROWS - wanted) * round) / ROUNDS)), limit: wanted })) rows++;
+    if (rows !== wanted) throw new Error(`${rows} rows in place of ${wanted}`);
     times.push(performance.now() - began);
   }
   return times.sort((a, b) => a - b);
 }
 
 const directory = await mkdtemp(join(tmpdir(), 'edubba-million-'));
+let server: ServerProcess | undefined;
 try {
-  let server = await start(directory);
+  server = await startServer(directory);
   const began = performance.now();
   await withClient(server, load);
   const seconds = (performance.now() - began) / 1000;
@@ -119,5 +104,6 @@ try {
   console.log(`memory after it: at most ${Math.round(memory(server).peakBytes / MIB)} MiB`);
   await stop(server, 'SIGTERM');
 } finally {
+  if (server && server.child.exitCode === null && server.child.signalCode === null) await stop(server, 'SIGKILL');
   await rm(directory, { recursive: true });
 }

@@ -4,7 +4,7 @@
  *
  *   npm run bench -- responsiveness
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { connect } from '../src/boot/index.ts';
 import { type Database, overService, RowMutation } from '../src/embedded/index.ts';
 import type { Held } from './responsiveness/probe.ts';
+import { startServer } from './serving/server-process.ts';
 
 const steps: readonly (readonly [string, (database: Database) => Promise<void>])[] = [
   ['create a table', async (database) => void (await database.createTable('t', { families: { f: {}, g: {} }, granularity: 'millis' }))],
@@ -48,20 +49,6 @@ const steps: readonly (readonly [string, (database: Database) => Promise<void>])
   ],
 ];
 
-async function startServer(directory: string): Promise<{ server: ChildProcess; address: string }> {
-  const probe = new URL('./responsiveness/probe.js', import.meta.url).href;
-  const server = spawn(process.execPath, ['--import', probe, 'bin/edubba', 'serve', '--dir', directory, '--address', '127.0.0.1:0'], {
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
-  });
-  let said = '';
-  for await (const text of server.stdout?.setEncoding('utf8') ?? []) {
-    said += text;
-    const address = /^listening on (\S+)$/m.exec(said)?.[1];
-    if (address !== undefined) return { server, address };
-  }
-  throw new Error(`the server did not start: ${said}`);
-}
-
 /** All threads of this process, the client, give way to the server's: what it computes itself must not look like a delay of the server's. Linux alone has priorities of threads. */
 function giveWay(): void {
   if (process.platform !== 'linux') return;
@@ -76,7 +63,8 @@ async function heldSince(server: ChildProcess): Promise<Held> {
 }
 
 const directory = await mkdtemp(join(tmpdir(), 'edubba-responsive-'));
-const { server, address } = await startServer(directory);
+const probe = new URL('./responsiveness/probe.js', import.meta.url).href;
+const { child: server, address } = await startServer(directory, { nodeOptions: ['--import', probe], ipc: true });
 giveWay();
 try {
   const { service, env, close } = await connect(address);

@@ -6,7 +6,7 @@
  *
  * Ends with status 1 where a figure is not what it should be.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -14,6 +14,7 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { open, RowMutation } from '../src/embedded/index.ts';
+import { startServer } from './serving/server-process.ts';
 import { openConnection, readRowsOf } from './wire/peer.ts';
 
 const options = new Map(process.argv.slice(2).map((word) => [word.replace(/^--|=.*$/g, ''), word.replace(/^[^=]*=/, '')] as const));
@@ -42,19 +43,6 @@ function tell(what: string, mib: number, mostMib: number): void {
 function residentMib(server: ChildProcess): number {
   const status = readFileSync(`/proc/${server.pid}/status`, 'utf8');
   return (Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) * KIB) / MIB;
-}
-
-async function startServer(directory: string): Promise<{ server: ChildProcess; port: number }> {
-  const threads = options.get('tablet-servers');
-  const words = ['bin/edubba', 'serve', '--dir', directory, '--address', '127.0.0.1:0', ...(threads === undefined ? [] : ['--tablet-servers', threads])];
-  const server = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
-  let said = '';
-  for await (const text of server.stdout.setEncoding('utf8')) {
-    said += text;
-    const port = /^listening on \S+:(\d+)$/m.exec(said)?.[1];
-    if (port !== undefined) return { server, port: Number(port) };
-  }
-  throw new Error(`the server did not start: ${said}`);
 }
 
 async function idleConnections(server: ChildProcess, port: number): Promise<void> {
@@ -111,11 +99,13 @@ const directory = await mkdtemp(join(tmpdir(), 'edubba-wire-'));
 let server: ChildProcess | undefined;
 try {
   await fill(directory);
-  const started = await startServer(directory);
-  server = started.server;
-  await idleConnections(server, started.port);
+  const threads = options.get('tablet-servers');
+  const started = await startServer(directory, { words: threads === undefined ? [] : ['--tablet-servers', threads] });
+  server = started.child;
+  const port = Number(/\d+$/.exec(started.address)?.[0]);
+  await idleConnections(server, port);
   await pause(SETTLE_MS);
-  await slowReaders(server, started.port);
+  await slowReaders(server, port);
 } finally {
   if (server && server.exitCode === null) {
     server.kill();
