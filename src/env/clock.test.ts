@@ -40,6 +40,28 @@ describe('sleep', () => {
   });
 });
 
+describe('steps', () => {
+  test('what is done behind one that made what stays has a turn of its own', async () => {
+    const turns: string[] = [];
+    class SettlingClock extends ManualClock {
+      override yield(): Promise<void> {
+        turns.push('turn');
+        return super.yield();
+      }
+      settle(): boolean {
+        turns.push('settled');
+        return turns.length < 7;
+      }
+    }
+    const pacer = new Pacer(new SettlingClock(), 1);
+    for (const keeps of [false, true, true]) {
+      await pacer.pause(keeps);
+      turns.push('step');
+    }
+    assert.deepEqual(turns, ['turn', 'step', 'turn', 'settled', 'turn', 'step', 'turn', 'settled', 'step']);
+  });
+});
+
 describe('parts', () => {
   test('of few items are one call at once, of many several with pauses', async () => {
     const clock = new ManualClock();

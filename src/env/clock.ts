@@ -16,6 +16,8 @@ export interface Clock {
   timer(delayMs: number, wake: () => void): Timer;
   /** Resolves in a later turn of the event loop, after I/O had its chance. */
   yield(): Promise<void>;
+  /** Called behind a step that made much that stays, for what the runtime has to do with it; whether it took a while, after which others have their turn. */
+  settle?(): boolean;
 }
 
 export interface Random {
@@ -54,6 +56,7 @@ class Steps {
   startMs: number;
   readonly #waiting: (() => void)[] = [];
   #scheduled = false;
+  #keeps = false;
 
   constructor(clock: Clock) {
     this.clock = clock;
@@ -61,7 +64,8 @@ class Steps {
   }
 
   /** Resolves when it is the caller's turn to take a step: first come, first served, one a turn of the event loop. */
-  next(): Promise<void> {
+  next(keeps: boolean): Promise<void> {
+    this.#keeps ||= keeps;
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
       this.#schedule();
@@ -72,11 +76,18 @@ class Steps {
     if (this.#scheduled || this.#waiting.length === 0) return;
     this.#scheduled = true;
     void this.clock.yield().then(() => {
-      this.#scheduled = false;
-      this.startMs = this.clock.monotonicMs();
-      this.#waiting.shift()?.();
-      this.#schedule();
+      const keeps = this.#keeps;
+      this.#keeps = false;
+      if (keeps && this.clock.settle?.()) void this.clock.yield().then(() => this.#begin());
+      else this.#begin();
     });
+  }
+
+  #begin(): void {
+    this.#scheduled = false;
+    this.startMs = this.clock.monotonicMs();
+    this.#waiting.shift()?.();
+    this.#schedule();
   }
 }
 
@@ -121,8 +132,9 @@ export class Pacer {
     return this.#clock.monotonicMs() - this.#steps.startMs >= STEP_MS;
   }
 
-  pause(): Promise<void> {
-    return this.#steps.next();
+  /** `keeps`: most objects that the step made are there to stay. */
+  pause(keeps = false): Promise<void> {
+    return this.#steps.next(keeps);
   }
 }
 
@@ -143,6 +155,6 @@ async function parts(clock: Clock, count: number, work: (from: number, to: numbe
   const pacer = new Pacer(clock, 1);
   for (let from = 0; from < count; from += SLICE) {
     work(from, Math.min(from + SLICE, count));
-    if (pacer.due()) await pacer.pause();
+    if (pacer.due()) await pacer.pause(true);
   }
 }

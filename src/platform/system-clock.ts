@@ -5,6 +5,7 @@
  * length are kept (Node fires those above 2^31 - 1 ms at once).
  */
 import type { Clock, Timer } from '../env/index.ts';
+import { collectYoungObjects } from './young-collection.ts';
 
 const LONGEST_WAIT_MS = 2 ** 31 - 1;
 /** The clock of performance.now has microseconds, Date.now follows the machine's time: further apart than this, Date.now is right. */
@@ -37,4 +38,5 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
   timer,
   yield: () => new Promise((resolve) => setImmediate(resolve)),
+  settle: collectYoungObjects,
 };

@@ -51,6 +51,7 @@ export const DEFAULT_BLOCK_SIZE_BYTES = 64 * 1024;
 /** Bytes of value that count as one more entry for the pacer. */
 const PACED_BYTES = 4096;
 const NO_COMPRESSION: Compression = { kind: 'none' };
+const NO_BYTES = Buffer.alloc(0);
 
 /**
  * Writes all entries of `source` (which may stand anywhere; the caller closes it) and the deletions of row ranges. Undefined, and no
@@ -63,6 +64,7 @@ export async function writeSsTable(
 ): Promise<WrittenSsTable | undefined> {
   const writer = new SsTableWriter(options);
   try {
+    await writer.begin();
     await writer.addAll(source);
     return writer.isEmpty && rowRangeDeletions.length === 0 ? undefined : await writer.finish(rowRangeDeletions);
   } catch (error) {
@@ -95,6 +97,13 @@ class SsTableWriter {
 
   get isEmpty(): boolean {
     return this.#last === undefined;
+  }
+
+  /** LZ4 is loaded at its first use in a process, some milliseconds: in a step in which no block is compressed. */
+  async begin(): Promise<void> {
+    const { compression, codecs } = this.#options;
+    if (compression?.kind === 'lz4') codecs.lz4.compress(NO_BYTES);
+    if (this.#pacer.due(Number.POSITIVE_INFINITY)) await this.#pacer.pause();
   }
 
   async addAll(source: EntryStream): Promise<void> {

@@ -229,7 +229,7 @@ export class TabletWriter {
     const pacer = new Pacer(this.#options.clock);
     for (let from = 0; from < mutations.length; from += APPLIED_AT_ONCE) {
       edit.add(sliceMutations(mutations, from, from + APPLIED_AT_ONCE));
-      if (pacer.due(APPLIED_AT_ONCE)) await pacer.pause();
+      if (pacer.due(APPLIED_AT_ONCE)) await pacer.pause(true);
     }
     edit.commit();
   }

@@ -109,6 +109,20 @@ describe('rows as cell chunks', () => {
 });
 
 describe('sizes', () => {
+  test('of a fragment of many cells a stretch is written at a time, so that others have their turns', () => {
+    const writer = new ChunkWriter({ rowsGo: 'parted' });
+    const cells = Array.from({ length: 1000 }, (_, i) => at(`q${i}`, Buffer.from('v')));
+    writer.begin({ row: 'r', cells, last: true });
+    const written: number[] = [];
+    for (let done = false; !done; ) {
+      done = writer.advance();
+      assert.equal(writer.full, false);
+      written.push(writer.cells);
+    }
+    assert.deepEqual(written, [256, 512, 768, 1000]);
+    assert.deepEqual(new ChunkReader().rows(decode(joined(writer.take()) as Buffer)), [{ row: 'r', cells, last: true }]);
+  });
+
   test('a row of 100 MB in cells of 5 MB comes in messages below 1 MiB', () => {
     const big = Buffer.alloc(5_000_000, 7);
     const reader = new ChunkReader();

@@ -22,6 +22,8 @@ const FULL_BYTES = 64 * 1024;
 /** and inside a row once it holds this much. */
 const PARTING_BYTES = 512 * 1024;
 const PIECE_BYTES = 384 * 1024;
+/** Cells after which the caller has a look at the clock. */
+const STRETCH_CELLS = 256;
 /** Buffers: most reads are of one small row, scans fill many messages of about the same size. */
 const FIRST_BYTES = 4 * 1024;
 const NEXT_BYTES = FULL_BYTES + 16 * 1024;
@@ -63,6 +65,7 @@ interface Chunk {
  *     const done = writer.advance();
  *     if (writer.full) send(writer.take());
  *     if (done) break;
+ *     // a good place to give way to others
  *   }
  */
 export class ChunkWriter {
@@ -137,11 +140,13 @@ export class ChunkWriter {
     this.#nextCell = 0;
   }
 
-  /** Writes on until the message is full or the fragment is done; answers whether it is done. */
+  /** Writes on until the message is full, the fragment is done or some 256 cells are written; answers whether it is done. */
   advance(): boolean {
     const { row, cells, last } = this.#fragment;
+    const stretchEnd = this.#nextCell + STRETCH_CELLS;
     while (!this.full) {
       if (this.#valueAt < this.#value.length) this.#hold(this.#nextPiece());
+      else if (this.#nextCell === stretchEnd) return false;
       else if (this.#nextCell < cells.length) this.#hold(this.#cellChunk(row, cells[this.#nextCell++] as Cell));
       else {
         if (last) this.#commit();

@@ -230,7 +230,7 @@ export class MutationReader {
   #pauseIfDue(): Promise<void> | undefined {
     if (this.#count < PACED) return undefined;
     this.#pacer ??= new Pacer(this.#clock);
-    return this.#pacer.due() ? this.#pacer.pause() : undefined;
+    return this.#pacer.due() ? this.#pacer.pause(true) : undefined;
   }
 
   /** A rule of one column that is an increment or an append: what all are, unless fields come twice or are unknown. */

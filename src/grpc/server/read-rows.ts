@@ -135,13 +135,14 @@ class Reply {
   #fragment(fragment: RowFragment): Promise<void> | undefined {
     const writer = this.#writer;
     if (!this.#isInFragment) writer.begin(fragment);
+    const cellsBefore = writer.cells;
     const done = writer.advance();
     this.#isInFragment = !done;
     if (done) this.#next++;
     const wait = writer.full ? this.#flush() : this.#reserve();
-    if (wait !== undefined || !done) return wait;
+    if (wait !== undefined) return wait;
     const { pacer } = this.#options;
-    return pacer.due(1 + fragment.cells.length) ? pacer.pause() : undefined;
+    return pacer.due(1 + writer.cells - cellsBefore) ? pacer.pause() : undefined;
   }
 
   #batchEnd(scannedTo: ByteString | undefined): Promise<void> | undefined {

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { collectYoungObjects } from './young-collection.ts';
+
+test('young objects are collected once there are many of them', () => {
+  // before it is first called: it looks for V8's function once
+  setFlagsFromString('--expose-gc');
+  const kept: object[] = [];
+  let collections = 0;
+  for (let i = 0; i < 200_000; i++) {
+    kept.push({ i });
+    if (i % 1000 === 0 && collectYoungObjects()) collections++;
+  }
+  // 5 MB and more of objects, 2 MiB at a time
+  assert.ok(collections >= 1, `${collections} collections`);
+  assert.equal(collectYoungObjects() && collectYoungObjects(), false);
+});
