@@ -52,7 +52,13 @@ const steps: readonly (readonly [string, (database: Database) => Promise<void>])
 /** All threads of this process, the client, give way to the server's: what it computes itself must not look like a delay of the server's. Linux alone has priorities of threads. */
 function giveWay(): void {
   if (process.platform !== 'linux') return;
-  for (const thread of readdirSync('/proc/self/task')) setPriority(Number(thread), constants.priority.PRIORITY_LOW);
+  for (const thread of readdirSync('/proc/self/task')) {
+    try {
+      setPriority(Number(thread), constants.priority.PRIORITY_LOW);
+    } catch (error) {
+      if ((error as { info?: { code?: string } }).info?.code !== 'ESRCH') throw error; // it has ended since it was listed
+    }
+  }
 }
 
 /** How long its event loop was held since the last call. */
