@@ -1,7 +1,10 @@
 /**
- * npm run bench -- server: our load generator against Edubba (durable: every acknowledgement synced, compactions' CPU counted) and, in turn, Google's
- * Go emulator (in memory) and HBase standalone (its own client, nothing synced: bench/hbase), and Edubba with two tablet servers on as many threads. A
- * table for each of them with ratios and what they are meant to be, and JSON lines for machines.
+ * npm run bench -- server: our load generator against Edubba (durable: every acknowledgement synced, compactions' CPU counted), Google's Go emulator (in
+ * memory), HBase standalone (its own client, nothing synced: bench/hbase), and Edubba with two tablet servers on as many threads. A table for each of
+ * them with ratios and what they are meant to be, and JSON lines for machines.
+ *
+ * The servers take turns at each workload, the others at rest meanwhile: the speed of a shared machine drifts by a factor of two and more within minutes,
+ * and what is set side by side is to be of the same ones. HBase alone comes behind them, all its workloads in one run: its client is compiled as it runs.
  *
  * CPU time is the server process's, all threads, from a workload's first call until the server is at rest again (btbench -rest).
  */
@@ -43,7 +46,7 @@ const ORDER = ['batchwrite', ...WORKLOADS.filter((name) => !['batchwrite', 'veri
 
 const rounded = (value, digits) => (value === undefined || !Number.isFinite(value) ? undefined : Number(value.toFixed(digits)));
 
-/** For each server what prepares it: gives `start`, which starts it on an empty folder, and `load`, which runs workloads with btbench's options against it. */
+/** For each server what prepares it: gives `start`, which starts it on an empty folder, and `load`, which runs workloads with btbench's options against it; `atOnce`: all in one run. */
 const SERVERS = {
   edubba: () => underBtbench((dir) => startEdubba(dir)),
   threads: () => underBtbench((dir) => startEdubba(dir, undefined, ['--tablet-servers', '2'])),
@@ -57,6 +60,7 @@ const SERVERS = {
       start: (dir) => startHbase(java, dir),
       load: (address, args) => workloadResults('java', [...java, 'Load', '-addr', address, '-warm', secs, ...args], TIMEOUT_MS),
       lacks: ['scanclient'],
+      atOnce: true,
     };
   },
 };
@@ -66,23 +70,61 @@ async function underBtbench(start) {
   return { start, load: (address, args) => btbench(path, address, args, TIMEOUT_MS) };
 }
 
-async function runOne(name, { start, load, lacks = [] }, size, { secs, workloads }) {
-  const scratch = mkdtempSync(join(tmpdir(), 'edubba-bench-'));
-  const [conns, streams] = size.load.split('x');
-  const asked = workloads.filter((workload) => !lacks.includes(workload));
-  let server;
-  try {
-    server = await start(scratch);
-    const args = ['-rows', size.rows, '-secs', secs, '-conns', conns, '-streams', streams, '-workloads', asked.join(','), '-rest', REST_SECONDS];
-    const { results, err } = await load(server.address, [...args, '-pid', server.pid, '-datadir', scratch]);
-    if (results.length === 0) throw new Error(`${name}: ${err}`);
-    if (results.length < asked.length) console.error(`${name} ended after ${results.length} of ${asked.length} workloads: ${err}`);
-    return results.map((result) => ({ server: name, rows_in_table: Number(size.rows), load: size.load, ...result }));
-  } finally {
-    await server?.kill();
-    for (const line of server?.output().match(/^tablet server \d+ passed .*$/gm) ?? []) console.log(`${name}, ${size.rows} rows, ${size.load}: ${line}`);
-    rmSync(scratch, { recursive: true, force: true });
+/** A server on an empty folder, that takes workloads until it is ended. */
+class Contestant {
+  #scratch = mkdtempSync(join(tmpdir(), 'edubba-bench-'));
+  #rows;
+  #server;
+
+  constructor(name, { start, load, lacks = [] }, size, secs) {
+    Object.assign(this, { name, size, secs, load, lacks });
+    this.#rows = size.rows;
+    this.ready = start(this.#scratch).then((server) => (this.#server = server));
   }
+
+  /** Gives their results. `isFirst`: in a new table. */
+  async run(workloads, isFirst) {
+    await this.ready;
+    const asked = workloads.filter((workload) => !this.lacks.includes(workload));
+    if (asked.length === 0) return [];
+    const [conns, streams] = this.size.load.split('x');
+    const args = ['-rows', this.#rows, '-secs', this.secs, '-conns', conns, '-streams', streams, '-workloads', asked.join(','), '-rest', REST_SECONDS];
+    const { results, err } = await this.load(this.#server.address, [...args, '-pid', this.#server.pid, '-datadir', this.#scratch, ...(isFirst ? [] : ['-keep'])]);
+    if (results.length < asked.length) throw new Error(`${results.length} of ${asked.length} workloads of ${asked.join(',')}: ${err}`);
+    // the workloads behind the load use what it came to
+    const loaded = results.find(({ workload }) => workload === 'batchwrite');
+    if (loaded) this.#rows = Math.min(this.#rows, loaded.rows);
+    return results.map((result) => ({ server: this.name, rows_in_table: Number(this.size.rows), load: this.size.load, ...result }));
+  }
+
+  async end() {
+    await this.ready.catch(() => {});
+    await this.#server?.kill();
+    for (const line of this.#server?.output().match(/^tablet server \d+ passed .*$/gm) ?? []) console.log(`${this.name}, ${this.size.rows} rows, ${this.size.load}: ${line}`);
+    rmSync(this.#scratch, { recursive: true, force: true });
+  }
+}
+
+/** All servers' results, workload by workload; `failed` gets the names of those that stopped in the midst: what the others come to is worth its table. */
+async function runInTurn(names, prepared, size, { secs, workloads }, failed) {
+  const results = [];
+  const contestants = [];
+  try {
+    for (const name of names) contestants.push(new Contestant(name, prepared[name], size, secs));
+    for (const [i, turn] of (prepared[names[0]].atOnce ? [workloads] : workloads.map((workload) => [workload])).entries()) {
+      for (const contestant of contestants.filter(({ name }) => !failed.has(name))) {
+        try {
+          results.push(...(await contestant.run(turn, i === 0)));
+        } catch (error) {
+          failed.add(contestant.name);
+          console.error(`${contestant.name} failed: ${error.message}`);
+        }
+      }
+    }
+  } finally {
+    for (const contestant of contestants) await contestant.end();
+  }
+  return results;
 }
 
 function againstEmulator(ours, theirs) {
@@ -194,16 +236,14 @@ export async function serverBench(words) {
   for (const rows of option('rows', '100000').split(',')) {
     for (const load of option('load', '2x16').split(',')) {
       const results = [];
-      for (const name of servers) {
+      const failures = new Set();
+      for (const names of [servers.filter((name) => !prepared[name].atOnce), ...servers.filter((name) => prepared[name].atOnce).map((name) => [name])]) {
+        if (names.length === 0) continue;
         const start = performance.now();
-        try {
-          results.push(...(await runOne(name, prepared[name], { rows, load }, settings)));
-        } catch (error) {
-          failed = true; // what the others came to is worth its table
-          console.error(`${name} failed: ${error.message}`);
-        }
-        console.error(`${name}, ${rows} rows, ${load}: ${((performance.now() - start) / 1000).toFixed(0)} s`);
+        results.push(...(await runInTurn(names, prepared, { rows, load }, settings, failures)));
+        console.error(`${names.join(', ')}, ${rows} rows, ${load}: ${((performance.now() - start) / 1000).toFixed(0)} s`);
       }
+      failed ||= failures.size > 0;
       all.push(...results);
       printTables(`${rows} rows of 1000 bytes, ${load} (connections x streams)`, servers, results);
     }
