@@ -3,11 +3,13 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AssertionError } from '../base/index.ts';
 import type { Codecs } from '../env/index.ts';
+import { nativeCodecs } from '../platform/index.ts';
 import { BlockCodec, type BlockCompressor, type BlockDecompressor, type Compression } from './block-compression.ts';
 import { blockCompressor } from './block-compressor.ts';
 import { blockDecompressor } from './block-decompressor.ts';
-import { anyBlock, CODECS, KINDS, noise, sampleBlock } from './fixtures.ts';
+import { anyBlock, KINDS, noise, sampleBlock } from './fixtures.ts';
 
+const CODECS = nativeCodecs();
 const NO_LIMIT = 2 ** 30;
 const SAMPLES = Array.from({ length: 10 }, (_, i) => sampleBlock(i));
 

@@ -1,9 +1,6 @@
-/** Blocks of many kinds, and codecs, for the tests of this room. */
+/** Blocks of many kinds, for the tests of this room. */
 import fc from 'fast-check';
-import { nativeCodecs } from '../platform/index.ts';
 import type { CompressionKind } from './block-compression.ts';
-
-export const CODECS = nativeCodecs();
 
 export const KINDS: readonly CompressionKind[] = ['none', 'lz4', 'zstd', 'zstd-dict', 'two-pass'];
 
