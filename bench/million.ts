@@ -19,13 +19,6 @@ const CALLS = 8;
 const ROUNDS = 101;
 const MIB = 1024 * 1024;
 
-function stop({ child }: ServerProcess, signal: NodeJS.Signals): Promise<void> {
-  return new Promise((resolve) => {
-    child.once('exit', () => resolve());
-    child.kill(signal);
-  });
-}
-
 async function withClient<T>({ address }: ServerProcess, work: (database: Database) => Promise<T>): Promise<T> {
   const { service, env, close } = await connect(address);
   const database = overService(service, env.requestBudget, close);
@@ -58,15 +51,15 @@ async function load(database: Database): Promise<void> {
   await Promise.all(Array.from({ length: CALLS }, worker));
 }
 
-/** ms from the start of the process to the answer of a first read. */
-async function firstRead(directory: string): Promise<{ server: ServerProcess; ms: number }> {
+/** ms from the start of a process, which is `server` then, to the answer of a first read. */
+async function firstRead(): Promise<number> {
   const began = performance.now();
-  const server = await startServer(directory);
+  server = await startServer(directory);
   await withClient(server, async (database) => {
     const row = await database.table('million').get(key(ROWS >> 1));
     if (row?.cells.length !== 1) throw new Error('the row is not there');
   });
-  return { server, ms: performance.now() - began };
+  return performance.now() - began;
 }
 
 async function limitedReads(database: Database): Promise<number[]> {
@@ -91,19 +84,14 @@ try {
   const seconds = (performance.now() - began) / 1000;
   const { residentBytes, peakBytes } = memory(server);
   console.log(`${ROWS} rows of 1000 bytes loaded in ${seconds.toFixed(1)} s; resident ${Math.round(residentBytes / MIB)} MiB, at most ${Math.round(peakBytes / MIB)} MiB`);
-  await stop(server, 'SIGKILL');
-  let restarted = await firstRead(directory);
-  server = restarted.server;
-  console.log(`after kill -9: first read answered ${restarted.ms.toFixed(0)} ms after the process began`);
-  await stop(server, 'SIGTERM');
-  restarted = await firstRead(directory);
-  server = restarted.server;
-  console.log(`after SIGTERM: first read answered ${restarted.ms.toFixed(0)} ms after the process began`);
+  await server.stop('SIGKILL');
+  console.log(`after kill -9: first read answered ${(await firstRead()).toFixed(0)} ms after the process began`);
+  await server.stop();
+  console.log(`after SIGTERM: first read answered ${(await firstRead()).toFixed(0)} ms after the process began`);
   const times = await withClient(server, limitedReads);
   console.log(`1000 rows by limit, no end key: slowest (the first, cold) ${times.at(-1)?.toFixed(1)} ms, median ${times[times.length >> 1]?.toFixed(1)} ms`);
   console.log(`memory after it: at most ${Math.round(memory(server).peakBytes / MIB)} MiB`);
-  await stop(server, 'SIGTERM');
 } finally {
-  if (server && server.child.exitCode === null && server.child.signalCode === null) await stop(server, 'SIGKILL');
+  await server?.stop();
   await rm(directory, { recursive: true });
 }

@@ -70,7 +70,7 @@ async function heldSince(server: ChildProcess): Promise<Held> {
 
 const directory = await mkdtemp(join(tmpdir(), 'edubba-responsive-'));
 const probe = new URL('./responsiveness/probe.js', import.meta.url).href;
-const { child: server, address } = await startServer(directory, { nodeOptions: ['--import', probe], ipc: true });
+const { child: server, address, stop } = await startServer(directory, { nodeOptions: ['--import', probe], ipc: true });
 giveWay();
 try {
   const { service, env, close } = await connect(address);
@@ -87,7 +87,6 @@ try {
   await database.close();
   console.table(lines);
 } finally {
-  server.kill();
-  await once(server, 'exit');
+  await stop();
   await rm(directory, { recursive: true });
 }

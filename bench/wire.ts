@@ -7,14 +7,13 @@
  * Ends with status 1 where a figure is not what it should be.
  */
 import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { open, RowMutation } from '../src/embedded/index.ts';
-import { startServer } from './serving/server-process.ts';
+import { type ServerProcess, startServer } from './serving/server-process.ts';
 import { openConnection, readRowsOf } from './wire/peer.ts';
 
 const options = new Map(process.argv.slice(2).map((word) => [word.replace(/^--|=.*$/g, ''), word.replace(/^[^=]*=/, '')] as const));
@@ -96,21 +95,17 @@ async function fill(directory: string): Promise<void> {
 }
 
 const directory = await mkdtemp(join(tmpdir(), 'edubba-wire-'));
-let server: ChildProcess | undefined;
+let server: ServerProcess | undefined;
 try {
   await fill(directory);
   const threads = options.get('tablet-servers');
-  const started = await startServer(directory, { words: threads === undefined ? [] : ['--tablet-servers', threads] });
-  server = started.child;
-  const port = Number(/\d+$/.exec(started.address)?.[0]);
-  await idleConnections(server, port);
+  server = await startServer(directory, { words: threads === undefined ? [] : ['--tablet-servers', threads] });
+  const port = Number(/\d+$/.exec(server.address)?.[0]);
+  await idleConnections(server.child, port);
   await pause(SETTLE_MS);
-  await slowReaders(server, port);
+  await slowReaders(server.child, port);
 } finally {
-  if (server && server.exitCode === null) {
-    server.kill();
-    await once(server, 'exit');
-  }
+  await server?.stop();
   await rm(directory, { recursive: true, force: true });
 }
 process.exit(failed ? 1 : 0);

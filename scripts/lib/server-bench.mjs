@@ -75,55 +75,58 @@ class Contestant {
   #scratch = mkdtempSync(join(tmpdir(), 'edubba-bench-'));
   #rows;
   #server;
+  /** Whether its table is there. */
+  #hasTable = false;
+  failed = false;
 
-  constructor(name, { start, load, lacks = [] }, size, secs) {
-    Object.assign(this, { name, size, secs, load, lacks });
+  constructor(name, prepared, size, secs) {
+    Object.assign(this, { name, size, secs, ...prepared });
     this.#rows = size.rows;
-    this.ready = start(this.#scratch).then((server) => (this.#server = server));
   }
 
-  /** Gives their results. `isFirst`: in a new table. */
-  async run(workloads, isFirst) {
-    await this.ready;
-    const asked = workloads.filter((workload) => !this.lacks.includes(workload));
+  /** Gives their results, those there are where it fails: what it and the others came to is worth its table. Once failed it takes nothing more. */
+  async run(workloads) {
+    const asked = this.failed ? [] : workloads.filter((workload) => !this.lacks?.includes(workload));
     if (asked.length === 0) return [];
-    const [conns, streams] = this.size.load.split('x');
-    const args = ['-rows', this.#rows, '-secs', this.secs, '-conns', conns, '-streams', streams, '-workloads', asked.join(','), '-rest', REST_SECONDS];
-    const { results, err } = await this.load(this.#server.address, [...args, '-pid', this.#server.pid, '-datadir', this.#scratch, ...(isFirst ? [] : ['-keep'])]);
-    if (results.length < asked.length) throw new Error(`${results.length} of ${asked.length} workloads of ${asked.join(',')}: ${err}`);
-    // the workloads behind the load use what it came to
-    const loaded = results.find(({ workload }) => workload === 'batchwrite');
-    if (loaded) this.#rows = Math.min(this.#rows, loaded.rows);
-    return results.map((result) => ({ server: this.name, rows_in_table: Number(this.size.rows), load: this.size.load, ...result }));
+    try {
+      this.#server ??= await this.start(this.#scratch);
+      const [conns, streams] = this.size.load.split('x');
+      const args = ['-rows', this.#rows, '-secs', this.secs, '-conns', conns, '-streams', streams, '-workloads', asked.join(','), '-rest', REST_SECONDS];
+      const { results, err } = await this.load(this.#server.address, [...args, '-pid', this.#server.pid, '-datadir', this.#scratch, ...(this.#hasTable ? ['-keep'] : [])]);
+      this.#hasTable = true;
+      if (results.length < asked.length) this.#fail(`ended after ${results.length} of ${asked.join(', ')}: ${err}`);
+      // the workloads behind the load use what it came to
+      this.#rows = results.find(({ workload }) => workload === 'batchwrite')?.rows ?? this.#rows;
+      return results.map((result) => ({ server: this.name, rows_in_table: Number(this.size.rows), load: this.size.load, ...result }));
+    } catch (error) {
+      this.#fail(error.message);
+      return [];
+    }
   }
 
   async end() {
-    await this.ready.catch(() => {});
     await this.#server?.kill();
     for (const line of this.#server?.output().match(/^tablet server \d+ passed .*$/gm) ?? []) console.log(`${this.name}, ${this.size.rows} rows, ${this.size.load}: ${line}`);
     rmSync(this.#scratch, { recursive: true, force: true });
   }
+
+  #fail(why) {
+    this.failed = true;
+    console.error(`${this.name} failed: ${why}`);
+  }
 }
 
-/** All servers' results, workload by workload; `failed` gets the names of those that stopped in the midst: what the others come to is worth its table. */
-async function runInTurn(names, prepared, size, { secs, workloads }, failed) {
+/** The contestants' results, each of the `turns` (lists of workloads) one contestant after the other. They are ended. */
+async function inTurn(contestants, turns) {
+  const start = performance.now();
   const results = [];
-  const contestants = [];
   try {
-    for (const name of names) contestants.push(new Contestant(name, prepared[name], size, secs));
-    for (const [i, turn] of (prepared[names[0]].atOnce ? [workloads] : workloads.map((workload) => [workload])).entries()) {
-      for (const contestant of contestants.filter(({ name }) => !failed.has(name))) {
-        try {
-          results.push(...(await contestant.run(turn, i === 0)));
-        } catch (error) {
-          failed.add(contestant.name);
-          console.error(`${contestant.name} failed: ${error.message}`);
-        }
-      }
-    }
+    for (const turn of turns) for (const contestant of contestants) results.push(...(await contestant.run(turn)));
   } finally {
     for (const contestant of contestants) await contestant.end();
   }
+  const [{ size }] = contestants;
+  console.error(`${contestants.map(({ name }) => name).join(', ')}, ${size.rows} rows, ${size.load}: ${((performance.now() - start) / 1000).toFixed(0)} s`);
   return results;
 }
 
@@ -235,15 +238,11 @@ export async function serverBench(words) {
   let failed = false;
   for (const rows of option('rows', '100000').split(',')) {
     for (const load of option('load', '2x16').split(',')) {
-      const results = [];
-      const failures = new Set();
-      for (const names of [servers.filter((name) => !prepared[name].atOnce), ...servers.filter((name) => prepared[name].atOnce).map((name) => [name])]) {
-        if (names.length === 0) continue;
-        const start = performance.now();
-        results.push(...(await runInTurn(names, prepared, { rows, load }, settings, failures)));
-        console.error(`${names.join(', ')}, ${rows} rows, ${load}: ${((performance.now() - start) / 1000).toFixed(0)} s`);
-      }
-      failed ||= failures.size > 0;
+      const contestants = servers.map((name) => new Contestant(name, prepared[name], { rows, load }, settings.secs));
+      const together = contestants.filter(({ atOnce }) => !atOnce);
+      const results = together.length > 0 ? await inTurn(together, settings.workloads.map((workload) => [workload])) : [];
+      for (const one of contestants.filter(({ atOnce }) => atOnce)) results.push(...(await inTurn([one], [settings.workloads])));
+      failed ||= contestants.some((one) => one.failed);
       all.push(...results);
       printTables(`${rows} rows of 1000 bytes, ${load} (connections x streams)`, servers, results);
     }
