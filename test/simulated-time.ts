@@ -9,18 +9,25 @@ const MOST_IDLE_TURNS = 10_000;
 /** Simulated time after which work that still waits, while timers come and go beside it, is taken to wait for what will never come. */
 const MOST_MS = 24 * 3_600_000;
 
-/** Lets time go on until the work has ended. `whenStuck`: words for people where it never will. */
-export async function inSimulatedTime<T>(clock: ManualClock, work: Promise<T>, whenStuck = (): string => ''): Promise<T> {
+/**
+ * Lets time go on until the work has ended. `whenStuck`: words for people where it never will. `progress`: for work of days, changes as long as it gets
+ * on; how long it waits counts from the last change.
+ */
+export async function inSimulatedTime<T>(clock: ManualClock, work: Promise<T>, whenStuck = (): string => '', progress = (): number => 0): Promise<T> {
   let isOver = false;
   const end = (): void => {
     isOver = true;
   };
   work.then(end, end);
   let idleTurns = 0;
-  const endMs = clock.monotonicMs() + MOST_MS;
+  let before = progress();
+  let endMs = clock.monotonicMs() + MOST_MS;
   for (;;) {
     await new Promise((resolve) => setImmediate(resolve));
     if (isOver) return work;
+    const now = progress();
+    if (now !== before) endMs = clock.monotonicMs() + MOST_MS;
+    before = now;
     if (clock.monotonicMs() > endMs) throw new Error(`it waits for ever; ${whenStuck()}`);
     const untilMs = clock.nextTimerMs();
     if (untilMs !== Number.POSITIVE_INFINITY) {

@@ -23,9 +23,9 @@ export class Simulation {
     this.clock = new ManualClock(startMicros);
   }
 
-  /** Lets time go on until the work has ended. */
-  run<T>(work: Promise<T>): Promise<T> {
-    return inSimulatedTime(this.clock, work, () => `the last messages: ${this.messages.slice(-5).join('\n')}`);
+  /** Lets time go on until the work has ended. `progress`: changes as long as work of days gets on. */
+  run<T>(work: Promise<T>, progress?: () => number): Promise<T> {
+    return inSimulatedTime(this.clock, work, () => `the last messages: ${this.messages.slice(-5).join('\n')}`, progress);
   }
 
   sleep(delayMs: number): Promise<void> {

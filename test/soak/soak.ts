@@ -73,7 +73,7 @@ export class Soak {
   }
 
   async run(): Promise<SoakResult> {
-    await this.#world.run(this.#live());
+    await this.#world.run(this.#live(), () => this.#record.judged + (this.#counts['writes'] ?? 0));
     this.#counts['rows judged'] = this.#record.judged;
     return { failure: this.#failure, counts: this.#counts, memory: this.#memory, mostFiles: this.#mostFiles };
   }

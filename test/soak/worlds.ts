@@ -20,8 +20,8 @@ const SETTINGS: Partial<DatabaseSettings> = {
 export interface World {
   readonly clock: Clock;
   open(): Promise<OpenDatabase>;
-  /** Runs all work in the world's time. */
-  run(work: Promise<void>): Promise<void>;
+  /** Runs all work in the world's time. `progress`: changes as long as it gets on. */
+  run(work: Promise<void>, progress: () => number): Promise<void>;
   /** A rest between two calls. */
   pause(delayMs: number): Promise<void>;
   setForward(ms: number): void;
@@ -39,7 +39,7 @@ export function memoryWorld(seed: number): World {
   return {
     clock: simulation.clock,
     open: async () => (await simulation.open(fileSystem, SETTINGS)).opened,
-    run: (work) => simulation.run(work),
+    run: (work, progress) => simulation.run(work, progress),
     pause: (delayMs) => simulation.sleep(delayMs),
     setForward: (ms) => simulation.clock.advance(ms),
     losePower: () => {
