@@ -90,7 +90,7 @@ export class DirectoryFileSystem implements FileSystem {
     this.#setting = setting;
     this.#syscalls = setting.syscalls;
     this.#directories = setting.directories;
-    this.#openFiles = new OpenFiles(setting.syscalls, MOST_OPEN_FILES);
+    this.#openFiles = new OpenFiles(setting.syscalls, (path) => setting.directories.filePath(path), MOST_OPEN_FILES);
   }
 
   async create(path: string): Promise<FileWriter> {
@@ -106,7 +106,7 @@ export class DirectoryFileSystem implements FileSystem {
   async read(path: string, offset: number, length: number): Promise<Buffer> {
     checkFilePath(path);
     try {
-      return await this.#openFiles.use(this.#directories.filePath(path), async ({ fd, sizeBytes }) => {
+      return await this.#openFiles.use(path, async ({ fd, sizeBytes }) => {
         // before the buffer is made: a wrong length must not take memory
         if (!(offset >= 0 && length >= 0 && offset + length <= sizeBytes)) throw outOfRange(path, offset, length, sizeBytes);
         const bytes = Buffer.allocUnsafe(length);
@@ -123,7 +123,7 @@ export class DirectoryFileSystem implements FileSystem {
   }
 
   readNow(path: string, offset: number, length: number, into?: Buffer): Buffer | undefined {
-    const file = this.#openFiles.opened(this.#directories.filePath(path));
+    const file = this.#openFiles.opened(path);
     if (file === undefined || !(offset >= 0 && length >= 0 && offset + length <= file.sizeBytes)) return undefined;
     return this.#quickReads.run(() => {
       const bytes = into ?? Buffer.allocUnsafe(length);
@@ -154,14 +154,13 @@ export class DirectoryFileSystem implements FileSystem {
 
   async delete(path: string): Promise<void> {
     checkFilePath(path);
-    const name = this.#directories.filePath(path);
     try {
       // not synced: a file that comes back after a loss of power is one that nobody lists
-      await this.#syscalls.unlink(name);
+      await this.#syscalls.unlink(this.#directories.filePath(path));
     } catch (error) {
       if (!isMissing(error)) throw systemError(error, `deleting ${path}`);
     } finally {
-      this.#openFiles.forget(name);
+      this.#openFiles.forget(path);
     }
   }
 

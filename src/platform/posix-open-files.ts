@@ -1,6 +1,6 @@
 /**
  * Open descriptors of write-once files, the most recently read ones kept. A file never changes once it is visible, so its size is
- * asked once.
+ * asked once. Files go by the names that their readers have of them: a name made anew for each read would cost as much as finding the file by it.
  *
  * Invariant: a descriptor is closed when it is neither kept nor in use; a read under way always ends on the file it began on.
  */
@@ -18,24 +18,27 @@ interface Slot {
   open: OpenFile | undefined;
   users: number;
   kept: boolean;
+  /** Grows with each use of any file. */
+  usedAt: number;
 }
 
 export class OpenFiles {
   readonly #syscalls: Syscalls;
+  readonly #pathOf: (name: string) => string;
   readonly #most: number;
-  /** In order of use, the least recent first. */
   readonly #slots = new Map<string, Slot>();
-  /** The one used last. */
-  #latest: Slot | undefined;
+  #uses = 0;
 
-  constructor(syscalls: Syscalls, most: number) {
+  /** `pathOf`: the absolute path of the file of a name. `most`: descriptors that are kept. */
+  constructor(syscalls: Syscalls, pathOf: (name: string) => string, most: number) {
     this.#syscalls = syscalls;
+    this.#pathOf = pathOf;
     this.#most = most;
   }
 
-  /** Runs `use` on the open file at the absolute path. */
-  async use<T>(path: string, use: (file: OpenFile) => Promise<T>): Promise<T> {
-    const slot = this.#take(path);
+  /** Runs `use` on the open file. */
+  async use<T>(name: string, use: (file: OpenFile) => Promise<T>): Promise<T> {
+    const slot = this.#take(name);
     slot.users++;
     try {
       return await use(await slot.file);
@@ -46,44 +49,55 @@ export class OpenFiles {
   }
 
   /** The file, where it is open already: for a use that ends in the same step. */
-  opened(path: string): OpenFile | undefined {
-    return this.#slots.has(path) ? this.#take(path).open : undefined;
+  opened(name: string): OpenFile | undefined {
+    const slot = this.#slots.get(name);
+    if (slot === undefined) return undefined;
+    slot.usedAt = ++this.#uses;
+    return slot.open;
   }
 
   /** Gives the descriptor up, at once or when the reads under way have ended. */
-  forget(path: string): void {
-    const slot = this.#slots.get(path);
+  forget(name: string): void {
+    const slot = this.#slots.get(name);
     if (!slot) return;
-    this.#slots.delete(path);
+    this.#slots.delete(name);
     slot.kept = false;
     this.#closeUnused(slot);
   }
 
   forgetAll(): void {
-    for (const path of [...this.#slots.keys()]) this.forget(path);
+    for (const name of [...this.#slots.keys()]) this.forget(name);
   }
 
-  #take(path: string): Slot {
-    const known = this.#slots.get(path);
-    if (known) {
-      if (known !== this.#latest) {
-        this.#slots.delete(path);
-        this.#slots.set(path, known);
-        this.#latest = known;
-      }
-      return known;
+  #take(name: string): Slot {
+    let slot = this.#slots.get(name);
+    if (slot) {
+      slot.usedAt = ++this.#uses;
+      return slot;
     }
-    const slot: Slot = { file: this.#open(path), open: undefined, users: 0, kept: true };
-    this.#slots.set(path, slot);
-    this.#latest = slot;
-    slot.file.then((file) => (slot.open = file), () => {});
-    // a file that could not be opened is tried anew the next time
-    slot.file.catch(() => {
-      if (this.#slots.get(path) === slot) this.forget(path);
-    });
-    const [oldest] = this.#slots.keys();
-    if (this.#slots.size > this.#most && oldest !== undefined) this.forget(oldest);
+    if (this.#slots.size >= this.#most) this.#forgetLeastRecent();
+    slot = { file: this.#open(this.#pathOf(name)), open: undefined, users: 0, kept: true, usedAt: ++this.#uses };
+    this.#slots.set(name, slot);
+    this.#watch(name, slot);
     return slot;
+  }
+
+  #watch(name: string, slot: Slot): void {
+    slot.file.then(
+      (file) => (slot.open = file),
+      () => {
+        // a file that could not be opened is tried anew the next time
+        if (this.#slots.get(name) === slot) this.forget(name);
+      },
+    );
+  }
+
+  /** A look at all of them is nothing beside opening a file. */
+  #forgetLeastRecent(): void {
+    let oldest: string | undefined;
+    let usedAt = Number.POSITIVE_INFINITY;
+    for (const [name, slot] of this.#slots) if (slot.usedAt < usedAt) [oldest, usedAt] = [name, slot.usedAt];
+    if (oldest !== undefined) this.forget(oldest);
   }
 
   async #open(path: string): Promise<OpenFile> {

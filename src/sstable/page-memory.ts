@@ -4,6 +4,7 @@
  *
  * Invariant: what was handed out and kept is never handed out again.
  */
+import { viewOf } from '../base/index.ts';
 import { SharedRead } from './shared-read.ts';
 
 const SLAB_BYTES = 64 * 1024;
@@ -29,7 +30,7 @@ export class PageMemory {
       this.#at = 0;
     }
     this.read = this.#slabRead;
-    return this.#slab.subarray(this.#at, this.#at + bytes);
+    return viewOf(this.#slab, this.#at, this.#at + bytes);
   }
 
   /** What was taken last is in use from now on. */

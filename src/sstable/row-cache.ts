@@ -13,7 +13,7 @@ import type { Counter, Metrics } from '../env/index.ts';
 import { type ColumnKey, CursorState, type EntryKind, type LayerCursor } from '../model/index.ts';
 import { Block } from './block.ts';
 import { BlockBuilder } from './block-builder.ts';
-import { BlockCursor, giveBlockCursor, takeBlockCursor } from './block-cursor.ts';
+import { type BlockCursor, giveBlockCursor, takeBlockCursor } from './block-cursor.ts';
 import { BloomHash } from './bloom-hash.ts';
 import { EvictionQueues, Queued } from './eviction.ts';
 import { SeekTarget } from './seek-target.ts';
@@ -22,8 +22,14 @@ import { SeekTarget } from './seek-target.ts';
 const LARGEST_ROW_BYTES = 16 * 1024;
 /** What keeping a row costs beside its bytes. */
 const OVERHEAD_BYTES = 400;
-/** Rows last asked for that are remembered; a power of two. */
-const REMEMBERED_ROWS = 1 << 16;
+/**
+ * For so many bytes of the budget one of the rows last asked for is remembered: about as many as find room. One that comes again later than that would
+ * most often be gone before it comes a third time, and keeping it costs as much as finding it.
+ */
+const BYTES_A_REMEMBERED_ROW = 1024;
+/** Most and fewest rows that are remembered: powers of two. */
+const MOST_REMEMBERED = 1 << 20;
+const FEWEST_REMEMBERED = 1 << 10;
 
 class KeptRow extends Queued {
   readonly rows: CachedRows;
@@ -45,7 +51,8 @@ export class RowCache {
   readonly misses: Counter;
   readonly #files = new Map<string, CachedRows>();
   readonly #queues: EvictionQueues<KeptRow>;
-  readonly #asked = new Int32Array(REMEMBERED_ROWS);
+  /** By a hash of the row, another one of it; as many as a power of two. */
+  readonly #asked: Int32Array;
   readonly #hash = new BloomHash();
 
   constructor(options: { readonly limitBytes: number; readonly metrics: Metrics }) {
@@ -53,6 +60,7 @@ export class RowCache {
     this.hits = options.metrics.counter('rowCache.hits');
     this.misses = options.metrics.counter('rowCache.misses');
     this.#queues = new EvictionQueues(options.limitBytes);
+    this.#asked = new Int32Array(rememberedRows(options.limitBytes));
   }
 
   get usedBytes(): number {
@@ -72,7 +80,7 @@ export class RowCache {
     if (this.limitBytes === 0) return false;
     this.#hash.row(row);
     const { first, second } = this.#hash;
-    const at = first & (REMEMBERED_ROWS - 1);
+    const at = first & (this.#asked.length - 1);
     if (this.#asked[at] === second) return true;
     this.#asked[at] = second;
     return false;
@@ -94,6 +102,12 @@ export class RowCache {
     for (const kept of rows) this.#queues.remove(kept);
     this.#files.delete(file.path);
   }
+}
+
+function rememberedRows(limitBytes: number): number {
+  let rows = FEWEST_REMEMBERED;
+  while (rows < MOST_REMEMBERED && rows * BYTES_A_REMEMBERED_ROW < limitBytes) rows *= 2;
+  return rows;
 }
 
 /** The kept rows of one file. */
@@ -150,25 +164,30 @@ export interface RowCopy {
   readonly isLast: boolean;
 }
 
+/** Used again and again: the buffers of one made for each row would cost as much as its bytes do. */
+let builder: BlockBuilder | undefined;
+
 /** The row that begins at `entryAt` of the block, as a block of its own. Undefined where it is too large to be kept. */
 export function copyRow(row: ByteString, block: Block, entryAt: number): RowCopy | undefined {
-  const from = new BlockCursor();
-  from.open(block);
-  from.seekEntry(entryAt);
-  if (from.valueLength > LARGEST_ROW_BYTES) return undefined;
-  const copy = new BlockBuilder(from.valueLength);
-  let goesOn = true;
-  while (goesOn && from.isIn(row)) {
-    if (copy.sizeWith(from) > LARGEST_ROW_BYTES) return undefined;
-    copy.add(from);
-    goesOn = from.next();
+  const from = takeBlockCursor();
+  try {
+    from.open(block);
+    from.seekEntry(entryAt);
+    const copy = (builder ??= new BlockBuilder(LARGEST_ROW_BYTES));
+    copy.clear();
+    let goesOn = true;
+    while (goesOn && from.isIn(row)) {
+      if (copy.sizeWith(from) > LARGEST_ROW_BYTES) return undefined;
+      copy.add(from);
+      goesOn = from.next();
+    }
+    const encoded = copy.end();
+    const bytes = Buffer.allocUnsafeSlow(encoded.length);
+    bytes.set(encoded);
+    return { block: new Block(block.file, block.offset, bytes), isLast: !goesOn };
+  } finally {
+    giveBlockCursor(from);
   }
-  const body = copy.body();
-  const tail = copy.tail();
-  const bytes = Buffer.allocUnsafeSlow(body.length + tail.length);
-  bytes.set(body);
-  bytes.set(tail, body.length);
-  return { block: new Block(block.file, block.offset, bytes), isLast: !goesOn };
 }
 
 /** The cursor over a kept row: never in need of a load. */
