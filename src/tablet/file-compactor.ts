@@ -12,7 +12,9 @@ import { type Collection, COMPACTION_TASK, type CompactionInput, type Compaction
 import type { FileOpener } from './file-opener.ts';
 import { groupingOf } from './grouping.ts';
 import type { LayerSet } from './layer-set.ts';
+import type { MadeFiles } from './made-files.ts';
 import { chooseMerge } from './merge-choice.ts';
+import type { TabletCommits } from './tablet-commits.ts';
 import type { TabletFile } from './tablet-file.ts';
 
 export type CompactionKind = 'merging' | 'major';
@@ -24,14 +26,9 @@ export interface FileCompactorParts {
   readonly opener: FileOpener;
   readonly blockSizeBytes: number;
   readonly range: RowRange;
+  readonly madeFiles: MadeFiles;
+  readonly commits: TabletCommits;
   schema(): TableSchema;
-  /** A path that the tablet holds until `forget`. */
-  newPath(): string;
-  forget(paths: readonly string[]): void;
-  /** They are in use nowhere and may be deleted. */
-  discard(paths: readonly string[]): void;
-  /** Commits and takes over the list that `make` answers when it is this change's turn; false where that is undefined. */
-  commitTables(make: () => readonly TabletFile[] | undefined): Promise<boolean>;
 }
 
 interface Plan {
@@ -83,11 +80,11 @@ export class FileCompactor {
   }
 
   async #carryOut(kind: CompactionKind, plan: Plan, cancelled: Int32Array): Promise<void> {
-    const { env, blockSizeBytes, range, schema, newPath, forget, discard, opener, layers, commitTables } = this.#parts;
+    const { env, blockSizeBytes, range, schema, madeFiles, opener, layers, commits } = this.#parts;
     const { metrics, clock, workers } = env;
     const table = schema();
     const grouping = groupingOf(table);
-    const outputs = plan.outputs.map((output): CompactionOutput => ({ ...output, path: newPath(), blockSizeBytes, tuning: grouping.tuning(output.group) }));
+    const outputs = plan.outputs.map((output): CompactionOutput => ({ ...output, path: madeFiles.newPath(), blockSizeBytes, tuning: grouping.tuning(output.group) }));
     const paths = outputs.map(({ path }) => path);
     const hold = layers.holdFiles(plan.inputs);
     let isInUse = false;
@@ -100,7 +97,7 @@ export class FileCompactor {
       const byPath = new Map(outputs.map((output) => [output.path, output]));
       const tables: TabletFile[] = [];
       for (const { path } of result.written) tables.push(await opener.open(path, grouping.tuning(byPath.get(path)?.group ?? ''), range));
-      const isDone = await commitTables(() => {
+      const isDone = await commits.tables(() => {
         const list = layers.withMerged(plan.inputs, tables);
         // from here on the row may list them, whatever becomes of the call
         isInUse = list !== undefined;
@@ -113,8 +110,8 @@ export class FileCompactor {
       else for (const unused of tables) unused.close();
     } finally {
       hold.release();
-      if (!isInUse) discard(paths);
-      forget(paths);
+      if (!isInUse) madeFiles.discard(paths);
+      madeFiles.forget(paths);
     }
   }
 
