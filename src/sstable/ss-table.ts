@@ -128,6 +128,8 @@ export class SsTable implements Layer {
   }
 
   mayContainRows(start: ByteString, end: ByteString | undefined): boolean {
+    const { firstRow, lastRow } = this.properties;
+    if (firstRow === undefined || lastRow === undefined || lastRow < start || (end !== undefined && end <= firstRow)) return false;
     const { index } = this.#frame;
     const target = new SeekTarget();
     target.set(start);

@@ -187,6 +187,36 @@ describe('compactions', () => {
     await bench.assertNoOrphans();
   });
 
+  test('files side by side are left alone, and a row is sought in its own, newer ones and those that delete it', async () => {
+    const bench = await new CompactionBench(schemaOf({ f: { name: 'f' } }, { default: { compression: { kind: 'none' } } })).load();
+    const big = Buffer.alloc(1 << 19, 7).toString('latin1');
+    const rows = Array.from({ length: MERGED_FILES + 4 }, (_, i) => [`r${10 + i}`, `r${10 + i}-`] as const);
+    for (const pair of rows) {
+      for (const row of pair) await bench.set(row, big);
+      await bench.set(pair[0], 'newest', 2);
+      await bench.tablet.flush();
+    }
+    assert.equal(bench.tablet.dueCompaction(), undefined);
+    assert.equal(bench.state.files['default']?.length, rows.length);
+    const filesRead = (): number => bench.env.metrics.get('tablet.filesRead');
+    for (const [first, last] of rows) {
+      const before = filesRead();
+      assert.deepEqual(await bench.cellsOfRow(first), [`${first} f:q@2=newest`, `${first} f:q@1=${big}`]);
+      assert.deepEqual(await bench.cellsOfRow(last), [`${last} f:q@1=${big}`]);
+      assert.deepEqual(await bench.cellsOfRow(`${last}-`), []);
+      assert.ok(filesRead() - before <= 2, 'one file for each row that is there');
+    }
+    const all = rows.flatMap(([first, last]) => [first, first, last]);
+    assert.deepEqual((await bench.cells()).map((line) => line.split(' ')[0]), all);
+    assert.deepEqual((await bench.cells(undefined, undefined, true)).map((line) => line.split(' ')[0]), [...rows].reverse().flatMap(([first, last]) => [last, first, first]));
+    await bench.tablet.dropRows(bench.context, { start: 'r11', end: 'r13' });
+    await bench.apply('r20', { kind: 'deleteFromRow' });
+    await bench.tablet.flush();
+    const left = all.filter((row) => !(row >= 'r11' && row < 'r13') && row !== 'r20');
+    assert.deepEqual((await bench.cells()).map((line) => line.split(' ')[0]), left);
+    for (const row of all) assert.equal((await bench.cellsOfRow(row)).length, left.filter((one) => one === row).length, row);
+  });
+
   test('garbage is collected as reads see it, with what age alone decides in merges too, and a dropped family goes with it', async () => {
     const rule = { kind: 'union', rules: [{ kind: 'maxVersions', versions: 1 }, { kind: 'maxAge', ageMicros: 1_000_000 }] } as const;
     const bench = await new CompactionBench(schemaOf({ f: { name: 'f', gcRule: rule }, gone: { name: 'gone' } })).load();

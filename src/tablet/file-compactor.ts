@@ -123,7 +123,7 @@ export class FileCompactor {
   #chooseMerge(): { readonly group: string; readonly files: readonly TabletFile[]; readonly from: number; readonly to: number } | undefined {
     const groups = [...new Set(this.#parts.layers.tables.map(({ group }) => group))].map((group) => ({ group, files: this.#groupFiles(group) }));
     for (const { group, files } of groups.sort((a, b) => b.files.length - a.files.length)) {
-      const run = chooseMerge(files.map(({ sizeBytes }) => sizeBytes));
+      const run = chooseMerge(files);
       if (run !== undefined) return { group, files, ...run };
     }
     return undefined;

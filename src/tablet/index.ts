@@ -8,4 +8,4 @@ export { Tablet, type TabletOptions } from './tablet.ts';
 export { COMPACTION_TASK, type CompactionJob, type CompactionResult } from './compaction-job.ts';
 export { type CompactionTools, compactFiles } from './file-compaction.ts';
 export type { CompactionKind } from './file-compactor.ts';
-export { TOO_MANY_FILES } from './merge-choice.ts';
+export { TOO_CROWDED } from './merge-choice.ts';

@@ -9,6 +9,8 @@ import { assert, type ByteString, isSuccessor } from '../base/index.ts';
 import type { ColumnSpan } from '../filter/index.ts';
 import type { Memtable } from '../memtable/index.ts';
 import { type ColumnKey, familyEnd, intersectRanges, isEmptyRange, type Layer, rangeContains, type RowRange, type RowRangeDeletion } from '../model/index.ts';
+import { FileRegions, type RowExtent } from './file-regions.ts';
+import { crowdingOf } from './merge-choice.ts';
 import type { TabletClips, TabletFiles } from './tablet-state.ts';
 import type { TabletFile } from './tablet-file.ts';
 
@@ -22,6 +24,9 @@ export interface MemtableLayer {
 }
 
 const NO_FILES: readonly TabletFile[] = [];
+const ANYWHERE: RowExtent = { firstRow: undefined, lastRow: undefined };
+/** Fewer files are asked one after another. */
+const FEWEST_SOUGHT = 4;
 
 /** What a read needs of the layers. */
 export class LayerNeed {
@@ -66,6 +71,22 @@ export class LayerHold {
   }
 }
 
+/** The files that may bear on a row, newest first. */
+class FilesByRow {
+  readonly #regions: FileRegions;
+  readonly #files: readonly (readonly TabletFile[])[];
+
+  constructor(tables: readonly TabletFile[]) {
+    // rows that a file deletes may lie anywhere
+    this.#regions = new FileRegions(tables.map((table) => (table.rowRangeDeletions().length > 0 ? ANYWHERE : table)));
+    this.#files = this.#regions.filesByRegion(tables);
+  }
+
+  over(row: ByteString): readonly TabletFile[] {
+    return this.#files[this.#regions.regionOf(row)] as readonly TabletFile[];
+  }
+}
+
 export class LayerSet {
   #active: MemtableLayer;
   /** The active one and those frozen, newest first. */
@@ -73,7 +94,10 @@ export class LayerSet {
   /** Newest first. */
   #frozen: readonly MemtableLayer[] = [];
   #tables: readonly TabletFile[];
-  #mostFiles: number;
+  /** Which of the files may have a row; made when it is asked for. */
+  #byRow: FilesByRow | undefined;
+  #mostFiles = 0;
+  #crowding = 0;
   /** An array, for the reason that NumberTable gives: holds come and go with every read. */
   readonly #holds: LayerHold[] = [];
   readonly #dropped = new Set<TabletFile>();
@@ -84,8 +108,8 @@ export class LayerSet {
     this.#active = active;
     this.#memtables = [active.memtable];
     this.#tables = [...tables].sort(byAge);
-    this.#mostFiles = mostFiles(tables);
     this.#released = released;
+    this.#measure();
   }
 
   get active(): MemtableLayer {
@@ -104,6 +128,11 @@ export class LayerSet {
   /** Files of the group that has the most. */
   get mostFiles(): number {
     return this.#mostFiles;
+  }
+
+  /** Of the group that is most crowded (merge-choice.ts). */
+  get crowding(): number {
+    return this.#crowding;
   }
 
   get memtablesAreEmpty(): boolean {
@@ -144,7 +173,7 @@ export class LayerSet {
     const { row, spans } = need;
     // a memtable that has nothing of the row by now has nothing that this read, of this instant, must show
     const memtables = row === undefined ? this.#memtables : layersForRow(this.#memtables, row, spans);
-    return this.#hold(memtables, this.#tables.length === 0 ? NO_FILES : filesFor(this.#tables, need));
+    return this.#hold(memtables, this.#tables.length === 0 ? NO_FILES : filesFor(row === undefined ? this.#tables : this.#tablesOver(row), need));
   }
 
   #hold(memtables: readonly Layer[], files: readonly TabletFile[]): LayerHold {
@@ -197,7 +226,7 @@ export class LayerSet {
   replaceTables(tables: readonly TabletFile[]): void {
     const dropped = this.#tables.filter((old) => !tables.includes(old));
     this.#tables = tables;
-    this.#mostFiles = mostFiles(tables);
+    this.#measure();
     for (const old of dropped) {
       this.#dropped.add(old);
       if (old.reads === 0) this.#close(old);
@@ -206,6 +235,24 @@ export class LayerSet {
       hold.isStale = true;
       hold.reader?.layersChanged();
     }
+  }
+
+  #tablesOver(row: ByteString): readonly TabletFile[] {
+    if (this.#tables.length < FEWEST_SOUGHT) return this.#tables;
+    this.#byRow ??= new FilesByRow(this.#tables);
+    return this.#byRow.over(row);
+  }
+
+  #measure(): void {
+    const groups = new Map<string, TabletFile[]>();
+    for (const table of this.#tables) {
+      const files = groups.get(table.group);
+      if (files === undefined) groups.set(table.group, [table]);
+      else files.push(table);
+    }
+    this.#byRow = undefined;
+    this.#mostFiles = Math.max(0, ...[...groups.values()].map((files) => files.length));
+    this.#crowding = Math.max(0, ...[...groups.values()].map(crowdingOf));
   }
 
   /** Nothing is read here any more but what holds layers now; those who do are told that others have come in their place. */
@@ -293,10 +340,6 @@ function isNeeded(family: string, spans: readonly ColumnSpan[]): boolean {
 
 function hidesRows(layer: Layer, range: RowRange): boolean {
   return layer.rowRangeDeletions().some((deletion) => !isEmptyRange(intersectRanges(deletion, range)));
-}
-
-function mostFiles(tables: readonly TabletFile[]): number {
-  return Math.max(0, ...Object.values(filesByGroup(tables)).map((paths) => paths.length));
 }
 
 /** Paths as METADATA lists them, newest first in each group. */

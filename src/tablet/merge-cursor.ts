@@ -56,8 +56,8 @@ export class MergeCursor implements LayerCursor {
   /** Made for the first row that several layers have: most short reads meet none. */
   #merging: RowMerge | undefined;
   readonly #aggregateOf: MergeOptions['aggregateOf'];
-  /** The cursor that is passed through; its source is the heap's top. */
-  #alone: LayerCursor;
+  /** The cursor that is passed through while inside a row of one layer; its source is the heap's top. */
+  #alone!: LayerCursor;
   #inside: Inside = Inside.noRow;
   #reversed = false;
   readonly #keepDeletions: boolean;
@@ -70,7 +70,6 @@ export class MergeCursor implements LayerCursor {
     const sources = new Array<MergeSource>(layers.length);
     for (let age = 0; age < layers.length; age++) sources[age] = new MergeSource(layers[age] as Layer, age, this.#hiding, options.row);
     this.#sources = sources;
-    this.#alone = (this.#sources[0] as MergeSource).cursor;
     this.#keepDeletions = options.keepDeletions ?? false;
     this.#pacer = options.pacer;
     this.#aggregateOf = options.aggregateOf;
@@ -162,7 +161,7 @@ export class MergeCursor implements LayerCursor {
   }
 
   close(): void {
-    for (const { cursor } of this.#sources) cursor.close();
+    for (const source of this.#sources) source.close();
     this.#inside = Inside.noRow;
     this.state = CursorState.done;
   }

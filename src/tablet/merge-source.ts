@@ -14,7 +14,8 @@ export interface HidingCount {
 
 export class MergeSource {
   readonly layer: Layer;
-  readonly cursor: LayerCursor;
+  readonly #only: ByteString | undefined;
+  #cursor: LayerCursor | undefined;
   /** 0 = the newest layer. */
   readonly age: number;
   /** The row to which the cursor came last; of a parked source the row to which it will come. */
@@ -35,8 +36,22 @@ export class MergeSource {
   constructor(layer: Layer, age: number, hiding: HidingCount, row?: ByteString) {
     this.layer = layer;
     this.#hiding = hiding;
-    this.cursor = (row === undefined ? undefined : layer.rowCursor?.(row)) ?? layer.cursor();
+    this.#only = row;
     this.age = age;
+  }
+
+  /** Made when it is first needed: of a source that stays parked never. */
+  get cursor(): LayerCursor {
+    return (this.#cursor ??= this.#open());
+  }
+
+  close(): void {
+    this.#cursor?.close();
+  }
+
+  #open(): LayerCursor {
+    const row = this.#only;
+    return (row === undefined ? undefined : this.layer.rowCursor?.(row)) ?? this.layer.cursor();
   }
 
   /** Sends the cursor to the first row at or above `row`, or parks. */

@@ -68,8 +68,8 @@ export interface TabletApi {
   compact(kind: CompactionKind): Promise<void>;
   /** Calls off the compaction of files that is under way; resolves when it is over. */
   cancelCompaction(): Promise<void>;
-  /** Files of the locality group that has the most. */
-  readonly mostFiles: number;
+  /** How many files of a locality group lie over one another, in the group and place where most do; or half of a group's files, where that is more. */
+  readonly crowding: number;
   /** Since when something may lie in files that a major compaction would drop; undefined where nothing does. */
   readonly uncollectedSinceMicros: number | undefined;
   /**

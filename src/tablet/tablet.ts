@@ -192,14 +192,14 @@ export class Tablet implements TabletApi {
     return this.#compactor.cancel();
   }
 
-  get mostFiles(): number {
-    return this.#layers.mostFiles;
+  get crowding(): number {
+    return this.#layers.crowding;
   }
 
   get uncollectedSinceMicros(): number | undefined {
     const { tables } = this.#layers;
     const hasRules = Object.values(this.#schema().families).some(({ gcRule }) => gcRule !== undefined);
-    const isClean = this.#layers.memtablesAreEmpty && this.mostFiles <= 1 && tables.every((table) => !hasDeletions(table) && !table.hasForeignRows);
+    const isClean = this.#layers.memtablesAreEmpty && this.#layers.mostFiles <= 1 && tables.every((table) => !hasDeletions(table) && !table.hasForeignRows);
     if (tables.length === 0 || (isClean && !hasRules)) return undefined;
     return tables.reduce((oldest, { properties }) => Math.min(oldest, Number(properties.createdMicros)), Number.POSITIVE_INFINITY);
   }

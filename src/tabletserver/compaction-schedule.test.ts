@@ -3,13 +3,13 @@ import { describe, test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
 import { ByteBudget, ManualClock, Metrics, requestContext, SeededRandom } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
-import { type CompactionKind, TOO_MANY_FILES } from '../tablet/index.ts';
+import { type CompactionKind, TOO_CROWDED } from '../tablet/index.ts';
 import { CompactionSchedule } from './compaction-schedule.ts';
 import type { ServedTablet } from './tablet-map.ts';
 
 /** As much of a tablet as the schedule looks at: files in number, and compactions that end when they are told to. */
 class Files {
-  mostFiles = 0;
+  crowding = 0;
   due: CompactionKind | undefined;
   uncollectedSinceMicros: number | undefined;
   readonly begun: CompactionKind[] = [];
@@ -61,10 +61,10 @@ describe('the schedule of compactions', () => {
   test('a write that waits for a tablet begins its compaction, even where nobody has looked at its files yet', async () => {
     const bench = new Bench();
     const [served, files] = bench.tablet('loaded');
-    [files.mostFiles, files.due] = [TOO_MANY_FILES, 'merging'];
+    [files.crowding, files.due] = [TOO_CROWDED, 'merging'];
     const waiting = bench.schedule.wait(served, requestContext({ budget: new ByteBudget(1) }));
     assert.deepEqual(files.begun, ['merging']);
-    files.mostFiles = 1;
+    files.crowding = 1;
     await files.end();
     await waiting;
   });
@@ -75,7 +75,7 @@ describe('the schedule of compactions', () => {
     const [few, fewFiles] = bench.tablet('few');
     const [many, manyFiles] = bench.tablet('many');
     const [metadata, metadataFiles] = bench.tablet('metadata', METADATA_TABLE_ID);
-    for (const [files, count] of [[busyFiles, 9], [fewFiles, 8], [manyFiles, 20], [metadataFiles, 8]] as const) [files.mostFiles, files.due] = [count, 'merging'];
+    for (const [files, count] of [[busyFiles, 9], [fewFiles, 8], [manyFiles, 20], [metadataFiles, 8]] as const) [files.crowding, files.due] = [count, 'merging'];
     for (const served of [busy, few, many, metadata]) bench.schedule.changed(served);
     assert.deepEqual(busyFiles.begun, ['merging']);
     assert.deepEqual([fewFiles.begun, manyFiles.begun, metadataFiles.begun], [[], [], []]);
@@ -94,7 +94,7 @@ describe('the schedule of compactions', () => {
   test('tells of failures and tries again later and later', async () => {
     const bench = new Bench();
     const [served, files] = bench.tablet('t');
-    [files.mostFiles, files.due] = [8, 'merging'];
+    [files.crowding, files.due] = [8, 'merging'];
     bench.schedule.changed(served);
     for (const delayMs of [1000, 2000, 4000]) {
       const before = files.begun.length;
@@ -132,7 +132,7 @@ describe('the schedule of compactions', () => {
     const bench = new Bench();
     const [served, files] = bench.tablet('t');
     const [metadata, metadataFiles] = bench.tablet('m', METADATA_TABLE_ID);
-    files.mostFiles = metadataFiles.mostFiles = TOO_MANY_FILES;
+    files.crowding = metadataFiles.crowding = TOO_CROWDED;
     assert.deepEqual([bench.schedule.isBehind(served), bench.schedule.isBehind(metadata)], [true, false]);
     const context = requestContext({ budget: new ByteBudget(1024) });
     let waits = true;
@@ -140,10 +140,10 @@ describe('the schedule of compactions', () => {
     bench.schedule.changed(served);
     await Promise.resolve();
     assert.ok(waits);
-    files.mostFiles = 8;
+    files.crowding = 8;
     bench.schedule.changed(served);
     await waiting;
-    files.mostFiles = TOO_MANY_FILES;
+    files.crowding = TOO_CROWDED;
     const forEver = bench.schedule.wait(served, context);
     bench.schedule.stop();
     await assert.rejects(forEver, { code: Code.UNAVAILABLE });

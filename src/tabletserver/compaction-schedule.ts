@@ -8,7 +8,7 @@
 import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
 import { type Clock, type Logger, type Metrics, Pacer, type Random, type RequestContext, type Timer } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
-import { type CompactionKind, TOO_MANY_FILES } from '../tablet/index.ts';
+import { type CompactionKind, TOO_CROWDED } from '../tablet/index.ts';
 import type { ServedTablet } from './tablet-map.ts';
 import { WaitList } from './wait-list.ts';
 
@@ -90,7 +90,7 @@ export class CompactionSchedule {
 
   /** Whether writes to the tablet must wait. */
   isBehind(served: ServedTablet): boolean {
-    return served.tableId !== METADATA_TABLE_ID && served.tablet.mostFiles >= TOO_MANY_FILES;
+    return served.tableId !== METADATA_TABLE_ID && served.tablet.crowding >= TOO_CROWDED;
   }
 
   /** Waits until the tablet has fewer files; UNAVAILABLE where the server ends first. */
@@ -200,7 +200,7 @@ export class CompactionSchedule {
 }
 
 function weight({ tableId, tablet }: ServedTablet): number {
-  return tableId === METADATA_TABLE_ID ? Number.POSITIVE_INFINITY : tablet.mostFiles;
+  return tableId === METADATA_TABLE_ID ? Number.POSITIVE_INFINITY : tablet.crowding;
 }
 
 function ending(): BigtableError {
