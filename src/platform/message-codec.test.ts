@@ -9,6 +9,7 @@ function pair() {
   const [encoder, decoder] = [new MessageEncoder(), new MessageDecoder()];
   return {
     encoder,
+    decoder,
     pass: (...values: readonly unknown[]): unknown[] => {
       for (const value of values) encoder.whole(() => encoder.value(value));
       decoder.begin(encoder.take());
@@ -54,6 +55,49 @@ describe('messages between threads', () => {
     const [passed] = pair().pass(JSON.parse('{"__proto__":{"polluted":1},"constructor":2}')) as [Record<string, unknown>];
     assert.deepEqual(Object.keys(passed), ['__proto__', 'constructor']);
     assert.equal((passed as { polluted?: number }).polluted, undefined);
+  });
+
+  test('an object that comes again behind itself is told once, and is one object there too', () => {
+    const { encoder } = pair();
+    const batch = { bytes: new Uint8Array(100_000).fill(7), starts: [1, 2, 3] };
+    const rows = Array.from({ length: 100 }, (_, i) => ({ row: `r${i}`, mutations: { batch, from: i, length: 1 } }));
+    encoder.whole(() => encoder.value(rows));
+    assert.ok(encoder.lengthBytes < 105_000, `${encoder.lengthBytes} bytes`);
+    const there = pair();
+    // a message does not speak of objects of the one before, which is gone there
+    for (let message = 0; message < 2; message++) {
+      const [passed] = there.pass(rows) as [typeof rows];
+      assert.deepStrictEqual(passed, rows);
+      assert.equal(passed[99]?.mutations.batch, passed[0]?.mutations.batch);
+    }
+  });
+
+  test('an object that changes between two calls is told anew', () => {
+    const { encoder, decoder } = pair();
+    const changing = { a: 1 };
+    encoder.whole(() => encoder.value(changing));
+    changing.a = 2;
+    encoder.whole(() => encoder.value(changing));
+    decoder.begin(encoder.take());
+    assert.deepEqual([decoder.value(), decoder.value()], [{ a: 1 }, { a: 2 }]);
+  });
+
+  test('what was taken back is spoken of by nothing that comes later', () => {
+    const { encoder, pass } = pair();
+    const shared = { a: 1, b: [2] };
+    pass(shared);
+    assert.throws(() => encoder.whole(() => encoder.value([shared, () => {}])));
+    assert.deepStrictEqual(pass([shared, shared, { a: 2, b: shared }, shared]), [[shared, shared, { a: 2, b: shared }, shared]]);
+  });
+
+  test('objects that occur several times come out as they went in', () => {
+    const shared = fc.array(plain, { minLength: 1, maxLength: 5 }).chain((values) => fc.array(fc.array(fc.constantFrom(...values), { maxLength: 6 }), { maxLength: 6 }));
+    fc.assert(
+      fc.property(fc.array(shared, { maxLength: 3 }), (messages) => {
+        const { pass } = pair();
+        for (const values of messages) assert.deepStrictEqual(pass(...values), values);
+      }),
+    );
   });
 
   test('bytes that are a view of a large memory bring their own part alone', () => {

@@ -4,7 +4,7 @@
  * Invariant: shapes and names are numbered as they come, as the encoder has numbered them.
  */
 import { deserialize } from 'node:v8';
-import { assert } from '../base/index.ts';
+import { assert, viewOf } from '../base/index.ts';
 import { MOST_NUMBERED, Tag } from './message-encoder.ts';
 
 export class MessageDecoder {
@@ -12,12 +12,15 @@ export class MessageDecoder {
   #at = 0;
   readonly #shapes: (readonly string[])[] = [];
   readonly #names: string[] = [];
+  /** By the number of a shape: the last object of it in this message. */
+  #last: object[] = [];
 
   /** From here on values are read from `bytes`. */
   begin(bytes: Uint8Array): void {
     assert(this.#at === this.#bytes.length, 'the last message was read to its end');
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     this.#at = 0;
+    if (this.#last.length > 0) this.#last = [];
   }
 
   get atEnd(): boolean {
@@ -82,9 +85,11 @@ export class MessageDecoder {
       case Tag.array:
         return this.#array();
       case Tag.shape:
-        return this.#object(this.#shapes[this.uint()] as readonly string[]);
+        return this.#objectOf(this.uint());
       case Tag.newShape:
-        return this.#object(this.#newShape());
+        return this.#newShape();
+      case Tag.same:
+        return this.#last[this.uint()];
       default:
         return this.#raw(tag);
     }
@@ -97,10 +102,17 @@ export class MessageDecoder {
     return items;
   }
 
-  #newShape(): readonly string[] {
+  #newShape(): object {
     const keys = this.#array() as string[];
-    if (this.#shapes.length < MOST_NUMBERED) this.#shapes.push(keys);
-    return keys;
+    if (this.#shapes.length >= MOST_NUMBERED) return this.#object(keys);
+    this.#shapes.push(keys);
+    return this.#objectOf(this.#shapes.length - 1);
+  }
+
+  #objectOf(shape: number): object {
+    const object = this.#object(this.#shapes[shape] as readonly string[]);
+    this.#last[shape] = object;
+    return object;
   }
 
   #object(keys: readonly string[]): Record<string, unknown> {
@@ -119,7 +131,7 @@ export class MessageDecoder {
     const { buffer, byteOffset } = this.#bytes;
     if (tag === Tag.bytes) return new Uint8Array(buffer, byteOffset + start, this.#at - start);
     assert(tag === Tag.buffer || tag === Tag.cloned, `${tag} is no tag`);
-    const bytes = this.#bytes.subarray(start, this.#at);
+    const bytes = viewOf(this.#bytes, start, this.#at);
     return tag === Tag.buffer ? bytes : deserialize(bytes);
   }
 

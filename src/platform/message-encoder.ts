@@ -6,18 +6,24 @@
  * told once, when it is first used, and both sides number shapes as they come; the same goes for names, strings that come again and again. The two
  * sides must therefore see all messages, in order, which a port warrants. Nothing of this is ever stored: both sides are the same program.
  *
+ * An object that is the same as the last one of its shape is told as that: the rows of a batch refer to one set of cells and the bytes
+ * under it, which would else go along with each of them.
+ *
  * Invariant: what could not be encoded leaves no trace, in the bytes and in the tables.
  */
 import { serialize } from 'node:v8';
+import { viewOf } from '../base/index.ts';
 
 export const Tag = {
   undefined: 0, null: 1, false: 2, true: 3, integer: 4, double: 5, bigint: 6, latin1: 7, utf16: 8, buffer: 9, bytes: 10, array: 11, newShape: 12, shape: 13,
-  newName: 14, name: 15, cloned: 16,
+  newName: 14, name: 15, cloned: 16, same: 17,
 } as const;
 
 const FIRST_BYTES = 64 * 1024;
-/** A buffer that a large message made grow is let go afterwards. */
-const KEPT_BYTES = 1024 * 1024;
+/** The next buffer has room for what was written last, up to this. */
+const MOST_BYTES = 1024 * 1024;
+/** A buffer as full as this changes hands itself; of one less so a copy does. */
+const FULL_SHARE = 3 / 4;
 /** Shapes and names numbered at most; later ones are spelled out each time. Objects with keys of users (families) would otherwise fill memory. */
 export const MOST_NUMBERED = 1024;
 /** Up to this length a string is written by a loop here, which costs less than a call of Buffer's. */
@@ -27,6 +33,8 @@ const NOT_LATIN1 = /[^\0-\xff]/;
 interface Shape {
   readonly keys: readonly string[];
   readonly number: number;
+  /** The last one since `whole` began. */
+  last: object | undefined;
 }
 
 export class MessageEncoder {
@@ -36,18 +44,23 @@ export class MessageEncoder {
   readonly #shapes = new Map<string, Shape[]>();
   readonly #shapesInOrder: Shape[] = [];
   readonly #names = new Map<string, number>();
+  /** Shapes that have a last object. */
+  readonly #remembered: Shape[] = [];
 
   get lengthBytes(): number {
     return this.#at;
   }
 
-  /** Runs `write`, and where it throws takes back all that it wrote. */
+  /** Runs `write`, which encodes one call or answer, and where it throws takes back all that it wrote. */
   whole(write: () => void): void {
+    // between two calls a program may have changed what it sent
+    this.#forgetObjects();
     const [at, shapes, names] = [this.#at, this.#shapesInOrder.length, this.#names.size];
     try {
       write();
     } catch (error) {
       this.#at = at;
+      this.#forgetObjects();
       for (const shape of this.#shapesInOrder.splice(shapes)) {
         const key = shape.keys[0] ?? '';
         this.#shapes.set(key, (this.#shapes.get(key) ?? []).filter((other) => other !== shape));
@@ -57,12 +70,17 @@ export class MessageEncoder {
     }
   }
 
-  /** All that was written, as memory of its own. */
+  /** All that was written, as memory that the caller may give away. */
   take(): Uint8Array<ArrayBuffer> {
-    const taken = new Uint8Array(this.#at);
-    taken.set(this.#bytes.subarray(0, this.#at));
+    const used = this.#at;
+    const bytes = this.#bytes;
     this.#at = 0;
-    if (this.#bytes.length > KEPT_BYTES) this.#bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
+    if (used >= bytes.length * FULL_SHARE) {
+      this.#bytes = Buffer.allocUnsafeSlow(Math.min(MOST_BYTES, Math.max(FIRST_BYTES, used + (used >> 3))));
+      return viewOf(bytes, 0, used) as Uint8Array<ArrayBuffer>;
+    }
+    const taken = Buffer.allocUnsafeSlow(used);
+    bytes.copy(taken, 0, 0, used);
     return taken;
   }
 
@@ -132,7 +150,7 @@ export class MessageEncoder {
     if (Array.isArray(value)) {
       this.#tag(Tag.array);
       this.uint(value.length);
-      for (const item of value) this.value(item);
+      for (let i = 0; i < value.length; i++) this.value(value[i]);
       return;
     }
     const prototype: unknown = Object.getPrototypeOf(value);
@@ -143,27 +161,44 @@ export class MessageEncoder {
 
   #plain(value: Record<string, unknown>): void {
     const keys = Object.keys(value);
-    const known = this.#shapes.get(keys[0] ?? '')?.find((shape) => sameKeys(shape.keys, keys));
-    if (known) {
+    let shape = this.#shapes.get(keys[0] ?? '')?.find((known) => sameKeys(known.keys, keys));
+    if (shape?.last === value) {
+      this.#tag(Tag.same);
+      return this.uint(shape.number);
+    }
+    if (shape) {
       this.#tag(Tag.shape);
-      this.uint(known.number);
+      this.uint(shape.number);
     } else {
       this.#tag(Tag.newShape);
       this.uint(keys.length);
       for (const key of keys) this.#string(key);
-      this.#number(keys);
+      shape = this.#number(keys);
     }
     for (const key of keys) this.value(value[key]);
+    if (shape !== undefined) this.#remember(shape, value);
   }
 
-  #number(keys: readonly string[]): void {
-    if (this.#shapesInOrder.length >= MOST_NUMBERED) return;
-    const shape = { keys, number: this.#shapesInOrder.length };
+  #remember(shape: Shape, value: object): void {
+    if (shape.last === undefined) this.#remembered.push(shape);
+    shape.last = value;
+  }
+
+  #forgetObjects(): void {
+    for (const shape of this.#remembered) shape.last = undefined;
+    this.#remembered.length = 0;
+  }
+
+  /** Undefined where there are too many shapes already. */
+  #number(keys: readonly string[]): Shape | undefined {
+    if (this.#shapesInOrder.length >= MOST_NUMBERED) return undefined;
+    const shape: Shape = { keys, number: this.#shapesInOrder.length, last: undefined };
     this.#shapesInOrder.push(shape);
     const first = keys[0] ?? '';
     const alike = this.#shapes.get(first);
     if (alike) alike.push(shape);
     else this.#shapes.set(first, [shape]);
+    return shape;
   }
 
   #string(text: string): void {
@@ -218,7 +253,7 @@ export class MessageEncoder {
   #room(bytes: number): void {
     if (this.#at + bytes <= this.#bytes.length) return;
     const larger = Buffer.allocUnsafeSlow(Math.max(this.#bytes.length * 2, this.#at + bytes));
-    larger.set(this.#bytes.subarray(0, this.#at));
+    this.#bytes.copy(larger, 0, 0, this.#at);
     this.#bytes = larger;
   }
 }
