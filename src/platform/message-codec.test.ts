@@ -72,6 +72,14 @@ describe('messages between threads', () => {
     }
   });
 
+  test('a large message leaves no large buffer behind, however full it was', () => {
+    for (const pieces of [1, 25, 50, 75, 100]) {
+      const { encoder, pass } = pair();
+      pass(...Array.from({ length: pieces }, () => new Uint8Array(50_000)));
+      assert.ok(encoder.capacityBytes <= 1 << 20, `${encoder.capacityBytes} bytes are kept after a message of ${pieces} times 50,000`);
+    }
+  });
+
   test('an object that changes between two calls is told anew', () => {
     const { encoder, decoder } = pair();
     const changing = { a: 1 };

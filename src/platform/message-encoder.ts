@@ -51,6 +51,11 @@ export class MessageEncoder {
     return this.#at;
   }
 
+  /** Memory that it holds, written to or not. */
+  get capacityBytes(): number {
+    return this.#bytes.length;
+  }
+
   /** Runs `write`, which encodes one call or answer, and where it throws takes back all that it wrote. */
   whole(write: () => void): void {
     // between two calls a program may have changed what it sent
@@ -75,10 +80,9 @@ export class MessageEncoder {
     const used = this.#at;
     const bytes = this.#bytes;
     this.#at = 0;
-    if (used >= bytes.length * FULL_SHARE) {
-      this.#bytes = Buffer.allocUnsafeSlow(Math.min(MOST_BYTES, Math.max(FIRST_BYTES, used + (used >> 3))));
-      return viewOf(bytes, 0, used) as Uint8Array<ArrayBuffer>;
-    }
+    const isFull = used >= bytes.length * FULL_SHARE;
+    if (isFull || bytes.length > MOST_BYTES) this.#bytes = Buffer.allocUnsafeSlow(Math.min(MOST_BYTES, Math.max(FIRST_BYTES, used + (used >> 3))));
+    if (isFull) return viewOf(bytes, 0, used) as Uint8Array<ArrayBuffer>;
     const taken = Buffer.allocUnsafeSlow(used);
     bytes.copy(taken, 0, 0, used);
     return taken;
