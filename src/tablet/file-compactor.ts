@@ -11,7 +11,7 @@ import type { RowRange, TableSchema } from '../model/index.ts';
 import { type Collection, COMPACTION_TASK, type CompactionInput, type CompactionJob, type CompactionOutput, type CompactionResult } from './compaction-job.ts';
 import type { FileOpener } from './file-opener.ts';
 import { groupingOf } from './grouping.ts';
-import type { LayerSet } from './layer-set.ts';
+import { type LayerSet, tablesByGroup } from './layer-set.ts';
 import type { MadeFiles } from './made-files.ts';
 import { chooseMerge } from './merge-choice.ts';
 import type { TabletCommits } from './tablet-commits.ts';
@@ -115,14 +115,9 @@ export class FileCompactor {
     }
   }
 
-  #groupFiles(group: string): TabletFile[] {
-    return this.#parts.layers.tables.filter((table) => table.group === group);
-  }
-
   /** The run of files of the group that has the most. */
   #chooseMerge(): { readonly group: string; readonly files: readonly TabletFile[]; readonly from: number; readonly to: number } | undefined {
-    const groups = [...new Set(this.#parts.layers.tables.map(({ group }) => group))].map((group) => ({ group, files: this.#groupFiles(group) }));
-    for (const { group, files } of groups.sort((a, b) => b.files.length - a.files.length)) {
+    for (const [group, files] of [...tablesByGroup(this.#parts.layers.tables)].sort(([, a], [, b]) => b.length - a.length)) {
       const run = chooseMerge(files);
       if (run !== undefined) return { group, files, ...run };
     }

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { ByteString } from '../base/index.ts';
-import { depthOf, FileRegions, type RowExtent } from './file-regions.ts';
+import { ANYWHERE, FileRegions, type RowExtent } from './file-regions.ts';
 
 const ROWS = [...'abcdefgh'];
 const extent = fc.option(
   fc.tuple(fc.nat(ROWS.length - 1), fc.nat(ROWS.length - 1)).map(([a, b]): RowExtent => ({ firstRow: ROWS[Math.min(a, b)], lastRow: ROWS[Math.max(a, b)] })),
-  { nil: { firstRow: undefined, lastRow: undefined } },
+  { nil: ANYWHERE },
 );
 
 function mayHold({ firstRow, lastRow }: RowExtent, row: ByteString): boolean {
@@ -31,10 +31,10 @@ describe('the regions of files', () => {
     fc.assert(
       fc.property(fc.array(extent, { maxLength: 12 }), (files) => {
         const rows = ['', ...ROWS];
-        assert.equal(depthOf(files), Math.max(...rows.map((row) => files.filter((file) => mayHold(file, row)).length)));
+        assert.equal(new FileRegions(files).depth(), Math.max(...rows.map((row) => files.filter((file) => mayHold(file, row)).length)));
       }),
     );
-    assert.equal(depthOf([{ firstRow: 'a', lastRow: 'b' }, { firstRow: 'b', lastRow: 'c' }]), 2, 'both have the row between them');
-    assert.equal(depthOf([{ firstRow: 'a', lastRow: 'b' }, { firstRow: 'c', lastRow: 'd' }]), 1);
+    assert.equal(new FileRegions([{ firstRow: 'a', lastRow: 'b' }, { firstRow: 'b', lastRow: 'c' }]).depth(), 2, 'both have the row between them');
+    assert.equal(new FileRegions([{ firstRow: 'a', lastRow: 'b' }, { firstRow: 'c', lastRow: 'd' }]).depth(), 1);
   });
 });

@@ -10,6 +10,8 @@ export interface RowExtent {
   readonly lastRow: ByteString | undefined;
 }
 
+export const ANYWHERE: RowExtent = { firstRow: undefined, lastRow: undefined };
+
 interface Cut {
   readonly row: ByteString;
   readonly file: number;
@@ -69,6 +71,14 @@ export class FileRegions {
     return most;
   }
 
+  /** How many of the files lie over one another where most do. */
+  depth(): number {
+    const counts = new Int32Array(this.count);
+    let depth = 0;
+    for (let file = 0; file < this.#first.length; file++) depth = Math.max(depth, this.countIn(file, counts));
+    return depth;
+  }
+
   /** By region: the files that may have rows in it, in their order. */
   filesByRegion<F>(files: readonly F[]): readonly (readonly F[])[] {
     const regions = Array.from({ length: this.count }, (): F[] => []);
@@ -77,15 +87,6 @@ export class FileRegions {
     });
     return regions;
   }
-}
-
-/** How many of the files lie over one another where most do. */
-export function depthOf(files: readonly RowExtent[]): number {
-  const regions = new FileRegions(files);
-  const counts = new Int32Array(regions.count);
-  let depth = 0;
-  for (let file = 0; file < files.length; file++) depth = Math.max(depth, regions.countIn(file, counts));
-  return depth;
 }
 
 /** Of the same row beginnings first: a file that ends with the row and one that begins with it both have it. */

@@ -9,7 +9,7 @@ import { assert, type ByteString, isSuccessor } from '../base/index.ts';
 import type { ColumnSpan } from '../filter/index.ts';
 import type { Memtable } from '../memtable/index.ts';
 import { type ColumnKey, familyEnd, intersectRanges, isEmptyRange, type Layer, rangeContains, type RowRange, type RowRangeDeletion } from '../model/index.ts';
-import { FileRegions, type RowExtent } from './file-regions.ts';
+import { ANYWHERE, FileRegions } from './file-regions.ts';
 import { crowdingOf } from './merge-choice.ts';
 import type { TabletClips, TabletFiles } from './tablet-state.ts';
 import type { TabletFile } from './tablet-file.ts';
@@ -24,7 +24,6 @@ export interface MemtableLayer {
 }
 
 const NO_FILES: readonly TabletFile[] = [];
-const ANYWHERE: RowExtent = { firstRow: undefined, lastRow: undefined };
 /** Fewer files are asked one after another. */
 const FEWEST_SOUGHT = 4;
 
@@ -244,15 +243,10 @@ export class LayerSet {
   }
 
   #measure(): void {
-    const groups = new Map<string, TabletFile[]>();
-    for (const table of this.#tables) {
-      const files = groups.get(table.group);
-      if (files === undefined) groups.set(table.group, [table]);
-      else files.push(table);
-    }
+    const groups = [...tablesByGroup(this.#tables).values()];
     this.#byRow = undefined;
-    this.#mostFiles = Math.max(0, ...[...groups.values()].map((files) => files.length));
-    this.#crowding = Math.max(0, ...[...groups.values()].map(crowdingOf));
+    this.#mostFiles = Math.max(0, ...groups.map((files) => files.length));
+    this.#crowding = Math.max(0, ...groups.map(crowdingOf));
   }
 
   /** Nothing is read here any more but what holds layers now; those who do are told that others have come in their place. */
@@ -342,11 +336,20 @@ function hidesRows(layer: Layer, range: RowRange): boolean {
   return layer.rowRangeDeletions().some((deletion) => !isEmptyRange(intersectRanges(deletion, range)));
 }
 
+/** In each group in their order. */
+export function tablesByGroup(tables: readonly TabletFile[]): ReadonlyMap<string, readonly TabletFile[]> {
+  const groups = new Map<string, TabletFile[]>();
+  for (const table of tables) {
+    const files = groups.get(table.group);
+    if (files === undefined) groups.set(table.group, [table]);
+    else files.push(table);
+  }
+  return groups;
+}
+
 /** Paths as METADATA lists them, newest first in each group. */
 export function filesByGroup(tables: readonly TabletFile[]): TabletFiles {
-  const files: Record<string, string[]> = {};
-  for (const { group, path } of tables) (files[group] ??= []).push(path);
-  return files;
+  return Object.fromEntries([...tablesByGroup(tables)].map(([group, files]) => [group, files.map(({ path }) => path)]));
 }
 
 /** The parts for which files are listed that are not right in the tablet's whole range; undefined where all are. */

@@ -5,7 +5,7 @@
  * load in the order of rows makes, are left as they are until they are very many, but for small ones: a read of a row looks at one of them. Only where small and large files
  * alternate so that very many are left do neighbours of any size go together.
  */
-import { depthOf, FileRegions, type RowExtent } from './file-regions.ts';
+import { ANYWHERE, FileRegions, type RowExtent } from './file-regions.ts';
 
 /** Fewest files of a merge, and fewest that lie over one another. */
 export const MERGED_FILES = 8;
@@ -18,7 +18,6 @@ export const CROWDED = 24;
 const SMALL_BYTES = 64 * 1024;
 /** Smaller files are merged as if all lay over one another: that writes little, and a trickle of rows leaves no crowd of them. */
 const SIDE_BY_SIDE_BYTES = 1024 * 1024;
-const ANYWHERE: RowExtent = { firstRow: undefined, lastRow: undefined };
 /** A group as crowded as this holds back writes until it is less so. */
 export const TOO_CROWDED = 48;
 
@@ -37,24 +36,26 @@ export interface MergeRun {
  * each is listed, opened and kept in mind.
  */
 export function crowdingOf(files: readonly MergeCandidate[]): number {
-  return Math.max(depthOf(extentsOf(files)), files.length >> 1);
+  return Math.max(regionsOf(files).depth(), files.length >> 1);
 }
 
-function extentsOf(files: readonly MergeCandidate[]): readonly RowExtent[] {
-  return files.map((file) => (file.sizeBytes < SIDE_BY_SIDE_BYTES ? ANYWHERE : file));
+function regionsOf(files: readonly MergeCandidate[]): FileRegions {
+  return new FileRegions(files.map((file) => (file.sizeBytes < SIDE_BY_SIDE_BYTES ? ANYWHERE : file)));
 }
 
 /** `files`: of a group, by age. The run that costs the fewest bytes for what it gains; undefined where none is due. */
 export function chooseMerge(files: readonly MergeCandidate[]): MergeRun | undefined {
   if (files.length < MERGED_FILES) return undefined;
   const isLong = files.length >> 1 > CROWDED;
-  const depth = depthOf(extentsOf(files));
+  const regions = regionsOf(files);
+  const depth = regions.depth();
   if (depth < MERGED_FILES && !isLong) return undefined;
   const isAlike = ({ totalBytes, largestBytes }: Run): boolean => largestBytes <= (totalBytes - largestBytes) * LARGEST_SHARE;
   // what is gained are layers of which a read finds one where there were several, or shorter lists
   const layersSaved = (run: Run): number => (run.depth >= MERGED_FILES && isAlike(run) ? run.depth - 1 : 0);
   const filesSaved = (run: Run): number => (isAlike(run) ? run.files - 1 : 0);
-  return cheapest(files, layersSaved) ?? (isLong ? cheapest(files, filesSaved) : undefined) ?? (isLong || depth > CROWDED ? cheapest(files, (run) => run.files - 1) : undefined);
+  const regular = cheapest(files, regions, layersSaved) ?? (isLong ? cheapest(files, regions, filesSaved) : undefined);
+  return regular ?? (isLong || depth > CROWDED ? cheapest(files, regions, (run) => run.files - 1) : undefined);
 }
 
 interface Run {
@@ -66,8 +67,7 @@ interface Run {
 }
 
 /** The run of neighbours that costs the fewest bytes for each one that it gains; what gains nothing is not for choice. */
-function cheapest(files: readonly MergeCandidate[], gain: (run: Run) => number): MergeRun | undefined {
-  const regions = new FileRegions(extentsOf(files));
+function cheapest(files: readonly MergeCandidate[], regions: FileRegions, gain: (run: Run) => number): MergeRun | undefined {
   let best: MergeRun | undefined;
   let bestCost = Number.POSITIVE_INFINITY;
   for (let from = 0; from + MERGED_FILES <= files.length; from++) {
