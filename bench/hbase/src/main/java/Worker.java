@@ -109,17 +109,22 @@ final class Worker {
     return Bytes.toBytes(String.format("row%09d", row));
   }
 
+  /** Spreads a number over 64 bits (the finalizer of splitmix64). */
+  private static long mix(long z) {
+    z = (z ^ z >>> 30) * 0xbf58476d1ce4e5b9L;
+    z = (z ^ z >>> 27) * 0x94d049bb133111ebL;
+    return z ^ z >>> 31;
+  }
+
   /** Writes row `row`'s value: a function of the row alone (the bytes that btbench writes), so that a reader can check it. */
   static void fill(byte[] value, int row) {
     final int block = 100;
     for (int from = 0; from < value.length; from += block) {
-      long x = row * GOLDEN + from + 1;
+      long x = mix(mix(row + 1L) + from);
       ByteBuffer part = ByteBuffer.wrap(value, from, Math.min(block, value.length - from)).order(ByteOrder.LITTLE_ENDIAN);
       while (part.hasRemaining()) {
         x += GOLDEN;
-        long z = (x ^ x >>> 30) * 0xbf58476d1ce4e5b9L;
-        z = (z ^ z >>> 27) * 0x94d049bb133111ebL;
-        z ^= z >>> 31;
+        long z = mix(x);
         if (part.remaining() >= Long.BYTES) part.putLong(z);
         else for (; part.hasRemaining(); z >>>= 8) part.put((byte) z);
       }
