@@ -8,7 +8,7 @@
  *
  * CPU time is the server process's, all threads, from a workload's first call until the server is at rest again (btbench -rest).
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { btbench, buildBtbench, errorKinds, WORKLOADS, workloadResults } from './btbench.mjs';
@@ -17,6 +17,13 @@ import { emulator, hbase, javaMissing } from './tools.mjs';
 
 const MIB = 1024 * 1024;
 const REST_SECONDS = 60;
+/** Of the disk's own sync. */
+const SYNCS = 500;
+const SYNCED_BYTES = 1024;
+const WARM_TABLE = 'warm';
+const WARM_ROWS = 10_000;
+/** The load comes first; verify counts a whole table, and the Go client's scan is the other's for the server. */
+const NOT_WARMED = ['batchwrite', 'verify', 'scanclient'];
 const TIMEOUT_MS = 3_600_000;
 
 /** At most this times the emulator's CPU time a row, and at least this times its rows a second (with more than one stream). */
@@ -86,18 +93,28 @@ class Contestant {
 
   /** Gives their results, those there are where it fails: what it and the others came to is worth its table. Once failed it takes nothing more. */
   async run(workloads) {
+    const results = await this.#load(workloads, ['-rows', this.#rows, '-secs', this.secs, ...(this.#hasTable ? ['-keep'] : [])]);
+    this.#hasTable = true;
+    // the workloads behind the load use what it came to
+    this.#rows = results.find(({ workload }) => workload === 'batchwrite')?.rows ?? this.#rows;
+    return results.map((result) => ({ server: this.name, rows_in_table: Number(this.size.rows), load: this.size.load, ...result }));
+  }
+
+  /** Runs the workloads for `secs` each on a table that nothing is measured on. */
+  async warm(workloads, secs) {
+    await this.#load(['batchwrite', ...workloads.filter((workload) => !NOT_WARMED.includes(workload))], ['-table', WARM_TABLE, '-rows', WARM_ROWS, '-secs', secs]);
+  }
+
+  async #load(workloads, args) {
     const asked = this.failed ? [] : workloads.filter((workload) => !this.lacks?.includes(workload));
     if (asked.length === 0) return [];
     try {
       this.#server ??= await this.start(this.#scratch);
       const [conns, streams] = this.size.load.split('x');
-      const args = ['-rows', this.#rows, '-secs', this.secs, '-conns', conns, '-streams', streams, '-workloads', asked.join(','), '-rest', REST_SECONDS];
-      const { results, err } = await this.load(this.#server.address, [...args, '-pid', this.#server.pid, '-datadir', this.#scratch, ...(this.#hasTable ? ['-keep'] : [])]);
-      this.#hasTable = true;
+      const about = ['-workloads', asked.join(','), '-conns', conns, '-streams', streams, '-rest', REST_SECONDS, '-pid', this.#server.pid, '-datadir', this.#scratch];
+      const { results, err } = await this.load(this.#server.address, [...args, ...about]);
       if (results.length < asked.length) this.#fail(`ended after ${results.length} of ${asked.join(', ')}: ${err}`);
-      // the workloads behind the load use what it came to
-      this.#rows = results.find(({ workload }) => workload === 'batchwrite')?.rows ?? this.#rows;
-      return results.map((result) => ({ server: this.name, rows_in_table: Number(this.size.rows), load: this.size.load, ...result }));
+      return results;
     } catch (error) {
       this.#fail(error.message);
       return [];
@@ -117,10 +134,11 @@ class Contestant {
 }
 
 /** The contestants' results, each of the `turns` (lists of workloads) one contestant after the other. They are ended. */
-async function inTurn(contestants, turns) {
+async function inTurn(contestants, turns, warmSecs = 0) {
   const start = performance.now();
   const results = [];
   try {
+    if (warmSecs > 0) for (const contestant of contestants) await contestant.warm(turns.flat(), warmSecs);
     for (const turn of turns) for (const contestant of contestants) results.push(...(await contestant.run(turn)));
   } finally {
     for (const contestant of contestants) await contestant.end();
@@ -128,6 +146,27 @@ async function inTurn(contestants, turns) {
   const [{ size }] = contestants;
   console.error(`${contestants.map(({ name }) => name).join(', ')}, ${size.rows} rows, ${size.load}: ${((performance.now() - start) / 1000).toFixed(0)} s`);
   return results;
+}
+
+/** Milliseconds that the disk takes to write a kilobyte behind another and sync it, in the median: what a write alone waits for at least. */
+function diskSyncMs() {
+  const scratch = mkdtempSync(join(tmpdir(), 'edubba-bench-'));
+  const file = openSync(join(scratch, 'synced'), 'w');
+  try {
+    const bytes = Buffer.alloc(SYNCED_BYTES, 1);
+    writeSync(file, Buffer.alloc(SYNCS * SYNCED_BYTES), 0, SYNCS * SYNCED_BYTES, 0);
+    fdatasyncSync(file);
+    const times = Array.from({ length: SYNCS }, (_, i) => {
+      const start = performance.now();
+      writeSync(file, bytes, 0, SYNCED_BYTES, i * SYNCED_BYTES);
+      fdatasyncSync(file);
+      return performance.now() - start;
+    });
+    return times.sort((a, b) => a - b)[SYNCS / 2];
+  } finally {
+    closeSync(file);
+    rmSync(scratch, { recursive: true, force: true });
+  }
 }
 
 function againstEmulator(ours, theirs) {
@@ -224,7 +263,7 @@ async function chosen(only) {
 /** `words`: the options of scripts/bench.mjs. Answers the exit code: 2 where a workload of ours had errors, 1 where a server could not be measured. */
 export async function serverBench(words) {
   const option = (name, fallback) => words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
-  const settings = { secs: option('secs', 3), workloads: option('workloads', ORDER.join(',')).split(',') };
+  const settings = { secs: option('secs', 3), warmSecs: Number(option('warm', 0)), workloads: option('workloads', ORDER.join(',')).split(',') };
   const servers = await chosen(option('only', undefined));
   const unknown = servers.find((name) => !(name in SERVERS));
   if (unknown !== undefined) {
@@ -238,9 +277,10 @@ export async function serverBench(words) {
   let failed = false;
   for (const rows of option('rows', '100000').split(',')) {
     for (const load of option('load', '2x16').split(',')) {
+      if (load === '1x1') console.log(`the disk writes and syncs a kilobyte in ${diskSyncMs().toFixed(3)} ms (median of ${SYNCS})`);
       const contestants = servers.map((name) => new Contestant(name, prepared[name], { rows, load }, settings.secs));
       const together = contestants.filter(({ atOnce }) => !atOnce);
-      const results = together.length > 0 ? await inTurn(together, settings.workloads.map((workload) => [workload])) : [];
+      const results = together.length > 0 ? await inTurn(together, settings.workloads.map((workload) => [workload]), settings.warmSecs) : [];
       for (const one of contestants.filter(({ atOnce }) => atOnce)) results.push(...(await inTurn([one], [settings.workloads])));
       failed ||= contestants.some((one) => one.failed);
       all.push(...results);
