@@ -1,11 +1,11 @@
 /**
  * A batch of writes: grouped by tablet, the groups sent side by side, the answers put together by entry. Entries whose tablet moved are sent again.
  */
-import { type BigtableError, toBigtableError, unavailable } from '../base/index.ts';
+import { BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import { Pacer, type Clock, type RequestContext, type Transport } from '../env/index.ts';
 import type { AssignedTablet } from '../locator/index.ts';
 import type { TableSchema } from '../model/index.ts';
-import { callServer, errorOf, isNotServing } from '../protocol/index.ts';
+import { callServer, errorOf, isNotServing, type PlainError } from '../protocol/index.ts';
 import type { RowMutations } from '../service/index.ts';
 import type { Patience, Router } from './router.ts';
 
@@ -14,6 +14,9 @@ export interface MutateRowsParts {
   readonly transport: Transport;
   readonly clock: Clock;
 }
+
+/** As a server's answer tells it, too: no error is made for an entry that is only sent again. */
+type Fail = (index: number, error: BigtableError | PlainError) => void;
 
 /** Answers by entry: undefined = done, else why not. */
 export async function mutateRows(
@@ -28,19 +31,13 @@ export async function mutateRows(
   let left = entries.map((_entry, i) => i);
   for (;;) {
     const misdirected: number[] = [];
-    const schema = await router.table(table);
-    const groups = await groupByTablet(parts, context, schema, table, entries, left, (i, error) => {
+    const fail: Fail = (i, error) => {
       if (isNotServing(error)) misdirected.push(i);
-      else outcomes[i] = error;
-    });
-    await Promise.all(
-      [...groups].map(async ([tablet, indexes]) => {
-        await sendGroup(parts, context, schema.id, tablet, entries, indexes, (i, error) => {
-          if (isNotServing(error)) misdirected.push(i);
-          else outcomes[i] = error;
-        });
-      }),
-    );
+      else outcomes[i] = error instanceof BigtableError ? error : errorOf(error);
+    };
+    const schema = await router.table(table);
+    const groups = await groupByTablet(parts, context, schema, table, entries, left, fail);
+    await Promise.all([...groups].map(([tablet, indexes]) => sendGroup(parts, context, schema.id, tablet, entries, indexes, fail)));
     if (misdirected.length === 0) return outcomes;
     for (const tablet of groups.keys()) router.drop(tablet);
     left = misdirected.sort((a, b) => a - b);
@@ -63,7 +60,7 @@ async function groupByTablet(
   table: string,
   entries: readonly RowMutations[],
   indexes: readonly number[],
-  fail: (index: number, error: BigtableError) => void,
+  fail: Fail,
 ): Promise<Map<AssignedTablet, number[]>> {
   const groups = new Map<AssignedTablet, number[]>();
   const pacer = new Pacer(clock);
@@ -90,14 +87,14 @@ async function sendGroup(
   tablet: AssignedTablet,
   entries: readonly RowMutations[],
   indexes: readonly number[],
-  fail: (index: number, error: BigtableError) => void,
+  fail: Fail,
 ): Promise<void> {
   try {
     const message = { tableId, entries: indexes.length === entries.length ? entries : indexes.map((i) => entries[i] as RowMutations) };
     const answers = await callServer(transport, tablet.server.address, 'mutateRows', message, context);
     for (let i = 0; i < indexes.length; i++) {
       const answer = answers[i];
-      if (answer !== undefined) fail(indexes[i] as number, errorOf(answer));
+      if (answer !== undefined) fail(indexes[i] as number, answer);
     }
   } catch (thrown) {
     const error = toBigtableError(thrown);

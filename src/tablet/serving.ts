@@ -8,6 +8,7 @@ export class Serving {
   readonly #host: Pick<TabletHost, 'leaseHeld'>;
   readonly #clock: Clock;
   #isOver = false;
+  #refusal: BigtableError | undefined;
 
   constructor(tableId: string, host: Pick<TabletHost, 'leaseHeld'>, clock: Clock) {
     this.#tableId = tableId;
@@ -36,8 +37,9 @@ export class Serving {
     checkContext(context, this.#clock);
   }
 
-  /** What was called has not been done: whoever finds the tablet's new place may call again. */
+  /** What was called has not been done: whoever finds the tablet's new place may call again. One for all: thousands of rows may hear it at once. */
   refusal(): BigtableError {
-    return new BigtableError(Code.UNAVAILABLE, `tablet of table ${this.#tableId} is being given up by its server, or divided`, { details: { notServing: true } });
+    this.#refusal ??= new BigtableError(Code.UNAVAILABLE, `tablet of table ${this.#tableId} is being given up by its server, or divided`, { details: { notServing: true } });
+    return this.#refusal;
   }
 }
