@@ -1,8 +1,9 @@
 /** How much memory the process takes over time, as far as it is in use: garbage is collected before each look where the process lets us (--expose-gc). */
 const SAMPLE_MS = 1000;
 const MIB = 2 ** 20;
-/** Until caches, pools and compiled code have their size. */
+/** Until caches, pools and compiled code have their size: of the time, and of the work, which a busy machine does later. */
 const WARM_UP_SHARE = 0.3;
+const WARM_UP_WRITES = 6000;
 
 interface Sample {
   readonly minutes: number;
@@ -20,11 +21,12 @@ export class Memory {
     this.#warmMs = durationMs * WARM_UP_SHARE;
   }
 
-  sample(): void {
+  /** `writes`: how many were made so far. */
+  sample(writes: number): void {
     const now = performance.now();
     if (now - this.#lastMs < SAMPLE_MS) return;
     this.#lastMs = now;
-    if (now - this.#startMs < this.#warmMs) return;
+    if (now - this.#startMs < this.#warmMs || writes < WARM_UP_WRITES) return;
     (globalThis as { gc?: () => void }).gc?.();
     const { heapUsed, external, rss } = process.memoryUsage();
     this.#samples.push({ minutes: (now - this.#startMs) / 60_000, usedMib: (heapUsed + external) / MIB, residentMib: rss / MIB });

@@ -58,6 +58,7 @@ export class Soak {
   #background: Promise<void> = Promise.resolve();
   #failure: string | undefined;
   #isOver = false;
+  #hasPower = true;
   #hasPassing = true;
   #mostFiles = 0;
   /** Rows at which tablets may have been split since the table was made. */
@@ -127,6 +128,8 @@ export class Soak {
     return new Promise((resolve, reject) => {
       const lose = (): void => reject(new PowerLost('the power failed'));
       this.#calls.add(lose);
+      // the power may fail in the same instant in which an actor makes its next call
+      if (!this.#hasPower) lose();
       work.finally(() => this.#calls.delete(lose)).then(resolve, reject);
     });
   }
@@ -289,7 +292,7 @@ export class Soak {
   async #conduct(draw: Draw): Promise<void> {
     while (performance.now() < this.#endMs && !this.#isOver) {
       await this.#world.pause(20 + draw.number(100));
-      this.#memory.sample();
+      this.#memory.sample(this.#counts['writes'] ?? 0);
       await this.#takeAction(draw.number(100), draw);
     }
   }
@@ -375,6 +378,7 @@ export class Soak {
 
   async #losePower(losePower: () => void): Promise<void> {
     this.#barrier.close();
+    this.#hasPower = false;
     losePower();
     for (const lose of this.#calls) lose();
     await this.#barrier.allParked();
@@ -382,6 +386,7 @@ export class Soak {
     // what is left of it holds nothing but memory
     await Promise.race([this.#opened.close().catch(() => {}), this.#world.pause(CLOSE_PATIENCE_MS)]);
     await this.#open();
+    this.#hasPower = true;
     this.#count('power failures');
     this.#barrier.open();
   }
