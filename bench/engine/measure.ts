@@ -40,7 +40,7 @@ export class Stopwatch {
   }
 }
 
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Waits until the process rests, and answers what the stopwatch showed at the end of its last busy moment. */
 export async function untilRest(stopwatch: Stopwatch, isBusy: () => boolean = () => false): Promise<Usage> {

@@ -110,15 +110,15 @@ export function inlineWorkers(tools: CompactionTools): Workers {
 }
 
 /** Compactions of files in the directory, each in a thread of its own. */
-export function directoryWorkers(directory: string, compactionsAtOnce: number): Workers {
-  const threads = new ThreadWorkers({ size: compactionsAtOnce, tasks: { [COMPACTION_TASK]: moduleUrl('./compaction-worker.ts', import.meta.url) } });
+export function directoryWorkers(directory: string, compactionsAtOnce: number, clock: Clock): Workers {
+  const threads = new ThreadWorkers({ clock, size: compactionsAtOnce, tasks: { [COMPACTION_TASK]: moduleUrl('./compaction-worker.ts', import.meta.url) } });
   return { run: (task, job) => threads.run(task, { directory: resolve(directory), job }), close: () => threads.close() };
 }
 
 /** Takes the directory. */
 export async function directoryStorage(directory: string, { clock, logger, compactionsAtOnce }: StorageParts): Promise<Storage> {
   const { fileSystem, release } = await openDirectory(directory, { checksum: nativeCodecs().checksum, clock, logger });
-  const workers = directoryWorkers(directory, compactionsAtOnce);
+  const workers = directoryWorkers(directory, compactionsAtOnce, clock);
   try {
     const lockService = await openLocalLockService(fileSystem);
     return {

@@ -55,7 +55,7 @@ function threadEnv({ directory, settings, tabletServers, lockService: address, l
   const budget = new ByteBudget(Math.floor(settings.requestBytes / tabletServers));
   const codecs = nativeCodecs();
   const fileSystem = shareFiles(directory, { checksum: codecs.checksum, clock: systemClock, logger });
-  const workers = directoryWorkers(directory, settings.compactionsAtOnce);
+  const workers = directoryWorkers(directory, settings.compactionsAtOnce, systemClock);
   const lockService = new LockServiceClient({ transport, address, leases, budget });
   const env: Env = {
     fileSystem, lockService, transport, clock: systemClock, random: systemRandom, workers, codecs, logger, metrics, requestBudget: budget,

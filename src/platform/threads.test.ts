@@ -6,22 +6,24 @@ import { workersContract } from '../../test/contracts/workers-contract.ts';
 import type { run as die } from '../../test/contracts/workers-tasks/die.ts';
 import type { run as priority } from '../../test/contracts/workers-tasks/priority.ts';
 import { BigtableError, Code } from '../base/index.ts';
+import { ManualClock } from '../env/index.ts';
+import { systemClock } from './system-clock.ts';
 import { moduleUrl, ThreadWorkers } from './threads.ts';
 
 const TASKS = Object.fromEntries(
-  ['echo', 'sort', 'fail', 'hang', 'die', 'priority'].map((name) => [name, moduleUrl(`../../test/contracts/workers-tasks/${name}.ts`, import.meta.url)]),
+  ['echo', 'sort', 'fail', 'hang', 'die', 'priority', 'thread'].map((name) => [name, moduleUrl(`../../test/contracts/workers-tasks/${name}.ts`, import.meta.url)]),
 );
 
-workersContract('threads', async () => ({ workers: new ThreadWorkers({ size: 2, tasks: TASKS }) }));
+workersContract('threads', async () => ({ workers: new ThreadWorkers({ clock: systemClock, size: 2, tasks: TASKS }) }));
 
 workersContract('one thread, over a port', async () => {
-  const { proxy, close } = workersOverPort(new ThreadWorkers({ size: 1, tasks: TASKS }));
+  const { proxy, close } = workersOverPort(new ThreadWorkers({ clock: systemClock, size: 1, tasks: TASKS }));
   return { workers: proxy, close: async () => close() };
 });
 
 describe('ThreadWorkers', () => {
   test('a thread that dies rejects its own task with INTERNAL, and the pool goes on', async () => {
-    const workers = new ThreadWorkers({ size: 1, tasks: TASKS });
+    const workers = new ThreadWorkers({ clock: systemClock, size: 1, tasks: TASKS });
     try {
       for (const [how, why] of [['throw', /"die": its thread died: out of the blue/], ['exit', /"die": its thread died: exit code 3/]] as const) {
         const dying = workers.run('die', { how } satisfies Parameters<typeof die>[0]);
@@ -35,7 +37,7 @@ describe('ThreadWorkers', () => {
   });
 
   test('a module that cannot be loaded fails its task alone', async () => {
-    const workers = new ThreadWorkers({ size: 1, tasks: { ...TASKS, missing: new URL('./no-such-module.js', import.meta.url) } });
+    const workers = new ThreadWorkers({ clock: systemClock, size: 1, tasks: { ...TASKS, missing: new URL('./no-such-module.js', import.meta.url) } });
     try {
       await assert.rejects(workers.run('missing', 1), (error) => error instanceof BigtableError && error.code === Code.INTERNAL);
       assert.equal(await workers.run('echo', 1), 1);
@@ -45,7 +47,7 @@ describe('ThreadWorkers', () => {
   });
 
   test('tasks give way to the thread that asks for them', { skip: process.platform !== 'linux' && 'priorities are of the whole process here' }, async () => {
-    const workers = new ThreadWorkers({ size: 1, tasks: TASKS });
+    const workers = new ThreadWorkers({ clock: systemClock, size: 1, tasks: TASKS });
     try {
       const before = getPriority(0);
       assert.equal((await workers.run('priority', undefined)) as ReturnType<typeof priority>, Math.min(19, before + 5));
@@ -55,8 +57,24 @@ describe('ThreadWorkers', () => {
     }
   });
 
+  test('a thread that has been idle for half a minute ends, and the next task starts another', async () => {
+    const clock = new ManualClock();
+    const workers = new ThreadWorkers({ clock, size: 1, tasks: TASKS });
+    try {
+      const first = await workers.run('thread', undefined);
+      clock.advance(29_000);
+      assert.equal(await workers.run('thread', undefined), first);
+      clock.advance(29_000);
+      assert.equal(await workers.run('thread', undefined), first, 'a task begins the time anew');
+      clock.advance(30_000);
+      assert.notEqual(await workers.run('thread', undefined), first);
+    } finally {
+      await workers.close();
+    }
+  });
+
   test('a pool has at least one thread', () => {
-    for (const size of [0, -1, 1.5, Number.NaN]) assert.throws(() => new ThreadWorkers({ size, tasks: {} }), /a pool of/);
+    for (const size of [0, -1, 1.5, Number.NaN]) assert.throws(() => new ThreadWorkers({ clock: systemClock, size, tasks: {} }), /a pool of/);
   });
 
   test('moduleUrl follows the importer into the compiled tree', () => {

@@ -2,18 +2,23 @@
  * Workers on threads: a pool that starts a thread when a task finds none idle, up to its size. A thread runs one task at a time; what
  * comes meanwhile waits its turn. A thread that dies takes only its own task with it.
  *
- * Idle threads do not keep the process alive.
+ * Idle threads do not keep the process alive, and end after a while: each holds tens of MiB, its heap and compiled code.
  */
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { assert, BigtableError, Code, notFound, toBigtableError, unavailable } from '../base/index.ts';
-import { fromPlainError, type Workers } from '../env/index.ts';
+import { type Clock, fromPlainError, type Timer, type Workers } from '../env/index.ts';
 import type { ThreadAnswer, ThreadRequest } from './thread-main.ts';
+
+/** A thread that had nothing to do for so long ends: a new one takes a tenth of a second to start, and compiles anew what it runs. */
+const IDLE_MS = 30_000;
 
 export interface ThreadWorkersOptions {
   /** Most threads at once, at least 1. */
   readonly size: number;
   /** Modules by task name, each exporting `run(argument)`; `moduleUrl` makes the URLs. */
   readonly tasks: Readonly<Record<string, URL>>;
+  /** For how long threads have been idle. */
+  readonly clock: Clock;
 }
 
 interface Job {
@@ -23,10 +28,18 @@ interface Job {
   readonly reject: (error: BigtableError) => void;
 }
 
+interface IdleThread {
+  readonly thread: Worker;
+  /** Ends it. */
+  readonly timer: Timer;
+}
+
 export class ThreadWorkers implements Workers {
   readonly #size: number;
   readonly #tasks: ReadonlyMap<string, URL>;
-  readonly #idle: Worker[] = [];
+  readonly #clock: Clock;
+  /** The one that worked last is taken first, so that the others come to their end. */
+  readonly #idle: IdleThread[] = [];
   readonly #busy = new Map<Worker, Job>();
   readonly #waiting: Job[] = [];
   #closed = false;
@@ -34,6 +47,7 @@ export class ThreadWorkers implements Workers {
   constructor(options: ThreadWorkersOptions) {
     assert(Number.isInteger(options.size) && options.size >= 1, `a pool of ${options.size} threads`);
     this.#size = options.size;
+    this.#clock = options.clock;
     this.#tasks = new Map(Object.entries(options.tasks));
   }
 
@@ -50,17 +64,35 @@ export class ThreadWorkers implements Workers {
   async close(): Promise<void> {
     this.#closed = true;
     for (const job of [...this.#waiting.splice(0), ...this.#busy.values()]) job.reject(unavailable('the workers were closed while the task ran'));
-    const threads = [...this.#idle.splice(0), ...this.#busy.keys()];
+    for (const { timer } of this.#idle) timer.cancel();
+    const threads = [...this.#idle.splice(0).map(({ thread }) => thread), ...this.#busy.keys()];
     this.#busy.clear();
     await Promise.all(threads.map((thread) => thread.terminate()));
   }
 
   #dispatch(): void {
     while (this.#waiting.length > 0) {
-      const thread = this.#idle.pop() ?? (this.#busy.size < this.#size ? this.#start() : undefined);
+      const thread = this.#takeIdle() ?? (this.#busy.size < this.#size ? this.#start() : undefined);
       if (!thread) return;
       this.#give(thread, this.#waiting.shift() as Job);
     }
+  }
+
+  #takeIdle(): Worker | undefined {
+    const idle = this.#idle.pop();
+    idle?.timer.cancel();
+    return idle?.thread;
+  }
+
+  #rest(thread: Worker): void {
+    const idle: IdleThread = {
+      thread,
+      timer: this.#clock.timer(IDLE_MS, () => {
+        this.#idle.splice(this.#idle.indexOf(idle), 1);
+        void thread.terminate();
+      }),
+    };
+    this.#idle.push(idle);
   }
 
   #give(thread: Worker, job: Job): void {
@@ -68,7 +100,7 @@ export class ThreadWorkers implements Workers {
       thread.postMessage(job.request);
     } catch (thrown) {
       // the argument cannot be cloned
-      this.#idle.push(thread);
+      this.#rest(thread);
       return job.reject(toBigtableError(thrown));
     }
     this.#busy.set(thread, job);
@@ -92,7 +124,7 @@ export class ThreadWorkers implements Workers {
     const job = this.#busy.get(thread);
     if (!job) return;
     this.#busy.delete(thread);
-    this.#idle.push(thread);
+    this.#rest(thread);
     thread.unref();
     if (answer.error) job.reject(fromPlainError(answer.error));
     else job.resolve(answer.value);
@@ -100,8 +132,8 @@ export class ThreadWorkers implements Workers {
   }
 
   #died(thread: Worker, exitCode: number, failure: unknown): void {
-    const place = this.#idle.indexOf(thread);
-    if (place >= 0) this.#idle.splice(place, 1);
+    const place = this.#idle.findIndex((idle) => idle.thread === thread);
+    if (place >= 0) this.#idle.splice(place, 1)[0]?.timer.cancel();
     const job = this.#busy.get(thread);
     if (!job) return;
     this.#busy.delete(thread);
