@@ -5,6 +5,7 @@ import { workersOverPort } from '../../test/contracts/over-port.ts';
 import { workersContract } from '../../test/contracts/workers-contract.ts';
 import type { run as die } from '../../test/contracts/workers-tasks/die.ts';
 import type { run as priority } from '../../test/contracts/workers-tasks/priority.ts';
+import type { run as thread } from '../../test/contracts/workers-tasks/thread.ts';
 import { BigtableError, Code } from '../base/index.ts';
 import { ManualClock } from '../env/index.ts';
 import { systemClock } from './system-clock.ts';
@@ -60,14 +61,15 @@ describe('ThreadWorkers', () => {
   test('a thread that has been idle for half a minute ends, and the next task starts another', async () => {
     const clock = new ManualClock();
     const workers = new ThreadWorkers({ clock, size: 1, tasks: TASKS });
+    const threadOfTask = async () => (await workers.run('thread', undefined)) as ReturnType<typeof thread>;
     try {
-      const first = await workers.run('thread', undefined);
+      const first = await threadOfTask();
       clock.advance(29_000);
-      assert.equal(await workers.run('thread', undefined), first);
+      assert.equal(await threadOfTask(), first);
       clock.advance(29_000);
-      assert.equal(await workers.run('thread', undefined), first, 'a task begins the time anew');
+      assert.equal(await threadOfTask(), first, 'a task begins the time anew');
       clock.advance(30_000);
-      assert.notEqual(await workers.run('thread', undefined), first);
+      assert.notEqual(await threadOfTask(), first);
     } finally {
       await workers.close();
     }
