@@ -40,6 +40,7 @@ export type PosixFileSystem = FileSystem & {
 
 const LOG_SEGMENT_BYTES = 16 << 20;
 const MOST_OPEN_FILES = 256;
+const PAGE_BYTES = 4096;
 /** Sizes asked for together by `list`. */
 const SIZES_AT_ONCE = 16;
 
@@ -125,14 +126,16 @@ export class DirectoryFileSystem implements FileSystem {
   readNow(path: string, offset: number, length: number, into?: Buffer): Buffer | undefined {
     const file = this.#openFiles.opened(path);
     if (file === undefined || !(offset >= 0 && length >= 0 && offset + length <= file.sizeBytes)) return undefined;
-    return this.#quickReads.run(() => {
-      const bytes = into ?? Buffer.allocUnsafe(length);
-      try {
-        return this.#syscalls.readNow(file.fd, bytes, 0, length, offset) === length ? bytes : undefined;
-      } catch {
-        return undefined;
-      }
-    });
+    return this.#quickReads.run(
+      () => touched(into ?? Buffer.allocUnsafe(length)),
+      (bytes) => {
+        try {
+          return this.#syscalls.readNow(file.fd, bytes, 0, length, offset) === length ? bytes : undefined;
+        } catch {
+          return undefined;
+        }
+      },
+    );
   }
 
   async list(prefix: string): Promise<FileInfo[]> {
@@ -283,6 +286,15 @@ export class DirectoryFileSystem implements FileSystem {
       throw error;
     }
   }
+}
+
+/**
+ * Memory that the system has given out for good: it gives pages when they are first written to, which for 64 KB may take as long as a disk, and would be
+ * taken for one.
+ */
+function touched(bytes: Buffer): Buffer {
+  for (let at = 0; at < bytes.length; at += PAGE_BYTES) bytes[at] = 0;
+  return bytes;
 }
 
 function isMissing(error: unknown): boolean {

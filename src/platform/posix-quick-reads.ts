@@ -22,15 +22,16 @@ export class QuickReads {
     this.#asOfMs = nowMs();
   }
 
-  /** Makes the read, if now is the time for one. */
-  run<T>(read: () => T): T | undefined {
-    const startMs = this.#nowMs();
+  /** Makes the read, if now is the time for one. `prepare`: what it needs, whose time says nothing of where the bytes are. */
+  run<P, T>(prepare: () => P, read: (prepared: P) => T): T | undefined {
     if (this.#leftMs <= 0) {
-      this.#earn(startMs);
+      this.#earn(this.#nowMs());
       if (this.#leftMs <= 0) return undefined;
     }
+    const prepared = prepare();
+    const startMs = this.#nowMs();
     try {
-      return read();
+      return read(prepared);
     } finally {
       const endMs = this.#nowMs();
       if (endMs - startMs >= SLOW_MS) {
