@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, install } from './lib/build.mjs';
 import { capture, closingLine, dependency, filesUnder, ROOT, secondsSince } from './lib/repository.mjs';
-import { missingEntries, readLock } from './lint/lock-file.mjs';
+import { LOCK_FILES, missingEntries, readLock } from './lint/lock-file.mjs';
 import { untidy } from './lint/tidy.mjs';
 
 const SOFT_LINES = 400;
@@ -42,8 +42,9 @@ async function tidy() {
 }
 
 function lockFile() {
-  const missing = Object.keys(missingEntries(readLock().packages));
-  return { ok: missing.length === 0, text: `package-lock.json lacks ${missing.join(', ')}; npm ci would refuse it: node scripts/lint/lock-file.mjs --write` };
+  const lacks = LOCK_FILES.map((path) => [path, Object.keys(missingEntries(readLock(path).packages))]).filter(([, missing]) => missing.length > 0);
+  const text = lacks.map(([path, missing]) => `${path} lacks ${missing.join(', ')}; npm ci would refuse it: node scripts/lint/lock-file.mjs --write`).join('\n');
+  return { ok: lacks.length === 0, text };
 }
 
 const STEPS = {

@@ -1,9 +1,9 @@
 /**
- * package-lock.json must name every optional dependency of every package in it, those of other platforms too: `npm ci` refuses it
+ * A lock file must name every optional dependency of every package in it, those of other platforms too: `npm ci` refuses it
  * otherwise, on every machine. npm itself leaves them out where the lock file was written beside installed packages, or where a
  * registry lacks a platform's package.
  *
- *   node scripts/lint/lock-file.mjs --write      completes the file
+ *   node scripts/lint/lock-file.mjs --write      completes the files
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,8 @@ import { fileURLToPath } from 'node:url';
 import { ROOT } from '../lib/repository.mjs';
 
 const PLATFORM = /(android|darwin|freebsd|linux|netbsd|openbsd|openharmony|win32)(?:-(arm64|arm|x64|ia32|ppc64|riscv64|s390x|loong64))?/;
-const PATH = join(ROOT, 'package-lock.json');
+/** The product's, and that of the engines that the bench sets beside it. */
+export const LOCK_FILES = ['package-lock.json', 'bench/peers/package-lock.json'];
 
 function entryOf(name, version, dev) {
   const [, os, cpu] = PLATFORM.exec(name) ?? [];
@@ -37,11 +38,13 @@ export function missingEntries(packages) {
   return missing;
 }
 
-export const readLock = () => JSON.parse(readFileSync(PATH, 'utf8'));
+export const readLock = (path) => JSON.parse(readFileSync(join(ROOT, path), 'utf8'));
 
 if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv.includes('--write')) {
-  const lock = readLock();
-  const { '': top, ...packages } = { ...lock.packages, ...missingEntries(lock.packages) };
-  const sorted = Object.fromEntries(Object.entries(packages).sort(([a], [b]) => (a < b ? -1 : 1)));
-  writeFileSync(PATH, `${JSON.stringify({ ...lock, packages: { '': top, ...sorted } }, undefined, 2)}\n`);
+  for (const path of LOCK_FILES) {
+    const lock = readLock(path);
+    const { '': top, ...packages } = { ...lock.packages, ...missingEntries(lock.packages) };
+    const sorted = Object.fromEntries(Object.entries(packages).sort(([a], [b]) => (a < b ? -1 : 1)));
+    writeFileSync(join(ROOT, path), `${JSON.stringify({ ...lock, packages: { '': top, ...sorted } }, undefined, 2)}\n`);
+  }
 }
