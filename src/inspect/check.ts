@@ -194,8 +194,10 @@ class Check {
         if (!this.#tables.has(path) && (await this.#isMissing(path))) this.#missing.set(path, where);
         const table = this.#tables.get(path);
         if (table === undefined) continue;
-        this.#checkFileOf(row, where, group, path, table, newer);
-        newer = table;
+        // a merge of two tablets puts their lists together, whose files are of an order among themselves alone
+        const isOfMerge = row.clips !== undefined && Object.hasOwn(row.clips, path);
+        this.#checkFileOf(row, where, group, path, table, isOfMerge ? undefined : newer);
+        if (!isOfMerge) newer = table;
       }
     }
     for (const path of row.logs) {
