@@ -185,7 +185,8 @@ class Check {
   async #checkReferences(row: MetadataRow): Promise<void> {
     const where = `the tablet of table ${row.tableId} that begins at ${quote(row.range.start)}`;
     for (const [group, paths] of Object.entries(row.files)) {
-      let newer: CheckedTable | undefined;
+      // by the rows they are listed for: a merge of two tablets puts their lists together, each of which is of an order of its own
+      const newerOf = new Map<string, CheckedTable>();
       if (new Set(paths).size < paths.length) this.#findings.add('METADATA', undefined, `${where} lists a file twice`);
       for (const path of paths) {
         const other = this.#listed.get(path);
@@ -194,10 +195,9 @@ class Check {
         if (!this.#tables.has(path) && (await this.#isMissing(path))) this.#missing.set(path, where);
         const table = this.#tables.get(path);
         if (table === undefined) continue;
-        // a merge of two tablets puts their lists together, whose files are of an order among themselves alone
-        const isOfMerge = row.clips !== undefined && Object.hasOwn(row.clips, path);
-        this.#checkFileOf(row, where, group, path, table, isOfMerge ? undefined : newer);
-        if (!isOfMerge) newer = table;
+        const rows = JSON.stringify(row.clips?.[path] ?? [row.range]);
+        this.#checkFileOf(row, where, group, path, table, newerOf.get(rows));
+        newerOf.set(rows, table);
       }
     }
     for (const path of row.logs) {
