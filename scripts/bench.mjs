@@ -3,11 +3,14 @@
  *
  *   npm run bench -- server [--rows=20000,…] [--load=1x1,2x16] [--secs=N] [--warm=N] [--workloads=a,b] [--only=edubba,threads,emulator,hbase] [--json=FILE]
  *       our load generator (bench/btbench) against Edubba and, on the same machine in turn, itself on two threads, Google's Go emulator and HBase (lib/server-bench.mjs)
+ *   npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=N] [--lines=a,b] [--json=FILE]
+ *       CPU time of this checkout beside that of another commit, with a verdict (lib/compare.mjs)
  *   npm run bench -- NAME [ARGUMENTS]
  *       bench/NAME.ts
  */
 import { join } from 'node:path';
 import { buildOrExit } from './lib/build.mjs';
+import { compare } from './lib/compare.mjs';
 import { filesUnder, ROOT, run } from './lib/repository.mjs';
 import { serverBench } from './lib/server-bench.mjs';
 import { goMissing } from './lib/tools.mjs';
@@ -19,8 +22,12 @@ if (names.includes(what)) {
   buildOrExit();
   process.exit(run(process.execPath, ['--enable-source-maps', join(ROOT, 'dist', 'bench', `${what}.js`), ...words]));
 }
+if (what === 'compare') {
+  buildOrExit();
+  process.exit(await compare(words));
+}
 if (what !== 'server') {
-  console.log(`usage: npm run bench -- ${['server', ...names].join('|')} [ARGUMENTS]`);
+  console.log(`usage: npm run bench -- ${['server', 'compare', ...names].join('|')} [ARGUMENTS]`);
   process.exit(2);
 }
 const why = await goMissing();
