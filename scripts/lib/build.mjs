@@ -70,8 +70,9 @@ function removeOrphans(sources) {
 const isWhole = (sources) => existsSync(join(ROOT, 'dist/bundle/edubba.js')) && sources.every((path) => existsSync(join(ROOT, 'dist', path.replace(/\.ts$/, '.js'))));
 
 /**
- * The command line as few files, dist/bundle: loading some four hundred modules one by one is what a start takes longest for. Packages with
- * native parts stay outside. What worker threads load lies beside, where `moduleUrl` of a bundled module looks for it.
+ * What is shipped, as few files, dist/bundle: the library's two doors, the command line, and beside them what worker threads load, where `moduleUrl`
+ * looks for it. Loading some four hundred modules one by one is what a start would take longest for. Packages with native parts stay outside. The
+ * source maps hold the sources.
  */
 function bundle() {
   // shared parts are named by their contents: those of earlier builds would stay
@@ -79,10 +80,12 @@ function bundle() {
   createRequire(import.meta.url)('esbuild').buildSync({
     absWorkingDir: ROOT,
     entryPoints: {
-      edubba: 'dist/src/cli/index.js',
-      'thread-main': 'dist/src/platform/thread-main.js',
-      'compaction-worker': 'dist/src/boot/compaction-worker.js',
-      'server-thread': 'dist/src/server/server-thread.js',
+      index: 'src/embedded/index.ts',
+      server: 'src/server/index.ts',
+      edubba: 'src/cli/index.ts',
+      'thread-main': 'src/platform/thread-main.ts',
+      'compaction-worker': 'src/boot/compaction-worker.ts',
+      'server-thread': 'src/server/server-thread.ts',
     },
     outdir: 'dist/bundle',
     bundle: true,
@@ -91,6 +94,7 @@ function bundle() {
     platform: 'node',
     target: 'node20',
     sourcemap: true,
+    sourcesContent: true,
     logLevel: 'error',
     external: ['fs-native-extensions', '@node-rs/crc32', 'lz4-napi', '@bokuweb/zstd-wasm'],
     // CommonJS packages inside ask for Node's own modules by require. Of Node's globals these two are accessors: each use would call a function, which no
