@@ -5,13 +5,19 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 export interface Held {
   readonly longestMs: number;
   readonly p99Ms: number;
+  /** The most that was resident since the process began. */
+  readonly peakRssBytes: number;
 }
 
 const NANOS_A_MS = 1e6;
 const delay = monitorEventLoopDelay({ resolution: 1 });
 delay.enable();
 process.on('message', () => {
-  const held: Held = { longestMs: Math.max(0, delay.max / NANOS_A_MS - 1), p99Ms: Math.max(0, delay.percentile(99) / NANOS_A_MS - 1) };
+  const held: Held = {
+    longestMs: Math.max(0, delay.max / NANOS_A_MS - 1),
+    p99Ms: Math.max(0, delay.percentile(99) / NANOS_A_MS - 1),
+    peakRssBytes: process.resourceUsage().maxRSS * 1024,
+  };
   delay.reset();
   process.send?.(held);
 });

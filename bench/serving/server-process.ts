@@ -15,10 +15,22 @@ export interface ServerProcess {
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
-/** Serves the directory on a free port, with these words behind and these of Node's options before; `ipc`: with a channel for messages. */
-export async function startServer(directory: string, { words = [], nodeOptions = [], ipc = false }: { words?: readonly string[]; nodeOptions?: readonly string[]; ipc?: boolean } = {}): Promise<ServerProcess> {
-  const all = [...nodeOptions, EXECUTABLE, 'serve', '--dir', directory, '--address', '127.0.0.1:0', ...words];
-  const child = spawn(process.execPath, all, { stdio: ['ignore', 'pipe', 'inherit', ...(ipc ? (['ipc'] as const) : [])] });
+export interface ServerProcessOptions {
+  /** Arguments after the directory and the address. */
+  readonly words?: readonly string[];
+  readonly nodeOptions?: readonly string[];
+  /** With a channel for messages. */
+  readonly ipc?: boolean;
+  /** The limit of descriptors. Default: this process's. */
+  readonly descriptors?: number | undefined;
+}
+
+/** Serves the directory on a free port. */
+export async function startServer(directory: string, options: ServerProcessOptions = {}): Promise<ServerProcess> {
+  const { words = [], nodeOptions = [], ipc = false, descriptors } = options;
+  const all = [process.execPath, ...nodeOptions, EXECUTABLE, 'serve', '--dir', directory, '--address', '127.0.0.1:0', ...words];
+  const [command = '', ...rest] = descriptors === undefined ? all : ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...all];
+  const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'inherit', ...(ipc ? (['ipc'] as const) : [])] });
   const ended = once(child, 'exit');
   const kill = (): void => void child.kill('SIGKILL');
   process.on('exit', kill);
