@@ -1,6 +1,6 @@
 /**
  * npm test [FILTER…]: builds if need be, runs every test beside the code and in test/ (interop and power apart), a process a
- * file and as many at once as there are cores, and closes with one line 'N passed, N failed, N skipped'.
+ * file and as many at once as there are cores, says each minute how far it is, and closes with one line 'N passed, N failed, N skipped'.
  *
  * FILTER: a part of a path; files that match any are run. --name=REGEX: only tests so named. --file-secs=N: how long a file may take (default 600).
  * A file that crashes, or a run without any test, is a failure.
@@ -13,6 +13,7 @@ import { closingLine, filesUnder, ROOT, secondsSince } from './lib/repository.mj
 
 const APART = /^dist\/test\/(interop|power)\//;
 const MOST_FILE_SECONDS = 600;
+const PROGRESS_MS = 60_000;
 
 const start = performance.now();
 buildOrExit();
@@ -74,11 +75,16 @@ if (paths.length > 0) {
     timeout: fileSeconds * 1000,
     ...(names.length > 0 ? { testNamePatterns: names } : {}),
   });
+  const heard = new Set();
+  const tellProgress = () => console.log(`${secondsSince(start)}: results from ${heard.size} of ${files.length} files, ${tally.passed} passed, ${tally.failed} failed`);
+  const progress = setInterval(tellProgress, PROGRESS_MS);
+  stream.on('test:complete', ({ file }) => file !== undefined && heard.add(file));
   stream.on('test:pass', onPass);
   stream.on('test:fail', onFail);
   stream.on('test:stdout', ({ message }) => process.stdout.write(message));
   stream.on('test:stderr', ({ message }) => process.stderr.write(message));
   await new Promise((resolve, reject) => stream.on('end', resolve).on('error', reject).resume());
+  clearInterval(progress);
 }
 
 for (const path of names.length === 0 ? withoutTests : []) {
