@@ -78,7 +78,7 @@ if (paths.length > 0) {
   const heard = new Set();
   const tellProgress = () => console.log(`${secondsSince(start)}: results from ${heard.size} of ${files.length} files, ${tally.passed} passed, ${tally.failed} failed`);
   const progress = setInterval(tellProgress, PROGRESS_MS);
-  stream.on('test:complete', ({ file }) => file !== undefined && heard.add(file));
+  stream.on('test:complete', ({ file }) => file && heard.add(sourceOf(file)));
   stream.on('test:pass', onPass);
   stream.on('test:fail', onFail);
   stream.on('test:stdout', ({ message }) => process.stdout.write(message));
