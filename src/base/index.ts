@@ -9,4 +9,5 @@ export {
 } from './errors.ts';
 export { addWrapping, INT64_MAX, INT64_MIN, type Int64, int64, int64Bytes, isInt64, readInt64BE, toBigInt, writeInt64BE } from './int64.ts';
 export { NumberTable } from './number-table.ts';
+export { ownOf } from './record.ts';
 export { VarintReader, varintLength, writeVarint } from './varint.ts';

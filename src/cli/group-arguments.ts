@@ -2,7 +2,7 @@
  * Locality groups as the command line has them: `GROUP=FAMILY,FAMILY:option=value:option=value`. What the words mean is checked where every
  * door's groups are; here only that they can be read.
  */
-import { invalidArgument } from '../base/index.ts';
+import { invalidArgument, ownOf } from '../base/index.ts';
 import type { GroupLayout } from '../embedded/index.ts';
 import { positiveNumber, truth } from './arguments.ts';
 
@@ -17,23 +17,23 @@ const OPTIONS: Readonly<Record<string, (value: string) => Group>> = {
 };
 
 export function parseGroups(words: readonly string[]): GroupLayout {
-  const groups: Record<string, Group> = {};
+  const groups = new Map<string, Group>();
   for (const word of words) {
     const [first = '', ...options] = word.split(':');
     const at = first.indexOf('=');
     if (at <= 0) throw invalidArgument(`"${word}" must be written GROUP=FAMILY,… or GROUP=FAMILY,…:option=value`);
     const name = first.slice(0, at);
-    if (Object.hasOwn(groups, name)) throw invalidArgument(`locality group "${name}" is given twice`);
+    if (groups.has(name)) throw invalidArgument(`locality group "${name}" is given twice`);
     const families = first.slice(at + 1).split(',').filter((family) => family !== '');
-    groups[name] = Object.assign({ families }, ...options.map(optionOf));
+    groups.set(name, Object.assign({ families }, ...options.map(optionOf)));
   }
-  return groups;
+  return Object.fromEntries(groups);
 }
 
 function optionOf(word: string): Group {
   const at = word.indexOf('=');
   const name = at < 0 ? word : word.slice(0, at);
-  const read = Object.hasOwn(OPTIONS, name) ? OPTIONS[name] : undefined;
+  const read = ownOf(OPTIONS, name);
   if (at < 0 || read === undefined) throw invalidArgument(`option "${word}" is not known here; known: ${Object.keys(OPTIONS).map((one) => `${one}=…`).join(', ')}`);
   return read(word.slice(at + 1));
 }

@@ -1,6 +1,6 @@
 /** Commands on tables and families, with cbt's names and arguments. */
 import type { Command } from 'commander';
-import { invalidArgument } from '../base/index.ts';
+import { invalidArgument, ownOf } from '../base/index.ts';
 import type { GcRule } from '../model/index.ts';
 import { namedArguments } from './arguments.ts';
 import { parseGroups } from './group-arguments.ts';
@@ -211,13 +211,13 @@ async function listFamilies(session: Session, table: string): Promise<void> {
   await session.withDatabase(async (database) => {
     const schema = await database.table(session.tableName(table)).schema();
     const families = Object.values(schema.families).sort((a, b) => (a.name < b.name ? -1 : 1));
-    if (session.json) return session.terminal.print(jsonLine(families.map(({ name, gcRule, valueType, group }) => ({ name, gcRule, valueType, group, tuning: schema.groups?.[group ?? 'default'] }))));
+    if (session.json) return session.terminal.print(jsonLine(families.map(({ name, gcRule, valueType, group }) => ({ name, gcRule, valueType, group, tuning: ownOf(schema.groups, group ?? 'default') }))));
     const rows = families.map(({ name, gcRule }): [string, string] => [name, formatGcRule(gcRule)]);
     await session.terminal.print(tabbed([['Family Name', 'GC Policy'], ['-----------', '---------'], ...rows]));
     if (schema.groups === undefined) return;
     const groups = [...new Set(['default', ...Object.keys(schema.groups)])].map((group): [string, string] => {
       const own = families.filter((family) => (family.group ?? 'default') === group).map(({ name }) => name);
-      return [group, `${own.join(',') || '-'} ${JSON.stringify(schema.groups?.[group] ?? {})}`];
+      return [group, `${own.join(',') || '-'} ${JSON.stringify(ownOf(schema.groups, group) ?? {})}`];
     });
     await session.terminal.print(tabbed([['', ''], ['Locality Group', 'Families and tuning'], ['--------------', '-------------------'], ...groups]));
   });

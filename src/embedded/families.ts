@@ -32,13 +32,13 @@ export function familySchema(name: string, options: FamilyOptions): FamilySchema
 export function groupsOfTable(families: Readonly<Record<string, FamilyOptions>>, groups: GroupLayout | undefined): GroupLayout | undefined {
   const named = Object.entries(families).flatMap(([family, { group }]) => (group === undefined ? [] : [{ family, group }]));
   if (named.length === 0) return groups;
-  const layout: Record<string, GroupLayout[string]> = { ...groups };
+  const layout = new Map(Object.entries(groups ?? {}));
   for (const { family, group } of named) {
-    const settings = Object.hasOwn(layout, group) ? layout[group] : undefined;
+    const settings = layout.get(group);
     if (settings === undefined && group !== DEFAULT_GROUP) throw invalidArgument(`column family "${family}" names locality group "${group}", which is not among the table's groups`);
-    layout[group] = { ...settings, families: [...new Set([...(settings?.families ?? []), family])] };
+    layout.set(group, { ...settings, families: [...new Set([...(settings?.families ?? []), family])] });
   }
-  return layout;
+  return Object.fromEntries(layout);
 }
 
 function ruleOf({ maxVersions, maxAgeMs, gcRule }: FamilyOptions): GcRule | undefined {

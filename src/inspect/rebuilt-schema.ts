@@ -2,7 +2,7 @@
  * The schema of a table whose schema file is gone, as far as its files tell: families by the names they are stored under, their locality groups, and
  * whether they hold aggregates. Rules of garbage collection, types, and the table's name are in no SSTable; what was guessed is told.
  */
-import { DEFAULT_GROUP, EntryKind, familyName, familyOf, type FamilySchema, type TableSchema } from '../model/index.ts';
+import { DEFAULT_GROUP, EntryKind, familyName, familyOf, type FamilySchema, type LocalityGroup, type TableSchema } from '../model/index.ts';
 import type { SsTableLayout } from '../sstable/index.ts';
 import { type SsTableComponents, ssTableEntries } from './ss-table.ts';
 
@@ -12,31 +12,39 @@ const INTEGER_BYTES = 8;
 export async function rebuildSchema(
   components: SsTableComponents, id: string, parent: string, layouts: readonly SsTableLayout[],
 ): Promise<{ readonly schema: TableSchema; readonly told: string[] }> {
-  const families: Record<string, FamilySchema> = {};
-  const groups: Record<string, object> = {};
-  const nextGenerations: Record<string, number> = {};
+  const families = new Map<string, FamilySchema>();
+  const groups = new Map<string, LocalityGroup>();
+  const nextGenerations = new Map<string, number>();
   const aggregates = await aggregateFamilies(components, layouts);
   const byAge = [...layouts].sort((a, b) => Number(a.properties.createdMicros) - Number(b.properties.createdMicros));
   for (const { properties } of byAge) {
     const { group, lineage } = properties;
-    if (group !== DEFAULT_GROUP) groups[group] = {};
+    if (group !== DEFAULT_GROUP) groups.set(group, {});
     for (const stored of new Set([...(lineage?.families ?? []), ...(properties.families ?? []).map(({ family }) => family)])) {
       const name = familyName(stored);
       const generation = Number(stored.slice(name.length + 1));
-      if (generation < (families[name]?.generation ?? 0)) continue;
+      if (generation < (families.get(name)?.generation ?? 0)) continue;
       const aggregate = aggregates.get(stored);
-      if (generation > 0) nextGenerations[name] = generation + 1;
-      families[name] = {
+      if (generation > 0) nextGenerations.set(name, generation + 1);
+      families.set(name, {
         name,
         ...(generation > 0 && { generation }),
         ...(group !== DEFAULT_GROUP && { group }),
         ...(aggregate && { valueType: { aggregate: aggregate === INTEGER_BYTES ? { kind: 'sum', input: 'int64' } : { kind: 'hll', input: 'bytes' } } }),
-      };
+      });
     }
   }
-  const schema: TableSchema = { name: `${parent}/tables/recovered-${id}`, id, granularity: 'micros', families, groups, deletionProtection: false, nextGenerations };
-  const told = [`table ${id} has no schema: it is ${schema.name} now, with the families ${Object.keys(families).sort().join(', ')}, which keep all versions (a table deleted just before comes back so, too)`];
-  for (const stored of aggregates.keys()) told.push(`family ${familyName(stored)} of table ${id} holds aggregates, of which kind is not known: ${families[familyName(stored)]?.valueType?.aggregate?.kind} was taken`);
+  const schema: TableSchema = {
+    name: `${parent}/tables/recovered-${id}`,
+    id,
+    granularity: 'micros',
+    families: Object.fromEntries(families),
+    groups: Object.fromEntries(groups),
+    deletionProtection: false,
+    nextGenerations: Object.fromEntries(nextGenerations),
+  };
+  const told = [`table ${id} has no schema: it is ${schema.name} now, with the families ${[...families.keys()].sort().join(', ')}, which keep all versions (a table deleted just before comes back so, too)`];
+  for (const stored of aggregates.keys()) told.push(`family ${familyName(stored)} of table ${id} holds aggregates, of which kind is not known: ${families.get(familyName(stored))?.valueType?.aggregate?.kind} was taken`);
   return { schema, told };
 }
 

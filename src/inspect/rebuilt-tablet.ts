@@ -22,8 +22,7 @@ export interface FileTarget {
 
 export class RebuiltTablet {
   readonly range: RowRange;
-  /** By locality group, newest first. */
-  readonly files: Record<string, string[]> = {};
+  readonly #files = new Map<string, string[]>();
   /** The last record in files. */
   redo: RedoPoint = { epoch: 0, sequence: 0 };
   /** Records that were replayed, in whole or in part. */
@@ -49,9 +48,14 @@ export class RebuiltTablet {
     }
     this.#aggregateOf = (stored) => aggregates.get(stored);
     for (const { group, path, newest } of plan.files) {
-      (this.files[group] ??= []).push(path);
+      this.#files.set(group, [...(this.#files.get(group) ?? []), path]);
       if (isAfter(newest, this.redo)) this.redo = newest;
     }
+  }
+
+  /** By locality group, newest first. */
+  get files(): Readonly<Record<string, readonly string[]>> {
+    return Object.fromEntries(this.#files);
   }
 
   get memoryBytes(): number {
@@ -85,7 +89,7 @@ export class RebuiltTablet {
       try {
         const lineage = { tableId: this.#schema.id, range: this.range, families, since: this.#sinceOf(families) };
         const written = await writeSsTable({ ...target, path, group, newest, lineage, compression: { kind: 'lz4' }, bloomFilter: 'row' }, cursor, memtable.rowRangeDeletions());
-        if (written) this.files[group] = [path, ...(this.files[group] ?? [])];
+        if (written) this.#files.set(group, [path, ...(this.#files.get(group) ?? [])]);
       } finally {
         cursor.close();
       }

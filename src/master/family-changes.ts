@@ -2,7 +2,7 @@
  * Changes of a schema as pure functions. A family that is dropped and created again gets the next generation, under which tablets store its
  * cells: so nothing of the old family is ever seen again, without a single row being touched.
  */
-import { BigtableError, Code, invalidArgument, notFound } from '../base/index.ts';
+import { BigtableError, Code, invalidArgument, notFound, ownOf } from '../base/index.ts';
 import { DEFAULT_GROUP, type FamilySchema, type TableSchema } from '../model/index.ts';
 import type { FamilyChangeMessage } from '../protocol/index.ts';
 
@@ -16,7 +16,7 @@ export function changeFamilies(schema: TableSchema, changes: readonly FamilyChan
     if (change.kind === 'create') {
       if (family) throw new BigtableError(Code.ALREADY_EXISTS, `table ${schema.name} has a column family "${name}" already`);
       const { group } = change.family;
-      if (group !== undefined && group !== DEFAULT_GROUP && !Object.hasOwn(schema.groups ?? {}, group)) throw notFound(`table ${schema.name} has no locality group "${group}"`);
+      if (group !== undefined && group !== DEFAULT_GROUP && ownOf(schema.groups, group) === undefined) throw notFound(`table ${schema.name} has no locality group "${group}"`);
       families.set(name, newFamily(change.family, generations.get(name)));
       continue;
     }

@@ -1,15 +1,15 @@
 /** A table's locality groups as a pure function of its schema and what is asked for. Tablets go by the new schema at once; compactions bring their files over. */
 import { notFound } from '../base/index.ts';
-import { DEFAULT_GROUP, type FamilySchema, type GroupLayout, type LocalityGroup, type TableSchema } from '../model/index.ts';
+import { DEFAULT_GROUP, familyOfTable, type FamilySchema, type GroupLayout, type LocalityGroup, type TableSchema } from '../model/index.ts';
 
 /** The schema with these groups in place of those it had; families that are named in none lie in `default`. NOT_FOUND for a family that is not there. */
 export function withGroups(schema: TableSchema, layout: GroupLayout): TableSchema {
   const groupOf = new Map<string, string>();
-  const groups: Record<string, LocalityGroup> = {};
+  const groups = new Map<string, LocalityGroup>();
   for (const [name, { families = [], ...tuning }] of Object.entries(layout)) {
-    groups[name] = tuning;
+    groups.set(name, tuning);
     for (const family of families) {
-      if (!Object.hasOwn(schema.families, family)) throw notFound(`locality group "${name}": table ${schema.name} has no column family "${family}"`);
+      if (familyOfTable(schema, family) === undefined) throw notFound(`locality group "${name}": table ${schema.name} has no column family "${family}"`);
       groupOf.set(family, name);
     }
   }
@@ -18,5 +18,9 @@ export function withGroups(schema: TableSchema, layout: GroupLayout): TableSchem
     return group === DEFAULT_GROUP ? family : { ...family, group };
   });
   const { groups: _, ...rest } = schema;
-  return { ...rest, families: Object.fromEntries(families.map((family) => [family.name, family])), ...(Object.keys(groups).length > 0 && { groups }) };
+  return {
+    ...rest,
+    families: Object.fromEntries(families.map((family) => [family.name, family])),
+    ...(groups.size > 0 && { groups: Object.fromEntries(groups) }),
+  };
 }

@@ -31,6 +31,15 @@ describe('commits of splits and merges', () => {
     assert.deepEqual({ ...row.clips }, { a: [{ start: '', end: 'm' }], f2: [{ start: 'm', end: undefined }] });
   });
 
+  test('a group may be called what every object has, in one of the two tablets or in both', () => {
+    const names = ['__proto__', 'constructor', 'toString'];
+    const low = { ...part('', 'm'), files: Object.fromEntries(names.slice(0, 2).map((name) => [name, [`low ${name}`]])) };
+    const high = { ...part('m', undefined), files: Object.fromEntries(names.slice(1).map((name) => [name, [`high ${name}`]])) };
+    assert.deepEqual(Object.entries(merged(low, high).files), [
+      ['__proto__', ['low __proto__']], ['constructor', ['low constructor', 'high constructor']], ['toString', ['high toString']],
+    ]);
+  });
+
   test('a file keeps apart the parts for which it is listed, until they meet', () => {
     const outer = merged({ ...part('', 'g', ['f']), clips: { f: [{ start: 'c', end: 'g' }] } }, part('g', 'm', ['x']));
     const all = merged({ ...outer, version: 3 }, part('m', undefined, ['f']));

@@ -3,6 +3,7 @@
  * split that may be all, of others it is the range of the one tablet, since its rows in the other's range were compacted away there, and with them perhaps what
  * deleted them (docs/decisions/0015-splits-and-merges.md).
  */
+import { ownOf } from '../base/index.ts';
 import { normalizeRanges, type RowRange } from '../model/index.ts';
 import type { MetadataRow } from './metadata-row.ts';
 
@@ -13,7 +14,7 @@ export function mergedFiles(low: MetadataRow, high: MetadataRow): Files {
   const files: Record<string, readonly string[]> = Object.create(null);
   const clips: Record<string, readonly RowRange[]> = Object.create(null);
   for (const group of groups) {
-    const paths = mergedLists(low.files[group] ?? [], high.files[group] ?? []);
+    const paths = mergedLists(ownOf(low.files, group) ?? [], ownOf(high.files, group) ?? []);
     files[group] = paths;
     for (const path of paths) {
       const parts = normalizeRanges([...partsOf(low, group, path), ...partsOf(high, group, path)]);
@@ -27,8 +28,8 @@ export function mergedFiles(low: MetadataRow, high: MetadataRow): Files {
 
 /** For which rows the tablet lists the file. */
 function partsOf({ files, clips, range }: MetadataRow, group: string, path: string): readonly RowRange[] {
-  if (!(files[group] ?? []).includes(path)) return [];
-  return clips !== undefined && Object.hasOwn(clips, path) ? (clips[path] as readonly RowRange[]) : [range];
+  if (!(ownOf(files, group) ?? []).includes(path)) return [];
+  return ownOf(clips, path) ?? [range];
 }
 
 /** Both orders kept, which agree in what both have; files of different tablets share no row, so their order among each other does not matter. */

@@ -4,7 +4,7 @@
  *
  * Byte strings stand in JSON as text, a character a byte. Reading checks every field it takes and fails with CorruptionError.
  */
-import { asBuffer, CorruptionError } from '../base/index.ts';
+import { asBuffer, CorruptionError, ownOf } from '../base/index.ts';
 
 const FORMAT = 1;
 /** Files are listed for parts of a tablet's range: whoever passed over that would show rows that were deleted. */
@@ -45,7 +45,7 @@ export class PlainObject {
   }
 
   has(name: string): boolean {
-    return Object.hasOwn(this.#fields, name) && this.#fields[name] !== undefined;
+    return this.#own(name) !== undefined;
   }
 
   text(name: string): string {
@@ -115,6 +115,6 @@ export class PlainObject {
   }
 
   #own(name: string): unknown {
-    return Object.hasOwn(this.#fields, name) ? this.#fields[name] : undefined;
+    return ownOf(this.#fields, name);
   }
 }

@@ -2,6 +2,7 @@
  * Schemas: a table's families, their garbage-collection rules and value types (API: google.bigtable.admin.v2.Table,
  * ColumnFamily, GcRule, Type). Plain frozen data, kept as a small file in the lock service.
  */
+import { ownOf } from '../base/index.ts';
 
 /** Which versions a family may lose. `union`: those that any rule drops; `intersection`: those that every rule drops. */
 export type GcRule =
@@ -95,7 +96,7 @@ export function familyName(stored: string): string {
   return at < 0 ? stored : stored.slice(0, at);
 }
 
-/** The family of that name; undefined where the table has none (never something of Object's own, whatever the name). */
+/** The family of that name; undefined where the table has none. */
 export function familyOfTable(schema: TableSchema, name: string): FamilySchema | undefined {
-  return Object.hasOwn(schema.families, name) ? schema.families[name] : undefined;
+  return ownOf(schema.families, name);
 }

@@ -6,7 +6,7 @@
  */
 import { BigtableError, Code, type Int64, invalidArgument, quote } from '../base/index.ts';
 import {
-  type AddToCell, type CellColumn, type CellRun, checkAggregateInput, checkAggregateState, columnAt, type FamilySchema, type Granularity, isCellRun, type MergeToCell, type Mutation, type Mutations, type ReadModifyWriteRule, setCell, type TableSchema, timestampAt,
+  type AddToCell, type CellColumn, type CellRun, checkAggregateInput, checkAggregateState, columnAt, familyOfTable, type FamilySchema, type Granularity, isCellRun, type MergeToCell, type Mutation, type Mutations, type ReadModifyWriteRule, setCell, type TableSchema, timestampAt,
 } from '../model/index.ts';
 
 export function checkMutations(schema: TableSchema, mutations: Mutations): void {
@@ -85,8 +85,7 @@ function checkMutation(schema: TableSchema, family: FamilySchema, mutation: Excl
 }
 
 function familyOf(schema: TableSchema, name: string): FamilySchema {
-  // "constructor" is a good name for a family and no sign that there is one
-  const family = Object.hasOwn(schema.families, name) ? schema.families[name] : undefined;
+  const family = familyOfTable(schema, name);
   if (family === undefined) throw new BigtableError(Code.NOT_FOUND, `table ${schema.name} has no column family ${quote(name)}`);
   return family;
 }

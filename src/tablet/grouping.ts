@@ -4,6 +4,7 @@
  * A family that was moved to another group leaves its cells in the old group's files until a compaction brings them over; those files are
  * told by what they hold, so that reads and compactions never rely on the schema alone.
  */
+import { ownOf } from '../base/index.ts';
 import { DEFAULT_GROUP, type LocalityGroup, storageFamily, type TableSchema } from '../model/index.ts';
 import type { SsTable } from '../sstable/index.ts';
 
@@ -32,7 +33,7 @@ export class Grouping {
   }
 
   tuning(group: string): LocalityGroup {
-    return Object.hasOwn(this.#tuning, group) ? (this.#tuning[group] as LocalityGroup) : NO_TUNING;
+    return ownOf(this.#tuning, group) ?? NO_TUNING;
   }
 
   /** Whether the file holds a family that belongs to another group now. */

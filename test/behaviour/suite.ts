@@ -19,6 +19,9 @@ export interface Manifest {
   start(): Promise<Subject>;
 }
 
+/** What JavaScript objects have without being given it. */
+export const OBJECT_NAMES = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__'] as const;
+
 const MIN = -(2n ** 63n);
 const MAX = 2n ** 63n - 1n;
 
@@ -326,6 +329,33 @@ export function behaviourSuite(manifest: Manifest): void {
       assert.deepEqual(await linesOf(t.scan()), []);
       await set(t, 'r', 'f:a', 'new');
       assert.deepEqual(await linesOf(t.scan({ families: ['f'], columns: ['f:a'] })), ['r f:a@1000=new']);
+    });
+
+    test('what every object has is a name like any other', async () => {
+      const t = await table({ families: Object.fromEntries(OBJECT_NAMES.map((name) => [name, { maxVersions: 2 }])) });
+      for (const name of OBJECT_NAMES) {
+        const named = await database.createTable(name, { granularity: 'millis', families: { [name]: {} } });
+        await set(named, name, `${name}:${name}`, name);
+        assert.deepEqual(await linesOf(named.scan()), [`${name} ${name}:${name}@1000=${name}`]);
+        assert.equal(await database.hasTable(name), true);
+        await t.apply(new RowMutation('r').set(`${name}:${name}`, name, 1000));
+      }
+      const families = async (): Promise<unknown[]> => Object.entries((await t.schema()).families).map(([name, { gcRule }]) => [name, gcRule]).sort();
+      const rule = { kind: 'maxVersions', versions: 2 } as const;
+      const sorted = [...OBJECT_NAMES].sort();
+      assert.deepEqual(await families(), sorted.map((name) => [name, rule]));
+      assert.deepEqual((await rowsOf(t.scan({ families: ['__proto__'] }))).flatMap(cellsOf).map((cell) => cell.column), ['__proto__:__proto__']);
+      assert.deepEqual((await rowsOf(t.scan())).flatMap(cellsOf).map((cell) => cell.column), sorted.map((name) => `${name}:${name}`));
+      for (const name of OBJECT_NAMES) {
+        await t.setGcRule(name, { kind: 'maxVersions', versions: 3 });
+        await t.deleteFamily(name);
+        assert.equal(await codeOf(set(t, 'r', `${name}:${name}`, 'x')) === Code.OK, false);
+        await t.createFamily(name);
+        await database.deleteTable(name);
+        assert.equal(await database.hasTable(name), false);
+      }
+      assert.deepEqual(await families(), sorted.map((name) => [name, undefined]));
+      assert.deepEqual(await linesOf(t.scan()), []);
     });
 
     test('a split table reads as one, forward and reverse', async () => {

@@ -6,7 +6,7 @@ import { isEmptyRange, type RowRange, type TableSchema } from '../../model/index
 import type { AdminService, FamilyChange, NewTable, TableChange } from '../../service/index.ts';
 import type { RpcClient } from '../../wire/index.ts';
 import { decodeAnswer, encode } from '../codec/messages.ts';
-import { applyExtra, familyMessage, schemaOf } from '../convert/table.ts';
+import { applyExtra, columnFamiliesOf, familyMessage, schemaOf } from '../convert/table.ts';
 import { BigtableTableAdmin, type ModifyColumnFamiliesRequest_ModificationSchema as ModificationSchema } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { Table_TimestampGranularity as TimestampGranularity, Table_View as View, TableSchema as TableMessageSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { errorOfStatus } from '../rpc/error-of-status.ts';
@@ -33,7 +33,7 @@ export class RemoteAdmin implements AdminService {
   async createTable(context: RequestContext, table: NewTable): Promise<TableSchema> {
     const [parent, tableId] = parts(table.name);
     const message = create(TableMessageSchema, {
-      columnFamilies: Object.fromEntries(table.families.map((family) => [toText(family.name), familyMessage(family)])),
+      columnFamilies: columnFamiliesOf(table.families),
       granularity: table.granularity === 'micros' ? TimestampGranularity.MICROS : TimestampGranularity.MILLIS,
       deletionProtection: table.deletionProtection,
     });

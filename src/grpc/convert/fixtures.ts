@@ -11,7 +11,7 @@ function record<T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<
 
 export const byteString: fc.Arbitrary<ByteString> = fc.uint8Array({ maxLength: 12 }).map((bytes) => fromBytes(bytes));
 export const rowKey: fc.Arbitrary<ByteString> = fc.uint8Array({ minLength: 1, maxLength: 12 }).map((bytes) => fromBytes(bytes));
-export const familyName = fc.constantFrom('a', 'cf', 'anchor', 'contents', 'x-y_z.9');
+export const familyName = fc.constantFrom('a', 'cf', 'anchor', 'contents', 'x-y_z.9', '__proto__', 'constructor');
 export const anyInt64: fc.Arbitrary<Int64> = fc
   .oneof(fc.bigInt({ min: INT64_MIN, max: INT64_MAX }), fc.constantFrom(0n, 1n, INT64_MIN, INT64_MAX, 2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, -(2n ** 53n)))
   .map(int64);

@@ -27,6 +27,11 @@ export function familyMessage(family: FamilySchema): ColumnFamily {
   });
 }
 
+/** The map of the API, which may have any name in it. */
+export function columnFamiliesOf(families: readonly FamilySchema[]): { [name: string]: ColumnFamily } {
+  return Object.fromEntries(families.map((family) => [toText(family.name), familyMessage(family)]));
+}
+
 export function granularityOf(message: TimestampGranularity): Granularity {
   switch (message) {
     case TimestampGranularity.TIMESTAMP_GRANULARITY_UNSPECIFIED:
@@ -102,7 +107,7 @@ export function tableMessage(schema: TableSchema, view: View): Table {
   table.granularity = schema.granularity === 'micros' ? TimestampGranularity.MICROS : TimestampGranularity.MILLIS;
   table.deletionProtection = schema.deletionProtection;
   if (view === View.REPLICATION_VIEW || view === View.ENCRYPTION_VIEW) return table;
-  for (const family of Object.values(schema.families)) table.columnFamilies[toText(family.name)] = familyMessage(family);
+  table.columnFamilies = columnFamiliesOf(Object.values(schema.families));
   applyExtra(table, schema.extra ?? {});
   return table;
 }

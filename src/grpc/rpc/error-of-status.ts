@@ -19,15 +19,15 @@ export function errorOfAnswer({ code, message, details }: RpcStatus): BigtableEr
 }
 
 function factsOf(details: Buffer): Readonly<Record<string, string>> {
-  const facts: Record<string, string> = {};
+  const facts = new Map<string, string>();
   try {
     for (const any of fromBinary(StatusSchema, details).details) {
       const field = anyUnpack(any, BadRequestSchema)?.fieldViolations[0]?.field;
-      if (field !== undefined) facts.field = field;
-      Object.assign(facts, anyUnpack(any, ErrorInfoSchema)?.metadata);
+      if (field !== undefined) facts.set('field', field);
+      for (const [name, value] of Object.entries(anyUnpack(any, ErrorInfoSchema)?.metadata ?? {})) facts.set(name, value);
     }
   } catch {
     // details that are none say nothing; code and message still do
   }
-  return facts;
+  return Object.fromEntries(facts);
 }

@@ -2,7 +2,7 @@
  * google.bigtable.admin.v2.BigtableTableAdmin in terms of the service: tables, families, row ranges, consistency tokens. The other
  * calls of the service (views, backups, snapshots, rights) are UNIMPLEMENTED.
  */
-import { type ByteString, fromBytes, invalidArgument, prefixEnd, utf8 } from '../../base/index.ts';
+import { type ByteString, fromBytes, invalidArgument, ownOf, prefixEnd, utf8 } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { ALL_ROWS, type RowRange } from '../../model/index.ts';
 import type { FamilyChange, NewTable, Service } from '../../service/index.ts';
@@ -72,7 +72,7 @@ async function listTables(service: Service, context: RequestContext, request: Li
   };
 }
 
-const FIELDS = { gc_rule: 'gcRule', value_type: 'valueType' } as const;
+const FIELDS: Readonly<Record<string, 'gcRule' | 'valueType'>> = { gc_rule: 'gcRule', value_type: 'valueType' };
 
 function familyChangeOf(modification: Modification): FamilyChange {
   const { id, mod, updateMask } = modification;
@@ -83,7 +83,7 @@ function familyChangeOf(modification: Modification): FamilyChange {
       // an empty mask means the GC rule, as before there were masks
       const paths = updateMask?.paths.length ? updateMask.paths : ['gc_rule'];
       const fields = paths.map((path) => {
-        const field = FIELDS[path as keyof typeof FIELDS];
+        const field = ownOf(FIELDS, path);
         if (field === undefined) throw invalidArgument(`update_mask: ${JSON.stringify(path)} is not one of gc_rule, value_type`, { field: 'update_mask' });
         return field;
       });

@@ -1,5 +1,5 @@
 /** How a call ended, out of what a server can say of it: trailers, an HTTP status, a stream's reset. */
-import { BigtableError, Code } from '../../base/index.ts';
+import { BigtableError, Code, ownOf } from '../../base/index.ts';
 import { decodeBinary, decodeMessage, type Headers, headerValue } from '../grpc/metadata.ts';
 import { ErrorCode, errorCodeName } from '../http2/frames.ts';
 import type { RpcStatus } from '../rpc-server.ts';
@@ -19,7 +19,7 @@ const OF_HTTP: Readonly<Record<string, Code>> = {
 /** What is wrong with the headers of an answer; undefined where a gRPC server sent them. */
 export function faultOfHeaders(headers: Headers): BigtableError | undefined {
   const status = headerValue(headers, ':status') ?? '';
-  if (status !== '200') return new BigtableError(OF_HTTP[status] ?? Code.UNKNOWN, `the server answered with HTTP status ${JSON.stringify(status)}`);
+  if (status !== '200') return new BigtableError(ownOf(OF_HTTP, status) ?? Code.UNKNOWN, `the server answered with HTTP status ${JSON.stringify(status)}`);
   const type = headerValue(headers, 'content-type') ?? '';
   if (type.startsWith('application/grpc')) return undefined;
   return new BigtableError(Code.UNKNOWN, `the server answered with content-type ${JSON.stringify(type.slice(0, 64))}; gRPC's is application/grpc`);
