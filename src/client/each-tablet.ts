@@ -1,4 +1,7 @@
-/** Calls on all tablets that a range touches, one after another, ascending. A call that finds its tablet moved is made again. */
+/**
+ * Calls on all tablets that a range touches, one after another, ascending. A call that finds its tablet moved is made again. NOT_FOUND where the table does
+ * not exist, also for a range that touches no tablet.
+ */
 import type { ByteString } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { AssignedTablet } from '../locator/index.ts';
@@ -12,6 +15,7 @@ export async function eachTablet(
   range: RowRange,
   call: (schema: TableSchema, tablet: AssignedTablet, part: RowRange) => Promise<unknown>,
 ): Promise<void> {
+  await router.table(table);
   const patience = router.patience(context);
   let start: ByteString | undefined = range.start;
   while (start !== undefined && !isEmptyRange({ start, end: range.end })) {

@@ -2,12 +2,14 @@
  * A read over all tablets that its ranges touch, in key order or against it: one read a tablet, what is left of the limit carried over. When a
  * tablet moves, the read goes on behind the last row it gave out.
  *
+ * A read that asks for no row at all reads no tablet. It is checked like any other: table, form, and filter.
+ *
  * Invariant: every row is given out once and whole. A read that breaks off inside a row cannot go on, since the row may have
  * changed: it fails with UNAVAILABLE.
  */
 import { BigtableError, type ByteString, Code, successor, unavailable } from '../base/index.ts';
-import { PullStream, pullStreamOf, type RequestContext, type Transport } from '../env/index.ts';
-import type { RowFilter } from '../filter/index.ts';
+import { PullStream, pullStreamOf, type Random, type RequestContext, type Transport } from '../env/index.ts';
+import { compileFilter, type RowFilter } from '../filter/index.ts';
 import type { AssignedTablet, Locator } from '../locator/index.ts';
 import {
   ALL_ROWS, intersectRanges, isEmptyRange, type Limits, normalizeRanges, type ReadBatch, type RowRange, type TableSchema,
@@ -19,6 +21,7 @@ import type { Patience, Router } from './router.ts';
 export interface ReadRowsParts {
   readonly router: Router;
   readonly transport: Transport;
+  readonly random: Random;
   readonly limits: Limits;
 }
 
@@ -37,6 +40,8 @@ class RowsStream extends PullStream<ReadBatch> {
   /** Of the tablet; undefined between two tablets. */
   #batches: PullStream<ReadBatch> | undefined;
   #ended = false;
+  /** Whether the request asks for no row at all, and was not checked by any tablet's server. */
+  #asksForNothing = false;
 
   constructor(parts: ReadRowsParts, context: RequestContext, request: ReadRequest) {
     super();
@@ -74,9 +79,10 @@ class RowsStream extends PullStream<ReadBatch> {
     if (this.#position === undefined) {
       checkReadRows(this.#request, limits);
       this.#position = new ReadPosition(this.#request);
+      this.#asksForNothing = this.#position.isDone();
     }
     if (this.#position.isDone()) {
-      this.#ended = true;
+      this.#ended = !this.#asksForNothing;
       return undefined;
     }
     const schema = router.known(this.#request.table);
@@ -119,10 +125,15 @@ class RowsStream extends PullStream<ReadBatch> {
 
   /** Finds the next tablet by asking others. */
   async #search(): Promise<ReadBatch | undefined> {
-    const { router } = this.#parts;
-    const { table } = this.#request;
+    const { router, limits, random } = this.#parts;
+    const { table, filter } = this.#request;
     try {
       const schema = await router.table(table);
+      if (this.#asksForNothing) {
+        compileFilter(filter, { limits, random });
+        this.#ended = true;
+        return undefined;
+      }
       this.#open(schema, await router.locate(table, schema, (locator) => (this.#position as ReadPosition).locate(locator, schema.id, this.#context)));
     } catch (error) {
       return this.#recover(error);

@@ -47,7 +47,11 @@ export class Table {
 
   /** Applies many mutations, each atomic by itself, together in few disk writes. Fails with BatchError naming those that failed. */
   async applyAll(mutations: readonly RowMutation[]): Promise<void> {
-    if (mutations.length === 0) return;
+    if (mutations.length === 0) {
+      // nothing to do, but the table must be there
+      await this.schema();
+      return;
+    }
     const entries = mutations.map(({ row, mutations: steps }) => ({ row, mutations: steps }));
     const answers = await this.#calls.run((service, context) => service.mutateRows(context, this.fullName, entries));
     const failures = answers.flatMap((error, index) => (error === undefined ? [] : [{ index, error }]));

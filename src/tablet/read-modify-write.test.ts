@@ -18,10 +18,6 @@ describe('read-modify-write', () => {
     assert.equal(Buffer.from(cells[1]?.value as Uint8Array).toString(), 'ab');
   });
 
-  test('an empty value counts as unset', () => {
-    assert.equal(number(readModifyWrite([increment('n', 3)], newest(cell('n', Buffer.alloc(0))), 100).cells[0]?.value), 3);
-  });
-
   test('rules see what those before them made, and one cell a column comes out', () => {
     const { cells, mutations } = readModifyWrite([increment('n', 3), append('s', 'a'), increment('n', 4), append('s', 'b')], newest(cell('n', int64Bytes(10))), 100);
     assert.deepEqual(cells.map((one) => one.qualifier), ['n', 's']);
@@ -36,7 +32,11 @@ describe('read-modify-write', () => {
   });
 
   test('only 8 bytes can be incremented', () => {
-    assert.throws(() => readModifyWrite([increment('n', 1)], newest(cell('n', Buffer.from('abc'))), 1), { code: Code.FAILED_PRECONDITION, message: /f:"n".*3 bytes/ });
+    for (const bytes of [0, 1, 7, 9]) {
+      const refused = { code: Code.FAILED_PRECONDITION, message: new RegExp(`f:"n".*${bytes} bytes`) };
+      assert.throws(() => readModifyWrite([append('s', 'a'), increment('n', 1)], newest(cell('n', Buffer.alloc(bytes, 1))), 1), refused);
+    }
+    assert.throws(() => readModifyWrite([append('n', ''), increment('n', 1)], newest(), 1), { code: Code.FAILED_PRECONDITION }, 'what an append made empty is there');
   });
 
   test('increments add as 64-bit integers do', () => {

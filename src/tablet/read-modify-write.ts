@@ -30,8 +30,8 @@ export function readModifyWrite(
 
 function changedValue(rule: ReadModifyWriteRule, old: Cell | undefined): Uint8Array {
   if (rule.change.kind === 'append') return old === undefined ? rule.change.suffix : Buffer.concat([old.value, rule.change.suffix]);
-  // an empty value counts as unset, as an absent cell does
-  if (old === undefined || old.value.length === 0) return int64Bytes(rule.change.amount);
+  // an absent cell counts as 0; one that is there must hold 8 bytes, as the API says: an empty value is no number
+  if (old === undefined) return int64Bytes(rule.change.amount);
   if (old.value.length !== 8) {
     throw new BigtableError(
       Code.FAILED_PRECONDITION,

@@ -11,7 +11,7 @@ export interface Subject {
   close(): Promise<void>;
 }
 
-export type Feature = 'micros' | 'refusals change nothing' | 'refused increments' | 'order over families' | 'negative timestamps' | 'exact gc on read' | 'min and max' | 'drop of any row range';
+export type Feature = 'micros' | 'refusals change nothing' | 'refused increments' | 'order over families' | 'negative timestamps' | 'exact gc on read' | 'min and max' | 'drop of any row range' | 'checks of what asks for nothing';
 
 export interface Manifest {
   readonly name: string;
@@ -21,6 +21,9 @@ export interface Manifest {
 
 /** What JavaScript objects have without being given it. */
 export const OBJECT_NAMES = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__'] as const;
+
+/** Reads of no row at all. */
+const NOTHING: readonly Parameters<Table['scan']>[0][] = [{ rows: [] }, { start: 'a', end: 'a' }, { end: '' }, { start: '', end: '' }];
 
 const MIN = -(2n ** 63n);
 const MAX = 2n ** 63n - 1n;
@@ -181,9 +184,13 @@ export function behaviourSuite(manifest: Manifest): void {
 
     test('an increment of what is no counter is refused and changes nothing', lacks('refused increments'), async () => {
       const t = await table();
-      await set(t, 'r', 'f:n', 'abc');
-      assert.ok([Code.FAILED_PRECONDITION, Code.INVALID_ARGUMENT].includes((await codeOf(t.increment('r', 'f:n'))) as 3 | 9));
-      assert.equal((await t.getCell('r', 'f:n'))?.text, 'abc');
+      for (const text of ['', 'abc', '9 letters']) {
+        await set(t, 'r', 'f:n', text);
+        assert.ok([Code.FAILED_PRECONDITION, Code.INVALID_ARGUMENT].includes((await codeOf(t.increment('r', 'f:n'))) as 3 | 9));
+        const both = t.readModifyWrite('r', [{ family: 'f', qualifier: 's', change: { kind: 'append', suffix: Buffer.from('x') } }, { family: 'f', qualifier: 'n', change: { kind: 'increment', amount: 1 } }]);
+        assert.notEqual(await codeOf(both), Code.OK);
+        assert.deepEqual(await linesOf(t.scan({ versions: 'all' })), [`r f:n@1000=${text}`]);
+      }
     });
 
     test('read-modify-write applies its rules in order and answers the new cells', async () => {
@@ -240,6 +247,33 @@ export function behaviourSuite(manifest: Manifest): void {
       assert.equal(await keys({ limit: 2 }), 'a b');
       assert.equal(await keys({ limit: 2, reverse: true }), 'd c');
       assert.equal(await keys({ start: 'x' }), '');
+    });
+
+    test('what asks for nothing gives and changes nothing', async () => {
+      const t = await table();
+      await t.applyAll(['a', 'b'].map((key) => new RowMutation(key).set('f:x', key, 1000)));
+      for (const reverse of [false, true]) for (const nothing of NOTHING) assert.deepEqual(await linesOf(t.scan({ ...nothing, reverse })), []);
+      for (const option of [{ start: 'b', end: '' }, { start: 'b', end: 'a' }]) assert.equal(await codeOf(rowsOf(t.scan(option))), Code.INVALID_ARGUMENT);
+      await t.applyAll([]);
+      await t.deleteRows({ start: 'a', end: 'a' });
+      assert.equal((await rowsOf(t.scan())).length, 2);
+    });
+
+    test('what asks for nothing is checked like anything else', lacks('checks of what asks for nothing'), async () => {
+      const none = database.table('none');
+      for (const nothing of NOTHING) assert.equal(await codeOf(rowsOf(none.scan(nothing))), Code.NOT_FOUND, JSON.stringify(nothing));
+      assert.equal(await codeOf(none.applyAll([])), Code.NOT_FOUND);
+      assert.equal(await codeOf(none.deleteRows({ start: 'a', end: 'a' })), Code.NOT_FOUND);
+      const t = await table();
+      for (const nothing of NOTHING) {
+        for (const filter of [{ kind: 'valueRegex', regex: '(' }, { kind: 'cellsPerRowLimit', cells: 0 }] as const) {
+          assert.equal(await codeOf(rowsOf(t.scan({ ...nothing, filter }))), Code.INVALID_ARGUMENT, JSON.stringify([nothing, filter]));
+        }
+      }
+      const misnamed = database.table('not a name');
+      for (const call of [misnamed.sampleKeys(), misnamed.schema(), misnamed.applyAll([]), rowsOf(misnamed.scan({ rows: [] }))]) {
+        assert.equal(await codeOf(call), Code.INVALID_ARGUMENT);
+      }
     });
 
     test('a limit counts only rows that give cells', async () => {

@@ -90,7 +90,11 @@ export class RemoteAdmin implements AdminService {
 
   /** The API drops all rows or those with a prefix: other ranges are INVALID_ARGUMENT. */
   async dropRowRange(context: RequestContext, name: string, range: RowRange): Promise<void> {
-    if (isEmptyRange(range)) return;
+    if (isEmptyRange(range)) {
+      // nothing to drop, but the table must be there
+      await this.getTable(context, name);
+      return;
+    }
     const all = range.start === '' && range.end === undefined;
     if (!all && (range.start === '' || prefixEnd(range.start) !== range.end)) {
       throw new BigtableError(Code.INVALID_ARGUMENT, 'the Bigtable API drops all rows of a table or all with a prefix, no other range');

@@ -1,7 +1,10 @@
 /**
  * google.bigtable.v2.RowFilter to the filter in plain data and back: all twenty kinds.
  *
- * Only what the message alone can get wrong is checked here (no kind set, a flag that is false); whether a filter makes sense the
+ * A RowFilter with nothing set passes all cells, wherever it stands. One of a kind that is not known here (it was made with later definitions of the API) is
+ * refused: it comes with unknown fields, and must not be taken for one with nothing set.
+ *
+ * Only what the message alone can get wrong is checked here (an unknown kind, a flag that is false); whether a filter makes sense the
  * filter room says.
  */
 import { create } from '@bufbuild/protobuf';
@@ -13,10 +16,11 @@ import {
   TimestampRangeSchema, type ValueRange, ValueRangeSchema,
 } from '../generated/google/bigtable/v2/data_pb.ts';
 
-/** A filter that has nothing set is no filter at all: undefined. */
+/** Undefined where nothing is set: all cells pass. */
 export function filterOf(message: RowFilterMessage | undefined): RowFilter | undefined {
-  if (message === undefined || (message.filter.case === undefined && message.$unknown === undefined)) return undefined;
-  return partOf(message);
+  if (message === undefined) return undefined;
+  const isUnset = message.filter.case === undefined && message.$unknown === undefined;
+  return isUnset ? undefined : partOf(message);
 }
 
 function partOf(message: RowFilterMessage): RowFilter {
@@ -65,7 +69,8 @@ function partOf(message: RowFilterMessage): RowFilter {
     case 'applyLabelTransformer':
       return { kind: 'applyLabel', label: filter.value };
     default:
-      throw invalidArgument('a RowFilter must be one of the twenty kinds of google.bigtable.v2.RowFilter', { field: 'filter' });
+      if (message.$unknown === undefined) return { kind: 'passAll' };
+      throw invalidArgument(`a RowFilter is of none of the twenty kinds known here: it has the field ${message.$unknown[0]?.no}`, { field: 'filter' });
   }
 }
 

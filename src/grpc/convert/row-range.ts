@@ -1,6 +1,9 @@
 /**
  * google.bigtable.v2.RowRange to half-open row ranges. Ranges that hold nothing are kept, so that a set that asks for nothing is not taken for one
  * that asks for everything; a start above its end is INVALID_ARGUMENT, as in the cloud.
+ *
+ * Empty bounds (docs/decisions/0026-corners-of-the-api.md): an empty start, open or closed, is below every row. An empty open end is no end. An empty closed
+ * end holds no row, whatever the start: no row has the empty key.
  */
 import { type ByteString, fromBytes, invalidArgument, quote, successor } from '../../base/index.ts';
 import { rangeOfRow, type RowRange } from '../../model/index.ts';
@@ -14,10 +17,9 @@ export function rowRangeOf(message: Pick<RowRangeMessage, 'startKey' | 'endKey'>
   if (start !== '' && end !== '' && start > end) {
     throw invalidArgument(`row range ${at}: start ${quote(start)} is above end ${quote(end)}`, { field: `rows.row_ranges[${at}]` });
   }
-  return {
-    start: startKey.case === 'startKeyOpen' ? successor(start) : start,
-    end: endKey.case === 'endKeyClosed' ? successor(end) : end === '' ? undefined : end,
-  };
+  const first = startKey.case === 'startKeyOpen' ? successor(start) : start;
+  if (end === '') return { start: first, end: endKey.case === 'endKeyClosed' ? first : undefined };
+  return { start: first, end: endKey.case === 'endKeyClosed' ? successor(end) : end };
 }
 
 export function rowKeyRangeOf(key: ByteString, at: number): RowRange {

@@ -3,7 +3,8 @@ import { describe, test } from 'node:test';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { fromBytes, toBytes } from '../../base/index.ts';
-import { isEmptyRange, normalizeRanges, rangeContains, type RowRange } from '../../model/index.ts';
+import { isEmptyRange, LIMITS, normalizeRanges, rangeContains, type RowRange } from '../../model/index.ts';
+import { checkReadRows } from '../../service/index.ts';
 import { RowRangeSchema, RowSetSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { byteString, rowKey, rowRange } from './fixtures.ts';
 import { rowKeyRangeOf, rowRangeOf } from './row-range.ts';
@@ -60,6 +61,26 @@ describe('row sets', () => {
     ['a closed end', [undefined, '', 'endKeyClosed', 'c'], { start: '', end: 'c\0' }],
     ['an empty open end is no end', ['startKeyClosed', 'b', 'endKeyOpen', ''], { start: 'b', end: undefined }],
   ];
+  test('empty bounds: an open end is none, a closed one holds nothing, a start is below every row', () => {
+    const rows = ['\0', 'a', 'b', '\xff'];
+    const held = (ends: Ends): string[] => rows.filter((row) => rangeContains(rowRangeOf(fromBinary(RowRangeSchema, toBinary(RowRangeSchema, message(ends)))), row));
+    for (const startCase of ['startKeyClosed', 'startKeyOpen', undefined] as const) {
+      for (const start of startCase === undefined ? [''] : ['', 'a']) {
+        const above = rows.filter((row) => (startCase === 'startKeyClosed' ? row >= start : row > start));
+        assert.deepEqual(held([startCase, start, undefined, '']), above);
+        assert.deepEqual(held([startCase, start, 'endKeyOpen', '']), above);
+        assert.deepEqual(held([startCase, start, 'endKeyClosed', '']), []);
+        const range = rowRangeOf(message([startCase, start, 'endKeyClosed', '']));
+        checkReadRows({ table: 'projects/p/instances/i/tables/t', ranges: [range] }, LIMITS.cloud);
+      }
+    }
+  });
+
+  test('a range that holds nothing is never sent as one that has no end', () => {
+    for (const range of [{ start: '', end: '' }, { start: 'k', end: 'k' }]) assert.ok(isEmptyRange(rowRangeOf(rowRangeMessage(range))));
+    assert.throws(() => rowRangeMessage({ start: 'b', end: '' }), { code: 3, message: /starts at "b", above its end ""/ });
+  });
+
   for (const [name, ends, expected] of cases) test(name, () => assert.deepEqual(rowRangeOf(message(ends)), expected));
 
   test('equal ends are empty unless both are closed; a start above its end is refused', () => {

@@ -1,6 +1,6 @@
 /** Half-open row ranges as a google.bigtable.v2.RowSet. */
 import { create } from '@bufbuild/protobuf';
-import { toBytes } from '../../base/index.ts';
+import { invalidArgument, quote, toBytes } from '../../base/index.ts';
 import { type RowRange, rowOfRange } from '../../model/index.ts';
 import { type RowRange as RowRangeMessage, RowRangeSchema, type RowSet, RowSetSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 
@@ -14,9 +14,18 @@ export function rowSetMessage(ranges: readonly RowRange[]): RowSet {
   return set;
 }
 
+/** INVALID_ARGUMENT for a range that ends at '' and starts above it. */
 export function rowRangeMessage(range: RowRange): RowRangeMessage {
+  if (range.end === '') return emptyRangeMessage(range);
   return create(RowRangeSchema, {
     ...(range.start !== '' && { startKey: { case: 'startKeyClosed', value: toBytes(range.start) } as const }),
     ...(range.end !== undefined && { endKey: { case: 'endKeyOpen', value: toBytes(range.end) } as const }),
   });
+}
+
+/** An end of '' would be no end in the API. So what holds nothing is sent as another range that holds nothing. */
+function emptyRangeMessage({ start }: RowRange): RowRangeMessage {
+  if (start !== '') throw invalidArgument(`row range starts at ${quote(start)}, above its end ""`);
+  const any = Buffer.of(0);
+  return create(RowRangeSchema, { startKey: { case: 'startKeyClosed', value: any }, endKey: { case: 'endKeyOpen', value: any } });
 }
