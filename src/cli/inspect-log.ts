@@ -2,7 +2,7 @@
 import { asBuffer, notFound, quote, toBigInt } from '../base/index.ts';
 import type { FileSystem } from '../env/index.ts';
 import { type InspectedAppend, type InspectedRecord, inspectLog } from '../inspect/index.ts';
-import { familyName, type Mutation } from '../model/index.ts';
+import { familyName, mergedState, type Mutation } from '../model/index.ts';
 import type { InspectOptions } from './inspect-options.ts';
 import { jsonKey } from './inspect-ss-table.ts';
 import { aligned, counted, formatMicros, jsonBytes, jsonLine } from './output.ts';
@@ -82,7 +82,7 @@ function mutationText(mutation: Mutation): string {
     case 'addToCell':
       return `${mutation.kind} ${column} @ ${mutation.timestamp} ${mutation.input instanceof Uint8Array ? quoted(asBuffer(mutation.input)) : mutation.input}`;
     case 'mergeToCell':
-      return `${mutation.kind} ${column} @ ${mutation.timestamp} ${quoted(asBuffer(mutation.state))}`;
+      return `${mutation.kind} ${column} @ ${mutation.timestamp} ${quoted(asBuffer(mergedState(mutation)))}`;
     case 'deleteFromColumn':
       return `${mutation.kind} ${column}${mutation.range ? ` from ${mutation.range.start ?? 'the beginning'} to ${mutation.range.end ?? 'the end'}` : ''}`;
   }
@@ -120,7 +120,7 @@ function mutationAsJson(mutation: Mutation): unknown {
     ...('family' in mutation && { family: familyName(mutation.family) }),
     ...('qualifier' in mutation && { qualifier: jsonKey(mutation.qualifier) }),
     ...('value' in mutation && { value: jsonBytes(asBuffer(mutation.value)) }),
-    ...('state' in mutation && { state: jsonBytes(asBuffer(mutation.state)) }),
+    ...(mutation.kind === 'mergeToCell' && { state: jsonBytes(asBuffer(mergedState(mutation))) }),
     ...('input' in mutation && mutation.input instanceof Uint8Array && { input: jsonBytes(asBuffer(mutation.input)) }),
   };
 }

@@ -71,9 +71,11 @@ export class Client implements Service {
   }
 
   async mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]> {
-    const checking = checkMutateRows(table, entries, this.#limits, this.#slicer);
+    const outcomes: (BigtableError | undefined)[] = new Array(entries.length).fill(undefined);
+    const fail = (index: number, error: BigtableError): void => void (outcomes[index] = error);
+    const checking = checkMutateRows(table, entries, this.#limits, fail, this.#slicer);
     if (checking !== undefined) await checking;
-    return mutateRows({ router: this.#router, transport: this.#env.transport, clock: this.#env.clock }, context, table, entries);
+    return mutateRows({ router: this.#router, transport: this.#env.transport, clock: this.#env.clock }, context, table, entries, outcomes);
   }
 
   readRows(context: RequestContext, request: ReadRequest): AsyncIterable<ReadBatch> {

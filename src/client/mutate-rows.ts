@@ -18,17 +18,18 @@ export interface MutateRowsParts {
 /** As a server's answer tells it, too: no error is made for an entry that is only sent again. */
 type Fail = (index: number, error: BigtableError | PlainError) => void;
 
-/** Answers by entry: undefined = done, else why not. */
+/** Answers by entry: undefined = done, else why not. `outcomes` has the failures that there are already: those entries are not sent. */
 export async function mutateRows(
   parts: MutateRowsParts,
   context: RequestContext,
   table: string,
   entries: readonly RowMutations[],
+  outcomes: (BigtableError | undefined)[],
 ): Promise<(BigtableError | undefined)[]> {
   const { router } = parts;
   let patience: Patience | undefined;
-  const outcomes: (BigtableError | undefined)[] = new Array(entries.length).fill(undefined);
-  let left = entries.map((_entry, i) => i);
+  let left: number[] = [];
+  for (let i = 0; i < entries.length; i++) if (outcomes[i] === undefined) left.push(i);
   for (;;) {
     const misdirected: number[] = [];
     const fail: Fail = (i, error) => {

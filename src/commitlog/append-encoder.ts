@@ -9,7 +9,7 @@
  */
 import { assert, type ByteString, copyBytes, type Int64, utf8, varintLength, viewOf, writeInt64BE, writeVarint } from '../base/index.ts';
 import type { Pacer } from '../env/index.ts';
-import { type CellRun, columnAt, isCellRun, type Mutation, type Mutations, sliceMutations, type RowRange, timestampAt } from '../model/index.ts';
+import { type CellRun, columnAt, isCellRun, mergedState, type Mutation, type Mutations, sliceMutations, type RowRange, timestampAt } from '../model/index.ts';
 import { APPEND_VERSION, type AppendHeader, MutationKind, RangeFlag, RecordField, RecordKind } from './append-format.ts';
 import type { LogRecord, NewRecord, RowChange } from './record.ts';
 
@@ -195,7 +195,7 @@ export class AppendEncoder {
       }
       case 'mergeToCell':
         this.#cell(MutationKind.mergeToCell, mutation.family, mutation.qualifier, mutation.timestamp);
-        return this.#bytes(mutation.state);
+        return this.#bytes(mergedState(mutation));
       case 'deleteFromColumn': {
         const { start, end } = mutation.range ?? {};
         this.#byte(MutationKind.deleteFromColumn);

@@ -5,7 +5,7 @@
 import type { ByteString, Int64 } from '../base/index.ts';
 import { type LogRecord, readAppends } from '../commitlog/index.ts';
 import type { FileSystem, LogAppend, LogPosition } from '../env/index.ts';
-import type { Mutation, RowRange } from '../model/index.ts';
+import { mergedState, type Mutation, type RowRange } from '../model/index.ts';
 
 /** How many mutations of each kind. */
 export type MutationCounts = Readonly<Partial<Record<Mutation['kind'], number>>>;
@@ -83,7 +83,7 @@ function valueBytesOf(mutation: Mutation): number {
     case 'addToCell':
       return mutation.input instanceof Uint8Array ? mutation.input.length : 8;
     case 'mergeToCell':
-      return mutation.state.length;
+      return mergedState(mutation).length;
     default:
       return 0;
   }

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AssertionError, INT64_MAX, INT64_MIN, type Int64, int64Bytes, readInt64BE } from '../base/index.ts';
 import {
-  type AggregateKind, columnKey, CursorState, compareEntries, type Entry, EntryKind, familyOf, type LayerCursor, type Mutation, mergeAggregates,
+  type AggregateKind, columnKey, CursorState, compareEntries, type Entry, EntryKind, familyOf, type LayerCursor, type Mutation, mergeAggregates, mergedState,
 } from '../model/index.ts';
 import { Memtable } from './index.ts';
 
@@ -388,7 +388,7 @@ class LayerModel {
     const present = entries.find((entry) => entry.column === column && entry.kind >= EntryKind.put && entry.timestamp === timestamp);
     const others = entries.filter((entry) => entry !== present);
     if (mutation.kind === 'setCell') return [...others, { row, column, kind: EntryKind.put, timestamp, value: mutation.value }];
-    const input = mutation.kind === 'addToCell' ? int64Bytes(mutation.input as Int64) : mutation.state;
+    const input = mutation.kind === 'addToCell' ? int64Bytes(mutation.input as Int64) : mergedState(mutation);
     const value = present === undefined ? input : mergeAggregates(KINDS[family] as AggregateKind, present.value, input);
     return [...others, { row, column, kind: present?.kind ?? EntryKind.merge, timestamp, value }];
   }

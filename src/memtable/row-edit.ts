@@ -13,7 +13,7 @@
 import { assert, type ByteString, INT64_MAX, INT64_MIN, type Int64 } from '../base/index.ts';
 import {
   type AddToCell, type AggregateKind, aggregateInput, type CellRun, checkAggregateInput, checkAggregateState, columnAt, type ColumnKey, type DeleteFromColumn, EntryKind, familyEnd, type MergeToCell,
-  type Mutation, type SetCell, timestampAt,
+  mergedState, type Mutation, type SetCell, timestampAt,
 } from '../model/index.ts';
 import { ColumnNames } from './column-names.ts';
 import { EntryTree, EntryTreeEdit } from './entry-tree.ts';
@@ -123,7 +123,7 @@ export class RowEdit {
   #mergeCell(mutation: AddToCell | MergeToCell): void {
     const kind = this.#aggregateOf(mutation.family);
     if (kind === undefined) return;
-    const input = mutation.kind === 'addToCell' ? aggregateInput(kind, mutation.input) : mutation.state;
+    const input = mutation.kind === 'addToCell' ? aggregateInput(kind, mutation.input) : mergedState(mutation);
     const column = this.#store.columns.key(mutation.family, mutation.qualifier);
     const present = this.#get(probe(column, EntryKind.merge, mutation.timestamp));
     const state = present === undefined ? input : foldAggregates(kind, valueIn(present.slab, present.offset, present.length), input);
@@ -248,7 +248,7 @@ export function checkMutation(mutation: Mutation, aggregateOf: (family: string) 
     const kind = aggregateOf(mutation.family);
     if (kind === undefined) return;
     if (mutation.kind === 'addToCell') checkAggregateInput(kind, mutation.input);
-    else checkAggregateState(kind, mutation.state);
+    else checkAggregateState(kind, mergedState(mutation));
   }
 }
 

@@ -13,7 +13,7 @@ export { type FamilyUsage, sumUsages } from './family-usage.ts';
 export { type VersionKeeper, versionKeeper } from './gc.ts';
 export { LIMITS, type Limits } from './limits.ts';
 export {
-  type AddToCell, type DeleteFromColumn, type DeleteFromFamily, type DeleteFromRow, type MergeToCell, type Mutation, type ReadModifyWriteRule, type SetCell, setCell, type TimestampRange,
+  type AddToCell, type DeleteFromColumn, type DeleteFromFamily, type DeleteFromRow, type MergeToCell, mergedState, type Mutation, type ReadModifyWriteRule, type SetCell, setCell, type TimestampRange,
 } from './mutation.ts';
 export { ALL_ROWS, intersectRanges, isEmptyRange, normalizeRanges, type RowRange, rangeContains, rangeOfRow, rowOfRange } from './row-set.ts';
 export {

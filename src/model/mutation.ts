@@ -2,7 +2,7 @@
  * Mutations: what a RowMutation applies to one row, in order and atomically (paper section 3; API: google.bigtable.v2.Mutation).
  * Plain frozen data. A deletion hides what was written before it and nothing written after it, whatever the timestamps.
  */
-import type { ByteString, Int64 } from '../base/index.ts';
+import { assert, type ByteString, type Int64 } from '../base/index.ts';
 
 /** Microseconds, [start, end); undefined = open on that side. */
 export interface TimestampRange {
@@ -37,13 +37,23 @@ export interface AddToCell {
   readonly input: Int64 | Uint8Array;
 }
 
-/** Merges an accumulated state (the encoded value that a read of such a cell answers) into an aggregate cell. */
+/**
+ * Merges an accumulated state (the encoded value that a read of such a cell answers) into an aggregate cell. Merging NULL is allowed and has no effect (API:
+ * Mutation.MergeToCell): the tablet's server leaves it out once it has checked the family, so logs and memtables never meet it.
+ */
 export interface MergeToCell {
   readonly kind: 'mergeToCell';
   readonly family: string;
   readonly qualifier: ByteString;
   readonly timestamp: Int64;
-  readonly state: Uint8Array;
+  /** Undefined: NULL. */
+  readonly state: Uint8Array | undefined;
+}
+
+/** The state of a merge that has an effect. */
+export function mergedState({ state }: MergeToCell): Uint8Array {
+  assert(state !== undefined, 'a merge of NULL is left out before it is logged');
+  return state;
 }
 
 export interface DeleteFromColumn {

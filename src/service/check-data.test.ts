@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { BigtableError, Code, INT64_MAX, INT64_MIN } from '../base/index.ts';
 import { LIMITS, type Limits, type Mutation, type ReadModifyWriteRule } from '../model/index.ts';
 import { checkCheckAndMutateRow, checkMutateRow, checkMutateRows, checkReadModifyWriteRow, checkReadRows } from './check-data.ts';
+import type { RowMutations } from './service.ts';
 
 const TABLE = 'projects/p/instances/i/tables/t';
 const LIMIT: Limits = { ...LIMITS.cloud, rowKeyBytes: 8, qualifierBytes: 4, valueBytes: 6, mutationsPerRequest: 3 };
@@ -16,6 +17,16 @@ function refused(check: () => void, message: RegExp): void {
     assert.match(thrown.message, message);
     return true;
   });
+}
+
+const noFailure = (index: number, error: BigtableError): void => assert.fail(`entry ${index}: ${error.message}`);
+
+/** Of the batch that entry alone fails. */
+function failing(index: number, entries: readonly RowMutations[], message: RegExp): void {
+  const failures: (readonly [number, BigtableError])[] = [];
+  checkMutateRows(TABLE, entries, LIMIT, (at, error) => void failures.push([at, error]));
+  assert.deepEqual(failures.map(([at, { code }]) => [at, code]), [[index, Code.INVALID_ARGUMENT]]);
+  assert.match(failures[0]?.[1].message ?? '', message);
 }
 
 describe('mutations by their form', () => {
@@ -58,7 +69,7 @@ describe('mutations by their form', () => {
   for (const [what, mutation, message] of bad) {
     test(`${what} is refused`, () => {
       refused(() => checkMutateRow(TABLE, { row: 'r', mutations: [SET, mutation] }, LIMIT), message);
-      refused(() => checkMutateRows(TABLE, [{ row: 'r', mutations: [SET] }, { row: 'r', mutations: [mutation] }], LIMIT), message);
+      failing(1, [{ row: 'r', mutations: [SET] }, { row: 'r', mutations: [mutation] }, { row: 'r', mutations: [SET] }], message);
       refused(() => checkCheckAndMutateRow({ table: TABLE, row: 'r', whenTrue: [], whenFalse: [mutation] }, LIMIT), message);
     });
   }
@@ -84,7 +95,7 @@ describe('requests', () => {
     refused(() => checkMutateRow(TABLE, { row: '', mutations: [SET] }, LIMIT), /row key must not be empty/);
     refused(() => checkMutateRow(TABLE, { row: '123456789', mutations: [SET] }, LIMIT), /row key "123456789" has 9 bytes; the limit is 8/);
     checkMutateRow(TABLE, { row: '\xff'.repeat(8), mutations: [SET] }, LIMIT);
-    refused(() => checkMutateRows(TABLE, [{ row: 'r', mutations: [SET] }, { row: '', mutations: [SET] }], LIMIT), /row key of entry 1 must not be empty/);
+    failing(1, [{ row: 'r', mutations: [SET] }, { row: '', mutations: [SET] }, { row: 's', mutations: [SET] }], /row key of entry 1 must not be empty/);
     checkMutateRow(TABLE, { row: 'r'.repeat(65_536), mutations: [SET] }, LIMITS.default);
     refused(() => checkMutateRow(TABLE, { row: 'r'.repeat(4097), mutations: [SET] }, LIMITS.cloud), /the limit is 4096/);
   });
@@ -92,10 +103,11 @@ describe('requests', () => {
   test('counts of mutations', () => {
     refused(() => checkMutateRow(TABLE, { row: 'r', mutations: [] }, LIMIT), /at least one mutation/);
     refused(() => checkMutateRow(TABLE, { row: 'r', mutations: [SET, SET, SET, SET] }, LIMIT), /3 mutations at most; this one has 4/);
-    refused(() => checkMutateRows(TABLE, [], LIMIT), /at least one entry/);
-    refused(() => checkMutateRows(TABLE, [{ row: 'r', mutations: [] }], LIMIT), /entry 0 .* no mutation/);
-    checkMutateRows(TABLE, [{ row: 'r', mutations: [SET, DELETE] }, { row: 's', mutations: [SET] }], LIMIT);
-    refused(() => checkMutateRows(TABLE, [{ row: 'r', mutations: [SET, DELETE] }, { row: 's', mutations: [SET, SET] }], LIMIT), /3 mutations at most/);
+    refused(() => checkMutateRows(TABLE, [], LIMIT, noFailure), /at least one entry/);
+    failing(0, [{ row: 'r', mutations: [] }, { row: 'r', mutations: [SET] }], /entry 0 .* no mutation/);
+    checkMutateRows(TABLE, [{ row: 'r', mutations: [SET, DELETE] }, { row: 's', mutations: [SET] }], LIMIT, noFailure);
+    refused(() => checkMutateRows(TABLE, [{ row: 'r', mutations: [SET, DELETE] }, { row: 's', mutations: [SET, SET] }], LIMIT, noFailure), /3 mutations at most/);
+    refused(() => checkMutateRows('t', [{ row: 'r', mutations: [SET] }], LIMIT, noFailure), /table name/);
     checkMutateRow(TABLE, { row: 'r', mutations: new Array<Mutation>(100_000).fill(SET) }, LIMITS.cloud);
     refused(() => checkMutateRow(TABLE, { row: 'r', mutations: new Array<Mutation>(100_001).fill(SET) }, LIMITS.cloud), /100000 mutations at most/);
   });

@@ -2,7 +2,7 @@
  * The form of data requests: what can be said of them without the table's schema (check-schema.ts has the rest). All throw INVALID_ARGUMENT
  * (NOT_FOUND never). Filters are checked where they are compiled, by the room filter. Hot path of every write: nothing is allocated.
  */
-import { type ByteString, invalidArgument, isInt64 } from '../base/index.ts';
+import { BigtableError, type ByteString, invalidArgument, isInt64 } from '../base/index.ts';
 import {
   type CellColumn, type CellRun, columnAt, isCellRun, type Limits, type Mutation, type Mutations, type ReadModifyWriteRule, sliceMutations, timestampAt, type TimestampRange, valueLengthAt,
 } from '../model/index.ts';
@@ -26,15 +26,31 @@ export function checkMutateRow(table: string, { row, mutations }: RowMutations, 
   return slicer(mutations.length, (from, to) => checkMutations(to - from === mutations.length ? mutations : sliceMutations(mutations, from, to), limits));
 }
 
-/** MutateRows: at least one entry, each with at least one mutation, mutationsPerRequest all together. */
-export function checkMutateRows(table: string, entries: readonly RowMutations[], limits: Limits, slicer = whole): Promise<void> | undefined {
+/**
+ * MutateRows: at least one entry, mutationsPerRequest all together: else the whole request fails. What is wrong with an entry, which has at least one
+ * mutation, fails that entry alone and goes to `fail`.
+ */
+export function checkMutateRows(
+  table: string,
+  entries: readonly RowMutations[],
+  limits: Limits,
+  fail: (index: number, error: BigtableError) => void,
+  slicer = whole,
+): Promise<void> | undefined {
   checkTableName(table, limits);
   if (entries.length === 0) throw invalidArgument('a MutateRows request must have at least one entry');
   let total = 0;
   for (const { mutations } of entries) total += mutations.length;
   checkCount(total, limits);
   return slicer(entries.length, (from, to) => {
-    for (let i = from; i < to; i++) checkEntry(entries[i] as RowMutations, i, limits);
+    for (let i = from; i < to; i++) {
+      try {
+        checkEntry(entries[i] as RowMutations, i, limits);
+      } catch (error) {
+        if (!(error instanceof BigtableError)) throw error;
+        fail(i, error);
+      }
+    }
   });
 }
 
@@ -133,7 +149,7 @@ function checkForm(mutation: Exclude<Mutation, { kind: 'deleteFromRow' }>, limit
       return;
     case 'mergeToCell':
       checkTimestamp(mutation.timestamp, limits);
-      return checkValue(mutation.state, limits, 'state of an aggregate');
+      return mutation.state === undefined ? undefined : checkValue(mutation.state, limits, 'state of an aggregate');
     case 'deleteFromColumn':
       return checkTimestampRange(mutation.range, limits);
     default:

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BigtableError, Code, INT64_MAX, INT64_MIN, int64Bytes } from '../base/index.ts';
 import type { Granularity, Mutation, SetCell, TableSchema } from '../model/index.ts';
-import { checkMutations, checkRules, resolveTimestamps, serverTime } from './check-schema.ts';
+import { checkMutations, checkRules, effectiveMutations, resolveTimestamps, serverTime } from './check-schema.ts';
 
 function schema(granularity: Granularity = 'millis'): TableSchema {
   return {
@@ -61,6 +61,18 @@ describe('mutations against the schema', () => {
     refused(Code.INVALID_ARGUMENT, /takes an int64 input/, { kind: 'addToCell', family: 'sum', qualifier: 'q', timestamp: 0, input: Buffer.from('12345678') });
     refused(Code.INVALID_ARGUMENT, /must be 8 bytes, not 7/, { kind: 'mergeToCell', family: 'sum', qualifier: 'q', timestamp: 0, state: Buffer.alloc(7) });
     refused(Code.INVALID_ARGUMENT, /type bytes, not int64/, { kind: 'addToCell', family: 'hll', qualifier: 'q', timestamp: 0, input: 1 });
+  });
+
+  test('a merge of NULL is checked, and left out', () => {
+    const merge = { kind: 'mergeToCell', family: 'sum', qualifier: 'q', timestamp: 1000, state: undefined } as const;
+    checkMutations(schema(), [merge, { ...merge, family: 'hll' }]);
+    refused(Code.NOT_FOUND, /no column family "nope"/, { ...merge, family: 'nope' });
+    refused(Code.INVALID_ARGUMENT, /holds no aggregates, and MergeToCell/, { ...merge, family: 'cf' });
+    refused(Code.INVALID_ARGUMENT, /granularity mismatch/, { ...merge, timestamp: 1001 });
+    const others: readonly Mutation[] = [SET, { ...merge, state: int64Bytes(1) }, { kind: 'deleteFromRow' }];
+    assert.equal(effectiveMutations(others), others);
+    assert.deepEqual(effectiveMutations([merge, ...others, merge]), others);
+    assert.deepEqual(effectiveMutations([merge]), []);
   });
 
   test('granularity', () => {

@@ -37,6 +37,17 @@ export function checkRules(schema: TableSchema, rules: readonly ReadModifyWriteR
   for (const { family } of rules) checkPlain(schema, familyOf(schema, family), 'ReadModifyWriteRow');
 }
 
+/** The mutations without those that have no effect, which are merges of NULL: the same ones where there is none, as nearly always. */
+export function effectiveMutations<M extends Mutations>(mutations: M): M;
+export function effectiveMutations(mutations: Mutations): Mutations {
+  if (isCellRun(mutations) || !mutations.some(isMergeOfNull)) return mutations;
+  return mutations.filter((mutation) => !isMergeOfNull(mutation));
+}
+
+function isMergeOfNull(mutation: Mutation): boolean {
+  return mutation.kind === 'mergeToCell' && mutation.state === undefined;
+}
+
 /** The mutations with the server's time where a cell has none: the same ones where nothing had to be filled in. */
 export function resolveTimestamps<M extends Mutations>(mutations: M, nowMicros: number, granularity: Granularity): M;
 export function resolveTimestamps(mutations: Mutations, nowMicros: number, granularity: Granularity): Mutations {
@@ -103,7 +114,7 @@ function checkAggregate(schema: TableSchema, family: FamilySchema, mutation: Add
     throw invalidArgument(`column family ${quote(family.name)} of ${schema.name} holds no aggregates, and ${call} is for those`);
   }
   if (mutation.kind === 'addToCell') checkAggregateInput(aggregate.kind, mutation.input, aggregate.input);
-  else checkAggregateState(aggregate.kind, mutation.state, aggregate.input);
+  else if (mutation.state !== undefined) checkAggregateState(aggregate.kind, mutation.state, aggregate.input);
 }
 
 function checkGranularity(schema: TableSchema, timestamp: Int64): void {

@@ -13,7 +13,7 @@ import {
 import {
   type CheckAndMutateMessage, type CommitOutcome, notServing, plainError, type PlainError, type ReadMessage, type RowEntry, type TabletServerCalls,
 } from '../protocol/index.ts';
-import { checkMutations, checkRules, resolveTimestamps } from '../service/index.ts';
+import { checkMutations, checkRules, effectiveMutations, resolveTimestamps } from '../service/index.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
 import type { MemtableBudget } from './memtable-budget.ts';
 import { commitRows } from './metadata-commits.ts';
@@ -87,12 +87,14 @@ export class RowCalls {
     const served = this.serving(tableId, row);
     const schema = this.#schemaOf(served, row);
     if (mutations.length > MOST_IN_ONE_STEP || !this.#hasRoom(served)) return this.#mutateRowLater(served, schema, row, mutations, context);
-    return served.tablet.mutateRow(context, row, prepareMutations(schema, mutations, this.#options.clock.nowMicros())) as Promise<undefined>;
+    const prepared = prepareMutations(schema, mutations, this.#options.clock.nowMicros());
+    return prepared.length === 0 ? Promise.resolve(undefined) : (served.tablet.mutateRow(context, row, prepared) as Promise<undefined>);
   }
 
   /** A change that is prepared in steps, or that waits. */
   async #mutateRowLater(served: ServedTablet, schema: TableSchema, row: ByteString, mutations: Mutations, context: RequestContext): Promise<undefined> {
     const prepared = await this.#prepareInParts(schema, mutations);
+    if (prepared.length === 0) return undefined;
     if (!this.#hasRoom(served)) await this.#waitForRoom(served, row, context);
     await served.tablet.mutateRow(context, row, prepared);
     return undefined;
@@ -161,9 +163,11 @@ export class RowCalls {
           const served = step.served !== undefined && rangeContains(step.served.range, row) ? step.served : this.serving(tableId, row);
           if (step.served !== undefined && served !== step.served) break;
           const prepared = prepareMutations(this.#schemaOf(served, row), mutations, nowMicros);
-          step.served = served;
-          step.changes.push({ row, mutations: prepared });
-          step.indexes.push(next);
+          if (prepared.length > 0) {
+            step.served = served;
+            step.changes.push({ row, mutations: prepared });
+            step.indexes.push(next);
+          }
         } catch (thrown) {
           fail(next, thrown);
         }
@@ -200,8 +204,8 @@ function isWithin(end: ByteString | undefined, limit: ByteString | undefined): b
   return limit === undefined || (end !== undefined && end <= limit);
 }
 
-/** What only the schema tells is checked, and the server's time filled in. */
+/** What only the schema tells is checked, the server's time filled in, and what has no effect left out: there may be nothing left to write. */
 function prepareMutations<M extends Mutations>(schema: TableSchema, mutations: M, nowMicros: number): M {
   checkMutations(schema, mutations);
-  return resolveTimestamps(mutations, nowMicros, schema.granularity);
+  return resolveTimestamps(effectiveMutations(mutations), nowMicros, schema.granularity);
 }

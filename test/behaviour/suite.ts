@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { BigtableError, type Cell, Code, type Database, type Row, RowMutation, type Table } from '../../src/embedded/index.ts';
+import { BatchError, BigtableError, type Cell, Code, type Database, type Row, RowMutation, type Table } from '../../src/embedded/index.ts';
 
 export interface Subject {
   readonly database: Database;
@@ -430,6 +430,29 @@ export function behaviourSuite(manifest: Manifest): void {
         return true;
       });
       assert.deepEqual((await rowsOf(t.scan())).map((row) => row.name), ['a', 'c']);
+    });
+
+    test('an entry of a batch that is malformed fails by itself', lacks('refusals change nothing'), async () => {
+      const t = await table();
+      const good = (key: string): RowMutation => new RowMutation(key).set('f:x', key, 1000);
+      const bad: readonly (readonly [RowMutation, number])[] = [
+        [good(''), Code.INVALID_ARGUMENT],
+        [good('k'.repeat(65_537)), Code.INVALID_ARGUMENT],
+        [new RowMutation('nothing'), Code.INVALID_ARGUMENT],
+        [good('family').set('a b:x', '', 1000), Code.INVALID_ARGUMENT],
+        [good('qualifier').set(`f:${'q'.repeat(16_385)}`, '', 1000), Code.INVALID_ARGUMENT],
+        [good('granularity').set('f:x', '', 1001), Code.INVALID_ARGUMENT],
+        [good('no family').set('no:x', '', 1000), Code.NOT_FOUND],
+        [good('no aggregate').add('f:x', 1), Code.INVALID_ARGUMENT],
+      ];
+      const batch = bad.flatMap(([mutation], i) => [good(`good ${i}`), mutation]);
+      await assert.rejects(t.applyAll(batch), (error: unknown) => {
+        assert.ok(error instanceof BatchError);
+        assert.deepEqual(error.failures.map(({ index, error: { code } }) => [index, code]), bad.map(([, code], i) => [2 * i + 1, code]));
+        return true;
+      });
+      assert.deepEqual(await linesOf(t.scan()), bad.map((_, i) => `good ${i} f:x@1000=good ${i}`));
+      await assert.rejects(t.applyAll([good('')]), { name: 'BatchError', code: Code.INVALID_ARGUMENT });
     });
 
     test('a read that is left early leaves the table usable', async () => {

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { type Clock, ManualClock } from '../../env/index.ts';
 import { type Mutation, mutationList, type SetCell } from '../../model/index.ts';
 import { filterMessage } from '../convert/filter.ts';
-import { byteString, mutation, rowFilter, rule } from '../convert/fixtures.ts';
+import { byteString, familyName, mutation, rowFilter, rowKey, rule, timestamp, value } from '../convert/fixtures.ts';
 import { mutationMessage, ruleMessage } from '../convert/mutation.ts';
 import {
   CheckAndMutateRowRequestSchema, MutateRowRequestSchema, MutateRowsRequestSchema, ReadModifyWriteRowRequestSchema,
@@ -24,6 +24,7 @@ function reader(bytes: Uint8Array): MutationReader {
 }
 
 const mutations = fc.array(mutation, { maxLength: 6 });
+const setCells = fc.record({ kind: fc.constant('setCell' as const), family: familyName, qualifier: byteString, timestamp, value }, { noNullPrototype: true });
 const target = { tableName: TABLE, appProfileId: 'batch', authorizedViewName: 'view' };
 const expectedTarget = { table: TABLE, appProfile: 'batch', authorizedView: 'view' };
 
@@ -43,7 +44,7 @@ describe('requests with mutations', () => {
       fc.asyncProperty(fc.array(fc.tuple(byteString, mutations), { maxLength: 4 }), async (rows) => {
         const entries = rows.map(([row, given]) => ({ rowKey: toBytes(row), mutations: given.map(mutationMessage) }));
         const many = reader(toBinary(MutateRowsRequestSchema, create(MutateRowsRequestSchema, { ...target, entries })));
-        const read = (await many.mutateRows()).map((entry) => ({ row: entry.row, mutations: mutationList(entry.mutations) }));
+        const read = (await many.mutateRows()).entries.map((entry) => ({ row: entry.row, mutations: mutationList(entry.mutations) }));
         assert.deepEqual(plain(read), plain(rows.map(([row, given]) => ({ row, mutations: given }))));
         assert.deepEqual(many.target, expectedTarget);
       }),
@@ -73,6 +74,53 @@ describe('requests with mutations', () => {
         assert.deepEqual(change.target, expectedTarget);
       }),
     );
+  });
+
+  /** Valid protobuf that says nothing that can be done. */
+  const MALFORMED: readonly MessageInitShape<typeof MutationSchema>[] = [
+    {},
+    { mutation: { case: 'addToCell', value: { familyName: 'cf' } } },
+    { mutation: { case: 'mergeToCell', value: {} } },
+    { mutation: { case: 'deleteFromColumn', value: { familyName: 'cf', timeRange: { startTimestampMicros: 2000n, endTimestampMicros: 1000n } } } },
+  ];
+
+  test('in a batch a malformed mutation fails its entry alone, whatever stands around it', async () => {
+    // mostly cells, so that the entries before and after it are runs in the same bytes
+    const cells = fc.array(fc.oneof({ weight: 8, arbitrary: setCells }, { weight: 1, arbitrary: mutation }), { minLength: 1, maxLength: 5 });
+    const malformed = fc.option(fc.record({ at: fc.nat({ max: 5 }), init: fc.constantFrom(...MALFORMED) }), { nil: undefined, freq: 2 });
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(rowKey, cells, malformed), { maxLength: 8 }), async (rows) => {
+        const entries = rows.map(([row, given, bad]) => {
+          const messages = given.map(mutationMessage);
+          if (bad) messages.splice(bad.at, 0, create(MutationSchema, bad.init));
+          return { rowKey: toBytes(row), mutations: messages };
+        });
+        const read = await reader(toBinary(MutateRowsRequestSchema, create(MutateRowsRequestSchema, { ...target, entries }))).mutateRows();
+        const good = rows.filter(([, , bad]) => bad === undefined);
+        assert.deepEqual(plain(read.entries.map((entry) => ({ row: entry.row, mutations: mutationList(entry.mutations) }))), plain(good.map(([row, given]) => ({ row, mutations: given }))));
+        assert.deepEqual(read.failures.map(({ index, error }) => [index, error.code]), rows.flatMap(([, , bad], i) => (bad ? [[i, 3]] : [])));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('a request of one row with a malformed mutation fails whole', async () => {
+    for (const init of MALFORMED) {
+      const one = reader(toBinary(MutateRowRequestSchema, create(MutateRowRequestSchema, { ...target, rowKey: Buffer.from('r'), mutations: [init] })));
+      await assert.rejects(async () => one.mutateRow(), { code: 3 });
+      const check = reader(toBinary(CheckAndMutateRowRequestSchema, create(CheckAndMutateRowRequestSchema, { ...target, rowKey: Buffer.from('r'), trueMutations: [init] })));
+      await assert.rejects(async () => check.checkAndMutateRow(), { code: 3 });
+    }
+  });
+
+  test('a check has as many mutations on each side as a request may, and not one more', async () => {
+    const most = Buffer.concat(new Array<Buffer>(100_000).fill(Buffer.from([0x22, 0x02, 0x22, 0x00])));
+    const other = Buffer.concat(new Array<Buffer>(100_000).fill(Buffer.from([0x2a, 0x02, 0x22, 0x00])));
+    const { whenTrue, whenFalse } = await reader(Buffer.concat([most, other])).checkAndMutateRow();
+    assert.deepEqual([whenTrue.length, whenFalse.length], [100_000, 100_000]);
+    for (const side of [most, other]) {
+      await assert.rejects(async () => reader(Buffer.concat([side, side.subarray(0, 4)])).checkAndMutateRow(), { code: 3, message: /limit is 100000/ });
+    }
   });
 
   test('a request cut off anywhere is refused or read, and never breaks', async () => {
@@ -108,7 +156,7 @@ describe('what a request may hold', () => {
 
   test('100,000 mutations and not one more', async () => {
     const most = reader(Buffer.concat([Buffer.from([0x12]), varint(400_000), emptyMutations(100_000)]));
-    const entries = await most.mutateRows();
+    const { entries } = await most.mutateRows();
     assert.equal(entries[0]?.mutations.length, 100_000);
     await assert.rejects(reader(Buffer.concat([Buffer.from([0x12]), varint(400_004), emptyMutations(100_001)])).mutateRows(), { code: 3, message: /limit is 100000/ });
   });

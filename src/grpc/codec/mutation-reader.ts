@@ -5,8 +5,11 @@
  * Rows of a batch that are given set-cells alone get no object a mutation (model/cell-run.ts).
  *
  * Values are views of the request's bytes, not copies. Limits that guard memory (the number of mutations) are checked while reading.
+ *
+ * Bytes that are no protobuf fail the whole request. A mutation that is valid protobuf and names nothing that can be done (no kind, an aggregate without its
+ * column) fails its entry alone where the request is a batch.
  */
-import { type ByteString, invalidArgument, viewOf } from '../../base/index.ts';
+import { BigtableError, type ByteString, invalidArgument, viewOf } from '../../base/index.ts';
 import { type Clock, inParts, Pacer } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import { CellBatchBuilder, LIMITS, type Mutation, mutationList, type ReadModifyWriteRule, type SetCell, setCell, sliceMutations } from '../../model/index.ts';
@@ -33,6 +36,13 @@ export interface Target {
   appProfile: string;
 }
 
+/** A batch as far as it makes sense. */
+export interface BatchFields {
+  readonly entries: RowMutations[];
+  /** Of entries whose mutations could not be read, which are not among `entries`: where they stand in the request, and why. */
+  readonly failures: { readonly index: number; readonly error: BigtableError }[];
+}
+
 export interface CheckAndMutateFields {
   row: ByteString;
   predicate: RowFilter | undefined;
@@ -54,6 +64,9 @@ export class MutationReader {
   readonly #setCell: SetCellReader;
   #pacer: Pacer | undefined;
   #count = 0;
+  /** Of the batch's entry that is being read: why it fails, if it does. */
+  #entryFailure: BigtableError | undefined;
+  #isBatch = false;
 
   constructor(bytes: Buffer, clock: Clock) {
     this.#bytes = bytes;
@@ -71,25 +84,30 @@ export class MutationReader {
   }
 
   /** MutateRowsRequest. */
-  async mutateRows(): Promise<RowMutations[]> {
+  async mutateRows(): Promise<BatchFields> {
+    this.#isBatch = true;
     const reader = new WireReader(this.#bytes);
     const fields = new WireReader(this.#bytes);
     const cells = new CellBatchBuilder(this.#bytes);
     const entries: RowMutations[] = [];
+    const failures: BatchFields['failures'] = [];
     while (reader.next()) {
       if (reader.field === 1) this.target.table = tableName(reader);
       else if (reader.field === 2) {
         reader.span();
-        if (entries.length === MOST) throw tooMany();
+        const index = entries.length + failures.length;
+        if (index === MOST) throw tooMany();
         fields.begin(reader.spanStart, reader.spanEnd);
         const entry: EntryInProgress = { row: '', cells, from: cells.count, most: MOST_CELLS, list: undefined };
         for (let pause = this.#entryFields(fields, entry); pause !== undefined; pause = this.#entryFields(fields, entry)) await pause;
-        entries.push(rowOf(entry));
+        if (this.#entryFailure === undefined) entries.push(rowOf(entry));
+        else failures.push({ index, error: this.#entryFailure });
+        this.#entryFailure = undefined;
       } else if (reader.field === 3) this.target.appProfile = reader.text();
       else if (reader.field === 5) this.target.authorizedView = reader.text();
       else reader.skip();
     }
-    return entries;
+    return { entries, failures };
   }
 
   /** CheckAndMutateRowRequest. The predicate's size is checked by the caller. A promise where it does not fit into one step. */
@@ -221,7 +239,9 @@ export class MutationReader {
 
   /** Reads the mutation that the reader stands on; a promise when it is time to let others run. */
   #mutation(reader: WireReader, out: Mutation[]): Promise<void> | undefined {
-    if (++this.#count > MOST) throw tooMany();
+    this.#count++;
+    // a check has two lists, of which each may have so many
+    if ((this.#isBatch ? this.#count : out.length + 1) > MOST) throw tooMany();
     reader.span();
     out.push(this.#anyMutation(reader.spanStart, reader.spanEnd, out));
     return this.#pauseIfDue();
@@ -260,8 +280,16 @@ export class MutationReader {
 
   #anyKind(start: number, end: number, list: Mutation[]): Mutation {
     const { mutation, timestampOrigin } = rareMessages().mutation(this.#bytes.subarray(start, end));
+    if (mutation instanceof BigtableError) return this.#malformed(mutation);
     if (mutation.kind === 'setCell' && isUntruncated(timestampOrigin, mutation.timestamp ?? SERVER_TIME)) this.untruncated.push({ list, at: list.length });
     return mutation;
+  }
+
+  /** Fails the request, or the entry of a batch: what is read for that one is given to nobody, so anything may stand in the mutation's place. */
+  #malformed(error: BigtableError): Mutation {
+    if (!this.#isBatch) throw error;
+    this.#entryFailure ??= error;
+    return { kind: 'deleteFromRow' };
   }
 }
 

@@ -3,7 +3,7 @@
  * Loaded by rare.ts alone.
  */
 import { create } from '@bufbuild/protobuf';
-import type { ByteString } from '../../base/index.ts';
+import { BigtableError, type ByteString } from '../../base/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import type { Cell, Mutation, ReadModifyWriteRule } from '../../model/index.ts';
 import { filterOf } from '../convert/filter.ts';
@@ -21,10 +21,15 @@ export const RARE_MESSAGES = {
     return filterOf(decodeRequest(RowFilterSchema, bytes));
   },
 
-  /** Mutation, of any kind. */
-  mutation(bytes: Uint8Array): { readonly mutation: Mutation; readonly timestampOrigin: number } {
+  /** Mutation, of any kind. An error is answered where it is valid protobuf and says nothing that can be done: in a batch that fails its entry alone. */
+  mutation(bytes: Uint8Array): { readonly mutation: Mutation | BigtableError; readonly timestampOrigin: number } {
     const message = decodeRequest(MutationSchema, bytes);
-    return { mutation: mutationOf(message), timestampOrigin: message.timestampOrigin };
+    try {
+      return { mutation: mutationOf(message), timestampOrigin: message.timestampOrigin };
+    } catch (error) {
+      if (!(error instanceof BigtableError)) throw error;
+      return { mutation: error, timestampOrigin: message.timestampOrigin };
+    }
   },
 
   /** ReadModifyWriteRule. */

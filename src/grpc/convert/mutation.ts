@@ -81,9 +81,12 @@ function inputOf(value: Value | undefined): Int64 | Uint8Array {
   }
 }
 
-function stateOf(value: Value | undefined): Uint8Array {
+/** Undefined: NULL, which a Value is with none of its kinds set. */
+function stateOf(value: Value | undefined): Uint8Array | undefined {
   if (value?.kind.case === 'rawValue' || value?.kind.case === 'bytesValue') return value.kind.value;
-  throw invalidArgument('merge_to_cell: input must be a raw_value of bytes', { field: 'merge_to_cell.input' });
+  const isNull = value === undefined || (value.kind.case === undefined && value.$unknown === undefined);
+  if (isNull) return undefined;
+  throw invalidArgument('merge_to_cell: input must be a raw_value of bytes, or NULL', { field: 'merge_to_cell.input' });
 }
 
 export function mutationMessage(mutation: Mutation): MutationMessage {
@@ -106,7 +109,7 @@ function kindMessage(mutation: Mutation): Kind {
       return { case: 'addToCell', value: { ...cellMessage(mutation), input: given ? intValue(toBigInt(input)) : rawValue(input) } };
     }
     case 'mergeToCell':
-      return { case: 'mergeToCell', value: { ...cellMessage(mutation), input: rawValue(mutation.state) } };
+      return { case: 'mergeToCell', value: { ...cellMessage(mutation), input: mutation.state === undefined ? create(ValueSchema) : rawValue(mutation.state) } };
     case 'deleteFromColumn': {
       const { range } = mutation;
       const timeRange = range === undefined || (range.start === undefined && range.end === undefined) ? {} : { timeRange: timestampRangeMessage(range) };

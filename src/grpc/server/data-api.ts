@@ -1,10 +1,11 @@
 /**
  * google.bigtable.v2.Bigtable in terms of the service: what is implemented of the Data API's fifteen calls.
  */
+import type { BigtableError } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { Service } from '../../service/index.ts';
 import { checkAndMutateAnswer, mutateRowsAnswer, readModifyWriteAnswer } from '../codec/answers.ts';
-import { MutationReader } from '../codec/mutation-reader.ts';
+import { type BatchFields, MutationReader } from '../codec/mutation-reader.ts';
 import { withRareMessages } from '../codec/rare.ts';
 import type { ApiEnv, RpcCall, RpcMethod, RpcSink } from '../../wire/index.ts';
 import { readRows } from './read-rows.ts';
@@ -41,12 +42,27 @@ class Writes {
   }
 
   async mutateRows(call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> {
-    const outcomes = await this.#carriedOut(call, bytes, (reader) => reader.mutateRows(), (context, entries, table) => this.#service.mutateRows(context, table, entries));
+    const outcomes = await this.#carriedOut(call, bytes, (reader) => reader.mutateRows(), (context, batch, table) => this.#mutateEntries(context, table, batch));
     for (let from = 0; from < outcomes.length; from += ENTRIES_A_MESSAGE) {
       if (from > 0) await this.#env.clock.yield();
       const wait = sink.send(mutateRowsAnswer(outcomes, from, Math.min(from + ENTRIES_A_MESSAGE, outcomes.length)));
       if (wait !== undefined) await wait;
     }
+  }
+
+  /** Outcomes by the entries' places in the request. */
+  async #mutateEntries(context: RequestContext, table: string, { entries, failures }: BatchFields): Promise<readonly (BigtableError | undefined)[]> {
+    if (failures.length === 0) return this.#service.mutateRows(context, table, entries);
+    // where none is left to be carried out the table must be there all the same
+    const answered = entries.length > 0 ? await this.#service.mutateRows(context, table, entries) : await this.#service.getTable(context, table).then(() => []);
+    const outcomes: (BigtableError | undefined)[] = [];
+    let at = 0;
+    for (const { index, error } of failures) {
+      while (outcomes.length < index) outcomes.push(answered[at++]);
+      outcomes.push(error);
+    }
+    while (at < entries.length) outcomes.push(answered[at++]);
+    return outcomes;
   }
 
   checkAndMutateRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {

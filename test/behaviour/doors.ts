@@ -1,0 +1,58 @@
+/** The service behind each door, for tests of what the library's words cannot say: in this process, through the wire, and through the wire of a server with two threads. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect, openDatabase } from '../../src/boot/index.ts';
+import { type RequestContext, requestContext } from '../../src/env/index.ts';
+import { startServer, startThreadedServer } from '../../src/server/index.ts';
+import type { Service } from '../../src/service/index.ts';
+
+export interface OpenDoor {
+  readonly service: Service;
+  readonly context: RequestContext;
+  /** Of the server; undefined where there is none. */
+  readonly address: string | undefined;
+  close(): Promise<void>;
+}
+
+async function inProcess(): Promise<OpenDoor> {
+  const { service, env, close } = await openDatabase({ memory: true });
+  return { service, context: requestContext({ budget: env.requestBudget }), address: undefined, close };
+}
+
+async function through(address: string, after: () => Promise<void>): Promise<OpenDoor> {
+  const { service, env, close } = await connect(address);
+  return {
+    service,
+    context: requestContext({ budget: env.requestBudget }),
+    address,
+    close: async () => {
+      await close();
+      await after();
+    },
+  };
+}
+
+async function served(): Promise<OpenDoor> {
+  const { service, env, close } = await openDatabase({ memory: true });
+  const server = await startServer({ service, env, address: '127.0.0.1:0' });
+  return through(server.address, async () => {
+    await server.close();
+    await close();
+  });
+}
+
+async function threaded(): Promise<OpenDoor> {
+  const directory = await mkdtemp(join(tmpdir(), 'edubba-doors-'));
+  const server = await startThreadedServer({ address: '127.0.0.1:0', database: { directory, tabletServers: 2 } });
+  return through(server.address, async () => {
+    await server.close();
+    await rm(directory, { recursive: true });
+  });
+}
+
+export const DOORS: readonly { readonly name: string; readonly isServer: boolean; open(): Promise<OpenDoor> }[] = [
+  { name: 'in this process', isServer: false, open: inProcess },
+  { name: 'a server', isServer: true, open: served },
+  { name: 'a server of two threads', isServer: true, open: threaded },
+];
