@@ -29,6 +29,28 @@ export function message(fields: Readonly<Record<number, FieldValue>> = {}): Buff
   return Buffer.concat(Object.entries(fields).map(([number, value]) => field(Number(number), value)));
 }
 
+/** What stands in a message of varints and length-delimited fields, by field: all of its values in order. */
+export function fieldsOf(bytes: Buffer): ReadonlyMap<number, readonly (number | Buffer)[]> {
+  const fields = new Map<number, (number | Buffer)[]>();
+  let at = 0;
+  const next = (): number => {
+    let value = 0;
+    for (let unit = 1; ; unit *= 128) {
+      const byte = bytes[at++] as number;
+      value += (byte & 0x7f) * unit;
+      if (byte < 0x80) return value;
+    }
+  };
+  while (at < bytes.length) {
+    const tag = next();
+    const value = next();
+    const isVarint = (tag & 7) === 0;
+    fields.set(tag >> 3, [...(fields.get(tag >> 3) ?? []), isVarint ? value : bytes.subarray(at, at + value)]);
+    if (!isVarint) at += value;
+  }
+  return fields;
+}
+
 /** "/package.Service/Method" of every method of a definition in proto/. */
 export function methodsOf(definition: string): string[] {
   const text = readFileSync(join(process.cwd(), 'proto', definition), 'utf8');

@@ -4,15 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { fromBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
-import { Code } from '../../src/base/index.ts';
-import { MutateRowsResponseSchema } from '../../src/grpc/generated/google/bigtable/v2/bigtable_pb.ts';
+import { BigtableError, Code } from '../../src/base/index.ts';
 import { SeededRandom } from '../../src/env/index.ts';
-import { errorOfAnswer } from '../../src/grpc/rpc/error-of-status.ts';
 import { systemClock } from '../../src/platform/index.ts';
 import { WireClient } from '../../src/wire/index.ts';
-import { message } from '../bad-input/protobuf.ts';
+import { fieldsOf, message } from '../bad-input/protobuf.ts';
 import { DOORS, type OpenDoor } from './doors.ts';
 
 const SEED = Number(process.env['EDUBBA_SEED'] ?? 1);
@@ -60,9 +57,8 @@ interface Entry {
 /** It ends with a cell, so that its row is there where it is applied. `bad`: what is wrong with it, and the place of the bad mutation. */
 function entryOf(row: string, good: readonly string[], bad?: { readonly at: number; readonly what: string }): Entry {
   const all = [...good.map((what) => GOOD[what] as Buffer), cell({ 2: 'done' })];
-  switch (bad?.what) {
-    case undefined:
-      return { bytes: message({ 1: row, 2: all }), code: undefined };
+  if (bad === undefined) return { bytes: message({ 1: row, 2: all }), code: undefined };
+  switch (bad.what) {
     case 'no row':
       return { bytes: message({ 2: all }), code: Code.INVALID_ARGUMENT };
     case 'long row':
@@ -86,7 +82,7 @@ for (const { name, open } of DOORS.filter((door) => door.isServer)) {
 
     before(async () => {
       door = await open();
-      client = new WireClient({ address: door.address as string, clock: systemClock, random: new SeededRandom(SEED), errorOf: errorOfAnswer });
+      client = new WireClient({ address: door.address as string, clock: systemClock, random: new SeededRandom(SEED), errorOf: ({ code, message: why }) => new BigtableError(code, why) });
       const families = [{ name: 'f' }, { name: 'sum', valueType: { aggregate: { kind: 'sum', input: 'int64' } } }] as const;
       await door.service.createTable(door.context, { name: TABLE, families, splits: ['row 0005'], granularity: 'millis', deletionProtection: false });
     });
@@ -98,7 +94,13 @@ for (const { name, open } of DOORS.filter((door) => door.isServer)) {
     async function statusesOf(entries: readonly Entry[]): Promise<(number | undefined)[]> {
       const codes: (number | undefined)[] = new Array(entries.length).fill(undefined);
       for await (const bytes of client.stream(METHOD, message({ 1: TABLE, 2: entries.map((one) => one.bytes) }), door.context)) {
-        for (const { index, status } of fromBinary(MutateRowsResponseSchema, bytes).entries) codes[Number(index)] = status?.code ?? Code.OK;
+        for (const entryBytes of fieldsOf(bytes).get(1) ?? []) {
+          const answer = fieldsOf(entryBytes as Buffer);
+          const [index = 0] = answer.get(1) ?? [];
+          const [status = Buffer.alloc(0)] = answer.get(2) ?? [];
+          const [code = Code.OK] = fieldsOf(status as Buffer).get(1) ?? [];
+          codes[index as number] = code as number;
+        }
       }
       return codes;
     }

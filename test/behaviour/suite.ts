@@ -293,6 +293,23 @@ export function behaviourSuite(manifest: Manifest): void {
       assert.equal(await values({ columnRange: { family: 'f', start: 'b', end: 'cnn.org' } }), '2');
     });
 
+    test('column and value ranges take their bounds literally, empty ones too', async () => {
+      const t = await table();
+      const names = ['', '\x00', 'a', 'a\x00', 'b'];
+      await t.apply(names.reduce((row, name) => row.set({ family: 'f', qualifier: name }, name, 1000), new RowMutation('r')));
+      const bounds = [undefined, ...['', 'a', 'b'].flatMap((value) => [{ value, closed: true }, { value, closed: false }])];
+      for (const start of bounds) {
+        for (const end of bounds) {
+          const isAbove = (name: string): boolean => start === undefined || name > start.value || (start.closed && name === start.value);
+          const isBelow = (name: string): boolean => end === undefined || name < end.value || (end.closed && name === end.value);
+          const expected = names.filter((name) => isAbove(name) && isBelow(name));
+          for (const filter of [{ kind: 'columnRange', family: 'f', start, end }, { kind: 'valueRange', start, end }] as const) {
+            assert.deepEqual((await t.get('r', { filter }))?.cells.map((cell) => cell.text) ?? [], expected, JSON.stringify(filter));
+          }
+        }
+      }
+    });
+
     test('columns of several families come in order', lacks('order over families'), async () => {
       const t = await table();
       await t.apply(new RowMutation('r').set('g:a', '3', 1000).set('f:b', '2', 1000).set('f:a', '1', 1000));
