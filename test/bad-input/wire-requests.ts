@@ -114,7 +114,6 @@ const ADMINISTRATION: WireRequest[] = [
   bad('a good change and a bad one', `${ADMIN}ModifyColumnFamilies`, { 1: T, 2: [message({ 1: 'new', 2: message() }), message({ 1: 'none', 4: true })] }, /"none"/, NOT_FOUND),
   bad('a drop of no rows', `${ADMIN}DropRowRange`, { 1: T }, /row_key_prefix/),
   bad('a drop of an empty prefix', `${ADMIN}DropRowRange`, { 1: T, 2: '' }, /row_key_prefix/),
-  bad('a drop of all that is false', `${ADMIN}DropRowRange`, { 1: T, 3: false }, /row_key_prefix/),
   bad('a drop of all rows of no table', `${ADMIN}DropRowRange`, { 1: `${INSTANCE}/tables/none`, 3: true }, /tables\/none/, NOT_FOUND),
   bad('a token that nobody gave', `${ADMIN}CheckConsistency`, { 1: T, 2: 'made up' }, /token/),
   bad('an update of a table without a table', `${ADMIN}UpdateTable`, {}, /./),

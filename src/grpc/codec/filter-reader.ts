@@ -13,10 +13,17 @@ const KEPT_BYTES = 512;
 
 const kept = new Map<string, RowFilter | undefined>();
 
+/** The bytes of a filter whose field comes again: protobuf has the parts of a message field be one message, which is what their bytes are one after another. */
+export function withFilterPart(before: Buffer | undefined, part: Buffer): Buffer {
+  if (before === undefined || before.length === 0) return part;
+  if (part.length === 0) return before;
+  checkSize(before.length + part.length);
+  return Buffer.concat([before, part]);
+}
+
 /** The filter in a request's bytes, its serialized size within the limit; undefined where it says nothing. Within `withRareMessages` alone. */
 export function filterFrom(bytes: Buffer): RowFilter | undefined {
-  const most = LIMITS.default.filterBytes;
-  if (bytes.length > most) throw invalidArgument(`the filter has ${bytes.length} bytes serialized; the limit is ${most}`, { field: 'filter' });
+  checkSize(bytes.length);
   if (bytes.length > KEPT_BYTES) return rareMessages().filter(bytes);
   const key = bytes.latin1Slice();
   const known = kept.get(key);
@@ -25,4 +32,9 @@ export function filterFrom(bytes: Buffer): RowFilter | undefined {
   if (kept.size >= KEPT) kept.delete(kept.keys().next().value as string);
   kept.set(key, filter);
   return filter;
+}
+
+function checkSize(sizeBytes: number): void {
+  const most = LIMITS.default.filterBytes;
+  if (sizeBytes > most) throw invalidArgument(`the filter has ${sizeBytes} bytes serialized; the limit is ${most}`, { field: 'filter' });
 }

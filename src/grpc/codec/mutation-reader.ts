@@ -14,7 +14,7 @@ import { type Clock, inParts, Pacer } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import { CellBatchBuilder, LIMITS, type Mutation, mutationList, type ReadModifyWriteRule, type SetCell, setCell, sliceMutations } from '../../model/index.ts';
 import type { RowMutations } from '../../service/index.ts';
-import { filterFrom } from './filter-reader.ts';
+import { filterFrom, withFilterPart } from './filter-reader.ts';
 import { rareMessages } from './rare.ts';
 import { isUntruncated, SERVER_TIME, type SetCellFields, SetCellReader } from './set-cell-reader.ts';
 import { tableName } from './table-name.ts';
@@ -67,6 +67,8 @@ export class MutationReader {
   /** Of the batch's entry that is being read: why it fails, if it does. */
   #entryFailure: BigtableError | undefined;
   #isBatch = false;
+  /** The filter of a check, as far as it was read. */
+  #predicate: Buffer | undefined;
 
   constructor(bytes: Buffer, clock: Clock) {
     this.#bytes = bytes;
@@ -110,7 +112,7 @@ export class MutationReader {
     return { entries, failures };
   }
 
-  /** CheckAndMutateRowRequest. The predicate's size is checked by the caller. A promise where it does not fit into one step. */
+  /** CheckAndMutateRowRequest. A promise where it does not fit into one step. */
   checkAndMutateRow(): CheckAndMutateFields | Promise<CheckAndMutateFields> {
     const reader = new WireReader(this.#bytes);
     const request: CheckAndMutateFields = { row: '', predicate: undefined, whenTrue: [], whenFalse: [] };
@@ -133,11 +135,12 @@ export class MutationReader {
       else if (reader.field === 4 || reader.field === 5) {
         const pause = this.#mutation(reader, reader.field === 4 ? request.whenTrue : request.whenFalse);
         if (pause) return pause;
-      } else if (reader.field === 6) request.predicate = filterFrom(reader.bytes());
+      } else if (reader.field === 6) this.#predicate = withFilterPart(this.#predicate, reader.bytes());
       else if (reader.field === 7) this.target.appProfile = reader.text();
       else if (reader.field === 9) this.target.authorizedView = reader.text();
       else reader.skip();
     }
+    request.predicate = this.#predicate && filterFrom(this.#predicate);
     return undefined;
   }
 

@@ -4,12 +4,11 @@
  */
 import { invalidArgument } from '../../base/index.ts';
 import type { Pacer } from '../../env/index.ts';
-import type { RowFilter } from '../../filter/index.ts';
 import type { RowRange } from '../../model/index.ts';
 import type { ReadRequest } from '../../service/index.ts';
 import { rowKeyRangeOf, rowRangeOf } from '../convert/row-range.ts';
 import type { RowRange as RowRangeMessage } from '../generated/google/bigtable/v2/data_pb.ts';
-import { filterFrom } from './filter-reader.ts';
+import { filterFrom, withFilterPart } from './filter-reader.ts';
 import { tableName } from './table-name.ts';
 import { WireReader } from './wire-reader.ts';
 
@@ -42,7 +41,7 @@ class ReadRowsReader {
   #authorizedView = '';
   #materializedView = '';
   #appProfile = '';
-  #filter: RowFilter | undefined;
+  #filter: Buffer | undefined;
   #rowsLimit = 0;
   #reversed = false;
   #fullStats = false;
@@ -63,7 +62,7 @@ class ReadRowsReader {
       if (!reader.next()) return true;
       if (reader.field === 1) this.#table = tableName(reader);
       else if (reader.field === 2) this.#rows = reader.message();
-      else if (reader.field === 3) this.#filter = filterFrom(reader.bytes());
+      else if (reader.field === 3) this.#filter = withFilterPart(this.#filter, reader.bytes());
       else if (reader.field === 4) this.#rowsLimit = limitOf(reader.int64());
       else if (reader.field === 5) this.#appProfile = reader.text();
       else if (reader.field === 6) this.#fullStats = reader.int32() === REQUEST_STATS_FULL;
@@ -81,8 +80,9 @@ class ReadRowsReader {
   }
 
   call(): ReadRowsCall {
+    const filter = this.#filter && filterFrom(this.#filter);
     return {
-      request: { table: this.#table, ranges: this.#ranges, filter: this.#filter, rowsLimit: this.#rowsLimit, reversed: this.#reversed },
+      request: { table: this.#table, ranges: this.#ranges, filter, rowsLimit: this.#rowsLimit, reversed: this.#reversed },
       authorizedView: this.#authorizedView,
       materializedView: this.#materializedView,
       appProfile: this.#appProfile,

@@ -19,9 +19,9 @@ export function registerSampleRowKeys(methods: MethodTable, service: Service): v
 
 type Sample = { readonly row: ByteString; readonly offsetBytes: number };
 
-/** Samples inside the range, then its end. Offsets count from the sample before the range's start. */
+/** Samples inside the range, then its end, also where it holds no row. Offsets count from the sample before the range's start. */
 function clipSamples(samples: readonly Sample[], range: RowRange): Sample[] {
-  if (isEmptyRange(range)) return [];
+  if (isEmptyRange(range)) return [{ row: range.end as ByteString, offsetBytes: 0 }];
   const isInside = (row: ByteString): boolean => row !== '' && row > range.start && (range.end === undefined || row < range.end);
   const before = samples.filter((sample) => sample.row !== '' && sample.row <= range.start).at(-1)?.offsetBytes ?? 0;
   const after = samples.find((sample) => sample.row === '' || (range.end !== undefined && sample.row >= range.end))?.offsetBytes ?? before;

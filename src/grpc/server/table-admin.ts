@@ -32,7 +32,10 @@ export function registerTableAdmin(methods: MethodTable, service: Service, opera
     return tableMessage(await service.modifyFamilies(context, request.name, request.modifications.map(familyChangeOf)), View.SCHEMA_VIEW);
   });
   methods.unary(admin.dropRowRange, async (context, request) => {
-    await service.dropRowRange(context, request.name, dropRangeOf(request));
+    const { case: target, value } = request.target;
+    // "setting this to false is a no-op", says the API
+    if (target === 'deleteAllDataFromTable' && !value) await service.getTable(context, request.name);
+    else await service.dropRowRange(context, request.name, dropRangeOf(request));
     return {};
   });
   methods.unary(admin.generateConsistencyToken, async (context, request) => ({ consistencyToken: await service.generateConsistencyToken(context, request.name) }));
@@ -98,9 +101,9 @@ function familyChangeOf(modification: Modification): FamilyChange {
 
 function dropRangeOf(request: DropRowRangeRequest): RowRange {
   const { target } = request;
-  if (target.case === 'deleteAllDataFromTable' && target.value) return ALL_ROWS;
+  if (target.case === 'deleteAllDataFromTable') return ALL_ROWS;
   if (target.case !== 'rowKeyPrefix' || target.value.length === 0) {
-    throw invalidArgument('row_key_prefix must not be empty, or delete_all_data_from_table be true', { field: 'row_key_prefix' });
+    throw invalidArgument('row_key_prefix must not be empty, or delete_all_data_from_table be set', { field: 'row_key_prefix' });
   }
   const prefix: ByteString = fromBytes(target.value);
   return { start: prefix, end: prefixEnd(prefix) };
