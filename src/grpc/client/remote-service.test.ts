@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
 import type { Cell, RowFragment, TableSchema } from '../../model/index.ts';
-import type { Service } from '../../service/index.ts';
+import type { RowMutations, Service } from '../../service/index.ts';
 import { cell, family, mutation, rowFilter, rowKey, rowRange, rule, tableSchema } from '../convert/fixtures.ts';
 import { rawServer, testContext, testEnv } from '../fixtures.ts';
 import { systemClock } from '../../platform/index.ts';
@@ -63,6 +63,22 @@ describe('a remote service', () => {
     assert.deepEqual(outcomes.map((error) => error?.message), (answer as (BigtableError | undefined)[]).map((error) => error?.message));
     assert.deepEqual(new Set(outcomes.map((error) => error?.code)), new Set([undefined, Code.INVALID_ARGUMENT]));
     assert.deepEqual(seen, ['mutateRows', TABLE, entries]);
+  });
+
+  test('an entry that the API cannot say fails by itself, and is not sent', async () => {
+    const cell = { kind: 'setCell', family: 'cf', qualifier: 'q', timestamp: 1000, value: Buffer.from('v') } as const;
+    const good = (row: string): RowMutations => ({ row, mutations: [cell] });
+    const bad: readonly RowMutations[] = [
+      { row: 'time', mutations: [cell, { ...cell, timestamp: -1 }] },
+      { row: 'range', mutations: [{ kind: 'deleteFromColumn', family: 'cf', qualifier: 'q', range: { start: -5, end: 0 } }] },
+    ];
+    answer = [undefined, invalidArgument('no'), undefined];
+    const outcomes = await remote.mutateRows(context, TABLE, [good('a'), bad[0] as RowMutations, good('b'), bad[1] as RowMutations, good('c')]);
+    assert.deepEqual(outcomes.map((error) => error?.message.split(',')[0]), [undefined, "a cell at timestamp -1 cannot be sent over the Bigtable API", 'no', 'a time range that ends at 0 cannot be sent over the Bigtable API', undefined]);
+    assert.deepEqual((seen[2] as RowMutations[]).map(({ row }) => row), ['a', 'b', 'c']);
+    answer = { name: TABLE, id: '', granularity: 'micros', families: {}, deletionProtection: false } satisfies TableSchema;
+    assert.deepEqual((await remote.mutateRows(context, TABLE, bad)).map((error) => error?.code), [Code.INVALID_ARGUMENT, Code.INVALID_ARGUMENT]);
+    assert.deepEqual(seen, ['getTable', TABLE], 'nothing is left to send: only the table is looked for');
   });
 
   test('an entry that a server forgot is not taken for done', async () => {

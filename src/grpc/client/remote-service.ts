@@ -15,7 +15,7 @@ import { mutationMessage, ruleMessage } from '../convert/mutation.ts';
 import { cellsOf } from '../convert/row.ts';
 import { rowSetMessage } from '../convert/row-set.ts';
 import {
-  Bigtable, MutateRowsRequestSchema, MutateRowsResponseSchema, ReadRowsRequestSchema, ReadRowsResponseSchema, SampleRowKeysRequestSchema, SampleRowKeysResponseSchema,
+  Bigtable, MutateRowsRequest_EntrySchema, MutateRowsRequestSchema, MutateRowsResponseSchema, ReadRowsRequestSchema, ReadRowsResponseSchema, SampleRowKeysRequestSchema, SampleRowKeysResponseSchema,
 } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { FeatureFlagsSchema } from '../generated/google/bigtable/v2/feature_flags_pb.ts';
 import { errorOfAnswer, errorOfStatus } from '../rpc/error-of-status.ts';
@@ -53,15 +53,29 @@ class Remote extends RemoteAdmin implements RemoteService {
   }
 
   async mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]> {
-    const request = create(MutateRowsRequestSchema, {
-      tableName: table,
-      entries: entries.map(({ row, mutations }) => ({ rowKey: toBytes(row), mutations: mutationList(mutations).map(mutationMessage) })),
-    });
     const unanswered = new BigtableError(Code.UNAVAILABLE, 'the server answered without a status for this entry: its outcome is unknown');
     const outcomes = new Array<BigtableError | undefined>(entries.length).fill(unanswered);
+    const request = create(MutateRowsRequestSchema, { tableName: table });
+    /** By place in the request: the entry's index. */
+    const sent: number[] = [];
+    for (const [index, { row, mutations }] of entries.entries()) {
+      try {
+        request.entries.push(create(MutateRowsRequest_EntrySchema, { rowKey: toBytes(row), mutations: mutationList(mutations).map(mutationMessage) }));
+        sent.push(index);
+      } catch (error) {
+        // the API cannot say it: a timestamp of -1, a time range that ends at 0
+        if (!(error instanceof BigtableError)) throw error;
+        outcomes[index] = error;
+      }
+    }
+    if (sent.length === 0 && entries.length > 0) {
+      await this.getTable(context, table);
+      return outcomes;
+    }
     for await (const bytes of this.client.stream(pathOf(data.mutateRows), encode(MutateRowsRequestSchema, request), context)) {
       for (const { index, status } of decodeAnswer(MutateRowsResponseSchema, bytes).entries) {
-        outcomes[Number(index)] = errorOfStatus(status?.code ?? Code.OK, status?.message ?? '');
+        const at = sent[Number(index)];
+        if (at !== undefined) outcomes[at] = errorOfStatus(status?.code ?? Code.OK, status?.message ?? '');
       }
     }
     return outcomes;
