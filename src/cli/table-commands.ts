@@ -211,7 +211,18 @@ async function listFamilies(session: Session, table: string): Promise<void> {
   await session.withDatabase(async (database) => {
     const schema = await database.table(session.tableName(table)).schema();
     const families = Object.values(schema.families).sort((a, b) => (a.name < b.name ? -1 : 1));
-    if (session.json) return session.terminal.print(jsonLine(families.map(({ name, gcRule, valueType, group }) => ({ name, gcRule, valueType, group, tuning: ownOf(schema.groups, group ?? 'default') }))));
+    if (session.json)
+      return session.terminal.print(
+        jsonLine(
+          families.map(({ name, gcRule, valueType, group }) => ({
+            name,
+            gcRule,
+            valueType,
+            group,
+            tuning: ownOf(schema.groups, group ?? 'default'),
+          })),
+        ),
+      );
     const rows = families.map(({ name, gcRule }): [string, string] => [name, formatGcRule(gcRule)]);
     await session.terminal.print(tabbed([['Family Name', 'GC Policy'], ['-----------', '---------'], ...rows]));
     if (schema.groups === undefined) return;

@@ -75,7 +75,13 @@ export class Client implements Service {
     const fail = (index: number, error: BigtableError): void => void (outcomes[index] = error);
     const checking = checkMutateRows(table, entries, this.#limits, fail, this.#slicer);
     if (checking !== undefined) await checking;
-    return mutateRows({ router: this.#router, transport: this.#env.transport, clock: this.#env.clock }, context, table, entries, outcomes);
+    return mutateRows(
+      { router: this.#router, transport: this.#env.transport, clock: this.#env.clock },
+      context,
+      table,
+      entries,
+      outcomes,
+    );
   }
 
   readRows(context: RequestContext, request: ReadRequest): AsyncIterable<ReadBatch> {

@@ -18,7 +18,10 @@ export interface MutateRowsParts {
 /** As a server's answer tells it, too: no error is made for an entry that is only sent again. */
 type Fail = (index: number, error: BigtableError | PlainError) => void;
 
-/** Answers by entry: undefined = done, else why not. `outcomes` has the failures that there are already: those entries are not sent. */
+/**
+ * Answers by entry: undefined = done, else why not. `outcomes` has the failures that there are already: those entries
+ * are not sent.
+ */
 export async function mutateRows(
   parts: MutateRowsParts,
   context: RequestContext,

@@ -46,8 +46,8 @@ export class Table {
   }
 
   /**
-   * Applies many mutations, each atomic by itself, together in few disk writes. Fails with BatchError naming those that failed, also those whose form is wrong
-   * (INVALID_ARGUMENT); the others are applied.
+   * Applies many mutations, each atomic by itself, together in few disk writes. Fails with BatchError naming those that
+   * failed, also those whose form is wrong (INVALID_ARGUMENT); the others are applied.
    */
   async applyAll(mutations: readonly RowMutation[]): Promise<void> {
     if (mutations.length === 0) {
@@ -85,7 +85,10 @@ export class Table {
     return new RowStream(this.#calls, () => readRequest(this.fullName, options), options.signal);
   }
 
-  /** Adds to the 8-byte integer in a column (absent = 0) and answers the new value; wraps at 64 bits. FAILED_PRECONDITION where the value has another length. */
+  /**
+   * Adds to the 8-byte integer in a column (absent = 0) and answers the new value; wraps at 64 bits.
+   * FAILED_PRECONDITION where the value has another length.
+   */
   async increment(row: Bytes, column: Column, amount: number | bigint = 1): Promise<bigint> {
     if (!isInt64(amount)) throw invalidArgument(`an amount must be a whole number within int64, not ${String(amount)}`);
     const [cell] = await this.readModifyWrite(row, [{ ...columnOf(column), change: { kind: 'increment', amount: int64(amount) } }]);

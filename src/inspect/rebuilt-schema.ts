@@ -2,7 +2,15 @@
  * The schema of a table whose schema file is gone, as far as its files tell: families by the names they are stored under, their locality groups, and
  * whether they hold aggregates. Rules of garbage collection, types, and the table's name are in no SSTable; what was guessed is told.
  */
-import { DEFAULT_GROUP, EntryKind, familyName, familyOf, type FamilySchema, type LocalityGroup, type TableSchema } from '../model/index.ts';
+import {
+  DEFAULT_GROUP,
+  EntryKind,
+  familyName,
+  familyOf,
+  type FamilySchema,
+  type LocalityGroup,
+  type TableSchema,
+} from '../model/index.ts';
 import type { SsTableLayout } from '../sstable/index.ts';
 import { type SsTableComponents, ssTableEntries } from './ss-table.ts';
 
@@ -43,8 +51,14 @@ export async function rebuildSchema(
     deletionProtection: false,
     nextGenerations: Object.fromEntries(nextGenerations),
   };
-  const told = [`table ${id} has no schema: it is ${schema.name} now, with the families ${[...families.keys()].sort().join(', ')}, which keep all versions (a table deleted just before comes back so, too)`];
-  for (const stored of aggregates.keys()) told.push(`family ${familyName(stored)} of table ${id} holds aggregates, of which kind is not known: ${families.get(familyName(stored))?.valueType?.aggregate?.kind} was taken`);
+  const told = [
+    `table ${id} has no schema: it is ${schema.name} now, with the families ${[...families.keys()].sort().join(', ')}, ` +
+      'which keep all versions (a table deleted just before comes back so, too)',
+  ];
+  for (const name of [...aggregates.keys()].map(familyName)) {
+    const taken = families.get(name)?.valueType?.aggregate?.kind;
+    told.push(`family ${name} of table ${id} holds aggregates, of which kind is not known: ${taken} was taken`);
+  }
   return { schema, told };
 }
 

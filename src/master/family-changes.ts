@@ -16,7 +16,8 @@ export function changeFamilies(schema: TableSchema, changes: readonly FamilyChan
     if (change.kind === 'create') {
       if (family) throw new BigtableError(Code.ALREADY_EXISTS, `table ${schema.name} has a column family "${name}" already`);
       const { group } = change.family;
-      if (group !== undefined && group !== DEFAULT_GROUP && ownOf(schema.groups, group) === undefined) throw notFound(`table ${schema.name} has no locality group "${group}"`);
+      if (group !== undefined && group !== DEFAULT_GROUP && ownOf(schema.groups, group) === undefined)
+        throw notFound(`table ${schema.name} has no locality group "${group}"`);
       families.set(name, newFamily(change.family, generations.get(name)));
       continue;
     }

@@ -1,6 +1,13 @@
 /** A table's locality groups as a pure function of its schema and what is asked for. Tablets go by the new schema at once; compactions bring their files over. */
 import { notFound } from '../base/index.ts';
-import { DEFAULT_GROUP, familyOfTable, type FamilySchema, type GroupLayout, type LocalityGroup, type TableSchema } from '../model/index.ts';
+import {
+  DEFAULT_GROUP,
+  familyOfTable,
+  type FamilySchema,
+  type GroupLayout,
+  type LocalityGroup,
+  type TableSchema,
+} from '../model/index.ts';
 
 /** The schema with these groups in place of those it had; families that are named in none lie in `default`. NOT_FOUND for a family that is not there. */
 export function withGroups(schema: TableSchema, layout: GroupLayout): TableSchema {
@@ -9,7 +16,8 @@ export function withGroups(schema: TableSchema, layout: GroupLayout): TableSchem
   for (const [name, { families = [], ...tuning }] of Object.entries(layout)) {
     groups.set(name, tuning);
     for (const family of families) {
-      if (familyOfTable(schema, family) === undefined) throw notFound(`locality group "${name}": table ${schema.name} has no column family "${family}"`);
+      if (familyOfTable(schema, family) === undefined)
+        throw notFound(`locality group "${name}": table ${schema.name} has no column family "${family}"`);
       groupOf.set(family, name);
     }
   }

@@ -3,7 +3,17 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AssertionError, INT64_MAX, INT64_MIN, type Int64, int64Bytes, readInt64BE } from '../base/index.ts';
 import {
-  type AggregateKind, columnKey, CursorState, compareEntries, type Entry, EntryKind, familyOf, type LayerCursor, type Mutation, mergeAggregates, mergedState,
+  type AggregateKind,
+  columnKey,
+  CursorState,
+  compareEntries,
+  type Entry,
+  EntryKind,
+  familyOf,
+  type LayerCursor,
+  type Mutation,
+  mergeAggregates,
+  mergedState,
 } from '../model/index.ts';
 import { Memtable } from './index.ts';
 

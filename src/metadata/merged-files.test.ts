@@ -33,10 +33,18 @@ describe('commits of splits and merges', () => {
 
   test('a group may be called what every object has, in one of the two tablets or in both', () => {
     const names = ['__proto__', 'constructor', 'toString'];
-    const low = { ...part('', 'm'), files: Object.fromEntries(names.slice(0, 2).map((name) => [name, [`low ${name}`]])) };
-    const high = { ...part('m', undefined), files: Object.fromEntries(names.slice(1).map((name) => [name, [`high ${name}`]])) };
+    const low = {
+      ...part('', 'm'),
+      files: Object.fromEntries(names.slice(0, 2).map((name) => [name, [`low ${name}`]])),
+    };
+    const high = {
+      ...part('m', undefined),
+      files: Object.fromEntries(names.slice(1).map((name) => [name, [`high ${name}`]])),
+    };
     assert.deepEqual(Object.entries(merged(low, high).files), [
-      ['__proto__', ['low __proto__']], ['constructor', ['low constructor', 'high constructor']], ['toString', ['high toString']],
+      ['__proto__', ['low __proto__']],
+      ['constructor', ['low constructor', 'high constructor']],
+      ['toString', ['high toString']],
     ]);
   });
 

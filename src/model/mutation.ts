@@ -38,8 +38,9 @@ export interface AddToCell {
 }
 
 /**
- * Merges an accumulated state (the encoded value that a read of such a cell answers) into an aggregate cell. Merging NULL is allowed and has no effect (API:
- * Mutation.MergeToCell): the tablet's server leaves it out once it has checked the family, so logs and memtables never meet it.
+ * Merges an accumulated state (the encoded value that a read of such a cell answers) into an aggregate cell. Merging
+ * NULL is allowed and has no effect (API: Mutation.MergeToCell): the tablet's server leaves it out once it has checked
+ * the family, so logs and memtables never meet it.
  */
 export interface MergeToCell {
   readonly kind: 'mergeToCell';

@@ -69,7 +69,15 @@ describe('mutations by their form', () => {
   for (const [what, mutation, message] of bad) {
     test(`${what} is refused`, () => {
       refused(() => checkMutateRow(TABLE, { row: 'r', mutations: [SET, mutation] }, LIMIT), message);
-      failing(1, [{ row: 'r', mutations: [SET] }, { row: 'r', mutations: [mutation] }, { row: 'r', mutations: [SET] }], message);
+      failing(
+        1,
+        [
+          { row: 'r', mutations: [SET] },
+          { row: 'r', mutations: [mutation] },
+          { row: 'r', mutations: [SET] },
+        ],
+        message,
+      );
       refused(() => checkCheckAndMutateRow({ table: TABLE, row: 'r', whenTrue: [], whenFalse: [mutation] }, LIMIT), message);
     });
   }
@@ -95,7 +103,15 @@ describe('requests', () => {
     refused(() => checkMutateRow(TABLE, { row: '', mutations: [SET] }, LIMIT), /row key must not be empty/);
     refused(() => checkMutateRow(TABLE, { row: '123456789', mutations: [SET] }, LIMIT), /row key "123456789" has 9 bytes; the limit is 8/);
     checkMutateRow(TABLE, { row: '\xff'.repeat(8), mutations: [SET] }, LIMIT);
-    failing(1, [{ row: 'r', mutations: [SET] }, { row: '', mutations: [SET] }, { row: 's', mutations: [SET] }], /row key of entry 1 must not be empty/);
+    failing(
+      1,
+      [
+        { row: 'r', mutations: [SET] },
+        { row: '', mutations: [SET] },
+        { row: 's', mutations: [SET] },
+      ],
+      /row key of entry 1 must not be empty/,
+    );
     checkMutateRow(TABLE, { row: 'r'.repeat(65_536), mutations: [SET] }, LIMITS.default);
     refused(() => checkMutateRow(TABLE, { row: 'r'.repeat(4097), mutations: [SET] }, LIMITS.cloud), /the limit is 4096/);
   });
@@ -104,9 +120,36 @@ describe('requests', () => {
     refused(() => checkMutateRow(TABLE, { row: 'r', mutations: [] }, LIMIT), /at least one mutation/);
     refused(() => checkMutateRow(TABLE, { row: 'r', mutations: [SET, SET, SET, SET] }, LIMIT), /3 mutations at most; this one has 4/);
     refused(() => checkMutateRows(TABLE, [], LIMIT, noFailure), /at least one entry/);
-    failing(0, [{ row: 'r', mutations: [] }, { row: 'r', mutations: [SET] }], /entry 0 .* no mutation/);
-    checkMutateRows(TABLE, [{ row: 'r', mutations: [SET, DELETE] }, { row: 's', mutations: [SET] }], LIMIT, noFailure);
-    refused(() => checkMutateRows(TABLE, [{ row: 'r', mutations: [SET, DELETE] }, { row: 's', mutations: [SET, SET] }], LIMIT, noFailure), /3 mutations at most/);
+    failing(
+      0,
+      [
+        { row: 'r', mutations: [] },
+        { row: 'r', mutations: [SET] },
+      ],
+      /entry 0 .* no mutation/,
+    );
+    checkMutateRows(
+      TABLE,
+      [
+        { row: 'r', mutations: [SET, DELETE] },
+        { row: 's', mutations: [SET] },
+      ],
+      LIMIT,
+      noFailure,
+    );
+    refused(
+      () =>
+        checkMutateRows(
+          TABLE,
+          [
+            { row: 'r', mutations: [SET, DELETE] },
+            { row: 's', mutations: [SET, SET] },
+          ],
+          LIMIT,
+          noFailure,
+        ),
+      /3 mutations at most/,
+    );
     refused(() => checkMutateRows('t', [{ row: 'r', mutations: [SET] }], LIMIT, noFailure), /table name/);
     checkMutateRow(TABLE, { row: 'r', mutations: new Array<Mutation>(100_000).fill(SET) }, LIMITS.cloud);
     refused(() => checkMutateRow(TABLE, { row: 'r', mutations: new Array<Mutation>(100_001).fill(SET) }, LIMITS.cloud), /100000 mutations at most/);

@@ -27,8 +27,8 @@ export function checkMutateRow(table: string, { row, mutations }: RowMutations, 
 }
 
 /**
- * MutateRows: at least one entry, mutationsPerRequest all together: else the whole request fails. What is wrong with an entry, which has at least one
- * mutation, fails that entry alone and goes to `fail`.
+ * MutateRows: at least one entry, mutationsPerRequest all together: else the whole request fails. What is wrong with an
+ * entry, which has at least one mutation, fails that entry alone and goes to `fail`.
  */
 export function checkMutateRows(
   table: string,

@@ -6,7 +6,23 @@
  */
 import { BigtableError, Code, type Int64, invalidArgument, quote } from '../base/index.ts';
 import {
-  type AddToCell, type CellColumn, type CellRun, checkAggregateInput, checkAggregateState, columnAt, familyOfTable, type FamilySchema, type Granularity, isCellRun, type MergeToCell, type Mutation, type Mutations, type ReadModifyWriteRule, setCell, type TableSchema, timestampAt,
+  type AddToCell,
+  type CellColumn,
+  type CellRun,
+  checkAggregateInput,
+  checkAggregateState,
+  columnAt,
+  familyOfTable,
+  type FamilySchema,
+  type Granularity,
+  isCellRun,
+  type MergeToCell,
+  type Mutation,
+  type Mutations,
+  type ReadModifyWriteRule,
+  setCell,
+  type TableSchema,
+  timestampAt,
 } from '../model/index.ts';
 
 export function checkMutations(schema: TableSchema, mutations: Mutations): void {
@@ -37,7 +53,10 @@ export function checkRules(schema: TableSchema, rules: readonly ReadModifyWriteR
   for (const { family } of rules) checkPlain(schema, familyOf(schema, family), 'ReadModifyWriteRow');
 }
 
-/** The mutations without those that have no effect, which are merges of NULL: the same ones where there is none, as nearly always. */
+/**
+ * The mutations without those that have no effect, which are merges of NULL: the same ones where there is none, as
+ * nearly always.
+ */
 export function effectiveMutations<M extends Mutations>(mutations: M): M;
 export function effectiveMutations(mutations: Mutations): Mutations {
   if (isCellRun(mutations) || !mutations.some(isMergeOfNull)) return mutations;

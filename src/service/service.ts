@@ -45,8 +45,8 @@ export interface KeySample {
 export interface DataService {
   mutateRow(context: RequestContext, table: string, mutations: RowMutations): Promise<void>;
   /**
-   * Each entry is atomic by itself. Answers by entry: undefined = done, else why not, also where the entry's form is wrong. The call as a whole fails without a
-   * table, without entries, and with more mutations than a request may have.
+   * Each entry is atomic by itself. Answers by entry: undefined = done, else why not, also where the entry's form is
+   * wrong. The call as a whole fails without a table, without entries, and with more mutations than a request may have.
    */
   mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]>;
   /** Rows in key order (or against it), each seen in one instant. Ending the iteration ends the read. */

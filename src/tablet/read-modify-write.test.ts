@@ -34,9 +34,16 @@ describe('read-modify-write', () => {
   test('only 8 bytes can be incremented', () => {
     for (const bytes of [0, 1, 7, 9]) {
       const refused = { code: Code.FAILED_PRECONDITION, message: new RegExp(`f:"n".*${bytes} bytes`) };
-      assert.throws(() => readModifyWrite([append('s', 'a'), increment('n', 1)], newest(cell('n', Buffer.alloc(bytes, 1))), 1), refused);
+      assert.throws(
+        () => readModifyWrite([append('s', 'a'), increment('n', 1)], newest(cell('n', Buffer.alloc(bytes, 1))), 1),
+        refused,
+      );
     }
-    assert.throws(() => readModifyWrite([append('n', ''), increment('n', 1)], newest(), 1), { code: Code.FAILED_PRECONDITION }, 'what an append made empty is there');
+    assert.throws(
+      () => readModifyWrite([append('n', ''), increment('n', 1)], newest(), 1),
+      { code: Code.FAILED_PRECONDITION },
+      'what an append made empty is there',
+    );
   });
 
   test('increments add as 64-bit integers do', () => {

@@ -88,7 +88,9 @@ export class RowCalls {
     const schema = this.#schemaOf(served, row);
     if (mutations.length > MOST_IN_ONE_STEP || !this.#hasRoom(served)) return this.#mutateRowLater(served, schema, row, mutations, context);
     const prepared = prepareMutations(schema, mutations, this.#options.clock.nowMicros());
-    return prepared.length === 0 ? Promise.resolve(undefined) : (served.tablet.mutateRow(context, row, prepared) as Promise<undefined>);
+    return prepared.length === 0
+      ? Promise.resolve(undefined)
+      : (served.tablet.mutateRow(context, row, prepared) as Promise<undefined>);
   }
 
   /** A change that is prepared in steps, or that waits. */
@@ -204,7 +206,10 @@ function isWithin(end: ByteString | undefined, limit: ByteString | undefined): b
   return limit === undefined || (end !== undefined && end <= limit);
 }
 
-/** What only the schema tells is checked, the server's time filled in, and what has no effect left out: there may be nothing left to write. */
+/**
+ * What only the schema tells is checked, the server's time filled in, and what has no effect left out: there may be
+ * nothing left to write.
+ */
 function prepareMutations<M extends Mutations>(schema: TableSchema, mutations: M, nowMicros: number): M {
   checkMutations(schema, mutations);
   return resolveTimestamps(effectiveMutations(mutations), nowMicros, schema.granularity);

@@ -30,12 +30,35 @@ const refused = (name: string, code: Code, says: RegExp, ask: LibraryRequest['as
 
 const KEYS: LibraryRequest[] = [
   refused('an empty row key', INVALID_ARGUMENT, /row key must not be empty/, (t) => t.apply(cell(''))),
-  refused('a row key of 64 KiB and a byte', INVALID_ARGUMENT, /row key .* 65537 bytes; the limit is 65536/, (t) => t.apply(cell('k'.repeat(65537))), 'default'),
-  refused('a row key of 4 KiB and a byte', INVALID_ARGUMENT, /row key .* 4097 bytes; the limit is 4096/, (t) => t.apply(cell('k'.repeat(4097))), 'cloud'),
-  refused('an empty row key in a batch', INVALID_ARGUMENT, /1 of the mutations failed.*row key of entry 0 must not be empty/, (t) => t.applyAll([cell('')])),
-  refused('a row key too long in a batch', INVALID_ARGUMENT, /entry 0.*70000 bytes/, (t) => t.applyAll([cell('k'.repeat(70000)), cell('')])),
-  refused('an increment of an empty row key', INVALID_ARGUMENT, /row key must not be empty/, (t) => t.increment('', 'f:n')),
-  refused('a check of an empty row key', INVALID_ARGUMENT, /row key must not be empty/, (t) => t.checkAndMutate('', { column: 'f:q' }, { then: (r) => r.deleteRow() })),
+  refused(
+    'a row key of 64 KiB and a byte',
+    INVALID_ARGUMENT,
+    /row key .* 65537 bytes; the limit is 65536/,
+    (t) => t.apply(cell('k'.repeat(65537))),
+    'default',
+  ),
+  refused(
+    'a row key of 4 KiB and a byte',
+    INVALID_ARGUMENT,
+    /row key .* 4097 bytes; the limit is 4096/,
+    (t) => t.apply(cell('k'.repeat(4097))),
+    'cloud',
+  ),
+  refused(
+    'an empty row key in a batch',
+    INVALID_ARGUMENT,
+    /1 of the mutations failed.*row key of entry 0 must not be empty/,
+    (t) => t.applyAll([cell('')]),
+  ),
+  refused('a row key too long in a batch', INVALID_ARGUMENT, /entry 0.*70000 bytes/, (t) =>
+    t.applyAll([cell('k'.repeat(70000)), cell('')]),
+  ),
+  refused('an increment of an empty row key', INVALID_ARGUMENT, /row key must not be empty/, (t) =>
+    t.increment('', 'f:n'),
+  ),
+  refused('a check of an empty row key', INVALID_ARGUMENT, /row key must not be empty/, (t) =>
+    t.checkAndMutate('', { column: 'f:q' }, { then: (r) => r.deleteRow() }),
+  ),
   refused('a read of an empty row key', INVALID_ARGUMENT, /row key/, (t) => t.get('')),
   refused('a read of a row key too long', INVALID_ARGUMENT, /70000|70001/, (t) => t.get('k'.repeat(70000))),
   refused('a scan that starts above its end', INVALID_ARGUMENT, /start.*"b".*above.*"a"/, (t) => all(t.scan({ start: 'b', end: 'a' }))),
@@ -78,7 +101,9 @@ const CELLS: LibraryRequest[] = [
   refused('a deletion with a qualifier too long', INVALID_ARGUMENT, /qualifier .* 16385 bytes/, (t) => t.apply(cell('refused').delete(`f:${'q'.repeat(16385)}`))),
   refused('a value of 100 MiB and a byte', INVALID_ARGUMENT, /value has 104857601 bytes; the limit is 104857600/, (t) => t.apply(row('refused').set('f:q', aValueTooLarge(), 1000))),
   refused('no mutation', INVALID_ARGUMENT, /at least one mutation/, (t) => t.apply(row('refused'))),
-  refused('no mutation in one entry of a batch', INVALID_ARGUMENT, /entry 0 .* no mutation/, (t) => t.applyAll([row('refused')])),
+  refused('no mutation in one entry of a batch', INVALID_ARGUMENT, /entry 0 .* no mutation/, (t) =>
+    t.applyAll([row('refused')]),
+  ),
   refused('100,001 mutations of a row', INVALID_ARGUMENT, /100000|100,000/, (t) => {
     const many = row('refused');
     for (let i = 0; i <= 100_000; i++) many.deleteFamily('f');

@@ -120,7 +120,11 @@ describe('bad bytes', () => {
   });
 
   test('a filter with nothing set passes everything, inside others too', async () => {
-    for (const filter of [message(), message({ 1: message({ 1: [message({ 17: true }), message()] }) }), message({ 3: message({ 1: message(), 2: message() }) })]) {
+    for (const filter of [
+      message(),
+      message({ 1: message({ 1: [message({ 17: true }), message()] }) }),
+      message({ 3: message({ 1: message(), 2: message() }) }),
+    ]) {
       const { code, text, messages } = await call(`${DATA}ReadRows`, message({ 1: T, 3: filter }));
       assert.equal(code, 0, text);
       assert.ok(Buffer.concat([...messages]).includes('kept'));

@@ -1,4 +1,7 @@
-/** The service behind each door, for tests of what the library's words cannot say: in this process, through the wire, and through the wire of a server with two threads. */
+/**
+ * The service behind each door, for tests of what the library's words cannot say: in this process, through the wire,
+ * and through the wire of a server with two threads.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

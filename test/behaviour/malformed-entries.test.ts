@@ -1,6 +1,6 @@
 /**
- * Batches over the wire with entries that are wrong in every way that a client can say: exactly those fail, each by its own status, and exactly the others
- * are applied. EDUBBA_SEED=N sends other batches.
+ * Batches over the wire with entries that are wrong in every way that a client can say: exactly those fail, each by its
+ * own status, and exactly the others are applied. EDUBBA_SEED=N sends other batches.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -16,7 +16,8 @@ const SEED = Number(process.env['EDUBBA_SEED'] ?? 1);
 const TABLE = 'projects/p/instances/i/tables/t';
 const METHOD = '/google.bigtable.v2.Bigtable/MutateRows';
 
-const cell = (fields: Parameters<typeof message>[0] = {}): Buffer => message({ 1: message({ 1: 'f', 2: 'q', 3: 1000, 4: 'v', ...fields }) });
+const cell = (fields: Parameters<typeof message>[0] = {}): Buffer =>
+  message({ 1: message({ 1: 'f', 2: 'q', 3: 1000, 4: 'v', ...fields }) });
 const column = { 1: 'sum', 2: message({ 8: 'q' }), 3: message({ 9: 0 }) };
 
 const GOOD: Readonly<Record<string, Buffer>> = {
@@ -39,9 +40,15 @@ const BAD: Readonly<Record<string, readonly [Buffer, Code]>> = {
   'a long qualifier': [cell({ 2: 'q'.repeat(16_385) }), Code.INVALID_ARGUMENT],
   'a timestamp between two milliseconds': [cell({ 3: 1001 }), Code.INVALID_ARGUMENT],
   'an addition without input': [message({ 5: message(column) }), Code.INVALID_ARGUMENT],
-  'an addition to a plain family': [message({ 5: message({ ...column, 1: 'f', 4: message({ 6: 1 }) }) }), Code.INVALID_ARGUMENT],
+  'an addition to a plain family': [
+    message({ 5: message({ ...column, 1: 'f', 4: message({ 6: 1 }) }) }),
+    Code.INVALID_ARGUMENT,
+  ],
   'a short state': [message({ 6: message({ ...column, 4: message({ 8: 'short' }) }) }), Code.INVALID_ARGUMENT],
-  'a time range turned around': [message({ 2: message({ 1: 'f', 2: 'q', 3: message({ 1: 2000, 2: 1000 }) }) }), Code.INVALID_ARGUMENT],
+  'a time range turned around': [
+    message({ 2: message({ 1: 'f', 2: 'q', 3: message({ 1: 2000, 2: 1000 }) }) }),
+    Code.INVALID_ARGUMENT,
+  ],
   'a deletion of an unknown family': [message({ 3: message({ 1: 'none' }) }), Code.NOT_FOUND],
 };
 
@@ -54,7 +61,10 @@ interface Entry {
   readonly code: Code | undefined;
 }
 
-/** It ends with a cell, so that its row is there where it is applied. `bad`: what is wrong with it, and the place of the bad mutation. */
+/**
+ * It ends with a cell, so that its row is there where it is applied. `bad`: what is wrong with it, and the place of the
+ * bad mutation.
+ */
 function entryOf(row: string, good: readonly string[], bad?: { readonly at: number; readonly what: string }): Entry {
   const all = [...good.map((what) => GOOD[what] as Buffer), cell({ 2: 'done' })];
   if (bad === undefined) return { bytes: message({ 1: row, 2: all }), code: undefined };
@@ -71,8 +81,17 @@ function entryOf(row: string, good: readonly string[], bad?: { readonly at: numb
 }
 
 const entry = fc.record({
-  good: fc.array(fc.oneof({ weight: 5, arbitrary: fc.constant('a cell') }, { weight: 2, arbitrary: fc.constantFrom(...Object.keys(GOOD)) }), { maxLength: 4 }),
-  bad: fc.option(fc.record({ at: fc.nat({ max: 4 }), what: fc.constantFrom(...Object.keys(BAD), ...BAD_ENTRIES) }), { nil: undefined, freq: 2 }),
+  good: fc.array(
+    fc.oneof(
+      { weight: 5, arbitrary: fc.constant('a cell') },
+      { weight: 2, arbitrary: fc.constantFrom(...Object.keys(GOOD)) },
+    ),
+    { maxLength: 4 },
+  ),
+  bad: fc.option(fc.record({ at: fc.nat({ max: 4 }), what: fc.constantFrom(...Object.keys(BAD), ...BAD_ENTRIES) }), {
+    nil: undefined,
+    freq: 2,
+  }),
 });
 
 for (const { name, open } of DOORS.filter((door) => door.isServer)) {
@@ -82,9 +101,23 @@ for (const { name, open } of DOORS.filter((door) => door.isServer)) {
 
     before(async () => {
       door = await open();
-      client = new WireClient({ address: door.address as string, clock: systemClock, random: new SeededRandom(SEED), errorOf: ({ code, message: why }) => new BigtableError(code, why) });
-      const families = [{ name: 'f' }, { name: 'sum', valueType: { aggregate: { kind: 'sum', input: 'int64' } } }] as const;
-      await door.service.createTable(door.context, { name: TABLE, families, splits: ['row 0005'], granularity: 'millis', deletionProtection: false });
+      client = new WireClient({
+        address: door.address as string,
+        clock: systemClock,
+        random: new SeededRandom(SEED),
+        errorOf: ({ code, message: why }) => new BigtableError(code, why),
+      });
+      const families = [
+        { name: 'f' },
+        { name: 'sum', valueType: { aggregate: { kind: 'sum', input: 'int64' } } },
+      ] as const;
+      await door.service.createTable(door.context, {
+        name: TABLE,
+        families,
+        splits: ['row 0005'],
+        granularity: 'millis',
+        deletionProtection: false,
+      });
     });
     after(async () => {
       client.close();
@@ -93,7 +126,11 @@ for (const { name, open } of DOORS.filter((door) => door.isServer)) {
 
     async function statusesOf(entries: readonly Entry[]): Promise<(number | undefined)[]> {
       const codes: (number | undefined)[] = new Array(entries.length).fill(undefined);
-      for await (const bytes of client.stream(METHOD, message({ 1: TABLE, 2: entries.map((one) => one.bytes) }), door.context)) {
+      for await (const bytes of client.stream(
+        METHOD,
+        message({ 1: TABLE, 2: entries.map((one) => one.bytes) }),
+        door.context,
+      )) {
         for (const entryBytes of fieldsOf(bytes).get(1) ?? []) {
           const answer = fieldsOf(entryBytes as Buffer);
           const [index = 0] = answer.get(1) ?? [];
@@ -107,7 +144,8 @@ for (const { name, open } of DOORS.filter((door) => door.isServer)) {
 
     async function rowsWritten(): Promise<string[]> {
       const rows = new Set<string>();
-      for await (const { fragments } of door.service.readRows(door.context, { table: TABLE })) for (const { row } of fragments) rows.add(row);
+      for await (const { fragments } of door.service.readRows(door.context, { table: TABLE }))
+        for (const { row } of fragments) rows.add(row);
       return [...rows];
     }
 
@@ -117,8 +155,14 @@ for (const { name, open } of DOORS.filter((door) => door.isServer)) {
       await fc.assert(
         fc.asyncProperty(fc.array(entry, { minLength: 1, maxLength: 12 }), async (given) => {
           const entries = given.map(({ good, bad }, i) => entryOf(rowAt(i), good, bad));
-          assert.deepEqual(await statusesOf(entries), entries.map(({ code }) => code ?? Code.OK));
-          assert.deepEqual(await rowsWritten(), entries.flatMap(({ code }, i) => (code === undefined ? [rowAt(i)] : [])));
+          assert.deepEqual(
+            await statusesOf(entries),
+            entries.map(({ code }) => code ?? Code.OK),
+          );
+          assert.deepEqual(
+            await rowsWritten(),
+            entries.flatMap(({ code }, i) => (code === undefined ? [rowAt(i)] : [])),
+          );
           await door.service.dropRowRange(door.context, TABLE, { start: '', end: undefined });
         }),
         { seed: SEED, numRuns: 60, endOnFailure: true },
@@ -127,7 +171,11 @@ for (const { name, open } of DOORS.filter((door) => door.isServer)) {
 
     test('each malformed mutation alone, between two good entries', async () => {
       for (const [what, [, code]] of Object.entries(BAD)) {
-        const entries = [entryOf(rowAt(0), ['a cell']), entryOf(rowAt(1), ['a cell'], { at: 1, what }), entryOf(rowAt(2), ['a cell'])];
+        const entries = [
+          entryOf(rowAt(0), ['a cell']),
+          entryOf(rowAt(1), ['a cell'], { at: 1, what }),
+          entryOf(rowAt(2), ['a cell']),
+        ];
         assert.deepEqual(await statusesOf(entries), [Code.OK, code, Code.OK], what);
         assert.deepEqual(await rowsWritten(), [rowAt(0), rowAt(2)]);
         await door.service.dropRowRange(door.context, TABLE, { start: '', end: undefined });
@@ -136,9 +184,17 @@ for (const { name, open } of DOORS.filter((door) => door.isServer)) {
 
     test('thousands of malformed entries, of which every tenth is good', async () => {
       const kinds = Object.keys(BAD);
-      const entries = Array.from({ length: 5000 }, (_, i) => entryOf(rowAt(i), [], i % 10 === 0 ? undefined : { at: 0, what: kinds[i % kinds.length] as string }));
-      assert.deepEqual(await statusesOf(entries), entries.map(({ code }) => code ?? Code.OK));
-      assert.deepEqual(await rowsWritten(), entries.flatMap(({ code }, i) => (code === undefined ? [rowAt(i)] : [])));
+      const entries = Array.from({ length: 5000 }, (_, i) =>
+        entryOf(rowAt(i), [], i % 10 === 0 ? undefined : { at: 0, what: kinds[i % kinds.length] as string }),
+      );
+      assert.deepEqual(
+        await statusesOf(entries),
+        entries.map(({ code }) => code ?? Code.OK),
+      );
+      assert.deepEqual(
+        await rowsWritten(),
+        entries.flatMap(({ code }, i) => (code === undefined ? [rowAt(i)] : [])),
+      );
     });
   });
 }

@@ -4,14 +4,32 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { BatchError, BigtableError, type Cell, Code, type Database, type Row, RowMutation, type Table } from '../../src/embedded/index.ts';
+import {
+  BatchError,
+  BigtableError,
+  type Cell,
+  Code,
+  type Database,
+  type Row,
+  RowMutation,
+  type Table,
+} from '../../src/embedded/index.ts';
 
 export interface Subject {
   readonly database: Database;
   close(): Promise<void>;
 }
 
-export type Feature = 'micros' | 'refusals change nothing' | 'refused increments' | 'order over families' | 'negative timestamps' | 'exact gc on read' | 'min and max' | 'drop of any row range' | 'checks of what asks for nothing';
+export type Feature =
+  | 'micros'
+  | 'refusals change nothing'
+  | 'refused increments'
+  | 'order over families'
+  | 'negative timestamps'
+  | 'exact gc on read'
+  | 'min and max'
+  | 'drop of any row range'
+  | 'checks of what asks for nothing';
 
 export interface Manifest {
   readonly name: string;
@@ -20,10 +38,22 @@ export interface Manifest {
 }
 
 /** What JavaScript objects have without being given it. */
-export const OBJECT_NAMES = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__'] as const;
+export const OBJECT_NAMES = [
+  '__proto__',
+  'constructor',
+  'toString',
+  'hasOwnProperty',
+  'valueOf',
+  '__defineGetter__',
+] as const;
 
 /** Reads of no row at all. */
-const NOTHING: readonly Parameters<Table['scan']>[0][] = [{ rows: [] }, { start: 'a', end: 'a' }, { end: '' }, { start: '', end: '' }];
+const NOTHING: readonly Parameters<Table['scan']>[0][] = [
+  { rows: [] },
+  { start: 'a', end: 'a' },
+  { end: '' },
+  { start: '', end: '' },
+];
 
 const MIN = -(2n ** 63n);
 const MAX = 2n ** 63n - 1n;
@@ -186,8 +216,13 @@ export function behaviourSuite(manifest: Manifest): void {
       const t = await table();
       for (const text of ['', 'abc', '9 letters']) {
         await set(t, 'r', 'f:n', text);
-        assert.ok([Code.FAILED_PRECONDITION, Code.INVALID_ARGUMENT].includes((await codeOf(t.increment('r', 'f:n'))) as 3 | 9));
-        const both = t.readModifyWrite('r', [{ family: 'f', qualifier: 's', change: { kind: 'append', suffix: Buffer.from('x') } }, { family: 'f', qualifier: 'n', change: { kind: 'increment', amount: 1 } }]);
+        assert.ok(
+          [Code.FAILED_PRECONDITION, Code.INVALID_ARGUMENT].includes((await codeOf(t.increment('r', 'f:n'))) as 3 | 9),
+        );
+        const both = t.readModifyWrite('r', [
+          { family: 'f', qualifier: 's', change: { kind: 'append', suffix: Buffer.from('x') } },
+          { family: 'f', qualifier: 'n', change: { kind: 'increment', amount: 1 } },
+        ]);
         assert.notEqual(await codeOf(both), Code.OK);
         assert.deepEqual(await linesOf(t.scan({ versions: 'all' })), [`r f:n@1000=${text}`]);
       }
@@ -252,8 +287,13 @@ export function behaviourSuite(manifest: Manifest): void {
     test('what asks for nothing gives and changes nothing', async () => {
       const t = await table();
       await t.applyAll(['a', 'b'].map((key) => new RowMutation(key).set('f:x', key, 1000)));
-      for (const reverse of [false, true]) for (const nothing of NOTHING) assert.deepEqual(await linesOf(t.scan({ ...nothing, reverse })), []);
-      for (const option of [{ start: 'b', end: '' }, { start: 'b', end: 'a' }]) assert.equal(await codeOf(rowsOf(t.scan(option))), Code.INVALID_ARGUMENT);
+      for (const reverse of [false, true])
+        for (const nothing of NOTHING) assert.deepEqual(await linesOf(t.scan({ ...nothing, reverse })), []);
+      for (const option of [
+        { start: 'b', end: '' },
+        { start: 'b', end: 'a' },
+      ])
+        assert.equal(await codeOf(rowsOf(t.scan(option))), Code.INVALID_ARGUMENT);
       await t.applyAll([]);
       await t.deleteRows({ start: 'a', end: 'a' });
       assert.equal((await rowsOf(t.scan())).length, 2);
@@ -261,17 +301,30 @@ export function behaviourSuite(manifest: Manifest): void {
 
     test('what asks for nothing is checked like anything else', lacks('checks of what asks for nothing'), async () => {
       const none = database.table('none');
-      for (const nothing of NOTHING) assert.equal(await codeOf(rowsOf(none.scan(nothing))), Code.NOT_FOUND, JSON.stringify(nothing));
+      for (const nothing of NOTHING)
+        assert.equal(await codeOf(rowsOf(none.scan(nothing))), Code.NOT_FOUND, JSON.stringify(nothing));
       assert.equal(await codeOf(none.applyAll([])), Code.NOT_FOUND);
       assert.equal(await codeOf(none.deleteRows({ start: 'a', end: 'a' })), Code.NOT_FOUND);
       const t = await table();
       for (const nothing of NOTHING) {
-        for (const filter of [{ kind: 'valueRegex', regex: '(' }, { kind: 'cellsPerRowLimit', cells: 0 }] as const) {
-          assert.equal(await codeOf(rowsOf(t.scan({ ...nothing, filter }))), Code.INVALID_ARGUMENT, JSON.stringify([nothing, filter]));
+        for (const filter of [
+          { kind: 'valueRegex', regex: '(' },
+          { kind: 'cellsPerRowLimit', cells: 0 },
+        ] as const) {
+          assert.equal(
+            await codeOf(rowsOf(t.scan({ ...nothing, filter }))),
+            Code.INVALID_ARGUMENT,
+            JSON.stringify([nothing, filter]),
+          );
         }
       }
       const misnamed = database.table('not a name');
-      for (const call of [misnamed.sampleKeys(), misnamed.schema(), misnamed.applyAll([]), rowsOf(misnamed.scan({ rows: [] }))]) {
+      for (const call of [
+        misnamed.sampleKeys(),
+        misnamed.schema(),
+        misnamed.applyAll([]),
+        rowsOf(misnamed.scan({ rows: [] })),
+      ]) {
         assert.equal(await codeOf(call), Code.INVALID_ARGUMENT);
       }
     });
@@ -296,15 +349,32 @@ export function behaviourSuite(manifest: Manifest): void {
     test('column and value ranges take their bounds literally, empty ones too', async () => {
       const t = await table();
       const names = ['', '\x00', 'a', 'a\x00', 'b'];
-      await t.apply(names.reduce((row, name) => row.set({ family: 'f', qualifier: name }, name, 1000), new RowMutation('r')));
-      const bounds = [undefined, ...['', 'a', 'b'].flatMap((value) => [{ value, closed: true }, { value, closed: false }])];
+      await t.apply(
+        names.reduce((row, name) => row.set({ family: 'f', qualifier: name }, name, 1000), new RowMutation('r')),
+      );
+      const bounds = [
+        undefined,
+        ...['', 'a', 'b'].flatMap((value) => [
+          { value, closed: true },
+          { value, closed: false },
+        ]),
+      ];
       for (const start of bounds) {
         for (const end of bounds) {
-          const isAbove = (name: string): boolean => start === undefined || name > start.value || (start.closed && name === start.value);
-          const isBelow = (name: string): boolean => end === undefined || name < end.value || (end.closed && name === end.value);
+          const isAbove = (name: string): boolean =>
+            start === undefined || name > start.value || (start.closed && name === start.value);
+          const isBelow = (name: string): boolean =>
+            end === undefined || name < end.value || (end.closed && name === end.value);
           const expected = names.filter((name) => isAbove(name) && isBelow(name));
-          for (const filter of [{ kind: 'columnRange', family: 'f', start, end }, { kind: 'valueRange', start, end }] as const) {
-            assert.deepEqual((await t.get('r', { filter }))?.cells.map((cell) => cell.text) ?? [], expected, JSON.stringify(filter));
+          for (const filter of [
+            { kind: 'columnRange', family: 'f', start, end },
+            { kind: 'valueRange', start, end },
+          ] as const) {
+            assert.deepEqual(
+              (await t.get('r', { filter }))?.cells.map((cell) => cell.text) ?? [],
+              expected,
+              JSON.stringify(filter),
+            );
           }
         }
       }
@@ -391,12 +461,24 @@ export function behaviourSuite(manifest: Manifest): void {
         assert.equal(await database.hasTable(name), true);
         await t.apply(new RowMutation('r').set(`${name}:${name}`, name, 1000));
       }
-      const families = async (): Promise<unknown[]> => Object.entries((await t.schema()).families).map(([name, { gcRule }]) => [name, gcRule]).sort();
+      const families = async (): Promise<unknown[]> =>
+        Object.entries((await t.schema()).families)
+          .map(([name, { gcRule }]) => [name, gcRule])
+          .sort();
       const rule = { kind: 'maxVersions', versions: 2 } as const;
       const sorted = [...OBJECT_NAMES].sort();
-      assert.deepEqual(await families(), sorted.map((name) => [name, rule]));
-      assert.deepEqual((await rowsOf(t.scan({ families: ['__proto__'] }))).flatMap(cellsOf).map((cell) => cell.column), ['__proto__:__proto__']);
-      assert.deepEqual((await rowsOf(t.scan())).flatMap(cellsOf).map((cell) => cell.column), sorted.map((name) => `${name}:${name}`));
+      assert.deepEqual(
+        await families(),
+        sorted.map((name) => [name, rule]),
+      );
+      assert.deepEqual(
+        (await rowsOf(t.scan({ families: ['__proto__'] }))).flatMap(cellsOf).map((cell) => cell.column),
+        ['__proto__:__proto__'],
+      );
+      assert.deepEqual(
+        (await rowsOf(t.scan())).flatMap(cellsOf).map((cell) => cell.column),
+        sorted.map((name) => `${name}:${name}`),
+      );
       for (const name of OBJECT_NAMES) {
         await t.setGcRule(name, { kind: 'maxVersions', versions: 3 });
         await t.deleteFamily(name);
@@ -465,7 +547,10 @@ export function behaviourSuite(manifest: Manifest): void {
       const batch = bad.flatMap(([mutation], i) => [good(`good ${i}`), mutation]);
       await assert.rejects(t.applyAll(batch), (error: unknown) => {
         assert.ok(error instanceof BatchError);
-        assert.deepEqual(error.failures.map(({ index, error: { code } }) => [index, code]), bad.map(([, code], i) => [2 * i + 1, code]));
+        assert.deepEqual(
+          error.failures.map(({ index, error: { code } }) => [index, code]),
+          bad.map(([, code], i) => [2 * i + 1, code]),
+        );
         return true;
       });
       assert.deepEqual(await linesOf(t.scan()), bad.map((_, i) => `good ${i} f:x@1000=good ${i}`));

@@ -1,4 +1,7 @@
-/** Corners of the Cloud API that the library's words cannot reach, told by bytes made by hand (docs/decisions/0026-corners-of-the-api.md). */
+/**
+ * Corners of the Cloud API that the library's words cannot reach, told by bytes made by hand
+ * (docs/decisions/0026-corners-of-the-api.md).
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { BigtableError, Code } from '../../src/base/index.ts';
@@ -20,10 +23,24 @@ for (const { name, open } of DOORS.filter((door) => door.isServer)) {
 
     before(async () => {
       door = await open();
-      client = new WireClient({ address: door.address as string, clock: systemClock, random: new SeededRandom(1), errorOf: ({ code, message: why }) => new BigtableError(code, why) });
-      await door.service.createTable(door.context, { name: TABLE, families: [{ name: 'f' }], splits: ['g', 'n'], granularity: 'millis', deletionProtection: false });
+      client = new WireClient({
+        address: door.address as string,
+        clock: systemClock,
+        random: new SeededRandom(1),
+        errorOf: ({ code, message: why }) => new BigtableError(code, why),
+      });
+      await door.service.createTable(door.context, {
+        name: TABLE,
+        families: [{ name: 'f' }],
+        splits: ['g', 'n'],
+        granularity: 'millis',
+        deletionProtection: false,
+      });
       for (const row of ['a', 'h', 'z']) {
-        await door.service.mutateRow(door.context, TABLE, { row, mutations: [{ kind: 'setCell', family: 'f', qualifier: row, timestamp: 1000, value: Buffer.from(row) }] });
+        await door.service.mutateRow(door.context, TABLE, {
+          row,
+          mutations: [{ kind: 'setCell', family: 'f', qualifier: row, timestamp: 1000, value: Buffer.from(row) }],
+        });
       }
     });
     after(async () => {
@@ -39,7 +56,9 @@ for (const { name, open } of DOORS.filter((door) => door.isServer)) {
 
     /** The rows that a ReadRows gives. */
     async function rowsOf(fields: Parameters<typeof message>[0]): Promise<string> {
-      const chunks = (await answers(`${DATA}ReadRows`, message({ 1: TABLE, ...fields }))).flatMap((answer) => [...(fieldsOf(answer).get(1) ?? [])]);
+      const chunks = (await answers(`${DATA}ReadRows`, message({ 1: TABLE, ...fields }))).flatMap((answer) => [
+        ...(fieldsOf(answer).get(1) ?? []),
+      ]);
       return chunks.flatMap((chunk) => [...(fieldsOf(chunk as Buffer).get(1) ?? [])]).join(' ');
     }
 
@@ -52,18 +71,23 @@ for (const { name, open } of DOORS.filter((door) => door.isServer)) {
 
     test('samples of a range end with its end, those of a range without rows too', async () => {
       const samples = async (range: Buffer): Promise<string[]> =>
-        (await answers(`${DATA}SampleRowKeys`, message({ 1: TABLE, 6: range }))).map((answer) => String((fieldsOf(answer).get(1) ?? [''])[0]));
+        (await answers(`${DATA}SampleRowKeys`, message({ 1: TABLE, 6: range }))).map((answer) =>
+          String((fieldsOf(answer).get(1) ?? [''])[0]),
+        );
       assert.deepEqual(await samples(message()), ['g', 'n', '']);
       assert.deepEqual(await samples(message({ 1: 'c', 3: 'k' })), ['g', 'k']);
       assert.deepEqual(await samples(message({ 1: 'g', 3: 'n' })), ['n']);
       assert.deepEqual(await samples(message({ 1: 'h' })), ['n', '']);
       assert.deepEqual(await samples(message({ 1: 'c', 3: 'c' })), ['c']);
       assert.deepEqual(await samples(message({ 1: 'c', 4: '' })), ['c']);
-      await assert.rejects(answers(`${DATA}SampleRowKeys`, message({ 1: NONE, 6: message({ 1: 'c', 3: 'c' }) })), { code: Code.NOT_FOUND });
+      await assert.rejects(answers(`${DATA}SampleRowKeys`, message({ 1: NONE, 6: message({ 1: 'c', 3: 'c' }) })), {
+        code: Code.NOT_FOUND,
+      });
     });
 
     test('ranges by their empty bounds', async () => {
-      const range = (fields: Parameters<typeof message>[0]): Promise<string> => rowsOf({ 2: message({ 2: [message(fields)] }) });
+      const range = (fields: Parameters<typeof message>[0]): Promise<string> =>
+        rowsOf({ 2: message({ 2: [message(fields)] }) });
       for (const start of [1, 2]) {
         assert.equal(await range({ [start]: '', 3: '' }), 'a h z');
         assert.equal(await range({ [start]: 'h', 3: '' }), start === 1 ? 'h z' : 'z');

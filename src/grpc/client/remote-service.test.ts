@@ -70,14 +70,44 @@ describe('a remote service', () => {
     const good = (row: string): RowMutations => ({ row, mutations: [cell] });
     const bad: readonly RowMutations[] = [
       { row: 'time', mutations: [cell, { ...cell, timestamp: -1 }] },
-      { row: 'range', mutations: [{ kind: 'deleteFromColumn', family: 'cf', qualifier: 'q', range: { start: -5, end: 0 } }] },
+      {
+        row: 'range',
+        mutations: [{ kind: 'deleteFromColumn', family: 'cf', qualifier: 'q', range: { start: -5, end: 0 } }],
+      },
     ];
     answer = [undefined, invalidArgument('no'), undefined];
-    const outcomes = await remote.mutateRows(context, TABLE, [good('a'), bad[0] as RowMutations, good('b'), bad[1] as RowMutations, good('c')]);
-    assert.deepEqual(outcomes.map((error) => error?.message.split(',')[0]), [undefined, "a cell at timestamp -1 cannot be sent over the Bigtable API", 'no', 'a time range that ends at 0 cannot be sent over the Bigtable API', undefined]);
-    assert.deepEqual((seen[2] as RowMutations[]).map(({ row }) => row), ['a', 'b', 'c']);
-    answer = { name: TABLE, id: '', granularity: 'micros', families: {}, deletionProtection: false } satisfies TableSchema;
-    assert.deepEqual((await remote.mutateRows(context, TABLE, bad)).map((error) => error?.code), [Code.INVALID_ARGUMENT, Code.INVALID_ARGUMENT]);
+    const outcomes = await remote.mutateRows(context, TABLE, [
+      good('a'),
+      bad[0] as RowMutations,
+      good('b'),
+      bad[1] as RowMutations,
+      good('c'),
+    ]);
+    assert.deepEqual(
+      outcomes.map((error) => error?.message.split(',')[0]),
+      [
+        undefined,
+        'a cell at timestamp -1 cannot be sent over the Bigtable API',
+        'no',
+        'a time range that ends at 0 cannot be sent over the Bigtable API',
+        undefined,
+      ],
+    );
+    assert.deepEqual(
+      (seen[2] as RowMutations[]).map(({ row }) => row),
+      ['a', 'b', 'c'],
+    );
+    answer = {
+      name: TABLE,
+      id: '',
+      granularity: 'micros',
+      families: {},
+      deletionProtection: false,
+    } satisfies TableSchema;
+    assert.deepEqual(
+      (await remote.mutateRows(context, TABLE, bad)).map((error) => error?.code),
+      [Code.INVALID_ARGUMENT, Code.INVALID_ARGUMENT],
+    );
     assert.deepEqual(seen, ['getTable', TABLE], 'nothing is left to send: only the table is looked for');
   });
 
@@ -183,7 +213,13 @@ describe('a remote service', () => {
       await remote.dropRowRange(context, TABLE, range);
       assert.deepEqual(seen, ['dropRowRange', TABLE, range]);
     }
-    answer = { name: TABLE, id: '', granularity: 'micros', families: {}, deletionProtection: false } satisfies TableSchema;
+    answer = {
+      name: TABLE,
+      id: '',
+      granularity: 'micros',
+      families: {},
+      deletionProtection: false,
+    } satisfies TableSchema;
     await remote.dropRowRange(context, TABLE, { start: 'b', end: 'b' });
     assert.deepEqual(seen, ['getTable', TABLE], 'no rows: only the table is looked for');
     for (const range of [{ start: 'a', end: 'z' }, { start: '', end: 'z' }, { start: 'a', end: undefined }]) {

@@ -15,7 +15,14 @@ import { mutationMessage, ruleMessage } from '../convert/mutation.ts';
 import { cellsOf } from '../convert/row.ts';
 import { rowSetMessage } from '../convert/row-set.ts';
 import {
-  Bigtable, MutateRowsRequest_EntrySchema, MutateRowsRequestSchema, MutateRowsResponseSchema, ReadRowsRequestSchema, ReadRowsResponseSchema, SampleRowKeysRequestSchema, SampleRowKeysResponseSchema,
+  Bigtable,
+  MutateRowsRequest_EntrySchema,
+  MutateRowsRequestSchema,
+  MutateRowsResponseSchema,
+  ReadRowsRequestSchema,
+  ReadRowsResponseSchema,
+  SampleRowKeysRequestSchema,
+  SampleRowKeysResponseSchema,
 } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { FeatureFlagsSchema } from '../generated/google/bigtable/v2/feature_flags_pb.ts';
 import { errorOfAnswer, errorOfStatus } from '../rpc/error-of-status.ts';
@@ -60,7 +67,12 @@ class Remote extends RemoteAdmin implements RemoteService {
     const sent: number[] = [];
     for (const [index, { row, mutations }] of entries.entries()) {
       try {
-        request.entries.push(create(MutateRowsRequest_EntrySchema, { rowKey: toBytes(row), mutations: mutationList(mutations).map(mutationMessage) }));
+        request.entries.push(
+          create(MutateRowsRequest_EntrySchema, {
+            rowKey: toBytes(row),
+            mutations: mutationList(mutations).map(mutationMessage),
+          }),
+        );
         sent.push(index);
       } catch (error) {
         // the API cannot say it: a timestamp of -1, a time range that ends at 0

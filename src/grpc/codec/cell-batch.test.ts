@@ -7,8 +7,24 @@ import { toBytes } from '../../base/index.ts';
 import { encodeRows, Origin, readAppends, type RowChange, ServerLog } from '../../commitlog/index.ts';
 import { ManualClock, MemoryFileSystem, Pacer } from '../../env/index.ts';
 import { Memtable } from '../../memtable/index.ts';
-import { CursorState, isCellRun, LIMITS, type Limits, type Mutation, mutationList, type SetCell, sliceMutations, type TableSchema } from '../../model/index.ts';
-import { type RowMutations, checkMutateRow, checkMutateRows, checkMutations, resolveTimestamps } from '../../service/index.ts';
+import {
+  CursorState,
+  isCellRun,
+  LIMITS,
+  type Limits,
+  type Mutation,
+  mutationList,
+  type SetCell,
+  sliceMutations,
+  type TableSchema,
+} from '../../model/index.ts';
+import {
+  type RowMutations,
+  checkMutateRow,
+  checkMutateRows,
+  checkMutations,
+  resolveTimestamps,
+} from '../../service/index.ts';
 import { mutationMessage } from '../convert/mutation.ts';
 import { MutateRowRequestSchema, MutateRowsRequestSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { Mutation_TimestampOrigin, MutationSchema } from '../generated/google/bigtable/v2/data_pb.ts';

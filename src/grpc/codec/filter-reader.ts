@@ -13,7 +13,10 @@ const KEPT_BYTES = 512;
 
 const kept = new Map<string, RowFilter | undefined>();
 
-/** The bytes of a filter whose field comes again: protobuf has the parts of a message field be one message, which is what their bytes are one after another. */
+/**
+ * The bytes of a filter whose field comes again: protobuf has the parts of a message field be one message, which is
+ * what their bytes are one after another.
+ */
 export function withFilterPart(before: Buffer | undefined, part: Buffer): Buffer {
   if (before === undefined || before.length === 0) return part;
   if (part.length === 0) return before;
@@ -36,5 +39,6 @@ export function filterFrom(bytes: Buffer): RowFilter | undefined {
 
 function checkSize(sizeBytes: number): void {
   const most = LIMITS.default.filterBytes;
-  if (sizeBytes > most) throw invalidArgument(`the filter has ${sizeBytes} bytes serialized; the limit is ${most}`, { field: 'filter' });
+  if (sizeBytes > most)
+    throw invalidArgument(`the filter has ${sizeBytes} bytes serialized; the limit is ${most}`, { field: 'filter' });
 }

@@ -24,7 +24,10 @@ function reader(bytes: Uint8Array): MutationReader {
 }
 
 const mutations = fc.array(mutation, { maxLength: 6 });
-const setCells = fc.record({ kind: fc.constant('setCell' as const), family: familyName, qualifier: byteString, timestamp, value }, { noNullPrototype: true });
+const setCells = fc.record(
+  { kind: fc.constant('setCell' as const), family: familyName, qualifier: byteString, timestamp, value },
+  { noNullPrototype: true },
+);
 const target = { tableName: TABLE, appProfileId: 'batch', authorizedViewName: 'view' };
 const expectedTarget = { table: TABLE, appProfile: 'batch', authorizedView: 'view' };
 
@@ -44,7 +47,10 @@ describe('requests with mutations', () => {
       fc.asyncProperty(fc.array(fc.tuple(byteString, mutations), { maxLength: 4 }), async (rows) => {
         const entries = rows.map(([row, given]) => ({ rowKey: toBytes(row), mutations: given.map(mutationMessage) }));
         const many = reader(toBinary(MutateRowsRequestSchema, create(MutateRowsRequestSchema, { ...target, entries })));
-        const read = (await many.mutateRows()).entries.map((entry) => ({ row: entry.row, mutations: mutationList(entry.mutations) }));
+        const read = (await many.mutateRows()).entries.map((entry) => ({
+          row: entry.row,
+          mutations: mutationList(entry.mutations),
+        }));
         assert.deepEqual(plain(read), plain(rows.map(([row, given]) => ({ row, mutations: given }))));
         assert.deepEqual(many.target, expectedTarget);
       }),
@@ -81,13 +87,24 @@ describe('requests with mutations', () => {
     {},
     { mutation: { case: 'addToCell', value: { familyName: 'cf' } } },
     { mutation: { case: 'mergeToCell', value: {} } },
-    { mutation: { case: 'deleteFromColumn', value: { familyName: 'cf', timeRange: { startTimestampMicros: 2000n, endTimestampMicros: 1000n } } } },
+    {
+      mutation: {
+        case: 'deleteFromColumn',
+        value: { familyName: 'cf', timeRange: { startTimestampMicros: 2000n, endTimestampMicros: 1000n } },
+      },
+    },
   ];
 
   test('in a batch a malformed mutation fails its entry alone, whatever stands around it', async () => {
     // mostly cells, so that the entries before and after it are runs in the same bytes
-    const cells = fc.array(fc.oneof({ weight: 8, arbitrary: setCells }, { weight: 1, arbitrary: mutation }), { minLength: 1, maxLength: 5 });
-    const malformed = fc.option(fc.record({ at: fc.nat({ max: 5 }), init: fc.constantFrom(...MALFORMED) }), { nil: undefined, freq: 2 });
+    const cells = fc.array(fc.oneof({ weight: 8, arbitrary: setCells }, { weight: 1, arbitrary: mutation }), {
+      minLength: 1,
+      maxLength: 5,
+    });
+    const malformed = fc.option(fc.record({ at: fc.nat({ max: 5 }), init: fc.constantFrom(...MALFORMED) }), {
+      nil: undefined,
+      freq: 2,
+    });
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(rowKey, cells, malformed), { maxLength: 8 }), async (rows) => {
         const entries = rows.map(([row, given, bad]) => {
@@ -95,10 +112,18 @@ describe('requests with mutations', () => {
           if (bad) messages.splice(bad.at, 0, create(MutationSchema, bad.init));
           return { rowKey: toBytes(row), mutations: messages };
         });
-        const read = await reader(toBinary(MutateRowsRequestSchema, create(MutateRowsRequestSchema, { ...target, entries }))).mutateRows();
+        const read = await reader(
+          toBinary(MutateRowsRequestSchema, create(MutateRowsRequestSchema, { ...target, entries })),
+        ).mutateRows();
         const good = rows.filter(([, , bad]) => bad === undefined);
-        assert.deepEqual(plain(read.entries.map((entry) => ({ row: entry.row, mutations: mutationList(entry.mutations) }))), plain(good.map(([row, given]) => ({ row, mutations: given }))));
-        assert.deepEqual(read.failures.map(({ index, error }) => [index, error.code]), rows.flatMap(([, , bad], i) => (bad ? [[i, 3]] : [])));
+        assert.deepEqual(
+          plain(read.entries.map((entry) => ({ row: entry.row, mutations: mutationList(entry.mutations) }))),
+          plain(good.map(([row, given]) => ({ row, mutations: given }))),
+        );
+        assert.deepEqual(
+          read.failures.map(({ index, error }) => [index, error.code]),
+          rows.flatMap(([, , bad], i) => (bad ? [[i, 3]] : [])),
+        );
       }),
       { numRuns: 300 },
     );
@@ -106,9 +131,19 @@ describe('requests with mutations', () => {
 
   test('a request of one row with a malformed mutation fails whole', async () => {
     for (const init of MALFORMED) {
-      const one = reader(toBinary(MutateRowRequestSchema, create(MutateRowRequestSchema, { ...target, rowKey: Buffer.from('r'), mutations: [init] })));
+      const one = reader(
+        toBinary(
+          MutateRowRequestSchema,
+          create(MutateRowRequestSchema, { ...target, rowKey: Buffer.from('r'), mutations: [init] }),
+        ),
+      );
       await assert.rejects(async () => one.mutateRow(), { code: 3 });
-      const check = reader(toBinary(CheckAndMutateRowRequestSchema, create(CheckAndMutateRowRequestSchema, { ...target, rowKey: Buffer.from('r'), trueMutations: [init] })));
+      const check = reader(
+        toBinary(
+          CheckAndMutateRowRequestSchema,
+          create(CheckAndMutateRowRequestSchema, { ...target, rowKey: Buffer.from('r'), trueMutations: [init] }),
+        ),
+      );
       await assert.rejects(async () => check.checkAndMutateRow(), { code: 3 });
     }
   });
@@ -119,7 +154,10 @@ describe('requests with mutations', () => {
     const { whenTrue, whenFalse } = await reader(Buffer.concat([most, other])).checkAndMutateRow();
     assert.deepEqual([whenTrue.length, whenFalse.length], [100_000, 100_000]);
     for (const side of [most, other]) {
-      await assert.rejects(async () => reader(Buffer.concat([side, side.subarray(0, 4)])).checkAndMutateRow(), { code: 3, message: /limit is 100000/ });
+      await assert.rejects(async () => reader(Buffer.concat([side, side.subarray(0, 4)])).checkAndMutateRow(), {
+        code: 3,
+        message: /limit is 100000/,
+      });
     }
   });
 

@@ -6,8 +6,8 @@
  *
  * Values are views of the request's bytes, not copies. Limits that guard memory (the number of mutations) are checked while reading.
  *
- * Bytes that are no protobuf fail the whole request. A mutation that is valid protobuf and names nothing that can be done (no kind, an aggregate without its
- * column) fails its entry alone where the request is a batch.
+ * Bytes that are no protobuf fail the whole request. A mutation that is valid protobuf and names nothing that can be
+ * done (no kind, an aggregate without its column) fails its entry alone where the request is a batch.
  */
 import { BigtableError, type ByteString, invalidArgument, viewOf } from '../../base/index.ts';
 import { type Clock, inParts, Pacer } from '../../env/index.ts';
@@ -39,7 +39,10 @@ export interface Target {
 /** A batch as far as it makes sense. */
 export interface BatchFields {
   readonly entries: RowMutations[];
-  /** Of entries whose mutations could not be read, which are not among `entries`: where they stand in the request, and why. */
+  /**
+   * Of entries whose mutations could not be read, which are not among `entries`: where they stand in the request, and
+   * why.
+   */
   readonly failures: { readonly index: number; readonly error: BigtableError }[];
 }
 
@@ -288,7 +291,10 @@ export class MutationReader {
     return mutation;
   }
 
-  /** Fails the request, or the entry of a batch: what is read for that one is given to nobody, so anything may stand in the mutation's place. */
+  /**
+   * Fails the request, or the entry of a batch: what is read for that one is given to nobody, so anything may stand in
+   * the mutation's place.
+   */
   #malformed(error: BigtableError): Mutation {
     if (!this.#isBatch) throw error;
     this.#entryFailure ??= error;

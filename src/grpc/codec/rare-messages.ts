@@ -21,7 +21,10 @@ export const RARE_MESSAGES = {
     return filterOf(decodeRequest(RowFilterSchema, bytes));
   },
 
-  /** Mutation, of any kind. An error is answered where it is valid protobuf and says nothing that can be done: in a batch that fails its entry alone. */
+  /**
+   * Mutation, of any kind. An error is answered where it is valid protobuf and says nothing that can be done: in a
+   * batch that fails its entry alone.
+   */
   mutation(bytes: Uint8Array): { readonly mutation: Mutation | BigtableError; readonly timestampOrigin: number } {
     const message = decodeRequest(MutationSchema, bytes);
     try {

@@ -82,7 +82,13 @@ class ReadRowsReader {
   call(): ReadRowsCall {
     const filter = this.#filter && filterFrom(this.#filter);
     return {
-      request: { table: this.#table, ranges: this.#ranges, filter, rowsLimit: this.#rowsLimit, reversed: this.#reversed },
+      request: {
+        table: this.#table,
+        ranges: this.#ranges,
+        filter,
+        rowsLimit: this.#rowsLimit,
+        reversed: this.#reversed,
+      },
       authorizedView: this.#authorizedView,
       materializedView: this.#materializedView,
       appProfile: this.#appProfile,

@@ -18,7 +18,10 @@ const invalid = { code: 3 };
 /** The filters in a composite one that have nothing set. */
 function unsetIn({ filter }: RowFilterMessage): RowFilterMessage[] {
   const { predicateFilter, trueFilter, falseFilter } = filter.case === 'condition' ? filter.value : {};
-  const parts = filter.case === 'chain' || filter.case === 'interleave' ? filter.value.filters : [predicateFilter, trueFilter, falseFilter];
+  const parts =
+    filter.case === 'chain' || filter.case === 'interleave'
+      ? filter.value.filters
+      : [predicateFilter, trueFilter, falseFilter];
   return parts.filter((part) => part !== undefined).filter((part) => part.filter.case === undefined);
 }
 
@@ -55,8 +58,16 @@ describe('filters', () => {
   const pass: RowFilter = { kind: 'passAll' };
   const nested: readonly [string, Parameters<typeof create<typeof RowFilterSchema>>[1], RowFilter][] = [
     ['a chain', { filter: { case: 'chain', value: { filters: [{}, {}] } } }, { kind: 'chain', filters: [pass, pass] }],
-    ['an interleave', { filter: { case: 'interleave', value: { filters: [{ filter: { case: 'sink', value: true } }, {}] } } }, { kind: 'interleave', filters: [{ kind: 'sink' }, pass] }],
-    ['a predicate', { filter: { case: 'condition', value: { predicateFilter: {} } } }, { kind: 'condition', predicate: pass, whenTrue: undefined, whenFalse: undefined }],
+    [
+      'an interleave',
+      { filter: { case: 'interleave', value: { filters: [{ filter: { case: 'sink', value: true } }, {}] } } },
+      { kind: 'interleave', filters: [{ kind: 'sink' }, pass] },
+    ],
+    [
+      'a predicate',
+      { filter: { case: 'condition', value: { predicateFilter: {} } } },
+      { kind: 'condition', predicate: pass, whenTrue: undefined, whenFalse: undefined },
+    ],
     [
       'the branches of a condition',
       { filter: { case: 'condition', value: { predicateFilter: {}, trueFilter: {}, falseFilter: {} } } },
@@ -70,7 +81,10 @@ describe('filters', () => {
       const message = fromBinary(RowFilterSchema, bytes);
       for (const part of unsetIn(message)) part.$unknown = [{ no: 99, wireType: 0, data: Buffer.of(1) }];
       const future = fromBinary(RowFilterSchema, toBinary(RowFilterSchema, message));
-      assert.throws(() => filterOf(future), { ...invalid, message: /none of the twenty kinds known here: it has the field 99/ });
+      assert.throws(() => filterOf(future), {
+        ...invalid,
+        message: /none of the twenty kinds known here: it has the field 99/,
+      });
     });
   }
 

@@ -1,11 +1,12 @@
 /**
  * google.bigtable.v2.RowFilter to the filter in plain data and back: all twenty kinds.
  *
- * A RowFilter with nothing set passes all cells, wherever it stands. One of a kind that is not known here (it was made with later definitions of the API) is
- * refused: it comes with unknown fields, and must not be taken for one with nothing set.
+ * A RowFilter with nothing set passes all cells, wherever it stands. One of a kind that is not known here (it was made
+ * with later definitions of the API) is refused: it comes with unknown fields, and must not be taken for one with
+ * nothing set.
  *
- * Only what the message alone can get wrong is checked here (an unknown kind, a flag that is false); whether a filter makes sense the
- * filter room says.
+ * Only what the message alone can get wrong is checked here (an unknown kind, a flag that is false); whether a filter
+ * makes sense the filter room says.
  */
 import { create } from '@bufbuild/protobuf';
 import { fromBytes, INT64_MIN, int64, invalidArgument, toBigInt, toBytes, toText, utf8 } from '../../base/index.ts';
@@ -70,7 +71,10 @@ function partOf(message: RowFilterMessage): RowFilter {
       return { kind: 'applyLabel', label: filter.value };
     default:
       if (message.$unknown === undefined) return { kind: 'passAll' };
-      throw invalidArgument(`a RowFilter is of none of the twenty kinds known here: it has the field ${message.$unknown[0]?.no}`, { field: 'filter' });
+      throw invalidArgument(
+        `a RowFilter is of none of the twenty kinds known here: it has the field ${message.$unknown[0]?.no}`,
+        { field: 'filter' },
+      );
   }
 }
 

@@ -69,8 +69,17 @@ const deletionRange = timestampRange.filter(({ start, end }) => start === undefi
 export const mutation: fc.Arbitrary<Mutation> = fc.oneof(
   record({ kind: fc.constant('setCell' as const), ...column, timestamp: fc.option(timestamp, { nil: undefined }), value }),
   record({ kind: fc.constant('addToCell' as const), ...column, timestamp: anyInt64, input: fc.oneof(anyInt64, value) }),
-  record({ kind: fc.constant('mergeToCell' as const), ...column, timestamp: anyInt64, state: fc.option(value, { nil: undefined, freq: 5 }) }),
-  record({ kind: fc.constant('deleteFromColumn' as const), ...column, range: fc.option(deletionRange, { nil: undefined }) }),
+  record({
+    kind: fc.constant('mergeToCell' as const),
+    ...column,
+    timestamp: anyInt64,
+    state: fc.option(value, { nil: undefined, freq: 5 }),
+  }),
+  record({
+    kind: fc.constant('deleteFromColumn' as const),
+    ...column,
+    range: fc.option(deletionRange, { nil: undefined }),
+  }),
   record({ kind: fc.constant('deleteFromFamily' as const), family: familyName }),
   record({ kind: fc.constant('deleteFromRow' as const) }),
 );

@@ -55,14 +55,37 @@ describe('mutations', () => {
   });
 
   test('a merge of NULL is one whose Value has no kind set, or which has no Value', () => {
-    const merge = (input: object): Mutation => mutationOf(fromBinary(MutationSchema, toBinary(MutationSchema, create(MutationSchema, { mutation: { case: 'mergeToCell', value: { ...aggregate, ...input } } }))));
+    const merge = (input: object): Mutation =>
+      mutationOf(
+        fromBinary(
+          MutationSchema,
+          toBinary(
+            MutationSchema,
+            create(MutationSchema, { mutation: { case: 'mergeToCell', value: { ...aggregate, ...input } } }),
+          ),
+        ),
+      );
     for (const input of [{}, { input: {} }, { input: { type: { kind: { case: 'bytesType', value: {} } } } }] as const) {
-      assert.deepEqual(merge(input), { kind: 'mergeToCell', family: 'cf', qualifier: 'q', timestamp: 7, state: undefined });
+      assert.deepEqual(merge(input), {
+        kind: 'mergeToCell',
+        family: 'cf',
+        qualifier: 'q',
+        timestamp: 7,
+        state: undefined,
+      });
     }
-    assert.deepEqual((merge({ input: { kind: { case: 'rawValue', value: Buffer.alloc(0) } } }) as { state: Uint8Array }).state.length, 0, 'no bytes are not NULL');
+    assert.deepEqual(
+      (merge({ input: { kind: { case: 'rawValue', value: Buffer.alloc(0) } } }) as { state: Uint8Array }).state.length,
+      0,
+      'no bytes are not NULL',
+    );
     const future = create(MutationSchema, { mutation: { case: 'mergeToCell', value: { ...aggregate, input: {} } } });
-    if (future.mutation.case === 'mergeToCell' && future.mutation.value.input) future.mutation.value.input.$unknown = [{ no: 99, wireType: 0, data: Buffer.of(1) }];
-    assert.throws(() => mutationOf(fromBinary(MutationSchema, toBinary(MutationSchema, future))), { code: 3, message: /raw_value of bytes, or NULL/ });
+    if (future.mutation.case === 'mergeToCell' && future.mutation.value.input)
+      future.mutation.value.input.$unknown = [{ no: 99, wireType: 0, data: Buffer.of(1) }];
+    assert.throws(() => mutationOf(fromBinary(MutationSchema, toBinary(MutationSchema, future))), {
+      code: 3,
+      message: /raw_value of bytes, or NULL/,
+    });
   });
 
   const range = (start: bigint, end: bigint): Init => ({

@@ -109,7 +109,13 @@ function kindMessage(mutation: Mutation): Kind {
       return { case: 'addToCell', value: { ...cellMessage(mutation), input: given ? intValue(toBigInt(input)) : rawValue(input) } };
     }
     case 'mergeToCell':
-      return { case: 'mergeToCell', value: { ...cellMessage(mutation), input: mutation.state === undefined ? create(ValueSchema) : rawValue(mutation.state) } };
+      return {
+        case: 'mergeToCell',
+        value: {
+          ...cellMessage(mutation),
+          input: mutation.state === undefined ? create(ValueSchema) : rawValue(mutation.state),
+        },
+      };
     case 'deleteFromColumn': {
       const { range } = mutation;
       const timeRange = range === undefined || (range.start === undefined && range.end === undefined) ? {} : { timeRange: timestampRangeMessage(range) };

@@ -63,7 +63,10 @@ describe('row sets', () => {
   ];
   test('empty bounds: an open end is none, a closed one holds nothing, a start is below every row', () => {
     const rows = ['\0', 'a', 'b', '\xff'];
-    const held = (ends: Ends): string[] => rows.filter((row) => rangeContains(rowRangeOf(fromBinary(RowRangeSchema, toBinary(RowRangeSchema, message(ends)))), row));
+    const held = (ends: Ends): string[] =>
+      rows.filter((row) =>
+        rangeContains(rowRangeOf(fromBinary(RowRangeSchema, toBinary(RowRangeSchema, message(ends)))), row),
+      );
     for (const startCase of ['startKeyClosed', 'startKeyOpen', undefined] as const) {
       for (const start of startCase === undefined ? [''] : ['', 'a']) {
         const above = rows.filter((row) => (startCase === 'startKeyClosed' ? row >= start : row > start));
@@ -77,8 +80,15 @@ describe('row sets', () => {
   });
 
   test('a range that holds nothing is never sent as one that has no end', () => {
-    for (const range of [{ start: '', end: '' }, { start: 'k', end: 'k' }]) assert.ok(isEmptyRange(rowRangeOf(rowRangeMessage(range))));
-    assert.throws(() => rowRangeMessage({ start: 'b', end: '' }), { code: 3, message: /starts at "b", above its end ""/ });
+    for (const range of [
+      { start: '', end: '' },
+      { start: 'k', end: 'k' },
+    ])
+      assert.ok(isEmptyRange(rowRangeOf(rowRangeMessage(range))));
+    assert.throws(() => rowRangeMessage({ start: 'b', end: '' }), {
+      code: 3,
+      message: /starts at "b", above its end ""/,
+    });
   });
 
   for (const [name, ends, expected] of cases) test(name, () => assert.deepEqual(rowRangeOf(message(ends)), expected));

@@ -27,5 +27,8 @@ export function rowRangeMessage(range: RowRange): RowRangeMessage {
 function emptyRangeMessage({ start }: RowRange): RowRangeMessage {
   if (start !== '') throw invalidArgument(`row range starts at ${quote(start)}, above its end ""`);
   const any = Buffer.of(0);
-  return create(RowRangeSchema, { startKey: { case: 'startKeyClosed', value: any }, endKey: { case: 'endKeyOpen', value: any } });
+  return create(RowRangeSchema, {
+    startKey: { case: 'startKeyClosed', value: any },
+    endKey: { case: 'endKeyOpen', value: any },
+  });
 }

@@ -24,7 +24,8 @@ function factsOf(details: Buffer): Readonly<Record<string, string>> {
     for (const any of fromBinary(StatusSchema, details).details) {
       const field = anyUnpack(any, BadRequestSchema)?.fieldViolations[0]?.field;
       if (field !== undefined) facts.set('field', field);
-      for (const [name, value] of Object.entries(anyUnpack(any, ErrorInfoSchema)?.metadata ?? {})) facts.set(name, value);
+      for (const [name, value] of Object.entries(anyUnpack(any, ErrorInfoSchema)?.metadata ?? {}))
+        facts.set(name, value);
     }
   } catch {
     // details that are none say nothing; code and message still do

@@ -42,9 +42,20 @@ describe('statuses', () => {
     assert.deepEqual(back(new CorruptionError('sst-7', 512, 'bad')).details, { file: 'sst-7', offset: '512' });
     const plain = back(new BigtableError(Code.ABORTED, 'again'));
     assert.deepEqual([plain.code, plain.message, plain.details, plain.retry], [Code.ABORTED, 'again', {}, true]);
-    const odd = Object.fromEntries([['__proto__', 'a'], ['constructor', 'b']]);
-    assert.deepEqual(back(new BigtableError(Code.ABORTED, 'again', { details: odd })).details, odd, 'names that every object has');
-    assert.deepEqual(errorOfAnswer({ code: Code.INTERNAL, message: 'x', details: Buffer.from('\xff\xff', 'latin1') }).details, {}, 'bytes that are no status');
+    const odd = Object.fromEntries([
+      ['__proto__', 'a'],
+      ['constructor', 'b'],
+    ]);
+    assert.deepEqual(
+      back(new BigtableError(Code.ABORTED, 'again', { details: odd })).details,
+      odd,
+      'names that every object has',
+    );
+    assert.deepEqual(
+      errorOfAnswer({ code: Code.INTERNAL, message: 'x', details: Buffer.from('\xff\xff', 'latin1') }).details,
+      {},
+      'bytes that are no status',
+    );
   });
 
   test('facts that are no plain values are left out', () => {

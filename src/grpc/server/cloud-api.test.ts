@@ -107,9 +107,18 @@ describe('the Cloud API', () => {
   test('a path of a mask is one of the fields there are, and no property that every object has', async () => {
     for (const path of ['__proto__', 'constructor', 'toString', 'name']) {
       const modifications = [{ id: 'f', mod: { case: 'update' as const, value: {} }, updateMask: { paths: [path] } }];
-      const { code, message } = await ask(BigtableTableAdmin.method.modifyColumnFamilies, { name: TABLE, modifications });
-      assert.deepEqual([code, message], [Code.INVALID_ARGUMENT, `update_mask: "${path}" is not one of gc_rule, value_type`]);
-      const table = await ask(BigtableTableAdmin.method.updateTable, { table: { name: TABLE }, updateMask: { paths: [`x${path}`] } });
+      const { code, message } = await ask(BigtableTableAdmin.method.modifyColumnFamilies, {
+        name: TABLE,
+        modifications,
+      });
+      assert.deepEqual(
+        [code, message],
+        [Code.INVALID_ARGUMENT, `update_mask: "${path}" is not one of gc_rule, value_type`],
+      );
+      const table = await ask(BigtableTableAdmin.method.updateTable, {
+        table: { name: TABLE },
+        updateMask: { paths: [`x${path}`] },
+      });
       assert.equal(table.code, Code.INVALID_ARGUMENT);
     }
   });

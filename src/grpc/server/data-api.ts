@@ -42,7 +42,12 @@ class Writes {
   }
 
   async mutateRows(call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> {
-    const outcomes = await this.#carriedOut(call, bytes, (reader) => reader.mutateRows(), (context, batch, table) => this.#mutateEntries(context, table, batch));
+    const outcomes = await this.#carriedOut(
+      call,
+      bytes,
+      (reader) => reader.mutateRows(),
+      (context, batch, table) => this.#mutateEntries(context, table, batch),
+    );
     for (let from = 0; from < outcomes.length; from += ENTRIES_A_MESSAGE) {
       if (from > 0) await this.#env.clock.yield();
       const wait = sink.send(mutateRowsAnswer(outcomes, from, Math.min(from + ENTRIES_A_MESSAGE, outcomes.length)));
@@ -51,10 +56,17 @@ class Writes {
   }
 
   /** Outcomes by the entries' places in the request. */
-  async #mutateEntries(context: RequestContext, table: string, { entries, failures }: BatchFields): Promise<readonly (BigtableError | undefined)[]> {
+  async #mutateEntries(
+    context: RequestContext,
+    table: string,
+    { entries, failures }: BatchFields,
+  ): Promise<readonly (BigtableError | undefined)[]> {
     if (failures.length === 0) return this.#service.mutateRows(context, table, entries);
     // where none is left to be carried out the table must be there all the same
-    const answered = entries.length > 0 ? await this.#service.mutateRows(context, table, entries) : await this.#service.getTable(context, table).then(() => []);
+    const answered =
+      entries.length > 0
+        ? await this.#service.mutateRows(context, table, entries)
+        : await this.#service.getTable(context, table).then(() => []);
     const outcomes: (BigtableError | undefined)[] = [];
     let at = 0;
     for (const { index, error } of failures) {

@@ -19,7 +19,10 @@ export function registerSampleRowKeys(methods: MethodTable, service: Service): v
 
 type Sample = { readonly row: ByteString; readonly offsetBytes: number };
 
-/** Samples inside the range, then its end, also where it holds no row. Offsets count from the sample before the range's start. */
+/**
+ * Samples inside the range, then its end, also where it holds no row. Offsets count from the sample before the range's
+ * start.
+ */
 function clipSamples(samples: readonly Sample[], range: RowRange): Sample[] {
   if (isEmptyRange(range)) return [{ row: range.end as ByteString, offsetBytes: 0 }];
   const isInside = (row: ByteString): boolean => row !== '' && row > range.start && (range.end === undefined || row < range.end);

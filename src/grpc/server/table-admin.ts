@@ -103,7 +103,9 @@ function dropRangeOf(request: DropRowRangeRequest): RowRange {
   const { target } = request;
   if (target.case === 'deleteAllDataFromTable') return ALL_ROWS;
   if (target.case !== 'rowKeyPrefix' || target.value.length === 0) {
-    throw invalidArgument('row_key_prefix must not be empty, or delete_all_data_from_table be set', { field: 'row_key_prefix' });
+    throw invalidArgument('row_key_prefix must not be empty, or delete_all_data_from_table be set', {
+      field: 'row_key_prefix',
+    });
   }
   const prefix: ByteString = fromBytes(target.value);
   return { start: prefix, end: prefixEnd(prefix) };

@@ -19,7 +19,11 @@ const OF_HTTP: Readonly<Record<string, Code>> = {
 /** What is wrong with the headers of an answer; undefined where a gRPC server sent them. */
 export function faultOfHeaders(headers: Headers): BigtableError | undefined {
   const status = headerValue(headers, ':status') ?? '';
-  if (status !== '200') return new BigtableError(ownOf(OF_HTTP, status) ?? Code.UNKNOWN, `the server answered with HTTP status ${JSON.stringify(status)}`);
+  if (status !== '200')
+    return new BigtableError(
+      ownOf(OF_HTTP, status) ?? Code.UNKNOWN,
+      `the server answered with HTTP status ${JSON.stringify(status)}`,
+    );
   const type = headerValue(headers, 'content-type') ?? '';
   if (type.startsWith('application/grpc')) return undefined;
   return new BigtableError(Code.UNKNOWN, `the server answered with content-type ${JSON.stringify(type.slice(0, 64))}; gRPC's is application/grpc`);
