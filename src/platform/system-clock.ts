@@ -5,20 +5,11 @@
  * length are kept (Node fires those above 2^31 - 1 ms at once).
  */
 import type { Clock, Timer } from '../env/index.ts';
+import { RealTime } from './real-time.ts';
 import { collectYoungObjects } from './young-collection.ts';
 
 const LONGEST_WAIT_MS = 2 ** 31 - 1;
-/** The clock of performance.now has microseconds, Date.now follows the machine's time: further apart than this, Date.now is right. */
-const DRIFT_MS = 2;
-
-let originMs = Date.now() - performance.now();
-
-function nowMicros(): number {
-  const fineMs = performance.now();
-  const coarseMs = Date.now();
-  if (Math.abs(originMs + fineMs - coarseMs) > DRIFT_MS) originMs = coarseMs - fineMs;
-  return Math.floor((originMs + fineMs) * 1000);
-}
+const realTime = new RealTime({ coarseMs: () => Date.now(), fineMs: () => performance.now() });
 
 function timer(delayMs: number, wake: () => void): Timer {
   const dueMs = performance.now() + delayMs;
@@ -34,7 +25,7 @@ function timer(delayMs: number, wake: () => void): Timer {
 }
 
 export const systemClock: Clock = {
-  nowMicros,
+  nowMicros: () => realTime.nowMicros(),
   monotonicMs: () => performance.now(),
   timer,
   yield: () => new Promise((resolve) => setImmediate(resolve)),

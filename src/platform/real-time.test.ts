@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { RealTime } from './real-time.ts';
+
+const START_MS = 1_800_000_000_000;
+
+/** A machine whose true time is known: each reading takes some time, and the two clocks part from one another only as they are told to. */
+class Machine {
+  /** Since START_MS: a double would not hold all of it. */
+  trueMs: number;
+  /** What the fine clock tells at START_MS. */
+  #fineOffsetMs: number;
+  readonly #readingMs: () => number;
+  readonly realTime: RealTime;
+
+  constructor(fractionMs: number, readingMs: () => number = () => 0.0001) {
+    this.trueMs = fractionMs;
+    this.#fineOffsetMs = 250.3;
+    this.#readingMs = readingMs;
+    this.realTime = new RealTime({ coarseMs: () => START_MS + Math.floor(this.#read()), fineMs: () => this.#read() + this.#fineOffsetMs });
+  }
+
+  #read(): number {
+    const read = this.trueMs;
+    this.trueMs += this.#readingMs();
+    return read;
+  }
+
+  /** Somebody sets the real-time clock; the fine one goes on. */
+  set(byMs: number): void {
+    this.trueMs += byMs;
+    this.#fineOffsetMs -= byMs;
+  }
+
+  /** By how much the time that is told now is behind the true one before the readings began, and ahead of that after them; in microseconds. */
+  error(): { readonly behind: number; readonly ahead: number } {
+    const before = this.trueMs;
+    const micros = this.micros();
+    return { behind: before * 1000 - micros, ahead: micros - this.trueMs * 1000 };
+  }
+
+  /** What is told, since START_MS. */
+  micros(): number {
+    const micros = this.realTime.nowMicros();
+    assert.ok(Number.isSafeInteger(micros));
+    return micros - START_MS * 1000;
+  }
+}
+
+/** Of arithmetic with milliseconds since 1970 in doubles, and of whole microseconds. */
+const ROUNDING_MICROS = 2;
+
+describe('real time out of a coarse and a fine clock', () => {
+  test('is behind by no more than a reading takes, and never ahead, from the first call on', () => {
+    for (const fraction of [0, 0.0005, 0.1, 0.37, 0.5, 0.9, 0.9995]) {
+      const machine = new Machine(fraction);
+      for (let i = 0; i < 2000; i++) {
+        const { behind, ahead } = machine.error();
+        assert.ok(behind <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS, `call ${i} at ${fraction}: ${behind} us behind, ${ahead} us ahead`);
+        machine.trueMs += 0.0137 * (i % 97);
+      }
+    }
+  });
+
+  test('is so again with the first call after the real-time clock was set by more than a millisecond, forward or back', () => {
+    for (const byMs of [1.7, 25, 3_600_000, -1.7, -25, -3_600_000]) {
+      const machine = new Machine(0.4);
+      machine.error();
+      machine.set(byMs);
+      const { behind, ahead } = machine.error();
+      assert.ok(behind <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS, `${byMs} ms: ${behind} us behind, ${ahead} us ahead`);
+    }
+  });
+
+  test('is found again bit by bit where the real-time clock was set by less than a millisecond, or the two clocks drift', () => {
+    for (const byMs of [0.6, -0.6, 0.06, -0.06]) {
+      const machine = new Machine(0.4);
+      machine.error();
+      machine.set(byMs);
+      for (let i = 0; i < 10_000; i++) {
+        machine.error();
+        machine.trueMs += 0.0713;
+      }
+      const { behind, ahead } = machine.error();
+      assert.ok(behind <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS, `${byMs} ms: ${behind} us behind, ${ahead} us ahead`);
+    }
+  });
+
+  test('lies in the millisecond that the coarse clock tells around it, whatever happens between readings', () => {
+    const step = fc.oneof(
+      { weight: 6, arbitrary: fc.double({ min: 0, max: 5, noNaN: true }).map((ms) => ({ kind: 'wait', ms })) },
+      { weight: 1, arbitrary: fc.constantFrom(-5000, -1.5, -0.3, 0.3, 1.5, 5000).map((ms) => ({ kind: 'set', ms })) },
+    );
+    fc.assert(
+      fc.property(fc.double({ min: 0, max: 1, noNaN: true }), fc.array(step, { maxLength: 50 }), fc.array(fc.constantFrom(0.0001, 0.0001, 0.0002, 0.04, 3), { minLength: 1 }), (fraction, steps, delays) => {
+        let reading = 0;
+        // the thread is put aside within a call now and then
+        const machine = new Machine(fraction, () => delays[reading++ % delays.length] as number);
+        for (const { kind, ms } of steps) {
+          if (kind === 'set') machine.set(ms);
+          else machine.trueMs += ms;
+          const earliest = Math.floor(machine.trueMs) * 1000;
+          const micros = machine.micros();
+          assert.ok(micros >= earliest - ROUNDING_MICROS && micros < (Math.floor(machine.trueMs) + 1) * 1000 + ROUNDING_MICROS);
+        }
+      }),
+    );
+  });
+
+  test('a clock that somebody holds still is told as it stands', () => {
+    const held = new RealTime({ coarseMs: () => START_MS, fineMs: () => 7 });
+    for (let i = 0; i < 3; i++) assert.equal(held.nowMicros(), START_MS * 1000);
+  });
+});

@@ -1,0 +1,70 @@
+/**
+ * Real time in microseconds out of two clocks: one that tells it in whole milliseconds (Date.now), and one that is fine and counts from some beginning
+ * (performance.now). The beginning, in real time, is what has to be found and kept.
+ *
+ * The first clock tells the true time cut to a millisecond, so each pair of readings bounds the beginning from below, and most closely just after the
+ * millisecond has changed. It is found by looking until that happens, once; from then on each reading checks it.
+ *
+ * Invariant: a time lies in the millisecond that Date.now told around it. So it is never behind by more than the search left (a fraction of a
+ * microsecond, more where the thread was put aside, until a later reading shows it), and it is ahead only after the real-time clock was set back by less
+ * than a millisecond, until a reading shows that.
+ */
+export interface Readings {
+  /** Real time since 1970, cut to whole milliseconds. */
+  coarseMs(): number;
+  /** Time since some beginning, with fractions; never goes back. */
+  fineMs(): number;
+}
+
+/** The search for a change of the millisecond ends after so many looks: no clock stands still so long, unless somebody holds it. */
+const MOST_LOOKS = 100_000;
+/** By how much two clocks part bit by bit. Whatever is more was a step of one of them. */
+const DRIFT_MS = 0.1;
+const MICRO_MS = 0.001;
+
+export class RealTime {
+  readonly #readings: Readings;
+  /** Real time at which the fine clock began. */
+  #originMs = Number.NEGATIVE_INFINITY;
+
+  constructor(readings: Readings) {
+    this.#readings = readings;
+  }
+
+  /** Whole microseconds since 1970. */
+  nowMicros(): number {
+    const { coarseMs, fineMs } = this.#readings;
+    // in this order: what the coarse clock told is not above the true time when the fine one was read
+    const earliestMs = coarseMs();
+    const sinceMs = fineMs();
+    let nowMs = this.#originMs + sinceMs;
+    if (nowMs < earliestMs) nowMs = this.#behind(earliestMs, sinceMs);
+    else if (nowMs >= earliestMs + 1) nowMs = this.#maybeAhead(nowMs, sinceMs);
+    return Math.floor(nowMs * 1000);
+  }
+
+  #behind(earliestMs: number, sinceMs: number): number {
+    if (this.#originMs + sinceMs < earliestMs - DRIFT_MS) return this.#search();
+    this.#originMs = earliestMs - sinceMs;
+    return earliestMs;
+  }
+
+  /** Ahead, or the millisecond has changed between the two readings. */
+  #maybeAhead(nowMs: number, sinceMs: number): number {
+    const latestMs = this.#readings.coarseMs() + 1;
+    if (nowMs < latestMs) return nowMs;
+    if (nowMs >= latestMs + DRIFT_MS) return this.#search();
+    this.#originMs = latestMs - MICRO_MS - sinceMs;
+    return latestMs - MICRO_MS;
+  }
+
+  /** At the beginning, and after a step of one of the clocks: looks, a millisecond at most, until the millisecond changes. */
+  #search(): number {
+    const { coarseMs, fineMs } = this.#readings;
+    const firstMs = coarseMs();
+    let earliestMs = firstMs;
+    for (let looks = 0; earliestMs === firstMs && looks < MOST_LOOKS; looks++) earliestMs = coarseMs();
+    this.#originMs = earliestMs - fineMs();
+    return earliestMs;
+  }
+}
