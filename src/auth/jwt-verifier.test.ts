@@ -88,6 +88,19 @@ describe('tokens of an issuer', () => {
     await assert.rejects(ask(jwt, long), { code: Code.UNAUTHENTICATED, message: /signature is wrong/ });
   });
 
+  test('a wall clock that is set back does not lengthen the while', async () => {
+    const clock = clockOfToday();
+    const jwt = verifier(undefined, clock);
+    const token = await issuer.sign({}, 3600);
+    await ask(jwt, token);
+    clock.setRealTime(clock.nowMicros() - 1800 * 1e6);
+    assert.equal(typeof jwt.principalOf(token), 'string');
+    clock.advance(301_000);
+    const again = jwt.principalOf(token);
+    assert.ok(again instanceof Promise);
+    assert.equal(await again, 'jwt:alice');
+  });
+
   test('an answer that was under way when the keys changed is not remembered', async () => {
     const jwt = verifier();
     const token = await issuer.sign();

@@ -32,8 +32,10 @@ const UNKNOWN_KEY_MS = 30_000;
 
 interface Known {
   readonly principal: string;
-  /** On the wall clock. */
-  readonly untilMicros: number;
+  /** The token's end, on the wall clock. */
+  readonly endMicros: number;
+  /** On the monotonic clock, which nobody sets back. */
+  readonly keptUntilMs: number;
 }
 
 export class JwtVerifier {
@@ -59,7 +61,7 @@ export class JwtVerifier {
   principalOf(token: string): string | Promise<string> {
     const hash = createHash('sha256').update(token).digest('base64');
     const known = this.#known.get(hash);
-    if (known && this.#clock.nowMicros() < known.untilMicros) return known.principal;
+    if (known && this.#clock.monotonicMs() < known.keptUntilMs && this.#clock.nowMicros() < known.endMicros) return known.principal;
     return this.#verify(token, hash);
   }
 
@@ -87,7 +89,7 @@ export class JwtVerifier {
       }
     }
     this.#known.delete(hash);
-    this.#known.set(hash, { principal, untilMicros: Math.min(endMicros, this.#clock.nowMicros() + CACHE_MS * 1000) });
+    this.#known.set(hash, { principal, endMicros, keptUntilMs: this.#clock.monotonicMs() + CACHE_MS });
   }
 }
 

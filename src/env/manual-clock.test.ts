@@ -15,6 +15,17 @@ describe('ManualClock', () => {
     assert.throws(() => clock.advance(-1), /does not go -1 ms/);
   });
 
+  test('real time is set alone: the monotonic clock and its timers go on', () => {
+    const clock = new ManualClock(5_000_000);
+    let fired = 0;
+    clock.advance(1);
+    clock.timer(2, () => fired++);
+    clock.setRealTime(7);
+    assert.deepEqual([clock.nowMicros(), clock.monotonicMs(), clock.nextTimerMs()], [7, 1, 3]);
+    clock.advance(2);
+    assert.deepEqual([clock.nowMicros(), clock.monotonicMs(), fired], [2007, 3, 1]);
+  });
+
   test('timers fire in order of time, then of setting, at their time', () => {
     fc.assert(
       fc.property(fc.array(fc.record({ delayMs: fc.nat(50), cancelled: fc.boolean() })), fc.nat(60), (plans, advanceMs) => {

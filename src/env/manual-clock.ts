@@ -13,7 +13,8 @@ interface SetTimer {
 }
 
 export class ManualClock implements Clock {
-  readonly #startMicros: number;
+  /** Real time when the monotonic clock began. */
+  #startMicros: number;
   #nowMs = 0;
   /** The latest first, so that the next one is taken from the end. */
   readonly #timers: SetTimer[] = [];
@@ -25,6 +26,11 @@ export class ManualClock implements Clock {
 
   nowMicros(): number {
     return this.#startMicros + Math.floor(this.#nowMs * 1000);
+  }
+
+  /** Somebody sets the machine's real time, forward or back; the monotonic clock and its timers go on as they were. */
+  setRealTime(micros: number): void {
+    this.#startMicros += micros - this.nowMicros();
   }
 
   monotonicMs(): number {
