@@ -128,6 +128,23 @@ describe('the schedule of compactions', () => {
     bench.schedule.stop();
   });
 
+  test('begins a major one of a file that a clock far ahead has dated, and waits for one that was a little ahead', async () => {
+    const bench = new Bench(1, 1_000_000);
+    const [, files] = bench.tablet('t');
+    const look = async (): Promise<void> => {
+      bench.clock.advance(30_000);
+      for (let i = 0; i < 5; i++) await Promise.resolve();
+    };
+    files.uncollectedSinceMicros = bench.clock.nowMicros() + 500 * 1e6;
+    await look();
+    assert.deepEqual(files.begun, []);
+    files.uncollectedSinceMicros = bench.clock.nowMicros() + 365 * 86_400 * 1e6;
+    await look();
+    assert.deepEqual(files.begun, ['major']);
+    await files.end();
+    bench.schedule.stop();
+  });
+
   test('lets writes to a tablet wait while it has too many files, and no longer than the server lives', async () => {
     const bench = new Bench();
     const [served, files] = bench.tablet('t');
