@@ -63,13 +63,14 @@ function tableLines({ id, name, granularity, deletionProtection, families }: Tab
 }
 
 function tabletText({ rowIn, row, events }: InspectedTablet, tableName: string | undefined, { entries }: InspectOptions): string {
-  const { tableId, range, server, epoch, version, files, redo, logs } = row;
+  const { tableId, range, server, epoch, version, files, redo, logs, lastServerMicros = 0 } = row;
   const table = rowIn === 'METADATA' ? `${tableId} ${tableName ?? '(its table has no schema any more)'}` : `${tableId} METADATA`;
   const lines = [
     `  ${table}, rows ${range.start === '' ? 'from the first' : `from ${quote(range.start)}`} ${range.end === undefined ? 'to the last' : `to ${quote(range.end)}`}`,
     `    ${server ? `assigned to ${server.name} at ${server.address}` : 'assigned to nobody'}, epoch ${epoch}, version ${version}; its row is in the ${rowIn === 'METADATA' ? 'table METADATA' : rowIn}`,
     `    redo point: epoch ${redo.epoch}, record ${redo.sequence}; later records are in ${logs.length === 0 ? 'no log' : logs.join(', ')}`,
   ];
+  if (lastServerMicros > 0) lines.push(`    newest time that a server gave, up to the redo point or later: ${formatMicros(BigInt(lastServerMicros))}`);
   for (const [group, paths] of Object.entries(files)) lines.push(`    ${group}: ${paths.length === 0 ? 'no SSTables' : `${paths.join(', ')} (newest first)`}`);
   if (entries) for (const event of events) lines.push(`    ${formatMicros(BigInt(event.atMicros))} ${event.kind}, epoch ${event.epoch}${event.server === undefined ? '' : `, ${event.server}`}`);
   return `${lines.join('\n')}\n`;

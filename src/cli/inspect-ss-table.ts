@@ -32,6 +32,7 @@ function asText({ layout, verified }: InspectedSsTable): string {
     ['raw bytes', String(properties.rawBytes)],
     ['families', familiesText(properties.families ?? [])],
     ['newest record', properties.newest === undefined ? 'not told' : `epoch ${properties.newest.epoch}, sequence ${properties.newest.sequence}`],
+    ['newest time given', properties.lastServerMicros ? formatMicros(BigInt(properties.lastServerMicros)) : properties.lastServerMicros === 0 ? 'none' : 'not told'],
     ['compression', compressionText(layout)],
     ['bloom filter', bloomText(layout)],
     ...layout.rowRangeDeletions.map(({ start, end }): [string, string] => ['deleted', `rows from ${quote(start)} ${end === undefined ? 'on' : `to ${quote(end)}`}, in older files`]),

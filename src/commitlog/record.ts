@@ -28,7 +28,7 @@ export interface LogRecord {
   /** The tablet's epoch under which the record was written. */
   readonly epoch: number;
   readonly sequence: number;
-  /** Real time of the commit, microseconds. */
+  /** Time of the commit, microseconds: of the server's clock, or the time that was given to cells of the record where the clock had stepped back. */
   readonly commitMicros: Int64;
   readonly origin: Origin;
   /** Idempotency token of the request, where it had one. */

@@ -8,7 +8,7 @@ import { isAfter, type LogRecord, type RedoPoint } from '../commitlog/index.ts';
 import type { Clock, Codecs, FileSystem } from '../env/index.ts';
 import { type AggregateOf, Memtable } from '../memtable/index.ts';
 import {
-  DEFAULT_GROUP, intersectRanges, isEmptyRange, type Mutation, type RowRange, rangeContains, storageFamily, type TableSchema,
+  carriesServerTime, DEFAULT_GROUP, intersectRanges, isEmptyRange, type Mutation, type RowRange, rangeContains, storageFamily, type TableSchema,
 } from '../model/index.ts';
 import { writeSsTable } from '../sstable/index.ts';
 import type { PlannedTablet } from './repair-plan.ts';
@@ -20,11 +20,15 @@ export interface FileTarget {
   newFilePath(): string;
 }
 
+const WRITTEN_AS = { compression: { kind: 'lz4' }, bloomFilter: 'row' } as const;
+
 export class RebuiltTablet {
   readonly range: RowRange;
   readonly #files = new Map<string, string[]>();
   /** The last record in files. */
   redo: RedoPoint = { epoch: 0, sequence: 0 };
+  /** The newest time that a server gave to a cell of it, as far as files and records tell; 0 where they tell of none. */
+  lastServerMicros = 0;
   /** Records that were replayed, in whole or in part. */
   replayed = 0;
   readonly #schema: TableSchema;
@@ -47,7 +51,8 @@ export class RebuiltTablet {
       aggregates.set(stored, valueType?.aggregate?.kind);
     }
     this.#aggregateOf = (stored) => aggregates.get(stored);
-    for (const { group, path, newest } of plan.files) {
+    for (const { group, path, newest, lastServerMicros } of plan.files) {
+      this.lastServerMicros = Math.max(this.lastServerMicros, lastServerMicros);
       this.#files.set(group, [...(this.#files.get(group) ?? []), path]);
       if (isAfter(newest, this.redo)) this.redo = newest;
     }
@@ -64,11 +69,12 @@ export class RebuiltTablet {
 
   /** Answers what could not be replayed, in words. Records come in their order. */
   apply(record: LogRecord): string | undefined {
-    const { body } = record;
+    const { body, commitMicros } = record;
     if (body.kind === 'dropRows') return this.#dropRows(record, intersectRanges(body.range, this.range));
     let isNeeded = false;
     for (const { row, mutations } of body.rows) {
       if (!rangeContains(this.range, row)) continue;
+      if (commitMicros > this.lastServerMicros && carriesServerTime(mutations, commitMicros, this.#schema.granularity)) this.lastServerMicros = Number(commitMicros);
       for (const [group, needed] of this.#needed(record, mutations)) {
         this.#memtable(group).apply(row, needed, this.#aggregateOf);
         isNeeded = true;
@@ -88,7 +94,7 @@ export class RebuiltTablet {
       const cursor = memtable.cursor();
       try {
         const lineage = { tableId: this.#schema.id, range: this.range, families, since: this.#sinceOf(families) };
-        const written = await writeSsTable({ ...target, path, group, newest, lineage, compression: { kind: 'lz4' }, bloomFilter: 'row' }, cursor, memtable.rowRangeDeletions());
+        const written = await writeSsTable({ ...target, path, group, newest, lineage, lastServerMicros: this.lastServerMicros, ...WRITTEN_AS }, cursor, memtable.rowRangeDeletions());
         if (written) this.#files.set(group, [path, ...(this.#files.get(group) ?? [])]);
       } finally {
         cursor.close();

@@ -10,7 +10,7 @@ const HIGH = { start: 'm', end: undefined };
 
 function file(path: string, range: PlacedFile['range'], since: number, newest: number): PlacedFile {
   return {
-    path, group: 'default', range, families: ['f'], held: ['f'], since: { epoch: 1, sequence: since }, newest: { epoch: 1, sequence: newest }, createdMicros: newest,
+    path, group: 'default', range, families: ['f'], held: ['f'], since: { epoch: 1, sequence: since }, newest: { epoch: 1, sequence: newest }, createdMicros: newest, lastServerMicros: 0,
   };
 }
 

@@ -23,6 +23,8 @@ export interface PlacedFile {
   readonly since: RedoPoint;
   readonly newest: RedoPoint;
   readonly createdMicros: number;
+  /** No server has given a later time to a cell in it. */
+  readonly lastServerMicros: number;
 }
 
 export interface PlannedTablet {
@@ -37,9 +39,13 @@ const BEGINNING: RedoPoint = Object.freeze({ epoch: 0, sequence: 0 });
 
 /** Undefined where the file does not tell enough of itself. */
 export function placedFile({ path, properties }: SsTableLayout): PlacedFile | undefined {
-  const { lineage, newest, group, createdMicros, families = [] } = properties;
+  const { lineage, newest, group, families = [] } = properties;
   if (lineage === undefined || newest === undefined) return undefined;
-  return { path, group, range: lineage.range, families: lineage.families, held: families.map(({ family }) => family), since: lineage.since ?? BEGINNING, newest, createdMicros: Number(createdMicros) };
+  const createdMicros = Number(properties.createdMicros);
+  return {
+    path, group, range: lineage.range, families: lineage.families, held: families.map(({ family }) => family), since: lineage.since ?? BEGINNING, newest, createdMicros,
+    lastServerMicros: properties.lastServerMicros ?? Math.min(createdMicros, Number.MAX_SAFE_INTEGER),
+  };
 }
 
 /** The tablets of one table. `families`: those that it has, as stored; what other families' entries say no longer counts. */

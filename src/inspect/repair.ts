@@ -216,8 +216,8 @@ function tabletOf(tablets: readonly RebuiltTablet[], row: ByteString): RebuiltTa
   return tablets[low] as RebuiltTablet;
 }
 
-function rowOf(tableId: string, { range, files, redo }: RebuiltTablet, epoch: number): MetadataRow {
-  return { tableId, range, server: undefined, epoch, version: 0, commitId: '', files, redo, logs: [] };
+function rowOf(tableId: string, { range, files, redo, lastServerMicros }: RebuiltTablet, epoch: number): MetadataRow {
+  return { tableId, range, server: undefined, epoch, version: 0, commitId: '', files, redo, logs: [], lastServerMicros };
 }
 
 /** A tablet of METADATA with these rows in it. */

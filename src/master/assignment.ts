@@ -231,7 +231,7 @@ export class Assignment {
 }
 
 function newRow(tableId: string, range: RowRange): MetadataRow {
-  return { tableId, range, server: undefined, epoch: 0, version: 0, commitId: '', files: {}, redo: { epoch: 0, sequence: 0 }, logs: [] };
+  return { tableId, range, server: undefined, epoch: 0, version: 0, commitId: '', files: {}, redo: { epoch: 0, sequence: 0 }, logs: [], lastServerMicros: 0 };
 }
 
 /** The row under its next assignment. The server counts it from now on, so that the next goes to another. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { commitOfRow, judge, type MetadataCommit, mutationsOf, type Verdict } from './commit.ts';
+import { commitOfMerge, commitOfRow, commitOfSplit, judge, type MetadataCommit, mutationsOf, type Verdict } from './commit.ts';
 import { cellsOf, metadataRow } from './fixtures.ts';
 import { decodeRow, keyOfRow, type MetadataRow } from './metadata-row.ts';
 
@@ -85,6 +85,17 @@ describe('conditional commits', () => {
         assert.equal(rows.commit(deletion), 'done');
       }),
     );
+  });
+
+  test('a split leaves both parts the newest time that a server gave, a merge the newer of two', () => {
+    const row = { tableId: '0000002a', server: undefined, epoch: 1, version: 1, commitId: '', files: {}, redo: { epoch: 0, sequence: 0 }, logs: [] };
+    const [low, high] = [{ ...row, range: { start: '', end: 'm' } }, { ...row, range: { start: 'm', end: undefined } }] as const;
+    const timesOf = ({ rows }: ReturnType<typeof commitOfMerge>): (number | undefined)[] => rows.map((one) => one.row?.lastServerMicros);
+    const whole = { ...row, range: { start: '', end: undefined }, lastServerMicros: 3 };
+    assert.deepEqual(timesOf(commitOfSplit('split', 0, whole, [{ ...low, lastServerMicros: 5 }, { ...high, lastServerMicros: 5 }])), [5, 5]);
+    for (const [a, b, newer] of [[1, 2, 2], [2, 1, 2], [undefined, 1, 1], [1, undefined, 1], [0, undefined, 0]]) {
+      assert.deepEqual(timesOf(commitOfMerge('merge', 0, { ...low, lastServerMicros: a }, { ...high, lastServerMicros: b })), [undefined, newer]);
+    }
   });
 
   test('two rows change together or not at all', () => {

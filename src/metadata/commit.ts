@@ -39,12 +39,14 @@ export function commitOfRow(id: string, event: TabletEvent, key: MetadataKey, no
 }
 
 /** What the two tablets that come of a split differ in. */
-export type TabletPart = Pick<MetadataRow, 'range' | 'files' | 'clips'>;
+export type TabletPart = Pick<MetadataRow, 'range' | 'files' | 'clips' | 'lastServerMicros'>;
 
 /** One row becomes two in one instant: a new one for the low part; the row there was, whose key is the end that stays, is the high part's. */
 export function commitOfSplit(id: string, atMicros: number, now: MetadataRow, [low, high]: readonly [TabletPart, TabletPart]): MetadataCommit {
   assert(low.range.start === now.range.start && low.range.end === high.range.start && high.range.end === now.range.end, 'the parts of a split make up the whole');
-  const part = ({ range, files, clips }: TabletPart, version: number): MetadataRow => ({ ...now, range, files, clips, version, commitId: id });
+  const part = ({ range, files, clips, lastServerMicros }: TabletPart, version: number): MetadataRow => ({
+    ...now, range, files, clips, lastServerMicros, version, commitId: id,
+  });
   const [lowRow, highRow] = [part(low, 1), part(high, now.version + 1)];
   return {
     id,
@@ -64,6 +66,7 @@ export function commitOfMerge(id: string, atMicros: number, low: MetadataRow, hi
     version: high.version + 1,
     commitId: id,
     redo: isBehind(low.redo, high.redo) ? high.redo : low.redo,
+    lastServerMicros: Math.max(low.lastServerMicros ?? 0, high.lastServerMicros ?? 0),
     ...mergedFiles(low, high),
   };
   return {

@@ -19,7 +19,8 @@ export const metadataRow: fc.Arbitrary<MetadataRow> = fc.record({
   files: fc.array(fc.tuple(text, fc.array(text, { maxLength: 3 })), { maxLength: 3 }).map((groups) => Object.assign(Object.create(null), Object.fromEntries(groups))),
   redo: fc.record({ epoch: count, sequence: count }, plain),
   logs: fc.array(text, { maxLength: 3 }),
-}, plain);
+  lastServerMicros: count,
+}, { ...plain, requiredKeys: ['tableId', 'range', 'server', 'epoch', 'version', 'commitId', 'files', 'redo', 'logs'] });
 
 /** The cells that setCell mutations make. */
 export function cellsOf(mutations: readonly Mutation[]): Cell[] {

@@ -36,7 +36,7 @@ describe('rows of METADATA', () => {
       fc.property(metadataRow, (row) => {
         const cells = cellsOf(encodeRow(row, event));
         assert.deepEqual(decodeRow(keyOfRow(row), cells), row);
-        const { files, redo, logs, ...location } = row;
+        const { files, redo, logs, lastServerMicros, ...location } = row;
         assert.deepEqual(decodeLocation(keyOfRow(row), cells.filter((cell) => cell.family === LOCATION_FAMILY)), location);
         assert.ok(cells.every((cell) => cell.timestamp === row.version && METADATA_SCHEMA.families[cell.family]));
       }),
@@ -63,6 +63,13 @@ describe('rows of METADATA', () => {
       Buffer.from(cellsOf(encodeRow(row, event))[0]?.value ?? []).toString(),
       '{"format":1,"requires":0,"start":"","server":{"name":"54352d7f6ac202360768dd4c75560a43","address":"tablet-server-0"},"epoch":1,"version":1,"commitId":"ce4c72aa8b5bb5b3be372fbc49c33f52"}',
     );
+  });
+
+  test('the newest time that a server gave stands beside the redo point; rows of earlier versions have none', () => {
+    const filesOf = (row: MetadataRow): string => Buffer.from(cellsOf(encodeRow(row, event))[1]?.value ?? []).toString();
+    const before = '{"format":1,"requires":0,"files":{"default":["sstables/n-2","sstables/n-1"]},"redo":{"epoch":2,"sequence":9},"logs":["logs/n"]}';
+    assert.equal(filesOf(plain), before, 'as it was before there was such a field');
+    assert.equal(filesOf({ ...plain, lastServerMicros: 1_704_067_200_000_001 }), before.replace(/}$/, ',"lastServerMicros":1704067200000001}'));
   });
 
   test('fields that are not known are passed over', () => {

@@ -45,6 +45,11 @@ export interface MetadataRow extends TabletLocation {
   readonly redo: { readonly epoch: number; readonly sequence: number };
   /** Every log that may hold records after the redo point. */
   readonly logs: readonly string[];
+  /**
+   * The newest time, microseconds, that a server gave to a cell in a record at or below the redo point, or a newer one; 0 where none was, undefined where an earlier
+   * version wrote the row.
+   */
+  readonly lastServerMicros?: number | undefined;
 }
 
 /** What a commit notes in the tablet's log of events. */
@@ -117,8 +122,8 @@ function locationFields({ range, server, epoch, version, commitId }: TabletLocat
   return { start: range.start, server, epoch, version, commitId };
 }
 
-function filesFields({ files, clips, redo, logs }: MetadataRow): Record<string, unknown> {
-  return { files, clips, redo, logs };
+function filesFields({ files, clips, redo, logs, lastServerMicros }: MetadataRow): Record<string, unknown> {
+  return { files, clips, redo, logs, lastServerMicros };
 }
 
 function readLocation(object: PlainObject, tableId: string, end: ByteString | undefined): TabletLocation {
@@ -133,13 +138,14 @@ function readLocation(object: PlainObject, tableId: string, end: ByteString | un
   };
 }
 
-function readFiles(object: PlainObject): Pick<MetadataRow, 'files' | 'clips' | 'redo' | 'logs'> {
+function readFiles(object: PlainObject): Omit<MetadataRow, keyof TabletLocation> {
   const redo = object.object('redo');
   return {
     files: object.object('files').record((groups, name) => groups.texts(name)),
     ...(object.has('clips') && { clips: object.object('clips').record((clips, path) => clips.objects(path).map(readRange)) }),
     redo: { epoch: redo.count('epoch'), sequence: redo.count('sequence') },
     logs: object.texts('logs'),
+    ...(object.has('lastServerMicros') && { lastServerMicros: object.count('lastServerMicros') }),
   };
 }
 

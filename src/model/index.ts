@@ -20,3 +20,4 @@ export {
   type AggregateKind, DEFAULT_GROUP, type FamilySchema, familyName, familyOfTable, type GcRule, type Granularity, type GroupCompression, type GroupLayout, type LocalityGroup, storageFamily,
   type TableSchema, type ValueType,
 } from './schema.ts';
+export { carriesServerTime, cutToGranularity, needsServerTime, resolveTimestamps } from './server-time.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BigtableError, Code, INT64_MAX, INT64_MIN, int64Bytes } from '../base/index.ts';
 import type { Granularity, Mutation, SetCell, TableSchema } from '../model/index.ts';
-import { checkMutations, checkRules, effectiveMutations, resolveTimestamps, serverTime } from './check-schema.ts';
+import { checkMutations, checkRules, effectiveMutations } from './check-schema.ts';
 
 function schema(granularity: Granularity = 'millis'): TableSchema {
   return {
@@ -93,30 +93,5 @@ describe('mutations against the schema', () => {
     checkRules(schema(), [rule('cf'), rule('other')]);
     assert.throws(() => checkRules(schema(), [rule('cf'), rule('nope')]), { code: Code.NOT_FOUND });
     assert.throws(() => checkRules(schema(), [rule('sum')]), { code: Code.INVALID_ARGUMENT });
-  });
-});
-
-describe("the server's time", () => {
-  const now = 1_700_000_000_123_456;
-
-  test('fills in what has none, rounded down to the granularity', () => {
-    const bare: SetCell = { kind: 'setCell', family: 'cf', qualifier: 'r', value: SET.value };
-    const mutations: readonly Mutation[] = [SET, { ...SET, timestamp: undefined }, { kind: 'deleteFromRow' }, bare];
-    const times = (granularity: Granularity) =>
-      resolveTimestamps(mutations, now, granularity).map((mutation) => ('timestamp' in mutation ? mutation.timestamp : '-'));
-    assert.deepEqual(times('millis'), [1000, 1_700_000_000_123_000, '-', 1_700_000_000_123_000]);
-    assert.deepEqual(times('micros'), [1000, now, '-', now]);
-    assert.equal(mutations[1]?.kind === 'setCell' && mutations[1].timestamp, undefined, 'the mutations given stay as they are');
-  });
-
-  test('gives back the same array where nothing is missing', () => {
-    const mutations: readonly Mutation[] = [SET, { kind: 'deleteFromFamily', family: 'cf' }];
-    assert.equal(resolveTimestamps(mutations, now, 'millis'), mutations);
-  });
-
-  test('rounds down, before 1970 too', () => {
-    assert.equal(serverTime(1999, 'millis'), 1000);
-    assert.equal(serverTime(-1, 'millis'), -1000);
-    assert.equal(serverTime(-1, 'micros'), -1);
   });
 });

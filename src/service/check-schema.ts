@@ -1,6 +1,6 @@
 /**
  * What only the schema tells of a write: whether its families exist and take such mutations, and whether its timestamps are
- * multiples of the table's granularity; and the server's time, filled in. For whoever has the schema at hand: the tablet's server.
+ * multiples of the table's granularity. For whoever has the schema at hand: the tablet's server.
  *
  * NOT_FOUND: the family is not there. INVALID_ARGUMENT: the family's type or the granularity forbids it.
  */
@@ -14,13 +14,11 @@ import {
   columnAt,
   familyOfTable,
   type FamilySchema,
-  type Granularity,
   isCellRun,
   type MergeToCell,
   type Mutation,
   type Mutations,
   type ReadModifyWriteRule,
-  setCell,
   type TableSchema,
   timestampAt,
 } from '../model/index.ts';
@@ -65,32 +63,6 @@ export function effectiveMutations(mutations: Mutations): Mutations {
 
 function isMergeOfNull(mutation: Mutation): boolean {
   return mutation.kind === 'mergeToCell' && mutation.state === undefined;
-}
-
-/** The mutations with the server's time where a cell has none: the same ones where nothing had to be filled in. */
-export function resolveTimestamps<M extends Mutations>(mutations: M, nowMicros: number, granularity: Granularity): M;
-export function resolveTimestamps(mutations: Mutations, nowMicros: number, granularity: Granularity): Mutations {
-  if (isCellRun(mutations)) return resolveRun(mutations, nowMicros, granularity);
-  let resolved: Mutation[] | undefined;
-  for (let i = 0; i < mutations.length; i++) {
-    const mutation = mutations[i] as Mutation;
-    if (mutation.kind !== 'setCell' || mutation.timestamp !== undefined) continue;
-    resolved ??= mutations.slice();
-    resolved[i] = setCell(mutation.family, mutation.qualifier, serverTime(nowMicros, granularity), mutation.value);
-  }
-  return resolved ?? mutations;
-}
-
-function resolveRun(run: CellRun, nowMicros: number, granularity: Granularity): CellRun {
-  for (let at = run.from; at < run.from + run.length; at++) {
-    if (timestampAt(run, at) === undefined) return { batch: run.batch, from: run.from, length: run.length, serverMicros: serverTime(nowMicros, granularity) };
-  }
-  return run;
-}
-
-/** `nowMicros` as a cell of the table may carry it: rounded down to the granularity. */
-export function serverTime(nowMicros: number, granularity: Granularity): number {
-  return granularity === 'micros' ? nowMicros : Math.floor(nowMicros / MILLI_MICROS) * MILLI_MICROS;
 }
 
 const MILLI_MICROS = 1000;

@@ -5,7 +5,7 @@
 export { checkDropRowRange, checkModifyFamilies, checkNewTable, checkUpdateTable } from './check-admin.ts';
 export { checkCheckAndMutateRow, checkMutateRow, checkMutateRows, checkReadModifyWriteRow, checkReadRows, type Slicer } from './check-data.ts';
 export { checkTableName } from './check-names.ts';
-export { checkMutations, checkRules, effectiveMutations, resolveTimestamps } from './check-schema.ts';
+export { checkMutations, checkRules, effectiveMutations } from './check-schema.ts';
 export type {
   AdminService, CheckAndMutateRequest, DataService, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, TableChange,
 } from './service.ts';

@@ -19,6 +19,8 @@ const PLAIN = 'test/golden/sstable-v1-plain.sst';
 const FULL = 'test/golden/sstable-v1-full.sst';
 /** With blocks of several pages, which the others are too small for. */
 const PAGES = 'test/golden/sstable-v1-pages.sst';
+/** With what a tablet tells of itself: its newest record, its lineage, the newest time that a server gave in it. */
+const TOLD = 'test/golden/sstable-v1-told.sst';
 const PAGE = 'docs/formats/sstable.md';
 
 /** The repository's folder, whether this runs from the source or from what was built of it. */
@@ -118,6 +120,20 @@ describe('the format of SSTables', () => {
     const table = await openFile(file);
     assert.equal((await table.verify()).entries, 13);
     assert.deepEqual(await scan(table.cursor()), entries.map(plain));
+  });
+
+  test('of what a tablet tells of itself is that of the golden file, byte for byte', async () => {
+    const lineage = { tableId: '0000002a', range: { start: 'a', end: undefined }, families: ['f', 'g'], since: { epoch: 3, sequence: 70 } };
+    const told = { newest: { epoch: 3, sequence: 77 }, lineage, lastServerMicros: 1_704_067_200_000_001 };
+    const { fileSystem } = await writeFile(goldenEntries(), { blockSizeBytes: 512, rowRangeDeletions: ROW_RANGE_DELETIONS, ...told });
+    const golden = goldenFile(TOLD, await fileBytes(fileSystem));
+    assert.equal((await fileBytes(fileSystem)).toString('hex'), golden.toString('hex'));
+    const { properties } = await checkContent(golden);
+    assert.deepEqual([properties.newest, properties.lineage, properties.lastServerMicros], [told.newest, { ...lineage, path: PATH }, told.lastServerMicros]);
+    for (const name of [FIRST, PLAIN, FULL, PAGES]) {
+      const file = { fileSystem: await fileSystemWith(readFileSync(join(repository(), name))), clock: new ManualClock(), metrics: new Metrics() };
+      assert.equal((await openFile(file)).properties.lastServerMicros, undefined, `${name} is older`);
+    }
   });
 
   test('is that of the example in its page', async () => {

@@ -49,6 +49,8 @@ export interface SsTableProperties extends EntryStatistics {
   readonly newest: RecordPoint | undefined;
   /** Undefined where the writer did not tell. */
   readonly lineage: Lineage | undefined;
+  /** The newest time that a server had given in the tablet when the file was written; 0 = none, undefined where the writer did not tell. */
+  readonly lastServerMicros: number | undefined;
   readonly compression: CompressionStatistics;
   readonly bloomFilter: BloomFilterKind;
 }
@@ -129,13 +131,14 @@ export function encodeProperties(properties: SsTableProperties): Buffer {
   put('group', (out) => out.text(utf8(properties.group)));
   put('createdMicros', (out) => out.int64(properties.createdMicros));
   put('origin', (out) => out.text(utf8(properties.origin)));
-  const { families, newest, lineage, compression, bloomFilter } = properties;
+  const { families, newest, lineage, lastServerMicros, compression, bloomFilter } = properties;
   if (families !== undefined) put('families', (out) => encodeFamilies(out, families));
   if (newest !== undefined) {
     put('newestEpoch', (out) => out.varint(newest.epoch));
     put('newestSequence', (out) => out.varint(newest.sequence));
   }
   if (lineage !== undefined) put('lineage', (out) => encodeLineage(out, lineage));
+  if (lastServerMicros !== undefined) put('lastServerMicros', (out) => out.varint(lastServerMicros));
   if (compression.kind !== 'none') {
     put('compression', (out) => out.text(compression.kind));
     put('blockRawBytes', (out) => out.varint(compression.rawBytes));
@@ -202,6 +205,7 @@ export function decodeProperties(reader: ByteReader, blockBytes: { readonly raw:
     families: optional('families', decodeFamilies),
     newest: newestEpoch === undefined ? undefined : Object.freeze({ epoch: newestEpoch, sequence: required('newestSequence', varint) }),
     lineage: optional('lineage', decodeLineage),
+    lastServerMicros: optional('lastServerMicros', varint),
     compression: Object.freeze(compression),
     bloomFilter: oneOf('bloomFilter', BLOOM_FILTER_KINDS, 'none'),
   });

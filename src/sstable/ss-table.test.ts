@@ -34,7 +34,7 @@ describe('SsTable', () => {
     ];
     const rowRangeDeletions = [{ start: '', end: 'a\0' }, { start: 'b', end: undefined }];
     const lineage = { tableId: '0000001f', range: { start: 'a', end: 'b\xff\xff' }, families: ['f', 'g\x012'], since: { epoch: 2, sequence: 9 } };
-    const table = await openFile(await writeFile(entries, { rowRangeDeletions, group: 'größe', origin: 'east', newest: { epoch: 3, sequence: 2 ** 40 }, lineage }));
+    const table = await openFile(await writeFile(entries, { rowRangeDeletions, group: 'größe', origin: 'east', newest: { epoch: 3, sequence: 2 ** 40 }, lineage, lastServerMicros: 2 ** 53 - 1 }));
     assert.equal(table.firstRow, 'a');
     assert.equal(table.lastRow, 'b\xff');
     assert.deepEqual(table.rowRangeDeletions(), rowRangeDeletions);
@@ -52,6 +52,7 @@ describe('SsTable', () => {
       families: [{ family: 'f', cells: 2, logicalBytes: 15 + 12 }],
       newest: { epoch: 3, sequence: 2 ** 40 },
       lineage: { ...lineage, path: table.path },
+      lastServerMicros: 2 ** 53 - 1,
       compression: { kind: 'none', rawBytes: (await table.verify()).blockBytes, storedBytes: (await table.verify()).blockBytes },
       bloomFilter: 'none',
     });

@@ -39,6 +39,8 @@ export interface SsTableWriteOptions {
   readonly newest?: RecordPoint | undefined;
   /** What METADATA knows of it beside. Default: not told. */
   readonly lineage?: FileLineage | undefined;
+  /** The newest time that a server has given in the tablet. Default: not told. */
+  readonly lastServerMicros?: number | undefined;
   /** Default: one of its own. */
   readonly pacer?: Pacer;
 }
@@ -136,7 +138,7 @@ class SsTableWriter {
     if (ended) await ended;
     const { index, pages } = await this.#blocks.finish();
     const { shared, rawBytes, storedBytes, compressedBlocks } = this.#blocks;
-    const { group, clock, codecs, createdMicros = clock.nowMicros(), origin, compression = NO_COMPRESSION, newest, lineage, path, bloomFilter = 'none' } = this.#options;
+    const { group, clock, codecs, createdMicros = clock.nowMicros(), origin, compression = NO_COMPRESSION, newest, lineage, lastServerMicros, path, bloomFilter = 'none' } = this.#options;
     const properties: SsTableProperties = {
       ...this.#collector.statistics(),
       group,
@@ -144,6 +146,7 @@ class SsTableWriter {
       origin: origin ?? '',
       newest,
       lineage: lineage && { ...lineage, path },
+      lastServerMicros,
       compression: { kind: compression.kind, rawBytes, storedBytes },
       bloomFilter,
     };

@@ -43,6 +43,8 @@ export interface CompactionJob {
   readonly newest: RecordPoint | undefined;
   /** Behind which record the inputs begin; undefined where they do not tell, `beginning` where they are all there is. */
   readonly since: RecordPoint | 'beginning' | undefined;
+  /** The newest time that a server has given in the tablet. */
+  readonly lastServerMicros: number;
   /** The inputs are all files of the tablet: of a family that no output holds there is nothing. */
   readonly isMajor: boolean;
   readonly outputs: readonly CompactionOutput[];

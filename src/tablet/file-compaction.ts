@@ -62,13 +62,14 @@ async function emptyFamilies(tools: CompactionTools, job: CompactionJob): Promis
 }
 
 async function writeOutput(tools: CompactionTools, job: CompactionJob, output: CompactionOutput, empty: readonly string[]): Promise<{ sizeBytes: number; inputBytes: number }> {
-  const { range, schema, nowMicros, collection, newest, since } = job;
+  const { range, schema, nowMicros, collection, newest, since, lastServerMicros } = job;
   return withStream(tools, job, output, async (stream, inputs, pacer) => {
     const deletions = collection === 'nothing' ? inputs.flatMap((input) => input.rowRangeDeletions().map((deletion) => intersectRanges(deletion, range))) : [];
     const families = [...new Set([...output.families, ...empty])];
     const lineage = since && { tableId: schema.id, range, families, since: since === 'beginning' ? undefined : since };
     const options = writeOptions(output.group, output.tuning, output.blockSizeBytes);
-    const file = await writeSsTable({ ...tools, ...options, path: output.path, createdMicros: nowMicros, newest, lineage, pacer }, stream, normalizeRanges(deletions.filter((one) => !isEmptyRange(one))));
+    const hidden = normalizeRanges(deletions.filter((one) => !isEmptyRange(one)));
+    const file = await writeSsTable({ ...tools, ...options, path: output.path, createdMicros: nowMicros, newest, lineage, lastServerMicros, pacer }, stream, hidden);
     return { sizeBytes: file?.sizeBytes ?? 0, inputBytes: inputs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) };
   });
 }

@@ -14,6 +14,7 @@ import { groupingOf } from './grouping.ts';
 import { type LayerSet, tablesByGroup } from './layer-set.ts';
 import type { MadeFiles } from './made-files.ts';
 import { chooseMerge } from './merge-choice.ts';
+import type { ServerTime } from './server-time.ts';
 import type { TabletCommits } from './tablet-commits.ts';
 import type { TabletFile } from './tablet-file.ts';
 
@@ -26,6 +27,7 @@ export interface FileCompactorParts {
   readonly opener: FileOpener;
   readonly blockSizeBytes: number;
   readonly range: RowRange;
+  readonly time: ServerTime;
   readonly madeFiles: MadeFiles;
   readonly commits: TabletCommits;
   schema(): TableSchema;
@@ -80,7 +82,7 @@ export class FileCompactor {
   }
 
   async #carryOut(kind: CompactionKind, plan: Plan, cancelled: Int32Array): Promise<void> {
-    const { env, blockSizeBytes, range, schema, madeFiles, opener, layers, commits } = this.#parts;
+    const { env, blockSizeBytes, range, schema, time, madeFiles, opener, layers, commits } = this.#parts;
     const { metrics, clock, workers } = env;
     const table = schema();
     const grouping = groupingOf(table);
@@ -90,7 +92,8 @@ export class FileCompactor {
     let isInUse = false;
     try {
       const job: CompactionJob = {
-        range, schema: table, nowMicros: clock.nowMicros(), collection: plan.collection, newest: plan.inputs[0]?.properties.newest, since: plan.since, isMajor: kind === 'major', outputs, cancelled,
+        range, schema: table, nowMicros: clock.nowMicros(), collection: plan.collection, newest: plan.inputs[0]?.properties.newest, since: plan.since, lastServerMicros: time.lastMicros,
+        isMajor: kind === 'major', outputs, cancelled,
       };
       const result = (await workers.run(COMPACTION_TASK, job)) as CompactionResult;
       if (cancelled[0] !== 0) throw new BigtableError(Code.CANCELLED, 'the compaction was called off');

@@ -78,6 +78,7 @@ export class CompactionBench {
       filesChanged: () => {},
       written: () => {},
       leftToSweep: () => {},
+      clockIsBehind: () => {},
     };
     const cache = new BlockCache({ limitBytes: 1 << 20, metrics: this.env.metrics });
     const options = { env: this.env, host, log: this.#log, cache, memory: new MemoryBudget(1 << 22), limits: LIMITS.default, blockSizeBytes: 256 };

@@ -14,6 +14,7 @@ import { groupingOf } from './grouping.ts';
 import type { LayerSet, MemtableLayer } from './layer-set.ts';
 import type { MadeFiles } from './made-files.ts';
 import { compactMemtable } from './minor-compaction.ts';
+import type { ServerTime } from './server-time.ts';
 import type { TabletCommits } from './tablet-commits.ts';
 import type { TabletHost } from './tablet-state.ts';
 import type { TabletWriter } from './tablet-writer.ts';
@@ -22,6 +23,7 @@ export interface FlusherParts {
   readonly env: Env;
   readonly host: TabletHost;
   readonly layers: LayerSet;
+  readonly time: ServerTime;
   readonly writer: TabletWriter;
   readonly commits: TabletCommits;
   readonly madeFiles: MadeFiles;
@@ -87,7 +89,7 @@ export class Flusher {
   }
 
   async #flushOldest(redo: RedoPoint): Promise<void> {
-    const { env, host, layers, commits, madeFiles, opener, compactor, blockSizeBytes, schema } = this.#parts;
+    const { env, host, layers, time, commits, madeFiles, opener, compactor, blockSizeBytes, schema } = this.#parts;
     const frozen = layers.oldestFrozen;
     assert(frozen !== undefined, 'no frozen memtable to flush');
     const { memtable } = frozen;
@@ -100,7 +102,10 @@ export class Flusher {
     };
     const { groupsBeingWritten } = compactor;
     try {
-      const work = { env, opener, blockSizeBytes, grouping: groupingOf(schema()), memtable, tables: layers.tables, groupsBeingWritten, newPath, tableId, range, newest: redo, since };
+      const work = {
+        env, opener, blockSizeBytes, grouping: groupingOf(schema()), memtable, tables: layers.tables, groupsBeingWritten, newPath, tableId, range, newest: redo, since,
+        lastServerMicros: time.lastMicros,
+      };
       const tables = await compactMemtable(work).catch((error: unknown) => {
         madeFiles.discard(paths);
         throw error;

@@ -34,6 +34,8 @@ export interface MinorCompaction {
   readonly newest: RecordPoint;
   /** The last record in the files there are. */
   readonly since: RecordPoint;
+  /** The newest time that a server has given in the tablet. */
+  readonly lastServerMicros: number;
 }
 
 /** The new files. Where it fails, those that were written are not in use. */
@@ -57,7 +59,7 @@ export async function compactMemtable(work: MinorCompaction): Promise<TabletFile
 }
 
 async function writeGroup(
-  { env, opener, memtable, grouping, newPath, tableId, range, newest, since, blockSizeBytes }: MinorCompaction,
+  { env, opener, memtable, grouping, newPath, tableId, range, newest, since, lastServerMicros, blockSizeBytes }: MinorCompaction,
   group: string,
   deletions: { readonly any: boolean; readonly ofRows: boolean },
   rowRangeDeletions: readonly RowRangeDeletion[],
@@ -72,7 +74,7 @@ async function writeGroup(
     const path = newPath();
     const lineage = { tableId, range, since, families: grouping.familiesIn(group) };
     const options = writeOptions(group, grouping.tuning(group), blockSizeBytes);
-    const file = await writeSsTable({ fileSystem, codecs, clock, ...options, path, newest, lineage, pacer }, stream, rowRangeDeletions);
+    const file = await writeSsTable({ fileSystem, codecs, clock, ...options, path, newest, lineage, lastServerMicros, pacer }, stream, rowRangeDeletions);
     return file && (await opener.open(path, grouping.tuning(group), range));
   } finally {
     source.close();

@@ -6,13 +6,16 @@ import { assert, type BigtableError, type ByteString, toBigtableError } from '..
 import type { RowChange } from '../commitlog/index.ts';
 import type { Clock, RequestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
-import { type Cell, type ColumnKey, type Mutation, type Mutations, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow, type TableSchema } from '../model/index.ts';
+import {
+  type Cell, type ColumnKey, cutToGranularity, type Mutation, type Mutations, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow, type TableSchema,
+} from '../model/index.ts';
 import type { LayerReads } from './layer-reads.ts';
 import { LayerNeed } from './layer-set.ts';
 import { newestCells } from './newest-cells.ts';
 import { ReadFamilies } from './read-families.ts';
 import { readModifyWrite } from './read-modify-write.ts';
 import type { RowLocks } from './row-locks.ts';
+import type { ServerTime } from './server-time.ts';
 import type { Serving } from './serving.ts';
 import { RowShare } from './shared-rows.ts';
 import { storedChanges, storedMutations } from './stored-mutations.ts';
@@ -24,6 +27,7 @@ export interface RowWritesParts {
   readonly clock: Clock;
   readonly range: RowRange;
   readonly locks: RowLocks;
+  readonly time: ServerTime;
   readonly writer: TabletWriter;
   readonly reads: LayerReads;
   readonly serving: Serving;
@@ -126,13 +130,13 @@ export class RowWrites {
 
   readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
     return this.#holdingRow(context, row, () => {
-      const { clock, reads } = this.#parts;
+      const { clock, time, reads } = this.#parts;
       const schema = this.#parts.schema();
-      const nowMicros = clock.nowMicros();
       const hold = reads.hold(new LayerNeed(rangeOfRow(row), row));
       const write = (newest: ReadonlyMap<ColumnKey, Cell>): Promise<readonly Cell[]> => {
-        const { mutations, cells } = readModifyWrite(rules, newest, serverTime(nowMicros, schema));
-        return this.#writeRow(row, mutations).then(() => cells);
+        const givenMicros = time.next();
+        const { mutations, cells } = readModifyWrite(rules, newest, cutToGranularity(givenMicros, schema.granularity));
+        return this.#writeRow(row, mutations, givenMicros).then(() => cells);
       };
       let newest: ReturnType<typeof newestCells> | undefined;
       try {
@@ -187,11 +191,7 @@ export class RowWrites {
   }
 
   /** The row is held alone. */
-  #writeRow(row: ByteString, mutations: Mutations): Promise<void> {
-    return this.#writer.write(storedChanges(this.#parts.schema(), [{ row, mutations }]));
+  #writeRow(row: ByteString, mutations: Mutations, givenMicros?: number): Promise<void> {
+    return this.#writer.write(storedChanges(this.#parts.schema(), [{ row, mutations }]), undefined, givenMicros);
   }
-}
-
-function serverTime(nowMicros: number, { granularity }: TableSchema): number {
-  return granularity === 'millis' ? nowMicros - (nowMicros % 1000) : nowMicros;
 }

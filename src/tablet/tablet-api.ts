@@ -32,7 +32,7 @@ export interface TabletApi {
 
   /**
    * Logs and applies. Resolves when durable, applied and the lease surely held after that; UNAVAILABLE = outcome unknown. The mutations have been
-   * checked against the schema by the server, and server timestamps filled in.
+   * checked against the schema by the server. Cells without a timestamp get the server's time when the change is logged.
    */
   mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void>;
   /** The same for several rows, each atomic by itself. Answers by change: undefined = done. */

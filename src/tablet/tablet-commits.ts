@@ -5,18 +5,21 @@
 import type { RedoPoint } from '../commitlog/index.ts';
 import type { RowRangeDeletion } from '../model/index.ts';
 import { clipsOf, filesByGroup, type LayerSet } from './layer-set.ts';
+import type { ServerTime } from './server-time.ts';
 import type { TabletFile } from './tablet-file.ts';
 import type { TabletHost, TabletState } from './tablet-state.ts';
 
 export class TabletCommits {
   readonly #host: TabletHost;
   readonly #layers: LayerSet;
+  readonly #time: ServerTime;
   #state: TabletState;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(host: TabletHost, layers: LayerSet, state: TabletState) {
+  constructor(host: TabletHost, layers: LayerSet, time: ServerTime, state: TabletState) {
     this.#host = host;
     this.#layers = layers;
+    this.#time = time;
     this.#state = state;
   }
 
@@ -53,7 +56,9 @@ export class TabletCommits {
   }
 
   async #commit(list: readonly TabletFile[], redo: RedoPoint, logs: readonly string[]): Promise<void> {
-    const change = { files: filesByGroup(list), clips: clipsOf(list), redo, logs };
+    // with the redo point: what lies below it is not replayed, and could tell no more
+    const lastServerMicros = this.#time.lastMicros;
+    const change = { files: filesByGroup(list), clips: clipsOf(list), redo, logs, lastServerMicros };
     await this.#host.commit(this.#state, change);
     this.#state = { ...this.#state, ...change };
   }

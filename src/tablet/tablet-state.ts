@@ -23,6 +23,8 @@ export interface TabletState {
   readonly redo: RedoPoint;
   /** Every log that may hold records after the redo point, by path. */
   readonly logs: readonly string[];
+  /** The newest time that a server gave to a cell whose record is at or below the redo point, or a newer one; 0 where none was, undefined where an earlier version wrote the row. */
+  readonly lastServerMicros?: number | undefined;
 }
 
 /** A change of the tablet's METADATA row that a compaction asks for. */
@@ -32,6 +34,7 @@ export interface TabletCommit {
   readonly redo: RedoPoint;
   /** Logs still needed after it. */
   readonly logs: readonly string[];
+  readonly lastServerMicros: number | undefined;
 }
 
 /** What a tablet needs of the server that serves it, beside the seams. */
@@ -40,6 +43,8 @@ export interface TabletHost {
   schema(tableId: string): TableSchema;
   /** Whether the server's lease surely holds at this instant. */
   leaseHeld(): boolean;
+  /** The wall clock says `nowMicros`, and a later time has been given to a cell of this tablet, microseconds. Told once a time that is given. */
+  clockIsBehind(nowMicros: number, lastMicros: number): void;
   /** The path of this server's own log, as METADATA lists it. */
   readonly logPath: string;
   /** Commits to METADATA; resolves once the row is known to show it. Repeats by itself while the outcome is unknown. */

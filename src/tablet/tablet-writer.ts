@@ -1,5 +1,5 @@
 /**
- * The write path of one tablet: changes are logged, and applied to the active memtable once their records are durable. What one append of the
+ * The write path of one tablet: changes are given the server's time, logged, and applied to the active memtable once their records are durable. What one append of the
  * log makes durable is applied in one step, in log order, and acknowledged by one promise that all its calls share.
  *
  * Invariants:
@@ -9,13 +9,16 @@
  * - A record that is durable is applied, whatever becomes of the others of its append.
  */
 import { assert, type ByteString, unavailable } from '../base/index.ts';
-import { encodeRows, isAfter, Origin, type RecordBody, type RedoPoint, type RedoRecord, type RowChange, type ServerLog } from '../commitlog/index.ts';
-import { type Clock, Pacer } from '../env/index.ts';
+import {
+  encodeRows, isAfter, type NewRecord, Origin, type RecordBody, type RedoPoint, type RedoRecord, type RowChange, type ServerLog,
+} from '../commitlog/index.ts';
+import { type Clock, inParts, Pacer } from '../env/index.ts';
 import type { AggregateOf } from '../memtable/index.ts';
-import { isCellRun, type Mutations, sliceMutations, type TableSchema } from '../model/index.ts';
+import { isCellRun, type Mutation, type Mutations, needsServerTime, resolveTimestamps, sliceMutations, type TableSchema } from '../model/index.ts';
 import type { LayerSet } from './layer-set.ts';
 import { ReadFamilies } from './read-families.ts';
 import type { RowLocks } from './row-locks.ts';
+import type { ServerTime } from './server-time.ts';
 import type { RowShare } from './shared-rows.ts';
 import type { TabletHost, TabletState } from './tablet-state.ts';
 
@@ -30,9 +33,13 @@ export interface TabletWriterOptions {
   readonly log: ServerLog;
   readonly layers: LayerSet;
   readonly locks: RowLocks;
+  readonly time: ServerTime;
   readonly schema: () => TableSchema;
   readonly buffered: boolean;
 }
+
+/** A change as its record will tell it: every cell has a timestamp. Where the server's time was given, the time of the commit is the same. */
+type TimedChange = Pick<NewRecord, 'body' | 'commitMicros' | 'encodedRows'>;
 
 interface LoggedChange {
   readonly body: RecordBody<Mutations>;
@@ -79,23 +86,26 @@ export class TabletWriter {
   }
 
   /** Applies a record of an earlier owner. Undefined where it is done already. */
-  replay({ body, epoch, sequence }: RedoRecord): Promise<void> | undefined {
+  replay(record: RedoRecord): Promise<void> | undefined {
+    const { body, epoch, sequence } = record;
+    this.#options.time.replayed(record, this.#options.schema().granularity);
     return this.#apply(body, { epoch, sequence });
   }
 
   /**
    * Logs and applies changes of rows as one record, all in one instant. Resolves when they may be acknowledged. Whoever calls holds the rows until then;
-   * `share` is given back by this, unless the call throws.
+   * `share` is given back by this, unless the call throws. Cells without a timestamp get the server's time; `givenMicros`: cells have it already.
    */
-  write(rows: readonly RowChange[], share?: RowShare): Promise<void> {
-    const body: RecordBody<Mutations> = { kind: 'rows', rows };
-    if (isLarge(body)) return this.#writeLarge(body, share);
-    return this.#options.buffered ? this.#writeBuffered(body, share) : this.#log(body, share).done;
+  write(rows: readonly RowChange[], share?: RowShare, givenMicros?: number): Promise<void> {
+    if (isLarge(rows)) return this.#writeLarge(rows, share, givenMicros);
+    if (this.#options.buffered) return this.#writeBuffered(() => this.#timed(rows, givenMicros), share);
+    return this.#log(this.#timed(rows, givenMicros), share).done;
   }
 
   /** The same for a range of rows that is dropped. */
   dropRows(body: Extract<RecordBody, { kind: 'dropRows' }>): Promise<void> {
-    return this.#options.buffered ? this.#writeBuffered(body, undefined) : this.#log(body, undefined).done;
+    const change = (): TimedChange => ({ body, commitMicros: this.#options.clock.nowMicros() });
+    return this.#options.buffered ? this.#writeBuffered(change, undefined) : this.#log(change(), undefined).done;
   }
 
   /** Resolves when no write is under way. */
@@ -108,9 +118,35 @@ export class TabletWriter {
     while (this.#stepping.size > 0) await Promise.allSettled(this.#stepping);
   }
 
-  #log(body: RecordBody<Mutations>, share: RowShare | undefined, encodedRows?: readonly Uint8Array[]): LoggedGroup {
+  /** In the step in which the change is logged: so no time is given between the two, and times ascend in the log. */
+  #timed(rows: readonly RowChange[], givenMicros: number | undefined): TimedChange {
+    const { clock, time, schema } = this.#options;
+    if (givenMicros !== undefined) return { body: { kind: 'rows', rows }, commitMicros: givenMicros };
+    if (!rows.some(({ mutations }) => needsServerTime(mutations))) return { body: { kind: 'rows', rows }, commitMicros: clock.nowMicros() };
+    const commitMicros = time.next();
+    const { granularity } = schema();
+    const timed = rows.map(({ row, mutations }): RowChange => ({ row, mutations: resolveTimestamps(mutations, commitMicros, granularity) }));
+    return { body: { kind: 'rows', rows: timed }, commitMicros };
+  }
+
+  /** The same for a change that is too large for one step. Its row is held alone meanwhile, so no later time is given in it. */
+  async #timedInSteps(rows: LargeRows, givenMicros: number | undefined): Promise<TimedChange> {
+    const { clock, time, schema } = this.#options;
+    const [{ row, mutations }] = rows;
+    if (isCellRun(mutations) || givenMicros !== undefined || !needsServerTime(mutations)) return this.#timed(rows, givenMicros);
+    const commitMicros = time.next();
+    const { granularity } = schema();
+    const timed: Mutation[] = [];
+    await inParts(clock, mutations.length, (from, to) => {
+      for (const mutation of resolveTimestamps(mutations.slice(from, to), commitMicros, granularity)) timed.push(mutation);
+    });
+    return { body: { kind: 'rows', rows: [{ row, mutations: timed }] }, commitMicros };
+  }
+
+  #log(change: TimedChange, share: RowShare | undefined): LoggedGroup {
     const { log } = this.#options;
-    const { sequence, durable } = log.append(this.#record(body, encodedRows));
+    const { body } = change;
+    const { sequence, durable } = log.append(this.#record(change));
     let group = this.#group;
     if (group === undefined || group.durable !== durable) {
       group = { durable, changes: [], done: Promise.resolve() };
@@ -124,8 +160,8 @@ export class TabletWriter {
     return group;
   }
 
-  #record(body: RecordBody<Mutations>, encodedRows: readonly Uint8Array[] | undefined) {
-    return { tableId: this.#tableId, epoch: this.#epoch, commitMicros: this.#options.clock.nowMicros(), origin: Origin.user, body, encodedRows };
+  #record({ body, commitMicros, encodedRows }: TimedChange): NewRecord {
+    return { tableId: this.#tableId, epoch: this.#epoch, commitMicros, origin: Origin.user, body, encodedRows };
   }
 
   /** Applies what one append has made durable, in its order. */
@@ -156,13 +192,15 @@ export class TabletWriter {
   }
 
   /** A change of one row that is too large for one step. The row is held alone. */
-  async #writeLarge(body: LargeBody, share: RowShare | undefined): Promise<void> {
+  async #writeLarge(rows: LargeRows, share: RowShare | undefined, givenMicros: number | undefined): Promise<void> {
     const { clock, buffered, host } = this.#options;
     this.#writes++;
     try {
-      const encodedRows = await encodeRows(body.rows, new Pacer(clock));
-      if (buffered) return await this.#writeBuffered(body, undefined, encodedRows);
-      const group = this.#log(body, undefined, encodedRows);
+      const { body, commitMicros } = await this.#timedInSteps(rows, givenMicros);
+      assert(body.kind === 'rows', 'a change of rows stays one');
+      const encoded: TimedChange = { body, commitMicros, encodedRows: await encodeRows(body.rows, new Pacer(clock)) };
+      if (buffered) return await this.#writeBuffered(() => encoded, undefined);
+      const group = this.#log(encoded, undefined);
       const change = group.changes.at(-1) as LoggedChange;
       // whatever becomes of the group: the row is held until the last step
       await group.done.finally(() => change.stepping);
@@ -173,17 +211,19 @@ export class TabletWriter {
     }
   }
 
-  async #writeBuffered(body: RecordBody<Mutations>, share: RowShare | undefined, encodedRows?: readonly Uint8Array[]): Promise<void> {
+  /** `timed` is asked for the change when there is room for it. */
+  async #writeBuffered(timed: () => TimedChange, share: RowShare | undefined): Promise<void> {
     const { log, layers, host } = this.#options;
     this.#writes++;
     try {
       // before the append: between that and the application nothing may come, or another record would be applied first
       for (let room = log.room(); room !== undefined; room = log.room()) await room;
-      const { sequence } = log.append(this.#record(body, encodedRows));
+      const change = timed();
+      const { sequence } = log.append(this.#record(change));
       log.acknowledgedEarly();
       // the newest durable append comes before this record's: the log is kept from there on
       layers.active.firstPosition ??= log.newestPosition;
-      const stepping = this.#apply(body, { epoch: this.#epoch, sequence });
+      const stepping = this.#apply(change.body, { epoch: this.#epoch, sequence });
       if (stepping !== undefined) await stepping;
       this.#checkLease();
     } finally {
@@ -213,8 +253,8 @@ export class TabletWriter {
     }
     const aggregateOf = this.#aggregateOf();
     for (const { mutations } of body.rows) active.rangeDeletions ||= deletesRanges(mutations);
-    if (isLarge(body)) {
-      const { row, mutations } = body.rows[0];
+    if (isLarge(body.rows)) {
+      const [{ row, mutations }] = body.rows;
       const stepping = this.#applyInSteps(row, mutations, aggregateOf).finally(() => this.#stepping.delete(stepping));
       this.#stepping.add(stepping);
       return stepping;
@@ -245,16 +285,16 @@ export class TabletWriter {
 }
 
 /** A change of one row. */
-type LargeBody = { readonly kind: 'rows'; readonly rows: readonly [RowChange] };
+type LargeRows = readonly [RowChange];
 
 /** Whether a change of a row is made over several steps, so that its row must be held alone. */
 export function isLargeChange(mutations: Mutations): boolean {
   return mutations.length > MOST_IN_ONE_STEP;
 }
 
-function isLarge(body: RecordBody<Mutations>): body is LargeBody {
-  const first = body.kind === 'rows' && body.rows.length === 1 ? body.rows[0] : undefined;
-  return first !== undefined && isLargeChange(first.mutations);
+function isLarge(rows: readonly RowChange[]): rows is LargeRows {
+  const [first] = rows;
+  return first !== undefined && rows.length === 1 && isLargeChange(first.mutations);
 }
 
 function deletesRanges(mutations: Mutations): boolean {

@@ -55,6 +55,7 @@ class Bench {
       filesChanged: () => {},
       written: () => {},
       leftToSweep: () => {},
+      clockIsBehind: () => {},
     };
     const cache = new BlockCache({ limitBytes: 1 << 20, metrics: this.env.metrics });
     this.tablet = await Tablet.load({ env: this.env, host, log: this.log, cache, memory: new MemoryBudget(1 << 20), limits: LIMITS.default, blockSizeBytes: 1024 }, state, records);

@@ -26,6 +26,7 @@ import { middleRow } from './middle-row.ts';
 import { RowLocks } from './row-locks.ts';
 import { RowWrites } from './row-writes.ts';
 import { sampleTables } from './sample-keys.ts';
+import { ServerTime } from './server-time.ts';
 import { Serving } from './serving.ts';
 import type { Decision, DivideCommit, TabletApi, TabletRead } from './tablet-api.ts';
 import { TabletCommits } from './tablet-commits.ts';
@@ -56,6 +57,7 @@ export class Tablet implements TabletApi {
   readonly #serving: Serving;
   readonly #layers: LayerSet;
   readonly #madeFiles: MadeFiles;
+  readonly #time: ServerTime;
   readonly #commits: TabletCommits;
   readonly #writer: TabletWriter;
   readonly #reads: LayerReads;
@@ -75,13 +77,14 @@ export class Tablet implements TabletApi {
     const serving = (this.#serving = new Serving(state.tableId, host, clock));
     const madeFiles = (this.#madeFiles = new MadeFiles(host, () => layers.heldFiles()));
     const layers = (this.#layers = new LayerSet(newMemtable(), tables, (files) => madeFiles.discard(files)));
-    const commits = (this.#commits = new TabletCommits(host, layers, state));
+    const time = (this.#time = new ServerTime(clock, host, state, tables));
+    const commits = (this.#commits = new TabletCommits(host, layers, time, state));
     const locks = this.#locks;
-    const writer = (this.#writer = new TabletWriter({ clock, host, log, layers, locks, schema, buffered }, state));
+    const writer = (this.#writer = new TabletWriter({ clock, host, log, layers, locks, time, schema, buffered }, state));
     const reads = (this.#reads = new LayerReads({ env, layers, limits, serving, schema }));
-    this.#writes = new RowWrites({ clock, range, locks, writer, reads, serving, schema });
-    const compactor = (this.#compactor = new FileCompactor({ env, layers, opener, blockSizeBytes, range, schema, madeFiles, commits }));
-    this.#flusher = new Flusher({ env, host, layers, writer, commits, madeFiles, opener, compactor, blockSizeBytes, schema });
+    this.#writes = new RowWrites({ clock, range, locks, time, writer, reads, serving, schema });
+    const compactor = (this.#compactor = new FileCompactor({ env, layers, opener, blockSizeBytes, range, schema, time, madeFiles, commits }));
+    this.#flusher = new Flusher({ env, host, layers, time, writer, commits, madeFiles, opener, compactor, blockSizeBytes, schema });
   }
 
   /** Opens the files that METADATA lists and replays `records`: those of the tablet's range behind its redo point, in order. */
@@ -248,7 +251,7 @@ export class Tablet implements TabletApi {
     assert(this.#layers.memtablesAreEmpty && this.#flusher.isCommitted, 'everything is in files before a tablet is divided');
     const parts = ranges.map((range) => {
       const tables = this.#layers.tables.flatMap((table) => table.part(range) ?? []);
-      const state: TabletState = { ...this.state, range, files: filesByGroup(tables), clips: clipsOf(tables) };
+      const state: TabletState = { ...this.state, range, files: filesByGroup(tables), clips: clipsOf(tables), lastServerMicros: this.#time.lastMicros };
       return { tables, state };
     });
     const [low, high] = parts as [(typeof parts)[number], (typeof parts)[number]];

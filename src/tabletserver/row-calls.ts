@@ -1,6 +1,6 @@
 /**
- * The calls about rows that a tablet server answers: finds the tablet, has the change checked against the table's schema and given the server's time,
- * waits for room in memory and files, and hands it to the tablet.
+ * The calls about rows that a tablet server answers: finds the tablet, has the change checked against the table's schema, waits for room in
+ * memory and files, and hands it to the tablet, which gives it the server's time.
  *
  * Invariant: nothing is done for a row, or a range, of which this server serves not all; the caller hears "not serving" and asks METADATA again.
  */
@@ -8,18 +8,18 @@ import { type BigtableError, type ByteString, invalidArgument, toBigtableError }
 import { type Clock, inParts, Pacer, type RequestContext } from '../env/index.ts';
 import { METADATA_TABLE_ID, type MetadataCommit } from '../metadata/index.ts';
 import {
-  type Cell, type CellRun, isCellRun, type Mutation, type Mutations, rangeContains, type ReadBatch, type RowRange, sliceMutations, type TableSchema,
+  type Cell, type Mutations, rangeContains, type ReadBatch, type RowRange, sliceMutations, type TableSchema,
 } from '../model/index.ts';
 import {
   type CheckAndMutateMessage, type CommitOutcome, notServing, plainError, type PlainError, type ReadMessage, type RowEntry, type TabletServerCalls,
 } from '../protocol/index.ts';
-import { checkMutations, checkRules, effectiveMutations, resolveTimestamps } from '../service/index.ts';
+import { checkMutations, checkRules, effectiveMutations } from '../service/index.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
 import type { MemtableBudget } from './memtable-budget.ts';
 import { commitRows } from './metadata-commits.ts';
 import type { ServedTablet, TabletMap } from './tablet-map.ts';
 
-/** A change with more mutations is prepared over several steps of the event loop. */
+/** A change with more mutations is checked over several steps of the event loop. */
 const MOST_IN_ONE_STEP = 1000;
 
 export interface RowCallsOptions {
@@ -87,41 +87,27 @@ export class RowCalls {
     const served = this.serving(tableId, row);
     const schema = this.#schemaOf(served, row);
     if (mutations.length > MOST_IN_ONE_STEP || !this.#hasRoom(served)) return this.#mutateRowLater(served, schema, row, mutations, context);
-    const prepared = prepareMutations(schema, mutations, this.#options.clock.nowMicros());
-    return prepared.length === 0
+    const effective = checkedMutations(schema, mutations);
+    return effective.length === 0
       ? Promise.resolve(undefined)
-      : (served.tablet.mutateRow(context, row, prepared) as Promise<undefined>);
+      : (served.tablet.mutateRow(context, row, effective) as Promise<undefined>);
   }
 
-  /** A change that is prepared in steps, or that waits. */
+  /** A change that is checked in steps, or that waits. */
   async #mutateRowLater(served: ServedTablet, schema: TableSchema, row: ByteString, mutations: Mutations, context: RequestContext): Promise<undefined> {
-    const prepared = await this.#prepareInParts(schema, mutations);
-    if (prepared.length === 0) return undefined;
+    const checking = inParts(this.#options.clock, mutations.length, (from, to) => checkMutations(schema, sliceMutations(mutations, from, to)));
+    if (checking !== undefined) await checking;
+    const effective = effectiveMutations(mutations);
+    if (effective.length === 0) return undefined;
     if (!this.#hasRoom(served)) await this.#waitForRoom(served, row, context);
-    await served.tablet.mutateRow(context, row, prepared);
+    await served.tablet.mutateRow(context, row, effective);
     return undefined;
-  }
-
-  async #prepareInParts(schema: TableSchema, mutations: Mutations): Promise<Mutations> {
-    const { clock } = this.#options;
-    const now = clock.nowMicros();
-    const list: Mutation[] = [];
-    let run = isCellRun(mutations) ? mutations : undefined;
-    const preparing = inParts(clock, mutations.length, (from, to) => {
-      const part = prepareMutations(schema, sliceMutations(mutations, from, to), now);
-      if (!isCellRun(part)) for (const mutation of part) list.push(mutation);
-      // all cells of a run get the same time
-      else if (run?.serverMicros === undefined) run = { ...(run as CellRun), serverMicros: part.serverMicros };
-    });
-    if (preparing !== undefined) await preparing;
-    return run ?? list;
   }
 
   checkAndMutateRow({ tableId, row, predicate, whenTrue, whenFalse }: CheckAndMutateMessage, context: RequestContext): Promise<boolean> {
     const served = this.serving(tableId, row);
     const schema = this.#schemaOf(served, row);
-    const now = this.#options.clock.nowMicros();
-    const [ifTrue, ifFalse] = [prepareMutations(schema, whenTrue, now), prepareMutations(schema, whenFalse, now)];
+    const [ifTrue, ifFalse] = [checkedMutations(schema, whenTrue), checkedMutations(schema, whenFalse)];
     return this.#withRoom(served, row, context, () => served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse));
   }
 
@@ -157,17 +143,17 @@ export class RowCalls {
     const fail = (index: number, thrown: unknown): void => void (outcomes[index] = plainError(toBigtableError(thrown)));
     for (let next = 0; next < entries.length; ) {
       const step: { served: ServedTablet | undefined; readonly changes: RowEntry[]; readonly indexes: number[] } = { served: undefined, changes: [], indexes: [] };
-      const nowMicros = this.#options.clock.nowMicros();
       // as many as one step of the event loop takes; all rows of a message are of one tablet, unless it was split meanwhile
       for (let due = false; next < entries.length && !due; next++) {
-        const { row, mutations } = entries[next] as RowEntry;
+        const entry = entries[next] as RowEntry;
+        const { row, mutations } = entry;
         try {
           const served = step.served !== undefined && rangeContains(step.served.range, row) ? step.served : this.serving(tableId, row);
           if (step.served !== undefined && served !== step.served) break;
-          const prepared = prepareMutations(this.#schemaOf(served, row), mutations, nowMicros);
-          if (prepared.length > 0) {
+          const effective = checkedMutations(this.#schemaOf(served, row), mutations);
+          if (effective.length > 0) {
             step.served = served;
-            step.changes.push({ row, mutations: prepared });
+            step.changes.push(effective === mutations ? entry : { row, mutations: effective });
             step.indexes.push(next);
           }
         } catch (thrown) {
@@ -206,11 +192,8 @@ function isWithin(end: ByteString | undefined, limit: ByteString | undefined): b
   return limit === undefined || (end !== undefined && end <= limit);
 }
 
-/**
- * What only the schema tells is checked, the server's time filled in, and what has no effect left out: there may be
- * nothing left to write.
- */
-function prepareMutations<M extends Mutations>(schema: TableSchema, mutations: M, nowMicros: number): M {
+/** What only the schema tells is checked, and what has no effect left out: there may be nothing left to write. */
+function checkedMutations<M extends Mutations>(schema: TableSchema, mutations: M): M {
   checkMutations(schema, mutations);
-  return resolveTimestamps(effectiveMutations(mutations), nowMicros, schema.granularity);
+  return effectiveMutations(mutations);
 }

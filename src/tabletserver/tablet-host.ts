@@ -27,6 +27,8 @@ export interface HostServices {
   serverContext(): RequestContext;
   uniqueName(): string;
   nowMicros(): number;
+  /** The wall clock is behind a time that was given in a tablet. */
+  clockIsBehind(nowMicros: number, lastMicros: number): void;
 }
 
 export class ServedTabletHost implements TabletHost {
@@ -61,6 +63,10 @@ export class ServedTabletHost implements TabletHost {
 
   leaseHeld(): boolean {
     return this.#services.leaseHeld();
+  }
+
+  clockIsBehind(nowMicros: number, lastMicros: number): void {
+    this.#services.clockIsBehind(nowMicros, lastMicros);
   }
 
   newFilePath(): string {

@@ -145,7 +145,7 @@ export class TabletLoader {
     this.#retired.add(tablet);
     const { state } = tablet;
     // nothing is left to replay: the next owner need not read a log for it
-    if (flush && state.logs.length > 0) await host.commit(state, { files: state.files, clips: state.clips, redo: state.redo, logs: [] });
+    if (flush && state.logs.length > 0) await host.commit(state, { files: state.files, clips: state.clips, redo: state.redo, logs: [], lastServerMicros: state.lastServerMicros });
   }
 
   async #load({ key, epoch }: TabletRef, loading: Loading, context: RequestContext): Promise<void> {
@@ -188,11 +188,11 @@ export class TabletLoader {
   async #open(row: MetadataRow, schema: TableSchema): Promise<{ host: ServedTabletHost; tablet: TabletApi }> {
     const { services, replay, metadata, logger } = this.#options;
     const host = this.hostOf(row, schema);
-    const { tableId, range, epoch, files, clips, redo, logs } = row;
+    const { tableId, range, epoch, files, clips, redo, logs, lastServerMicros } = row;
     const toRead = this.#servedTables.has(tableId) ? logs : logs.filter((log) => log !== services.logPath);
     try {
       const records = toRead.length === 0 ? [] : await replay.records({ tableId, range, redo, logs: toRead });
-      return { host, tablet: await this.#options.openTablet(host, { tableId, range, epoch, files, clips, redo, logs }, records) };
+      return { host, tablet: await this.#options.openTablet(host, { tableId, range, epoch, files, clips, redo, logs, lastServerMicros }, records) };
     } catch (thrown) {
       const error = toBigtableError(thrown);
       if (error.code !== Code.NOT_FOUND) throw error;

@@ -16,6 +16,7 @@ import {
 } from '../protocol/index.ts';
 import { BlockCache, MemoryBudget, RowCache } from '../sstable/index.ts';
 import { Tablet } from '../tablet/index.ts';
+import { ClockWarning } from './clock-warning.ts';
 import { CompactionSchedule } from './compaction-schedule.ts';
 import { LogReplay } from './log-replay.ts';
 import { MemtableBudget } from './memtable-budget.ts';
@@ -84,6 +85,7 @@ export class TabletServer {
   readonly #cache: BlockCache;
   readonly #metadata: MetadataClient;
   readonly #session: ServerSession;
+  readonly #clockWarning: ClockWarning;
   #stopServing: (() => Promise<void>) | undefined;
   #settling: { cancel(): void } | undefined;
   /** Tablets whose files nobody has looked at since they were loaded. */
@@ -104,6 +106,7 @@ export class TabletServer {
     this.#onEnd = onEnd;
     this.#log = log;
     this.#session = session;
+    this.#clockWarning = new ClockWarning(env);
     const { metrics } = env;
     this.#cache = new BlockCache({ limitBytes: settings.blockCacheBytes, metrics, rowCache: new RowCache({ limitBytes: settings.scanCacheBytes, metrics }) });
     this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: toBigtableError(error).message }));
@@ -267,6 +270,7 @@ export class TabletServer {
       serverContext: () => this.#context(),
       uniqueName: () => this.#env.random.uniqueName(),
       nowMicros: () => this.#env.clock.nowMicros(),
+      clockIsBehind: (nowMicros, lastMicros) => this.#clockWarning.isBehind(nowMicros, lastMicros),
     };
   }
 

@@ -14,17 +14,12 @@ import {
   type Limits,
   type Mutation,
   mutationList,
+  resolveTimestamps,
   type SetCell,
   sliceMutations,
   type TableSchema,
 } from '../../model/index.ts';
-import {
-  type RowMutations,
-  checkMutateRow,
-  checkMutateRows,
-  checkMutations,
-  resolveTimestamps,
-} from '../../service/index.ts';
+import { type RowMutations, checkMutateRow, checkMutateRows, checkMutations } from '../../service/index.ts';
 import { mutationMessage } from '../convert/mutation.ts';
 import { MutateRowRequestSchema, MutateRowsRequestSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { Mutation_TimestampOrigin, MutationSchema } from '../generated/google/bigtable/v2/data_pb.ts';

@@ -1,0 +1,34 @@
+/**
+ * Tells of a wall clock that is behind the times that this server, or an earlier owner of a tablet, has given: it was set back, or it is another machine's.
+ *
+ * Invariant: it is told once each time the clock falls behind, whatever the number of tablets and writes.
+ */
+import type { Logger, Metrics } from '../env/index.ts';
+
+/** Clocks of machines in good order differ by less: nobody needs to hear of it. */
+const WORTH_A_WARNING_MICROS = 1_000_000;
+
+export class ClockWarning {
+  readonly #logger: Logger;
+  readonly #metrics: Metrics;
+  /** When the clock will have caught up with what was told of. */
+  #untilMicros = 0;
+
+  constructor({ logger, metrics }: { readonly logger: Logger; readonly metrics: Metrics }) {
+    this.#logger = logger;
+    this.#metrics = metrics;
+  }
+
+  /** A cell was to get the time `nowMicros`, and `lastMicros`, which is later, had been given in its tablet before. */
+  isBehind(nowMicros: number, lastMicros: number): void {
+    this.#metrics.add('tabletserver.timesAheadOfTheClock');
+    const isToldOf = nowMicros < this.#untilMicros && lastMicros < this.#untilMicros + WORTH_A_WARNING_MICROS;
+    const behindMicros = lastMicros - nowMicros;
+    if (!isToldOf && behindMicros < WORTH_A_WARNING_MICROS) return;
+    // each write takes another microsecond
+    this.#untilMicros = isToldOf ? Math.max(this.#untilMicros, lastMicros) : lastMicros;
+    if (isToldOf) return;
+    const what = 'the wall clock is behind the newest time that a server gave in a tablet: until it has caught up, cells without a timestamp get that time + 1 microsecond';
+    this.#logger.warn(what, { behindMs: Math.round(behindMicros / 1000), newestTimeMicros: lastMicros });
+  }
+}
