@@ -8,7 +8,7 @@ import { isAfter, type LogRecord, type RedoPoint } from '../commitlog/index.ts';
 import type { Clock, Codecs, FileSystem } from '../env/index.ts';
 import { type AggregateOf, Memtable } from '../memtable/index.ts';
 import {
-  carriesServerTime, DEFAULT_GROUP, intersectRanges, isEmptyRange, type Mutation, type RowRange, rangeContains, storageFamily, type TableSchema,
+  DEFAULT_GROUP, intersectRanges, isEmptyRange, type Mutation, type RowRange, rangeContains, storageFamily, type TableSchema,
 } from '../model/index.ts';
 import { writeSsTable } from '../sstable/index.ts';
 import type { PlannedTablet } from './repair-plan.ts';
@@ -27,7 +27,7 @@ export class RebuiltTablet {
   readonly #files = new Map<string, string[]>();
   /** The last record in files. */
   redo: RedoPoint = { epoch: 0, sequence: 0 };
-  /** The newest time that a server gave to a cell of it, as far as files and records tell; 0 where they tell of none. */
+  /** No server has given a later time to a cell of it, as far as files and records tell; 0 where they tell of none. */
   lastServerMicros = 0;
   /** Records that were replayed, in whole or in part. */
   replayed = 0;
@@ -74,7 +74,8 @@ export class RebuiltTablet {
     let isNeeded = false;
     for (const { row, mutations } of body.rows) {
       if (!rangeContains(this.range, row)) continue;
-      if (commitMicros > this.lastServerMicros && carriesServerTime(mutations, commitMicros, this.#schema.granularity)) this.lastServerMicros = Number(commitMicros);
+      // of all records: an earlier version read the clock once for a cell and again for its record, and nothing tells which version wrote this one
+      if (typeof commitMicros === 'number') this.lastServerMicros = Math.max(this.lastServerMicros, commitMicros);
       for (const [group, needed] of this.#needed(record, mutations)) {
         this.#memtable(group).apply(row, needed, this.#aggregateOf);
         isNeeded = true;
