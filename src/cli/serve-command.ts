@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { invalidArgument } from '../base/index.ts';
 import type { Logger, LogFields } from '../env/index.ts';
-import { type DatabaseSettings, openDatabase, serverCacheBytes, type ThreadedDatabase } from '../boot/index.ts';
+import { type DatabaseSettings, modeForOthers, openDatabase, serverCacheBytes, type ThreadedDatabase } from '../boot/index.ts';
 import type { JwtOptions, RunningServer, ServerOptions, TlsFiles } from '../server/index.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -83,6 +83,10 @@ async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
   const jwt = jwtOf(options);
   const stopped = untilSignal();
   const open = { directory: dir, settings: { limits, durability, blockCacheBytes }, logger: complaints(terminal) };
+  const directoryMode = await modeForOthers(dir, 'secret');
+  if (directoryMode !== undefined) {
+    open.logger.warn('other users of this machine can read the database', { directory: dir, mode: directoryMode, remedy: `chmod 700 ${dir}` });
+  }
   const server = await startIn(open, tabletServers, { address, insecurePublic, tls, access: { tokensFile: tokens, jwt } });
   try {
     for (const line of greeting({ address: server.address, directory: resolve(dir), durability, tls: tls !== undefined })) await say(line);

@@ -13,6 +13,7 @@ export { LockServiceClient } from './lock-service-client.ts';
 export { LockServiceHost, sharedLeases } from './lock-service-host.ts';
 export { memoryBytes } from './machine.ts';
 export { nativeCodecs } from './native-codecs.ts';
+export { modeForOthers } from './permissions.ts';
 export { PortPeer } from './port-peer.ts';
 export { PortTransport } from './port-transport.ts';
 export { ProcessHold } from './process-hold.ts';

@@ -5,6 +5,7 @@
 import { moduleUrl, openThreadedDatabase, type ThreadedDatabase } from '../boot/index.ts';
 import { checkedAddress, type RunningServer, type ServerOptions } from './server.ts';
 import { LISTENER_FD, openSharedListener } from './shared-listener.ts';
+import { warnOfFiles } from './warn-of-files.ts';
 
 export interface ThreadedServerOptions extends Omit<ServerOptions, 'service' | 'env' | 'listenerFd'> {
   readonly database: Omit<Parameters<typeof openThreadedDatabase>[0], 'module'>;
@@ -25,6 +26,7 @@ export async function startThreadedServer({ database: open, ...door }: ThreadedS
   let database: ThreadedDatabase | undefined;
   try {
     database = await openThreadedDatabase({ ...open, module: moduleUrl('./server-thread.ts', import.meta.url) });
+    await warnOfFiles(door, database.env.logger);
     await database.openDoors({ ...door, address, listenerFd: LISTENER_FD } satisfies DoorOptions);
   } catch (error) {
     listener.close();

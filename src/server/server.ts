@@ -8,6 +8,7 @@ import type { Service } from '../service/index.ts';
 import { type Address, type ApiEnv, isLoopback, parseAddress, WireServer } from '../wire/index.ts';
 import { type AccessOptions, openDoor } from './door.ts';
 import { readTlsFiles, type TlsFiles, watchTlsFiles } from './tls-files.ts';
+import { warnOfFiles } from './warn-of-files.ts';
 
 /** Calls under way get this long to end when the server stops. */
 const GRACE_MS = 5000;
@@ -43,6 +44,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { service, env, tls, access = {} } = options;
   const { host, port } = checkedAddress(options);
   const certificates = tls && (await readTlsFiles(tls));
+  // where threads share the port they share the files too, and the main thread has warned of them
+  if (options.listenerFd === undefined) await warnOfFiles(options, env.logger);
   const door = await openDoor(access, tls?.clientCaFile !== undefined, env);
   const stops = [door.close];
   try {
