@@ -3,6 +3,7 @@
  */
 export { checkDirectory } from './check-directory.ts';
 export { connect } from './connect.ts';
+export { connectionLimit } from './descriptors.ts';
 export { findDirectory, openFileForInspection, openForInspection } from './inspection.ts';
 export { type OpenDatabase, openDatabase } from './open-database.ts';
 export { openThreadedDatabase, type ThreadedDatabase } from './open-threaded-database.ts';

@@ -8,6 +8,7 @@ import { nativeCodecs, openDirectory, moduleUrl, openLocalLockService, systemClo
 import type { Service } from '../service/index.ts';
 import { COMPACTION_TASK, type CompactionJob, type CompactionTools, compactFiles } from '../tablet/index.ts';
 import { Database, type DatabaseOptions } from './database.ts';
+import { openFilesLimit } from './descriptors.ts';
 import { checkSettings, type DatabaseSettings } from './settings.ts';
 
 /** Where the database is: in a directory, made where there is none; in the memory of this process; or in a file system that nobody else uses meanwhile. */
@@ -94,6 +95,8 @@ interface StorageParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly compactionsAtOnce: number;
+  /** Default 1. */
+  readonly tabletServers?: number;
 }
 
 async function storageOf(place: DatabasePlace, parts: StorageParts): Promise<Storage> {
@@ -110,15 +113,16 @@ export function inlineWorkers(tools: CompactionTools): Workers {
 }
 
 /** Compactions of files in the directory, each in a thread of its own. */
-export function directoryWorkers(directory: string, compactionsAtOnce: number, clock: Clock): Workers {
+export function directoryWorkers(directory: string, mostOpenFiles: number, compactionsAtOnce: number, clock: Clock): Workers {
   const threads = new ThreadWorkers({ clock, size: compactionsAtOnce, tasks: { [COMPACTION_TASK]: moduleUrl('./compaction-worker.ts', import.meta.url) } });
-  return { run: (task, job) => threads.run(task, { directory: resolve(directory), job }), close: () => threads.close() };
+  return { run: (task, job) => threads.run(task, { directory: resolve(directory), mostOpenFiles, job }), close: () => threads.close() };
 }
 
-/** Takes the directory. */
-export async function directoryStorage(directory: string, { clock, logger, compactionsAtOnce }: StorageParts): Promise<Storage> {
-  const { fileSystem, release } = await openDirectory(directory, { checksum: nativeCodecs().checksum, clock, logger });
-  const workers = directoryWorkers(directory, compactionsAtOnce, clock);
+/** Takes the directory. RESOURCE_EXHAUSTED where the process may not open as many files as a database needs. */
+export async function directoryStorage(directory: string, { clock, logger, compactionsAtOnce, tabletServers = 1 }: StorageParts): Promise<Storage> {
+  const mostOpenFiles = openFilesLimit(tabletServers, compactionsAtOnce);
+  const { fileSystem, release } = await openDirectory(directory, { checksum: nativeCodecs().checksum, clock, logger, mostOpenFiles });
+  const workers = directoryWorkers(directory, mostOpenFiles, compactionsAtOnce, clock);
   try {
     const lockService = await openLocalLockService(fileSystem);
     return {

@@ -31,7 +31,7 @@ export interface ThreadedDatabase extends OpenDatabase {
 export async function openThreadedDatabase(options: ThreadedOptions): Promise<ThreadedDatabase> {
   const { directory, tabletServers, module, logger = silentLogger } = options;
   const settings = checkSettings(options.settings);
-  const storage = await directoryStorage(directory, { clock: systemClock, logger, compactionsAtOnce: settings.compactionsAtOnce });
+  const storage = await directoryStorage(directory, { clock: systemClock, logger, compactionsAtOnce: settings.compactionsAtOnce, tabletServers });
   const env = {
     ...storage.adapters,
     transport: new PortTransport(new LocalTransport(systemClock)),

@@ -14,6 +14,7 @@ import { LockServiceClient, nativeCodecs, PortPeer, PortTransport, shareFiles, s
 import type { Service } from '../service/index.ts';
 import { TabletServer } from '../tabletserver/index.ts';
 import { serverAddress } from './database.ts';
+import { openFilesLimit } from './descriptors.ts';
 import { directoryWorkers } from './open-database.ts';
 import { tabletServerSettings } from './settings.ts';
 import { threadAddress, type ThreadMethod, type ThreadNotice, type ThreadRoute, type ThreadStart } from './thread-start.ts';
@@ -54,8 +55,9 @@ function threadEnv({ directory, settings, tabletServers, lockService: address, l
   const metrics = new Metrics();
   const budget = new ByteBudget(Math.floor(settings.requestBytes / tabletServers));
   const codecs = nativeCodecs();
-  const fileSystem = shareFiles(directory, { checksum: codecs.checksum, clock: systemClock, logger });
-  const workers = directoryWorkers(directory, settings.compactionsAtOnce, systemClock);
+  const mostOpenFiles = openFilesLimit(tabletServers, settings.compactionsAtOnce);
+  const fileSystem = shareFiles(directory, { checksum: codecs.checksum, clock: systemClock, logger, mostOpenFiles });
+  const workers = directoryWorkers(directory, mostOpenFiles, settings.compactionsAtOnce, systemClock);
   const lockService = new LockServiceClient({ transport, address, leases, budget });
   const env: Env = {
     fileSystem, lockService, transport, clock: systemClock, random: systemRandom, workers, codecs, logger, metrics, requestBudget: budget,

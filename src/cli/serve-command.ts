@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { invalidArgument } from '../base/index.ts';
 import type { Logger, LogFields } from '../env/index.ts';
-import { type DatabaseSettings, modeForOthers, openDatabase, serverCacheBytes, type ThreadedDatabase } from '../boot/index.ts';
+import { connectionLimit, type DatabaseSettings, modeForOthers, openDatabase, serverCacheBytes, type ThreadedDatabase } from '../boot/index.ts';
 import type { JwtOptions, RunningServer, ServerOptions, TlsFiles } from '../server/index.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -16,6 +16,7 @@ interface ServeOptions {
   readonly cache?: number;
   /** Default: one a core. */
   readonly tabletServers?: number;
+  readonly maxConnections?: number;
   readonly insecurePublic?: boolean;
   readonly tlsKey?: string;
   readonly tlsCert?: string;
@@ -61,6 +62,7 @@ export function addServeCommand(program: Command, terminal: Terminal): void {
     )
     .addOption(new Option('--cache <MiB>', 'blocks of files that are kept in memory (default: an eighth of the memory there is, 64 MiB to 4 GiB)').argParser(mebibytesOf))
     .addOption(new Option('--tablet-servers <count>', 'tablet servers, each in a thread of its own where there are several (default: 1)').argParser(countOf))
+    .addOption(new Option('--max-connections <count>', 'connections at once (default: 20000, or what the limit of open files leaves)').argParser(connectionsOf))
     .option('--tls-client-ca <file>', 'serve only clients with a certificate that these authorities (PEM) have signed')
     .option('--tokens <file>', 'serve only calls with a bearer token of this file')
     .option('--jwt-issuer <issuer>', 'serve only calls with a bearer token (JWT) of this issuer')
@@ -75,7 +77,9 @@ export function addServeCommand(program: Command, terminal: Terminal): void {
 }
 
 async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
-  const { dir, address, limits, durability, cache, tabletServers = 1, insecurePublic = false, tokens } = options;
+  const { dir, address, limits, durability, cache, tabletServers = 1, insecurePublic = false, tokens, maxConnections } = options;
+  // before anything is loaded or opened that could fail for want of descriptors, and not say so
+  connectionLimit(tabletServers);
   const blockCacheBytes = cache === undefined ? serverCacheBytes() : cache * MIB;
   // a server goes on when nobody reads what it prints
   const say = (line: string): Promise<void> => terminal.print(`${line}\n`).catch(() => {});
@@ -87,7 +91,7 @@ async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
   if (directoryMode !== undefined) {
     open.logger.warn('other users of this machine can read the database', { directory: dir, mode: directoryMode, remedy: `chmod 700 ${dir}` });
   }
-  const server = await startIn(open, tabletServers, { address, insecurePublic, tls, access: { tokensFile: tokens, jwt } });
+  const server = await startIn(open, tabletServers, { address, insecurePublic, tls, access: { tokensFile: tokens, jwt }, maxConnections });
   try {
     for (const line of greeting({ address: server.address, directory: resolve(dir), durability, tls: tls !== undefined })) await say(line);
     await say(`listening on ${server.address}`);
@@ -137,6 +141,11 @@ function countOf(text: string): number {
   const count = Number(text);
   if (!/^\d+$/.test(text) || count < 1 || count > MOST_TABLET_SERVERS) throw new InvalidArgumentError(`a whole number from 1 to ${MOST_TABLET_SERVERS} is wanted`);
   return count;
+}
+
+function connectionsOf(text: string): number {
+  if (!/^[1-9]\d{0,6}$/.test(text)) throw new InvalidArgumentError('a whole number from 1 on is wanted');
+  return Number(text);
 }
 
 function mebibytesOf(text: string): number {

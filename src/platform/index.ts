@@ -11,7 +11,7 @@ export { type LockFilesRead, readAllLockFiles } from './lock-file-check.ts';
 export { openLocalLockService } from './local-lock-service.ts';
 export { LockServiceClient } from './lock-service-client.ts';
 export { LockServiceHost, sharedLeases } from './lock-service-host.ts';
-export { memoryBytes } from './machine.ts';
+export { descriptorLimit, memoryBytes } from './machine.ts';
 export { nativeCodecs } from './native-codecs.ts';
 export { modeForOthers } from './permissions.ts';
 export { PortPeer } from './port-peer.ts';
