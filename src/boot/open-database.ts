@@ -18,6 +18,8 @@ export type OpenOptions = DatabasePlace & {
   readonly settings?: Partial<DatabaseSettings> | undefined;
   /** Default: silent. */
   readonly logger?: Logger | undefined;
+  /** Where it counts. Default: its own. */
+  readonly metrics?: Metrics | undefined;
   /** Default: the machine's. */
   readonly clock?: Clock | undefined;
   /** Default: the machine's. */
@@ -59,7 +61,7 @@ export async function openDatabase(options: OpenOptions): Promise<OpenDatabase> 
     random,
     codecs: nativeCodecs(),
     logger,
-    metrics: new Metrics(),
+    metrics: options.metrics ?? new Metrics(),
     requestBudget: new ByteBudget(settings.requestBytes),
   };
   return startOn(storage, { env, settings });
@@ -112,9 +114,13 @@ export function inlineWorkers(tools: CompactionTools): Workers {
   return new InlineWorkers({ [COMPACTION_TASK]: (job: CompactionJob) => compactFiles(tools, job) });
 }
 
+export interface WorkersOptions extends Pick<StorageParts, 'clock' | 'logger' | 'compactionsAtOnce'> {
+  readonly mostOpenFiles: number;
+}
+
 /** Compactions of files in the directory, each in a thread of its own. */
-export function directoryWorkers(directory: string, mostOpenFiles: number, compactionsAtOnce: number, clock: Clock): Workers {
-  const threads = new ThreadWorkers({ clock, size: compactionsAtOnce, tasks: { [COMPACTION_TASK]: moduleUrl('./compaction-worker.ts', import.meta.url) } });
+export function directoryWorkers(directory: string, { mostOpenFiles, compactionsAtOnce, clock, logger }: WorkersOptions): Workers {
+  const threads = new ThreadWorkers({ clock, logger, size: compactionsAtOnce, tasks: { [COMPACTION_TASK]: moduleUrl('./compaction-worker.ts', import.meta.url) } });
   return { run: (task, job) => threads.run(task, { directory: resolve(directory), mostOpenFiles, job }), close: () => threads.close() };
 }
 
@@ -122,7 +128,7 @@ export function directoryWorkers(directory: string, mostOpenFiles: number, compa
 export async function directoryStorage(directory: string, { clock, logger, compactionsAtOnce, tabletServers = 1 }: StorageParts): Promise<Storage> {
   const mostOpenFiles = openFilesLimit(tabletServers, compactionsAtOnce);
   const { fileSystem, release } = await openDirectory(directory, { checksum: nativeCodecs().checksum, clock, logger, mostOpenFiles });
-  const workers = directoryWorkers(directory, mostOpenFiles, compactionsAtOnce, clock);
+  const workers = directoryWorkers(directory, { mostOpenFiles, compactionsAtOnce, clock, logger });
   try {
     const lockService = await openLocalLockService(fileSystem);
     return {

@@ -17,6 +17,8 @@ export interface ThreadedOptions {
   readonly settings?: Partial<DatabaseSettings> | undefined;
   /** Default: silent. Lines of threads have the field `thread`. */
   readonly logger?: Logger | undefined;
+  /** Where the main thread counts. Default: its own. */
+  readonly metrics?: Metrics | undefined;
 }
 
 export interface ThreadedDatabase extends OpenDatabase {
@@ -39,7 +41,7 @@ export async function openThreadedDatabase(options: ThreadedOptions): Promise<Th
     random: systemRandom,
     codecs: nativeCodecs(),
     logger,
-    metrics: new Metrics(),
+    metrics: options.metrics ?? new Metrics(),
     requestBudget: new ByteBudget(settings.requestBytes),
   };
   const threads = new ServerThreads({ env, settings, directory: resolve(directory), count: tabletServers, module });

@@ -1,10 +1,11 @@
 /** `edubba serve`: one process that owns a directory and answers the Cloud Bigtable API until SIGTERM or SIGINT. */
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { invalidArgument } from '../base/index.ts';
-import type { Logger, LogFields } from '../env/index.ts';
+import { BigtableError, Code, invalidArgument } from '../base/index.ts';
+import { type LogFields, type Logger, Metrics } from '../env/index.ts';
 import { connectionLimit, type DatabaseSettings, modeForOthers, openDatabase, serverCacheBytes, type ThreadedDatabase } from '../boot/index.ts';
 import type { JwtOptions, RunningServer, ServerOptions, TlsFiles } from '../server/index.ts';
+import { StopReason } from './stop-reason.ts';
 import type { Terminal } from './terminal.ts';
 
 interface ServeOptions {
@@ -85,26 +86,34 @@ async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
   const say = (line: string): Promise<void> => terminal.print(`${line}\n`).catch(() => {});
   const tls = tlsOf(options);
   const jwt = jwtOf(options);
-  const stopped = untilSignal();
-  const open = { directory: dir, settings: { limits, durability, blockCacheBytes }, logger: complaints(terminal) };
-  const directoryMode = await modeForOthers(dir, 'secret');
-  if (directoryMode !== undefined) {
-    open.logger.warn('other users of this machine can read the database', { directory: dir, mode: directoryMode, remedy: `chmod 700 ${dir}` });
-  }
-  const server = await startIn(open, tabletServers, { address, insecurePublic, tls, access: { tokensFile: tokens, jwt }, maxConnections });
+  const logger = complaints(terminal);
+  const metrics = new Metrics();
+  const open = { directory: dir, settings: { limits, durability, blockCacheBytes }, logger, metrics };
+  const stop = new StopReason(logger, metrics);
+  let server: Awaited<ReturnType<typeof startIn>> | undefined;
   try {
+    await warnOfDirectory(dir, logger);
+    server = await startIn(open, tabletServers, { address, insecurePublic, tls, access: { tokensFile: tokens, jwt }, maxConnections });
     for (const line of greeting({ address: server.address, directory: resolve(dir), durability, tls: tls !== undefined })) await say(line);
+    stop.isServing = true;
     await say(`listening on ${server.address}`);
-    await say(`stopping on ${await stopped}`);
-    for (const line of (await server.report?.()) ?? []) await say(line);
+    await say(`stopping on ${await stop.reason}`);
+    if (!stop.isFailure) for (const line of (await server.report?.()) ?? []) await say(line);
   } finally {
-    await server.close();
+    await server?.close();
+    stop.end();
   }
+  if (stop.isFailure) throw new BigtableError(Code.INTERNAL, 'the server has ended because of an exception that nobody caught: see above');
+}
+
+async function warnOfDirectory(directory: string, logger: Logger): Promise<void> {
+  const mode = await modeForOthers(directory, 'secret');
+  if (mode !== undefined) logger.warn('other users of this machine can read the database', { directory, mode, remedy: `chmod 700 ${directory}` });
 }
 
 /** Serves the directory, in this thread or in several; `close` ends the server and the database. */
 async function startIn(
-  open: { readonly directory: string; readonly settings: Partial<DatabaseSettings>; readonly logger: Logger },
+  open: { readonly directory: string; readonly settings: Partial<DatabaseSettings>; readonly logger: Logger; readonly metrics: Metrics },
   tabletServers: number,
   door: Omit<ServerOptions, 'service' | 'env'>,
 ): Promise<RunningServer & { readonly report?: () => Promise<string[]> }> {
@@ -173,12 +182,6 @@ function complaints(terminal: Terminal): Logger {
     terminal.complain(`edubba: ${message}${facts.join('')}\n`);
   };
   return { info() {}, warn: complain, error: complain };
-}
-
-function untilSignal(): Promise<string> {
-  return new Promise((resolveSignal) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolveSignal(signal));
-  });
 }
 
 interface Greeting {

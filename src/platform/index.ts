@@ -17,6 +17,7 @@ export { modeForOthers } from './permissions.ts';
 export { PortPeer } from './port-peer.ts';
 export { PortTransport } from './port-transport.ts';
 export { ProcessHold } from './process-hold.ts';
+export { stackOf, watchStrayErrors } from './stray-errors.ts';
 export { systemClock } from './system-clock.ts';
 export { systemRandom } from './system-random.ts';
 export { moduleUrl, startThread, ThreadWorkers, type ThreadWorkersOptions } from './threads.ts';
