@@ -36,7 +36,9 @@ SIGTERM or SIGINT (Ctrl-C) ends it: calls under way are answered first. kill -9 
 
 An address that other machines can reach needs TLS and a way for callers to say who they are: bearer tokens of --tokens (\`edubba help token\`), tokens that an
 issuer signs (--jwt-…), or certificates (--tls-client-ca). Where tokens are set up every call needs one. Only the gRPC health check is open to everybody.
-Certificates, tokens and keys are read again when their files change.
+Certificates, tokens and keys are read again when their files change. At --max-connections a new connection takes the place of one that has no calls.
+
+An exception that nobody caught ends it in order too, with status 1.
 
 Examples:
   edubba serve

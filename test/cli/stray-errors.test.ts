@@ -1,19 +1,39 @@
 /** Errors that nobody catches: a server tells them, counts them, and goes on or ends in order; a program that uses the library keeps its own ways. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { dirname, extname, join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Child, output, temporaryDirectory } from './run.ts';
 
 const here = fileURLToPath(import.meta.url);
-const STRAY = join(dirname(here), `stray${extname(here)}`);
+
+/**
+ * Loaded before the command, in all its threads: on SIGUSR2 an error comes up that nobody catches, as the variable EDUBBA_TEST_STRAY says: a rejection or an
+ * exception, in the main thread or in those of the tablet servers (a loader has threads of its own). CommonJS, since Node 20 loads nothing else before the program of a thread.
+ */
+const STRAY = `
+const { BroadcastChannel, isMainThread, workerData } = require('node:worker_threads');
+const [where, what] = process.env.EDUBBA_TEST_STRAY.split(' ');
+const channel = new BroadcastChannel('edubba-test-stray');
+function strayBug() {
+  const error = new Error('a stray ' + what);
+  if (what === 'rejection') void Promise.reject(error);
+  else setImmediate(() => { throw error; });
+}
+if (isMainThread) process.on('SIGUSR2', () => (where === 'main' ? strayBug() : channel.postMessage('now')));
+else if (workerData?.tabletServers !== undefined) channel.onmessage = strayBug;
+channel.unref();
+`;
 
 async function serve(t: TestContext, stray: string, more: readonly string[] = []) {
-  const directory = join(await temporaryDirectory(t), 'data');
+  const above = await temporaryDirectory(t);
+  const [directory, preload] = [join(above, 'data'), join(above, 'stray.cjs')];
+  await writeFile(preload, STRAY);
   const words = ['serve', '--dir', directory, '--address', '127.0.0.1:0', ...more];
-  const server = new Child(t, words, { preload: STRAY, environment: { EDUBBA_TEST_STRAY: stray } });
+  const server = new Child(t, words, { preload, environment: { EDUBBA_TEST_STRAY: stray } });
   const address = await server.address();
   await output(['--address', address, 'createtable', 't', 'families=f']);
   return { directory, server, address };
@@ -33,7 +53,7 @@ describe('an error that nobody catches, in edubba serve', () => {
       const { server, address } = await serve(t, 'main rejection', ['--tablet-servers', servers]);
       for (const count of [1, 2]) {
         server.process.kill('SIGUSR2');
-        await complained(server, new RegExp(`^edubba: .*a stray rejection.*strayBug.*stray\\.[tj]s.*count=${count}$`, 'm'));
+        await complained(server, new RegExp(`^edubba: .*a stray rejection.*strayBug.*stray\\.cjs.*count=${count}$`, 'm'));
       }
       await output(['--address', address, 'set', 't', 'r', 'f:q=after']);
       assert.match(await output(['--address', address, 'read', 't']), /"after"/);
@@ -55,7 +75,7 @@ describe('an error that nobody catches, in edubba serve', () => {
   test('an exception in the threads of tablet servers is told with its stack; others take their place', async (t) => {
     const { server, address } = await serve(t, 'threads exception', ['--tablet-servers', '2']);
     server.process.kill('SIGUSR2');
-    for (const thread of [0, 1]) await complained(server, new RegExp(`^edubba: the thread of a tablet server has failed thread=${thread} .*a stray exception.*stray\\.[tj]s`, 'm'));
+    for (const thread of [0, 1]) await complained(server, new RegExp(`^edubba: the thread of a tablet server has failed thread=${thread} .*a stray exception.*stray\\.cjs`, 'm'));
     await output(['--address', address, 'set', 't', 'r', 'f:q=after']);
     assert.match(await output(['--address', address, 'read', 't']), /"after"/);
     server.process.kill('SIGTERM');
