@@ -2,9 +2,10 @@
 import { readFile } from 'node:fs/promises';
 import { modeForOthers } from '../boot/index.ts';
 import type { Logger } from '../env/index.ts';
-import type { ServerOptions } from './server.ts';
+import type { AccessOptions } from './door.ts';
+import type { TlsFiles } from './tls-files.ts';
 
-export async function warnOfFiles({ tls, access = {} }: Pick<ServerOptions, 'tls' | 'access'>, logger: Logger): Promise<void> {
+export async function warnOfFiles({ tls, access = {} }: { readonly tls?: TlsFiles | undefined; readonly access?: AccessOptions | undefined }, logger: Logger): Promise<void> {
   const { tokensFile, jwt } = access;
   const keySet = jwt && !jwt.keys.includes('://') ? jwt.keys : undefined;
   const secrets = [

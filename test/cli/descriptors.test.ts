@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
-import { temporaryDirectory } from './run.ts';
+import { Child, output, temporaryDirectory } from './run.ts';
 
 /** `bin/edubba serve`, or `npm start`'s own script, under a limit of descriptors. Ends it once it listens. */
 async function serve(t: TestContext, limit: number, directory: string, more: readonly string[] = [], start: readonly string[] = ['bin/edubba', 'serve']) {
@@ -49,5 +50,42 @@ describe('edubba serve with few descriptors', () => {
     const needed = Number(/at least (\d+)/.exec((await serve(t, 80, join(above, 'two'), ['--tablet-servers', '2'])).err)?.[1]);
     const { status, err } = await serve(t, needed, join(above, 'two'), ['--tablet-servers', '2']);
     assert.deepEqual([status, err], [0, '']);
+  });
+});
+
+/** Loaded before the command: SIGUSR2 takes every descriptor that is left, and gives all of them back the next time. */
+const GREEDY = `
+const { closeSync, openSync } = require('node:fs');
+const held = [];
+process.on('SIGUSR2', () => {
+  if (held.length > 0) for (const fd of held.splice(0)) closeSync(fd);
+  else try { for (;;) held.push(openSync('/dev/null')); } catch {}
+  process.stderr.write('held ' + held.length + '\\n');
+});
+`;
+
+describe('a server without a descriptor left', () => {
+  test('closes new connections and lives on; callers are answered as soon as there are some', async (t) => {
+    const above = await temporaryDirectory(t);
+    const preload = join(above, 'greedy.cjs');
+    await writeFile(preload, GREEDY);
+    const server = new Child(t, ['serve', '--dir', join(above, 'data'), '--address', '127.0.0.1:0'], { preload });
+    const address = await server.address();
+    await output(['--address', address, 'createtable', 't', 'families=f']);
+    const told = async (message: RegExp): Promise<void> => {
+      server.process.kill('SIGUSR2');
+      while (!message.test(server.err)) await once(server.process.stderr as NodeJS.ReadableStream, 'data');
+    };
+    await told(/^held [1-9]/m);
+    const [host, port] = address.split(':') as [string, string];
+    await Promise.all(Array.from({ length: 50 }, async () => {
+      const socket = connect(Number(port), host).on('error', () => {}).resume();
+      await once(socket, 'close');
+    }));
+    assert.equal(server.process.exitCode, null, server.err);
+    await told(/^held 0$/m);
+    assert.equal(await output(['--address', address, 'ls']), 't\n');
+    server.process.kill('SIGTERM');
+    assert.equal(await server.ended(), 0, server.err);
   });
 });

@@ -321,7 +321,7 @@ describe('connections', () => {
     clock.advance(62_000);
     await until(() => seen.includes(FrameType.GOAWAY));
     for (let i = 0; i < 6 && server.connections > 0; i++) {
-      socket.write(Buffer.from('000008060000000000' + '00'.repeat(8), 'hex'));
+      socket.write(Buffer.from(`000008060000000000${'00'.repeat(8)}`, 'hex'));
       await systemClock.yield();
       clock.advance(1000);
     }

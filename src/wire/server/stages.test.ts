@@ -8,14 +8,13 @@ import { connect as connectTls } from 'node:tls';
 import { ManualClock } from '../../env/index.ts';
 import { systemClock } from '../../platform/index.ts';
 import { testEnv, testStatus, until } from '../fixtures.ts';
-import { CLIENT_PREFACE, settingsFrame } from '../http2/frames.ts';
+import { CLIENT_PREFACE } from '../http2/frames.ts';
 import { WireServer, type WireLimits } from './wire-server.ts';
 
 const pem = (name: string): Buffer => readFileSync(`test/certificates/${name}`);
 const CA = pem('ca.pem');
 const TLS = { key: pem('server.key'), cert: pem('server.pem'), ca: CA, requestCert: true };
 const CLIENT = { ca: CA, key: pem('client.key'), cert: pem('client.pem'), ALPNProtocols: ['h2'] };
-const HELLO = Buffer.concat([CLIENT_PREFACE, settingsFrame([])]);
 const COUNT = 40;
 
 /** The first bytes that a TLS client sends. */
