@@ -15,6 +15,7 @@ import { warnOfFiles } from './warn-of-files.ts';
 /** Calls under way get this long to end when the server stops. */
 const GRACE_MS = 5000;
 const DEFAULT_MAX_CONNECTIONS = 20_000;
+const MAX_CONNECTIONS_PER_ADDRESS = 2000;
 /** What no call has needed by then is loaded, so that none has to wait for it later: it holds the event loop for some 60 ms. */
 const LOAD_REST_MS = 1000;
 
@@ -25,6 +26,8 @@ export interface ServerOptions {
   readonly address: string;
   /** Takes connections from the socket that listens on the address already, at this descriptor, and belongs to the process. Default: listens itself. */
   readonly listenerFd?: 0;
+  /** How many servers of this process take connections from that socket, and share its limits evenly. Default: 1. */
+  readonly sharers?: number;
   /** Serves everybody who can reach the machine, without TLS or without a question. Default: false. */
   readonly insecurePublic?: boolean;
   /** Serves TLS alone. Default: plain text. */
@@ -50,7 +53,7 @@ export interface RunningServer {
 /** Fails with INVALID_ARGUMENT for an address that is none or is public without guard, ALREADY_EXISTS where it is in use. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { service, env, tls, access = {} } = options;
-  const maxConnections = checkedConnections(options, 1, env.logger);
+  const limits = limitsOf(options, env.logger);
   const { host, port } = checkedAddress(options);
   const certificates = tls && (await readTlsFiles(tls));
   // where threads share the port they share the files too, and the main thread has warned of them
@@ -58,7 +61,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const door = await openDoor(access, tls?.clientCaFile !== undefined, env);
   const stops = [door.close];
   try {
-    const server = new WireServer({ env, statusOf: wireStatus, tls: certificates, admit: door.admit, limits: { maxConnections } });
+    const server = new WireServer({ env, statusOf: wireStatus, tls: certificates, admit: door.admit, limits });
     const api = registerCloudApi(server, service, env);
     if (options.listenerFd !== undefined) await server.listenOn(options.listenerFd);
     const bound = options.listenerFd !== undefined ? port : await server.listen(host, port);
@@ -80,7 +83,15 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   }
 }
 
-/** Most connections at once. INVALID_ARGUMENT for a number that is none, RESOURCE_EXHAUSTED where there are too few descriptors for any. */
+/** A server's share of what the process may have. */
+function limitsOf({ maxConnections, sharers = 1 }: ServerOptions, logger: Logger): { maxConnections: number; maxConnectionsPerAddress: number } {
+  return {
+    maxConnections: Math.max(1, Math.floor(checkedConnections({ maxConnections }, sharers, logger) / sharers)),
+    maxConnectionsPerAddress: Math.ceil(MAX_CONNECTIONS_PER_ADDRESS / sharers),
+  };
+}
+
+/** Most connections of the process at once. INVALID_ARGUMENT for a number that is none, RESOURCE_EXHAUSTED where there are too few descriptors for any. */
 export function checkedConnections({ maxConnections }: Pick<ServerOptions, 'maxConnections'>, tabletServers: number, logger: Logger): number {
   const wanted = maxConnections ?? DEFAULT_MAX_CONNECTIONS;
   if (!Number.isSafeInteger(wanted) || wanted < 1) throw invalidArgument(`maxConnections must be a whole number above 0, not ${wanted}`);

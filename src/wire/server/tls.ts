@@ -53,8 +53,9 @@ export class TlsHandshakes {
     const onSecure = this.#pending.get(ends);
     this.#pending.delete(ends);
     // a client without ALPN speaks something else
-    if (onSecure && socket.alpnProtocol === 'h2') onSecure(socket);
-    else socket.destroy();
+    if (onSecure && socket.alpnProtocol === 'h2') return onSecure(socket);
+    socket.on('error', () => {});
+    socket.destroy();
   }
 }
 
