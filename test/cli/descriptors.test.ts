@@ -1,11 +1,11 @@
 /** `edubba serve` as users start it, where the process may open few files. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { describe, test, type TestContext } from 'node:test';
+import { before, describe, test, type TestContext } from 'node:test';
 import { Child, output, temporaryDirectory } from './run.ts';
 
 /** `bin/edubba serve`, or `npm start`'s own script, under a limit of descriptors. Ends it once it listens. */
@@ -26,6 +26,9 @@ async function serve(t: TestContext, limit: number, directory: string, more: rea
 }
 
 describe('edubba serve with few descriptors', () => {
+  // a build would need more; npm test has built already
+  before(() => execFileSync(process.execPath, ['scripts/build.mjs'], { stdio: 'ignore' }));
+
   for (const [limit, start] of [[24, undefined], [26, undefined], [40, undefined], [79, undefined], [26, ['scripts/start.mjs']]] as const) {
     test(`ulimit -n ${limit}: says what the limit is and what is needed, and makes nothing (${start?.[0] ?? 'bin/edubba'})`, async (t) => {
       const above = await temporaryDirectory(t);
