@@ -27,6 +27,14 @@ describe('who asks', () => {
     assert.throws(() => authenticator.principalOf(applicant(`Bearer ${token}`)), { code: Code.UNAUTHENTICATED });
   });
 
+  test('no certificate whose subject cannot be told from another in a log', () => {
+    const authenticator = new Authenticator({ certificates: true });
+    assert.equal(authenticator.principalOf(applicant(undefined, 'CN=J\u00fcrgen,O=\u65e5\u672c')), 'cert:CN=J\u00fcrgen,O=\u65e5\u672c');
+    for (const subject of ['', 'CN=a\nb', 'CN=a\u0000', 'CN=\u202etxt', 'CN=a\u200bb', 'CN=a\u2028b', 'x'.repeat(1025)]) {
+      assert.throws(() => authenticator.principalOf(applicant(undefined, subject)), { code: Code.UNAUTHENTICATED, message: /subject/ }, JSON.stringify(subject));
+    }
+  });
+
   test('the one of the token, and a certificate does not replace it', () => {
     const authenticator = new Authenticator({ tokens, certificates: true });
     assert.equal(authenticator.principalOf(applicant(`Bearer ${token}`, SUBJECT)), 'token:alice');

@@ -6,6 +6,7 @@
  */
 import { BigtableError, Code } from '../base/index.ts';
 import type { JwtVerifier } from './jwt-verifier.ts';
+import { isDistinguishedName } from './principal.ts';
 import { isOwnToken, type TokenList } from './token-list.ts';
 
 /** What is known of a call before it is let in. */
@@ -39,6 +40,7 @@ export class Authenticator {
     if (this.#takesTokens) return this.#principalOfToken(applicant.header('authorization'));
     if (!this.#certificates) return ANONYMOUS;
     if (applicant.certificate === undefined) throw refused('the client showed no certificate');
+    if (!isDistinguishedName(applicant.certificate)) throw refused('the subject of the client’s certificate is empty, longer than 1024 characters, or holds some that cannot be seen');
     return `cert:${applicant.certificate}`;
   }
 

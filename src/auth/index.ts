@@ -4,5 +4,5 @@
  */
 export { Authenticator } from './authenticator.ts';
 export { JwtVerifier } from './jwt-verifier.ts';
-export { addToken, readTokens, removeTokens } from './token-file.ts';
+export { addToken, readTokens, removeTokens, writeToken } from './token-file.ts';
 export type { TokenEntry } from './token-list.ts';

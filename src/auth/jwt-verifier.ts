@@ -9,6 +9,7 @@ import { createHash } from 'node:crypto';
 import { createLocalJWKSet, createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { BigtableError, Code, invalidArgument } from '../base/index.ts';
 import type { Clock } from '../env/index.ts';
+import { isSubject } from './principal.ts';
 
 export interface JwtSettings {
   /** What `iss` must be, exactly. */
@@ -74,8 +75,10 @@ export class JwtVerifier {
     } catch (error) {
       throw refusal(error);
     }
-    if (!payload.sub) throw refused('its subject is empty');
-    const principal = `jwt:${payload.sub}`;
+    // whatever the issuer has signed: jose does not look at it
+    const subject: unknown = payload.sub;
+    if (!isSubject(subject)) throw refused('its claim "sub" is not a text of 1 to 255 visible ASCII characters');
+    const principal = `jwt:${subject}`;
     // keys may have been replaced meanwhile
     if (keys === this.#keys) this.#remember(hash, principal, (payload.exp as number) * 1e6);
     return principal;

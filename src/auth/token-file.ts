@@ -38,6 +38,26 @@ export async function removeTokens(path: string, which: string): Promise<readonl
   return removed;
 }
 
+/**
+ * Writes a token into a file that only its owner may read (mode 0600). ALREADY_EXISTS where there is a file of that name: nothing is ever written over;
+ * FAILED_PRECONDITION where none can be made. What was made is removed where the writing fails.
+ */
+export async function writeToken(path: string, obtain: () => Promise<string>): Promise<void> {
+  const file = await open(path, 'wx', 0o600).catch((cause: NodeJS.ErrnoException) => {
+    const code = cause.code === 'EEXIST' ? Code.ALREADY_EXISTS : Code.FAILED_PRECONDITION;
+    throw new BigtableError(code, `cannot make ${path} for the token: ${cause.message}`, { cause });
+  });
+  try {
+    await file.writeFile(`${await obtain()}\n`);
+    await file.sync();
+  } catch (error) {
+    await rm(path, { force: true }).catch(() => {});
+    throw error;
+  } finally {
+    await file.close();
+  }
+}
+
 async function write(path: string, list: TokenList): Promise<void> {
   const beside = `${path}.${randomBytes(6).toString('hex')}.new`;
   try {

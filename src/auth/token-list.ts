@@ -8,6 +8,7 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { invalidArgument } from '../base/index.ts';
+import { isTokenName } from './principal.ts';
 
 export interface TokenEntry {
   /** Eight characters, the token's name in the list and the part of it that may be told. */
@@ -23,8 +24,6 @@ export interface TokenEntry {
 const HEAD = 'edubba-tokens 1';
 const TOKEN = /^edubba_([a-z0-9]{8})_([A-Za-z0-9_-]{43})$/;
 const LINE = /^([a-z0-9]{8}) (\S+) sha256:([0-9a-f]{64}) (\S+)$/;
-/** What may stand in a name: it goes to logs and, later, into lists of rights. */
-const PRINCIPAL = /^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$/;
 
 export class TokenList {
   readonly entries: readonly TokenEntry[];
@@ -45,7 +44,7 @@ export class TokenList {
       if (line === '' || line.startsWith('#')) continue;
       const [, id, principal, hash, added] = LINE.exec(line) ?? [];
       // the line itself is not quoted: somebody may have put a token there
-      if (id === undefined || principal === undefined || hash === undefined || added === undefined || !PRINCIPAL.test(principal)) {
+      if (id === undefined || principal === undefined || hash === undefined || added === undefined || !isTokenName(principal)) {
         throw invalidArgument(`${file}, line ${index + 2}: not "ID NAME sha256:HASH TIME"`);
       }
       if (entries.some((entry) => entry.id === id)) throw invalidArgument(`${file}, line ${index + 2}: the id ${id} stands there twice`);
@@ -74,7 +73,7 @@ export function isOwnToken(token: string): boolean {
 
 /** A new token, and its entry. `randomness`: 40 bytes that nobody can guess. INVALID_ARGUMENT for a name that is none. */
 export function makeToken(principal: string, added: string, randomness: Buffer): { token: string; entry: TokenEntry } {
-  if (!PRINCIPAL.test(principal)) throw invalidArgument(`"${principal}" is no name for a token: letters, digits and . _ @ + -, at most 128 of them, the first a letter or a digit`);
+  if (!isTokenName(principal)) throw invalidArgument(`"${principal}" is no name for a token: letters, digits and . _ @ + -, at most 128 of them, the first a letter or a digit`);
   const id = randomness.readBigUInt64BE(0).toString(36).padStart(8, '0').slice(-8);
   const secret = randomness.subarray(8, 40).toString('base64url');
   return { token: `edubba_${id}_${secret}`, entry: { id, principal, hash: hashOf(secret), added } };

@@ -7,13 +7,14 @@ import { type CompactionJob, type CompactionResult, compactFiles } from '../tabl
 
 export interface DirectoryJob {
   readonly directory: string;
+  readonly mostOpenFiles: number;
   readonly job: CompactionJob;
 }
 
 const codecs = nativeCodecs();
 
-export async function run({ directory, job }: DirectoryJob): Promise<CompactionResult> {
-  const fileSystem = shareFiles(directory, { checksum: codecs.checksum, clock: systemClock });
+export async function run({ directory, mostOpenFiles, job }: DirectoryJob): Promise<CompactionResult> {
+  const fileSystem = shareFiles(directory, { checksum: codecs.checksum, clock: systemClock, mostOpenFiles });
   try {
     return await compactFiles({ fileSystem, codecs, clock: systemClock }, job);
   } finally {

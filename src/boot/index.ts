@@ -3,10 +3,11 @@
  */
 export { checkDirectory } from './check-directory.ts';
 export { connect } from './connect.ts';
+export { connectionLimit } from './descriptors.ts';
 export { findDirectory, openFileForInspection, openForInspection } from './inspection.ts';
 export { type OpenDatabase, openDatabase } from './open-database.ts';
 export { openThreadedDatabase, type ThreadedDatabase } from './open-threaded-database.ts';
 export { type Door, runServerThread } from './server-thread.ts';
 export { repairDirectory, type RepairReport } from './repair-directory.ts';
 export { type DatabaseSettings, serverCacheBytes } from './settings.ts';
-export { moduleUrl, ProcessHold } from '../platform/index.ts';
+export { modeForOthers, moduleUrl, ProcessHold, watchStrayErrors } from '../platform/index.ts';

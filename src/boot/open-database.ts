@@ -8,6 +8,7 @@ import { nativeCodecs, openDirectory, moduleUrl, openLocalLockService, systemClo
 import type { Service } from '../service/index.ts';
 import { COMPACTION_TASK, type CompactionJob, type CompactionTools, compactFiles } from '../tablet/index.ts';
 import { Database, type DatabaseOptions } from './database.ts';
+import { openFilesLimit } from './descriptors.ts';
 import { checkSettings, type DatabaseSettings } from './settings.ts';
 
 /** Where the database is: in a directory, made where there is none; in the memory of this process; or in a file system that nobody else uses meanwhile. */
@@ -17,6 +18,8 @@ export type OpenOptions = DatabasePlace & {
   readonly settings?: Partial<DatabaseSettings> | undefined;
   /** Default: silent. */
   readonly logger?: Logger | undefined;
+  /** Where it counts. Default: its own. */
+  readonly metrics?: Metrics | undefined;
   /** Default: the machine's. */
   readonly clock?: Clock | undefined;
   /** Default: the machine's. */
@@ -58,7 +61,7 @@ export async function openDatabase(options: OpenOptions): Promise<OpenDatabase> 
     random,
     codecs: nativeCodecs(),
     logger,
-    metrics: new Metrics(),
+    metrics: options.metrics ?? new Metrics(),
     requestBudget: new ByteBudget(settings.requestBytes),
   };
   return startOn(storage, { env, settings });
@@ -94,6 +97,8 @@ interface StorageParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly compactionsAtOnce: number;
+  /** Default 1. */
+  readonly tabletServers?: number;
 }
 
 async function storageOf(place: DatabasePlace, parts: StorageParts): Promise<Storage> {
@@ -109,16 +114,21 @@ export function inlineWorkers(tools: CompactionTools): Workers {
   return new InlineWorkers({ [COMPACTION_TASK]: (job: CompactionJob) => compactFiles(tools, job) });
 }
 
-/** Compactions of files in the directory, each in a thread of its own. */
-export function directoryWorkers(directory: string, compactionsAtOnce: number, clock: Clock): Workers {
-  const threads = new ThreadWorkers({ clock, size: compactionsAtOnce, tasks: { [COMPACTION_TASK]: moduleUrl('./compaction-worker.ts', import.meta.url) } });
-  return { run: (task, job) => threads.run(task, { directory: resolve(directory), job }), close: () => threads.close() };
+export interface WorkersOptions extends Pick<StorageParts, 'clock' | 'logger' | 'compactionsAtOnce'> {
+  readonly mostOpenFiles: number;
 }
 
-/** Takes the directory. */
-export async function directoryStorage(directory: string, { clock, logger, compactionsAtOnce }: StorageParts): Promise<Storage> {
-  const { fileSystem, release } = await openDirectory(directory, { checksum: nativeCodecs().checksum, clock, logger });
-  const workers = directoryWorkers(directory, compactionsAtOnce, clock);
+/** Compactions of files in the directory, each in a thread of its own. */
+export function directoryWorkers(directory: string, { mostOpenFiles, compactionsAtOnce, clock, logger }: WorkersOptions): Workers {
+  const threads = new ThreadWorkers({ clock, logger, size: compactionsAtOnce, tasks: { [COMPACTION_TASK]: moduleUrl('./compaction-worker.ts', import.meta.url) } });
+  return { run: (task, job) => threads.run(task, { directory: resolve(directory), mostOpenFiles, job }), close: () => threads.close() };
+}
+
+/** Takes the directory. RESOURCE_EXHAUSTED where the process may not open as many files as a database needs. */
+export async function directoryStorage(directory: string, { clock, logger, compactionsAtOnce, tabletServers = 1 }: StorageParts): Promise<Storage> {
+  const mostOpenFiles = openFilesLimit(tabletServers, compactionsAtOnce);
+  const { fileSystem, release } = await openDirectory(directory, { checksum: nativeCodecs().checksum, clock, logger, mostOpenFiles });
+  const workers = directoryWorkers(directory, { mostOpenFiles, compactionsAtOnce, clock, logger });
   try {
     const lockService = await openLocalLockService(fileSystem);
     return {

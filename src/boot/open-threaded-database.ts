@@ -17,6 +17,8 @@ export interface ThreadedOptions {
   readonly settings?: Partial<DatabaseSettings> | undefined;
   /** Default: silent. Lines of threads have the field `thread`. */
   readonly logger?: Logger | undefined;
+  /** Where the main thread counts. Default: its own. */
+  readonly metrics?: Metrics | undefined;
 }
 
 export interface ThreadedDatabase extends OpenDatabase {
@@ -31,7 +33,7 @@ export interface ThreadedDatabase extends OpenDatabase {
 export async function openThreadedDatabase(options: ThreadedOptions): Promise<ThreadedDatabase> {
   const { directory, tabletServers, module, logger = silentLogger } = options;
   const settings = checkSettings(options.settings);
-  const storage = await directoryStorage(directory, { clock: systemClock, logger, compactionsAtOnce: settings.compactionsAtOnce });
+  const storage = await directoryStorage(directory, { clock: systemClock, logger, compactionsAtOnce: settings.compactionsAtOnce, tabletServers });
   const env = {
     ...storage.adapters,
     transport: new PortTransport(new LocalTransport(systemClock)),
@@ -39,7 +41,7 @@ export async function openThreadedDatabase(options: ThreadedOptions): Promise<Th
     random: systemRandom,
     codecs: nativeCodecs(),
     logger,
-    metrics: new Metrics(),
+    metrics: options.metrics ?? new Metrics(),
     requestBudget: new ByteBudget(settings.requestBytes),
   };
   const threads = new ServerThreads({ env, settings, directory: resolve(directory), count: tabletServers, module });

@@ -3,17 +3,19 @@
  * its lock service and the master. Beside the tablet server stand a client library and the door that is opened on it, so that each thread
  * answers whatever comes to it, and passes on what belongs to another.
  *
- * Invariant: the thread ends with its tablet server, and whatever nobody catches ends both: the main thread starts a new one.
+ * Invariant: the thread ends with its tablet server, and an exception that nobody catches ends both: the main thread starts a new one. A rejection that
+ * nobody takes is told and counted, as in the main thread of `edubba serve`.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../base/index.ts';
 import { Client } from '../client/index.ts';
 import { ByteBudget, type CallHandler, type Env, LocalTransport, type LogFields, type Logger, Metrics } from '../env/index.ts';
 import { LIMITS } from '../model/index.ts';
-import { LockServiceClient, nativeCodecs, PortPeer, PortTransport, shareFiles, systemClock, systemRandom } from '../platform/index.ts';
+import { LockServiceClient, nativeCodecs, PortPeer, PortTransport, shareFiles, systemClock, systemRandom, watchStrayErrors } from '../platform/index.ts';
 import type { Service } from '../service/index.ts';
 import { TabletServer } from '../tabletserver/index.ts';
 import { serverAddress } from './database.ts';
+import { openFilesLimit } from './descriptors.ts';
 import { directoryWorkers } from './open-database.ts';
 import { tabletServerSettings } from './settings.ts';
 import { threadAddress, type ThreadMethod, type ThreadNotice, type ThreadRoute, type ThreadStart } from './thread-start.ts';
@@ -32,6 +34,7 @@ export async function runServerThread(openDoor: OpenDoor): Promise<void> {
   assert(parent, 'this program runs in a thread');
   const tell = (notice: ThreadNotice): void => parent.postMessage(notice);
   const { env, connect, close } = threadEnv(start, loggerTo(tell));
+  watchStrayErrors(env);
   const thread = new ServerThread({ start, env, openDoor, close, ended: (reason) => tell({ kind: 'ended', reason }) });
   await env.transport.serve(threadAddress(start.place), thread);
   parent.on('message', connect);
@@ -54,8 +57,9 @@ function threadEnv({ directory, settings, tabletServers, lockService: address, l
   const metrics = new Metrics();
   const budget = new ByteBudget(Math.floor(settings.requestBytes / tabletServers));
   const codecs = nativeCodecs();
-  const fileSystem = shareFiles(directory, { checksum: codecs.checksum, clock: systemClock, logger });
-  const workers = directoryWorkers(directory, settings.compactionsAtOnce, systemClock);
+  const mostOpenFiles = openFilesLimit(tabletServers, settings.compactionsAtOnce);
+  const fileSystem = shareFiles(directory, { checksum: codecs.checksum, clock: systemClock, logger, mostOpenFiles });
+  const workers = directoryWorkers(directory, { mostOpenFiles, compactionsAtOnce: settings.compactionsAtOnce, clock: systemClock, logger });
   const lockService = new LockServiceClient({ transport, address, leases, budget });
   const env: Env = {
     fileSystem, lockService, transport, clock: systemClock, random: systemRandom, workers, codecs, logger, metrics, requestBudget: budget,

@@ -8,7 +8,7 @@
 import { MessageChannel, type Worker } from 'node:worker_threads';
 import { toBigtableError, unavailable } from '../base/index.ts';
 import { type Env, requestContext } from '../env/index.ts';
-import { LockServiceHost, PortPeer, type PortTransport, sharedLeases, startThread } from '../platform/index.ts';
+import { LockServiceHost, PortPeer, type PortTransport, sharedLeases, stackOf, startThread } from '../platform/index.ts';
 import { type HostedServer, MASTER_ADDRESS, serverAddress } from './database.ts';
 import type { DatabaseSettings } from './settings.ts';
 import { threadAddress, type ThreadMethod, type ThreadNotice, type ThreadRoute, type ThreadStart } from './thread-start.ts';
@@ -116,7 +116,10 @@ class ServerThread implements HostedServer {
       if (notice.kind === 'log') logger[notice.level](notice.message, { ...notice.fields, thread: place });
       else void worker.terminate();
     });
-    worker.on('error', (error) => logger.error('the thread of a tablet server has failed', { thread: place, error: toBigtableError(error).message }));
+    worker.on('error', (error) => {
+      metrics.add('process.uncaughtExceptions');
+      logger.error('the thread of a tablet server has failed', { thread: place, error: toBigtableError(error).message, stack: stackOf(error) });
+    });
     this.#gone = new Promise((resolve) => {
       // comes after 'error' too, when nothing of the thread runs or is on its way to the disk any more
       worker.on('exit', () => {

@@ -1,10 +1,11 @@
 /** `edubba serve`: one process that owns a directory and answers the Cloud Bigtable API until SIGTERM or SIGINT. */
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { invalidArgument } from '../base/index.ts';
-import type { Logger, LogFields } from '../env/index.ts';
-import { type DatabaseSettings, openDatabase, serverCacheBytes, type ThreadedDatabase } from '../boot/index.ts';
+import { BigtableError, Code, invalidArgument } from '../base/index.ts';
+import { type LogFields, type Logger, Metrics } from '../env/index.ts';
+import { connectionLimit, type DatabaseSettings, modeForOthers, openDatabase, serverCacheBytes, type ThreadedDatabase } from '../boot/index.ts';
 import type { JwtOptions, RunningServer, ServerOptions, TlsFiles } from '../server/index.ts';
+import { StopReason } from './stop-reason.ts';
 import type { Terminal } from './terminal.ts';
 
 interface ServeOptions {
@@ -16,6 +17,7 @@ interface ServeOptions {
   readonly cache?: number;
   /** Default: one a core. */
   readonly tabletServers?: number;
+  readonly maxConnections?: number;
   readonly insecurePublic?: boolean;
   readonly tlsKey?: string;
   readonly tlsCert?: string;
@@ -34,7 +36,9 @@ SIGTERM or SIGINT (Ctrl-C) ends it: calls under way are answered first. kill -9 
 
 An address that other machines can reach needs TLS and a way for callers to say who they are: bearer tokens of --tokens (\`edubba help token\`), tokens that an
 issuer signs (--jwt-…), or certificates (--tls-client-ca). Where tokens are set up every call needs one. Only the gRPC health check is open to everybody.
-Certificates, tokens and keys are read again when their files change.
+Certificates, tokens and keys are read again when their files change. At --max-connections a new connection takes the place of one that has no calls.
+
+An exception that nobody caught ends it in order too, with status 1.
 
 Examples:
   edubba serve
@@ -61,6 +65,7 @@ export function addServeCommand(program: Command, terminal: Terminal): void {
     )
     .addOption(new Option('--cache <MiB>', 'blocks of files that are kept in memory (default: an eighth of the memory there is, 64 MiB to 4 GiB)').argParser(mebibytesOf))
     .addOption(new Option('--tablet-servers <count>', 'tablet servers, each in a thread of its own where there are several (default: 1)').argParser(countOf))
+    .addOption(new Option('--max-connections <count>', 'connections at once (default: 20000, or what the limit of open files leaves)').argParser(connectionsOf))
     .option('--tls-client-ca <file>', 'serve only clients with a certificate that these authorities (PEM) have signed')
     .option('--tokens <file>', 'serve only calls with a bearer token of this file')
     .option('--jwt-issuer <issuer>', 'serve only calls with a bearer token (JWT) of this issuer')
@@ -75,28 +80,42 @@ export function addServeCommand(program: Command, terminal: Terminal): void {
 }
 
 async function serve(options: ServeOptions, terminal: Terminal): Promise<void> {
-  const { dir, address, limits, durability, cache, tabletServers = 1, insecurePublic = false, tokens } = options;
+  const { dir, address, limits, durability, cache, tabletServers = 1, insecurePublic = false, tokens, maxConnections } = options;
+  // before anything is loaded or opened that could fail for want of descriptors, and not say so
+  connectionLimit(tabletServers);
   const blockCacheBytes = cache === undefined ? serverCacheBytes() : cache * MIB;
   // a server goes on when nobody reads what it prints
   const say = (line: string): Promise<void> => terminal.print(`${line}\n`).catch(() => {});
   const tls = tlsOf(options);
   const jwt = jwtOf(options);
-  const stopped = untilSignal();
-  const open = { directory: dir, settings: { limits, durability, blockCacheBytes }, logger: complaints(terminal) };
-  const server = await startIn(open, tabletServers, { address, insecurePublic, tls, access: { tokensFile: tokens, jwt } });
+  const logger = complaints(terminal);
+  const metrics = new Metrics();
+  const open = { directory: dir, settings: { limits, durability, blockCacheBytes }, logger, metrics };
+  const stop = new StopReason(logger, metrics);
+  let server: Awaited<ReturnType<typeof startIn>> | undefined;
   try {
+    await warnOfDirectory(dir, logger);
+    server = await startIn(open, tabletServers, { address, insecurePublic, tls, access: { tokensFile: tokens, jwt }, maxConnections });
     for (const line of greeting({ address: server.address, directory: resolve(dir), durability, tls: tls !== undefined })) await say(line);
+    stop.isServing = true;
     await say(`listening on ${server.address}`);
-    await say(`stopping on ${await stopped}`);
-    for (const line of (await server.report?.()) ?? []) await say(line);
+    await say(`stopping on ${await stop.reason}`);
+    if (!stop.isFailure) for (const line of (await server.report?.()) ?? []) await say(line);
   } finally {
-    await server.close();
+    await server?.close();
+    stop.end();
   }
+  if (stop.isFailure) throw new BigtableError(Code.INTERNAL, 'the server has ended because of an exception that nobody caught: see above');
+}
+
+async function warnOfDirectory(directory: string, logger: Logger): Promise<void> {
+  const mode = await modeForOthers(directory, 'secret');
+  if (mode !== undefined) logger.warn('other users of this machine can read the database', { directory, mode, remedy: `chmod 700 ${directory}` });
 }
 
 /** Serves the directory, in this thread or in several; `close` ends the server and the database. */
 async function startIn(
-  open: { readonly directory: string; readonly settings: Partial<DatabaseSettings>; readonly logger: Logger },
+  open: { readonly directory: string; readonly settings: Partial<DatabaseSettings>; readonly logger: Logger; readonly metrics: Metrics },
   tabletServers: number,
   door: Omit<ServerOptions, 'service' | 'env'>,
 ): Promise<RunningServer & { readonly report?: () => Promise<string[]> }> {
@@ -135,6 +154,11 @@ function countOf(text: string): number {
   return count;
 }
 
+function connectionsOf(text: string): number {
+  if (!/^[1-9]\d{0,6}$/.test(text)) throw new InvalidArgumentError('a whole number from 1 on is wanted');
+  return Number(text);
+}
+
 function mebibytesOf(text: string): number {
   if (!/^\d{1,7}$/.test(text)) throw new InvalidArgumentError('a whole number of MiB is wanted');
   return Number(text);
@@ -160,12 +184,6 @@ function complaints(terminal: Terminal): Logger {
     terminal.complain(`edubba: ${message}${facts.join('')}\n`);
   };
   return { info() {}, warn: complain, error: complain };
-}
-
-function untilSignal(): Promise<string> {
-  return new Promise((resolveSignal) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolveSignal(signal));
-  });
 }
 
 interface Greeting {

@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { invalidArgument, notFound } from '../base/index.ts';
-import { connect, findDirectory } from '../boot/index.ts';
+import { connect, findDirectory, modeForOthers } from '../boot/index.ts';
 import { type Database, open, overService } from '../embedded/index.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -56,6 +56,7 @@ export class Session {
     if (where === undefined || where === '') {
       throw invalidArgument('say where the data is: --dir DIR, or --address HOST:PORT of a server (or BIGTABLE_EMULATOR_HOST)');
     }
+    await this.#warnOfFiles();
     const { service, env, close } = await connect(where, { tls: this.#tls, token: await this.#token() });
     return use(overService(service, env.requestBudget, close), work);
   }
@@ -64,6 +65,14 @@ export class Session {
   get #tls(): { caFile: string | undefined; keyFile: string | undefined; certFile: string | undefined } | undefined {
     const { tls, tlsCa: caFile, tlsKey: keyFile, tlsCert: certFile } = this.options;
     return tls || caFile !== undefined || keyFile !== undefined || certFile !== undefined ? { caFile, keyFile, certFile } : undefined;
+  }
+
+  /** Tells of secrets that others than their owner can read. */
+  async #warnOfFiles(): Promise<void> {
+    for (const file of [this.options.tokenFile, this.options.tlsKey]) {
+      const mode = file === undefined ? undefined : await modeForOthers(file, 'secret');
+      if (mode !== undefined) this.terminal.complain(`edubba: warning: ${file} is secret and can be read by other users of this machine (mode ${mode}): chmod 600 ${file}\n`);
+    }
   }
 
   async #token(): Promise<string | undefined> {

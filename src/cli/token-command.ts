@@ -1,6 +1,6 @@
 /** `edubba token add|remove|list`: the file of tokens that `edubba serve --tokens` reads. The file has hashes alone: a token is shown once. */
 import type { Command } from 'commander';
-import { addToken, readTokens, removeTokens, type TokenEntry } from '../auth/index.ts';
+import { addToken, readTokens, removeTokens, type TokenEntry, writeToken } from '../auth/index.ts';
 import type { Terminal } from './terminal.ts';
 
 const MORE = `
@@ -8,7 +8,7 @@ A server with --tokens FILE serves only calls with the header "authorization: Be
 seconds of a change. A name may have several tokens: add the new one, hand it out, then remove the old one by its ID.
 
 Examples:
-  edubba token add tokens.txt crawler > crawler.token
+  edubba token add tokens.txt crawler --out crawler.token
   edubba serve --tokens tokens.txt
   edubba --address 127.0.0.1:8086 --token-file crawler.token ls
   edubba token list tokens.txt
@@ -25,9 +25,12 @@ export function addTokenCommand(program: Command, terminal: Terminal): void {
   token
     .command('add <file> <name>')
     .description('make a token for a name, put its hash into the file (a new one where there is none) and print the token')
-    .action(async (file: string, name: string) => {
+    .option('--out <file>', 'write the token into this new file, which only its owner may read, instead of printing it')
+    .action(async (file: string, name: string, { out }: { readonly out?: string }) => {
       const added = `${new Date().toISOString().slice(0, 19)}Z`;
-      await terminal.print(`${await addToken(file, name, added)}\n`);
+      const add = (): Promise<string> => addToken(file, name, added);
+      if (out === undefined) await terminal.print(`${await add()}\n`);
+      else await writeToken(out, add);
     });
   token
     .command('remove <file> <id-or-name>')

@@ -12,7 +12,7 @@ import { BigtableError, Code, CorruptionError, crc32c } from '../base/index.ts';
 import { LOCK_NAME, lockDirectory } from './directory-lock.ts';
 import { errnoOf, systemCall, systemError } from './posix-errors.ts';
 import { openPosixFileSystem, type PosixFileSystem, type PosixOptions } from './posix-file-system.ts';
-import { nodeSyscalls } from './posix-syscalls.ts';
+import { DIRECTORY_MODE, nodeSyscalls } from './posix-syscalls.ts';
 
 export interface OpenDirectory {
   readonly fileSystem: PosixFileSystem;
@@ -78,7 +78,7 @@ function hex32(value: number): string {
 }
 
 async function makeDirectory(directory: string): Promise<void> {
-  const first = await mkdir(directory, { recursive: true });
+  const first = await mkdir(directory, { recursive: true, mode: DIRECTORY_MODE });
   // every directory that was made is made durable in the one above it
   for (let made = directory; first !== undefined && made.length >= first.length; made = dirname(made)) await syncDirectory(dirname(made));
 }

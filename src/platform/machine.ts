@@ -1,4 +1,5 @@
-/** What the machine has. */
+/** What the machine has, and what of it this process may use. */
+import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 
 /** Memory that this process may use: the machine's, or the limit of the container it runs in. */
@@ -7,4 +8,27 @@ export function memoryBytes(): number {
   // 0, or more than there is, where nobody has set a limit
   const limit = process.constrainedMemory();
   return limit > 0 && limit < machine ? limit : machine;
+}
+
+/**
+ * Files and sockets that this process may have open at once; undefined where it has no such limit (Windows), or none that can be known. On Linux as /proc
+ * has it, elsewhere by Node's own report, which has it on every POSIX system and takes some milliseconds.
+ */
+export function descriptorLimit(): number | undefined {
+  try {
+    return numberOf(/^Max open files +(\S+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1]) ?? reportedLimit();
+  } catch {
+    return reportedLimit();
+  }
+}
+
+function reportedLimit(): number | undefined {
+  const report = process.report.getReport() as { readonly userLimits?: { readonly open_files?: { readonly soft?: number | string } } };
+  return numberOf(report.userLimits?.open_files?.soft);
+}
+
+/** Undefined for "unlimited" too. */
+function numberOf(limit: number | string | undefined): number | undefined {
+  const value = Number(limit);
+  return Number.isSafeInteger(value) && value > 0 ? value : undefined;
 }

@@ -31,6 +31,8 @@ export interface PosixOptions {
   readonly syscalls?: Syscalls;
   /** Size at which a segment of a log ends. Default 16 MiB; at least one page. */
   readonly logSegmentBytes?: number;
+  /** Write-once files that are kept open for reads. Default 256. */
+  readonly mostOpenFiles?: number;
 }
 
 export type PosixFileSystem = FileSystem & {
@@ -52,18 +54,18 @@ export async function openPosixFileSystem(directory: string, options: PosixOptio
   const pause = clock ? () => clock.yield() : () => new Promise<void>((resolve) => setImmediate(resolve));
   const setting: LogSetting = { syscalls, directories, checksum: options.checksum, logger, segmentBytes: logSegmentBytes, pause };
   await systemCall(`opening ${directory}`, prepare(syscalls, directories, logger));
-  return new DirectoryFileSystem(setting);
+  return new DirectoryFileSystem(setting, options.mostOpenFiles);
 }
 
 /**
  * The file system of a directory that another thread of this process owns and has opened, for a thread of its own. All see the same files; each log
  * belongs to the thread that opened it, and is touched by no other while that thread lives.
  */
-export function shareFiles(directory: string, options: Pick<PosixOptions, 'checksum' | 'logger'> & { readonly clock: Clock }): PosixFileSystem {
+export function shareFiles(directory: string, options: Pick<PosixOptions, 'checksum' | 'logger' | 'mostOpenFiles'> & { readonly clock: Clock }): PosixFileSystem {
   const { checksum, clock, logger = silentLogger } = options;
   const directories = new Directories(directory, nodeSyscalls, randomBytes(NONCE_BYTES).toString('hex'));
   const pause = (): Promise<void> => clock.yield();
-  return new DirectoryFileSystem({ syscalls: nodeSyscalls, directories, checksum, logger, segmentBytes: LOG_SEGMENT_BYTES, pause });
+  return new DirectoryFileSystem({ syscalls: nodeSyscalls, directories, checksum, logger, segmentBytes: LOG_SEGMENT_BYTES, pause }, options.mostOpenFiles);
 }
 
 async function prepare(syscalls: Syscalls, directories: Directories, logger: Logger): Promise<void> {
@@ -87,11 +89,11 @@ export class DirectoryFileSystem implements FileSystem {
   /** The logs that were opened here and not deleted, by path. */
   readonly #writers = new Map<string, PosixLogWriter>();
 
-  constructor(setting: LogSetting) {
+  constructor(setting: LogSetting, mostOpenFiles = MOST_OPEN_FILES) {
     this.#setting = setting;
     this.#syscalls = setting.syscalls;
     this.#directories = setting.directories;
-    this.#openFiles = new OpenFiles(setting.syscalls, (path) => setting.directories.filePath(path), MOST_OPEN_FILES);
+    this.#openFiles = new OpenFiles(setting.syscalls, (path) => setting.directories.filePath(path), mostOpenFiles);
   }
 
   async create(path: string): Promise<FileWriter> {

@@ -13,6 +13,7 @@ export interface DirectoryEntry {
 }
 
 export interface Syscalls {
+  /** A file that is made is its owner's alone (mode 0600). */
   open(path: string, flags: number): Promise<number>;
   /** Opens an existing file for `writeDurable`. */
   openDurable(path: string): Promise<number>;
@@ -35,10 +36,15 @@ export interface Syscalls {
   link(from: string, to: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   unlink(path: string): Promise<void>;
+  /** The owner's alone (mode 0700). */
   mkdir(path: string): Promise<void>;
   rmdir(path: string): Promise<void>;
   readdir(path: string): Promise<DirectoryEntry[]>;
 }
+
+/** Nobody but the user whose process it is reads a database, whatever the umask: docs/decisions/0025-the-door.md. */
+const FILE_MODE = 0o600;
+export const DIRECTORY_MODE = 0o700;
 
 /** A write of more bytes than this is made in several: the system call itself ends at 2 GiB. */
 const MOST_BYTES_A_WRITE = 64 << 20;
@@ -77,7 +83,7 @@ async function writeAll(fd: number, buffers: readonly Uint8Array[], position: nu
 const ON_LINUX = process.platform === 'linux';
 
 export const nodeSyscalls: Syscalls = Object.freeze({
-  open: (path, flags) => promise<number>((callback) => fs.open(path, flags, 0o644, callback)),
+  open: (path, flags) => promise<number>((callback) => fs.open(path, flags, FILE_MODE, callback)),
   openDurable: (path) => promise<number>((callback) => fs.open(path, fs.constants.O_WRONLY | (ON_LINUX ? fs.constants.O_DSYNC : 0), callback)),
   close: (fd) => done((callback) => fs.close(fd, callback)),
   read: (fd, into, offset, length, position) => promise<number>((callback) => fs.read(fd, into, offset, length, position, callback)),
@@ -100,7 +106,7 @@ export const nodeSyscalls: Syscalls = Object.freeze({
   link: (from, to) => done((callback) => fs.link(from, to, callback)),
   rename: (from, to) => done((callback) => fs.rename(from, to, callback)),
   unlink: (path) => done((callback) => fs.unlink(path, callback)),
-  mkdir: (path) => done((callback) => fs.mkdir(path, callback)),
+  mkdir: (path) => done((callback) => fs.mkdir(path, DIRECTORY_MODE, callback)),
   rmdir: (path) => done((callback) => fs.rmdir(path, callback)),
   readdir: async (path) => {
     const entries = await promise<fs.Dirent[]>((callback) => fs.readdir(path, { withFileTypes: true }, callback));

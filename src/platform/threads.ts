@@ -6,7 +6,8 @@
  */
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { assert, BigtableError, Code, notFound, toBigtableError, unavailable } from '../base/index.ts';
-import { type Clock, fromPlainError, type Timer, type Workers } from '../env/index.ts';
+import { type Clock, fromPlainError, type Logger, silentLogger, type Timer, type Workers } from '../env/index.ts';
+import { stackOf } from './stray-errors.ts';
 import type { ThreadAnswer, ThreadRequest } from './thread-main.ts';
 
 /** A thread that had nothing to do for so long ends: a new one takes a tenth of a second to start, and compiles anew what it runs. */
@@ -19,6 +20,8 @@ export interface ThreadWorkersOptions {
   readonly tasks: Readonly<Record<string, URL>>;
   /** For how long threads have been idle. */
   readonly clock: Clock;
+  /** Told of threads that die. Default: silent. */
+  readonly logger?: Logger | undefined;
 }
 
 interface Job {
@@ -38,6 +41,7 @@ export class ThreadWorkers implements Workers {
   readonly #size: number;
   readonly #tasks: ReadonlyMap<string, URL>;
   readonly #clock: Clock;
+  readonly #logger: Logger;
   /** The one that worked last is taken first, so that the others come to their end. */
   readonly #idle: IdleThread[] = [];
   readonly #busy = new Map<Worker, Job>();
@@ -48,6 +52,7 @@ export class ThreadWorkers implements Workers {
     assert(Number.isInteger(options.size) && options.size >= 1, `a pool of ${options.size} threads`);
     this.#size = options.size;
     this.#clock = options.clock;
+    this.#logger = options.logger ?? silentLogger;
     this.#tasks = new Map(Object.entries(options.tasks));
   }
 
@@ -132,6 +137,7 @@ export class ThreadWorkers implements Workers {
   }
 
   #died(thread: Worker, exitCode: number, failure: unknown): void {
+    if (failure !== undefined) this.#logger.error('a thread of compactions or the like has failed', { stack: stackOf(failure) });
     const place = this.#idle.findIndex((idle) => idle.thread === thread);
     if (place >= 0) this.#idle.splice(place, 1)[0]?.timer.cancel();
     const job = this.#busy.get(thread);

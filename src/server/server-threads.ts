@@ -1,12 +1,15 @@
 /**
  * A server with a tablet server a thread: each thread takes connections from the one listening socket, answers the rows it serves itself, and passes the
- * rest on to the threads that serve them. Which thread gets a connection is decided by the one that is free first.
+ * rest on to the threads that serve them. Which thread gets a connection is decided by the one that is free first. The threads share the limits of
+ * connections evenly, as they do memory.
  */
 import { moduleUrl, openThreadedDatabase, type ThreadedDatabase } from '../boot/index.ts';
-import { checkedAddress, type RunningServer, type ServerOptions } from './server.ts';
+import { silentLogger } from '../env/index.ts';
+import { checkedAddress, checkedConnections, type RunningServer, type ServerOptions } from './server.ts';
 import { LISTENER_FD, openSharedListener } from './shared-listener.ts';
+import { warnOfFiles } from './warn-of-files.ts';
 
-export interface ThreadedServerOptions extends Omit<ServerOptions, 'service' | 'env' | 'listenerFd'> {
+export interface ThreadedServerOptions extends Omit<ServerOptions, 'service' | 'env' | 'listenerFd' | 'sharers'> {
   readonly database: Omit<Parameters<typeof openThreadedDatabase>[0], 'module'>;
 }
 
@@ -20,12 +23,15 @@ export interface ThreadedServer extends RunningServer {
 /** Opens the database and serves it; `close` ends both. Fails as `startServer` and `openThreadedDatabase` do. */
 export async function startThreadedServer({ database: open, ...door }: ThreadedServerOptions): Promise<ThreadedServer> {
   const { host, port } = checkedAddress(door);
+  const { tabletServers, logger = silentLogger } = open;
+  const maxConnections = checkedConnections(door, tabletServers, logger);
   const listener = await openSharedListener(host, port);
   const address = host.includes(':') ? `[${host}]:${listener.port}` : `${host}:${listener.port}`;
   let database: ThreadedDatabase | undefined;
   try {
     database = await openThreadedDatabase({ ...open, module: moduleUrl('./server-thread.ts', import.meta.url) });
-    await database.openDoors({ ...door, address, listenerFd: LISTENER_FD } satisfies DoorOptions);
+    await warnOfFiles(door, database.env.logger);
+    await database.openDoors({ ...door, maxConnections, sharers: tabletServers, address, listenerFd: LISTENER_FD } satisfies DoorOptions);
   } catch (error) {
     listener.close();
     await database?.close();

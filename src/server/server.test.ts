@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import * as grpc from '@grpc/grpc-js';
-import { ByteBudget, silentLogger } from '../env/index.ts';
+import { ByteBudget, Metrics, silentLogger } from '../env/index.ts';
 import { systemClock as clock } from '../platform/index.ts';
 import type { Service } from '../service/index.ts';
 import { startServer } from './server.ts';
@@ -10,7 +10,7 @@ import type { TlsFiles } from './tls-files.ts';
 
 function start(address: string, more: { insecurePublic?: boolean; graceMs?: number; service?: Partial<Service>; tls?: TlsFiles } = {}) {
   const { service = {}, ...rest } = more;
-  const env = { clock, random: { float: () => 0, uniqueName: () => '0' }, logger: silentLogger, requestBudget: new ByteBudget(1 << 20) };
+  const env = { clock, random: { float: () => 0, uniqueName: () => '0' }, logger: silentLogger, metrics: new Metrics(), requestBudget: new ByteBudget(1 << 20) };
   return startServer({ service: service as Service, env, address, ...rest });
 }
 

@@ -3,14 +3,19 @@
  * machines can reach it serves only with TLS and with callers who say who they are, or where it is told to do without.
  */
 import { invalidArgument } from '../base/index.ts';
+import { connectionLimit } from '../boot/index.ts';
+import type { Logger } from '../env/index.ts';
 import { registerCloudApi, wireStatus } from '../grpc/index.ts';
 import type { Service } from '../service/index.ts';
 import { type Address, type ApiEnv, isLoopback, parseAddress, WireServer } from '../wire/index.ts';
 import { type AccessOptions, openDoor } from './door.ts';
 import { readTlsFiles, type TlsFiles, watchTlsFiles } from './tls-files.ts';
+import { warnOfFiles } from './warn-of-files.ts';
 
 /** Calls under way get this long to end when the server stops. */
 const GRACE_MS = 5000;
+const DEFAULT_MAX_CONNECTIONS = 20_000;
+const MAX_CONNECTIONS_PER_ADDRESS = 2000;
 /** What no call has needed by then is loaded, so that none has to wait for it later: it holds the event loop for some 60 ms. */
 const LOAD_REST_MS = 1000;
 
@@ -21,12 +26,19 @@ export interface ServerOptions {
   readonly address: string;
   /** Takes connections from the socket that listens on the address already, at this descriptor, and belongs to the process. Default: listens itself. */
   readonly listenerFd?: 0;
+  /** How many servers of this process take connections from that socket, and share its limits evenly. Default: 1. */
+  readonly sharers?: number;
   /** Serves everybody who can reach the machine, without TLS or without a question. Default: false. */
   readonly insecurePublic?: boolean;
   /** Serves TLS alone. Default: plain text. */
   readonly tls?: TlsFiles | undefined;
   /** How callers say who they are. Default: by their certificates where `tls` asks for them; not at all otherwise. */
   readonly access?: AccessOptions;
+  /**
+   * Most connections at once, at least 1: a new one then takes the place of one that has no calls, or is refused. Default: 20,000. Never more than the
+   * limit of descriptors leaves beside the database.
+   */
+  readonly maxConnections?: number | undefined;
   /** How long calls under way may take when the server stops, ms. Default: 5000. */
   readonly graceMs?: number;
 }
@@ -41,12 +53,15 @@ export interface RunningServer {
 /** Fails with INVALID_ARGUMENT for an address that is none or is public without guard, ALREADY_EXISTS where it is in use. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { service, env, tls, access = {} } = options;
+  const limits = limitsOf(options, env.logger);
   const { host, port } = checkedAddress(options);
   const certificates = tls && (await readTlsFiles(tls));
+  // where threads share the port they share the files too, and the main thread has warned of them
+  if (options.listenerFd === undefined) await warnOfFiles(options, env.logger);
   const door = await openDoor(access, tls?.clientCaFile !== undefined, env);
   const stops = [door.close];
   try {
-    const server = new WireServer({ env, statusOf: wireStatus, tls: certificates, admit: door.admit });
+    const server = new WireServer({ env, statusOf: wireStatus, tls: certificates, admit: door.admit, limits });
     const api = registerCloudApi(server, service, env);
     if (options.listenerFd !== undefined) await server.listenOn(options.listenerFd);
     const bound = options.listenerFd !== undefined ? port : await server.listen(host, port);
@@ -66,6 +81,25 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     for (const stop of stops) stop();
     throw error;
   }
+}
+
+/** A server's share of what the process may have. */
+function limitsOf({ maxConnections, sharers = 1 }: ServerOptions, logger: Logger): { maxConnections: number; maxConnectionsPerAddress: number } {
+  return {
+    maxConnections: Math.max(1, Math.floor(checkedConnections({ maxConnections }, sharers, logger) / sharers)),
+    maxConnectionsPerAddress: Math.ceil(MAX_CONNECTIONS_PER_ADDRESS / sharers),
+  };
+}
+
+/** Most connections of the process at once. INVALID_ARGUMENT for a number that is none, RESOURCE_EXHAUSTED where there are too few descriptors for any. */
+export function checkedConnections({ maxConnections }: Pick<ServerOptions, 'maxConnections'>, tabletServers: number, logger: Logger): number {
+  const wanted = maxConnections ?? DEFAULT_MAX_CONNECTIONS;
+  if (!Number.isSafeInteger(wanted) || wanted < 1) throw invalidArgument(`maxConnections must be a whole number above 0, not ${wanted}`);
+  const possible = connectionLimit(tabletServers);
+  if (maxConnections !== undefined && maxConnections > possible) {
+    logger.warn('the limit of open files (ulimit -n) allows fewer connections', { wanted, possible });
+  }
+  return Math.min(wanted, possible);
 }
 
 /** Where to listen. Fails with INVALID_ARGUMENT for an address that is none, or that other machines can reach and nothing guards. */

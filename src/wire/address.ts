@@ -1,4 +1,4 @@
-/** Addresses as users write them: HOST:PORT, [IPV6]:PORT; and which of them are this machine alone. */
+/** Addresses as users write them: HOST:PORT, [IPV6]:PORT; which of them are this machine alone; and which network a peer's address is of. */
 import { isIP } from 'node:net';
 
 export interface Address {
@@ -6,6 +6,9 @@ export interface Address {
   readonly host: string;
   readonly port: number;
 }
+
+/** An IPv4 address that is written as IPv6. */
+const MAPPED = '::ffff:';
 
 /** Undefined where it is no address. */
 export function parseAddress(text: string): Address | undefined {
@@ -15,7 +18,26 @@ export function parseAddress(text: string): Address | undefined {
   return host === undefined || port > 65_535 ? undefined : { host, port };
 }
 
-/** Whether nobody but this machine's own programs can be at that host, nor listen to what is said with it. */
+/**
+ * Whether nobody but this machine's own programs can be at that host, nor listen to what is said with it. Only forms that mean the same to every
+ * resolver: "localhost", 127.0.0.0/8 in four decimal parts, also where that is mapped into IPv6, and ::1.
+ */
 export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+  const text = host.toLowerCase();
+  const ipv4 = text.startsWith(MAPPED) ? text.slice(MAPPED.length) : text;
+  return text === 'localhost' || text === '::1' || text === '0:0:0:0:0:0:0:1' || (isIP(ipv4) === 4 && ipv4.startsWith('127.'));
+}
+
+/**
+ * Whom a limit by address means: an IPv4 address, also where it is written as IPv6 (::ffff:192.0.2.1), or the first 64 bits of an IPv6 address,
+ * since whoever has one of those usually has all 2^64.
+ */
+export function networkOf(address: string): string {
+  if (address.startsWith(MAPPED) && address.includes('.')) return address.slice(MAPPED.length);
+  if (!address.includes(':')) return address;
+  const [head = '', tail] = address.split('%', 1)[0]?.split('::') ?? [];
+  const before = head === '' ? [] : head.split(':');
+  const after = tail === undefined || tail === '' ? [] : tail.split(':');
+  const zeros = tail === undefined ? 0 : 8 - before.length - after.length;
+  return [...before, ...new Array<string>(Math.max(0, zeros)).fill('0'), ...after].slice(0, 4).join(':');
 }

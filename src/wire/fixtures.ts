@@ -1,20 +1,23 @@
 /** For the tests of this room: an environment on the real clock, and grpc-js' client, which shares no code with us, as the peer. */
 import * as grpc from '@grpc/grpc-js';
 import { toBigtableError } from '../base/index.ts';
-import { ByteBudget, type Logger } from '../env/index.ts';
+import { ByteBudget, type Logger, Metrics } from '../env/index.ts';
 import { systemClock } from '../platform/index.ts';
 import type { ApiEnv, RpcStatus } from './rpc-server.ts';
 import { WireServer, type WireServerOptions } from './server/wire-server.ts';
 
 export interface TestEnv extends ApiEnv {
-  /** What was logged as an error. */
+  /** What was logged, by its level. */
   readonly errors: string[];
+  readonly warnings: string[];
+  readonly infos: string[];
 }
 
 export function testEnv(budgetBytes = 64 * 1024 * 1024, clock = systemClock): TestEnv {
-  const errors: string[] = [];
-  const logger: Logger = { info() {}, warn() {}, error: (message, fields) => errors.push(`${message} ${JSON.stringify(fields)}`) };
-  return { clock, random: { float: () => 0.5, uniqueName: () => '0'.repeat(32) }, logger, requestBudget: new ByteBudget(budgetBytes), errors };
+  const [errors, warnings, infos]: [string[], string[], string[]] = [[], [], []];
+  const into = (lines: string[]): Logger['info'] => (message, fields) => void lines.push(`${message} ${JSON.stringify(fields)}`);
+  const logger: Logger = { info: into(infos), warn: into(warnings), error: into(errors) };
+  return { clock, random: { float: () => 0.5, uniqueName: () => '0'.repeat(32) }, logger, metrics: new Metrics(), requestBudget: new ByteBudget(budgetBytes), errors, warnings, infos };
 }
 
 export function testStatus(thrown: unknown): RpcStatus {

@@ -13,7 +13,7 @@ import type { Code } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 
 /** What of the environment an API and its wire use. */
-export type ApiEnv = Pick<Env, 'clock' | 'random' | 'requestBudget' | 'logger'>;
+export type ApiEnv = Pick<Env, 'clock' | 'random' | 'requestBudget' | 'logger' | 'metrics'>;
 
 /** What is known of a call before anything of its request is taken in. */
 export interface RpcApplicant {

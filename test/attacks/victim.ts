@@ -7,6 +7,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, extname, join } from 'node:path';
@@ -29,6 +30,8 @@ export interface VictimOptions {
   readonly directory?: string;
   /** For other callers, where the server asks for a token. */
   readonly token?: string;
+  /** For other callers, where the server speaks TLS: the file of the authority that has signed its certificate. */
+  readonly tlsCa?: string;
 }
 
 export interface VictimMemory {
@@ -53,6 +56,7 @@ export class Victim {
   err = '';
   readonly #ended: Promise<unknown[]>;
   readonly #token: string | undefined;
+  readonly #tlsCa: string | undefined;
   readonly #t: TestContext;
 
   private constructor(t: TestContext, directory: string, options: VictimOptions) {
@@ -65,6 +69,7 @@ export class Victim {
     const limited = options.descriptors === undefined ? words : ['sh', '-c', `ulimit -n ${options.descriptors}; exec "$@"`, 'sh', ...words];
     this.#t = t;
     this.#token = options.token;
+    this.#tlsCa = options.tlsCa;
     this.directory = directory;
     this.process = spawn(limited[0] as string, limited.slice(1), { stdio: ['ignore', 'pipe', 'pipe', 'ipc'], env: environment });
     this.process.stdout?.setEncoding('utf8').on('data', (text: string) => (this.out += text));
@@ -96,7 +101,7 @@ export class Victim {
 
   /** A well-behaved client on a connection of its own. Closed after the test. */
   async database(): Promise<Database> {
-    const { service, env, close } = await connect(this.address, { token: this.#token });
+    const { service, env, close } = await connect(this.address, { token: this.#token, tls: this.#tlsCa === undefined ? undefined : { caFile: this.#tlsCa } });
     const database = overService(service, env.requestBudget, close);
     this.#t.after(() => database.close());
     return database;
@@ -152,7 +157,8 @@ export class Victim {
   async #health(): Promise<void> {
     const errorOf = ({ code, message }: { code: Code; message: string }): BigtableError =>
       new BigtableError(code, message);
-    const client = new WireClient({ address: this.address, clock: systemClock, random: systemRandom, errorOf });
+    const tls = this.#tlsCa === undefined ? {} : { tls: { ca: readFileSync(this.#tlsCa) } };
+    const client = new WireClient({ address: this.address, clock: systemClock, random: systemRandom, errorOf, ...tls });
     try {
       const context = requestContext({ budget: new ByteBudget(1024), deadlineMs: systemClock.monotonicMs() + ANSWER_MS });
       const answer = await client.unary(HEALTH, new Uint8Array(0), context);

@@ -1,11 +1,21 @@
 /** `edubba serve` with TLS, tokens and certificates, and the commands that speak to it, as processes and users have them. */
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
+import { chmodSync, copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { Child, documents, edubba, output, temporaryDirectory } from './run.ts';
 
-const pem = (name: string): string => `test/certificates/${name}`;
+/** Copies, since keys in a checkout can be read by others, which commands complain of. */
+const certificates = mkdtempSync(join(tmpdir(), 'edubba-certificates-'));
+for (const name of readdirSync('test/certificates')) {
+  copyFileSync(`test/certificates/${name}`, join(certificates, name));
+  chmodSync(join(certificates, name), 0o600);
+}
+after(() => rmSync(certificates, { recursive: true }));
+
+const pem = (name: string): string => join(certificates, name);
 const TLS = ['--tls-key', pem('server.key'), '--tls-cert', pem('server.pem')];
 
 describe('edubba token', () => {
@@ -29,7 +39,7 @@ describe('edubba serve, guarded', () => {
   test('with TLS and tokens it may be public; who has no token is refused', async (t) => {
     const directory = await temporaryDirectory(t);
     const [tokens, mine] = [join(directory, 'tokens.txt'), join(directory, 'mine')];
-    await writeFile(mine, await output(['token', 'add', tokens, 'alice']));
+    assert.equal(await output(['token', 'add', tokens, 'alice', '--out', mine]), '');
     const server = new Child(t, ['serve', '--dir', join(directory, 'data'), '--address', '0.0.0.0:0', ...TLS, '--tokens', tokens]);
     const there = `127.0.0.1:${(await server.address()).split(':')[1]}`;
     assert.doesNotMatch(server.out, /BIGTABLE_EMULATOR_HOST=/);

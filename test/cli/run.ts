@@ -53,11 +53,13 @@ export class Child {
   err = '';
   readonly #ended: Promise<unknown[]>;
 
-  constructor(t: TestContext, words: readonly string[]) {
+  /** `preload`: a CommonJS module that is loaded before the command, in its threads too. */
+  constructor(t: TestContext, words: readonly string[], more: { readonly preload?: string; readonly environment?: Readonly<Record<string, string>> } = {}) {
     const here = fileURLToPath(import.meta.url);
     const script = join(dirname(here), `edubba${extname(here)}`);
+    const preload = more.preload === undefined ? [] : ['--require', more.preload];
     const { BIGTABLE_EMULATOR_HOST: _, ...environment } = process.env;
-    this.process = spawn(process.execPath, [...process.execArgv, script, ...words], { stdio: ['ignore', 'pipe', 'pipe'], env: environment });
+    this.process = spawn(process.execPath, [...process.execArgv, ...preload, script, ...words], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...environment, ...more.environment } });
     this.process.stdout?.setEncoding('utf8').on('data', (text: string) => (this.out += text));
     this.process.stderr?.setEncoding('utf8').on('data', (text: string) => (this.err += text));
     this.#ended = once(this.process, 'close');

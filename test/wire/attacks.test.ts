@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { BigtableError, Code } from '../../src/base/index.ts';
-import { ByteBudget, type Clock, requestContext, silentLogger } from '../../src/env/index.ts';
+import { ByteBudget, type Clock, Metrics, requestContext, silentLogger } from '../../src/env/index.ts';
 import { systemClock, systemRandom } from '../../src/platform/index.ts';
 import { WireClient, WireServer } from '../../src/wire/index.ts';
 import { CANCEL, Flag, FrameType, frame, HELLO, headerBlock, INITIAL_WINDOW_SIZE, rstStreamFrame, settingsFrame, windowUpdateFrame } from './raw-frames.ts';
@@ -109,7 +109,7 @@ describe('attacks', () => {
   let made = 0;
 
   before(async () => {
-    const env = { clock, random: systemRandom, requestBudget: budget, logger: silentLogger };
+    const env = { clock, random: systemRandom, requestBudget: budget, logger: silentLogger, metrics: new Metrics() };
     const statusOf = (thrown: unknown) => ({ code: thrown instanceof BigtableError ? thrown.code : Code.INTERNAL, message: String(thrown), details: undefined });
     server = new WireServer({ env, statusOf, limits: { maxRequestBytes: MAX_REQUEST_BYTES, maxConnections: 40, handshakeMs: 60_000, stallMs: 60_000, maxStreams: 100 } });
     server.register('/t/Echo', { kind: 'unary', handle: async (_call, message) => message });
@@ -225,14 +225,16 @@ describe('attacks', () => {
     await stillWell();
   });
 
-  test('a slow preface and half-open connections are ended, and connections above the limit refused', async () => {
+  test('a slow preface and half-open connections are ended, and those above the limit replace older ones', async () => {
     const peers: RawPeer[] = [];
     for (let i = 0; i < 30; i++) peers.push(await RawPeer.connect(port));
     await peers[0]?.send(HELLO.subarray(0, 10));
     for (let i = 0; i < 30; i++) peers.push(await RawPeer.connect(port).catch(() => peers[0] as RawPeer));
-    await until(() => peers.some((peer) => peer.end === 'closed'));
+    await until(() => peers.some((peer) => peer.end !== undefined));
+    assert.ok(server.connections <= 40, `${server.connections} connections`);
+    await client.unary('/t/Echo', Buffer.from('well'), requestContext({ budget: new ByteBudget(MIB) }));
     lateMs += 120_000;
-    await until(() => peers.every((peer) => peer.end === 'closed'));
+    await until(() => peers.every((peer) => peer.end !== undefined));
     for (const peer of peers) peer.destroy();
     await stillWell();
   });

@@ -36,10 +36,10 @@ export interface ConnectionOptions {
 }
 
 export class Connection implements StreamHost {
-  /** Whether the preface has come. */
-  isOpen = false;
   /** Whether anything came since it was last set to false. */
   wasHeard = true;
+  /** Whether a request came since it was last set to false. */
+  wasUsed = false;
   /** A PING of ours that has not been answered. */
   pingIsOut = false;
   readonly #options: ConnectionOptions;
@@ -56,6 +56,7 @@ export class Connection implements StreamHost {
   readonly #pings: RateLimit;
   readonly #idleFrames: RateLimit;
   #prefaceBytes = 0;
+  #prefaceCame = false;
   #settingsCame = false;
   /** Requests whose work goes on, those of streams that were reset too. */
   #running = 0;
@@ -64,6 +65,8 @@ export class Connection implements StreamHost {
   #isDraining = false;
   /** GOAWAY with an error was sent, or the socket is gone: nothing counts any more. */
   #isDead = false;
+  /** The last stream of a drained connection is over. */
+  #isEnded = false;
   #isClosed = false;
 
   constructor(options: ConnectionOptions) {
@@ -89,8 +92,18 @@ export class Connection implements StreamHost {
     return this.#streams.size === 0 && this.#running === 0;
   }
 
+  /** Whether the client has begun as HTTP/2 demands: with the preface and SETTINGS. */
+  get hasBegun(): boolean {
+    return this.#settingsCame;
+  }
+
   get isDead(): boolean {
     return this.#isDead;
+  }
+
+  /** Whether all has been said: the client is to close. */
+  get hasEnded(): boolean {
+    return this.#isDead || this.#isEnded;
   }
 
   /** Asks the peer whether it is still there; `pingIsOut` until it answers. */
@@ -110,6 +123,13 @@ export class Connection implements StreamHost {
   destroy(): void {
     this.#options.socket.destroy();
     this.#onClose();
+  }
+
+  /** GOAWAY, as far as the machine takes it now, and the end. */
+  dismiss(why: string): void {
+    this.drain(why);
+    this.#output.flush();
+    this.destroy();
   }
 
   // what streams ask
@@ -168,7 +188,7 @@ export class Connection implements StreamHost {
     this.wasHeard = true;
     if (this.#isDead) return;
     try {
-      this.#frames.push(this.isOpen ? chunk : this.#readPreface(chunk));
+      this.#frames.push(this.#prefaceCame ? chunk : this.#readPreface(chunk));
     } catch (error) {
       this.#fail(error);
     }
@@ -181,7 +201,7 @@ export class Connection implements StreamHost {
       throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'the connection does not begin as HTTP/2 does');
     }
     this.#prefaceBytes += bytes;
-    this.isOpen = this.#prefaceBytes === CLIENT_PREFACE.length;
+    this.#prefaceCame = this.#prefaceBytes === CLIENT_PREFACE.length;
     return chunk.subarray(bytes);
   }
 
@@ -294,6 +314,7 @@ export class Connection implements StreamHost {
   }
 
   #onRequest(streamId: number, headers: readonly string[], endStream: boolean): void {
+    this.wasUsed = true;
     const { limits, onRequest } = this.#options;
     if (this.#block.dependsOnItself) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a stream that depends on itself', streamId);
     if (this.#isDraining) return this.#refuse(streamId);
@@ -442,7 +463,9 @@ export class Connection implements StreamHost {
   }
 
   #endIfDrained(): void {
-    if (this.#isDraining && this.isIdle && !this.#isDead) this.#output.end();
+    if (!this.#isDraining || !this.isIdle || this.#isDead || this.#isEnded) return;
+    this.#isEnded = true;
+    this.#output.end();
   }
 
   /** Ends the connection with GOAWAY. */

@@ -200,6 +200,12 @@ describe('gzip', () => {
   }
 });
 
+/** As HPACK literals that no table keeps. */
+function headerBlock(): Buffer {
+  const fields = [':method', 'POST', ':scheme', 'http', ':path', '/t/x', ':authority', 'x', 'content-type', 'application/grpc', 'te', 'trailers'];
+  return Buffer.concat(fields.map((text, i) => Buffer.from([...(i % 2 === 0 ? [0] : []), text.length, ...Buffer.from(text)])));
+}
+
 describe('connections', () => {
   /** A server on a clock that stands still, and bare connections to it. */
   async function still(limits: Partial<WireLimits>) {
@@ -209,6 +215,7 @@ describe('connections', () => {
     const port = await server.listen('127.0.0.1', 0);
     return {
       clock,
+      env,
       server,
       open: async (hello: Buffer) => {
         const socket = connect(port, '127.0.0.1');
@@ -267,16 +274,74 @@ describe('connections', () => {
     await server.close(0);
   });
 
-  test('above the limit are refused, all in all', async () => {
-    const { server, open } = await still({ maxConnections: 3 });
-    const some = await Promise.all([1, 2, 3].map(() => open(HELLO)));
-    const more = await open(HELLO);
-    await until(more.isClosed);
+  /** HEADERS of a POST to /t/x, which nobody serves there: the stream stays open for the rest of the request. */
+  const CALL = Buffer.concat([Buffer.from('000000010400000001', 'hex'), headerBlock()]);
+  CALL.writeUIntBE(CALL.length - 9, 0, 3);
+
+  test('above the limit take the place of idle ones, those that never had a call first', async () => {
+    const { clock, server, env, open } = await still({ maxConnections: 4 });
+    const [first, called] = [await open(HELLO), await open(Buffer.concat([HELLO, CALL]))];
+    await until(() => called.seen.includes(FrameType.HEADERS));
+    clock.advance(1000);
+    const [second, third] = [await open(HELLO), await open(Buffer.alloc(0))];
+    const opened = [];
+    for (const expected of [first, second, third, called]) {
+      opened.push(await open(Buffer.concat([HELLO, CALL])));
+      await until(expected.isClosed);
+    }
+    assert.ok(first.seen.includes(FrameType.GOAWAY));
+    assert.ok(opened.every(({ isClosed }) => !isClosed()));
+    assert.deepEqual([server.connections, env.metrics.get('wire.replacedConnections')], [4, 4]);
+    await server.close(0);
+  });
+
+  test('above the limit are refused where all have calls; the log is told once, and once when it is over', async () => {
+    const { clock, server, env, open } = await still({ maxConnections: 3, maxIdleMs: 1e9, keepAliveMs: 1e9 });
+    server.register('/t/x', { kind: 'unary', handle: () => new Promise(() => {}) });
+    const some = await Promise.all([1, 2, 3].map(() => open(Buffer.concat([HELLO, CALL]))));
+    for (let i = 0; i < 20; i++) await until((await open(HELLO)).isClosed);
     assert.ok(some.every(({ isClosed }) => !isClosed()));
+    assert.equal(env.metrics.get('wire.refusedConnections'), 20);
+    assert.deepEqual(env.warnings.map((line) => line.split(' {')[0]), ['connections are refused']);
     some[0]?.socket.destroy();
-    await until(() => some[0]?.isClosed() ?? false);
-    for (let i = 0; i < 20; i++) await systemClock.yield();
+    await until(() => server.connections === 2);
     assert.equal((await open(HELLO)).isClosed(), false);
+    clock.advance(60_000);
+    clock.advance(2000);
+    assert.match(env.infos.at(-1) ?? '', /no more: connections are refused.*20/);
+    const closed = server.close(0);
+    clock.advance(1);
+    await closed;
+  });
+
+  test('that were told to end are cut off though they go on sending', async () => {
+    const { clock, server, open } = await still({ maxIdleMs: 60_000, keepAliveMs: 1e9 });
+    const { socket, seen } = await open(HELLO);
+    socket.removeAllListeners('end').allowHalfOpen = true;
+    clock.advance(62_000);
+    await until(() => seen.includes(FrameType.GOAWAY));
+    for (let i = 0; i < 6 && server.connections > 0; i++) {
+      socket.write(Buffer.from(`000008060000000000${'00'.repeat(8)}`, 'hex'));
+      await systemClock.yield();
+      clock.advance(1000);
+    }
+    assert.equal(server.connections, 0);
+    await server.close(0);
+  });
+
+  test('whose calls are short are in use', async () => {
+    const { clock, server, open } = await still({ maxIdleMs: 60_000, keepAliveMs: 1e9 });
+    const { socket, seen, isClosed } = await open(HELLO);
+    for (let id = 1; id < 20; id += 2) {
+      const call = Buffer.from(CALL);
+      call.writeUInt32BE(id, 5);
+      call.writeUInt8(5, 4);
+      const answers = seen.filter((type) => type === FrameType.HEADERS).length;
+      socket.write(call);
+      await until(() => seen.filter((type) => type === FrameType.HEADERS).length > answers);
+      clock.advance(30_000);
+    }
+    assert.equal(isClosed() || seen.includes(FrameType.GOAWAY), false);
     await server.close(0);
   });
 

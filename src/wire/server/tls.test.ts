@@ -4,7 +4,9 @@ import { after, before, describe, test } from 'node:test';
 import { connect } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
 import { Code } from '../../base/index.ts';
-import { rawServer, testEnv } from '../fixtures.ts';
+import { ManualClock } from '../../env/index.ts';
+import { systemClock } from '../../platform/index.ts';
+import { rawServer, testEnv, until } from '../fixtures.ts';
 
 const pem = (name: string): Buffer => readFileSync(`test/certificates/${name}`);
 const CA = pem('ca.pem');
@@ -69,5 +71,53 @@ describe('mutual TLS', () => {
       await wire.close();
     }
     assert.deepEqual(answers, [Code.OK, Code.UNAVAILABLE, Code.UNAVAILABLE]);
+  });
+
+  /** A connection with a certificate and a call that goes on, on a clock that stands still. */
+  async function connected() {
+    const clock = new ManualClock();
+    const env = testEnv(1 << 20, { ...systemClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
+    let running = 0;
+    const register: Register = (server) => {
+      echo(server);
+      server.register('/t/Forever', { kind: 'unary', handle: (call) => new Promise((_resolve, reject) => {
+        running++;
+        call.context.signal?.addEventListener('abort', () => {
+          running--;
+          reject(call.context.signal?.reason);
+        });
+      }) });
+    };
+    const tls = { ...SERVER, ca: CA, requestCert: true };
+    const limits = { maxCertificateAgeMs: 600_000, drainMs: 10_000, maxIdleMs: 1e9, keepAliveMs: 1e9 };
+    const wire = await rawServer(env, register, { server: { tls, limits }, credentials: grpc.credentials.createSsl(CA, ...CLIENT) });
+    assert.equal((await wire.call('/t/Echo', [Buffer.of(1)])).code, Code.OK);
+    const stuck = wire.call('/t/Forever', [Buffer.of(1)]);
+    await until(() => running === 1);
+    return { clock, wire, tls, stuck, running: () => running };
+  }
+
+  test('who was let in by an authority that is no more loses the connection, the calls under way soon after', async () => {
+    const { clock, wire, tls, stuck, running } = await connected();
+    wire.server.reloadTls({ ...tls });
+    assert.equal((await wire.call('/t/Echo', [Buffer.of(1)])).code, Code.OK, 'the same authority changes nothing');
+    wire.server.reloadTls({ ...tls, ca: pem('stranger.pem') });
+    assert.equal((await wire.call('/t/Echo', [Buffer.of(1)], { deadlineMs: 5000 })).code, Code.UNAVAILABLE);
+    assert.equal(running(), 1);
+    clock.advance(12_000);
+    assert.notEqual((await stuck).code, Code.OK);
+    await until(() => running() === 0);
+    await wire.close();
+  });
+
+  test('a certificate is asked for again now and then, since it may have expired', async () => {
+    const { clock, wire, stuck } = await connected();
+    clock.advance(590_000);
+    assert.equal((await wire.call('/t/Echo', [Buffer.of(1)])).code, Code.OK);
+    clock.advance(10_000 + 60_000 + 2000);
+    assert.notEqual((await stuck).code, Code.OK);
+    await until(() => wire.server.connections === 0);
+    assert.equal((await wire.call('/t/Echo', [Buffer.of(1)])).code, Code.OK, 'the client connects anew');
+    await wire.close();
   });
 });

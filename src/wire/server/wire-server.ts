@@ -1,11 +1,9 @@
 /**
- * RpcServer on our own HTTP/2: listens, admits connections within limits, and looks after them: those that never begin, that have gone, or
- * that are no longer used end here.
+ * RpcServer on our own HTTP/2: listens, and makes a connection of each socket that `Sockets` takes in, and a call of each request.
  */
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net';
-import { type Server as TlsServer, TLSSocket } from 'node:tls';
+import { TLSSocket } from 'node:tls';
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
-import type { Timer } from '../../env/index.ts';
 import { Connection } from '../http2/connection.ts';
 import { Http2Error } from '../http2/frames.ts';
 import type { RequestHeaders } from '../http2/header-rules.ts';
@@ -14,23 +12,14 @@ import type { Stream } from '../http2/stream.ts';
 import type { Admit, ApiEnv, RpcApplicant, RpcMethod, RpcServer, RpcStatus } from '../rpc-server.ts';
 import { Deadlines } from './deadlines.ts';
 import { HttpRefusal } from './http-refusal.ts';
+import { RareWarning } from './rare-warning.ts';
 import { type CallHost, ServerCall } from './server-call.ts';
-import { createTlsServer, reloadTls, type TlsOptions } from './tls.ts';
+import { type AcceptedSocket, type SocketLimits, Sockets } from './sockets.ts';
+import { TlsHandshakes, type TlsOptions } from './tls.ts';
 import { WaitingCall } from './waiting-call.ts';
 
-export interface WireLimits extends Http2Limits {
+export interface WireLimits extends Http2Limits, SocketLimits {
   readonly maxRequestBytes: number;
-  readonly maxConnections: number;
-  /** Of one address; this machine's own programs are not counted. */
-  readonly maxConnectionsPerAddress: number;
-  /** From the connection to HTTP/2's first bytes. */
-  readonly handshakeMs: number;
-  /** A connection that is silent for so long is asked whether it is there, */
-  readonly keepAliveMs: number;
-  /** and ends when it does not answer within this. */
-  readonly keepAliveTimeoutMs: number;
-  /** A connection without calls ends after this; clients connect anew. */
-  readonly maxIdleMs: number;
   readonly stallMs: number;
 }
 
@@ -46,6 +35,8 @@ const DEFAULT_WIRE_LIMITS: WireLimits = {
   keepAliveMs: 60_000,
   keepAliveTimeoutMs: 20_000,
   maxIdleMs: 3_600_000,
+  maxCertificateAgeMs: 3_600_000,
+  drainMs: 60_000,
   stallMs: 60_000,
 };
 
@@ -59,20 +50,6 @@ export interface WireServerOptions {
   readonly limits?: Partial<WireLimits>;
 }
 
-/** What the server knows of a connection beside the connection itself. */
-interface Admitted {
-  readonly connection: Connection;
-  readonly address: string;
-  readonly openedMs: number;
-  heardMs: number;
-  usedMs: number;
-  pingedMs: number;
-  diedMs: number;
-}
-
-/** How often connections are looked after, at least; and how long a client may take to close one that was ended. */
-const LOOK_MS = 1000;
-const LINGER_MS = 2000;
 /** Connections that wait to be taken. */
 const BACKLOG = 1024;
 
@@ -82,21 +59,26 @@ export class WireServer implements RpcServer {
   readonly #options: WireServerOptions;
   readonly #limits: WireLimits;
   readonly #methods = new Map<string, RpcMethod>();
-  readonly #connections = new Set<Admitted>();
-  readonly #addresses = new Map<string, number>();
   readonly #deadlines: Deadlines;
   readonly #host: CallHost;
-  #server: Server | TlsServer | undefined;
-  #looking: Timer | undefined;
-  #onEmpty: (() => void) | undefined;
+  readonly #sockets: Sockets;
+  readonly #handshakes: TlsHandshakes | undefined;
+  readonly #failedAccepts: RareWarning;
+  /** Who may sign the clients' certificates. */
+  #authority: TlsOptions['ca'];
+  #server: Server | undefined;
 
   constructor(options: WireServerOptions) {
-    const { env, statusOf } = options;
+    const { env, statusOf, tls } = options;
     this.#options = options;
     this.#limits = { ...DEFAULT_WIRE_LIMITS, ...options.limits };
     this.#deadlines = new Deadlines(env.clock);
     const { maxRequestBytes, stallMs } = this.#limits;
     this.#host = { env, statusOf, deadlines: this.#deadlines, maxRequestBytes, stallMs };
+    this.#sockets = new Sockets({ env, limits: this.#limits });
+    this.#handshakes = tls && new TlsHandshakes(tls);
+    this.#authority = tls?.ca;
+    this.#failedAccepts = new RareWarning(env, 'cannot take connections');
   }
 
   register(path: string, method: RpcMethod): void {
@@ -112,11 +94,13 @@ export class WireServer implements RpcServer {
     await this.#listen({ fd, backlog: BACKLOG }, `descriptor ${fd}`);
   }
 
+  /** Sockets that were accepted and have not ended, in whatever stage. */
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
   #listen(options: ListenOptions & { readonly fd?: number }, target: string): Promise<number> {
-    const { tls } = this.#options;
-    const onSocket = (socket: Socket): void => this.#admit(socket);
-    const server = tls ? createTlsServer(tls, onSocket) : createServer({ noDelay: true }, onSocket);
-    server.maxConnections = this.#limits.maxConnections;
+    const server = createServer({ noDelay: true }, (socket) => this.#accept(socket));
     return new Promise((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => {
         if (error.code === 'EADDRINUSE') reject(new BigtableError(Code.ALREADY_EXISTS, `${target} is already in use`, { cause: error }));
@@ -124,17 +108,24 @@ export class WireServer implements RpcServer {
       });
       server.listen(options, () => {
         this.#server = server;
-        server.on('error', (error) => this.#options.env.logger.error('cannot take connections', { message: error.message }));
-        this.#look();
+        this.#sockets.start();
+        // the socket goes on listening: an accept that fails, for want of descriptors for example, is one connection's matter
+        server.on('error', (error) => this.#failedAccepts.add({ message: error.message }));
         const address = server.address();
         resolve(address !== null && typeof address === 'object' ? address.port : 0);
       });
     });
   }
 
-  /** New certificates for connections from now on; only where the server was made with some. */
+  /**
+   * New certificates for connections from now on; only where the server was made with some. With other authorities for clients, connections that
+   * the old ones let in are told to end, so that who is not let in by the new ones is out.
+   */
   reloadTls(options: TlsOptions): void {
-    reloadTls(this.#server as TlsServer, options);
+    this.#handshakes?.reload(options);
+    const before = this.#authority;
+    this.#authority = options.ca;
+    if (String(before) !== String(options.ca)) this.#sockets.retireCertificates();
   }
 
   async close(graceMs: number): Promise<void> {
@@ -142,42 +133,35 @@ export class WireServer implements RpcServer {
     if (!server) return;
     this.#server = undefined;
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    const emptied = new Promise<void>((resolve) => {
-      this.#onEmpty = resolve;
-    });
-    const grace = this.#options.env.clock.timer(graceMs, () => this.#destroyAll());
-    for (const { connection } of [...this.#connections]) connection.drain('the server stops');
-    if (this.#connections.size > 0) await emptied;
-    grace.cancel();
+    await this.#sockets.close(graceMs);
     await closed;
-    this.#looking?.cancel();
     this.#deadlines.close();
   }
 
-  #admit(socket: Socket): void {
-    const { env } = this.#options;
-    const address = socket.remoteAddress ?? '';
-    const count = this.#addresses.get(address) ?? 0;
-    if (this.#server === undefined || (count >= this.#limits.maxConnectionsPerAddress && !isOwnMachine(address))) {
-      socket.destroy();
-      return;
-    }
-    this.#addresses.set(address, count + 1);
-    const nowMs = env.clock.monotonicMs();
+  #accept(socket: Socket): void {
+    const accepted = this.#sockets.accept(socket);
+    if (!accepted) return;
+    if (this.#handshakes) this.#handshakes.begin(socket, (secured) => this.#begin(accepted, secured));
+    else this.#begin(accepted, socket);
+  }
+
+  #begin(accepted: AcceptedSocket, socket: Socket): void {
+    const { logger, clock } = this.#options.env;
+    const { address } = accepted;
     const certificate = certificateOf(socket);
     const connection = new Connection({
       socket,
-      clock: env.clock,
+      clock,
       limits: this.#limits,
       onRequest: (stream, request) => this.#onRequest(stream, request, certificate),
-      onClosed: () => this.#forget(admitted),
+      // the socket's own end is what counts
+      onClosed: () => {},
       onFailed: (thrown) => {
-        if (thrown instanceof Http2Error) env.logger.info('a connection was ended', { address, message: thrown.message });
-        else env.logger.error('a connection failed', { address, message: String(thrown), stack: thrown instanceof Error ? (thrown.stack ?? '') : '' });
+        if (thrown instanceof Http2Error) logger.info('a connection was ended', { address, message: thrown.message });
+        else logger.error('a connection failed', { address, message: String(thrown), stack: thrown instanceof Error ? (thrown.stack ?? '') : '' });
       },
     });
-    const admitted: Admitted = { connection, address, openedMs: nowMs, heardMs: nowMs, usedMs: nowMs, pingedMs: nowMs, diedMs: Number.POSITIVE_INFINITY };
-    this.#connections.add(admitted);
+    this.#sockets.begin(accepted, connection, certificate !== undefined);
   }
 
   #onRequest(stream: Stream, request: RequestHeaders, certificate: string | undefined): void {
@@ -196,59 +180,10 @@ export class WireServer implements RpcServer {
       return toBigtableError(error);
     }
   }
-
-  #forget(admitted: Admitted): void {
-    if (!this.#connections.delete(admitted)) return;
-    const count = (this.#addresses.get(admitted.address) ?? 1) - 1;
-    if (count > 0) this.#addresses.set(admitted.address, count);
-    else this.#addresses.delete(admitted.address);
-    if (this.#connections.size === 0) this.#onEmpty?.();
-  }
-
-  #destroyAll(): void {
-    for (const { connection } of [...this.#connections]) connection.destroy();
-  }
-
-  #look(): void {
-    const { clock } = this.#options.env;
-    const nowMs = clock.monotonicMs();
-    for (const admitted of [...this.#connections]) this.#lookAt(admitted, nowMs);
-    this.#looking = clock.timer(LOOK_MS, () => this.#look());
-  }
-
-  #lookAt(admitted: Admitted, nowMs: number): void {
-    const { connection } = admitted;
-    const { handshakeMs, keepAliveMs, keepAliveTimeoutMs, maxIdleMs } = this.#limits;
-    if (connection.isDead) {
-      admitted.diedMs = Math.min(admitted.diedMs, nowMs);
-      if (nowMs - admitted.diedMs >= LINGER_MS) connection.destroy();
-      return;
-    }
-    if (!connection.isOpen) {
-      if (nowMs - admitted.openedMs >= handshakeMs) connection.destroy();
-      return;
-    }
-    if (connection.wasHeard) {
-      connection.wasHeard = false;
-      admitted.heardMs = nowMs;
-    }
-    if (!connection.isIdle) admitted.usedMs = nowMs;
-    if (nowMs - admitted.usedMs >= maxIdleMs) return connection.drain('the connection was not used');
-    if (connection.pingIsOut) {
-      if (nowMs - admitted.pingedMs >= keepAliveTimeoutMs && nowMs - admitted.heardMs >= keepAliveTimeoutMs) connection.destroy();
-    } else if (nowMs - admitted.heardMs >= keepAliveMs) {
-      admitted.pingedMs = nowMs;
-      connection.ping();
-    }
-  }
 }
 
 /** Only where an authority of ours has signed it. */
 function certificateOf(socket: Socket): string | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
   return socket.getPeerX509Certificate()?.subject.split('\n').join(',');
-}
-
-function isOwnMachine(address: string): boolean {
-  return address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.');
 }

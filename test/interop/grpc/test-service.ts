@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { BigtableError, type Code, toBigtableError } from '../../../src/base/index.ts';
-import { ByteBudget, silentLogger } from '../../../src/env/index.ts';
+import { ByteBudget, Metrics, silentLogger } from '../../../src/env/index.ts';
 import { systemClock, systemRandom } from '../../../src/platform/index.ts';
 import { type RpcCall, type RpcSink, WireServer } from '../../../src/wire/index.ts';
 import { bytesOf, type Fields, messagesOf, numberField, numberOf, payloadOf, readFields } from './messages.ts';
@@ -44,7 +44,7 @@ async function answer(request: Fields, sink: RpcSink): Promise<void> {
 const [keyFile, certFile] = process.argv.slice(2);
 const tls = keyFile !== undefined && certFile !== undefined ? { key: readFileSync(keyFile), cert: readFileSync(certFile) } : undefined;
 const server = new WireServer({
-  env: { clock: systemClock, random: systemRandom, logger: silentLogger, requestBudget: new ByteBudget(64 << 20) },
+  env: { clock: systemClock, random: systemRandom, logger: silentLogger, metrics: new Metrics(), requestBudget: new ByteBudget(64 << 20) },
   statusOf: (thrown) => {
     const { code, message } = toBigtableError(thrown);
     return { code, message, details: undefined };

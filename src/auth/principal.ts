@@ -1,0 +1,23 @@
+/**
+ * What may stand in a principal: it goes to logs and, later, into lists of rights. So one line of what can be seen, of a bounded length; the same text
+ * never names two.
+ */
+
+/** Of a list of tokens: names that we give out ourselves. */
+const TOKEN_NAME = /^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$/;
+/** Of a JWT: at most 255 ASCII characters (OpenID Connect Core, section 2, "sub"), here those that can be seen, with single spaces between them. */
+const SUBJECT = /^(?=.{1,255}$)[\x21-\x7e]+(?: [\x21-\x7e]+)*$/;
+/** Of a certificate: names of people and places in any script. Nothing that is not seen, or that turns the direction of what follows. */
+const DISTINGUISHED_NAME = /^[^\p{C}\p{Zl}\p{Zp}]{1,1024}$/u;
+
+export function isTokenName(text: string): boolean {
+  return TOKEN_NAME.test(text);
+}
+
+export function isSubject(claim: unknown): claim is string {
+  return typeof claim === 'string' && SUBJECT.test(claim);
+}
+
+export function isDistinguishedName(text: string): boolean {
+  return DISTINGUISHED_NAME.test(text);
+}

@@ -1,0 +1,64 @@
+/**
+ * How a database shares the descriptors that its process may open: first what must never be short of them (Node itself, commit logs, files being
+ * written), then SSTables kept open, then connections.
+ *
+ * Invariant: all shares together are at most the limit, so that no number of connections keeps a log from its next segment.
+ */
+import { BigtableError, Code } from '../base/index.ts';
+import { descriptorLimit } from '../platform/index.ts';
+import { DEFAULT_SETTINGS } from './settings.ts';
+
+/** Of the process: event loop, pipes of its helper threads, standard streams, LOCK, modules being loaded, look-ups of names. An idle server has 22. */
+const PROCESS = 28;
+/** Of each further thread: its event loop has 5. */
+const THREAD = 6;
+/** Of each commit log: two for the segment that is written, two for the next one, two for directories being synced. */
+const LOG = 6;
+/** Of each file system: SSTables and small files being written, directories being synced, opens that overtake closes. */
+const WORK = 8;
+const LEAST_OPEN_FILES = 4;
+const MOST_OPEN_FILES = 256;
+/** Of each tablet server. */
+const LEAST_CONNECTIONS = 16;
+
+export interface DescriptorUse {
+  readonly tabletServers: number;
+  readonly compactionsAtOnce: number;
+  /** Whether connections are served. */
+  readonly serves: boolean;
+}
+
+export interface DescriptorShares {
+  /** SSTables that each file system keeps open. */
+  readonly openFiles: number;
+  /** Of all tablet servers together; Infinity where the process has no limit that can be known. */
+  readonly connections: number;
+}
+
+/** RESOURCE_EXHAUSTED, with what is needed, where the limit is too low. `limit`: undefined where there is none. */
+export function shareDescriptors(limit: number | undefined, { tabletServers, compactionsAtOnce, serves }: DescriptorUse): DescriptorShares {
+  const compactions = tabletServers * compactionsAtOnce;
+  const serverThreads = tabletServers > 1 ? tabletServers : 0;
+  const fileSystems = 1 + serverThreads + compactions;
+  const fixed = PROCESS + (serverThreads + compactions) * THREAD + tabletServers * LOG + fileSystems * WORK;
+  const needed = fixed + fileSystems * LEAST_OPEN_FILES + (serves ? tabletServers * LEAST_CONNECTIONS : 0);
+  if (limit === undefined) return { openFiles: MOST_OPEN_FILES, connections: Number.POSITIVE_INFINITY };
+  if (limit < needed) {
+    const servers = tabletServers === 1 ? '' : ` with ${tabletServers} tablet servers`;
+    const message = `this process may open ${limit} files, and a database${servers} needs at least ${needed}: raise the limit of open files (ulimit -n ${needed} or more)`;
+    throw new BigtableError(Code.RESOURCE_EXHAUSTED, message);
+  }
+  const free = limit - fixed;
+  const openFiles = Math.max(LEAST_OPEN_FILES, Math.min(MOST_OPEN_FILES, Math.floor(free / 4 / fileSystems)));
+  return { openFiles, connections: free - openFiles * fileSystems };
+}
+
+/** SSTables that each file system of a database in this process keeps open. RESOURCE_EXHAUSTED where the limit of descriptors is too low. */
+export function openFilesLimit(tabletServers: number, compactionsAtOnce: number): number {
+  return shareDescriptors(descriptorLimit(), { tabletServers, compactionsAtOnce, serves: false }).openFiles;
+}
+
+/** Connections that this process can serve beside a database. RESOURCE_EXHAUSTED where the limit of descriptors is too low. */
+export function connectionLimit(tabletServers: number, compactionsAtOnce = DEFAULT_SETTINGS.compactionsAtOnce): number {
+  return shareDescriptors(descriptorLimit(), { tabletServers, compactionsAtOnce, serves: true }).connections;
+}

@@ -1,0 +1,21 @@
+/** Whether others than its owner may use a file or directory. POSIX alone: elsewhere modes say nothing, and nothing is said of them. */
+import { stat } from 'node:fs/promises';
+import { platform } from 'node:os';
+
+const OTHERS_WRITE = 0o022;
+const OTHERS_ANYTHING = 0o077;
+/** What a group may have of a file of root, as services are given keys on many systems. */
+const GROUP_READS = 0o040;
+
+/**
+ * The mode in octal where others may do what they should not: read or write what is secret, write what is trusted. Undefined where they may not, and
+ * where nothing can be seen.
+ */
+export async function modeForOthers(path: string, kind: 'secret' | 'trusted'): Promise<string | undefined> {
+  if (platform() === 'win32') return undefined;
+  const found = await stat(path).catch(() => undefined);
+  if (!found) return undefined;
+  const ofRoot = found.uid === 0 && found.isFile();
+  const forbidden = kind === 'trusted' ? OTHERS_WRITE : ofRoot ? OTHERS_ANYTHING & ~GROUP_READS : OTHERS_ANYTHING;
+  return (found.mode & forbidden) === 0 ? undefined : (found.mode & 0o777).toString(8).padStart(3, '0');
+}

@@ -1,0 +1,36 @@
+/** Warnings of files that others than their owner may read or write, and should not: keys, tokens, and what says who is let in. */
+import { readFile } from 'node:fs/promises';
+import { modeForOthers } from '../boot/index.ts';
+import type { Logger } from '../env/index.ts';
+import type { AccessOptions } from './door.ts';
+import type { TlsFiles } from './tls-files.ts';
+
+export async function warnOfFiles({ tls, access = {} }: { readonly tls?: TlsFiles | undefined; readonly access?: AccessOptions | undefined }, logger: Logger): Promise<void> {
+  const { tokensFile, jwt } = access;
+  const keySet = jwt && !jwt.keys.includes('://') ? jwt.keys : undefined;
+  const secrets = [
+    [tls?.keyFile, 'the key of the server’s certificate'],
+    [tokensFile, 'the list of tokens'],
+    [keySet !== undefined && (await holdsPrivateKeys(keySet)) ? keySet : undefined, 'a set of keys, with private ones among them'],
+  ] as const;
+  const trusted = [
+    [tls?.certFile, 'the server’s certificate'],
+    [tls?.clientCaFile, 'the authorities of clients’ certificates'],
+    [keySet, 'the keys of the tokens’ issuer'],
+  ] as const;
+  for (const [file, what] of secrets) await warn(file, what, 'secret', logger);
+  for (const [file, what] of trusted) await warn(file, what, 'trusted', logger);
+}
+
+async function warn(file: string | undefined, what: string, kind: 'secret' | 'trusted', logger: Logger): Promise<void> {
+  const mode = file === undefined ? undefined : await modeForOthers(file, kind);
+  if (file === undefined || mode === undefined) return;
+  const harm = kind === 'secret' ? 'can be read by other users of this machine' : 'can be changed by other users of this machine';
+  logger.warn(`${what} ${harm}`, { file, mode, remedy: `chmod ${kind === 'secret' ? '600' : 'go-w'} ${file}` });
+}
+
+/** By the members that RFC 7518 gives to private and symmetric keys. */
+async function holdsPrivateKeys(file: string): Promise<boolean> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  return /"(?:d|k)"\s*:/.test(text);
+}

@@ -1,0 +1,80 @@
+/** Limits of addresses, which this machine's own connections do not meet: sockets that say where they come from. */
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
+import { describe, test } from 'node:test';
+import { ManualClock } from '../../env/index.ts';
+import { systemClock } from '../../platform/index.ts';
+import { testEnv } from '../fixtures.ts';
+import { Sockets, type SocketLimits } from './sockets.ts';
+
+const LIMITS: SocketLimits = {
+  maxConnections: 100, maxConnectionsPerAddress: 3, handshakeMs: 5000, keepAliveMs: 1e9, keepAliveTimeoutMs: 1e9, maxIdleMs: 1e9, maxCertificateAgeMs: 1e9, drainMs: 1e9,
+};
+
+/** A socket as far as its admission goes: no bytes come from it. */
+class SilentSocket extends EventEmitter {
+  readonly remoteAddress: string | undefined;
+  isDestroyed = false;
+
+  constructor(remoteAddress: string | undefined) {
+    super();
+    this.remoteAddress = remoteAddress;
+  }
+
+  destroy(): void {
+    this.isDestroyed = true;
+    queueMicrotask(() => this.emit('close'));
+  }
+}
+
+function server(limits: Partial<SocketLimits> = {}) {
+  const clock = new ManualClock();
+  const env = testEnv(1 << 20, { ...systemClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
+  const sockets = new Sockets({ env, limits: { ...LIMITS, ...limits } });
+  sockets.start();
+  const open = (address: string | undefined): SilentSocket => {
+    const socket = new SilentSocket(address);
+    sockets.accept(socket as unknown as Socket);
+    return socket;
+  };
+  return { clock, env, sockets, open };
+}
+
+describe('sockets of an address', () => {
+  test('are limited from the accept on, until they end', async () => {
+    const { clock, env, sockets, open } = server();
+    const taken = [0, 1, 2].map(() => open('192.0.2.1'));
+    for (let i = 0; i < 2; i++) assert.ok(open('192.0.2.1').isDestroyed);
+    assert.ok(taken.every(({ isDestroyed }) => !isDestroyed));
+    assert.equal(open('192.0.2.2').isDestroyed, false);
+    assert.deepEqual([env.metrics.get('wire.refusedConnections'), env.metrics.get('wire.replacedConnections')], [2, 0]);
+    assert.match(env.warnings.join(), /^connections are refused .*"192\.0\.2\.1"/);
+    clock.advance(6000);
+    assert.ok(taken.every(({ isDestroyed }) => isDestroyed));
+    assert.deepEqual([sockets.size, env.metrics.get('wire.lateHandshakes')], [0, 4]);
+    assert.equal(open('192.0.2.1').isDestroyed, false);
+  });
+
+  test('of one IPv6 network are those of one address; this machine has no limit', () => {
+    const { open } = server();
+    for (let i = 0; i < 5; i++) assert.equal(open(`2001:db8:0:1::${i + 1}`).isDestroyed, i >= 3);
+    assert.equal(open('2001:db8:0:2::1').isDestroyed, false);
+    for (const own of ['127.0.0.1', '::1', '::ffff:127.0.0.2']) for (let i = 0; i < 5; i++) assert.equal(open(own).isDestroyed, false);
+  });
+
+  test('a crowded address does not end the connections of others', () => {
+    const { open } = server({ maxConnections: 4 });
+    const others = [open('192.0.2.7'), ...[0, 1, 2].map(() => open('192.0.2.1'))];
+    for (let i = 0; i < 5; i++) assert.ok(open('192.0.2.1').isDestroyed);
+    assert.ok(others.every(({ isDestroyed }) => !isDestroyed));
+    assert.equal(open('192.0.2.9').isDestroyed, false);
+    assert.deepEqual(others.map(({ isDestroyed }) => isDestroyed), [true, false, false, false]);
+  });
+
+  test('one that has gone by the time it is accepted is not taken', () => {
+    const { sockets, open } = server();
+    assert.ok(open(undefined).isDestroyed);
+    assert.equal(sockets.size, 0);
+  });
+});

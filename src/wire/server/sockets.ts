@@ -1,0 +1,252 @@
+/**
+ * The sockets of a server, each from its accept to its close, whatever stage it is in: TCP alone, a TLS handshake, HTTP/2 that has not begun, or a
+ * connection with calls. They are counted, in all and by the peer's network; each has a deadline for its next step; all end with the server.
+ *
+ * Invariants: a socket is in `#all`, and in the counts, from `accept` until it is destroyed or closed by itself. At the limit a new socket takes the place
+ * of the idle connection that is needed least; connections with calls are never ended for others.
+ */
+import type { Socket } from 'node:net';
+import { assert } from '../../base/index.ts';
+import type { Timer } from '../../env/index.ts';
+import { isLoopback, networkOf } from '../address.ts';
+import type { Connection } from '../http2/connection.ts';
+import type { ApiEnv } from '../rpc-server.ts';
+import { RareWarning } from './rare-warning.ts';
+
+export interface SocketLimits {
+  readonly maxConnections: number;
+  /** Of one IPv4 address or one IPv6 network of 64 bits; this machine's own programs are not counted. */
+  readonly maxConnectionsPerAddress: number;
+  /** From the accept to the end of HTTP/2's handshake, TLS and all. */
+  readonly handshakeMs: number;
+  /** A connection that is silent for so long is asked whether it is there, */
+  readonly keepAliveMs: number;
+  /** and ends when it does not answer within this. */
+  readonly keepAliveTimeoutMs: number;
+  /** A connection without calls ends after this; clients connect anew. */
+  readonly maxIdleMs: number;
+  /** A connection whose client showed a certificate ends after this and up to a tenth more: the certificate is checked at the next handshake. */
+  readonly maxCertificateAgeMs: number;
+  /** Calls of a connection that was told to end get this long. */
+  readonly drainMs: number;
+}
+
+export interface SocketsOptions {
+  readonly env: Pick<ApiEnv, 'clock' | 'random' | 'logger' | 'metrics'>;
+  readonly limits: SocketLimits;
+}
+
+/** A socket, and what is known of it. */
+export interface AcceptedSocket {
+  readonly socket: Socket;
+  readonly address: string;
+  readonly network: string;
+  readonly openedMs: number;
+  /** Once HTTP/2 may begin. */
+  connection: Connection | undefined;
+  /** The client showed a certificate. */
+  hasCertificate: boolean;
+  /** When it is told to end, whatever it does. */
+  retireMs: number;
+  /** When it is cut off. */
+  cutOffMs: number;
+  hadCalls: boolean;
+  heardMs: number;
+  usedMs: number;
+  pingedMs: number;
+}
+
+/** How often sockets are looked at, at least; and how long a client may take to close a connection that was ended. */
+const LOOK_MS = 1000;
+const LINGER_MS = 2000;
+/** Idle connections that are found by one search, for the next sockets that need room. */
+const IDLEST = 64;
+
+export class Sockets {
+  readonly #env: SocketsOptions['env'];
+  readonly #limits: SocketLimits;
+  readonly #all = new Set<AcceptedSocket>();
+  readonly #ofNetwork = new Map<string, number>();
+  readonly #refusals: RareWarning;
+  readonly #replacements: RareWarning;
+  /** Idle connections, those that are needed least at the end. */
+  #idlest: AcceptedSocket[] = [];
+  #looking: Timer | undefined;
+  #isClosing = false;
+  #onEmpty: (() => void) | undefined;
+
+  constructor({ env, limits }: SocketsOptions) {
+    this.#env = env;
+    this.#limits = limits;
+    this.#refusals = new RareWarning(env, 'connections are refused');
+    this.#replacements = new RareWarning(env, 'idle connections are ended to make room for new ones');
+  }
+
+  /** Begins to look after them, until `close`. */
+  start(): void {
+    this.#look();
+  }
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  /** Takes the socket in, or destroys it: refused clients see a connection that closes, and wait before they try again. */
+  accept(socket: Socket): AcceptedSocket | undefined {
+    socket.on('error', () => {});
+    const address = socket.remoteAddress;
+    if (this.#isClosing || address === undefined || !this.#hasRoom(address)) {
+      socket.destroy();
+      return undefined;
+    }
+    const network = networkOf(address);
+    const nowMs = this.#env.clock.monotonicMs();
+    const accepted: AcceptedSocket = {
+      socket, address, network, openedMs: nowMs, connection: undefined, hasCertificate: false, hadCalls: false,
+      retireMs: Number.POSITIVE_INFINITY, cutOffMs: Number.POSITIVE_INFINITY, heardMs: nowMs, usedMs: nowMs, pingedMs: nowMs,
+    };
+    this.#all.add(accepted);
+    this.#ofNetwork.set(network, (this.#ofNetwork.get(network) ?? 0) + 1);
+    socket.once('close', () => this.#forget(accepted));
+    return accepted;
+  }
+
+  /** HTTP/2 may begin on the socket. */
+  begin(accepted: AcceptedSocket, connection: Connection, hasCertificate: boolean): void {
+    assert(accepted.connection === undefined, 'a socket has one connection');
+    accepted.connection = connection;
+    accepted.hasCertificate = hasCertificate;
+    const ageMs = this.#limits.maxCertificateAgeMs * (1 + this.#env.random.float() / 10);
+    if (hasCertificate) accepted.retireMs = accepted.openedMs + ageMs;
+  }
+
+  /** Ends the connections whose clients showed a certificate: they are to show it again. Calls get `drainMs`. */
+  retireCertificates(): void {
+    for (const accepted of [...this.#all]) if (accepted.hasCertificate) this.#drain(accepted, 'show your certificate again');
+  }
+
+  /** Takes no more. What has no connection ends at once, connections end with their calls, and everything ends after `graceMs`. */
+  async close(graceMs: number): Promise<void> {
+    this.#isClosing = true;
+    const emptied = new Promise<void>((resolve) => {
+      this.#onEmpty = resolve;
+    });
+    for (const accepted of [...this.#all]) {
+      if (accepted.connection?.hasBegun) accepted.connection.drain('the server stops');
+      else this.#end(accepted);
+    }
+    const grace = this.#env.clock.timer(graceMs, () => {
+      for (const accepted of [...this.#all]) this.#end(accepted);
+    });
+    if (this.#all.size > 0) await emptied;
+    grace.cancel();
+    this.#looking?.cancel();
+  }
+
+  #hasRoom(address: string): boolean {
+    const { maxConnections, maxConnectionsPerAddress } = this.#limits;
+    const isCrowded = !isLoopback(address) && (this.#ofNetwork.get(networkOf(address)) ?? 0) >= maxConnectionsPerAddress;
+    if (!isCrowded && (this.#all.size < maxConnections || this.#endIdlest())) return true;
+    this.#env.metrics.add('wire.refusedConnections');
+    this.#refusals.add(isCrowded ? { address, limitOfAddress: maxConnectionsPerAddress } : { address, limit: maxConnections });
+    return false;
+  }
+
+  /** False where no connection is idle. */
+  #endIdlest(): boolean {
+    for (const found of [this.#idlest, this.#findIdlest()]) {
+      this.#idlest = found;
+      for (let last = found.pop(); last; last = found.pop()) {
+        if (!this.#all.has(last) || !isIdle(last)) continue;
+        last.connection?.dismiss('the server needs the room');
+        this.#end(last);
+        this.#env.metrics.add('wire.replacedConnections');
+        this.#replacements.add({ limit: this.#limits.maxConnections });
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Those that never had a call are needed least, then those that had none for the longest. */
+  #findIdlest(): AcceptedSocket[] {
+    const idle = [...this.#all].filter(isIdle);
+    for (const accepted of idle) noteUse(accepted, this.#env.clock.monotonicMs());
+    return idle.sort((a, b) => Number(a.hadCalls) - Number(b.hadCalls) || a.usedMs - b.usedMs).slice(0, IDLEST).reverse();
+  }
+
+  #end(accepted: AcceptedSocket): void {
+    accepted.connection?.destroy();
+    accepted.socket.destroy();
+    this.#forget(accepted);
+  }
+
+  #forget(accepted: AcceptedSocket): void {
+    if (!this.#all.delete(accepted)) return;
+    const left = (this.#ofNetwork.get(accepted.network) ?? 0) - 1;
+    assert(left >= 0, 'more sockets were closed than accepted');
+    if (left > 0) this.#ofNetwork.set(accepted.network, left);
+    else this.#ofNetwork.delete(accepted.network);
+    if (this.#all.size === 0) this.#onEmpty?.();
+  }
+
+  #drain(accepted: AcceptedSocket, why: string): void {
+    accepted.connection?.drain(why);
+    this.#cutOffIn(accepted, this.#limits.drainMs);
+  }
+
+  #cutOffIn(accepted: AcceptedSocket, delayMs: number): void {
+    accepted.cutOffMs = Math.min(accepted.cutOffMs, this.#env.clock.monotonicMs() + delayMs);
+  }
+
+  #look(): void {
+    const { clock } = this.#env;
+    const nowMs = clock.monotonicMs();
+    for (const accepted of [...this.#all]) this.#lookAt(accepted, nowMs);
+    this.#refusals.look();
+    this.#replacements.look();
+    this.#looking = clock.timer(LOOK_MS, () => this.#look());
+  }
+
+  #lookAt(accepted: AcceptedSocket, nowMs: number): void {
+    const { connection } = accepted;
+    const { handshakeMs, maxIdleMs } = this.#limits;
+    if (nowMs >= accepted.cutOffMs) return this.#end(accepted);
+    if (connection?.hasEnded) return this.#cutOffIn(accepted, LINGER_MS);
+    if (!connection?.hasBegun) {
+      if (nowMs - accepted.openedMs < handshakeMs) return;
+      this.#env.metrics.add('wire.lateHandshakes');
+      return this.#end(accepted);
+    }
+    noteUse(accepted, nowMs);
+    if (nowMs >= accepted.retireMs) this.#drain(accepted, 'show your certificate again');
+    else if (nowMs - accepted.usedMs >= maxIdleMs) this.#drain(accepted, 'the connection was not used');
+    else this.#keepAlive(accepted, connection, nowMs);
+  }
+
+  #keepAlive(accepted: AcceptedSocket, connection: Connection, nowMs: number): void {
+    const { keepAliveMs, keepAliveTimeoutMs } = this.#limits;
+    if (connection.wasHeard) {
+      connection.wasHeard = false;
+      accepted.heardMs = nowMs;
+    }
+    if (connection.pingIsOut) {
+      if (nowMs - accepted.pingedMs >= keepAliveTimeoutMs && nowMs - accepted.heardMs >= keepAliveTimeoutMs) this.#end(accepted);
+    } else if (nowMs - accepted.heardMs >= keepAliveMs) {
+      accepted.pingedMs = nowMs;
+      connection.ping();
+    }
+  }
+}
+
+function isIdle({ connection }: AcceptedSocket): boolean {
+  return connection === undefined || connection.isIdle;
+}
+
+function noteUse(accepted: AcceptedSocket, nowMs: number): void {
+  const { connection } = accepted;
+  if (!connection || !(connection.wasUsed || !connection.isIdle)) return;
+  connection.wasUsed = false;
+  accepted.hadCalls = true;
+  accepted.usedMs = nowMs;
+}
