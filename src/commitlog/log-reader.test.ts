@@ -109,6 +109,33 @@ describe('reading records', () => {
     assert.ok((await read(without(trimmed, where.slice(0, 3)))).error instanceof CorruptionError, 'more than was given up');
   });
 
+  test('appends that were trimmed while the log was read are missing behind its beginning, where the log says that they were given up', async () => {
+    for (const [lowWaterOf, isRight] of [[2, true], [1, false]] as const) {
+      const fileSystem = new MemoryFileSystem();
+      const positions: number[] = [];
+      const log = await fileSystem.openLog(PATH);
+      for (const [i, one] of FOUR.entries()) {
+        const lowWater = i === 3 ? (positions[lowWaterOf] as number) : 0;
+        positions.push(await log.append([bytesOf({ previous: (positions.at(-1) ?? -1) + 1, ...one, lowWater })]));
+      }
+      const trimmed = new Proxy<FileSystem>(fileSystem, {
+        get: (target, name: keyof FileSystem) => {
+          if (name !== 'readLog') return target[name];
+          return async function* (path: string): AsyncIterable<LogAppend> {
+            for await (const append of target.readLog(path)) {
+              const i = positions.indexOf(append.position);
+              if (i !== 1) yield i === 2 ? { ...append, afterTrim: true } : append;
+            }
+          };
+        },
+      });
+      const { texts, error } = await read(trimmed);
+      assert.deepEqual(texts, ['1 a', '2 b', '4 d', '5 e', '10 f']);
+      if (isRight) assert.equal(error, undefined);
+      else assert.ok(error instanceof CorruptionError, `${error}`);
+    }
+  });
+
   test('records that go back, or an append that follows another, are corruption', async () => {
     for (const wrong of [{ firstSequence: 2 }, { previous: 0, firstSequence: 3 }, { previous: 2, firstSequence: 3 }]) {
       const second = { ...wrong, texts: ['x'] };

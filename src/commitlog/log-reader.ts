@@ -1,8 +1,8 @@
 /**
  * Reads a commit log's records, for recovery. Format: docs/formats/commit-log.md.
  *
- * Invariant: what is yielded is what was appended, in order and without a hole: each append tells where the one before it lies, and
- * what is missing before the first must lie below the low-water mark that the log itself tells.
+ * Invariant: what is yielded is what was appended, in order: each append tells where the one before it lies. What is missing, at the beginning or,
+ * in a log that is trimmed while it is read, behind what was read, must lie below the low-water mark that the log itself tells.
  */
 import { CorruptionError } from '../base/index.ts';
 import type { FileSystem, LogPosition } from '../env/index.ts';
@@ -37,17 +37,20 @@ export async function* readAppends(fileSystem: Pick<FileSystem, 'readLog'>, path
 export async function* readEncodedAppends(
   fileSystem: Pick<FileSystem, 'readLog'>, path: string, from?: LogPosition,
 ): AsyncIterable<RecordsOfAppend<EncodedRecord>> {
-  /** What the first append says of the one before it. */
-  let before: number | undefined;
-  let previous = 0;
+  /** Behind the last append that is missing; 0 where none is. What is missing before `from` is nobody's matter. */
+  let missingBefore = 0;
+  let previous: number | undefined = from === undefined ? 0 : undefined;
   let lowWater = 0;
   let nextSequence = 0;
   for await (const append of fileSystem.readLog(path, from)) {
     const { position } = append;
     const decoder = new AppendDecoder(path, append);
     const { header } = decoder;
-    if (before === undefined) before = header.previous;
-    else if (header.previous !== previous) throw new CorruptionError(path, position, missing(header.previous));
+    if (previous !== undefined && header.previous !== previous) {
+      if (header.previous < previous || (previous > 0 && !append.afterTrim)) throw new CorruptionError(path, position, missing(header.previous));
+      // some later append tells that this was given up
+      missingBefore = header.previous;
+    }
     if (header.firstSequence < nextSequence) throw new CorruptionError(path, position, `record ${header.firstSequence} follows record ${nextSequence - 1}`);
     lowWater = Math.max(lowWater, header.lowWater);
     previous = position + 1;
@@ -56,9 +59,7 @@ export async function* readEncodedAppends(
     for (let record = decoder.nextEncoded(); record; record = decoder.nextEncoded()) records.push(record);
     yield { position, records };
   }
-  if (from === undefined && before !== undefined && before > lowWater) {
-    throw new CorruptionError(path, before, `${missing(before)}; only what lies below ${lowWater} was given up`);
-  }
+  if (missingBefore > lowWater) throw new CorruptionError(path, missingBefore, `${missing(missingBefore)}; only what lies below ${lowWater} was given up`);
 }
 
 function missing(previous: number): string {

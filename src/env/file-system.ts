@@ -37,6 +37,8 @@ export type LogPosition = number;
 export interface LogAppend {
   readonly position: LogPosition;
   readonly bytes: Buffer;
+  /** Appends before this one are left out, because they were trimmed while the log was read. */
+  readonly afterTrim?: true;
 }
 
 export interface LogWriter {
@@ -73,7 +75,10 @@ export interface FileSystem {
   openLog(path: string): Promise<LogWriter>;
   /** Makes every later append of the log's earlier writer fail. The log stays readable. */
   fence(path: string): Promise<void>;
-  /** The appends from `from` on (all, by default). A log that does not exist has none. */
+  /**
+   * The appends from `from` on (all, by default). A log that does not exist has none. Where it is trimmed meanwhile, some of what lies before the
+   * trim's position may be left out; the rest is yielded.
+   */
   readLog(path: string, from?: LogPosition): AsyncIterable<LogAppend>;
   /** Paths of logs that start with `prefix`. */
   listLogs(prefix: string): Promise<string[]>;

@@ -84,18 +84,10 @@ export class Assignment {
 
   /** Tells the servers named by the rows to load them. Answers the failures. */
   async load(rows: readonly MetadataRow[], context: RequestContext): Promise<BigtableError[]> {
-    const { servers, env } = this.#options;
-    const byServer = new Map<LiveServer, TabletRef[]>();
-    for (const row of rows) {
-      const server = row.server && servers.get(row.server.name);
-      if (server === undefined) continue;
-      const refs = byServer.get(server) ?? [];
-      refs.push({ key: keyOfRow(row), epoch: row.epoch });
-      byServer.set(server, refs);
-    }
+    const { env } = this.#options;
     const failures: BigtableError[] = [];
     await Promise.all(
-      [...byServer].map(async ([server, tablets]) => {
+      [...this.#byServer(rows)].map(async ([server, tablets]) => {
         const answers = await callServer(env.transport, server.address, 'load', { tablets }, context);
         for (const [i, answer] of answers.entries()) {
           const ref = tablets[i] as TabletRef;
@@ -156,17 +148,34 @@ export class Assignment {
     return error === undefined;
   }
 
-  /** Rows that no table owns any more: a creation or a deletion that a crash cut short. */
+  /**
+   * Rows that no table owns any more: of a deleted table, or of a creation that was cut short. Their servers drop the tablets once the rows are gone;
+   * a row that has changed meanwhile stays.
+   */
   async removeRows(rows: readonly MetadataRow[], context: RequestContext): Promise<void> {
     const { metadata, servers, env } = this.#options;
-    for (const row of rows) {
-      const server = row.server && servers.get(row.server.name);
-      if (!server) continue;
-      await callServer(env.transport, server.address, 'unload', { tablets: [{ key: keyOfRow(row), epoch: row.epoch }], flush: false }, context);
-      server.tablets.delete(keyOfRow(row));
-    }
     const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
-    await metadata.commit(rows.map((row) => commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, undefined)), context);
+    const outcomes = await metadata.commit(rows.map((row) => commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, undefined)), context);
+    const byServer = this.#byServer(rows.filter((_, i) => outcomes[i]?.kind === 'done'));
+    await Promise.all(
+      [...byServer].map(async ([server, tablets]) => {
+        await callServer(env.transport, server.address, 'unload', { tablets, flush: false }, context);
+        for (const { key } of tablets) server.tablets.delete(key);
+      }),
+    );
+  }
+
+  /** The rows' tablets, by those of their servers that are alive. */
+  #byServer(rows: readonly MetadataRow[]): Map<LiveServer, TabletRef[]> {
+    const byServer = new Map<LiveServer, TabletRef[]>();
+    for (const row of rows) {
+      const server = row.server && this.#options.servers.get(row.server.name);
+      if (server === undefined) continue;
+      const refs = byServer.get(server) ?? [];
+      refs.push({ key: keyOfRow(row), epoch: row.epoch });
+      byServer.set(server, refs);
+    }
+    return byServer;
   }
 
   async #collect(range: RowRange, context: RequestContext): Promise<MetadataRow[]> {

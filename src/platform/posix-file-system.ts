@@ -206,7 +206,7 @@ export class DirectoryFileSystem implements FileSystem {
   async *readLog(path: string, from: LogPosition = 0): AsyncIterable<LogAppend> {
     checkFilePath(path);
     try {
-      yield* readLogSegments(this.#setting, path, from, this.#writers.get(path)?.end);
+      yield* readLogSegments(this.#setting, path, from, () => this.#writers.get(path)?.end);
     } catch (error) {
       throw systemError(error, `reading ${path}`);
     }

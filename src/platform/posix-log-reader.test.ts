@@ -89,7 +89,7 @@ async function read(files: Files, from = 0, end?: number, onRead = (_bytes: numb
   const setting = { syscalls, directories, checksum: crc32c, logger: silentLogger, segmentBytes: 4096, pause: () => Promise.resolve() };
   const payloads: Buffer[] = [];
   try {
-    for await (const append of readLogSegments(setting, 'log', from, end, chunkBytes)) payloads.push(append.bytes);
+    for await (const append of readLogSegments(setting, 'log', from, () => end, chunkBytes)) payloads.push(append.bytes);
     return { payloads };
   } catch (error) {
     return { payloads, error };

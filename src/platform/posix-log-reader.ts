@@ -24,29 +24,45 @@ const COPIED_BYTES = 16 << 10;
 /** So many bytes are searched in one step for frames behind the end. */
 const SEARCH_BYTES = 1 << 20;
 
-/** The appends at `from` and above. `end`: where the log is known to end, so that nothing before it may be torn. */
+/**
+ * The appends at `from` and above. `end` answers where the log is known to end now, so that nothing before it may be torn. A log that is trimmed
+ * meanwhile is read on behind what was removed.
+ */
 export async function* readLogSegments(
-  setting: LogSetting, path: string, from: LogPosition, end: LogPosition | undefined, chunkBytes = CHUNK_BYTES,
+  setting: LogSetting, path: string, from: LogPosition, end: () => LogPosition | undefined, chunkBytes = CHUNK_BYTES,
 ): AsyncIterable<LogAppend> {
-  const bases = await segmentsOf(setting, path);
-  const places: SegmentPlace[] = [];
-  for (const [i, base] of bases.entries()) {
-    const next = bases[i + 1];
-    // and not a segment that was begun after the end was asked for
-    if ((next === undefined || next > from) && (end === undefined || base <= end)) places.push({ file: join('logs', path, segmentName(base)), base, end: next ?? end, isLast: next === undefined });
-  }
+  let places = await placesOf(setting, path, from, end);
   let nonce: Buffer | undefined;
+  let afterTrim = false;
   let next = open(setting, places[0], chunkBytes);
   try {
-    for (const [i, { file }] of places.entries()) {
-      const reader = (await next) as SegmentReader;
+    for (let i = 0; i < places.length; i++) {
+      const { file, base } = places[i] as SegmentPlace;
+      let reader: SegmentReader;
+      try {
+        reader = (await next) as SegmentReader;
+      } catch (error) {
+        if (errnoOf(error) !== 'ENOENT') throw error;
+        const left = await placesOf(setting, path, base, end);
+        // a trim removes the lowest segments: where a lower one is left, or none at all, this was none
+        if (left[0] === undefined || left[0].base <= base) throw error;
+        places = left;
+        i = -1;
+        afterTrim = true;
+        next = open(setting, places[0], chunkBytes);
+        continue;
+      }
       // opened, and its first chunk read, while this one is worked on
       next = open(setting, places[i + 1], chunkBytes);
       try {
         if (nonce && !nonce.equals(reader.nonce)) throw new CorruptionError(file, FRAME_NONCE_OFFSET, 'the segment belongs to another log');
         nonce = reader.nonce;
         await reader.skipTo(from);
-        for (let append = await reader.next(); append; append = await reader.next()) if (append.position >= from) yield append;
+        for (let append = await reader.next(); append; append = await reader.next()) {
+          if (append.position < from) continue;
+          yield afterTrim ? { ...append, afterTrim } : append;
+          afterTrim = false;
+        }
       } finally {
         await reader.close();
       }
@@ -55,6 +71,21 @@ export async function* readLogSegments(
     // where the reading ended early; what is wrong with a segment that nobody came to is nobody's matter
     await next?.then((reader) => reader.close(), () => {});
   }
+}
+
+/** The segments that hold appends at `from` and above, ascending. */
+async function placesOf(setting: LogSetting, path: string, from: LogPosition, endOf: () => LogPosition | undefined): Promise<SegmentPlace[]> {
+  const end = endOf();
+  const bases = await segmentsOf(setting, path);
+  const places: SegmentPlace[] = [];
+  for (const [i, base] of bases.entries()) {
+    const next = bases[i + 1];
+    // and not a segment that was begun after the end was asked for
+    if ((next === undefined || next > from) && (end === undefined || base <= end)) {
+      places.push({ file: join('logs', path, segmentName(base)), base, end: next ?? end, isLast: next === undefined });
+    }
+  }
+  return places;
 }
 
 interface SegmentPlace {

@@ -82,7 +82,10 @@ export interface TabletServerCalls {
   status: { message: Record<string, never>; answer: ServerStatus };
   /** Serves tablets whose rows name this server and the epoch. Answers by tablet: undefined = serving, else why not. Repeating it is harmless. */
   load: { message: { readonly tablets: readonly TabletRef[] }; answer: readonly (PlainError | undefined)[] };
-  /** Gives tablets up at their epochs, for ever; with `flush` nothing is left to replay. Answers as load does. */
+  /**
+   * Gives tablets up at their epochs, for ever, with nothing left to replay. Without `flush` what is in memory is dropped where the tablet's row is
+   * gone. Answers as load does.
+   */
   unload: { message: { readonly tablets: readonly TabletRef[]; readonly flush: boolean }; answer: readonly (PlainError | undefined)[] };
   mutateRow: { message: RowEntry & { readonly tableId: string }; answer: undefined };
   /** Rows of one tablet, each atomic by itself. Answers by entry: undefined = done. */

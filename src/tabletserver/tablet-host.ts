@@ -21,6 +21,8 @@ export interface HostServices {
   /** Files that a tablet needs no more and that another may need. */
   leftToSweep(): void;
   filesChanged(tablet: MetadataKey): void;
+  /** Another server owns a tablet now that this one had not given up: somebody took this server for dead, so it must end. */
+  takenAway(reason: BigtableError): void;
   /** The tablet's memtable may have grown. */
   written(tablet: MetadataKey): void;
   /** Without deadline. */
@@ -36,10 +38,10 @@ export class ServedTabletHost implements TabletHost {
   /** The last schema seen: the tablet may outlive the schema's file by a moment. */
   #schema: TableSchema;
   #row: MetadataRow;
-  /** Called when METADATA shows that the tablet belongs to another now. */
-  readonly #onLost: () => void;
+  /** Called when METADATA shows that the tablet is no longer this server's, with its row as it is now. */
+  readonly #onLost: (now: MetadataRow | undefined) => void;
 
-  constructor(services: HostServices, row: MetadataRow, schema: TableSchema, onLost: () => void) {
+  constructor(services: HostServices, row: MetadataRow, schema: TableSchema, onLost: (now: MetadataRow | undefined) => void) {
     this.#services = services;
     this.#row = row;
     this.#schema = schema;
@@ -120,7 +122,7 @@ export class ServedTabletHost implements TabletHost {
     if (outcome === undefined || outcome.kind === 'done') return true;
     const now = outcome.rows.at(-1);
     if (now === undefined || now.epoch !== epoch || now.range.start !== this.#row.range.start) {
-      this.#onLost();
+      this.#onLost(now);
       const message = `tablet ${tableId} of epoch ${epoch} belongs to another server since epoch ${now?.epoch}, or is not the same any more`;
       throw new BigtableError(Code.FAILED_PRECONDITION, message);
     }

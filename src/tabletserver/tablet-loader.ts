@@ -1,11 +1,14 @@
 /**
  * Loads and unloads tablets at the master's word (paper section 5.2; docs/ARCHITECTURE.md, "Assignment").
  *
- * Invariants: a tablet is loaded only if its row names this server and that epoch, and the epoch is above the floor, the highest one at which
- * this server has let the tablet go; so a load or an unload that comes late or twice does nothing. A tablet is let go only when nothing of it is
- * in flight.
+ * Invariants:
+ * - A tablet is loaded only if its row names this server and that epoch, and the epoch is above the floor, the highest one at which this server
+ *   has let the tablet go; so a load or an unload that comes late or twice does nothing.
+ * - A tablet is let go only when nothing of it is in flight.
+ * - A server never needs its own log to load a tablet, and never reads it. What it lets go it has flushed, or the tablet's row is gone. Where
+ *   METADATA takes a tablet away from it, or it is ending, it loads nothing any more: its log is read by others, once it is fenced.
  */
-import { assert, BigtableError, type ByteString, Code, toBigtableError } from '../base/index.ts';
+import { assert, BigtableError, type ByteString, Code, quote, toBigtableError, unavailable } from '../base/index.ts';
 import type { Logger, RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
 import { keyOfRow, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
@@ -48,11 +51,15 @@ export class TabletLoader {
   readonly #damaged = new Map<MetadataKey, { readonly row: MetadataRow; readonly error: BigtableError }>();
   /** Tablets that are served here no more and of which reads may stand in a row yet: their files are spared. */
   readonly #retired = new Set<TabletApi>();
-  /** Tables of which this server has served a tablet: only their records can be in its own log. */
-  readonly #servedTables = new Set<string>();
+  #stopped = false;
 
   constructor(options: TabletLoaderOptions) {
     this.#options = options;
+  }
+
+  /** Loads nothing more. From here on tablets may be let go without a flush. */
+  stop(): void {
+    this.#stopped = true;
   }
 
   /** Resolves when the tablet is served at that epoch. */
@@ -66,6 +73,7 @@ export class TabletLoader {
     const under = this.#loading.get(key);
     if (under?.epoch === epoch) return under.loaded;
     if (served || under) throw stale(`tablet at epoch ${epoch} is not loaded: this server has it at epoch ${(served ?? under)?.epoch}`);
+    if (this.#stopped) throw ending();
     if ((this.#floors.get(key) ?? 0) >= epoch) throw stale(`tablet at epoch ${epoch} is not loaded: this server has let it go`);
     const loading: Loading = { epoch, aborted: false, loaded: Promise.resolve().then(() => this.#load(ref, loading, context)) };
     this.#loading.set(key, loading);
@@ -74,7 +82,10 @@ export class TabletLoader {
     return loading.loaded;
   }
 
-  /** Resolves when the tablet is given up at that epoch, for ever. With `flush` nothing is left to replay. */
+  /**
+   * Resolves when the tablet is given up at that epoch, for ever, with nothing left to replay. Without `flush` what is in memory is dropped, but only
+   * where the tablet's row is gone.
+   */
   async unload({ key, epoch }: TabletRef, flush: boolean): Promise<void> {
     const under = this.#loading.get(key);
     if (under && under.epoch <= epoch) {
@@ -85,7 +96,7 @@ export class TabletLoader {
     await this.#unloading.get(key);
     const served = this.#options.tablets.get(key) ?? this.#unfinished.get(key);
     if (served && served.epoch > epoch) throw stale(`tablet at epoch ${epoch} is not unloaded: this server has it at epoch ${served.epoch}`);
-    if (served) await this.giveUp(served, flush);
+    if (served) await this.giveUp(served, flush || !(await this.#isGone(key)));
     this.#damaged.delete(key);
     this.#floors.set(key, Math.max(epoch, this.#floors.get(key) ?? 0));
   }
@@ -108,6 +119,11 @@ export class TabletLoader {
     } finally {
       this.#unloading.delete(served.key);
     }
+  }
+
+  async #isGone(key: MetadataKey): Promise<boolean> {
+    const { metadata, services } = this.#options;
+    return (await metadata.readRow(key, services.serverContext())) === undefined;
   }
 
   /** Why the tablet of the row, which is this server's, cannot be served; undefined where nothing is known of it. */
@@ -136,12 +152,13 @@ export class TabletLoader {
 
   /** What the tablet of the row asks of its server. */
   hostOf(row: MetadataRow, schema: TableSchema): ServedTabletHost {
-    const host: ServedTabletHost = new ServedTabletHost(this.#options.services, row, schema, () => this.#lose(host));
+    const host: ServedTabletHost = new ServedTabletHost(this.#options.services, row, schema, (now) => this.#lose(host, now));
     return host;
   }
 
   async #close({ tablet, host }: ServedTablet, flush: boolean): Promise<void> {
     await tablet.close({ flush });
+    assert(!flush || tablet.oldestUnflushed === undefined, 'a tablet that was given up with a flush needs nothing of the log');
     this.#retired.add(tablet);
     const { state } = tablet;
     // nothing is left to replay: the next owner need not read a log for it
@@ -162,9 +179,9 @@ export class TabletLoader {
       throw error;
     });
     this.#damaged.delete(key);
-    if (loading.aborted) {
+    if (loading.aborted || this.#stopped) {
       await tablet.close({ flush: false });
-      throw stale(`the load of a tablet at epoch ${epoch} was called off`);
+      throw this.#stopped ? ending() : stale(`the load of a tablet at epoch ${epoch} was called off`);
     }
     assert(keyOfRow(host.row) === key, 'the row of another tablet was read');
     budget.rest();
@@ -177,7 +194,6 @@ export class TabletLoader {
     const served: ServedTablet = { key: keyOfRow(row), tableId, range, epoch, tablet, host, countedBytes: 0 };
     this.#hosts.set(host, served);
     this.#options.tablets.add(served);
-    this.#servedTables.add(tableId);
     this.#options.budget.add(served);
     return served;
   }
@@ -189,29 +205,45 @@ export class TabletLoader {
     const { services, replay, metadata, logger } = this.#options;
     const host = this.hostOf(row, schema);
     const { tableId, range, epoch, files, clips, redo, logs, lastServerMicros } = row;
-    const toRead = this.#servedTables.has(tableId) ? logs : logs.filter((log) => log !== services.logPath);
+    const toRead = logs.filter((log) => log !== services.logPath);
     try {
       const records = toRead.length === 0 ? [] : await replay.records({ tableId, range, redo, logs: toRead });
       return { host, tablet: await this.#options.openTablet(host, { tableId, range, epoch, files, clips, redo, logs, lastServerMicros }, records) };
     } catch (thrown) {
       const error = toBigtableError(thrown);
-      if (error.code !== Code.NOT_FOUND) throw error;
+      if (error.code !== Code.NOT_FOUND && error.code !== Code.DATA_LOSS) throw error;
       const now = await metadata.readRow(keyOfRow(row), services.serverContext());
       if (now?.epoch !== epoch) throw stale('the tablet was given to another server while it was loaded');
       if (now.version !== row.version) return this.#open(now, schema);
+      if (error.code === Code.DATA_LOSS) throw error;
       logger.error('a file that METADATA lists is missing', { table: tableId, error: error.message });
       throw new BigtableError(Code.DATA_LOSS, `tablet of table ${tableId}: ${error.message}`, { cause: error });
     }
   }
 
-  /** METADATA shows the tablet at another epoch: somebody else's by now. */
-  #lose(host: ServedTabletHost): void {
+  /**
+   * METADATA shows that the tablet is no longer this server's. Where its row is gone so is the tablet. Where it is another's, a master has taken
+   * this server for dead and gives away all it has: what is in memory is in the log alone, which must stay as it is. So the server ends.
+   */
+  #lose(host: ServedTabletHost, now: MetadataRow | undefined): void {
+    const { tablets, budget, logger, services } = this.#options;
     const served = this.#hosts.get(host);
-    if (served === undefined) return;
-    this.#options.tablets.delete(served);
-    this.#options.logger.warn('a tablet was lost to another server', { table: served.tableId, epoch: served.epoch });
-    void served.tablet.close({ flush: false }).finally(() => this.#options.budget.forget(served));
+    if (served === undefined || (tablets.get(served.key) !== served && this.#unfinished.get(served.key) !== served)) return;
+    const { key, tableId, epoch } = served;
+    if (now !== undefined && now.epoch !== epoch) {
+      const owner = now.server === undefined ? 'nobody' : `server ${now.server.name}`;
+      services.takenAway(unavailable(`METADATA gives tablet ${quote(key)} to ${owner} at epoch ${now.epoch}, and this server had it at epoch ${epoch}`));
+      return;
+    }
+    tablets.delete(served);
+    this.#unfinished.delete(key);
+    logger.info('a tablet is served no more, because its row is gone', { table: tableId, epoch });
+    void served.tablet.close({ flush: false }).finally(() => budget.forget(served));
   }
+}
+
+function ending(): BigtableError {
+  return new BigtableError(Code.UNAVAILABLE, 'the tablet server is ending');
 }
 
 function stale(message: string): BigtableError {

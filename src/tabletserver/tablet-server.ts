@@ -183,6 +183,7 @@ export class TabletServer {
     this.#lookingAtLoaded?.cancel();
     this.#compactions.stop();
     this.#notices.stop();
+    this.#loader.stop();
     this.#givesUpAtMs = this.#env.clock.monotonicMs() + CLOSE_PATIENCE_MS;
     await this.#splits.stop();
     await this.#budget.stop();
@@ -244,6 +245,7 @@ export class TabletServer {
     this.#env.logger.error('a tablet server ends itself', { server: this.name, reason: reason.message });
     this.#compactions.stop();
     this.#notices.stop();
+    this.#loader.stop();
     void this.#splits.stop();
     for (const served of [...this.#tablets.all()]) {
       this.#tablets.delete(served);
@@ -266,6 +268,7 @@ export class TabletServer {
       released: (files) => void this.#delete(files),
       filesChanged: (key) => this.#filesChanged(key),
       written: (key) => this.#written(key),
+      takenAway: (reason) => this.#end(reason),
       leftToSweep: () => this.#notices.filesLeft(),
       serverContext: () => this.#context(),
       uniqueName: () => this.#env.random.uniqueName(),

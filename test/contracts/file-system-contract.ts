@@ -371,6 +371,35 @@ function logsEnd(contract: Contract): void {
     assert.deepEqual(texts(await readLog(again, 'log', positions[39] as number)), ['record 39', 'after']);
   });
 
+  contract('a log that is trimmed while it is read is read on behind what was removed', async (fs) => {
+    const log = await fs.openLog('log');
+    const append = (i: number): Promise<number> => log.append([pattern(700_000, i)]);
+    const positions: number[] = [];
+    for (let i = 0; i < 20; i++) positions.push(await append(i));
+    const got: LogAppend[] = [];
+    for await (const one of fs.readLog('log')) {
+      got.push(one);
+      // twice: what was removed the second time was not there yet when the reading began
+      if (got.length === 1) await log.trimBefore(positions[11] as number);
+      if (one.position === positions[12]) {
+        for (let i = 20; i < 40; i++) positions.push(await append(i));
+        await log.trimBefore(positions[31] as number);
+      }
+    }
+    const places = got.map(({ position }) => positions.indexOf(position));
+    for (const [i, { bytes: read, afterTrim }] of got.entries()) {
+      const place = places[i] as number;
+      const before = i === 0 ? -1 : (places[i - 1] as number);
+      assert.ok(place > before, 'in order');
+      assert.ok(read.equals(pattern(700_000, place)), `append ${place}`);
+      assert.equal(afterTrim === true, place > before + 1, 'a hole is told of, and nothing else');
+      if (place > before + 1) assert.ok(place <= (before < 12 ? 11 : 31), `appends ${before + 1} to ${place - 1} are left out`);
+    }
+    assert.ok((places.at(-1) as number) >= 19, 'all that was there when the reading began');
+    const rest = await readLog(fs, 'log', positions[31] as number);
+    assert.equal(rest.length, 9, 'nothing behind the trim is gone');
+  });
+
   contract('large logs trim and go on', async (fs, subject) => {
     const log = await fs.openLog('log');
     const positions: number[] = [];

@@ -1,0 +1,138 @@
+/** A tablet server never reads its own log: what it lets go is in files, or the log is left to others whole. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { Code } from '../base/index.ts';
+import { Locator, MetadataClient } from '../locator/index.ts';
+import { commitOfRow, keysOfTable, keyOfRow, type MetadataRow } from '../metadata/index.ts';
+import { callServer, logPathOf, type ServerStatus } from '../protocol/index.ts';
+import { TabletServer } from '../tabletserver/index.ts';
+import { keepAlive, TABLES, type TestDatabase, World } from './fixtures.ts';
+import { checkSettings, tabletServerSettings } from './settings.ts';
+
+let letGo = (): void => {};
+before(() => (letGo = keepAlive()));
+after(() => letGo());
+
+/** A world that notes which logs are read. */
+function watched(tabletServers = 1): { world: World; read: string[] } {
+  const read: string[] = [];
+  const world = new World({ tabletServers, faults: (operation, path) => void (operation === 'readLog' && read.push(path)) });
+  return { world, read };
+}
+
+function metadataOf({ env }: TestDatabase): MetadataClient {
+  return new MetadataClient({ ...env, locator: new Locator(env), stopped: () => false });
+}
+
+async function onlyRow(db: TestDatabase): Promise<MetadataRow> {
+  const { id } = await db.service.getTable(db.context(), `${TABLES}t`);
+  for await (const [row] of metadataOf(db).scan(keysOfTable(id), db.context())) if (row) return row;
+  throw new Error('METADATA has no row of the table');
+}
+
+const refOf = (row: MetadataRow) => ({ key: keyOfRow(row), epoch: row.epoch });
+const status = (db: TestDatabase, address: string): Promise<ServerStatus> => callServer(db.env.transport, address, 'status', {}, db.context());
+
+/** METADATA gives the tablet to that server, whoever has it. */
+async function give(db: TestDatabase, row: MetadataRow, { name, address }: { name: string; address: string }): Promise<MetadataRow> {
+  const next = { ...row, server: { name, address }, epoch: row.epoch + 1, logs: [...new Set([...row.logs, logPathOf(name)])] };
+  const [outcome] = await metadataOf(db).commit([commitOfRow('given', { kind: 'assigned', atMicros: 1 }, keyOfRow(row), row, next)], db.context());
+  assert.equal(outcome?.kind, 'done');
+  return next;
+}
+
+/** The master looks through all logs once, before it makes the root of a new database. */
+const readByMaster = ({ server }: MetadataRow): string[] => [logPathOf(server?.name ?? '')];
+
+describe('the own log of a tablet server', () => {
+  test('is not read for a merge', async () => {
+    const { world, read } = watched();
+    const db = await world.start();
+    await db.create('t');
+    for (const row of ['a', 'b', 'y', 'z']) await db.set('t', row, row);
+    const row = await onlyRow(db);
+    await db.database.splitTablet(`${TABLES}t`, 'm');
+    await db.set('t', 'c', 'c');
+    await db.database.mergeTablets(`${TABLES}t`, 'm');
+    assert.deepEqual(await db.read('t'), ['a', 'b', 'c', 'y', 'z'].map((row) => [row, row]));
+    assert.deepEqual(read, readByMaster(row), 'nobody else reads it');
+    await db.close();
+    // nor had anything needed it
+    const next = await world.start();
+    assert.deepEqual(await next.rows('t'), ['a', 'b', 'c', 'y', 'z']);
+    await next.close();
+  });
+
+  test('is not read for a tablet that was given up and comes back', async () => {
+    const { world, read } = watched();
+    const db = await world.start();
+    await db.create('t');
+    await db.set('t', 'a', '1');
+    const row = await onlyRow(db);
+    const server = row.server as { name: string; address: string };
+    assert.deepEqual(await callServer(db.env.transport, server.address, 'unload', { tablets: [refOf(row)], flush: true }, db.context()), [undefined]);
+    const again = await give(db, await onlyRow(db), server);
+    assert.deepEqual(await callServer(db.env.transport, server.address, 'load', { tablets: [refOf(again)] }, db.context()), [undefined]);
+    await db.set('t', 'b', '2');
+    assert.deepEqual(await db.read('t'), [['a', '1'], ['b', '2']]);
+    assert.deepEqual(read, readByMaster(row), 'nobody else reads it');
+    await db.close();
+  });
+
+  test('is left whole by a server from which METADATA takes a tablet that is not flushed: it ends, and the next one replays', async () => {
+    const { world, read } = watched();
+    const db = await world.start();
+    await db.create('t');
+    await db.set('t', 'a', '1');
+    await db.set('t', 'b', '2');
+    const row = await onlyRow(db);
+    const { name, address } = row.server as { name: string; address: string };
+    // it is given back to that same server, so nothing but its own log has the rows
+    const taken = await give(db, row, { name, address });
+    const flushed = callServer(db.env.transport, address, 'flush', { keys: [keyOfRow(row)] }, db.context());
+    await assert.rejects(flushed, { code: Code.FAILED_PRECONDITION });
+    const [loaded] = await callServer(db.env.transport, address, 'load', { tablets: [refOf(taken)] }, db.context()).catch(() => [{ code: Code.UNAVAILABLE }]);
+    assert.ok(loaded !== undefined, 'the incarnation that lost the tablet does not serve it again');
+    assert.deepEqual(await db.read('t'), [['a', '1'], ['b', '2']]);
+    assert.notEqual((await status(db, address)).name, name);
+    assert.ok(read.includes(logPathOf(name)));
+    assert.ok(world.messages.some((message) => /a tablet server ends itself .*at epoch 2, and this server had it at epoch 1/.test(message)), world.messages.join('\n'));
+    await db.close();
+  });
+
+  test('is not needed for a tablet that was to be dropped and whose row is there: it is flushed', async () => {
+    const { world } = watched();
+    const db = await world.start();
+    await db.create('t');
+    await db.set('t', 'a', '1');
+    const row = await onlyRow(db);
+    const { address } = row.server as { name: string; address: string };
+    assert.deepEqual(await callServer(db.env.transport, address, 'unload', { tablets: [refOf(row)], flush: false }, db.context()), [undefined]);
+    const now = await onlyRow(db);
+    assert.equal(Object.values(now.files).flat().length, 1);
+    assert.deepEqual(now.logs, []);
+    await db.close();
+  });
+
+  test('is not needed by a server that is ending and has let tablets go without a flush: it loads nothing more', async () => {
+    const { world } = watched();
+    const db = await world.start();
+    await db.create('t');
+    await db.set('t', 'a', '1');
+    const row = await onlyRow(db);
+    const owner = row.server as { name: string; address: string };
+    const { env } = db;
+    const other = await TabletServer.start({ env, address: 'tablet-server-1', settings: tabletServerSettings(checkSettings({}), 2) });
+    await callServer(env.transport, owner.address, 'unload', { tablets: [refOf(row)], flush: true }, db.context());
+    const given = await give(db, await onlyRow(db), other);
+    assert.deepEqual(await callServer(env.transport, other.address, 'load', { tablets: [refOf(given)] }, db.context()), [undefined]);
+    await db.set('t', 'b', '2');
+    await other.giveUpTablets('users');
+    const [refused] = await callServer(env.transport, other.address, 'load', { tablets: [refOf(given)] }, db.context());
+    assert.equal(refused?.code, Code.UNAVAILABLE);
+    assert.match(refused?.message ?? '', /is ending/);
+    await other.close();
+    assert.deepEqual(await db.read('t'), [['a', '1'], ['b', '2']]);
+    await db.close();
+  });
+});
