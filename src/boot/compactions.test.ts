@@ -47,7 +47,7 @@ describe('compactions of a database', () => {
     await db.database.compact(T);
     assert.equal((await rowOf(db)).files['default']?.length, 1);
     const metadata = new MetadataClient({ ...db.env, locator: new Locator(db.env), stopped: () => false });
-    const listed = new Set(Object.values((await metadata.readRoot())?.files ?? {}).flat());
+    const listed = new Set(Object.values((await metadata.readRoot(db.context()))?.files ?? {}).flat());
     for (const range of [ROOT_RANGE, USER_RANGE]) for await (const rows of metadata.scan(range, db.context())) for (const { files } of rows) for (const path of Object.values(files).flat()) listed.add(path);
     await until(async () => (await world.fileSystem.list('sstables/')).every(({ path }) => listed.has(path)));
     await db.close();

@@ -109,7 +109,7 @@ describe('the locator', () => {
     const id = await tableId(db, 't');
     const { metadata } = newLocator(db);
     const root = await metadata.readRow(ROOT_KEY, db.context());
-    assert.deepEqual(root, await metadata.readRoot());
+    assert.deepEqual(root, await metadata.readRoot(db.context()));
     const rows = [];
     for await (const some of metadata.scan({ start: '', end: undefined }, db.context())) rows.push(...some);
     assert.deepEqual(rows.map(keyOfRow), [metadataKey(METADATA_TABLE_ID, undefined), metadataKey(id, 'm'), metadataKey(id, undefined)]);
@@ -122,7 +122,7 @@ describe('the locator', () => {
       const outcomes = await metadata.commit([...commits, stale], db.context());
       assert.deepEqual(outcomes.map(({ kind }) => kind), ['done', 'done', 'refused']);
     }
-    assert.equal((await metadata.readRoot())?.commitId, 'c0');
+    assert.equal((await metadata.readRoot(db.context()))?.commitId, 'c0');
     assert.equal((await metadata.readRow(keyOfRow(lower), db.context()))?.version, lower.version + 1);
     assert.equal(await metadata.readRow(metadataKey('0000abcd', 'x'), db.context()), undefined);
     await db.close();

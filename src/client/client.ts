@@ -3,7 +3,7 @@
  * master; schemas are read from the lock service. The requests' form is checked here, what depends on the schema by the server.
  */
 import { BigtableError, type ByteString, Code, notFound } from '../base/index.ts';
-import { type Env, inParts, type RequestContext } from '../env/index.ts';
+import { type Env, inParts, type RequestContext, within } from '../env/index.ts';
 import { Locator, SchemaCache } from '../locator/index.ts';
 import { ALL_ROWS, type Cell, type FamilyUsage, type Limits, type ReadBatch, type ReadModifyWriteRule, type RowRange, type TableSchema, sumUsages } from '../model/index.ts';
 import { callMaster, callServer, decodePeerFile, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
@@ -130,11 +130,11 @@ export class Client implements Service {
     return this.#schemas.list(prefix);
   }
 
-  async getTable(_context: RequestContext, name: string): Promise<TableSchema> {
+  async getTable(context: RequestContext, name: string): Promise<TableSchema> {
     checkTableName(name, this.#limits);
-    const known = await this.#schemas.read(name);
-    if (known === undefined) throw notFound(`table ${name} does not exist`);
-    return known.schema;
+    const schema = await this.#router.readSchema(name, context);
+    if (schema === undefined) throw notFound(`table ${name} does not exist`);
+    return schema;
   }
 
   async updateTable(context: RequestContext, name: string, change: TableChange): Promise<TableSchema> {
@@ -216,7 +216,7 @@ export class Client implements Service {
     try {
       return await this.#callMaster(method, message, context);
     } finally {
-      await this.#schemas.refresh(message.name);
+      await within(this.#schemas.refresh(message.name), context, this.#env.clock);
     }
   }
 
@@ -224,7 +224,7 @@ export class Client implements Service {
     const patience = this.#router.patience(context);
     for (;;) {
       try {
-        this.#masterAddress ??= await this.#findMaster();
+        this.#masterAddress ??= await within(this.#findMaster(), context, this.#env.clock);
         return await callMaster(this.#env.transport, this.#masterAddress, method, message, context);
       } catch (error) {
         if (!isMisdirected(error)) throw error;

@@ -22,15 +22,15 @@ export async function eachTablet(
     const from: ByteString = start;
     let tablet: AssignedTablet | undefined;
     try {
-      const schema = await router.table(table);
-      tablet = await router.locate(table, schema, (locator) => locator.locate(schema.id, from, context));
+      const schema = await router.table(table, context);
+      tablet = await router.locate(table, schema, context, (locator) => locator.locate(schema.id, from, context));
       await call(schema, tablet, intersectRanges({ start: from, end: range.end }, tablet.range));
       start = tablet.range.end;
     } catch (error) {
       if (!isMisdirected(error)) throw error;
       if (tablet) router.drop(tablet);
       await patience.wait(error);
-      await router.refresh(table);
+      await router.refresh(table, context);
     }
   }
 }

@@ -39,7 +39,7 @@ export async function mutateRows(
       if (isNotServing(error)) misdirected.push(i);
       else outcomes[i] = error instanceof BigtableError ? error : errorOf(error);
     };
-    const schema = await router.table(table);
+    const schema = await router.table(table, context);
     const groups = await groupByTablet(parts, context, schema, table, entries, left, fail);
     await Promise.all([...groups].map(([tablet, indexes]) => sendGroup(parts, context, schema.id, tablet, entries, indexes, fail)));
     if (misdirected.length === 0) return outcomes;
@@ -48,7 +48,7 @@ export async function mutateRows(
     try {
       patience ??= router.patience(context);
       await patience.wait(unavailable('some rows are served by nobody now'));
-      await router.refresh(table);
+      await router.refresh(table, context);
     } catch (thrown) {
       const error = toBigtableError(thrown);
       for (const i of left) outcomes[i] = error;
@@ -71,7 +71,7 @@ async function groupByTablet(
   for (const i of indexes) {
     const { row } = entries[i] as RowMutations;
     try {
-      const tablet = router.cached(schema.id, row) ?? (await router.locate(table, schema, (locator) => locator.locate(schema.id, row, context)));
+      const tablet = router.cached(schema.id, row) ?? (await router.locate(table, schema, context, (locator) => locator.locate(schema.id, row, context)));
       const group = groups.get(tablet);
       if (group) group.push(i);
       else groups.set(tablet, [i]);

@@ -128,13 +128,13 @@ class RowsStream extends PullStream<ReadBatch> {
     const { router, limits, random } = this.#parts;
     const { table, filter } = this.#request;
     try {
-      const schema = await router.table(table);
+      const schema = await router.table(table, this.#context);
       if (this.#asksForNothing) {
         compileFilter(filter, { limits, random });
         this.#ended = true;
         return undefined;
       }
-      this.#open(schema, await router.locate(table, schema, (locator) => (this.#position as ReadPosition).locate(locator, schema.id, this.#context)));
+      this.#open(schema, await router.locate(table, schema, this.#context, (locator) => (this.#position as ReadPosition).locate(locator, schema.id, this.#context)));
     } catch (error) {
       return this.#recover(error);
     }
@@ -154,7 +154,7 @@ class RowsStream extends PullStream<ReadBatch> {
       if (tablet) router.drop(tablet);
       this.#patience ??= router.patience(this.#context);
       await this.#patience.wait(error);
-      await router.refresh(this.#request.table);
+      await router.refresh(this.#request.table, this.#context);
     } catch (final) {
       this.#ended = true;
       throw final;

@@ -3,7 +3,7 @@
  * finds it anew, within the deadline of the caller. Nothing else is ever sent twice: any other failure of a write leaves its outcome unknown.
  */
 import { BigtableError, type ByteString, Code, notFound, toBigtableError } from '../base/index.ts';
-import type { Clock, Random, RequestContext } from '../env/index.ts';
+import { type Clock, type Random, type RequestContext, within } from '../env/index.ts';
 import { type AssignedTablet, Backoff, type Locator, type SchemaCache } from '../locator/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import { isNotServing } from '../protocol/index.ts';
@@ -27,11 +27,16 @@ export class Router {
   }
 
   /** The table, NOT_FOUND where there is none. */
-  async table(name: string): Promise<TableSchema> {
-    const { schemas } = this.#options;
-    const schema = schemas.byName(name) ?? (await schemas.read(name))?.schema;
+  async table(name: string, context: RequestContext): Promise<TableSchema> {
+    const schema = this.known(name) ?? (await this.readSchema(name, context));
     if (schema === undefined) throw noTable(name);
     return schema;
+  }
+
+  /** As it surely was at some instant since the call; undefined where there is no such table. */
+  async readSchema(name: string, context: RequestContext): Promise<TableSchema | undefined> {
+    const { schemas, clock } = this.#options;
+    return (await within(schemas.read(name), context, clock))?.schema;
   }
 
   /** The table as it is known already. */
@@ -63,14 +68,15 @@ export class Router {
   }
 
   /** Finds a tablet. What cannot be found because the table was deleted, perhaps created anew, is told as "not serving" or NOT_FOUND. */
-  async locate(table: string, schema: TableSchema, find: (locator: Locator) => Promise<AssignedTablet>): Promise<AssignedTablet> {
+  async locate(
+    table: string, schema: TableSchema, context: RequestContext, find: (locator: Locator) => Promise<AssignedTablet>,
+  ): Promise<AssignedTablet> {
     try {
       return await find(this.#options.locator);
     } catch (thrown) {
       const error = toBigtableError(thrown);
       if (error.details.noTablet !== true) throw error;
-      const now = await this.#options.schemas.read(table);
-      if (now === undefined) throw noTable(table);
+      if ((await this.readSchema(table, context)) === undefined) throw noTable(table);
       // another table of the same name, or one whose tablets are just being made: look again
       throw new BigtableError(Code.UNAVAILABLE, `table ${schema.name} has changed`, { details: { notServing: true }, cause: error });
     }
@@ -90,21 +96,21 @@ export class Router {
     for (;;) {
       let tablet: AssignedTablet | undefined;
       try {
-        const schema = await this.table(table);
-        tablet = await this.locate(table, schema, (locator) => locator.locate(schema.id, row, context));
+        const schema = await this.table(table, context);
+        tablet = await this.locate(table, schema, context, (locator) => locator.locate(schema.id, row, context));
         return await call(schema, tablet);
       } catch (error) {
         if (!isMisdirected(error)) throw error;
         if (tablet) this.drop(tablet);
         await patience.wait(error);
-        await this.refresh(table);
+        await this.refresh(table, context);
       }
     }
   }
 
   /** Reads the table's schema anew: "not serving" may mean that the table is gone. */
-  async refresh(table: string): Promise<void> {
-    if ((await this.#options.schemas.read(table)) === undefined) throw noTable(table);
+  async refresh(table: string, context: RequestContext): Promise<void> {
+    if ((await this.readSchema(table, context)) === undefined) throw noTable(table);
   }
 }
 

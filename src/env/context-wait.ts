@@ -5,7 +5,7 @@
  */
 import { BigtableError, Code } from '../base/index.ts';
 import type { Clock, Timer } from './clock.ts';
-import { CallContext, type Interruptible, type RequestContext } from './context.ts';
+import { CallContext, checkContext, type Interruptible, type RequestContext } from './context.ts';
 
 /** Tells `waiter` once when the context's deadline passes or its caller gives up, until it is stopped. */
 export class ContextWait {
@@ -45,6 +45,30 @@ export class ContextWait {
     this.stop();
     this.#waiter.interrupt(new BigtableError(code, message));
   }
+}
+
+/**
+ * Waits for work that others share, or that nobody can call off: settles as `work` does, or rejects when this caller's context ends first. The
+ * work goes on.
+ */
+export function within<T>(work: Promise<T>, context: RequestContext, clock: Clock): Promise<T> {
+  if (isEndless(context)) return work;
+  return new Promise((resolve, reject) => {
+    // whoever waits no longer must not leave a rejection that nobody handles
+    work.catch(() => {});
+    checkContext(context, clock);
+    const wait = new ContextWait(context, clock, { interrupt: reject });
+    work.then(
+      (value) => {
+        wait.stop();
+        resolve(value);
+      },
+      (error: unknown) => {
+        wait.stop();
+        reject(error);
+      },
+    );
+  });
 }
 
 /** Whether nothing but the answer ends a call of this context. */

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
 import { ByteBudget } from './budget.ts';
 import { CallContext, checkContext, requestContext } from './context.ts';
+import { within } from './context-wait.ts';
 import { ManualClock } from './manual-clock.ts';
 
 describe('the request context', () => {
@@ -89,5 +90,55 @@ describe('the context of a call from a wire', () => {
     clock.advance(10);
     checkContext(call, clock);
     assert.equal(call.deadlineMs, 5);
+  });
+});
+
+describe('waiting for shared work under a context', () => {
+  const work = (): { promise: Promise<string>; resolve: (value: string) => void; reject: (error: unknown) => void } => {
+    let settle: { resolve: (value: string) => void; reject: (error: unknown) => void } | undefined;
+    const promise = new Promise<string>((resolve, reject) => (settle = { resolve, reject }));
+    return { promise, ...(settle as NonNullable<typeof settle>) };
+  };
+
+  test('ends with the work, and leaves no timer', async () => {
+    const clock = new ManualClock();
+    const plain = requestContext({ budget: new ByteBudget(1), deadlineMs: 10 });
+    const [good, bad] = [work(), work()];
+    const waits = [within(good.promise, plain, clock), within(bad.promise, plain, clock)];
+    good.resolve('done');
+    bad.reject(new Error('failed'));
+    assert.equal(await waits[0], 'done');
+    await assert.rejects(waits[1] as Promise<string>, /failed/);
+    assert.equal(clock.nextTimerMs(), Number.POSITIVE_INFINITY);
+  });
+
+  test('ends with the context of whoever waits, whichever it is, and the work goes on', async () => {
+    const clock = new ManualClock();
+    const shared = work();
+    const abort = new AbortController();
+    const call = new CallContext({ budget: new ByteBudget(1) });
+    const byDeadline = within(shared.promise, requestContext({ budget: new ByteBudget(1), deadlineMs: 10 }), clock);
+    const byAbort = within(shared.promise, requestContext({ budget: new ByteBudget(1), signal: abort.signal }), clock);
+    const byWire = within(shared.promise, call, clock);
+    const patient = within(shared.promise, requestContext({ budget: new ByteBudget(1) }), clock);
+    clock.advance(10);
+    abort.abort();
+    call.interrupt(new BigtableError(Code.CANCELLED, 'the peer has gone'));
+    await assert.rejects(byDeadline, { code: Code.DEADLINE_EXCEEDED });
+    await assert.rejects(byAbort, { code: Code.CANCELLED });
+    await assert.rejects(byWire, /the peer has gone/);
+    // whose context has ended already does not wait at all
+    await assert.rejects(within(shared.promise, requestContext({ budget: new ByteBudget(1), signal: abort.signal }), clock), { code: Code.CANCELLED });
+    shared.resolve('done');
+    assert.equal(await patient, 'done');
+  });
+
+  test('a failure that comes after everybody has left ends nothing', async () => {
+    const clock = new ManualClock();
+    const shared = work();
+    const wait = within(shared.promise, requestContext({ budget: new ByteBudget(1), deadlineMs: 0 }), clock);
+    await assert.rejects(wait, { code: Code.DEADLINE_EXCEEDED });
+    shared.reject(new Error('nobody waits'));
+    await new Promise((resolve) => setImmediate(resolve));
   });
 });

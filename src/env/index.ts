@@ -7,7 +7,7 @@ export { ByteBudget, Reservation } from './budget.ts';
 export { type Clock, inParts, Pacer, type Random, sleep, type Timer } from './clock.ts';
 export type { Checksum, Codecs, Lz4, Zstd, ZstdDictionary } from './codecs.ts';
 export { CallContext, type ContextOptions, checkContext, type Interruptible, type Priority, type RequestContext, requestContext } from './context.ts';
-export { ContextWait, isEndless } from './context-wait.ts';
+export { ContextWait, isEndless, within } from './context-wait.ts';
 export type { Env } from './env.ts';
 export { checkFilePath } from './file-path.ts';
 export type { FileInfo, FileSystem, FileWriter, LogAppend, LogPosition, LogWriter } from './file-system.ts';

@@ -2,10 +2,13 @@
  * Finds the server of a row (paper section 5.1): the lock service's file `root` -> the root tablet -> METADATA tablets -> users' tablets.
  * Locations are cached; a miss reads the row of METADATA and the ten behind it. Who is told "not serving" drops the location and asks again.
  *
+ * Invariant: of those who miss in one table one climbs, under its own context, and the others wait for it, each under its own. However that climb
+ * ends, who still waits looks again, and one of them climbs anew.
+ *
  * Three round trips where nothing is known, at most six where all that is known is stale: `locator.roundTrips` counts them.
  */
 import { BigtableError, type ByteString, Code, quote, successor } from '../base/index.ts';
-import type { LockService, Metrics, RequestContext, Transport } from '../env/index.ts';
+import { type Clock, type LockService, type Metrics, type RequestContext, type Transport, within } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import {
   decodeLocation, decodeRootFile, keysOfTable, LOCATION_FAMILY, lookupKey, METADATA_TABLE_ID, metadataKey, ROOT_RANGE, type TabletLocation,
@@ -34,6 +37,7 @@ interface Target {
 }
 
 export interface LocatorOptions {
+  readonly clock: Clock;
   readonly transport: Transport;
   readonly lockService: LockService;
   readonly metrics: Metrics;
@@ -79,7 +83,7 @@ export class Locator {
       if (known !== undefined) return known;
       const other = this.#climbs.get(climb);
       if (other === undefined) return this.#climbAlone(climb, target, context);
-      await other;
+      await within(other, context, this.#options.clock);
     }
   }
 
@@ -95,7 +99,7 @@ export class Locator {
   }
 
   async #climb(target: Target, context: RequestContext): Promise<AssignedTablet> {
-    const found = isRoot(target) ? await this.#readRoot() : await this.#readAbove(target, context);
+    const found = isRoot(target) ? await this.#readRoot(context) : await this.#readAbove(target, context);
     const { server } = found;
     if (server === undefined) throw notServing(target.tableId, target.row ?? '');
     const location = { ...found, server };
@@ -103,9 +107,10 @@ export class Locator {
     return location;
   }
 
-  async #readRoot(): Promise<TabletLocation> {
-    this.#options.metrics.add('locator.roundTrips');
-    const file = await this.#options.lockService.read(ROOT_PATH);
+  async #readRoot(context: RequestContext): Promise<TabletLocation> {
+    const { clock, lockService, metrics } = this.#options;
+    metrics.add('locator.roundTrips');
+    const file = await within(lockService.read(ROOT_PATH), context, clock);
     if (file === undefined) throw notServing(METADATA_TABLE_ID, '');
     return decodeRootFile(file.contents);
   }

@@ -5,7 +5,7 @@
  * A commit whose outcome is unknown is sent again until its id stands in the row or the row has moved on: so the answer is always known.
  */
 import { BigtableError, Code, type ByteString, toBigtableError } from '../base/index.ts';
-import type { Clock, LockService, Random, RequestContext, Transport } from '../env/index.ts';
+import { type Clock, type LockService, type Random, type RequestContext, type Transport, within } from '../env/index.ts';
 import {
   decodeRootFile, decodeRow, encodeRootFile, judge, METADATA_TABLE_ID, type MetadataCommit, type MetadataKey, type MetadataRow, ROOT_KEY,
 } from '../metadata/index.ts';
@@ -42,14 +42,15 @@ export class MetadataClient {
   }
 
   async readRow(key: MetadataKey, context: RequestContext): Promise<MetadataRow | undefined> {
-    if (key === ROOT_KEY) return this.readRoot();
+    if (key === ROOT_KEY) return this.readRoot(context);
     for await (const rows of this.scan(rangeOfRow(key), context)) return rows[0];
     return undefined;
   }
 
   /** The root tablet's row; undefined where there is no database yet. */
-  async readRoot(): Promise<MetadataRow | undefined> {
-    const file = await this.#options.lockService.read(ROOT_PATH);
+  async readRoot(context: RequestContext): Promise<MetadataRow | undefined> {
+    const { clock, lockService } = this.#options;
+    const file = await within(lockService.read(ROOT_PATH), context, clock);
     return file && decodeRootFile(file.contents);
   }
 

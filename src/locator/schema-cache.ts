@@ -13,12 +13,18 @@ interface Known {
   readonly version: number;
 }
 
+/** Readings of a file come one after another, so that the last one started wins. Those who ask while one runs share the next. */
+interface Reading {
+  readonly done: Promise<void>;
+  next: Promise<void> | undefined;
+}
+
 export class SchemaCache {
   readonly #lockService: LockService;
   readonly #byName = new Map<string, Known>();
   readonly #byId = new Map<string, TableSchema>([[METADATA_SCHEMA.id, METADATA_SCHEMA]]);
-  /** By table, the last reading of its file: readings come one after another, so that the last one started wins. */
-  readonly #readings = new Map<string, Promise<void>>();
+  /** By table, the reading of its file that is under way. */
+  readonly #readings = new Map<string, Reading>();
   readonly #onError: (error: unknown) => void;
   /** The last that was asked for by name: calls name the same table over and over, by one string. */
   #last: { readonly name: string; readonly schema: TableSchema | undefined } | undefined;
@@ -72,14 +78,20 @@ export class SchemaCache {
 
   /** Reads the file again: afterwards this cache goes by what it says. */
   refresh(name: string): Promise<void> {
-    const before = this.#readings.get(name);
-    const reading = (before ? before.catch(() => {}) : Promise.resolve()).then(() => this.#readFile(name));
+    const under = this.#readings.get(name);
+    if (under === undefined) return this.#startReading(name);
+    under.next ??= under.done.catch(() => {}).then(() => this.#startReading(name));
+    return under.next;
+  }
+
+  #startReading(name: string): Promise<void> {
+    const reading: Reading = { done: this.#readFile(name), next: undefined };
     this.#readings.set(name, reading);
     const forget = (): void => {
-      if (this.#readings.get(name) === reading) this.#readings.delete(name);
+      if (reading.next === undefined) this.#readings.delete(name);
     };
-    reading.then(forget, forget);
-    return reading;
+    reading.done.then(forget, forget);
+    return reading.done;
   }
 
   async #readFile(name: string): Promise<void> {

@@ -49,7 +49,7 @@ export class Assignment {
   /** Rejects where METADATA itself cannot be served; users' tablets that cannot be are told in the answer. */
   async assignAll(context: RequestContext): Promise<AssignmentResult> {
     const { metadata } = this.#options;
-    const root = (await metadata.readRoot()) ?? (await this.#beginDatabase(context));
+    const root = (await metadata.readRoot(context)) ?? (await this.#beginDatabase(context));
     throwFirst(await this.assign([root], context));
     let metadataRows = await this.#collect(ROOT_RANGE, context);
     if (metadataRows.length === 0) metadataRows = [await this.#createRow(undefined, newRow(METADATA_TABLE_ID, USER_RANGE), context)];

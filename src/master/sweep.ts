@@ -27,7 +27,7 @@ export async function sweep(env: Env, metadata: MetadataClient, servers: Servers
     for (const path of held.logs) logs.delete(path);
   }
 
-  const root = await metadata.readRoot();
+  const root = await metadata.readRoot(context);
   const spare = (row: MetadataRow): boolean => {
     for (const group of Object.values(row.files)) for (const path of group) files.delete(path);
     for (const path of row.logs) logs.delete(path);
