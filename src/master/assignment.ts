@@ -1,20 +1,25 @@
 /**
  * Gives every tablet a server (paper section 5.2): the root tablet first, then METADATA's, then the users', the last in batches. Run at the
- * start, and again whenever a server dies; running it once more changes nothing that is as it should be.
+ * start, whenever a server comes or dies, and every so often; running it once more changes nothing that is as it should be.
  *
- * Invariants: a tablet is given away only if its row names nobody or a server that is dead and fenced; by a commit conditional on the row,
- * that raises the epoch and adds the new owner's log; and only then is the new owner told to load it.
+ * Invariants:
+ * - A tablet is given away only if its row names nobody, a server that is dead and fenced, or one that has given the tablet up; by a commit conditional
+ *   on the row, that raises the epoch and adds the new owner's log; and only then is the new owner told to load it.
+ * - A row that has ever named a server is removed only where its table was deleted (docs/decisions/0021-tables-without-a-schema.md).
  */
 import { BigtableError, Code, CorruptionError } from '../base/index.ts';
 import { readAppends } from '../commitlog/index.ts';
-import type { Env, RequestContext } from '../env/index.ts';
+import { type Env, type RequestContext, within } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import {
   commitOfRow, keyOfRow, METADATA_TABLE_ID, type MetadataCommit, type MetadataKey, type MetadataRow, ROOT_KEY, ROOT_RANGE, USER_RANGE,
 } from '../metadata/index.ts';
 import type { RowRange } from '../model/index.ts';
-import { callServer, errorOf, logPathOf, type TabletRef } from '../protocol/index.ts';
+import { callServer, type CommitOutcome, errorOf, logPathOf, type TabletRef } from '../protocol/index.ts';
 import { chooseMoves } from './balance.ts';
+import type { Deletions } from './deletions.ts';
+import { GivenUp } from './given-up.ts';
+import { LoadFailures } from './load-failures.ts';
 import type { LiveServer, Servers } from './servers.ts';
 
 /** Rows assigned and loaded in one go. */
@@ -25,8 +30,9 @@ export interface AssignmentOptions {
   readonly metadata: MetadataClient;
   readonly schemas: SchemaCache;
   readonly servers: Servers;
-  /** Tables that are being created and have no schema yet. */
+  /** Tables that are being created: whoever creates them has their tablets assigned. */
   readonly creating: ReadonlySet<string>;
+  readonly deletions: Deletions;
 }
 
 /** What became of the tablets: those that no server could load. */
@@ -39,23 +45,31 @@ const MOVES_AT_A_TIME = 4;
 
 export class Assignment {
   readonly #options: AssignmentOptions;
-  /** Tablets that the live server named in their rows has given up, at that epoch, for ever: they are to go to another, or to it at a later epoch. */
-  readonly #givenUp = new Map<MetadataKey, number>();
+  readonly #givenUp = new GivenUp();
+  readonly #failures: LoadFailures;
+  /** Tables without a schema of which the log has told. */
+  readonly #schemaless = new Set<string>();
 
   constructor(options: AssignmentOptions) {
     this.#options = options;
+    this.#failures = new LoadFailures(options.env.logger);
   }
 
   /** Rejects where METADATA itself cannot be served; users' tablets that cannot be are told in the answer. */
   async assignAll(context: RequestContext): Promise<AssignmentResult> {
-    const { metadata } = this.#options;
+    const { metadata, creating } = this.#options;
+    this.#givenUp.begin();
     const root = (await metadata.readRoot(context)) ?? (await this.#beginDatabase(context));
     throwFirst(await this.assign([root], context));
     let metadataRows = await this.#collect(ROOT_RANGE, context);
     if (metadataRows.length === 0) metadataRows = [await this.#createRow(undefined, newRow(METADATA_TABLE_ID, USER_RANGE), context)];
     throwFirst(await this.assign(metadataRows, context));
     const failures: BigtableError[] = [];
-    for await (const rows of this.#batches(USER_RANGE, context)) failures.push(...(await this.assign(rows, context)));
+    for await (const rows of this.#batches(USER_RANGE, context)) {
+      failures.push(...(await this.assign(rows.filter(({ tableId }) => !creating.has(tableId)), context)));
+    }
+    this.#givenUp.end();
+    this.#failures.assignedAll();
     return { failures };
   }
 
@@ -75,11 +89,15 @@ export class Assignment {
     return this.#createRow(ROOT_KEY, newRow(METADATA_TABLE_ID, ROOT_RANGE), context);
   }
 
-  /** Rows for new tablets of a table, given to servers from the start. */
-  newTablets(tableId: string, ranges: readonly RowRange[], id: string): { commits: MetadataCommit[]; rows: MetadataRow[] } {
-    const { servers, env } = this.#options;
-    const rows = ranges.map((range) => assignTo(newRow(tableId, range), servers.choose()));
-    return { rows, commits: rows.map((row) => commitOfRow(id, { kind: 'created', atMicros: env.clock.nowMicros() }, keyOfRow(row), undefined, row)) };
+  /** Makes the rows of new tablets of a table, at epoch 0: they are given to nobody while the table has no schema. INTERNAL where there are such rows. */
+  async createRows(tableId: string, ranges: readonly RowRange[], context: RequestContext): Promise<MetadataRow[]> {
+    const { env, metadata } = this.#options;
+    const event = { kind: 'created', atMicros: env.clock.nowMicros() } as const;
+    const id = env.random.uniqueName();
+    const commits = ranges.map((range) => newRow(tableId, range)).map((row) => commitOfRow(id, event, keyOfRow(row), undefined, row));
+    const outcomes = await metadata.commit(commits, context);
+    if (outcomes.some(({ kind }) => kind === 'refused')) throw new BigtableError(Code.INTERNAL, `METADATA has rows of the new table id ${tableId} already`);
+    return commits.map(({ rows }) => rows[0]?.row as MetadataRow);
   }
 
   /** Tells the servers named by the rows to load them. Answers the failures. */
@@ -91,8 +109,13 @@ export class Assignment {
         const answers = await callServer(env.transport, server.address, 'load', { tablets }, context);
         for (const [i, answer] of answers.entries()) {
           const ref = tablets[i] as TabletRef;
-          if (answer === undefined) server.tablets.set(ref.key, ref.epoch);
-          else failures.push(errorOf(answer));
+          if (answer === undefined) {
+            server.tablets.set(ref.key, ref.epoch);
+            this.#failures.loaded(ref);
+          } else {
+            failures.push(errorOf(answer));
+            this.#failures.failed(ref, errorOf(answer));
+          }
           // it has let the tablet go at this epoch, or is about to: it gets it at a later one
           if (answer?.code === Code.FAILED_PRECONDITION) await this.#makeGiveUp(server, ref, context);
         }
@@ -126,12 +149,13 @@ export class Assignment {
   }
 
   async #move({ key, epoch }: TabletRef, from: LiveServer, to: LiveServer, context: RequestContext): Promise<boolean> {
-    const { metadata, env } = this.#options;
+    const { metadata, servers, env } = this.#options;
     if (!(await this.#makeGiveUp(from, { key, epoch }, context))) return false;
     const row = await metadata.readRow(key, context);
     if (row?.epoch !== epoch || row.server?.name !== from.name) return false;
+    if (servers.get(to.name) === undefined) return false;
     const commit = commitOfRow(env.random.uniqueName(), { kind: 'assigned', atMicros: env.clock.nowMicros() }, key, row, assignTo(row, to));
-    const [outcome] = await metadata.commit([commit], context);
+    const [outcome] = await this.#give([commit], context);
     const moved = commit.rows[0]?.row;
     if (outcome?.kind === 'refused' || moved === undefined) return false;
     this.#givenUp.delete(key);
@@ -143,7 +167,8 @@ export class Assignment {
     const { env } = this.#options;
     const [error] = await callServer(env.transport, server.address, 'unload', { tablets: [ref], flush: true }, context);
     server.tablets.delete(ref.key);
-    if (error === undefined) this.#givenUp.set(ref.key, ref.epoch);
+    if (error === undefined) this.#givenUp.add(ref);
+    else if (error.code === Code.FAILED_PRECONDITION) env.logger.info('a tablet server has a tablet no more that it was to give up', { server: server.name, error: error.message });
     else env.logger.warn('a tablet server could not give a tablet up', { server: server.name, error: error.message });
     return error === undefined;
   }
@@ -198,44 +223,78 @@ export class Assignment {
   }
 
   async #createRow(key: string | undefined, row: MetadataRow, context: RequestContext): Promise<MetadataRow> {
-    const { metadata, servers, env } = this.#options;
+    const { servers, env } = this.#options;
     const assigned = assignTo(row, servers.choose());
     const commit = commitOfRow(env.random.uniqueName(), { kind: 'created', atMicros: env.clock.nowMicros() }, key ?? keyOfRow(row), undefined, assigned);
-    const [outcome] = await metadata.commit([commit], context);
+    const [outcome] = await this.#give([commit], context);
     if (outcome?.kind === 'refused') throw new BigtableError(Code.ABORTED, 'another master is creating the database');
     return commit.rows[0]?.row as MetadataRow;
   }
 
   /** Gives those rows' tablets to servers that are not with a live one, and has them loaded. Answers the failures. */
   async assign(rows: readonly MetadataRow[], context: RequestContext): Promise<BigtableError[]> {
-    const { servers, metadata, schemas, creating, env } = this.#options;
-    const orphans = rows.filter(({ tableId }) => schemas.byId(tableId) === undefined && !creating.has(tableId));
-    if (orphans.length > 0) await this.removeRows(orphans, context);
+    const { servers, env } = this.#options;
     const toLoad: MetadataRow[] = [];
-    const commits: MetadataCommit[] = [];
-    for (const row of rows) {
-      if (orphans.includes(row) || creating.has(row.tableId)) continue;
+    const free: MetadataRow[] = [];
+    for (const row of await this.#withSchema(rows, context)) {
       const owner = row.server && servers.get(row.server.name);
-      if (owner && this.#givenUp.get(keyOfRow(row)) !== row.epoch) {
+      if (owner !== undefined && !this.#givenUp.has(row)) {
         if (owner.tablets.get(keyOfRow(row)) !== row.epoch) toLoad.push(row);
-        continue;
+      } else if (row.server === undefined || owner !== undefined || (await servers.isDead(row.server.name))) {
+        free.push(row);
       }
       // who holds its lock and does not answer may still be serving: its tablets wait
-      if (row.server && !owner && (await servers.isLocked(row.server.name))) continue;
-      if (row.server && !owner) await servers.fence(row.server.name);
-      const event = { kind: 'assigned', atMicros: env.clock.nowMicros() } as const;
-      commits.push(commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, assignTo(row, servers.choose())));
     }
-    const outcomes = await metadata.commit(commits, context);
+    const event = { kind: 'assigned', atMicros: env.clock.nowMicros() } as const;
+    // between the choice of a server and the commit nothing is awaited, so that it is not found dead unseen
+    const commits = free.map((row) => commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, assignTo(row, servers.choose())));
+    const outcomes = await this.#give(commits, context);
     commits.forEach((commit, i) => {
       const row = commit.rows[0]?.row;
       if (!row || outcomes[i]?.kind !== 'done') return;
       this.#givenUp.delete(keyOfRow(row));
       toLoad.push(row);
     });
-    const failures = await this.load(toLoad, context);
-    for (const error of failures) env.logger.error('a tablet could not be loaded', { error: error.message });
-    return failures;
+    return this.load(toLoad, context);
+  }
+
+  /**
+   * Commits rows that name new owners. Whoever asked may leave; until the outcome is known no sweep deletes the log of one of those owners, since a row
+   * may yet come to list it.
+   */
+  #give(commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
+    const { metadata, servers, env } = this.#options;
+    const names = commits.flatMap(({ rows }) => rows.flatMap(({ row }) => row?.server?.name ?? []));
+    const known = servers.giving(names);
+    const committing = metadata.commit(commits, { ...context, signal: undefined, deadlineMs: Number.POSITIVE_INFINITY }).finally(known);
+    return within(committing, context, env.clock);
+  }
+
+  /** The rows whose tables have schemas. Those that were never given to a server are what a creation has left, and are removed; the others are kept. */
+  async #withSchema(rows: readonly MetadataRow[], context: RequestContext): Promise<MetadataRow[]> {
+    const { schemas, deletions } = this.#options;
+    const [known, unknown]: [MetadataRow[], MetadataRow[]] = [[], []];
+    for (const row of rows) (schemas.byId(row.tableId) === undefined ? unknown : known).push(row);
+    const left = unknown.filter(({ epoch }) => epoch === 0);
+    if (left.length > 0) await this.removeRows(left, context);
+    for (const row of unknown) if (row.epoch > 0 && !deletions.has(row.tableId)) await this.#keepSchemaless(row, context);
+    return known;
+  }
+
+  /** A tablet of a table whose schema has vanished: its files are kept, and nobody serves it. */
+  async #keepSchemaless(row: MetadataRow, context: RequestContext): Promise<void> {
+    const { servers, metadata, env } = this.#options;
+    const { tableId, server, epoch } = row;
+    if (!this.#schemaless.has(tableId)) {
+      this.#schemaless.add(tableId);
+      const message = `table ${tableId} has tablets and no schema, though nobody has deleted it: the schema's file has vanished from lock-service/files. Its data is kept and cannot be `
+        + 'read. Stop the server and put that file back from a copy of the directory, or have a schema made anew by "edubba inspect repair" (docs/REPAIR.md)';
+      env.logger.error(message, { table: tableId });
+    }
+    // a sweep needs an answer of every server that a row names
+    if (server === undefined || servers.get(server.name) !== undefined || !(await servers.isDead(server.name))) return;
+    const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
+    await metadata.commit([commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, { ...row, server: undefined, epoch: epoch + 1 })], context);
   }
 }
 

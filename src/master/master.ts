@@ -9,6 +9,7 @@ import { type CallHandler, type Env, type LockHandle, type RequestContext, reque
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { callHandler, encodePeerFile, type Handlers, MASTER_PATH, type MasterCalls, PROTOCOL, SERVERS_DIRECTORY } from '../protocol/index.ts';
 import { Assignment, type AssignmentResult } from './assignment.ts';
+import { Deletions } from './deletions.ts';
 import { Servers } from './servers.ts';
 import { type SweepResult, sweep } from './sweep.ts';
 import { TableAdmin } from './table-admin.ts';
@@ -30,10 +31,20 @@ const SWEEP_DELAY_MS = 200;
 const SWEEP_PERIOD_MS = 3_600_000;
 /** Between a death, or a tablet that could not be loaded, and the next assignment. */
 const REASSIGN_MS = 1000;
+/** Between two looks at all assignments while nothing happens: a tablet that nobody serves, whyever that is, is found so. */
+const LOOK_MS = 30_000;
+/** A server that holds its lock and does not answer is asked again so often. */
+const ASK_AGAIN_MS = 1000;
 /** Between a split and the look whether its server has more now than the others: splits come several at a time. */
 const BALANCE_DELAY_MS = 5000;
 
-type Work = 'sweep' | 'assign' | 'balance';
+type Work = 'sweep' | 'assign' | 'balance' | 'ask';
+
+/** Work that is to be done some time. */
+interface Due {
+  readonly atMs: number;
+  readonly timer: Timer;
+}
 
 export class Master {
   readonly #env: Env;
@@ -44,12 +55,15 @@ export class Master {
   readonly #assignment: Assignment;
   readonly #tables: TableAdmin;
   readonly #creating = new Set<string>();
+  readonly #deletions: Deletions;
   #stopServing: (() => Promise<void>) | undefined;
   #stopWatching: (() => void) | undefined;
   #ended = false;
   /** Assignments come one after another, and so do sweeps; but a sweep that waits for METADATA must not hold up the assignment that serves it. */
   readonly #lastWork = { sweep: Promise.resolve() as Promise<unknown>, assign: Promise.resolve() as Promise<unknown> };
-  readonly #timers = new Map<Work, Timer>();
+  readonly #due = new Map<Work, Due>();
+  /** What the log has told of work that failed and is tried again. */
+  readonly #told = new Map<Work, string>();
   #sweeping: Timer | undefined;
   /** Ends the assignment under way. */
   #assigning = new AbortController();
@@ -63,7 +77,8 @@ export class Master {
     this.#metadata = new MetadataClient({ ...env, locator, stopped: () => this.#ended || givesUp() });
     this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: toBigtableError(error).message }));
     this.#servers = new Servers(env, lock);
-    const parts = { env, metadata: this.#metadata, schemas: this.#schemas, servers: this.#servers, creating: this.#creating };
+    this.#deletions = new Deletions(env, lock);
+    const parts = { env, metadata: this.#metadata, schemas: this.#schemas, servers: this.#servers, creating: this.#creating, deletions: this.#deletions };
     this.#assignment = new Assignment(parts);
     this.#tables = new TableAdmin({ ...parts, lock, assignment: this.#assignment });
   }
@@ -71,14 +86,14 @@ export class Master {
   /** Becomes the master. Resolves when every tablet that can be served is. ABORTED where another is the master. */
   static async start({ env, address, givesUp = () => false }: MasterOptions): Promise<Master> {
     const sessionId = await env.lockService.openSession();
-    const lock = await env.lockService.tryAcquire(MASTER_PATH, sessionId);
-    if (lock === undefined) {
+    const lock = await takeLock(env, sessionId).catch(async (error: unknown) => {
       await env.lockService.closeSession(sessionId);
-      throw new BigtableError(Code.ABORTED, 'another master holds the lock');
-    }
+      throw error;
+    });
     const master = new Master(env, lock, givesUp);
     try {
       await master.#schemas.start();
+      await master.#deletions.start(master.#schemas);
       master.#watch();
       await master.#assignAll();
       master.#stopServing = await env.transport.serve(address, master.#handler());
@@ -106,7 +121,7 @@ export class Master {
     this.#assigning.abort();
     this.#stopWatching?.();
     this.#schemas.stop();
-    for (const timer of this.#timers.values()) timer.cancel();
+    for (const { timer } of this.#due.values()) timer.cancel();
     this.#sweeping?.cancel();
   }
 
@@ -145,8 +160,19 @@ export class Master {
       this.#assignmentIsDue = true;
       throw error;
     });
+    if (this.#servers.anySilent) this.#later('ask', ASK_AGAIN_MS);
+    this.#later('assign', LOOK_MS);
+    await this.#tables.finishDeletions(context);
     if (failures.some(({ code }) => code !== Code.DATA_LOSS)) this.#later('assign', REASSIGN_MS);
     else if ((await this.#assignment.balance(context)) > 0) this.#later('assign', REASSIGN_MS);
+  }
+
+  /** Servers that are left out because they did not answer come in again when they do. */
+  async #ask(): Promise<void> {
+    const context = { ...this.#context(), deadlineMs: this.#env.clock.monotonicMs() + ASK_AGAIN_MS };
+    const answered = await this.#servers.askSilent(context);
+    if (answered) this.#later('assign', 0);
+    else if (this.#servers.anySilent) this.#later('ask', ASK_AGAIN_MS);
   }
 
   async #assignOnce(context: RequestContext): Promise<AssignmentResult> {
@@ -177,18 +203,38 @@ export class Master {
     return this.#oneByOne('sweep', () => sweep(this.#env, this.#metadata, this.#servers, this.#context()));
   }
 
+  /** Does it after that time, or earlier where that was asked for already. */
   #later(what: Work, delayMs: number): void {
-    if (this.#ended || this.#timers.has(what)) return;
-    const work = async (): Promise<unknown> => (what === 'sweep' ? this.#sweep() : this.#oneByOne('assign', () => this.#assignAll()));
+    if (this.#ended) return;
+    const atMs = this.#env.clock.monotonicMs() + delayMs;
+    const due = this.#due.get(what);
+    if (due !== undefined && due.atMs <= atMs) return;
+    due?.timer.cancel();
     const timer = this.#env.clock.timer(delayMs, () => {
-      this.#timers.delete(what);
-      work().catch((thrown: unknown) => {
-        if (this.#ended) return;
-        this.#env.logger.warn(`the master could not ${what} and will try again`, { error: toBigtableError(thrown).message });
-        this.#later(what, REASSIGN_MS);
-      });
+      this.#due.delete(what);
+      this.#work(what).then(
+        () => this.#told.delete(what),
+        (thrown: unknown) => this.#failed(what, toBigtableError(thrown)),
+      );
     });
-    this.#timers.set(what, timer);
+    this.#due.set(what, { atMs, timer });
+  }
+
+  async #work(what: Work): Promise<void> {
+    if (what === 'sweep') await this.#sweep();
+    else if (what === 'ask') await this.#ask();
+    else await this.#oneByOne('assign', () => this.#assignAll());
+  }
+
+  /** It is tried again and again: the log tells each failure once. */
+  #failed(what: Work, { code, message }: BigtableError): void {
+    if (this.#ended) return;
+    // an assignment that a death has ended begins anew
+    if (code !== Code.CANCELLED && this.#told.get(what) !== message) {
+      this.#told.set(what, message);
+      this.#env.logger.warn(`the master could not ${what} and will try again`, { error: message });
+    }
+    this.#later(what, REASSIGN_MS);
   }
 
   #oneByOne<T>(lane: 'sweep' | 'assign', work: () => Promise<T>): Promise<T> {
@@ -231,4 +277,11 @@ export class Master {
     };
     return callHandler<MasterCalls>(handlers);
   }
+}
+
+/** ABORTED where another has it. */
+async function takeLock({ lockService }: Env, sessionId: string): Promise<LockHandle> {
+  const lock = await lockService.tryAcquire(MASTER_PATH, sessionId);
+  if (lock === undefined) throw new BigtableError(Code.ABORTED, 'another master holds the lock');
+  return lock;
 }

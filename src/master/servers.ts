@@ -1,9 +1,10 @@
 /**
  * The tablet servers as the master sees them (paper section 5.2): the directory of their files, who answers, and the burial of the dead.
  *
- * Invariant: a server counts as dead only once its lock is free or its file is gone, and none of its tablets is given away before its log is fenced.
+ * Invariants: a server counts as dead only once its lock is free or its file is gone, and none of its tablets is given away before its log is fenced.
+ * Who was found dead is never given a tablet again: names do not come back.
  */
-import { BigtableError, toBigtableError, unavailable } from '../base/index.ts';
+import { assert, BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import type { Env, LockHandle, RequestContext } from '../env/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
 import { callServer, checkProtocol, decodePeerFile, logPathOf, type PeerFile, SERVERS_DIRECTORY, type TabletServerCalls } from '../protocol/index.ts';
@@ -21,8 +22,14 @@ export class Servers {
   readonly #env: Env;
   readonly #lock: LockHandle;
   #live = new Map<string, LiveServer>();
-  /** Names whose logs are fenced. */
-  readonly #fenced = new Set<string>();
+  /** Found dead, each with the fencing of its log. They are kept for as long as their logs are there, and until no answer of theirs is on its way. */
+  readonly #dead = new Map<string, Promise<void>>();
+  /** Of them, those whose logs were deleted. */
+  readonly #deletedLogs = new Set<string>();
+  /** They hold their locks and do not answer, so nothing is known of them, and their tablets wait. */
+  readonly #silent = new Set<string>();
+  /** By name, commits under way that give it tablets. */
+  readonly #giving = new Map<string, number>();
 
   /** `lock`: the master's. */
   constructor(env: Env, lock: LockHandle) {
@@ -46,16 +53,49 @@ export class Servers {
     return best;
   }
 
+  /** How many are kept in mind as dead. */
+  get deadCount(): number {
+    return this.#dead.size;
+  }
+
+  /** Whether some server holds its lock and does not answer. */
+  get anySilent(): boolean {
+    return this.#silent.size > 0;
+  }
+
   /** Reads the directory, asks every server for its lock and its tablets, and buries those whose lock is free. */
   async scan(context: RequestContext): Promise<void> {
     const live = new Map<string, LiveServer>();
-    for (const file of await this.#env.lockService.list(SERVERS_DIRECTORY)) {
+    const deleted = [...this.#deletedLogs];
+    const files = await this.#env.lockService.list(SERVERS_DIRECTORY);
+    for (const file of files) {
       const peer = decodePeerFile(file.path, file.contents);
-      const server = await this.#ask(peer, context);
-      if (server) live.set(peer.name, server);
-      else if (!(await this.#bury(peer.name))) this.#env.logger.warn('a tablet server holds its lock and does not answer', { server: peer.name });
+      const answer = await this.#ask(peer, context);
+      if (!(answer instanceof BigtableError)) live.set(peer.name, answer);
+      else if (!(await this.#bury(peer.name))) {
+        this.#tellSilence(peer.name, answer);
+        continue;
+      }
+      this.#silent.delete(peer.name);
     }
+    const names = new Set(files.map(({ path }) => path.slice(SERVERS_DIRECTORY.length)));
+    for (const name of this.#silent) if (!names.has(name)) this.#silent.delete(name);
+    // who answered and was found dead since then
+    for (const name of this.#dead.keys()) live.delete(name);
     this.#live = live;
+    for (const name of deleted) {
+      this.#dead.delete(name);
+      this.#deletedLogs.delete(name);
+    }
+  }
+
+  /** Asks those that did not answer once more. Whether any does now, or is gone: then it is time for a scan. */
+  async askSilent(context: RequestContext): Promise<boolean> {
+    for (const name of [...this.#silent]) {
+      const file = await this.#env.lockService.read(SERVERS_DIRECTORY + name);
+      if (file === undefined || !((await this.#ask(decodePeerFile(file.path, file.contents), context)) instanceof BigtableError)) return true;
+    }
+    return false;
   }
 
   /** Calls every live server; who fails is told to the log, and left out. */
@@ -77,23 +117,62 @@ export class Servers {
     return answers;
   }
 
-  /** Whether somebody holds the lock of that name: then it is alive, announced or not. */
-  async isLocked(name: string): Promise<boolean> {
-    return (await this.#env.lockService.holder(SERVERS_DIRECTORY + name)) !== undefined;
+  /**
+   * Whether the server of that name is dead: nobody holds its lock. Then it writes nothing any more, its log is fenced, and it is given no tablet. Who
+   * holds the lock is alive, announced or not.
+   */
+  async isDead(name: string): Promise<boolean> {
+    let fencing = this.#dead.get(name);
+    if (fencing === undefined) {
+      if ((await this.#env.lockService.holder(SERVERS_DIRECTORY + name)) !== undefined) return false;
+      this.#live.delete(name);
+      fencing = this.#dead.get(name) ?? this.#env.fileSystem.fence(logPathOf(name));
+      this.#dead.set(name, fencing);
+    }
+    await fencing.catch((error: unknown) => {
+      // the next who asks fences it anew
+      if (this.#dead.get(name) === fencing) this.#dead.delete(name);
+      throw error;
+    });
+    return true;
   }
 
-  /** Makes sure that the dead server writes nothing any more. */
-  async fence(name: string): Promise<void> {
-    if (this.#fenced.has(name)) return;
-    await this.#env.fileSystem.fence(logPathOf(name));
-    this.#fenced.add(name);
+  /** Of the servers of those names, those that are dead and to which no commit that is under way gives a tablet: no row will ever name them anew. */
+  async findDead(names: readonly string[]): Promise<Set<string>> {
+    const dead = new Set<string>();
+    for (const name of names) {
+      if (!(await this.isDead(name))) continue;
+      assert(!this.#live.has(name), 'a dead server is not among the living');
+      if (!this.#giving.has(name)) dead.add(name);
+    }
+    return dead;
   }
 
-  async #ask(peer: PeerFile, context: RequestContext): Promise<LiveServer | undefined> {
+  /** The log of a dead server was deleted, since no row listed it. */
+  logDeleted(name: string): void {
+    assert(this.#dead.has(name), 'only the logs of dead servers are deleted');
+    this.#deletedLogs.add(name);
+  }
+
+  /** A commit begins that gives these servers tablets; to be called when its outcome is known. */
+  giving(names: readonly string[]): () => void {
+    for (const name of names) this.#giving.set(name, (this.#giving.get(name) ?? 0) + 1);
+    return () => {
+      for (const name of names) {
+        const left = (this.#giving.get(name) ?? 0) - 1;
+        if (left > 0) this.#giving.set(name, left);
+        else this.#giving.delete(name);
+      }
+    };
+  }
+
+  /** Answers why it does not answer, where that is so. */
+  async #ask(peer: PeerFile, context: RequestContext): Promise<LiveServer | BigtableError> {
     try {
       checkProtocol(`tablet server ${peer.name}`, peer.protocol);
       const status = await callServer(this.#env.transport, peer.address, 'status', {}, context);
-      if (status.name !== peer.name || !status.locked) return undefined;
+      if (status.name !== peer.name) return unavailable(`another one, ${status.name}, answers at its address`);
+      if (!status.locked) return unavailable('its lease may have lapsed');
       return {
         name: peer.name,
         address: peer.address,
@@ -102,9 +181,17 @@ export class Servers {
       };
     } catch (thrown) {
       if (!(thrown instanceof BigtableError)) throw thrown;
-      this.#env.logger.warn('a tablet server does not answer', { server: peer.name, error: thrown.message });
-      return undefined;
+      // a death is an event of its own
+      if (context.signal?.aborted) throw thrown;
+      return thrown;
     }
+  }
+
+  /** Once, until it is answered. */
+  #tellSilence(server: string, { message }: BigtableError): void {
+    if (this.#silent.has(server)) return;
+    this.#silent.add(server);
+    this.#env.logger.warn('a tablet server holds its lock and does not answer; it is asked again', { server, error: message });
   }
 
   /** Takes the lock of a server that has lost it, and deletes its file: it will kill itself, if it is still there. */

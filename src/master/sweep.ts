@@ -1,14 +1,17 @@
 /**
- * Mark and sweep over files and logs, with METADATA as the roots (paper section 6.7; docs/ARCHITECTURE.md, "Assignment"): list what there is;
- * ask every server what it holds, writes or has not committed; scan METADATA; delete what is neither held nor referenced.
+ * Mark and sweep over files and logs, with METADATA as the roots (paper section 6.7; docs/ARCHITECTURE.md, "Assignment"): list what there is; find and
+ * fence the dead, whose logs alone may go; ask every server what it holds, writes or has not committed; scan METADATA; delete what is neither held nor
+ * referenced.
  *
- * Invariant: in this order, and only if every server that a row names has answered. A file is listed before it is looked for,
- * so one made meanwhile is not in question.
+ * Invariant: in this order, and only if every server that a row names has answered. A file is listed before it is looked for, so one made meanwhile is not
+ * in question. A server is found dead before the rows are read, so one that lives then, and is given a tablet behind the scan, keeps its log, however soon
+ * it dies.
  */
+import { assert } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
 import { type MetadataRow, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
-import { FILES_DIRECTORY, LOGS_DIRECTORY } from '../protocol/index.ts';
+import { FILES_DIRECTORY, LOGS_DIRECTORY, logPathOf } from '../protocol/index.ts';
 import type { Servers } from './servers.ts';
 
 export interface SweepResult {
@@ -19,10 +22,13 @@ export interface SweepResult {
 export async function sweep(env: Env, metadata: MetadataClient, servers: Servers, context: RequestContext): Promise<SweepResult> {
   const { fileSystem } = env;
   const files = new Set((await fileSystem.list(FILES_DIRECTORY)).map(({ path }) => path));
-  const logs = new Set(await fileSystem.listLogs(LOGS_DIRECTORY));
+  const owners = (await fileSystem.listLogs(LOGS_DIRECTORY)).map((path) => path.slice(LOGS_DIRECTORY.length));
+  const dead = await servers.findDead(owners);
+  const logs = new Set([...dead].map(logPathOf));
 
   const holdings = await servers.callAll('holdings', {}, context);
-  for (const held of holdings.values()) {
+  for (const [name, held] of holdings) {
+    assert(!dead.has(name), 'the dead hold nothing');
     for (const path of held.files) files.delete(path);
     for (const path of held.logs) logs.delete(path);
   }
@@ -39,14 +45,10 @@ export async function sweep(env: Env, metadata: MetadataClient, servers: Servers
   }
 
   for (const path of files) await fileSystem.delete(path);
-  let deletedLogs = 0;
   for (const path of logs) {
-    const owner = path.slice(LOGS_DIRECTORY.length);
-    if (await servers.isLocked(owner)) continue;
-    await servers.fence(owner);
     await fileSystem.deleteLog(path);
-    deletedLogs++;
+    servers.logDeleted(path.slice(LOGS_DIRECTORY.length));
   }
   env.metrics.add('master.sweptFiles', files.size);
-  return { files: files.size, logs: deletedLogs };
+  return { files: files.size, logs: logs.size };
 }

@@ -1,6 +1,9 @@
 /**
  * Creating, changing and deleting tables. The schema's file is the table: it is written after the rows of METADATA and removed before them, by
- * compare-and-set under the master's lock. Rows without a schema are what a crash left behind, and are removed when they are found.
+ * compare-and-set under the master's lock. What a crash leaves of either is finished by the next assignment
+ * (docs/decisions/0021-tables-without-a-schema.md).
+ *
+ * Invariant: a table's rows name no server before its schema is there, and its schema is removed only while the mark of its deletion is.
  */
 import { BigtableError, type ByteString, Code, notFound, toBigtableError } from '../base/index.ts';
 import type { Env, LockHandle, RequestContext } from '../env/index.ts';
@@ -9,6 +12,7 @@ import { decodeSchema, encodeDocument, encodeSchema, keysOfTable, type MetadataR
 import type { RowRange, TableSchema } from '../model/index.ts';
 import type { FamilyChangeMessage, MasterCalls, NewTableMessage } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
+import type { Deletions } from './deletions.ts';
 import { changeFamilies, protectedTable } from './family-changes.ts';
 import { withGroups } from './locality-groups.ts';
 import type { Servers } from './servers.ts';
@@ -27,12 +31,15 @@ export interface TableAdminOptions {
   readonly servers: Servers;
   readonly assignment: Assignment;
   readonly creating: Set<string>;
+  readonly deletions: Deletions;
 }
 
 export class TableAdmin {
   readonly #options: TableAdminOptions;
   /** By table name: the last change, so that changes of one table come one after another. */
   readonly #lastChange = new Map<string, Promise<unknown>>();
+  /** Ids of tables whose deletion is under way here. */
+  readonly #deleting = new Set<string>();
   #lastId: Promise<unknown> = Promise.resolve();
 
   constructor(options: TableAdminOptions) {
@@ -60,7 +67,7 @@ export class TableAdmin {
   }
 
   async #createTable(table: NewTableMessage, context: RequestContext): Promise<TableSchema> {
-    const { env, lock, schemas, assignment, metadata, creating } = this.#options;
+    const { env, lock, schemas, assignment, creating } = this.#options;
     if (await schemas.read(table.name)) throw exists(table.name);
     const id = await this.#newId();
     // out and in again, so that what is kept is what would be read
@@ -68,16 +75,14 @@ export class TableAdmin {
     const schema = decodeSchema(schemaPath(table.name), contents);
     creating.add(id);
     try {
-      const { commits, rows } = assignment.newTablets(id, rangesOf(table.splits), env.random.uniqueName());
-      const outcomes = await metadata.commit(commits, context);
-      if (outcomes.some(({ kind }) => kind === 'refused')) throw new BigtableError(Code.INTERNAL, `METADATA has rows of the new table id ${id} already`);
+      const rows = await assignment.createRows(id, rangesOf(table.splits), context);
       await env.lockService.write(schemaPath(table.name), contents, { version: 0, lock }).catch(async (thrown: unknown) => {
         await assignment.removeRows(rows, context);
         const error = toBigtableError(thrown);
         throw error.code === Code.ABORTED && (await schemas.read(table.name)) ? exists(table.name) : error;
       });
       await this.#tell(table.name, context);
-      const [failure] = await assignment.load(rows, context);
+      const [failure] = await assignment.assign(rows, context);
       if (failure) throw failure;
     } finally {
       creating.delete(id);
@@ -86,23 +91,50 @@ export class TableAdmin {
   }
 
   async #deleteTable(name: string, context: RequestContext): Promise<void> {
-    const { env, lock, schemas, metadata, assignment } = this.#options;
+    const { env, lock, schemas, deletions } = this.#options;
     const known = await schemas.read(name);
     if (!known) throw noTable(name);
     if (known.schema.deletionProtection) throw protectedTable(name, 'it cannot be deleted');
-    await env.lockService.remove(schemaPath(name), { version: known.version, lock });
-    // from here on the table is gone: what fails below is left to the next assignment
+    const { id } = known.schema;
+    this.#deleting.add(id);
     try {
-      await this.#tell(name, context);
-      for (;;) {
-        const rows: MetadataRow[] = [];
-        for await (const found of metadata.scan(keysOfTable(known.schema.id), context)) rows.push(...found);
-        if (rows.length === 0) return;
-        await assignment.removeRows(rows, context);
-      }
-    } catch (thrown) {
-      env.logger.warn('rows of a deleted table are left', { table: name, error: toBigtableError(thrown).message });
+      await deletions.begin(id, name);
+      await env.lockService.remove(schemaPath(name), { version: known.version, lock }).catch(async (thrown: unknown) => {
+        if (await schemas.read(name)) await deletions.end(id);
+        throw thrown;
+      });
+      // from here on the table is gone: what fails below is left to the next assignment
+      await this.#tell(name, context)
+        .then(() => this.#finishDeletion(id, context))
+        .catch((thrown: unknown) => {
+          env.logger.warn('rows of a deleted table are left, and will be removed later', { table: name, error: toBigtableError(thrown).message });
+        });
+    } finally {
+      this.#deleting.delete(id);
     }
+  }
+
+  /** Finishes deletions that were cut short. */
+  async finishDeletions(context: RequestContext): Promise<void> {
+    const { deletions, schemas } = this.#options;
+    for (const [id, name] of deletions.all()) {
+      if (this.#deleting.has(id)) continue;
+      // the deletion of the schema may have failed, with nobody told whether it did
+      if ((await schemas.read(name))?.schema.id === id) await deletions.end(id);
+      else await this.#finishDeletion(id, context);
+    }
+  }
+
+  /** Of a table that has no schema any more. */
+  async #finishDeletion(id: string, context: RequestContext): Promise<void> {
+    const { metadata, assignment, deletions } = this.#options;
+    for (;;) {
+      const rows: MetadataRow[] = [];
+      for await (const found of metadata.scan(keysOfTable(id), context)) rows.push(...found);
+      if (rows.length === 0) break;
+      await assignment.removeRows(rows, context);
+    }
+    await deletions.end(id);
   }
 
   #change(name: string, context: RequestContext, change: (schema: TableSchema) => TableSchema): Promise<TableSchema> {

@@ -15,6 +15,7 @@ import { keyOfRow, type MetadataKey, type MetadataRow } from '../metadata/index.
 import { rangeContains, type TableSchema } from '../model/index.ts';
 import type { TabletRef } from '../protocol/index.ts';
 import type { TabletApi, TabletState } from '../tablet/index.ts';
+import { EpochFloors } from './epoch-floors.ts';
 import type { LogReplay } from './log-replay.ts';
 import type { MemtableBudget } from './memtable-budget.ts';
 import { type HostServices, ServedTabletHost } from './tablet-host.ts';
@@ -46,7 +47,7 @@ export class TabletLoader {
   readonly #unloading = new Map<MetadataKey, Promise<void>>();
   /** Tablets that are served no more and whose memtables are not all in files yet. */
   readonly #unfinished = new Map<MetadataKey, ServedTablet>();
-  readonly #floors = new Map<MetadataKey, number>();
+  readonly #floors: EpochFloors;
   /** Tablets that METADATA gives to this server and that it cannot serve, since their bytes are damaged. The master tries them again. */
   readonly #damaged = new Map<MetadataKey, { readonly row: MetadataRow; readonly error: BigtableError }>();
   /** Tablets that are served here no more and of which reads may stand in a row yet: their files are spared. */
@@ -54,7 +55,13 @@ export class TabletLoader {
   #stopped = false;
 
   constructor(options: TabletLoaderOptions) {
+    const { serverName, metadata, services, logger } = options;
     this.#options = options;
+    this.#floors = new EpochFloors({
+      serverName,
+      readRow: (key) => metadata.readRow(key, services.serverContext()),
+      onError: (error) => logger.info('rows of METADATA could not be read', { error: toBigtableError(error).message }),
+    });
   }
 
   /** Loads nothing more. From here on tablets may be let go without a flush. */
@@ -74,7 +81,7 @@ export class TabletLoader {
     if (under?.epoch === epoch) return under.loaded;
     if (served || under) throw stale(`tablet at epoch ${epoch} is not loaded: this server has it at epoch ${(served ?? under)?.epoch}`);
     if (this.#stopped) throw ending();
-    if ((this.#floors.get(key) ?? 0) >= epoch) throw stale(`tablet at epoch ${epoch} is not loaded: this server has let it go`);
+    if (this.#floors.of(key) >= epoch) throw stale(`tablet at epoch ${epoch} is not loaded: this server has let it go`);
     const loading: Loading = { epoch, aborted: false, loaded: Promise.resolve().then(() => this.#load(ref, loading, context)) };
     this.#loading.set(key, loading);
     const forget = (): void => void this.#loading.delete(key);
@@ -98,7 +105,7 @@ export class TabletLoader {
     if (served && served.epoch > epoch) throw stale(`tablet at epoch ${epoch} is not unloaded: this server has it at epoch ${served.epoch}`);
     if (served) await this.giveUp(served, flush || !(await this.#isGone(key)));
     this.#damaged.delete(key);
-    this.#floors.set(key, Math.max(epoch, this.#floors.get(key) ?? 0));
+    this.#floors.raise(key, epoch);
   }
 
   /** Serves the tablet no more. What could not be flushed stays with this server, and giving up may be tried again. */
@@ -175,7 +182,7 @@ export class TabletLoader {
     if (schema === undefined) throw new BigtableError(Code.FAILED_PRECONDITION, `table ${row.tableId} has no schema`);
     const { host, tablet } = await this.#open(row, schema).catch((thrown: unknown) => {
       const error = toBigtableError(thrown);
-      if (error.code === Code.DATA_LOSS) this.#damaged.set(key, { row, error });
+      if (error.code === Code.DATA_LOSS) this.#tellDamage(key, row, error);
       throw error;
     });
     this.#damaged.delete(key);
@@ -186,6 +193,7 @@ export class TabletLoader {
     assert(keyOfRow(host.row) === key, 'the row of another tablet was read');
     budget.rest();
     const served = this.#serve(row, host, tablet);
+    this.#floors.passed(key, epoch);
     if (row.logs.some((log) => log !== services.logPath)) budget.settleSoon(served);
   }
 
@@ -202,7 +210,7 @@ export class TabletLoader {
   readonly #hosts = new WeakMap<ServedTabletHost, ServedTablet>();
 
   async #open(row: MetadataRow, schema: TableSchema): Promise<{ host: ServedTabletHost; tablet: TabletApi }> {
-    const { services, replay, metadata, logger } = this.#options;
+    const { services, replay, metadata } = this.#options;
     const host = this.hostOf(row, schema);
     const { tableId, range, epoch, files, clips, redo, logs, lastServerMicros } = row;
     const toRead = logs.filter((log) => log !== services.logPath);
@@ -216,9 +224,15 @@ export class TabletLoader {
       if (now?.epoch !== epoch) throw stale('the tablet was given to another server while it was loaded');
       if (now.version !== row.version) return this.#open(now, schema);
       if (error.code === Code.DATA_LOSS) throw error;
-      logger.error('a file that METADATA lists is missing', { table: tableId, error: error.message });
-      throw new BigtableError(Code.DATA_LOSS, `tablet of table ${tableId}: ${error.message}`, { cause: error });
+      throw new BigtableError(Code.DATA_LOSS, `tablet of table ${tableId}: a file that METADATA lists is missing: ${error.message}`, { cause: error });
     }
+  }
+
+  /** The master tries again and again: each damage is told once. */
+  #tellDamage(key: MetadataKey, row: MetadataRow, error: BigtableError): void {
+    const isKnown = this.#damaged.get(key)?.error.message === error.message;
+    this.#damaged.set(key, { row, error });
+    if (!isKnown) this.#options.logger.error('a tablet is damaged and cannot be served', { table: row.tableId, error: error.message });
   }
 
   /**

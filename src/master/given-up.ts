@@ -1,0 +1,48 @@
+/**
+ * Tablets that the live server named in their rows has given up, each at an epoch and for ever: they go to another server, or to the same one at a later
+ * epoch.
+ *
+ * Invariant: an entry is needed for as long as METADATA shows the tablet at that epoch. Each assignment of all tablets looks at every row, and drops the
+ * entries that were there when it began and that no row bears out.
+ */
+import { keyOfRow, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
+import type { TabletRef } from '../protocol/index.ts';
+
+export class GivenUp {
+  readonly #epochs = new Map<MetadataKey, number>();
+  /** Entries that were there when the assignment of all began and that no row has borne out yet. */
+  #unconfirmed = new Map<MetadataKey, number>();
+
+  get size(): number {
+    return this.#epochs.size;
+  }
+
+  add({ key, epoch }: TabletRef): void {
+    this.#epochs.set(key, epoch);
+    this.#unconfirmed.delete(key);
+  }
+
+  /** Whether the tablet is given up as the row shows it. */
+  has(row: MetadataRow): boolean {
+    const key = keyOfRow(row);
+    if (this.#epochs.get(key) !== row.epoch) return false;
+    this.#unconfirmed.delete(key);
+    return true;
+  }
+
+  /** The tablet is another's, or at a later epoch. */
+  delete(key: MetadataKey): void {
+    this.#epochs.delete(key);
+  }
+
+  /** From here on all rows are looked at. */
+  begin(): void {
+    this.#unconfirmed = new Map(this.#epochs);
+  }
+
+  /** All have been. */
+  end(): void {
+    for (const [key, epoch] of this.#unconfirmed) if (this.#epochs.get(key) === epoch) this.#epochs.delete(key);
+    this.#unconfirmed.clear();
+  }
+}

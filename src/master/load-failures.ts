@@ -1,0 +1,41 @@
+/**
+ * What the log says of tablets that could not be loaded. They are tried again and again, so each failure is told once, and so is its end.
+ *
+ * Invariant: only tablets are kept that failed in the last assignment of all, or since.
+ */
+import { type BigtableError, Code } from '../base/index.ts';
+import type { Logger } from '../env/index.ts';
+import type { MetadataKey } from '../metadata/index.ts';
+import type { TabletRef } from '../protocol/index.ts';
+
+/** What is no fault of anybody: the tablet, or its server, is on its way elsewhere, and the next assignment finds out. */
+const RACES: readonly Code[] = [Code.FAILED_PRECONDITION, Code.UNAVAILABLE, Code.ABORTED, Code.CANCELLED];
+
+export class LoadFailures {
+  readonly #logger: Logger;
+  readonly #told = new Map<MetadataKey, string>();
+  /** Since the assignment began. */
+  readonly #failed = new Set<MetadataKey>();
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  failed({ key, epoch }: TabletRef, { code, message }: BigtableError): void {
+    this.#failed.add(key);
+    if (RACES.includes(code)) return this.#logger.info('a tablet was not loaded and will be tried again', { tablet: key, epoch, error: message });
+    if (this.#told.get(key) === message) return;
+    this.#told.set(key, message);
+    this.#logger.error('a tablet could not be loaded and will be tried again', { tablet: key, epoch, error: message });
+  }
+
+  loaded({ key, epoch }: TabletRef): void {
+    if (this.#told.delete(key)) this.#logger.info('a tablet that could not be loaded is served now', { tablet: key, epoch });
+  }
+
+  /** An assignment of all tablets is over: what did not fail in it is somewhere else, or gone. */
+  assignedAll(): void {
+    for (const key of this.#told.keys()) if (!this.#failed.has(key)) this.#told.delete(key);
+    this.#failed.clear();
+  }
+}

@@ -1,0 +1,27 @@
+/**
+ * The mark of a deletion: a file of the lock service that is there from before a table's schema is removed until the last of its rows is gone.
+ * It tells a table that was deleted from one whose schema has vanished. Format: docs/formats/metadata.md.
+ */
+import { encodeDocument, PlainObject } from './plain-json.ts';
+
+const DIRECTORY = 'deletions/';
+
+/** `deletions/` and the table's id; without one the directory. */
+export function deletionPath(tableId = ''): string {
+  return DIRECTORY + tableId;
+}
+
+export interface DeletionMark {
+  readonly tableId: string;
+  /** Of the table, in full. */
+  readonly name: string;
+}
+
+export function encodeDeletionMark({ name }: Pick<DeletionMark, 'name'>): Buffer {
+  return encodeDocument({ name });
+}
+
+/** DATA_LOSS where it is none. */
+export function decodeDeletionMark(path: string, contents: Uint8Array): DeletionMark {
+  return { tableId: path.slice(DIRECTORY.length), name: PlainObject.parse(path, contents).text('name') };
+}
