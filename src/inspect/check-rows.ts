@@ -13,6 +13,8 @@ export interface SchemalessTable {
   readonly tableId: string;
   tablets: number;
   files: number;
+  /** Whether any of its tablets was ever given to a server, which is done only once the schema is there. */
+  wasServed: boolean;
 }
 
 export class RowCheck {
@@ -40,8 +42,9 @@ export class RowCheck {
     }
     this.#addToTable(tableId, range.start, range.end, key);
     if (tableId === METADATA_TABLE_ID || this.#schemas.has(tableId)) return;
-    const known = this.schemaless.get(tableId) ?? { tableId, tablets: 0, files: 0 };
+    const known = this.schemaless.get(tableId) ?? { tableId, tablets: 0, files: 0, wasServed: false };
     known.tablets++;
+    known.wasServed ||= epoch > 0;
     known.files += Object.values(files).flat().length;
     this.schemaless.set(tableId, known);
   }

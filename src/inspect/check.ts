@@ -7,7 +7,7 @@
 import { BigtableError, Code, quote, toBigtableError } from '../base/index.ts';
 import { isAfter } from '../commitlog/index.ts';
 import type { FileInfo, LastingFile } from '../env/index.ts';
-import { decodeRootFile, decodeSchema, type MetadataRow, schemaPath } from '../metadata/index.ts';
+import { decodeDeletionMark, decodeRootFile, decodeSchema, deletionPath, type MetadataRow, schemaPath } from '../metadata/index.ts';
 import { intersectRanges, isEmptyRange, type TableSchema } from '../model/index.ts';
 import { checkFile, type CheckedTable, type FileTally } from './check-files.ts';
 import { type CheckedLog, checkLog } from './check-logs.ts';
@@ -18,7 +18,6 @@ import { inspectMetadata, type MetadataComponents } from './metadata.ts';
 /** Every file of the lock service that can be read, and what is wrong with the others. */
 export interface LockFilesChecked {
   readonly files: readonly LastingFile[];
-  readonly deleted: readonly string[];
   readonly damages: readonly { readonly name: string; readonly error: BigtableError }[];
   readonly count: number;
 }
@@ -154,7 +153,7 @@ class Check {
     }
     rows.end();
     // one of those that are damaged may be the schema
-    if (lockFiles.damages.length === 0) this.#checkSchemaless(rows, lockFiles);
+    if (lockFiles.damages.length === 0) await this.#checkSchemaless(rows);
     await this.#confirmMissing();
     return true;
   }
@@ -226,6 +225,15 @@ class Check {
     this.#findings.add(path, undefined, `the log ends with record ${log.lastSequence}, and ${where} had record ${redo.sequence} from it: its end is gone`);
   }
 
+  /** Empty where the schema is damaged, of which the finding tells. */
+  readonly #schemaIdOf = (path: string, contents: Uint8Array): string => {
+    try {
+      return decodeSchema(path, contents).id;
+    } catch {
+      return '';
+    }
+  };
+
   async #isMissing(path: string): Promise<boolean> {
     try {
       await this.#components.fileSystem.size(path);
@@ -244,13 +252,21 @@ class Check {
     for (const [path, where] of this.#missing) if (listed.has(path)) this.#findings.add(path, undefined, `${path} is not there (or holds nothing), and ${where} lists it`);
   }
 
-  #checkSchemaless(rows: RowCheck, { deleted }: LockFilesChecked): void {
-    const mayBeDeleted = deleted.some((path) => path.startsWith(schemaPath('')));
-    for (const { tableId, tablets, files } of rows.schemaless.values()) {
-      const what = `table ${tableId} has ${tablets} tablets with ${files} SSTables and no schema`;
-      // a creation or deletion that was not finished leaves rows, which the next start removes; a creation leaves no files, a deletion a file that says so
-      if (files === 0 || mayBeDeleted) this.#notes.push(`${what}: its creation or deletion was not finished`);
-      else this.#findings.add('METADATA', undefined, `${what}: its schema file is gone, and the next start takes it for a deleted table and removes it`);
+  /** As the master judges them (docs/decisions/0021-tables-without-a-schema.md). */
+  async #checkSchemaless(rows: RowCheck): Promise<void> {
+    if (rows.schemaless.size === 0) return;
+    // a server that runs may have made or deleted tables since the files were read
+    const { files } = await this.#components.readAllLockFiles();
+    const idsIn = (directory: string, idOf: (path: string, contents: Uint8Array) => string): Set<string> =>
+      new Set(files.flatMap(({ path, contents }) => (path.startsWith(directory) ? idOf(path, contents) : [])));
+    const present = idsIn(schemaPath(''), this.#schemaIdOf);
+    const deleted = idsIn(deletionPath(), (path, contents) => decodeDeletionMark(path, contents).tableId);
+    for (const { tableId, tablets, files: count, wasServed } of rows.schemaless.values()) {
+      if (present.has(tableId)) continue;
+      const what = `table ${tableId} has ${tablets} tablets with ${count} SSTables and no schema`;
+      if (!wasServed) this.#notes.push(`${what}: its creation was not finished`);
+      else if (deleted.has(tableId)) this.#notes.push(`${what}: its deletion was not finished`);
+      else this.#findings.add('METADATA', undefined, `${what}: its schema file is gone, so nobody serves it; its files are kept`);
     }
   }
 }

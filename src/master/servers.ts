@@ -7,7 +7,7 @@
 import { assert, BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import type { Env, LockHandle, RequestContext } from '../env/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
-import { callServer, checkProtocol, decodePeerFile, logPathOf, type PeerFile, SERVERS_DIRECTORY, type TabletServerCalls } from '../protocol/index.ts';
+import { callServer, checkProtocol, decodePeerFile, isNotServing, logPathOf, type PeerFile, SERVERS_DIRECTORY, type TabletServerCalls } from '../protocol/index.ts';
 
 export interface LiveServer {
   readonly name: string;
@@ -110,7 +110,9 @@ export class Servers {
         try {
           answers.set(name, await callServer(this.#env.transport, address, method, message, context));
         } catch (thrown) {
-          this.#env.logger.warn('a tablet server failed a call', { server: name, method, error: toBigtableError(thrown).message });
+          const error = toBigtableError(thrown);
+          // one that has ended is an event of its own
+          if (!isNotServing(error)) this.#env.logger.warn('a tablet server failed a call', { server: name, method, error: error.message });
         }
       }),
     );

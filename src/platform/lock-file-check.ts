@@ -10,8 +10,6 @@ import { decodeLockFile, LockFileKind } from './lock-file-format.ts';
 export interface LockFilesRead {
   /** What counts, by path. */
   readonly files: readonly LastingFile[];
-  /** Paths whose newest file is a deletion. */
-  readonly deleted: readonly string[];
   /** Names of the files that are damaged, with what is wrong. */
   readonly damages: readonly { readonly name: string; readonly error: BigtableError }[];
   /** All files. */
@@ -49,7 +47,6 @@ export async function readAllLockFiles(fileSystem: FileSystem): Promise<LockFile
   const kept = [...newest.values()].sort((a, b) => (a.file.path < b.file.path ? -1 : 1));
   return {
     files: kept.filter(({ kind }) => kind === LockFileKind.contents).map(({ file }) => file),
-    deleted: kept.filter(({ kind }) => kind === LockFileKind.deletion).map(({ file }) => file.path),
     damages,
     count: infos.length,
   };

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
 import { ByteBudget, ManualClock, Metrics, requestContext, SeededRandom } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
+import { notServing } from '../protocol/index.ts';
 import { type CompactionKind, TOO_CROWDED } from '../tablet/index.ts';
 import { CompactionSchedule } from './compaction-schedule.ts';
 import type { ServedTablet } from './tablet-map.ts';
@@ -110,6 +111,28 @@ describe('the schedule of compactions', () => {
     await files.end();
     await files.end(new BigtableError(Code.INTERNAL, 'its thread died'));
     await assert.rejects(demanded, /its thread died/);
+    bench.schedule.stop();
+  });
+
+  test('says nothing of a tablet that is given up or divided, or whose table is deleted, and tries again', async () => {
+    const bench = new Bench();
+    const [served, files] = bench.tablet('t');
+    [files.crowding, files.due] = [8, 'merging'];
+    bench.schedule.changed(served);
+    const races = [
+      notServing('00000010', 'a'),
+      new BigtableError(Code.CANCELLED, 'called off'),
+      new BigtableError(Code.FAILED_PRECONDITION, 'its row is gone', { details: { tabletGone: true } }),
+    ];
+    for (const [i, race] of races.entries()) {
+      await files.end(race);
+      bench.clock.advance(60_000);
+      assert.equal(files.begun.length, i + 2);
+    }
+    assert.deepEqual(bench.errors, []);
+    assert.equal(bench.metrics.get('tabletserver.failedCompactions'), 0);
+    await files.end(new BigtableError(Code.FAILED_PRECONDITION, 'anything else'));
+    assert.equal(bench.errors.length, 1);
     bench.schedule.stop();
   });
 

@@ -9,6 +9,7 @@ import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
 import { type Clock, type Logger, type Metrics, Pacer, type Random, type RequestContext, type Timer } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
 import { type CompactionKind, TOO_CROWDED } from '../tablet/index.ts';
+import { isRace } from './races.ts';
 import type { ServedTablet } from './tablet-map.ts';
 import { WaitList } from './wait-list.ts';
 
@@ -163,7 +164,7 @@ export class CompactionSchedule {
       const delayMs = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** standing.failures++);
       standing.retryAtMs = clock.monotonicMs() + delayMs;
       clock.timer(delayMs, () => this.#startMore());
-      if (this.#stopped || !this.#options.isServed(served) || error.code === Code.CANCELLED) return;
+      if (this.#stopped || !this.#options.isServed(served) || isRace(error)) return;
       metrics.add('tabletserver.failedCompactions');
       logger.error(`a ${kind} compaction failed and will be tried again`, { table: served.tableId, error: error.message, retryMs: delayMs });
     }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ByteBudget, ManualClock, Metrics, requestContext, silentLogger } from '../env/index.ts';
+import { BigtableError, Code } from '../base/index.ts';
+import { ByteBudget, type Logger, ManualClock, Metrics, requestContext, silentLogger } from '../env/index.ts';
+import { notServing } from '../protocol/index.ts';
 import { MemtableBudget } from './memtable-budget.ts';
 import type { ServedTablet } from './tablet-map.ts';
 
@@ -9,6 +11,7 @@ class Memory {
   memtableBytes: number;
   readonly oldestUnflushed = undefined;
   flushes = 0;
+  failure: Error | undefined;
 
   constructor(bytes: number) {
     this.memtableBytes = bytes;
@@ -16,13 +19,14 @@ class Memory {
 
   async flush(): Promise<void> {
     this.flushes++;
+    if (this.failure) throw this.failure;
     this.memtableBytes = 0;
   }
 }
 
-function budgetOf(limitBytes: number): MemtableBudget {
+function budgetOf(limitBytes: number, logger: Logger = silentLogger, clock = new ManualClock()): MemtableBudget {
   const log = { newestPosition: 0, sizeBytes: () => 0, trimBefore: () => {} };
-  return new MemtableBudget({ limitBytes, logLimitBytes: 1e9, log, clock: new ManualClock(), logger: silentLogger, metrics: new Metrics() });
+  return new MemtableBudget({ limitBytes, logLimitBytes: 1e9, log, clock, logger, metrics: new Metrics() });
 }
 
 function tabletOf(bytes: number): [ServedTablet, Memory] {
@@ -73,6 +77,27 @@ describe('the memory of memtables', () => {
     assert.equal(budget.open, false);
     await budget.wait(requestContext({ budget: new ByteBudget(1) }));
     assert.deepEqual([memory.flushes, budget.open], [1, true]);
+  });
+
+  test('a flush that fails is told of, unless the tablet has gone elsewhere, and tried again', async () => {
+    const told: string[] = [];
+    const note = (message: string): void => void told.push(message);
+    const clock = new ManualClock();
+    const budget = budgetOf(100, { info: note, warn: note, error: note }, clock);
+    const [served, memory] = tabletOf(90);
+    memory.failure = notServing('00000010', 'a');
+    budget.add(served);
+    await settled();
+    assert.deepEqual([memory.flushes, told], [1, []]);
+    memory.failure = new BigtableError(Code.RESOURCE_EXHAUSTED, 'no space');
+    clock.advance(1000);
+    await settled();
+    assert.equal(memory.flushes, 2);
+    assert.deepEqual(told, ['a minor compaction failed and will be tried again']);
+    memory.failure = undefined;
+    clock.advance(1000);
+    await settled();
+    assert.deepEqual([memory.flushes, budget.totalBytes], [3, 0]);
   });
 
   test('after the end nothing begins', async () => {

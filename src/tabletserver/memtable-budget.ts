@@ -11,6 +11,7 @@ import { BigtableError, Code, toBigtableError } from '../base/index.ts';
 import type { ServerLog } from '../commitlog/index.ts';
 import { type Clock, type Logger, type Metrics, type RequestContext, sleep } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
+import { isRace } from './races.ts';
 import type { ServedTablet } from './tablet-map.ts';
 import { WaitList } from './wait-list.ts';
 
@@ -187,8 +188,8 @@ export class MemtableBudget {
       try {
         await this.flush(next);
       } catch (thrown) {
-        const { message } = toBigtableError(thrown);
-        this.#options.logger.error('a minor compaction failed and will be tried again', { table: next.tableId, error: message });
+        const error = toBigtableError(thrown);
+        if (!isRace(error)) this.#options.logger.error('a minor compaction failed and will be tried again', { table: next.tableId, error: error.message });
         await sleep(this.#options.clock, RETRY_MS);
       }
     }
@@ -219,7 +220,8 @@ export class MemtableBudget {
       this.#unsettled.delete(served);
       if (this.#tablets.has(served)) this.count(served);
     } catch (thrown) {
-      this.#options.logger.warn('a tablet still lists the logs of dead servers', { table: served.tableId, error: toBigtableError(thrown).message });
+      const error = toBigtableError(thrown);
+      if (!isRace(error)) this.#options.logger.warn('a tablet still lists the logs of dead servers', { table: served.tableId, error: error.message });
     }
   }
 

@@ -124,7 +124,7 @@ export class ServedTabletHost implements TabletHost {
     if (now === undefined || now.epoch !== epoch || now.range.start !== this.#row.range.start) {
       this.#onLost(now);
       const message = `tablet ${tableId} of epoch ${epoch} belongs to another server since epoch ${now?.epoch}, or is not the same any more`;
-      throw new BigtableError(Code.FAILED_PRECONDITION, message);
+      throw new BigtableError(Code.FAILED_PRECONDITION, message, { details: { tabletGone: true } });
     }
     this.#row = now;
     return false;

@@ -25,6 +25,7 @@ import type { HostServices } from './tablet-host.ts';
 import { TabletLoader } from './tablet-loader.ts';
 import { TabletSplits } from './tablet-splits.ts';
 import { MasterNotices } from './master-notices.ts';
+import { isRace } from './races.ts';
 import { RowCalls } from './row-calls.ts';
 import { type ServedTablet, TabletMap } from './tablet-map.ts';
 
@@ -191,7 +192,8 @@ export class TabletServer {
     this.#leavesNothing ||= this.#budget.writtenBytes > REPLAYED_BYTES || all.some(({ tablet }) => tablet.state.logs.length > REPLAYED_LOGS);
     for (const served of all.filter((one) => kindOf(one) === kind)) {
       await this.#loader.giveUp(served, this.#leavesNothing).catch((thrown: unknown) => {
-        this.#env.logger.warn('a tablet could not be flushed and is left to be replayed', { table: served.tableId, error: toBigtableError(thrown).message });
+        const error = toBigtableError(thrown);
+        if (!isRace(error)) this.#env.logger.warn('a tablet could not be flushed and is left to be replayed', { table: served.tableId, error: error.message });
       });
     }
   }

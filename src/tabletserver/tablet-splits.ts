@@ -10,6 +10,7 @@ import type { Logger, Metrics } from '../env/index.ts';
 import { type MetadataKey, METADATA_TABLE_ID, metadataKey } from '../metadata/index.ts';
 import { rangeContains } from '../model/index.ts';
 import { notServing } from '../protocol/index.ts';
+import { isRace } from './races.ts';
 import type { TabletLoader } from './tablet-loader.ts';
 import type { ServedTablet, TabletMap } from './tablet-map.ts';
 import type { ServedTabletHost } from './tablet-host.ts';
@@ -57,8 +58,10 @@ export class TabletSplits {
     if (row === undefined) return;
     this.#own = this.#begin(served, row)
       .catch((thrown: unknown) => {
-        const { logger } = this.#options;
-        if (tablets.get(served.key) === served) logger.warn('a tablet could not be split', { table: served.tableId, error: toBigtableError(thrown).message });
+        const error = toBigtableError(thrown);
+        if (tablets.get(served.key) === served && !isRace(error)) {
+          this.#options.logger.warn('a tablet could not be split', { table: served.tableId, error: error.message });
+        }
         return undefined;
       })
       .then((children) => {
