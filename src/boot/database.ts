@@ -69,6 +69,7 @@ export class Database {
     let database: Database | undefined;
     let failed = false;
     let failure: PromiseRejectedResult | undefined;
+    let master: Master | undefined;
     const onEnd = (place: number): void => {
       if (database) database.replace(place);
       else failed = true;
@@ -85,11 +86,12 @@ export class Database {
         else failure ??= start;
       }
       if (failure) throw failure.reason;
-      const master = await Master.start({ env, address: MASTER_ADDRESS, givesUp });
+      master = await Master.start({ env, address: MASTER_ADDRESS, givesUp });
       const client = await Client.open({ env, limits: LIMITS[settings.limits] });
       database = new Database(options, { client, master, servers, startServer });
       return database;
     } catch (error) {
+      await master?.close();
       for (const server of servers) await server?.close();
       throw error;
     }

@@ -44,9 +44,14 @@ export class SchemaCache {
       changed.add(name);
       this.refresh(name).catch(this.#onError);
     });
-    for (const file of await this.#lockService.list(prefix)) {
-      const name = file.path.slice(prefix.length);
-      if (!changed.has(name)) this.#set(name, { schema: decodeSchema(file.path, file.contents), version: file.version });
+    try {
+      for (const file of await this.#lockService.list(prefix)) {
+        const name = file.path.slice(prefix.length);
+        if (!changed.has(name)) this.#set(name, { schema: decodeSchema(file.path, file.contents), version: file.version });
+      }
+    } catch (error) {
+      this.stop();
+      throw error;
     }
   }
 

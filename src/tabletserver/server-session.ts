@@ -32,9 +32,15 @@ export class ServerSession {
   /** Takes the lock. From here on nobody takes what bears the server's name for a dead one's. */
   static async open(lockService: LockService, clock: Clock, name: string, onLost: () => void): Promise<ServerSession> {
     const sessionId = await lockService.openSession();
-    const lock = await lockService.tryAcquire(SERVERS_DIRECTORY + name, sessionId);
-    assert(lock !== undefined, `the name ${name} of a new tablet server is taken`);
-    return new ServerSession(lockService, clock, lock, onLost);
+    try {
+      const lock = await lockService.tryAcquire(SERVERS_DIRECTORY + name, sessionId);
+      assert(lock !== undefined, `the name ${name} of a new tablet server is taken`);
+      return new ServerSession(lockService, clock, lock, onLost);
+    } catch (error) {
+      // why it failed is what the caller is to be told
+      await lockService.closeSession(sessionId).catch(() => {});
+      throw error;
+    }
   }
 
   /** Makes the file, by which masters learn of the server. */

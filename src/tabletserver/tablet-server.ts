@@ -164,14 +164,22 @@ export class TabletServer {
       if (server) server.#end(reason);
     };
     const session = await ServerSession.open(env.lockService, env.clock, name, onLost);
-    const log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name), onFailure });
-    // a log that METADATA lists is never empty: one that is has lost its beginning
-    await log.append({ tableId: METADATA_TABLE_ID, epoch: 0, commitMicros: env.clock.nowMicros(), origin: Origin.user, body: { kind: 'rows', rows: [] } }).durable;
-    server = new TabletServer(options, name, log, session);
-    await server.#schemas.start();
-    server.#stopServing = await env.transport.serve(address, server.#handler());
-    await session.announce({ name, address, protocol: PROTOCOL });
-    return server;
+    let log: ServerLog | undefined;
+    try {
+      log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name), onFailure });
+      // a log that METADATA lists is never empty: one that is has lost its beginning
+      await log.append({ tableId: METADATA_TABLE_ID, epoch: 0, commitMicros: env.clock.nowMicros(), origin: Origin.user, body: { kind: 'rows', rows: [] } }).durable;
+      server = new TabletServer(options, name, log, session);
+      await server.#schemas.start();
+      server.#stopServing = await env.transport.serve(address, server.#handler());
+      await session.announce({ name, address, protocol: PROTOCOL });
+      return server;
+    } catch (error) {
+      await (server?.close() ?? closeBoth(log, session)).catch((thrown: unknown) => {
+        env.logger.warn('a tablet server that could not start did not end in good order', { error: toBigtableError(thrown).message });
+      });
+      throw error;
+    }
   }
 
   /**
@@ -236,8 +244,7 @@ export class TabletServer {
     this.#lookingAtLoaded?.cancel();
     this.#replay.forget();
     this.#schemas.stop();
-    await this.#log.close();
-    await this.#session.close();
+    await closeBoth(this.#log, this.#session);
   }
 
   /** Stops serving at once: the log has failed, or the lock is lost. Nothing is flushed; what was acknowledged is in the log. */
@@ -393,6 +400,14 @@ export class TabletServer {
     this.#settling = this.#env.clock.timer(SETTLE_MS, () => void this.#budget.settle().catch((error: unknown) => {
       this.#env.logger.warn('the log could not be trimmed', { error: toBigtableError(error).message });
     }));
+  }
+}
+
+async function closeBoth(log: ServerLog | undefined, session: ServerSession): Promise<void> {
+  try {
+    await log?.close();
+  } finally {
+    await session.close();
   }
 }
 

@@ -1,0 +1,148 @@
+/** Starts that fail at any of their steps: whatever they had taken is free again, so that the next start, here or elsewhere, finds nothing in its way. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { inSimulatedTime } from '../../test/simulated-time.ts';
+import { Client } from '../client/index.ts';
+import { BigtableError, Code, unavailable } from '../base/index.ts';
+import { type Env, type LockEvent, type LockService, ManualClock, type Transport } from '../env/index.ts';
+import { Master } from '../master/index.ts';
+import { LIMITS } from '../model/index.ts';
+import { TabletServer } from '../tabletserver/index.ts';
+import { Database } from './database.ts';
+import { keepAlive, World } from './fixtures.ts';
+import { checkSettings, tabletServerSettings } from './settings.ts';
+
+let letGo = (): void => {};
+before(() => (letGo = keepAlive()));
+after(() => letGo());
+
+/** Counts what is held of the lock service and the transport, and lets one call fail. */
+class Taken {
+  sessions = 0;
+  watches = 0;
+  addresses = 0;
+  calls = 0;
+  /** The number of the call that fails. */
+  failAt = Number.POSITIVE_INFINITY;
+  failed = '';
+
+  #step(what: string): void {
+    if (++this.calls !== this.failAt) return;
+    this.failed = what;
+    throw unavailable(`${what} fails`);
+  }
+
+  lockService(inner: LockService): LockService {
+    const counted: Partial<LockService> = {
+      openSession: async () => {
+        this.#step('openSession');
+        this.sessions++;
+        return inner.openSession();
+      },
+      closeSession: async (id) => {
+        this.sessions--;
+        return inner.closeSession(id);
+      },
+      watch: (prefix: string, listener: (event: LockEvent) => void) => {
+        this.watches++;
+        const stop = inner.watch(prefix, listener);
+        let stopped = false;
+        return () => {
+          if (!stopped) this.watches--;
+          stopped = true;
+          stop();
+        };
+      },
+    };
+    return new Proxy(inner, {
+      get: (target, name: keyof LockService) => {
+        if (name in counted) return counted[name];
+        const value = target[name] as unknown;
+        if (typeof value !== 'function') return value;
+        if (!['tryAcquire', 'list', 'write', 'read'].includes(name)) return value.bind(target);
+        return async (...args: unknown[]) => {
+          this.#step(name);
+          return (await value.apply(target, args)) as unknown;
+        };
+      },
+    });
+  }
+
+  transport(inner: Transport): Transport {
+    return {
+      call: (...args) => inner.call(...args),
+      stream: (...args) => inner.stream(...args),
+      serve: async (address, handler) => {
+        this.#step('serve');
+        const stop = await inner.serve(address, handler);
+        this.addresses++;
+        return async () => {
+          this.addresses--;
+          await stop();
+        };
+      },
+    };
+  }
+}
+
+type Start = (env: Env) => Promise<{ close(): void | Promise<void> }>;
+
+const settings = checkSettings({});
+const server: Start = (env) => TabletServer.start({ env, address: 'tablet-server-0', settings: tabletServerSettings(settings, 1) });
+const client: Start = (env) => Client.open({ env, limits: LIMITS.default });
+const database: Start = (env) => Database.start({ env, settings, tabletServers: 2 });
+/** Beside a server, which is none of its own. */
+const master: Start = async (env) => Master.start({ env, address: 'master', givesUp: () => true });
+
+/** Starts again and again, a later call failing each time, until none fails. Answers which calls did. */
+async function failEverywhere(start: Start, beside?: Start): Promise<Set<string>> {
+  const failures = new Set<string>();
+  for (let failAt = 1; ; failAt++) {
+    assert.ok(failAt < 200, 'the start makes calls without end');
+    const clock = new ManualClock();
+    const inner = await new World({ clock }).env();
+    const other = await beside?.(inner);
+    const taken = new Taken();
+    taken.failAt = failAt;
+    const env = { ...inner, lockService: taken.lockService(inner.lockService), transport: taken.transport(inner.transport) };
+    const outcome = await inSimulatedTime(clock, start(env).catch((error: unknown) => error));
+    if (!(outcome instanceof Error)) {
+      await inSimulatedTime(clock, Promise.resolve((outcome as { close(): Promise<void> }).close()));
+      // the call was made behind the start, or not at all
+      assert.ok(taken.failed === '' || failures.size > 0);
+      await inSimulatedTime(clock, Promise.resolve(other?.close()));
+      return failures;
+    }
+    assert.ok(outcome instanceof BigtableError && outcome.code === Code.UNAVAILABLE, `${outcome}`);
+    failures.add(taken.failed);
+    const where = `${taken.failed}, call ${failAt}`;
+    assert.deepEqual({ sessions: taken.sessions, watches: taken.watches, addresses: taken.addresses }, { sessions: 0, watches: 0, addresses: 0 }, where);
+    if (other === undefined) assert.equal(clock.nextTimerMs(), Number.POSITIVE_INFINITY, `a timer is left: ${where}`);
+    // nothing is in the way of the next
+    await inSimulatedTime(clock, start(inner).then(async (again) => {
+      await again.close();
+      await other?.close();
+    }));
+  }
+}
+
+describe('a start that fails', () => {
+  test('of a tablet server: leaves no session, lock, watch, address or timer', async () => {
+    const failures = await failEverywhere(server);
+    assert.deepEqual([...failures].sort(), ['list', 'openSession', 'serve', 'tryAcquire', 'write']);
+  });
+
+  test('of a master: nor does it', async () => {
+    const failures = await failEverywhere(master, server);
+    for (const each of ['openSession', 'tryAcquire', 'list', 'serve', 'write']) assert.ok(failures.has(each), each);
+  });
+
+  test('of a client library: nor does it', async () => {
+    assert.deepEqual([...(await failEverywhere(client))], ['list']);
+  });
+
+  test('of a database: nor does it, nor any of its parts', async () => {
+    const failures = await failEverywhere(database);
+    for (const each of ['openSession', 'tryAcquire', 'list', 'serve', 'write']) assert.ok(failures.has(each), each);
+  });
+});

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { BigtableError, Code, CorruptionError } from '../base/index.ts';
+import { LoadFailures } from './load-failures.ts';
+
+function bench(): { failures: LoadFailures; told: string[] } {
+  const told: string[] = [];
+  const note = (level: string) => (message: string) => void told.push(`${level}: ${message}`);
+  return { told, failures: new LoadFailures({ info: note('info'), warn: note('warn'), error: note('error') }) };
+}
+
+const damage = new CorruptionError('sstables/a', 5, 'bad');
+const [a, b] = [{ key: 'a', epoch: 1 }, { key: 'b', epoch: 1 }];
+
+describe('failures of loading', () => {
+  test('are told once, and again when they become others, and when they end', () => {
+    const { failures, told } = bench();
+    for (let i = 0; i < 10; i++) {
+      failures.failed(a, damage);
+      failures.failed(b, damage);
+      failures.assignedAll();
+    }
+    assert.equal(told.length, 2);
+    failures.failed(a, new CorruptionError('sstables/b', 6, 'worse'));
+    assert.equal(told.length, 3);
+    failures.loaded(a);
+    failures.loaded(a);
+    assert.equal(told.length, 4);
+    assert.match(told[3] as string, /info: .*is served now/);
+    failures.failed(a, damage);
+    assert.equal(told.length, 5);
+  });
+
+  test('are forgotten of tablets that did not fail when all were assigned', () => {
+    const { failures, told } = bench();
+    failures.failed(a, damage);
+    failures.assignedAll();
+    failures.assignedAll();
+    failures.loaded(a);
+    assert.equal(told.length, 1, 'it is another tablet by now');
+  });
+
+  test('that are races of tablets on their way are no errors', () => {
+    const { failures, told } = bench();
+    failures.failed(a, new BigtableError(Code.FAILED_PRECONDITION, 'let go'));
+    assert.match(told[0] as string, /^info/);
+  });
+});
