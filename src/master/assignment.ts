@@ -12,7 +12,7 @@ import { readAppends } from '../commitlog/index.ts';
 import { type Env, type RequestContext, within } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import {
-  commitOfRow, keyOfRow, METADATA_TABLE_ID, type MetadataCommit, type MetadataKey, type MetadataRow, ROOT_KEY, ROOT_RANGE, USER_RANGE,
+  commitOfRow, keyOfRow, METADATA_TABLE_ID, type MetadataCommit, type MetadataRow, ROOT_KEY, ROOT_RANGE, USER_RANGE,
 } from '../metadata/index.ts';
 import type { RowRange } from '../model/index.ts';
 import { callServer, type CommitOutcome, errorOf, logPathOf, type TabletRef } from '../protocol/index.ts';
@@ -178,7 +178,7 @@ export class Assignment {
    * a row that has changed meanwhile stays.
    */
   async removeRows(rows: readonly MetadataRow[], context: RequestContext): Promise<void> {
-    const { metadata, servers, env } = this.#options;
+    const { metadata, env } = this.#options;
     const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
     const outcomes = await metadata.commit(rows.map((row) => commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, undefined)), context);
     const byServer = this.#byServer(rows.filter((_, i) => outcomes[i]?.kind === 'done'));

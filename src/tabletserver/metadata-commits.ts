@@ -1,5 +1,5 @@
 /**
- * Carries out conditional commits on the rows of a METADATA tablet (DESIGN: a commit is a write like any other: logged, fenced,
+ * Carries out conditional commits on the rows of a METADATA tablet (a commit is a write like any other: logged, fenced,
  * lease-checked). Commits sent together are judged one after another, in one instant and one record of the log.
  */
 import type { ByteString } from '../base/index.ts';

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  ByteBudget, type CallHandler, type Env, LocalTransport, ManualClock, MemoryFileSystem, MemoryLockService, Metrics, requestContext, SeededRandom, silentLogger,
+} from '../env/index.ts';
+import { encodePeerFile, logPathOf, PROTOCOL } from '../protocol/index.ts';
+import { Servers } from './servers.ts';
+
+interface Bench {
+  readonly env: Env;
+  readonly servers: Servers;
+  /** Announces a server; answers how it dies. */
+  announce(name: string, onStatus?: () => Promise<void>): Promise<() => Promise<void>>;
+  scan(): Promise<void>;
+}
+
+async function bench(): Promise<Bench> {
+  const clock = new ManualClock();
+  const lockService = new MemoryLockService();
+  const requestBudget = new ByteBudget(1 << 20);
+  const parts = { fileSystem: new MemoryFileSystem(), lockService, transport: new LocalTransport(clock), clock, random: new SeededRandom(1) };
+  const env = { ...parts, logger: silentLogger, metrics: new Metrics(), requestBudget } as unknown as Env;
+  const sessionId = await lockService.openSession();
+  const lock = await lockService.tryAcquire('master', sessionId);
+  assert.ok(lock);
+  const servers = new Servers(env, lock);
+  return {
+    env,
+    servers,
+    scan: () => servers.scan(requestContext({ budget: requestBudget })),
+    announce: async (name, onStatus) => {
+      const session = await lockService.openSession();
+      await lockService.tryAcquire(`servers/${name}`, session);
+      await env.fileSystem.openLog(logPathOf(name));
+      const handler: CallHandler = {
+        call: async () => {
+          await onStatus?.();
+          return { name, protocol: PROTOCOL, locked: true, tablets: [] };
+        },
+        stream: () => assert.fail('nothing is streamed'),
+      };
+      await env.transport.serve(name, handler);
+      await lockService.write(`servers/${name}`, encodePeerFile({ name, address: name, protocol: PROTOCOL }), { sessionId: session });
+      return () => lockService.closeSession(session);
+    },
+  };
+}
+
+describe('the tablet servers as the master sees them', () => {
+  test('who is found dead is fenced, and no more among the living, also where it answered a scan before', async () => {
+    const { env, servers, announce, scan } = await bench();
+    let dies: (() => Promise<void>) | undefined;
+    const die = await announce('a', async () => {
+      await dies?.();
+      // the other lane finds it dead after it has died and before the scan is over
+      if (dies) assert.equal(await servers.isDead('a'), true);
+    });
+    await scan();
+    assert.deepEqual(servers.all().map(({ name }) => name), ['a']);
+    assert.equal(await servers.isDead('a'), false);
+    dies = die;
+    await scan();
+    assert.deepEqual(servers.all(), []);
+    assert.throws(() => servers.choose(), /no tablet server is alive/);
+    await assert.rejects(env.fileSystem.openLog(logPathOf('a')));
+  });
+
+  test('are spared as long as a commit is under way that gives them tablets', async () => {
+    const { servers, announce, scan } = await bench();
+    const die = await announce('a');
+    await scan();
+    const [first, second] = [servers.giving(['a', 'a']), servers.giving(['a'])];
+    await die();
+    assert.deepEqual([...(await servers.findDead(['a']))], []);
+    assert.equal(await servers.isDead('a'), true);
+    first();
+    assert.deepEqual([...(await servers.findDead(['a']))], []);
+    second();
+    assert.deepEqual([...(await servers.findDead(['a']))], ['a']);
+  });
+
+  test('the dead are remembered for as long as their logs are there', async () => {
+    const { env, servers, announce, scan } = await bench();
+    for (let i = 0; i < 20; i++) {
+      const die = await announce(`s${i}`);
+      await scan();
+      await die();
+      assert.deepEqual([...(await servers.findDead([`s${i}`]))], [`s${i}`]);
+      await env.fileSystem.deleteLog(logPathOf(`s${i}`));
+      servers.logDeleted(`s${i}`);
+      // one that began before the deletion may yet bring an answer of the dead
+      assert.equal(servers.deadCount, 1);
+      await scan();
+      assert.equal(servers.deadCount, 0);
+    }
+    assert.throws(() => servers.logDeleted('living'), /only the logs of dead servers/);
+  });
+});
