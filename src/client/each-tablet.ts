@@ -15,7 +15,7 @@ export async function eachTablet(
   range: RowRange,
   call: (schema: TableSchema, tablet: AssignedTablet, part: RowRange) => Promise<unknown>,
 ): Promise<void> {
-  await router.table(table);
+  await router.table(table, context);
   const patience = router.patience(context);
   let start: ByteString | undefined = range.start;
   while (start !== undefined && !isEmptyRange({ start, end: range.end })) {
