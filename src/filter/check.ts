@@ -5,6 +5,7 @@
  */
 import { type BigtableError, invalidArgument, isInt64, quote } from '../base/index.ts';
 import type { Limits } from '../model/index.ts';
+import { fanOutOf } from './fan-out.ts';
 import type { RowFilter } from './filter.ts';
 
 /** Whether a filter of that kind stands anywhere inside. */
@@ -25,6 +26,13 @@ export function containsKind(filter: RowFilter | undefined, kind: RowFilter['kin
 /** Throws INVALID_ARGUMENT where the filter breaks a rule. */
 export function checkFilter(filter: RowFilter, limits: Limits): void {
   new Checker(limits).check(filter, 'filter', 0, false);
+  const { pushes } = fanOutOf(filter);
+  if (pushes > limits.filterPushes) {
+    const many = pushes < 1e15 ? String(pushes) : 'more than 1e15';
+    throw invalidArgument(
+      `the filter takes up to ${many} steps for one cell, since interleaves in a chain multiply the cells that they copy; the limit is ${limits.filterPushes}`,
+    );
+  }
 }
 
 class Checker {

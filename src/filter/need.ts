@@ -9,7 +9,7 @@ import { type ByteString, type Int64, prefixEnd, successor } from '../base/index
 import { columnKey, familyEnd, normalizeRanges, type TimestampRange } from '../model/index.ts';
 import type { Bound, RowFilter } from './filter.ts';
 import type { ColumnSpan } from './program.ts';
-import type { Matcher } from './regex.ts';
+import type { Matcher } from './matcher.ts';
 
 /** Half-open; undefined = no end. */
 interface Interval {
