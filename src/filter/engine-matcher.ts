@@ -70,6 +70,8 @@ interface Engine {
 /** An empty input, as re2js asks of one: every condition of the beginning holds. */
 const NO_INPUT = { context: () => -1, step: () => -8, endPos: () => 0, canCheckPrefix: () => false };
 
+const NO_CLASSES = new Int32Array(0);
+
 /** Counts the engines of a filter, which share the memory for automata. */
 export interface EngineShare {
   engines: number;
@@ -82,7 +84,10 @@ export class EngineMatcher implements Matcher {
   readonly #share: EngineShare;
   readonly #pattern: ByteString;
   readonly #field: string;
+  /** Of the automaton, once there was a first match: its first state, and the classes of bytes and of the end. */
   #start: State | null | undefined;
+  #classes: Int32Array = NO_CLASSES;
+  #endClass = 0;
 
   constructor(engine: RE2JS, prefix: ByteString, pattern: ByteString, field: string, share: EngineShare) {
     this.#engine = engine.re2() as unknown as Engine;
@@ -93,16 +98,39 @@ export class EngineMatcher implements Matcher {
     this.unitsPerByte = 4 * this.#engine.prog.numInst();
   }
 
+  /** Mostly all that the input leads to is built already: then nothing is made for it. */
   matches(text: ByteString): boolean {
-    return this.matchesBytes(toBytes(text));
+    const classes = this.#classes;
+    let state = this.#start;
+    for (let at = 0; at < text.length && state; at++) {
+      state = state.nextAnchored?.[classes[text.charCodeAt(at)] as number];
+      if (state?.nfaStates.length === 0) return false;
+    }
+    return (state ? this.#outcomeOf(state) : undefined) ?? this.#matchesWhole(toBytes(text));
   }
 
+  /** The same over bytes. */
   matchesBytes(bytes: Uint8Array): boolean {
+    const classes = this.#classes;
+    let state = this.#start;
+    for (let at = 0; at < bytes.length && state; at++) {
+      state = state.nextAnchored?.[classes[bytes[at] as number] as number];
+      if (state?.nfaStates.length === 0) return false;
+    }
+    return (state ? this.#outcomeOf(state) : undefined) ?? this.#matchesWhole(bytes);
+  }
+
+  /** Whether an input that ends in this state matches, where that is built. */
+  #outcomeOf(state: State): boolean | undefined {
+    return state.nextAnchored?.[this.#endClass]?.isMatch;
+  }
+
+  #matchesWhole(bytes: Uint8Array): boolean {
     return this.begin(bytes).goOn({ units: Number.POSITIVE_INFINITY }) as boolean;
   }
 
   begin(bytes: Uint8Array): Matching {
-    this.#start ??= this.#startState();
+    if (this.#start === undefined) this.#start = this.#startState();
     return new EngineMatching(this.#engine, this.#start, bytes, () => this.#tooMuch(bytes.length));
   }
 
@@ -112,6 +140,8 @@ export class EngineMatcher implements Matcher {
     const automaton = this.#engine.dfa;
     automaton.stateBudget = Math.min(automaton.stateBudget, Math.max(MIN_AUTOMATON_BYTES, Math.floor(MAX_AUTOMATA_BYTES / this.#share.engines)));
     automaton.memBudget = automaton.stateBudget;
+    this.#classes = automaton.latin1Class;
+    this.#endClass = automaton.numClasses;
     return automaton.start(NO_INPUT, 0);
   }
 

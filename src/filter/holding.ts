@@ -77,8 +77,12 @@ export interface Drain {
 export class Backlog {
   readonly #drains: Drain[] = [];
 
+  get isEmpty(): boolean {
+    return this.#drains.length === 0;
+  }
+
   get top(): Drain | undefined {
-    return this.#drains[this.#drains.length - 1];
+    return this.#drains.at(-1);
   }
 
   add(drain: Drain): void {

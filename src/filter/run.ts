@@ -30,28 +30,71 @@ const STEP_UNITS = 65_536;
 const askText = (matcher: Matcher): Question<ByteString> => new TextQuestion(matcher);
 const askValue = (matcher: Matcher): Question<Uint8Array> => new ValueQuestion(matcher);
 
-/** The questions of a run, by what they are about. */
+/** The questions of a run that may cost much, by what they are about. Made for a filter that has such: most have none, or about values alone. */
 class AllQuestions {
-  readonly rows = new Questions<ByteString>(askText);
-  readonly families = new Questions<ByteString>(askText);
-  readonly qualifiers = new Questions<ByteString>(askText);
-  readonly values = new Questions<Uint8Array>(askValue);
+  #rows: Questions<ByteString> | undefined;
+  #families: Questions<ByteString> | undefined;
+  #qualifiers: Questions<ByteString> | undefined;
+  #values: Questions<Uint8Array> | undefined;
 
-  isEasy(cell: Cell): boolean {
-    return (
-      cell.value.length <= this.values.easyBytes && cell.qualifier.length <= this.qualifiers.easyBytes && cell.family.length <= this.families.easyBytes
-    );
+  aboutRows(matcher: Matcher): Question<ByteString> {
+    if (matcher.unitsPerByte === 0) return askText(matcher);
+    this.#rows ??= new Questions(askText);
+    return this.#rows.about(matcher);
+  }
+
+  aboutFamilies(matcher: Matcher): Question<ByteString> {
+    if (matcher.unitsPerByte === 0) return askText(matcher);
+    this.#families ??= new Questions(askText);
+    return this.#families.about(matcher);
+  }
+
+  aboutQualifiers(matcher: Matcher): Question<ByteString> {
+    if (matcher.unitsPerByte === 0) return askText(matcher);
+    this.#qualifiers ??= new Questions(askText);
+    return this.#qualifiers.about(matcher);
+  }
+
+  aboutValues(matcher: Matcher): Question<Uint8Array> {
+    if (matcher.unitsPerByte === 0) return askValue(matcher);
+    this.#values ??= new Questions(askValue);
+    return this.#values.about(matcher);
+  }
+
+  get easyRowBytes(): number {
+    return this.#rows?.easyBytes ?? Number.POSITIVE_INFINITY;
+  }
+
+  get easyFamilyBytes(): number {
+    return this.#families?.easyBytes ?? Number.POSITIVE_INFINITY;
+  }
+
+  get easyQualifierBytes(): number {
+    return this.#qualifiers?.easyBytes ?? Number.POSITIVE_INFINITY;
+  }
+
+  get easyValueBytes(): number {
+    return this.#values?.easyBytes ?? Number.POSITIVE_INFINITY;
+  }
+
+  beginRow(row: ByteString): void {
+    this.#rows?.begin(row);
   }
 
   begin({ family, qualifier, value }: Cell): void {
-    if (family.length > this.families.easyBytes) this.families.begin(family);
-    if (qualifier.length > this.qualifiers.easyBytes) this.qualifiers.begin(qualifier);
-    if (value.length > this.values.easyBytes) this.values.begin(value);
+    if (family.length > this.easyFamilyBytes) this.#families?.begin(family);
+    if (qualifier.length > this.easyQualifierBytes) this.#qualifiers?.begin(qualifier);
+    if (value.length > this.easyValueBytes) this.#values?.begin(value);
   }
 
+  /** True: those that were begun are all answered. */
   goOn(allowance: Allowance): boolean {
-    return this.rows.goOn(allowance) && this.families.goOn(allowance) && this.qualifiers.goOn(allowance) && this.values.goOn(allowance);
+    return isAnswered(this.#rows, allowance) && isAnswered(this.#families, allowance) && isAnswered(this.#qualifiers, allowance) && isAnswered(this.#values, allowance);
   }
+}
+
+function isAnswered(questions: Pick<Questions<ByteString>, 'goOn'> | undefined, allowance: Allowance): boolean {
+  return questions === undefined || questions.goOn(allowance);
 }
 
 /** Filters of one stage that costs little whatever its input is, which most reads have. */
@@ -113,6 +156,10 @@ export class ProgramRun implements FilterRun {
   readonly #head: Stage;
   readonly #reach: Reach;
   readonly #allowance: Allowance = { units: 0 };
+  readonly #easyRowBytes: number;
+  readonly #easyFamilyBytes: number;
+  readonly #easyQualifierBytes: number;
+  readonly #easyValueBytes: number;
 
   #call: Call = Call.push;
   #row: ByteString = '';
@@ -138,6 +185,10 @@ export class ProgramRun implements FilterRun {
     this.#head = head;
     this.#reach = reach;
     this.#ends.reverse();
+    this.#easyRowBytes = this.#questions.easyRowBytes;
+    this.#easyFamilyBytes = this.#questions.easyFamilyBytes;
+    this.#easyQualifierBytes = this.#questions.easyQualifierBytes;
+    this.#easyValueBytes = this.#questions.easyValueBytes;
   }
 
   get heldBytes(): number {
@@ -145,19 +196,18 @@ export class ProgramRun implements FilterRun {
   }
 
   startRow(row: ByteString): Hint {
-    const { rows } = this.#questions;
-    if (row.length <= rows.easyBytes) return this.#openRow(row);
+    if (row.length <= this.#easyRowBytes) return this.#openRow(row);
     this.#call = Call.startRow;
     this.#row = row;
-    rows.begin(row);
+    this.#questions.beginRow(row);
     return this.#step();
   }
 
   push(cell: Cell, out: Cell[]): Hint {
     this.#output.out = out;
-    if (this.#questions.isEasy(cell)) {
+    if (this.#isEasy(cell)) {
       const hint = this.#head.push(cell);
-      if (this.#backlog.top === undefined) return hint;
+      if (this.#backlog.isEmpty) return hint;
       this.#hint = hint;
     } else {
       this.#questions.begin(cell);
@@ -178,6 +228,11 @@ export class ProgramRun implements FilterRun {
   goOn(out: Cell[]): Hint {
     this.#output.out = out;
     return this.#step();
+  }
+
+  /** Whether all that is to be asked of the cell can be asked inside of the stages. */
+  #isEasy({ family, qualifier, value }: Cell): boolean {
+    return value.length <= this.#easyValueBytes && qualifier.length <= this.#easyQualifierBytes && family.length <= this.#easyFamilyBytes;
   }
 
   #openRow(row: ByteString): Hint {
@@ -203,7 +258,7 @@ export class ProgramRun implements FilterRun {
         const cell = drain.first();
         if (cell === undefined) {
           this.#backlog.pop();
-        } else if (this.#asked === cell || this.#questions.isEasy(cell)) {
+        } else if (this.#asked === cell || this.#isEasy(cell)) {
           this.#asked = undefined;
           drain.passOn();
         } else {
@@ -235,7 +290,7 @@ export class ProgramRun implements FilterRun {
       case 'blockAll':
         return { head: new Block(), reach: REACH_NONE };
       case 'rowKeyRegex':
-        return this.#gate(new RowKeyGate(this.#questions.rows.about(this.#matcherOf(filter)), next));
+        return this.#gate(new RowKeyGate(this.#questions.aboutRows(this.#matcherOf(filter)), next));
       case 'rowSample':
         return this.#gate(new SampleGate(filter.probability, this.#random, next));
       default:
@@ -294,15 +349,15 @@ function hasRowState(stage: Stage): stage is Stage & RowState {
 function simpleStage(filter: RowFilter, matcherOf: MatcherOf, questions: AllQuestions | undefined, next: Stage): Stage {
   switch (filter.kind) {
     case 'familyNameRegex':
-      return new FamilyStage(aboutText(questions?.families, matcherOf(filter)), next);
+      return new FamilyStage(questions?.aboutFamilies(matcherOf(filter)) ?? askText(matcherOf(filter)), next);
     case 'columnQualifierRegex':
-      return new QualifierStage(aboutText(questions?.qualifiers, matcherOf(filter)), next);
+      return new QualifierStage(questions?.aboutQualifiers(matcherOf(filter)) ?? askText(matcherOf(filter)), next);
     case 'columnRange':
       return new ColumnRangeStage(filter, next);
     case 'timestampRange':
       return new TimestampStage(filter, next);
     case 'valueRegex':
-      return new ValueRegexStage(questions?.values.about(matcherOf(filter)) ?? askValue(matcherOf(filter)), next);
+      return new ValueRegexStage(questions?.aboutValues(matcherOf(filter)) ?? askValue(matcherOf(filter)), next);
     case 'valueRange':
       return new ValueRangeStage(filter, next);
     case 'valueBitmask':
@@ -320,8 +375,4 @@ function simpleStage(filter: RowFilter, matcherOf: MatcherOf, questions: AllQues
     default:
       return next;
   }
-}
-
-function aboutText(questions: Questions<ByteString> | undefined, matcher: Matcher): Question<ByteString> {
-  return questions?.about(matcher) ?? askText(matcher);
 }
