@@ -94,8 +94,8 @@ class RowsStream extends PullStream<ReadBatch> {
       }
       this.#startAt(position);
     }
-    }
-    if (this.#position.isDone()) {
+    const position = this.#position as unknown as ReadPosition;
+    if (position.isDone()) {
       this.#ended = !this.#asksForNothing;
       return undefined;
     }
