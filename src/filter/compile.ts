@@ -51,6 +51,7 @@ function compile(filter: RowFilter, options: CompileOptions): FilterProgram {
     timestamps: timestampsOf(need),
     blocksAll: blocksAll(need),
     unitsPerCell: pushes,
+    work: regexes.work,
     copies: copies > 1,
     run: isSimple(filter, matcherOf) ? () => new SimpleRun(filter, matcherOf) : () => new ProgramRun(filter, matcherOf, options.random, pushes),
   };
@@ -91,6 +92,7 @@ const PASS_ALL: FilterProgram = Object.freeze({
   timestamps: undefined,
   blocksAll: false,
   unitsPerCell: 1,
+  work: { units: 0 },
   copies: false,
   run: () => PASS_ALL_RUN,
 });

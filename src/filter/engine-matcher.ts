@@ -72,9 +72,10 @@ const NO_INPUT = { context: () => -1, step: () => -8, endPos: () => 0, canCheckP
 
 const NO_CLASSES = new Int32Array(0);
 
-/** Counts the engines of a filter, which share the memory for automata. */
+/** What the engines of a filter share: the memory for automata, so their number; and the units that they spent outside of any allowance. */
 export interface EngineShare {
   engines: number;
+  units: number;
 }
 
 export class EngineMatcher implements Matcher {
@@ -84,17 +85,20 @@ export class EngineMatcher implements Matcher {
   readonly #share: EngineShare;
   readonly #pattern: ByteString;
   readonly #field: string;
+  readonly #mostUnits: number;
   /** Of the automaton, once there was a first match: its first state, and the classes of bytes and of the end. */
   #start: State | null | undefined;
   #classes: Int32Array = NO_CLASSES;
   #endClass = 0;
 
-  constructor(engine: RE2JS, prefix: ByteString, pattern: ByteString, field: string, share: EngineShare) {
+  /** `mostUnits`: of one question altogether. */
+  constructor(engine: RE2JS, prefix: ByteString, pattern: ByteString, field: string, share: EngineShare, mostUnits = MAX_MATCH_UNITS) {
     this.#engine = engine.re2() as unknown as Engine;
     this.prefix = prefix;
     this.#pattern = pattern;
     this.#field = field;
     this.#share = share;
+    this.#mostUnits = mostUnits;
     this.unitsPerByte = 4 * this.#engine.prog.numInst();
   }
 
@@ -126,12 +130,16 @@ export class EngineMatcher implements Matcher {
   }
 
   #matchesWhole(bytes: Uint8Array): boolean {
-    return this.begin(bytes).goOn({ units: Number.POSITIVE_INFINITY }) as boolean;
+    const allowance = { units: this.#mostUnits };
+    const found = this.begin(bytes).goOn(allowance);
+    this.#share.units += this.#mostUnits - allowance.units;
+    if (found === undefined) throw this.#tooMuch(bytes.length);
+    return found;
   }
 
   begin(bytes: Uint8Array): Matching {
     if (this.#start === undefined) this.#start = this.#startState();
-    return new EngineMatching(this.#engine, this.#start, bytes, () => this.#tooMuch(bytes.length));
+    return new EngineMatching(this.#engine, this.#start, bytes, this.#mostUnits, () => this.#tooMuch(bytes.length));
   }
 
   /** Before the first match, when all engines of the filter are known. Null: there is no automaton, all is simulated. */
@@ -149,7 +157,7 @@ export class EngineMatcher implements Matcher {
     const size = this.#engine.prog.numInst();
     return new BigtableError(
       Code.RESOURCE_EXHAUSTED,
-      `${this.#field}: ${quote(this.#pattern, 200)} has ${size} instructions; an input of ${length} bytes takes it more than ${MAX_MATCH_UNITS} steps, the limit for one match`,
+      `${this.#field}: ${quote(this.#pattern, 200)} has ${size} instructions; an input of ${length} bytes takes it more than ${this.#mostUnits} steps, the limit for one match`,
     );
   }
 }
@@ -157,6 +165,7 @@ export class EngineMatcher implements Matcher {
 class EngineMatching implements Matching {
   readonly #engine: Engine;
   readonly #bytes: Uint8Array;
+  readonly #mostUnits: number;
   readonly #tooMuch: () => BigtableError;
   /** Of the automaton, before the byte that comes next; null: simulated. */
   #state: State | null;
@@ -164,10 +173,11 @@ class EngineMatching implements Matching {
   #at = 0;
   #spent = 0;
 
-  constructor(engine: Engine, start: State | null, bytes: Uint8Array, tooMuch: () => BigtableError) {
+  constructor(engine: Engine, start: State | null, bytes: Uint8Array, mostUnits: number, tooMuch: () => BigtableError) {
     this.#engine = engine;
     this.#state = start;
     this.#bytes = bytes;
+    this.#mostUnits = mostUnits;
     this.#tooMuch = tooMuch;
   }
 
@@ -175,8 +185,8 @@ class EngineMatching implements Matching {
     const before = allowance.units;
     let found = this.#state === null ? undefined : this.#walk(this.#state, allowance);
     if (this.#state === null) found = this.#simulate(allowance);
-    if (before !== Number.POSITIVE_INFINITY) this.#spent += before - allowance.units;
-    if (found === undefined && this.#spent > MAX_MATCH_UNITS) throw this.#tooMuch();
+    this.#spent += before - allowance.units;
+    if (found === undefined && this.#spent > this.#mostUnits) throw this.#tooMuch();
     return found;
   }
 

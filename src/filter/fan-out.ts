@@ -9,10 +9,12 @@ export interface FanOut {
   readonly pushes: number;
   /** Copies that leave, at most. */
   readonly copies: number;
+  /** Stages that push into one another, at most: what the call stack must hold. */
+  readonly stages: number;
 }
 
-const ONE: FanOut = { pushes: 1, copies: 1 };
-const NONE: FanOut = { pushes: 1, copies: 0 };
+const ONE: FanOut = { pushes: 1, copies: 1, stages: 1 };
+const NONE: FanOut = { pushes: 1, copies: 0, stages: 1 };
 
 export function fanOutOf(filter: RowFilter): FanOut {
   return before(filter, ONE);
@@ -28,27 +30,32 @@ function before(filter: RowFilter, rest: FanOut): FanOut {
     case 'condition': {
       const whenTrue = filter.whenTrue ? before(filter.whenTrue, rest) : NONE;
       const whenFalse = filter.whenFalse ? before(filter.whenFalse, rest) : NONE;
-      const { pushes } = before(filter.predicate, ONE);
-      return { pushes: 1 + pushes + Math.max(whenTrue.pushes, whenFalse.pushes), copies: Math.max(whenTrue.copies, whenFalse.copies) };
+      const predicate = before(filter.predicate, ONE);
+      return {
+        pushes: 1 + predicate.pushes + Math.max(whenTrue.pushes, whenFalse.pushes),
+        copies: Math.max(whenTrue.copies, whenFalse.copies),
+        stages: 1 + Math.max(predicate.stages, whenTrue.stages, whenFalse.stages),
+      };
     }
     case 'sink':
       // collected, and sorted at the end of the row
-      return { pushes: 2, copies: 1 };
+      return { pushes: 2, copies: 1, stages: 2 };
     case 'blockAll':
       return NONE;
     case 'passAll':
       return rest;
     default:
-      return { pushes: 1 + rest.pushes, copies: rest.copies };
+      return { pushes: 1 + rest.pushes, copies: rest.copies, stages: 1 + rest.stages };
   }
 }
 
 /** Each copy may be collected, and pushed once more at the end of the row. */
 function sum(branches: readonly FanOut[]): FanOut {
-  let [pushes, copies] = [1, 0];
+  let [pushes, copies, stages] = [1, 0, 0];
   for (const branch of branches) {
     pushes += 1 + branch.pushes;
     copies += branch.copies;
+    stages = Math.max(stages, branch.stages);
   }
-  return { pushes, copies };
+  return { pushes, copies, stages: 1 + stages };
 }

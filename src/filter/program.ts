@@ -50,6 +50,8 @@ export interface FilterProgram {
   readonly blocksAll: boolean;
   /** Units of work that a cell may cost, at most, but for long inputs of expressions; the limit is Limits.filterPushes. */
   readonly unitsPerCell: number;
+  /** Counts up the units that expressions took inside of pushes, of all runs together. */
+  readonly work: { readonly units: number };
   /** Whether a cell may leave more than once. */
   readonly copies: boolean;
   run(): FilterRun;

@@ -9,7 +9,7 @@ import { type ByteString, toBytes } from '../base/index.ts';
 import type { Allowance, Matcher, Matching } from './matcher.ts';
 
 /** An input for which all questions together cost no more is asked of inside the stages, in units. */
-const EASY_UNITS = 16_384;
+const EASY_UNITS = 8192;
 
 export abstract class Question<Input> {
   readonly matcher: Matcher;

@@ -22,8 +22,13 @@ const MAX_PROGRAM_SIZE = 10_000;
 /** The regular expressions of one filter: each compiled once, all together within bounds of size and memory. */
 export class Regexes {
   readonly #matchers = new Map<ByteString, Matcher>();
-  readonly #share: EngineShare = { engines: 0 };
+  readonly #share: EngineShare = { engines: 0, units: 0 };
   #size = 0;
+
+  /** Counts the units of work of matches that were made in one go. */
+  get work(): { readonly units: number } {
+    return this.#share;
+  }
 
   /** INVALID_ARGUMENT, naming the filter's field and quoting the pattern, where it is not valid or too large. */
   get(pattern: ByteString, field: string): Matcher {

@@ -72,6 +72,9 @@ export class RowReader {
   readonly #pacer: Pacer;
   readonly #heldBytesLimit: number;
   readonly #itemsPerCell: number;
+  readonly #work: { readonly units: number };
+  /** Units of `#work` that the pacer knows of. */
+  #workSeen: number;
   /** Most bytes that a filter may make of one row by copying its cells. */
   readonly #copiedBytesLimit: number;
   #rowsLeft: number;
@@ -122,6 +125,8 @@ export class RowReader {
     this.#context = options.context;
     this.#heldBytesLimit = options.heldBytesLimit;
     this.#itemsPerCell = 1 + Math.floor(options.program.unitsPerCell / UNITS_PER_ITEM);
+    this.#work = options.program.work;
+    this.#workSeen = this.#work.units;
     this.#copiedBytesLimit = options.program.copies ? options.heldBytesLimit : Number.POSITIVE_INFINITY;
   }
 
@@ -253,15 +258,24 @@ export class RowReader {
         }
         this.#startRow();
         if (!this.#inRow || this.#busy !== Busy.no) {
-          if (this.#pacer.due(this.#itemsPerCell)) return Stop.pause;
+          if (this.#isDue()) return Stop.pause;
           continue;
         }
       }
       if (cursor.state === CursorState.done || cursor.row !== this.#row) this.#endRow();
       else this.#visitCell();
       if (this.#fillsBatch()) return Stop.batch;
-      if (this.#pacer.due(this.#itemsPerCell)) return Stop.pause;
+      if (this.#isDue()) return Stop.pause;
     }
+  }
+
+  /** Whether a pause is due, after a cell or a row. */
+  #isDue(): boolean {
+    const units = this.#work.units;
+    if (units === this.#workSeen) return this.#pacer.due(this.#itemsPerCell);
+    const items = this.#itemsPerCell + Math.ceil((units - this.#workSeen) / UNITS_PER_ITEM);
+    this.#workSeen = units;
+    return this.#pacer.due(items);
   }
 
   #outside(row: ByteString): boolean {
