@@ -94,7 +94,7 @@ class RowsStream extends PullStream<ReadBatch> {
       }
       this.#startAt(position);
     }
-    const position = this.#position as unknown as ReadPosition;
+    const position = this.#position as ReadPosition;
     if (position.isDone()) {
       this.#ended = !this.#asksForNothing;
       return undefined;
