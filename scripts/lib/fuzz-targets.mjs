@@ -11,6 +11,7 @@ import { withRareMessages } from '../../dist/src/grpc/codec/rare.js';
 import { readRowsCall } from '../../dist/src/grpc/codec/read-rows-reader.js';
 import * as bigtable from '../../dist/src/grpc/generated/google/bigtable/v2/bigtable_pb.js';
 import { MessageReader } from '../../dist/src/wire/grpc/message-framing.js';
+import { filters } from './filter-fuzz.mjs';
 import { HeaderListTooLarge, HpackDecoder, HpackError } from '../../dist/src/wire/hpack/decoder.js';
 import { HpackEncoder } from '../../dist/src/wire/hpack/encoder.js';
 import { FrameReader, FrameType, frame, Http2Error, settingsFrame } from '../../dist/src/wire/http2/frames.js';
@@ -134,4 +135,4 @@ const codecs = [
   }, (bytes) => new MutationReader(bytes, clock).readModifyWriteRow()),
 ];
 
-export const TARGETS = [frames, hpack, messages, ...codecs];
+export const TARGETS = [frames, hpack, messages, filters, ...codecs];

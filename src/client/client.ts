@@ -43,7 +43,7 @@ export class Client implements Service {
     this.#slicer = (count, work) => inParts(env.clock, count, work);
     this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: String(error) }));
     this.#router = new Router({ ...env, schemas: this.#schemas, locator: new Locator(env) });
-    this.#reads = { router: this.#router, transport: env.transport, random: env.random, limits };
+    this.#reads = { router: this.#router, transport: env.transport, clock: env.clock, random: env.random, limits };
   }
 
   static async open(options: ClientOptions): Promise<Client> {

@@ -8,19 +8,25 @@
  * changed: it fails with UNAVAILABLE.
  */
 import { BigtableError, type ByteString, Code, successor, unavailable } from '../base/index.ts';
-import { PullStream, pullStreamOf, type Random, type RequestContext, type Transport } from '../env/index.ts';
+import { type Clock, PullStream, pullStreamOf, type Random, type RequestContext, type Transport } from '../env/index.ts';
 import { compileFilter, type RowFilter } from '../filter/index.ts';
 import type { AssignedTablet, Locator } from '../locator/index.ts';
 import {
-  ALL_ROWS, intersectRanges, isEmptyRange, type Limits, normalizeRanges, type ReadBatch, type RowRange, type TableSchema,
+  ALL_ROWS, intersectRanges, isEmptyRange, type Limits, type ReadBatch, type RowRange, type TableSchema,
 } from '../model/index.ts';
 import { type ReadMessage, readTablet } from '../protocol/index.ts';
 import { checkReadRows, type ReadRequest } from '../service/index.ts';
 import type { Patience, Router } from './router.ts';
+import { orderedRanges } from './row-ranges.ts';
+
+/** Ranges in one message to a tablet, and bytes of their keys: what is sent, and looked at there, in one step. */
+const MESSAGE_RANGES = 2048;
+const MESSAGE_KEY_BYTES = 1024 * 1024;
 
 export interface ReadRowsParts {
   readonly router: Router;
   readonly transport: Transport;
+  readonly clock: Clock;
   readonly random: Random;
   readonly limits: Limits;
 }
@@ -37,6 +43,10 @@ class RowsStream extends PullStream<ReadBatch> {
   #position: ReadPosition | undefined;
   #patience: Patience | undefined;
   #tablet: AssignedTablet | undefined;
+  /** What the tablet is asked for. */
+  #part: RowRange = ALL_ROWS;
+  /** While very many ranges are put in order. */
+  #beginning: Promise<ReadPosition> | undefined;
   /** Of the tablet; undefined between two tablets. */
   #batches: PullStream<ReadBatch> | undefined;
   #ended = false;
@@ -75,26 +85,47 @@ class RowsStream extends PullStream<ReadBatch> {
 
   /** The read of the next tablet; undefined where there is none (then the stream is at its end), or where its place is not known at once. */
   #nextTablet(): PullStream<ReadBatch> | undefined {
-    const { router, limits } = this.#parts;
+    const { router } = this.#parts;
     if (this.#position === undefined) {
-      checkReadRows(this.#request, limits);
-      this.#position = new ReadPosition(this.#request);
-      this.#asksForNothing = this.#position.isDone();
+      const position = this.#begin();
+      if (position instanceof Promise) {
+        this.#beginning = position;
+        return undefined;
+      }
+      this.#startAt(position);
     }
-    if (this.#position.isDone()) {
+    const position = this.#position as ReadPosition;
+    if (position.isDone()) {
       this.#ended = !this.#asksForNothing;
       return undefined;
     }
     const schema = router.known(this.#request.table);
-    const tablet = schema && this.#position.cached(router, schema.id);
+    const tablet = schema && position.cached(router, schema.id);
     return schema && tablet && this.#open(schema, tablet);
+  }
+
+  /** A promise where the ranges are so many that it takes several steps. */
+  #begin(): ReadPosition | Promise<ReadPosition> {
+    const { limits, clock } = this.#parts;
+    checkReadRows(this.#request, limits);
+    const { ranges } = this.#request;
+    const ordered = orderedRanges(ranges && ranges.length > 0 ? ranges : [ALL_ROWS], limits, clock, this.#context);
+    if (ordered instanceof Promise) return ordered.then((all) => new ReadPosition(this.#request, all));
+    return new ReadPosition(this.#request, ordered);
+  }
+
+  #startAt(position: ReadPosition): void {
+    this.#position = position;
+    this.#asksForNothing = position.isDone();
   }
 
   #open({ id }: TableSchema, tablet: AssignedTablet): PullStream<ReadBatch> {
     const position = this.#position as ReadPosition;
     const { filter, reversed } = this.#request;
-    const message = new TabletReadMessage(id, position.rangesIn(tablet.range), filter, position.rowsLeft, reversed === true);
+    const ranges = position.rangesIn(tablet.range);
+    const message = new TabletReadMessage(id, ranges, filter, position.rowsLeft, reversed === true);
     this.#tablet = tablet;
+    this.#part = position.partOf(tablet.range, ranges);
     this.#batches = pullStreamOf(readTablet(this.#parts.transport, tablet.server.address, message, this.#context));
     return this.#batches;
   }
@@ -103,7 +134,7 @@ class RowsStream extends PullStream<ReadBatch> {
   #took(batch: ReadBatch | undefined): boolean {
     const position = this.#position as ReadPosition;
     if (batch === undefined) {
-      position.finish((this.#tablet as AssignedTablet).range);
+      position.finish(this.#part);
       this.#batches = undefined;
       return false;
     }
@@ -123,11 +154,15 @@ class RowsStream extends PullStream<ReadBatch> {
     return this.#took(batch) ? batch : this.pull();
   }
 
-  /** Finds the next tablet by asking others. */
+  /** Finds the next tablet by asking others, after the ranges are in order. */
   async #search(): Promise<ReadBatch | undefined> {
     const { router, limits, random } = this.#parts;
     const { table, filter } = this.#request;
     try {
+      if (this.#position === undefined) {
+        this.#startAt(await (this.#beginning as Promise<ReadPosition>));
+        return this.pull();
+      }
       const schema = await router.table(table, this.#context);
       if (this.#asksForNothing) {
         compileFilter(filter, { limits, random });
@@ -192,11 +227,12 @@ class ReadPosition {
   #passed: ByteString | undefined;
   insideRow = false;
 
-  constructor({ ranges, rowsLimit, reversed }: ReadRequest) {
+  /** `ranges`: sorted, disjoint; the position's own from now on. */
+  constructor({ rowsLimit, reversed }: ReadRequest, ranges: RowRange[]) {
     this.#reversed = reversed === true;
     this.#rowsLeft = rowsLimit ?? 0;
     this.#limited = this.#rowsLeft > 0;
-    this.#ranges = normalizeRanges(ranges && ranges.length > 0 ? ranges : [ALL_ROWS]);
+    this.#ranges = ranges;
   }
 
   /** Whether nothing is left, behind the last row that was given out. */
@@ -221,27 +257,31 @@ class ReadPosition {
     return locator.locate(tableId, (this.#ranges[this.#first] as RowRange).start, context);
   }
 
-  /** The ranges left, as far as they lie in the tablet. */
+  /** The ranges left, as far as they lie in the tablet, up to what one message may hold. */
   rangesIn(tablet: RowRange): RowRange[] {
     if (this.#first === this.#ranges.length - 1) {
       const common = intersectRanges(this.#ranges[this.#first] as RowRange, tablet);
       return isEmptyRange(common) ? [] : [common];
     }
     const found: RowRange[] = [];
-    if (this.#reversed) {
-      for (let i = this.#ranges.length - 1; i >= this.#first; i--) {
-        const common = intersectRanges(this.#ranges[i] as RowRange, tablet);
-        if (isEmptyRange(common)) break;
-        found.push(common);
-      }
-      return found.reverse();
-    }
-    for (let i = this.#first; i < this.#ranges.length; i++) {
+    const step = this.#reversed ? -1 : 1;
+    let bytes = 0;
+    for (let i = this.#reversed ? this.#ranges.length - 1 : this.#first; i >= this.#first && i < this.#ranges.length; i += step) {
       const common = intersectRanges(this.#ranges[i] as RowRange, tablet);
       if (isEmptyRange(common)) break;
       found.push(common);
+      bytes += common.start.length + (common.end?.length ?? 0);
+      if (found.length >= MESSAGE_RANGES || bytes >= MESSAGE_KEY_BYTES) break;
     }
-    return found;
+    return this.#reversed ? found.reverse() : found;
+  }
+
+  /** What of the tablet is read when these ranges in it are: all of it, or up to where the ranges for a next message begin. */
+  partOf(tablet: RowRange, ranges: readonly RowRange[]): RowRange {
+    const next = this.#reversed ? this.#ranges[this.#ranges.length - 1 - ranges.length] : this.#ranges[this.#first + ranges.length];
+    if (next === undefined || ranges.length === 0) return tablet;
+    if (this.#reversed) return next.end !== undefined && next.end > tablet.start ? { start: next.end, end: tablet.end } : tablet;
+    return tablet.end === undefined || next.start < tablet.end ? { start: tablet.start, end: next.start } : tablet;
   }
 
   /** Rows of the batch are given out. */
@@ -273,22 +313,26 @@ class ReadPosition {
 
   /** Only rows from `start` on are left. */
   #cutStart(start: ByteString): void {
-    for (; this.#first < this.#ranges.length; this.#first++) {
-      const range = this.#ranges[this.#first] as RowRange;
-      if (range.end !== undefined && range.end <= start) continue;
-      if (range.start < start) this.#ranges[this.#first] = { start, end: range.end };
-      return;
-    }
+    this.#first = this.#firstWhere(({ end }) => end === undefined || end > start);
+    const range = this.#ranges[this.#first];
+    if (range !== undefined && range.start < start) this.#ranges[this.#first] = { start, end: range.end };
   }
 
   /** Only rows below `end` are left. */
   #cutEnd(end: ByteString): void {
-    for (let range = this.#ranges.at(-1); range; range = this.#ranges.at(-1)) {
-      if (range.start < end) {
-        if (range.end === undefined || range.end > end) this.#ranges[this.#ranges.length - 1] = { start: range.start, end };
-        return;
-      }
-      this.#ranges.pop();
+    this.#ranges.length = this.#firstWhere(({ start }) => start >= end);
+    const range = this.#ranges.at(-1);
+    if (range !== undefined && (range.end === undefined || range.end > end)) this.#ranges[this.#ranges.length - 1] = { start: range.start, end };
+  }
+
+  /** Of the ranges left the index of the first for which it holds, as for all behind that; their number where there is none. */
+  #firstWhere(holds: (range: RowRange) => boolean): number {
+    let [low, high] = [this.#first, this.#ranges.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (holds(this.#ranges[middle] as RowRange)) high = middle;
+      else low = middle + 1;
     }
+    return low;
   }
 }

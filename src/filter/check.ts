@@ -5,6 +5,7 @@
  */
 import { type BigtableError, invalidArgument, isInt64, quote } from '../base/index.ts';
 import type { Limits } from '../model/index.ts';
+import { fanOutOf } from './fan-out.ts';
 import type { RowFilter } from './filter.ts';
 
 /** Whether a filter of that kind stands anywhere inside. */
@@ -25,10 +26,21 @@ export function containsKind(filter: RowFilter | undefined, kind: RowFilter['kin
 /** Throws INVALID_ARGUMENT where the filter breaks a rule. */
 export function checkFilter(filter: RowFilter, limits: Limits): void {
   new Checker(limits).check(filter, 'filter', 0, false);
+  const { pushes, stages } = fanOutOf(filter);
+  if (stages > limits.filterStages) {
+    throw invalidArgument(`the filter passes a cell through ${stages} parts one after another; the limit is ${limits.filterStages}`);
+  }
+  if (pushes > limits.filterPushes) {
+    const many = pushes < 1e15 ? String(pushes) : 'more than 1e15';
+    throw invalidArgument(
+      `the filter takes up to ${many} steps for one cell, since interleaves in a chain multiply the cells that they copy; the limit is ${limits.filterPushes}`,
+    );
+  }
 }
 
 class Checker {
   readonly #limits: Limits;
+  #parts = 0;
 
   constructor(limits: Limits) {
     this.#limits = limits;
@@ -36,6 +48,8 @@ class Checker {
 
   /** `depth`: how many filters this one lies in. */
   check(filter: RowFilter, where: string, depth: number, inCondition: boolean): void {
+    // a filter of the serialized size limit has fewer: those of the library may be one part in many places
+    if (++this.#parts > this.#limits.filterBytes) throw invalidArgument(`a filter may have ${this.#limits.filterBytes} parts at most, each counted wherever it stands`);
     if (depth > this.#limits.filterDepth) throw invalidArgument(`filters are nested more than ${this.#limits.filterDepth} deep: ${where}`);
     switch (filter.kind) {
       case 'chain':

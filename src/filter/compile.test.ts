@@ -21,7 +21,7 @@ function words({ family, qualifier, timestamp, value, labels = [] }: Cell): stri
 function filtered(filter: RowFilter | undefined, cells: readonly Cell[], row = 'row'): string[] {
   const run = compileFilter(filter, OPTIONS).run();
   const out: Cell[] = [];
-  if (!run.startRow(row)) return ['(skipped)'];
+  if (run.startRow(row) === Hint.skipRow) return ['(skipped)'];
   for (const one of cells) run.push(one, out);
   run.endRow(out);
   return out.map(words);
@@ -29,7 +29,7 @@ function filtered(filter: RowFilter | undefined, cells: readonly Cell[], row = '
 
 function hints(filter: RowFilter, cells: readonly Cell[]): Hint[] {
   const run = compileFilter(filter, OPTIONS).run();
-  assert.equal(run.startRow('row'), true);
+  assert.equal(run.startRow('row'), Hint.next);
   return cells.map((one) => run.push(one, []));
 }
 
@@ -156,7 +156,7 @@ describe('the run', () => {
     assert.equal(program.run(), compileFilter(undefined, OPTIONS).run());
     const cells = [cell('f', 'a', 1), cell('f', 'b', 1)];
     const out: Cell[] = [];
-    assert.equal(program.run().startRow('r'), true);
+    assert.equal(program.run().startRow('r'), Hint.next);
     for (const one of cells) assert.equal(program.run().push(one, out), Hint.next);
     program.run().endRow(out);
     assert.ok(out.every((one, i) => one === cells[i]));
@@ -168,8 +168,8 @@ describe('the run', () => {
     const random = { float: () => draws.shift() ?? assert.fail('drawn too often') };
     const sample: RowFilter = { kind: 'rowSample', probability: 0.5 };
     const run = compileFilter({ kind: 'chain', filters: [sample, sample] }, { ...OPTIONS, random }).run();
-    assert.equal(run.startRow('r1'), false);
-    assert.equal(run.startRow('r2'), true);
+    assert.equal(run.startRow('r1'), Hint.skipRow);
+    assert.equal(run.startRow('r2'), Hint.next);
     const out: Cell[] = [];
     run.push(cell('f', 'a', 1), out);
     run.push(cell('f', 'b', 1), out);
@@ -200,7 +200,7 @@ describe('the run', () => {
     const run = compileFilter(filter, OPTIONS).run();
     for (const [row, want] of [['yes', 'f:a@1=v'], ['no', 'f:a@1=']] as const) {
       const out: Cell[] = [];
-      assert.equal(run.startRow(row), true);
+      assert.equal(run.startRow(row), Hint.next);
       run.push(cell('f', 'a', 1), out);
       assert.deepEqual(out.map(words), [want], row);
       assert.equal(run.heldBytes, 0);

@@ -2,8 +2,10 @@
  * The stages that hold cells back: conditions, which must hear their predicate first, and the collectors that put into order again
  * what conditions delayed. All that is held is counted in the run's ledger.
  *
- * At the end of a row the run calls `endRow` of these stages upstream first, so that a stage has all its input when it is asked.
+ * What they held leaves them one cell at a time, by the run (Backlog): a step on the event loop may end between any two. At the end of a row the run
+ * calls `endRow` of these stages upstream first, so that a stage has all its input when it is asked.
  */
+import { assert } from '../base/index.ts';
 import type { Cell } from '../model/index.ts';
 import { Hint } from './program.ts';
 import type { Reach } from './reach.ts';
@@ -12,14 +14,6 @@ import type { RowState, Stage } from './stages.ts';
 /** Bytes held inside a run. */
 export class Ledger {
   heldBytes = 0;
-
-  hold(cell: Cell): void {
-    this.heldBytes += sizeOf(cell);
-  }
-
-  release(cells: readonly Cell[]): void {
-    for (const cell of cells) this.heldBytes -= sizeOf(cell);
-  }
 }
 
 /** A held cell is its value, its qualifier, and about this much for the objects. */
@@ -29,7 +23,79 @@ function sizeOf(cell: Cell): number {
   return cell.value.length + cell.qualifier.length + CELL_OVERHEAD_BYTES;
 }
 
-/** Flushes what it holds when the row's last cell was pushed. */
+/** Cells that are held, first in, first out. */
+class HeldCells {
+  readonly #ledger: Ledger;
+  #cells: Cell[] = [];
+  #at = 0;
+  #bytes = 0;
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+  }
+
+  get first(): Cell | undefined {
+    return this.#cells[this.#at];
+  }
+
+  add(cell: Cell): void {
+    this.#cells.push(cell);
+    this.#count(sizeOf(cell));
+  }
+
+  take(): Cell {
+    const cell = this.#cells[this.#at++] as Cell;
+    if (this.#at === this.#cells.length) this.clear();
+    else this.#count(-sizeOf(cell));
+    return cell;
+  }
+
+  clear(): void {
+    this.#count(-this.#bytes);
+    this.#cells = [];
+    this.#at = 0;
+  }
+
+  #count(bytes: number): void {
+    this.#bytes += bytes;
+    this.#ledger.heldBytes += bytes;
+  }
+}
+
+/** A stage that gives away what it held. */
+export interface Drain {
+  /** The cell that leaves next; undefined at the end. */
+  first(): Cell | undefined;
+  /** Passes it on. */
+  passOn(): void;
+}
+
+/**
+ * The stages that give away what they held, those that began last on top. A stage further up must not pass on anything while one that it pushes to is
+ * here, so the top goes first, to its end.
+ */
+export class Backlog {
+  readonly #drains: Drain[] = [];
+
+  get isEmpty(): boolean {
+    return this.#drains.length === 0;
+  }
+
+  get top(): Drain | undefined {
+    return this.#drains.at(-1);
+  }
+
+  add(drain: Drain): void {
+    this.#drains.push(drain);
+  }
+
+  /** The top is at its end. */
+  pop(): void {
+    this.#drains.pop();
+  }
+}
+
+/** Begins to give away what it still holds when the row's last cell was pushed. */
 export interface RowEnd {
   endRow(): void;
 }
@@ -41,57 +107,109 @@ function compareCells(a: Cell, b: Cell): number {
   return a.timestamp > b.timestamp ? -1 : a.timestamp < b.timestamp ? 1 : 0;
 }
 
-/** Holds a row's cells and passes them on in order: copies of one cell in the order of their lists. */
-export class Collector implements RowEnd {
-  readonly #lists: Cell[][] = [];
+/**
+ * Holds a row's cells and passes them on in order, copies of one cell in the order of their lists. Each list is in order by itself, since every stage gets its
+ * cells in the row's order: they are merged by a heap.
+ */
+export class Collector implements RowEnd, Drain {
+  readonly #lists: CollectorList[] = [];
+  /** Lists with cells left; the one whose first cell is the least is the root. */
+  readonly #heap: CollectorList[] = [];
   readonly #next: Stage;
   readonly #ledger: Ledger;
+  readonly #backlog: Backlog;
 
-  constructor(next: Stage, ledger: Ledger) {
+  constructor(next: Stage, ledger: Ledger, backlog: Backlog) {
     this.#next = next;
     this.#ledger = ledger;
+    this.#backlog = backlog;
   }
 
-  /** A new list to collect into, after those before. */
+  /** A new list to collect into, after those before: for one stage that pushes in the row's order. */
   list(): Stage {
-    const cells: Cell[] = [];
-    this.#lists.push(cells);
-    return new CollectorList(cells, this.#ledger);
+    const list = new CollectorList(this.#lists.length, this.#ledger);
+    this.#lists.push(list);
+    return list;
   }
 
   endRow(): void {
-    const cells = this.#lists.flat();
-    for (const list of this.#lists) list.length = 0;
-    this.#ledger.release(cells);
-    cells.sort(compareCells);
-    for (const cell of cells) {
-      if (this.#next.push(cell) === Hint.skipRow) return;
+    for (const list of this.#lists) {
+      list.endRow();
+      if (list.cells.first !== undefined) this.#heap.push(list);
+    }
+    for (let at = (this.#heap.length >> 1) - 1; at >= 0; at--) this.#sink(at);
+    if (this.#heap.length > 0) this.#backlog.add(this);
+  }
+
+  first(): Cell | undefined {
+    return this.#heap[0]?.cells.first;
+  }
+
+  passOn(): void {
+    const list = this.#heap[0] as CollectorList;
+    const cell = list.cells.take();
+    if (list.cells.first === undefined) {
+      const last = this.#heap.pop() as CollectorList;
+      if (last !== list) this.#heap[0] = last;
+    }
+    this.#sink(0);
+    if (this.#next.push(cell) !== Hint.skipRow) return;
+    for (const left of this.#heap) left.cells.clear();
+    this.#heap.length = 0;
+  }
+
+  #sink(from: number): void {
+    const heap = this.#heap;
+    for (let at = from; ; ) {
+      let least = at;
+      for (let child = 2 * at + 1; child <= 2 * at + 2 && child < heap.length; child++) {
+        if ((heap[child] as CollectorList).isBefore(heap[least] as CollectorList)) least = child;
+      }
+      if (least === at) return;
+      const moved = heap[at] as CollectorList;
+      heap[at] = heap[least] as CollectorList;
+      heap[least] = moved;
+      at = least;
     }
   }
 }
 
 class CollectorList implements Stage {
-  readonly #cells: Cell[];
-  readonly #ledger: Ledger;
+  readonly cells: HeldCells;
+  readonly #place: number;
+  #last: Cell | undefined;
 
-  constructor(cells: Cell[], ledger: Ledger) {
-    this.#cells = cells;
-    this.#ledger = ledger;
+  constructor(place: number, ledger: Ledger) {
+    this.#place = place;
+    this.cells = new HeldCells(ledger);
   }
 
   push(cell: Cell): Hint {
-    this.#cells.push(cell);
-    this.#ledger.hold(cell);
+    assert(this.#last === undefined || compareCells(this.#last, cell) <= 0, 'every stage gets its cells in the order of the row');
+    this.#last = cell;
+    this.cells.add(cell);
     return Hint.next;
+  }
+
+  /** The row is over. */
+  endRow(): void {
+    this.#last = undefined;
+  }
+
+  /** Both have cells left. */
+  isBefore(other: CollectorList): boolean {
+    const order = compareCells(this.cells.first as Cell, other.cells.first as Cell);
+    return order < 0 || (order === 0 && this.#place < other.#place);
   }
 }
 
 /** The end of a predicate: one cell settles it. */
 export class Verdict implements Stage {
-  given = false;
+  /** Hears of the first cell. */
+  condition: Condition | undefined;
 
   push(): Hint {
-    this.given = true;
+    this.condition?.settle();
     return Hint.skipRow;
   }
 }
@@ -103,54 +221,59 @@ export interface Branch {
 
 type Decision = 'open' | 'true' | 'false';
 
-/** Holds the row's cells until the predicate gives one, or the row ends, then streams them into the branch chosen. */
-export class Condition implements Stage, RowState, RowEnd {
+/** Holds the row's cells until the predicate gives one, or the row ends, then passes them into the branch chosen; those that follow go there at once. */
+export class Condition implements Stage, RowState, RowEnd, Drain {
   readonly #predicate: Branch;
-  readonly #verdict: Verdict;
   readonly #whenTrue: Branch;
   readonly #whenFalse: Branch;
-  readonly #ledger: Ledger;
+  readonly #backlog: Backlog;
+  readonly #held: HeldCells;
   #decision: Decision = 'open';
-  #held: Cell[] = [];
 
-  constructor(predicate: Branch, verdict: Verdict, whenTrue: Branch, whenFalse: Branch, ledger: Ledger) {
+  constructor(predicate: Branch, verdict: Verdict, whenTrue: Branch, whenFalse: Branch, ledger: Ledger, backlog: Backlog) {
     this.#predicate = predicate;
-    this.#verdict = verdict;
     this.#whenTrue = whenTrue;
     this.#whenFalse = whenFalse;
-    this.#ledger = ledger;
+    this.#backlog = backlog;
+    this.#held = new HeldCells(ledger);
+    verdict.condition = this;
   }
 
   startRow(): void {
-    this.#verdict.given = false;
     this.#decision = this.#predicate.reach.reach() === 0 ? 'false' : 'open';
   }
 
   push(cell: Cell): Hint {
-    if (this.#decision === 'true') return this.#whenTrue.head.push(cell);
-    if (this.#decision === 'false') return this.#whenFalse.head.push(cell);
-    this.#held.push(cell);
-    this.#ledger.hold(cell);
-    this.#predicate.head.push(cell);
-    return this.#verdict.given ? this.#decide('true') : Hint.next;
+    if (this.#decision !== 'open' && this.#held.first === undefined) return this.#branch().push(cell);
+    // also behind the decision: copies of the cell that brought it come before those that are held have left
+    this.#held.add(cell);
+    if (this.#decision === 'open') this.#predicate.head.push(cell);
+    return Hint.next;
+  }
+
+  /** The predicate gave a cell. */
+  settle(): void {
+    if (this.#decision === 'open') this.#decide('true');
   }
 
   endRow(): void {
-    if (this.#decision === 'open') this.#decide(this.#verdict.given ? 'true' : 'false');
+    if (this.#decision === 'open') this.#decide('false');
   }
 
-  /** Answers the hint after the last cell held. */
-  #decide(decision: 'true' | 'false'): Hint {
+  first(): Cell | undefined {
+    return this.#held.first;
+  }
+
+  passOn(): void {
+    if (this.#branch().push(this.#held.take()) === Hint.skipRow) this.#held.clear();
+  }
+
+  #decide(decision: 'true' | 'false'): void {
     this.#decision = decision;
-    const branch = (decision === 'true' ? this.#whenTrue : this.#whenFalse).head;
-    const held = this.#held;
-    this.#held = [];
-    this.#ledger.release(held);
-    let hint: Hint = Hint.next;
-    for (const cell of held) {
-      hint = branch.push(cell);
-      if (hint === Hint.skipRow) break;
-    }
-    return hint;
+    if (this.#held.first !== undefined) this.#backlog.add(this);
+  }
+
+  #branch(): Stage {
+    return (this.#decision === 'true' ? this.#whenTrue : this.#whenFalse).head;
   }
 }

@@ -9,7 +9,7 @@ import { type ByteString, type Int64, prefixEnd, successor } from '../base/index
 import { columnKey, familyEnd, normalizeRanges, type TimestampRange } from '../model/index.ts';
 import type { Bound, RowFilter } from './filter.ts';
 import type { ColumnSpan } from './program.ts';
-import type { Matcher } from './regex.ts';
+import type { Matcher } from './matcher.ts';
 
 /** Half-open; undefined = no end. */
 interface Interval {
@@ -35,42 +35,51 @@ const ALL: Need = { boxes: ANYWHERE, start: undefined, end: undefined };
 const NOTHING: Need = { boxes: [], start: undefined, end: undefined };
 /** Beyond that, a filter is taken to need all columns. */
 const MAX_BOXES = 256;
+/** Boxes that are made for a filter altogether; what would need more is taken to need all columns. */
+const MAX_BOXES_MADE = 16_384;
+/** Spans that boxes become at most, since one of qualifiers alone becomes one a family. Beyond that it spans all families. */
+const MAX_SPANS = 1024;
 
 export type MatcherOf = (filter: RowFilter & { readonly regex: ByteString }) => Matcher;
 
 /** What the whole filter needs. Gives nothing exactly where the filter's form shows that it can give no output. */
 export function needOf(filter: RowFilter, matcherOf: MatcherOf): Need {
-  return need(filter, ALL, matcherOf);
+  return need(filter, ALL, { matcherOf, boxesLeft: MAX_BOXES_MADE });
 }
 
-function need(filter: RowFilter, rest: Need, matcherOf: MatcherOf): Need {
+interface Search {
+  readonly matcherOf: MatcherOf;
+  boxesLeft: number;
+}
+
+function need(filter: RowFilter, rest: Need, search: Search): Need {
   switch (filter.kind) {
     case 'sink':
       return ALL;
     case 'blockAll':
       return NOTHING;
     case 'chain':
-      return filter.filters.reduceRight((after, part) => need(part, after, matcherOf), rest);
+      return filter.filters.reduceRight((after, part) => need(part, after, search), rest);
     case 'interleave':
-      return union(filter.filters.map((part) => need(part, rest, matcherOf)));
+      return union(filter.filters.map((part) => need(part, rest, search)), search);
     case 'condition': {
-      const branches = [filter.whenTrue, filter.whenFalse].map((branch) => (branch ? need(branch, rest, matcherOf) : NOTHING));
-      const both = union(branches);
-      return isNothing(both) ? NOTHING : union([both, need(filter.predicate, ALL, matcherOf)]);
+      const branches = [filter.whenTrue, filter.whenFalse].map((branch) => (branch ? need(branch, rest, search) : NOTHING));
+      const both = union(branches, search);
+      return isNothing(both) ? NOTHING : union([both, need(filter.predicate, ALL, search)], search);
     }
     default:
-      return isNothing(rest) ? NOTHING : needOfSimple(filter, rest, matcherOf);
+      return isNothing(rest) ? NOTHING : needOfSimple(filter, rest, search);
   }
 }
 
-function needOfSimple(filter: RowFilter, rest: Need, matcherOf: MatcherOf): Need {
+function needOfSimple(filter: RowFilter, rest: Need, search: Search): Need {
   switch (filter.kind) {
     case 'familyNameRegex':
-      return within(rest, intervalsOf(matcherOf(filter)).map((families) => ({ families, qualifiers: ANY })));
+      return within(rest, intervalsOf(search.matcherOf(filter)).map((families) => ({ families, qualifiers: ANY })), search);
     case 'columnQualifierRegex':
-      return within(rest, intervalsOf(matcherOf(filter)).map((qualifiers) => ({ families: ANY, qualifiers })));
+      return within(rest, intervalsOf(search.matcherOf(filter)).map((qualifiers) => ({ families: ANY, qualifiers })), search);
     case 'columnRange':
-      return within(rest, [{ families: only(filter.family), qualifiers: intervalOf(filter.start, filter.end) }]);
+      return within(rest, [{ families: only(filter.family), qualifiers: intervalOf(filter.start, filter.end) }], search);
     case 'timestampRange':
       return { boxes: rest.boxes, start: later(rest.start, filter.range.start), end: earlier(rest.end, filter.range.end) };
     case 'cellsPerColumnLimit':
@@ -120,19 +129,23 @@ function isEmpty(interval: Interval): boolean {
 }
 
 /** The part of `need` inside any of the boxes. */
-function within(need: Need, boxes: readonly Box[]): Need {
-  if (need.boxes.length * boxes.length > MAX_BOXES) return need;
+function within(need: Need, boxes: readonly Box[], search: Search): Need {
+  const made = need.boxes.length * boxes.length;
+  if (made > MAX_BOXES || made > search.boxesLeft) return need;
+  search.boxesLeft -= made;
   const meet = (a: Box, b: Box): Box => ({ families: intersect(a.families, b.families), qualifiers: intersect(a.qualifiers, b.qualifiers) });
   const common = need.boxes === ANYWHERE ? boxes : need.boxes.flatMap((a) => boxes.map((b) => meet(a, b)));
   return { ...need, boxes: common.filter((box) => !isEmpty(box.families) && !isEmpty(box.qualifiers)) };
 }
 
-function union(all: readonly Need[]): Need {
+function union(all: readonly Need[], search: Search): Need {
   const some = all.filter((part) => !isNothing(part));
   if (some.length === 0) return NOTHING;
-  const boxes = some.flatMap((part) => part.boxes);
+  const count = some.reduce((sum, part) => sum + part.boxes.length, 0);
+  const isMuch = count > MAX_BOXES || count > search.boxesLeft;
+  if (!isMuch) search.boxesLeft -= count;
   return {
-    boxes: boxes.length > MAX_BOXES ? ANYWHERE : boxes,
+    boxes: isMuch ? ANYWHERE : some.flatMap((part) => part.boxes),
     start: some.some((part) => part.start === undefined) ? undefined : some.map((part) => part.start as Int64).reduce((a, b) => (b < a ? b : a)),
     end: some.some((part) => part.end === undefined) ? undefined : some.map((part) => part.end as Int64).reduce((a, b) => (b > a ? b : a)),
   };
@@ -153,7 +166,7 @@ export function spansOf(need: Need, families: readonly string[] | undefined): re
   for (const { families: among, qualifiers } of need.boxes) {
     if (among.to === successor(among.from)) spans.push(spanIn(among.from, qualifiers));
     else if (qualifiers.from === '' && qualifiers.to === undefined) spans.push({ start: among.from, end: among.to });
-    else if (families) for (const family of families) isIn(family, among) && spans.push(spanIn(family, qualifiers));
+    else if (families && spans.length + families.length <= MAX_SPANS) for (const family of families) isIn(family, among) && spans.push(spanIn(family, qualifiers));
     else spans.push({ start: among.from, end: among.to });
   }
   const sorted = normalizeRanges(spans);

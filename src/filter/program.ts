@@ -12,6 +12,8 @@ export const Hint = {
   skipColumn: 1,
   /** No further cell of this row gives output. */
   skipRow: 2,
+  /** The step was long enough: the rest is done by `goOn`, which answers in its turn. */
+  busy: 3,
 } as const;
 export type Hint = (typeof Hint)[keyof typeof Hint];
 
@@ -21,13 +23,20 @@ export interface ColumnSpan {
   readonly end: ColumnKey | undefined;
 }
 
-/** One read's state. Rows come one after another: startRow, its cells in order (`push` each), endRow. */
+/**
+ * One read's state. Rows come one after another: startRow, its cells in order (`push` each), endRow. Whatever answers `busy` is to be followed by `goOn`,
+ * with pauses in between as the reader likes, until that answers something else.
+ *
+ * Invariant: the work of one call is bounded, whatever the filter and the cell are (docs/decisions/0023-work-of-filters.md).
+ */
 export interface FilterRun {
-  /** False: no cell of this row can pass, skip it (neither push nor endRow is called then). */
-  startRow(row: ByteString): boolean;
+  /** `skipRow`: no cell of this row can pass, skip it (neither push nor endRow is called then). Else `next`. */
+  startRow(row: ByteString): Hint;
   /** Cells that pass are added to `out`, in order, perhaps later than the cell that made them but by endRow at the latest. */
   push(cell: Cell, out: Cell[]): Hint;
-  endRow(out: Cell[]): void;
+  endRow(out: Cell[]): Hint;
+  /** After `busy`: more of the same call. */
+  goOn(out: Cell[]): Hint;
   /** Bytes of cells held back inside the run now, their objects counted at a flat rate (conditions wait for their predicate). */
   readonly heldBytes: number;
 }
@@ -39,5 +48,11 @@ export interface FilterProgram {
   readonly timestamps: TimestampRange | undefined;
   /** No row can give output. */
   readonly blocksAll: boolean;
+  /** Units of work that a cell may cost, at most, but for long inputs of expressions; the limit is Limits.filterPushes. */
+  readonly unitsPerCell: number;
+  /** Counts up the units that expressions took inside of pushes, of all runs together. */
+  readonly work: { readonly units: number };
+  /** Whether a cell may leave more than once. */
+  readonly copies: boolean;
   run(): FilterRun;
 }

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { RE2JS } from 're2js';
 import { BigtableError, Code, toBytes, utf8 } from '../base/index.ts';
+import { EngineMatcher } from './engine-matcher.ts';
 import { Regexes } from './regex.ts';
 import { scanPattern } from './regex-scan.ts';
 
@@ -207,5 +208,71 @@ describe('plain patterns', () => {
       }),
       { numRuns: 3000 },
     );
+  });
+});
+
+/** The answer in parts of some few units, and how many they were. */
+function inParts(pattern: string, text: string, units: number): { found: boolean; parts: number } {
+  const matching = new Regexes().get(pattern, 'value_regex_filter').begin(toBytes(text));
+  for (let parts = 1; ; parts++) {
+    const found = matching.goOn({ units });
+    if (found !== undefined) return { found, parts };
+  }
+}
+
+describe('a match in parts', () => {
+  const piece = fc.constantFrom('a', 'b', '.', '[ab]', '[^a]', '(a|b)', '\\b', '\\B', '(?m:^)', '(?m:$)', '\\n', '\\w', '(?i:B)', '\\C', '\\pL', '(a*)');
+  const pattern = fc.array(fc.tuple(piece, fc.constantFrom('', '*', '+', '?', '{0,3}', '{2}', '|')), { minLength: 1, maxLength: 6 }).map((parts) => `(${parts.flat().join('')})`);
+  const text = fc.string({ unit: fc.constantFrom('a', 'b', 'B', '\n', ' ', '\xe9'), maxLength: 30 });
+
+  test('is what the engine says of the whole, from any place on, in states and in simulation', () => {
+    fc.assert(
+      fc.property(pattern, text, fc.integer({ min: 1, max: 300 }), fc.integer({ min: 0, max: 600 }), (source, input, units, memory) => {
+        const engine = RE2JS.compile(scanPattern(source).source);
+        const want = engine.matches(input);
+        assert.equal(inParts(source, input, units).found, want, `${source} on ${JSON.stringify(input)}`);
+        // an automaton that is soon full: the rest is simulated
+        const small = RE2JS.compile(scanPattern(source).source);
+        const matcher = new EngineMatcher(small, '', source, 'f', { engines: 1, units: 0 });
+        matcher.matches('');
+        small.re2().dfa.memBudget = memory;
+        assert.equal(matcher.matches(input), want, `${source} on ${JSON.stringify(input)} with ${memory} bytes`);
+        const matching = matcher.begin(toBytes(input));
+        let found: boolean | undefined;
+        while (found === undefined) found = matching.goOn({ units });
+        assert.equal(found, want);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('wildcards too', () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom('a', 'ab', 'aab', '.*', '\\C*', 'b'), { maxLength: 6 }), text, fc.integer({ min: 1, max: 3 }), (parts, input, units) => {
+        const matcher = new Regexes().get(parts.join(''), 'f');
+        if (matcher.unitsPerByte > 0) assert.equal(inParts(parts.join(''), input, units).found, matcher.matches(input), `${parts.join('')} on ${JSON.stringify(input)}`);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('a part goes no further than its allowance pays for', () => {
+    const long = 'a'.repeat(400_000);
+    // built states: four bytes a unit
+    assert.ok(inParts('[ab]*', long, 1000).parts >= 100);
+    assert.ok(inParts('.*foo.*', long, 100).parts >= 10);
+    // a thread a unit
+    assert.ok(inParts(`${'.{0,500}'.repeat(8)}b`, long.slice(0, 1000), 10_000).parts >= 100);
+  });
+
+  test('one that would take hours is refused with its sizes', () => {
+    const matcher = new EngineMatcher(RE2JS.compile('(a{0,50}b)*'), '', '(a{0,50}b)*', 'value_regex_filter', { engines: 1, units: 0 }, 100_000);
+    const refusal = { code: Code.RESOURCE_EXHAUSTED, message: /^value_regex_filter: "\(a\{0,50\}b\)\*" has \d+ instructions; an input of 1000000 bytes .* 100000 steps, the limit for one match/ };
+    const long = Buffer.from('ab'.repeat(500_000));
+    assert.throws(() => {
+      const matching = matcher.begin(long);
+      while (matching.goOn({ units: 1000 }) === undefined);
+    }, refusal);
+    assert.equal(matcher.matchesBytes(long.subarray(0, 10_000)), true);
   });
 });

@@ -11,29 +11,24 @@
  * Invariant: `literals` and `prefix` speak of every input that matches.
  */
 import { RE2JS, RE2JSSyntaxException } from 're2js';
-import { asBuffer, type BigtableError, type ByteString, fromBytes, invalidArgument, quote, toBytes } from '../base/index.ts';
+import { type BigtableError, type ByteString, invalidArgument, quote } from '../base/index.ts';
+import { EngineMatcher, type EngineShare } from './engine-matcher.ts';
+import type { Matcher } from './matcher.ts';
+import { LiteralMatcher, LiteralsMatcher, WildcardMatcher } from './plain-matchers.ts';
 import { META, type Piece, scanPattern } from './regex-scan.ts';
 
-export interface Matcher {
-  /** The only inputs that match, where they are a few literals. */
-  readonly literals?: readonly ByteString[];
-  /** What every matching input starts with; may be empty. */
-  readonly prefix: ByteString;
-  matches(text: ByteString): boolean;
-  matchesBytes(bytes: Uint8Array): boolean;
-}
-
-/** Instructions that all engines of a filter may have; RE2 itself ends at about as many a pattern. 50,000 take some 0.2 s to make. */
-const MAX_PROGRAM_SIZE = 50_000;
-/** Memory for the lazily built automata of all engines of a filter. */
-const MAX_AUTOMATA_BYTES = 16 * 1024 * 1024;
-const MIN_AUTOMATON_BYTES = 64 * 1024;
-
+/** Instructions that all engines of a filter may have, as the scan counts them: re2js makes up to twice as many, in some 40 ms. */
+const MAX_PROGRAM_SIZE = 10_000;
 /** The regular expressions of one filter: each compiled once, all together within bounds of size and memory. */
 export class Regexes {
   readonly #matchers = new Map<ByteString, Matcher>();
-  readonly #share: EngineShare = { engines: 0 };
+  readonly #share: EngineShare = { engines: 0, units: 0 };
   #size = 0;
+
+  /** Counts the units of work of matches that were made in one go. */
+  get work(): { readonly units: number } {
+    return this.#share;
+  }
 
   /** INVALID_ARGUMENT, naming the filter's field and quoting the pattern, where it is not valid or too large. */
   get(pattern: ByteString, field: string): Matcher {
@@ -55,16 +50,12 @@ export class Regexes {
     if (this.#size > MAX_PROGRAM_SIZE) throw invalid(pattern, field, `the filter's expressions are too large (limit: ${MAX_PROGRAM_SIZE} instructions)`);
     this.#share.engines++;
     try {
-      return new EngineMatcher(RE2JS.compile(scan.source), scan.prefix, this.#share);
+      return new EngineMatcher(RE2JS.compile(scan.source), scan.prefix, pattern, field, this.#share);
     } catch (thrown) {
       if (thrown instanceof RE2JSSyntaxException) throw invalid(pattern, field, thrown.getDescription());
       throw thrown;
     }
   }
-}
-
-interface EngineShare {
-  engines: number;
 }
 
 function invalid(pattern: ByteString, field: string, problem: string): BigtableError {
@@ -91,134 +82,4 @@ function plainMatcher(alternatives: readonly (readonly Piece[])[]): Matcher | un
   }
   if (newlines === undefined || (!newlines && literals.some((literal) => literal.includes('\n')))) return undefined;
   return new WildcardMatcher(literals, newlines);
-}
-
-/** One literal: nothing else matches. By far the most common, and made for a single read. */
-class LiteralMatcher implements Matcher {
-  readonly literals: readonly ByteString[];
-  readonly prefix: ByteString;
-  #bytes: Buffer | undefined;
-
-  constructor(literal: ByteString) {
-    this.literals = [literal];
-    this.prefix = literal;
-  }
-
-  matches(text: ByteString): boolean {
-    return text === this.prefix;
-  }
-
-  matchesBytes(bytes: Uint8Array): boolean {
-    return bytes.length === this.prefix.length && (this.#bytes ??= toBytes(this.prefix)).equals(bytes);
-  }
-}
-
-/** A choice of literals. */
-class LiteralsMatcher implements Matcher {
-  readonly literals: readonly ByteString[];
-  readonly prefix = '';
-  readonly #set: ReadonlySet<ByteString>;
-  readonly #longest: number;
-
-  constructor(literals: readonly ByteString[]) {
-    this.#set = new Set(literals);
-    this.literals = [...this.#set].sort();
-    this.#longest = this.literals.reduce((longest, literal) => Math.max(longest, literal.length), 0);
-  }
-
-  matches(text: ByteString): boolean {
-    return this.#set.has(text);
-  }
-
-  matchesBytes(bytes: Uint8Array): boolean {
-    return bytes.length <= this.#longest && this.#set.has(fromBytes(bytes));
-  }
-}
-
-/** Literals in this order with anything between them: `a.*b`, `\C*needle\C*`. */
-class WildcardMatcher implements Matcher {
-  readonly prefix: ByteString;
-  readonly #suffix: ByteString;
-  readonly #inner: readonly ByteString[];
-  readonly #newlines: boolean;
-  readonly #anything: boolean;
-  /** The literals as bytes: made by the first value there is to match. */
-  #bytes: { readonly prefix: Buffer; readonly suffix: Buffer; readonly inner: readonly Buffer[] } | undefined;
-
-  /** `literals`: at least two, the first and the last at the input's ends. `newlines`: whether what lies between may hold them. */
-  constructor(literals: readonly ByteString[], newlines: boolean) {
-    this.prefix = literals[0] as ByteString;
-    this.#suffix = literals.at(-1) as ByteString;
-    this.#inner = literals.slice(1, -1).filter((literal) => literal !== '');
-    this.#newlines = newlines;
-    this.#anything = this.prefix === '' && this.#suffix === '' && this.#inner.length === 0;
-  }
-
-  matches(text: ByteString): boolean {
-    const end = text.length - this.#suffix.length;
-    if (end < this.prefix.length || !text.startsWith(this.prefix) || !text.endsWith(this.#suffix)) return false;
-    // no literal holds a newline here, so one anywhere would have to lie between them
-    if (!this.#newlines && text.includes('\n')) return false;
-    let at = this.prefix.length;
-    for (const literal of this.#inner) {
-      at = text.indexOf(literal, at);
-      if (at < 0) return false;
-      at += literal.length;
-    }
-    return at <= end;
-  }
-
-  /** As `matches`, but no text is made of the bytes: a scan asks this of every value. */
-  matchesBytes(bytes: Uint8Array): boolean {
-    if (this.#anything) return this.#newlines || !bytes.includes(NEWLINE);
-    this.#bytes ??= { prefix: toBytes(this.prefix), suffix: toBytes(this.#suffix), inner: this.#inner.map(toBytes) };
-    const { prefix, suffix, inner } = this.#bytes;
-    const text = asBuffer(bytes);
-    const end = text.length - suffix.length;
-    if (end < prefix.length || !holdsAt(text, prefix, 0) || !holdsAt(text, suffix, end)) return false;
-    if (!this.#newlines && text.includes(NEWLINE)) return false;
-    let at = prefix.length;
-    for (const literal of inner) {
-      at = text.indexOf(literal, at);
-      if (at < 0) return false;
-      at += literal.length;
-    }
-    return at <= end;
-  }
-}
-
-const NEWLINE = 10;
-
-function holdsAt(text: Buffer, literal: Buffer, at: number): boolean {
-  return literal.length === 0 || literal.compare(text, at, at + literal.length) === 0;
-}
-
-/** Everything else. */
-class EngineMatcher implements Matcher {
-  readonly prefix: ByteString;
-  readonly #engine: RE2JS;
-  #share: EngineShare | undefined;
-
-  constructor(engine: RE2JS, prefix: ByteString, share: EngineShare) {
-    this.#engine = engine;
-    this.prefix = prefix;
-    this.#share = share;
-  }
-
-  matches(text: ByteString): boolean {
-    if (this.#share) this.#limitMemory(this.#share);
-    return text.startsWith(this.prefix) && this.#engine.matches(text);
-  }
-
-  matchesBytes(bytes: Uint8Array): boolean {
-    return this.matches(asBuffer(bytes).latin1Slice());
-  }
-
-  /** Before the first match, when all engines of the filter are known. An automaton that outgrows its part is simulated, not built. */
-  #limitMemory(share: EngineShare): void {
-    this.#share = undefined;
-    const automaton = this.#engine.re2Input.dfa;
-    automaton.stateBudget = Math.min(automaton.stateBudget, Math.max(MIN_AUTOMATON_BYTES, Math.floor(MAX_AUTOMATA_BYTES / share.engines)));
-    automaton.memBudget = automaton.stateBudget;
-  }
 }

@@ -10,7 +10,7 @@ import { type ByteString, compareBytes, type Int64, toBytes } from '../base/inde
 import type { Cell } from '../model/index.ts';
 import type { Bound, RowFilter } from './filter.ts';
 import { Hint } from './program.ts';
-import type { Matcher } from './regex.ts';
+import type { Question } from './questions.ts';
 
 export interface Stage {
   push(cell: Cell): Hint;
@@ -71,15 +71,15 @@ export abstract class Gate implements Stage {
 }
 
 export class RowKeyGate extends Gate {
-  readonly #matcher: Matcher;
+  readonly #question: Question<ByteString>;
 
-  constructor(matcher: Matcher, next: Stage) {
+  constructor(question: Question<ByteString>, next: Stage) {
     super(next);
-    this.#matcher = matcher;
+    this.#question = question;
   }
 
   startRow(row: ByteString): void {
-    this.open = this.#matcher.matches(row);
+    this.open = this.#question.of(row);
   }
 }
 
@@ -99,40 +99,40 @@ export class SampleGate extends Gate {
 }
 
 export class FamilyStage implements Stage {
-  readonly #matcher: Matcher;
+  readonly #question: Question<string>;
   readonly #next: Stage;
   #family: string | undefined;
   #passes = false;
 
-  constructor(matcher: Matcher, next: Stage) {
-    this.#matcher = matcher;
+  constructor(question: Question<string>, next: Stage) {
+    this.#question = question;
     this.#next = next;
   }
 
   push(cell: Cell): Hint {
     if (cell.family !== this.#family) {
       this.#family = cell.family;
-      this.#passes = this.#matcher.matches(cell.family);
+      this.#passes = this.#question.of(cell.family);
     }
     return this.#passes ? this.#next.push(cell) : Hint.skipColumn;
   }
 }
 
 export class QualifierStage implements Stage {
-  readonly #matcher: Matcher;
+  readonly #question: Question<ByteString>;
   readonly #next: Stage;
   #qualifier: ByteString | undefined;
   #passes = false;
 
-  constructor(matcher: Matcher, next: Stage) {
-    this.#matcher = matcher;
+  constructor(question: Question<ByteString>, next: Stage) {
+    this.#question = question;
     this.#next = next;
   }
 
   push(cell: Cell): Hint {
     if (cell.qualifier !== this.#qualifier) {
       this.#qualifier = cell.qualifier;
-      this.#passes = this.#matcher.matches(cell.qualifier);
+      this.#passes = this.#question.of(cell.qualifier);
     }
     return this.#passes ? this.#next.push(cell) : Hint.skipColumn;
   }
@@ -182,16 +182,16 @@ export class TimestampStage implements Stage {
 }
 
 export class ValueRegexStage implements Stage {
-  readonly #matcher: Matcher;
+  readonly #question: Question<Uint8Array>;
   readonly #next: Stage;
 
-  constructor(matcher: Matcher, next: Stage) {
-    this.#matcher = matcher;
+  constructor(question: Question<Uint8Array>, next: Stage) {
+    this.#question = question;
     this.#next = next;
   }
 
   push(cell: Cell): Hint {
-    return this.#matcher.matchesBytes(cell.value) ? this.#next.push(cell) : Hint.next;
+    return this.#question.of(cell.value) ? this.#next.push(cell) : Hint.next;
   }
 }
 
@@ -202,6 +202,8 @@ export class ValueRangeStage implements Stage {
   readonly #startLeast: number;
   readonly #endMost: number;
   readonly #next: Stage;
+  #value: Uint8Array | undefined;
+  #passes = false;
 
   constructor(filter: RowFilter & { kind: 'valueRange' }, next: Stage) {
     this.#start = filter.start && toBytes(filter.start.value);
@@ -212,9 +214,17 @@ export class ValueRangeStage implements Stage {
   }
 
   push(cell: Cell): Hint {
-    if (this.#start && compareBytes(cell.value, this.#start) < this.#startLeast) return Hint.next;
-    if (this.#end && compareBytes(cell.value, this.#end) > this.#endMost) return Hint.next;
-    return this.#next.push(cell);
+    const value = cell.value;
+    if (value !== this.#value) {
+      this.#value = value;
+      this.#passes = this.#holds(value);
+    }
+    return this.#passes ? this.#next.push(cell) : Hint.next;
+  }
+
+  #holds(value: Uint8Array): boolean {
+    if (this.#start && compareBytes(value, this.#start) < this.#startLeast) return false;
+    return !this.#end || compareBytes(value, this.#end) <= this.#endMost;
   }
 }
 
@@ -222,6 +232,8 @@ export class ValueRangeStage implements Stage {
 export class BitmaskStage implements Stage {
   readonly #mask: Buffer;
   readonly #next: Stage;
+  #value: Uint8Array | undefined;
+  #passes = false;
 
   constructor(mask: ByteString, next: Stage) {
     this.#mask = toBytes(mask);
@@ -229,14 +241,23 @@ export class BitmaskStage implements Stage {
   }
 
   push(cell: Cell): Hint {
-    const mask = this.#mask;
     const value = cell.value;
-    if (value.length !== mask.length) return Hint.next;
+    // a stripped value has another length: looking at it leaves what is known of the others
+    if (value.length !== this.#mask.length) return Hint.next;
+    if (value !== this.#value) {
+      this.#value = value;
+      this.#passes = this.#holds(value);
+    }
+    return this.#passes ? this.#next.push(cell) : Hint.next;
+  }
+
+  #holds(value: Uint8Array): boolean {
+    const mask = this.#mask;
     for (let i = 0; i < mask.length; i++) {
       const bits = mask[i] as number;
-      if (((value[i] as number) & bits) !== bits) return Hint.next;
+      if (((value[i] as number) & bits) !== bits) return false;
     }
-    return this.#next.push(cell);
+    return true;
   }
 }
 

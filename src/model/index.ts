@@ -15,7 +15,9 @@ export { LIMITS, type Limits } from './limits.ts';
 export {
   type AddToCell, type DeleteFromColumn, type DeleteFromFamily, type DeleteFromRow, type MergeToCell, mergedState, type Mutation, type ReadModifyWriteRule, type SetCell, setCell, type TimestampRange,
 } from './mutation.ts';
-export { ALL_ROWS, intersectRanges, isEmptyRange, normalizeRanges, type RowRange, rangeContains, rangeOfRow, rowOfRange } from './row-set.ts';
+export {
+  ALL_ROWS, compareStarts, intersectRanges, isEmptyRange, joinRange, normalizeRanges, type RowRange, rangeContains, rangeOfRow, rowOfRange,
+} from './row-set.ts';
 export {
   type AggregateKind, DEFAULT_GROUP, type FamilySchema, familyName, familyOfTable, type GcRule, type Granularity, type GroupCompression, type GroupLayout, type LocalityGroup, storageFamily,
   type TableSchema, type ValueType,

@@ -11,6 +11,10 @@ export interface Limits {
   readonly mutationsPerRequest: number;
   readonly filterBytes: number;
   readonly filterDepth: number;
+  /** Stages that one cell and its copies may be pushed into. Only interleaves that multiply come near: a filter of the size limit has some 5,000 parts. */
+  readonly filterPushes: number;
+  /** Stages that a cell may pass one after another. */
+  readonly filterStages: number;
   readonly labelChars: number;
   readonly tableIdChars: number;
   readonly gcRuleBytes: number;
@@ -31,6 +35,8 @@ const CLOUD: Limits = Object.freeze({
   mutationsPerRequest: 100_000,
   filterBytes: 20_480,
   filterDepth: 20,
+  filterPushes: 16_384,
+  filterStages: 1024,
   labelChars: 15,
   tableIdChars: 50,
   gcRuleBytes: 500,

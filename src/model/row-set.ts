@@ -40,15 +40,22 @@ export function intersectRanges(a: RowRange, b: RowRange): RowRange {
 /** Sorted, disjoint, never touching, none empty: what a read walks over. Keys asked for twice are read once. */
 export function normalizeRanges(ranges: readonly RowRange[]): RowRange[] {
   if (ranges.length === 1) return isEmptyRange(ranges[0] as RowRange) ? [] : [...ranges];
-  const sorted = ranges.filter((range) => !isEmptyRange(range)).sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : 0));
+  const sorted = ranges.filter((range) => !isEmptyRange(range)).sort(compareStarts);
   const out: RowRange[] = [];
-  for (const range of sorted) {
-    const last = out.at(-1);
-    if (last && (last.end === undefined || range.start <= last.end)) {
-      if (last.end !== undefined && (range.end === undefined || range.end > last.end)) out[out.length - 1] = { start: last.start, end: range.end };
-    } else {
-      out.push(range);
-    }
-  }
+  for (const range of sorted) joinRange(out, range);
   return out;
+}
+
+export function compareStarts(a: RowRange, b: RowRange): number {
+  return a.start < b.start ? -1 : a.start > b.start ? 1 : 0;
+}
+
+/** Adds a range that starts no earlier than the last one, joined with that where they meet. */
+export function joinRange(ranges: RowRange[], range: RowRange): void {
+  const last = ranges.at(-1);
+  if (last && (last.end === undefined || range.start <= last.end)) {
+    if (last.end !== undefined && (range.end === undefined || range.end > last.end)) ranges[ranges.length - 1] = { start: last.start, end: range.end };
+  } else {
+    ranges.push(range);
+  }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BigtableError, Code, INT64_MAX, INT64_MIN } from '../base/index.ts';
 import { LIMITS, type Limits, type Mutation, type ReadModifyWriteRule } from '../model/index.ts';
-import { checkCheckAndMutateRow, checkMutateRow, checkMutateRows, checkReadModifyWriteRow, checkReadRows } from './check-data.ts';
+import { checkCheckAndMutateRow, checkMutateRow, checkMutateRows, checkReadModifyWriteRow, checkReadRanges, checkReadRows } from './check-data.ts';
 import type { RowMutations } from './service.ts';
 
 const TABLE = 'projects/p/instances/i/tables/t';
@@ -181,7 +181,8 @@ describe('requests', () => {
 
   test('reads', () => {
     const read = (start: string, end: string | undefined, rowsLimit?: number): void => {
-      checkReadRows({ table: TABLE, ranges: [{ start, end }], rowsLimit }, LIMIT);
+      checkReadRows({ table: TABLE, rowsLimit }, LIMIT);
+      checkReadRanges([{ start, end }], LIMIT);
     };
     read('', undefined);
     read('a', 'a');

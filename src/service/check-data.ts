@@ -4,7 +4,8 @@
  */
 import { BigtableError, type ByteString, invalidArgument, isInt64 } from '../base/index.ts';
 import {
-  type CellColumn, type CellRun, columnAt, isCellRun, type Limits, type Mutation, type Mutations, type ReadModifyWriteRule, sliceMutations, timestampAt, type TimestampRange, valueLengthAt,
+  type CellColumn, type CellRun, columnAt, isCellRun, type Limits, type Mutation, type Mutations, type ReadModifyWriteRule, type RowRange, sliceMutations, timestampAt,
+  type TimestampRange, valueLengthAt,
 } from '../model/index.ts';
 import { checkFamilyName, checkQualifier, checkRowKey, checkRowRange, checkTableName, checkTimestamp, checkValue, checkValueLength } from './check-names.ts';
 import type { CheckAndMutateRequest, ReadRequest, RowMutations } from './service.ts';
@@ -92,10 +93,14 @@ export function checkReadModifyWriteRow(table: string, row: ByteString, rules: r
   }
 }
 
-/** ReadRows: ranges with start <= end, a limit of 0 or more. */
+/** Ranges with start <= end, their keys within the limit. */
+export function checkReadRanges(ranges: readonly RowRange[], limits: Limits): void {
+  for (const range of ranges) checkRowRange(range, limits);
+}
+
+/** ReadRows: a limit of 0 or more. Its ranges, which may be very many, are checked by checkReadRanges. */
 export function checkReadRows(request: ReadRequest, limits: Limits): void {
   checkTableName(request.table, limits);
-  for (const range of request.ranges ?? []) checkRowRange(range, limits);
   const most = request.rowsLimit ?? 0;
   if (!Number.isSafeInteger(most) || most < 0) throw invalidArgument(`rows limit ${most} must be a whole number of 0 (none) or more`);
 }

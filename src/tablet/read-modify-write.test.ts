@@ -3,13 +3,17 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { Code, int64, int64Bytes, readInt64BE, asBuffer, type Int64 } from '../base/index.ts';
 import { type Cell, columnKey, type ReadModifyWriteRule } from '../model/index.ts';
-import { readModifyWrite } from './read-modify-write.ts';
+import { readModifyWrite as changed, type ReadModifyWriteResult } from './read-modify-write.ts';
 
 const increment = (qualifier: string, amount: Int64): ReadModifyWriteRule => ({ family: 'f', qualifier, change: { kind: 'increment', amount } });
 const append = (qualifier: string, text: string): ReadModifyWriteRule => ({ family: 'f', qualifier, change: { kind: 'append', suffix: Buffer.from(text) } });
 const cell = (qualifier: string, value: Uint8Array, timestamp: Int64 = 5): Cell => ({ family: 'f', qualifier, timestamp, value });
 const newest = (...cells: Cell[]): Map<string, Cell> => new Map(cells.map((one) => [columnKey(one.family, one.qualifier), one]));
 const number = (bytes: Uint8Array | undefined): Int64 => readInt64BE(asBuffer(bytes as Uint8Array), 0);
+
+function readModifyWrite(rules: readonly ReadModifyWriteRule[], cells: Map<string, Cell>, now: Int64, valueBytes = 1000): ReadModifyWriteResult {
+  return changed(rules, cells, now, valueBytes);
+}
 
 describe('read-modify-write', () => {
   test('an absent cell counts as 0 and as nothing', () => {
@@ -53,5 +57,31 @@ describe('read-modify-write', () => {
         assert.equal(number(cells[0]?.value), int64(BigInt.asIntN(64, a + b)));
       }),
     );
+  });
+
+  test('appending is work for the bytes appended, not for the value each time', () => {
+    const value = Buffer.alloc(1024 * 1024, 'v');
+    const rules = Array.from({ length: 100_000 }, () => append('s', 'x'));
+    const concat = Buffer.concat;
+    let copied = 0;
+    Buffer.concat = (pieces, length) => {
+      const all = concat(pieces as Uint8Array[], length);
+      copied += all.length;
+      return all;
+    };
+    try {
+      const { cells } = readModifyWrite(rules, newest(cell('s', value)), 1, 10 * 1024 * 1024);
+      assert.equal(cells[0]?.value.length, value.length + 100_000);
+      assert.equal(copied, value.length + 100_000, 'bytes copied');
+    } finally {
+      Buffer.concat = concat;
+    }
+  });
+
+  test('a value does not grow beyond the limit', () => {
+    assert.equal(readModifyWrite([append('s', 'ab')], newest(cell('s', Buffer.from('c'))), 1, 3).cells[0]?.value.length, 3);
+    assert.throws(() => readModifyWrite([append('s', 'ab')], newest(cell('s', Buffer.from('cd'))), 1, 3), {
+      code: Code.FAILED_PRECONDITION, message: /f:"s" would hold 4 bytes: the limit of a value is 3/,
+    });
   });
 });

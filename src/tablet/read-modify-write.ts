@@ -11,32 +11,77 @@ export interface ReadModifyWriteResult {
   readonly cells: readonly Cell[];
 }
 
-/** `newest`: the newest visible cell of each column that a rule names; `now`: the server's time for the new cells. */
+/**
+ * `newest`: the newest visible cell of each column that a rule names; `now`: the server's time for the new cells. FAILED_PRECONDITION where a value would
+ * become larger than `valueBytes`, or is none that can be incremented.
+ */
 export function readModifyWrite(
   rules: readonly ReadModifyWriteRule[],
   newest: ReadonlyMap<ColumnKey, Cell>,
   now: Int64,
+  valueBytes: number,
 ): ReadModifyWriteResult {
-  const made = new Map<ColumnKey, Cell>();
+  const made = new Map<ColumnKey, NewCell>();
   for (const rule of rules) {
     const key = columnKey(rule.family, rule.qualifier);
-    const old = made.get(key) ?? newest.get(key);
-    const timestamp = old !== undefined && old.timestamp > now ? old.timestamp : now;
-    made.set(key, { family: rule.family, qualifier: rule.qualifier, timestamp, value: changedValue(rule, old) });
+    let cell = made.get(key);
+    if (cell === undefined) {
+      cell = new NewCell(rule, newest.get(key), now, valueBytes);
+      made.set(key, cell);
+    }
+    cell.change(rule);
   }
-  const cells = [...made].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, cell]) => cell);
+  const cells = [...made].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, cell]) => cell.made());
   return { cells, mutations: cells.map(({ family, qualifier, timestamp, value }) => ({ kind: 'setCell', family, qualifier, timestamp, value })) };
 }
 
-function changedValue(rule: ReadModifyWriteRule, old: Cell | undefined): Uint8Array {
-  if (rule.change.kind === 'append') return old === undefined ? rule.change.suffix : Buffer.concat([old.value, rule.change.suffix]);
-  // an absent cell counts as 0; one that is there must hold 8 bytes, as the API says: an empty value is no number
-  if (old === undefined) return int64Bytes(rule.change.amount);
-  if (old.value.length !== 8) {
-    throw new BigtableError(
-      Code.FAILED_PRECONDITION,
-      `column ${rule.family}:${quote(rule.qualifier)} holds ${old.value.length} bytes: only a value of 8 bytes (big-endian int64) can be incremented`,
-    );
+/** A cell that rules make. What they append is joined once, at the end: there may be 100,000 of them, and a value may be large. */
+class NewCell {
+  readonly #name: Pick<ReadModifyWriteRule, 'family' | 'qualifier'>;
+  readonly #timestamp: Int64;
+  readonly #limitBytes: number;
+  #pieces: Uint8Array[] = [];
+  #bytes = 0;
+
+  constructor({ family, qualifier }: ReadModifyWriteRule, old: Cell | undefined, now: Int64, limitBytes: number) {
+    this.#name = { family, qualifier };
+    this.#timestamp = old !== undefined && old.timestamp > now ? old.timestamp : now;
+    this.#limitBytes = limitBytes;
+    if (old !== undefined) this.#append(old.value);
   }
-  return int64Bytes(addWrapping(readInt64BE(asBuffer(old.value), 0), rule.change.amount));
+
+  change({ change }: ReadModifyWriteRule): void {
+    if (change.kind === 'increment') return this.#increment(change.amount);
+    this.#append(change.suffix);
+    if (this.#bytes > this.#limitBytes) throw this.#refusal(`would hold ${this.#bytes} bytes: the limit of a value is ${this.#limitBytes}`);
+  }
+
+  made(): Cell {
+    return { family: this.#name.family, qualifier: this.#name.qualifier, timestamp: this.#timestamp, value: this.#value() };
+  }
+
+  #value(): Uint8Array {
+    return this.#pieces.length === 1 ? (this.#pieces[0] as Uint8Array) : Buffer.concat(this.#pieces, this.#bytes);
+  }
+
+  #append(bytes: Uint8Array): void {
+    this.#pieces.push(bytes);
+    this.#bytes += bytes.length;
+  }
+
+  #increment(amount: Int64): void {
+    // an absent cell counts as 0; one that is there must hold 8 bytes, as the API says: an empty value is no number
+    const isAbsent = this.#pieces.length === 0;
+    if (!isAbsent && this.#bytes !== 8) {
+      throw this.#refusal(`holds ${this.#bytes} bytes: only a value of 8 bytes (big-endian int64) can be incremented`);
+    }
+    const sum = isAbsent ? amount : addWrapping(readInt64BE(asBuffer(this.#value()), 0), amount);
+    this.#pieces = [];
+    this.#bytes = 0;
+    this.#append(int64Bytes(sum));
+  }
+
+  #refusal(problem: string): BigtableError {
+    return new BigtableError(Code.FAILED_PRECONDITION, `column ${this.#name.family}:${quote(this.#name.qualifier)} ${problem}`);
+  }
 }

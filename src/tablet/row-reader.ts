@@ -24,8 +24,17 @@ const BATCH_CELLS = 4096;
 /** Entries stepped over one by one before a seek pays. */
 const STEPS_BEFORE_SEEK = 4;
 
+/** Units of a filter's work that count as one item for the pacer. */
+const UNITS_PER_ITEM = 16;
+/** What a step of a busy filter counts as: the pacer looks at the clock behind each. */
+const BUSY_ITEMS = 64;
+
 const Stop = { load: 0, batch: 1, pause: 2, done: 3 } as const;
 type Stop = (typeof Stop)[keyof typeof Stop];
+
+/** The call of the filter that is not over: the walk stands still until it is. */
+const Busy = { no: 0, startingRow: 1, pushing: 2, endingRow: 3 } as const;
+type Busy = (typeof Busy)[keyof typeof Busy];
 
 export interface RowReaderOptions {
   readonly layers: readonly Layer[];
@@ -62,6 +71,12 @@ export class RowReader {
   readonly #context: RequestContext;
   readonly #pacer: Pacer;
   readonly #heldBytesLimit: number;
+  readonly #itemsPerCell: number;
+  readonly #work: { readonly units: number };
+  /** Units of `#work` that the pacer knows of. */
+  #workSeen: number;
+  /** Most bytes that a filter may make of one row by copying its cells. */
+  readonly #copiedBytesLimit: number;
   #rowsLeft: number;
 
   #ended = false;
@@ -79,7 +94,12 @@ export class RowReader {
   #qualifier: ByteString = '';
   #span = 0;
 
+  #busy: Busy = Busy.no;
+  /** Of the row, not yet in a fragment. A push may give more than a batch: those from `#counted` on wait for the next ones. */
   #cells: Cell[] = [];
+  #counted = 0;
+  /** Of the row, given out so far. */
+  #rowBytes = 0;
   #fragments: RowFragment[] = [];
   #batchBytes = 0;
   #batchCells = 0;
@@ -104,6 +124,10 @@ export class RowReader {
     this.#clock = options.clock;
     this.#context = options.context;
     this.#heldBytesLimit = options.heldBytesLimit;
+    this.#itemsPerCell = 1 + Math.floor(options.program.unitsPerCell / UNITS_PER_ITEM);
+    this.#work = options.program.work;
+    this.#workSeen = this.#work.units;
+    this.#copiedBytesLimit = options.program.copies ? options.heldBytesLimit : Number.POSITIVE_INFINITY;
   }
 
   /** The next batch, at once where nothing must be loaded; undefined at the end. */
@@ -215,6 +239,13 @@ export class RowReader {
   /** Walks on until there is a reason to stop. */
   #advance(): Stop {
     for (;;) {
+      if (this.#counted < this.#cells.length && this.#fillsBatch()) return Stop.batch;
+      if (this.#busy !== Busy.no) {
+        this.#goOnWithFilter();
+        if (this.#fillsBatch()) return Stop.batch;
+        if (this.#pacer.due(BUSY_ITEMS)) return Stop.pause;
+        continue;
+      }
       // another range may have another
       const cursor = this.#cursor;
       if (!this.#inRow && (this.#range === undefined || this.#rowsLeft <= 0)) return Stop.done;
@@ -222,25 +253,29 @@ export class RowReader {
       if (!this.#inRow) {
         if (cursor.state === CursorState.done || this.#outside(cursor.row)) {
           if (!this.#nextRange()) return Stop.done;
-          continue;
-        }
-        if (!this.#startRow()) {
           if (this.#pacer.due()) return Stop.pause;
           continue;
         }
-      }
-      if (cursor.state === CursorState.done || cursor.row !== this.#row) {
-        this.#endRow();
-        if (this.#batchBytes >= BATCH_BYTES || this.#batchCells >= BATCH_CELLS) return Stop.batch;
-      } else {
-        this.#visitCell();
-        if (this.#batchBytes >= BATCH_BYTES || this.#batchCells >= BATCH_CELLS) {
-          this.#takeFragment(false);
-          return Stop.batch;
+        this.#startRow();
+        if (!this.#inRow || this.#busy !== Busy.no) {
+          if (this.#isDue()) return Stop.pause;
+          continue;
         }
       }
-      if (this.#pacer.due()) return Stop.pause;
+      if (cursor.state === CursorState.done || cursor.row !== this.#row) this.#endRow();
+      else this.#visitCell();
+      if (this.#fillsBatch()) return Stop.batch;
+      if (this.#isDue()) return Stop.pause;
     }
+  }
+
+  /** Whether a pause is due, after a cell or a row. */
+  #isDue(): boolean {
+    const units = this.#work.units;
+    if (units === this.#workSeen) return this.#pacer.due(this.#itemsPerCell);
+    const items = this.#itemsPerCell + Math.ceil((units - this.#workSeen) / UNITS_PER_ITEM);
+    this.#workSeen = units;
+    return this.#pacer.due(items);
   }
 
   #outside(row: ByteString): boolean {
@@ -248,27 +283,55 @@ export class RowReader {
     return this.#reversed ? row < range.start : range.end !== undefined && row >= range.end;
   }
 
-  /** Stands on a new row; false where the filter refuses it at sight. */
-  #startRow(): boolean {
-    const row = this.#cursor.row;
-    if (!this.#run.startRow(row)) {
-      this.#scannedTo = row;
-      this.#scanned = row;
-      this.#cursor.skipRow();
-      return false;
-    }
+  /** Stands on a new row: in it, unless the filter refuses it at sight. */
+  #startRow(): void {
     this.#inRow = true;
-    this.#row = row;
+    this.#row = this.#cursor.row;
     this.#rowGaveCells = false;
+    this.#rowBytes = 0;
     this.#column = undefined;
     this.#span = 0;
-    return true;
+    this.#settle(Busy.startingRow, this.#run.startRow(this.#row));
   }
 
   #endRow(): void {
-    const before = this.#cells.length;
-    this.#run.endRow(this.#cells);
-    this.#countCells(before);
+    this.#settle(Busy.endingRow, this.#run.endRow(this.#cells));
+  }
+
+  /** More of the call that the filter did not end in one step. */
+  #goOnWithFilter(): void {
+    this.#settle(this.#busy, this.#run.goOn(this.#cells));
+  }
+
+  /** What the filter answered to a call, or to the rest of it. */
+  #settle(call: Busy, hint: Hint): void {
+    if (this.#run.heldBytes > this.#heldBytesLimit) {
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `the filter holds back more than ${this.#heldBytesLimit} bytes of one row`);
+    }
+    if (hint === Hint.busy) {
+      this.#busy = call;
+      return;
+    }
+    this.#busy = Busy.no;
+    if (call === Busy.pushing) this.#afterCell(hint);
+    else if (call === Busy.endingRow) this.#rowEnded();
+    else if (hint === Hint.skipRow) this.#refuseRow();
+  }
+
+  #refuseRow(): void {
+    this.#inRow = false;
+    this.#scannedTo = this.#row;
+    this.#scanned = this.#row;
+    this.#cursor.skipRow();
+  }
+
+  #rowEnded(): void {
+    this.#countCells();
+    if (this.#counted < this.#cells.length) {
+      // more than the batch takes: the row ends in a later one
+      this.#busy = Busy.endingRow;
+      return;
+    }
     this.#inRow = false;
     this.#scannedTo = this.#row;
     this.#scanned = this.#row;
@@ -278,18 +341,39 @@ export class RowReader {
     }
   }
 
+  /** The cells that are counted. */
   #takeFragment(last: boolean): void {
-    if (!last && this.#cells.length === 0) return;
-    this.#fragments.push({ row: this.#row, cells: this.#cells, last });
-    this.#cells = [];
+    if (!last && this.#counted === 0) return;
+    const cells = this.#cells;
+    this.#cells = cells.length > this.#counted ? cells.splice(this.#counted) : [];
+    this.#counted = 0;
+    this.#fragments.push({ row: this.#row, cells, last });
     this.#rowGaveCells = true;
   }
 
-  #countCells(from: number): void {
-    for (let i = from; i < this.#cells.length; i++) {
-      const cell = this.#cells[i] as Cell;
-      this.#batchBytes += cell.value.length + cell.qualifier.length + 16;
+  get #isFull(): boolean {
+    return this.#batchBytes >= BATCH_BYTES || this.#batchCells >= BATCH_CELLS;
+  }
+
+  /** Whether the batch is full with the cells that there are; those of the present row that it takes are in it then. */
+  #fillsBatch(): boolean {
+    if (this.#counted < this.#cells.length) this.#countCells();
+    if (!this.#isFull) return false;
+    if (this.#inRow) this.#takeFragment(false);
+    return true;
+  }
+
+  /** Counts cells for the batch until it is full. */
+  #countCells(): void {
+    for (; this.#counted < this.#cells.length && !this.#isFull; this.#counted++) {
+      const cell = this.#cells[this.#counted] as Cell;
+      const bytes = cell.value.length + cell.qualifier.length + 16;
+      this.#batchBytes += bytes;
+      this.#rowBytes += bytes;
       this.#batchCells++;
+    }
+    if (this.#rowBytes > this.#copiedBytesLimit) {
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `the filter makes more than ${this.#copiedBytesLimit} bytes of one row, by copies of its cells`);
     }
   }
 
@@ -302,15 +386,15 @@ export class RowReader {
     if (!this.#versions.keeps(timestamp)) return this.#skipColumn(column);
     if (this.#newestEnd !== undefined && timestamp >= this.#newestEnd) return this.#skipNewer(column, family, this.#newestEnd);
     if (this.#oldest !== undefined && timestamp < this.#oldest) return this.#skipColumn(column);
-    const before = this.#cells.length;
     const hint = this.#run.push({ family: family.name, qualifier: this.#qualifier, timestamp, value: cursor.value() }, this.#cells);
-    this.#countCells(before);
-    if (hint === Hint.next) cursor.next();
-    else if (hint === Hint.skipColumn) this.#skipColumn(column);
+    this.#settle(Busy.pushing, hint);
+  }
+
+  /** On from the cell that the filter has had. */
+  #afterCell(hint: Hint): void {
+    if (hint === Hint.next) this.#cursor.next();
+    else if (hint === Hint.skipColumn) this.#skipColumn(this.#column as ColumnKey);
     else this.#cursor.skipRow();
-    if (this.#run.heldBytes > this.#heldBytesLimit) {
-      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `the filter holds back more than ${this.#heldBytesLimit} bytes of one row`);
-    }
   }
 
   /** Comes to a new column; false where it was seeked past. */

@@ -7,7 +7,8 @@ import type { RowChange } from '../commitlog/index.ts';
 import type { Clock, RequestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import {
-  type Cell, type ColumnKey, cutToGranularity, type Mutation, type Mutations, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow, type TableSchema,
+  type Cell, type ColumnKey, cutToGranularity, type Limits, type Mutation, type Mutations, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow,
+  type TableSchema,
 } from '../model/index.ts';
 import type { LayerReads } from './layer-reads.ts';
 import { LayerNeed } from './layer-set.ts';
@@ -25,6 +26,7 @@ import { WriteBatch } from './write-batch.ts';
 
 export interface RowWritesParts {
   readonly clock: Clock;
+  readonly limits: Limits;
   readonly range: RowRange;
   readonly locks: RowLocks;
   readonly time: ServerTime;
@@ -130,17 +132,17 @@ export class RowWrites {
 
   readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
     return this.#holdingRow(context, row, () => {
-      const { clock, time, reads } = this.#parts;
+      const { clock, limits, time, reads } = this.#parts;
       const schema = this.#parts.schema();
       const hold = reads.hold(new LayerNeed(rangeOfRow(row), row));
       const write = (newest: ReadonlyMap<ColumnKey, Cell>): Promise<readonly Cell[]> => {
         const givenMicros = time.next();
-        const { mutations, cells } = readModifyWrite(rules, newest, cutToGranularity(givenMicros, schema.granularity));
+        const { mutations, cells } = readModifyWrite(rules, newest, cutToGranularity(givenMicros, schema.granularity), limits.valueBytes);
         return this.#writeRow(row, mutations, givenMicros).then(() => cells);
       };
       let newest: ReturnType<typeof newestCells> | undefined;
       try {
-        newest = newestCells(hold.layers, row, rules, ReadFamilies.of(schema, clock), schema);
+        newest = newestCells(context, clock, hold.layers, row, rules, ReadFamilies.of(schema, clock), schema);
         return newest instanceof Promise ? newest.finally(() => hold.release()).then(write) : write(newest);
       } finally {
         if (!(newest instanceof Promise)) hold.release();

@@ -82,7 +82,7 @@ export class Tablet implements TabletApi {
     const locks = this.#locks;
     const writer = (this.#writer = new TabletWriter({ clock, host, log, layers, locks, time, schema, buffered }, state));
     const reads = (this.#reads = new LayerReads({ env, layers, limits, serving, schema }));
-    this.#writes = new RowWrites({ clock, range, locks, time, writer, reads, serving, schema });
+    this.#writes = new RowWrites({ clock, limits, range, locks, time, writer, reads, serving, schema });
     const compactor = (this.#compactor = new FileCompactor({ env, layers, opener, blockSizeBytes, range, schema, time, madeFiles, commits }));
     this.#flusher = new Flusher({ env, host, layers, time, writer, commits, madeFiles, opener, compactor, blockSizeBytes, schema });
   }

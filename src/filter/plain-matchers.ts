@@ -1,0 +1,201 @@
+/** Patterns that need no engine: literals, choices of literals, and literals with anything between them. */
+import { asBuffer, assert, type ByteString, fromBytes, toBytes } from '../base/index.ts';
+import type { Allowance, Matcher, Matching } from './matcher.ts';
+
+/** Bytes that are looked through for one byte in a unit of work. */
+const SCANNED_BYTES = 64;
+/** Bytes that are compared in a unit: searching a literal compares each of its bytes at each place in the worst case. */
+const COMPARED_BYTES = 16;
+/** Places where a literal is searched in one call, at the least: a call looks at the literal's length besides. */
+const LEAST_PLACES = 1024;
+
+/** One literal: nothing else matches. By far the most common, and made for a single read. */
+export class LiteralMatcher implements Matcher {
+  readonly unitsPerByte = 0;
+  readonly literals: readonly ByteString[];
+  readonly prefix: ByteString;
+  #bytes: Buffer | undefined;
+
+  constructor(literal: ByteString) {
+    this.literals = [literal];
+    this.prefix = literal;
+  }
+
+  matches(text: ByteString): boolean {
+    return text === this.prefix;
+  }
+
+  matchesBytes(bytes: Uint8Array): boolean {
+    return bytes.length === this.prefix.length && (this.#bytes ??= toBytes(this.prefix)).equals(bytes);
+  }
+
+  begin(): Matching {
+    return neverInParts();
+  }
+}
+
+/** A choice of literals. */
+export class LiteralsMatcher implements Matcher {
+  readonly unitsPerByte = 0;
+  readonly literals: readonly ByteString[];
+  readonly prefix = '';
+  readonly #set: ReadonlySet<ByteString>;
+  readonly #longest: number;
+
+  constructor(literals: readonly ByteString[]) {
+    this.#set = new Set(literals);
+    this.literals = [...this.#set].sort();
+    this.#longest = this.literals.reduce((longest, literal) => Math.max(longest, literal.length), 0);
+  }
+
+  matches(text: ByteString): boolean {
+    return this.#set.has(text);
+  }
+
+  matchesBytes(bytes: Uint8Array): boolean {
+    return bytes.length <= this.#longest && this.#set.has(fromBytes(bytes));
+  }
+
+  begin(): Matching {
+    return neverInParts();
+  }
+}
+
+/** Literals in this order with anything between them: `a.*b`, `\C*needle\C*`. */
+export class WildcardMatcher implements Matcher {
+  readonly unitsPerByte: number;
+  readonly prefix: ByteString;
+  readonly #suffix: ByteString;
+  readonly #inner: readonly ByteString[];
+  readonly #newlines: boolean;
+  readonly #anything: boolean;
+  /** The literals as bytes: made by the first value there is to match. */
+  #bytes: WildcardBytes | undefined;
+
+  /** `literals`: at least two, the first and the last at the input's ends. `newlines`: whether what lies between may hold them. */
+  constructor(literals: readonly ByteString[], newlines: boolean) {
+    this.prefix = literals[0] as ByteString;
+    this.#suffix = literals.at(-1) as ByteString;
+    this.#inner = literals.slice(1, -1).filter((literal) => literal !== '');
+    this.#newlines = newlines;
+    this.#anything = this.prefix === '' && this.#suffix === '' && this.#inner.length === 0;
+    this.unitsPerByte = 1 / SCANNED_BYTES + Math.max(0, ...this.#inner.map(({ length }) => length)) / COMPARED_BYTES;
+  }
+
+  matches(text: ByteString): boolean {
+    const end = text.length - this.#suffix.length;
+    if (end < this.prefix.length || !text.startsWith(this.prefix) || !text.endsWith(this.#suffix)) return false;
+    // no literal holds a newline here, so one anywhere would have to lie between them
+    if (!this.#newlines && text.includes('\n')) return false;
+    let at = this.prefix.length;
+    for (const literal of this.#inner) {
+      at = text.indexOf(literal, at);
+      if (at < 0) return false;
+      at += literal.length;
+    }
+    return at <= end;
+  }
+
+  /** As `matches`, but no text is made of the bytes: a scan asks this of every value. */
+  matchesBytes(bytes: Uint8Array): boolean {
+    if (this.#anything) return this.#newlines || !bytes.includes(NEWLINE);
+    const { prefix, suffix, inner } = this.#literals();
+    const text = asBuffer(bytes);
+    const end = text.length - suffix.length;
+    if (end < prefix.length || !holdsAt(text, prefix, 0) || !holdsAt(text, suffix, end)) return false;
+    if (!this.#newlines && text.includes(NEWLINE)) return false;
+    let at = prefix.length;
+    for (const literal of inner) {
+      at = text.indexOf(literal, at);
+      if (at < 0) return false;
+      at += literal.length;
+    }
+    return at <= end;
+  }
+
+  begin(bytes: Uint8Array): Matching {
+    return new WildcardMatching(asBuffer(bytes), this.#literals(), this.#newlines);
+  }
+
+  #literals(): WildcardBytes {
+    this.#bytes ??= { prefix: toBytes(this.prefix), suffix: toBytes(this.#suffix), inner: this.#inner.map(toBytes) };
+    return this.#bytes;
+  }
+}
+
+interface WildcardBytes {
+  readonly prefix: Buffer;
+  readonly suffix: Buffer;
+  readonly inner: readonly Buffer[];
+}
+
+/** What `matchesBytes` of a WildcardMatcher says, in parts. */
+class WildcardMatching implements Matching {
+  readonly #text: Buffer;
+  readonly #literals: WildcardBytes;
+  /** Where the last literal ends at the latest. */
+  readonly #end: number;
+  /** Up to here no newline was found. */
+  #seen: number;
+  /** The inner literal that is searched next, and from where. */
+  #next = 0;
+  #at: number;
+
+  constructor(text: Buffer, literals: WildcardBytes, newlines: boolean) {
+    this.#text = text;
+    this.#literals = literals;
+    this.#end = text.length - literals.suffix.length;
+    this.#seen = newlines ? text.length : 0;
+    this.#at = literals.prefix.length;
+  }
+
+  goOn(allowance: Allowance): boolean | undefined {
+    const { prefix, suffix, inner } = this.#literals;
+    const text = this.#text;
+    if (this.#end < prefix.length || !holdsAt(text, prefix, 0) || !holdsAt(text, suffix, this.#end)) return false;
+    while (this.#seen < text.length) {
+      if (allowance.units <= 0) return undefined;
+      if (this.#findsNewline(allowance)) return false;
+    }
+    for (let literal = inner[this.#next]; literal !== undefined; literal = inner[this.#next]) {
+      // no place is left where it would end in time
+      if (this.#at + literal.length > this.#end) return false;
+      if (allowance.units <= 0) return undefined;
+      this.#search(literal, allowance);
+    }
+    return true;
+  }
+
+  #findsNewline(allowance: Allowance): boolean {
+    const until = Math.min(this.#text.length, this.#seen + Math.ceil(allowance.units) * SCANNED_BYTES);
+    const found = this.#text.subarray(this.#seen, until).includes(NEWLINE);
+    allowance.units -= (until - this.#seen) / SCANNED_BYTES;
+    this.#seen = until;
+    return found;
+  }
+
+  /** At as many places as the allowance pays for. */
+  #search(literal: Buffer, allowance: Allowance): void {
+    const { length } = literal;
+    const places = Math.min(this.#end - length - this.#at + 1, Math.max(LEAST_PLACES, Math.floor((allowance.units * COMPARED_BYTES) / length)));
+    const found = this.#text.subarray(this.#at, this.#at + places + length - 1).indexOf(literal);
+    allowance.units -= ((found < 0 ? places : found + 1) * length) / COMPARED_BYTES;
+    if (found < 0) {
+      this.#at += places;
+    } else {
+      this.#at += found + length;
+      this.#next++;
+    }
+  }
+}
+
+/** Of matchers whose answer costs no more for a long input. */
+function neverInParts(): never {
+  assert(false, 'a literal is compared at once');
+}
+
+const NEWLINE = 10;
+
+function holdsAt(text: Buffer, literal: Buffer, at: number): boolean {
+  return literal.length === 0 || literal.compare(text, at, at + literal.length) === 0;
+}
