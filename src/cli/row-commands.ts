@@ -1,6 +1,6 @@
 /** Commands on rows, with cbt's names and arguments. */
 import type { Command } from 'commander';
-import { invalidArgument, utf8 } from '../base/index.ts';
+import { invalidArgument } from '../base/index.ts';
 import { type Row, type RowFilter, RowMutation, type ScanOptions, type Table } from '../embedded/index.ts';
 import { cellArgument, namedArguments, positiveNumber, truth } from './arguments.ts';
 import { jsonBytes, jsonLine, rowAsJson, rowText } from './output.ts';
@@ -79,6 +79,10 @@ export function addRowCommands(program: Command, terminal: Terminal): void {
       namedArguments(words, [APP_PROFILE]);
       return onTable(new Session(command, terminal), table, (found) => found.deleteRow(row));
     });
+  program
+    .command('deleteallrows <table>')
+    .description('delete all rows of a table; its families stay')
+    .action((table: string, _: unknown, command: Command) => onTable(new Session(command, terminal), table, (found) => found.deleteAllRows()));
 }
 
 function onTable<T>(session: Session, table: string, work: (table: Table) => Promise<T>): Promise<T> {
@@ -99,8 +103,8 @@ function columnFilter(word: string): RowFilter {
   const family = at < 0 ? '' : word.slice(0, at);
   const qualifier = at < 0 ? word : word.slice(at + 1);
   const filters: RowFilter[] = [];
-  if (family !== '') filters.push({ kind: 'familyNameRegex', regex: utf8(family) });
-  if (qualifier !== '') filters.push({ kind: 'columnQualifierRegex', regex: utf8(qualifier) });
+  if (family !== '') filters.push({ kind: 'familyNameRegex', regex: family });
+  if (qualifier !== '') filters.push({ kind: 'columnQualifierRegex', regex: qualifier });
   if (filters.length === 0) throw invalidArgument(`columns=: "${word}" names neither a family nor a column`);
   return filters.length === 1 ? (filters[0] as RowFilter) : { kind: 'chain', filters };
 }
@@ -108,7 +112,7 @@ function columnFilter(word: string): RowFilter {
 /** What several commands take: which rows by their key, which columns, how many versions. */
 function cellOptions(given: { readonly columns?: string; readonly regex?: string; readonly 'cells-per-column'?: string }, keysOnly: boolean): ScanOptions {
   const filters: RowFilter[] = [];
-  if (given.regex !== undefined) filters.push({ kind: 'rowKeyRegex', regex: utf8(given.regex) });
+  if (given.regex !== undefined) filters.push({ kind: 'rowKeyRegex', regex: given.regex });
   if (given.columns !== undefined) {
     const columns = [...new Set(given.columns.split(','))].filter((word) => word !== '').map(columnFilter);
     if (columns.length === 0) throw invalidArgument('columns= names no column');

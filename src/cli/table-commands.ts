@@ -104,7 +104,7 @@ export function addTableCommands(program: Command, terminal: Terminal): void {
     .action((table: string, family: string, policy: string[], _: unknown, command: Command) => {
       const session = new Session(command, terminal);
       const rule = parseGcPolicy(policy.join(' '));
-      return session.withDatabase((database) => database.table(session.tableName(table)).setGcRule(family, rule));
+      return session.withDatabase((database) => database.table(session.tableName(table)).setGcRule(family, rule ?? 'never'));
     });
   addStorageCommands(program, terminal);
 }
@@ -130,7 +130,7 @@ function addStorageCommands(program: Command, terminal: Terminal): void {
     .addHelpText('after', SPLIT)
     .action((table: string, row: string | undefined, _: unknown, command: Command) => {
       const session = new Session(command, terminal);
-      return session.withDatabase((database) => database.split(session.tableName(table), row));
+      return session.withDatabase((database) => database.split(session.tableName(table), ...(row === undefined ? [] : [row] as const)));
     });
   program
     .command('merge <table> <row>')
@@ -146,7 +146,7 @@ function addStorageCommands(program: Command, terminal: Terminal): void {
     .addHelpText('after', COMPACT)
     .action((table: string | undefined, _: unknown, command: Command) => {
       const session = new Session(command, terminal);
-      return session.withDatabase((database) => database.compact(table === undefined ? undefined : session.tableName(table)));
+      return session.withDatabase((database) => database.compact(...(table === undefined ? [] : [session.tableName(table)] as const)));
     });
 }
 
@@ -201,7 +201,7 @@ async function printStatistics(session: Session, table: string): Promise<void> {
 async function listTables(session: Session): Promise<void> {
   const { prefix, options } = session;
   await session.withDatabase(async (database) => {
-    const names = await database.listTableNames(options.dir === undefined ? prefix : '');
+    const names = await database.listTableNames(...(options.dir === undefined ? [prefix] as const : []));
     const shown = names.map((name) => (name.startsWith(prefix) ? name.slice(prefix.length) : name)).sort();
     await session.terminal.print(session.json ? jsonLine(shown) : shown.map((name) => `${name}\n`).join(''));
   });

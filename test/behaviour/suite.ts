@@ -436,7 +436,7 @@ export function behaviourSuite(manifest: Manifest): void {
       await t.deleteRows({ prefix: 'a' });
       assert.deepEqual(await linesOf(t.scan()), ['b1 f:x@1000=b1']);
       await set(t, 'a1', 'f:x', 'again');
-      await t.deleteRows();
+      await t.deleteAllRows();
       assert.deepEqual(await linesOf(t.scan()), []);
     });
 
