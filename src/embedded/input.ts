@@ -62,12 +62,18 @@ const LIKE_MILLISECONDS = { least: 1e12, below: 1e13 } as const;
 
 export function timestampOf(timestamp: Timestamp, what = 'a timestamp'): Int64 {
   // biome-ignore lint/style/noRestrictedGlobals: as above
-  const micros = timestamp instanceof Date ? timestamp.getTime() * 1000 : timestamp;
+  const micros = timestamp instanceof Date ? microsOf(timestamp.getTime()) : timestamp;
   if (!isInt64(micros)) {
     throw invalidArgument(`${what} must be microseconds as a whole number, a bigint within int64, or a Date, not ${describeValue(timestamp)}`);
   }
   if (typeof timestamp === 'number') refuseMilliseconds(timestamp, what);
   return int64(micros);
+}
+
+/** NaN, of a Date that is none, stays NaN. Beyond the year 2255 microseconds as a number are not exact. */
+function microsOf(milliseconds: number): number | bigint {
+  const micros = milliseconds * 1000;
+  return Number.isSafeInteger(micros) || Number.isNaN(micros) ? micros : BigInt(milliseconds) * 1000n;
 }
 
 function refuseMilliseconds(timestamp: number, what: string): void {

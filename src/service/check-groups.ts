@@ -41,7 +41,7 @@ function checkTuning(group: string, tuning: LocalityGroup): void {
     throw wrong(`blockSizeBytes must be a whole number from ${BLOCK_BYTES.least} to ${BLOCK_BYTES.most}, not ${String(blockSizeBytes)}`);
   }
   if (compression !== undefined) {
-    if (!isObjectOfNames(compression)) throw wrong(`compression must be an object { kind }, not ${describeValue(compression)}`);
+    if (!isObjectOfNames(compression)) throw wrong(`compression must be an object { kind }, or its kind as text, not ${describeValue(compression)}`);
     checkOptions(compression, COMPRESSION, `locality group ${quote(group)}: compression`);
     if (!COMPRESSIONS.includes(compression.kind)) {
       throw wrong(`compression must be one of ${COMPRESSIONS.join(', ')}, not ${String(compression.kind)}`);

@@ -3,6 +3,7 @@
  */
 import { Code, type GcRule, type ReadModifyWriteRule, type RowFilter, RowMutation } from '../../src/embedded/index.ts';
 import { all, type LibraryRequest, refused } from './library-request.ts';
+import { MILLISECOND_REQUESTS } from './millisecond-requests.ts';
 import { UNBOUNDED_REQUESTS } from './unbounded-requests.ts';
 
 const { INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS } = Code;
@@ -185,4 +186,4 @@ const FILTERS: LibraryRequest[] = [
   refused('times that end before they start', INVALID_ARGUMENT, /since \(3000\).* until \(2000\)/, (t) => all(t.scan({ since: 3000, until: 2000 }))),
 ];
 
-export const LIBRARY_REQUESTS: readonly LibraryRequest[] = [...KEYS, ...NAMES, ...CELLS, ...RULES, ...SCHEMAS, ...FILTERS, ...UNBOUNDED_REQUESTS];
+export const LIBRARY_REQUESTS: readonly LibraryRequest[] = [...KEYS, ...NAMES, ...CELLS, ...RULES, ...SCHEMAS, ...FILTERS, ...UNBOUNDED_REQUESTS, ...MILLISECOND_REQUESTS];
