@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import { invalidArgument } from '../base/index.ts';
 import { type Row, type RowFilter, RowMutation, type ScanOptions, type Table } from '../embedded/index.ts';
-import { cellArgument, namedArguments, positiveNumber, truth } from './arguments.ts';
-import { jsonBytes, jsonLine, rowAsJson, rowText } from './output.ts';
+import { cellArgument, looksLikeMilliseconds, namedArguments, positiveNumber, truth } from './arguments.ts';
+import { formatMicros, jsonBytes, jsonLine, rowAsJson, rowText } from './output.ts';
 import { visible } from './quote.ts';
 import { Session } from './target.ts';
 import type { Terminal } from './terminal.ts';
@@ -17,7 +17,8 @@ const COLUMNS = `columns=FAMILY:COLUMN,…   only these columns; FAMILY: is a wh
 
 const SET = `
   <cells>   FAMILY:COLUMN=VALUE[@TIMESTAMP], all in one atomic mutation; the timestamp in microseconds since 1970 (default: now).
-            An @ that no whole number follows belongs to the value; FAMILY:=VALUE is the column with the empty name.
+            An @ that no whole number follows belongs to the value; FAMILY:=VALUE is the column with the empty name. As in cbt the number is
+            always of microseconds; one that looks like milliseconds is taken as it is, with a warning.
 
 Examples:
   edubba set web com.cnn.www anchor:cnnsi.com=CNN anchor:my.look.ca=CNN.com
@@ -95,6 +96,8 @@ async function set(session: Session, table: string, row: string, words: readonly
   const mutation = new RowMutation(row);
   for (const { column, value, timestamp } of cells) mutation.set(column, value, timestamp);
   await onTable(session, table, (found) => found.apply(mutation));
+  const early = cells.find(({ timestamp }) => timestamp !== undefined && looksLikeMilliseconds(timestamp))?.timestamp;
+  if (early !== undefined) session.terminal.complain(`@${early} is of microseconds, and so ${formatMicros(early)}; as milliseconds it is @${early}000\n`);
 }
 
 /** FAMILY:COLUMN, FAMILY:, :COLUMN or COLUMN, each a regular expression. */

@@ -54,7 +54,7 @@ group names lie in the group "default". The groups given replace all there were;
 
 Examples:
   edubba --dir ./data setgroups web meta=language,checksum:inmemory=true default=:compression=zstd-dict
-  edubba --dir ./data setgroups web`;
+  edubba --dir ./data setgroups web default=          all families in the group default`;
 
 const STATS = `
 For each column family: cells (versions), logical bytes (row key, column, 8 for the timestamp, value), bytes on disk, bytes in memory. Versions that are hidden or
@@ -116,6 +116,7 @@ function addStorageCommands(program: Command, terminal: Terminal): void {
     .addHelpText('after', SET_GROUPS)
     .action((table: string, words: string[], _: unknown, command: Command) => {
       const session = new Session(command, terminal);
+      if (words.length === 0) throw invalidArgument('give at least one group; default= puts every family into the group default');
       const groups = parseGroups(words);
       return session.withDatabase((database) => database.table(session.tableName(table)).setGroups(groups));
     });
