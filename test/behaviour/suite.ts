@@ -310,6 +310,18 @@ export function behaviourSuite(manifest: Manifest): void {
       }
     });
 
+    test('a list of nothing reads nothing, and a range of nothing deletes nothing', async () => {
+      const t = await table();
+      await t.applyAll(['a', 'b', 'c'].map((key) => new RowMutation(key).set('f:x', key, 1000)));
+      for (const none of [{ rows: [] }, { families: [] }, { columns: [] }]) {
+        assert.deepEqual(await linesOf(t.scan(none)), [], JSON.stringify(none));
+        assert.deepEqual(await linesOf(t.scan({ ...none, reverse: true, limit: 5, versions: 'all' })), [], JSON.stringify(none));
+      }
+      await t.deleteRows({ start: 'b', end: 'b' });
+      await t.deleteRows({ prefix: 'bb' });
+      assert.deepEqual((await rowsOf(t.scan())).map(({ name }) => name), ['a', 'b', 'c']);
+    });
+
     test('a limit counts only rows that give cells', async () => {
       const t = await table();
       await t.applyAll(['a', 'b', 'c', 'd'].map((key) => new RowMutation(key).set(key < 'c' ? 'f:x' : 'g:x', key, 1000)));
