@@ -3,6 +3,7 @@
  * more than was asked for.
  */
 import { invalidArgument } from './errors.ts';
+import { ownOf } from './record.ts';
 
 /** `bound`: limits what is read, deleted or kept, so it is given with a value or left out. `free`: undefined means left out. */
 export type OptionKind = 'bound' | 'free';
@@ -20,7 +21,7 @@ export function checkOptions(given: unknown, table: Readonly<Record<string, Opti
   }
   // inherited names are read like own ones
   for (const name in given as object) {
-    const kind = Object.hasOwn(table, name) ? table[name] : undefined;
+    const kind = ownOf(table, name);
     if (kind === undefined) throw invalidArgument(`${what}: there is no ${noun} "${name}"; there are ${Object.keys(table).join(', ')}`);
     const value = (given as Readonly<Record<string, unknown>>)[name];
     if (kind === 'bound' && (value === undefined || value === null)) {

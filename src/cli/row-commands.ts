@@ -141,8 +141,7 @@ async function read(session: Session, table: string, words: readonly string[]): 
   const scan: ScanOptions = {
     ...cellOptions(given, keysOnly),
     ...(given.start === undefined ? {} : { start: given.start }),
-    // `end=` with nothing behind it is no end, as in cbt
-    ...(given.end === undefined || given.end === '' ? {} : { end: given.end }),
+    ...(given.end === undefined ? {} : { end: given.end }),
     ...(given.prefix === undefined ? {} : { prefix: given.prefix }),
     ...(given.count === undefined ? {} : { limit: positiveNumber(given.count, 'count') }),
     reverse: truth(given.reversed, 'reversed'),

@@ -87,14 +87,18 @@ function byteClass(first: number, last: number): ByteString {
   return first === last ? from : `[${from}-${to}]`;
 }
 
-/** The set, and every character outside ASCII that differs from one of its characters in case alone. */
-export function withCases(set: readonly CodeRange[]): readonly CodeRange[] {
-  const more: CodeRange[] = [...set];
+/** The ranges as a set, with every character that differs from one of theirs in case alone; those of ASCII (k of the Kelvin sign, s of the long s) apart. */
+export function withCases(ranges: readonly CodeRange[]): { readonly set: readonly CodeRange[]; readonly ascii: string } {
+  const more: CodeRange[] = [...ranges];
+  const ascii = new Set<string>();
   for (const [code, others] of cases()) {
-    if (!set.some(([first, last]) => code >= first && code <= last)) continue;
-    for (const other of others) if (other >= FIRST) more.push([other, other]);
+    if (!ranges.some(([first, last]) => code >= first && code <= last)) continue;
+    for (const other of others) {
+      if (other >= FIRST) more.push([other, other]);
+      else ascii.add(String.fromCharCode(other));
+    }
   }
-  return setOf(more);
+  return { set: setOf(more), ascii: [...ascii].join('') };
 }
 
 /** The character and all that differ from it in case alone, those of ASCII too. */

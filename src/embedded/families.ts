@@ -1,5 +1,5 @@
 /** Column families in the library's words. */
-import { checkOptions, describeValue, invalidArgument, isObjectOfNames, type OptionTable } from '../base/index.ts';
+import { checkOptions, describeValue, invalidArgument, isObjectOfNames, type OptionTable, ownOf } from '../base/index.ts';
 import { type AggregateKind, DEFAULT_GROUP, type FamilySchema, type GcRule, type GroupLayout as ModelLayout, LIMITS } from '../model/index.ts';
 import { type GroupLayout, layoutOf } from './groups.ts';
 import { listOf, numberOf } from './input.ts';
@@ -93,7 +93,7 @@ export function gcRuleOf(rule: GcRule | 'never', what: string): GcRule | undefin
     if (++count > MOST_RULES) throw invalidArgument(`${what} has more than ${MOST_RULES} rules, and takes more than ${LIMITS.default.gcRuleBytes} bytes`);
     const kinds = Object.keys(RULES).join(', ');
     if (!isObjectOfNames(part)) throw invalidArgument(`${where} must be ${part === rule ? "'never' or " : ''}an object whose kind is one of ${kinds}, not ${describeValue(part)}`);
-    const fields = Object.hasOwn(RULES, part.kind) ? RULES[part.kind] : undefined;
+    const fields = ownOf(RULES, part.kind);
     if (fields === undefined) throw invalidArgument(`${where}: there is no rule of kind ${describeValue(part.kind)}; there are ${kinds}`);
     checkOptions(part, fields, where, 'field');
     if (part.kind === 'maxVersions') numberOf(part.versions, `${where}.versions`);

@@ -4,7 +4,7 @@
  * Every filter that a user gives comes in here and leaves as the filter that all doors have. So a filter that is not built as one is refused with
  * the name of the field, and changing a filter between two reads changes what the second one reads.
  */
-import { type BigtableError, type ByteString, checkOptions, describeValue, fromBytes, invalidArgument, isObjectOfNames, type OptionTable } from '../base/index.ts';
+import { type BigtableError, type ByteString, checkOptions, describeValue, fromBytes, invalidArgument, isObjectOfNames, type OptionKind, type OptionTable, ownOf } from '../base/index.ts';
 import type { Bound as ModelBound, RowFilter as ModelFilter } from '../filter/index.ts';
 import { LIMITS, type TimestampRange } from '../model/index.ts';
 import { type Bytes, keyOf, listOf, numberOf, textOf, type Timestamp, timestampOf } from './input.ts';
@@ -103,7 +103,7 @@ class Reader {
     if (++this.#count > MOST_FILTERS) throw invalidArgument(`a filter consists of at most ${MOST_FILTERS} filters, as it may take ${filterBytes} bytes`);
     if (!isObjectOfNames(filter)) throw invalidArgument(`${where} must be a filter, an object with a kind, not ${describeValue(filter)}`);
     const { kind } = filter;
-    const fields = Object.hasOwn(FIELDS, kind) ? FIELDS[kind] : undefined;
+    const fields = ownOf<Readonly<Record<string, OptionKind>>>(FIELDS, kind);
     if (fields === undefined) throw unknownKind(where, kind);
     checkOptions(filter, fields, `${where} (${kind})`, 'field');
     switch (filter.kind) {

@@ -5,10 +5,11 @@
  * What repeats any characters (`.*`, `[^/]*`, `\S*`) is left as it is: over UTF-8 it means the same, and it passes bytes that are no text.
  * Escapes of bytes above 0x7F and Unicode classes have no such meaning and are refused.
  *
- * Invariant: on UTF-8 text the result matches what the expression says of the text's characters. An expression that is not valid comes out as one that
+ * Invariant: on UTF-8 text the result matches what the expression says of the text's characters; but without regard to case a k and an s of the
+ * expression do not match the Kelvin sign and the long s, which have the same lower and upper case. An expression that is not valid comes out as one that
  * is not; the engine says what is wrong with it.
  */
-import { type ByteString, invalidArgument, utf8 } from '../base/index.ts';
+import { type ByteString, invalidArgument, ownOf, utf8 } from '../base/index.ts';
 import { ALL, alternativesOf, type CodeRange, casesOf, complement, encoded, isAll, setOf, withCases } from './code-points.ts';
 
 /** Where none of these stands, characters and bytes are the same. */
@@ -141,7 +142,7 @@ class Translator {
 
   #escape(): void {
     const letter = this.#text[this.#at + 1] ?? '';
-    const positive = Object.hasOwn(NEGATED_ESCAPES, letter) ? NEGATED_ESCAPES[letter] : undefined;
+    const positive = ownOf(NEGATED_ESCAPES, letter);
     if (positive !== undefined) {
       this.#at += 2;
       return this.#one(`[^${positive}${HIGH}]`, ALL, `\\${letter}`);
@@ -184,8 +185,10 @@ class Translator {
       this.#at = from;
       return this.#take(this.#text.length - from);
     }
-    const { isNegated, ascii, outside, wide } = items;
-    const others = outside.length > 0 ? ALL : this.#flags.ignoresCase ? withCases(wide) : setOf(wide);
+    const { isNegated, outside } = items;
+    const wide = this.#flags.ignoresCase ? withCases(items.wide) : { set: setOf(items.wide), ascii: '' };
+    const ascii = items.ascii + wide.ascii;
+    const others = outside.length > 0 ? ALL : wide.set;
     const source = this.#text.slice(from, this.#at);
     if (isNegated) {
       // what is in no negated class is in the classes turned round
