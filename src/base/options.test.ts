@@ -11,7 +11,14 @@ const TABLE = { prefix: 'bound', reverse: 'free' } satisfies OptionTable<Options
 
 describe('options', () => {
   test('known names with values pass, and what is free may be undefined', () => {
-    for (const given of [{}, { prefix: '' }, { prefix: 'a', reverse: true }, { reverse: undefined }, { reverse: null }, Object.create({ prefix: 'a' })]) {
+    for (const given of [
+      {},
+      { prefix: '' },
+      { prefix: 'a', reverse: true },
+      { reverse: undefined },
+      { reverse: null },
+      Object.create({ prefix: 'a' }),
+    ]) {
       checkOptions(given, TABLE, 'scan');
     }
   });
@@ -33,17 +40,32 @@ describe('options', () => {
     ['a function', () => {}, /not a function$/],
   ];
   for (const [name, given, says] of refused) {
-    test(`${name} is refused`, () => assert.throws(() => checkOptions(given, TABLE, 'scan'), { code: Code.INVALID_ARGUMENT, message: says }));
+    test(`${name} is refused`, () =>
+      assert.throws(() => checkOptions(given, TABLE, 'scan'), { code: Code.INVALID_ARGUMENT, message: says }));
   }
 
-  test('a noun of its own', () => assert.throws(() => checkOptions({ x: 1 }, TABLE, 'open', 'setting'), { message: /no setting "x"/ }));
+  test('a noun of its own', () =>
+    assert.throws(() => checkOptions({ x: 1 }, TABLE, 'open', 'setting'), { message: /no setting "x"/ }));
 });
 
 test('every value has a short description', () => {
   const bare: unknown = Object.create(null);
-  const shown = [null, undefined, 1, 1n, 'a"b', true, Symbol('s'), {}, bare, [1, 2], new Date(0), Buffer.alloc(3)].map(describeValue);
+  const shown = [null, undefined, 1, 1n, 'a"b', true, Symbol('s'), {}, bare, [1, 2], new Date(0), Buffer.alloc(3)].map(
+    describeValue,
+  );
   assert.deepEqual(shown, [
-    'null', 'undefined', 'number 1', 'bigint 1', 'string "a\\"b"', 'boolean true', 'symbol Symbol(s)', 'Object', 'an object', 'an array of 2', 'Date', 'Buffer',
+    'null',
+    'undefined',
+    'number 1',
+    'bigint 1',
+    'string "a\\"b"',
+    'boolean true',
+    'symbol Symbol(s)',
+    'Object',
+    'an object',
+    'an array of 2',
+    'Date',
+    'Buffer',
   ]);
   assert.ok(describeValue('x'.repeat(1e6)).length < 100);
 });

@@ -59,7 +59,9 @@ export const DEFAULT_SETTINGS: DatabaseSettings = Object.freeze({
 });
 
 /** None is a bound: a setting that is undefined has its default. */
-const SETTINGS = Object.fromEntries(Object.keys(DEFAULT_SETTINGS).map((name) => [name, 'free'])) as OptionTable<DatabaseSettings>;
+const SETTINGS = Object.fromEntries(
+  Object.keys(DEFAULT_SETTINGS).map((name) => [name, 'free']),
+) as OptionTable<DatabaseSettings>;
 
 const DURABILITIES: readonly string[] = ['synced', 'buffered'] satisfies DatabaseSettings['durability'][];
 

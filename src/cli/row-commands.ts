@@ -83,7 +83,8 @@ export function addRowCommands(program: Command, terminal: Terminal): void {
   program
     .command('deleteallrows <table>')
     .description('delete all rows of a table; its families stay')
-    .action((table: string, _: unknown, command: Command) => onTable(new Session(command, terminal), table, (found) => found.deleteAllRows()));
+    .action((table: string, _: unknown, command: Command) =>
+      onTable(new Session(command, terminal), table, (found) => found.deleteAllRows()));
 }
 
 function onTable<T>(session: Session, table: string, work: (table: Table) => Promise<T>): Promise<T> {
@@ -97,7 +98,9 @@ async function set(session: Session, table: string, row: string, words: readonly
   for (const { column, value, timestamp } of cells) mutation.set(column, value, timestamp);
   await onTable(session, table, (found) => found.apply(mutation));
   const early = cells.find(({ timestamp }) => timestamp !== undefined && looksLikeMilliseconds(timestamp))?.timestamp;
-  if (early !== undefined) session.terminal.complain(`@${early} is of microseconds, and so ${formatMicros(early)}; as milliseconds it is @${early}000\n`);
+  if (early === undefined) return;
+  const time = formatMicros(early);
+  session.terminal.complain(`@${early} is of microseconds, and so ${time}; as milliseconds it is @${early}000\n`);
 }
 
 /** FAMILY:COLUMN, FAMILY:, :COLUMN or COLUMN, each a regular expression. */

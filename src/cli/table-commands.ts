@@ -104,7 +104,8 @@ export function addTableCommands(program: Command, terminal: Terminal): void {
     .action((table: string, family: string, policy: string[], _: unknown, command: Command) => {
       const session = new Session(command, terminal);
       const rule = parseGcPolicy(policy.join(' '));
-      return session.withDatabase((database) => database.table(session.tableName(table)).setGcRule(family, rule ?? 'never'));
+      const name = session.tableName(table);
+      return session.withDatabase((database) => database.table(name).setGcRule(family, rule ?? 'never'));
     });
   addStorageCommands(program, terminal);
 }
@@ -116,7 +117,9 @@ function addStorageCommands(program: Command, terminal: Terminal): void {
     .addHelpText('after', SET_GROUPS)
     .action((table: string, words: string[], _: unknown, command: Command) => {
       const session = new Session(command, terminal);
-      if (words.length === 0) throw invalidArgument('give at least one group; default= puts every family into the group default');
+      if (words.length === 0) {
+        throw invalidArgument('give at least one group; default= puts every family into the group default');
+      }
       const groups = parseGroups(words);
       return session.withDatabase((database) => database.table(session.tableName(table)).setGroups(groups));
     });
@@ -131,7 +134,8 @@ function addStorageCommands(program: Command, terminal: Terminal): void {
     .addHelpText('after', SPLIT)
     .action((table: string, row: string | undefined, _: unknown, command: Command) => {
       const session = new Session(command, terminal);
-      return session.withDatabase((database) => database.split(session.tableName(table), ...(row === undefined ? [] : [row] as const)));
+      const at = row === undefined ? ([] as const) : ([row] as const);
+      return session.withDatabase((database) => database.split(session.tableName(table), ...at));
     });
   program
     .command('merge <table> <row>')
@@ -147,7 +151,8 @@ function addStorageCommands(program: Command, terminal: Terminal): void {
     .addHelpText('after', COMPACT)
     .action((table: string | undefined, _: unknown, command: Command) => {
       const session = new Session(command, terminal);
-      return session.withDatabase((database) => database.compact(...(table === undefined ? [] : [session.tableName(table)] as const)));
+      const only = table === undefined ? ([] as const) : ([session.tableName(table)] as const);
+      return session.withDatabase((database) => database.compact(...only));
     });
 }
 

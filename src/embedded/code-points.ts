@@ -1,6 +1,6 @@
 /**
- * Sets of characters outside ASCII as expressions over their UTF-8 bytes. A set is a list of ranges of code points, sorted, apart from one another,
- * all within U+0080 to U+10FFFF.
+ * Sets of characters outside ASCII as expressions over their UTF-8 bytes. A set is a list of ranges of code points,
+ * sorted, apart from one another, all within U+0080 to U+10FFFF.
  */
 import type { ByteString } from '../base/index.ts';
 
@@ -16,7 +16,12 @@ export const ALL: readonly CodeRange[] = [[FIRST, LAST]];
 const END_OF_CASES = 0x1f000;
 const SURROGATES: CodeRange = [0xd800, 0xdfff];
 /** Code points whose encodings have two, three and four bytes. */
-const LENGTHS: readonly CodeRange[] = [[0x80, 0x7ff], [0x800, SURROGATES[0] - 1], [SURROGATES[1] + 1, 0xffff], [0x10000, LAST]];
+const LENGTHS: readonly CodeRange[] = [
+  [0x80, 0x7ff],
+  [0x800, SURROGATES[0] - 1],
+  [SURROGATES[1] + 1, 0xffff],
+  [0x10000, LAST],
+];
 const LEAST_REST = 0x80;
 const MOST_REST = 0xbf;
 const ANY_REST = '[\x80-\xbf]';
@@ -67,7 +72,10 @@ export function encoded(code: number): Buffer {
 }
 
 /** All encodings between two of the same length. */
-function sequences([low, ...lowRest]: readonly number[], [high, ...highRest]: readonly number[]): readonly ByteString[] {
+function sequences(
+  [low, ...lowRest]: readonly number[],
+  [high, ...highRest]: readonly number[],
+): readonly ByteString[] {
   const [first, last] = [low as number, high as number];
   if (lowRest.length === 0) return [byteClass(first, last)];
   if (first === last) return sequences(lowRest, highRest).map((rest) => byteClass(first, first) + rest);
@@ -75,9 +83,19 @@ function sequences([low, ...lowRest]: readonly number[], [high, ...highRest]: re
   const isWholeLast = highRest.every((byte) => byte === MOST_REST);
   const [from, to] = [isWholeFirst ? first : first + 1, isWholeLast ? last : last - 1];
   return [
-    ...(isWholeFirst ? [] : sequences(lowRest, lowRest.map(() => MOST_REST)).map((rest) => byteClass(first, first) + rest)),
+    ...(isWholeFirst
+      ? []
+      : sequences(
+          lowRest,
+          lowRest.map(() => MOST_REST),
+        ).map((rest) => byteClass(first, first) + rest)),
     ...(from > to ? [] : [byteClass(from, to) + ANY_REST.repeat(lowRest.length)]),
-    ...(isWholeLast ? [] : sequences(highRest.map(() => LEAST_REST), highRest).map((rest) => byteClass(last, last) + rest)),
+    ...(isWholeLast
+      ? []
+      : sequences(
+          highRest.map(() => LEAST_REST),
+          highRest,
+        ).map((rest) => byteClass(last, last) + rest)),
   ];
 }
 
@@ -87,8 +105,14 @@ function byteClass(first: number, last: number): ByteString {
   return first === last ? from : `[${from}-${to}]`;
 }
 
-/** The ranges as a set, with every character that differs from one of theirs in case alone; those of ASCII (k of the Kelvin sign, s of the long s) apart. */
-export function withCases(ranges: readonly CodeRange[]): { readonly set: readonly CodeRange[]; readonly ascii: string } {
+/**
+ * The ranges as a set, with every character that differs from one of theirs in case alone; those of ASCII (k of the
+ * Kelvin sign, s of the long s) apart.
+ */
+export function withCases(ranges: readonly CodeRange[]): {
+  readonly set: readonly CodeRange[];
+  readonly ascii: string;
+} {
   const more: CodeRange[] = [...ranges];
   const ascii = new Set<string>();
   for (const [code, others] of cases()) {
@@ -118,7 +142,8 @@ function cases(): ReadonlyMap<number, readonly number[]> {
     for (const other of [character.toLowerCase(), character.toUpperCase()]) {
       const otherCode = other.codePointAt(0) as number;
       // some become several characters, and some are the same in one language alone: neither folds in expressions
-      if (other === character || other !== String.fromCodePoint(otherCode) || !new RegExp(character, 'iu').test(other)) continue;
+      if (other === character || other !== String.fromCodePoint(otherCode) || !new RegExp(character, 'iu').test(other))
+        continue;
       const joined = new Set([code, otherCode, ...(together.get(code) ?? []), ...(together.get(otherCode) ?? [])]);
       for (const each of joined) together.set(each, joined);
     }

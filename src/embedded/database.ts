@@ -22,7 +22,9 @@ export interface TableOptions {
   readonly groups?: GroupLayout;
 }
 
-const TABLE_OPTIONS = { families: 'bound', splits: 'free', granularity: 'free', groups: 'free' } satisfies OptionTable<TableOptions>;
+const TABLE_OPTIONS = {
+  families: 'bound', splits: 'free', granularity: 'free', groups: 'free',
+} satisfies OptionTable<TableOptions>;
 
 /** What the database under a service can do besides. */
 export interface DatabaseHooks {
@@ -82,10 +84,15 @@ export class Database {
     return (await this.listTableNames(prefix)).map((name) => name.slice(prefix.length));
   }
 
-  /** Full resource names of the tables, of all or of those that start with the prefix; over a server it must name an instance. */
+  /**
+   * Full resource names of the tables, of all or of those that start with the prefix; over a server it must name an
+   * instance.
+   */
   async listTableNames(...prefix: [] | [prefix: string]): Promise<readonly string[]> {
     const start = prefix.length === 0 ? '' : textOf(prefix[0], 'prefix');
-    if (prefix.length > 0 && start === '') throw invalidArgument('prefix must not be empty; leave it out to list all tables');
+    if (prefix.length > 0 && start === '') {
+      throw invalidArgument('prefix must not be empty; leave it out to list all tables');
+    }
     const tables = await this.#calls.run((service, context) => service.listTables(context, start));
     return tables.map(({ name }) => name);
   }
@@ -102,16 +109,18 @@ export class Database {
 
   /**
    * Major compactions of a table, or of all: afterwards every locality group of a tablet is one SSTable without deleted data and
-   * without versions that garbage collection drops. They come by themselves too, every `majorCompactionMs`. INVALID_ARGUMENT for undefined.
+   * without versions that garbage collection drops. They come by themselves too, every `majorCompactionMs`.
+   * INVALID_ARGUMENT for undefined.
    */
   async compact(...table: [] | [table: string]): Promise<void> {
     return this.#hooks.compact(table.length === 0 ? undefined : fullTableName(table[0]));
   }
 
   /**
-   * Splits the tablet that holds the row before it, so that it begins a tablet; without a row every tablet of the table near its middle. Tablets split by
-   * themselves too, when they have grown above `tabletBytes`. Reads and writes go on. FAILED_PRECONDITION where a tablet of one row is all there is;
-   * INVALID_ARGUMENT for a row that is undefined or empty.
+   * Splits the tablet that holds the row before it, so that it begins a tablet; without a row every tablet of the
+   * table near its middle. Tablets split by themselves too, when they have grown above `tabletBytes`. Reads and
+   * writes go on. FAILED_PRECONDITION where a tablet of one row is all there is; INVALID_ARGUMENT for a row that is
+   * undefined or empty.
    */
   async split(table: string, ...row: [] | [row: Bytes]): Promise<void> {
     return this.#hooks.split(fullTableName(table), row.length === 0 ? undefined : boundOf(row[0], 'a row key'));
@@ -161,7 +170,9 @@ export function overService(service: Service, budget: ByteBudget, close: () => P
  * FAILED_PRECONDITION where another process has the directory open.
  */
 export async function open(directory: string, settings: Partial<DatabaseSettings> = {}): Promise<Database> {
-  if (textOf(directory, 'the directory') === '') throw invalidArgument("the directory must not be empty: './' is the current one");
+  if (textOf(directory, 'the directory') === '') {
+    throw invalidArgument("the directory must not be empty: './' is the current one");
+  }
   const where = directory === ':memory:' ? ({ memory: true } as const) : { directory };
   const hold = new ProcessHold();
   const { service, env, close, flush, compact, splitTablet, mergeTablets } = await hold.while(openDatabase({ ...where, settings }));

@@ -1,6 +1,20 @@
 /** Column families in the library's words. */
-import { checkOptions, describeValue, invalidArgument, isObjectOfNames, type OptionTable, ownOf } from '../base/index.ts';
-import { type AggregateKind, DEFAULT_GROUP, type FamilySchema, type GcRule, type GroupLayout as ModelLayout, LIMITS } from '../model/index.ts';
+import {
+  checkOptions,
+  describeValue,
+  invalidArgument,
+  isObjectOfNames,
+  type OptionTable,
+  ownOf,
+} from '../base/index.ts';
+import {
+  type AggregateKind,
+  DEFAULT_GROUP,
+  type FamilySchema,
+  type GcRule,
+  type GroupLayout as ModelLayout,
+  LIMITS,
+} from '../model/index.ts';
 import { type GroupLayout, layoutOf } from './groups.ts';
 import { listOf, numberOf } from './input.ts';
 
@@ -12,21 +26,30 @@ export interface FamilyOptions {
   /** Any rule, in place of the two above; `never` says that all versions are kept, as they are without any rule. */
   readonly gcRule?: GcRule | 'never';
   /**
-   * Cells are merged and never overwritten: `RowMutation.add`. `sum`, `min` and `max` of int64; `hll` counts distinct texts or bytes, and a read answers
-   * its sketch (docs/formats/aggregates.md). Fixed at creation.
+   * Cells are merged and never overwritten: `RowMutation.add`. `sum`, `min` and `max` of int64; `hll` counts distinct
+   * texts or bytes, and a read answers its sketch (docs/formats/aggregates.md). Fixed at creation.
    */
   readonly aggregate?: AggregateKind;
   /** The locality group it lies in, one that the table has. Default: `default`. */
   readonly group?: string;
 }
 
-const FAMILY = { maxVersions: 'bound', maxAgeMs: 'bound', gcRule: 'bound', aggregate: 'bound', group: 'free' } satisfies OptionTable<FamilyOptions>;
+const FAMILY = {
+  maxVersions: 'bound',
+  maxAgeMs: 'bound',
+  gcRule: 'bound',
+  aggregate: 'bound',
+  group: 'free',
+} satisfies OptionTable<FamilyOptions>;
 const AGGREGATES: readonly AggregateKind[] = ['sum', 'min', 'max', 'hll'];
 
 /** The families of a new table, in the order given. INVALID_ARGUMENT where they are not options by name. */
 export function familySchemas(families: Readonly<Record<string, FamilyOptions>>): FamilySchema[] {
   if (!isObjectOfNames(families)) {
-    throw invalidArgument(`families must be an object with the options of each family by its name, such as { f: {} }, not ${describeValue(families)}`);
+    throw invalidArgument(
+      'families must be an object with the options of each family by its name, such as { f: {} }, ' +
+        `not ${describeValue(families)}`,
+    );
   }
   return Object.entries(families).map(([name, options]) => {
     const { group: _group, ...schema } = familySchema(name, options);
@@ -39,26 +62,38 @@ export function familySchema(name: string, options: FamilyOptions): FamilySchema
   checkOptions(options, FAMILY, what);
   const { group, aggregate } = options;
   if (aggregate !== undefined && !AGGREGATES.includes(aggregate)) {
-    throw invalidArgument(`${what}: aggregate must be one of ${AGGREGATES.join(', ')}, not ${describeValue(aggregate)}`);
+    throw invalidArgument(
+      `${what}: aggregate must be one of ${AGGREGATES.join(', ')}, not ${describeValue(aggregate)}`,
+    );
   }
   const gcRule = ruleOf(options, what);
   return {
     name,
     ...(gcRule === undefined ? {} : { gcRule }),
     ...(group === undefined ? {} : { group }),
-    ...(aggregate === undefined ? {} : { valueType: { aggregate: { kind: aggregate, input: aggregate === 'hll' ? 'bytes' : 'int64' } } }),
+    ...(aggregate === undefined
+      ? {}
+      : { valueType: { aggregate: { kind: aggregate, input: aggregate === 'hll' ? 'bytes' : 'int64' } } }),
   };
 }
 
 /** The groups of a new table, whose families may be named in the groups, name their group themselves, or both alike. */
-export function groupsOfTable(families: Readonly<Record<string, FamilyOptions>>, groups: GroupLayout | undefined): ModelLayout | undefined {
-  const named = Object.entries(families).flatMap(([family, { group }]) => (group === undefined ? [] : [{ family, group }]));
+export function groupsOfTable(
+  families: Readonly<Record<string, FamilyOptions>>,
+  groups: GroupLayout | undefined,
+): ModelLayout | undefined {
+  const named = Object.entries(families).flatMap(([family, { group }]) =>
+    group === undefined ? [] : [{ family, group }],
+  );
   const asked = groups === undefined ? undefined : layoutOf(groups);
   if (named.length === 0) return asked;
   const layout = new Map(Object.entries(asked ?? {}));
   for (const { family, group } of named) {
     const settings = layout.get(group);
-    if (settings === undefined && group !== DEFAULT_GROUP) throw invalidArgument(`column family "${family}" names locality group "${group}", which is not among the table's groups`);
+    if (settings === undefined && group !== DEFAULT_GROUP)
+      throw invalidArgument(
+        `column family "${family}" names locality group "${group}", which is not among the table's groups`,
+      );
     layout.set(group, { ...settings, families: [...new Set([...(settings?.families ?? []), family])] });
   }
   return Object.fromEntries(layout);
@@ -66,11 +101,13 @@ export function groupsOfTable(families: Readonly<Record<string, FamilyOptions>>,
 
 function ruleOf({ maxVersions, maxAgeMs, gcRule }: FamilyOptions, what: string): GcRule | undefined {
   if (gcRule !== undefined) {
-    if (maxVersions !== undefined || maxAgeMs !== undefined) throw invalidArgument(`${what}: give either gcRule, or maxVersions and maxAgeMs`);
+    if (maxVersions !== undefined || maxAgeMs !== undefined)
+      throw invalidArgument(`${what}: give either gcRule, or maxVersions and maxAgeMs`);
     return gcRuleOf(gcRule, `${what}: gcRule`);
   }
   const rules: GcRule[] = [];
-  if (maxVersions !== undefined) rules.push({ kind: 'maxVersions', versions: numberOf(maxVersions, `${what}: maxVersions`) });
+  if (maxVersions !== undefined)
+    rules.push({ kind: 'maxVersions', versions: numberOf(maxVersions, `${what}: maxVersions`) });
   if (maxAgeMs !== undefined) rules.push({ kind: 'maxAge', ageMicros: numberOf(maxAgeMs, `${what}: maxAgeMs`) * 1000 });
   return rules.length > 1 ? { kind: 'union', rules } : rules[0];
 }
@@ -85,16 +122,27 @@ const RULES: Readonly<Record<GcRule['kind'], Readonly<Record<string, 'bound'>>>>
 /** A rule takes two bytes at the least. */
 const MOST_RULES = LIMITS.default.gcRuleBytes / 2;
 
-/** The rule, undefined for `never`. INVALID_ARGUMENT where it is not built as a rule is; its numbers are checked where every door's are. */
+/**
+ * The rule, undefined for `never`. INVALID_ARGUMENT where it is not built as a rule is; its numbers are checked where
+ * every door's are.
+ */
 export function gcRuleOf(rule: GcRule | 'never', what: string): GcRule | undefined {
   if (rule === 'never') return undefined;
   let count = 0;
   const check = (part: GcRule, where: string): void => {
-    if (++count > MOST_RULES) throw invalidArgument(`${what} has more than ${MOST_RULES} rules, and takes more than ${LIMITS.default.gcRuleBytes} bytes`);
+    if (++count > MOST_RULES)
+      throw invalidArgument(
+        `${what} has more than ${MOST_RULES} rules, and takes more than ${LIMITS.default.gcRuleBytes} bytes`,
+      );
     const kinds = Object.keys(RULES).join(', ');
-    if (!isObjectOfNames(part)) throw invalidArgument(`${where} must be ${part === rule ? "'never' or " : ''}an object whose kind is one of ${kinds}, not ${describeValue(part)}`);
+    if (!isObjectOfNames(part))
+      throw invalidArgument(
+        `${where} must be ${part === rule ? "'never' or " : ''}an object whose kind is one of ${kinds}, ` +
+          `not ${describeValue(part)}`,
+      );
     const fields = ownOf(RULES, part.kind);
-    if (fields === undefined) throw invalidArgument(`${where}: there is no rule of kind ${describeValue(part.kind)}; there are ${kinds}`);
+    if (fields === undefined)
+      throw invalidArgument(`${where}: there is no rule of kind ${describeValue(part.kind)}; there are ${kinds}`);
     checkOptions(part, fields, where, 'field');
     if (part.kind === 'maxVersions') numberOf(part.versions, `${where}.versions`);
     if (part.kind === 'maxAge') numberOf(part.ageMicros, `${where}.ageMicros`);

@@ -1,10 +1,23 @@
 /**
- * Row filters in the library's words: the twenty kinds of google.bigtable.v2.RowFilter as plain data, with text where the API has bytes.
+ * Row filters in the library's words: the twenty kinds of google.bigtable.v2.RowFilter as plain data, with text where
+ * the API has bytes.
  *
- * Every filter that a user gives comes in here and leaves as the filter that all doors have. So a filter that is not built as one is refused with
- * the name of the field, and changing a filter between two reads changes what the second one reads.
+ * Every filter that a user gives comes in here and leaves as the filter that all doors have. So a filter that is not
+ * built as one is refused with the name of the field, and changing a filter between two reads changes what the second
+ * one reads.
  */
-import { type BigtableError, type ByteString, checkOptions, describeValue, fromBytes, invalidArgument, isObjectOfNames, type OptionKind, type OptionTable, ownOf } from '../base/index.ts';
+import {
+  type BigtableError,
+  type ByteString,
+  checkOptions,
+  describeValue,
+  fromBytes,
+  invalidArgument,
+  isObjectOfNames,
+  type OptionKind,
+  type OptionTable,
+  ownOf,
+} from '../base/index.ts';
 import type { Bound as ModelBound, RowFilter as ModelFilter } from '../filter/index.ts';
 import { LIMITS, type TimestampRange } from '../model/index.ts';
 import { type Bytes, keyOf, listOf, numberOf, textOf, type Timestamp, timestampOf } from './input.ts';
@@ -24,19 +37,29 @@ export interface FilterTimeRange {
 }
 
 /**
- * A filter of the API (google.bigtable.v2.RowFilter). `columnRange` and `valueRange` without a bound take all columns of the family and all values.
+ * A filter of the API (google.bigtable.v2.RowFilter). `columnRange` and `valueRange` without a bound take all columns
+ * of the family and all values.
  *
- * An expression (`regex`) is RE2 syntax and must match the whole key, name or value. Given as **text** it is of characters: `'Zürich'`, `'[äö]x'` and
- * `'Z.rich'` find what they say in UTF-8, and `.*` takes any bytes but a newline (`\C*` those too). Escapes above `\x7f` and classes of Unicode
- * (`\p{L}`) are refused in text. Given as **bytes** it is of bytes, exactly as the API and its clients have it: `.` is one byte, `\xff` the byte 0xFF.
+ * An expression (`regex`) is RE2 syntax and must match the whole key, name or value. Given as **text** it is of
+ * characters: `'Zürich'`, `'[äö]x'` and `'Z.rich'` find what they say in UTF-8, and `.*` takes any bytes but a newline
+ * (`\C*` those too). Escapes above `\x7f` and classes of Unicode (`\p{L}`) are refused in text. Given as **bytes** it
+ * is of bytes, exactly as the API and its clients have it: `.` is one byte, `\xff` the byte 0xFF.
  */
 export type RowFilter =
   /** Each filter takes what the one before it let through. Two or more. */
   | { readonly kind: 'chain'; readonly filters: readonly RowFilter[] }
   /** Each filter takes all cells; what they let through comes together. Two or more. */
   | { readonly kind: 'interleave'; readonly filters: readonly RowFilter[] }
-  /** `whenTrue` for rows of which the predicate lets any cell through, else `whenFalse`; a side left out lets nothing through. */
-  | { readonly kind: 'condition'; readonly predicate: RowFilter; readonly whenTrue?: RowFilter; readonly whenFalse?: RowFilter }
+  /**
+   * `whenTrue` for rows of which the predicate lets any cell through, else `whenFalse`; a side left out lets nothing
+   * through.
+   */
+  | {
+      readonly kind: 'condition';
+      readonly predicate: RowFilter;
+      readonly whenTrue?: RowFilter;
+      readonly whenFalse?: RowFilter;
+    }
   /** Cells that come here are in the answer, whatever filters follow. */
   | { readonly kind: 'sink' }
   | { readonly kind: 'passAll' }
@@ -89,7 +112,10 @@ const { filterDepth: MOST_DEPTH, filterBytes } = LIMITS.default;
 /** A filter inside another takes four bytes at the least. */
 const MOST_FILTERS = filterBytes / 4;
 
-/** The filter as all doors have it. INVALID_ARGUMENT, which names the field, where it is not built as one; its meaning is checked where it is compiled. */
+/**
+ * The filter as all doors have it. INVALID_ARGUMENT, which names the field, where it is not built as one; its meaning
+ * is checked where it is compiled.
+ */
 export function rowFilterOf(filter: RowFilter, where = 'filter'): ModelFilter {
   return new Reader().read(filter, where, 0);
 }
@@ -100,8 +126,12 @@ class Reader {
   /** `depth`: how many filters this one lies in. */
   read(filter: RowFilter, where: string, depth: number): ModelFilter {
     if (depth > MOST_DEPTH) throw invalidArgument(`filters are nested more than ${MOST_DEPTH} deep: ${where}`);
-    if (++this.#count > MOST_FILTERS) throw invalidArgument(`a filter consists of at most ${MOST_FILTERS} filters, as it may take ${filterBytes} bytes`);
-    if (!isObjectOfNames(filter)) throw invalidArgument(`${where} must be a filter, an object with a kind, not ${describeValue(filter)}`);
+    if (++this.#count > MOST_FILTERS)
+      throw invalidArgument(
+        `a filter consists of at most ${MOST_FILTERS} filters, as it may take ${filterBytes} bytes`,
+      );
+    if (!isObjectOfNames(filter))
+      throw invalidArgument(`${where} must be a filter, an object with a kind, not ${describeValue(filter)}`);
     const { kind } = filter;
     const fields = ownOf<Readonly<Record<string, OptionKind>>>(FIELDS, kind);
     if (fields === undefined) throw unknownKind(where, kind);
@@ -109,7 +139,12 @@ class Reader {
     switch (filter.kind) {
       case 'chain':
       case 'interleave':
-        return { kind: filter.kind, filters: listOf(filter.filters, `${where}.filters`).map((part, i) => this.read(part, `${where}.filters[${i}]`, depth + 1)) };
+        return {
+          kind: filter.kind,
+          filters: listOf(filter.filters, `${where}.filters`).map((part, i) =>
+            this.read(part, `${where}.filters[${i}]`, depth + 1),
+          ),
+        };
       case 'condition': {
         const { predicate, whenTrue, whenFalse } = filter;
         return {
@@ -125,7 +160,10 @@ class Reader {
   }
 }
 
-function simpleFilter(filter: Exclude<RowFilter, { readonly kind: 'chain' | 'interleave' | 'condition' }>, where: string): ModelFilter {
+function simpleFilter(
+  filter: Exclude<RowFilter, { readonly kind: 'chain' | 'interleave' | 'condition' }>,
+  where: string,
+): ModelFilter {
   switch (filter.kind) {
     case 'rowKeyRegex':
     case 'familyNameRegex':
@@ -154,7 +192,9 @@ function simpleFilter(filter: Exclude<RowFilter, { readonly kind: 'chain' | 'int
 }
 
 function unknownKind(where: string, kind: unknown): BigtableError {
-  return invalidArgument(`${where}: there is no filter of kind ${describeValue(kind)}; there are ${Object.keys(FIELDS).join(', ')}`);
+  return invalidArgument(
+    `${where}: there is no filter of kind ${describeValue(kind)}; there are ${Object.keys(FIELDS).join(', ')}`,
+  );
 }
 
 function regexOf(regex: Bytes, where: string): ByteString {
@@ -163,13 +203,20 @@ function regexOf(regex: Bytes, where: string): ByteString {
   throw invalidArgument(`${where} must be text or bytes, not ${describeValue(regex)}`);
 }
 
-function boundsOf({ start, end }: { readonly start?: FilterBound; readonly end?: FilterBound }, where: string): { start?: ModelBound; end?: ModelBound } {
-  return { ...(start !== undefined && { start: boundOf(start, `${where}.start`) }), ...(end !== undefined && { end: boundOf(end, `${where}.end`) }) };
+function boundsOf(
+  { start, end }: { readonly start?: FilterBound; readonly end?: FilterBound },
+  where: string,
+): { start?: ModelBound; end?: ModelBound } {
+  return {
+    ...(start !== undefined && { start: boundOf(start, `${where}.start`) }),
+    ...(end !== undefined && { end: boundOf(end, `${where}.end`) }),
+  };
 }
 
 function boundOf(bound: FilterBound, where: string): ModelBound {
   checkOptions(bound, BOUND, where, 'field');
-  if (typeof bound.closed !== 'boolean') throw invalidArgument(`${where}.closed must be true or false, not ${describeValue(bound.closed)}`);
+  if (typeof bound.closed !== 'boolean')
+    throw invalidArgument(`${where}.closed must be true or false, not ${describeValue(bound.closed)}`);
   return { value: keyOf(bound.value, `${where}.value`), closed: bound.closed };
 }
 

@@ -16,7 +16,10 @@ describe('timestamps', () => {
 
   test('as numbers that look like milliseconds are refused, as bigints they are what they say', () => {
     for (const time of [1e12, 1_700_000_000_000, 1e13 - 1, -1e12, 1 - 1e13]) {
-      assert.throws(() => timestampOf(time, 'since'), invalid(/^since must be microseconds since 1970, and -?\d+ looks like milliseconds/));
+      assert.throws(
+        () => timestampOf(time, 'since'),
+        invalid(/^since must be microseconds since 1970, and -?\d+ looks like milliseconds/),
+      );
       assert.equal(timestampOf(BigInt(time)), time);
       assert.equal(BigInt(timestampOf(new Date(time))), BigInt(time) * 1000n);
     }
@@ -25,15 +28,24 @@ describe('timestamps', () => {
 
   test('of other kinds are refused', () => {
     for (const wrong of [undefined, null, '2026-01-01', 1.5, Number.NaN, new Date(Number.NaN), 2n ** 63n, {}]) {
-      assert.throws(() => timestampOf(wrong as never), invalid(/must be microseconds as a whole number, a bigint within int64, or a Date/));
+      assert.throws(
+        () => timestampOf(wrong as never),
+        invalid(/must be microseconds as a whole number, a bigint within int64, or a Date/),
+      );
     }
   });
 });
 
 test('keys, columns and values of the wrong kind are named', () => {
   assert.throws(() => keyOf(5 as never, 'a row key'), invalid(/^a row key must be text or bytes, not number 5$/));
-  assert.throws(() => columnOf(undefined as never), invalid(/column must be "family:qualifier" or \{ family, qualifier \}, not undefined/));
+  assert.throws(
+    () => columnOf(undefined as never),
+    invalid(/column must be "family:qualifier" or \{ family, qualifier \}, not undefined/),
+  );
   assert.throws(() => columnOf({ family: 5, qualifier: 'q' } as never), invalid(/a family must be text, not number 5/));
   assert.throws(() => columnOf('f'), invalid(/"f" must be written family:qualifier/));
-  assert.throws(() => valueOf(42 as never), invalid(/a value must be text, bytes or an int64 as bigint, not number 42/));
+  assert.throws(
+    () => valueOf(42 as never),
+    invalid(/a value must be text, bytes or an int64 as bigint, not number 42/),
+  );
 });

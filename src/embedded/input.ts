@@ -1,15 +1,27 @@
 /**
- * What users may write where the model wants byte strings, bytes and int64: text (as UTF-8), bytes, numbers, bigints, dates.
- * Everything is checked here, so that a wrong argument is named by its own name.
+ * What users may write where the model wants byte strings, bytes and int64: text (as UTF-8), bytes, numbers, bigints,
+ * dates. Everything is checked here, so that a wrong argument is named by its own name.
  */
-import { asBuffer, type ByteString, describeValue, fromBytes, type Int64, int64, int64Bytes, invalidArgument, isInt64, utf8 } from '../base/index.ts';
+import {
+  asBuffer,
+  type ByteString,
+  describeValue,
+  fromBytes,
+  type Int64,
+  int64,
+  int64Bytes,
+  invalidArgument,
+  isInt64,
+  utf8,
+} from '../base/index.ts';
 
 /** Text stands for its UTF-8 bytes. */
 export type Bytes = string | Uint8Array;
 
 /**
- * A Date, or microseconds since 1970 as a bigint or a number (exact below 2^53). A number from 10^12 up to 10^13, of either sign, is refused: it
- * would be a day in early 1970, and is nearly always `Date.now()`, which counts milliseconds.
+ * A Date, or microseconds since 1970 as a bigint or a number (exact below 2^53). A number from 10^12 up to 10^13, of
+ * either sign, is refused: it would be a day in early 1970, and is nearly always `Date.now()`, which counts
+ * milliseconds.
  */
 // biome-ignore lint/style/noRestrictedGlobals: a date that the user gives is data, no clock is read
 export type Timestamp = number | bigint | Date;
@@ -57,14 +69,20 @@ export function valueOf(value: Value): Uint8Array {
   throw invalidArgument(`a value must be text, bytes or an int64 as bigint, not ${describeValue(value)}`);
 }
 
-/** Numbers of these sizes are milliseconds since 1970 from the year 2001 to 2286, or microseconds from January to April 1970. */
+/**
+ * Numbers of these sizes are milliseconds since 1970 from the year 2001 to 2286, or microseconds from January to April
+ * 1970.
+ */
 const LIKE_MILLISECONDS = { least: 1e12, below: 1e13 } as const;
 
 export function timestampOf(timestamp: Timestamp, what = 'a timestamp'): Int64 {
   // biome-ignore lint/style/noRestrictedGlobals: as above
   const micros = timestamp instanceof Date ? microsOf(timestamp.getTime()) : timestamp;
   if (!isInt64(micros)) {
-    throw invalidArgument(`${what} must be microseconds as a whole number, a bigint within int64, or a Date, not ${describeValue(timestamp)}`);
+    throw invalidArgument(
+      `${what} must be microseconds as a whole number, a bigint within int64, or a Date, ` +
+        `not ${describeValue(timestamp)}`,
+    );
   }
   if (typeof timestamp === 'number') refuseMilliseconds(timestamp, what);
   return int64(micros);
@@ -80,15 +98,18 @@ function refuseMilliseconds(timestamp: number, what: string): void {
   const size = Math.abs(timestamp);
   if (size < LIKE_MILLISECONDS.least || size >= LIKE_MILLISECONDS.below) return;
   throw invalidArgument(
-    `${what} must be microseconds since 1970, and ${timestamp} looks like milliseconds, as Date.now() gives them: write new Date(${timestamp}), ` +
-      `or ${timestamp}n if you do mean so many microseconds`,
+    `${what} must be microseconds since 1970, and ${timestamp} looks like milliseconds, as Date.now() gives them: ` +
+      `write new Date(${timestamp}), or ${timestamp}n if you do mean so many microseconds`,
   );
 }
 
 export function columnOf(column: Column, what = 'column'): { family: string; qualifier: ByteString } {
   if (typeof column === 'string') {
     const at = column.indexOf(':');
-    if (at < 0) throw invalidArgument(`${what} "${column}" must be written family:qualifier ("${column}:" is the column with the empty qualifier)`);
+    if (at < 0)
+      throw invalidArgument(
+        `${what} "${column}" must be written family:qualifier ("${column}:" is the column with the empty qualifier)`,
+      );
     return { family: column.slice(0, at), qualifier: utf8(column.slice(at + 1)) };
   }
   if (typeof column !== 'object' || column === null) {

@@ -93,8 +93,8 @@ export class Row {
   }
 
   /**
-   * The newest version of the column; with `at` the newest at or below it. Undefined where there is none. INVALID_ARGUMENT for an `at` that is
-   * undefined.
+   * The newest version of the column; with `at` the newest at or below it. Undefined where there is none.
+   * INVALID_ARGUMENT for an `at` that is undefined.
    */
   get(column: Column, ...at: [] | [at: Timestamp]): Cell | undefined {
     const versions = this.versions(column);

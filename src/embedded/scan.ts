@@ -2,14 +2,17 @@
  * What to read, in the words of the paper's Scanner (section 3, figure 3), turned into a read request of the service.
  */
 import {
-  BigtableError, type ByteString, checkOptions, Code, describeValue, INT64_MAX, int64, invalidArgument, type OptionTable, quote, prefixEnd, toBigInt, utf8,
+  BigtableError, type ByteString, checkOptions, Code, describeValue, INT64_MAX, int64, invalidArgument,
+  type OptionTable, prefixEnd, quote, toBigInt, utf8,
 } from '../base/index.ts';
 import type { RowFilter as ModelFilter } from '../filter/index.ts';
 import type { RowRange } from '../model/index.ts';
 import { rangeOfRow } from '../model/index.ts';
 import type { ReadRequest } from '../service/index.ts';
 import { type RowFilter, rowFilterOf } from './filter.ts';
-import { boundOf, type Bytes, type Column, columnOf, keyOf, listOf, textOf, type Timestamp, timestampOf } from './input.ts';
+import {
+  boundOf, type Bytes, type Column, columnOf, keyOf, listOf, textOf, type Timestamp, timestampOf,
+} from './input.ts';
 import type { TimeRange } from './row-mutation.ts';
 import { bytePattern } from './text-pattern.ts';
 
@@ -30,8 +33,8 @@ export interface ScanOptions extends TimeRange {
   readonly families?: readonly string[];
   readonly columns?: readonly Column[];
   /**
-   * RE2 expressions for family and qualifier, "family:qualifier" cut at the first colon, each matching whole: "anchor:.*\\.cnn\\.com". They are
-   * text, and so of characters (see `RowFilter`).
+   * RE2 expressions for family and qualifier, "family:qualifier" cut at the first colon, each matching whole:
+   * "anchor:.*\\.cnn\\.com". They are text, and so of characters (see `RowFilter`).
    */
   readonly columnRegex?: string;
   /** Columns of one family from `start` up to and without `end`. */
@@ -53,11 +56,14 @@ export interface ScanOptions extends TimeRange {
 export type RowOptions = Omit<ScanOptions, 'rows' | 'prefix' | 'start' | 'end' | 'limit' | 'reverse'>;
 
 const OF_ROW = {
-  families: 'bound', columns: 'bound', columnRegex: 'bound', columnRange: 'bound', since: 'bound', until: 'bound', at: 'bound', cellsPerRow: 'bound',
-  filter: 'bound', versions: 'free', signal: 'free',
+  families: 'bound', columns: 'bound', columnRegex: 'bound', columnRange: 'bound', since: 'bound', until: 'bound',
+  at: 'bound', cellsPerRow: 'bound', filter: 'bound', versions: 'free', signal: 'free',
 } satisfies OptionTable<RowOptions>;
-const OF_SCAN = { rows: 'bound', prefix: 'bound', start: 'bound', end: 'bound', limit: 'bound', reverse: 'free', ...OF_ROW } satisfies OptionTable<ScanOptions>;
-const COLUMN_RANGE = { family: 'bound', start: 'bound', end: 'bound' } satisfies OptionTable<NonNullable<ScanOptions['columnRange']>>;
+const OF_SCAN = {
+  rows: 'bound', prefix: 'bound', start: 'bound', end: 'bound', limit: 'bound', reverse: 'free', ...OF_ROW,
+} satisfies OptionTable<ScanOptions>;
+type ColumnRange = NonNullable<ScanOptions['columnRange']>;
+const COLUMN_RANGE = { family: 'bound', start: 'bound', end: 'bound' } satisfies OptionTable<ColumnRange>;
 const ROW_BOUNDS = { prefix: 'bound', start: 'bound', end: 'bound' } satisfies OptionTable<RowBounds>;
 
 /** What is asked for where no options are given. */
@@ -97,7 +103,10 @@ function boundedRange({ prefix, start, end }: Pick<ScanOptions, keyof RowBounds>
     const first = boundOf(prefix, 'prefix');
     return { start: first, end: prefixEnd(first) };
   }
-  return { start: start === undefined ? '' : boundOf(start, 'start'), end: end === undefined ? undefined : boundOf(end, 'end') };
+  return {
+    start: start === undefined ? '' : boundOf(start, 'start'),
+    end: end === undefined ? undefined : boundOf(end, 'end'),
+  };
 }
 
 /** INVALID_ARGUMENT where there is no bound at all: to delete all rows has a name of its own. */
@@ -108,7 +117,9 @@ export function rangeToDelete(bounds: RowBounds): RowRange {
     throw invalidArgument('deleteRows must have prefix, start or end; deleteAllRows() deletes all rows of the table');
   }
   const range = boundedRange(bounds);
-  if (range.end !== undefined && range.start > range.end) throw invalidArgument(`start ${quote(range.start)} is above end ${quote(range.end)}`);
+  if (range.end !== undefined && range.start > range.end) {
+    throw invalidArgument(`start ${quote(range.start)} is above end ${quote(range.end)}`);
+  }
   return range;
 }
 
@@ -159,12 +170,16 @@ function makeFilter(options: ScanOptions): ModelFilter | undefined {
     aboveZero(versions, 'versions', " or 'all'");
     filters.push(versions === 1 ? NEWEST_VERSION : { kind: 'cellsPerColumnLimit', cells: versions });
   }
-  if (options.cellsPerRow !== undefined) filters.push({ kind: 'cellsPerRowLimit', cells: aboveZero(options.cellsPerRow, 'cellsPerRow') });
+  if (options.cellsPerRow !== undefined) {
+    filters.push({ kind: 'cellsPerRowLimit', cells: aboveZero(options.cellsPerRow, 'cellsPerRow') });
+  }
   return filters.length > 1 ? { kind: 'chain', filters } : filters[0];
 }
 
 function aboveZero(value: number, what: string, or = ''): number {
-  if (!(Number.isSafeInteger(value) && value > 0)) throw invalidArgument(`${what} must be a whole number above 0${or}, not ${describeValue(value)}`);
+  if (!(Number.isSafeInteger(value) && value > 0)) {
+    throw invalidArgument(`${what} must be a whole number above 0${or}, not ${describeValue(value)}`);
+  }
   return value;
 }
 

@@ -4,18 +4,24 @@
  * (outcome unknown).
  */
 import { toText } from '../base/index.ts';
-import { ALL_ROWS, type FamilySchema, type FamilyUsage, type GcRule, type ReadModifyWriteRule as ModelRule, type TableSchema } from '../model/index.ts';
+import {
+  ALL_ROWS, type FamilySchema, type FamilyUsage, type GcRule, type ReadModifyWriteRule as ModelRule, type TableSchema,
+} from '../model/index.ts';
 import type { FamilyChange } from '../service/index.ts';
 import { BatchError } from './batch-error.ts';
 import type { Calls } from './calls.ts';
 import { type FamilyOptions, familySchema, gcRuleOf } from './families.ts';
 import { type GroupLayout, layoutOf } from './groups.ts';
 import { type Bytes, type Column, columnOf, keyOf, listOf, textOf, type Timestamp, valueOf } from './input.ts';
-import { amountOf, type CheckAndMutateOutcomes, mutationsOf, type Predicate, predicateFilter, type ReadModifyWriteRule, ruleOf } from './row-transaction.ts';
+import {
+  amountOf, type CheckAndMutateOutcomes, mutationsOf, type Predicate, predicateFilter, type ReadModifyWriteRule, ruleOf,
+} from './row-transaction.ts';
 import { Cell, type Row } from './row.ts';
 import { Mutations, type RowMutation } from './row-mutation.ts';
 import { RowStream } from './row-stream.ts';
-import { NEWEST, type RowBounds, type RowOptions, rangeToDelete, readRequest, rowRequest, type ScanOptions } from './scan.ts';
+import {
+  NEWEST, type RowBounds, type RowOptions, rangeToDelete, readRequest, rowRequest, type ScanOptions,
+} from './scan.ts';
 
 export class Table {
   /** The full resource name: projects/P/instances/I/tables/T. */
@@ -67,15 +73,19 @@ export class Table {
     }
   }
 
-  /** One cell: the newest version of the column, or the newest at or below `at`. INVALID_ARGUMENT for an `at` that is undefined. */
+  /**
+   * One cell: the newest version of the column, or the newest at or below `at`. INVALID_ARGUMENT for an `at` that is
+   * undefined.
+   */
   async getCell(row: Bytes, column: Column, ...at: [] | [at: Timestamp]): Promise<Cell | undefined> {
     const found = await this.get(row, at.length === 0 ? { columns: [column] } : { columns: [column], at: at[0] });
     return found?.get(column);
   }
 
   /**
-   * Rows in key order, each seen in one instant; all rows without options. Leaving the loop ends the read. INVALID_ARGUMENT for an option that is not
-   * known, and for a bound that is undefined or empty: leave out a bound that is not meant.
+   * Rows in key order, each seen in one instant; all rows without options. Leaving the loop ends the read.
+   * INVALID_ARGUMENT for an option that is not known, and for a bound that is undefined or empty: leave out a bound
+   * that is not meant.
    */
   scan(options: ScanOptions = {}): AsyncIterableIterator<Row, void> {
     return new RowStream(this.#calls, () => readRequest(this.fullName, options), options?.signal);
@@ -112,7 +122,8 @@ export class Table {
 
   /** Looks at the row and applies one of two mutations, in one instant; answers whether the predicate matched. */
   checkAndMutate(row: Bytes, predicate: Predicate, outcomes: CheckAndMutateOutcomes): Promise<boolean> {
-    const request = { table: this.fullName, row: keyOf(row, 'a row key'), predicate: predicateFilter(predicate), ...mutationsOf(outcomes) };
+    const key = keyOf(row, 'a row key');
+    const request = { table: this.fullName, row: key, predicate: predicateFilter(predicate), ...mutationsOf(outcomes) };
     return this.#calls.run((service, context) => service.checkAndMutateRow(context, request));
   }
 
@@ -122,8 +133,8 @@ export class Table {
   }
 
   /**
-   * Deletes all rows with the prefix, or from `start` up to and without `end`. INVALID_ARGUMENT without a bound, for one that is undefined or empty,
-   * and for an option that is not known: `deleteAllRows` deletes all rows.
+   * Deletes all rows with the prefix, or from `start` up to and without `end`. INVALID_ARGUMENT without a bound, for
+   * one that is undefined or empty, and for an option that is not known: `deleteAllRows` deletes all rows.
    */
   async deleteRows(bounds: RowBounds): Promise<void> {
     const range = rangeToDelete(bounds);
@@ -157,7 +168,10 @@ export class Table {
     return this.#changeFamily({ kind: 'create', family: familySchema(textOf(name, 'a family'), options) });
   }
 
-  /** Replaces a family's garbage-collection rule; `never` takes it away, so that all versions are kept. INVALID_ARGUMENT for undefined. */
+  /**
+   * Replaces a family's garbage-collection rule; `never` takes it away, so that all versions are kept.
+   * INVALID_ARGUMENT for undefined.
+   */
   async setGcRule(name: string, rule: GcRule | 'never'): Promise<void> {
     const gcRule = gcRuleOf(rule, 'a GC rule');
     const family: FamilySchema = { name: textOf(name, 'a family'), ...(gcRule && { gcRule }) };

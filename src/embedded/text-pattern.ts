@@ -1,16 +1,27 @@
 /**
  * Regular expressions given as text, made into the expressions over bytes that the API has (RE2's Latin-1 mode).
  *
- * In text a character is one thing, whatever its bytes: `ü?` and `[äö]` speak of characters, `.` and `[^a]` take one, `(?i)` folds all of Unicode.
- * What repeats any characters (`.*`, `[^/]*`, `\S*`) is left as it is: over UTF-8 it means the same, and it passes bytes that are no text.
- * Escapes of bytes above 0x7F and Unicode classes have no such meaning and are refused.
+ * In text a character is one thing, whatever its bytes: `ü?` and `[äö]` speak of characters, `.` and `[^a]` take one,
+ * `(?i)` folds all of Unicode. What repeats any characters (`.*`, `[^/]*`, `\S*`) is left as it is: over UTF-8 it means
+ * the same, and it passes bytes that are no text. Escapes of bytes above 0x7F and Unicode classes have no such meaning
+ * and are refused.
  *
- * Invariant: on UTF-8 text the result matches what the expression says of the text's characters; but without regard to case a k and an s of the
- * expression do not match the Kelvin sign and the long s, which have the same lower and upper case. An expression that is not valid comes out as one that
- * is not; the engine says what is wrong with it.
+ * Invariant: on UTF-8 text the result matches what the expression says of the text's characters; but without regard to
+ * case a k and an s of the expression do not match the Kelvin sign and the long s, which have the same lower and upper
+ * case. An expression that is not valid comes out as one that is not; the engine says what is wrong with it.
  */
 import { type ByteString, invalidArgument, ownOf, utf8 } from '../base/index.ts';
-import { ALL, alternativesOf, type CodeRange, casesOf, complement, encoded, isAll, setOf, withCases } from './code-points.ts';
+import {
+  ALL,
+  alternativesOf,
+  type CodeRange,
+  casesOf,
+  complement,
+  encoded,
+  isAll,
+  setOf,
+  withCases,
+} from './code-points.ts';
 
 /** Where none of these stands, characters and bytes are the same. */
 const NEEDS_TRANSLATION = /[^\x00-\x7f]|[.[\\]/;
@@ -25,7 +36,10 @@ interface Flags {
   readonly dotTakesNewline: boolean;
 }
 
-/** What a class holds: the source of its ASCII, classes that are negated (`\D`, `[:^alpha:]`) turned round, and the rest as ranges. */
+/**
+ * What a class holds: the source of its ASCII, classes that are negated (`\D`, `[:^alpha:]`) turned round, and the rest
+ * as ranges.
+ */
 interface ClassItems {
   readonly isNegated: boolean;
   readonly ascii: string;
@@ -103,7 +117,10 @@ class Translator {
     if (found) {
       const [whole, on = '', off = ''] = found;
       const flag = (letter: string, now: boolean): boolean => !off.includes(letter) && (on.includes(letter) || now);
-      this.#flags = { ignoresCase: flag('i', this.#flags.ignoresCase), dotTakesNewline: flag('s', this.#flags.dotTakesNewline) };
+      this.#flags = {
+        ignoresCase: flag('i', this.#flags.ignoresCase),
+        dotTakesNewline: flag('s', this.#flags.dotTakesNewline),
+      };
       return this.#take(whole.length);
     }
     this.#take(this.#find(GROUP_NAME)?.[0].length ?? 1);
@@ -124,8 +141,8 @@ class Translator {
   }
 
   /**
-   * One character of a set: `ascii` matches those of ASCII ('' where there is none), `wide` are the others. `run`: takes every byte of the set's
-   * characters, where all those outside ASCII are among them.
+   * One character of a set: `ascii` matches those of ASCII ('' where there is none), `wide` are the others. `run`:
+   * takes every byte of the set's characters, where all those outside ASCII are among them.
    */
   #one(ascii: string, wide: readonly CodeRange[], run: string): void {
     const others = alternativesOf(wide).join('|');
@@ -162,7 +179,10 @@ class Translator {
 
   #refuseUnicodeClass(letter: string): void {
     if (letter !== 'p' && letter !== 'P') return;
-    throw invalidArgument(`${this.#what}: "${this.#text.slice(this.#at, this.#at + 16)}": classes of Unicode are not known here; write the characters, such as [a-zäöü]`);
+    throw invalidArgument(
+      `${this.#what}: "${this.#text.slice(this.#at, this.#at + 16)}": classes of Unicode are not known here; ` +
+        'write the characters, such as [a-zäöü]',
+    );
   }
 
   /** The escape by number that stands here, if one does. */
@@ -172,7 +192,10 @@ class Translator {
     const [whole, byte, code, octal] = found;
     const number = octal === undefined ? Number.parseInt((byte ?? code) as string, 16) : Number.parseInt(octal, 8);
     if (number > 0x7f) {
-      throw invalidArgument(`${this.#what}: ${whole} in text is neither surely a byte nor surely a character: write the character itself, or give the whole expression as bytes, where it is the byte`);
+      throw invalidArgument(
+        `${this.#what}: ${whole} in text is neither surely a byte nor surely a character: ` +
+          'write the character itself, or give the whole expression as bytes, where it is the byte',
+      );
     }
     return { size: whole.length, code: number };
   }
@@ -225,8 +248,12 @@ class Translator {
       const isRange = this.#text[this.#at] === '-' && ![']', undefined].includes(this.#text[this.#at + 1]);
       if (isRange) this.#at++;
       const last = isRange ? this.#classCharacter() : first;
-      if (isRange && first.code > last.code) throw invalidArgument(`${this.#what}: ${first.source}-${last.source} is no range of characters: its end is before its start`);
-      if (first.code <= 0x7f) ascii += isRange ? `${first.source}-${last.code > 0x7f ? '\\x7f' : last.source}` : first.source;
+      if (isRange && first.code > last.code)
+        throw invalidArgument(
+          `${this.#what}: ${first.source}-${last.source} is no range of characters: its end is before its start`,
+        );
+      if (first.code <= 0x7f)
+        ascii += isRange ? `${first.source}-${last.code > 0x7f ? '\\x7f' : last.source}` : first.source;
       if (last.code > 0x7f) wide.push([Math.max(first.code, 0x80), last.code]);
     }
     return undefined;
@@ -245,7 +272,10 @@ class Translator {
     return { positive: `\\${perl.toLowerCase()}`, isNegated: perl < 'a' };
   }
 
-  /** One character of a class, and how it is written in one. What is no escape is left to the engine, as if it were of ASCII. */
+  /**
+   * One character of a class, and how it is written in one. What is no escape is left to the engine, as if it were of
+   * ASCII.
+   */
   #classCharacter(): { readonly code: number; readonly source: string } {
     if (this.#text[this.#at] !== '\\') {
       const code = this.#text.codePointAt(this.#at) as number;

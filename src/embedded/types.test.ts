@@ -53,7 +53,12 @@ const CALLS: readonly ((table: Table, database: Database) => unknown)[] = [
 test('what does not compile is refused where it is called all the same', async () => {
   await using database = await open(':memory:');
   const table = await database.createTable('t', { families: { f: {} } });
-  for (const call of CALLS) await assert.rejects(async () => call(table, database), { name: 'BigtableError', code: Code.INVALID_ARGUMENT }, String(call));
+  for (const call of CALLS)
+    await assert.rejects(
+      async () => call(table, database),
+      { name: 'BigtableError', code: Code.INVALID_ARGUMENT },
+      String(call),
+    );
 });
 
 test('text, bytes and Dates are what filters are made of', async () => {
@@ -66,5 +71,10 @@ test('text, bytes and Dates are what filters are made of', async () => {
     { kind: 'valueRange', start: { value: 'Zü', closed: true }, end: { value: Buffer.from([0xff]), closed: false } },
     { kind: 'timestampRange', range: { start: new Date(1_700_000_000_000), end: 1_700_000_000_001_000n } },
   ];
-  for (const filter of filters) assert.equal((await table.scan({ filter }).next()).value?.name, 'r', JSON.stringify(filter, (_, part: unknown) => (typeof part === 'bigint' ? `${part}` : part)));
+  for (const filter of filters)
+    assert.equal(
+      (await table.scan({ filter }).next()).value?.name,
+      'r',
+      JSON.stringify(filter, (_, part: unknown) => (typeof part === 'bigint' ? `${part}` : part)),
+    );
 });

@@ -1,4 +1,6 @@
-/** A bad request in the library's words, as data: what is asked, the code of the refusal and what its message must name. */
+/**
+ * A bad request in the library's words, as data: what is asked, the code of the refusal and what its message must name.
+ */
 import type { Code, Database, Table } from '../../src/embedded/index.ts';
 
 export interface LibraryRequest {
@@ -11,8 +13,18 @@ export interface LibraryRequest {
   ask(table: Table, database: Database): Promise<unknown>;
 }
 
-export const refused = (name: string, code: Code, says: RegExp, ask: LibraryRequest['ask'], limits?: LibraryRequest['limits']): LibraryRequest => ({
-  name, code, says, ask, ...(limits && { limits }),
+export const refused = (
+  name: string,
+  code: Code,
+  says: RegExp,
+  ask: LibraryRequest['ask'],
+  limits?: LibraryRequest['limits'],
+): LibraryRequest => ({
+  name,
+  code,
+  says,
+  ask,
+  ...(limits && { limits }),
 });
 
 export const all = async (rows: AsyncIterable<unknown>): Promise<void> => {
