@@ -56,12 +56,12 @@ export class EmbeddedStore implements Store {
   }
 
   async *anchors(row: string): AsyncGenerator<Anchor, void, void> {
-    let start: string | undefined = '';
-    while (start !== undefined) {
-      const piece: Row | undefined = await this.#table.get(row, { columnRange: { family: 'anchor', start }, cellsPerRow: ANCHORS_A_READ });
+    let from: { readonly start?: string } | undefined = {};
+    while (from !== undefined) {
+      const piece: Row | undefined = await this.#table.get(row, { columnRange: { family: 'anchor', ...from }, cellsPerRow: ANCHORS_A_READ });
       for (const cell of piece?.cells ?? []) yield { from: cell.qualifier.toString('utf8'), text: cell.text, timeMs: milliseconds(cell.timestamp) };
       const last: Buffer | undefined = piece?.cells[ANCHORS_A_READ - 1]?.qualifier;
-      start = last && `${last.toString('utf8')}\0`;
+      from = last && { start: `${last.toString('utf8')}\0` };
     }
   }
 

@@ -1,6 +1,6 @@
 /**
  * base: what everything stands on and what stands on nothing: byte strings and their order, 64-bit integers, varints,
- * checksums, errors and assertions. Pure computation; imports no other room.
+ * checksums, checks of options, errors and assertions. Pure computation; imports no other room.
  */
 export { asBuffer, type ByteString, compareBytes, copyBytes, fromBytes, isSuccessor, prefixEnd, quote, successor, toBytes, toText, utf8, viewOf } from './bytes.ts';
 export { crc32c } from './checksum.ts';
@@ -9,5 +9,6 @@ export {
 } from './errors.ts';
 export { addWrapping, INT64_MAX, INT64_MIN, type Int64, int64, int64Bytes, isInt64, readInt64BE, toBigInt, writeInt64BE } from './int64.ts';
 export { NumberTable } from './number-table.ts';
+export { checkOptions, describeValue, isObjectOfNames, type OptionKind, type OptionTable } from './options.ts';
 export { ownOf } from './record.ts';
 export { VarintReader, varintLength, writeVarint } from './varint.ts';

@@ -2,7 +2,7 @@
  * The settings of a database: plain, frozen, checked once. Sizes are in bytes. A size set here bounds memory; it changes no format and may be
  * another at the next start.
  */
-import { BigtableError, Code } from '../base/index.ts';
+import { checkOptions, invalidArgument, type OptionTable } from '../base/index.ts';
 import { LIMITS } from '../model/index.ts';
 import { memoryBytes } from '../platform/index.ts';
 import { DEFAULT_BLOCK_SIZE_BYTES } from '../sstable/index.ts';
@@ -58,6 +58,11 @@ export const DEFAULT_SETTINGS: DatabaseSettings = Object.freeze({
   limits: 'default',
 });
 
+/** None is a bound: a setting that is undefined has its default. */
+const SETTINGS = Object.fromEntries(
+  Object.keys(DEFAULT_SETTINGS).map((name) => [name, 'free']),
+) as OptionTable<DatabaseSettings>;
+
 const DURABILITIES: readonly string[] = ['synced', 'buffered'] satisfies DatabaseSettings['durability'][];
 
 const SIZES: Readonly<Record<Exclude<keyof DatabaseSettings, 'limits' | 'durability'>, readonly [least: number, most: number]>> = {
@@ -85,18 +90,17 @@ export function serverCacheBytes(availableBytes = memoryBytes()): number {
 
 /** The defaults with `given` over them. INVALID_ARGUMENT for a name that is none, or a value out of its range. */
 export function checkSettings(given: Partial<DatabaseSettings> = {}): DatabaseSettings {
-  const names = Object.keys(DEFAULT_SETTINGS);
-  for (const name of Object.keys(given)) if (!names.includes(name)) throw wrong(`there is no setting "${name}"; there are ${names.join(', ')}`);
+  checkOptions(given, SETTINGS, 'settings', 'setting');
   const chosen = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const settings: DatabaseSettings = Object.freeze({ ...DEFAULT_SETTINGS, ...chosen });
   for (const [name, [least, most]] of Object.entries(SIZES)) {
     const value = settings[name as keyof typeof SIZES];
     if (!Number.isSafeInteger(value) || value < least || value > most) {
-      throw wrong(`setting ${name} must be a whole number from ${least} to ${most}, not ${String(value)}`);
+      throw invalidArgument(`setting ${name} must be a whole number from ${least} to ${most}, not ${String(value)}`);
     }
   }
-  if (!DURABILITIES.includes(settings.durability)) throw wrong(`setting durability must be one of ${DURABILITIES.join(', ')}, not ${String(settings.durability)}`);
-  if (!Object.hasOwn(LIMITS, settings.limits)) throw wrong(`setting limits must be one of ${Object.keys(LIMITS).join(', ')}, not ${String(settings.limits)}`);
+  if (!DURABILITIES.includes(settings.durability)) throw invalidArgument(`setting durability must be one of ${DURABILITIES.join(', ')}, not ${String(settings.durability)}`);
+  if (!Object.hasOwn(LIMITS, settings.limits)) throw invalidArgument(`setting limits must be one of ${Object.keys(LIMITS).join(', ')}, not ${String(settings.limits)}`);
   return settings;
 }
 
@@ -117,8 +121,4 @@ export function tabletServerSettings(settings: DatabaseSettings, tabletServers: 
     inMemoryBytes: share(settings.inMemoryBytes),
     logLimitBytes: share(settings.logLimitBytes),
   };
-}
-
-function wrong(message: string): BigtableError {
-  return new BigtableError(Code.INVALID_ARGUMENT, message);
 }

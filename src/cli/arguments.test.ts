@@ -9,7 +9,7 @@ function refused(work: () => unknown, message: RegExp): void {
 
 describe('named arguments', () => {
   test('are taken by name; a value may hold anything, = too', () => {
-    assert.deepEqual(namedArguments(['start=a=b', 'end='], ['start', 'end', 'count']), { start: 'a=b', end: '' });
+    assert.deepEqual(namedArguments(['start=a=b', 'end=='], ['start', 'end', 'count']), { start: 'a=b', end: '=' });
     assert.deepEqual(namedArguments([], ['start']), {});
   });
 
@@ -18,6 +18,7 @@ describe('named arguments', () => {
     refused(() => namedArguments(['start'], ['start']), /"start" is not known here/);
     refused(() => namedArguments(['start=a', 'start=b'], ['start']), /"start=" is given twice/);
     refused(() => namedArguments(['__proto__=a'], ['start']), /not known/);
+    refused(() => namedArguments(['start=a', 'end='], ['start', 'end']), /"end=" has no value; leave it out/);
   });
 
   test('numbers and truths are what they say', () => {

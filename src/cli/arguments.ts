@@ -1,7 +1,12 @@
-/** Arguments in cbt's form: positional words, then `name=value` options, and `family:column=value[@timestamp]` cells. */
+/**
+ * Arguments in cbt's form: positional words, then `name=value` options, and `family:column=value[@timestamp]` cells.
+ */
 import { invalidArgument } from '../base/index.ts';
 
-/** Splits `name=value` words; a word that is not among `known`, or comes twice, is an error that says so. */
+/**
+ * Splits `name=value` words. A word that is not among `known`, comes twice or has no value is an error that says so:
+ * `prefix=$UNSET` must not mean every row.
+ */
 export function namedArguments<K extends string>(words: readonly string[], known: readonly K[]): Partial<Record<K, string>> {
   const found: Partial<Record<K, string>> = {};
   for (const word of words) {
@@ -11,6 +16,9 @@ export function namedArguments<K extends string>(words: readonly string[], known
       throw invalidArgument(`argument "${word}" is not known here; known: ${known.map((one) => `${one}=…`).join(', ')}`);
     }
     if (Object.hasOwn(found, name)) throw invalidArgument(`argument "${name}=" is given twice`);
+    if (at === word.length - 1) {
+      throw invalidArgument(`argument "${name}=" has no value; leave it out where none is meant`);
+    }
     found[name] = word.slice(at + 1);
   }
   return found;
@@ -20,6 +28,15 @@ export function positiveNumber(text: string, what: string): number {
   const value = Number(text);
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value === 0) throw invalidArgument(`${what} must be a whole number above 0, not "${text}"`);
   return value;
+}
+
+/**
+ * The value of an option that names a directory. An empty one, of a variable that is not set, would be the current
+ * directory.
+ */
+export function directoryOption(text: string): string {
+  if (text === '') throw invalidArgument('the directory of an option is empty; write . for the current one');
+  return text;
 }
 
 /** As cbt takes them; undefined is false. */
@@ -43,7 +60,15 @@ export function cellArgument(word: string): CellArgument {
   return { column: match[1] as string, value: match[2] as string, timestamp: match[3] === undefined ? undefined : BigInt(match[3]) };
 }
 
-/** Node hands on arguments as text: bytes that are no UTF-8 have become U+FFFD by now, and would name another row than was meant. */
+/** Microseconds of early 1970, which are milliseconds of the years 2001 to 2286. */
+export function looksLikeMilliseconds(micros: bigint): boolean {
+  return micros >= 1_000_000_000_000n && micros < 10_000_000_000_000n;
+}
+
+/**
+ * Node hands on arguments as text: bytes that are no UTF-8 have become U+FFFD by now, and would name another row than
+ * was meant.
+ */
 export function checkText(words: readonly string[]): void {
   const broken = words.find((word) => word.includes('\ufffd'));
   if (broken !== undefined) {

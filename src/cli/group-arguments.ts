@@ -3,11 +3,11 @@
  * door's groups are; here only that they can be read.
  */
 import { invalidArgument, ownOf } from '../base/index.ts';
-import type { GroupLayout } from '../embedded/index.ts';
+import type { GroupCompression, GroupLayout } from '../embedded/index.ts';
 import { positiveNumber, truth } from './arguments.ts';
 
 type Group = GroupLayout[string];
-type Compression = NonNullable<Group['compression']>;
+type Compression = GroupCompression;
 
 const OPTIONS: Readonly<Record<string, (value: string) => Group>> = {
   blocksize: (value) => ({ blockSizeBytes: positiveNumber(value, 'blocksize') }),

@@ -4,6 +4,7 @@ import { basename, dirname, relative, resolve, sep } from 'node:path';
 import type { Command } from 'commander';
 import { invalidArgument, notFound } from '../base/index.ts';
 import { findDirectory, openFileForInspection, openForInspection } from '../boot/index.ts';
+import { directoryOption } from './arguments.ts';
 import { inspectCheck } from './inspect-check.ts';
 import { inspectLogFile } from './inspect-log.ts';
 import { inspectMetadataOf } from './inspect-metadata.ts';
@@ -61,14 +62,14 @@ export function addInspectCommand(program: Command, terminal: Terminal): void {
   inspect
     .command('check')
     .description('check every file of the database in --dir, and what they say of one another')
-    .option('--dir <directory>', 'the database')
+    .option('--dir <directory>', 'the database', directoryOption)
     .addHelpText('after', CHECK)
     .action((_: unknown, command: Command) => inspectCheck(command.optsWithGlobals(), terminal));
   inspect
     .command('repair')
     .description('make the METADATA of the database in --dir again after it was lost')
-    .option('--dir <directory>', 'the database')
-    .option('--write-to <directory>', 'write the repaired database there, and change nothing in --dir')
+    .option('--dir <directory>', 'the database', directoryOption)
+    .option('--write-to <directory>', 'write the repaired database there, and change nothing in --dir', directoryOption)
     .option('--yes', 'repair --dir itself')
     .addHelpText('after', REPAIR)
     .action((_: unknown, command: Command) => inspectRepair(command.optsWithGlobals(), terminal));

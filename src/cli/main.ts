@@ -4,7 +4,7 @@
  */
 import { Command, CommanderError } from 'commander';
 import { codeName, toBigtableError } from '../base/index.ts';
-import { checkText } from './arguments.ts';
+import { checkText, directoryOption } from './arguments.ts';
 import { addInspectCommand } from './inspect-command.ts';
 import { addRowCommands } from './row-commands.ts';
 import { addServeCommand } from './serve-command.ts';
@@ -42,7 +42,7 @@ export async function main(argv: readonly string[], terminal: Terminal = process
 function commandLine(terminal: Terminal): Command {
   const program = new Command('edubba')
     .description('Bigtable that anyone can run. The commands have cbt’s names and arguments and work on a directory (--dir), in this process, or on a server (--address, or BIGTABLE_EMULATOR_HOST).')
-    .option('--dir <directory>', 'work on the database in this directory, which no other process may have open')
+    .option('--dir <directory>', 'work on the database in this directory, which no other process may have open', directoryOption)
     .option('--address <host:port>', 'work on the server at this address; for serve: listen there')
     .option('--project <id>', 'project of the tables', 'local')
     .option('--instance <id>', 'instance of the tables', 'local')

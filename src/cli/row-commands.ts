@@ -1,9 +1,9 @@
 /** Commands on rows, with cbt's names and arguments. */
 import type { Command } from 'commander';
-import { invalidArgument, utf8 } from '../base/index.ts';
+import { invalidArgument } from '../base/index.ts';
 import { type Row, type RowFilter, RowMutation, type ScanOptions, type Table } from '../embedded/index.ts';
-import { cellArgument, namedArguments, positiveNumber, truth } from './arguments.ts';
-import { jsonBytes, jsonLine, rowAsJson, rowText } from './output.ts';
+import { cellArgument, looksLikeMilliseconds, namedArguments, positiveNumber, truth } from './arguments.ts';
+import { formatMicros, jsonBytes, jsonLine, rowAsJson, rowText } from './output.ts';
 import { visible } from './quote.ts';
 import { Session } from './target.ts';
 import type { Terminal } from './terminal.ts';
@@ -17,7 +17,8 @@ const COLUMNS = `columns=FAMILY:COLUMN,…   only these columns; FAMILY: is a wh
 
 const SET = `
   <cells>   FAMILY:COLUMN=VALUE[@TIMESTAMP], all in one atomic mutation; the timestamp in microseconds since 1970 (default: now).
-            An @ that no whole number follows belongs to the value; FAMILY:=VALUE is the column with the empty name.
+            An @ that no whole number follows belongs to the value; FAMILY:=VALUE is the column with the empty name. As in cbt the number is
+            always of microseconds; one that looks like milliseconds is taken as it is, with a warning.
 
 Examples:
   edubba set web com.cnn.www anchor:cnnsi.com=CNN anchor:my.look.ca=CNN.com
@@ -79,6 +80,11 @@ export function addRowCommands(program: Command, terminal: Terminal): void {
       namedArguments(words, [APP_PROFILE]);
       return onTable(new Session(command, terminal), table, (found) => found.deleteRow(row));
     });
+  program
+    .command('deleteallrows <table>')
+    .description('delete all rows of a table; its families stay')
+    .action((table: string, _: unknown, command: Command) =>
+      onTable(new Session(command, terminal), table, (found) => found.deleteAllRows()));
 }
 
 function onTable<T>(session: Session, table: string, work: (table: Table) => Promise<T>): Promise<T> {
@@ -91,6 +97,10 @@ async function set(session: Session, table: string, row: string, words: readonly
   const mutation = new RowMutation(row);
   for (const { column, value, timestamp } of cells) mutation.set(column, value, timestamp);
   await onTable(session, table, (found) => found.apply(mutation));
+  const early = cells.find(({ timestamp }) => timestamp !== undefined && looksLikeMilliseconds(timestamp))?.timestamp;
+  if (early === undefined) return;
+  const time = formatMicros(early);
+  session.terminal.complain(`@${early} is of microseconds, and so ${time}; as milliseconds it is @${early}000\n`);
 }
 
 /** FAMILY:COLUMN, FAMILY:, :COLUMN or COLUMN, each a regular expression. */
@@ -99,8 +109,8 @@ function columnFilter(word: string): RowFilter {
   const family = at < 0 ? '' : word.slice(0, at);
   const qualifier = at < 0 ? word : word.slice(at + 1);
   const filters: RowFilter[] = [];
-  if (family !== '') filters.push({ kind: 'familyNameRegex', regex: utf8(family) });
-  if (qualifier !== '') filters.push({ kind: 'columnQualifierRegex', regex: utf8(qualifier) });
+  if (family !== '') filters.push({ kind: 'familyNameRegex', regex: family });
+  if (qualifier !== '') filters.push({ kind: 'columnQualifierRegex', regex: qualifier });
   if (filters.length === 0) throw invalidArgument(`columns=: "${word}" names neither a family nor a column`);
   return filters.length === 1 ? (filters[0] as RowFilter) : { kind: 'chain', filters };
 }
@@ -108,7 +118,7 @@ function columnFilter(word: string): RowFilter {
 /** What several commands take: which rows by their key, which columns, how many versions. */
 function cellOptions(given: { readonly columns?: string; readonly regex?: string; readonly 'cells-per-column'?: string }, keysOnly: boolean): ScanOptions {
   const filters: RowFilter[] = [];
-  if (given.regex !== undefined) filters.push({ kind: 'rowKeyRegex', regex: utf8(given.regex) });
+  if (given.regex !== undefined) filters.push({ kind: 'rowKeyRegex', regex: given.regex });
   if (given.columns !== undefined) {
     const columns = [...new Set(given.columns.split(','))].filter((word) => word !== '').map(columnFilter);
     if (columns.length === 0) throw invalidArgument('columns= names no column');
@@ -134,8 +144,7 @@ async function read(session: Session, table: string, words: readonly string[]): 
   const scan: ScanOptions = {
     ...cellOptions(given, keysOnly),
     ...(given.start === undefined ? {} : { start: given.start }),
-    // `end=` with nothing behind it is no end, as in cbt
-    ...(given.end === undefined || given.end === '' ? {} : { end: given.end }),
+    ...(given.end === undefined ? {} : { end: given.end }),
     ...(given.prefix === undefined ? {} : { prefix: given.prefix }),
     ...(given.count === undefined ? {} : { limit: positiveNumber(given.count, 'count') }),
     reverse: truth(given.reversed, 'reversed'),

@@ -54,7 +54,7 @@ group names lie in the group "default". The groups given replace all there were;
 
 Examples:
   edubba --dir ./data setgroups web meta=language,checksum:inmemory=true default=:compression=zstd-dict
-  edubba --dir ./data setgroups web`;
+  edubba --dir ./data setgroups web default=          all families in the group default`;
 
 const STATS = `
 For each column family: cells (versions), logical bytes (row key, column, 8 for the timestamp, value), bytes on disk, bytes in memory. Versions that are hidden or
@@ -104,7 +104,8 @@ export function addTableCommands(program: Command, terminal: Terminal): void {
     .action((table: string, family: string, policy: string[], _: unknown, command: Command) => {
       const session = new Session(command, terminal);
       const rule = parseGcPolicy(policy.join(' '));
-      return session.withDatabase((database) => database.table(session.tableName(table)).setGcRule(family, rule));
+      const name = session.tableName(table);
+      return session.withDatabase((database) => database.table(name).setGcRule(family, rule ?? 'never'));
     });
   addStorageCommands(program, terminal);
 }
@@ -116,6 +117,9 @@ function addStorageCommands(program: Command, terminal: Terminal): void {
     .addHelpText('after', SET_GROUPS)
     .action((table: string, words: string[], _: unknown, command: Command) => {
       const session = new Session(command, terminal);
+      if (words.length === 0) {
+        throw invalidArgument('give at least one group; default= puts every family into the group default');
+      }
       const groups = parseGroups(words);
       return session.withDatabase((database) => database.table(session.tableName(table)).setGroups(groups));
     });
@@ -130,7 +134,8 @@ function addStorageCommands(program: Command, terminal: Terminal): void {
     .addHelpText('after', SPLIT)
     .action((table: string, row: string | undefined, _: unknown, command: Command) => {
       const session = new Session(command, terminal);
-      return session.withDatabase((database) => database.split(session.tableName(table), row));
+      const at = row === undefined ? ([] as const) : ([row] as const);
+      return session.withDatabase((database) => database.split(session.tableName(table), ...at));
     });
   program
     .command('merge <table> <row>')
@@ -146,7 +151,8 @@ function addStorageCommands(program: Command, terminal: Terminal): void {
     .addHelpText('after', COMPACT)
     .action((table: string | undefined, _: unknown, command: Command) => {
       const session = new Session(command, terminal);
-      return session.withDatabase((database) => database.compact(table === undefined ? undefined : session.tableName(table)));
+      const only = table === undefined ? ([] as const) : ([session.tableName(table)] as const);
+      return session.withDatabase((database) => database.compact(...only));
     });
 }
 
@@ -201,7 +207,7 @@ async function printStatistics(session: Session, table: string): Promise<void> {
 async function listTables(session: Session): Promise<void> {
   const { prefix, options } = session;
   await session.withDatabase(async (database) => {
-    const names = await database.listTableNames(options.dir === undefined ? prefix : '');
+    const names = await database.listTableNames(...(options.dir === undefined ? [prefix] as const : []));
     const shown = names.map((name) => (name.startsWith(prefix) ? name.slice(prefix.length) : name)).sort();
     await session.terminal.print(session.json ? jsonLine(shown) : shown.map((name) => `${name}\n`).join(''));
   });

@@ -1,14 +1,15 @@
 /**
  * An open database: tables by name. One process owns a directory; a second `open` of it fails with FAILED_PRECONDITION.
  */
-import { BigtableError, type ByteString, Code } from '../base/index.ts';
+import { BigtableError, type ByteString, checkOptions, Code, invalidArgument, type OptionTable } from '../base/index.ts';
 import { type DatabaseSettings, openDatabase, ProcessHold } from '../boot/index.ts';
 import type { ByteBudget } from '../env/index.ts';
-import type { Granularity, GroupLayout } from '../model/index.ts';
+import type { Granularity } from '../model/index.ts';
 import type { Service } from '../service/index.ts';
 import { Calls } from './calls.ts';
-import { type FamilyOptions, familySchema, groupsOfTable } from './families.ts';
-import { type Bytes, keyOf } from './input.ts';
+import { type FamilyOptions, familySchemas, groupsOfTable } from './families.ts';
+import type { GroupLayout } from './groups.ts';
+import { boundOf, type Bytes, keyOf, listOf, textOf } from './input.ts';
 import { Table } from './table.ts';
 
 export interface TableOptions {
@@ -20,6 +21,10 @@ export interface TableOptions {
   /** Locality groups: families that are read together, and how their files are written. Families named in none lie in `default`. */
   readonly groups?: GroupLayout;
 }
+
+const TABLE_OPTIONS = {
+  families: 'bound', splits: 'free', granularity: 'free', groups: 'free',
+} satisfies OptionTable<TableOptions>;
 
 /** What the database under a service can do besides. */
 export interface DatabaseHooks {
@@ -44,10 +49,11 @@ export class Database {
     this.#hooks = hooks;
   }
 
-  /** Creates a table. ALREADY_EXISTS where there is one of that name. */
+  /** Creates a table. ALREADY_EXISTS where there is one of that name; INVALID_ARGUMENT for an option that is not known. */
   async createTable(name: string, options: TableOptions = {}): Promise<Table> {
-    const families = Object.entries(options.families ?? {}).map(([family, { group: _group, ...settings }]) => familySchema(family, settings));
-    const splits: ByteString[] = (options.splits ?? []).map((row) => keyOf(row, 'a split'));
+    checkOptions(options, TABLE_OPTIONS, 'createTable');
+    const families = familySchemas(options.families ?? {});
+    const splits: ByteString[] = listOf(options.splits ?? [], 'splits').map((row) => keyOf(row, 'a split'));
     const granularity = options.granularity ?? 'micros';
     const fullName = fullTableName(name);
     const groups = groupsOfTable(options.families ?? {}, options.groups);
@@ -78,14 +84,22 @@ export class Database {
     return (await this.listTableNames(prefix)).map((name) => name.slice(prefix.length));
   }
 
-  /** Full resource names of the tables that start with `prefix`; over a server the prefix must name an instance. */
-  async listTableNames(prefix = ''): Promise<readonly string[]> {
-    const tables = await this.#calls.run((service, context) => service.listTables(context, prefix));
+  /**
+   * Full resource names of the tables, of all or of those that start with the prefix; over a server it must name an
+   * instance.
+   */
+  async listTableNames(...prefix: [] | [prefix: string]): Promise<readonly string[]> {
+    const start = prefix.length === 0 ? '' : textOf(prefix[0], 'prefix');
+    if (prefix.length > 0 && start === '') {
+      throw invalidArgument('prefix must not be empty; leave it out to list all tables');
+    }
+    const tables = await this.#calls.run((service, context) => service.listTables(context, start));
     return tables.map(({ name }) => name);
   }
 
-  deleteTable(name: string): Promise<void> {
-    return this.#calls.run((service, context) => service.deleteTable(context, fullTableName(name)));
+  async deleteTable(name: string): Promise<void> {
+    const fullName = fullTableName(name);
+    return this.#calls.run((service, context) => service.deleteTable(context, fullName));
   }
 
   /** Writes what is in memory to SSTables, so that the next open has nothing to replay. Never needed for durability. */
@@ -96,22 +110,25 @@ export class Database {
   /**
    * Major compactions of a table, or of all: afterwards every locality group of a tablet is one SSTable without deleted data and
    * without versions that garbage collection drops. They come by themselves too, every `majorCompactionMs`.
+   * INVALID_ARGUMENT for undefined.
    */
-  compact(table?: string): Promise<void> {
-    return this.#hooks.compact(table === undefined ? undefined : fullTableName(table));
+  async compact(...table: [] | [table: string]): Promise<void> {
+    return this.#hooks.compact(table.length === 0 ? undefined : fullTableName(table[0]));
   }
 
   /**
-   * Splits the tablet that holds the row before it, so that it begins a tablet; without a row every tablet of the table near its middle. Tablets split by
-   * themselves too, when they have grown above `tabletBytes`. Reads and writes go on. FAILED_PRECONDITION where a tablet of one row is all there is.
+   * Splits the tablet that holds the row before it, so that it begins a tablet; without a row every tablet of the
+   * table near its middle. Tablets split by themselves too, when they have grown above `tabletBytes`. Reads and
+   * writes go on. FAILED_PRECONDITION where a tablet of one row is all there is; INVALID_ARGUMENT for a row that is
+   * undefined or empty.
    */
-  split(table: string, row?: Bytes): Promise<void> {
-    return this.#hooks.split(fullTableName(table), row === undefined ? undefined : keyOf(row, 'a row key'));
+  async split(table: string, ...row: [] | [row: Bytes]): Promise<void> {
+    return this.#hooks.split(fullTableName(table), row.length === 0 ? undefined : boundOf(row[0], 'a row key'));
   }
 
   /** Makes one tablet of the two that meet at that row, with which the second begins. FAILED_PRECONDITION where none do. */
-  merge(table: string, row: Bytes): Promise<void> {
-    return this.#hooks.merge(fullTableName(table), keyOf(row, 'a row key'));
+  async merge(table: string, row: Bytes): Promise<void> {
+    return this.#hooks.merge(fullTableName(table), boundOf(row, 'a row key'));
   }
 
   /** Counters since the database was opened, by name: blocks read, cache hits, bytes logged, compactions. */
@@ -131,6 +148,7 @@ export class Database {
 }
 
 function fullTableName(name: string): string {
+  if (textOf(name, 'a table name') === '') throw invalidArgument('a table name must not be empty');
   return name.includes('/') ? name : `${DEFAULT_PARENT}/tables/${name}`;
 }
 
@@ -152,6 +170,9 @@ export function overService(service: Service, budget: ByteBudget, close: () => P
  * FAILED_PRECONDITION where another process has the directory open.
  */
 export async function open(directory: string, settings: Partial<DatabaseSettings> = {}): Promise<Database> {
+  if (textOf(directory, 'the directory') === '') {
+    throw invalidArgument("the directory must not be empty: './' is the current one");
+  }
   const where = directory === ':memory:' ? ({ memory: true } as const) : { directory };
   const hold = new ProcessHold();
   const { service, env, close, flush, compact, splitTablet, mergeTablets } = await hold.while(openDatabase({ ...where, settings }));

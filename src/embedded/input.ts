@@ -1,13 +1,28 @@
 /**
- * What users may write where the model wants byte strings, bytes and int64: text (as UTF-8), bytes, numbers, bigints, dates.
- * Everything is checked here, so that a wrong argument is named by its own name.
+ * What users may write where the model wants byte strings, bytes and int64: text (as UTF-8), bytes, numbers, bigints,
+ * dates. Everything is checked here, so that a wrong argument is named by its own name.
  */
-import { asBuffer, type ByteString, fromBytes, type Int64, int64, int64Bytes, invalidArgument, isInt64, utf8 } from '../base/index.ts';
+import {
+  asBuffer,
+  type ByteString,
+  describeValue,
+  fromBytes,
+  type Int64,
+  int64,
+  int64Bytes,
+  invalidArgument,
+  isInt64,
+  utf8,
+} from '../base/index.ts';
 
 /** Text stands for its UTF-8 bytes. */
 export type Bytes = string | Uint8Array;
 
-/** Microseconds since 1970 as a number (exact below 2^53) or bigint, or a Date. */
+/**
+ * A Date, or microseconds since 1970 as a bigint or a number (exact below 2^53). A number from 10^12 up to 10^13, of
+ * either sign, is refused: it would be a day in early 1970, and is nearly always `Date.now()`, which counts
+ * milliseconds.
+ */
 // biome-ignore lint/style/noRestrictedGlobals: a date that the user gives is data, no clock is read
 export type Timestamp = number | bigint | Date;
 
@@ -20,40 +35,91 @@ export type Value = Bytes | bigint;
 export function keyOf(bytes: Bytes, what: string): ByteString {
   if (typeof bytes === 'string') return utf8(bytes);
   if (bytes instanceof Uint8Array) return fromBytes(bytes);
-  throw invalidArgument(`${what} must be text or bytes, not ${describe(bytes)}`);
+  throw invalidArgument(`${what} must be text or bytes, not ${describeValue(bytes)}`);
+}
+
+/** A bound of a range. An empty one would be no bound, so INVALID_ARGUMENT: who means that leaves it out. */
+export function boundOf(bytes: Bytes, what: string): ByteString {
+  const bound = keyOf(bytes, what);
+  if (bound === '') throw invalidArgument(`${what} must not be empty; leave it out where no bound is meant`);
+  return bound;
+}
+
+/** A number, whatever its size: never text that would be one. */
+export function numberOf(value: number, what: string): number {
+  if (typeof value !== 'number') throw invalidArgument(`${what} must be a number, not ${describeValue(value)}`);
+  return value;
+}
+
+/** Text as it is. */
+export function textOf(text: string, what: string): string {
+  if (typeof text !== 'string') throw invalidArgument(`${what} must be text, not ${describeValue(text)}`);
+  return text;
+}
+
+export function listOf<T>(list: readonly T[], what: string): readonly T[] {
+  if (!Array.isArray(list)) throw invalidArgument(`${what} must be an array, not ${describeValue(list)}`);
+  return list as readonly T[];
 }
 
 export function valueOf(value: Value): Uint8Array {
   if (typeof value === 'string') return Buffer.from(value, 'utf8');
   if (value instanceof Uint8Array) return value;
   if (typeof value === 'bigint' && isInt64(value)) return int64Bytes(int64(value));
-  throw invalidArgument(`a value must be text, bytes or an int64 as bigint, not ${describe(value)}`);
+  throw invalidArgument(`a value must be text, bytes or an int64 as bigint, not ${describeValue(value)}`);
 }
+
+/**
+ * Numbers of these sizes are milliseconds since 1970 from the year 2001 to 2286, or microseconds from January to April
+ * 1970.
+ */
+const LIKE_MILLISECONDS = { least: 1e12, below: 1e13 } as const;
 
 export function timestampOf(timestamp: Timestamp, what = 'a timestamp'): Int64 {
   // biome-ignore lint/style/noRestrictedGlobals: as above
-  const micros = timestamp instanceof Date ? timestamp.getTime() * 1000 : timestamp;
+  const micros = timestamp instanceof Date ? microsOf(timestamp.getTime()) : timestamp;
   if (!isInt64(micros)) {
-    throw invalidArgument(`${what} must be microseconds as a whole number, a bigint within int64, or a Date, not ${describe(timestamp)}`);
+    throw invalidArgument(
+      `${what} must be microseconds as a whole number, a bigint within int64, or a Date, ` +
+        `not ${describeValue(timestamp)}`,
+    );
   }
+  if (typeof timestamp === 'number') refuseMilliseconds(timestamp, what);
   return int64(micros);
 }
 
-export function columnOf(column: Column): { family: string; qualifier: ByteString } {
-  if (typeof column !== 'string') return { family: column.family, qualifier: keyOf(column.qualifier, 'a qualifier') };
-  const at = column.indexOf(':');
-  if (at < 0) throw invalidArgument(`column "${column}" must be written family:qualifier ("${column}:" is the column with the empty qualifier)`);
-  return { family: column.slice(0, at), qualifier: utf8(column.slice(at + 1)) };
+/** NaN, of a Date that is none, stays NaN. Beyond the year 2255 microseconds as a number are not exact. */
+function microsOf(milliseconds: number): number | bigint {
+  const micros = milliseconds * 1000;
+  return Number.isSafeInteger(micros) || Number.isNaN(micros) ? micros : BigInt(milliseconds) * 1000n;
+}
+
+function refuseMilliseconds(timestamp: number, what: string): void {
+  const size = Math.abs(timestamp);
+  if (size < LIKE_MILLISECONDS.least || size >= LIKE_MILLISECONDS.below) return;
+  throw invalidArgument(
+    `${what} must be microseconds since 1970, and ${timestamp} looks like milliseconds, as Date.now() gives them: ` +
+      `write new Date(${timestamp}), or ${timestamp}n if you do mean so many microseconds`,
+  );
+}
+
+export function columnOf(column: Column, what = 'column'): { family: string; qualifier: ByteString } {
+  if (typeof column === 'string') {
+    const at = column.indexOf(':');
+    if (at < 0)
+      throw invalidArgument(
+        `${what} "${column}" must be written family:qualifier ("${column}:" is the column with the empty qualifier)`,
+      );
+    return { family: column.slice(0, at), qualifier: utf8(column.slice(at + 1)) };
+  }
+  if (typeof column !== 'object' || column === null) {
+    throw invalidArgument(`${what} must be "family:qualifier" or { family, qualifier }, not ${describeValue(column)}`);
+  }
+  return { family: textOf(column.family, 'a family'), qualifier: keyOf(column.qualifier, 'a qualifier') };
 }
 
 /** Bytes of the caller's own: a value read from a table may pin a whole block in memory. */
 export function ownBytes(value: Uint8Array): Buffer {
   const bytes = asBuffer(value);
   return bytes.buffer.byteLength > 2 * bytes.length + 4096 ? Buffer.from(bytes) : bytes;
-}
-
-function describe(thing: unknown): string {
-  if (thing === null) return 'null';
-  if (typeof thing === 'object') return thing.constructor?.name ?? 'an object';
-  return `${typeof thing} ${String(thing)}`;
 }

@@ -6,15 +6,21 @@
  *   r1.delete('anchor:www.abc.com');
  *   await table.apply(r1);
  */
-import { type ByteString, invalidArgument, isInt64, int64 } from '../base/index.ts';
-import { type Mutation, setCell } from '../model/index.ts';
-import { type Bytes, type Column, columnOf, keyOf, type Timestamp, timestampOf, type Value, valueOf } from './input.ts';
+import {
+  type ByteString, checkOptions, describeValue, int64, invalidArgument, isInt64, type OptionTable,
+} from '../base/index.ts';
+import { type Mutation, setCell, type TimestampRange } from '../model/index.ts';
+import {
+  type Bytes, type Column, columnOf, keyOf, textOf, type Timestamp, timestampOf, type Value, valueOf,
+} from './input.ts';
 
 /** Versions with since <= timestamp < until; a side left out is open. */
 export interface TimeRange {
-  readonly since?: Timestamp | undefined;
-  readonly until?: Timestamp | undefined;
+  readonly since?: Timestamp;
+  readonly until?: Timestamp;
 }
+
+const TIME_RANGE = { since: 'bound', until: 'bound' } satisfies OptionTable<TimeRange>;
 
 /** The steps of a mutation without their row: what `checkAndMutate` takes for each outcome. */
 export class Mutations {
@@ -35,7 +41,10 @@ export class Mutations {
   /** Adds an input to a cell of an aggregate family: an int64 to sum, min and max, text or bytes to hll; costs no read. Timestamp default: 0, one cell for all time. */
   add(column: Column, input: number | bigint | Bytes, timestamp: Timestamp = 0): this {
     const isBytes = typeof input === 'string' || input instanceof Uint8Array;
-    if (!isBytes && !isInt64(input)) throw invalidArgument(`an aggregate's input must be text, bytes or a whole number within int64, not ${String(input)}`);
+    if (!isBytes && !isInt64(input)) {
+      const wrong = describeValue(input);
+      throw invalidArgument(`an aggregate's input must be text, bytes or a whole number within int64, not ${wrong}`);
+    }
     this.#mutations.push({ kind: 'addToCell', ...columnOf(column), input: isBytes ? valueOf(input) : int64(input), timestamp: timestampOf(timestamp) });
     return this;
   }
@@ -46,21 +55,18 @@ export class Mutations {
     return this;
   }
 
-  /** Deletes a column's versions: all, or those in the range. */
-  delete(column: Column, versions?: TimeRange): this {
-    const range =
-      versions === undefined
-        ? undefined
-        : {
-            ...(versions.since === undefined ? {} : { start: timestampOf(versions.since) }),
-            ...(versions.until === undefined ? {} : { end: timestampOf(versions.until) }),
-          };
+  /**
+   * Deletes a column's versions: all, or those in the range. INVALID_ARGUMENT for a range that is undefined or has
+   * neither side: all versions are deleted where no range is given at all.
+   */
+  delete(column: Column, ...versions: [] | [range: TimeRange]): this {
+    const range = versions.length === 0 ? undefined : rangeOf(versions[0]);
     this.#mutations.push({ kind: 'deleteFromColumn', ...columnOf(column), ...(range ? { range } : {}) });
     return this;
   }
 
   deleteFamily(family: string): this {
-    this.#mutations.push({ kind: 'deleteFromFamily', family });
+    this.#mutations.push({ kind: 'deleteFromFamily', family: textOf(family, 'a family') });
     return this;
   }
 
@@ -77,4 +83,18 @@ export class RowMutation extends Mutations {
     super();
     this.row = keyOf(row, 'a row key');
   }
+}
+
+function rangeOf(range: TimeRange): TimestampRange {
+  checkOptions(range, TIME_RANGE, 'a range of versions to delete');
+  const { since, until } = range;
+  if (since === undefined && until === undefined) {
+    throw invalidArgument(
+      'a range of versions to delete must have since, until or both; give no range to delete all versions',
+    );
+  }
+  return {
+    ...(since === undefined ? {} : { start: timestampOf(since, 'since') }),
+    ...(until === undefined ? {} : { end: timestampOf(until, 'until') }),
+  };
 }

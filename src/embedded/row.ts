@@ -92,11 +92,14 @@ export class Row {
     return this.#columns.get(`${family}:${qualifier}`) ?? [];
   }
 
-  /** The newest version of the column; with `at` the newest at or below it. Undefined where there is none. */
-  get(column: Column, at?: Timestamp): Cell | undefined {
+  /**
+   * The newest version of the column; with `at` the newest at or below it. Undefined where there is none.
+   * INVALID_ARGUMENT for an `at` that is undefined.
+   */
+  get(column: Column, ...at: [] | [at: Timestamp]): Cell | undefined {
     const versions = this.versions(column);
-    if (at === undefined) return versions[0];
-    const newest = toBigInt(timestampOf(at));
+    if (at.length === 0) return versions[0];
+    const newest = toBigInt(timestampOf(at[0], 'at'));
     return versions.find((cell) => cell.timestamp <= newest);
   }
 

@@ -1,13 +1,26 @@
 /**
  * What to read, in the words of the paper's Scanner (section 3, figure 3), turned into a read request of the service.
  */
-import { BigtableError, type ByteString, Code, INT64_MAX, invalidArgument, prefixEnd, toBigInt, int64, utf8 } from '../base/index.ts';
-import type { RowFilter } from '../filter/index.ts';
+import {
+  BigtableError, type ByteString, checkOptions, Code, describeValue, INT64_MAX, int64, invalidArgument,
+  type OptionTable, prefixEnd, quote, toBigInt, utf8,
+} from '../base/index.ts';
+import type { RowFilter as ModelFilter } from '../filter/index.ts';
 import type { RowRange } from '../model/index.ts';
 import { rangeOfRow } from '../model/index.ts';
 import type { ReadRequest } from '../service/index.ts';
-import { type Bytes, type Column, columnOf, keyOf, type Timestamp, timestampOf } from './input.ts';
+import { type RowFilter, rowFilterOf } from './filter.ts';
+import {
+  boundOf, type Bytes, type Column, columnOf, keyOf, listOf, textOf, type Timestamp, timestampOf,
+} from './input.ts';
 import type { TimeRange } from './row-mutation.ts';
+import { bytePattern } from './text-pattern.ts';
+
+/** Rows by their keys: those with a prefix, or from `start` up to and without `end`. Never all rows. */
+export type RowBounds =
+  | { readonly prefix: Bytes; readonly start?: never; readonly end?: never }
+  | { readonly start: Bytes; readonly end?: Bytes; readonly prefix?: never }
+  | { readonly end: Bytes; readonly start?: Bytes; readonly prefix?: never };
 
 export interface ScanOptions extends TimeRange {
   /** Only these rows. */
@@ -19,7 +32,10 @@ export interface ScanOptions extends TimeRange {
   readonly end?: Bytes;
   readonly families?: readonly string[];
   readonly columns?: readonly Column[];
-  /** RE2 expressions for family and qualifier, "family:qualifier" cut at the first colon, each matching whole: "anchor:.*\\.cnn\\.com". */
+  /**
+   * RE2 expressions for family and qualifier, "family:qualifier" cut at the first colon, each matching whole:
+   * "anchor:.*\\.cnn\\.com". They are text, and so of characters (see `RowFilter`).
+   */
   readonly columnRegex?: string;
   /** Columns of one family from `start` up to and without `end`. */
   readonly columnRange?: { readonly family: string; readonly start?: Bytes; readonly end?: Bytes };
@@ -32,25 +48,36 @@ export interface ScanOptions extends TimeRange {
   /** Most cells a row. */
   readonly cellsPerRow?: number;
   readonly reverse?: boolean;
-  /** Any filter of the API besides; byte strings in it have a character a byte. */
+  /** Any filter of the API besides. */
   readonly filter?: RowFilter;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export type RowOptions = Omit<ScanOptions, 'rows' | 'prefix' | 'start' | 'end' | 'limit' | 'reverse'>;
+
+const OF_ROW = {
+  families: 'bound', columns: 'bound', columnRegex: 'bound', columnRange: 'bound', since: 'bound', until: 'bound',
+  at: 'bound', cellsPerRow: 'bound', filter: 'bound', versions: 'free', signal: 'free',
+} satisfies OptionTable<RowOptions>;
+const OF_SCAN = {
+  rows: 'bound', prefix: 'bound', start: 'bound', end: 'bound', limit: 'bound', reverse: 'free', ...OF_ROW,
+} satisfies OptionTable<ScanOptions>;
+type ColumnRange = NonNullable<ScanOptions['columnRange']>;
+const COLUMN_RANGE = { family: 'bound', start: 'bound', end: 'bound' } satisfies OptionTable<ColumnRange>;
+const ROW_BOUNDS = { prefix: 'bound', start: 'bound', end: 'bound' } satisfies OptionTable<RowBounds>;
 
 /** What is asked for where no options are given. */
 export const NEWEST: RowOptions = Object.freeze({});
 
 /** One row. */
 export function rowRequest(table: string, row: Bytes, options: RowOptions): ReadRequest {
+  if (options !== NEWEST) checkOptions(options, OF_ROW, 'get');
   return { table, ranges: [rangeOfRow(rowKeyOf(row))], filter: filterOf(options) };
 }
 
 export function readRequest(table: string, options: ScanOptions): ReadRequest {
-  if (options.limit !== undefined && !(Number.isSafeInteger(options.limit) && options.limit > 0)) {
-    throw invalidArgument(`limit must be a whole number above 0, not ${options.limit}`);
-  }
+  checkOptions(options, OF_SCAN, 'scan');
+  if (options.limit !== undefined) aboveZero(options.limit, 'limit');
   return {
     table,
     ranges: rangesOf(options),
@@ -60,20 +87,40 @@ export function readRequest(table: string, options: ScanOptions): ReadRequest {
   };
 }
 
-function rangesOf(options: ScanOptions): readonly RowRange[] | undefined {
-  const { rows, prefix, start, end } = options;
-  if (rows !== undefined) {
-    if (prefix !== undefined || start !== undefined || end !== undefined) throw invalidArgument('give either rows, or prefix, or start and end');
-    if (rows.length === 0) return [{ start: '', end: '' }];
-    return rows.map((row) => rangeOfRow(rowKeyOf(row)));
-  }
+function rangesOf({ rows, ...bounds }: ScanOptions): readonly RowRange[] | undefined {
+  const { prefix, start, end } = bounds;
+  const isBounded = prefix !== undefined || start !== undefined || end !== undefined;
+  if (rows === undefined) return isBounded ? [boundedRange(bounds)] : undefined;
+  if (isBounded) throw invalidArgument('give either rows, or prefix, or start and end');
+  // no ranges at all would ask for every row
+  if (listOf(rows, 'rows').length === 0) return [{ start: '', end: '' }];
+  return rows.map((row) => rangeOfRow(rowKeyOf(row)));
+}
+
+function boundedRange({ prefix, start, end }: Pick<ScanOptions, keyof RowBounds>): RowRange {
   if (prefix !== undefined) {
     if (start !== undefined || end !== undefined) throw invalidArgument('give either prefix, or start and end');
-    const first = keyOf(prefix, 'prefix');
-    return [{ start: first, end: prefixEnd(first) }];
+    const first = boundOf(prefix, 'prefix');
+    return { start: first, end: prefixEnd(first) };
   }
-  if (start === undefined && end === undefined) return undefined;
-  return [{ start: start === undefined ? '' : keyOf(start, 'start'), end: end === undefined ? undefined : keyOf(end, 'end') }];
+  return {
+    start: start === undefined ? '' : boundOf(start, 'start'),
+    end: end === undefined ? undefined : boundOf(end, 'end'),
+  };
+}
+
+/** INVALID_ARGUMENT where there is no bound at all: to delete all rows has a name of its own. */
+export function rangeToDelete(bounds: RowBounds): RowRange {
+  checkOptions(bounds, ROW_BOUNDS, 'deleteRows');
+  const { prefix, start, end } = bounds;
+  if (prefix === undefined && start === undefined && end === undefined) {
+    throw invalidArgument('deleteRows must have prefix, start or end; deleteAllRows() deletes all rows of the table');
+  }
+  const range = boundedRange(bounds);
+  if (range.end !== undefined && range.start > range.end) {
+    throw invalidArgument(`start ${quote(range.start)} is above end ${quote(range.end)}`);
+  }
+  return range;
 }
 
 function rowKeyOf(row: Bytes): ByteString {
@@ -83,16 +130,16 @@ function rowKeyOf(row: Bytes): ByteString {
 }
 
 /** Compiled filters are kept by identity: so the filters that most reads have are always the same objects. */
-const NEWEST_VERSION: RowFilter = Object.freeze({ kind: 'cellsPerColumnLimit', cells: 1 });
-const newestOfColumn = new Map<string, RowFilter>();
+const NEWEST_VERSION: ModelFilter = Object.freeze({ kind: 'cellsPerColumnLimit', cells: 1 });
+const newestOfColumn = new Map<string, ModelFilter>();
 const MOST_COLUMNS = 1024;
 
-function filterOf(options: ScanOptions): RowFilter | undefined {
+function filterOf(options: ScanOptions): ModelFilter | undefined {
   const name = onlyColumn(options);
   if (name === undefined) return makeFilter(options);
   let filter = name === '' ? NEWEST_VERSION : newestOfColumn.get(name);
   if (filter === undefined) {
-    filter = makeFilter(options) as RowFilter;
+    filter = makeFilter(options) as ModelFilter;
     if (newestOfColumn.size === MOST_COLUMNS) newestOfColumn.clear();
     newestOfColumn.set(name, filter);
   }
@@ -113,40 +160,51 @@ function onlyColumn(options: ScanOptions): string | undefined {
   return name;
 }
 
-function makeFilter(options: ScanOptions): RowFilter | undefined {
-  const filters: RowFilter[] = [...columnFilters(options)];
+function makeFilter(options: ScanOptions): ModelFilter | undefined {
+  const filters: ModelFilter[] = [...columnFilters(options)];
   const time = timeFilter(options);
   if (time) filters.push(time);
-  if (options.filter) filters.push(options.filter);
+  if (options.filter !== undefined) filters.push(rowFilterOf(options.filter));
   const versions = options.versions ?? 1;
   if (versions !== 'all') {
-    if (!(Number.isSafeInteger(versions) && versions > 0)) throw invalidArgument(`versions must be a whole number above 0 or 'all', not ${versions}`);
+    aboveZero(versions, 'versions', " or 'all'");
     filters.push(versions === 1 ? NEWEST_VERSION : { kind: 'cellsPerColumnLimit', cells: versions });
   }
-  if (options.cellsPerRow !== undefined) filters.push({ kind: 'cellsPerRowLimit', cells: options.cellsPerRow });
+  if (options.cellsPerRow !== undefined) {
+    filters.push({ kind: 'cellsPerRowLimit', cells: aboveZero(options.cellsPerRow, 'cellsPerRow') });
+  }
   return filters.length > 1 ? { kind: 'chain', filters } : filters[0];
 }
 
-function* columnFilters(options: ScanOptions): Generator<RowFilter> {
-  if (options.families) {
-    if (options.families.length === 0) yield { kind: 'blockAll' };
-    else yield { kind: 'familyNameRegex', regex: options.families.map((family) => literal(utf8(family))).join('|') };
+function aboveZero(value: number, what: string, or = ''): number {
+  if (!(Number.isSafeInteger(value) && value > 0)) {
+    throw invalidArgument(`${what} must be a whole number above 0${or}, not ${describeValue(value)}`);
   }
-  if (options.columns) yield oneOf(distinctColumns(options.columns).map(singleColumn));
-  if (options.columnRange) {
+  return value;
+}
+
+function* columnFilters(options: ScanOptions): Generator<ModelFilter> {
+  if (options.families !== undefined) {
+    const families = listOf(options.families, 'families').map((family) => textOf(family, 'a family'));
+    if (families.length === 0) yield { kind: 'blockAll' };
+    else yield { kind: 'familyNameRegex', regex: families.map((family) => literal(utf8(family))).join('|') };
+  }
+  if (options.columns !== undefined) yield oneOf(distinctColumns(listOf(options.columns, 'columns')).map(singleColumn));
+  if (options.columnRange !== undefined) {
+    checkOptions(options.columnRange, COLUMN_RANGE, 'columnRange', 'field');
     const { family, start, end } = options.columnRange;
     yield {
       kind: 'columnRange',
-      family,
-      ...(start === undefined ? {} : { start: { value: keyOf(start, 'columnRange.start'), closed: true } }),
-      ...(end === undefined ? {} : { end: { value: keyOf(end, 'columnRange.end'), closed: false } }),
+      family: textOf(family, 'columnRange.family'),
+      ...(start === undefined ? {} : { start: { value: boundOf(start, 'columnRange.start'), closed: true } }),
+      ...(end === undefined ? {} : { end: { value: boundOf(end, 'columnRange.end'), closed: false } }),
     };
   }
   if (options.columnRegex !== undefined) {
-    const at = options.columnRegex.indexOf(':');
+    const at = textOf(options.columnRegex, 'columnRegex').indexOf(':');
     if (at < 0) throw invalidArgument(`columnRegex "${options.columnRegex}" must be written family:qualifier`);
-    yield { kind: 'familyNameRegex', regex: utf8(options.columnRegex.slice(0, at)) };
-    yield { kind: 'columnQualifierRegex', regex: utf8(options.columnRegex.slice(at + 1)) };
+    yield { kind: 'familyNameRegex', regex: bytePattern(options.columnRegex.slice(0, at), 'columnRegex') };
+    yield { kind: 'columnQualifierRegex', regex: bytePattern(options.columnRegex.slice(at + 1), 'columnRegex') };
   }
 }
 
@@ -155,11 +213,11 @@ function distinctColumns(columns: readonly Column[]): { family: string; qualifie
   return [...new Map(columns.map((column) => columnOf(column)).map((name) => [`${name.family}:${name.qualifier}`, name])).values()];
 }
 
-function singleColumn({ family, qualifier }: { family: string; qualifier: ByteString }): RowFilter {
+function singleColumn({ family, qualifier }: { family: string; qualifier: ByteString }): ModelFilter {
   return { kind: 'columnRange', family, start: { value: qualifier, closed: true }, end: { value: qualifier, closed: true } };
 }
 
-function timeFilter({ since, until, at }: ScanOptions): RowFilter | undefined {
+function timeFilter({ since, until, at }: ScanOptions): ModelFilter | undefined {
   if (at !== undefined) {
     if (since !== undefined || until !== undefined) throw invalidArgument('give either at, or since and until');
     const newest = toBigInt(timestampOf(at, 'at'));
@@ -174,9 +232,9 @@ function timeFilter({ since, until, at }: ScanOptions): RowFilter | undefined {
   return { kind: 'timestampRange', range: { start, end } };
 }
 
-function oneOf(filters: readonly RowFilter[]): RowFilter {
+function oneOf(filters: readonly ModelFilter[]): ModelFilter {
   if (filters.length === 0) return { kind: 'blockAll' };
-  return filters.length === 1 ? (filters[0] as RowFilter) : { kind: 'interleave', filters };
+  return filters.length === 1 ? (filters[0] as ModelFilter) : { kind: 'interleave', filters };
 }
 
 function literal(text: string): string {

@@ -3,26 +3,25 @@
  * its name. Every method fails with a BigtableError: NOT_FOUND (no such table or family), INVALID_ARGUMENT, and for writes UNAVAILABLE
  * (outcome unknown).
  */
-import { int64, invalidArgument, isInt64, prefixEnd, quote, toText } from '../base/index.ts';
-import type { RowFilter } from '../filter/index.ts';
-import type { FamilySchema, FamilyUsage, GcRule, GroupLayout, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import { toText } from '../base/index.ts';
+import {
+  ALL_ROWS, type FamilySchema, type FamilyUsage, type GcRule, type ReadModifyWriteRule as ModelRule, type TableSchema,
+} from '../model/index.ts';
 import type { FamilyChange } from '../service/index.ts';
 import { BatchError } from './batch-error.ts';
 import type { Calls } from './calls.ts';
-import { type FamilyOptions, familySchema } from './families.ts';
-import { type Bytes, type Column, columnOf, keyOf, type Value, valueOf } from './input.ts';
+import { type FamilyOptions, familySchema, gcRuleOf } from './families.ts';
+import { type GroupLayout, layoutOf } from './groups.ts';
+import { type Bytes, type Column, columnOf, keyOf, listOf, textOf, type Timestamp, valueOf } from './input.ts';
+import {
+  amountOf, type CheckAndMutateOutcomes, mutationsOf, type Predicate, predicateFilter, type ReadModifyWriteRule, ruleOf,
+} from './row-transaction.ts';
 import { Cell, type Row } from './row.ts';
 import { Mutations, type RowMutation } from './row-mutation.ts';
 import { RowStream } from './row-stream.ts';
-import { NEWEST, type RowOptions, readRequest, rowRequest, type ScanOptions } from './scan.ts';
-
-/** What to ask of a row before a `checkAndMutate`: a column that is there, that holds a value, or any filter of the API. */
-export type Predicate = { readonly column: Column; readonly equals?: Value } | { readonly filter: RowFilter };
-
-export interface CheckAndMutateOutcomes {
-  readonly then?: (row: Mutations) => unknown;
-  readonly otherwise?: (row: Mutations) => unknown;
-}
+import {
+  NEWEST, type RowBounds, type RowOptions, rangeToDelete, readRequest, rowRequest, type ScanOptions,
+} from './scan.ts';
 
 export class Table {
   /** The full resource name: projects/P/instances/I/tables/T. */
@@ -63,7 +62,7 @@ export class Table {
 
   /** One row with what the options ask for (default: the newest version of every column); undefined where nothing is there. */
   get(row: Bytes, options: RowOptions = NEWEST): Promise<Row | undefined> {
-    const rows = new RowStream(this.#calls, () => rowRequest(this.fullName, row, options), options.signal);
+    const rows = new RowStream(this.#calls, () => rowRequest(this.fullName, row, options), options?.signal);
     // what is in memory costs this one promise
     try {
       const found = rows.pull();
@@ -74,15 +73,22 @@ export class Table {
     }
   }
 
-  /** One cell: the newest version of the column, or the newest at or below `at`. */
-  async getCell(row: Bytes, column: Column, at?: ScanOptions['at']): Promise<Cell | undefined> {
-    const found = await this.get(row, at === undefined ? { columns: [column] } : { columns: [column], at });
+  /**
+   * One cell: the newest version of the column, or the newest at or below `at`. INVALID_ARGUMENT for an `at` that is
+   * undefined.
+   */
+  async getCell(row: Bytes, column: Column, ...at: [] | [at: Timestamp]): Promise<Cell | undefined> {
+    const found = await this.get(row, at.length === 0 ? { columns: [column] } : { columns: [column], at: at[0] });
     return found?.get(column);
   }
 
-  /** Rows in key order, each seen in one instant. Leaving the loop ends the read. */
+  /**
+   * Rows in key order, each seen in one instant; all rows without options. Leaving the loop ends the read.
+   * INVALID_ARGUMENT for an option that is not known, and for a bound that is undefined or empty: leave out a bound
+   * that is not meant.
+   */
   scan(options: ScanOptions = {}): AsyncIterableIterator<Row, void> {
-    return new RowStream(this.#calls, () => readRequest(this.fullName, options), options.signal);
+    return new RowStream(this.#calls, () => readRequest(this.fullName, options), options?.signal);
   }
 
   /**
@@ -90,19 +96,25 @@ export class Table {
    * FAILED_PRECONDITION where the value has another length.
    */
   async increment(row: Bytes, column: Column, amount: number | bigint = 1): Promise<bigint> {
-    if (!isInt64(amount)) throw invalidArgument(`an amount must be a whole number within int64, not ${String(amount)}`);
-    const [cell] = await this.readModifyWrite(row, [{ ...columnOf(column), change: { kind: 'increment', amount: int64(amount) } }]);
-    return (cell as Cell).int;
+    return (await this.#change(row, column, { kind: 'increment', amount: amountOf(amount) })).int;
   }
 
   /** Appends to the value of a column (absent = empty) and answers the new value. */
   async append(row: Bytes, column: Column, suffix: Bytes): Promise<Buffer> {
-    const [cell] = await this.readModifyWrite(row, [{ ...columnOf(column), change: { kind: 'append', suffix: valueOf(suffix) } }]);
-    return (cell as Cell).value;
+    return (await this.#change(row, column, { kind: 'append', suffix: valueOf(suffix) })).value;
   }
 
   /** Several increments and appends of one row in one instant; the new cells, ordered by column. */
-  async readModifyWrite(row: Bytes, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
+  readModifyWrite(row: Bytes, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
+    return this.#readModifyWrite(row, listOf(rules, 'rules').map(ruleOf));
+  }
+
+  async #change(row: Bytes, column: Column, change: ModelRule['change']): Promise<Cell> {
+    const [cell] = await this.#readModifyWrite(row, [{ ...columnOf(column), change }]);
+    return cell as Cell;
+  }
+
+  async #readModifyWrite(row: Bytes, rules: readonly ModelRule[]): Promise<readonly Cell[]> {
     const key = keyOf(row, 'a row key');
     const cells = await this.#calls.run((service, context) => service.readModifyWriteRow(context, this.fullName, key, rules));
     return cells.map((cell) => new Cell(cell));
@@ -110,12 +122,8 @@ export class Table {
 
   /** Looks at the row and applies one of two mutations, in one instant; answers whether the predicate matched. */
   checkAndMutate(row: Bytes, predicate: Predicate, outcomes: CheckAndMutateOutcomes): Promise<boolean> {
-    const [whenTrue, whenFalse] = [outcomes.then, outcomes.otherwise].map((fill) => {
-      const steps = new Mutations();
-      fill?.(steps);
-      return steps.mutations;
-    }) as [Mutations['mutations'], Mutations['mutations']];
-    const request = { table: this.fullName, row: keyOf(row, 'a row key'), predicate: predicateFilter(predicate), whenTrue, whenFalse };
+    const key = keyOf(row, 'a row key');
+    const request = { table: this.fullName, row: key, predicate: predicateFilter(predicate), ...mutationsOf(outcomes) };
     return this.#calls.run((service, context) => service.checkAndMutateRow(context, request));
   }
 
@@ -124,14 +132,18 @@ export class Table {
     return this.#calls.run((service, context) => service.mutateRow(context, this.fullName, { row: keyOf(row, 'a row key'), mutations }));
   }
 
-  /** Deletes all rows with the prefix, or from `start` up to and without `end`; without options all rows. */
-  async deleteRows(options: { readonly prefix?: Bytes; readonly start?: Bytes; readonly end?: Bytes } = {}): Promise<void> {
-    const range: RowRange =
-      options.prefix === undefined
-        ? { start: options.start === undefined ? '' : keyOf(options.start, 'start'), end: options.end === undefined ? undefined : keyOf(options.end, 'end') }
-        : { start: keyOf(options.prefix, 'prefix'), end: prefixEnd(keyOf(options.prefix, 'prefix')) };
-    if (range.end !== undefined && range.start > range.end) throw invalidArgument(`start ${quote(range.start)} is above end ${quote(range.end)}`);
+  /**
+   * Deletes all rows with the prefix, or from `start` up to and without `end`. INVALID_ARGUMENT without a bound, for
+   * one that is undefined or empty, and for an option that is not known: `deleteAllRows` deletes all rows.
+   */
+  async deleteRows(bounds: RowBounds): Promise<void> {
+    const range = rangeToDelete(bounds);
     return this.#calls.run((service, context) => service.dropRowRange(context, this.fullName, range));
+  }
+
+  /** Deletes every row of the table; its families stay. */
+  deleteAllRows(): Promise<void> {
+    return this.#calls.run((service, context) => service.dropRowRange(context, this.fullName, ALL_ROWS));
   }
 
   /** Row keys that cut the table into parts of about equal size, for parallel work. */
@@ -152,14 +164,18 @@ export class Table {
     return this.#calls.run((service, context) => service.getTable(context, this.fullName));
   }
 
-  createFamily(name: string, options: FamilyOptions = {}): Promise<void> {
-    return this.#change({ kind: 'create', family: familySchema(name, options) });
+  async createFamily(name: string, options: FamilyOptions = {}): Promise<void> {
+    return this.#changeFamily({ kind: 'create', family: familySchema(textOf(name, 'a family'), options) });
   }
 
-  /** Replaces a family's garbage-collection rule. */
-  setGcRule(name: string, rule: GcRule | undefined): Promise<void> {
-    const family: FamilySchema = rule === undefined ? { name } : { name, gcRule: rule };
-    return this.#change({ kind: 'update', family, fields: ['gcRule'] });
+  /**
+   * Replaces a family's garbage-collection rule; `never` takes it away, so that all versions are kept.
+   * INVALID_ARGUMENT for undefined.
+   */
+  async setGcRule(name: string, rule: GcRule | 'never'): Promise<void> {
+    const gcRule = gcRuleOf(rule, 'a GC rule');
+    const family: FamilySchema = { name: textOf(name, 'a family'), ...(gcRule && { gcRule }) };
+    await this.#changeFamily({ kind: 'update', family, fields: ['gcRule'] });
   }
 
   /**
@@ -167,15 +183,16 @@ export class Table {
    * go on; a compaction brings the files over. NOT_FOUND for a family that is not there.
    */
   async setGroups(groups: GroupLayout): Promise<void> {
-    await this.#calls.run((service, context) => service.updateTable(context, this.fullName, { groups }));
+    const layout = layoutOf(groups);
+    await this.#calls.run((service, context) => service.updateTable(context, this.fullName, { groups: layout }));
   }
 
   /** Deletes the family and everything in it. */
-  deleteFamily(name: string): Promise<void> {
-    return this.#change({ kind: 'drop', name });
+  async deleteFamily(name: string): Promise<void> {
+    await this.#changeFamily({ kind: 'drop', name: textOf(name, 'a family') });
   }
 
-  async #change(change: FamilyChange): Promise<void> {
+  async #changeFamily(change: FamilyChange): Promise<void> {
     await this.#calls.run((service, context) => service.modifyFamilies(context, this.fullName, [change]));
   }
 }
@@ -188,15 +205,4 @@ async function onlyRow(rows: RowStream, found: Row | undefined | Promise<Row | u
     const after = rows.end();
     if (after !== undefined) await after;
   }
-}
-
-function predicateFilter(predicate: Predicate): RowFilter {
-  if ('filter' in predicate) return predicate.filter;
-  const { family, qualifier } = columnOf(predicate.column);
-  const column: RowFilter = { kind: 'columnRange', family, start: { value: qualifier, closed: true }, end: { value: qualifier, closed: true } };
-  const newest: RowFilter = { kind: 'cellsPerColumnLimit', cells: 1 };
-  if (predicate.equals === undefined) return { kind: 'chain', filters: [column, newest] };
-  const value = keyOf(valueOf(predicate.equals), 'equals');
-  const bound = { value, closed: true };
-  return { kind: 'chain', filters: [column, newest, { kind: 'valueRange', start: bound, end: bound }] };
 }

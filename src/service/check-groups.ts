@@ -2,7 +2,9 @@
  * The form of a table's locality groups: names, tuning, and that no family lies in two. Whether the families exist is for the master to say. All
  * throw INVALID_ARGUMENT.
  */
-import { type BigtableError, invalidArgument, quote } from '../base/index.ts';
+import {
+  type BigtableError, checkOptions, describeValue, invalidArgument, isObjectOfNames, type OptionTable, quote,
+} from '../base/index.ts';
 import { DEFAULT_GROUP, type GroupCompression, type GroupLayout, type Limits, type LocalityGroup } from '../model/index.ts';
 import { checkFamilyName } from './check-names.ts';
 
@@ -13,7 +15,10 @@ const BLOCK_BYTES = { least: 1024, most: 16 * 1024 * 1024 } as const;
 const COMPRESSIONS: readonly GroupCompression['kind'][] = ['none', 'lz4', 'zstd', 'zstd-dict', 'two-pass'];
 const BLOOM_FILTERS: readonly LocalityGroup['bloomFilter'][] = ['none', 'row', 'row-column'];
 const LEVELS = { least: 1, most: 19 } as const;
-const OPTIONS = ['families', 'blockSizeBytes', 'compression', 'bloomFilter', 'inMemory'] as const;
+const OPTIONS = {
+  families: 'free', blockSizeBytes: 'free', compression: 'free', bloomFilter: 'free', inMemory: 'free',
+} satisfies OptionTable<GroupLayout[string]>;
+const COMPRESSION = { kind: 'bound', level: 'free' } satisfies OptionTable<GroupCompression>;
 
 export function checkGroupLayout(layout: GroupLayout, limits: Limits): void {
   const groupOf = new Map<string, string>();
@@ -34,14 +39,19 @@ export function checkGroupLayout(layout: GroupLayout, limits: Limits): void {
 
 function checkTuning(group: string, tuning: LocalityGroup): void {
   const wrong = (what: string): BigtableError => invalidArgument(`locality group ${quote(group)}: ${what}`);
-  const strange = Object.keys(tuning).find((option) => !(OPTIONS as readonly string[]).includes(option));
-  if (strange !== undefined) throw wrong(`there is no option ${quote(strange)}; there are ${OPTIONS.join(', ')}`);
+  checkOptions(tuning, OPTIONS, `locality group ${quote(group)}`);
   const { blockSizeBytes, compression, bloomFilter, inMemory } = tuning;
   if (blockSizeBytes !== undefined && !isWhole(blockSizeBytes, BLOCK_BYTES)) {
     throw wrong(`blockSizeBytes must be a whole number from ${BLOCK_BYTES.least} to ${BLOCK_BYTES.most}, not ${String(blockSizeBytes)}`);
   }
   if (compression !== undefined) {
-    if (!COMPRESSIONS.includes(compression.kind)) throw wrong(`compression must be one of ${COMPRESSIONS.join(', ')}, not ${String(compression.kind)}`);
+    if (!isObjectOfNames(compression)) {
+      throw wrong(`compression must be an object { kind }, or its kind as text, not ${describeValue(compression)}`);
+    }
+    checkOptions(compression, COMPRESSION, `locality group ${quote(group)}: compression`);
+    if (!COMPRESSIONS.includes(compression.kind)) {
+      throw wrong(`compression must be one of ${COMPRESSIONS.join(', ')}, not ${String(compression.kind)}`);
+    }
     if (compression.level !== undefined && !isWhole(compression.level, LEVELS)) {
       throw wrong(`the level of a compression must be a whole number from ${LEVELS.least} to ${LEVELS.most}, not ${String(compression.level)}`);
     }

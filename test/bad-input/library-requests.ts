@@ -1,32 +1,19 @@
 /**
- * Bad requests in the library's words, as data: what is asked, the code of the refusal and what its message must name. Each is made of the embedded library and, through the
- * same library, of a server. The table `t` has the families f and g, the aggregates `sum` and `low`, and timestamps of whole milliseconds.
+ * Bad requests in the library's words. Each is made of the embedded library and, through the same library, of a server. The table `t` has the families f and g, the aggregates `sum` and `low`, and timestamps of whole milliseconds.
  */
-import { Code, type Database, type GcRule, type ReadModifyWriteRule, type RowFilter, RowMutation, type Table } from '../../src/embedded/index.ts';
-
-export interface LibraryRequest {
-  readonly name: string;
-  readonly code: Code;
-  /** Of the message: names the thing, its value or the limit. */
-  readonly says: RegExp;
-  /** Refused under these limits alone; default: under both. */
-  readonly limits?: 'default' | 'cloud';
-  ask(table: Table, database: Database): Promise<unknown>;
-}
+import { Code, type GcRule, type ReadModifyWriteRule, type RowFilter, RowMutation } from '../../src/embedded/index.ts';
+import { all, type LibraryRequest, refused } from './library-request.ts';
+import { MILLISECOND_REQUESTS } from './millisecond-requests.ts';
+import { UNBOUNDED_REQUESTS } from './unbounded-requests.ts';
 
 const { INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS } = Code;
 const MIB = 1024 * 1024;
 
 const row = (key: string | Uint8Array = 'row'): RowMutation => new RowMutation(key);
 const cell = (key: string | Uint8Array = 'row'): RowMutation => row(key).set('f:q', 'v', 1000);
-const all = async (rows: AsyncIterable<unknown>): Promise<void> => {
-  for await (const _ of rows);
-};
 let tooLargeValue: Buffer | undefined;
 /** Made once for all doors. */
 const aValueTooLarge = (): Buffer => (tooLargeValue ??= Buffer.alloc(100 * MIB + 1));
-
-const refused = (name: string, code: Code, says: RegExp, ask: LibraryRequest['ask'], limits?: LibraryRequest['limits']): LibraryRequest => ({ name, code, says, ask, ...(limits && { limits }) });
 
 const KEYS: LibraryRequest[] = [
   refused('an empty row key', INVALID_ARGUMENT, /row key must not be empty/, (t) => t.apply(cell(''))),
@@ -83,7 +70,7 @@ const NAMES: LibraryRequest[] = [
   refused('a read of no table', NOT_FOUND, /tables\/none/, (_t, d) => all(d.table('none').scan())),
   refused('samples of no table', NOT_FOUND, /tables\/none/, (_t, d) => d.table('none').sampleKeys()),
   refused('an increment in no table', NOT_FOUND, /tables\/none/, (_t, d) => d.table('none').increment('r', 'f:n')),
-  refused('a deletion of all rows of no table', NOT_FOUND, /tables\/none/, (_t, d) => d.table('none').deleteRows()),
+  refused('a deletion of all rows of no table', NOT_FOUND, /tables\/none/, (_t, d) => d.table('none').deleteAllRows()),
   ...['none', 'constructor', '__proto__', 'toString'].flatMap((family) => [
     refused(`a write to the family ${family}`, NOT_FOUND, new RegExp(`"${family}"`), (t) => t.apply(cell('refused').set(`${family}:q`, 'v', 1000))),
     refused(`a deletion of the family ${family}`, NOT_FOUND, new RegExp(`"${family}"`), (t) => t.apply(cell('refused').deleteFamily(family))),
@@ -199,4 +186,4 @@ const FILTERS: LibraryRequest[] = [
   refused('times that end before they start', INVALID_ARGUMENT, /since \(3000\).* until \(2000\)/, (t) => all(t.scan({ since: 3000, until: 2000 }))),
 ];
 
-export const LIBRARY_REQUESTS: readonly LibraryRequest[] = [...KEYS, ...NAMES, ...CELLS, ...RULES, ...SCHEMAS, ...FILTERS];
+export const LIBRARY_REQUESTS: readonly LibraryRequest[] = [...KEYS, ...NAMES, ...CELLS, ...RULES, ...SCHEMAS, ...FILTERS, ...UNBOUNDED_REQUESTS, ...MILLISECOND_REQUESTS];

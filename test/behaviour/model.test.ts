@@ -124,7 +124,7 @@ function scanOptions(read: Read): ScanOptions {
     ...(read.qualifier === undefined
       ? {}
       : read.family === undefined
-        ? { filter: { kind: 'columnQualifierRegex' as const, regex: read.qualifier } }
+        ? { filter: { kind: 'columnQualifierRegex' as const, regex: bytes(read.qualifier) } }
         : { columns: [{ family, qualifier: bytes(read.qualifier) }] }),
     ...(read.since === undefined ? {} : { since: read.since }),
     ...(read.limit === undefined ? {} : { limit: read.limit }),
@@ -189,7 +189,7 @@ class Run {
       case 'setGroups':
         return this.#table.setGroups(one.groups);
       case 'split':
-        return unlessImpossible((this.#database as Database).split('t', one.row === undefined ? undefined : bytes(one.row)));
+        return unlessImpossible((this.#database as Database).split('t', ...(one.row === undefined ? [] : [bytes(one.row)] as const)));
       case 'merge':
         return unlessImpossible((this.#database as Database).merge('t', bytes(one.row)));
       case 'reopen':

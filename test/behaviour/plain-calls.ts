@@ -13,7 +13,8 @@ export function fill<M extends Mutations>(mutations: M, steps: readonly Step[]):
       const column = { family: step.family, qualifier: bytesOf(step.qualifier) };
       if (step.kind === 'set') mutations.set(column, bytesOf(step.value), step.timestamp);
       else if (step.kind === 'add') mutations.add(column, typeof step.input === 'string' ? bytesOf(step.input) : step.input, step.timestamp);
-      else mutations.delete(column, { since: step.since, until: step.until });
+      else if (step.since === undefined && step.until === undefined) mutations.delete(column);
+      else mutations.delete(column, { ...(step.since !== undefined && { since: step.since }), ...(step.until !== undefined && { until: step.until }) });
     }
   }
   return mutations;

@@ -93,11 +93,6 @@ for (const [name, make] of Object.entries(TARGETS)) {
       ];
       assert.equal(await output([...words, 'lookup', 't', 'r1']), `${r1.join('\n')}\n`);
       assert.equal(await output([...words, 'read', 't', 'start=r1', 'end=r2']), `${r1.join('\n')}\n`);
-      assert.equal(
-        await output([...words, 'read', 't', 'start=', 'end=']),
-        await output([...words, 'read', 't']),
-        'an empty bound is none',
-      );
       const newest = [...r1.slice(0, 4), ...r1.slice(6)];
       assert.equal(await output([...words, 'read', 't', 'prefix=r', 'count=1', 'cells-per-column=1']), `${newest.join('\n')}\n`);
       assert.equal(await output([...words, 'count', 't']), '3\n');
@@ -115,6 +110,55 @@ for (const [name, make] of Object.entries(TARGETS)) {
       await close();
     });
 
+    test('all rows are deleted by a command of that name alone, and no command takes an empty word for everything', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 't', 'families=f:maxversions=1']);
+      for (const row of ['a', 'b']) await output([...words, 'set', 't', row, 'f:q=1@1000']);
+      const all = await output([...words, 'read', 't']);
+      const EMPTY: readonly (readonly string[])[] = [
+        ['deleteallrows', ''], ['deletetable', ''], ['deleterow', 't', ''], ['deleterow', '', 'a'], ['read', 't', 'prefix='], ['read', 't', 'start='], ['read', 't', 'end='],
+        ['read', 't', 'regex='], ['read', 't', 'columns='], ['read', 't', 'count='], ['read', 't', 'cells-per-column='], ['read', ''], ['count', 't', 'prefix='], ['count', ''],
+        ['lookup', 't', ''], ['lookup', 't', 'a', 'columns='], ['ls', ''], ['set', 't', '', 'f:q=1'], ['createtable', ''], ['createtable', 'u', 'families='],
+        ['createtable', 'u', 'families=f:'], ['createtable', 'u', 'splits='], ['createfamily', 't', ''], ['createfamily', 't', 'g:'], ['setgcpolicy', 't', 'f', ''],
+        ['setgcpolicy', 't', '', 'never'], ['setgroups', 't'], ['setgroups', 't', ''], ['split', 't', ''], ['split', ''], ['merge', 't', ''], ['compact', ''],
+      ];
+      for (const empty of EMPTY) {
+        const { status, out, err } = await edubba([...words, ...empty]);
+        assert.deepEqual([status, out], [1, ''], empty.join(' '));
+        // over a server some of them are not there at all
+        assert.match(err, /^edubba: (INVALID_ARGUMENT|UNIMPLEMENTED): /, empty.join(' '));
+      }
+      assert.equal(await output([...words, 'read', 't']), all);
+      assert.match(await output([...words, 'ls', 't']), /^f\t\tversions\(\) > 1$/m);
+      assert.equal((await edubba([...words, 'deleteallrows'])).status, 2);
+      assert.equal((await edubba([...words, 'deleteallrows', 't', 'prefix=a'])).status, 2);
+      assert.equal(await output([...words, 'count', 't']), '2\n');
+      await output([...words, 'deleteallrows', 't']);
+      assert.equal(await output([...words, 'count', 't']), '0\n');
+      refused(await edubba([...words, 'deleteallrows', 'nothing']), 'NOT_FOUND', /nothing/);
+      await close();
+    });
+
+    test('expressions and values are UTF-8 text', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 't', 'families=f:never']);
+      await output([...words, 'set', 't', 'Zürich', 'f:größe=ä@1000']);
+      for (const regex of ['Zürich', 'Z[äü]rich', 'Z.rich']) assert.equal(await output([...words, 'read', 't', `regex=${regex}`, 'keys-only=true']), 'Zürich\n', regex);
+      for (const columns of ['f:größe', 'gr.ße', 'f:gr[öü]ße']) assert.equal(await output([...words, 'read', 't', `columns=${columns}`, 'keys-only=true']), 'Zürich\n', columns);
+      await close();
+    });
+
+    test('a time that looks like milliseconds is of microseconds, as in cbt, with a warning', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 't', 'families=f:never']);
+      const early = await edubba([...words, 'set', 't', 'r', 'f:q=v@1700000000000']);
+      assert.deepEqual([early.status, early.out], [0, '']);
+      assert.equal(early.err, '@1700000000000 is of microseconds, and so 1970/01/20-16:13:20.000000; as milliseconds it is @1700000000000000\n');
+      assert.match(await output([...words, 'read', 't']), /@ 1970\/01\/20-16:13:20\.000000/);
+      for (const time of ['1700000000000000', '999999999000', '10000000000000']) assert.equal((await edubba([...words, 'set', 't', 'r', `f:q=v@${time}`])).err, '', time);
+      await close();
+    });
+
     test('columns= takes what cbt takes', async (t) => {
       const { words, close } = await make(t);
       await output([...words, 'createtable', 't', 'families=f:never,fam:never']);
@@ -125,7 +169,8 @@ for (const [name, make] of Object.entries(TARGETS)) {
         assert.equal((rows[0]?.cells ?? []).map(({ value }) => value).join(''), expected, columns);
       }
       refused(await edubba([...words, 'read', 't', 'columns=:']), 'INVALID_ARGUMENT', /names neither a family nor a column/);
-      refused(await edubba([...words, 'read', 't', 'columns=']), 'INVALID_ARGUMENT', /names no column/);
+      refused(await edubba([...words, 'read', 't', 'columns=']), 'INVALID_ARGUMENT', /"columns=" has no value/);
+      refused(await edubba([...words, 'read', 't', 'columns=,']), 'INVALID_ARGUMENT', /names no column/);
       refused(await edubba([...words, 'read', 't', 'columns=f:(']), 'INVALID_ARGUMENT', /./);
       await close();
     });
@@ -169,6 +214,11 @@ for (const [name, make] of Object.entries(TARGETS)) {
 }
 
 describe('where the data is', () => {
+  test('a directory of no name is refused, and is not the current one', async () => {
+    const commands = [['ls'], ['createtable', 't'], ['deletetable', 't'], ['serve'], ['inspect', 'check'], ['inspect', 'repair', '--yes'], ['inspect', 'repair', '--dir', '/none', '--write-to', '']];
+    for (const words of commands) refused(await edubba(words.at(-1) === '' ? words : ['--dir', '', ...words]), 'INVALID_ARGUMENT', /the directory of an option is empty/);
+  });
+
   test('BIGTABLE_EMULATOR_HOST names the server where nothing else does', async (t) => {
     const server = await TARGETS['a server']?.(t);
     const address = server?.words[1] as string;

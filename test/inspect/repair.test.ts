@@ -72,7 +72,7 @@ async function live(directory: string, seed: number, droppings: boolean, stash: 
     else if (kind < 0.76 && family !== 'n') await table.apply(new RowMutation(row).delete(`${family}:${below(3)}`));
     else if (kind < 0.78 && droppings) await table.deleteRows({ prefix: row });
     else if (kind < 0.88) await database.flush();
-    else if (kind < 0.92) await database.compact(random.float() < 0.5 ? 'one' : undefined);
+    else if (kind < 0.92) await database.compact(...(random.float() < 0.5 ? ['one'] as const : []));
     else if (kind < 0.95) await table.setGroups(LAYOUTS[below(LAYOUTS.length)] ?? {});
     else if (kind < 0.97) {
       await database.close();

@@ -358,7 +358,7 @@ export class Soak {
 
   async #changeRule(draw: Draw): Promise<void> {
     const { family, gcRule } = drawRule(draw);
-    await this.#table.setGcRule(family, gcRule);
+    await this.#table.setGcRule(family, gcRule ?? 'never');
     this.#record.changeAll((row) => doubted(row, this.#record.families, this.#world.clock.nowMicros()), `the rule of ${family} becomes ${JSON.stringify(gcRule)}`);
     this.#record.families = new Map(this.#record.families).set(family, { gcRule });
   }
