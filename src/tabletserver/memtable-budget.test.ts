@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { BigtableError, Code } from '../base/index.ts';
 import { ByteBudget, ManualClock, Metrics, requestContext, silentLogger } from '../env/index.ts';
 import { MemtableBudget } from './memtable-budget.ts';
 import type { ServedTablet } from './tablet-map.ts';
@@ -9,6 +10,7 @@ class Memory {
   memtableBytes: number;
   readonly oldestUnflushed = undefined;
   flushes = 0;
+  fails = false;
 
   constructor(bytes: number) {
     this.memtableBytes = bytes;
@@ -16,13 +18,14 @@ class Memory {
 
   async flush(): Promise<void> {
     this.flushes++;
+    if (this.fails) throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full');
     this.memtableBytes = 0;
   }
 }
 
-function budgetOf(limitBytes: number): MemtableBudget {
+function budgetOf(limitBytes: number, clock = new ManualClock()): MemtableBudget {
   const log = { newestPosition: 0, sizeBytes: () => 0, trimBefore: () => {} };
-  return new MemtableBudget({ limitBytes, logLimitBytes: 1e9, log, clock: new ManualClock(), logger: silentLogger, metrics: new Metrics() });
+  return new MemtableBudget({ limitBytes, logLimitBytes: 1e9, log, clock, logger: silentLogger, metrics: new Metrics() });
 }
 
 function tabletOf(bytes: number): [ServedTablet, Memory] {
@@ -73,6 +76,40 @@ describe('the memory of memtables', () => {
     assert.equal(budget.open, false);
     await budget.wait(requestContext({ budget: new ByteBudget(1) }));
     assert.deepEqual([memory.flushes, budget.open], [1, true]);
+  });
+
+  test('its end does not wait for the next try of a flush that failed', async () => {
+    const budget = budgetOf(100);
+    const [served, memory] = tabletOf(90);
+    memory.fails = true;
+    budget.add(served);
+    await settled();
+    assert.equal(memory.flushes, 1);
+    let ended = false;
+    // the clock stands still: a wait that is not cut short never ends
+    void budget.stop().then(() => (ended = true));
+    await settled();
+    assert.deepEqual([ended, memory.flushes], [true, 1]);
+  });
+
+  test('a write that would wait for a flush is refused while the disk has no room for one', async () => {
+    const clock = new ManualClock();
+    const budget = budgetOf(100, clock);
+    const [served, memory] = tabletOf(110);
+    memory.fails = true;
+    const context = requestContext({ budget: new ByteBudget(1) });
+    budget.add(served);
+    for (let write = 0; write < 2; write++) {
+      await assert.rejects(budget.wait(context), { code: Code.RESOURCE_EXHAUSTED, message: /limit of 100 bytes .* nothing was written: the disk is full/ });
+    }
+    memory.fails = false;
+    clock.advance(1000);
+    await settled();
+    assert.deepEqual([memory.flushes, budget.open], [2, true]);
+    memory.memtableBytes = 110;
+    budget.count(served);
+    await budget.wait(context);
+    assert.equal(memory.flushes, 3);
   });
 
   test('after the end nothing begins', async () => {
