@@ -114,23 +114,51 @@ describe('durability', () => {
   });
 
   test('buffered: a log that fails is a server that ends, though nobody waits for it', async () => {
-    for (const [code, operation] of [[Code.UNAVAILABLE, 'syncLog'], [Code.RESOURCE_EXHAUSTED, 'appendLog']] as const) {
-      const syncs = new Syncs();
-      const { world, db } = await started(syncs);
-      await db.set('t', 'before', '1');
-      await db.database.flush();
-      syncs.hold(operation);
-      await db.set('t', 'lost', '1');
-      syncs.error = new BigtableError(code, 'the disk is gone for a moment');
-      syncs.release();
-      while (!world.messages.some((message) => message.includes('a tablet server ends itself'))) await new Promise((resolve) => setImmediate(resolve));
-      syncs.error = undefined;
-      await db.set('t', 'after', '1');
-      const rows = await db.rows('t');
-      assert.deepEqual(rows.filter((row) => row !== 'lost'), ['after', 'before']);
-      await db.close();
-    }
+    const syncs = new Syncs();
+    const { world, db } = await started(syncs);
+    await db.set('t', 'before', '1');
+    await db.database.flush();
+    syncs.hold();
+    await db.set('t', 'lost', '1');
+    syncs.error = new BigtableError(Code.UNAVAILABLE, 'the disk is gone for a moment');
+    syncs.release();
+    while (!world.messages.some((message) => message.includes('a tablet server ends itself'))) await new Promise((resolve) => setImmediate(resolve));
+    syncs.error = undefined;
+    await db.set('t', 'after', '1');
+    const rows = await db.rows('t');
+    assert.deepEqual(rows.filter((row) => row !== 'lost'), ['after', 'before']);
+    await db.close();
   });
+
+  for (const tabletServers of [1, 3]) {
+    test(`buffered: a full disk refuses writes, loses none that was acknowledged, and reads go on: tablet servers: ${tabletServers}`, async () => {
+      const world = new World({ settings: BUFFERED, tabletServers });
+      const db = await world.start();
+      await db.create('t', { splits: ['2', '4', '6', '8'] });
+      const acknowledged: string[] = [];
+      for (let round = 0; round < 3; round++) {
+        world.fileSystem.freeBytes = 3 * MIB;
+        let refused = 0;
+        for (let i = 0; refused < 30; i++) {
+          assert.ok(i < 1000, 'the disk is never full');
+          const row = `${i % 10} of round ${round}, ${i}`;
+          await db.set('t', row, 'x'.repeat(20_000)).then(() => acknowledged.push(row), (error: unknown) => {
+            assert.ok(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED, `${error}`);
+            refused++;
+          });
+        }
+        assert.deepEqual(await db.rows('t'), [...acknowledged].sort(), 'while the disk is full');
+      }
+      await db.close();
+      assert.deepEqual(world.messages.filter((message) => message.includes('ends itself')), []);
+      world.crash('nothing');
+      world.fileSystem.freeBytes = 10 * MIB;
+      const next = await world.start();
+      assert.deepEqual(await next.rows('t'), [...acknowledged].sort(), 'after it was closed');
+      await next.set('t', 'z', '1');
+      await next.close();
+    });
+  }
 
   test('a disk that refuses an append fails the writes in it, and the server goes on', async () => {
     const syncs = new Syncs();
