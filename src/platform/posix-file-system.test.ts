@@ -6,6 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { fileSystemContract } from '../../test/contracts/file-system-contract.ts';
 import { BigtableError, Code, codeName, crc32c } from '../base/index.ts';
 import type { FileSystem } from '../env/index.ts';
+import { smallDisk } from './fixtures.ts';
 import { openPosixFileSystem, type PosixFileSystem, type PosixOptions } from './posix-file-system.ts';
 import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
 
@@ -15,14 +16,16 @@ for (const [name, options] of [['directory', OPTIONS], ['directory with small se
   fileSystemContract(name, async () => {
     const directory = temporaryDirectory();
     const opened: PosixFileSystem[] = [];
+    const disk = smallDisk();
     const open = async (): Promise<PosixFileSystem> => {
-      const fileSystem = await openPosixFileSystem(directory, options);
+      const fileSystem = await openPosixFileSystem(directory, { ...options, syscalls: disk.syscalls });
       opened.push(fileSystem);
       return fileSystem;
     };
     return {
       fileSystem: await open(),
       reopen: open,
+      setFreeBytes: (bytes) => (disk.freeBytes = bytes),
       close: async () => {
         for (const fileSystem of opened) await fileSystem.close();
         fs.rmSync(directory, { recursive: true });
