@@ -33,6 +33,10 @@ export function isOutOfSpace(error: unknown): boolean {
   return ['ENOSPC', 'EDQUOT'].includes(errnoOf(error));
 }
 
+export function isOutOfDescriptors(error: unknown): boolean {
+  return ['EMFILE', 'ENFILE'].includes(errnoOf(error));
+}
+
 /** Something is lacking that may come back: room, descriptors, memory, a disk that can be written to. What failed so has made, opened and named nothing. */
 export function isLack(error: unknown): boolean {
   return CODES[errnoOf(error)] === Code.RESOURCE_EXHAUSTED || errnoOf(error) === 'EROFS';

@@ -73,12 +73,19 @@ export class LogSegment {
     this.#meanFrameBytes = options.meanFrameBytes;
   }
 
-  /** Makes the file, durable but for its name. Leaves nothing behind where it fails. */
+  /** Makes the file, durable but for its name, with less room ahead where the disk has not enough. Leaves nothing behind where it fails. */
   static async create(options: SegmentOptions): Promise<LogSegment> {
-    const { syscalls, path, header } = options;
-    assert(header.length === SEGMENT_HEADER_BYTES, 'a segment header of another length');
     const least = pages(SEGMENT_HEADER_BYTES + options.firstFrameBytes + FRAME_HEADER_BYTES);
     const size = Math.max(least, Math.min(LEAST_STEP_BYTES, options.limitBytes));
+    return LogSegment.#create(options, size).catch((error: unknown) => {
+      if (!isOutOfSpace(error) || size === least) throw error;
+      return LogSegment.#create(options, least);
+    });
+  }
+
+  static async #create(options: SegmentOptions, size: number): Promise<LogSegment> {
+    const { syscalls, path, header } = options;
+    assert(header.length === SEGMENT_HEADER_BYTES, 'a segment header of another length');
     const fillFd = await syscalls.open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL);
     let writeFd: number | undefined;
     try {
