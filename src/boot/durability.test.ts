@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
-import type { FileFaults, FileOperation } from '../env/index.ts';
+import type { FileFaults, FileOperation, LockService } from '../env/index.ts';
+import { TabletServer } from '../tabletserver/index.ts';
 import { keepAlive, rejectsWith, type TestDatabase, World } from './fixtures.ts';
+import { checkSettings, tabletServerSettings } from './settings.ts';
 
 let letGo = (): void => {};
 before(() => (letGo = keepAlive()));
@@ -159,6 +161,34 @@ describe('durability', () => {
       await next.close();
     });
   }
+
+  test('a tablet server that could not start leaves nothing behind, and the next start succeeds', async () => {
+    const full = new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full');
+    for (const failing of ['openLog', 'appendLog', 'announce'] as const) {
+      let isFull = true;
+      const world = new World({ faults: (operation) => {
+        if (isFull && operation === failing) throw full;
+      } });
+      const env = await world.env();
+      const open = new Set<string>();
+      const lockService = new Proxy(env.lockService, {
+        get: (target, name: keyof LockService) => {
+          if (name === 'openSession') return async () => target.openSession().then((id) => (open.add(id), id));
+          if (name === 'closeSession') return async (id: string) => target.closeSession(id).then(() => open.delete(id));
+          if (name === 'write' && isFull && failing === 'announce') return () => Promise.reject(full);
+          return target[name].bind(target);
+        },
+      });
+      const settings = tabletServerSettings(checkSettings(), 1);
+      const start = (): Promise<TabletServer> => TabletServer.start({ env: { ...env, lockService }, address: 'one', settings });
+      for (let i = 0; i < 3; i++) await rejectsWith(Code.RESOURCE_EXHAUSTED, start());
+      assert.equal(open.size, 0, `${failing}: sessions are left open`);
+      isFull = false;
+      const server = await start();
+      await server.close();
+      assert.equal(open.size, 0);
+    }
+  });
 
   test('a disk that refuses an append fails the writes in it, and the server goes on', async () => {
     const syncs = new Syncs();

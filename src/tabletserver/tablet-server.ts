@@ -160,14 +160,26 @@ export class TabletServer {
       if (server) server.#end(reason);
     };
     const session = await ServerSession.open(env.lockService, env.clock, name, onLost);
-    const log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name), onFailure });
-    // a log that METADATA lists is never empty: one that is has lost its beginning
-    await log.append({ tableId: METADATA_TABLE_ID, epoch: 0, commitMicros: env.clock.nowMicros(), origin: Origin.user, body: { kind: 'rows', rows: [] } }).durable;
-    server = new TabletServer(options, name, log, session);
-    await server.#schemas.start();
-    server.#stopServing = await env.transport.serve(address, server.#handler());
-    await session.announce({ name, address, protocol: PROTOCOL });
-    return server;
+    let log: ServerLog | undefined;
+    try {
+      log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name), onFailure });
+      // a log that METADATA lists is never empty: one that is has lost its beginning
+      await log.append({ tableId: METADATA_TABLE_ID, epoch: 0, commitMicros: env.clock.nowMicros(), origin: Origin.user, body: { kind: 'rows', rows: [] } }).durable;
+      server = new TabletServer(options, name, log, session);
+      await server.#schemas.start();
+      server.#stopServing = await env.transport.serve(address, server.#handler());
+      await session.announce({ name, address, protocol: PROTOCOL });
+      return server;
+    } catch (error) {
+      // nothing stays behind: the next try takes the same address
+      if (server !== undefined) {
+        await server.#stopServing?.();
+        server.#schemas.stop();
+      }
+      await log?.close().catch(() => {});
+      await session.close().catch(() => {});
+      throw error;
+    }
   }
 
   /**
