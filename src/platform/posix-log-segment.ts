@@ -34,7 +34,8 @@ export interface SegmentOptions {
   readonly logger: Logger;
   /** Where the file is made; it may be moved afterwards. */
   readonly path: string;
-  readonly header: Buffer;
+  /** The header's bytes, when so many bytes of frames are surely there. */
+  readonly headerFor: (frameBytes: number) => Buffer;
   /** The first frame's bytes. */
   readonly firstFrameBytes: number;
   /** About how large frames were before. */
@@ -49,6 +50,7 @@ export class LogSegment {
   readonly #syscalls: Syscalls;
   readonly #logger: Logger;
   readonly #limitBytes: number;
+  readonly #headerFor: SegmentOptions['headerFor'];
   readonly #fillFd: number;
   readonly #writeFd: number;
   #usedBytes = SEGMENT_HEADER_BYTES;
@@ -66,6 +68,7 @@ export class LogSegment {
     this.#syscalls = options.syscalls;
     this.#logger = options.logger;
     this.#limitBytes = options.limitBytes;
+    this.#headerFor = options.headerFor;
     this.#fillFd = fillFd;
     this.#writeFd = writeFd;
     this.#sizeBytes = sizeBytes;
@@ -84,7 +87,8 @@ export class LogSegment {
   }
 
   static async #create(options: SegmentOptions, size: number): Promise<LogSegment> {
-    const { syscalls, path, header } = options;
+    const { syscalls, path, headerFor } = options;
+    const header = headerFor(0);
     assert(header.length === SEGMENT_HEADER_BYTES, 'a segment header of another length');
     const fillFd = await syscalls.open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL);
     let writeFd: number | undefined;
@@ -181,10 +185,14 @@ export class LogSegment {
     return this.#broken !== undefined;
   }
 
-  /** Ends it. The room behind the last frame is given back, but for that of a header, unless nobody knows where that frame ends. */
-  async close(): Promise<void> {
+  /**
+   * Ends it. The room behind the last frame is given back, but for that of a header, unless nobody knows where that frame ends. `isLast`: no segment follows, whose
+   * base tells where this one ends, so its header does.
+   */
+  async close(isLast = false): Promise<void> {
     await this.#filling;
     const sizeBytes = pages(this.#usedBytes + FRAME_HEADER_BYTES);
+    if (!this.#broken && isLast) await this.#mark().then(() => this.#syscalls.datasync(this.#fillFd), () => undefined);
     if (!this.#broken && sizeBytes < this.#sizeBytes) {
       const isCut = await this.#syscalls.truncate(this.#fillFd, sizeBytes).then(() => true, () => false);
       if (isCut) this.#sizeBytes = sizeBytes;
@@ -226,12 +234,19 @@ export class LogSegment {
 
   async #resize(sizeBytes: number): Promise<void> {
     await this.#syscalls.truncate(this.#fillFd, sizeBytes);
+    await this.#mark();
     await this.#syscalls.datasync(this.#fillFd);
     this.#sizeBytes = sizeBytes;
   }
 
+  /** Tells in the header how far the frames are surely there; the sync that follows anyway makes it durable. In its first page space is allocated. */
+  async #mark(): Promise<void> {
+    await this.#syscalls.write(this.#fillFd, [this.#headerFor(this.#usedBytes - SEGMENT_HEADER_BYTES)], 0);
+  }
+
   async #fill(toBytes: number): Promise<void> {
     await fill(this.#syscalls, this.#fillFd, this.#filledBytes, toBytes);
+    await this.#mark();
     await this.#syscalls.datasync(this.#fillFd);
     this.#filledBytes = toBytes;
     this.#sizeBytes = Math.max(this.#sizeBytes, toBytes);

@@ -129,7 +129,7 @@ export class PosixLogWriter implements LogWriter {
   async #close(): Promise<void> {
     await this.endWith('the log is closed');
     await this.#trimming;
-    await systemCall(this.path, this.#segment.close());
+    await systemCall(this.path, this.#segment.close(true));
     await systemCall(this.path, this.#setting.syscalls.close(this.#directoryFd));
   }
 
@@ -264,5 +264,6 @@ interface NewSegment extends SegmentHeader, Partial<Pick<SegmentOptions, 'firstF
 function createSegment(setting: LogSetting, segment: NewSegment): Promise<LogSegment> {
   const { syscalls, logger, checksum, segmentBytes: limitBytes } = setting;
   const { path, firstFrameBytes = 0, meanFrameBytes = 0, allocatedBytes = 0 } = segment;
-  return LogSegment.create({ syscalls, logger, path, header: encodeSegmentHeader(segment, checksum), firstFrameBytes, meanFrameBytes, allocatedBytes, limitBytes });
+  const headerFor = (bytes: number): Buffer => encodeSegmentHeader({ nonce: segment.nonce, base: segment.base, written: bytes === 0 ? 0 : segment.base + bytes }, checksum);
+  return LogSegment.create({ syscalls, logger, path, headerFor, firstFrameBytes, meanFrameBytes, allocatedBytes, limitBytes });
 }
