@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
-import type { FileFaults, FileOperation } from '../env/index.ts';
+import type { FileFaults, FileOperation, LockService } from '../env/index.ts';
+import { TabletServer } from '../tabletserver/index.ts';
 import { keepAlive, rejectsWith, type TestDatabase, World } from './fixtures.ts';
+import { checkSettings, tabletServerSettings } from './settings.ts';
 
 let letGo = (): void => {};
 before(() => (letGo = keepAlive()));
@@ -114,21 +116,77 @@ describe('durability', () => {
   });
 
   test('buffered: a log that fails is a server that ends, though nobody waits for it', async () => {
-    for (const [code, operation] of [[Code.UNAVAILABLE, 'syncLog'], [Code.RESOURCE_EXHAUSTED, 'appendLog']] as const) {
-      const syncs = new Syncs();
-      const { world, db } = await started(syncs);
-      await db.set('t', 'before', '1');
-      await db.database.flush();
-      syncs.hold(operation);
-      await db.set('t', 'lost', '1');
-      syncs.error = new BigtableError(code, 'the disk is gone for a moment');
-      syncs.release();
-      while (!world.messages.some((message) => message.includes('a tablet server ends itself'))) await new Promise((resolve) => setImmediate(resolve));
-      syncs.error = undefined;
-      await db.set('t', 'after', '1');
-      const rows = await db.rows('t');
-      assert.deepEqual(rows.filter((row) => row !== 'lost'), ['after', 'before']);
+    const syncs = new Syncs();
+    const { world, db } = await started(syncs);
+    await db.set('t', 'before', '1');
+    await db.database.flush();
+    syncs.hold();
+    await db.set('t', 'lost', '1');
+    syncs.error = new BigtableError(Code.UNAVAILABLE, 'the disk is gone for a moment');
+    syncs.release();
+    while (!world.messages.some((message) => message.includes('a tablet server ends itself'))) await new Promise((resolve) => setImmediate(resolve));
+    syncs.error = undefined;
+    await db.set('t', 'after', '1');
+    const rows = await db.rows('t');
+    assert.deepEqual(rows.filter((row) => row !== 'lost'), ['after', 'before']);
+    await db.close();
+  });
+
+  for (const tabletServers of [1, 3]) {
+    test(`buffered: a full disk refuses writes, loses none that was acknowledged, and reads go on: tablet servers: ${tabletServers}`, async () => {
+      const world = new World({ settings: BUFFERED, tabletServers });
+      const db = await world.start();
+      await db.create('t', { splits: ['2', '4', '6', '8'] });
+      const acknowledged: string[] = [];
+      for (let round = 0; round < 3; round++) {
+        world.fileSystem.freeBytes = 3 * MIB;
+        let refused = 0;
+        for (let i = 0; refused < 30; i++) {
+          assert.ok(i < 1000, 'the disk is never full');
+          const row = `${i % 10} of round ${round}, ${i}`;
+          await db.set('t', row, 'x'.repeat(20_000)).then(() => acknowledged.push(row), (error: unknown) => {
+            assert.ok(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED, `${error}`);
+            refused++;
+          });
+        }
+        assert.deepEqual(await db.rows('t'), [...acknowledged].sort(), 'while the disk is full');
+      }
       await db.close();
+      assert.deepEqual(world.messages.filter((message) => message.includes('ends itself')), []);
+      world.crash('nothing');
+      world.fileSystem.freeBytes = 10 * MIB;
+      const next = await world.start();
+      assert.deepEqual(await next.rows('t'), [...acknowledged].sort(), 'after it was closed');
+      await next.set('t', 'z', '1');
+      await next.close();
+    });
+  }
+
+  test('a tablet server that could not start leaves nothing behind, and the next start succeeds', async () => {
+    const full = new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full');
+    for (const failing of ['openLog', 'appendLog', 'announce'] as const) {
+      let isFull = true;
+      const world = new World({ faults: (operation) => {
+        if (isFull && operation === failing) throw full;
+      } });
+      const env = await world.env();
+      const open = new Set<string>();
+      const lockService = new Proxy(env.lockService, {
+        get: (target, name: keyof LockService) => {
+          if (name === 'openSession') return async () => target.openSession().then((id) => (open.add(id), id));
+          if (name === 'closeSession') return async (id: string) => target.closeSession(id).then(() => open.delete(id));
+          if (name === 'write' && isFull && failing === 'announce') return () => Promise.reject(full);
+          return target[name].bind(target);
+        },
+      });
+      const settings = tabletServerSettings(checkSettings(), 1);
+      const start = (): Promise<TabletServer> => TabletServer.start({ env: { ...env, lockService }, address: 'one', settings });
+      for (let i = 0; i < 3; i++) await rejectsWith(Code.RESOURCE_EXHAUSTED, start());
+      assert.equal(open.size, 0, `${failing}: sessions are left open`);
+      isFull = false;
+      const server = await start();
+      await server.close();
+      assert.equal(open.size, 0);
     }
   });
 

@@ -4,6 +4,7 @@
  */
 import { Command, CommanderError } from 'commander';
 import { codeName, toBigtableError } from '../base/index.ts';
+import { ProcessHold } from '../boot/index.ts';
 import { checkText, directoryOption } from './arguments.ts';
 import { addInspectCommand } from './inspect-command.ts';
 import { addRowCommands } from './row-commands.ts';
@@ -24,8 +25,15 @@ Examples:
 
 edubba help COMMAND tells more of each command.`;
 
+/** A command waits on timers that let a process end: without a hold the process could end while a command opens or closes a database. */
+const hold = new ProcessHold();
+
 /** Runs one command; answers the exit status. `argv` is without node and script. */
-export async function main(argv: readonly string[], terminal: Terminal = processTerminal()): Promise<number> {
+export function main(argv: readonly string[], terminal: Terminal = processTerminal()): Promise<number> {
+  return hold.while(run(argv, terminal));
+}
+
+async function run(argv: readonly string[], terminal: Terminal): Promise<number> {
   try {
     checkText(argv);
     await commandLine(terminal).parseAsync(argv, { from: 'user' });

@@ -59,7 +59,7 @@ export function addServeCommand(program: Command, terminal: Terminal): void {
         .default('default'),
     )
     .addOption(
-      new Option('--durability <when>', 'when a write is acknowledged: synced = when it is on disk, buffered = before (a crash loses the last milliseconds)')
+      new Option('--durability <when>', 'when a write is acknowledged: synced = when it is on disk, buffered = before (a crash or an I/O error loses the last milliseconds; a full disk loses nothing)')
         .choices(['synced', 'buffered'])
         .default('synced'),
     )

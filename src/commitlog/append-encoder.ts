@@ -5,7 +5,7 @@
  * Small fields are copied into slabs that are used again; a large value becomes a part of its own
  * and is not copied, so its bytes must stay as they are until the append is durable.
  *
- * Invariant: a record that cannot be encoded leaves nothing behind.
+ * Invariant: a record that cannot be encoded, or is too large, leaves nothing behind.
  */
 import { assert, type ByteString, copyBytes, type Int64, utf8, varintLength, viewOf, writeInt64BE, writeVarint } from '../base/index.ts';
 import type { Pacer } from '../env/index.ts';
@@ -50,7 +50,8 @@ export class AppendEncoder {
     return this.#partBytes + this.#at - this.#from;
   }
 
-  add(record: NewRecord): void {
+  /** Adds the record and answers the bytes that it takes; where they are more than `mostBytes` nothing is added. */
+  add(record: NewRecord, mostBytes = Number.POSITIVE_INFINITY): number {
     const { sizeBytes } = this;
     const slabsUsed = this.#slabsUsed;
     const slab = this.#slab;
@@ -58,23 +59,29 @@ export class AppendEncoder {
     const from = this.#from;
     const partCount = this.#parts.length;
     const partBytes = this.#partBytes;
+    let isAdded = false;
     try {
       this.#room(RECORD_LENGTH_BYTES);
       const lengthSlab = this.#slab;
       const lengthAt = this.#at;
       this.#at += RECORD_LENGTH_BYTES;
       this.#record(record);
-      lengthSlab.writeUInt32LE(this.sizeBytes - sizeBytes - RECORD_LENGTH_BYTES, lengthAt);
+      const bytes = this.sizeBytes - sizeBytes;
+      if (bytes > mostBytes) return bytes;
+      lengthSlab.writeUInt32LE(bytes - RECORD_LENGTH_BYTES, lengthAt);
       this.count++;
       if (record.body.kind === 'rows') this.rows += record.body.rows.length;
-    } catch (error) {
-      this.#slabsUsed = slabsUsed;
-      this.#slab = slab;
-      this.#at = at;
-      this.#from = from;
-      this.#parts.length = partCount;
-      this.#partBytes = partBytes;
-      throw error;
+      isAdded = true;
+      return bytes;
+    } finally {
+      if (!isAdded) {
+        this.#slabsUsed = slabsUsed;
+        this.#slab = slab;
+        this.#at = at;
+        this.#from = from;
+        this.#parts.length = partCount;
+        this.#partBytes = partBytes;
+      }
     }
   }
 

@@ -4,6 +4,9 @@
 
 export const APPEND_VERSION = 1;
 
+/** Most bytes of an append before its records: a byte, and five varints. */
+export const MOST_APPEND_HEADER_BYTES = 64;
+
 /** What an append tells of itself, before its records. */
 export interface AppendHeader {
   /** Position of the append before it, plus 1; 0 in the first of the log. */

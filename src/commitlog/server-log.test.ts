@@ -103,31 +103,91 @@ describe('group commit', () => {
     assert.deepEqual((await logged(fileSystem)).map(({ position }) => position), [...first.map(() => firstAt), ...second.map(() => secondAt)]);
   });
 
-  test('there is room for records that are acknowledged early until 4 MiB wait for their sync', async () => {
-    const { fileSystem, hold, failNext } = controlled();
+  test('records that are acknowledged early are taken until 4 MiB wait for their sync', async () => {
+    const { fileSystem, hold } = controlled();
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    const release = hold('syncLog');
+    const all: Promise<number>[] = [];
+    while (log.pendingBytes < 4 << 20) {
+      const appended = log.appendReserved(record('row', Buffer.alloc(100_000, 1)));
+      if (appended instanceof Promise) await appended;
+      else all.push(appended.durable);
+    }
+    assert.ok(log.pendingBytes < (4 << 20) + 101_000, `${log.pendingBytes} bytes wait`);
+    const wait = log.appendReserved(record('row'));
+    assert.ok(wait instanceof Promise, 'one more is taken');
+    let waited = false;
+    void wait.then(() => (waited = true));
+    await turn();
+    assert.equal(waited, false);
+    release();
+    await wait;
+    await Promise.all(all);
+    assert.equal((await logged(fileSystem)).length, all.length);
+  });
+
+  test('a full disk refuses a record before it is acknowledged early, never after; it refuses others beside it without harm', async () => {
+    const { fileSystem, hold } = controlled();
     const failures: string[] = [];
     const log = await ServerLog.open({ fileSystem, path: PATH, onFailure: ({ message }) => failures.push(message) });
-    let release = hold('syncLog');
-    const all: Promise<number>[] = [];
-    while (log.room() === undefined) all.push(log.append(record('row', Buffer.alloc(100_000, 1))).durable);
-    assert.ok(log.pendingBytes >= 4 << 20 && log.pendingBytes < (4 << 20) + 101_000, `${log.pendingBytes} bytes wait`);
-    const room = log.room();
-    release();
-    await room;
-    await Promise.all(all);
-    assert.equal(log.room(), undefined);
-    // a record that the disk refuses is told to whoever waits for it; once one was acknowledged early there is nobody to tell
-    failNext('appendLog', new BigtableError(Code.RESOURCE_EXHAUSTED, 'full'));
-    await assert.rejects(log.append(record('refused')).durable, { code: Code.RESOURCE_EXHAUSTED });
+    const early = async (row: string, bytes = 1000): Promise<void> => {
+      for (;;) {
+        const appended = log.appendReserved(record(row, Buffer.alloc(bytes)));
+        if (!(appended instanceof Promise)) return;
+        await appended;
+      }
+    };
+    for (let round = 0; round < 3; round++) {
+      await early('first');
+      const release = hold('appendReserved');
+      // reservations that are under way
+      await turn();
+      fileSystem.freeBytes = 0;
+      const before: string[] = [];
+      const refused: unknown[] = [];
+      const others: Promise<unknown>[] = [];
+      for (let i = 0; refused.length < 20; i++) {
+        const row = `${round} ${i}`;
+        await early(row, 20_000).then(() => before.push(row), (error: unknown) => refused.push(error));
+        if (i % 7 === 0) others.push(log.append(record('refused', Buffer.alloc(50_000))).durable.then(() => 'written', (error: BigtableError) => error.code));
+      }
+      assert.ok(before.length > 10, `${before.length} records had room`);
+      for (const error of refused) assert.ok(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED, String(error));
+      release();
+      for (const outcome of await Promise.all(others)) assert.equal(outcome, Code.RESOURCE_EXHAUSTED);
+      fileSystem.freeBytes = 10 << 20;
+      await log.append(record('there is room again')).durable;
+      const rows = new Set((await logged(fileSystem)).map(({ row }) => row));
+      assert.deepEqual(before.filter((row) => !rows.has(row)), []);
+      assert.equal(rows.has('refused'), false);
+    }
     assert.deepEqual(failures, []);
-    release = hold('appendLog');
-    const { durable } = log.append(record('early'));
-    log.acknowledgedEarly();
-    failNext('appendLog', new BigtableError(Code.RESOURCE_EXHAUSTED, 'full'));
-    release();
-    await assert.rejects(durable, { code: Code.UNAVAILABLE });
-    assert.equal(failures.length, 1);
-    assert.throws(() => log.room(), { code: Code.UNAVAILABLE });
+    // larger than what is reserved at a time
+    fileSystem.freeBytes = 2 << 20;
+    await assert.rejects(early('too large', 6 << 20), { code: Code.RESOURCE_EXHAUSTED });
+    fileSystem.freeBytes = 5 << 20;
+    await Promise.all([early('large', 3 << 20), early('small'), early('other')]);
+    await log.close();
+    assert.deepEqual((await logged(fileSystem)).slice(-3).map(({ row }) => row).sort(), ['large', 'other', 'small']);
+  });
+
+  test('an append into reserved room that fails is a failure of the log, and so is a reservation that fails otherwise than for lack of room', async () => {
+    for (const operation of ['appendReserved', 'reserveLog'] as const) {
+      const { fileSystem, failNext } = controlled();
+      const failures: string[] = [];
+      const log = await ServerLog.open({ fileSystem, path: PATH, onFailure: ({ message }) => failures.push(message) });
+      failNext(operation, new BigtableError(Code.UNAVAILABLE, 'i/o error'));
+      let outcome = log.appendReserved(record('early'));
+      if (operation === 'reserveLog') {
+        await assert.rejects(outcome as Promise<void>, { code: Code.UNAVAILABLE });
+      } else {
+        for (; outcome instanceof Promise; outcome = log.appendReserved(record('early'))) await outcome;
+        await assert.rejects(outcome.durable, { code: Code.UNAVAILABLE });
+      }
+      assert.equal(failures.length, 1);
+      assert.throws(() => log.appendReserved(record('late')), { code: Code.UNAVAILABLE });
+      await log.close();
+    }
   });
 
   test('a batch is bounded in records and in bytes', async () => {

@@ -8,12 +8,16 @@
  * - After an append of unknown outcome nothing more is written: what came later could otherwise be there without it.
  * - Nothing is trimmed before an append that says so (its low-water mark) is durable.
  *
- * Who acknowledges records that are not durable yet waits for `room` before each of them: so what a power failure can take stays bounded, in bytes, and
- * in time, since what is pending is always being written.
+ * - Room on storage is reserved for a record of `appendReserved` before the record has its number: a full disk refuses it before it can be acknowledged,
+ *   and never after. Such records share no append with others, which a full disk may refuse.
+ *
+ * What a power failure can take of records that are acknowledged before they are durable stays bounded in bytes, since no more are taken while too many
+ * wait, and in time, since what waits is always being written.
  */
 import { BigtableError, Code, unavailable } from '../base/index.ts';
-import type { FileSystem, LogPosition, LogWriter } from '../env/index.ts';
+import { APPEND_OVERHEAD_BYTES, type FileSystem, type LogPosition, type LogWriter } from '../env/index.ts';
 import { AppendEncoder } from './append-encoder.ts';
+import { MOST_APPEND_HEADER_BYTES } from './append-format.ts';
 import type { NewRecord } from './record.ts';
 
 export interface ServerLogOptions {
@@ -41,11 +45,17 @@ const BATCH_RECORDS = 1024;
 const BATCH_ROWS = 1024;
 /** Most bytes that may be acknowledged and not durable. */
 const MOST_UNSYNCED_BYTES = 4 << 20;
+/** Room is reserved in pieces of this size, the next one before the last is used up. */
+const RESERVED_AT_ONCE_BYTES = 1 << 20;
+/** What an append takes of the reserved room besides its records. */
+const BATCH_OVERHEAD_BYTES = MOST_APPEND_HEADER_BYTES + APPEND_OVERHEAD_BYTES;
 /** Encoders that are kept for the next batches: one in flight, one gathering. */
 const MOST_KEPT_ENCODERS = 2;
 
 interface Batch {
   readonly encoder: AppendEncoder;
+  /** Whether its room was reserved. */
+  reserved: boolean;
   readonly firstSequence: number;
   readonly durable: Promise<LogPosition>;
   readonly resolve: (position: LogPosition) => void;
@@ -66,7 +76,12 @@ export class ServerLog {
   #writing: Promise<void> | undefined;
   #failed: BigtableError | undefined;
   #closed = false;
-  #refusalFails = false;
+  /** Bytes of reserved room that no record has taken yet. */
+  #freeBytes = 0;
+  /** The reservation under way; never rejects. */
+  #reserving: Promise<void> | undefined;
+  /** What the largest record that waits for the next reservation lacks. */
+  #wantedBytes = 0;
   #lowWater: LogPosition = 0;
   #trimmed: LogPosition = 0;
   /** Of the last durable append. */
@@ -94,42 +109,32 @@ export class ServerLog {
     return this.#failed;
   }
 
-  /**
-   * For records that are acknowledged before they are durable: undefined where one may be appended so now, else resolves when it is time to ask again.
-   * Throws UNAVAILABLE after a failure.
-   */
-  room(): Promise<void> | undefined {
-    if (this.#failed) throw unavailable(`${this.path}: the log failed before`, this.#failed);
-    if (this.#pendingBytes < MOST_UNSYNCED_BYTES) return undefined;
-    const first = this.#inFlight ?? this.#waiting[0] ?? this.#gathering;
-    return first?.durable.then(() => undefined, () => undefined);
-  }
-
-  /**
-   * A record was acknowledged that is not durable yet: from now on a refusal (a full disk) is a failure like any other, since what was acknowledged can
-   * be given back to nobody.
-   */
-  acknowledgedEarly(): void {
-    this.#refusalFails = true;
-  }
-
   /** Puts the record into the log. Large values are not copied: they must not change until it is durable. Throws UNAVAILABLE after a failure. */
   append(record: NewRecord): Appended {
-    if (this.#failed) throw unavailable(`${this.path}: not written: the log failed before`, this.#failed);
-    if (this.#closed) throw new BigtableError(Code.FAILED_PRECONDITION, `${this.path}: the log is closed`);
-    const batch = (this.#gathering ??= this.#newBatch());
-    const { encoder, durable } = batch;
-    const before = encoder.sizeBytes;
-    encoder.add(record);
-    const sequence = this.#nextSequence++;
-    this.#pendingBytes += encoder.sizeBytes - before;
-    if (encoder.sizeBytes >= BATCH_BYTES || encoder.count >= BATCH_RECORDS || encoder.rows >= BATCH_ROWS) {
-      this.#waiting.push(batch);
-      this.#gathering = undefined;
+    this.#checkOpen();
+    const batch = this.#batchFor(false);
+    return this.#added(batch, batch.encoder.add(record));
+  }
+
+  /**
+   * The same for a record that is acknowledged before it is durable: the log has reserved room for it. A promise where that cannot be now, and the record was
+   * not put in: it resolves when it is time to ask again, and rejects with RESOURCE_EXHAUSTED where there is no room on storage, UNAVAILABLE after a failure.
+   */
+  appendReserved(record: NewRecord): Appended | Promise<void> {
+    this.#checkOpen();
+    if (this.#pendingBytes >= MOST_UNSYNCED_BYTES) {
+      const gathering = this.#gathering?.encoder.count ? this.#gathering : undefined;
+      const first = this.#inFlight ?? this.#waiting[0] ?? gathering;
+      if (first) return first.durable.then(() => undefined, () => undefined);
     }
-    // not at once: what is handed in within this step goes along
-    this.#writing ??= Promise.resolve().then(() => this.#write());
-    return { sequence, durable };
+    const batch = this.#batchFor(true);
+    const overhead = batch.encoder.count === 0 ? BATCH_OVERHEAD_BYTES : 0;
+    const bytes = batch.encoder.add(record, this.#freeBytes - overhead);
+    const leftBytes = this.#freeBytes - overhead - bytes;
+    if (leftBytes < 0) return this.#roomFor(-leftBytes);
+    this.#freeBytes = leftBytes;
+    if (this.#freeBytes < RESERVED_AT_ONCE_BYTES) this.#reserve(RESERVED_AT_ONCE_BYTES).catch(() => undefined);
+    return this.#added(batch, bytes);
   }
 
   /** Appends below the position are not needed any more. They are removed after the next append, which says so in the log. */
@@ -152,7 +157,72 @@ export class ServerLog {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#writing;
+    await this.#reserving;
     await this.#writer.close();
+  }
+
+  #checkOpen(): void {
+    if (this.#failed) throw unavailable(`${this.path}: not written: the log failed before`, this.#failed);
+    if (this.#closed) throw new BigtableError(Code.FAILED_PRECONDITION, `${this.path}: the log is closed`);
+  }
+
+  /** The batch that gathers records of that kind. */
+  #batchFor(reserved: boolean): Batch {
+    const batch = (this.#gathering ??= this.#newBatch());
+    if (batch.reserved === reserved) return batch;
+    if (batch.encoder.count === 0) {
+      batch.reserved = reserved;
+      return batch;
+    }
+    this.#waiting.push(batch);
+    this.#gathering = this.#newBatch();
+    this.#gathering.reserved = reserved;
+    return this.#gathering;
+  }
+
+  /** A record of so many bytes was put into the batch that gathers. */
+  #added(batch: Batch, bytes: number): Appended {
+    const { encoder, durable } = batch;
+    const sequence = this.#nextSequence++;
+    this.#pendingBytes += bytes;
+    if (encoder.sizeBytes >= BATCH_BYTES || encoder.count >= BATCH_RECORDS || encoder.rows >= BATCH_ROWS) {
+      this.#waiting.push(batch);
+      this.#gathering = undefined;
+    }
+    // not at once: what is handed in within this step goes along
+    this.#writing ??= Promise.resolve().then(() => this.#write());
+    return { sequence, durable };
+  }
+
+  /** So much reserved room is lacking: resolves when it is time to ask again. */
+  #roomFor(bytes: number): Promise<void> {
+    if (this.#reserving) {
+      this.#wantedBytes = Math.max(this.#wantedBytes, bytes);
+      return this.#reserving;
+    }
+    return this.#reserve(bytes);
+  }
+
+  /** Reserves that much or more; where storage has no room for more, that much alone. Nothing is begun while another reservation is under way. */
+  #reserve(bytes: number): Promise<void> {
+    if (this.#reserving) return this.#reserving;
+    const most = Math.max(bytes, RESERVED_AT_ONCE_BYTES, this.#wantedBytes);
+    this.#wantedBytes = 0;
+    const reservation = this.#reserved(most).catch((error: unknown) => {
+      if (most === bytes || !isRefusal(error)) throw error;
+      return this.#reserved(bytes);
+    });
+    this.#reserving = reservation
+      .catch((error: unknown) => {
+        if (!isRefusal(error)) this.#fail(unavailable(`${this.path}: no room could be reserved`, error));
+      })
+      .finally(() => (this.#reserving = undefined));
+    return reservation;
+  }
+
+  async #reserved(bytes: number): Promise<void> {
+    await this.#writer.reserve(bytes);
+    this.#freeBytes += bytes;
   }
 
   #newBatch(): Batch {
@@ -164,7 +234,7 @@ export class ServerLog {
     });
     // whoever asked for the record hears of it; one that does not listen must not end the process
     durable.catch(() => undefined);
-    return { encoder: this.#freeEncoders.pop() ?? new AppendEncoder(), firstSequence: this.#nextSequence, durable, resolve, reject };
+    return { encoder: this.#freeEncoders.pop() ?? new AppendEncoder(), reserved: false, firstSequence: this.#nextSequence, durable, resolve, reject };
   }
 
   #takeBatch(): Batch | undefined {
@@ -188,22 +258,29 @@ export class ServerLog {
   }
 
   async #writeBatch(batch: Batch): Promise<void> {
-    const { encoder, firstSequence } = batch;
+    const { encoder, firstSequence, reserved } = batch;
     this.#inFlight = batch;
     const lowWater = this.#lowWater;
     try {
-      const position = await this.#writer.append(encoder.finish({ previous: this.#lastPosition + 1, count: encoder.count, firstSequence, lowWater }));
+      const parts = encoder.finish({ previous: this.#lastPosition + 1, count: encoder.count, firstSequence, lowWater });
+      const position = await this.#writer.append(parts, { reserved });
       this.#lastPosition = position;
       batch.resolve(position);
     } catch (error) {
-      if (!this.#refusalFails && error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED) return batch.reject(error);
-      this.#failed = unavailable(`${this.path}: an append failed, its outcome is unknown`, error);
-      batch.reject(this.#failed);
-      return this.#onFailure?.(this.#failed);
+      if (!reserved && isRefusal(error)) return batch.reject(error);
+      const failure = unavailable(`${this.path}: an append failed, its outcome is unknown`, error);
+      batch.reject(failure);
+      return this.#fail(failure);
     } finally {
       this.#inFlight = undefined;
     }
     this.#trim(lowWater);
+  }
+
+  #fail(error: BigtableError): void {
+    if (this.#failed) return;
+    this.#failed = error;
+    this.#onFailure?.(error);
   }
 
   #release(batch: Batch): void {
@@ -221,4 +298,9 @@ export class ServerLog {
       if (this.#trimmed === lowWater) this.#trimmed = before;
     });
   }
+}
+
+/** Whether nothing was written and the log goes on. */
+function isRefusal(error: unknown): error is BigtableError {
+  return error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED;
 }

@@ -41,13 +41,27 @@ export interface LogAppend {
   readonly afterTrim?: true;
 }
 
+/** Most bytes that an append takes of a reservation besides its own. */
+export const APPEND_OVERHEAD_BYTES = 128;
+
+export interface AppendOptions {
+  /** The append takes its room from what was reserved, and is never refused for lack of room. Default: false. */
+  readonly reserved?: boolean;
+}
+
 export interface LogWriter {
   /**
    * Appends the concatenation of `parts` as one unit. Resolves with its position when durable. The parts may be reused after that.
    * Failure: RESOURCE_EXHAUSTED = surely not written, the log goes on; anything else = outcome unknown, every later append
    * fails with FAILED_PRECONDITION and the log must be given up.
    */
-  append(parts: readonly Uint8Array[]): Promise<LogPosition>;
+  append(parts: readonly Uint8Array[], options?: AppendOptions): Promise<LogPosition>;
+  /**
+   * Makes room on storage for appends with the option `reserved`, which may together take so many bytes more, APPEND_OVERHEAD_BYTES for each of them
+   * included. May be called while an append is in flight. The room lasts until the writer is closed or its process ends.
+   * Fails as `append` does: RESOURCE_EXHAUSTED = nothing was reserved, and the log goes on.
+   */
+  reserve(bytes: number): Promise<void>;
   /** Lets the adapter remove what lies wholly before `position`. It may keep more. */
   trimBefore(position: LogPosition): Promise<void>;
   /** Bytes that the log holds on storage now. */

@@ -10,7 +10,7 @@ export { CallContext, type ContextOptions, checkContext, type Interruptible, typ
 export { ContextWait, isEndless, within } from './context-wait.ts';
 export type { Env } from './env.ts';
 export { checkFilePath } from './file-path.ts';
-export type { FileInfo, FileSystem, FileWriter, LogAppend, LogPosition, LogWriter } from './file-system.ts';
+export { APPEND_OVERHEAD_BYTES, type AppendOptions, type FileInfo, type FileSystem, type FileWriter, type LogAppend, type LogPosition, type LogWriter } from './file-system.ts';
 export { InlineWorkers } from './inline-workers.ts';
 export { InProcessLockService, type LastingFile, type LockStorage } from './in-process-lock-service.ts';
 export { LocalTransport } from './local-transport.ts';

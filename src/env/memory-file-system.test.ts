@@ -9,7 +9,7 @@ import { SeededRandom } from './seeded-random.ts';
 
 fileSystemContract('memory', async () => {
   const fileSystem = new MemoryFileSystem();
-  return { fileSystem, reopen: async () => fileSystem.crash('nothing') };
+  return { fileSystem, reopen: async () => fileSystem.crash('nothing'), setFreeBytes: (bytes) => (fileSystem.freeBytes = bytes) };
 });
 
 fileSystemContract('memory, every operation delayed', async () => {
@@ -18,7 +18,7 @@ fileSystemContract('memory, every operation delayed', async () => {
     for (let turns = Math.floor(random.float() * 4); turns > 0; turns--) await undefined;
   };
   const fileSystem = new MemoryFileSystem({ faults });
-  return { fileSystem, reopen: async () => fileSystem.crash('nothing') };
+  return { fileSystem, reopen: async () => fileSystem.crash('nothing'), setFreeBytes: (bytes) => (fileSystem.freeBytes = bytes) };
 });
 
 /** Holds back the operations named until let go. */

@@ -10,12 +10,15 @@ import { assert, BigtableError, Code, CorruptionError, notFound, toBigtableError
 import { ChunkedBytes } from './chunked-bytes.ts';
 import type { Random } from './clock.ts';
 import { checkFilePath } from './file-path.ts';
-import type { FileInfo, FileSystem, FileWriter, LogAppend, LogPosition, LogWriter } from './file-system.ts';
+import { APPEND_OVERHEAD_BYTES, type AppendOptions, type FileInfo, type FileSystem, type FileWriter, type LogAppend, type LogPosition, type LogWriter } from './file-system.ts';
 
-/** `syncFile` and `syncLog` stand between the writing of the bytes and the acknowledgement by `closeFile` and `appendLog`. */
+/**
+ * `syncFile` and `syncLog` stand between the writing of the bytes and the acknowledgement by `closeFile` and `appendLog`. `appendReserved` is an append to a
+ * log into room that was reserved.
+ */
 export type FileOperation =
   | 'create' | 'appendFile' | 'closeFile' | 'syncFile' | 'size' | 'read' | 'list' | 'delete'
-  | 'openLog' | 'appendLog' | 'syncLog' | 'trimLog' | 'fence' | 'readLog' | 'listLogs' | 'deleteLog';
+  | 'openLog' | 'reserveLog' | 'appendLog' | 'appendReserved' | 'syncLog' | 'trimLog' | 'fence' | 'readLog' | 'listLogs' | 'deleteLog';
 
 /** Asked before each operation: throws to fail it, answers a promise to delay it. */
 export type FileFaults = (operation: FileOperation, path: string) => void | Promise<void>;
@@ -43,12 +46,16 @@ interface StoredLog {
   appends: StoredAppend[];
   nextPosition: LogPosition;
   fenced: boolean;
+  /** Of the disk's free bytes, those kept for its writer. */
+  reservedBytes: number;
 }
 
 /** What an append takes besides its bytes, so that positions grow even where it is empty. */
 const APPEND_HEADER_BYTES = 16;
 
 export class MemoryFileSystem implements FileSystem {
+  /** Bytes that may still be written or reserved; what is deleted comes back. A test sets it to make the disk full, and full no more. */
+  freeBytes = Number.POSITIVE_INFINITY;
   readonly #faults: FileFaults | undefined;
   readonly #files = new Map<string, ChunkedBytes>();
   readonly #logs = new Map<string, StoredLog>();
@@ -73,13 +80,15 @@ export class MemoryFileSystem implements FileSystem {
   crash(choice: CrashChoice = 'nothing', faults = this.#faults): MemoryFileSystem {
     this.#crashed = true;
     const next = new MemoryFileSystem(faults ? { faults } : {});
+    next.freeBytes = this.freeBytes;
     for (const [path, content] of this.#files) next.#files.set(path, content);
     for (const [path, content] of this.#closing) {
       if (!next.#files.has(path) && drawKept(choice, 2) === 2) next.#files.set(path, content);
     }
     for (const [path, log] of this.#logs) {
       const appends = log.appends.flatMap((append) => (append.durable ? [{ ...append }] : afterCrash(append, choice)));
-      next.#logs.set(path, { appends, nextPosition: log.nextPosition, fenced: log.fenced });
+      next.#logs.set(path, { appends, nextPosition: log.nextPosition, fenced: log.fenced, reservedBytes: 0 });
+      next.freeBytes += log.reservedBytes;
     }
     return next;
   }
@@ -99,8 +108,12 @@ export class MemoryFileSystem implements FileSystem {
       if (this.#files.has(path)) throw exists(path, 'file');
       return new MemoryFileWriter(
         path,
-        (append) => this.#perform('appendFile', path, append),
+        (bytes, append) => this.#perform('appendFile', path, () => {
+          this.#take(path, bytes);
+          append();
+        }),
         (content) => this.#closeFile(path, content),
+        (content) => (this.freeBytes += content.length),
       );
     });
   }
@@ -125,6 +138,7 @@ export class MemoryFileSystem implements FileSystem {
 
   delete(path: string): Promise<void> {
     return this.#perform('delete', path, () => {
+      this.freeBytes += this.#files.get(path)?.length ?? 0;
       this.#files.delete(path);
     });
   }
@@ -133,14 +147,22 @@ export class MemoryFileSystem implements FileSystem {
     checkFilePath(path);
     return this.#perform('openLog', path, () => {
       if (this.#logs.has(path)) throw exists(path, 'log');
-      const log: StoredLog = { appends: [], nextPosition: 0, fenced: false };
+      const log: StoredLog = { appends: [], nextPosition: 0, fenced: false, reservedBytes: 0 };
       this.#logs.set(path, log);
-      return new MemoryLogWriter(
-        path,
-        log,
-        (parts) => this.#appendToLog(path, log, parts),
-        (position) => this.#perform('trimLog', path, () => trim(log, position)),
-      );
+      return new MemoryLogWriter(path, log, {
+        append: (parts, reserved) => this.#appendToLog(path, log, parts, reserved),
+        reserve: (bytes) => this.#perform('reserveLog', path, () => {
+          this.#take(path, bytes);
+          log.reservedBytes += bytes;
+        }),
+        trim: (position) => this.#perform('trimLog', path, () => {
+          this.freeBytes += trim(log, position);
+        }),
+        close: () => {
+          this.freeBytes += log.reservedBytes;
+          log.reservedBytes = 0;
+        },
+      });
     });
   }
 
@@ -154,7 +176,7 @@ export class MemoryFileSystem implements FileSystem {
         for (const append of log.appends) append.durable = true;
       } else {
         // the name is taken, so that a writer who comes late does not find it free
-        this.#logs.set(path, { appends: [], nextPosition: 0, fenced: true });
+        this.#logs.set(path, { appends: [], nextPosition: 0, fenced: true, reservedBytes: 0 });
       }
     });
   }
@@ -177,6 +199,8 @@ export class MemoryFileSystem implements FileSystem {
 
   deleteLog(path: string): Promise<void> {
     return this.#perform('deleteLog', path, () => {
+      const log = this.#logs.get(path);
+      if (log) this.freeBytes += trim(log, Number.POSITIVE_INFINITY);
       this.#logs.delete(path);
     });
   }
@@ -223,11 +247,19 @@ export class MemoryFileSystem implements FileSystem {
     }
   }
 
-  async #appendToLog(path: string, log: StoredLog, parts: readonly Uint8Array[]): Promise<LogPosition> {
-    const append = await this.#perform('appendLog', path, () => {
+  async #appendToLog(path: string, log: StoredLog, parts: readonly Uint8Array[], reserved: boolean): Promise<LogPosition> {
+    const append = await this.#perform(reserved ? 'appendReserved' : 'appendLog', path, () => {
       if (log.fenced) throw new BigtableError(Code.FAILED_PRECONDITION, `${path}: the log is fenced`);
       this.#notDeleted(path, log);
       const made: StoredAppend = { position: log.nextPosition, bytes: Buffer.concat(parts), durable: false, broken: false };
+      if (reserved) {
+        const takenBytes = made.bytes.length + APPEND_OVERHEAD_BYTES;
+        assert(takenBytes <= log.reservedBytes, `${path}: an append of ${takenBytes} bytes where ${log.reservedBytes} are reserved`);
+        log.reservedBytes -= takenBytes;
+        this.freeBytes += takenBytes - storedBytes(made);
+      } else {
+        this.#take(path, storedBytes(made));
+      }
       log.appends.push(made);
       this.#written++;
       log.nextPosition += APPEND_HEADER_BYTES + made.bytes.length;
@@ -245,6 +277,11 @@ export class MemoryFileSystem implements FileSystem {
     });
   }
 
+  #take(path: string, bytes: number): void {
+    if (bytes > this.freeBytes) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${path}: no room for ${bytes} bytes, ${this.freeBytes} are free`);
+    this.freeBytes -= bytes;
+  }
+
   #notDeleted(path: string, log: StoredLog): void {
     if (this.#logs.get(path) !== log) throw new BigtableError(Code.FAILED_PRECONDITION, `${path}: the log was deleted`);
   }
@@ -252,20 +289,27 @@ export class MemoryFileSystem implements FileSystem {
 
 class MemoryFileWriter implements FileWriter {
   readonly #path: string;
-  readonly #appendFile: (append: () => void) => Promise<void>;
+  readonly #appendFile: (bytes: number, append: () => void) => Promise<void>;
   readonly #closeFile: (content: ChunkedBytes) => Promise<void>;
+  readonly #abandon: (content: ChunkedBytes) => void;
   readonly #content = new ChunkedBytes();
   #ended = false;
 
-  constructor(path: string, appendFile: (append: () => void) => Promise<void>, closeFile: (content: ChunkedBytes) => Promise<void>) {
+  constructor(
+    path: string,
+    appendFile: (bytes: number, append: () => void) => Promise<void>,
+    closeFile: (content: ChunkedBytes) => Promise<void>,
+    abandon: (content: ChunkedBytes) => void,
+  ) {
     this.#path = path;
     this.#appendFile = appendFile;
     this.#closeFile = closeFile;
+    this.#abandon = abandon;
   }
 
   async append(bytes: Uint8Array): Promise<void> {
     assert(!this.#ended, `${this.#path}: append after the end`);
-    await this.#appendFile(() => this.#content.append(bytes));
+    await this.#appendFile(bytes.length, () => this.#content.append(bytes));
   }
 
   async close(): Promise<void> {
@@ -275,47 +319,49 @@ class MemoryFileWriter implements FileWriter {
   }
 
   async abort(): Promise<void> {
+    if (!this.#ended) this.#abandon(this.#content);
     this.#ended = true;
   }
+}
+
+/** What the file system does for a log's writer. */
+interface LogDeeds {
+  append(parts: readonly Uint8Array[], reserved: boolean): Promise<LogPosition>;
+  reserve(bytes: number): Promise<void>;
+  trim(position: LogPosition): Promise<void>;
+  close(): void;
 }
 
 class MemoryLogWriter implements LogWriter {
   readonly #path: string;
   readonly #log: StoredLog;
-  readonly #append: (parts: readonly Uint8Array[]) => Promise<LogPosition>;
-  readonly #trim: (position: LogPosition) => Promise<void>;
+  readonly #deeds: LogDeeds;
   #appending = false;
   /** Why no append can be made any more. */
   #ended: string | undefined;
 
-  constructor(
-    path: string,
-    log: StoredLog,
-    append: (parts: readonly Uint8Array[]) => Promise<LogPosition>,
-    trim: (position: LogPosition) => Promise<void>,
-  ) {
+  constructor(path: string, log: StoredLog, deeds: LogDeeds) {
     this.#path = path;
     this.#log = log;
-    this.#append = append;
-    this.#trim = trim;
+    this.#deeds = deeds;
   }
 
-  async append(parts: readonly Uint8Array[]): Promise<LogPosition> {
+  async append(parts: readonly Uint8Array[], { reserved = false }: AppendOptions = {}): Promise<LogPosition> {
     assert(!this.#appending, `${this.#path}: two appends at once`);
-    if (this.#ended) throw new BigtableError(Code.FAILED_PRECONDITION, `${this.#path}: ${this.#ended}`);
     this.#appending = true;
     try {
-      return await this.#append(parts);
-    } catch (error) {
-      if (!(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED)) this.#ended = 'an earlier append failed';
-      throw error;
+      return await this.#unlessEnded(() => this.#deeds.append(parts, reserved));
     } finally {
       this.#appending = false;
     }
   }
 
+  reserve(bytes: number): Promise<void> {
+    return this.#unlessEnded(() => this.#deeds.reserve(bytes));
+  }
+
   trimBefore(position: LogPosition): Promise<void> {
-    return this.#trim(position);
+    return this.#deeds.trim(position);
   }
 
   sizeBytes(): number {
@@ -325,6 +371,17 @@ class MemoryLogWriter implements LogWriter {
 
   async close(): Promise<void> {
     this.#ended ??= 'the log is closed';
+    this.#deeds.close();
+  }
+
+  async #unlessEnded<T>(deed: () => Promise<T>): Promise<T> {
+    if (this.#ended) throw new BigtableError(Code.FAILED_PRECONDITION, `${this.#path}: ${this.#ended}`);
+    try {
+      return await deed();
+    } catch (error) {
+      if (!(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED)) this.#ended = 'an earlier append failed';
+      throw error;
+    }
   }
 }
 
@@ -335,9 +392,15 @@ function drawKept(choice: CrashChoice, outcomes: 2 | 3): number {
   return outcomes === 2 ? drawn * 2 : drawn;
 }
 
-function trim(log: StoredLog, position: LogPosition): void {
+/** Answers how many bytes that frees. */
+function trim(log: StoredLog, position: LogPosition): number {
   const kept = log.appends.findIndex((append) => append.position >= position);
-  if (kept !== 0) log.appends = kept < 0 ? [] : log.appends.slice(kept);
+  const trimmed = log.appends.splice(0, kept < 0 ? log.appends.length : kept);
+  return trimmed.reduce((sum, append) => sum + storedBytes(append), 0);
+}
+
+function storedBytes({ bytes }: StoredAppend): number {
+  return APPEND_HEADER_BYTES + bytes.length;
 }
 
 function afterCrash(append: StoredAppend, choice: CrashChoice): StoredAppend[] {

@@ -1,8 +1,10 @@
-/** For tests: two ends of a port, each with a transport, as two threads have them. */
+/** For tests: two ends of a port, each with a transport, as two threads have them; and a disk that is full. */
+import * as fs from 'node:fs';
 import { MessageChannel } from 'node:worker_threads';
 import { ByteBudget, type Clock, LocalTransport, Metrics, type Transport } from '../env/index.ts';
 import { PortPeer } from './port-peer.ts';
 import { PortTransport } from './port-transport.ts';
+import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
 
 export interface PortEnd {
   readonly transport: PortTransport;
@@ -38,4 +40,63 @@ export function acrossPort(here: PortEnd, there: PortEnd): Transport {
     call: (...args) => here.transport.call(...args),
     stream: (...args) => here.transport.stream(...args),
   };
+}
+
+export function errno(code: string): Error {
+  return Object.assign(new Error(`${code}: made to fail`), { code });
+}
+
+const PAGE = 4096;
+
+/** System calls of a disk that has only so many bytes left. Pages of files take space once they were written. */
+export function smallDisk(): { freeBytes: number; readonly syscalls: Syscalls } {
+  const pages = new Map<number, Set<number>>();
+  const pagesOf = (fd: number): Set<number> => {
+    const { ino } = fs.fstatSync(fd);
+    const of = pages.get(ino) ?? new Set<number>();
+    pages.set(ino, of);
+    return of;
+  };
+  /** Of the bytes, those for which there is room: as the system does, what fits is written. */
+  const take = (fd: number, position: number, length: number): number => {
+    const taken = pagesOf(fd);
+    for (let page = Math.floor(position / PAGE); page * PAGE < position + length; page++) {
+      if (taken.has(page)) continue;
+      if (disk.freeBytes < PAGE) return Math.max(0, page * PAGE - position);
+      disk.freeBytes -= PAGE;
+      taken.add(page);
+    }
+    return length;
+  };
+  const limited = (write: Syscalls['write']): Syscalls['write'] => async (fd, buffers, position) => {
+    const bytes = Buffer.concat(buffers);
+    const fits = take(fd, position, bytes.length);
+    await write(fd, [bytes.subarray(0, fits)], position);
+    if (fits < bytes.length) throw errno('ENOSPC');
+  };
+  const disk = {
+    freeBytes: Number.POSITIVE_INFINITY,
+    syscalls: {
+      ...nodeSyscalls,
+      write: limited(nodeSyscalls.write),
+      writeDurable: limited(nodeSyscalls.writeDurable),
+      truncate: async (fd: number, sizeBytes: number) => {
+        const taken = pagesOf(fd);
+        for (const page of taken) {
+          if (page * PAGE < sizeBytes) continue;
+          taken.delete(page);
+          disk.freeBytes += PAGE;
+        }
+        await nodeSyscalls.truncate(fd, sizeBytes);
+      },
+      unlink: async (path: string) => {
+        const { ino, nlink } = await fs.promises.lstat(path).catch(() => ({ ino: 0, nlink: 0 }));
+        await nodeSyscalls.unlink(path);
+        if (nlink !== 1) return;
+        disk.freeBytes += (pages.get(ino)?.size ?? 0) * PAGE;
+        pages.delete(ino);
+      },
+    },
+  };
+  return disk;
 }

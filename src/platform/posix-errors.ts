@@ -16,9 +16,9 @@ const CODES: Readonly<Record<string, Code>> = {
   EAGAIN: Code.UNAVAILABLE,
   EBUSY: Code.UNAVAILABLE,
   EINTR: Code.UNAVAILABLE,
-  EMFILE: Code.UNAVAILABLE,
-  ENFILE: Code.UNAVAILABLE,
-  ENOMEM: Code.UNAVAILABLE,
+  EMFILE: Code.RESOURCE_EXHAUSTED,
+  ENFILE: Code.RESOURCE_EXHAUSTED,
+  ENOMEM: Code.RESOURCE_EXHAUSTED,
   ESTALE: Code.UNAVAILABLE,
   ETIMEDOUT: Code.UNAVAILABLE,
 };
@@ -28,8 +28,18 @@ export function errnoOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
+/** The disk has no room: of a write some bytes may have been written. */
 export function isOutOfSpace(error: unknown): boolean {
-  return CODES[errnoOf(error)] === Code.RESOURCE_EXHAUSTED;
+  return ['ENOSPC', 'EDQUOT'].includes(errnoOf(error));
+}
+
+export function isOutOfDescriptors(error: unknown): boolean {
+  return ['EMFILE', 'ENFILE'].includes(errnoOf(error));
+}
+
+/** Something is lacking that may come back: room, descriptors, memory, a disk that can be written to. What failed so has made, opened and named nothing. */
+export function isLack(error: unknown): boolean {
+  return CODES[errnoOf(error)] === Code.RESOURCE_EXHAUSTED || errnoOf(error) === 'EROFS';
 }
 
 /** The error as callers know it; `what` names the thing and what was done to it. Errors of Edubba stay as they are. */

@@ -6,6 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { fileSystemContract } from '../../test/contracts/file-system-contract.ts';
 import { BigtableError, Code, codeName, crc32c } from '../base/index.ts';
 import type { FileSystem } from '../env/index.ts';
+import { errno, smallDisk } from './fixtures.ts';
 import { openPosixFileSystem, type PosixFileSystem, type PosixOptions } from './posix-file-system.ts';
 import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
 
@@ -15,14 +16,16 @@ for (const [name, options] of [['directory', OPTIONS], ['directory with small se
   fileSystemContract(name, async () => {
     const directory = temporaryDirectory();
     const opened: PosixFileSystem[] = [];
+    const disk = smallDisk();
     const open = async (): Promise<PosixFileSystem> => {
-      const fileSystem = await openPosixFileSystem(directory, options);
+      const fileSystem = await openPosixFileSystem(directory, { ...options, syscalls: disk.syscalls });
       opened.push(fileSystem);
       return fileSystem;
     };
     return {
       fileSystem: await open(),
       reopen: open,
+      setFreeBytes: (bytes) => (disk.freeBytes = bytes),
       close: async () => {
         for (const fileSystem of opened) await fileSystem.close();
         fs.rmSync(directory, { recursive: true });
@@ -43,6 +46,60 @@ describe('files in a directory', () => {
     await openPosixFileSystem(directory, OPTIONS);
     assert.deepEqual(fs.readdirSync(join(directory, 'tmp')), []);
     assert.deepEqual(fs.readdirSync(join(directory, 'files')), ['d']);
+  });
+
+  test('files are read when the process has few descriptors left: those that are kept are given up', async (t) => {
+    let left = Number.POSITIVE_INFINITY;
+    const syscalls: Syscalls = {
+      ...nodeSyscalls,
+      open: async (path, flags) => {
+        if (left <= 0) throw errno('EMFILE');
+        left--;
+        return nodeSyscalls.open(path, flags);
+      },
+      close: async (fd) => {
+        left++;
+        await nodeSyscalls.close(fd);
+      },
+    };
+    const { fileSystem } = await open(t, { ...OPTIONS, syscalls });
+    for (let i = 0; i < 10; i++) await writeFile(fileSystem, `f${i}`, `content ${i}`);
+    left = 3;
+    for (let i = 0; i < 30; i++) assert.equal((await fileSystem.read(`f${i % 10}`, 0, 9)).toString(), `content ${i % 10}`);
+    // none is kept, and none is to be had
+    for (let i = 0; i < 10; i++) await fileSystem.delete(`f${i}`);
+    left = Number.POSITIVE_INFINITY;
+    await writeFile(fileSystem, 'last', 'content');
+    left = 0;
+    await fails(fileSystem.read('last', 0, 7), Code.RESOURCE_EXHAUSTED);
+    await fails(fileSystem.create('new'), Code.RESOURCE_EXHAUSTED);
+    left = 2;
+    assert.equal((await fileSystem.read('last', 0, 7)).toString(), 'content');
+  });
+
+  test('a fence whose name could not be made durable is made durable by the next', async (t) => {
+    let syncs = 0;
+    let failing = false;
+    const syscalls: Syscalls = {
+      ...nodeSyscalls,
+      sync: async (fd) => {
+        if (fs.fstatSync(fd).isDirectory()) {
+          if (failing) throw errno('EIO');
+          syncs++;
+        }
+        await nodeSyscalls.sync(fd);
+      },
+    };
+    const { fileSystem } = await open(t, { ...OPTIONS, syscalls });
+    const log = await fileSystem.openLog('log');
+    await log.append([Buffer.from('x')]);
+    await log.close();
+    failing = true;
+    await assert.rejects(fileSystem.fence('log'));
+    failing = false;
+    const before = syncs;
+    await fileSystem.fence('log');
+    assert.ok(syncs > before + 1, 'the directory of the temporary log, then that of the fence');
   });
 
   test('no call leaves the directory', async (t) => {

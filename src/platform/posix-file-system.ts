@@ -196,10 +196,13 @@ export class DirectoryFileSystem implements FileSystem {
     const directory = this.#directories.logPath(path);
     try {
       await this.#makeFence(temporary);
-      await this.#directories.place(temporary, join(directory, FENCE_NAME));
+      await this.#directories.place(temporary, join(directory, FENCE_NAME)).catch((error: unknown) => {
+        if (errnoOf(error) !== 'EEXIST') throw error;
+      });
+      // also where it was there already: who made it may have failed between the two
       await this.#directories.sync(directory);
     } catch (error) {
-      if (errnoOf(error) !== 'EEXIST') throw systemError(error, `fencing ${path}`);
+      throw systemError(error, `fencing ${path}`);
     }
   }
 

@@ -34,6 +34,8 @@ export interface SegmentHeader {
   readonly nonce: Buffer;
   /** Position of the first frame. */
   readonly base: number;
+  /** Frames before this position are surely there; 0 where the header does not tell. */
+  readonly written?: number;
 }
 
 /** Segments sort by name as they follow one another. */
@@ -55,12 +57,13 @@ export function encodeSegmentHeader(header: SegmentHeader, checksum: Checksum): 
   bytes.writeUInt32LE(0, 12);
   header.nonce.copy(bytes, 16);
   bytes.writeBigUInt64LE(BigInt(header.base), 24);
+  bytes.writeBigUInt64LE(BigInt(header.written ?? 0), 32);
   bytes.writeUInt32LE(checksum(bytes.subarray(0, 60)), 60);
   return bytes;
 }
 
 /** CorruptionError where the bytes are damaged, FAILED_PRECONDITION where a later version wrote them. */
-export function decodeSegmentHeader(bytes: Buffer, file: string, checksum: Checksum): SegmentHeader {
+export function decodeSegmentHeader(bytes: Buffer, file: string, checksum: Checksum): Required<SegmentHeader> {
   if (bytes.length < SEGMENT_HEADER_BYTES) throw new CorruptionError(file, bytes.length, `a segment begins with ${SEGMENT_HEADER_BYTES} bytes of header`);
   if (!bytes.subarray(0, 8).equals(SEGMENT_MAGIC)) throw new CorruptionError(file, 0, 'not a segment of a log');
   if (bytes.readUInt32LE(60) !== checksum(bytes.subarray(0, 60))) throw new CorruptionError(file, 60, 'the checksum of the segment header is wrong');
@@ -72,7 +75,7 @@ export function decodeSegmentHeader(bytes: Buffer, file: string, checksum: Check
       `${file}: a log of version ${version} with required features 0x${features.toString(16)}; this Edubba reads version ${SEGMENT_VERSION} and no features`,
     );
   }
-  return { nonce: Buffer.from(bytes.subarray(16, 24)), base: Number(bytes.readBigUInt64LE(24)) };
+  return { nonce: Buffer.from(bytes.subarray(16, 24)), base: Number(bytes.readBigUInt64LE(24)), written: Number(bytes.readBigUInt64LE(32)) };
 }
 
 /** Bytes that an append of `payloadBytes` takes in a segment. */

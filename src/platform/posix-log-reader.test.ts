@@ -12,7 +12,7 @@ import { silentLogger } from '../env/index.ts';
 import { Directories } from './posix-directories.ts';
 import { openPosixFileSystem } from './posix-file-system.ts';
 import {
-  encodeFrameEnd, encodeFrameHeader, encodeSegmentHeader, FRAME_HEADER_BYTES, frameBytes, isZero, mayBeTorn, SEGMENT_HEADER_BYTES, segmentName,
+  decodeSegmentHeader, encodeFrameEnd, encodeFrameHeader, encodeSegmentHeader, FRAME_HEADER_BYTES, frameBytes, isZero, mayBeTorn, SEGMENT_HEADER_BYTES, segmentName,
 } from './posix-log-format.ts';
 import { readLogSegments } from './posix-log-reader.ts';
 import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
@@ -32,6 +32,13 @@ const GOLDEN = `
   00000000 00000000 00000000 444f4e45
 `;
 
+const MARKED = `
+  45445542 424c4f47 01004000 00000000
+  01020304 05060708 60000000 00000000
+  e0000000 00000000 00000000 00000000
+  00000000 00000000 00000000 4c63188b
+`;
+
 type Files = Map<string, Buffer>;
 
 /** Payloads without a sector of zeros. */
@@ -39,15 +46,18 @@ function payload(length: number, seed: number): Buffer {
   return Buffer.from(Uint8Array.from({ length }, (_, i) => ((i * 31 + seed * 7) % 251) + 1));
 }
 
-async function writeLog(payloads: readonly Buffer[], logSegmentBytes: number): Promise<Files> {
+/** As its writer leaves it that was killed, or that closed it. */
+async function writeLog(payloads: readonly Buffer[], logSegmentBytes: number, isClosed = false): Promise<Files> {
   const directory = fs.mkdtempSync(join(tmpdir(), 'edubba-log-'));
   try {
     const fileSystem = await openPosixFileSystem(directory, { checksum: crc32c, logSegmentBytes });
     const log = await fileSystem.openLog('log');
     for (const bytes of payloads) await log.append([bytes]);
-    await fileSystem.close();
+    if (isClosed) await fileSystem.close();
     const at = join(directory, 'logs', 'log');
-    return new Map(fs.readdirSync(at).sort().map((name) => [name, fs.readFileSync(join(at, name))]));
+    const files = new Map(fs.readdirSync(at).sort().map((name) => [name, fs.readFileSync(join(at, name))]));
+    await fileSystem.close();
+    return files;
   } finally {
     fs.rmSync(directory, { recursive: true });
   }
@@ -222,6 +232,27 @@ describe('a damaged log', () => {
     }
   });
 
+  test('appends of the last segment that became zeros are missed: all in a log that was closed, those before the last step of room in another', async () => {
+    const payloads = Array.from({ length: 60 }, (_, i) => payload(100_000, i));
+    for (const isClosed of [true, false]) {
+      const files = await writeLog(payloads, 16 << 20, isClosed);
+      assert.equal(files.size, 1);
+      const [[name, whole]] = [...files] as [[string, Buffer]];
+      assert.deepEqual((await read(files)).payloads, payloads);
+      let undetected = 0;
+      for (let kept = 0; kept < payloads.length; kept++) {
+        const zeroed = Buffer.from(whole);
+        zeroed.fill(0, SEGMENT_HEADER_BYTES + kept * frameBytes(100_000));
+        const { payloads: found, error } = await read(new Map([[name, zeroed]]));
+        assert.deepEqual(found, payloads.slice(0, kept));
+        if (error === undefined) undetected++;
+        else assert.match(String(error), /appends up to position \d+ are missing/);
+      }
+      // the room made last is as large as what was filled before it: here 2 or 4 MiB of 6
+      assert.ok(isClosed ? undetected === 0 : undetected < 45, `${undetected} of 60 places where zeros begin are not detected`);
+    }
+  });
+
   test('a torn append with a whole one behind it is corrupt, however far behind', async () => {
     const written = [payload(600, 1), payload(2000, 2), payload(2_000_000, 3), payload(5, 4)];
     const files = await writeLog(written, 4 << 20);
@@ -330,6 +361,14 @@ describe('the bytes of a segment', () => {
     assert.equal(written.toString('hex'), golden.toString('hex'));
     const files = new Map([[segmentName(96), Buffer.concat([golden, Buffer.alloc(64)])]]);
     assert.deepEqual((await read(files)).payloads.map(String), ['tablet', 'house']);
+  });
+
+  test('golden: a segment header that tells how far frames are there; a log of an earlier version tells 0', () => {
+    const nonce = Buffer.from('0102030405060708', 'hex');
+    const bytes = encodeSegmentHeader({ nonce, base: 96, written: 224 }, crc32c);
+    assert.equal(bytes.toString('hex'), MARKED.replace(/\s/g, ''));
+    assert.deepEqual(decodeSegmentHeader(bytes, 'x', crc32c), { nonce, base: 96, written: 224 });
+    assert.equal(decodeSegmentHeader(Buffer.from(GOLDEN.replace(/\s/g, ''), 'hex').subarray(0, 64), 'x', crc32c).written, 0);
   });
 
   test('what can be torn', () => {

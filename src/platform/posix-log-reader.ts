@@ -2,8 +2,8 @@
  * Reads a log's segments: yields its appends, tells a torn tail from damage. Format and reasons: docs/formats/log-file.md.
  *
  * The rule: the bytes behind the last whole frame are a torn tail only where one write that did not end can have left them so: the
- * header is zero, or valid with a sector of its frame still zero; nothing valid follows; it is the last segment; and the file
- * goes on behind them, as the room made ahead must. Everything else is a CorruptionError.
+ * header is zero, or valid with a sector of its frame still zero; nothing valid follows; it is the last segment; its header does not tell that frames
+ * reach further; and the file goes on behind them, as the room made ahead must. Everything else is a CorruptionError.
  */
 import { constants } from 'node:fs';
 import { join } from 'node:path';
@@ -127,16 +127,19 @@ class SegmentReader {
   readonly #sizeBytes: number;
   /** Where in the file the last frame surely ends. */
   readonly #endOffset: number | undefined;
+  /** What its header tells: frames before this position are there. */
+  readonly #written: LogPosition;
   readonly #ahead: ReadAhead;
   #offset = SEGMENT_HEADER_BYTES;
 
-  private constructor(setting: LogSetting, place: SegmentPlace, fd: number, sizeBytes: number, nonce: Buffer, ahead: ReadAhead) {
+  private constructor(setting: LogSetting, place: SegmentPlace, fd: number, sizeBytes: number, header: { readonly nonce: Buffer; readonly written: LogPosition }, ahead: ReadAhead) {
     const { base, end } = place;
     this.#setting = setting;
     this.#place = place;
     this.#fd = fd;
     this.#sizeBytes = sizeBytes;
-    this.nonce = nonce;
+    this.nonce = header.nonce;
+    this.#written = header.written;
     this.#endOffset = end === undefined ? undefined : end - base + SEGMENT_HEADER_BYTES;
     this.#ahead = ahead;
   }
@@ -152,7 +155,7 @@ class SegmentReader {
       ahead = new ReadAhead({ syscalls, fd, sizeBytes, chunkBytes, tooShort });
       const header = decodeSegmentHeader(await ahead.bytes(0, Math.min(SEGMENT_HEADER_BYTES, sizeBytes)), file, checksum);
       if (header.base !== base) throw new CorruptionError(file, 24, `the segment begins at position ${header.base}, not where its name says`);
-      return new SegmentReader(setting, place, fd, sizeBytes, header.nonce, ahead);
+      return new SegmentReader(setting, place, fd, sizeBytes, header, ahead);
     } catch (error) {
       await ahead?.stop();
       await syscalls.close(fd);
@@ -203,6 +206,7 @@ class SegmentReader {
     }
     const later = await this.#search(offset + FRAME_ALIGN);
     if (later !== undefined) throw this.#corrupt(offset, `no append here, but a valid one follows at byte ${later}`);
+    if (offset - SEGMENT_HEADER_BYTES + this.#place.base < this.#written) throw this.#corrupt(offset, `appends up to position ${this.#written} are missing`);
     return undefined;
   }
 

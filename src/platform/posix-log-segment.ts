@@ -13,7 +13,7 @@
 import { constants } from 'node:fs';
 import { assert } from '../base/index.ts';
 import type { Logger } from '../env/index.ts';
-import { isOutOfSpace } from './posix-errors.ts';
+import { isLack, isOutOfSpace } from './posix-errors.ts';
 import { FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './posix-log-format.ts';
 import type { Syscalls } from './posix-syscalls.ts';
 
@@ -34,11 +34,14 @@ export interface SegmentOptions {
   readonly logger: Logger;
   /** Where the file is made; it may be moved afterwards. */
   readonly path: string;
-  readonly header: Buffer;
+  /** The header's bytes, when so many bytes of frames are surely there. */
+  readonly headerFor: (frameBytes: number) => Buffer;
   /** The first frame's bytes. */
   readonly firstFrameBytes: number;
   /** About how large frames were before. */
   readonly meanFrameBytes: number;
+  /** Bytes of frames for which space is allocated from the beginning. */
+  readonly allocatedBytes: number;
   /** Most bytes of the file, but for one frame that is larger. */
   readonly limitBytes: number;
 }
@@ -47,6 +50,7 @@ export class LogSegment {
   readonly #syscalls: Syscalls;
   readonly #logger: Logger;
   readonly #limitBytes: number;
+  readonly #headerFor: SegmentOptions['headerFor'];
   readonly #fillFd: number;
   readonly #writeFd: number;
   #usedBytes = SEGMENT_HEADER_BYTES;
@@ -64,6 +68,7 @@ export class LogSegment {
     this.#syscalls = options.syscalls;
     this.#logger = options.logger;
     this.#limitBytes = options.limitBytes;
+    this.#headerFor = options.headerFor;
     this.#fillFd = fillFd;
     this.#writeFd = writeFd;
     this.#sizeBytes = sizeBytes;
@@ -71,22 +76,35 @@ export class LogSegment {
     this.#meanFrameBytes = options.meanFrameBytes;
   }
 
-  /** Makes the file, durable but for its name. Leaves nothing behind where it fails. */
+  /** Makes the file, durable but for its name, with less room ahead where the disk has not enough. Leaves nothing behind where it fails. */
   static async create(options: SegmentOptions): Promise<LogSegment> {
-    const { syscalls, path, header } = options;
-    assert(header.length === SEGMENT_HEADER_BYTES, 'a segment header of another length');
     const least = pages(SEGMENT_HEADER_BYTES + options.firstFrameBytes + FRAME_HEADER_BYTES);
     const size = Math.max(least, Math.min(LEAST_STEP_BYTES, options.limitBytes));
+    return LogSegment.#create(options, size).catch((error: unknown) => {
+      if (!isOutOfSpace(error) || size === least) throw error;
+      return LogSegment.#create(options, least);
+    });
+  }
+
+  static async #create(options: SegmentOptions, size: number): Promise<LogSegment> {
+    const { syscalls, path, headerFor } = options;
+    const header = headerFor(0);
+    assert(header.length === SEGMENT_HEADER_BYTES, 'a segment header of another length');
     const fillFd = await syscalls.open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL);
+    let writeFd: number | undefined;
     try {
       await syscalls.write(fillFd, [header], 0);
       const filledBytes = isLarge(options.meanFrameBytes) ? header.length + FRAME_HEADER_BYTES : size;
       await fill(syscalls, fillFd, header.length, filledBytes);
       if (size > filledBytes) await syscalls.truncate(fillFd, size);
       await syscalls.sync(fillFd);
-      return new LogSegment(options, fillFd, await syscalls.openDurable(path), size, filledBytes);
+      writeFd = await syscalls.openDurable(path);
+      const segment = new LogSegment(options, fillFd, writeFd, size, filledBytes);
+      await segment.allocate(options.allocatedBytes);
+      return segment;
     } catch (error) {
       await syscalls.close(fillFd).catch(() => undefined);
+      if (writeFd !== undefined) await syscalls.close(writeFd).catch(() => undefined);
       await syscalls.unlink(path).catch(() => undefined);
       throw error;
     }
@@ -125,6 +143,20 @@ export class LogSegment {
   }
 
   /**
+   * Allocates space for frames of so many bytes: no disk is full for them afterwards. The zeros that take it are not synced: a file system gives out space, or
+   * keeps it, when it is written to, and the frames take the zeros' place before most of them reach the disk.
+   */
+  async allocate(bytes: number): Promise<void> {
+    await this.makeRoom(bytes);
+    await this.#filling;
+    if (this.#broken) throw this.#broken;
+    const toBytes = Math.min(this.#sizeBytes, pages(this.#usedBytes + bytes + FRAME_HEADER_BYTES));
+    if (toBytes <= this.#filledBytes) return;
+    await this.#extend(() => fill(this.#syscalls, this.#fillFd, this.#filledBytes, toBytes));
+    this.#filledBytes = toBytes;
+  }
+
+  /**
    * Writes the frame durably. ENOSPC where the disk was full in the hole, and nothing of it is there. Once it has failed otherwise nobody can tell what of it
    * is there, and the segment must not be written any more.
    */
@@ -153,8 +185,18 @@ export class LogSegment {
     return this.#broken !== undefined;
   }
 
-  async close(): Promise<void> {
+  /**
+   * Ends it. The room behind the last frame is given back, but for that of a header, unless nobody knows where that frame ends. `isLast`: no segment follows, whose
+   * base tells where this one ends, so its header does.
+   */
+  async close(isLast = false): Promise<void> {
     await this.#filling;
+    const sizeBytes = pages(this.#usedBytes + FRAME_HEADER_BYTES);
+    if (!this.#broken && isLast) await this.#mark().then(() => this.#syscalls.datasync(this.#fillFd), () => undefined);
+    if (!this.#broken && sizeBytes < this.#sizeBytes) {
+      const isCut = await this.#syscalls.truncate(this.#fillFd, sizeBytes).then(() => true, () => false);
+      if (isCut) this.#sizeBytes = sizeBytes;
+    }
     await this.#syscalls.close(this.#fillFd);
     await this.#syscalls.close(this.#writeFd);
   }
@@ -174,7 +216,7 @@ export class LogSegment {
     this.#filling = this.#extend(() => this.#fill(this.#nextSize(this.#filledBytes)))
       .catch((error: unknown) => {
         this.#aheadStopped = true;
-        if (isOutOfSpace(error)) this.#logger.warn('no room ahead in the commit log', { error: String(error) });
+        if (isLack(error)) this.#logger.warn('no room ahead in the commit log', { error: String(error) });
       })
       .finally(() => {
         this.#filling = undefined;
@@ -185,19 +227,26 @@ export class LogSegment {
     try {
       await work();
     } catch (error) {
-      if (!isOutOfSpace(error)) this.#broken = error;
+      if (!isLack(error)) this.#broken = error;
       throw error;
     }
   }
 
   async #resize(sizeBytes: number): Promise<void> {
     await this.#syscalls.truncate(this.#fillFd, sizeBytes);
+    await this.#mark();
     await this.#syscalls.datasync(this.#fillFd);
     this.#sizeBytes = sizeBytes;
   }
 
+  /** Tells in the header how far the frames are surely there; the sync that follows anyway makes it durable. In its first page space is allocated. */
+  async #mark(): Promise<void> {
+    await this.#syscalls.write(this.#fillFd, [this.#headerFor(this.#usedBytes - SEGMENT_HEADER_BYTES)], 0);
+  }
+
   async #fill(toBytes: number): Promise<void> {
     await fill(this.#syscalls, this.#fillFd, this.#filledBytes, toBytes);
+    await this.#mark();
     await this.#syscalls.datasync(this.#fillFd);
     this.#filledBytes = toBytes;
     this.#sizeBytes = Math.max(this.#sizeBytes, toBytes);

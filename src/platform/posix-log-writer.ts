@@ -3,19 +3,22 @@
  *
  * Invariants:
  * - No append resolves before its durable write has returned.
+ * - In the segment that is written to, space is allocated for all that is reserved: an append into it opens, names and extends nothing. So a segment is
+ *   ended where a frame or a reservation would reach beyond its limit.
  * - Once an append may or may not be there, no other is written behind it.
  * - A segment is begun only when every frame of the one before it is durable, and its base is where that one ended; segments
  *   are removed from the lowest up. So a reader knows of every hole.
  */
+import { constants } from 'node:fs';
 import { join } from 'node:path';
 import { assert, BigtableError, Code, unavailable } from '../base/index.ts';
-import type { Checksum, Logger, LogPosition, LogWriter } from '../env/index.ts';
+import { APPEND_OVERHEAD_BYTES, type AppendOptions, type Checksum, type Logger, type LogPosition, type LogWriter } from '../env/index.ts';
 import type { Directories } from './posix-directories.ts';
-import { errnoOf, isOutOfSpace, systemCall } from './posix-errors.ts';
+import { errnoOf, isLack, isOutOfSpace, systemCall } from './posix-errors.ts';
 import {
   checksumOf, encodeFrameEnd, encodeFrameHeader, encodeSegmentHeader, frameBytes, MOST_APPEND_BYTES, SEGMENT_HEADER_BYTES, type SegmentHeader, segmentName,
 } from './posix-log-format.ts';
-import { LogSegment } from './posix-log-segment.ts';
+import { LogSegment, type SegmentOptions } from './posix-log-segment.ts';
 import type { Syscalls } from './posix-syscalls.ts';
 
 /** What the logs of a directory share. */
@@ -42,27 +45,40 @@ export class PosixLogWriter implements LogWriter {
   readonly #directory: string;
   readonly #nonce: Buffer;
   readonly #sealed: SealedSegment[] = [];
+  /** Of the log's directory, kept open: to make a new segment's name durable needs no descriptor that may be lacking. */
+  readonly #directoryFd: number;
   #segment: LogSegment;
   #base = 0;
-  #inFlight: Promise<LogPosition> | undefined;
+  #isAppending = false;
+  /** Appends and reservations take turns in the order of the calls. Never rejects. */
+  #lastTurn: Promise<unknown> = Promise.resolve();
+  /** Space that is allocated for appends to come. */
+  #reservedBytes = 0;
   #trimming: Promise<void> = Promise.resolve();
   #closing: Promise<void> | undefined;
   /** Why no append can be made any more. */
   #ended: string | undefined;
   #outcomeUnknown = false;
 
-  private constructor(setting: LogSetting, path: string, nonce: Buffer, segment: LogSegment) {
+  private constructor(setting: LogSetting, path: string, nonce: Buffer, segment: LogSegment, directoryFd: number) {
     this.#setting = setting;
     this.path = path;
     this.#directory = setting.directories.logPath(path);
     this.#nonce = nonce;
     this.#segment = segment;
+    this.#directoryFd = directoryFd;
   }
 
   /** Makes the log's first segment in `directory`, from where the caller moves it to its place. */
   static async create(setting: LogSetting, path: string, directory: string, nonce: Buffer): Promise<PosixLogWriter> {
-    const segment = await createSegment(setting, join(directory, segmentName(0)), { nonce, base: 0 }, 0, 0);
-    return new PosixLogWriter(setting, path, nonce, segment);
+    const directoryFd = await setting.syscalls.open(directory, constants.O_RDONLY);
+    try {
+      const segment = await createSegment(setting, { path: join(directory, segmentName(0)), nonce, base: 0 });
+      return new PosixLogWriter(setting, path, nonce, segment, directoryFd);
+    } catch (error) {
+      await setting.syscalls.close(directoryFd).catch(() => undefined);
+      throw error;
+    }
   }
 
   /** Behind the last acknowledged append; undefined where an append of unknown outcome may follow it. */
@@ -70,22 +86,29 @@ export class PosixLogWriter implements LogWriter {
     return this.#outcomeUnknown ? undefined : this.#position();
   }
 
-  async append(parts: readonly Uint8Array[]): Promise<LogPosition> {
-    assert(!this.#inFlight, `${this.path}: two appends at once`);
-    if (this.#ended !== undefined) throw new BigtableError(Code.FAILED_PRECONDITION, `${this.path}: nothing can be appended: ${this.#ended}`);
-    this.#inFlight = this.#append(parts);
+  async append(parts: readonly Uint8Array[], { reserved = false }: AppendOptions = {}): Promise<LogPosition> {
+    assert(!this.#isAppending, `${this.path}: two appends at once`);
+    this.#isAppending = true;
     try {
-      return await this.#inFlight;
+      return await this.#inTurn(() => this.#append(parts, reserved));
     } finally {
-      this.#inFlight = undefined;
+      this.#isAppending = false;
     }
   }
 
-  trimBefore(position: LogPosition): Promise<void> {
+  reserve(bytes: number): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#allocate(bytes);
+      this.#reservedBytes += bytes;
+    });
+  }
+
+  async trimBefore(position: LogPosition): Promise<void> {
+    if (this.#closing) return;
     this.#trimming = this.#trimming.then(() => this.#trim(position));
     const trimmed = this.#trimming;
     this.#trimming = trimmed.catch(() => undefined);
-    return trimmed;
+    await trimmed;
   }
 
   sizeBytes(): number {
@@ -95,7 +118,7 @@ export class PosixLogWriter implements LogWriter {
   /** Makes every later append fail for that reason; resolves when the one in flight has ended. */
   async endWith(reason: string): Promise<void> {
     this.#ended ??= reason;
-    await this.#inFlight?.catch(() => undefined);
+    await this.#lastTurn;
   }
 
   close(): Promise<void> {
@@ -106,21 +129,39 @@ export class PosixLogWriter implements LogWriter {
   async #close(): Promise<void> {
     await this.endWith('the log is closed');
     await this.#trimming;
-    await systemCall(this.path, this.#segment.close());
+    await systemCall(this.path, this.#segment.close(true));
+    await systemCall(this.path, this.#setting.syscalls.close(this.#directoryFd));
+  }
+
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    this.#checkNotEnded();
+    const turn = this.#lastTurn.then(() => {
+      // what came before may have failed; a log that is fenced or closed meanwhile waits for this one
+      if (this.#outcomeUnknown) this.#checkNotEnded();
+      return work();
+    });
+    this.#lastTurn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  #checkNotEnded(): void {
+    if (this.#ended !== undefined) throw new BigtableError(Code.FAILED_PRECONDITION, `${this.path}: nothing can be appended: ${this.#ended}`);
   }
 
   #position(): LogPosition {
     return this.#base + this.#segment.usedBytes - SEGMENT_HEADER_BYTES;
   }
 
-  async #append(parts: readonly Uint8Array[]): Promise<LogPosition> {
+  async #append(parts: readonly Uint8Array[], reserved: boolean): Promise<LogPosition> {
     let payloadBytes = 0;
     for (const part of parts) payloadBytes += part.length;
     if (payloadBytes > MOST_APPEND_BYTES) {
       throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${this.path}: an append of ${payloadBytes} bytes, the limit is ${MOST_APPEND_BYTES}`, { retry: false });
     }
     const size = frameBytes(payloadBytes);
-    await this.#makeRoom(size);
+    const takenBytes = payloadBytes + APPEND_OVERHEAD_BYTES;
+    if (!reserved) await this.#makeRoom(size);
+    else assert(size <= takenBytes && takenBytes <= this.#reservedBytes, `${this.path}: ${takenBytes} bytes to append where ${this.#reservedBytes} are reserved`);
     const { checksum, pause } = this.#setting;
     const position = this.#position();
     const payloadChecksum = await checksumOf(parts, checksum, pause);
@@ -130,29 +171,49 @@ export class PosixLogWriter implements LogWriter {
     } catch (error) {
       throw this.#segment.isBroken ? this.#giveUp(error, 'the write failed') : this.#noRoom(size, error);
     }
+    if (reserved) this.#reservedBytes -= takenBytes;
     return position;
   }
 
+  /** For a frame of that size; what is reserved is not touched. */
   async #makeRoom(size: number): Promise<void> {
+    if (this.#reservedBytes > 0) return this.#allocate(size);
     try {
-      if (!this.#segment.takes(size)) await this.#rotate(size);
+      if (!this.#segment.takes(size)) await this.#rotate(size, 0);
       await this.#segment.makeRoom(size);
     } catch (error) {
-      if (!isOutOfSpace(error)) throw this.#giveUp(error, 'no room could be made');
-      throw this.#noRoom(size, error);
+      throw this.#roomFailure(size, error);
     }
   }
 
-  #noRoom(size: number, cause: unknown): BigtableError {
-    return new BigtableError(Code.RESOURCE_EXHAUSTED, `${this.path}: the disk has no room for ${size} bytes: nothing was written`, { cause });
+  /** Allocates space for so many bytes of frames more than are reserved. */
+  async #allocate(bytes: number): Promise<void> {
+    const allBytes = this.#reservedBytes + bytes;
+    try {
+      if (this.#segment.takes(allBytes)) await this.#segment.allocate(allBytes);
+      else await this.#rotate(allBytes, allBytes);
+    } catch (error) {
+      throw this.#roomFailure(bytes, error);
+    }
   }
 
-  async #rotate(size: number): Promise<void> {
-    const { directories } = this.#setting;
+  #roomFailure(bytes: number, error: unknown): BigtableError {
+    return isLack(error) ? this.#noRoom(bytes, error) : this.#giveUp(error, 'no room could be made');
+  }
+
+  #noRoom(bytes: number, cause: unknown): BigtableError {
+    const why = isOutOfSpace(cause) ? 'the disk has no room' : `no room can be made now (${errnoOf(cause)})`;
+    return new BigtableError(Code.RESOURCE_EXHAUSTED, `${this.path}: ${why} for ${bytes} bytes: nothing was written`, { cause });
+  }
+
+  /** Begins a new segment, whose first frame will have up to `firstFrameBytes`, and in which space for `allocatedBytes` of frames is allocated. */
+  async #rotate(firstFrameBytes: number, allocatedBytes: number): Promise<void> {
+    const { directories, syscalls } = this.#setting;
     const base = this.#position();
     const path = join(this.#directory, segmentName(base));
     const temporary = directories.temporaryPath();
-    const next = await createSegment(this.#setting, temporary, { nonce: this.#nonce, base }, size, this.#segment.meanFrameBytes);
+    const { meanFrameBytes } = this.#segment;
+    const next = await createSegment(this.#setting, { path: temporary, nonce: this.#nonce, base, firstFrameBytes, meanFrameBytes, allocatedBytes });
     try {
       await directories.place(temporary, path);
     } catch (error) {
@@ -161,7 +222,7 @@ export class PosixLogWriter implements LogWriter {
     }
     const full = this.#segment;
     try {
-      await directories.sync(this.#directory);
+      await syscalls.sync(this.#directoryFd);
       await full.close();
     } catch (error) {
       // whatever the system said: the name is there, so this is no refusal that left nothing behind
@@ -178,7 +239,7 @@ export class PosixLogWriter implements LogWriter {
       const path = join(this.#directory, name);
       await systemCall(`${this.path}: removing ${name}`, this.#setting.syscalls.unlink(path).catch(unlessGone));
       // one after another: were a later one gone and an earlier one left after a crash, the log would seem to have a hole
-      await systemCall(this.path, this.#setting.directories.sync(this.#directory));
+      await systemCall(this.path, this.#setting.syscalls.sync(this.#directoryFd));
       this.#sealed.shift();
     }
   }
@@ -196,7 +257,13 @@ function unlessGone(error: unknown): void {
   if (errnoOf(error) !== 'ENOENT') throw error;
 }
 
-function createSegment(setting: LogSetting, path: string, header: SegmentHeader, firstFrameBytes: number, meanFrameBytes: number): Promise<LogSegment> {
-  const { syscalls, logger, checksum, segmentBytes } = setting;
-  return LogSegment.create({ syscalls, logger, path, header: encodeSegmentHeader(header, checksum), firstFrameBytes, meanFrameBytes, limitBytes: segmentBytes });
+interface NewSegment extends SegmentHeader, Partial<Pick<SegmentOptions, 'firstFrameBytes' | 'meanFrameBytes' | 'allocatedBytes'>> {
+  readonly path: string;
+}
+
+function createSegment(setting: LogSetting, segment: NewSegment): Promise<LogSegment> {
+  const { syscalls, logger, checksum, segmentBytes: limitBytes } = setting;
+  const { path, firstFrameBytes = 0, meanFrameBytes = 0, allocatedBytes = 0 } = segment;
+  const headerFor = (bytes: number): Buffer => encodeSegmentHeader({ nonce: segment.nonce, base: segment.base, written: bytes === 0 ? 0 : segment.base + bytes }, checksum);
+  return LogSegment.create({ syscalls, logger, path, headerFor, firstFrameBytes, meanFrameBytes, allocatedBytes, limitBytes });
 }

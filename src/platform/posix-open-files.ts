@@ -5,6 +5,7 @@
  * Invariant: a descriptor is closed when it is neither kept nor in use; a read under way always ends on the file it began on.
  */
 import { constants } from 'node:fs';
+import { isOutOfDescriptors } from './posix-errors.ts';
 import type { Syscalls } from './posix-syscalls.ts';
 
 export interface OpenFile {
@@ -101,13 +102,36 @@ export class OpenFiles {
   }
 
   async #open(path: string): Promise<OpenFile> {
-    const fd = await this.#syscalls.open(path, constants.O_RDONLY);
+    const fd = await this.#descriptorOf(path);
     try {
       return { fd, sizeBytes: await this.#syscalls.fileSize(fd) };
     } catch (error) {
       await this.#syscalls.close(fd);
       throw error;
     }
+  }
+
+  /** Where the process has no descriptor left, one that is kept and not in use is given up for it. */
+  async #descriptorOf(path: string): Promise<number> {
+    try {
+      return await this.#syscalls.open(path, constants.O_RDONLY);
+    } catch (error) {
+      if (!isOutOfDescriptors(error) || !(await this.#closeLeastRecent())) throw error;
+      return this.#syscalls.open(path, constants.O_RDONLY);
+    }
+  }
+
+  /** Whether there was one that nobody uses. */
+  async #closeLeastRecent(): Promise<boolean> {
+    let oldest: { readonly name: string; readonly slot: Slot; readonly fd: number } | undefined;
+    for (const [name, slot] of this.#slots) {
+      if (slot.open === undefined || slot.users > 0 || (oldest && oldest.slot.usedAt < slot.usedAt)) continue;
+      oldest = { name, slot, fd: slot.open.fd };
+    }
+    if (oldest === undefined) return false;
+    this.#slots.delete(oldest.name);
+    await this.#syscalls.close(oldest.fd);
+    return true;
   }
 
   #closeUnused(slot: Slot): void {

@@ -3,8 +3,8 @@
  * log makes durable is applied in one step, in log order, and acknowledged by one promise that all its calls share.
  *
  * Invariants:
- * - A change is in the memtable only once its record is durable (buffered: handed to the log), and in log order; it is acknowledged only if the lease
- *   surely held after that.
+ * - A change is in the memtable only once its record is durable (buffered: handed to the log, which has reserved room for it), and in log order; it is
+ *   acknowledged only if the lease surely held after that.
  * - A share of rows is given back when their change has been applied, or has failed.
  * - A record that is durable is applied, whatever becomes of the others of its append.
  */
@@ -216,11 +216,15 @@ export class TabletWriter {
     const { log, layers, host } = this.#options;
     this.#writes++;
     try {
-      // before the append: between that and the application nothing may come, or another record would be applied first
-      for (let room = log.room(); room !== undefined; room = log.room()) await room;
-      const change = timed();
-      const { sequence } = log.append(this.#record(change));
-      log.acknowledgedEarly();
+      let change = timed();
+      let appended = log.appendReserved(this.#record(change));
+      // the wait comes before the append: between that and the application nothing may come, or another record would be applied first
+      while (appended instanceof Promise) {
+        await appended;
+        change = timed();
+        appended = log.appendReserved(this.#record(change));
+      }
+      const { sequence } = appended;
       // the newest durable append comes before this record's: the log is kept from there on
       layers.active.firstPosition ??= log.newestPosition;
       const stepping = this.#apply(change.body, { epoch: this.#epoch, sequence });

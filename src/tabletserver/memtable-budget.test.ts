@@ -6,6 +6,8 @@ import { notServing } from '../protocol/index.ts';
 import { MemtableBudget } from './memtable-budget.ts';
 import type { ServedTablet } from './tablet-map.ts';
 
+const DISK_FULL = new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full');
+
 /** As much of a tablet as the budget looks at. */
 class Memory {
   memtableBytes: number;
@@ -98,6 +100,40 @@ describe('the memory of memtables', () => {
     clock.advance(1000);
     await settled();
     assert.deepEqual([memory.flushes, budget.totalBytes], [3, 0]);
+  });
+
+  test('its end does not wait for the next try of a flush that failed', async () => {
+    const budget = budgetOf(100);
+    const [served, memory] = tabletOf(90);
+    memory.failure = DISK_FULL;
+    budget.add(served);
+    await settled();
+    assert.equal(memory.flushes, 1);
+    let ended = false;
+    // the clock stands still: a wait that is not cut short never ends
+    void budget.stop().then(() => (ended = true));
+    await settled();
+    assert.deepEqual([ended, memory.flushes], [true, 1]);
+  });
+
+  test('a write that would wait for a flush is refused while the disk has no room for one', async () => {
+    const clock = new ManualClock();
+    const budget = budgetOf(100, silentLogger, clock);
+    const [served, memory] = tabletOf(110);
+    memory.failure = DISK_FULL;
+    const context = requestContext({ budget: new ByteBudget(1) });
+    budget.add(served);
+    for (let write = 0; write < 2; write++) {
+      await assert.rejects(budget.wait(context), { code: Code.RESOURCE_EXHAUSTED, message: /limit of 100 bytes .* nothing was written: the disk is full/ });
+    }
+    memory.failure = undefined;
+    clock.advance(1000);
+    await settled();
+    assert.deepEqual([memory.flushes, budget.open], [2, true]);
+    memory.memtableBytes = 110;
+    budget.count(served);
+    await budget.wait(context);
+    assert.equal(memory.flushes, 3);
   });
 
   test('after the end nothing begins', async () => {

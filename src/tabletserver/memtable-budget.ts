@@ -45,7 +45,10 @@ export class MemtableBudget {
   #writtenBytes = 0;
   readonly #waiting: WaitList;
   #running: Promise<void> | undefined;
-  #stopped = false;
+  /** Aborts when the server ends: a wait for the next try is cut short. */
+  readonly #stop = new AbortController();
+  /** The last flush failed because something has run out, of the disk or of the process: writes that would wait for a flush are refused until one succeeds. */
+  #refusal: BigtableError | undefined;
   /** Tablets are being loaded: flushes that nobody waits for come later. */
   #rests = false;
   /** Positions that the log had reached each time it had grown by a quarter of its limit, the last ones. */
@@ -130,12 +133,13 @@ export class MemtableBudget {
     await this.#trim(newest);
   }
 
-  /** Waits until memtables are below their limit; UNAVAILABLE where the server ends first. */
+  /** Waits until memtables are below their limit; UNAVAILABLE where the server ends first, RESOURCE_EXHAUSTED where the disk has no room for a flush. */
   async wait(context: RequestContext): Promise<void> {
     this.#options.metrics.add('tabletserver.writesThatWaited');
     while (!this.open) {
       if (this.#stopped) throw new BigtableError(Code.UNAVAILABLE, 'the tablet server is ending');
       if (this.#running === undefined) this.#start();
+      if (this.#refusal) throw this.#refused(this.#refusal);
       await this.#waiting.next(context);
     }
   }
@@ -144,16 +148,21 @@ export class MemtableBudget {
   async flush(served: ServedTablet): Promise<void> {
     const newest = this.#options.log.newestPosition;
     await served.tablet.flush();
+    this.#refusal = undefined;
     this.#unsettled.delete(served);
     if (this.#tablets.has(served)) this.count(served);
     await this.#trim(newest);
   }
 
-  /** Begins no further flush, and waits for the one under way. */
+  /** Begins no further flush, and waits for the one under way. A failed flush is not tried again. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#stop.abort();
     this.#waiting.wake();
     await this.#running;
+  }
+
+  get #stopped(): boolean {
+    return this.#stop.signal.aborted;
   }
 
   #isDue(): boolean {
@@ -190,9 +199,17 @@ export class MemtableBudget {
       } catch (thrown) {
         const error = toBigtableError(thrown);
         if (!isRace(error)) this.#options.logger.error('a minor compaction failed and will be tried again', { table: next.tableId, error: error.message });
-        await sleep(this.#options.clock, RETRY_MS);
+        this.#refusal = error.code === Code.RESOURCE_EXHAUSTED ? error : undefined;
+        this.#waiting.wake();
+        await sleep(this.#options.clock, RETRY_MS, this.#stop.signal).catch(() => {});
       }
     }
+  }
+
+  #refused(cause: BigtableError): BigtableError {
+    const { limitBytes } = this.#options;
+    const message = `the memtables have reached their limit of ${limitBytes} bytes and cannot be flushed: nothing was written: ${cause.message}`;
+    return new BigtableError(Code.RESOURCE_EXHAUSTED, message, { cause });
   }
 
   #choose(): ServedTablet | undefined {

@@ -9,11 +9,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { BigtableError, Code, codeName } from '../../src/base/index.ts';
-import type { FileSystem, LogAppend, LogWriter } from '../../src/env/index.ts';
+import { APPEND_OVERHEAD_BYTES, type FileSystem, type LogAppend, type LogWriter } from '../../src/env/index.ts';
 
 export interface FileSystemUnderTest {
   readonly fileSystem: FileSystem;
   readonly reopen: () => Promise<FileSystem>;
+  /** Lets the storage take about so many bytes more, until the next call. */
+  readonly setFreeBytes: (bytes: number) => void;
   readonly close?: () => Promise<void>;
 }
 
@@ -36,6 +38,7 @@ export function fileSystemContract(name: string, make: MakeFileSystem): void {
     describe('reads and lists', () => readsAndLists(contract));
     describe('logs', () => logsKeepWhatTheyAcknowledge(contract));
     describe('ends of logs', () => logsEnd(contract));
+    describe('full storage', () => fullStorageRefuses(contract));
   });
 }
 
@@ -453,6 +456,96 @@ function logsEnd(contract: Contract): void {
     assert.deepEqual(await again.listLogs(''), ['logs/a']);
     assert.deepEqual(texts(await readLog(again, 'logs/a')), ['new']);
   });
+}
+
+function fullStorageRefuses(contract: Contract): void {
+  contract('what finds no room is refused, nothing of it is there, and all goes on when there is room again', async (fs, subject) => {
+    const { log } = await filledLog(fs, 'log', 5);
+    subject.setFreeBytes(0);
+    await fails(log.append([pattern(3_000_000, 1)]), Code.RESOURCE_EXHAUSTED);
+    await fails(log.reserve(3_000_000), Code.RESOURCE_EXHAUSTED);
+    await fails(writeFile(fs, 'file', pattern(3_000_000, 1)), Code.RESOURCE_EXHAUSTED);
+    assert.deepEqual(texts(await readLog(fs, 'log')), numbered(5));
+    subject.setFreeBytes(Number.POSITIVE_INFINITY);
+    await log.append([bytes('record 5')]);
+    await writeFile(fs, 'file', 'whole');
+    assert.equal(await readText(fs, 'file'), 'whole');
+    assert.deepEqual(texts(await readLog(await subject.reopen(), 'log')), numbered(6));
+  });
+
+  contract('appends into reserved room are never refused, whatever else is', async (_, subject) => {
+    const size = fc.oneof(fc.nat(200), fc.nat(9000), fc.nat(100_000));
+    const step = fc.oneof(
+      fc.record({ kind: fc.constantFrom('reserve', 'append', 'other'), bytes: size }),
+      fc.record({ kind: fc.constant('append'), bytes: fc.nat(9000) }),
+      fc.record({ kind: fc.constant('free'), bytes: fc.oneof(fc.constant(0), fc.nat(400_000)) }),
+    );
+    const written = new Map<string, Buffer[]>();
+    let n = 0;
+    let appends = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 15, maxLength: 40 }), async (steps) => {
+        const { fileSystem } = subject;
+        subject.setFreeBytes(Number.POSITIVE_INFINITY);
+        const path = `reserved/${n++}`;
+        const log = await fileSystem.openLog(path);
+        const contents: Buffer[] = [];
+        written.set(path, contents);
+        let reserved = 0;
+        for (const { kind, bytes: length } of steps) {
+          const content = pattern(length, n + contents.length);
+          if (kind === 'free') {
+            subject.setFreeBytes(length);
+          } else if (kind === 'reserve') {
+            if (await unlessFull(log.reserve(length))) reserved += length;
+          } else if (kind === 'other') {
+            if (await unlessFull(log.append([content]))) contents.push(content);
+          } else if (reserved >= APPEND_OVERHEAD_BYTES) {
+            const part = content.subarray(0, reserved - APPEND_OVERHEAD_BYTES);
+            await log.append([part], { reserved: true });
+            reserved -= part.length + APPEND_OVERHEAD_BYTES;
+            contents.push(part);
+            appends++;
+          }
+        }
+        // all that is left, in one
+        if (reserved >= APPEND_OVERHEAD_BYTES) {
+          contents.push(pattern(reserved - APPEND_OVERHEAD_BYTES, n));
+          subject.setFreeBytes(0);
+          await log.append([contents.at(-1) as Buffer], { reserved: true });
+        }
+        if (n % 2 === 0) await log.close();
+        assert.deepEqual((await readLog(fileSystem, path)).map((append) => append.bytes), contents);
+      }),
+      { numRuns: 40 },
+    );
+    assert.ok(appends > 20, `only ${appends} appends into reserved room`);
+    subject.setFreeBytes(Number.POSITIVE_INFINITY);
+    const again = await subject.reopen();
+    for (const [path, contents] of written) assert.deepEqual((await readLog(again, path)).map((append) => append.bytes), contents);
+  });
+
+  contract('room is reserved while an append is in flight, and for more than a log takes in one piece', async (fs, subject) => {
+    const log = await fs.openLog('log');
+    const large = 20_000_000;
+    const [, , first] = await Promise.all([log.reserve(large + 4 * (1000 + APPEND_OVERHEAD_BYTES)), log.reserve(APPEND_OVERHEAD_BYTES + 1000), log.append([bytes('first')])]);
+    assert.ok(first >= 0);
+    subject.setFreeBytes(0);
+    for (let i = 0; i < 4; i++) await log.append([pattern(1000, i)], { reserved: true });
+    await log.append([pattern(large, 5)], { reserved: true });
+    assert.deepEqual((await readLog(fs, 'log')).map((append) => append.bytes.length), [5, 1000, 1000, 1000, 1000, large]);
+  });
+}
+
+/** Whether it was done; the storage may refuse it for lack of room. */
+async function unlessFull(work: Promise<unknown>): Promise<boolean> {
+  try {
+    await work;
+    return true;
+  } catch (error) {
+    hasCode(error, Code.RESOURCE_EXHAUSTED);
+    return false;
+  }
 }
 
 function bytes(text: string): Buffer {

@@ -5,10 +5,11 @@
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
+import type { DatabaseSettings } from '../../src/boot/index.ts';
 import { BigtableError } from '../../src/embedded/index.ts';
 import type { FileOperation } from '../../src/env/index.ts';
 import { Life, type Scenario, SCENARIOS, Stage } from './scenarios.ts';
-import { Simulation, type SimulatedDatabase } from './simulation.ts';
+import { Simulation, type SimulatedDatabase, SMALL } from './simulation.ts';
 import { assertWhole } from './whole.ts';
 import type { Witness } from './witness.ts';
 
@@ -26,6 +27,8 @@ export interface Trouble {
   fail(operation: FileOperation, path: string): BigtableError | undefined;
   /** How long operations of its kind fail from then on. */
   readonly lastsMs: number;
+  /** Of the database. Default: those of the simulation. */
+  readonly settings?: Partial<DatabaseSettings>;
 }
 
 /** Calls again while no incarnation serves. */
@@ -78,14 +81,15 @@ async function failAt(stage: Stage, scenario: Scenario, trouble: Trouble, at: nu
   const work = async (): Promise<void> => {
     let db: SimulatedDatabase | undefined;
     // what cannot be opened says so, and can be opened later
-    await patiently(simulation, async () => void (db = await simulation.open(set.fileSystem)));
+    const open = (): Promise<SimulatedDatabase> => simulation.open(set.fileSystem, { ...SMALL, ...trouble.settings });
+    await patiently(simulation, async () => void (db = await open()));
     if (db === undefined) return;
     await scenario.run(new Life(simulation, witness, db, true));
     if (failed === undefined) return;
     await simulation.sleep(QUIET_MS);
     await lookAt(simulation, witness, db, 'once the disk works again');
     await db.database.close();
-    const again = await simulation.open(set.fileSystem);
+    const again = await open();
     await lookAt(simulation, witness, again, 'after it was opened anew');
     await again.database.close();
   };

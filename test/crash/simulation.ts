@@ -8,7 +8,8 @@ import { inSimulatedTime } from '../simulated-time.ts';
 
 /** Messages that are kept. */
 const MOST_MESSAGES = 100;
-const SMALL: Partial<DatabaseSettings> = { memtableBytes: 1 << 20, logLimitBytes: 1 << 20, blockSizeBytes: 1024 };
+/** Work on files comes soon. */
+export const SMALL: Partial<DatabaseSettings> = { memtableBytes: 1 << 20, logLimitBytes: 1 << 20, blockSizeBytes: 1024 };
 
 /** Names are never used again, so no two openings draw the same ones. */
 let openings = 0;

@@ -27,12 +27,13 @@ const PADDING_BYTES = 16 * 1024;
 /** The same file system, whose logs tell the ledger of every append whose sync is done. */
 function watched(inner: FileSystem, ledger: Ledger): FileSystem {
   const watch = (log: LogWriter): LogWriter => ({
-    append: async (parts) => {
+    append: async (parts, options) => {
       const bytes = Buffer.concat(parts);
-      const position = await log.append(parts);
+      const position = await log.append(parts, options);
       ledger.synced(bytes);
       return position;
     },
+    reserve: (bytes) => log.reserve(bytes),
     trimBefore: (position) => log.trimBefore(position),
     sizeBytes: () => log.sizeBytes(),
     close: () => log.close(),
