@@ -80,8 +80,8 @@ describe('inspecting METADATA', () => {
       const listed = new Set((await database.env.fileSystem.list('')).map(({ path }) => path));
       assert.deepEqual(files.filter((path) => !listed.has(path)), []);
       const newest = after.find(({ row }) => row.tableId === one);
-      assert.deepEqual(newest?.events.map(({ kind }) => kind), ['compacted', 'created']);
-      assert.equal(newest?.row.version, 2);
+      assert.deepEqual(newest?.events.map(({ kind }) => kind), ['compacted', 'assigned', 'created']);
+      assert.equal(newest?.row.version, 3);
     }));
 
   test('a table that was deleted is gone, whatever the files still hold', () =>

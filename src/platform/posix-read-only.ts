@@ -133,7 +133,8 @@ class ReadOnlyFileSystem extends DirectoryFileSystem {
       try {
         let isFirst = true;
         for await (const append of super.readLog(path, last ?? from)) {
-          if (isFirst && last !== undefined && append.position !== last) throw trimmed(path);
+          const isHole = append.afterTrim || (isFirst && append.position !== last);
+          if (isHole && last !== undefined) throw trimmed(path);
           isFirst = false;
           if (append.position === last) continue;
           last = append.position;
