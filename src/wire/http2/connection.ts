@@ -57,6 +57,8 @@ export class Connection implements StreamHost {
   readonly #idleFrames: RateLimit;
   #prefaceBytes = 0;
   #prefaceCame = false;
+  /** Streams for whose sake nothing is read. */
+  #pauses = 0;
   #settingsCame = false;
   /** Requests whose work goes on, those of streams that were reset too. */
   #running = 0;
@@ -118,6 +120,15 @@ export class Connection implements StreamHost {
     this.#isDraining = true;
     this.#output.write(goAwayFrame(this.#lastStreamId, ErrorCode.NO_ERROR, why));
     this.#endIfDrained();
+  }
+
+  /** Reads nothing more of the peer, until `resume` was called as often. */
+  pause(): void {
+    if (++this.#pauses === 1) this.#options.socket.pause();
+  }
+
+  resume(): void {
+    if (--this.#pauses === 0) this.#options.socket.resume();
   }
 
   destroy(): void {

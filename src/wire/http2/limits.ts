@@ -35,7 +35,7 @@ export const DEFAULT_LIMITS: Http2Limits = {
   maxHeaderBlockBytes: 64 * 1024,
   maxContinuations: 16,
   hpackTableBytes: 4096,
-  streamWindowBytes: 256 * 1024,
+  streamWindowBytes: 128 * 1024,
   connectionWindowBytes: 1024 * 1024,
   resets: { burst: 1000, perSecond: 200 },
   pings: { burst: 1000, perSecond: 100 },
