@@ -8,6 +8,7 @@ import { checkAndMutateAnswer, mutateRowsAnswer, readModifyWriteAnswer } from '.
 import { type BatchFields, MutationReader } from '../codec/mutation-reader.ts';
 import { withRareMessages } from '../codec/rare.ts';
 import type { ApiEnv, RpcCall, RpcMethod, RpcSink } from '../../wire/index.ts';
+import { withAnswerRoom } from './answer-room.ts';
 import { readRows } from './read-rows.ts';
 import { refuseAuthorizedView, withAppProfile } from './target.ts';
 
@@ -85,7 +86,9 @@ class Writes {
 
   readModifyWriteRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
     return this.#carriedOut(call, bytes, (reader) => reader.readModifyWriteRow(), (context, { row, rules }, table) =>
-      this.#service.readModifyWriteRow(context, table, row, rules).then((cells) => readModifyWriteAnswer(row, cells)),
+      withAnswerRoom(context.reservation, (mostAnswerBytes) => this.#service.readModifyWriteRow(context, table, row, rules, mostAnswerBytes)).then((cells) =>
+        readModifyWriteAnswer(row, cells),
+      ),
     );
   }
 
