@@ -8,7 +8,7 @@
  */
 import { BigtableError, Code } from '../base/index.ts';
 import { BudgetParts, Part } from './budget-parts.ts';
-import { Owner, type Turn, TurnQueue } from './turn-queue.ts';
+import { type Owner, type Turn, TurnQueue } from './turn-queue.ts';
 
 interface Waiter extends Turn {
   readonly grant: () => void;
@@ -237,7 +237,7 @@ export class Reservation {
   tryHoldAnswer(bytes: number): 'held' | 'tight' | 'refused' {
     if (this.#released) return 'refused';
     const budget = this.#budget;
-    if (budget.tryTake(Part.common, bytes, this.#commonBytes)) {
+    if (budget.tryTake(Part.common, bytes)) {
       this.#commonBytes += bytes;
       this.owner?.hold(bytes);
       return 'held';

@@ -4,7 +4,6 @@
  * Nothing here touches the machine: adapters that do live in `platform`.
  */
 export { ByteBudget, type Relief, Reservation } from './budget.ts';
-export { Part } from './budget-parts.ts';
 export { Pace, type PaceOptions } from './pace.ts';
 export { Owner } from './turn-queue.ts';
 export { type Clock, inParts, Pacer, type Random, sleep, type Timer } from './clock.ts';
