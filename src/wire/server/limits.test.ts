@@ -51,6 +51,26 @@ describe('messages', () => {
     await wire.close();
   });
 
+  test('each method has a limit of its own; tiny requests are not counted and wait for nobody', async () => {
+    const env = testEnv(MIB);
+    const wire = await rawServer(env, (server) => {
+      server.register('/t/Tiny', { kind: 'unary', maxRequestBytes: 100, handle: async (call, request) => Buffer.from(`${request.length} ${call.context.reservation.heldBytes}`) });
+      server.register('/t/Large', { kind: 'unary', maxRequestBytes: 100_000, handle: async (_call, request) => Buffer.from(String(request.length)) });
+    });
+    const spent = env.requestBudget.reservation();
+    spent.force(4 * MIB);
+    const waiting = env.requestBudget.reservation();
+    const turn = waiting.grow(MIB / 2);
+    assert.equal(String((await wire.call('/t/Tiny', [Buffer.alloc(100)])).messages[0]), '100 0');
+    assert.equal((await wire.call('/t/Tiny', [Buffer.alloc(101)])).code, Code.RESOURCE_EXHAUSTED);
+    assert.equal((await wire.call('/t/Large', [Buffer.alloc(100_001)])).message, 'a message of 100001 bytes; the limit is 100000');
+    spent.release();
+    await turn;
+    waiting.release();
+    assert.equal(String((await wire.call('/t/Large', [Buffer.alloc(100_000)])).messages[0]), '100000');
+    await wire.close();
+  });
+
   test('calls that take one message refuse none and two', async () => {
     const wire = await rawServer(testEnv(), length);
     for (const messages of [[], [Buffer.of(1), Buffer.of(2)]]) assert.equal((await wire.call('/t/Length', messages)).code, Code.INTERNAL);
