@@ -207,6 +207,21 @@ describe('a reservation', () => {
     assert.equal(budget.usedBytes, 0);
   });
 
+  test('what a request does not need any more holds its answers, however little is left', () => {
+    const budget = new ByteBudget(LIMIT);
+    const one = holding(budget, 20);
+    for (const held of [holding(budget, 41), budget.reservation()]) held.tryHoldAnswer(5);
+    assert.equal(one.tryHoldAnswer(1), 'refused');
+    one.setAside(15);
+    assert.deepEqual([one.tryHoldAnswer(10), one.heldBytes], ['held', 20]);
+    one.shrink(10);
+    assert.deepEqual([one.tryHoldAnswer(5), one.heldBytes, budget.usedOf(Part.common)], ['held', 10, 51]);
+    one.setAside(100);
+    one.shrink(8);
+    assert.equal(one.tryHoldAnswer(2), 'held');
+    one.release();
+  });
+
   test('what cannot be refused is counted, and others wait for it', async () => {
     const budget = new ByteBudget(LIMIT);
     const forced = budget.reservation();

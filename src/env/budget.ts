@@ -164,6 +164,8 @@ export class Reservation {
   #arrivingBytes = 0;
   #unreadBytes = 0;
   #commonBytes = 0;
+  /** Of all that is held, what answers may take. */
+  #asideBytes = 0;
   #released = false;
 
   constructor(budget: ByteBudget, owner?: Owner) {
@@ -236,6 +238,10 @@ export class Reservation {
   /** Holds bytes of an answer that are not sent; `tight`: there is little room left, and no more should be made before these are sent. */
   tryHoldAnswer(bytes: number): 'held' | 'tight' | 'refused' {
     if (this.#released) return 'refused';
+    if (bytes <= this.#asideBytes) {
+      this.#asideBytes -= bytes;
+      return 'held';
+    }
     const budget = this.#budget;
     if (budget.tryTake(Part.common, bytes)) {
       this.#commonBytes += bytes;
@@ -246,6 +252,11 @@ export class Reservation {
     this.#unreadBytes += bytes;
     this.owner?.hold(bytes);
     return 'tight';
+  }
+
+  /** So much of what is held is not needed any more but for answers: the request of a call that has written. They are not refused then. */
+  setAside(bytes: number): void {
+    this.#asideBytes = Math.min(this.#asideBytes + bytes, this.heldBytes);
   }
 
   /** Holds bytes that are here already and cannot be refused: what another thread has admitted, and passed on. */
@@ -264,6 +275,7 @@ export class Reservation {
     this.#commonBytes -= common;
     this.#smallBytes -= small;
     this.owner?.hold(-unread - common - small);
+    if (this.#asideBytes > 0) this.#asideBytes = Math.min(this.#asideBytes, this.heldBytes);
     if (small > 0) this.#budget.give(Part.small, small);
     if (unread > 0) this.#budget.give(Part.unread, unread);
     if (common > 0) this.#budget.give(Part.common, common);

@@ -49,6 +49,8 @@ class Writes {
       (reader) => reader.mutateRows(),
       (context, batch, table) => this.#mutateEntries(context, table, batch),
     );
+    // what is written must be told, however little memory is left: an entry's outcome is shorter than the entry was
+    call.context.reservation.setAside(bytes.length);
     for (let from = 0; from < outcomes.length; from += ENTRIES_A_MESSAGE) {
       if (from > 0) await this.#env.clock.yield();
       const wait = sink.send(mutateRowsAnswer(outcomes, from, Math.min(from + ENTRIES_A_MESSAGE, outcomes.length)));
