@@ -54,9 +54,9 @@ function goesOn(step: () => Promise<unknown>): { readonly ended: Promise<void>; 
 }
 
 describe('a server in another process', () => {
-  for (const connections of [1, 2]) {
-    test(`health checks that announce 256 MiB, on ${connections} connections`, async (t) => {
-      const victim = await Victim.start(t);
+  for (const [connections, words] of [[1, []], [2, []], [4, ['--tablet-servers', '2']]] as const) {
+    test(`health checks that announce 256 MiB, on ${connections} connections ${words.join(' ')}`, async (t) => {
+      const victim = await Victim.start(t, { words });
       const peers = await Promise.all(Array.from({ length: connections }, () => victim.raw()));
       for (const peer of peers) await peer.send(HELLO);
       let streams = 0;
