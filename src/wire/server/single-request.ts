@@ -2,7 +2,8 @@
  * The one message of a unary or server-streaming call: taken in as its reservation allows, then handed on.
  *
  * A message is admitted when its first PROOF_BYTES, or all of it, have come: what a caller announces costs nothing by itself. Before that
- * its bytes are held as arriving, and keep their place in the connection's window too; from then on all of its length is reserved.
+ * its bytes are held as arriving, and give back their place in the connection's window: requests that wait hold up no others of
+ * their connection. From then on all of its length is reserved.
  *
  * Invariant: no more than a stream's first window is taken in before the budget has granted the whole message. While a request waits it holds
  * nothing but what has arrived of it.
@@ -80,6 +81,7 @@ export class SingleRequest implements RequestInput {
     if (this.#isGranted) return this.#host.stream.credit(payload.length);
     if (this.#host.isUncounted) return this.#credit();
     holdArriving(this.#host, payload.length);
+    this.#host.stream.credit(payload.length);
     if (this.#lengthBytes >= 0 && this.#arrivedBytes >= PREFIX_BYTES + Math.min(this.#lengthBytes, PROOF_BYTES)) this.#ask();
   }
 
@@ -107,6 +109,7 @@ export class SingleRequest implements RequestInput {
     else if (this.#host.context.reservation.tryAdmit(length)) this.#granted();
     else {
       holdArriving(this.#host, payload.length);
+      this.#host.stream.credit(payload.length);
       this.#ask();
     }
     return true;
