@@ -112,11 +112,13 @@ export class Client implements Service {
     });
   }
 
-  readModifyWriteRow(context: RequestContext, table: string, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
+  readModifyWriteRow(
+    context: RequestContext, table: string, row: ByteString, rules: readonly ReadModifyWriteRule[], mostAnswerBytes?: number,
+  ): Promise<readonly Cell[]> {
     return rejecting(() => {
       checkReadModifyWriteRow(table, row, rules, this.#limits);
       return this.#router.callRow(table, row, context, ({ id }, { server }) =>
-        callServer(this.#env.transport, server.address, 'readModifyWriteRow', { tableId: id, row, rules }, context),
+        callServer(this.#env.transport, server.address, 'readModifyWriteRow', { tableId: id, row, rules, mostAnswerBytes }, context),
       );
     });
   }

@@ -2,168 +2,298 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { Code } from '../base/index.ts';
-import { ByteBudget } from './budget.ts';
+import { ByteBudget, type Reservation } from './budget.ts';
+import { BudgetParts, Part } from './budget-parts.ts';
+import { Owner } from './turn-queue.ts';
+
+/** Small: up to 11 bytes, 11 in all. Arriving: 11, unread: 5, common: 61. */
+const LIMIT = 88;
+const PARTS = new BudgetParts(LIMIT);
+const COMMON = PARTS.sizeOf(Part.common);
 
 /** All that is ready to run has run. */
 async function settled(): Promise<void> {
   for (let i = 0; i < 10; i++) await Promise.resolve();
 }
 
-/** Notes when the promise is kept. */
-function watch(promise: Promise<void>): { done: boolean } {
-  const seen = { done: false };
-  promise.then(
-    () => {
-      seen.done = true;
-    },
-    () => {},
-  );
-  return seen;
+interface Grown {
+  readonly held: Reservation;
+  isDone: boolean;
+}
+
+/** Asks for a request's bytes. */
+function grow(budget: ByteBudget, bytes: number, { owner, signal }: { owner?: Owner; signal?: AbortSignal } = {}): Grown {
+  const grown: Grown = { held: budget.reservation(owner), isDone: false };
+  grown.held.grow(bytes, signal).then(() => (grown.isDone = true), () => {});
+  return grown;
+}
+
+function holding(budget: ByteBudget, bytes: number, owner?: Owner): Reservation {
+  const held = budget.reservation(owner);
+  assert.equal(held.tryGrow(bytes), true);
+  return held;
 }
 
 describe('the budget', () => {
   test('gives at once while it lasts', () => {
-    const budget = new ByteBudget(10);
-    assert.equal(budget.tryTake(6), true);
-    assert.equal(budget.tryTake(5), false);
-    assert.equal(budget.tryTake(4), true);
-    assert.equal(budget.usedBytes, 10);
-    budget.give(10);
+    const budget = new ByteBudget(LIMIT);
+    const one = holding(budget, 40);
+    assert.equal(budget.reservation().tryGrow(22), false);
+    const other = holding(budget, 20);
+    assert.equal(budget.usedBytes, 60);
+    one.release();
+    other.release();
     assert.equal(budget.usedBytes, 0);
   });
 
-  test('first come, first served: a small one does not pass a large one that waits', async () => {
-    const budget = new ByteBudget(10);
-    budget.tryTake(8);
-    const large = watch(budget.take(6));
-    const small = watch(budget.take(1));
-    assert.equal(budget.tryTake(1), false);
-    await settled();
-    assert.deepEqual([large.done, small.done, budget.waiting], [false, false, 2]);
-    budget.give(4);
-    await settled();
-    assert.deepEqual([large.done, small.done, budget.usedBytes], [true, false, 10]);
-    budget.give(1);
-    await settled();
-    assert.deepEqual([small.done, budget.waiting], [true, 0]);
+  test('one caller alone may use all that there is for its kind of request', () => {
+    const budget = new ByteBudget(LIMIT);
+    const owner = new Owner(new Owner());
+    for (let i = 0; i < 3; i++) holding(budget, (COMMON - 1) / 3, owner);
+    for (let i = 0; i < 10; i++) holding(budget, 1, owner);
+    assert.equal(owner.heldBytes, COMMON + 9);
   });
 
-  test('what is larger than the whole budget runs alone', async () => {
-    const budget = new ByteBudget(10);
-    budget.tryTake(1);
-    const giant = watch(budget.take(100));
-    const after = watch(budget.take(1));
-    budget.give(1);
+  test('a large request does not pass a large one that waits; small ones are admitted meanwhile', async () => {
+    const budget = new ByteBudget(LIMIT);
+    const held = holding(budget, 50);
+    const [first, second] = [grow(budget, 40), grow(budget, 12)];
+    const small = Array.from({ length: 11 }, () => grow(budget, 1));
     await settled();
-    assert.deepEqual([giant.done, after.done, budget.usedBytes], [true, false, 100]);
-    budget.give(100);
+    assert.deepEqual([first.isDone, second.isDone, small.every(({ isDone }) => isDone)], [false, false, true]);
+    const late = grow(budget, 1);
     await settled();
-    assert.deepEqual([after.done, budget.usedBytes], [true, 1]);
+    assert.equal(late.isDone, false, 'what is common is not lent while somebody waits for it');
+    held.release();
+    await settled();
+    assert.deepEqual([first.isDone, second.isDone, late.isDone], [true, true, true]);
   });
 
-  test('who gives up leaves the queue, and those behind move up', async () => {
-    const budget = new ByteBudget(10);
-    budget.tryTake(8);
+  test('what is larger than the whole budget is taken alone, and small ones go on', async () => {
+    const budget = new ByteBudget(LIMIT);
+    const held = holding(budget, 20);
+    const giant = grow(budget, 1000);
+    const after = grow(budget, 20);
+    await settled();
+    assert.deepEqual([giant.isDone, after.isDone], [false, false]);
+    held.release();
+    await settled();
+    assert.deepEqual([giant.isDone, after.isDone], [true, false]);
+    assert.equal(budget.reservation().tryAdmit(10), true);
+    giant.held.release();
+    await settled();
+    assert.equal(after.isDone, true);
+  });
+
+  test('the caller who holds least is next, whoever came first', async () => {
+    const budget = new ByteBudget(LIMIT);
+    const [greedy, modest] = [new Owner(), new Owner()];
+    const held = [1, 2, 3].map(() => holding(budget, 20, greedy));
+    const [more, first] = [grow(budget, 20, { owner: greedy }), grow(budget, 20, { owner: modest })];
+    held[0]?.release();
+    await settled();
+    assert.deepEqual([more.isDone, first.isDone], [false, true]);
+  });
+
+  test('whoever gives up leaves the queue, and those behind move up', async () => {
+    const budget = new ByteBudget(LIMIT);
+    const held = holding(budget, 50);
     const abort = new AbortController();
-    const first = budget.take(5, abort.signal);
-    const second = watch(budget.take(2));
+    const first = budget.reservation().grow(50, abort.signal);
+    const second = grow(budget, 12);
+    await settled();
+    assert.deepEqual([second.isDone, budget.waiting], [false, 2]);
+    held.shrink(1);
     abort.abort();
     await assert.rejects(first, { code: Code.CANCELLED });
     await settled();
-    assert.deepEqual([second.done, budget.usedBytes, budget.waiting], [true, 10, 0]);
-    await assert.rejects(budget.take(5, abort.signal), { code: Code.CANCELLED });
+    assert.deepEqual([second.isDone, budget.waiting], [true, 0]);
+    await assert.rejects(budget.reservation().grow(50, abort.signal), { code: Code.CANCELLED });
     assert.equal(budget.waiting, 0);
   });
 
   test('giving up after the grant changes nothing', async () => {
-    const budget = new ByteBudget(10);
-    budget.tryTake(10);
+    const budget = new ByteBudget(LIMIT);
+    const held = holding(budget, COMMON);
     const abort = new AbortController();
-    const taken = budget.take(5, abort.signal);
-    budget.give(10);
+    const taken = grow(budget, 50, { signal: abort.signal });
+    held.release();
     abort.abort();
-    await taken;
-    assert.equal(budget.usedBytes, 5);
+    await settled();
+    assert.deepEqual([taken.isDone, budget.usedBytes], [true, 50]);
+  });
+
+  test('whoever finds no room has others ended that are too slow, and has their room then', async () => {
+    const budget = new ByteBudget(LIMIT);
+    const slow = [1, 2, 3].map(() => holding(budget, 20));
+    let asked = 0;
+    const relief = {
+      relieve: (isEnough: () => boolean) => {
+        asked++;
+        while (!isEnough() && slow.length > 1) slow.pop()?.release();
+      },
+    };
+    budget.addRelief(relief);
+    const waiting = grow(budget, 15);
+    await settled();
+    assert.deepEqual([waiting.isDone, slow.length, asked], [true, 2, 1]);
+    assert.equal(budget.reservation().tryGrow(15), true);
+    assert.deepEqual([slow.length, asked], [1, 2]);
+    assert.equal(budget.reservation().tryGrow(30), false);
+    budget.removeRelief(relief);
+    assert.equal(budget.reservation().tryGrow(30), false);
+    assert.equal(asked, 3);
   });
 });
 
 describe('a reservation', () => {
   test('holds, shrinks and gives everything back once', async () => {
-    const budget = new ByteBudget(10);
-    const one = budget.reservation();
-    await one.grow(4);
-    assert.equal(one.tryGrow(7), false);
-    assert.equal(one.tryGrow(3), true);
-    one.shrink(2);
-    assert.deepEqual([one.heldBytes, budget.usedBytes], [5, 5]);
+    const budget = new ByteBudget(LIMIT);
+    const owner = new Owner(new Owner());
+    const one = budget.reservation(owner);
+    const other = holding(budget, 20);
+    await one.grow(40);
+    assert.equal(one.tryGrow(30), false);
+    other.release();
+    assert.equal(one.tryGrow(30), true, 'alone it may take what is larger than the part');
+    one.shrink(29);
+    assert.deepEqual([one.heldBytes, budget.usedBytes, owner.heldBytes, owner.principal?.heldBytes], [41, 41, 41, 41]);
     one.shrink(100);
     assert.deepEqual([one.heldBytes, budget.usedBytes], [0, 0]);
     one.tryGrow(5);
     one.release();
     one.release();
-    assert.deepEqual([one.heldBytes, budget.usedBytes], [0, 0]);
+    assert.deepEqual([one.heldBytes, budget.usedBytes, owner.heldBytes, owner.principal?.heldBytes], [0, 0, 0, 0]);
   });
 
   test('takes nothing any more once it is released, also not what it waited for', async () => {
-    const budget = new ByteBudget(10);
-    budget.tryTake(10);
-    const late = budget.reservation();
-    const growing = late.grow(5);
+    const budget = new ByteBudget(LIMIT);
+    const held = holding(budget, COMMON);
+    const owner = new Owner();
+    const late = budget.reservation(owner);
+    const growing = late.grow(50);
     late.release();
-    budget.give(10);
+    held.release();
     await growing;
-    assert.deepEqual([late.heldBytes, budget.usedBytes], [0, 0]);
-    assert.equal(late.tryGrow(1), false);
+    assert.deepEqual([late.heldBytes, budget.usedBytes, owner.heldBytes], [0, 0, 0]);
+    assert.equal(late.tryGrow(1) || late.tryArrive(1) || late.tryAdmit(1), false);
+    assert.equal(late.tryHoldAnswer(1), 'refused');
   });
 
-  test('giving back wakes who waits', async () => {
-    const budget = new ByteBudget(10);
+  test('what arrives is held apart, and given back when it is admitted', async () => {
+    const budget = new ByteBudget(LIMIT);
+    holding(budget, COMMON);
     const one = budget.reservation();
+    assert.deepEqual([one.tryArrive(4), one.arrivingBytes], [true, 4]);
     const other = budget.reservation();
-    await one.grow(10);
-    const waiting = watch(other.grow(6));
+    assert.deepEqual([other.tryArrive(7), other.tryArrive(1)], [true, false]);
+    one.arrived(1);
+    assert.deepEqual([other.tryArrive(1), budget.usedOf(Part.arriving)], [true, 11]);
+    one.arrived();
+    other.release();
+    assert.deepEqual([one.heldBytes, budget.usedOf(Part.arriving)], [0, 0]);
+  });
+
+  test('answers are held in what is common, then tightly in a part of their own, then not at all', () => {
+    const budget = new ByteBudget(LIMIT);
+    const one = budget.reservation();
+    const other = holding(budget, 51);
+    assert.deepEqual([10, 5].map((bytes) => one.tryHoldAnswer(bytes)), ['held', 'tight']);
+    assert.equal(budget.reservation().tryHoldAnswer(1), 'refused');
     one.shrink(5);
+    assert.deepEqual([budget.usedOf(Part.unread), budget.usedOf(Part.common)], [0, 61]);
+    other.release();
+    one.shrink(10);
+    assert.equal(budget.usedBytes, 0);
+  });
+
+  test('what a request does not need any more holds its answers, however little is left', () => {
+    const budget = new ByteBudget(LIMIT);
+    const one = holding(budget, 20);
+    for (const held of [holding(budget, 41), budget.reservation()]) held.tryHoldAnswer(5);
+    assert.equal(one.tryHoldAnswer(1), 'refused');
+    one.setAside(15);
+    assert.deepEqual([one.tryHoldAnswer(10), one.heldBytes], ['held', 20]);
+    one.shrink(10);
+    assert.deepEqual([one.tryHoldAnswer(5), one.heldBytes, budget.usedOf(Part.common)], ['held', 10, 51]);
+    one.setAside(100);
+    one.shrink(8);
+    assert.equal(one.tryHoldAnswer(2), 'held');
+    one.release();
+  });
+
+  test('what cannot be refused is counted, and others wait for it', async () => {
+    const budget = new ByteBudget(LIMIT);
+    const forced = budget.reservation();
+    holding(budget, COMMON);
+    forced.force(20);
+    const waiting = grow(budget, 15);
     await settled();
-    assert.equal(waiting.done, false);
-    one.shrink(1);
-    await settled();
-    assert.deepEqual([waiting.done, other.heldBytes], [true, 6]);
+    assert.deepEqual([waiting.isDone, budget.usedBytes], [false, COMMON + 20]);
+    forced.release();
+    assert.equal(budget.usedBytes, COMMON);
   });
 });
 
-test('whatever is asked for: never above the limit but alone, and nobody waits for ever', async () => {
-  const step = fc.record({ kind: fc.constantFrom('take', 'give', 'abort'), bytes: fc.integer({ min: 1, max: 15 }), which: fc.nat({ max: 20 }) });
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-      const budget = new ByteBudget(10);
-      const held: number[] = [];
-      const waiting: { readonly abort: AbortController }[] = [];
-      const check = (): void => {
-        assert.equal(budget.usedBytes, held.reduce((sum, bytes) => sum + bytes, 0));
-        assert.ok(budget.usedBytes <= 10 || held.length === 1, 'above the limit only alone');
-      };
-      for (const { kind, bytes, which } of steps) {
-        if (kind === 'take') {
-          const one = { abort: new AbortController() };
+describe('whatever is asked for', () => {
+  const kinds = ['request', 'request', 'arrive', 'answer', 'give', 'give', 'abort'] as const;
+  const step = fc.record({ kind: fc.constantFrom(...kinds), bytes: fc.integer({ min: 1, max: 100 }), small: fc.boolean(), which: fc.nat({ max: 50 }) });
+
+  test('never above the limit but alone, small ones never wait for large ones, and nobody waits for ever', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+        const budget = new ByteBudget(LIMIT);
+        const owners = Array.from({ length: 4 }, (_, i) => new Owner(i < 2 ? undefined : new Owner()));
+        const held: Reservation[] = [];
+        const waiting: { readonly bytes: number; readonly abort: AbortController; readonly dueAfter: number }[] = [];
+        /** Bytes of large requests that were admitted. */
+        let granted = 0;
+        const ask = (bytes: number, owner: Owner | undefined): void => {
+          const before = waiting.reduce((sum, other) => sum + (other.bytes > PARTS.smallBytes ? other.bytes : 0), 0);
+          const one = { bytes, abort: new AbortController(), dueAfter: granted + COMMON + before + 100 };
+          const reservation = budget.reservation(owner);
           waiting.push(one);
           const leave = (): unknown => waiting.splice(waiting.indexOf(one), 1);
-          budget.take(bytes, one.abort.signal).then(() => (leave(), held.push(bytes)), leave);
-        } else if (kind === 'abort') {
-          waiting[which % Math.max(1, waiting.length)]?.abort.abort();
-        } else if (held.length > 0) {
-          budget.give(held.splice(which % held.length, 1)[0] as number);
+          reservation.grow(bytes, one.abort.signal).then(() => {
+            leave();
+            held.push(reservation);
+            if (bytes <= PARTS.smallBytes) return;
+            assert.ok(granted <= one.dueAfter, 'a large request waits for its turn and no longer');
+            granted += bytes;
+          }, leave);
+        };
+        const check = (): void => {
+          assert.equal(budget.usedBytes, held.reduce((sum, each) => sum + each.heldBytes, 0));
+          const giants = held.filter((each) => each.heldBytes > COMMON);
+          assert.ok(giants.length <= 1, 'above its part only alone');
+          assert.ok(budget.usedBytes <= LIMIT - COMMON + Math.max(COMMON, giants[0]?.heldBytes ?? 0), `${budget.usedBytes} bytes are used`);
+          const small = budget.usedOf(Part.small);
+          const waits = waiting.filter(({ bytes }) => bytes <= PARTS.smallBytes);
+          if (waits.length > 0) assert.ok(waits.some(({ bytes }) => small + bytes > PARTS.sizeOf(Part.small)), 'a small request waits only for small ones');
+        };
+        for (const { kind, bytes, small, which } of steps) {
+          const owner = owners[which % 5];
+          const size = small ? 1 + (bytes % PARTS.smallBytes) : bytes;
+          if (kind === 'request') ask(size, owner);
+          else if (kind === 'abort') waiting[which % Math.max(1, waiting.length)]?.abort.abort();
+          else if (kind === 'give') {
+            if (held.length > 0) (held.splice(which % held.length, 1)[0] as Reservation).release();
+          } else {
+            const one = budget.reservation(owner);
+            if (kind === 'arrive' ? one.tryArrive(size % 5) : one.tryHoldAnswer(size % 5) !== 'refused') held.push(one);
+          }
+          await settled();
+          check();
         }
-        await settled();
-        check();
-      }
-      while (held.length > 0) {
-        budget.give(held.shift() as number);
-        await settled();
-        check();
-      }
-      assert.equal(budget.waiting, 0);
-      assert.equal(budget.usedBytes, 0);
-    }),
-    { numRuns: 100 },
-  );
+        while (held.length > 0) {
+          (held.shift() as Reservation).release();
+          await settled();
+          check();
+        }
+        assert.deepEqual([budget.waiting, budget.usedBytes, waiting.length], [0, 0, 0]);
+        assert.deepEqual(owners.map(({ heldBytes }) => heldBytes), [0, 0, 0, 0]);
+      }),
+      { numRuns: 200 },
+    );
+  });
 });

@@ -1,127 +1,302 @@
 /**
- * A budget of bytes shared by all requests of a process: what is in flight and what is answered and not yet sent. Whoever
- * wants to hold bytes reserves them first and waits its turn (first come, first served) when the budget is spent.
+ * A budget of bytes shared by all requests of a process: what is in flight, and what is answered and not yet sent. Whoever
+ * wants to hold bytes reserves them first; requests that find no room wait their turn. Small requests have a part of
+ * their own and never wait behind large ones (budget-parts.ts); among those who wait, shares are even (turn-queue.ts).
  *
- * Invariant: the sum of all reservations is at most the limit, but for one request alone that is larger than the whole budget and
- * runs when nothing else does, so that no request waits for ever.
+ * Invariants: the parts' (budget-parts.ts). Only a request that is not admitted waits, and it holds no more than what has
+ * arrived of it, in a part for which nobody waits. So no circle of calls can wait for one another.
  */
 import { BigtableError, Code } from '../base/index.ts';
+import { BudgetParts, Part } from './budget-parts.ts';
+import { type Owner, type Turn, TurnQueue } from './turn-queue.ts';
 
-interface Waiter {
-  readonly bytes: number;
+interface Waiter extends Turn {
   readonly grant: () => void;
 }
 
+/** Somebody who can make room, by ending calls that are too slow. */
+export interface Relief {
+  /** Called when somebody finds no room. Goes on until `isEnough` answers true, or nothing more can be done. */
+  relieve(isEnough: () => boolean): void;
+}
+
 export class ByteBudget {
-  readonly limitBytes: number;
-  #usedBytes = 0;
-  readonly #waiters: Waiter[] = [];
+  readonly #parts: BudgetParts;
+  readonly #small: TurnQueue<Waiter>;
+  readonly #common: TurnQueue<Waiter>;
+  readonly #reliefs = new Set<Relief>();
+  #isRelieving = false;
 
   constructor(limitBytes: number) {
-    this.limitBytes = limitBytes;
+    this.#parts = new BudgetParts(limitBytes);
+    this.#small = new TurnQueue(this.#parts.sizeOf(Part.small));
+    this.#common = new TurnQueue(this.#parts.sizeOf(Part.common));
+  }
+
+  get limitBytes(): number {
+    return this.#parts.limitBytes;
   }
 
   get usedBytes(): number {
-    return this.#usedBytes;
+    return this.#parts.usedBytes;
+  }
+
+  /** Of one part. */
+  usedOf(part: Part): number {
+    return this.#parts.usedOf(part);
   }
 
   get waiting(): number {
-    return this.#waiters.length;
+    return this.#small.length + this.#common.length;
   }
 
-  reservation(): Reservation {
-    return new Reservation(this);
+  /** The largest request that counts as small. */
+  get smallBytes(): number {
+    return this.#parts.smallBytes;
   }
 
-  /** Takes the bytes at once, or answers false. */
-  tryTake(bytes: number): boolean {
-    if (this.#waiters.length > 0 || !this.#fits(bytes)) return false;
-    this.#usedBytes += bytes;
+  reservation(owner?: Owner): Reservation {
+    return new Reservation(this, owner);
+  }
+
+  addRelief(relief: Relief): void {
+    this.#reliefs.add(relief);
+  }
+
+  removeRelief(relief: Relief): void {
+    this.#reliefs.delete(relief);
+  }
+
+  /** Takes the bytes of that part at once, or answers false. `ownBytes`: what the asker holds of the part. Nobody is ended for it. */
+  tryTake(part: Part, bytes: number, ownBytes = 0): boolean {
+    const awaited = this.#common.length > 0;
+    if ((part === Part.common && awaited) || !this.#parts.fits(part, bytes, awaited, ownBytes)) return false;
+    this.#parts.take(part, bytes);
     return true;
   }
 
-  /** Takes the bytes, waiting for them; CANCELLED when the signal aborts first. */
-  take(bytes: number, signal?: AbortSignal): Promise<void> {
-    if (this.tryTake(bytes)) return Promise.resolve();
+  /** The same for a request that is not admitted: not before those who wait for it. */
+  tryAdmit(part: Part, bytes: number): boolean {
+    return (part !== Part.small || this.#small.length === 0) && this.tryTake(part, bytes);
+  }
+
+  /** Ends calls that are too slow, as far as that gives the part room for the bytes. */
+  relieve(part: Part, bytes: number, ownBytes: number): void {
+    this.#relieve(() => this.#parts.fits(part, bytes, this.#common.length > 0, ownBytes));
+  }
+
+  /** Takes the bytes though there may be no room for them. */
+  force(part: Part, bytes: number): void {
+    this.#parts.take(part, bytes);
+  }
+
+  /** Takes the bytes of a request for the owner, waiting for them; CANCELLED when the signal aborts first. */
+  take(part: Part, bytes: number, owner?: Owner, signal?: AbortSignal): Promise<void> {
+    const queue = part === Part.small ? this.#small : this.#common;
+    if (this.tryAdmit(part, bytes)) {
+      owner?.hold(bytes);
+      return Promise.resolve();
+    }
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
-        const at = this.#waiters.indexOf(waiter);
-        if (at < 0) return;
-        this.#waiters.splice(at, 1);
+        if (!queue.remove(waiter, false)) return;
         reject(new BigtableError(Code.CANCELLED, 'the caller gave the call up while it waited for memory'));
         this.#wake();
       };
-      const waiter: Waiter = {
-        bytes,
-        grant: () => {
-          signal?.removeEventListener('abort', onAbort);
-          resolve();
-        },
+      const grant = (): void => {
+        signal?.removeEventListener('abort', onAbort);
+        resolve();
       };
+      const waiter: Waiter = { bytes, owner, grant };
       if (signal?.aborted) return reject(new BigtableError(Code.CANCELLED, 'the caller gave the call up'));
       signal?.addEventListener('abort', onAbort, { once: true });
-      this.#waiters.push(waiter);
+      queue.add(waiter);
+      this.#relieve(() => this.waiting === 0);
     });
   }
 
-  give(bytes: number): void {
-    this.#usedBytes -= bytes;
-    this.#wake();
+  give(part: Part, bytes: number): void {
+    this.#parts.give(part, bytes);
+    if (this.waiting > 0) this.#wake();
   }
 
-  #fits(bytes: number): boolean {
-    return this.#usedBytes === 0 || this.#usedBytes + bytes <= this.limitBytes;
+  #relieve(isEnough: () => boolean): void {
+    if (this.#isRelieving) return;
+    this.#isRelieving = true;
+    try {
+      for (const relief of this.#reliefs) if (!isEnough()) relief.relieve(isEnough);
+    } finally {
+      this.#isRelieving = false;
+    }
   }
 
+  /** Grants what fits now. Small ones first: they have a part of their own. */
   #wake(): void {
-    for (let first = this.#waiters[0]; first && this.#fits(first.bytes); first = this.#waiters[0]) {
-      this.#waiters.shift();
-      this.#usedBytes += first.bytes;
-      first.grant();
+    this.#grantFrom(this.#small, Part.small);
+    if (this.#common.length === 0) return;
+    this.#grantFrom(this.#common, Part.common);
+    // nobody waits for the common part any more: small ones may borrow from it
+    if (this.#common.length === 0) this.#grantFrom(this.#small, Part.small);
+  }
+
+  #grantFrom(queue: TurnQueue<Waiter>, part: Part): void {
+    for (;;) {
+      const next = queue.next();
+      if (next === undefined || !this.#parts.fits(part, next.bytes, this.#common.length > 0)) return;
+      this.#parts.take(part, next.bytes);
+      queue.remove(next, true);
+      next.owner?.hold(next.bytes);
+      next.grant();
     }
   }
 }
 
 /**
- * What one request holds of a budget. `release` gives everything back and may be called again.
+ * What one call holds of a budget. `release` gives everything back and may be called again.
  *
- * Waiting while holding is how deadlocks are made: `grow` waits, so it is for admission, before the request holds anything;
- * a request under way uses `tryGrow`, and when refused waits for its own answers to drain, or fails with RESOURCE_EXHAUSTED.
+ * Waiting while holding is how deadlocks are made: `grow` waits, so it is for admission, before the call holds anything but what
+ * has arrived of it. A call under way uses `tryGrow` and `tryHoldAnswer`; when refused it waits for its own answers to be sent, or fails.
  */
 export class Reservation {
+  readonly owner: Owner | undefined;
   readonly #budget: ByteBudget;
-  #heldBytes = 0;
+  #smallBytes = 0;
+  #arrivingBytes = 0;
+  #unreadBytes = 0;
+  #commonBytes = 0;
+  /** Of all that is held, what answers may take. */
+  #asideBytes = 0;
   #released = false;
 
-  constructor(budget: ByteBudget) {
+  constructor(budget: ByteBudget, owner?: Owner) {
     this.#budget = budget;
+    this.owner = owner;
   }
 
   get heldBytes(): number {
-    return this.#heldBytes;
+    return this.#smallBytes + this.#arrivingBytes + this.#unreadBytes + this.#commonBytes;
   }
 
-  /** Takes more at once where the budget has it, else false. */
+  get arrivingBytes(): number {
+    return this.#arrivingBytes;
+  }
+
+  /** The largest request that counts as small. */
+  get smallBytes(): number {
+    return this.#budget.smallBytes;
+  }
+
+  /** Takes more at once where the budget has it, else false. Whoever is too slow is ended for it. */
   tryGrow(bytes: number): boolean {
-    if (this.#released || !this.#budget.tryTake(bytes)) return false;
-    this.#heldBytes += bytes;
+    if (this.#released) return false;
+    const isSmall = bytes <= this.#budget.smallBytes;
+    const part = isSmall ? Part.small : Part.common;
+    if (!this.#tryTake(part, bytes, isSmall ? this.#smallBytes : this.#commonBytes)) return false;
+    this.#add(isSmall, bytes);
+    this.owner?.hold(bytes);
     return true;
   }
 
+  /** Takes the bytes of a request that is admitted, waiting its turn for them. What arrived before is part of it. */
   async grow(bytes: number, signal?: AbortSignal): Promise<void> {
-    await this.#budget.take(bytes, signal);
-    if (this.#released) this.#budget.give(bytes);
-    else this.#heldBytes += bytes;
+    const budget = this.#budget;
+    const isSmall = bytes <= budget.smallBytes;
+    const part = isSmall ? Part.small : Part.common;
+    await budget.take(part, bytes, this.owner, signal);
+    if (this.#released) {
+      this.owner?.hold(-bytes);
+      budget.give(part, bytes);
+    } else this.#add(isSmall, bytes);
+  }
+
+  /** Takes the bytes of a request at once, where nobody waits for them before it; else false. */
+  tryAdmit(bytes: number): boolean {
+    const isSmall = bytes <= this.#budget.smallBytes;
+    if (this.#released || !this.#budget.tryAdmit(isSmall ? Part.small : Part.common, bytes)) return false;
+    this.#add(isSmall, bytes);
+    this.owner?.hold(bytes);
+    return true;
+  }
+
+  /** Holds bytes of a request that is not admitted; false where there is no room for them. */
+  tryArrive(bytes: number): boolean {
+    if (this.#released || !this.#tryTake(Part.arriving, bytes, this.#arrivingBytes)) return false;
+    this.#arrivingBytes += bytes;
+    this.owner?.hold(bytes);
+    return true;
+  }
+
+  /** So much of what `tryArrive` took is not held any more: it was admitted, or handed on. Default: all. */
+  arrived(bytes = this.#arrivingBytes): void {
+    const given = Math.min(bytes, this.#arrivingBytes);
+    if (given === 0) return;
+    this.#arrivingBytes -= given;
+    this.owner?.hold(-given);
+    this.#budget.give(Part.arriving, given);
+  }
+
+  /** Holds bytes of an answer that are not sent; `tight`: there is little room left, and no more should be made before these are sent. */
+  tryHoldAnswer(bytes: number): 'held' | 'tight' | 'refused' {
+    if (this.#released) return 'refused';
+    if (bytes <= this.#asideBytes) {
+      this.#asideBytes -= bytes;
+      return 'held';
+    }
+    const budget = this.#budget;
+    if (budget.tryTake(Part.common, bytes)) {
+      this.#commonBytes += bytes;
+      this.owner?.hold(bytes);
+      return 'held';
+    }
+    if (!this.#tryTake(Part.unread, bytes, this.#unreadBytes)) return 'refused';
+    this.#unreadBytes += bytes;
+    this.owner?.hold(bytes);
+    return 'tight';
+  }
+
+  /** So much of what is held is not needed any more but for answers: the request of a call that has written. They are not refused then. */
+  setAside(bytes: number): void {
+    this.#asideBytes = Math.min(this.#asideBytes + bytes, this.heldBytes);
+  }
+
+  /** Holds bytes that are here already and cannot be refused: what another thread has admitted, and passed on. */
+  force(bytes: number): void {
+    if (this.#released) return;
+    this.#budget.force(Part.common, bytes);
+    this.#commonBytes += bytes;
+    this.owner?.hold(bytes);
   }
 
   shrink(bytes: number): void {
-    const given = Math.min(bytes, this.#heldBytes);
-    this.#heldBytes -= given;
-    if (given > 0) this.#budget.give(given);
+    const unread = Math.min(bytes, this.#unreadBytes);
+    const common = Math.min(bytes - unread, this.#commonBytes);
+    const small = Math.min(bytes - unread - common, this.#smallBytes);
+    this.#unreadBytes -= unread;
+    this.#commonBytes -= common;
+    this.#smallBytes -= small;
+    this.owner?.hold(-unread - common - small);
+    if (this.#asideBytes > 0) this.#asideBytes = Math.min(this.#asideBytes, this.heldBytes);
+    if (small > 0) this.#budget.give(Part.small, small);
+    if (unread > 0) this.#budget.give(Part.unread, unread);
+    if (common > 0) this.#budget.give(Part.common, common);
   }
 
   release(): void {
     this.#released = true;
-    this.shrink(this.#heldBytes);
+    if (this.#arrivingBytes > 0) this.arrived();
+    this.shrink(this.heldBytes);
+  }
+
+  #add(isSmall: boolean, bytes: number): void {
+    if (isSmall) this.#smallBytes += bytes;
+    else this.#commonBytes += bytes;
+  }
+
+  #tryTake(part: Part, bytes: number, ownBytes: number): boolean {
+    const budget = this.#budget;
+    if (budget.tryTake(part, bytes, ownBytes)) return true;
+    budget.relieve(part, bytes, ownBytes);
+    // ending others may have ended this call
+    return !this.#released && budget.tryTake(part, bytes, ownBytes);
   }
 }

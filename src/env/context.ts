@@ -5,6 +5,7 @@
 import { BigtableError, Code } from '../base/index.ts';
 import type { ByteBudget, Reservation } from './budget.ts';
 import type { Clock } from './clock.ts';
+import type { Owner } from './turn-queue.ts';
 
 export type Priority = 'high' | 'medium' | 'low';
 
@@ -25,6 +26,8 @@ export interface RequestContext {
 
 export interface ContextOptions {
   readonly budget: ByteBudget;
+  /** Whose share of the budget it counts to. */
+  readonly owner?: Owner | undefined;
   readonly deadlineMs?: number;
   readonly signal?: AbortSignal | undefined;
   readonly principal?: string;
@@ -50,7 +53,7 @@ class PlainContext implements RequestContext {
     this.appProfile = options.appProfile ?? '';
     this.priority = options.priority ?? 'medium';
     this.trace = options.trace ?? '';
-    this.reservation = options.budget.reservation();
+    this.reservation = options.budget.reservation(options.owner);
   }
 }
 
@@ -86,7 +89,7 @@ export class CallContext implements RequestContext {
     this.principal = options.principal ?? 'anonymous';
     this.priority = options.priority ?? 'medium';
     this.trace = options.trace ?? '';
-    this.reservation = options.budget.reservation();
+    this.reservation = options.budget.reservation(options.owner);
   }
 
   get signal(): AbortSignal {

@@ -3,7 +3,9 @@
  * codec and telemetry components, the request context and the budget of bytes; and the in-memory version of each.
  * Nothing here touches the machine: adapters that do live in `platform`.
  */
-export { ByteBudget, Reservation } from './budget.ts';
+export { ByteBudget, type Relief, Reservation } from './budget.ts';
+export { Pace, type PaceOptions } from './pace.ts';
+export { Owner } from './turn-queue.ts';
 export { type Clock, inParts, Pacer, type Random, sleep, type Timer } from './clock.ts';
 export type { Checksum, Codecs, Lz4, Zstd, ZstdDictionary } from './codecs.ts';
 export { CallContext, type ContextOptions, checkContext, type Interruptible, type Priority, type RequestContext, requestContext } from './context.ts';

@@ -23,6 +23,11 @@ export class MessageDecoder {
     if (this.#last.length > 0) this.#last = [];
   }
 
+  /** How many bytes were read. */
+  get at(): number {
+    return this.#at;
+  }
+
   get atEnd(): boolean {
     return this.#at === this.#bytes.length;
   }

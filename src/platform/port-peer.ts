@@ -179,7 +179,10 @@ export class PortPeer {
     const [principal, appProfile, priority] = [decoder.name(), decoder.name(), decoder.name() as Priority];
     const context = new CallContext({ budget, deadlineMs, principal, priority, trace: decoder.value() as string });
     context.appProfile = appProfile;
+    const from = decoder.at;
     const message = decoder.value();
+    // admitted by the other side, which waits for the answer: if it had to wait here too, two threads could wait for each other
+    context.reservation.force(decoder.at - from);
     const asked: Asked = { context, credit: WINDOW, pulling: false };
     this.#asked.set(id, asked);
     try {

@@ -92,6 +92,25 @@ describe('PortTransport', () => {
     close();
   });
 
+  test('a call that is passed on holds its bytes at both ends, and never waits for those who wait there', async () => {
+    let heldInside = 0;
+    const { here, there, close } = await served({
+      call: async (_method, _message, received) => {
+        heldInside = received.reservation.heldBytes;
+        return 'answered';
+      },
+    });
+    const [full, waiting] = [there.budget.reservation(), there.budget.reservation()];
+    full.force(2 << 20);
+    const turn = waiting.grow(1 << 19);
+    assert.equal(await here.transport.call('a', 'm', Buffer.alloc(100_000), context()), 'answered');
+    assert.ok(heldInside >= 100_000, `${heldInside} bytes are held`);
+    assert.equal(there.budget.usedBytes, 2 << 20);
+    full.release();
+    await turn;
+    close();
+  });
+
   test('what is served in this thread is called straight, and comes back as it is', async () => {
     const { here, close } = await served({});
     const answer = { same: true };

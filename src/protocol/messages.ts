@@ -92,7 +92,13 @@ export interface TabletServerCalls {
   mutateRows: { message: { readonly tableId: string; readonly entries: readonly RowEntry[] }; answer: readonly (PlainError | undefined)[] };
   checkAndMutateRow: { message: CheckAndMutateMessage; answer: boolean };
   readModifyWriteRow: {
-    message: { readonly tableId: string; readonly row: ByteString; readonly rules: readonly ReadModifyWriteRule[] };
+    /** RESOURCE_EXHAUSTED with the detail `answerBytes`, and nothing written, where the new cells take more than `mostAnswerBytes`. */
+    message: {
+      readonly tableId: string;
+      readonly row: ByteString;
+      readonly rules: readonly ReadModifyWriteRule[];
+      readonly mostAnswerBytes?: number | undefined;
+    };
     answer: readonly Cell[];
   };
   /** Of the tablet of exactly that range. */

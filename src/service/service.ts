@@ -55,8 +55,13 @@ export interface DataService {
   sampleRowKeys(context: RequestContext, table: string): Promise<readonly KeySample[]>;
   /** Whether the predicate matched. */
   checkAndMutateRow(context: RequestContext, request: CheckAndMutateRequest): Promise<boolean>;
-  /** The new cells, one a column changed. Rules apply in order; each sees what those before it made. */
-  readModifyWriteRow(context: RequestContext, table: string, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]>;
+  /**
+   * The new cells, one a column changed. Rules apply in order; each sees what those before it made. RESOURCE_EXHAUSTED with the detail `answerBytes`,
+   * and nothing written, where the new cells take more than `mostAnswerBytes` (default: any number).
+   */
+  readModifyWriteRow(
+    context: RequestContext, table: string, row: ByteString, rules: readonly ReadModifyWriteRule[], mostAnswerBytes?: number,
+  ): Promise<readonly Cell[]>;
 }
 
 export interface NewTable {

@@ -13,13 +13,14 @@ export interface ReadModifyWriteResult {
 
 /**
  * `newest`: the newest visible cell of each column that a rule names; `now`: the server's time for the new cells. FAILED_PRECONDITION where a value would
- * become larger than `valueBytes`, or is none that can be incremented.
+ * become larger than `valueBytes`, or is none that can be incremented. `reserve` is told what the new cells take before they are made, and may throw.
  */
 export function readModifyWrite(
   rules: readonly ReadModifyWriteRule[],
   newest: ReadonlyMap<ColumnKey, Cell>,
   now: Int64,
   valueBytes: number,
+  reserve: (bytes: number) => void = () => {},
 ): ReadModifyWriteResult {
   const made = new Map<ColumnKey, NewCell>();
   for (const rule of rules) {
@@ -31,9 +32,15 @@ export function readModifyWrite(
     }
     cell.change(rule);
   }
+  let bytes = 0;
+  for (const cell of made.values()) bytes += cell.bytes;
+  reserve(bytes);
   const cells = [...made].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, cell]) => cell.made());
   return { cells, mutations: cells.map(({ family, qualifier, timestamp, value }) => ({ kind: 'setCell', family, qualifier, timestamp, value })) };
 }
+
+/** A cell beside its names and its value, about. */
+const CELL_BYTES = 32;
 
 /** A cell that rules make. What they append is joined once, at the end: there may be 100,000 of them, and a value may be large. */
 class NewCell {
@@ -54,6 +61,10 @@ class NewCell {
     if (change.kind === 'increment') return this.#increment(change.amount);
     this.#append(change.suffix);
     if (this.#bytes > this.#limitBytes) throw this.#refusal(`would hold ${this.#bytes} bytes: the limit of a value is ${this.#limitBytes}`);
+  }
+
+  get bytes(): number {
+    return CELL_BYTES + this.#name.family.length + this.#name.qualifier.length + this.#bytes;
   }
 
   made(): Cell {

@@ -2,7 +2,7 @@
  * The calls that change rows of one tablet. A change that does not depend on what a row holds shares it with others; what reads a row before it
  * writes holds it alone, from its read to the end of its log append and application.
  */
-import { assert, type BigtableError, type ByteString, toBigtableError } from '../base/index.ts';
+import { assert, BigtableError, type ByteString, Code, toBigtableError } from '../base/index.ts';
 import type { RowChange } from '../commitlog/index.ts';
 import type { Clock, RequestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
@@ -130,15 +130,26 @@ export class RowWrites {
     });
   }
 
-  readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
+  /** What it makes is reserved before it is made, and must fit the answer: RESOURCE_EXHAUSTED, with nothing written, where it does not. */
+  readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[], mostAnswerBytes = Number.POSITIVE_INFINITY): Promise<readonly Cell[]> {
     return this.#holdingRow(context, row, () => {
       const { clock, limits, time, reads } = this.#parts;
       const schema = this.#parts.schema();
       const hold = reads.hold(new LayerNeed(rangeOfRow(row), row));
       const write = (newest: ReadonlyMap<ColumnKey, Cell>): Promise<readonly Cell[]> => {
         const givenMicros = time.next();
-        const { mutations, cells } = readModifyWrite(rules, newest, cutToGranularity(givenMicros, schema.granularity), limits.valueBytes);
-        return this.#writeRow(row, mutations, givenMicros).then(() => cells);
+        let bytes = 0;
+        const reserve = (needed: number): void => {
+          if (needed > mostAnswerBytes) throw tooLargeAnswer(needed, mostAnswerBytes);
+          // the row is held: memory is never waited for here
+          if (!context.reservation.tryGrow(needed)) throw noRoomForCells(needed);
+          bytes = needed;
+        };
+        const { mutations, cells } = readModifyWrite(rules, newest, cutToGranularity(givenMicros, schema.granularity), limits.valueBytes, reserve);
+        return this.#writeRow(row, mutations, givenMicros).then(() => {
+          context.reservation.shrink(bytes);
+          return cells;
+        });
       };
       let newest: ReturnType<typeof newestCells> | undefined;
       try {
@@ -196,4 +207,13 @@ export class RowWrites {
   #writeRow(row: ByteString, mutations: Mutations, givenMicros?: number): Promise<void> {
     return this.#writer.write(storedChanges(this.#parts.schema(), [{ row, mutations }]), undefined, givenMicros);
   }
+}
+
+function tooLargeAnswer(answerBytes: number, mostBytes: number): BigtableError {
+  const message = `the answer takes ${answerBytes} bytes, and its caller has room for ${mostBytes}: nothing was written`;
+  return new BigtableError(Code.RESOURCE_EXHAUSTED, message, { details: { answerBytes } });
+}
+
+function noRoomForCells(bytes: number): BigtableError {
+  return new BigtableError(Code.RESOURCE_EXHAUSTED, `new cells of ${bytes} bytes have no room beside the other requests: nothing was written`);
 }

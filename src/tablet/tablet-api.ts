@@ -45,7 +45,7 @@ export interface TabletApi {
     decide: (cells: ReadonlyMap<ByteString, readonly Cell[]>) => Decision,
   ): Promise<void>;
   checkAndMutateRow(context: RequestContext, row: ByteString, predicate: RowFilter | undefined, whenTrue: readonly Mutation[], whenFalse: readonly Mutation[]): Promise<boolean>;
-  readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]>;
+  readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[], mostAnswerBytes?: number): Promise<readonly Cell[]>;
   read(context: RequestContext, request: TabletRead): AsyncIterable<ReadBatch>;
   /** Keys that cut the tablet into parts of about `partBytes`, with the bytes before each. */
   sampleKeys(partBytes: number): readonly { readonly row: ByteString; readonly offsetBytes: number }[];

@@ -147,8 +147,8 @@ export class Tablet implements TabletApi {
     return this.#writes.checkAndMutateRow(context, row, predicate, whenTrue, whenFalse);
   }
 
-  readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
-    return this.#writes.readModifyWriteRow(context, row, rules);
+  readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[], mostAnswerBytes?: number): Promise<readonly Cell[]> {
+    return this.#writes.readModifyWriteRow(context, row, rules, mostAnswerBytes);
   }
 
   dropRows(context: RequestContext, range: RowRange): Promise<void> {

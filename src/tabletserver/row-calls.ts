@@ -111,10 +111,10 @@ export class RowCalls {
     return this.#withRoom(served, row, context, () => served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse));
   }
 
-  readModifyWriteRow({ tableId, row, rules }: TabletServerCalls['readModifyWriteRow']['message'], context: RequestContext): Promise<readonly Cell[]> {
+  readModifyWriteRow({ tableId, row, rules, mostAnswerBytes }: TabletServerCalls['readModifyWriteRow']['message'], context: RequestContext): Promise<readonly Cell[]> {
     const served = this.serving(tableId, row);
     checkRules(this.#schemaOf(served, row), rules);
-    return this.#withRoom(served, row, context, () => served.tablet.readModifyWriteRow(context, row, rules));
+    return this.#withRoom(served, row, context, () => served.tablet.readModifyWriteRow(context, row, rules, mostAnswerBytes));
   }
 
   async dropRows({ tableId, range }: { readonly tableId: string; readonly range: RowRange }, context: RequestContext): Promise<undefined> {

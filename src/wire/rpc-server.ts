@@ -3,11 +3,12 @@
  *
  * Promises of the wire:
  * - Request bytes are reserved from the budget before more than a small share of them is taken in, and before the handler runs; the
- *   reservation is released when the call has ended.
+ *   reservation is released when the call has ended. Methods with tiny requests take nothing of it and wait for nobody.
  * - `context.signal` aborts when the caller cancels, loses its connection or runs out of time; `context.deadlineMs` is the caller's.
  * - Response headers of streams go out before the handler runs: a client may wait for them.
  * - Whatever a handler throws becomes the call's status; nothing that a client sends or a handler throws ends the process.
- * - A request above `maxRequestBytes` fails with RESOURCE_EXHAUSTED.
+ * - A request above `maxRequestBytes` fails with RESOURCE_EXHAUSTED as soon as its length is known.
+ * - A call that holds memory, and moves too slowly, is ended with UNAVAILABLE, but only while others wait for memory.
  */
 import type { Code } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
@@ -46,11 +47,20 @@ export interface RpcSink {
   /**
    * Takes a message, whole or in parts; the bytes belong to the wire from then on. Undefined: go on. A promise: the reader is slower than
    * the writer, make nothing more until it resolves; it rejects when the call is over (CANCELLED, DEADLINE_EXCEEDED).
-   * Bytes taken and not yet sent are held in the call's reservation.
+   * Bytes taken and not yet sent are held in the call's reservation; where the budget has no room for them it rejects with UNAVAILABLE.
    */
   send(message: Buffer | readonly Buffer[]): Promise<void> | undefined;
   /** The same with a message that stays the caller's: it may be written over as soon as this returns. For small ones, which are copied anyway. */
   sendCopy(message: Buffer): Promise<void> | undefined;
+}
+
+/** A request up to this size is tiny: where a method takes none larger, its requests are not counted, and never wait. */
+export const TINY_REQUEST_BYTES = 4096;
+
+/** What of a method does not depend on its kind. */
+interface MethodLimits {
+  /** The largest request. Default: the server's. */
+  readonly maxRequestBytes?: number;
 }
 
 /** Headers of the answer beside gRPC's own, known before the handler runs: name, value, name, value … */
@@ -58,7 +68,7 @@ interface AnswerHeaders {
   headers?(call: RpcCall): readonly string[];
 }
 
-export type RpcMethod = AnswerHeaders &
+export type RpcMethod = MethodLimits & AnswerHeaders &
   (
     | { readonly kind: 'unary'; handle(call: RpcCall, request: Buffer): Promise<Uint8Array> }
     /** Undefined: all was sent at once. */

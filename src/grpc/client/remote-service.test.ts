@@ -130,7 +130,8 @@ describe('a remote service', () => {
       fc.asyncProperty(rowKey, fc.array(rule, { maxLength: 3 }), cell, async (row, rules, made) => {
         answer = [made];
         assert.deepEqual(plain(await remote.readModifyWriteRow(context, TABLE, row, rules)), plain([made]));
-        assert.deepEqual(plain(seen), plain(['readModifyWriteRow', TABLE, row, rules]));
+        // behind them comes the room for the answer, which is the server's own
+        assert.deepEqual(plain((seen as unknown[]).slice(0, 4)), plain(['readModifyWriteRow', TABLE, row, rules]));
       }),
       RUNS,
     );

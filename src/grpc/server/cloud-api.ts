@@ -12,6 +12,7 @@ import { loadRareMessages } from '../codec/rare.ts';
 import { API_METHODS, API_SERVICES, type ApiMethod } from './api-methods.ts';
 import { dataApi } from './data-api.ts';
 import { Health } from './health.ts';
+import { maxRequestBytesOf } from './request-limits.ts';
 
 /** Answers the method of that path, when it is loaded. */
 type Load = (path: string) => Promise<RpcMethod | undefined>;
@@ -32,7 +33,9 @@ export function registerCloudApi(server: Pick<RpcServer, 'register'>, service: S
     return (await import('./rest-of-api.ts')).restOfApi(service, env, health);
   });
   const load: Load = async (path) => (await rest()).get(path);
-  for (const method of API_METHODS) server.register(method.path, atOnce.get(method.path) ?? loadedMethod(method, load));
+  for (const method of API_METHODS) {
+    server.register(method.path, { ...(atOnce.get(method.path) ?? loadedMethod(method, load)), maxRequestBytes: maxRequestBytesOf(method) });
+  }
   return {
     health,
     async load() {

@@ -8,6 +8,7 @@ import { checkAndMutateAnswer, mutateRowsAnswer, readModifyWriteAnswer } from '.
 import { type BatchFields, MutationReader } from '../codec/mutation-reader.ts';
 import { withRareMessages } from '../codec/rare.ts';
 import type { ApiEnv, RpcCall, RpcMethod, RpcSink } from '../../wire/index.ts';
+import { withAnswerRoom } from './answer-room.ts';
 import { readRows } from './read-rows.ts';
 import { refuseAuthorizedView, withAppProfile } from './target.ts';
 
@@ -48,6 +49,8 @@ class Writes {
       (reader) => reader.mutateRows(),
       (context, batch, table) => this.#mutateEntries(context, table, batch),
     );
+    // what is written must be told, however little memory is left: an entry's outcome is shorter than the entry was
+    call.context.reservation.setAside(bytes.length);
     for (let from = 0; from < outcomes.length; from += ENTRIES_A_MESSAGE) {
       if (from > 0) await this.#env.clock.yield();
       const wait = sink.send(mutateRowsAnswer(outcomes, from, Math.min(from + ENTRIES_A_MESSAGE, outcomes.length)));
@@ -85,7 +88,9 @@ class Writes {
 
   readModifyWriteRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
     return this.#carriedOut(call, bytes, (reader) => reader.readModifyWriteRow(), (context, { row, rules }, table) =>
-      this.#service.readModifyWriteRow(context, table, row, rules).then((cells) => readModifyWriteAnswer(row, cells)),
+      withAnswerRoom(context.reservation, (mostAnswerBytes) => this.#service.readModifyWriteRow(context, table, row, rules, mostAnswerBytes)).then((cells) =>
+        readModifyWriteAnswer(row, cells),
+      ),
     );
   }
 

@@ -6,10 +6,11 @@ import { create, type DescMessage, type DescMethod, type DescService, type Messa
 import { BigtableError, Code } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { decodeRequest, encode } from '../codec/messages.ts';
+import { noRoomForAnswer } from './answer-room.ts';
 import type { RpcMethod, RpcServer } from '../../wire/index.ts';
 
-/** For calls that carry no user data: their messages are decoded in one step, which must stay short. */
-const MOST_REQUEST_BYTES = 4 * 1024 * 1024;
+/** Room for an answer, which is reserved before anything is done; a larger one is reserved when it is made. */
+const ANSWER_BYTES = 16 * 1024;
 
 type Method<I extends DescMessage, O extends DescMessage, K extends DescMethod['methodKind']> = DescMethod & {
   readonly methodKind: K;
@@ -28,10 +29,16 @@ export class MethodTable {
   unary<I extends DescMessage, O extends DescMessage>(
     method: Method<I, O, 'unary'>,
     handle: (context: RequestContext, request: MessageShape<I>) => Promise<MessageInitShape<O>>,
+    /** Reserved before the call is handled; 0 for calls that must always be answered. */
+    answerBytes = ANSWER_BYTES,
   ): void {
     this.raw(method, {
       kind: 'unary',
-      handle: async (call, bytes) => encode(method.output, create(method.output, await handle(call.context, decode(method.input, bytes)))),
+      handle: async (call, bytes) => {
+        const request = decodeRequest(method.input, bytes);
+        if (answerBytes > 0 && !call.context.reservation.tryGrow(answerBytes)) throw noRoomForAnswer(answerBytes);
+        return encode(method.output, create(method.output, await handle(call.context, request)));
+      },
     });
   }
 
@@ -42,7 +49,7 @@ export class MethodTable {
   ): void {
     this.raw(method, {
       kind: 'stream',
-      handle: (call, bytes, sink) => handle(call.context, decode(method.input, bytes), async (message) => sink.send(encode(method.output, create(method.output, message)))),
+      handle: (call, bytes, sink) => handle(call.context, decodeRequest(method.input, bytes), async (message) => sink.send(encode(method.output, create(method.output, message)))),
     });
   }
 
@@ -61,16 +68,9 @@ export class MethodTable {
   }
 }
 
-function decode<Desc extends DescMessage>(schema: Desc, bytes: Buffer): MessageShape<Desc> {
-  if (bytes.length > MOST_REQUEST_BYTES) {
-    throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a ${schema.typeName} of ${bytes.length} bytes is too large; the limit is ${MOST_REQUEST_BYTES}`);
-  }
-  return decodeRequest(schema, bytes);
-}
-
 function unimplemented(method: DescMethod): RpcMethod {
   const refuse = (bytes: Buffer): never => {
-    decode(method.input, bytes);
+    decodeRequest(method.input, bytes);
     throw new BigtableError(Code.UNIMPLEMENTED, `${method.parent.typeName}/${method.name} is not implemented by Edubba`);
   };
   switch (method.methodKind) {

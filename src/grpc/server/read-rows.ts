@@ -25,8 +25,8 @@ import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './
 const LINGER_MS = 5;
 /** A scan without output says how far it came this often. */
 const PROGRESS_MS = 1000;
-/** A message may grow this far before it must be reserved. */
-const UNRESERVED_BYTES = 4 * 1024 * 1024;
+/** A message may grow this far before it must be reserved: all but rows that go whole stay below it. */
+const UNRESERVED_BYTES = 1024 * 1024;
 
 /** Undefined where all was answered at once, as a read of one row in memory is: a promise costs more than such a row does. */
 export function readRows(service: Service, env: ApiEnv, call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> | undefined {
@@ -182,7 +182,7 @@ class Reply {
   #reserve(): undefined {
     const more = this.#writer.messageBytes - UNRESERVED_BYTES - this.#reservedBytes;
     if (more <= 0) return undefined;
-    if (!this.#options.reservation.tryGrow(more)) {
+    if (this.#options.reservation.tryHoldAnswer(more) !== 'held') {
       throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a row of more than ${this.#writer.messageBytes} bytes has no room beside the other requests: read fewer of its cells at once`);
     }
     this.#reservedBytes += more;

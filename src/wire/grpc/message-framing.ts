@@ -4,12 +4,16 @@
  *   compressed (1 byte: 0 or 1) | length (4 bytes, big-endian) | message
  *
  * Invariant: a message that lies in one frame is handed on as a view, unless it would keep a much larger buffer in memory. One that does not is
- * gathered in pieces up to EAGER_BYTES and only then in a buffer of its full size, so that the length a peer claims costs nothing by itself.
+ * copied into a buffer that grows with what has come, up to EAGER_BYTES, and only then has its full size. So the length that a peer claims
+ * costs nothing by itself, and neither does the number of frames in which it sends.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 
 export const PREFIX_BYTES = 5;
 const EAGER_BYTES = 256 * 1024;
+const FIRST_BYTES = 4 * 1024;
+/** The buffer grows so many times at once. */
+const GROWTH = 4;
 /** A view may keep this many times its own size. */
 const MOST_KEPT = 4;
 /** Or so many bytes. */
@@ -29,8 +33,8 @@ export class MessageReader {
   #compressed = false;
   /** Of the message under way; -1 between messages. */
   #length = -1;
-  #parts: Buffer[] = [];
-  #whole: Buffer | undefined;
+  /** What has come of it, in a buffer that may be larger. */
+  #gathered: Buffer | undefined;
   #haveBytes = 0;
 
   constructor(options: MessageReaderOptions) {
@@ -78,26 +82,28 @@ export class MessageReader {
       this.#emit(keepable(piece));
       return to;
     }
-    if (this.#whole) piece.copy(this.#whole, this.#haveBytes);
-    else {
-      this.#parts.push(piece);
-      if (this.#haveBytes + piece.length > EAGER_BYTES) {
-        this.#whole = Buffer.allocUnsafe(this.#length);
-        let at = 0;
-        for (const part of this.#parts) at += part.copy(this.#whole, at);
-        this.#parts = [];
-      }
-    }
-    this.#haveBytes += piece.length;
-    if (this.#haveBytes === this.#length) this.#emit(this.#whole ?? Buffer.concat(this.#parts, this.#length));
+    const haveBytes = this.#haveBytes + piece.length;
+    const gathered = this.#roomFor(haveBytes);
+    piece.copy(gathered, this.#haveBytes);
+    this.#haveBytes = haveBytes;
+    if (haveBytes === this.#length) this.#emit(gathered);
     return to;
+  }
+
+  #roomFor(bytes: number): Buffer {
+    const before = this.#gathered;
+    if (before !== undefined && before.length >= bytes) return before;
+    const size = bytes > EAGER_BYTES ? this.#length : Math.min(this.#length, Math.max(FIRST_BYTES, bytes * GROWTH));
+    const larger = Buffer.allocUnsafe(size);
+    before?.copy(larger, 0, 0, this.#haveBytes);
+    this.#gathered = larger;
+    return larger;
   }
 
   #emit(message: Buffer): void {
     this.#length = -1;
     this.#haveBytes = 0;
-    this.#parts = [];
-    this.#whole = undefined;
+    this.#gathered = undefined;
     this.#options.onMessage(message, this.#compressed);
   }
 }

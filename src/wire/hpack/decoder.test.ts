@@ -90,6 +90,7 @@ describe('what a decoder refuses', () => {
     ['EOS in a string', '4001 6184 ffff ffff'],
     ['a table above the limit', '3fe2 1f'],
     ['a table resized behind a field', '8220'],
+    ['a table resized more often than a peer has cause for', '20202082'],
   ];
   for (const [name, block] of cases) {
     test(name, () => {

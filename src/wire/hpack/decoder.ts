@@ -19,6 +19,9 @@ const DEFAULT_TABLE_BYTES = 4096;
 /** No length or index that makes sense is above 28 bits. */
 const MOST_SHIFT = 21;
 
+/** A peer has cause for two: the smallest size that the table had meanwhile, and its present one (RFC 7541, section 4.2). */
+const MOST_RESIZES = 2;
+
 export class HpackDecoder {
   readonly #table = new DynamicTable(DEFAULT_TABLE_BYTES);
   readonly #maxTableBytes: number;
@@ -36,7 +39,10 @@ export class HpackDecoder {
   decode(block: Buffer): string[] {
     this.#block = block;
     this.#at = 0;
-    while (this.#at < block.length && ((block[this.#at] as number) & 0xe0) === 0x20) this.#resize();
+    for (let resizes = 0; this.#at < block.length && ((block[this.#at] as number) & 0xe0) === 0x20; resizes++) {
+      if (resizes === MOST_RESIZES) throw new HpackError(`the table is resized more than ${MOST_RESIZES} times at once`);
+      this.#resize();
+    }
     const headers: string[] = [];
     let listBytes = 0;
     while (this.#at < block.length) {

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { ManualClock } from '../../env/index.ts';
 import { Connection } from './connection.ts';
 import { CLIENT_PREFACE, ErrorCode, errorCodeName, Flag, FrameReader, FrameType, frame, rstStreamFrame, Setting, settingsFrame, windowUpdateFrame } from './frames.ts';
-import { DEFAULT_LIMITS, type Http2Limits } from './limits.ts';
+import { DEFAULT_LIMITS, type Http2Limits, PINGS_A_FRAME } from './limits.ts';
 import type { Stream } from './stream.ts';
 
 /** A socket in memory, whose other end a test holds. */
@@ -216,10 +216,37 @@ describe('a connection', () => {
     for (let i = 0; i < 20; i++) {
       it.streams[0]?.data(Buffer.from('x'));
       it.streams[0]?.send();
-      await it.send(times(3, (j) => frame(FrameType.PING, 0, 0, Buffer.alloc(8, 3 * i + j))));
+      await it.send(times(PINGS_A_FRAME, (j) => frame(FrameType.PING, 0, 0, Buffer.alloc(8, PINGS_A_FRAME * i + j))));
     }
     const answers = it.frames().filter(({ type, flags }) => type === FrameType.PING && flags === Flag.ACK);
-    assert.deepEqual(answers.map(({ payload }) => payload[0]), Array.from({ length: 60 }, (_, i) => i));
+    assert.deepEqual(answers.map(({ payload }) => payload[0]), Array.from({ length: 20 * PINGS_A_FRAME }, (_, i) => i));
+  });
+
+  test('a flood of PINGs between answers ends the connection', async () => {
+    const it = peer({ pings: { burst: 5, perSecond: 0 } });
+    await it.send(HELLO, open(1));
+    for (let i = 0; i < 20 && it.failures.length === 0; i++) {
+      it.streams[0]?.data(Buffer.from('x'));
+      it.streams[0]?.send();
+      await it.send(times(PINGS_A_FRAME + 1, () => frame(FrameType.PING, 0, 0, Buffer.alloc(8))));
+    }
+    assert.match(String(it.failures[0]), /too many PING/);
+  });
+
+  test('windows may be opened for whatever was sent, byte by byte, and not for nothing', async () => {
+    const it = peer({ windowUpdates: { burst: 20, perSecond: 0 } });
+    await it.send(HELLO, open(1));
+    for (let i = 0; i < 50; i++) {
+      it.streams[0]?.data(Buffer.from('12345678'));
+      it.streams[0]?.send();
+      await it.send(times(8, () => Buffer.concat([windowUpdateFrame(0, 1), windowUpdateFrame(1, 1)])));
+    }
+    assert.deepEqual(it.failures, []);
+    for (const streamId of [0, 1]) {
+      const other = peer({ windowUpdates: { burst: 20, perSecond: 0 } });
+      await other.send(HELLO, open(1), times(21, () => windowUpdateFrame(streamId, 1)));
+      assert.match(String(other.failures[0]), /too many WINDOW_UPDATE/);
+    }
   });
 
   test('survives any bytes behind a good beginning', async () => {

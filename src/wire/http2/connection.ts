@@ -19,7 +19,7 @@ import {
 } from './frames.ts';
 import { dependency, HeaderBlock, unpad } from './header-block.ts';
 import { checkTrailers, type RequestHeaders, requestHeaders } from './header-rules.ts';
-import { type Http2Limits, RateLimit } from './limits.ts';
+import { type Http2Limits, PINGS_A_FRAME, RateLimit, UPDATES_A_FRAME } from './limits.ts';
 import { PeerSettings } from './settings.ts';
 import { Stream, type StreamHost } from './stream.ts';
 
@@ -54,9 +54,14 @@ export class Connection implements StreamHost {
   readonly #closed = new ClosedStreams();
   readonly #resets: RateLimit;
   readonly #pings: RateLimit;
+  readonly #windowUpdates: RateLimit;
+  /** Of the frames that were sent, those that have earned the peer its pings and updates. */
+  #earnedFrames = 0;
   readonly #idleFrames: RateLimit;
   #prefaceBytes = 0;
   #prefaceCame = false;
+  /** Streams for whose sake nothing is read. */
+  #pauses = 0;
   #settingsCame = false;
   /** Requests whose work goes on, those of streams that were reset too. */
   #running = 0;
@@ -81,6 +86,7 @@ export class Connection implements StreamHost {
     this.#window = new ReceiveWindow(DEFAULT_WINDOW_BYTES, limits.connectionWindowBytes / 2);
     this.#resets = new RateLimit(limits.resets, nowMs);
     this.#pings = new RateLimit(limits.pings, nowMs);
+    this.#windowUpdates = new RateLimit(limits.windowUpdates, nowMs);
     this.#idleFrames = new RateLimit(limits.idleFrames, nowMs);
     socket.on('data', (chunk: Buffer) => this.#onChunk(chunk));
     socket.on('error', () => {});
@@ -120,6 +126,15 @@ export class Connection implements StreamHost {
     this.#endIfDrained();
   }
 
+  /** Reads nothing more of the peer, until `resume` was called as often. */
+  pause(): void {
+    if (++this.#pauses === 1) this.#options.socket.pause();
+  }
+
+  resume(): void {
+    if (--this.#pauses === 0) this.#options.socket.resume();
+  }
+
   destroy(): void {
     this.#options.socket.destroy();
     this.#onClose();
@@ -142,11 +157,9 @@ export class Connection implements StreamHost {
   ready(stream: Stream): void {
     this.#sender.add(stream);
     this.#sender.pump();
-    this.#pings.refill();
   }
 
   sendWhole(stream: Stream, prefix: Buffer, message: Buffer): boolean {
-    this.#pings.refill();
     return this.#sender.sendWhole(stream, prefix, message, 0);
   }
 
@@ -349,6 +362,7 @@ export class Connection implements StreamHost {
       return this.#countIdleFrame();
     }
     if (bytes === 0) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'WINDOW_UPDATE of 0', streamId);
+    this.#countWindowUpdate();
     (stream?.sendWindow ?? this.#sender.window).grow(bytes, streamId);
     if (stream) this.#sender.add(stream);
     this.#sender.pump();
@@ -416,7 +430,22 @@ export class Connection implements StreamHost {
     if (!this.#resets.take(this.#options.clock.monotonicMs())) throw calm('streams are reset');
   }
 
+  #countWindowUpdate(): void {
+    this.#earn();
+    if (!this.#windowUpdates.take(this.#options.clock.monotonicMs())) throw calm('WINDOW_UPDATE come');
+  }
+
+  /** What was sent since the last time allows the peer more of what it answers that with. */
+  #earn(): void {
+    const frames = this.#sender.frames - this.#earnedFrames;
+    if (frames === 0) return;
+    this.#earnedFrames += frames;
+    this.#pings.earn(frames * PINGS_A_FRAME);
+    this.#windowUpdates.earn(frames * UPDATES_A_FRAME);
+  }
+
   #countPing(): void {
+    this.#earn();
     if (!this.#pings.take(this.#options.clock.monotonicMs())) throw calm('PING and SETTINGS come');
   }
 

@@ -16,6 +16,8 @@ export class DataSender {
   readonly window = new SendWindow(DEFAULT_WINDOW_BYTES);
   /** What the peer takes in one frame. */
   maxFrameBytes = DEFAULT_MAX_FRAME_BYTES;
+  /** Frames of answers that went out: DATA, and the headers at their ends. */
+  frames = 0;
   readonly #output: CorkedOutput;
   readonly #onEnded: (stream: Stream) => void;
   readonly #write: (part: Buffer) => void;
@@ -47,6 +49,7 @@ export class DataSender {
     this.#output.head(bytes, FrameType.DATA, flags, stream.id);
     this.#output.write(prefix);
     this.#output.write(message);
+    this.frames++;
     stream.sendWindow.bytes -= bytes;
     this.window.bytes -= bytes;
     return true;
@@ -95,12 +98,14 @@ export class DataSender {
       if (bytes <= 0) return;
       this.#output.head(bytes, FrameType.DATA, 0, stream.id);
       stream.take(bytes, this.#write);
+      this.frames++;
       stream.sendWindow.bytes -= bytes;
       this.window.bytes -= bytes;
       stream.owner?.onSent(bytes);
     }
     const trailers = stream.takeTrailers();
     if (!trailers) return;
+    this.frames++;
     if (trailers.length === 0) this.#output.head(0, FrameType.DATA, Flag.END_STREAM, stream.id);
     else this.#output.head(trailers.length, FrameType.HEADERS, Flag.END_HEADERS | Flag.END_STREAM, stream.id);
     this.#output.write(trailers);

@@ -18,8 +18,10 @@ export interface Http2Limits {
   readonly connectionWindowBytes: number;
   /** Streams that the peer resets, or makes us reset, by its errors: at once, and a second in the long run. */
   readonly resets: Rate;
-  /** PING and SETTINGS. Sending data makes up for them, since some clients ping with every answer that they receive. */
+  /** PING and SETTINGS. Each frame that we send earns PINGS_A_FRAME, since some clients ping with every answer that they receive. */
   readonly pings: Rate;
+  /** WINDOW_UPDATE. Each frame that we send earns UPDATES_A_FRAME: a client opens the windows of connection and stream by what it has read. */
+  readonly windowUpdates: Rate;
   /** Frames that carry nothing: empty DATA, PRIORITY, unknown types, updates of the windows of closed streams. */
   readonly idleFrames: Rate;
 }
@@ -35,12 +37,17 @@ export const DEFAULT_LIMITS: Http2Limits = {
   maxHeaderBlockBytes: 64 * 1024,
   maxContinuations: 16,
   hpackTableBytes: 4096,
-  streamWindowBytes: 256 * 1024,
+  streamWindowBytes: 128 * 1024,
   connectionWindowBytes: 1024 * 1024,
   resets: { burst: 1000, perSecond: 200 },
+  windowUpdates: { burst: 10_000, perSecond: 1000 },
   pings: { burst: 1000, perSecond: 100 },
   idleFrames: { burst: 10_000, perSecond: 1000 },
 };
+
+/** What a frame of ours earns its reader. A client that reads it in small parts says so of both windows for each. */
+export const PINGS_A_FRAME = 2;
+export const UPDATES_A_FRAME = 16;
 
 /** A bucket of tokens. */
 export class RateLimit {
@@ -65,7 +72,7 @@ export class RateLimit {
     return true;
   }
 
-  refill(): void {
-    this.#tokens = this.#rate.burst;
+  earn(tokens: number): void {
+    this.#tokens = Math.min(this.#rate.burst, this.#tokens + tokens);
   }
 }

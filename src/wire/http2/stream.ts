@@ -119,6 +119,18 @@ export class Stream {
     return dropped;
   }
 
+  /** Keeps the first of the queued bytes, and forgets the rest. */
+  keep(bytes: number): void {
+    if (bytes <= 0) return void this.drop();
+    const kept: Buffer[] = [];
+    const left = Math.min(bytes, this.queuedBytes);
+    if (left < this.queuedBytes) {
+      this.take(left, (part) => kept.push(part));
+      this.drop();
+      for (const part of kept) this.data(part);
+    }
+  }
+
   reset(code: ErrorCode): void {
     if (!this.isOver) this.#host.reset(this, code);
   }

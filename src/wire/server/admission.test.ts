@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import * as grpc from '@grpc/grpc-js';
 import { BigtableError, Code } from '../../base/index.ts';
+import { systemClock } from '../../platform/index.ts';
 import { rawServer, testEnv, until } from '../fixtures.ts';
 import type { Admit, RpcApplicant } from '../rpc-server.ts';
 import type { WireServer } from './wire-server.ts';
@@ -87,6 +88,24 @@ describe('letting calls in', () => {
     first('alice');
     (open as unknown as (principal: string) => void)('bob');
     assert.equal(String((await second).messages[0]), 'bob 1');
+    await wire.close();
+  });
+
+  test('of a caller who is not known yet a few KB are read, and the rest when it is known', async () => {
+    let open: ((principal: string) => void) | undefined;
+    const env = testEnv();
+    const wire = await admitting(() => new Promise((resolve) => {
+      open = resolve;
+    }), env);
+    const call = wire.call('/t/Unary', [Buffer.alloc(1_000_000)]);
+    await until(() => open !== undefined && env.requestBudget.usedBytes > 0);
+    for (let i = 0; i < 200; i++) await systemClock.yield();
+    const { usedBytes } = env.requestBudget;
+    // the few KB, and what was read with them from the socket
+    assert.ok(usedBytes > 0 && usedBytes <= 16 * 1024 + 64 * 1024 + 256, `${usedBytes} bytes are held`);
+    open?.('alice');
+    assert.equal(String((await call).messages[0]), 'alice 1000000');
+    await until(() => env.requestBudget.usedBytes === 0);
     await wire.close();
   });
 

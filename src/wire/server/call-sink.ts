@@ -2,12 +2,12 @@
  * The sending end of a call: counts what was written and not yet taken by the connection, and makes the writer wait when that is too
  * much, so that a slow reader holds back its own scan and no memory.
  *
- * Invariant: pending bytes stay below HIGH_BYTES plus one message. They are held in the call's reservation as far as the budget
- * has room; where it has none, the writer waits until all its messages are sent before it makes the next, so that a
- * spent budget slows streams down to one message each and never stops them.
+ * Invariant: every pending byte is held in the call's reservation, and pending bytes stay below HIGH_BYTES plus one message. Where the budget
+ * is short, the writer waits until all its messages are sent before it makes the next; where it has no room for one, the
+ * message is refused with UNAVAILABLE, so that what answers take is bounded by the budget however many calls there are.
  */
-import type { BigtableError } from '../../base/index.ts';
-import type { CallContext } from '../../env/index.ts';
+import { asBuffer, assert, type BigtableError, unavailable } from '../../base/index.ts';
+import { type CallContext, Pace } from '../../env/index.ts';
 import { deflate } from '../grpc/gzip.ts';
 import { messagePrefix, PREFIX_BYTES } from '../grpc/message-framing.ts';
 import { COPY_BYTES } from '../http2/corked-output.ts';
@@ -18,9 +18,20 @@ const HIGH_BYTES = 1024 * 1024;
 const LOW_BYTES = 256 * 1024;
 /** Smaller messages do not get shorter. */
 const WORTH_DEFLATING_BYTES = 256;
+/** A reader that takes less, after some grace, is too slow while others wait for the memory of its answers. */
+const READER_PACE = { graceMs: 2000, bytesPerSecond: 32 * 1024 };
 
 /** Of a message that goes out at once. */
 const COPIED_PREFIX = Buffer.alloc(PREFIX_BYTES);
+
+/** Whose answers these are. */
+export interface SinkHost {
+  readonly stream: Stream;
+  readonly context: CallContext;
+  nowMs(): number;
+  /** Something waits for the reader, which may be slow. */
+  readsSlowly(): void;
+}
 
 interface Waiter {
   readonly belowBytes: number;
@@ -29,22 +40,35 @@ interface Waiter {
 }
 
 export class CallSink implements RpcSink {
+  readonly #host: SinkHost;
   readonly #stream: Stream;
   readonly #context: CallContext;
   readonly #compress: boolean;
   #pendingBytes = 0;
-  /** Of the pending bytes, those that the reservation holds. */
+  /** Of the pending bytes, those that the reservation holds: all, but within a step of sending. */
   #heldBytes = 0;
+  /** Sizes of the pending messages, from `#first` on. */
+  #sizes: number[] = [];
+  #first = 0;
+  /** Of the first of them, what was sent. */
+  #firstSentBytes = 0;
+  #pace: Pace | undefined;
   #wait: Waiter | undefined;
 
-  constructor(stream: Stream, context: CallContext, compress: boolean) {
-    this.#stream = stream;
-    this.#context = context;
+  constructor(host: SinkHost, compress: boolean) {
+    this.#host = host;
+    this.#stream = host.stream;
+    this.#context = host.context;
     this.#compress = compress;
   }
 
   get isDrained(): boolean {
     return this.#pendingBytes === 0;
+  }
+
+  /** Whether the reader takes what is pending more slowly than it may while others wait. */
+  isTooSlow(nowMs: number): boolean {
+    return this.#pendingBytes > 0 && this.#pace !== undefined && this.#pace.isTooSlow(nowMs);
   }
 
   send(message: Buffer | readonly Buffer[]): Promise<void> | undefined {
@@ -62,20 +86,49 @@ export class CallSink implements RpcSink {
     return this.send(Buffer.from(message));
   }
 
+  /**
+   * Sends the one answer of a call, which then needs nothing else of its reservation. False where there is no room for it, and nothing of it went;
+   * a promise where it has to be deflated first.
+   */
+  answer(message: Uint8Array): boolean | Promise<boolean> {
+    if (!this.#compress || message.length < WORTH_DEFLATING_BYTES) return this.#answer(asBuffer(message), false);
+    return this.#answerDeflated(asBuffer(message));
+  }
+
   /** So many bytes went out. */
   sent(bytes: number): void {
     this.#pendingBytes -= bytes;
-    const freed = Math.min(bytes, this.#heldBytes);
-    this.#heldBytes -= freed;
-    if (freed > 0) this.#context.reservation.shrink(freed);
+    this.#firstSentBytes += bytes;
+    for (let size = this.#sizes[this.#first]; size !== undefined && this.#firstSentBytes >= size; size = this.#sizes[this.#first]) {
+      this.#firstSentBytes -= size;
+      this.#first++;
+    }
+    if (this.#first === this.#sizes.length || this.#first > 64) {
+      this.#sizes = this.#sizes.slice(this.#first);
+      this.#first = 0;
+    }
+    this.#freed(bytes);
+    this.#pace?.moved(bytes, this.#host.nowMs());
     if (this.#wait && this.#pendingBytes <= this.#wait.belowBytes) this.#end()?.resolve();
   }
 
   /** The call is over: what is pending will not be sent. */
   stop(error: BigtableError): void {
     const wait = this.#end();
-    this.sent(this.#pendingBytes);
+    this.#keep(0);
     wait?.reject(error);
+  }
+
+  /** The call is over, but for the message that was sent in part; answers how many bytes of it are left. */
+  stopAfterMessage(error: BigtableError): number {
+    const wait = this.#end();
+    this.#keep(this.#firstSentBytes > 0 ? (this.#sizes[this.#first] as number) - this.#firstSentBytes : 0);
+    // whoever does not even take the rest of it is cut off the next time
+    this.#sizes = this.#pendingBytes > 0 ? [this.#pendingBytes] : [];
+    this.#first = 0;
+    this.#firstSentBytes = 0;
+    wait?.reject(error);
+    return this.#pendingBytes;
   }
 
   async #sendDeflated(message: Buffer): Promise<void> {
@@ -87,23 +140,81 @@ export class CallSink implements RpcSink {
     const error = this.#context.interruption;
     if (error) return Promise.reject(error);
     if (!Array.isArray(message) && this.#stream.sendWhole(messagePrefix(bytes, compressed, COPIED_PREFIX), message as Buffer)) return undefined;
-    return this.#queue(messagePrefix(bytes, compressed), message, bytes + PREFIX_BYTES);
+    this.#queue(messagePrefix(bytes, compressed), message, bytes + PREFIX_BYTES);
+    // what went out at once was never held
+    const left = this.#pendingBytes - this.#heldBytes;
+    if (left === 0) return undefined;
+    const outcome = this.#context.reservation.tryHoldAnswer(left);
+    if (outcome === 'refused') return this.#refuse(left, bytes + PREFIX_BYTES);
+    this.#heldBytes += left;
+    if (outcome === 'tight') return this.#until(0);
+    return this.#pendingBytes >= HIGH_BYTES ? this.#until(LOW_BYTES) : undefined;
   }
 
-  #queue(prefix: Buffer, message: Buffer | readonly Buffer[], bytes: number): Promise<void> | undefined {
+  async #answerDeflated(message: Buffer): Promise<boolean> {
+    return this.#answer(await deflate(message), true);
+  }
+
+  #answer(message: Buffer, compressed: boolean): boolean {
+    const { interruption, reservation } = this.#context;
+    if (interruption) throw interruption;
+    if (this.#stream.sendWhole(messagePrefix(message.length, compressed, COPIED_PREFIX), message)) return true;
+    const bytes = message.length + PREFIX_BYTES;
+    const more = bytes - reservation.heldBytes;
+    if (more > 0 && reservation.tryHoldAnswer(more) === 'refused') return false;
+    if (more < 0) reservation.shrink(-more);
+    this.#heldBytes = bytes;
+    this.#queue(messagePrefix(message.length, compressed), message, bytes);
+    return true;
+  }
+
+  #queue(prefix: Buffer, message: Buffer | readonly Buffer[], bytes: number): void {
     const stream = this.#stream;
+    if (this.#pendingBytes === 0) this.#begin();
     stream.data(prefix);
     if (Array.isArray(message)) for (const part of message as readonly Buffer[]) stream.data(part);
     else stream.data(message as Buffer);
     this.#pendingBytes += bytes;
+    this.#sizes.push(bytes);
     stream.send();
-    // what went out at once was never held
-    const left = Math.min(bytes, this.#pendingBytes);
-    if (left === 0) return undefined;
-    const held = this.#context.reservation.tryGrow(left);
-    if (held) this.#heldBytes += left;
-    if (!held) return this.#until(0);
-    return this.#pendingBytes >= HIGH_BYTES ? this.#until(LOW_BYTES) : undefined;
+  }
+
+  /** The reader's pace is measured from here on. */
+  #begin(): void {
+    const nowMs = this.#host.nowMs();
+    if (this.#pace === undefined) this.#pace = new Pace(READER_PACE, nowMs);
+    else this.#pace.restart(nowMs);
+    this.#host.readsSlowly();
+  }
+
+  /** Takes back the last message, or what is left of it, since there is no room for it. */
+  #refuse(leftBytes: number, messageBytes: number): Promise<void> {
+    // of a message that has begun the reader cannot make anything: the call ends within it
+    this.#keep(this.#pendingBytes - leftBytes);
+    if (leftBytes === messageBytes && this.#sizes.length > 0) this.#sizes.pop();
+    return Promise.reject(unavailable('there is no room for the answers of this call beside those that others have not read: go on from the last row that came'));
+  }
+
+  /** Forgets all but the first of the pending bytes. */
+  #keep(bytes: number): void {
+    const forgotten = this.#pendingBytes - bytes;
+    assert(forgotten >= 0, 'a call keeps no more of its answers than are pending');
+    if (forgotten === 0) return;
+    this.#stream.keep(bytes);
+    this.#pendingBytes = bytes;
+    this.#freed(this.#heldBytes - bytes);
+    if (bytes > 0) return;
+    this.#sizes = [];
+    this.#first = 0;
+    this.#firstSentBytes = 0;
+  }
+
+  /** So many bytes are not pending any more. */
+  #freed(bytes: number): void {
+    const held = Math.min(bytes, this.#heldBytes);
+    if (held <= 0) return;
+    this.#heldBytes -= held;
+    this.#context.reservation.shrink(held);
   }
 
   #until(belowBytes: number): Promise<void> {

@@ -51,6 +51,26 @@ describe('messages', () => {
     await wire.close();
   });
 
+  test('each method has a limit of its own; tiny requests are not counted and wait for nobody', async () => {
+    const env = testEnv(MIB);
+    const wire = await rawServer(env, (server) => {
+      server.register('/t/Tiny', { kind: 'unary', maxRequestBytes: 100, handle: async (call, request) => Buffer.from(`${request.length} ${call.context.reservation.heldBytes}`) });
+      server.register('/t/Large', { kind: 'unary', maxRequestBytes: 100_000, handle: async (_call, request) => Buffer.from(String(request.length)) });
+    });
+    const spent = env.requestBudget.reservation();
+    spent.force(4 * MIB);
+    const waiting = env.requestBudget.reservation();
+    const turn = waiting.grow(MIB / 2);
+    assert.equal(String((await wire.call('/t/Tiny', [Buffer.alloc(100)])).messages[0]), '100 0');
+    assert.equal((await wire.call('/t/Tiny', [Buffer.alloc(101)])).code, Code.RESOURCE_EXHAUSTED);
+    assert.equal((await wire.call('/t/Large', [Buffer.alloc(100_001)])).message, 'a message of 100001 bytes; the limit is 100000');
+    spent.release();
+    await turn;
+    waiting.release();
+    assert.equal(String((await wire.call('/t/Large', [Buffer.alloc(100_000)])).messages[0]), '100000');
+    await wire.close();
+  });
+
   test('calls that take one message refuse none and two', async () => {
     const wire = await rawServer(testEnv(), length);
     for (const messages of [[], [Buffer.of(1), Buffer.of(2)]]) assert.equal((await wire.call('/t/Length', messages)).code, Code.INTERNAL);
@@ -71,13 +91,18 @@ describe('messages', () => {
   test('a message whose length is claimed and never sent frees what it reserved', async () => {
     const clock = new ManualClock();
     const env = testEnv(MIB, { ...systemClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
-    const wire = await rawServer(env, length);
+    const wire = await rawServer(env, length, { server: { limits: { keepAliveMs: 1e9 } } });
     const session = http2.connect(`http://127.0.0.1:${wire.port}`);
     const stream = session.request({ ':method': 'POST', ':path': '/t/Length', 'content-type': 'application/grpc', te: 'trailers' });
     const status = new Promise((resolve) => stream.on('response', (headers) => resolve(headers['grpc-status'])));
     stream.on('error', () => {});
     stream.write(Buffer.from([0, 0, 0x0f, 0, 0, 1]));
+    await until(() => env.requestBudget.usedBytes > 0);
+    assert.ok(env.requestBudget.usedBytes < 1000, 'what is only announced costs nothing');
+    stream.write(Buffer.alloc(65_536));
     await until(() => env.requestBudget.usedBytes > 900_000);
+    // once for what came since the first look, and once for the silence
+    clock.advance(61_000);
     clock.advance(61_000);
     assert.equal(Number(await status), Code.CANCELLED);
     await until(() => env.requestBudget.usedBytes === 0);
@@ -122,7 +147,7 @@ describe('messages', () => {
     await until(() => env.requestBudget.waiting === 1);
     for (let i = 0; i < 200; i++) await systemClock.yield();
     assert.equal(sent, false);
-    assert.equal(session.state.remoteWindowSize, MIB - 256 * 1024, 'the first share alone came');
+    assert.equal(session.state.remoteWindowSize, MIB - 128 * 1024, 'the first share alone came');
     other.release();
     await until(() => answer !== '');
     assert.deepEqual([answer, sent], ['800000', true]);

@@ -2,11 +2,11 @@
  * The messages of a bidi call, for its handler to read one after another.
  *
  * Invariant: messages are taken out of the arrived bytes only as the handler asks for them; what it has not asked for keeps its place in the
- * stream's window, and in the connection's. The message that the handler works on is reserved until it asks for the next.
+ * stream's window, and in the connection's, and is held as arriving. The message that the handler works on is reserved until it asks for the next.
  */
 import { BigtableError, Code } from '../../base/index.ts';
-import { MessageReader, PREFIX_BYTES } from '../grpc/message-framing.ts';
-import { type InputHost, inflated, type RequestInput, SLACK_BYTES } from './single-request.ts';
+import { keepable, MessageReader, PREFIX_BYTES } from '../grpc/message-framing.ts';
+import { arrivingBytes, holdArriving, type InputHost, inflated, type RequestInput, SLACK_BYTES } from './single-request.ts';
 
 interface Message {
   readonly bytes: Buffer;
@@ -44,7 +44,9 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
 
   data(payload: Buffer): void {
     if (this.#isClosed) return this.#host.stream.credit(payload.length);
-    this.#payloads.push(payload);
+    this.#host.arrivesSlowly();
+    if (!this.#host.isUncounted) holdArriving(this.#host, payload.length);
+    this.#payloads.push(keepable(payload));
     this.#wakeUp();
   }
 
@@ -56,6 +58,10 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
   stop(error: BigtableError): void {
     this.#error ??= error;
     this.#wakeUp();
+  }
+
+  get isWaiting(): boolean {
+    return this.#wake === undefined;
   }
 
   [Symbol.asyncIterator](): this {
@@ -72,7 +78,8 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
       if (this.#owedBytes > 0) {
         const bytes = this.#owedBytes;
         this.#owedBytes = 0;
-        if (!reservation.tryGrow(bytes)) await reservation.grow(bytes, context.signal);
+        if (!this.#host.isUncounted && !reservation.tryAdmit(bytes)) await reservation.grow(bytes, context.signal);
+        this.#host.onAdmitted(bytes);
         this.#giveBack();
         if (this.#reader.isInside) this.#letCome(bytes);
         continue;
@@ -82,6 +89,7 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
       const payload = this.#payloads.shift();
       if (payload) {
         this.#takenBytes += payload.length;
+        reservation.arrived(arrivingBytes(payload.length));
         this.#reader.push(payload);
         if (this.#owedBytes === 0) this.#giveBack();
         continue;
@@ -101,6 +109,7 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
     this.#isClosed = true;
     this.#payloads = [];
     this.#messages = [];
+    this.#host.context.reservation.arrived();
     this.#host.stream.credit(this.#host.stream.uncreditedBytes);
     return { done: true, value: undefined };
   }

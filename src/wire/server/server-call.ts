@@ -5,21 +5,28 @@
  * Invariant: the caller is told one status, the first; the handler's signal aborts whenever nobody waits for it any more; the reservation is
  * released, and the call leaves the deadlines, once the handler has ended and the answer is sent or lost.
  */
-import { asBuffer, BigtableError, Code, toBigtableError } from '../../base/index.ts';
-import { CallContext } from '../../env/index.ts';
+import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import { CallContext, type Owner, Pace, type Reservation } from '../../env/index.ts';
 import { ANSWER_HEADERS, GZIP_ANSWER_HEADERS, OK_TRAILERS, statusTrailers, withHeaders } from '../grpc/answer-blocks.ts';
 import { parseTimeout } from '../grpc/timeout.ts';
 import type { RequestHeaders } from '../http2/header-rules.ts';
 import type { Stream, StreamOwner } from '../http2/stream.ts';
-import type { ApiEnv, RpcCall, RpcMethod, RpcStatus } from '../rpc-server.ts';
-import { CallSink } from './call-sink.ts';
+import { type ApiEnv, type RpcCall, type RpcMethod, type RpcStatus, TINY_REQUEST_BYTES } from '../rpc-server.ts';
+import { CallSink, type SinkHost } from './call-sink.ts';
 import type { DeadlineEntry, Deadlines } from './deadlines.ts';
 import { RequestQueue } from './request-queue.ts';
 import { type InputHost, type RequestInput, SingleRequest } from './single-request.ts';
+import type { SlowCall, SlowCalls } from './slow-calls.ts';
+
+/** A request that comes in more slowly, after some grace, is too slow while others wait for its memory; */
+const REQUEST_PACE = { graceMs: 2000, bytesPerSecond: 64 * 1024 };
+/** and so is one that would take longer than this. */
+const LONGEST_REQUEST_SECONDS = 60;
 
 export interface CallHost {
   readonly env: ApiEnv;
   readonly deadlines: Deadlines;
+  readonly slowCalls: SlowCalls;
   readonly maxRequestBytes: number;
   /** A request that holds a reservation and of which nothing has come for so long fails. */
   readonly stallMs: number;
@@ -29,14 +36,15 @@ export interface CallHost {
 /** Of the request's headers, what a call needs. */
 export type CallRequest = Pick<RequestHeaders, 'path' | 'list' | 'places'>;
 
-export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHost {
+export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHost, SinkHost, SlowCall {
   readonly path: string;
   readonly context: CallContext;
   readonly #host: CallHost;
   readonly stream: Stream;
   readonly gzip: boolean;
   readonly #method: RpcMethod | undefined;
-  readonly #request: CallRequest;
+  /** Undefined where the call is not let in: whoever is refused keeps nothing here. */
+  #request: CallRequest | undefined;
   readonly #input: RequestInput;
   #sink: CallSink | undefined;
   /** Those of the handler: name, value, name, value … */
@@ -47,6 +55,10 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
   #isAnswered = false;
   /** Of the request, when it was last looked at whether it still comes; undefined where nobody looks. */
   #watchedBytes: number | undefined;
+  /** Of a request that does not come all at once. */
+  #requestPace: Pace | undefined;
+  /** Among the calls that may be slow. */
+  place = -1;
   // as an entry of the deadlines
   dueMs = Number.POSITIVE_INFINITY;
   slot: DeadlineEntry | undefined = undefined;
@@ -54,7 +66,7 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
   after: DeadlineEntry | undefined = undefined;
 
   /** `caller`: who asks, or why the call is not let in. */
-  constructor(host: CallHost, stream: Stream, request: CallRequest, method: RpcMethod | undefined, caller: string | BigtableError) {
+  constructor(host: CallHost, stream: Stream, request: CallRequest, method: RpcMethod | undefined, caller: string | BigtableError, owner?: Owner) {
     const { path } = request;
     stream.owner = this;
     this.path = path;
@@ -75,7 +87,7 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
     } catch (error) {
       fault = error;
     }
-    this.context = new CallContext({ budget: host.env.requestBudget, deadlineMs, principal: typeof caller === 'string' ? caller : '', trace: this.header('traceparent') ?? '' });
+    this.context = new CallContext({ budget: host.env.requestBudget, owner, deadlineMs, principal: typeof caller === 'string' ? caller : '', trace: this.header('traceparent') ?? '' });
     if (!fault) host.deadlines.set(this, deadlineMs);
     if (method?.kind === 'bidi') {
       const queue = new RequestQueue(this);
@@ -84,16 +96,31 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
     } else {
       this.#input = new SingleRequest(this);
     }
-    if (fault) this.fail(fault);
+    if (fault) {
+      this.#request = undefined;
+      this.fail(fault);
+    } else if (this.isUncounted && !stream.remoteEnded) this.#watch();
   }
 
   get maxMessageBytes(): number {
-    return this.#host.maxRequestBytes;
+    const { maxRequestBytes } = this.#host;
+    return Math.min(this.#method?.maxRequestBytes ?? maxRequestBytes, maxRequestBytes);
+  }
+
+  get isUncounted(): boolean {
+    return (this.#method?.maxRequestBytes ?? Number.POSITIVE_INFINITY) <= TINY_REQUEST_BYTES;
+  }
+
+  get reservation(): Reservation {
+    return this.context.reservation;
+  }
+
+  nowMs(): number {
+    return this.#host.env.clock.monotonicMs();
   }
 
   header(name: string): string | undefined {
-    const { places, list } = this.#request;
-    return places.value(list, name);
+    return this.#request?.places.value(this.#request.list, name);
   }
 
   addTrailer(name: string, value: string): void {
@@ -104,6 +131,7 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
 
   onData(payload: Buffer): void {
     if (this.#isAnswered) return this.stream.credit(payload.length);
+    this.#requestPace?.moved(payload.length, this.nowMs());
     try {
       this.#input.data(payload);
     } catch (error) {
@@ -152,6 +180,39 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
     work.then((answer) => this.#answer(method, answer), (error: unknown) => this.#failed(error));
   }
 
+  arrivesSlowly(): void {
+    if (this.#requestPace) return;
+    this.#requestPace = new Pace(REQUEST_PACE, this.nowMs());
+    this.#host.slowCalls.add(this);
+  }
+
+  onAdmitted(bytes: number): void {
+    this.#requestPace?.restart(this.nowMs(), Math.max(REQUEST_PACE.bytesPerSecond, bytes / LONGEST_REQUEST_SECONDS));
+  }
+
+  makeWay(): boolean {
+    return this.#host.slowCalls.makeWay(this.reservation.owner);
+  }
+
+  readsSlowly(): void {
+    this.#host.slowCalls.add(this);
+  }
+
+  isTooSlow(nowMs: number): boolean {
+    if (this.#sink?.isTooSlow(nowMs)) return true;
+    return !this.stream.remoteEnded && !this.#isAnswered && !this.#input.isWaiting && (this.#requestPace?.isTooSlow(nowMs) ?? false);
+  }
+
+  endEarly(error: BigtableError): void {
+    const left = this.#sink?.stopAfterMessage(error) ?? 0;
+    if (left === 0) return this.#runOut(error);
+    // the message that the reader has begun is left to it, and then the status
+    this.#isAnswered = true;
+    this.stream.end(statusTrailers(this.#host.statusOf(error), !this.#headersAreSent));
+    this.#input.stop(error);
+    this.context.interrupt(error);
+  }
+
   #serve(method: Exclude<RpcMethod, { kind: 'unary' }>, request: Buffer | RequestQueue): void {
     const sink = this.#openSink(method);
     this.#isRunning = true;
@@ -170,18 +231,24 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
     const block = this.gzip ? GZIP_ANSWER_HEADERS : ANSWER_HEADERS;
     this.stream.headers(method.headers ? withHeaders(block, method.headers(this)) : block);
     this.#headersAreSent = true;
-    this.#sink = new CallSink(this.stream, this.context, this.gzip);
+    this.#sink = new CallSink(this, this.gzip);
     return this.#sink;
   }
 
   #answer(method: RpcMethod, answer: Uint8Array): void {
     if (this.#isAnswered) return this.#finish();
-    const sent = this.#openSink(method).send(asBuffer(answer));
-    // only a message that is being deflated is not yet with the stream
-    if (sent && this.gzip) return void sent.then(() => this.#finish(), (error: unknown) => this.#failed(error));
-    // whether it ever leaves is nothing that anybody here waits for
-    sent?.catch(() => {});
-    this.#finish();
+    try {
+      const isSent = this.#openSink(method).answer(answer);
+      if (!(isSent instanceof Promise)) return this.#answered(isSent, answer);
+      isSent.then((sent) => this.#answered(sent, answer)).catch((error: unknown) => this.#failed(error));
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  #answered(isSent: boolean, { length }: Uint8Array): void {
+    if (isSent) return this.#finish();
+    this.#failed(new BigtableError(Code.RESOURCE_EXHAUSTED, `an answer of ${length} bytes has no room beside the other requests and their answers`));
   }
 
   #finish(): void {
@@ -236,6 +303,7 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
   #settle(): void {
     if (this.#isRunning || (this.#sink && !this.#sink.isDrained)) return;
     this.#host.deadlines.clear(this);
+    this.#host.slowCalls.remove(this);
     this.context.reservation.release();
     this.stream.done();
   }

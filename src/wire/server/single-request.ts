@@ -1,10 +1,14 @@
 /**
  * The one message of a unary or server-streaming call: taken in as its reservation allows, then handed on.
  *
- * Invariant: no more than a stream's first window is taken in before the budget has granted the whole message; until then its bytes keep
- * their place in the connection's window too, so that what a connection holds without a reservation is bounded.
+ * A message is admitted when its first PROOF_BYTES, or all of it, have come: what a caller announces costs nothing by itself. Before that
+ * its bytes are held as arriving, and give back their place in the connection's window: requests that wait hold up no others of
+ * their connection. From then on all of its length is reserved.
+ *
+ * Invariant: no more than a stream's first window is taken in before the budget has granted the whole message. While a request waits it holds
+ * nothing but what has arrived of it.
  */
-import { BigtableError, Code, viewOf } from '../../base/index.ts';
+import { BigtableError, Code, unavailable, viewOf } from '../../base/index.ts';
 import type { CallContext } from '../../env/index.ts';
 import { claimedBytes, inflate } from '../grpc/gzip.ts';
 import { keepable, MessageReader, PREFIX_BYTES } from '../grpc/message-framing.ts';
@@ -12,8 +16,12 @@ import type { Stream } from '../http2/stream.ts';
 
 /** Frames are no larger than this. */
 const WHOLE_BYTES = 16_384;
+/** So much of a larger message must have come before all of it is reserved. Below a stream's first window. */
+const PROOF_BYTES = 64 * 1024;
 /** Beside the message: some clients do not even end their stream in a window of nothing. */
 export const SLACK_BYTES = 1024;
+/** A frame with less than this costs us as much. */
+const LEAST_FRAME_BYTES = 256;
 
 /** How a call's messages come in. */
 export interface RequestInput {
@@ -21,6 +29,8 @@ export interface RequestInput {
   end(): void;
   /** The call is over: nothing more is of use. */
   stop(error: BigtableError): void;
+  /** It waits for the budget, so it is not the caller who is slow. */
+  readonly isWaiting: boolean;
 }
 
 /** The call whose messages come in. */
@@ -28,8 +38,16 @@ export interface InputHost {
   readonly stream: Stream;
   readonly context: CallContext;
   readonly maxMessageBytes: number;
+  /** Requests of this method are tiny: they are not counted and never wait. */
+  readonly isUncounted: boolean;
   /** Whether the caller said that its messages may be gzip files. */
   readonly gzip: boolean;
+  /** The request does not come all at once: it is one that can be slow. */
+  arrivesSlowly(): void;
+  /** Ends another call that holds arriving bytes; false where there is none that should give way to this one. */
+  makeWay(): boolean;
+  /** A message of so many bytes was admitted. */
+  onAdmitted(bytes: number): void;
   /** The one message of a call that takes one. */
   onRequest(request: Buffer): void;
   fail(error: unknown): void;
@@ -40,8 +58,10 @@ export class SingleRequest implements RequestInput {
   #reader: MessageReader | undefined;
   #message: Buffer | undefined;
   #isCompressed = false;
-  /** The message's length is known. */
-  #hasLength = false;
+  /** Of the message, once it is known; -1 before. */
+  #lengthBytes = -1;
+  #arrivedBytes = 0;
+  #isAsked = false;
   #isGranted = false;
   #hasEnded = false;
 
@@ -49,9 +69,25 @@ export class SingleRequest implements RequestInput {
     this.#host = host;
   }
 
+  get isWaiting(): boolean {
+    return this.#isAsked && !this.#isGranted;
+  }
+
   data(payload: Buffer): void {
     if (!this.#reader && this.#takeWhole(payload)) return;
-    this.#reader ??= new MessageReader({
+    this.#reader ??= this.#newReader();
+    this.#reader.push(payload);
+    this.#arrivedBytes += payload.length;
+    if (this.#isGranted) return this.#host.stream.credit(payload.length);
+    if (this.#host.isUncounted) return this.#credit();
+    holdArriving(this.#host, payload.length);
+    this.#host.stream.credit(payload.length);
+    if (this.#lengthBytes >= 0 && this.#arrivedBytes >= PREFIX_BYTES + Math.min(this.#lengthBytes, PROOF_BYTES)) this.#ask();
+  }
+
+  #newReader(): MessageReader {
+    this.#host.arrivesSlowly();
+    return new MessageReader({
       maxMessageBytes: this.#host.maxMessageBytes,
       onLength: (bytes) => this.#onLength(bytes),
       onMessage: (bytes, compressed) => {
@@ -59,18 +95,23 @@ export class SingleRequest implements RequestInput {
         this.#isCompressed = compressed;
       },
     });
-    this.#reader.push(payload);
-    if (this.#isGranted) this.#host.stream.credit(payload.length);
   }
 
   /** The common case without a reader: a frame that is just the message. */
   #takeWhole(payload: Buffer): boolean {
-    if (this.#hasLength || payload.length < PREFIX_BYTES || payload.length > WHOLE_BYTES) return false;
+    if (this.#lengthBytes >= 0 || payload.length < PREFIX_BYTES || payload.length > WHOLE_BYTES) return false;
     const length = payload.length - PREFIX_BYTES;
     if (payload.readUInt32BE(1) !== length || (payload[0] as number) > 1 || length > this.#host.maxMessageBytes) return false;
-    this.#onLength(length);
+    this.#lengthBytes = length;
     this.#message = keepable(viewOf(payload, PREFIX_BYTES, payload.length));
     this.#isCompressed = payload[0] === 1;
+    if (this.#host.isUncounted) this.#credit();
+    else if (this.#host.context.reservation.tryAdmit(length)) this.#granted();
+    else {
+      holdArriving(this.#host, payload.length);
+      this.#host.stream.credit(payload.length);
+      this.#ask();
+    }
     return true;
   }
 
@@ -86,24 +127,39 @@ export class SingleRequest implements RequestInput {
   stop(): void {}
 
   #onLength(bytes: number): void {
-    if (this.#hasLength) throw new BigtableError(Code.INTERNAL, 'the call takes one message and got more');
-    this.#hasLength = true;
-    const { reservation } = this.#host.context;
-    if (reservation.tryGrow(bytes)) return this.#granted(bytes);
-    reservation.grow(bytes, this.#host.context.signal).then(
+    if (this.#lengthBytes >= 0) throw new BigtableError(Code.INTERNAL, 'the call takes one message and got more');
+    this.#lengthBytes = bytes;
+  }
+
+  /** What is not counted needs no more than its place in the windows. */
+  #credit(): void {
+    this.#isAsked = true;
+    this.#isGranted = true;
+    this.#host.stream.credit(this.#host.stream.uncreditedBytes);
+  }
+
+  #ask(): void {
+    if (this.#isAsked) return;
+    this.#isAsked = true;
+    const { reservation, signal } = this.#host.context;
+    if (reservation.tryAdmit(this.#lengthBytes)) return this.#granted();
+    reservation.grow(this.#lengthBytes, signal).then(
       () => {
-        this.#granted(bytes);
+        this.#granted();
         this.#handOn();
       },
       (error: unknown) => this.#host.fail(error),
     );
   }
 
-  #granted(bytes: number): void {
-    const { stream } = this.#host;
+  #granted(): void {
+    const { stream, context } = this.#host;
+    this.#isAsked = true;
     this.#isGranted = true;
+    if (this.#arrivedBytes > 0) this.#host.onAdmitted(this.#lengthBytes);
+    context.reservation.arrived();
     stream.credit(stream.uncreditedBytes);
-    const more = PREFIX_BYTES + bytes + SLACK_BYTES - stream.receivedBytes - stream.receiveWindow.leftBytes;
+    const more = PREFIX_BYTES + this.#lengthBytes + SLACK_BYTES - stream.receivedBytes - stream.receiveWindow.leftBytes;
     if (more > 0) stream.growWindow(more, true);
   }
 
@@ -117,6 +173,20 @@ export class SingleRequest implements RequestInput {
       (error: unknown) => this.#host.fail(error),
     );
   }
+}
+
+/** Holds a frame's bytes, of a request that is not admitted. Throws UNAVAILABLE where there is no room and nobody should give way. */
+export function holdArriving(host: Pick<InputHost, 'context' | 'makeWay'>, bytes: number): void {
+  const { reservation } = host.context;
+  const held = arrivingBytes(bytes);
+  while (!reservation.tryArrive(held)) {
+    if (!host.makeWay()) throw unavailable('there is no room for requests that wait for memory: try again');
+  }
+}
+
+/** What a frame counts for while its request is not admitted. */
+export function arrivingBytes(frameBytes: number): number {
+  return Math.max(frameBytes, LEAST_FRAME_BYTES);
 }
 
 /** A gzip message's content, reserved beside it. */

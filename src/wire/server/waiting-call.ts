@@ -1,31 +1,82 @@
 /**
- * A call of which it is not yet known who asks: what comes of its request waits here, in its stream's first window and with its place in the
- * connection's, so that nobody unknown makes the server hold more than these allow.
+ * A call of which it is not yet known who asks. What comes of its request waits here, held as arriving and with its place in the windows. Once it is
+ * more than a few KB, nothing more is read from the connection until the caller is known, so that nobody unknown makes the
+ * server hold more.
  */
-import { type BigtableError, toBigtableError } from '../../base/index.ts';
+import { type BigtableError, toBigtableError, unavailable } from '../../base/index.ts';
+import type { Owner, Reservation } from '../../env/index.ts';
+import type { ApiEnv } from '../rpc-server.ts';
 import { keepable } from '../grpc/message-framing.ts';
+import { statusTrailers } from '../grpc/answer-blocks.ts';
+import type { Connection } from '../http2/connection.ts';
 import type { Stream, StreamOwner } from '../http2/stream.ts';
+import type { CallHost } from './server-call.ts';
+import { arrivingBytes } from './single-request.ts';
+import type { SlowCall } from './slow-calls.ts';
 
-export class WaitingCall implements StreamOwner {
-  readonly #stream: Stream;
+/** So much is read of a call whose caller is not known. */
+const MOST_UNKNOWN_BYTES = 16 * 1024;
+
+export interface WaitingCallParts {
+  readonly host: Pick<CallHost, 'slowCalls' | 'statusOf'> & { readonly env: Pick<ApiEnv, 'requestBudget'> };
+  /** What is read of a connection can be held up. */
+  readonly connection: Pick<Connection, 'pause' | 'resume'>;
+  readonly stream: Stream;
+  readonly caller: Promise<string>;
+  /** That of unknown callers on this connection. */
+  readonly owner: Owner;
+  /** Gives the stream its new owner. */
+  readonly admit: (caller: string | BigtableError) => void;
+}
+
+export class WaitingCall implements StreamOwner, SlowCall {
+  readonly reservation: Reservation;
+  place = -1;
+  readonly #parts: WaitingCallParts;
   #payloads: Buffer[] = [];
+  #bytes = 0;
+  #isPaused = false;
   #hasEnded = false;
   #isGone = false;
 
-  /** `admit` gives the stream its new owner. */
-  constructor(stream: Stream, caller: Promise<string>, admit: (caller: string | BigtableError) => void) {
+  constructor(parts: WaitingCallParts) {
+    const { host, stream, caller, owner } = parts;
     stream.owner = this;
-    this.#stream = stream;
+    this.#parts = parts;
+    this.reservation = host.env.requestBudget.reservation(owner);
+    host.slowCalls.add(this);
     const decide = (known: string | BigtableError): void => {
       if (this.#isGone) return;
-      admit(known);
+      this.#leave();
+      parts.admit(known);
       this.#handOver();
     };
     caller.then(decide, (error: unknown) => decide(toBigtableError(error)));
   }
 
+  /** It is we who are slow. */
+  isTooSlow(): boolean {
+    return false;
+  }
+
+  endEarly(error: BigtableError): void {
+    const { host, stream } = this.#parts;
+    this.#forget();
+    stream.end(statusTrailers(host.statusOf(error), true));
+    stream.done();
+  }
+
   onData(payload: Buffer): void {
+    const { host, owner, stream, connection } = this.#parts;
+    if (this.#isGone) return stream.credit(payload.length);
+    while (!this.reservation.tryArrive(arrivingBytes(payload.length))) {
+      if (!host.slowCalls.makeWay(owner)) return this.endEarly(noRoom());
+    }
     this.#payloads.push(keepable(payload));
+    this.#bytes += payload.length;
+    if (this.#bytes <= MOST_UNKNOWN_BYTES || this.#isPaused) return;
+    this.#isPaused = true;
+    connection.pause();
   }
 
   onEnd(): void {
@@ -33,16 +84,34 @@ export class WaitingCall implements StreamOwner {
   }
 
   onReset(): void {
-    this.#isGone = true;
-    this.#payloads = [];
-    this.#stream.done();
+    this.#forget();
+    this.#parts.stream.done();
   }
 
   onSent(): void {}
 
-  #handOver(): void {
-    const { owner } = this.#stream;
-    for (const payload of this.#payloads) if (!this.#stream.isReset) owner?.onData(payload);
-    if (this.#hasEnded && !this.#stream.isReset) owner?.onEnd();
+  #forget(): void {
+    this.#isGone = true;
+    this.#payloads = [];
+    this.#leave();
   }
+
+  /** What came is held by whoever takes it over. */
+  #leave(): void {
+    if (this.#isPaused) this.#parts.connection.resume();
+    this.#isPaused = false;
+    this.#parts.host.slowCalls.remove(this);
+    this.reservation.release();
+  }
+
+  #handOver(): void {
+    const { stream } = this.#parts;
+    const { owner } = stream;
+    for (const payload of this.#payloads) if (!stream.isReset) owner?.onData(payload);
+    if (this.#hasEnded && !stream.isReset) owner?.onEnd();
+  }
+}
+
+function noRoom(): BigtableError {
+  return unavailable('there is no room for requests of callers that are not known yet: try again');
 }

@@ -203,7 +203,7 @@ describe('the wire', () => {
 
 describe('memory', () => {
   test('a request waits for room in the budget, and gives up with its caller', async () => {
-    const env = testEnv(1000);
+    const env = testEnv(4 * 1024 * 1024);
     let running = 0;
     let finish: (() => void) | undefined;
     const wire = await rawServer(env, (server) => {
@@ -212,10 +212,10 @@ describe('memory', () => {
         finish = () => resolve(Buffer.alloc(0));
       }) });
     });
-    const first = wire.call('/t/Hold', [Buffer.alloc(800)]);
+    const first = wire.call('/t/Hold', [Buffer.alloc(2_000_000)]);
     await until(() => running === 1);
-    const second = wire.call('/t/Hold', [Buffer.alloc(800)]);
-    const impatient = wire.call('/t/Hold', [Buffer.alloc(800)], { deadlineMs: 50 });
+    const second = wire.call('/t/Hold', [Buffer.alloc(2_000_000)]);
+    const impatient = wire.call('/t/Hold', [Buffer.alloc(2_000_000)], { deadlineMs: 50 });
     await until(() => env.requestBudget.waiting === 2);
     assert.equal((await impatient).code, Code.DEADLINE_EXCEEDED);
     await until(() => env.requestBudget.waiting === 1);

@@ -12,8 +12,10 @@ import type { Stream } from '../http2/stream.ts';
 import type { Admit, ApiEnv, RpcApplicant, RpcMethod, RpcServer, RpcStatus } from '../rpc-server.ts';
 import { Deadlines } from './deadlines.ts';
 import { HttpRefusal } from './http-refusal.ts';
+import { ConnectionOwners, PrincipalOwners } from './owners.ts';
 import { RareWarning } from './rare-warning.ts';
 import { type CallHost, ServerCall } from './server-call.ts';
+import { SlowCalls } from './slow-calls.ts';
 import { type AcceptedSocket, type SocketLimits, Sockets } from './sockets.ts';
 import { TlsHandshakes, type TlsOptions } from './tls.ts';
 import { WaitingCall } from './waiting-call.ts';
@@ -50,16 +52,26 @@ export interface WireServerOptions {
   readonly limits?: Partial<WireLimits>;
 }
 
+/** Where a request came from. */
+interface Peer {
+  readonly connection: Connection;
+  readonly certificate: string | undefined;
+  readonly owners: ConnectionOwners;
+}
+
 /** Connections that wait to be taken. */
 const BACKLOG = 1024;
 
 const ANONYMOUS = 'anonymous';
+/** Callers of whom it is not known yet who they are. */
+const UNKNOWN = '';
 
 export class WireServer implements RpcServer {
   readonly #options: WireServerOptions;
   readonly #limits: WireLimits;
   readonly #methods = new Map<string, RpcMethod>();
   readonly #deadlines: Deadlines;
+  readonly #principals = new PrincipalOwners();
   readonly #host: CallHost;
   readonly #sockets: Sockets;
   readonly #handshakes: TlsHandshakes | undefined;
@@ -74,7 +86,7 @@ export class WireServer implements RpcServer {
     this.#limits = { ...DEFAULT_WIRE_LIMITS, ...options.limits };
     this.#deadlines = new Deadlines(env.clock);
     const { maxRequestBytes, stallMs } = this.#limits;
-    this.#host = { env, statusOf, deadlines: this.#deadlines, maxRequestBytes, stallMs };
+    this.#host = { env, statusOf, deadlines: this.#deadlines, slowCalls: new SlowCalls(env), maxRequestBytes, stallMs };
     this.#sockets = new Sockets({ env, limits: this.#limits });
     this.#handshakes = tls && new TlsHandshakes(tls);
     this.#authority = tls?.ca;
@@ -136,6 +148,7 @@ export class WireServer implements RpcServer {
     await this.#sockets.close(graceMs);
     await closed;
     this.#deadlines.close();
+    this.#host.slowCalls.close();
   }
 
   #accept(socket: Socket): void {
@@ -149,11 +162,12 @@ export class WireServer implements RpcServer {
     const { logger, clock } = this.#options.env;
     const { address } = accepted;
     const certificate = certificateOf(socket);
+    const owners = new ConnectionOwners(this.#principals);
     const connection = new Connection({
       socket,
       clock,
       limits: this.#limits,
-      onRequest: (stream, request) => this.#onRequest(stream, request, certificate),
+      onRequest: (stream, request) => this.#onRequest(stream, request, { connection, certificate, owners }),
       // the socket's own end is what counts
       onClosed: () => {},
       onFailed: (thrown) => {
@@ -164,12 +178,15 @@ export class WireServer implements RpcServer {
     this.#sockets.begin(accepted, connection, certificate !== undefined);
   }
 
-  #onRequest(stream: Stream, request: RequestHeaders, certificate: string | undefined): void {
+  #onRequest(stream: Stream, request: RequestHeaders, { connection, certificate, owners }: Peer): void {
     const { method, path, contentType = '', list, places } = request;
     if (method !== 'POST' || !contentType.startsWith('application/grpc')) return void new HttpRefusal(stream, request);
     const caller = this.#callerOf({ path, header: (name) => places.value(list, name), certificate });
-    const begin = (known: string | BigtableError): ServerCall => new ServerCall(this.#host, stream, request, this.#methods.get(path), known);
-    if (caller instanceof Promise) new WaitingCall(stream, caller, begin);
+    const begin = (known: string | BigtableError): void => {
+      const owner = typeof known === 'string' ? owners.of(known) : undefined;
+      new ServerCall(this.#host, stream, request, this.#methods.get(path), known, owner);
+    };
+    if (caller instanceof Promise) new WaitingCall({ host: this.#host, connection, stream, caller, owner: owners.of(UNKNOWN), admit: begin });
     else begin(caller);
   }
 

@@ -1,0 +1,93 @@
+/**
+ * How a budget of bytes is divided, as pure arithmetic (docs/decisions/0024-budgets.md). Three parts are reserved: for small
+ * requests, for what has arrived of requests that are not admitted yet, and for answers that nobody reads. What is left
+ * is common: large requests live there, and the reserved parts borrow from it while nobody waits for it.
+ *
+ * Invariants: what is common is never more than its size, and a reserved part never borrows while the common part is
+ * awaited. So all uses together are at most the limit. One exception: a use that is alone in its part may be of any size,
+ * or what is larger than the part would wait for ever.
+ */
+import { assert } from '../base/index.ts';
+
+export const Part = {
+  /** Small requests, from admission to the end of the call. */
+  small: 0,
+  /** What has arrived of requests that are not admitted. */
+  arriving: 1,
+  /** Answers that are made and not sent, where the common part has no room for them. */
+  unread: 2,
+  /** Large requests, and answers that are made and not sent. */
+  common: 3,
+} as const;
+export type Part = (typeof Part)[keyof typeof Part];
+
+/** Shares of the reserved parts, as divisors of the limit. */
+const SMALL_SHARE = 8;
+const ARRIVING_SHARE = 8;
+const UNREAD_SHARE = 16;
+/** A request up to this size is small: one row, or a batch of some hundred small ones. */
+const SMALL_BYTES = 64 * 1024;
+
+export class BudgetParts {
+  readonly limitBytes: number;
+  /** Requests up to this size are small. */
+  readonly smallBytes: number;
+  /** Sizes of the parts; together they are the limit. */
+  readonly #sizes: readonly number[];
+  readonly #used = [0, 0, 0, 0];
+
+  constructor(limitBytes: number) {
+    const reserved = [SMALL_SHARE, ARRIVING_SHARE, UNREAD_SHARE].map((share) => Math.floor(limitBytes / share));
+    this.limitBytes = limitBytes;
+    this.#sizes = [...reserved, limitBytes - reserved.reduce((sum, bytes) => sum + bytes, 0)];
+    this.smallBytes = Math.min(SMALL_BYTES, this.sizeOf(Part.small));
+  }
+
+  /** The part of a request of that size. */
+  partOf(bytes: number): Part {
+    return bytes <= this.smallBytes ? Part.small : Part.common;
+  }
+
+  sizeOf(part: Part): number {
+    return this.#sizes[part] as number;
+  }
+
+  usedOf(part: Part): number {
+    return this.#used[part] as number;
+  }
+
+  get usedBytes(): number {
+    const [small, arriving, unread, common] = this.#used as [number, number, number, number];
+    return small + arriving + unread + common;
+  }
+
+  /** What is used of the common part, by those who borrow from it too. */
+  get commonUsedBytes(): number {
+    return this.usedOf(Part.common) + this.#borrowed(Part.small) + this.#borrowed(Part.arriving) + this.#borrowed(Part.unread);
+  }
+
+  /** Whether a part has room. `awaited`: somebody waits for the common part. `ownBytes`: what the asker uses of the part already. */
+  fits(part: Part, bytes: number, awaited: boolean, ownBytes = 0): boolean {
+    const used = this.usedOf(part);
+    const after = used + bytes;
+    if (part !== Part.common && after <= this.sizeOf(part)) return true;
+    const isAlone = part === Part.common ? this.commonUsedBytes === ownBytes : part !== Part.small && used === ownBytes;
+    if (isAlone) return true;
+    if (awaited && part !== Part.common) return false;
+    const more = part === Part.common ? bytes : Math.max(0, after - this.sizeOf(part)) - this.#borrowed(part);
+    return this.commonUsedBytes + more <= this.sizeOf(Part.common);
+  }
+
+  take(part: Part, bytes: number): void {
+    (this.#used[part] as number) += bytes;
+  }
+
+  give(part: Part, bytes: number): void {
+    assert(bytes <= this.usedOf(part), 'a part of the budget is given back more than was taken of it');
+    (this.#used[part] as number) -= bytes;
+  }
+
+  #borrowed(part: Part): number {
+    return Math.max(0, this.usedOf(part) - this.sizeOf(part));
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * Room for the answer of a call that writes, reserved before it writes anything: an answer that nobody reads holds memory, and what was written
+ * cannot be taken back when there is none for it.
+ *
+ * How large the answer is, only the row tells: the call goes out with a limit for its answer, and where that is too low nothing is
+ * written, the answer's size comes back, room for it is reserved, and the call goes out again.
+ */
+import { BigtableError, Code } from '../../base/index.ts';
+import type { Reservation } from '../../env/index.ts';
+
+/** Enough for counters and names. */
+const FIRST_BYTES = 1024;
+/** A row that grows between two tries is tried so often. */
+const MOST_TRIES = 4;
+
+/** Makes the call with a limit for its answer. RESOURCE_EXHAUSTED, with nothing written, where the budget has no room for the answer. */
+export function withAnswerRoom<T>(reservation: Reservation, call: (mostAnswerBytes: number) => Promise<T>): Promise<T> {
+  if (!reservation.tryGrow(FIRST_BYTES)) return Promise.reject(noRoomForAnswer(FIRST_BYTES));
+  return call(FIRST_BYTES).catch((error: unknown) => withMoreRoom(reservation, call, error));
+}
+
+async function withMoreRoom<T>(reservation: Reservation, call: (mostAnswerBytes: number) => Promise<T>, thrown: unknown): Promise<T> {
+  let error = thrown;
+  let roomBytes = FIRST_BYTES;
+  for (let i = 1; i < MOST_TRIES; i++) {
+    const bytes = answerBytesOf(error);
+    if (bytes === undefined || bytes <= roomBytes) throw error;
+    if (!reservation.tryGrow(bytes - roomBytes)) throw noRoomForAnswer(bytes);
+    roomBytes = bytes;
+    try {
+      return await call(roomBytes);
+    } catch (next) {
+      error = next;
+    }
+  }
+  throw error;
+}
+
+/** By how much a limit for the answer was too low, where it was. */
+function answerBytesOf(error: unknown): number | undefined {
+  const bytes = error instanceof BigtableError ? error.details.answerBytes : undefined;
+  return typeof bytes === 'number' ? bytes : undefined;
+}
+
+export function noRoomForAnswer(bytes: number): BigtableError {
+  return new BigtableError(Code.RESOURCE_EXHAUSTED, `an answer of ${bytes} bytes has no room beside the other requests and their answers: nothing was written`);
+}

@@ -1,0 +1,56 @@
+/**
+ * Whose share of the budget a call counts to: its connection's, of its principal's. One connection mostly speaks for one principal.
+ *
+ * Invariant: the principals kept are those of open connections, and some more.
+ */
+import { Owner } from '../../env/index.ts';
+
+/** Principals without connections are forgotten when there are so many. */
+const MOST_PRINCIPALS = 1000;
+/** A connection that speaks for more principals begins again. */
+const MOST_OF_CONNECTION = 100;
+
+/** Those of one connection. */
+export class ConnectionOwners {
+  readonly #principals: PrincipalOwners;
+  readonly #byPrincipal = new Map<string, Owner>();
+  #last: Owner | undefined;
+  #lastPrincipal: string | undefined;
+
+  constructor(principals: PrincipalOwners) {
+    this.#principals = principals;
+  }
+
+  of(principal: string): Owner {
+    if (this.#last !== undefined && principal === this.#lastPrincipal) return this.#last;
+    let owner = this.#byPrincipal.get(principal);
+    if (owner === undefined) {
+      if (this.#byPrincipal.size >= MOST_OF_CONNECTION) this.#byPrincipal.clear();
+      owner = new Owner(this.#principals.of(principal));
+      this.#byPrincipal.set(principal, owner);
+    }
+    this.#last = owner;
+    this.#lastPrincipal = principal;
+    return owner;
+  }
+}
+
+/** Those of all connections. */
+export class PrincipalOwners {
+  readonly #owners = new Map<string, Owner>();
+
+  of(principal: string): Owner {
+    let owner = this.#owners.get(principal);
+    if (owner === undefined) {
+      if (this.#owners.size >= MOST_PRINCIPALS) this.#forgetIdle();
+      owner = new Owner();
+      this.#owners.set(principal, owner);
+    }
+    return owner;
+  }
+
+  /** Whoever holds nothing has nothing to be known by. */
+  #forgetIdle(): void {
+    for (const [name, owner] of this.#owners) if (owner.heldBytes === 0) this.#owners.delete(name);
+  }
+}

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Code } from '../../base/index.ts';
+import { ByteBudget, ManualClock, Owner, type Reservation } from '../../env/index.ts';
+import { type SlowCall, SlowCalls } from './slow-calls.ts';
+
+const LIMIT = 16_000;
+const COMMON = (LIMIT * 11) / 16;
+
+class Call implements SlowCall {
+  readonly reservation: Reservation;
+  place = -1;
+  endedWith: Code | undefined;
+  slowFromMs: number;
+
+  constructor(budget: ByteBudget, slowFromMs: number, owner?: Owner) {
+    this.reservation = budget.reservation(owner);
+    this.slowFromMs = slowFromMs;
+  }
+
+  isTooSlow(nowMs: number): boolean {
+    return nowMs >= this.slowFromMs;
+  }
+
+  endEarly({ code }: { readonly code: Code }): void {
+    this.endedWith = code;
+    this.reservation.release();
+  }
+}
+
+function bench() {
+  const clock = new ManualClock();
+  const requestBudget = new ByteBudget(LIMIT);
+  return { clock, budget: requestBudget, slow: new SlowCalls({ clock, requestBudget }) };
+}
+
+describe('slow calls', () => {
+  test('while somebody waits, those that hold most are ended first, and no more than needed', async () => {
+    const { clock, budget, slow } = bench();
+    const calls = [2000, 5000, 4000].map((bytes) => {
+      const call = new Call(budget, 1000);
+      assert.ok(call.reservation.tryGrow(bytes));
+      slow.add(call);
+      return call;
+    });
+    clock.advance(5000);
+    assert.deepEqual(calls.map(({ endedWith }) => endedWith), [undefined, undefined, undefined], 'nobody waits');
+    await budget.reservation().grow(4000);
+    assert.deepEqual(calls.map(({ endedWith }) => endedWith), [undefined, Code.UNAVAILABLE, undefined]);
+    slow.close();
+  });
+
+  test('those that become too slow while somebody waits are ended then', async () => {
+    const { clock, budget, slow } = bench();
+    const call = new Call(budget, 3000);
+    call.reservation.tryGrow(COMMON);
+    slow.add(call);
+    let isDone = false;
+    const waiting = budget.reservation().grow(4000).then(() => (isDone = true));
+    clock.advance(2900);
+    await Promise.resolve();
+    assert.deepEqual([call.endedWith, isDone], [undefined, false]);
+    clock.advance(500);
+    await waiting;
+    assert.equal(call.endedWith, Code.UNAVAILABLE);
+    slow.close();
+  });
+
+  test('of what arrives, the caller who has most gives way, and never to itself', () => {
+    const { budget, slow } = bench();
+    const principals = [new Owner(), new Owner()];
+    const owners = [new Owner(principals[0]), new Owner(principals[0]), new Owner(principals[1])];
+    const [greedy, modest, other] = owners.map((owner, i) => {
+      const call = new Call(budget, Number.POSITIVE_INFINITY, owner);
+      assert.ok(call.reservation.tryArrive([800, 300, 900][i] as number));
+      slow.add(call);
+      return call;
+    }) as [Call, Call, Call];
+    assert.equal(slow.makeWay(owners[0]), false);
+    assert.equal(slow.makeWay(owners[2]), true);
+    assert.deepEqual([greedy.endedWith, modest.endedWith, other.endedWith], [Code.UNAVAILABLE, undefined, undefined]);
+    slow.remove(greedy);
+    assert.equal(slow.makeWay(owners[1]), true);
+    assert.equal(other.endedWith, Code.UNAVAILABLE);
+    for (const call of [modest, other]) slow.remove(call);
+    assert.deepEqual([slow.makeWay(owners[2]), modest.place, other.place], [false, -1, -1]);
+    slow.close();
+  });
+});
