@@ -1,6 +1,6 @@
 /** `edubba inspect` on real directories, with and without an owner, whole and damaged. */
 import assert from 'node:assert/strict';
-import { copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { open, RowMutation } from '../../src/embedded/index.ts';
@@ -153,6 +153,8 @@ describe('edubba inspect', () => {
 
     const [segment] = await readdir(logs[0] as string);
     const file = join(logs[0] as string, segment as string);
+    // a log that was closed has given its room back; one whose writer died has not
+    await appendFile(file, Buffer.alloc(4096));
     const whole = await output(['inspect', 'log', file]);
     await flip(file, 64 + 32 + 20);
     const damaged = await edubba(['inspect', 'log', logs[0] as string]);
