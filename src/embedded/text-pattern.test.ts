@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { Code, utf8 } from '../base/index.ts';
-import { compileFilter } from '../filter/index.ts';
+import { compileFilter, Hint } from '../filter/index.ts';
 import { type Cell, LIMITS } from '../model/index.ts';
 import { bytePattern } from './text-pattern.ts';
 
@@ -12,17 +12,13 @@ const OPTIONS = { limits: LIMITS.default, random: { float: () => 0 } };
 function matches(pattern: string, value: string | Uint8Array): boolean {
   const run = compileFilter({ kind: 'valueRegex', regex: bytePattern(pattern, 'regex') }, OPTIONS).run();
   const out: Cell[] = [];
-  run.startRow('r');
-  run.push(
-    {
-      family: 'f',
-      qualifier: 'q',
-      timestamp: 0,
-      value: typeof value === 'string' ? Buffer.from(value, 'utf8') : value,
-    } as Cell,
-    out,
-  );
-  run.endRow(out);
+  const settle = (hint: Hint): void => {
+    for (let last = hint; last === Hint.busy; ) last = run.goOn(out);
+  };
+  const bytes = typeof value === 'string' ? Buffer.from(value, 'utf8') : value;
+  settle(run.startRow('r'));
+  settle(run.push({ family: 'f', qualifier: 'q', timestamp: 0, value: bytes } as Cell, out));
+  settle(run.endRow(out));
   return out.length > 0;
 }
 
