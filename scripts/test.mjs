@@ -14,6 +14,7 @@ import { closingLine, filesUnder, ROOT, secondsSince } from './lib/repository.mj
 const APART = /^dist\/test\/(interop|power)\//;
 const MOST_FILE_SECONDS = 600;
 const PROGRESS_MS = 60_000;
+const TOLD_SLOWEST = 8;
 
 const start = performance.now();
 buildOrExit();
@@ -31,6 +32,8 @@ const paths = files.map((path) => join(ROOT, path));
 const tally = { passed: 0, failed: 0, skipped: 0 };
 const failures = [];
 const withoutTests = [];
+/** Of its outermost tests, by file. */
+const secondsOf = new Map();
 const isSet = (mark) => mark !== undefined && mark !== false;
 const isSuite = (event) => event.details?.type === 'suite';
 const sourceOf = (path) => (path ? relative(ROOT, path).replace(/^dist\//, '').replace(/\.js$/, '.ts') : '');
@@ -78,7 +81,12 @@ if (paths.length > 0) {
   const heard = new Set();
   const tellProgress = () => console.log(`${secondsSince(start)}: results from ${heard.size} of ${files.length} files, ${tally.passed} passed, ${tally.failed} failed`);
   const progress = setInterval(tellProgress, PROGRESS_MS);
-  stream.on('test:complete', ({ file }) => file && heard.add(sourceOf(file)));
+  stream.on('test:complete', ({ file, nesting, details }) => {
+    if (!file) return;
+    const path = sourceOf(file);
+    heard.add(path);
+    if (nesting === 0) secondsOf.set(path, (secondsOf.get(path) ?? 0) + details.duration_ms / 1000);
+  });
   stream.on('test:pass', onPass);
   stream.on('test:fail', onFail);
   stream.on('test:stdout', ({ message }) => process.stdout.write(message));
@@ -96,6 +104,8 @@ if (tally.passed + tally.failed === 0) {
   tally.failed++;
 }
 if (failures.length > 1) console.log(`\n${failures.length} failures:\n${failures.join('\n')}`);
+const slowest = [...secondsOf].sort(([, a], [, b]) => b - a).slice(0, TOLD_SLOWEST);
+console.log(`slowest: ${slowest.map(([path, seconds]) => `${path} ${seconds.toFixed(0)} s`).join(', ')}`);
 console.log(`${files.length} files in ${secondsSince(start)}`);
 console.log(closingLine(tally));
 process.exitCode = tally.failed > 0 ? 1 : 0;
