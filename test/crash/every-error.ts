@@ -29,6 +29,8 @@ export interface Trouble {
   readonly lastsMs: number;
   /** Of the database. Default: those of the simulation. */
   readonly settings?: Partial<DatabaseSettings>;
+  /** In the short form: how many times the usual stride lies between two points. Default: 1. */
+  readonly strideTimes?: number;
 }
 
 /** Calls again while no incarnation serves. */
@@ -104,6 +106,7 @@ async function failAt(stage: Stage, scenario: Scenario, trouble: Trouble, at: nu
 
 /** The tests of one trouble: a scenario each. */
 export function atEveryOperation(trouble: Trouble): void {
+  const stride = STRIDE === 1 ? 1 : STRIDE * (trouble.strideTimes ?? 1);
   describe(`${trouble.name} at every operation`, () => {
     let stage: Stage;
     before(async () => {
@@ -113,8 +116,8 @@ export function atEveryOperation(trouble: Trouble): void {
     for (const scenario of SCENARIOS) {
       test(scenario.name, { timeout: MOST_MS }, async () => {
         let points = 0;
-        for (let at = 1; (await failAt(stage, scenario, trouble, at)) !== undefined; at += STRIDE) points++;
-        assert.ok(points * STRIDE > 40, `only ${points} points`);
+        for (let at = 1; (await failAt(stage, scenario, trouble, at)) !== undefined; at += stride) points++;
+        assert.ok(points * stride > 40, `only ${points} points`);
         console.log(`crash: ${trouble.name} ${points} times in "${scenario.name}"`);
       });
     }

@@ -14,4 +14,5 @@ const lack = (operations: ReadonlySet<FileOperation>, words: string): Pick<Troub
 
 atEveryOperation({ name: 'a full disk', ...lack(GROWS, 'ENOSPC: no space left on device') });
 atEveryOperation({ name: 'a full disk under buffered writes', ...lack(GROWS, 'ENOSPC: no space left on device'), settings: { durability: 'buffered' } });
-atEveryOperation({ name: 'a lack of descriptors', ...lack(OPENS, 'EMFILE: too many open files') });
+// nearly every operation needs a descriptor, a few need room
+atEveryOperation({ name: 'a lack of descriptors', ...lack(OPENS, 'EMFILE: too many open files'), strideTimes: 6 });
