@@ -189,7 +189,7 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
 
   onAdmitted(bytes: number): void {
     this.#requestPace?.restart(this.nowMs(), Math.max(REQUEST_PACE.bytesPerSecond, bytes / LONGEST_REQUEST_SECONDS));
-    if (this.#watchedBytes !== undefined && !this.stream.remoteEnded) this.#watch();
+    if (this.#watchedBytes !== undefined && !this.stream.remoteEnded && !this.#isAnswered) this.#watch();
   }
 
   makeWay(): boolean {
