@@ -4,6 +4,7 @@ import { Code } from '../base/index.ts';
 import { keepAlive, TABLES, type TestDatabase, World } from './fixtures.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
 import { metadataKey, METADATA_TABLE_ID } from '../metadata/index.ts';
+import { systemClock } from '../platform/index.ts';
 import { callServer } from '../protocol/index.ts';
 
 let letGo = (): void => {};
@@ -12,8 +13,21 @@ after(() => letGo());
 
 const ADDRESS = 'tablet-server-0';
 
-async function oneTablet(): Promise<{ db: TestDatabase; world: World; key: string; epoch: number; metadata: MetadataClient }> {
-  const world = new World();
+/** Appends to logs can be made to take some turns of the event loop. */
+class SlowWorld extends World {
+  delayTurns = 0;
+
+  constructor() {
+    super({
+      faults: async (operation) => {
+        if (operation === 'appendLog') for (let i = 0; i < this.delayTurns; i++) await systemClock.yield();
+      },
+    });
+  }
+}
+
+async function oneTablet(): Promise<{ db: TestDatabase; world: SlowWorld; key: string; epoch: number; metadata: MetadataClient }> {
+  const world = new SlowWorld();
   const db = await world.start();
   await db.create('t');
   const { id } = await db.service.getTable(db.context(), `${TABLES}t`);
@@ -51,6 +65,27 @@ describe('loading and unloading', () => {
     const next = await world.start();
     assert.deepEqual(await next.read('t'), [['a', '1']]);
     await next.close();
+  });
+
+  test('a load that comes while the tablet is unloaded at that epoch does not bring it back', async () => {
+    const { db, world, key, epoch } = await oneTablet();
+    await db.set('t', 'a', '1');
+    world.delayTurns = 20;
+    let isOver = false;
+    const unloading = callServer(db.env.transport, ADDRESS, 'unload', { tablets: [{ key, epoch }], flush: true }, db.context()).finally(() => (isOver = true));
+    const loads: Promise<readonly ({ readonly code: Code } | undefined)[]>[] = [];
+    while (!isOver) {
+      loads.push(callServer(db.env.transport, ADDRESS, 'load', { tablets: [{ key, epoch }] }, db.context()));
+      await db.env.clock.yield();
+    }
+    assert.deepEqual(await unloading, [undefined]);
+    const answers = (await Promise.all(loads)).map(([error]) => error?.code);
+    assert.ok(answers.every((code) => code === undefined || code === Code.FAILED_PRECONDITION), String(answers));
+    assert.ok(answers.includes(Code.FAILED_PRECONDITION), 'some came when it was served no more');
+    const { tablets } = await callServer(db.env.transport, ADDRESS, 'status', {}, db.context());
+    assert.ok(!tablets.some((tablet) => tablet.key === key));
+    world.delayTurns = 0;
+    await db.close();
   });
 
   test('a tablet whose row names another server is not loaded', async () => {

@@ -190,6 +190,27 @@ describe('group commit', () => {
     }
   });
 
+  test('appends use up what is reserved for them, however many they are', async () => {
+    const freeBytes = 1 << 30;
+    const fileSystem = new MemoryFileSystem();
+    fileSystem.freeBytes = freeBytes;
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    const unusedBytes = (): number => freeBytes - fileSystem.freeBytes - log.sizeBytes();
+    const appendMany = async (count: number): Promise<void> => {
+      for (let i = 0; i < count; i++) {
+        const appended = log.appendReserved(record('row'));
+        if (appended instanceof Promise) await appended;
+        else await appended.durable;
+      }
+    };
+    await appendMany(20_000);
+    const before = unusedBytes();
+    await appendMany(60_000);
+    // one piece of a reservation more or less may be unused, however long the log has been written
+    assert.ok(unusedBytes() <= before + (1 << 20), `${before} bytes were reserved and unused, then ${unusedBytes()}`);
+    await log.close();
+  });
+
   test('a batch is bounded in records and in bytes', async () => {
     const { fileSystem, hold } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });

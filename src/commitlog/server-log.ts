@@ -264,6 +264,8 @@ export class ServerLog {
     try {
       const parts = encoder.finish({ previous: this.#lastPosition + 1, count: encoder.count, firstSequence, lowWater });
       const position = await this.#writer.append(parts, { reserved });
+      // the header is shorter than what was counted for it: the rest is reserved still, and the next records take it
+      if (reserved) this.#freeBytes += MOST_APPEND_HEADER_BYTES - headerBytes(parts);
       this.#lastPosition = position;
       batch.resolve(position);
     } catch (error) {
@@ -298,6 +300,11 @@ export class ServerLog {
       if (this.#trimmed === lowWater) this.#trimmed = before;
     });
   }
+}
+
+/** The header is the first part of an append. */
+function headerBytes([header]: readonly Uint8Array[]): number {
+  return header?.length ?? 0;
 }
 
 /** Whether nothing was written and the log goes on. */

@@ -123,6 +123,8 @@ export class TabletLoader {
     try {
       await closing;
       this.#unfinished.delete(served.key);
+      // in the same step: a load that waited for this finds the floor. A server that ends loads nothing anyway
+      if (!this.#stopped) this.#floors.raise(served.key, served.epoch);
     } finally {
       this.#unloading.delete(served.key);
     }

@@ -12,6 +12,9 @@ import type { RpcMethod, RpcServer } from '../../wire/index.ts';
 /** Room for an answer, which is reserved before anything is done; a larger one is reserved when it is made. */
 const ANSWER_BYTES = 16 * 1024;
 
+/** What an answer may take beside its message, compressed or not. */
+const FRAMING_BYTES = 1024;
+
 type Method<I extends DescMessage, O extends DescMessage, K extends DescMethod['methodKind']> = DescMethod & {
   readonly methodKind: K;
   readonly input: I;
@@ -32,12 +35,33 @@ export class MethodTable {
     /** Reserved before the call is handled; 0 for calls that must always be answered. */
     answerBytes = ANSWER_BYTES,
   ): void {
+    this.#unary(method, handle, answerBytes, false);
+  }
+
+  /** The same for a call that changes something. What it has done is told however little memory is left then. */
+  change<I extends DescMessage, O extends DescMessage>(
+    method: Method<I, O, 'unary'>,
+    handle: (context: RequestContext, request: MessageShape<I>) => Promise<MessageInitShape<O>>,
+  ): void {
+    this.#unary(method, handle, ANSWER_BYTES, true);
+  }
+
+  #unary<I extends DescMessage, O extends DescMessage>(
+    method: Method<I, O, 'unary'>,
+    handle: (context: RequestContext, request: MessageShape<I>) => Promise<MessageInitShape<O>>,
+    answerBytes: number,
+    isChange: boolean,
+  ): void {
     this.raw(method, {
       kind: 'unary',
       handle: async (call, bytes) => {
         const request = decodeRequest(method.input, bytes);
-        if (answerBytes > 0 && !call.context.reservation.tryGrow(answerBytes)) throw noRoomForAnswer(answerBytes);
-        return encode(method.output, create(method.output, await handle(call.context, request)));
+        const { reservation } = call.context;
+        if (answerBytes > 0 && !reservation.tryGrow(answerBytes)) throw noRoomForAnswer(answerBytes);
+        const answer = encode(method.output, create(method.output, await handle(call.context, request)));
+        const lackingBytes = answer.length + FRAMING_BYTES - reservation.heldBytes;
+        if (isChange && lackingBytes > 0 && !reservation.tryGrow(lackingBytes)) reservation.force(lackingBytes);
+        return answer;
       },
     });
   }

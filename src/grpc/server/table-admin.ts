@@ -19,19 +19,19 @@ const MOST_PAGE = 1000;
 
 export function registerTableAdmin(methods: MethodTable, service: Service, operations: Operations): void {
   const admin = BigtableTableAdmin.method;
-  methods.unary(admin.createTable, async (context, request) => tableMessage(await service.createTable(context, newTableOf(request)), View.SCHEMA_VIEW));
+  methods.change(admin.createTable, async (context, request) => tableMessage(await service.createTable(context, newTableOf(request)), View.SCHEMA_VIEW));
   methods.unary(admin.listTables, (context, request) => listTables(service, context, request));
   methods.unary(admin.getTable, async (context, request) => tableMessage(await service.getTable(context, request.name), request.view || View.SCHEMA_VIEW));
-  methods.unary(admin.updateTable, (context, request) => updateTable(service, operations, context, request));
-  methods.unary(admin.deleteTable, async (context, request) => {
+  methods.change(admin.updateTable, (context, request) => updateTable(service, operations, context, request));
+  methods.change(admin.deleteTable, async (context, request) => {
     await service.deleteTable(context, request.name);
     return {};
   });
-  methods.unary(admin.modifyColumnFamilies, async (context, request) => {
+  methods.change(admin.modifyColumnFamilies, async (context, request) => {
     if (request.modifications.length === 0) throw invalidArgument('modifications must not be empty', { field: 'modifications' });
     return tableMessage(await service.modifyFamilies(context, request.name, request.modifications.map(familyChangeOf)), View.SCHEMA_VIEW);
   });
-  methods.unary(admin.dropRowRange, async (context, request) => {
+  methods.change(admin.dropRowRange, async (context, request) => {
     const { case: target, value } = request.target;
     // "setting this to false is a no-op", says the API
     if (target === 'deleteAllDataFromTable' && !value) await service.getTable(context, request.name);

@@ -144,7 +144,14 @@ export class CallSink implements RpcSink {
     // what went out at once was never held
     const left = this.#pendingBytes - this.#heldBytes;
     if (left === 0) return undefined;
-    const outcome = this.#context.reservation.tryHoldAnswer(left);
+    const { reservation } = this.#context;
+    const outcome = reservation.tryHoldAnswer(left);
+    const ended = this.#context.interruption;
+    if (ended) {
+      // room is made by ending calls that are too slow, and this was one: its messages are forgotten, this one too
+      if (outcome !== 'refused') reservation.shrink(left);
+      return Promise.reject(ended);
+    }
     if (outcome === 'refused') return this.#refuse(left, bytes + PREFIX_BYTES);
     this.#heldBytes += left;
     if (outcome === 'tight') return this.#until(0);

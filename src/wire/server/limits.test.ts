@@ -110,6 +110,30 @@ describe('messages', () => {
     await wire.close();
   });
 
+  test('a request that waits for memory is not taken for one of which nothing comes', async () => {
+    const clock = new ManualClock();
+    const env = testEnv(MIB, { ...systemClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
+    const wire = await rawServer(env, length, { server: { limits: { keepAliveMs: 1e9 } } });
+    const spent = env.requestBudget.reservation();
+    spent.force(MIB);
+    const session = http2.connect(`http://127.0.0.1:${wire.port}`);
+    const stream = session.request({ ':method': 'POST', ':path': '/t/Length', 'content-type': 'application/grpc', te: 'trailers' });
+    const status = new Promise((resolve) => stream.on('trailers', (headers) => resolve(headers['grpc-status'])));
+    stream.on('response', (headers) => assert.equal(headers['grpc-status'], undefined, String(headers['grpc-message'])));
+    stream.on('error', () => {});
+    stream.resume();
+    const request = Buffer.alloc(5 + 500_000);
+    request.writeUInt32BE(500_000, 1);
+    stream.end(request);
+    await until(() => env.requestBudget.waiting === 1);
+    for (let i = 0; i < 5; i++) clock.advance(61_000);
+    assert.equal(env.requestBudget.waiting, 1);
+    spent.release();
+    assert.equal(Number(await status), Code.OK);
+    session.destroy();
+    await wire.close();
+  });
+
   test('a large answer whose reader leaves, or runs out of time, is forgotten', async () => {
     const env = testEnv();
     const wire = await rawServer(env, (server) => server.register('/t/Huge', { kind: 'unary', handle: async () => Buffer.alloc(20 * MIB) }));

@@ -57,6 +57,9 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
 
   stop(error: BigtableError): void {
     this.#error ??= error;
+    // the handler may go on for a while: what it will never ask for is given back now
+    this.#payloads = [];
+    this.#host.context.reservation.arrived();
     this.#wakeUp();
   }
 

@@ -160,7 +160,8 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
   onDue(nowMs: number): void {
     if (nowMs >= this.context.deadlineMs) return this.#runOut(new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over'));
     if (this.#isAnswered || this.stream.remoteEnded) return this.#host.deadlines.set(this, this.context.deadlineMs);
-    if (this.stream.receivedBytes > (this.#watchedBytes ?? 0)) return this.#watch();
+    // while the request waits for us its caller may not send more
+    if (this.#input.isWaiting || this.stream.receivedBytes > (this.#watchedBytes ?? 0)) return this.#watch();
     this.#runOut(new BigtableError(Code.CANCELLED, `nothing of the request has come for ${this.#host.stallMs} ms`));
   }
 
@@ -188,6 +189,7 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
 
   onAdmitted(bytes: number): void {
     this.#requestPace?.restart(this.nowMs(), Math.max(REQUEST_PACE.bytesPerSecond, bytes / LONGEST_REQUEST_SECONDS));
+    if (this.#watchedBytes !== undefined && !this.stream.remoteEnded && !this.#isAnswered) this.#watch();
   }
 
   makeWay(): boolean {

@@ -177,9 +177,11 @@ export class SingleRequest implements RequestInput {
 
 /** Holds a frame's bytes, of a request that is not admitted. Throws UNAVAILABLE where there is no room and nobody should give way. */
 export function holdArriving(host: Pick<InputHost, 'context' | 'makeWay'>, bytes: number): void {
-  const { reservation } = host.context;
+  const { context } = host;
   const held = arrivingBytes(bytes);
-  while (!reservation.tryArrive(held)) {
+  while (!context.reservation.tryArrive(held)) {
+    // it was itself one of the calls that are too slow, and finds no room however many others end
+    if (context.interruption) throw context.interruption;
     if (!host.makeWay()) throw unavailable('there is no room for requests that wait for memory: try again');
   }
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Code } from '../../base/index.ts';
-import { ByteBudget, ManualClock, Owner, type Reservation } from '../../env/index.ts';
+import { ByteBudget, CallContext, ManualClock, Owner, type Reservation } from '../../env/index.ts';
+import { holdArriving } from './single-request.ts';
 import { type SlowCall, SlowCalls } from './slow-calls.ts';
 
 const LIMIT = 16_000;
@@ -63,6 +64,30 @@ describe('slow calls', () => {
     clock.advance(500);
     await waiting;
     assert.equal(call.endedWith, Code.UNAVAILABLE);
+    slow.close();
+  });
+
+  test('a request that is found too slow when more of it comes ends no others', () => {
+    const { clock, budget, slow } = bench();
+    const context = new CallContext({ budget, owner: new Owner() });
+    const call: SlowCall = {
+      reservation: context.reservation,
+      place: -1,
+      isTooSlow: () => true,
+      endEarly: (error) => {
+        context.interrupt(error);
+        context.reservation.release();
+        slow.remove(call);
+      },
+    };
+    const others = [1, 2].map(() => new Call(budget, Number.POSITIVE_INFINITY, new Owner()));
+    assert.ok(context.reservation.tryArrive(300));
+    for (const { reservation } of others) assert.ok(reservation.tryArrive(700));
+    for (const one of [call, ...others]) slow.add(one);
+    budget.reservation().force(LIMIT);
+    clock.advance(5000);
+    assert.throws(() => holdArriving({ context, makeWay: () => slow.makeWay(context.reservation.owner) }, 500), { code: Code.UNAVAILABLE });
+    assert.deepEqual(others.map(({ endedWith }) => endedWith), [undefined, undefined]);
     slow.close();
   });
 
