@@ -207,6 +207,23 @@ describe('a reservation', () => {
     assert.equal(budget.usedBytes, 0);
   });
 
+  test('one message that grows may be larger than what is common where nobody else uses it', () => {
+    const budget = new ByteBudget(LIMIT);
+    const held = budget.reservation();
+    for (let i = 0; i < 4; i++) assert.equal(held.tryHoldAnswer(COMMON / 2, true), 'held');
+    const another = budget.reservation();
+    assert.notEqual(another.tryHoldAnswer(COMMON / 2, true), 'held');
+    another.release();
+    held.release();
+    const other = holding(budget, 20);
+    const beside = budget.reservation();
+    assert.equal(beside.tryHoldAnswer(COMMON - 20, true), 'held');
+    assert.notEqual(beside.tryHoldAnswer(COMMON, true), 'held');
+    beside.release();
+    other.release();
+    assert.equal(budget.usedBytes, 0);
+  });
+
   test('what a request does not need any more holds its answers, however little is left', () => {
     const budget = new ByteBudget(LIMIT);
     const one = holding(budget, 20);

@@ -235,15 +235,18 @@ export class Reservation {
     this.#budget.give(Part.arriving, given);
   }
 
-  /** Holds bytes of an answer that are not sent; `tight`: there is little room left, and no more should be made before these are sent. */
-  tryHoldAnswer(bytes: number): 'held' | 'tight' | 'refused' {
+  /**
+   * Holds bytes of an answer that are not sent; `tight`: there is little room left, and no more should be made before these are sent. `isOneMessage`: with
+   * what is held already they become one message, which may be larger than the part where nobody else uses it.
+   */
+  tryHoldAnswer(bytes: number, isOneMessage = false): 'held' | 'tight' | 'refused' {
     if (this.#released) return 'refused';
     if (bytes <= this.#asideBytes) {
       this.#asideBytes -= bytes;
       return 'held';
     }
     const budget = this.#budget;
-    if (budget.tryTake(Part.common, bytes)) {
+    if (budget.tryTake(Part.common, bytes, isOneMessage ? this.#commonBytes : 0)) {
       this.#commonBytes += bytes;
       this.owner?.hold(bytes);
       return 'held';

@@ -182,7 +182,7 @@ class Reply {
   #reserve(): undefined {
     const more = this.#writer.messageBytes - UNRESERVED_BYTES - this.#reservedBytes;
     if (more <= 0) return undefined;
-    if (this.#options.reservation.tryHoldAnswer(more) !== 'held') {
+    if (this.#options.reservation.tryHoldAnswer(more, true) !== 'held') {
       throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a row of more than ${this.#writer.messageBytes} bytes has no room beside the other requests: read fewer of its cells at once`);
     }
     this.#reservedBytes += more;
