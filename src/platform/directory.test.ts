@@ -36,6 +36,19 @@ describe('a database directory', () => {
     await other.release();
   });
 
+  test('where no directory can be made the start fails, also where the system says that something is missing though the parent is there', { timeout: 60_000 }, async () => {
+    await assert.rejects(openDirectory('/proc/edubba', OPTIONS), BigtableError);
+    await assert.rejects(openDirectory('/proc/edubba/deeper', OPTIONS), BigtableError);
+  });
+
+  test('of two that make the same directory at once one owns it', async (t) => {
+    const directory = join(temporaryDirectory(t), 'a', 'b', 'c');
+    const outcomes = await Promise.allSettled([openDirectory(directory, OPTIONS), openDirectory(directory, OPTIONS)]);
+    const opened = outcomes.filter((outcome) => outcome.status === 'fulfilled');
+    assert.equal(opened.length, 1);
+    await opened[0]?.value.release();
+  });
+
   test('a directory with something else in it is refused and left as it is', async (t) => {
     const directory = temporaryDirectory(t);
     fs.writeFileSync(join(directory, 'thesis.tex'), 'x');

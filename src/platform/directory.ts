@@ -6,7 +6,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { BigtableError, Code, CorruptionError, crc32c } from '../base/index.ts';
 import { LOCK_NAME, lockDirectory } from './directory-lock.ts';
@@ -77,10 +77,24 @@ function hex32(value: number): string {
   return value.toString(16).padStart(8, '0');
 }
 
-async function makeDirectory(directory: string): Promise<void> {
-  const first = await mkdir(directory, { recursive: true, mode: DIRECTORY_MODE });
-  // every directory that was made is made durable in the one above it
-  for (let made = directory; first !== undefined && made.length >= first.length; made = dirname(made)) await syncDirectory(dirname(made));
+/**
+ * Makes the directory with those above it, each made durable in the one above. Not by Node's recursive mkdir: that tries again for ever where a
+ * file system answers ENOENT though the directory above is there, as /proc does.
+ */
+async function makeDirectory(directory: string, isParentThere = false): Promise<void> {
+  try {
+    await mkdir(directory, { mode: DIRECTORY_MODE });
+  } catch (error) {
+    if (await isDirectory(directory)) return;
+    if (isParentThere || errnoOf(error) !== 'ENOENT') throw error;
+    await makeDirectory(dirname(directory));
+    return makeDirectory(directory, true);
+  }
+  await syncDirectory(dirname(directory));
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return stat(path).then((found) => found.isDirectory(), () => false);
 }
 
 async function syncDirectory(directory: string): Promise<void> {
