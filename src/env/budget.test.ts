@@ -210,7 +210,8 @@ describe('a reservation', () => {
   test('one message that grows may be larger than what is common where nobody else uses it', () => {
     const budget = new ByteBudget(LIMIT);
     const held = budget.reservation();
-    for (let i = 0; i < 4; i++) assert.equal(held.tryHoldAnswer(COMMON / 2, true), 'held');
+    for (let i = 0; i < 8; i++) assert.equal(held.tryHoldAnswer(LIMIT / 8, true), 'held');
+    assert.notEqual(held.tryHoldAnswer(1, true), 'held');
     const another = budget.reservation();
     assert.notEqual(another.tryHoldAnswer(COMMON / 2, true), 'held');
     another.release();

@@ -237,7 +237,7 @@ export class Reservation {
 
   /**
    * Holds bytes of an answer that are not sent; `tight`: there is little room left, and no more should be made before these are sent. `isOneMessage`: with
-   * what is held already they become one message, which may be larger than the part where nobody else uses it.
+   * what is held already they become one message, which may be larger than the common part where nobody else uses that, and as large as the budget.
    */
   tryHoldAnswer(bytes: number, isOneMessage = false): 'held' | 'tight' | 'refused' {
     if (this.#released) return 'refused';
@@ -246,7 +246,8 @@ export class Reservation {
       return 'held';
     }
     const budget = this.#budget;
-    if (budget.tryTake(Part.common, bytes, isOneMessage ? this.#commonBytes : 0)) {
+    const mayBeAlone = isOneMessage && budget.usedBytes + bytes <= budget.limitBytes;
+    if (budget.tryTake(Part.common, bytes, mayBeAlone ? this.#commonBytes : 0)) {
       this.#commonBytes += bytes;
       this.owner?.hold(bytes);
       return 'held';
