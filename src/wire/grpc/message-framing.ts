@@ -12,8 +12,11 @@ import { BigtableError, Code } from '../../base/index.ts';
 export const PREFIX_BYTES = 5;
 const EAGER_BYTES = 256 * 1024;
 const FIRST_BYTES = 4 * 1024;
-/** The buffer grows so many times at once. */
-const GROWTH = 4;
+/**
+ * The buffer grows so many times at once: after one full frame a message of up to 256 KiB has its whole buffer, and is copied once. What nobody has
+ * written to is not resident.
+ */
+const GROWTH = 16;
 /** A view may keep this many times its own size. */
 const MOST_KEPT = 4;
 /** Or so many bytes. */
