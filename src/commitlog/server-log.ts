@@ -7,7 +7,6 @@
  * - One append is in flight; acknowledgements come in log order, each after its append is durable.
  * - After an append of unknown outcome nothing more is written: what came later could otherwise be there without it.
  * - Nothing is trimmed before an append that says so (its low-water mark) is durable.
- *
  * - Room on storage is reserved for a record of `appendReserved` before the record has its number: a full disk refuses it before it can be acknowledged,
  *   and never after. Such records share no append with others, which a full disk may refuse.
  *

@@ -55,6 +55,11 @@ export class ByteBudget {
     return this.#parts.smallBytes;
   }
 
+  /** The part of a request of that size. */
+  partOf(bytes: number): Part {
+    return this.#parts.partOf(bytes);
+  }
+
   reservation(owner?: Owner): Reservation {
     return new Reservation(this, owner);
   }
@@ -189,10 +194,9 @@ export class Reservation {
   /** Takes more at once where the budget has it, else false. Whoever is too slow is ended for it. */
   tryGrow(bytes: number): boolean {
     if (this.#released) return false;
-    const isSmall = bytes <= this.#budget.smallBytes;
-    const part = isSmall ? Part.small : Part.common;
-    if (!this.#tryTake(part, bytes, isSmall ? this.#smallBytes : this.#commonBytes)) return false;
-    this.#add(isSmall, bytes);
+    const part = this.#budget.partOf(bytes);
+    if (!this.#tryTake(part, bytes, part === Part.small ? this.#smallBytes : this.#commonBytes)) return false;
+    this.#add(part, bytes);
     this.owner?.hold(bytes);
     return true;
   }
@@ -200,20 +204,19 @@ export class Reservation {
   /** Takes the bytes of a request that is admitted, waiting its turn for them. What arrived before is part of it. */
   async grow(bytes: number, signal?: AbortSignal): Promise<void> {
     const budget = this.#budget;
-    const isSmall = bytes <= budget.smallBytes;
-    const part = isSmall ? Part.small : Part.common;
+    const part = budget.partOf(bytes);
     await budget.take(part, bytes, this.owner, signal);
     if (this.#released) {
       this.owner?.hold(-bytes);
       budget.give(part, bytes);
-    } else this.#add(isSmall, bytes);
+    } else this.#add(part, bytes);
   }
 
   /** Takes the bytes of a request at once, where nobody waits for them before it; else false. */
   tryAdmit(bytes: number): boolean {
-    const isSmall = bytes <= this.#budget.smallBytes;
-    if (this.#released || !this.#budget.tryAdmit(isSmall ? Part.small : Part.common, bytes)) return false;
-    this.#add(isSmall, bytes);
+    const part = this.#budget.partOf(bytes);
+    if (this.#released || !this.#budget.tryAdmit(part, bytes)) return false;
+    this.#add(part, bytes);
     this.owner?.hold(bytes);
     return true;
   }
@@ -291,8 +294,8 @@ export class Reservation {
     this.shrink(this.heldBytes);
   }
 
-  #add(isSmall: boolean, bytes: number): void {
-    if (isSmall) this.#smallBytes += bytes;
+  #add(part: Part, bytes: number): void {
+    if (part === Part.small) this.#smallBytes += bytes;
     else this.#commonBytes += bytes;
   }
 

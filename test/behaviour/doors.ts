@@ -5,10 +5,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { BigtableError } from '../../src/base/index.ts';
 import { connect, openDatabase } from '../../src/boot/index.ts';
-import { type RequestContext, requestContext } from '../../src/env/index.ts';
+import { type RequestContext, requestContext, SeededRandom } from '../../src/env/index.ts';
+import { systemClock } from '../../src/platform/index.ts';
 import { startServer, startThreadedServer } from '../../src/server/index.ts';
 import type { Service } from '../../src/service/index.ts';
+import { WireClient } from '../../src/wire/index.ts';
 
 export interface OpenDoor {
   readonly service: Service;
@@ -59,3 +62,13 @@ export const DOORS: readonly { readonly name: string; readonly isServer: boolean
   { name: 'a server', isServer: true, open: served },
   { name: 'a server of two threads', isServer: true, open: threaded },
 ];
+
+/** A client of a server's door that sends what bytes it likes. */
+export function wireClientOf({ address }: OpenDoor, seed = 1): WireClient {
+  return new WireClient({
+    address: address as string,
+    clock: systemClock,
+    random: new SeededRandom(seed),
+    errorOf: ({ code, message }) => new BigtableError(code, message),
+  });
+}

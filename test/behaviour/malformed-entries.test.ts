@@ -5,12 +5,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { BigtableError, Code } from '../../src/base/index.ts';
-import { SeededRandom } from '../../src/env/index.ts';
-import { systemClock } from '../../src/platform/index.ts';
-import { WireClient } from '../../src/wire/index.ts';
+import { Code } from '../../src/base/index.ts';
+import type { WireClient } from '../../src/wire/index.ts';
 import { fieldsOf, message } from '../bad-input/protobuf.ts';
-import { DOORS, type OpenDoor } from './doors.ts';
+import { DOORS, type OpenDoor, wireClientOf } from './doors.ts';
 
 const SEED = Number(process.env['EDUBBA_SEED'] ?? 1);
 const TABLE = 'projects/p/instances/i/tables/t';
@@ -101,12 +99,7 @@ for (const { name, open } of DOORS.filter((door) => door.isServer)) {
 
     before(async () => {
       door = await open();
-      client = new WireClient({
-        address: door.address as string,
-        clock: systemClock,
-        random: new SeededRandom(SEED),
-        errorOf: ({ code, message: why }) => new BigtableError(code, why),
-      });
+      client = wireClientOf(door, SEED);
       const families = [
         { name: 'f' },
         { name: 'sum', valueType: { aggregate: { kind: 'sum', input: 'int64' } } },

@@ -4,12 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { BigtableError, Code } from '../../src/base/index.ts';
-import { SeededRandom } from '../../src/env/index.ts';
-import { systemClock } from '../../src/platform/index.ts';
-import { WireClient } from '../../src/wire/index.ts';
+import { Code } from '../../src/base/index.ts';
+import type { WireClient } from '../../src/wire/index.ts';
 import { fieldsOf, message } from '../bad-input/protobuf.ts';
-import { DOORS, type OpenDoor } from './doors.ts';
+import { DOORS, type OpenDoor, wireClientOf } from './doors.ts';
 
 const TABLE = 'projects/p/instances/i/tables/t';
 const NONE = 'projects/p/instances/i/tables/none';
@@ -23,12 +21,7 @@ for (const { name, open } of DOORS.filter((door) => door.isServer)) {
 
     before(async () => {
       door = await open();
-      client = new WireClient({
-        address: door.address as string,
-        clock: systemClock,
-        random: new SeededRandom(1),
-        errorOf: ({ code, message: why }) => new BigtableError(code, why),
-      });
+      client = wireClientOf(door);
       await door.service.createTable(door.context, {
         name: TABLE,
         families: [{ name: 'f' }],
