@@ -6,7 +6,7 @@
 export { ByteBudget, type Relief, Reservation } from './budget.ts';
 export { Pace, type PaceOptions } from './pace.ts';
 export { Owner } from './turn-queue.ts';
-export { type Clock, inParts, Pacer, type Random, sleep, type Timer } from './clock.ts';
+export { type Clock, inParts, Pacer, type Random, STEP_MS, sleep, type Timer } from './clock.ts';
 export type { Checksum, Codecs, Lz4, Zstd, ZstdDictionary } from './codecs.ts';
 export { CallContext, type ContextOptions, checkContext, type Interruptible, type Priority, type RequestContext, requestContext } from './context.ts';
 export { ContextWait, isEndless, within } from './context-wait.ts';

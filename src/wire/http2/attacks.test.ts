@@ -1,36 +1,13 @@
 import assert from 'node:assert/strict';
-import { Duplex } from 'node:stream';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { ManualClock } from '../../env/index.ts';
+import { ManualClock, STEP_MS } from '../../env/index.ts';
 import { Connection } from './connection.ts';
+import { ReadTurns } from './read-turns.ts';
+import { Pipe, settled, TurnClock } from './fixtures.ts';
 import { CLIENT_PREFACE, ErrorCode, errorCodeName, Flag, FrameReader, FrameType, frame, rstStreamFrame, Setting, settingsFrame, windowUpdateFrame } from './frames.ts';
 import { DEFAULT_LIMITS, type Http2Limits, PINGS_A_FRAME } from './limits.ts';
 import type { Stream } from './stream.ts';
-
-/** A socket in memory, whose other end a test holds. */
-class Pipe extends Duplex {
-  readonly written: Buffer[] = [];
-  /** Set: nobody takes what is written. */
-  stuck = false;
-  hasEnded = false;
-
-  constructor() {
-    super({ allowHalfOpen: true });
-  }
-
-  override _read(): void {}
-
-  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
-    this.written.push(chunk);
-    if (!this.stuck) done();
-  }
-
-  override _final(done: () => void): void {
-    this.hasEnded = true;
-    done();
-  }
-}
 
 interface Frame {
   readonly type: number;
@@ -40,17 +17,19 @@ interface Frame {
 }
 
 /** A connection that answers nothing by itself, and its peer. */
-function peer(limits: Partial<Http2Limits> = {}) {
+function peer(limits: Partial<Http2Limits> = {}, clock = new ManualClock(), requestMs = 0) {
   const pipe = new Pipe();
   const streams: Stream[] = [];
   const failures: unknown[] = [];
   let resets = 0;
   const connection = new Connection({
     socket: pipe,
-    clock: new ManualClock(),
+    clock,
+    turns: new ReadTurns(clock),
     limits: { ...DEFAULT_LIMITS, ...limits },
     onRequest: (stream) => {
       streams.push(stream);
+      clock.advance(requestMs);
       stream.owner = {
         onData: () => {},
         onEnd: () => {},
@@ -73,8 +52,7 @@ function peer(limits: Partial<Http2Limits> = {}) {
     },
     send: (...frames: Buffer[]) => {
       pipe.push(Buffer.concat(frames));
-      // what was pushed is given out in a turn of its own
-      return new Promise<void>((resolve) => setImmediate(resolve));
+      return settled();
     },
     frames: () => {
       const seen: Frame[] = [];
@@ -257,6 +235,44 @@ describe('a connection', () => {
       assert.ok(it.failures.every((failure) => failure instanceof Error && failure.name === 'Http2Error'), String(it.failures[0]));
       assert.equal(it.connection.isDead, it.failures.length > 0);
     }), { numRuns: 500 });
+  });
+});
+
+describe('requests that wait for their turn', () => {
+  const slow = (): { it: Peer; clock: TurnClock } => {
+    const clock = new TurnClock();
+    return { it: peer({}, clock, STEP_MS), clock };
+  };
+
+  test('are refused once the connection drains', async () => {
+    const { it, clock } = slow();
+    await it.send(HELLO, times(20, (i) => headers(odd(i))));
+    const began = it.streams.length;
+    assert.ok(began < 20, `${began} began in one turn`);
+    it.connection.drain('enough');
+    for (let i = 0; i < 10; i++) await clock.turn();
+    assert.equal(it.streams.length, began);
+    assert.equal(resetOf(odd(began - 1), it), 'none');
+    for (let i = began; i < 20; i++) assert.equal(resetOf(odd(i), it), 'REFUSED_STREAM');
+  });
+
+  test('do not begin once the connection is gone', async () => {
+    const { it, clock } = slow();
+    await it.send(HELLO, times(20, (i) => headers(odd(i))));
+    const began = it.streams.length;
+    it.connection.destroy();
+    for (let i = 0; i < 10; i++) await clock.turn();
+    assert.equal(it.streams.length, began);
+    assert.equal(it.resets, began);
+  });
+
+  test('are counted as they begin: a flood among them ends the connection', async () => {
+    const { it, clock } = slow();
+    await it.send(HELLO, times(8, (i) => headers(odd(i))), times(1100, () => frame(FrameType.PING, 0, 0, Buffer.alloc(8))));
+    assert.deepEqual(it.failures, []);
+    for (let i = 0; i < 10; i++) await clock.turn();
+    assert.equal(goAway(it), 'ENHANCE_YOUR_CALM');
+    assert.equal(it.failures.length, 1);
   });
 });
 

@@ -10,22 +10,26 @@ import { NumberTable } from '../../base/index.ts';
 import type { Clock } from '../../env/index.ts';
 import { HeaderListTooLarge, HpackDecoder, HpackError } from '../hpack/decoder.ts';
 import { ClosedStreams } from './closed-streams.ts';
+import { ConnectionInput } from './connection-input.ts';
 import { CorkedOutput } from './corked-output.ts';
 import { DataSender } from './data-sender.ts';
 import { ReceiveWindow } from './flow-window.ts';
 import {
-  CLIENT_PREFACE, DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW_BYTES, ErrorCode, Flag, FrameReader, FrameType, frame, goAwayFrame, Http2Error, rstStreamFrame, Setting, settingsFrame,
-  windowUpdateFrame,
+  DEFAULT_WINDOW_BYTES, ErrorCode, Flag, FrameType, frame, goAwayFrame, Http2Error, rstStreamFrame, Setting, settingsFrame, windowUpdateFrame,
 } from './frames.ts';
 import { dependency, HeaderBlock, unpad } from './header-block.ts';
 import { checkTrailers, type RequestHeaders, requestHeaders } from './header-rules.ts';
-import { type Http2Limits, PINGS_A_FRAME, RateLimit, UPDATES_A_FRAME } from './limits.ts';
+import type { Http2Limits } from './limits.ts';
+import { PeerRates } from './peer-rates.ts';
+import type { ReadTurns } from './read-turns.ts';
 import { PeerSettings } from './settings.ts';
 import { Stream, type StreamHost } from './stream.ts';
 
 export interface ConnectionOptions {
   readonly socket: Duplex;
   readonly clock: Clock;
+  /** Of all connections that share the event loop. */
+  readonly turns: ReadTurns;
   readonly limits: Http2Limits;
   /** A request has come: the stream is to be given an owner, who is told of the rest. */
   readonly onRequest: (stream: Stream, headers: RequestHeaders) => void;
@@ -45,23 +49,14 @@ export class Connection implements StreamHost {
   readonly #options: ConnectionOptions;
   readonly #output: CorkedOutput;
   readonly #sender: DataSender;
-  readonly #frames: FrameReader;
+  readonly #input: ConnectionInput;
   readonly #decoder: HpackDecoder;
   readonly #block: HeaderBlock;
   readonly #peer = new PeerSettings();
   readonly #window: ReceiveWindow;
   readonly #streams = new NumberTable<Stream>();
   readonly #closed = new ClosedStreams();
-  readonly #resets: RateLimit;
-  readonly #pings: RateLimit;
-  readonly #windowUpdates: RateLimit;
-  /** Of the frames that were sent, those that have earned the peer its pings and updates. */
-  #earnedFrames = 0;
-  readonly #idleFrames: RateLimit;
-  #prefaceBytes = 0;
-  #prefaceCame = false;
-  /** Streams for whose sake nothing is read. */
-  #pauses = 0;
+  readonly #rates: PeerRates;
   #settingsCame = false;
   /** Requests whose work goes on, those of streams that were reset too. */
   #running = 0;
@@ -75,20 +70,23 @@ export class Connection implements StreamHost {
   #isClosed = false;
 
   constructor(options: ConnectionOptions) {
-    const { socket, clock, limits } = options;
-    const nowMs = clock.monotonicMs();
+    const { socket, clock, turns, limits } = options;
     this.#options = options;
     this.#output = new CorkedOutput({ socket, turnEnd: () => clock.yield(), onRoom: () => this.#sender.pump() });
     this.#sender = new DataSender(this.#output, (stream) => this.#localEnd(stream));
-    this.#frames = new FrameReader(DEFAULT_MAX_FRAME_BYTES, (type, flags, streamId, payload) => this.#onFrame(type, flags, streamId, payload));
+    this.#input = new ConnectionInput({
+      socket,
+      turns,
+      onFrame: (type, flags, streamId, payload) => this.#onFrame(type, flags, streamId, payload),
+      onHeard: () => {
+        this.wasHeard = true;
+      },
+      onFailed: (thrown) => this.#fail(thrown),
+    });
     this.#decoder = new HpackDecoder({ maxTableBytes: limits.hpackTableBytes, maxHeaderBytes: limits.maxHeaderBytes });
     this.#block = new HeaderBlock(limits);
     this.#window = new ReceiveWindow(DEFAULT_WINDOW_BYTES, limits.connectionWindowBytes / 2);
-    this.#resets = new RateLimit(limits.resets, nowMs);
-    this.#pings = new RateLimit(limits.pings, nowMs);
-    this.#windowUpdates = new RateLimit(limits.windowUpdates, nowMs);
-    this.#idleFrames = new RateLimit(limits.idleFrames, nowMs);
-    socket.on('data', (chunk: Buffer) => this.#onChunk(chunk));
+    this.#rates = new PeerRates(clock, limits, () => this.#sender.frames);
     socket.on('error', () => {});
     socket.on('close', () => this.#onClose());
     this.#greet(limits);
@@ -128,11 +126,11 @@ export class Connection implements StreamHost {
 
   /** Reads nothing more of the peer, until `resume` was called as often. */
   pause(): void {
-    if (++this.#pauses === 1) this.#options.socket.pause();
+    this.#input.pause();
   }
 
   resume(): void {
-    if (--this.#pauses === 0) this.#options.socket.resume();
+    this.#input.resume();
   }
 
   destroy(): void {
@@ -197,27 +195,6 @@ export class Connection implements StreamHost {
     if (more > 0) this.credit(more);
   }
 
-  #onChunk(chunk: Buffer): void {
-    this.wasHeard = true;
-    if (this.#isDead) return;
-    try {
-      this.#frames.push(this.#prefaceCame ? chunk : this.#readPreface(chunk));
-    } catch (error) {
-      this.#fail(error);
-    }
-  }
-
-  /** Answers what follows the preface. */
-  #readPreface(chunk: Buffer): Buffer {
-    const bytes = Math.min(chunk.length, CLIENT_PREFACE.length - this.#prefaceBytes);
-    if (CLIENT_PREFACE.compare(chunk, 0, bytes, this.#prefaceBytes, this.#prefaceBytes + bytes) !== 0) {
-      throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'the connection does not begin as HTTP/2 does');
-    }
-    this.#prefaceBytes += bytes;
-    this.#prefaceCame = this.#prefaceBytes === CLIENT_PREFACE.length;
-    return chunk.subarray(bytes);
-  }
-
   #onFrame(type: number, flags: number, streamId: number, payload: Buffer): void {
     if (this.#isDead) return;
     try {
@@ -255,7 +232,7 @@ export class Connection implements StreamHost {
       case FrameType.PUSH_PROMISE:
         throw protocolError('a client promises nothing');
       default:
-        this.#countIdleFrame();
+        this.#rates.idleFrame();
     }
   }
 
@@ -277,7 +254,7 @@ export class Connection implements StreamHost {
       stream.growWindow(padding);
     }
     const endStream = (flags & Flag.END_STREAM) !== 0;
-    if (bytes.length === 0 && !endStream) this.#countIdleFrame();
+    if (bytes.length === 0 && !endStream) this.#rates.idleFrame();
     stream.receivedBytes += bytes.length;
     if (stream.contentLength !== undefined) this.#checkLength(stream, endStream);
     stream.remoteEnded = endStream;
@@ -332,7 +309,7 @@ export class Connection implements StreamHost {
     if (this.#block.dependsOnItself) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a stream that depends on itself', streamId);
     if (this.#isDraining) return this.#refuse(streamId);
     if (this.#running >= limits.maxStreams || this.#streams.size >= limits.maxStreams) {
-      this.#countReset();
+      this.#rates.reset();
       return this.#refuse(streamId);
     }
     const request = requestHeaders(headers, streamId, this.#lastRequest);
@@ -359,10 +336,10 @@ export class Connection implements StreamHost {
     const stream = this.#streams.get(streamId);
     if (streamId !== 0 && !stream) {
       this.#checkNotIdle(streamId);
-      return this.#countIdleFrame();
+      return this.#rates.idleFrame();
     }
     if (bytes === 0) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'WINDOW_UPDATE of 0', streamId);
-    this.#countWindowUpdate();
+    this.#rates.windowUpdate();
     (stream?.sendWindow ?? this.#sender.window).grow(bytes, streamId);
     if (stream) this.#sender.add(stream);
     this.#sender.pump();
@@ -371,7 +348,7 @@ export class Connection implements StreamHost {
   #onRstStream(streamId: number, payload: Buffer): void {
     checkSize('RST_STREAM', payload.length === 4);
     this.#checkNotIdle(streamId);
-    this.#countReset();
+    this.#rates.reset();
     const stream = this.#streams.get(streamId);
     if (stream) this.#over(stream, false);
   }
@@ -379,7 +356,7 @@ export class Connection implements StreamHost {
   #onSettings(flags: number, streamId: number, payload: Buffer): void {
     if (streamId !== 0) throw protocolError('SETTINGS of a stream');
     if (flags & Flag.ACK) return checkSize('acknowledgement of SETTINGS', payload.length === 0);
-    this.#countPing();
+    this.#rates.ping();
     this.#settingsCame = true;
     const before = this.#peer.windowBytes;
     this.#peer.read(payload);
@@ -403,7 +380,7 @@ export class Connection implements StreamHost {
       this.pingIsOut = false;
       return;
     }
-    this.#countPing();
+    this.#rates.ping();
     this.#output.head(payload.length, FrameType.PING, Flag.ACK, 0);
     this.#output.write(payload);
   }
@@ -412,45 +389,18 @@ export class Connection implements StreamHost {
     if (streamId === 0) throw protocolError('PRIORITY of no stream');
     if (payload.length !== 5) throw new Http2Error(ErrorCode.FRAME_SIZE_ERROR, `PRIORITY of ${payload.length} bytes`, streamId);
     if (dependency(payload) === streamId) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a stream that depends on itself', streamId);
-    this.#countIdleFrame();
+    this.#rates.idleFrame();
   }
 
   /** A frame for a stream that is not open to it. */
   #refuseClosed(streamId: number): void {
     this.#checkNotIdle(streamId);
-    if (this.#closed.wasResetByUs(streamId)) return this.#countIdleFrame();
+    if (this.#closed.wasResetByUs(streamId)) return this.#rates.idleFrame();
     throw new Http2Error(ErrorCode.STREAM_CLOSED, `a frame of stream ${streamId}, which has ended`, streamId);
   }
 
   #checkNotIdle(streamId: number): void {
     if (streamId === 0 || streamId > this.#lastStreamId || streamId % 2 === 0) throw protocolError(`a frame of stream ${streamId}, which was never opened`);
-  }
-
-  #countReset(): void {
-    if (!this.#resets.take(this.#options.clock.monotonicMs())) throw calm('streams are reset');
-  }
-
-  #countWindowUpdate(): void {
-    this.#earn();
-    if (!this.#windowUpdates.take(this.#options.clock.monotonicMs())) throw calm('WINDOW_UPDATE come');
-  }
-
-  /** What was sent since the last time allows the peer more of what it answers that with. */
-  #earn(): void {
-    const frames = this.#sender.frames - this.#earnedFrames;
-    if (frames === 0) return;
-    this.#earnedFrames += frames;
-    this.#pings.earn(frames * PINGS_A_FRAME);
-    this.#windowUpdates.earn(frames * UPDATES_A_FRAME);
-  }
-
-  #countPing(): void {
-    this.#earn();
-    if (!this.#pings.take(this.#options.clock.monotonicMs())) throw calm('PING and SETTINGS come');
-  }
-
-  #countIdleFrame(): void {
-    if (!this.#idleFrames.take(this.#options.clock.monotonicMs())) throw calm('frames without use come');
   }
 
   // how streams and the connection end
@@ -469,15 +419,11 @@ export class Connection implements StreamHost {
   }
 
   #failStream(error: Http2Error): void {
-    this.#countResetOf(error);
+    this.#rates.failedStream(error);
     this.#output.write(rstStreamFrame(error.streamId, error.code));
     const stream = this.#streams.get(error.streamId);
     if (stream) this.#over(stream, true);
     else this.#closed.add(error.streamId, true);
-  }
-
-  #countResetOf(error: Http2Error): void {
-    if (!this.#resets.take(this.#options.clock.monotonicMs())) throw calm(`streams end in errors (${error.message})`);
   }
 
   #over(stream: Stream, resetByUs: boolean): void {
@@ -501,6 +447,7 @@ export class Connection implements StreamHost {
   #fail(thrown: unknown): void {
     const known = thrown instanceof Http2Error;
     this.#isDead = true;
+    this.#input.stop();
     const [code, why] = known ? [thrown.code, thrown.message] : [ErrorCode.INTERNAL_ERROR, ''];
     this.#output.write(goAwayFrame(this.#lastStreamId, code, why));
     this.#output.end();
@@ -512,6 +459,7 @@ export class Connection implements StreamHost {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#isDead = true;
+    this.#input.stop();
     this.#resetAll();
     this.#options.onClosed();
   }
@@ -523,10 +471,6 @@ export class Connection implements StreamHost {
 
 function protocolError(message: string): Http2Error {
   return new Http2Error(ErrorCode.PROTOCOL_ERROR, message);
-}
-
-function calm(what: string): Http2Error {
-  return new Http2Error(ErrorCode.ENHANCE_YOUR_CALM, `too many ${what}`);
 }
 
 function checkSize(what: string, right: boolean): void {

@@ -35,6 +35,29 @@ describe('frames', () => {
     }));
   });
 
+  test('a reader that is told to stop does so after a frame, and goes on with the rest', () => {
+    fc.assert(fc.property(fc.array(fc.nat(60), { maxLength: 40 }), fc.array(fc.boolean(), { minLength: 1, maxLength: 20 }), fc.nat(500), (lengths, answers, cut) => {
+      const frames = lengths.map((length, i) => frame(i % 10, 0, i, Buffer.alloc(length, i)));
+      const bytes = Buffer.concat(frames);
+      const ends = new Set(frames.map((_, i) => Buffer.concat(frames.slice(0, i + 1)).length));
+      const seen: number[] = [];
+      const reader = new FrameReader(60, (_type, _flags, streamId) => seen.push(streamId));
+      let asked = 0;
+      let at = 0;
+      for (const part of [bytes.subarray(0, cut), bytes.subarray(cut)]) {
+        for (let from = 0; from < part.length; ) {
+          const took = reader.push(part.subarray(from), () => answers[asked++ % answers.length] === true);
+          from += took;
+          at += took;
+          assert.ok(from === part.length || ends.has(at), 'it stopped within a frame');
+          assert.ok(took > 0, 'it goes on');
+        }
+      }
+      assert.deepEqual(seen, lengths.map((_, i) => i));
+      assert.ok(asked >= Math.floor((lengths.length - 2) / 4), 'it asks every few frames');
+    }));
+  });
+
   test('byte by byte', () => {
     const bytes = Buffer.concat([frame(0, 1, 1, Buffer.from('abc')), frame(4, 0, 0, Buffer.alloc(0)), frame(9, 4, 2, Buffer.from('z'))]);
     const { seen, push } = reader();

@@ -86,6 +86,10 @@ export class Http2Error extends Error {
 
 export type OnFrame = (type: number, flags: number, streamId: number, payload: Buffer) => void;
 
+/** Frames that are handed on between two questions whether to stop: a question costs as much as a tenth of a small frame. */
+const FRAMES_A_QUESTION = 4;
+const never = (): boolean => false;
+
 /** Takes frames out of chunks as they come. Whatever `onFrame` throws comes out of `push`; the reader is of no use afterwards. */
 export class FrameReader {
   readonly #maxFrameBytes: number;
@@ -96,14 +100,18 @@ export class FrameReader {
   /** A payload that began in an earlier chunk, and how much of it is there. */
   #payload: Buffer | undefined;
   #payloadBytes = 0;
+  #framesUntilQuestion = FRAMES_A_QUESTION;
 
   constructor(maxFrameBytes: number, onFrame: OnFrame) {
     this.#maxFrameBytes = maxFrameBytes;
     this.#onFrame = onFrame;
   }
 
-  /** Throws Http2Error FRAME_SIZE_ERROR, for the connection, at a frame that is too large. */
-  push(chunk: Buffer): void {
+  /**
+   * Answers how many bytes it has taken: all of them, or those up to the frame after which `mustStop` said so; it is asked every few frames. The caller
+   * pushes the rest later. Throws Http2Error FRAME_SIZE_ERROR, for the connection, at a frame that is too large.
+   */
+  push(chunk: Buffer, mustStop: () => boolean = never): number {
     let at = this.#headerBytes > 0 || this.#payload ? this.#finish(chunk) : 0;
     // asked for once a chunk: each costs as much as a small frame's work here
     const { buffer, byteOffset, length: chunkBytes } = chunk;
@@ -113,8 +121,12 @@ export class FrameReader {
       if (chunkBytes - from < length) break;
       at = from + length;
       this.#emit(chunk, from - FRAME_HEADER_BYTES, Buffer.from(buffer, byteOffset + from, length));
+      if (--this.#framesUntilQuestion > 0) continue;
+      this.#framesUntilQuestion = FRAMES_A_QUESTION;
+      if (mustStop()) return at;
     }
     if (at < chunkBytes) this.#keep(chunk, at);
+    return chunkBytes;
   }
 
   /** Goes on with the frame that was begun; answers where in the chunk it ends. */

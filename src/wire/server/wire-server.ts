@@ -8,6 +8,7 @@ import { Connection } from '../http2/connection.ts';
 import { Http2Error } from '../http2/frames.ts';
 import type { RequestHeaders } from '../http2/header-rules.ts';
 import { DEFAULT_LIMITS, type Http2Limits } from '../http2/limits.ts';
+import { ReadTurns } from '../http2/read-turns.ts';
 import type { Stream } from '../http2/stream.ts';
 import type { Admit, ApiEnv, RpcApplicant, RpcMethod, RpcServer, RpcStatus } from '../rpc-server.ts';
 import { Deadlines } from './deadlines.ts';
@@ -73,6 +74,7 @@ export class WireServer implements RpcServer {
   readonly #deadlines: Deadlines;
   readonly #principals = new PrincipalOwners();
   readonly #host: CallHost;
+  readonly #turns: ReadTurns;
   readonly #sockets: Sockets;
   readonly #handshakes: TlsHandshakes | undefined;
   readonly #failedAccepts: RareWarning;
@@ -87,6 +89,7 @@ export class WireServer implements RpcServer {
     this.#deadlines = new Deadlines(env.clock);
     const { maxRequestBytes, stallMs } = this.#limits;
     this.#host = { env, statusOf, deadlines: this.#deadlines, slowCalls: new SlowCalls(env), maxRequestBytes, stallMs };
+    this.#turns = new ReadTurns(env.clock);
     this.#sockets = new Sockets({ env, limits: this.#limits });
     this.#handshakes = tls && new TlsHandshakes(tls);
     this.#authority = tls?.ca;
@@ -166,6 +169,7 @@ export class WireServer implements RpcServer {
     const connection = new Connection({
       socket,
       clock,
+      turns: this.#turns,
       limits: this.#limits,
       onRequest: (stream, request) => this.#onRequest(stream, request, { connection, certificate, owners }),
       // the socket's own end is what counts

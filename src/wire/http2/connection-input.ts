@@ -1,0 +1,104 @@
+/**
+ * What a client sends: the preface and then frames, taken out of the socket's chunks and handed on, for as long as the turn of the event loop has time.
+ *
+ * Invariant: frames are handed on in the order in which they came. What the turn has no time for is at most one chunk; meanwhile the socket is paused, and
+ * holds no more than its stream's own buffer.
+ */
+import type { Duplex } from 'node:stream';
+import { assert } from '../../base/index.ts';
+import { CLIENT_PREFACE, DEFAULT_MAX_FRAME_BYTES, ErrorCode, FrameReader, Http2Error, type OnFrame } from './frames.ts';
+import type { ReadTurns } from './read-turns.ts';
+
+export interface ConnectionInputOptions {
+  readonly socket: Duplex;
+  readonly turns: ReadTurns;
+  readonly onFrame: OnFrame;
+  /** Bytes have come. */
+  readonly onHeard: () => void;
+  /** What reading or `onFrame` threw: an Http2Error where the peer broke the protocol. The input is of no use afterwards. */
+  readonly onFailed: (thrown: unknown) => void;
+}
+
+export class ConnectionInput {
+  readonly #options: ConnectionInputOptions;
+  readonly #frames: FrameReader;
+  #prefaceBytes = 0;
+  /** Reasons for which nothing is read from the socket. */
+  #pauses = 0;
+  /** What waits for its turn; meanwhile, and until it has been read, the socket is held. */
+  #rest: Buffer | undefined;
+  #isHeld = false;
+  #hasStopped = false;
+  readonly #isTurnOver = (): boolean => this.#options.turns.isOver();
+  readonly #goOn = (): void => {
+    const rest = this.#rest;
+    if (rest === undefined) return;
+    this.#rest = undefined;
+    this.#read(rest);
+    if (this.#rest === undefined) this.#release();
+  };
+
+  constructor(options: ConnectionInputOptions) {
+    const { socket, onFrame } = options;
+    this.#options = options;
+    this.#frames = new FrameReader(DEFAULT_MAX_FRAME_BYTES, onFrame);
+    socket.on('data', (chunk: Buffer) => this.#onChunk(chunk));
+  }
+
+  /** Reads nothing more from the socket, until `resume` was called as often. Frames of the chunk at hand still come. */
+  pause(): void {
+    if (++this.#pauses === 1) this.#options.socket.pause();
+  }
+
+  resume(): void {
+    assert(this.#pauses > 0, 'resumed more often than paused');
+    if (--this.#pauses === 0) this.#options.socket.resume();
+  }
+
+  /** Hands on no more frames. What comes is read and thrown away, so that the end of the connection is seen. */
+  stop(): void {
+    this.#hasStopped = true;
+    this.#rest = undefined;
+    this.#release();
+  }
+
+  #onChunk(chunk: Buffer): void {
+    this.#options.onHeard();
+    if (this.#hasStopped) return;
+    assert(this.#rest === undefined, 'a paused socket gives no chunks');
+    if (this.#isTurnOver()) this.#keep(chunk);
+    else this.#read(chunk);
+  }
+
+  #read(chunk: Buffer): void {
+    try {
+      const from = this.#prefaceBytes === CLIENT_PREFACE.length ? chunk : this.#readPreface(chunk);
+      const readBytes = this.#frames.push(from, this.#isTurnOver);
+      if (readBytes < from.length && !this.#hasStopped) this.#keep(from.subarray(readBytes));
+    } catch (error) {
+      this.#options.onFailed(error);
+    }
+  }
+
+  #keep(rest: Buffer): void {
+    this.#rest = rest;
+    if (!this.#isHeld) this.pause();
+    this.#isHeld = true;
+    this.#options.turns.wait(this.#goOn);
+  }
+
+  #release(): void {
+    if (this.#isHeld) this.resume();
+    this.#isHeld = false;
+  }
+
+  /** Answers what follows the preface. */
+  #readPreface(chunk: Buffer): Buffer {
+    const bytes = Math.min(chunk.length, CLIENT_PREFACE.length - this.#prefaceBytes);
+    if (CLIENT_PREFACE.compare(chunk, 0, bytes, this.#prefaceBytes, this.#prefaceBytes + bytes) !== 0) {
+      throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'the connection does not begin as HTTP/2 does');
+    }
+    this.#prefaceBytes += bytes;
+    return chunk.subarray(bytes);
+  }
+}

@@ -1,0 +1,49 @@
+/** What tests of connections share: a socket in memory, and a clock whose turns of the event loop a test begins. */
+import { Duplex } from 'node:stream';
+import { ManualClock } from '../../env/index.ts';
+
+/** A socket in memory, whose other end a test holds. */
+export class Pipe extends Duplex {
+  readonly written: Buffer[] = [];
+  /** Set: nobody takes what is written. */
+  stuck = false;
+  hasEnded = false;
+
+  constructor() {
+    super({ allowHalfOpen: true });
+  }
+
+  override _read(): void {}
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.written.push(chunk);
+    if (!this.stuck) done();
+  }
+
+  override _final(done: () => void): void {
+    this.hasEnded = true;
+    done();
+  }
+}
+
+/** `yield` resolves when the test calls `turn`. */
+export class TurnClock extends ManualClock {
+  #waiting: (() => void)[] = [];
+
+  override yield(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** Begins the next turn, and lets what follows from it happen. */
+  async turn(): Promise<void> {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const wake of waiting) wake();
+    await settled();
+  }
+}
+
+/** Resolves when streams have handed on what was pushed into them. */
+export function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,65 @@
+/** How often a peer may do what costs it little and us more: resets, pings, updates of windows, frames without use. Limits: limits.ts. */
+import type { Clock } from '../../env/index.ts';
+import { ErrorCode, Http2Error } from './frames.ts';
+import { type Http2Limits, PINGS_A_FRAME, RateLimit, UPDATES_A_FRAME } from './limits.ts';
+
+/** Each method counts one, and throws Http2Error ENHANCE_YOUR_CALM, for the connection, where it is one too many. */
+export class PeerRates {
+  readonly #clock: Clock;
+  readonly #resets: RateLimit;
+  readonly #pings: RateLimit;
+  readonly #windowUpdates: RateLimit;
+  readonly #idleFrames: RateLimit;
+  readonly #sentFrames: () => number;
+  /** Of the frames that were sent, those that have earned the peer its pings and updates. */
+  #earnedFrames = 0;
+
+  /** `sentFrames`: how many frames of DATA went out. */
+  constructor(clock: Clock, limits: Http2Limits, sentFrames: () => number) {
+    const nowMs = clock.monotonicMs();
+    this.#clock = clock;
+    this.#resets = new RateLimit(limits.resets, nowMs);
+    this.#pings = new RateLimit(limits.pings, nowMs);
+    this.#windowUpdates = new RateLimit(limits.windowUpdates, nowMs);
+    this.#idleFrames = new RateLimit(limits.idleFrames, nowMs);
+    this.#sentFrames = sentFrames;
+  }
+
+  reset(): void {
+    this.#count(this.#resets, 'streams are reset');
+  }
+
+  /** A stream that ended because of an error of the peer's. */
+  failedStream(error: Http2Error): void {
+    this.#count(this.#resets, 'streams end in errors', error.message);
+  }
+
+  /** PING and SETTINGS. */
+  ping(): void {
+    this.#earn();
+    this.#count(this.#pings, 'PING and SETTINGS come');
+  }
+
+  windowUpdate(): void {
+    this.#earn();
+    this.#count(this.#windowUpdates, 'WINDOW_UPDATE come');
+  }
+
+  idleFrame(): void {
+    this.#count(this.#idleFrames, 'frames without use come');
+  }
+
+  #count(limit: RateLimit, what: string, why?: string): void {
+    if (limit.take(this.#clock.monotonicMs())) return;
+    throw new Http2Error(ErrorCode.ENHANCE_YOUR_CALM, `too many ${what}${why === undefined ? '' : ` (${why})`}`);
+  }
+
+  /** What was sent since the last time allows the peer more of what it answers that with. */
+  #earn(): void {
+    const frames = this.#sentFrames() - this.#earnedFrames;
+    if (frames === 0) return;
+    this.#earnedFrames += frames;
+    this.#pings.earn(frames * PINGS_A_FRAME);
+    this.#windowUpdates.earn(frames * UPDATES_A_FRAME);
+  }
+}

@@ -1,0 +1,39 @@
+/**
+ * Shares a turn of the event loop among the connections that have received bytes: together they read for STEP_MS a turn at most, so that timers, answers and
+ * other work come in between, however many calls arrive at once.
+ *
+ * Invariant: who waits goes on in the order in which it began to wait, and before bytes that come later.
+ */
+import { type Clock, STEP_MS } from '../../env/index.ts';
+
+export class ReadTurns {
+  readonly #clock: Clock;
+  readonly #waiting: (() => void)[] = [];
+  /** Whether reading has begun in the present turn, and when. */
+  #hasBegun = false;
+  #startMs = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Whether the present turn's time is used up. The first to ask in a turn begins it. */
+  isOver(): boolean {
+    if (this.#hasBegun) return this.#clock.monotonicMs() - this.#startMs >= STEP_MS;
+    this.#hasBegun = true;
+    this.#startMs = this.#clock.monotonicMs();
+    void this.#clock.yield().then(() => this.#next());
+    return false;
+  }
+
+  /** Calls `goOn` in a later turn that has time left. Only while the present turn is over. */
+  wait(goOn: () => void): void {
+    this.#waiting.push(goOn);
+  }
+
+  #next(): void {
+    this.#hasBegun = false;
+    // those who wait again, or begin to, are for the next turn
+    for (let count = this.#waiting.length; count > 0 && !this.isOver(); count--) this.#waiting.shift()?.();
+  }
+}
