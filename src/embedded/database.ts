@@ -1,30 +1,15 @@
 /**
  * An open database: tables by name. One process owns a directory; a second `open` of it fails with FAILED_PRECONDITION.
  */
-import { BigtableError, type ByteString, checkOptions, Code, invalidArgument, type OptionTable } from '../base/index.ts';
+import { BigtableError, type ByteString, Code, invalidArgument } from '../base/index.ts';
 import { type DatabaseSettings, openDatabase, ProcessHold } from '../boot/index.ts';
 import type { ByteBudget } from '../env/index.ts';
-import type { Granularity } from '../model/index.ts';
 import type { Service } from '../service/index.ts';
 import { Calls } from './calls.ts';
-import { type FamilyOptions, familySchemas, groupsOfTable } from './families.ts';
-import type { GroupLayout } from './groups.ts';
-import { boundOf, type Bytes, keyOf, listOf, textOf } from './input.ts';
+import { boundOf, type Bytes, textOf } from './input.ts';
+import { bringTo, isOvertaken, MOST_ATTEMPTS } from './open-table.ts';
 import { Table } from './table.ts';
-
-export interface TableOptions {
-  readonly families?: Readonly<Record<string, FamilyOptions>>;
-  /** Rows at which the table is split into tablets from the start. */
-  readonly splits?: readonly Bytes[];
-  /** What timestamps are multiples of. Default: micros. */
-  readonly granularity?: Granularity;
-  /** Locality groups: families that are read together, and how their files are written. Families named in none lie in `default`. */
-  readonly groups?: GroupLayout;
-}
-
-const TABLE_OPTIONS = {
-  families: 'bound', splits: 'free', granularity: 'free', groups: 'free',
-} satisfies OptionTable<TableOptions>;
+import { askedTable, type TableOptions } from './table-options.ts';
 
 /** What the database under a service can do besides. */
 export interface DatabaseHooks {
@@ -51,16 +36,26 @@ export class Database {
 
   /** Creates a table. ALREADY_EXISTS where there is one of that name; INVALID_ARGUMENT for an option that is not known. */
   async createTable(name: string, options: TableOptions = {}): Promise<Table> {
-    checkOptions(options, TABLE_OPTIONS, 'createTable');
-    const families = familySchemas(options.families ?? {});
-    const splits: ByteString[] = listOf(options.splits ?? [], 'splits').map((row) => keyOf(row, 'a split'));
-    const granularity = options.granularity ?? 'micros';
-    const fullName = fullTableName(name);
-    const groups = groupsOfTable(options.families ?? {}, options.groups);
-    await this.#calls.run((service, context) =>
-      service.createTable(context, { name: fullName, families, splits, granularity, deletionProtection: false, groups }),
-    );
-    return new Table(fullName, this.#calls);
+    const asked = askedTable(fullTableName(name), options, 'createTable').table;
+    await this.#calls.run((service, context) => service.createTable(context, asked));
+    return new Table(asked.name, this.#calls);
+  }
+
+  /**
+   * The table of that name, made where there is none, with the families of the options, made where they are missing. What exists is never
+   * changed: FAILED_PRECONDITION where the table is otherwise than the options say (another GC rule, aggregate, granularity or locality group).
+   * A rule that is left out agrees with any; `splits` are for a new table alone. Many may do it at once.
+   */
+  async openTable(name: string, options: TableOptions = {}): Promise<Table> {
+    const asked = askedTable(fullTableName(name), options, 'openTable');
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#calls.run((service, context) => bringTo(service, context, asked));
+        return new Table(asked.table.name, this.#calls);
+      } catch (error) {
+        if (attempt === MOST_ATTEMPTS || !isOvertaken(error)) throw error;
+      }
+    }
   }
 
   /** The table of that name, whether or not it exists: its calls fail with NOT_FOUND where it does not. A full resource name is taken as it is. */

@@ -43,8 +43,15 @@ const FAMILY = {
 } satisfies OptionTable<FamilyOptions>;
 const AGGREGATES: readonly AggregateKind[] = ['sum', 'min', 'max', 'hll'];
 
-/** The families of a new table, in the order given. INVALID_ARGUMENT where they are not options by name. */
-export function familySchemas(families: Readonly<Record<string, FamilyOptions>>): FamilySchema[] {
+/** A family as a program asks for it. */
+export interface AskedFamily {
+  readonly schema: FamilySchema;
+  /** Whether it says anything of its rule; one that does not takes any rule that is there. */
+  readonly saysRule: boolean;
+}
+
+/** The families in the order given, without their groups. INVALID_ARGUMENT where they are not options by name. */
+export function askedFamilies(families: Readonly<Record<string, FamilyOptions>>): AskedFamily[] {
   if (!isObjectOfNames(families)) {
     throw invalidArgument(
       'families must be an object with the options of each family by its name, such as { f: {} }, ' +
@@ -53,7 +60,7 @@ export function familySchemas(families: Readonly<Record<string, FamilyOptions>>)
   }
   return Object.entries(families).map(([name, options]) => {
     const { group: _group, ...schema } = familySchema(name, options);
-    return schema;
+    return { schema, saysRule: 'gcRule' in options || 'maxVersions' in options || 'maxAgeMs' in options };
   });
 }
 

@@ -554,6 +554,59 @@ export function behaviourSuite(manifest: Manifest): void {
       assert.deepEqual(await linesOf(t.scan()), []);
     });
 
+    test('a table is opened as often as one likes, and what is missing is made', async () => {
+      const name = `opened${++count}`;
+      const families = { f: { maxVersions: 2 }, sum: { aggregate: 'sum' } } as const;
+      const first = await database.openTable(name, { families, granularity: 'millis' });
+      await set(first, 'r', 'f:a', 'kept');
+      const again = await database.openTable(name, { families: { ...families, g: { maxAgeMs: 5000 } }, splits: ['m'] });
+      await set(again, 'r', 'g:a', 'new', BigInt(Date.now()) * 1000n);
+      assert.deepEqual(
+        Object.values((await again.schema()).families)
+          .map(({ name: family, gcRule, valueType }) => [family, gcRule?.kind, valueType?.aggregate?.kind])
+          .sort(),
+        [['f', 'maxVersions', undefined], ['g', 'maxAge', undefined], ['sum', undefined, 'sum']],
+      );
+      assert.equal((await first.getCell('r', 'f:a'))?.text, 'kept');
+      assert.equal((await database.openTable(name)).fullName, first.fullName);
+      // what is left out of a rule takes any
+      await database.openTable(name, { families: { f: {} } });
+    });
+
+    test('opening a table changes nothing that is there', async () => {
+      const name = `opened${++count}`;
+      const rule = { kind: 'union', rules: [{ kind: 'maxVersions', versions: 2 }, { kind: 'maxAge', ageMicros: 5e6 }] } as const;
+      const families = { f: { gcRule: rule }, g: {}, sum: { aggregate: 'sum' } } as const;
+      const table = await database.openTable(name, { families, granularity: 'millis' });
+      const before = await table.schema();
+      const refused: readonly [options: Parameters<Database['openTable']>[1], message: RegExp][] = [
+        [{ families: { f: { maxVersions: 3 } } }, /opened.*"f" with the GC rule \{"kind":"union".* asks for \{"kind":"maxVersions","versions":3\}.*setGcRule\("f"/],
+        [{ families: { g: { maxVersions: 3 } } }, /"g" with the GC rule never/],
+        [{ families: { f: { gcRule: 'never' } } }, /asks for never/],
+        [{ families: { g: { aggregate: 'sum' } } }, /"g" of plain cells.*asks for aggregate sum/],
+        [{ families: { sum: {} } }, /"sum" of aggregate sum.*asks for plain cells/],
+        [{ families: { h: {}, sum: { aggregate: 'max' } } }, /aggregate max/],
+        [{ granularity: 'micros' }, /timestamps in millis.*asks for micros/],
+      ];
+      for (const [options, message] of refused)
+        await assert.rejects(database.openTable(name, options), { code: Code.FAILED_PRECONDITION, message }, JSON.stringify(options));
+      assert.deepEqual(await table.schema(), before);
+      // the same rule in other words
+      await database.openTable(name, { families: { f: { maxAgeMs: 5000, maxVersions: 2 }, g: { gcRule: 'never' } } });
+      await database.openTable(name, { families: { f: { gcRule: { ...rule, rules: [...rule.rules].reverse() } } } });
+    });
+
+    test('many open a table at once, each with families of its own', async () => {
+      const name = `opened${++count}`;
+      const tables = await Promise.all(
+        Array.from({ length: 12 }, (_, i) =>
+          database.openTable(name, { families: { all: {}, [`f${i % 4}`]: {} }, granularity: 'millis' }),
+        ),
+      );
+      await Promise.all(tables.map((table, i) => set(table, `r${i}`, `f${i % 4}:a`, 'x')));
+      assert.deepEqual(Object.keys((await tables[0]?.schema())?.families ?? {}).sort(), ['all', 'f0', 'f1', 'f2', 'f3']);
+    });
+
     test('a batch answers for each of its mutations', async () => {
       const t = await table();
       await assert.rejects(t.applyAll([new RowMutation('a').set('f:x', '1', 1000), new RowMutation('b').set('no:x', '2', 1000), new RowMutation('c').set('f:x', '3', 1000)]), (error: unknown) => {

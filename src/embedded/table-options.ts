@@ -1,0 +1,47 @@
+/** What `createTable` and `openTable` take, turned into the model's words. */
+import { type ByteString, checkOptions, type OptionTable } from '../base/index.ts';
+import type { Granularity } from '../model/index.ts';
+import type { NewTable } from '../service/index.ts';
+import { type AskedFamily, askedFamilies, type FamilyOptions, groupsOfTable } from './families.ts';
+import type { GroupLayout } from './groups.ts';
+import { type Bytes, keyOf, listOf } from './input.ts';
+
+export interface TableOptions {
+  readonly families?: Readonly<Record<string, FamilyOptions>>;
+  /** Rows at which the table is split into tablets from the start. */
+  readonly splits?: readonly Bytes[];
+  /** What timestamps are multiples of. Default: micros. */
+  readonly granularity?: Granularity;
+  /** Locality groups: families that are read together, and how their files are written. Families named in none lie in `default`. */
+  readonly groups?: GroupLayout;
+}
+
+const TABLE_OPTIONS = {
+  families: 'bound',
+  splits: 'free',
+  granularity: 'free',
+  groups: 'free',
+} satisfies OptionTable<TableOptions>;
+
+export interface AskedTable {
+  readonly table: NewTable;
+  readonly families: readonly AskedFamily[];
+  /** Undefined where the options leave it out. */
+  readonly granularity: Granularity | undefined;
+}
+
+/** INVALID_ARGUMENT for options that are not known or of the wrong form; `call` is who takes them. */
+export function askedTable(name: string, options: TableOptions, call: string): AskedTable {
+  checkOptions(options, TABLE_OPTIONS, call);
+  const asked = askedFamilies(options.families ?? {});
+  const families = asked.map(({ schema }) => schema);
+  const splits: ByteString[] = listOf(options.splits ?? [], 'splits').map((row) => keyOf(row, 'a split'));
+  const groups = groupsOfTable(options.families ?? {}, options.groups);
+  const { granularity } = options;
+  return {
+    table: { name, families, splits, granularity: granularity ?? 'micros', deletionProtection: false, groups },
+    families: asked,
+    granularity,
+  };
+}
+
