@@ -68,7 +68,7 @@ describe('a server', () => {
   test('serves TLS where it is given certificates', async () => {
     const pem = (name: string): string => `test/certificates/${name}`;
     const server = await start('127.0.0.1:0', { tls: { keyFile: pem('server.key'), certFile: pem('server.pem') } });
-    const client = new grpc.Client(server.address, grpc.credentials.createSsl(readFileSync(pem('ca.pem'))));
+    const client = new grpc.Client(server.address, grpc.credentials.createSsl(readFileSync(pem('ca.pem'))), { 'grpc.ssl_target_name_override': 'localhost' });
     const code = await new Promise((resolve) => client.makeUnaryRequest('/google.bigtable.v2.Bigtable/PingAndWarm', asIs, asIs, Buffer.alloc(0), (error) => resolve(error?.code ?? 0)));
     assert.equal(code, 0);
     client.close();

@@ -44,7 +44,8 @@ interface CallOptions {
 }
 
 const asIs = (bytes: Buffer): Buffer => bytes;
-const UNLIMITED = { 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 };
+/** The client dials an address; a certificate is asked for by name, since TLS has no server names that are addresses. */
+const CLIENT_OPTIONS = { 'grpc.ssl_target_name_override': 'localhost', 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 };
 
 /** A server with what `register` puts on it, and a raw client to it. */
 export async function rawServer(
@@ -55,7 +56,7 @@ export async function rawServer(
   const server = new WireServer({ env, statusOf: testStatus, ...more.server });
   register(server);
   const port = await server.listen('127.0.0.1', 0);
-  const client = new grpc.Client(`127.0.0.1:${port}`, more.credentials ?? grpc.credentials.createInsecure(), { ...UNLIMITED, ...more.client });
+  const client = new grpc.Client(`127.0.0.1:${port}`, more.credentials ?? grpc.credentials.createInsecure(), { ...CLIENT_OPTIONS, ...more.client });
   return {
     port,
     client,

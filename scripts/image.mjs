@@ -1,0 +1,249 @@
+/**
+ * npm run test:image: does the steps of deploy/Dockerfile without Docker, in a change root, and runs what they make as an engine would: as the image's
+ * user and process 1, in process, mount and network namespaces of its own, on a read-only root, with a volume. docs/decisions/0034-the-image.md
+ *
+ * Needs Linux, root, debootstrap, unshare, nsenter, ip and mount. The base, Debian 12 with the Node that runs this script, is kept in the cache of tools.mjs.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+import { buildOrExit } from './lib/build.mjs';
+import { Report } from './lib/report.mjs';
+import { capture, ROOT, which } from './lib/repository.mjs';
+import { CACHE } from './lib/tools.mjs';
+
+const PROGRAMS = ['debootstrap', 'unshare', 'nsenter', 'ip', 'mount', 'chroot', 'cp'];
+const BASE_IMAGE = /^node:\d+-slim$/;
+const SUITE = 'bookworm';
+/** Of the images of Node. */
+const NODE_USER = { id: 1000, name: 'node' };
+const READY_MS = 60_000;
+const STOP_MS = 30_000;
+const STEP_MS = 600_000;
+const MOST_IMAGE_MIB = 100;
+
+const missing = PROGRAMS.filter((program) => !which(program));
+if (process.platform !== 'linux') missing.push('Linux');
+if (process.getuid?.() !== 0) missing.push('root');
+if (missing.length > 0) {
+  console.log(`missing: ${missing.join(', ')}`);
+  process.exit(1);
+}
+buildOrExit();
+const { ignoredBy, parseDockerfile } = await import('../dist/test/deploy/dockerfile.js');
+
+const report = new Report();
+const scratch = mkdtempSync(join(tmpdir(), 'edubba-image-'));
+const children = new Set();
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+  spawnSync('umount', ['-R', '-l', scratch], { stdio: 'ignore' });
+  rmSync(scratch, { recursive: true, force: true });
+});
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(130));
+
+async function must(what, command, args, options = {}) {
+  const { status, out, err } = await capture(command, args, { timeoutMs: STEP_MS, ...options });
+  if (status !== 0) throw new Error(`${what} failed with status ${status}:\n${`${out}${err}`.slice(-3000)}`);
+  return out;
+}
+
+/** Debian's smallest system with this Node and its npm where the images of Node have them, and their user. */
+async function baseRoot() {
+  const kept = join(CACHE, 'image', SUITE);
+  if (!existsSync(kept)) {
+    const part = `${kept}.part`;
+    rmSync(part, { recursive: true, force: true });
+    mkdirSync(part, { recursive: true });
+    await must('debootstrap', 'debootstrap', ['--variant=minbase', SUITE, part]);
+    rmSync(join(part, 'var/cache/apt'), { recursive: true, force: true });
+    renameSync(part, kept);
+  }
+  const root = join(scratch, 'base');
+  await must('copying the base', 'cp', ['-a', kept, root]);
+  const local = join(root, 'usr/local');
+  copyFileSync(realpathSync(process.execPath), join(local, 'bin/node'));
+  chmodSync(join(local, 'bin/node'), 0o755);
+  const npm = dirname(dirname(realpathSync(which('npm'))));
+  cpSync(npm, join(local, 'lib/node_modules/npm'), { recursive: true, verbatimSymlinks: true });
+  symlinkSync('../lib/node_modules/npm/bin/npm-cli.js', join(local, 'bin/npm'));
+  writeFileSync(join(root, 'etc/group'), `${NODE_USER.name}:x:${NODE_USER.id}:\n`, { flag: 'a' });
+  writeFileSync(join(root, 'etc/passwd'), `${NODE_USER.name}:x:${NODE_USER.id}:${NODE_USER.id}::/home/${NODE_USER.name}:/bin/bash\n`, { flag: 'a' });
+  const version = (await must('Node in the base', 'chroot', [root, 'node', '--version'])).trim();
+  if (version !== process.version) throw new Error(`the base has Node ${version}, not ${process.version}`);
+  return root;
+}
+
+/** What a build sees of this machine: how names are resolved, and the authorities that Node trusts here. */
+function lend(root) {
+  copyFileSync('/etc/resolv.conf', join(root, 'etc/resolv.conf'));
+  const authorities = process.env.NODE_EXTRA_CA_CERTS;
+  if (authorities && existsSync(authorities)) {
+    mkdirSync(join(root, dirname(authorities)), { recursive: true });
+    copyFileSync(authorities, join(root, authorities));
+  }
+}
+
+const buildEnvironment = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => /^(https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i.test(name)));
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** Copies as COPY does: the contents of a folder, a file into a folder or under a name. `isKept` sees paths relative to `from`. */
+function copyInto(from, { sources, target }, root, workdir, isKept = () => true) {
+  const inside = resolve(workdir, target);
+  const many = sources.length > 1 || target.endsWith('/');
+  for (const source of sources) {
+    const path = join(from, source);
+    if (!existsSync(path)) throw new Error(`COPY: ${source} is not there`);
+    const isFolder = statSync(path).isDirectory();
+    const to = join(root, inside, !isFolder && (many || existsSync(join(root, inside))) ? basename(source) : '');
+    mkdirSync(isFolder ? to : dirname(to), { recursive: true });
+    cpSync(path, to, { recursive: true, verbatimSymlinks: true, filter: (name) => isKept(name.slice(from.length).replace(/^\/+/, '')) });
+  }
+}
+
+/** Does the steps of a stage on a copy of the base; gives its root. */
+async function buildStage(stage, number, base, roots) {
+  if (!BASE_IMAGE.test(stage.base)) throw new Error(`the base ${stage.base} is not known here`);
+  const root = join(scratch, `stage-${number}`);
+  await must('copying the base', 'cp', ['-a', base, root]);
+  const isIgnored = ignoredBy(readFileSync(join(ROOT, '.dockerignore'), 'utf8'));
+  const environment = { ...buildEnvironment(), PATH, HOME: '/root' };
+  let workdir = '/';
+  let lent = false;
+  for (const step of stage.steps) {
+    const start = performance.now();
+    if (step.kind === 'workdir') {
+      workdir = step.path;
+      mkdirSync(join(root, workdir), { recursive: true });
+    } else if (step.kind === 'env') environment[step.name] = step.value;
+    else if (step.kind === 'copy') {
+      if (step.from === undefined) copyInto(ROOT, step, root, workdir, (path) => path === '' || !isIgnored(path));
+      else copyInto(roots.get(step.from) ?? fail(`COPY --from=${step.from}: there is no such stage`), step, root, workdir);
+    } else {
+      if (!lent) lend(root);
+      lent = true;
+      const shell = `mount -t proc proc ${root}/proc && exec chroot ${root} /bin/sh -c 'cd "$0" && eval "$1"' "$0" "$1"`;
+      await must(`RUN ${step.command}`, 'unshare', ['--mount', '--pid', '--fork', 'sh', '-c', shell, workdir, step.command], { env: environment });
+    }
+    console.log(`${stage.name ?? 'image'}: ${step.kind} ${step.command ?? step.path ?? [...(step.sources ?? []), step.target ?? step.name].join(' ')} (${Math.round(performance.now() - start)} ms)`);
+  }
+  return root;
+}
+
+function fail(why) {
+  throw new Error(why);
+}
+
+const userOf = ({ user }) => (user === NODE_USER.name ? NODE_USER.id : fail(`the user ${user} is not known here`));
+
+/**
+ * Starts the image on a read-only root with `volume` at its only volume, as process 1 of its namespaces, with loopback up. Gives what one does with a container.
+ */
+async function startContainer(root, image, volume) {
+  const id = userOf(image);
+  const [mountPoint] = image.volumes;
+  const script = [
+    'ip link set lo up', `mount --bind ${root} ${root}`, `mount --bind ${volume} ${root}${mountPoint}`, `mount -t proc proc ${root}/proc`, `mount -o remount,bind,ro ${root}`,
+    `exec chroot --userspec=${id}:${id} ${root} /bin/sh -c 'cd "$0" && exec "$@"' "$@"`,
+  ].join(' && ');
+  const words = ['--mount', '--pid', '--net', '--fork', '--kill-child', 'sh', '-c', script, 'sh', image.workdir, ...image.entrypoint, ...image.command];
+  const child = spawn('unshare', words, { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH, HOME: `/home/${image.user}` } });
+  children.add(child);
+  const ended = new Promise((done) => child.once('close', (code, signal) => done(signal ?? code))).finally(() => children.delete(child));
+  let output = '';
+  const ready = new Promise((done, refuse) => {
+    const timer = setTimeout(() => refuse(new Error(`not ready after ${READY_MS} ms:\n${output}`)), READY_MS);
+    ended.then((status) => refuse(new Error(`ended with ${status} before it was ready:\n${output}`)));
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text) => {
+        output += text;
+        if (!/^listening on /m.test(output)) return;
+        clearTimeout(timer);
+        done();
+      });
+    }
+  });
+  await ready;
+  // the child of unshare is process 1 inside
+  const pid = Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ')[0]);
+  const within = (command) => capture('nsenter', ['--target', String(pid), '--mount', '--pid', '--net', '--root', `--wd=${root}${image.workdir}`, '--setuid', String(id), '--setgid', String(id), ...command], { timeoutMs: READY_MS, env: { PATH, HOME: `/home/${image.user}` } });
+  return {
+    pid,
+    output: () => output,
+    within,
+    /** The signal that an engine sends, and SIGKILL when it is not heard. Gives the exit status, or the signal. */
+    async stop() {
+      const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
+      process.kill(pid, image.stopSignal);
+      const status = await ended;
+      clearTimeout(timer);
+      return status;
+    },
+  };
+}
+
+function statusOf(pid) {
+  const text = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const field = (name) => new RegExp(`^${name}:\\s+(.*)$`, 'm').exec(text)?.[1] ?? '';
+  return { uid: Number(field('Uid').split(/\s+/)[0]), innermostPid: Number(field('NSpid').split(/\s+/).at(-1)), capabilities: field('CapEff') };
+}
+
+function mebibytesOf(folder) {
+  let bytes = 0;
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) if (entry.isFile()) bytes += statSync(join(entry.parentPath ?? entry.path, entry.name)).size;
+  return bytes / 2 ** 20;
+}
+
+let built;
+await report.section('the steps of deploy/Dockerfile', async () => {
+  const stages = parseDockerfile(readFileSync(join(ROOT, 'deploy/Dockerfile'), 'utf8'));
+  const base = await baseRoot();
+  const roots = new Map();
+  let root;
+  for (const [number, stage] of stages.entries()) {
+    root = await buildStage(stage, number, base, roots);
+    roots.set(stage.name ?? number, root);
+  }
+  const size = mebibytesOf(join(root, 'opt/edubba'));
+  report.check(size < MOST_IMAGE_MIB, `they make an image, with less than ${MOST_IMAGE_MIB} MiB upon its base`, `${size.toFixed(1)} MiB`);
+  const needless = ['opt/edubba/src', 'opt/edubba/test', 'opt/edubba/node_modules/typescript', 'build'].filter((path) => existsSync(join(root, path)));
+  report.check(needless.length === 0, 'it holds neither sources nor compilers', needless.join(' '));
+  built = { root, image: stages.at(-1).image };
+});
+
+if (built) {
+  const { root, image } = built;
+  const volume = join(scratch, 'volume');
+  // a new volume gets what the image has there, its owner and mode too
+  await must('the volume', 'cp', ['-a', join(root, image.volumes[0]), volume]);
+  await report.section('a container', async () => {
+    const first = await startContainer(root, image, volume);
+    const { uid, innermostPid, capabilities } = statusOf(first.pid);
+    report.check(uid === NODE_USER.id && innermostPid === 1 && /^0+$/.test(capabilities), 'the server is process 1, not root, and without capabilities', `user ${uid}, process ${innermostPid}, capabilities ${capabilities}`);
+    const healthy = await first.within(image.healthcheck);
+    report.check(healthy.status === 0, 'its health check says that it is healthy', healthy.err);
+    const client = (container, ...words) => container.within(['edubba', '--address', `127.0.0.1:${image.ports[0]}`, ...words]);
+    const wrote = [await client(first, 'createtable', 't', 'families=f'), await client(first, 'set', 't', 'row', 'f:q=kept')];
+    report.check(wrote.every(({ status }) => status === 0), 'a row is written', wrote.map(({ err }) => err).join('').trim());
+    const read = await client(first, 'read', 't');
+    report.check(read.out.includes('kept'), 'and read', read.err);
+    const outside = await first.within(['touch', '/opt/edubba/x']);
+    report.check(outside.status !== 0, 'its root cannot be written to', outside.err.trim());
+    const status = await first.stop();
+    report.check(status === 0, `${image.stopSignal} ends it with status 0`, `${status}: ${first.output().slice(-500)}`);
+
+    const second = await startContainer(root, image, volume);
+    const again = await client(second, 'read', 't');
+    report.check(again.out.includes('kept'), 'another container has the data of the volume', again.err);
+    await second.stop();
+  });
+  await report.section('a container that is not well', async () => {
+    const broken = await startContainer(root, { ...image, command: image.command.map((word) => word.replace(/:\d+$/, `:${image.ports[0] + 1}`)) }, volume);
+    const health = await broken.within(image.healthcheck);
+    report.check(health.status !== 0, 'its health check says so where nothing answers', `status ${health.status}`);
+    await broken.stop();
+  });
+}
+report.close();
+process.exit();

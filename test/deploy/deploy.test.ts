@@ -1,0 +1,183 @@
+/**
+ * What deploy/ and .github/ say fits the program: they are read here, their options are looked up in the command's own help, and the unit of systemd is checked by
+ * systemd where that is there. `npm run test:image` runs the image's steps.
+ */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { parse } from 'yaml';
+import { Child, output, temporaryDirectory } from '../cli/run.ts';
+import { ignoredBy, parseDockerfile } from './dockerfile.ts';
+
+const ROOT = fileURLToPath(new URL(import.meta.url.includes('/dist/test/') ? '../../../' : '../../', import.meta.url));
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const PORT = 8086;
+
+interface Service {
+  readonly [key: string]: unknown;
+  readonly build?: { readonly context: string; readonly dockerfile: string };
+  readonly image: string;
+  readonly ports?: readonly string[];
+  readonly volumes?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly command?: readonly string[];
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+}
+
+/** Keys of a service that are right: a misspelt one is passed over by some versions of Docker and refused by others. */
+const SERVICE_KEYS = [
+  'build', 'image', 'ports', 'volumes', 'read_only', 'cap_drop', 'security_opt', 'ulimits', 'stop_grace_period', 'restart', 'profiles', 'environment', 'command', 'depends_on',
+];
+
+/** Every option among `words` stands in the command's help. */
+async function assertKnown(words: readonly string[]): Promise<void> {
+  const command = words.find((word) => !word.startsWith('-'));
+  const help = await output(command === 'serve' ? ['serve', '--help'] : ['--help']);
+  for (const option of words.filter((word) => word.startsWith('--'))) assert.ok(help.includes(`  ${option} `) || help.includes(`  ${option}\n`), `${option} is no option of ${command}`);
+}
+
+const image = parseDockerfile(read('deploy/Dockerfile')).at(-1)?.image ?? assert.fail('no stage');
+
+describe('the image', () => {
+  test('serves its volume on the port that it tells, not as root', async () => {
+    const { entrypoint, command, volumes, ports, user, stopSignal } = image;
+    assert.deepEqual(entrypoint, ['edubba']);
+    await assertKnown(command);
+    assert.equal(command[0], 'serve');
+    assert.deepEqual(volumes, [command[command.indexOf('--dir') + 1]]);
+    assert.equal(command[command.indexOf('--address') + 1], `0.0.0.0:${PORT}`);
+    assert.deepEqual(ports, [PORT]);
+    assert.notEqual(user, 'root');
+    assert.equal(stopSignal, 'SIGTERM');
+  });
+
+  test('its health is asked of the server', () => {
+    assert.ok(image.healthcheck?.join(' ').includes('127.0.0.1'));
+  });
+
+  test('is built on the newest Node that is supported, in every stage', () => {
+    const bases = new Set(parseDockerfile(read('deploy/Dockerfile')).map(({ base }) => base));
+    assert.deepEqual([...bases], [`node:${Math.max(...supportedNodes())}-slim`]);
+  });
+
+  test('the context has what the build needs, and neither packages nor builds of this machine', () => {
+    const isIgnored = ignoredBy(read('.dockerignore'));
+    const needed = ['package.json', 'package-lock.json', '.npmrc', 'tsconfig.json', 'src/cli/index.ts', 'scripts/build.mjs', 'bin/edubba', 'proto', 'docs', 'CHANGELOG.md', 'LICENSE', 'README.md'];
+    assert.deepEqual(needed.filter((path) => isIgnored(path) || !existsSync(join(ROOT, path))), []);
+    assert.deepEqual(['.git', 'node_modules/a', 'dist/b', 'edubba-data/c'].filter((path) => !isIgnored(path)), []);
+  });
+});
+
+describe('compose.yaml', () => {
+  const { services, volumes } = parse(read('deploy/compose.yaml')) as { services: Readonly<Record<string, Service>>; volumes: Readonly<Record<string, unknown>> };
+  const server = services['edubba'] ?? assert.fail('no service edubba');
+
+  test('its services are written with keys that exist', () => {
+    for (const [name, service] of Object.entries(services)) assert.deepEqual(Object.keys(service).filter((key) => !SERVICE_KEYS.includes(key)), [], name);
+  });
+
+  test('builds this repository and keeps its data in a named volume', () => {
+    assert.ok(existsSync(join(ROOT, 'deploy', server.build?.context ?? '', server.build?.dockerfile ?? '')));
+    assert.deepEqual(server.volumes, Object.keys(volumes).map((name) => `${name}:${image.volumes[0]}`));
+  });
+
+  test('is published to this machine alone', () => {
+    assert.deepEqual(server.ports, [`127.0.0.1:${PORT}:${PORT}`]);
+  });
+
+  test('the client finds the server once that is healthy, and runs a command that exists', async () => {
+    const client = services['client'] ?? assert.fail('no service client');
+    assert.deepEqual(client.environment, { BIGTABLE_EMULATOR_HOST: `edubba:${PORT}` });
+    assert.deepEqual(client.depends_on, { edubba: { condition: 'service_healthy' } });
+    assert.equal(client.image, server.image);
+    assert.match(await output(['--help']), new RegExp(`^  ${client.command?.[0]} `, 'm'));
+  });
+});
+
+/** Of the sections of a unit, each key with its values. */
+function parseUnit(text: string): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const line of text.split('\n')) {
+    const [, key, value] = /^(\w+)=(.*)$/.exec(line) ?? [];
+    if (key !== undefined) found.set(key, [...(found.get(key) ?? []), value as string]);
+    else assert.match(line, /^(#.*|\[\w+\]|)$/, 'a line that is neither a comment, a section nor a setting');
+  }
+  return found;
+}
+
+describe('the unit of systemd', () => {
+  const text = read('deploy/edubba.service');
+  const words = (parseUnit(text).get('ExecStart')?.[0] ?? '').split(' ');
+
+  test('its command serves, and ends with status 0 on the signal that stops it', async (t) => {
+    const directory = await temporaryDirectory(t);
+    assert.ok(words[0]?.endsWith('/edubba'));
+    const server = new Child(t, words.slice(1).map((word) => word.replace(/^\$\{STATE_DIRECTORY\}$/, directory).replace(/:\d+$/, ':0')));
+    await server.address();
+    server.process.kill(parseUnit(text).get('KillSignal')?.[0] as NodeJS.Signals);
+    assert.equal(await server.ended(), 0);
+    assert.ok(existsSync(join(directory, 'EDUBBA')));
+  });
+
+  const analyze = (args: readonly string[]): { readonly status: number | null; readonly said: string } => {
+    const { status, stdout, stderr } = spawnSync('systemd-analyze', ['--no-pager', ...args], { encoding: 'utf8' });
+    return { status, said: `${stdout}${stderr}` };
+  };
+  const version = Number(/systemd (\d+)/.exec(analyze(['--version']).said)?.[1] ?? 0);
+  const skip = version >= 250 ? false : 'systemd-analyze 250 or newer is not here';
+
+  test('systemd finds nothing wrong with it, and little that it is exposed to', { skip }, async (t) => {
+    const path = join(await temporaryDirectory(t), 'edubba.service');
+    writeFileSync(path, text.replace(words[0] as string, join(ROOT, 'bin/edubba')));
+    const verified = analyze(['verify', path]);
+    assert.deepEqual(verified, { status: 0, said: '' });
+    // the threshold is ten times the level: 1.5, which systemd calls OK
+    const { status, said } = analyze(['security', '--offline=true', '--threshold=15', path]);
+    assert.equal(status, 0, said);
+  });
+
+  test('a mistake would be found', { skip }, async (t) => {
+    const path = join(await temporaryDirectory(t), 'edubba.service');
+    writeFileSync(path, text.replace(words[0] as string, join(ROOT, 'bin/edubba')).replace('TimeoutStopSec=60', 'TimeoutStop=60'));
+    assert.match(analyze(['verify', path]).said, /TimeoutStop/);
+  });
+});
+
+/** Majors of Node that package.json allows and .ci is run with. */
+function supportedNodes(): number[] {
+  const [, ...majors] = /^With Node (\d+), (\d+) or (\d+)/m.exec(read('README.md')) ?? [];
+  return majors.map(Number);
+}
+
+describe('.github', () => {
+  const files = (folder: string): string[] => readdirSync(join(ROOT, folder)).filter((name) => name.endsWith('.yml')).map((name) => `${folder}/${name}`);
+
+  test('the workflow runs .ci/run on every Node that is supported', () => {
+    const { jobs } = parse(read('.github/workflows/ci.yml')) as { jobs: { ci: { 'timeout-minutes': number; strategy: { matrix: { node: string[] } }; steps: { run?: string }[] } } };
+    assert.deepEqual(jobs.ci.strategy.matrix.node.map(Number), supportedNodes());
+    assert.deepEqual(jobs.ci.steps.flatMap(({ run }) => run ?? []), ['bash .ci/run']);
+    const limits = [...read('.ci/run').matchAll(/^(?:.*then )?part \S+ (\d+) /gm)].map(([, seconds]) => Number(seconds));
+    assert.ok(limits.length >= 7, 'the limits of .ci/run are not found');
+    const minutes = limits.reduce((a, b) => a + b, 0) / 60;
+    assert.ok(minutes <= 85, `the limits of .ci/run sum to ${minutes} minutes`);
+    assert.ok(minutes < jobs.ci['timeout-minutes'], 'the job is cut off before .ci/run can tell what took too long');
+  });
+
+  test('every form of an issue has a name and fields that can be told apart', () => {
+    for (const path of files('.github/ISSUE_TEMPLATE').filter((name) => !name.endsWith('/config.yml'))) {
+      const { name, description, body } = parse(read(path)) as { name: string; description: string; body: { type: string; id?: string }[] };
+      assert.ok(name && description, path);
+      const ids = body.filter(({ type }) => type !== 'markdown').map(({ id }) => id);
+      assert.ok(ids.length > 0 && !ids.includes(undefined) && new Set(ids).size === ids.length, path);
+    }
+  });
+
+  test('dependabot looks where something is', () => {
+    const { updates } = parse(read('.github/dependabot.yml')) as { updates: { 'package-ecosystem': string; directory: string }[] };
+    const files: Record<string, string> = { npm: 'package-lock.json', docker: 'Dockerfile', 'github-actions': '.github/workflows' };
+    for (const { 'package-ecosystem': kind, directory } of updates) assert.ok(existsSync(join(ROOT, directory, files[kind] ?? assert.fail(kind))), kind);
+  });
+});
