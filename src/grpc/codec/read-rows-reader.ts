@@ -74,7 +74,7 @@ class ReadRowsReader {
   }
 
   async finish(): Promise<ReadRowsCall> {
-    do await this.#pacer.pause();
+    do await this.#pacer.pause(true);
     while (!this.readsOn());
     return this.call();
   }
