@@ -4,6 +4,6 @@
  */
 import { buildOrExit } from './lib/build.mjs';
 
-buildOrExit();
+buildOrExit({ onlyBundle: true });
 process.argv.splice(2, 0, 'serve', '--dir', './edubba-data', '--address', '127.0.0.1:8086');
 await import('../bin/edubba');

@@ -1,83 +1,70 @@
 /**
- * Brings dist/ up to date: installs the dependencies where they are missing or differ from the lock file, then compiles.
+ * Installs what package-lock.json names and brings dist/ up to date, in two steps that each do nothing while their sources have not changed:
  *
- * dist/.stamp holds what the last good build was made of (each source's path, size and time of change, and of this script). While that has not
- * changed a build is a walk over the tree, some milliseconds. Outputs whose source is gone are removed, so that no test of a
- * deleted file runs on.
+ * - `bundle`: dist/bundle, the JavaScript that is shipped and that `npm start` runs, by esbuild straight from src/;
+ * - `compile`: types checked, every file compiled by itself for tests and benchmarks (dist/src, dist/test, …), and dist/types, the declarations that are shipped.
+ *
+ * `npm start` needs the first alone, and of node_modules only what is no development dependency: that is why esbuild, and the packages that become part of
+ * the bundle, are dependencies of the workspace scripts/bundle and not of the package itself.
  */
-import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { dependency, filesUnder, ROOT, run, secondsSince } from './repository.mjs';
+import { thirdParty } from './third-party.mjs';
 
-const SOURCE_FOLDERS = ['src', 'test', 'examples', 'bench'];
-const OUTPUT = /\.(js|js\.map|d\.ts)$/;
-const STAMP = join(ROOT, 'dist', '.stamp');
-const BUILD_INFO = join(ROOT, 'dist', '.build.tsbuildinfo');
+const FOLDERS = ['src', 'test', 'examples', 'bench'];
 
-const isSource = (name) => name.endsWith('.ts') && !name.endsWith('.d.ts');
+const dist = (...parts) => join(ROOT, 'dist', ...parts);
+const sourcesOf = (folder) => filesUnder(folder, (name) => name.endsWith('.ts'));
 
-function readJson(path) {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8'));
-  } catch {
-    return undefined;
-  }
-}
+/** The packages of a lock file by path; none where there is no such file. */
+const packagesOf = (path) => (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : {});
 
-/** Whether node_modules holds what package-lock.json asks for (packages for other platforms may be absent). */
-function isInstalled() {
-  const installedPath = dependency('.package-lock.json');
-  const lockPath = join(ROOT, 'package-lock.json');
-  if (!existsSync(installedPath)) return false;
-  if (statSync(installedPath).mtimeMs >= statSync(lockPath).mtimeMs) return true;
-  const [installed, wanted] = [readJson(installedPath)?.packages, readJson(lockPath)?.packages];
-  if (!installed || !wanted) return false;
-  return Object.entries(wanted).every(([name, { version, optional, peer }]) => {
-    if (name === '' || (!installed[name] && (optional || peer))) return true;
-    return installed[name]?.version === version;
-  });
-}
-
-/** Installs the dependencies if need be. */
-export function install() {
-  if (isInstalled()) return;
+/** Runs npm ci where node_modules lacks what package-lock.json asks for. Packages for other platforms may be absent. */
+export function install({ dev = true } = {}) {
+  const installed = packagesOf(dependency('.package-lock.json'));
+  const wanted = Object.entries(packagesOf(join(ROOT, 'package-lock.json'))).filter(([name, entry]) => name.startsWith('node_modules/') && !entry.link && (dev || !entry.dev));
+  const isThere = ([name, { version, optional, peer }]) => (installed[name] ? installed[name].version === version : optional || peer);
+  if (wanted.every(isThere)) return;
   console.error('installing dependencies (npm ci)');
   const npm = process.env.npm_execpath?.endsWith('.js') ? [process.execPath, process.env.npm_execpath] : ['npm'];
-  const status = run(npm[0], [...npm.slice(1), 'ci', '--include=dev', '--no-audit', '--no-fund'], { stdio: ['ignore', 2, 2] });
+  const status = run(npm[0], [...npm.slice(1), 'ci', dev ? '--include=dev' : '--omit=dev', '--no-audit', '--no-fund'], { stdio: ['ignore', 2, 2] });
   if (status !== 0) throw new Error(`npm ci failed with status ${status}`);
 }
 
-function stampOf(sources) {
-  const hash = createHash('sha256');
-  for (const path of [...sources, 'tsconfig.json', 'package-lock.json', 'scripts/lib/build.mjs']) {
+/**
+ * Calls `make(gone, isFirst)` unless it succeeded before with the same files of the same sizes and times of change. `gone`: those of last time that are no more.
+ * dist/.NAME.made lists them, and ends with "made" only after a success.
+ */
+function step(name, sources, make) {
+  const record = dist(`.${name}.made`);
+  const lines = [...sources, 'tsconfig.json', 'package.json', 'package-lock.json', 'scripts/lib/build.mjs'].map((path) => {
     const { size, mtimeMs } = statSync(join(ROOT, path));
-    hash.update(`${path}\0${size}\0${mtimeMs}\n`);
-  }
-  return hash.digest('hex');
+    return `${path} ${size} ${mtimeMs}\n`;
+  });
+  const before = existsSync(record) ? readFileSync(record, 'utf8') : '';
+  const now = lines.join('');
+  if (before === `${now}made`) return;
+  const start = performance.now();
+  const known = new Set(sources);
+  const gone = before.split('\n').map((line) => line.split(' ')[0]).filter((path) => path.endsWith('.ts') && !known.has(path));
+  mkdirSync(dist(), { recursive: true });
+  writeFileSync(record, `${now}${gone.map((path) => `${path} gone\n`).join('')}`);
+  make(gone, before === '');
+  writeFileSync(record, `${now}made`);
+  console.error(`${name}: ${sources.length} files in ${secondsSince(start)}`);
 }
-
-function removeOrphans(sources) {
-  const known = new Set(sources.map((path) => path.replace(/\.ts$/, '')));
-  for (const folder of SOURCE_FOLDERS) {
-    for (const path of filesUnder(`dist/${folder}`, (name) => OUTPUT.test(name))) {
-      if (!known.has(path.slice('dist/'.length).replace(OUTPUT, ''))) rmSync(join(ROOT, path));
-    }
-  }
-}
-
-const isWhole = (sources) => existsSync(join(ROOT, 'dist/bundle/edubba.js')) && sources.every((path) => existsSync(join(ROOT, 'dist', path.replace(/\.ts$/, '.js'))));
 
 /**
- * What is shipped, as few files, dist/bundle: the library's two doors, the command line, and beside them what worker threads load, where `moduleUrl`
- * looks for it. Loading some four hundred modules one by one is what a start would take longest for. Packages with native parts stay outside. The
- * source maps hold the sources.
+ * The library's two doors, the command line, and beside them what worker threads load. Loading some four hundred modules one by one is what a start would take
+ * longest for. The source maps hold the sources; THIRD-PARTY.txt the licences of the packages inside. Those with native parts stay outside.
  */
 function bundle() {
   // shared parts are named by their contents: those of earlier builds would stay
-  rmSync(join(ROOT, 'dist/bundle'), { recursive: true, force: true });
-  createRequire(import.meta.url)('esbuild').buildSync({
+  rmSync(dist('bundle'), { recursive: true, force: true });
+  const { version, dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const { metafile } = createRequire(import.meta.url)('esbuild').buildSync({
     absWorkingDir: ROOT,
     entryPoints: {
       index: 'src/embedded/index.ts',
@@ -95,37 +82,57 @@ function bundle() {
     target: 'node20',
     sourcemap: true,
     sourcesContent: true,
+    metafile: true,
+    legalComments: 'none',
     logLevel: 'error',
-    external: ['fs-native-extensions', '@node-rs/crc32', 'lz4-napi', '@bokuweb/zstd-wasm'],
-    // CommonJS packages inside ask for Node's own modules by require. Of Node's globals these two are accessors: each use would call a function, which no
-    // compiler takes out of the hot paths
-    banner: { js: "import { createRequire as edubbaRequire } from 'node:module'; const require = edubbaRequire(import.meta.url), { Buffer, performance } = globalThis;" },
+    external: Object.keys(dependencies),
+    define: { EDUBBA_VERSION: JSON.stringify(version) },
+    // CommonJS packages inside ask for Node's own modules by require, for which any place will do: in a CommonJS bundle of a user's there is no URL. Of
+    // Node's globals these two are accessors: each use would call a function, which no compiler takes out of the hot paths
+    banner: { js: "import { createRequire as edubbaRequire } from 'node:module'; const require = edubbaRequire(import.meta.url ?? process.cwd() + '/x.js'), { Buffer, performance } = globalThis;" },
   });
+  writeFileSync(dist('bundle', 'THIRD-PARTY.txt'), thirdParty(Object.keys(metafile.inputs)));
 }
 
-/** Builds if anything changed. Throws where the compiler finds an error; what it found stands on standard error. */
-export function build() {
-  install();
-  const start = performance.now();
-  const sources = SOURCE_FOLDERS.flatMap((folder) => filesUnder(folder, isSource));
-  const stamp = stampOf(sources);
-  const whole = isWhole(sources);
-  if (whole && existsSync(STAMP) && readFileSync(STAMP, 'utf8') === stamp) return;
-  mkdirSync(join(ROOT, 'dist'), { recursive: true });
-  rmSync(STAMP, { force: true });
-  if (!whole) rmSync(BUILD_INFO, { force: true });
-  const status = run(process.execPath, [dependency('typescript-native', 'bin', 'tsc'), '-p', '.', '--tsBuildInfoFile', BUILD_INFO], { stdio: ['ignore', 2, 2] });
+/** Compiles. Outputs of what is gone are removed, so that no test of a deleted file runs on; the first time all that another build may have left. */
+function compile(gone, isFirst) {
+  const stale = isFirst ? [...FOLDERS, '.tsbuildinfo'] : gone.flatMap((path) => ['.js', '.js.map', '.d.ts'].map((ending) => path.replace(/\.ts$/, ending)));
+  for (const path of stale) rmSync(dist(path), { recursive: true, force: true });
+  const status = run(process.execPath, [dependency('typescript-native', 'bin', 'tsc'), '-p', '.'], { stdio: ['ignore', 2, 2] });
   if (status !== 0) throw new Error('the build failed: see the compiler\'s messages above');
-  removeOrphans(sources);
-  bundle();
-  writeFileSync(STAMP, stamp);
-  console.error(`built ${sources.length} files in ${secondsSince(start)}`);
+  declarations();
+}
+
+/** dist/types: the declarations that the library's two doors lead to, and no others. They name nothing but each other and Node's own modules. */
+function declarations() {
+  rmSync(dist('types'), { recursive: true, force: true });
+  const todo = ['embedded/index.ts', 'server/index.ts'];
+  for (const path of todo) {
+    const text = readFileSync(dist('src', path.replace(/\.ts$/, '.d.ts')), 'utf8').replaceAll(/((?:from|import\() ?')([^']+)(')/g, (whole, before, specifier, after) => {
+      if (specifier.startsWith('node:')) return whole;
+      if (!specifier.startsWith('.')) throw new Error(`src/${path}: the library's types lead to ${specifier}, which is not installed with it`);
+      const target = join(dirname(path), specifier);
+      if (!todo.includes(target)) todo.push(target);
+      return `${before}${specifier.replace(/\.ts$/, '.js')}${after}`;
+    });
+    const target = dist('types', path.replace(/\.ts$/, '.d.ts'));
+    mkdirSync(dirname(target), { recursive: true });
+    writeFileSync(target, text);
+  }
+}
+
+/** Installs and builds what changed. `onlyBundle`: what `npm start` needs. Throws where the compiler finds an error; what it found stands on standard error. */
+export function build({ onlyBundle = false } = {}) {
+  install({ dev: !onlyBundle });
+  const sources = (onlyBundle ? ['src'] : FOLDERS).flatMap(sourcesOf);
+  if (!onlyBundle) step('compile', sources, compile);
+  step('bundle', sources.filter((path) => path.startsWith('src/') && !path.endsWith('.test.ts')), bundle);
 }
 
 /** For scripts that need a build first: a failure ends the process with its message and status 1. */
-export function buildOrExit() {
+export function buildOrExit(options) {
   try {
-    build();
+    build(options);
   } catch (error) {
     console.error(error.message);
     process.exit(1);

@@ -10,4 +10,4 @@ export { openThreadedDatabase, type ThreadedDatabase } from './open-threaded-dat
 export { type Door, runServerThread } from './server-thread.ts';
 export { repairDirectory, type RepairReport } from './repair-directory.ts';
 export { type DatabaseSettings, serverCacheBytes } from './settings.ts';
-export { modeForOthers, moduleUrl, ProcessHold, watchStrayErrors } from '../platform/index.ts';
+export { modeForOthers, moduleUrl, mustThreadModule, ProcessHold, watchStrayErrors } from '../platform/index.ts';

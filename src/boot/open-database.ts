@@ -4,9 +4,10 @@
 import { resolve } from 'node:path';
 import type { ByteString } from '../base/index.ts';
 import { ByteBudget, type Clock, type Env, type FileSystem, InlineWorkers, LocalTransport, type Logger, MemoryFileSystem, MemoryLockService, Metrics, type Random, silentLogger, type Workers } from '../env/index.ts';
-import { nativeCodecs, openDirectory, moduleUrl, openLocalLockService, systemClock, systemRandom, ThreadWorkers } from '../platform/index.ts';
+import { nativeCodecs, openDirectory, openLocalLockService, systemClock, systemRandom, ThreadWorkers, threadModule, warnOfNoThreads } from '../platform/index.ts';
 import type { Service } from '../service/index.ts';
 import { COMPACTION_TASK, type CompactionJob, type CompactionTools, compactFiles } from '../tablet/index.ts';
+import { type DirectoryJob, run as compactInDirectory } from './compaction-worker.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { openFilesLimit } from './descriptors.ts';
 import { checkSettings, type DatabaseSettings } from './settings.ts';
@@ -118,10 +119,14 @@ export interface WorkersOptions extends Pick<StorageParts, 'clock' | 'logger' | 
   readonly mostOpenFiles: number;
 }
 
-/** Compactions of files in the directory, each in a thread of its own. */
+/** Compactions of files in the directory, each in a thread of its own; on the event loop where a bundler has left the threads' code behind. */
 export function directoryWorkers(directory: string, { mostOpenFiles, compactionsAtOnce, clock, logger }: WorkersOptions): Workers {
-  const threads = new ThreadWorkers({ clock, logger, size: compactionsAtOnce, tasks: { [COMPACTION_TASK]: moduleUrl('./compaction-worker.ts', import.meta.url) } });
-  return { run: (task, job) => threads.run(task, { directory: resolve(directory), mostOpenFiles, job }), close: () => threads.close() };
+  const module = threadModule('./compaction-worker.ts', import.meta.url);
+  if (module === undefined) warnOfNoThreads();
+  const workers = module
+    ? new ThreadWorkers({ clock, logger, size: compactionsAtOnce, tasks: { [COMPACTION_TASK]: module } })
+    : new InlineWorkers({ [COMPACTION_TASK]: (job: DirectoryJob) => compactInDirectory(job) });
+  return { run: (task, job) => workers.run(task, { directory: resolve(directory), mostOpenFiles, job }), close: () => workers.close() };
 }
 
 /** Takes the directory. RESOURCE_EXHAUSTED where the process may not open as many files as a database needs. */

@@ -7,10 +7,10 @@
  * - A second owner is refused, be it in another container, another process, another thread or this one.
  */
 import { constants, fstatSync, ftruncateSync, readSync, statSync, writeSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { BigtableError, Code } from '../base/index.ts';
+import { requirePackage } from './packages.ts';
 import { systemCall, systemError } from './posix-errors.ts';
 import { nodeSyscalls } from './posix-syscalls.ts';
 
@@ -51,10 +51,24 @@ function takeLock(fd: number, path: string): boolean {
  */
 function loadLocks(path: string): typeof import('fs-native-extensions') {
   try {
-    return createRequire(import.meta.url)('fs-native-extensions');
+    return requirePackage('fs-native-extensions');
   } catch (error) {
-    throw new BigtableError(Code.UNIMPLEMENTED, `${path}: this platform (${process.platform} ${process.arch}) has no file locks here`, { cause: error });
+    if (error instanceof BigtableError) throw new BigtableError(error.code, `${path}: ${error.message}`, { cause: error });
+    throw new BigtableError(Code.UNIMPLEMENTED, `${path}: ${noLocksHere(isMusl())}`, { cause: error });
   }
+}
+
+/** The package brings a binary for each common platform; on Linux only one that needs glibc. */
+export function noLocksHere(musl: boolean): string {
+  const machine = `${process.platform} ${process.arch}`;
+  if (musl) return `no file locks on ${machine} with musl, as Alpine has it: the package fs-native-extensions needs glibc. Use an image with glibc, such as node:22-slim; ':memory:' works here`;
+  return `no file locks on ${machine}: the package fs-native-extensions has no binary that loads here. ':memory:' works here`;
+}
+
+function isMusl(): boolean {
+  if (process.platform !== 'linux') return false;
+  const { header } = process.report.getReport() as { readonly header?: { readonly glibcVersionRuntime?: string } };
+  return header?.glibcVersionRuntime === undefined;
 }
 
 function isSameFile(fd: number, path: string): boolean {

@@ -3,12 +3,12 @@
  * below, where the call would cost more than the sum. LZ4: lz4-napi, or the plain one of compress. Zstandard: node:zlib's where the
  * running Node has it, WebAssembly elsewhere. What a thread never compresses with it never loads.
  */
-import { createRequire } from 'node:module';
 import { crc32c } from '../base/index.ts';
 import { plainLz4 } from '../compress/index.ts';
 import type { Checksum, Codecs, Lz4, Zstd } from '../env/index.ts';
 import { loadNativeLz4, type NativeLz4, nativeLz4 } from './native-lz4.ts';
 import { nodeZstd } from './node-zstd.ts';
+import { requirePackage } from './packages.ts';
 import { wasmZstd } from './wasm-zstd.ts';
 
 const NATIVE_FROM_BYTES = 256;
@@ -35,8 +35,7 @@ function checksumBy(load: () => Checksum): Checksum {
 }
 
 function loadChecksum(): Checksum {
-  const module: typeof import('@node-rs/crc32') = createRequire(import.meta.url)('@node-rs/crc32');
-  return module.crc32c;
+  return requirePackage<typeof import('@node-rs/crc32')>('@node-rs/crc32').crc32c;
 }
 
 function lazyLz4(load: () => NativeLz4): Lz4 {

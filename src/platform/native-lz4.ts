@@ -2,9 +2,9 @@
  * LZ4 in native code (lz4-napi). Its blocks are led by their raw length, 4 bytes, little-endian; ours are not, so the prefix is
  * cut off here and put back.
  */
-import { createRequire } from 'node:module';
 import { asBuffer, viewOf } from '../base/index.ts';
 import type { Lz4 } from '../env/index.ts';
+import { requirePackage } from './packages.ts';
 
 /** What lz4-napi has that is used. */
 export interface NativeLz4 {
@@ -20,8 +20,7 @@ const KEPT_BYTES = 128 * 1024;
 
 /** Throws where no binary fits this machine. */
 export function loadNativeLz4(): NativeLz4 {
-  const module: typeof import('lz4-napi') = createRequire(import.meta.url)('lz4-napi');
-  return module;
+  return requirePackage<typeof import('lz4-napi')>('lz4-napi');
 }
 
 export function nativeLz4(native: NativeLz4): Lz4 {

@@ -8,8 +8,9 @@ import type { run as priority } from '../../test/contracts/workers-tasks/priorit
 import type { run as thread } from '../../test/contracts/workers-tasks/thread.ts';
 import { BigtableError, Code } from '../base/index.ts';
 import { ManualClock } from '../env/index.ts';
+import { moduleUrl } from './packages.ts';
 import { systemClock } from './system-clock.ts';
-import { moduleUrl, ThreadWorkers } from './threads.ts';
+import { ThreadWorkers } from './threads.ts';
 
 const TASKS = Object.fromEntries(
   ['echo', 'sort', 'fail', 'hang', 'die', 'priority', 'thread'].map((name) => [name, moduleUrl(`../../test/contracts/workers-tasks/${name}.ts`, import.meta.url)]),
@@ -77,11 +78,5 @@ describe('ThreadWorkers', () => {
 
   test('a pool has at least one thread', () => {
     for (const size of [0, -1, 1.5, Number.NaN]) assert.throws(() => new ThreadWorkers({ clock: systemClock, size, tasks: {} }), /a pool of/);
-  });
-
-  test('moduleUrl follows the importer into the compiled tree', () => {
-    assert.equal(moduleUrl('../b/task.ts', 'file:///src/a/main.ts').href, 'file:///src/b/task.ts');
-    assert.equal(moduleUrl('../b/task.ts', 'file:///dist/src/a/main.js').href, 'file:///dist/src/b/task.js');
-    assert.throws(() => moduleUrl('../b/task.js', 'file:///src/a/main.ts'), /no module of the sources/);
   });
 });

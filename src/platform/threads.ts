@@ -7,6 +7,7 @@
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { assert, BigtableError, Code, notFound, toBigtableError, unavailable } from '../base/index.ts';
 import { type Clock, fromPlainError, type Logger, silentLogger, type Timer, type Workers } from '../env/index.ts';
+import { isSource, mustThreadModule } from './packages.ts';
 import { stackOf } from './stray-errors.ts';
 import type { ThreadAnswer, ThreadRequest } from './thread-main.ts';
 
@@ -16,7 +17,7 @@ const IDLE_MS = 30_000;
 export interface ThreadWorkersOptions {
   /** Most threads at once, at least 1. */
   readonly size: number;
-  /** Modules by task name, each exporting `run(argument)`; `moduleUrl` makes the URLs. */
+  /** Modules by task name, each exporting `run(argument)`; `moduleUrl` and `threadModule` make the URLs. */
   readonly tasks: Readonly<Record<string, URL>>;
   /** For how long threads have been idle. */
   readonly clock: Clock;
@@ -113,7 +114,7 @@ export class ThreadWorkers implements Workers {
   }
 
   #start(): Worker {
-    const thread = startThread(moduleUrl('./thread-main.ts', import.meta.url));
+    const thread = startThread(mustThreadModule('./thread-main.ts', import.meta.url));
     let failure: unknown;
     thread.unref();
     thread.on('message', (answer: ThreadAnswer) => this.#finished(thread, answer));
@@ -149,19 +150,10 @@ export class ThreadWorkers implements Workers {
   }
 }
 
-/** The module `path` (relative, ".ts") beside the one whose `import.meta.url` is given: itself in the sources, ".js" where compiled. */
-export function moduleUrl(path: string, importer: string): URL {
-  assert(path.endsWith('.ts'), `${path} is no module of the sources`);
-  return new URL(isSource(importer) ? path : `${path.slice(0, -3)}.js`, importer);
-}
-
-function isSource(url: string): boolean {
-  return url.endsWith('.ts');
-}
-
 /** A thread that runs the module. */
 export function startThread(module: URL, options: WorkerOptions = {}): Worker {
-  if (!isSource(import.meta.url)) return new Worker(module, options);
+  // a bundle in CommonJS has no URL, and is no source
+  if (!isSource(import.meta.url ?? '')) return new Worker(module, options);
   // a thread does not inherit the loader of TypeScript, so a run from the sources starts it there first
   const loader = JSON.stringify(import.meta.resolve('tsx/esm/api'));
   return new Worker(`import(${loader}).then(({ register }) => { register(); return import(${JSON.stringify(module.href)}); });`, { ...options, eval: true });

@@ -11,6 +11,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { assert } from '../base/index.ts';
 import type { Zstd, ZstdDictionary } from '../env/index.ts';
+import { resolvePackage } from './packages.ts';
 
 /** Of WebAssembly, what is used here: the compiler's library declares it only together with the browser's. */
 declare const WebAssembly: {
@@ -39,9 +40,8 @@ interface ZstdModule {
 const KEPT_BYTES = 1024 * 1024;
 
 function loadModule(): ZstdModule {
-  const require = createRequire(import.meta.url);
-  const folder = dirname(require.resolve('@bokuweb/zstd-wasm'));
-  const { Module: module }: { Module: ZstdModule } = require(join(folder, 'zstd.js'));
+  const folder = dirname(resolvePackage('@bokuweb/zstd-wasm'));
+  const { Module: module }: { Module: ZstdModule } = createRequire(folder)(join(folder, 'zstd.js'));
   const wasm = readFileSync(join(folder, 'zstd.wasm'));
   // one module a thread: the package keeps it, so a second load finds it started
   if (module.HEAPU8 === undefined) {

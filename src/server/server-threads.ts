@@ -3,7 +3,7 @@
  * rest on to the threads that serve them. Which thread gets a connection is decided by the one that is free first. The threads share the limits of
  * connections evenly, as they do memory.
  */
-import { moduleUrl, openThreadedDatabase, type ThreadedDatabase } from '../boot/index.ts';
+import { mustThreadModule, openThreadedDatabase, type ThreadedDatabase } from '../boot/index.ts';
 import { silentLogger } from '../env/index.ts';
 import { checkedAddress, checkedConnections, type RunningServer, type ServerOptions } from './server.ts';
 import { LISTENER_FD, openSharedListener } from './shared-listener.ts';
@@ -29,7 +29,7 @@ export async function startThreadedServer({ database: open, ...door }: ThreadedS
   const address = host.includes(':') ? `[${host}]:${listener.port}` : `${host}:${listener.port}`;
   let database: ThreadedDatabase | undefined;
   try {
-    database = await openThreadedDatabase({ ...open, module: moduleUrl('./server-thread.ts', import.meta.url) });
+    database = await openThreadedDatabase({ ...open, module: mustThreadModule('./server-thread.ts', import.meta.url) });
     await warnOfFiles(door, database.env.logger);
     await database.openDoors({ ...door, maxConnections, sharers: tabletServers, address, listenerFd: LISTENER_FD } satisfies DoorOptions);
   } catch (error) {

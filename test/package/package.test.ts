@@ -1,100 +1,124 @@
-/** What `npm pack` ships, in a project of a user's: it loads as ES module, by require, and in TypeScript, and holds all that it runs. */
+/** What `npm pack` ships, in a project of a user's: it loads as ES module and by require, its types hold, and it is whole. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { copyPackage, link, ROOT, UserProject } from './project.ts';
+import { asCommonJs, readmeProgram } from './readme-program.ts';
 
-const run = promisify(execFile);
-const ROOT = fileURLToPath(new URL(import.meta.url.includes('/dist/test/') ? '../../../' : '../../', import.meta.url));
-
-const PROGRAM = `
-  const database = await open(process.argv[2]);
-  const table = (await database.hasTable('t')) ? database.table('t') : await database.createTable('t', { families: { f: {} } });
-  await table.apply(new RowMutation('r').set('f:q', 'value'));
-  await database.flush();
-  await database.compact('t', { major: true });
-  console.log((await table.get('r')).get('f:q').text);
-  await database.close();
-`;
-
-interface Manifest {
-  readonly files: readonly { readonly path: string }[];
+interface PackageJson {
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly engines: { readonly node: string };
+  readonly [field: string]: unknown;
 }
 
+const readManifest = async (folder: string): Promise<PackageJson> => JSON.parse(await readFile(join(ROOT, folder, 'package.json'), 'utf8')) as PackageJson;
+
 describe('the package', () => {
-  let project: string;
-  let files: readonly string[];
-
+  let project: UserProject;
   before(async () => {
-    project = await mkdtemp(join(tmpdir(), 'edubba-package-'));
-    // the build is there: npm test made it, and `prepack` would only look whether it is
-    const { stdout } = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT, shell: process.platform === 'win32' });
-    const [{ files: listed }] = JSON.parse(stdout) as [Manifest];
-    files = listed.map(({ path }) => path);
-    for (const path of files) {
-      const target = join(project, 'node_modules/edubba', path);
-      await mkdir(dirname(target), { recursive: true });
-      await cp(join(ROOT, path), target);
-    }
-    const { dependencies } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { dependencies: Record<string, string> };
-    for (const name of [...Object.keys(dependencies), '@types/node', 'undici-types']) {
-      await mkdir(dirname(join(project, 'node_modules', name)), { recursive: true });
-      await symlink(join(ROOT, 'node_modules', name), join(project, 'node_modules', name));
-    }
-    await writeFile(join(project, 'package.json'), '{ "name": "a-user", "private": true }');
+    project = await UserProject.make();
   });
+  after(() => project.remove());
 
-  after(() => rm(project, { recursive: true, force: true }));
-
-  async function runTwice(script: string): Promise<void> {
-    const data = join(project, `data-of-${script}`);
-    for (let time = 0; time < 2; time++) {
-      const { stdout, stderr } = await run(process.execPath, [join(project, script), data], { cwd: project });
-      assert.deepEqual({ stdout, stderr }, { stdout: 'value\n', stderr: '' });
-    }
-  }
-
-  test('holds code, types, command and changelog, and neither tests nor sources a second time', () => {
-    for (const path of ['dist/bundle/index.js', 'dist/bundle/server.js', 'dist/bundle/edubba.js', 'dist/bundle/thread-main.js', 'dist/src/embedded/index.d.ts', 'bin/edubba', 'CHANGELOG.md', 'LICENSE']) {
+  test('holds code, types, command, licences and changelog, and neither tests nor sources a second time', () => {
+    const { files } = project;
+    for (const path of ['dist/bundle/index.js', 'dist/bundle/server.js', 'dist/bundle/edubba.js', 'dist/bundle/thread-main.js', 'dist/bundle/THIRD-PARTY.txt', 'dist/types/embedded/index.d.ts', 'bin/edubba', 'CHANGELOG.md', 'LICENSE']) {
       assert.ok(files.includes(path), `${path} is missing`);
     }
-    const unwanted = files.filter((path) => /\.test\.|fixtures|^dist\/test|^dist\/bundle\/cache/.test(path) || (path.startsWith('dist/src/') && !path.endsWith('.d.ts')));
+    const unwanted = files.filter((path) => /\.test\.|fixtures|^dist\/(src|test|examples|bench)|^dist\/bundle\/cache|^scripts/.test(path) || (path.startsWith('dist/types/') && !path.endsWith('.d.ts')));
     assert.deepEqual(unwanted, []);
   });
 
-  test('source maps hold the sources that they name', async () => {
-    const maps = files.filter((path) => path.endsWith('.js.map'));
+  test('says what it is, where it comes from, and for which Node', async () => {
+    const manifest = await readManifest('.');
+    for (const field of ['description', 'keywords', 'homepage', 'repository', 'bugs', 'license', 'author', 'engines', 'bin', 'main', 'types', 'exports', 'files', 'publishConfig']) {
+      assert.ok(manifest[field], `package.json has no ${field}`);
+    }
+    assert.equal(manifest.engines.node, '^20.19.0 || >=22.12.0');
+  });
+
+  test('each source is in it once, and source maps hold the sources that they name', async () => {
+    const maps = project.files.filter((path) => path.endsWith('.js.map'));
     assert.ok(maps.length > 0);
+    const placeOf = new Map<string, string>();
     for (const path of maps) {
       const { sources, sourcesContent } = JSON.parse(await readFile(join(ROOT, path), 'utf8')) as { sources: string[]; sourcesContent?: (string | null)[] };
       assert.equal(sourcesContent?.filter((text) => text !== null).length ?? 0, sources.length, path);
+      for (const source of sources) {
+        assert.equal(placeOf.get(source), undefined, `${source} is in ${path} too`);
+        placeOf.set(source, path);
+      }
     }
+    assert.ok([...placeOf.keys()].some((source) => source.endsWith('src/embedded/database.ts')));
   });
 
-  test('an ES module writes, compacts in a thread, reads, and finds its data again', async () => {
-    await writeFile(join(project, 'program.mjs'), `import { open, RowMutation } from 'edubba';\n${PROGRAM}`);
+  test('what is part of the bundle is named with its licence and not installed beside it', async () => {
+    const text = await readFile(join(ROOT, 'dist/bundle/THIRD-PARTY.txt'), 'utf8');
+    const inside = Object.keys((await readManifest('scripts/bundle')).dependencies ?? {}).filter((name) => name !== 'esbuild');
+    assert.ok(inside.length > 0);
+    for (const name of inside) assert.match(text, new RegExp(`^${name} \\d`, 'm'));
+    const installed = Object.keys((await readManifest('.')).dependencies ?? {});
+    assert.deepEqual(installed.filter((name) => inside.includes(name) || text.includes(`\n${name} `)), []);
+  });
+
+  async function runTwice(path: string): Promise<void> {
+    const folder = join(project.folder, `data-of-${path}`);
+    await mkdir(folder);
+    for (let time = 1; time <= 2; time++) {
+      const { stdout, stderr } = await project.node(path, folder);
+      assert.equal(stderr, '');
+      assert.match(stdout, /^com\.cnn\.www .*CNN\n.*compacted\n$/s);
+    }
+  }
+
+  test("README's program runs twice as an ES module", async () => {
+    await project.write('program.mjs', await readmeProgram());
     await runTwice('program.mjs');
   });
 
-  test('so does a CommonJS module', async () => {
-    await writeFile(join(project, 'program.cjs'), `const { open, RowMutation } = require('edubba');\n(async () => {${PROGRAM}})();`);
+  test('and in CommonJS', async () => {
+    await project.write('program.cjs', asCommonJs(await readmeProgram()));
     await runTwice('program.cjs');
   });
 
   test('the server door and package.json can be loaded', async () => {
-    await writeFile(join(project, 'server.mjs'), `import * as server from 'edubba/server';\nimport manifest from 'edubba/package.json' with { type: 'json' };\nconsole.log(typeof server.startServer, manifest.name);`);
-    const { stdout } = await run(process.execPath, ['--no-warnings', join(project, 'server.mjs')], { cwd: project });
-    assert.equal(stdout, 'function edubba\n');
+    await project.write('server.mjs', `import * as server from 'edubba/server';\nimport { readFileSync } from 'node:fs';\nconsole.log(typeof server.startServer, JSON.parse(readFileSync(new URL(import.meta.resolve('edubba/package.json')))).name);`);
+    assert.equal((await project.node('server.mjs')).stdout, 'function edubba\n');
   });
 
-  test('its types hold in strict TypeScript', async () => {
-    await writeFile(join(project, 'program.mts'), `import { open, RowMutation, type Row } from 'edubba';\nconst database = await open(':memory:');\nconst row: Row | undefined = await database.table('t').get('r');\nvoid new RowMutation('r').set('f:q', row?.get('f:q')?.text ?? 'value');\n`);
-    const tsc = join(ROOT, 'node_modules/typescript-native/bin/tsc');
-    const options = ['--noEmit', '--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target', 'es2022', '--types', 'node', '--skipLibCheck', 'false'];
-    await run(process.execPath, [tsc, ...options, join(project, 'program.mts')], { cwd: project });
+  test('its types hold in strict TypeScript, in every way that a compiler finds them', async () => {
+    const program = await readmeProgram();
+    const server = `import { startServer } from 'edubba/server';\nvoid startServer;\n`;
+    await project.write('types.mts', `${program}${server}`);
+    // no `await` outside functions there
+    const inFunction = `${program}${server}`.replace(/^(import [^;]*;)$/gm, '').replace(/^/, `import { open, RowMutation } from 'edubba';\n${server}\nexport async function main(): Promise<void> {\n`);
+    await project.write('types.cts', `${inFunction}\n}\n`);
+    await project.write('types.ts', `${inFunction}\n}\n`);
+    const ways = [
+      ['typescript-native', ['--module', 'nodenext', 'types.mts', 'types.cts']],
+      ['typescript', ['--module', 'nodenext', 'types.mts', 'types.cts']],
+      ['typescript', ['--module', 'esnext', '--moduleResolution', 'bundler', 'types.ts']],
+      ['typescript', ['--module', 'commonjs', '--moduleResolution', 'node10', 'types.ts']],
+    ] as const;
+    for (const [compiler, words] of ways) assert.equal(await project.typeErrors(compiler, words), '', `${compiler} ${words.join(' ')}`);
+  });
+
+  test('a misspelt option is an error of types', async () => {
+    await project.write('misspelt.mts', `import { open } from 'edubba';\nconst database = await open(':memory:');\nvoid database.createTable('t', { famillies: {} });\n`);
+    assert.match(await project.typeErrors('typescript-native', ['--module', 'nodenext', 'misspelt.mts']), /famillies/);
+  });
+});
+
+describe('without the binary of file locks', () => {
+  test('a database in memory works, and a directory is refused in words', async (t) => {
+    const project = await UserProject.make();
+    t.after(() => project.remove());
+    await project.without('fs-native-extensions');
+    await copyPackage('fs-native-extensions', project.folder, 'prebuilds');
+    for (const name of ['require-addon', 'which-runtime']) await link(name, project.folder);
+    await project.write('locks.mjs', `import { open } from 'edubba';\nawait (await open(':memory:')).close();\nawait open('./data').catch(({ code, message }) => console.log(code, message));`);
+    const { stdout } = await project.node('locks.mjs');
+    assert.match(stdout, /^12 .*LOCK: no file locks on \S+ \S+.*fs-native-extensions.*':memory:' works here\n$/);
   });
 });

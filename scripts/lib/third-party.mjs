@@ -1,0 +1,30 @@
+/** What the licences of the packages inside dist/bundle ask for: their names, copyright and texts. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from './repository.mjs';
+
+const read = (...parts) => readFileSync(join(ROOT, ...parts), 'utf8').trim();
+
+/** The text of THIRD-PARTY.txt. `inputs`: the files that the bundle is made of, relative to the repository. Throws where a package states no licence. */
+export function thirdParty(inputs) {
+  const folders = [...new Set(inputs.map(folderOf))].filter(Boolean).sort();
+  const parts = folders.map((folder) => {
+    const paths = inputs.filter((path) => folderOf(path) === folder);
+    const { name, version, license } = JSON.parse(read(folder, 'package.json'));
+    const text = licenceFiles(folder) || headComments(paths);
+    if (!license || text === '') throw new Error(`${folder} is part of the bundle and states no licence`);
+    return `${name} ${version}, ${license}\n\n${text}\n`;
+  });
+  return ['The JavaScript files beside this one contain parts of these packages.\n', ...parts].join(`\n${'-'.repeat(80)}\n\n`);
+}
+
+/** The folder of the package that the file belongs to; undefined for our own. */
+const folderOf = (path) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0];
+
+const licenceFiles = (folder) => readdirSync(join(ROOT, folder)).filter((file) => /^(licen[cs]e|notice|copying)/i.test(file)).map((file) => read(folder, file)).join('\n\n');
+
+/** The distinct comments with a copyright that the files begin with. */
+function headComments(paths) {
+  const comments = paths.map((path) => /^(?:\/\/.*\n)+/.exec(read(path))?.[0].replaceAll(/^\/\/ ?/gm, '').trim());
+  return [...new Set(comments)].filter((comment) => comment && /copyright/i.test(comment)).join('\n\n');
+}
