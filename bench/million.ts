@@ -21,7 +21,7 @@ const MIB = 1024 * 1024;
 
 async function withClient<T>({ address }: ServerProcess, work: (database: Database) => Promise<T>): Promise<T> {
   const { service, env, close } = await connect(address);
-  const database = overService(service, env.requestBudget, close);
+  const database = overService(service, env, close);
   try {
     return await work(database);
   } finally {

@@ -95,7 +95,7 @@ async function largeSteps(directory: string): Promise<void> {
   giveWay();
   try {
     const { service, env, close } = await connect(address);
-    const database = overService(service, env.requestBudget, close);
+    const database = overService(service, env, close);
     const lines: Record<string, string | number>[] = [];
     await heldSince(server);
     for (const [step, run] of steps) {

@@ -35,7 +35,7 @@ const portOf = (address: string): number => Number(address.slice(address.lastInd
 
 async function database(address: string): Promise<Database> {
   const { service, env, close } = await connect(address);
-  return overService(service, env.requestBudget, close);
+  return overService(service, env, close);
 }
 
 /** Makes the call again and again, `atOnce` at a time. What it is answered does not matter. */

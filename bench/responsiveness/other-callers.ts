@@ -36,7 +36,7 @@ export class OtherCallers {
   /** Connects, and makes the table that is read and written. `caFile`: where the server speaks TLS. */
   static async connect(address: string, caFile?: string): Promise<OtherCallers> {
     const { service, env, close } = await connect(address, caFile === undefined ? {} : { tls: { caFile } });
-    const database = overService(service, env.requestBudget, close);
+    const database = overService(service, env, close);
     const errorOf = ({ code, message }: { code: Code; message: string }): BigtableError => new BigtableError(code, message);
     const tls = caFile === undefined ? {} : { tls: { ca: await readFile(caFile) } };
     const callers = new OtherCallers(database, new WireClient({ address, clock: systemClock, random: systemRandom, errorOf, ...tls }));

@@ -5,8 +5,8 @@
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { invalidArgument, notFound } from '../base/index.ts';
-import { connect, findDirectory, modeForOthers } from '../boot/index.ts';
-import { type Database, open, overService } from '../embedded/index.ts';
+import { findDirectory, modeForOthers } from '../boot/index.ts';
+import { connect, type Database, open } from '../embedded/index.ts';
 import type { Terminal } from './terminal.ts';
 
 interface TargetOptions {
@@ -57,8 +57,8 @@ export class Session {
       throw invalidArgument('say where the data is: --dir DIR, or --address HOST:PORT of a server (or BIGTABLE_EMULATOR_HOST)');
     }
     await this.#warnOfFiles();
-    const { service, env, close } = await connect(where, { tls: this.#tls, token: await this.#token() });
-    return use(overService(service, env.requestBudget, close), work);
+    const { project, instance } = this.options;
+    return use(await connect(where, { project, instance, tls: this.#tls, token: await this.#token() }), work);
   }
 
   /** Whoever names a file for TLS wants TLS. */

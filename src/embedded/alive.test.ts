@@ -11,6 +11,7 @@ function run(body: string): { readonly status: number | null; readonly out: stri
     import { Calls } from ${from('./calls.ts')};
     import { ProcessHold } from ${from('../boot/index.ts')};
     import { ByteBudget } from ${from('../env/index.ts')};
+    const env = { requestBudget: new ByteBudget(1) };
     /** As the library waits: on a timer that lets the process end. */
     const wait = () => new Promise((resolve) => setTimeout(() => resolve('waited'), 20).unref());
     ${body}`;
@@ -23,17 +24,17 @@ const UNSETTLED = 13;
 
 describe('a program that only awaits the library', () => {
   test('goes on while a call is awaited, and while several are', () => {
-    const one = run(`console.log(await new Calls({}, new ByteBudget(1), new ProcessHold()).run(wait));`);
+    const one = run(`console.log(await new Calls({}, env, new ProcessHold()).read(wait));`);
     assert.deepEqual(one, { status: 0, out: 'waited\n' });
     const several = run(`
-      const calls = new Calls({}, new ByteBudget(1), new ProcessHold());
-      await Promise.all([calls.run(wait), calls.run(async () => { throw new Error('failed'); }).catch(() => {}), calls.run(() => wait().then(wait))]);
-      console.log(await calls.run(wait));`);
+      const calls = new Calls({}, env, new ProcessHold());
+      await Promise.all([calls.read(wait), calls.read(async () => { throw new Error('failed'); }).catch(() => {}), calls.read(() => wait().then(wait))]);
+      console.log(await calls.read(wait));`);
     assert.deepEqual(several, { status: 0, out: 'waited\n' });
   });
 
   test('without a hold it would end', () => {
-    assert.deepEqual(run('console.log(await new Calls({}, new ByteBudget(1)).run(wait));'), { status: UNSETTLED, out: '' });
+    assert.deepEqual(run('console.log(await new Calls({}, env).read(wait));'), { status: UNSETTLED, out: '' });
   });
 
   test('ends while a database is open and nothing is awaited', () => {

@@ -3,24 +3,36 @@
  */
 import { BigtableError, Code } from '../base/index.ts';
 import type { ProcessHold } from '../boot/index.ts';
-import { type ByteBudget, type RequestContext, requestContext } from '../env/index.ts';
+import { type Env, type RequestContext, requestContext } from '../env/index.ts';
 import type { Service } from '../service/index.ts';
+import { CallEnd, type CallKind } from './call-end.ts';
+import { type CallOptions, checkCallOptions } from './call-options.ts';
+
+/** What the library needs of its surroundings. */
+export type CallEnv = Pick<Env, 'clock' | 'requestBudget'>;
 
 export interface Call {
   readonly service: Service;
   readonly context: RequestContext;
+  /** Undefined where nothing but its answer ends the call. */
+  readonly end: CallEnd | undefined;
 }
+
+type Work<T> = (service: Service, context: RequestContext) => Promise<T>;
 
 export class Calls {
   readonly #service: Service;
-  readonly #budget: ByteBudget;
+  readonly #env: CallEnv;
   readonly #hold: ProcessHold | undefined;
   #closed = false;
+  /** Calls that are not answered. */
+  #running = 0;
+  #onIdle: (() => void) | undefined;
 
   /** `hold`: keeps the process alive while a call is awaited, where nothing else does. */
-  constructor(service: Service, budget: ByteBudget, hold?: ProcessHold) {
+  constructor(service: Service, env: CallEnv, hold?: ProcessHold) {
     this.#service = service;
-    this.#budget = budget;
+    this.#env = env;
     this.#hold = hold;
   }
 
@@ -28,8 +40,22 @@ export class Calls {
     this.#closed = true;
   }
 
-  run<T>(call: (service: Service, context: RequestContext) => Promise<T>): Promise<T> {
-    return this.awaited(this.#run(call));
+  /** Resolves when every call that `run` made is answered. */
+  idle(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#running === 0) resolve();
+      else this.#onIdle = resolve;
+    });
+  }
+
+  /** A call that changes nothing. */
+  read<T>(work: Work<T>, options?: CallOptions): Promise<T> {
+    return this.awaited(options === undefined ? this.#run(work) : this.#runUntilEnd(work, options, 'read'));
+  }
+
+  /** A call that may change something: when it is given up after it began, its outcome is unknown. */
+  write<T>(work: Work<T>, options?: CallOptions): Promise<T> {
+    return this.awaited(options === undefined ? this.#run(work) : this.#runUntilEnd(work, options, 'write'));
   }
 
   /** The promise as it is: a caller awaits it. */
@@ -37,22 +63,37 @@ export class Calls {
     return this.#hold?.while(work) ?? work;
   }
 
-  async #run<T>(call: (service: Service, context: RequestContext) => Promise<T>): Promise<T> {
-    const context = this.#context();
+  /** A call that goes on; whoever makes it releases its context's reservation at its end, and stops its `end`. */
+  begin(options: CallOptions, kind: CallKind = 'read'): Call {
+    if (this.#closed) throw new BigtableError(Code.FAILED_PRECONDITION, 'the database is closed');
+    const { clock, requestBudget: budget } = this.#env;
+    if (options.signal === undefined && options.timeoutMs === undefined) {
+      return { service: this.#service, context: requestContext({ budget, principal: 'embedded' }), end: undefined };
+    }
+    const end = new CallEnd({ clock, budget, kind, options });
+    return { service: this.#service, context: end.context, end };
+  }
+
+  async #run<T>(work: Work<T>, call = this.begin(NONE)): Promise<T> {
+    this.#running++;
     try {
-      return await call(this.#service, context);
+      return await work(call.service, call.context);
     } finally {
-      context.reservation.release();
+      call.context.reservation.release();
+      if (--this.#running === 0) this.#onIdle?.();
     }
   }
 
-  /** A call that goes on; whoever makes it releases its context's reservation at its end. */
-  begin(signal?: AbortSignal): Call {
-    return { service: this.#service, context: this.#context(signal) };
-  }
-
-  #context(signal?: AbortSignal): RequestContext {
-    if (this.#closed) throw new BigtableError(Code.FAILED_PRECONDITION, 'the database is closed');
-    return requestContext({ budget: this.#budget, principal: 'embedded', signal });
+  async #runUntilEnd<T>(work: Work<T>, options: CallOptions, kind: CallKind): Promise<T> {
+    checkCallOptions(options);
+    const call = this.begin(options, kind);
+    if (call.end === undefined) return this.#run(work, call);
+    try {
+      return await call.end.race(this.#run(work, call));
+    } finally {
+      call.end.stop();
+    }
   }
 }
+
+const NONE: CallOptions = Object.freeze({});

@@ -3,8 +3,7 @@
  */
 import { BigtableError, type ByteString, Code, invalidArgument } from '../base/index.ts';
 import { type DatabaseSettings, openDatabase, ProcessHold } from '../boot/index.ts';
-import type { ByteBudget } from '../env/index.ts';
-import type { Service } from '../service/index.ts';
+import { type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './call-options.ts';
 import { Calls } from './calls.ts';
 import { boundOf, type Bytes, textOf } from './input.ts';
 import { bringTo, isOvertaken, MOST_ATTEMPTS } from './open-table.ts';
@@ -21,23 +20,25 @@ export interface DatabaseHooks {
   counters(): Readonly<Record<string, number>>;
 }
 
-/** Where tables live that are named by their id alone. */
+/** Where tables live that are named by their id alone, unless `connect` is told another instance. */
 const DEFAULT_PARENT = 'projects/local/instances/local';
 
 export class Database {
   readonly #calls: Calls;
   readonly #hooks: DatabaseHooks;
+  readonly #parent: string;
 
-  /** Made by `open` and `overService`. */
-  constructor(calls: Calls, hooks: DatabaseHooks) {
+  /** Made by `open` and `connect`. `parent`: where tables live that are named by their id alone. */
+  constructor(calls: Calls, hooks: DatabaseHooks, parent = DEFAULT_PARENT) {
     this.#calls = calls;
     this.#hooks = hooks;
+    this.#parent = parent;
   }
 
   /** Creates a table. ALREADY_EXISTS where there is one of that name; INVALID_ARGUMENT for an option that is not known. */
   async createTable(name: string, options: TableOptions = {}): Promise<Table> {
-    const asked = askedTable(fullTableName(name), options, 'createTable').table;
-    await this.#calls.run((service, context) => service.createTable(context, asked));
+    const asked = askedTable(this.#fullName(name), options, 'createTable').table;
+    await this.#calls.write((service, context) => service.createTable(context, asked), callOptionsOf(options));
     return new Table(asked.name, this.#calls);
   }
 
@@ -47,25 +48,27 @@ export class Database {
    * A rule that is left out agrees with any; `splits` are for a new table alone. Many may do it at once.
    */
   async openTable(name: string, options: TableOptions = {}): Promise<Table> {
-    const asked = askedTable(fullTableName(name), options, 'openTable');
-    for (let attempt = 1; ; attempt++) {
-      try {
-        await this.#calls.run((service, context) => bringTo(service, context, asked));
-        return new Table(asked.table.name, this.#calls);
-      } catch (error) {
-        if (attempt === MOST_ATTEMPTS || !isOvertaken(error)) throw error;
+    const asked = askedTable(this.#fullName(name), options, 'openTable');
+    await this.#calls.write(async (service, context) => {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await bringTo(service, context, asked);
+        } catch (error) {
+          if (attempt === MOST_ATTEMPTS || !isOvertaken(error)) throw error;
+        }
       }
-    }
+    }, callOptionsOf(options));
+    return new Table(asked.table.name, this.#calls);
   }
 
   /** The table of that name, whether or not it exists: its calls fail with NOT_FOUND where it does not. A full resource name is taken as it is. */
   table(name: string): Table {
-    return new Table(fullTableName(name), this.#calls);
+    return new Table(this.#fullName(name), this.#calls);
   }
 
-  async hasTable(name: string): Promise<boolean> {
+  async hasTable(name: string, options?: CallOptions): Promise<boolean> {
     try {
-      await this.table(name).schema();
+      await this.table(name).schema(options);
       return true;
     } catch (error) {
       if (error instanceof BigtableError && error.code === Code.NOT_FOUND) return false;
@@ -74,32 +77,33 @@ export class Database {
   }
 
   /** Ids of the tables that were made by their id alone; `listTableNames` has those of other instances too. */
-  async listTables(): Promise<readonly string[]> {
-    const prefix = `${DEFAULT_PARENT}/tables/`;
-    return (await this.listTableNames(prefix)).map((name) => name.slice(prefix.length));
+  async listTables(options?: CallOptions): Promise<readonly string[]> {
+    const prefix = `${this.#parent}/tables/`;
+    return (await this.listTableNames(prefix, options)).map((name) => name.slice(prefix.length));
   }
 
   /**
    * Full resource names of the tables, of all or of those that start with the prefix; over a server it must name an
    * instance.
    */
-  async listTableNames(...prefix: [] | [prefix: string]): Promise<readonly string[]> {
+  async listTableNames(...more: ThenOptions<string>): Promise<readonly string[]> {
+    const [prefix, options] = takeOptions<string>(more);
     const start = prefix.length === 0 ? '' : textOf(prefix[0], 'prefix');
     if (prefix.length > 0 && start === '') {
       throw invalidArgument('prefix must not be empty; leave it out to list all tables');
     }
-    const tables = await this.#calls.run((service, context) => service.listTables(context, start));
+    const tables = await this.#calls.read((service, context) => service.listTables(context, start), options);
     return tables.map(({ name }) => name);
   }
 
-  async deleteTable(name: string): Promise<void> {
-    const fullName = fullTableName(name);
-    return this.#calls.run((service, context) => service.deleteTable(context, fullName));
+  async deleteTable(name: string, options?: CallOptions): Promise<void> {
+    const fullName = this.#fullName(name);
+    return this.#calls.write((service, context) => service.deleteTable(context, fullName), options);
   }
 
   /** Writes what is in memory to SSTables, so that the next open has nothing to replay. Never needed for durability. */
-  flush(): Promise<void> {
-    return this.#hooks.flush();
+  flush(options?: CallOptions): Promise<void> {
+    return this.#calls.write(() => this.#hooks.flush(), options);
   }
 
   /**
@@ -107,8 +111,10 @@ export class Database {
    * without versions that garbage collection drops. They come by themselves too, every `majorCompactionMs`.
    * INVALID_ARGUMENT for undefined.
    */
-  async compact(...table: [] | [table: string]): Promise<void> {
-    return this.#hooks.compact(table.length === 0 ? undefined : fullTableName(table[0]));
+  async compact(...more: ThenOptions<string>): Promise<void> {
+    const [table, options] = takeOptions<string>(more);
+    const fullName = table.length === 0 ? undefined : this.#fullName(table[0]);
+    return this.#calls.write(() => this.#hooks.compact(fullName), options);
   }
 
   /**
@@ -117,13 +123,18 @@ export class Database {
    * writes go on. FAILED_PRECONDITION where a tablet of one row is all there is; INVALID_ARGUMENT for a row that is
    * undefined or empty.
    */
-  async split(table: string, ...row: [] | [row: Bytes]): Promise<void> {
-    return this.#hooks.split(fullTableName(table), row.length === 0 ? undefined : boundOf(row[0], 'a row key'));
+  async split(table: string, ...more: ThenOptions<Bytes>): Promise<void> {
+    const [row, options] = takeOptions<Bytes>(more);
+    const fullName = this.#fullName(table);
+    const bound = row.length === 0 ? undefined : boundOf(row[0], 'a row key');
+    return this.#calls.write(() => this.#hooks.split(fullName, bound), options);
   }
 
   /** Makes one tablet of the two that meet at that row, with which the second begins. FAILED_PRECONDITION where none do. */
-  async merge(table: string, row: Bytes): Promise<void> {
-    return this.#hooks.merge(fullTableName(table), boundOf(row, 'a row key'));
+  async merge(table: string, row: Bytes, options?: CallOptions): Promise<void> {
+    const fullName = this.#fullName(table);
+    const bound = boundOf(row, 'a row key');
+    return this.#calls.write(() => this.#hooks.merge(fullName, bound), options);
   }
 
   /** Counters since the database was opened, by name: blocks read, cache hits, bytes logged, compactions. */
@@ -140,24 +151,11 @@ export class Database {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
-}
 
-function fullTableName(name: string): string {
-  if (textOf(name, 'a table name') === '') throw invalidArgument('a table name must not be empty');
-  return name.includes('/') ? name : `${DEFAULT_PARENT}/tables/${name}`;
-}
-
-async function refuseCompaction(): Promise<never> {
-  throw new BigtableError(Code.UNIMPLEMENTED, 'a server compacts by itself; on demand it is done where the directory is open');
-}
-
-async function refuseSplit(): Promise<never> {
-  throw new BigtableError(Code.UNIMPLEMENTED, 'a server splits tablets by itself; on demand tablets are split and merged where the directory is open');
-}
-
-/** A database over any service: one in this process, or one reached through a server. */
-export function overService(service: Service, budget: ByteBudget, close: () => Promise<void>): Database {
-  return new Database(new Calls(service, budget), { close, flush: async () => {}, compact: refuseCompaction, split: refuseSplit, merge: refuseSplit, counters: () => ({}) });
+  #fullName(name: string): string {
+    if (textOf(name, 'a table name') === '') throw invalidArgument('a table name must not be empty');
+    return name.includes('/') ? name : `${this.#parent}/tables/${name}`;
+  }
 }
 
 /**
@@ -171,12 +169,12 @@ export async function open(directory: string, settings: Partial<DatabaseSettings
   const where = directory === ':memory:' ? ({ memory: true } as const) : { directory };
   const hold = new ProcessHold();
   const { service, env, close, flush, compact, splitTablet, mergeTablets } = await hold.while(openDatabase({ ...where, settings }));
-  return new Database(new Calls(service, env.requestBudget, hold), {
+  return new Database(new Calls(service, env, hold), {
     close: () => hold.while(close()),
-    flush: () => hold.while(flush()),
-    compact: (table) => hold.while(compact(table)),
-    split: (table, row) => hold.while(splitTablet(table, row)),
-    merge: (table, row) => hold.while(mergeTablets(table, row)),
+    flush,
+    compact,
+    split: splitTablet,
+    merge: mergeTablets,
     counters: () => env.metrics.snapshot(),
   });
 }

@@ -34,7 +34,7 @@ test('groups are made with the table, and later ones agree in what they say', as
 /** A database each of whose changes of schemas comes just after a change that another program makes. */
 async function overtaken(change: (database: Database, attempt: number) => Promise<unknown>): Promise<Database> {
   const { service, env, close } = await openDatabase({ memory: true });
-  const other = overService(service, env.requestBudget, close);
+  const other = overService(service, env, close);
   let attempts = 0;
   const late = new Proxy(service, {
     get: (target, name) => {
@@ -46,7 +46,7 @@ async function overtaken(change: (database: Database, attempt: number) => Promis
       };
     },
   });
-  return overService(late, env.requestBudget, close);
+  return overService(late, env, close);
 }
 
 test('a table that another program makes, changes or deletes meanwhile is opened all the same', async () => {

@@ -9,6 +9,7 @@ import type { RowFilter as ModelFilter } from '../filter/index.ts';
 import type { RowRange } from '../model/index.ts';
 import { rangeOfRow } from '../model/index.ts';
 import type { ReadRequest } from '../service/index.ts';
+import type { CallOptions } from './call-options.ts';
 import { type RowFilter, rowFilterOf } from './filter.ts';
 import {
   boundOf, type Bytes, type Column, columnOf, keyOf, listOf, textOf, type Timestamp, timestampOf,
@@ -22,7 +23,7 @@ export type RowBounds =
   | { readonly start: Bytes; readonly end?: Bytes; readonly prefix?: never }
   | { readonly end: Bytes; readonly start?: Bytes; readonly prefix?: never };
 
-export interface ScanOptions extends TimeRange {
+export interface ScanOptions extends TimeRange, CallOptions {
   /** Only these rows. */
   readonly rows?: readonly Bytes[];
   readonly prefix?: Bytes;
@@ -50,14 +51,13 @@ export interface ScanOptions extends TimeRange {
   readonly reverse?: boolean;
   /** Any filter of the API besides. */
   readonly filter?: RowFilter;
-  readonly signal?: AbortSignal | undefined;
 }
 
 export type RowOptions = Omit<ScanOptions, 'rows' | 'prefix' | 'start' | 'end' | 'limit' | 'reverse'>;
 
 const OF_ROW = {
   families: 'bound', columns: 'bound', columnRegex: 'bound', columnRange: 'bound', since: 'bound', until: 'bound',
-  at: 'bound', cellsPerRow: 'bound', filter: 'bound', versions: 'free', signal: 'free',
+  at: 'bound', cellsPerRow: 'bound', filter: 'bound', versions: 'free', signal: 'free', timeoutMs: 'free',
 } satisfies OptionTable<RowOptions>;
 const OF_SCAN = {
   rows: 'bound', prefix: 'bound', start: 'bound', end: 'bound', limit: 'bound', reverse: 'free', ...OF_ROW,
@@ -146,7 +146,7 @@ function filterOf(options: ScanOptions): ModelFilter | undefined {
   return filter;
 }
 
-const ROW_KEYS: ReadonlySet<string> = new Set(['rows', 'prefix', 'start', 'end', 'limit', 'reverse', 'signal']);
+const ROW_KEYS: ReadonlySet<string> = new Set(['rows', 'prefix', 'start', 'end', 'limit', 'reverse', 'signal', 'timeoutMs']);
 
 /** The name of the one column whose newest version is asked for, '' for the newest of all columns; undefined where anything else is. */
 function onlyColumn(options: ScanOptions): string | undefined {

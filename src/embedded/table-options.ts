@@ -2,11 +2,12 @@
 import { type ByteString, checkOptions, type OptionTable } from '../base/index.ts';
 import type { Granularity } from '../model/index.ts';
 import type { NewTable } from '../service/index.ts';
+import { CALL_OPTIONS, type CallOptions } from './call-options.ts';
 import { type AskedFamily, askedFamilies, type FamilyOptions, groupsOfTable } from './families.ts';
 import type { GroupLayout } from './groups.ts';
 import { type Bytes, keyOf, listOf } from './input.ts';
 
-export interface TableOptions {
+export interface TableOptions extends CallOptions {
   readonly families?: Readonly<Record<string, FamilyOptions>>;
   /** Rows at which the table is split into tablets from the start. */
   readonly splits?: readonly Bytes[];
@@ -21,6 +22,7 @@ const TABLE_OPTIONS = {
   splits: 'free',
   granularity: 'free',
   groups: 'free',
+  ...CALL_OPTIONS,
 } satisfies OptionTable<TableOptions>;
 
 export interface AskedTable {

@@ -1,6 +1,6 @@
 /**
  * A table of an embedded database: apply, get, scan, single-row transactions (paper section 3), and its schema. Cheap to make, holds no state but
- * its name. Every method fails with a BigtableError: NOT_FOUND (no such table or family), INVALID_ARGUMENT, and for writes UNAVAILABLE
+ * its name. The last argument of every method takes a signal and a timeout (CallOptions). Every method fails with a BigtableError: NOT_FOUND (no such table or family), INVALID_ARGUMENT, and for writes UNAVAILABLE
  * (outcome unknown).
  */
 import { toText } from '../base/index.ts';
@@ -9,6 +9,7 @@ import {
 } from '../model/index.ts';
 import type { FamilyChange } from '../service/index.ts';
 import { BatchError } from './batch-error.ts';
+import { type CallOptions, takeOptions, type ThenOptions } from './call-options.ts';
 import type { Calls } from './calls.ts';
 import { type FamilyOptions, familySchema, gcRuleOf } from './families.ts';
 import { type GroupLayout, layoutOf } from './groups.ts';
@@ -18,7 +19,7 @@ import {
 } from './row-transaction.ts';
 import { Cell, type Row } from './row.ts';
 import { Mutations, type RowMutation } from './row-mutation.ts';
-import { RowStream } from './row-stream.ts';
+import { type Rows, RowStream } from './row-stream.ts';
 import {
   NEWEST, type RowBounds, type RowOptions, rangeToDelete, readRequest, rowRequest, type ScanOptions,
 } from './scan.ts';
@@ -39,30 +40,30 @@ export class Table {
   }
 
   /** Applies the mutation atomically; resolves once it is on disk. */
-  apply(mutation: RowMutation): Promise<void> {
+  apply(mutation: RowMutation, options?: CallOptions): Promise<void> {
     const { row, mutations } = mutation;
-    return this.#calls.run((service, context) => service.mutateRow(context, this.fullName, { row, mutations }));
+    return this.#calls.write((service, context) => service.mutateRow(context, this.fullName, { row, mutations }), options);
   }
 
   /**
    * Applies many mutations, each atomic by itself, together in few disk writes. Fails with BatchError naming those that
    * failed, also those whose form is wrong (INVALID_ARGUMENT); the others are applied.
    */
-  async applyAll(mutations: readonly RowMutation[]): Promise<void> {
+  async applyAll(mutations: readonly RowMutation[], options?: CallOptions): Promise<void> {
     if (mutations.length === 0) {
       // nothing to do, but the table must be there
-      await this.schema();
+      await this.schema(options);
       return;
     }
     const entries = mutations.map(({ row, mutations: steps }) => ({ row, mutations: steps }));
-    const answers = await this.#calls.run((service, context) => service.mutateRows(context, this.fullName, entries));
+    const answers = await this.#calls.write((service, context) => service.mutateRows(context, this.fullName, entries), options);
     const failures = answers.flatMap((error, index) => (error === undefined ? [] : [{ index, error }]));
     if (failures.length > 0) throw new BatchError(failures);
   }
 
   /** One row with what the options ask for (default: the newest version of every column); undefined where nothing is there. */
   get(row: Bytes, options: RowOptions = NEWEST): Promise<Row | undefined> {
-    const rows = new RowStream(this.#calls, () => rowRequest(this.fullName, row, options), options?.signal);
+    const rows = new RowStream(this.#calls, () => rowRequest(this.fullName, row, options), options);
     // what is in memory costs this one promise
     try {
       const found = rows.pull();
@@ -77,8 +78,10 @@ export class Table {
    * One cell: the newest version of the column, or the newest at or below `at`. INVALID_ARGUMENT for an `at` that is
    * undefined.
    */
-  async getCell(row: Bytes, column: Column, ...at: [] | [at: Timestamp]): Promise<Cell | undefined> {
-    const found = await this.get(row, at.length === 0 ? { columns: [column] } : { columns: [column], at: at[0] });
+  async getCell(row: Bytes, column: Column, ...more: ThenOptions<Timestamp>): Promise<Cell | undefined> {
+    const [at, options] = takeOptions<Timestamp>(more);
+    const columns = { columns: [column], ...options };
+    const found = await this.get(row, at.length === 0 ? columns : { ...columns, at: at[0] });
     return found?.get(column);
   }
 
@@ -87,68 +90,68 @@ export class Table {
    * INVALID_ARGUMENT for an option that is not known, and for a bound that is undefined or empty: leave out a bound
    * that is not meant.
    */
-  scan(options: ScanOptions = {}): AsyncIterableIterator<Row, void> {
-    return new RowStream(this.#calls, () => readRequest(this.fullName, options), options?.signal);
+  scan(options: ScanOptions = {}): Rows {
+    return new RowStream(this.#calls, () => readRequest(this.fullName, options), options);
   }
 
   /**
    * Adds to the 8-byte integer in a column (absent = 0) and answers the new value; wraps at 64 bits.
    * FAILED_PRECONDITION where the value has another length.
    */
-  async increment(row: Bytes, column: Column, amount: number | bigint = 1): Promise<bigint> {
-    return (await this.#change(row, column, { kind: 'increment', amount: amountOf(amount) })).int;
+  async increment(row: Bytes, column: Column, amount: number | bigint = 1, options?: CallOptions): Promise<bigint> {
+    return (await this.#change(row, column, { kind: 'increment', amount: amountOf(amount) }, options)).int;
   }
 
   /** Appends to the value of a column (absent = empty) and answers the new value. */
-  async append(row: Bytes, column: Column, suffix: Bytes): Promise<Buffer> {
-    return (await this.#change(row, column, { kind: 'append', suffix: valueOf(suffix) })).value;
+  async append(row: Bytes, column: Column, suffix: Bytes, options?: CallOptions): Promise<Buffer> {
+    return (await this.#change(row, column, { kind: 'append', suffix: valueOf(suffix) }, options)).value;
   }
 
   /** Several increments and appends of one row in one instant; the new cells, ordered by column. */
-  readModifyWrite(row: Bytes, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
-    return this.#readModifyWrite(row, listOf(rules, 'rules').map(ruleOf));
+  readModifyWrite(row: Bytes, rules: readonly ReadModifyWriteRule[], options?: CallOptions): Promise<readonly Cell[]> {
+    return this.#readModifyWrite(row, listOf(rules, 'rules').map(ruleOf), options);
   }
 
-  async #change(row: Bytes, column: Column, change: ModelRule['change']): Promise<Cell> {
-    const [cell] = await this.#readModifyWrite(row, [{ ...columnOf(column), change }]);
+  async #change(row: Bytes, column: Column, change: ModelRule['change'], options?: CallOptions): Promise<Cell> {
+    const [cell] = await this.#readModifyWrite(row, [{ ...columnOf(column), change }], options);
     return cell as Cell;
   }
 
-  async #readModifyWrite(row: Bytes, rules: readonly ModelRule[]): Promise<readonly Cell[]> {
+  async #readModifyWrite(row: Bytes, rules: readonly ModelRule[], options?: CallOptions): Promise<readonly Cell[]> {
     const key = keyOf(row, 'a row key');
-    const cells = await this.#calls.run((service, context) => service.readModifyWriteRow(context, this.fullName, key, rules));
+    const cells = await this.#calls.write((service, context) => service.readModifyWriteRow(context, this.fullName, key, rules), options);
     return cells.map((cell) => new Cell(cell));
   }
 
   /** Looks at the row and applies one of two mutations, in one instant; answers whether the predicate matched. */
-  checkAndMutate(row: Bytes, predicate: Predicate, outcomes: CheckAndMutateOutcomes): Promise<boolean> {
+  checkAndMutate(row: Bytes, predicate: Predicate, outcomes: CheckAndMutateOutcomes, options?: CallOptions): Promise<boolean> {
     const key = keyOf(row, 'a row key');
     const request = { table: this.fullName, row: key, predicate: predicateFilter(predicate), ...mutationsOf(outcomes) };
-    return this.#calls.run((service, context) => service.checkAndMutateRow(context, request));
+    return this.#calls.write((service, context) => service.checkAndMutateRow(context, request), options);
   }
 
-  deleteRow(row: Bytes): Promise<void> {
+  deleteRow(row: Bytes, options?: CallOptions): Promise<void> {
     const mutations = new Mutations().deleteRow().mutations;
-    return this.#calls.run((service, context) => service.mutateRow(context, this.fullName, { row: keyOf(row, 'a row key'), mutations }));
+    return this.#calls.write((service, context) => service.mutateRow(context, this.fullName, { row: keyOf(row, 'a row key'), mutations }), options);
   }
 
   /**
    * Deletes all rows with the prefix, or from `start` up to and without `end`. INVALID_ARGUMENT without a bound, for
    * one that is undefined or empty, and for an option that is not known: `deleteAllRows` deletes all rows.
    */
-  async deleteRows(bounds: RowBounds): Promise<void> {
+  async deleteRows(bounds: RowBounds, options?: CallOptions): Promise<void> {
     const range = rangeToDelete(bounds);
-    return this.#calls.run((service, context) => service.dropRowRange(context, this.fullName, range));
+    return this.#calls.write((service, context) => service.dropRowRange(context, this.fullName, range), options);
   }
 
   /** Deletes every row of the table; its families stay. */
-  deleteAllRows(): Promise<void> {
-    return this.#calls.run((service, context) => service.dropRowRange(context, this.fullName, ALL_ROWS));
+  deleteAllRows(options?: CallOptions): Promise<void> {
+    return this.#calls.write((service, context) => service.dropRowRange(context, this.fullName, ALL_ROWS), options);
   }
 
   /** Row keys that cut the table into parts of about equal size, for parallel work. */
-  async sampleKeys(): Promise<readonly { readonly key: string; readonly offsetBytes: number }[]> {
-    const samples = await this.#calls.run((service, context) => service.sampleRowKeys(context, this.fullName));
+  async sampleKeys(options?: CallOptions): Promise<readonly { readonly key: string; readonly offsetBytes: number }[]> {
+    const samples = await this.#calls.read((service, context) => service.sampleRowKeys(context, this.fullName), options);
     return samples.map(({ row, offsetBytes }) => ({ key: toText(row), offsetBytes }));
   }
 
@@ -156,44 +159,44 @@ export class Table {
    * What each column family takes: cells, logical bytes, bytes on disk and in memory. Versions that are hidden count until a compaction drops them. Not over a server
    * (UNIMPLEMENTED).
    */
-  statistics(): Promise<readonly FamilyUsage[]> {
-    return this.#calls.run((service, context) => service.familyUsage(context, this.fullName));
+  statistics(options?: CallOptions): Promise<readonly FamilyUsage[]> {
+    return this.#calls.read((service, context) => service.familyUsage(context, this.fullName), options);
   }
 
-  schema(): Promise<TableSchema> {
-    return this.#calls.run((service, context) => service.getTable(context, this.fullName));
+  schema(options?: CallOptions): Promise<TableSchema> {
+    return this.#calls.read((service, context) => service.getTable(context, this.fullName), options);
   }
 
-  async createFamily(name: string, options: FamilyOptions = {}): Promise<void> {
-    return this.#changeFamily({ kind: 'create', family: familySchema(textOf(name, 'a family'), options) });
+  async createFamily(name: string, family: FamilyOptions = {}, options?: CallOptions): Promise<void> {
+    return this.#changeFamily({ kind: 'create', family: familySchema(textOf(name, 'a family'), family) }, options);
   }
 
   /**
    * Replaces a family's garbage-collection rule; `never` takes it away, so that all versions are kept.
    * INVALID_ARGUMENT for undefined.
    */
-  async setGcRule(name: string, rule: GcRule | 'never'): Promise<void> {
+  async setGcRule(name: string, rule: GcRule | 'never', options?: CallOptions): Promise<void> {
     const gcRule = gcRuleOf(rule, 'a GC rule');
     const family: FamilySchema = { name: textOf(name, 'a family'), ...(gcRule && { gcRule }) };
-    await this.#changeFamily({ kind: 'update', family, fields: ['gcRule'] });
+    await this.#changeFamily({ kind: 'update', family, fields: ['gcRule'] }, options);
   }
 
   /**
    * Replaces the table's locality groups: which families are stored together, and how. Families named in none lie in `default`. Reads and writes
    * go on; a compaction brings the files over. NOT_FOUND for a family that is not there.
    */
-  async setGroups(groups: GroupLayout): Promise<void> {
+  async setGroups(groups: GroupLayout, options?: CallOptions): Promise<void> {
     const layout = layoutOf(groups);
-    await this.#calls.run((service, context) => service.updateTable(context, this.fullName, { groups: layout }));
+    await this.#calls.write((service, context) => service.updateTable(context, this.fullName, { groups: layout }), options);
   }
 
   /** Deletes the family and everything in it. */
-  async deleteFamily(name: string): Promise<void> {
-    await this.#changeFamily({ kind: 'drop', name: textOf(name, 'a family') });
+  async deleteFamily(name: string, options?: CallOptions): Promise<void> {
+    await this.#changeFamily({ kind: 'drop', name: textOf(name, 'a family') }, options);
   }
 
-  async #changeFamily(change: FamilyChange): Promise<void> {
-    await this.#calls.run((service, context) => service.modifyFamilies(context, this.fullName, [change]));
+  async #changeFamily(change: FamilyChange, options?: CallOptions): Promise<void> {
+    await this.#calls.write((service, context) => service.modifyFamilies(context, this.fullName, [change]), options);
   }
 }
 

@@ -1,4 +1,5 @@
 /** What an API needs of a wire, client side: calls by path, raw bytes out and in. The adapter is client/wire-client.ts. */
+import type { BigtableError } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 
 export interface RpcClient {
@@ -11,4 +12,6 @@ export interface RpcClient {
   stream(path: string, request: Uint8Array, context: RequestContext): AsyncIterable<Buffer>;
   /** Takes no new calls; the connection ends with those under way. */
   close(): void;
+  /** Takes no new calls, and ends those under way with that error. */
+  abandon(error: BigtableError): void;
 }

@@ -111,7 +111,7 @@ describe('a server with a budget of 16 MiB', () => {
     const connection = await connect(server.address);
     budget = env.requestBudget;
     address = server.address;
-    client = overService(connection.service, connection.env.requestBudget, connection.close);
+    client = overService(connection.service, connection.env, connection.close);
     stops.push(() => client.close(), () => server.close(), close);
     const table = await client.createTable('t', { families: { f: {} } });
     tableName = table.fullName;

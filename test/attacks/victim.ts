@@ -102,7 +102,7 @@ export class Victim {
   /** A well-behaved client on a connection of its own. Closed after the test. */
   async database(): Promise<Database> {
     const { service, env, close } = await connect(this.address, { token: this.#token, tls: this.#tlsCa === undefined ? undefined : { caFile: this.#tlsCa } });
-    const database = overService(service, env.requestBudget, close);
+    const database = overService(service, env, close);
     this.#t.after(() => database.close());
     return database;
   }

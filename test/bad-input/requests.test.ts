@@ -35,7 +35,7 @@ async function served(limits: Limits): Promise<Door> {
   const { service, env, close } = await openDatabase({ memory: true, settings: { limits } });
   const server = await startServer({ service, env, address: '127.0.0.1:0' });
   const connection = await connect(server.address);
-  const database = overService(connection.service, connection.env.requestBudget, connection.close);
+  const database = overService(connection.service, connection.env, connection.close);
   return {
     database,
     budget: env.requestBudget,

@@ -5,14 +5,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect, openDatabase } from '../../src/boot/index.ts';
-import { overService } from '../../src/embedded/index.ts';
+import { openDatabase } from '../../src/boot/index.ts';
+import { connect } from '../../src/embedded/index.ts';
 import { startServer } from '../../src/server/index.ts';
 import { behaviourSuite, type Feature, type Subject } from './suite.ts';
 
 async function connected(address: string, after: () => Promise<void>): Promise<Subject> {
-  const { service, env, close } = await connect(address);
-  const database = overService(service, env.requestBudget, close);
+  const database = await connect(address);
   return {
     database,
     close: async () => {

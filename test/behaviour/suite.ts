@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { BatchError, BigtableError, type Cell, Code, type Database, type Row, type RowFilter, RowMutation, type Table } from '../../src/embedded/index.ts';
+import { endedCallTests } from './ended-calls.ts';
 
 export interface Subject {
   readonly database: Database;
@@ -651,6 +652,8 @@ export function behaviourSuite(manifest: Manifest): void {
       }
       assert.equal((await rowsOf(t.scan())).length, 500);
     });
+
+    endedCallTests({ database: () => database, table: () => table() });
 
     test('a value of 5 MB and a row of many of them', async () => {
       const t = await table();

@@ -6,16 +6,15 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect } from '../../src/boot/index.ts';
-import { overService } from '../../src/embedded/index.ts';
+import { connect, overService } from '../../src/embedded/index.ts';
 import { startThreadedServer } from '../../src/server/index.ts';
 import { behaviourSuite, type Subject } from './suite.ts';
 
 async function started(through: 'wire' | 'ports'): Promise<Subject> {
   const directory = await mkdtemp(join(tmpdir(), 'edubba-threads-'));
   const server = await startThreadedServer({ address: '127.0.0.1:0', database: { directory, tabletServers: 2 } });
-  const { service, env, close } = through === 'wire' ? await connect(server.address) : { ...server.database, close: async () => {} };
-  const database = overService(service, env.requestBudget, close);
+  const { service, env } = server.database;
+  const database = through === 'wire' ? await connect(server.address, { project: 'p', instance: 'i' }) : overService(service, env, async () => {});
   return {
     database,
     close: async () => {

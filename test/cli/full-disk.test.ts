@@ -29,7 +29,7 @@ after(() => clearInterval(alive));
 async function clientOf(t: TestContext, server: Child): Promise<Database> {
   const { service, env, close } = await connect(await server.address());
   t.after(close);
-  return overService(service, env.requestBudget, close);
+  return overService(service, env, close);
 }
 
 /** Writes rows of random bytes, several at once, until `more` says otherwise. Answers the rows that were acknowledged. */

@@ -40,7 +40,7 @@ async function writeAndKill(writer: string, directory: string, iterations: numbe
 async function look(directory: string, last: readonly number[]): Promise<number[]> {
   assert.deepEqual((await checkDirectory(directory)).findings, [], 'before it is opened');
   const opened = await openDatabase({ directory });
-  const database = overService(opened.service, opened.env.requestBudget, opened.close);
+  const database = overService(opened.service, opened.env, opened.close);
   try {
     const now = await checkLedger(database, last);
     await opened.flush();

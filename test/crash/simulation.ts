@@ -40,7 +40,7 @@ export class Simulation {
     };
     const logger: Logger = { info: note, warn: note, error: note };
     const opened = await openDatabase({ fileSystem, clock: this.clock, random: new SeededRandom(++openings), logger, settings });
-    return { opened, database: overService(opened.service, opened.env.requestBudget, opened.close) };
+    return { opened, database: overService(opened.service, opened.env, opened.close) };
   }
 }
 

@@ -63,7 +63,7 @@ test('threads die while they are written to, one after the other', async (t) => 
   const messages: string[] = [];
   const note = (message: string, fields: object = {}): void => void messages.push(`${message} ${JSON.stringify(fields)}`);
   const threaded = await openThreadedDatabase({ directory, tabletServers: 2, module, logger: { info: note, warn: note, error: note } });
-  const database = overService(threaded.service, threaded.env.requestBudget, threaded.close);
+  const database = overService(threaded.service, threaded.env, threaded.close);
   await threaded.openDoors({});
   await database.createTable('t', { families: { f: {} }, splits: [...'bcdefgh'] });
 
@@ -93,12 +93,12 @@ test('threads die while they are written to, one after the other', async (t) => 
 
   for (const tabletServers of [3, 2]) {
     const again = await openThreadedDatabase({ directory, tabletServers, module });
-    const reopened = overService(again.service, again.env.requestBudget, again.close);
+    const reopened = overService(again.service, again.env, again.close);
     await check(reopened, last);
     await reopened.close();
   }
   const single = await openDatabase({ directory });
-  const alone = overService(single.service, single.env.requestBudget, single.close);
+  const alone = overService(single.service, single.env, single.close);
   await check(alone, last);
   await alone.close();
 });

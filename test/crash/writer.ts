@@ -11,7 +11,7 @@ import { writeForEver } from './writing.ts';
 async function openInThreads(count: number): Promise<Database> {
   const module = moduleUrl('./mortal-thread.ts', import.meta.url);
   const { service, env, close } = await openThreadedDatabase({ directory, tabletServers: count, module, settings: { memtableBytes: count << 20 } });
-  return overService(service, env.requestBudget, close);
+  return overService(service, env, close);
 }
 
 const [directory = '', tabletServers = '1'] = process.argv.slice(2);

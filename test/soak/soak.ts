@@ -431,7 +431,7 @@ export class Soak {
 
   async #open(): Promise<void> {
     this.#opened = await this.#world.open();
-    this.#database = overService(this.#opened.service, this.#opened.env.requestBudget, this.#opened.close);
+    this.#database = overService(this.#opened.service, this.#opened.env, this.#opened.close);
   }
 
   async #close(): Promise<void> {

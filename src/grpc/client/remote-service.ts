@@ -33,7 +33,7 @@ const data = Bigtable.method;
 const FEATURES = toBinary(FeatureFlagsSchema, create(FeatureFlagsSchema, { reverseScans: true, lastScannedRowResponses: true, microsecondTimestamp: true }));
 
 export interface RemoteService extends Service {
-  /** Gives up the connection. */
+  /** Gives up the connection, and calls that are under way on it: CANCELLED. */
   close(): void;
 }
 
@@ -140,7 +140,7 @@ class Remote extends RemoteAdmin implements RemoteService {
   }
 
   close(): void {
-    this.client.close();
+    this.client.abandon(new BigtableError(Code.CANCELLED, 'the connection was closed while the call was under way'));
   }
 }
 

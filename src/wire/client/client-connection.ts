@@ -135,6 +135,13 @@ export class ClientConnection implements StreamHost {
     this.#endIfDrained();
   }
 
+  /** Ends at once, and the open exchanges with it. */
+  abandon(error: BigtableError): void {
+    if (this.#isGone) return;
+    this.#gone(error);
+    this.#options.socket.destroy();
+  }
+
   // what streams ask
 
   sendHeaders(stream: Stream, block: Buffer): void {

@@ -112,6 +112,11 @@ export class WireClient implements RpcClient {
     this.#closeDeadlines();
   }
 
+  abandon(error: BigtableError): void {
+    this.close();
+    for (const connection of [...this.#connections]) connection.abandon(error);
+  }
+
   #start(call: ClientCall): void {
     if (this.#isClosed) return call.fail(closed());
     if (this.#connection?.hasRoom && this.#waiting.size === 0) return this.#send(call, this.#connection);

@@ -1,0 +1,104 @@
+/**
+ * `connect`: a database that lies behind a server of the Bigtable v2 API, with the calls that `open` gives for one in a
+ * directory.
+ *
+ * Invariant: after `close` nothing of the connection is left that keeps the process alive.
+ */
+import {
+  BigtableError, checkOptions, Code, describeValue, invalidArgument, isObjectOfNames, type OptionTable,
+} from '../base/index.ts';
+import { connect as connectTo } from '../boot/index.ts';
+import { sleep } from '../env/index.ts';
+import type { Service } from '../service/index.ts';
+import { type CallEnv, Calls } from './calls.ts';
+import { Database, type DatabaseHooks } from './database.ts';
+import { textOf } from './input.ts';
+
+export interface ConnectTlsOptions {
+  /** Who must have signed the server's certificate, PEM. Default: those that Node trusts. */
+  readonly ca?: string | Uint8Array | undefined;
+  /** Our own certificate and its key, PEM, for servers that ask for one. */
+  readonly cert?: string | Uint8Array | undefined;
+  readonly key?: string | Uint8Array | undefined;
+  /** The same three, each in a file. */
+  readonly caFile?: string | undefined;
+  readonly certFile?: string | undefined;
+  readonly keyFile?: string | undefined;
+  /** The name in the server's certificate. Default: the address' host. */
+  readonly serverName?: string | undefined;
+}
+
+export interface ConnectOptions {
+  /** Of tables that are named by their id alone. Default: `local`. */
+  readonly project?: string | undefined;
+  /** Of tables that are named by their id alone. Default: `local`. */
+  readonly instance?: string | undefined;
+  /** `true`: TLS, with the authorities that Node trusts. Default: plain text. */
+  readonly tls?: boolean | ConnectTlsOptions | undefined;
+  /** A bearer token, sent with every call; to another machine over TLS alone. */
+  readonly token?: string | undefined;
+}
+
+const OPTIONS = { project: 'free', instance: 'free', tls: 'free', token: 'free' } satisfies OptionTable<ConnectOptions>;
+const TLS_OPTIONS = {
+  ca: 'free', cert: 'free', key: 'free', caFile: 'free', certFile: 'free', keyFile: 'free', serverName: 'free',
+} satisfies OptionTable<ConnectTlsOptions>;
+/** `close` waits so long for calls that a server does not answer. */
+const CLOSE_PATIENCE_MS = 5000;
+
+/**
+ * A database behind a server of the Bigtable v2 API: Edubba's own, or Google's emulator. `address` is HOST:PORT, as in
+ * BIGTABLE_EMULATOR_HOST. Nothing is sent before the first call; a lost server is UNAVAILABLE, and later calls connect
+ * anew. INVALID_ARGUMENT for an address or an option that is none, and for files that cannot be read.
+ */
+export async function connect(address: string, options: ConnectOptions = {}): Promise<Database> {
+  const where = textOf(address, 'the address of a server');
+  checkOptions(options, OPTIONS, 'connect');
+  const parent = `projects/${partOf(options.project, 'project')}/instances/${partOf(options.instance, 'instance')}`;
+  const token = options.token === undefined ? undefined : textOf(options.token, 'token');
+  const { service, env, close } = await connectTo(where, { tls: tlsOf(options.tls), token });
+  return overService(service, env, close, parent);
+}
+
+/** A database over any service: one in this process, or one reached through a server. */
+export function overService(service: Service, env: CallEnv, close: () => Promise<void>, parent?: string): Database {
+  const calls = new Calls(service, env);
+  const closing = async (): Promise<void> => {
+    const patience = new AbortController();
+    await Promise.race([calls.idle(), sleep(env.clock, CLOSE_PATIENCE_MS, patience.signal).catch(() => {})]);
+    patience.abort();
+    await close();
+  };
+  let closed: Promise<void> | undefined;
+  const hooks: DatabaseHooks = {
+    close: () => (closed ??= closing()),
+    flush: async () => {},
+    compact: refuseCompaction,
+    split: refuseSplit,
+    merge: refuseSplit,
+    counters: () => ({}),
+  };
+  return new Database(calls, hooks, parent);
+}
+
+function partOf(given: string | undefined, what: string): string {
+  const part = given === undefined ? 'local' : textOf(given, what);
+  if (part === '' || part.includes('/')) throw invalidArgument(`${what} must be an id without slashes, not ${JSON.stringify(part)}`);
+  return part;
+}
+
+function tlsOf(tls: ConnectOptions['tls']): ConnectTlsOptions | undefined {
+  if (tls === undefined || tls === false) return undefined;
+  if (tls === true) return {};
+  if (!isObjectOfNames(tls)) throw invalidArgument(`tls must be true, false or an object of its options, not ${describeValue(tls)}`);
+  checkOptions(tls, TLS_OPTIONS, 'tls');
+  return tls;
+}
+
+async function refuseCompaction(): Promise<never> {
+  throw new BigtableError(Code.UNIMPLEMENTED, 'a server compacts by itself; on demand it is done where the directory is open');
+}
+
+async function refuseSplit(): Promise<never> {
+  throw new BigtableError(Code.UNIMPLEMENTED, 'a server splits tablets by itself; on demand tablets are split and merged where the directory is open');
+}
