@@ -50,6 +50,7 @@ const PACKAGES = {
   'fs-native-extensions': ['platform'],
   'lz4-napi': ['platform'],
   re2js: ['filter'],
+  'smol-toml': ['cli'],
 };
 
 /** Rooms that may use Node's own modules. */

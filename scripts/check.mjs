@@ -1,5 +1,5 @@
 /**
- * npm run check: types, lint, layers, dead code, lock file, file sizes and tidiness; a line for each with its time, what is wrong under
+ * npm run check: types, lint, layers, dead code, lock file, file sizes, the page of settings and tidiness; a line for each with its time, what is wrong under
  * it, and a closing line 'N passed, N failed, N skipped'. npm run check -- lint layers: only these.
  */
 import { existsSync, readFileSync } from 'node:fs';
@@ -54,6 +54,7 @@ const STEPS = {
   'dead code': () => tool(dependency('knip', 'bin', 'knip.js'), '--no-progress', '--no-config-hints', '--exclude', 'types'),
   'lock file': lockFile,
   'file sizes': sizes,
+  'settings page': () => tool('--import', 'tsx', 'scripts/settings.mjs'),
   tidy,
 };
 

@@ -11,4 +11,5 @@ export { addWrapping, INT64_MAX, INT64_MIN, type Int64, int64, int64Bytes, isInt
 export { NumberTable } from './number-table.ts';
 export { checkOptions, describeValue, isObjectOfNames, type OptionKind, type OptionTable } from './options.ts';
 export { ownOf } from './record.ts';
+export { didYouMean } from './similar.ts';
 export { VarintReader, varintLength, writeVarint } from './varint.ts';

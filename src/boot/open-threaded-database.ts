@@ -7,7 +7,7 @@ import { ByteBudget, LocalTransport, type Logger, Metrics, silentLogger } from '
 import { nativeCodecs, PortTransport, systemClock, systemRandom } from '../platform/index.ts';
 import { directoryStorage, type OpenDatabase, startOn } from './open-database.ts';
 import { ServerThreads } from './server-threads.ts';
-import { checkSettings, type DatabaseSettings } from './settings.ts';
+import { checkSettings, checkShares, type DatabaseSettings } from './settings.ts';
 
 export interface ThreadedOptions {
   readonly directory: string;
@@ -29,10 +29,11 @@ export interface ThreadedDatabase extends OpenDatabase {
   counters(): Promise<ReadonlyMap<number, Readonly<Record<string, number>>>>;
 }
 
-/** As `openDatabase`. The threads share the sizes of the settings evenly. */
+/** As `openDatabase`. The threads share the sizes of the settings evenly; INVALID_ARGUMENT where a share would be too small. */
 export async function openThreadedDatabase(options: ThreadedOptions): Promise<ThreadedDatabase> {
   const { directory, tabletServers, module, logger = silentLogger } = options;
   const settings = checkSettings(options.settings);
+  checkShares(settings, tabletServers);
   const storage = await directoryStorage(directory, { clock: systemClock, logger, compactionsAtOnce: settings.compactionsAtOnce, tabletServers });
   const env = {
     ...storage.adapters,

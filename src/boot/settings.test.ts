@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
-import { checkSettings, DEFAULT_SETTINGS, type DatabaseSettings, serverCacheBytes } from './settings.ts';
+import { docText } from './setting-text.ts';
+import { checkSettings, checkShares, DATABASE_SETTINGS, DEFAULT_SETTINGS, type DatabaseSettings, serverCacheBytes } from './settings.ts';
 
 describe('settings', () => {
   test('what is not given is the default', () => {
@@ -22,8 +24,28 @@ describe('settings', () => {
     assert.ok(serverCacheBytes() >= gib / 16);
   });
 
+  test('names that the caller inherits count, too', () => {
+    assert.equal(checkSettings(Object.create({ blockCacheBytes: 1 })).blockCacheBytes, 1);
+  });
+
+  test('each has a docstring, and it says what the table says', () => {
+    const source = readFileSync('src/boot/settings.ts', 'utf8');
+    const [body = ''] = /export interface DatabaseSettings \{[^}]*\}/.exec(source) ?? [];
+    const documented = [...body.matchAll(/\/\*\*([^/]*)\*\/\s*readonly (\w+):/g)].map(([, text = '', name]) => [name, text.replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim()]);
+    assert.deepEqual(documented, Object.entries(DATABASE_SETTINGS).map(([name, setting]) => [name, docText(setting)]));
+  });
+
+  test('several tablet servers refuse shares that are too small for one', () => {
+    const mib = 2 ** 20;
+    checkShares(checkSettings({ memtableBytes: 4 * mib }), 4);
+    for (const name of ['memtableBytes', 'requestBytes', 'logLimitBytes'] as const) {
+      const message = new RegExp(`setting ${name} is 3 MiB, which 4 tablet servers share: they need at least 4 MiB`);
+      assert.throws(() => checkShares(checkSettings({ [name]: 3 * mib }), 4), { code: Code.INVALID_ARGUMENT, message });
+    }
+  });
+
   const wrong: [unknown, RegExp][] = [
-    [{ memtableBytes: 1024 }, /memtableBytes must be .* from 1048576 .* not 1024/],
+    [{ memtableBytes: 1024 }, /memtableBytes must be a whole number of bytes from 1048576 .* not 1024/],
     [{ memtableBytes: '64 MiB' }, /memtableBytes must be .* not 64 MiB/],
     [{ blockSizeBytes: 2 ** 25 }, /blockSizeBytes must be .* to 16777216/],
     [{ blockCacheBytes: -1 }, /blockCacheBytes/],
@@ -32,6 +54,8 @@ describe('settings', () => {
     [{ durability: 'sometimes' }, /durability must be one of synced, buffered, not sometimes/],
     [{ limits: 'none' }, /limits must be one of default, cloud, not none/],
     [{ limits: 'constructor' }, /limits must be one of/],
+    [{ majorCompactionMs: 1 }, /majorCompactionMs must be a whole number of milliseconds from 1000 to/],
+    [{ memtableBytes: null }, /memtableBytes must be .* not null/],
     [{ memtableSize: 1 }, /no setting "memtableSize"; there are memtableBytes/],
   ];
   for (const [given, message] of wrong) {

@@ -1,41 +1,46 @@
 /**
  * The settings of a database: plain, frozen, checked once. Sizes are in bytes. A size set here bounds memory; it changes no format and may be
- * another at the next start.
+ * another at the next start. The table DATABASE_SETTINGS is the source of everything that is said of them; a test holds the docstrings here to it.
  */
 import { checkOptions, invalidArgument, type OptionTable } from '../base/index.ts';
 import { LIMITS } from '../model/index.ts';
 import { memoryBytes } from '../platform/index.ts';
 import { DEFAULT_BLOCK_SIZE_BYTES } from '../sstable/index.ts';
 import type { TabletServerSettings } from '../tabletserver/index.ts';
+import { defaultsOf, isValueOf, type Setting, type SettingsOf } from './setting.ts';
+import { formatSetting } from './setting-text.ts';
 
 export interface DatabaseSettings {
-  /** What all memtables take together: flushing begins at half of it, writes wait at it. Default 64 MiB, at least 1 MiB. */
+  /** What all memtables take together: flushing begins at half of it, writes wait at it. Default: 64 MiB; at least 1 MiB. */
   readonly memtableBytes: number;
-  /** Blocks of SSTables kept in memory. Default 64 MiB; 0 keeps none. */
+  /** Blocks of SSTables kept in memory; 0 keeps none. Default: 64 MiB. */
   readonly blockCacheBytes: number;
-  /** Single rows of SSTables kept in memory, hot ones among cold. Default 16 MiB; 0 keeps none. */
+  /** Single rows of SSTables kept in memory, hot ones among cold; 0 keeps none. Default: 16 MiB. */
   readonly scanCacheBytes: number;
-  /** Requests in flight and answers not yet sent, all together. Default 128 MiB, at least 1 MiB. */
+  /** Requests in flight and answers not yet sent, all together. Default: 128 MiB; at least 1 MiB. */
   readonly requestBytes: number;
-  /** Size at which a block of an SSTable is closed. Default 64 KiB, from 1 KiB to 16 MiB. */
-  readonly blockSizeBytes: number;
-  /** Length of the commit log that forces flushes, and so bounds what a start replays. Default 64 MiB, at least 1 MiB. */
-  readonly logLimitBytes: number;
-  /** In-memory locality groups, whose files stay in memory once they were read. Reads of what does not fit fail. Default 64 MiB. */
+  /** In-memory locality groups, whose files stay in memory once they were read. Reads of what does not fit fail. Default: 64 MiB. */
   readonly inMemoryBytes: number;
-  /** A tablet whose files take more is split. Default 200 MiB, at least 1 MiB. */
-  readonly tabletBytes: number;
-  /** Compactions of files at once, each in a thread of its own. Default 1, from 1 to 64. */
-  readonly compactionsAtOnce: number;
-  /** Every tablet gets a major compaction so often: within this time deleted data is gone from the disk. Default 24 hours; from a second to a year. */
-  readonly majorCompactionMs: number;
   /**
-   * When a write is acknowledged. `synced`, the default: when it is on the disk; nothing acknowledged is ever lost. `buffered`: when it is handed to the
-   * commit log, whose writing goes on at once and without a pause; a power failure, or an end of the process without `close`, then loses the last
-   * writes: always the newest ones, some milliseconds of them, 4 MiB and one write at the most. `close` brings all of them to the disk.
+   * When a write is acknowledged. `synced`: when it is on the disk; nothing acknowledged is ever lost. `buffered`: when it is handed to the commit log,
+   * whose writing goes on at once and without a pause; a power failure, or an end of the process without `close`, then loses the last writes: always
+   * the newest ones, some milliseconds of them, 4 MiB and one write at the most. `close` brings all of them to the disk.
+   * Default: synced; synced or buffered.
    */
   readonly durability: 'synced' | 'buffered';
-  /** Limits of the API: `cloud` = those of Cloud Bigtable; `default` = wider where the paper is (row keys to 64 KiB). */
+  /** Length of the commit log that forces flushes, and so bounds what a start replays. Default: 64 MiB; at least 1 MiB. */
+  readonly logLimitBytes: number;
+  /** Size at which a block of an SSTable is closed. Default: 64 KiB; 1 KiB to 16 MiB. */
+  readonly blockSizeBytes: number;
+  /** A tablet whose files take more is split. Default: 200 MiB; at least 1 MiB. */
+  readonly tabletBytes: number;
+  /** Compactions of files at once, each in a thread of its own. Default: 1; 1 to 64. */
+  readonly compactionsAtOnce: number;
+  /** Every tablet gets a major compaction so often: within this time deleted data is gone from the disk. Default: 1 d; 1 s to 365 d. */
+  readonly majorCompactionMs: number;
+  /**
+   * Limits of the API. `cloud`: those of Cloud Bigtable. `default`: wider where the paper is (row keys to 64 KiB). Default: default; default or cloud.
+   */
   readonly limits: keyof typeof LIMITS;
 }
 
@@ -43,65 +48,94 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 const HOUR_MS = 3_600_000;
 
-export const DEFAULT_SETTINGS: DatabaseSettings = Object.freeze({
-  memtableBytes: 64 * MIB,
-  blockCacheBytes: 64 * MIB,
-  scanCacheBytes: 16 * MIB,
-  requestBytes: 128 * MIB,
-  blockSizeBytes: DEFAULT_BLOCK_SIZE_BYTES,
-  logLimitBytes: 64 * MIB,
-  inMemoryBytes: 64 * MIB,
-  tabletBytes: 200 * MIB,
-  compactionsAtOnce: 1,
-  majorCompactionMs: 24 * HOUR_MS,
-  durability: 'synced',
-  limits: 'default',
-});
+export const DATABASE_SETTINGS = {
+  memtableBytes: {
+    kind: 'bytes', least: MIB, default: 64 * MIB, group: 'Memory',
+    doc: 'What all memtables take together: flushing begins at half of it, writes wait at it.',
+  },
+  blockCacheBytes: { kind: 'bytes', least: 0, default: 64 * MIB, group: 'Memory', doc: 'Blocks of SSTables kept in memory; 0 keeps none.' },
+  scanCacheBytes: {
+    kind: 'bytes', least: 0, default: 16 * MIB, group: 'Memory',
+    doc: 'Single rows of SSTables kept in memory, hot ones among cold; 0 keeps none.',
+  },
+  requestBytes: { kind: 'bytes', least: MIB, default: 128 * MIB, group: 'Memory', doc: 'Requests in flight and answers not yet sent, all together.' },
+  inMemoryBytes: {
+    kind: 'bytes', least: 0, default: 64 * MIB, group: 'Memory',
+    doc: 'In-memory locality groups, whose files stay in memory once they were read. Reads of what does not fit fail.',
+  },
+  durability: {
+    kind: 'choice', choices: ['synced', 'buffered'], default: 'synced', group: 'Storage',
+    doc: 'When a write is acknowledged. `synced`: when it is on the disk; nothing acknowledged is ever lost. `buffered`: when it is handed to the commit log, '
+      + 'whose writing goes on at once and without a pause; a power failure, or an end of the process without `close`, then loses the last writes: always '
+      + 'the newest ones, some milliseconds of them, 4 MiB and one write at the most. `close` brings all of them to the disk.',
+  },
+  logLimitBytes: {
+    kind: 'bytes', least: MIB, default: 64 * MIB, group: 'Storage',
+    doc: 'Length of the commit log that forces flushes, and so bounds what a start replays.',
+  },
+  blockSizeBytes: { kind: 'bytes', least: KIB, most: 16 * MIB, default: DEFAULT_BLOCK_SIZE_BYTES, group: 'Storage', doc: 'Size at which a block of an SSTable is closed.' },
+  tabletBytes: { kind: 'bytes', least: MIB, default: 200 * MIB, group: 'Storage', doc: 'A tablet whose files take more is split.' },
+  compactionsAtOnce: { kind: 'count', least: 1, most: 64, default: 1, group: 'Storage', doc: 'Compactions of files at once, each in a thread of its own.' },
+  majorCompactionMs: {
+    kind: 'duration', least: 1000, most: 365 * 24 * HOUR_MS, default: 24 * HOUR_MS, group: 'Storage',
+    doc: 'Every tablet gets a major compaction so often: within this time deleted data is gone from the disk.',
+  },
+  limits: {
+    kind: 'choice', choices: ['default', 'cloud'], default: 'default', group: 'API',
+    doc: 'Limits of the API. `cloud`: those of Cloud Bigtable. `default`: wider where the paper is (row keys to 64 KiB).',
+  },
+} as const satisfies { readonly [K in keyof DatabaseSettings]: Setting };
 
+export const DEFAULT_SETTINGS: DatabaseSettings = Object.freeze(defaultsOf(DATABASE_SETTINGS) satisfies SettingsOf<typeof DATABASE_SETTINGS>);
+
+const NAMES = Object.keys(DATABASE_SETTINGS) as (keyof DatabaseSettings)[];
 /** None is a bound: a setting that is undefined has its default. */
-const SETTINGS = Object.fromEntries(
-  Object.keys(DEFAULT_SETTINGS).map((name) => [name, 'free']),
-) as OptionTable<DatabaseSettings>;
-
-const DURABILITIES: readonly string[] = ['synced', 'buffered'] satisfies DatabaseSettings['durability'][];
-
-const SIZES: Readonly<Record<Exclude<keyof DatabaseSettings, 'limits' | 'durability'>, readonly [least: number, most: number]>> = {
-  memtableBytes: [MIB, Number.MAX_SAFE_INTEGER],
-  blockCacheBytes: [0, Number.MAX_SAFE_INTEGER],
-  scanCacheBytes: [0, Number.MAX_SAFE_INTEGER],
-  requestBytes: [MIB, Number.MAX_SAFE_INTEGER],
-  blockSizeBytes: [KIB, 16 * MIB],
-  logLimitBytes: [MIB, Number.MAX_SAFE_INTEGER],
-  inMemoryBytes: [0, Number.MAX_SAFE_INTEGER],
-  tabletBytes: [MIB, Number.MAX_SAFE_INTEGER],
-  compactionsAtOnce: [1, 64],
-  majorCompactionMs: [1000, 365 * 24 * HOUR_MS],
-};
+const OPTIONS = Object.fromEntries(NAMES.map((name) => [name, 'free'])) as OptionTable<DatabaseSettings>;
 
 /** A server's block cache where it is not told another size: a share of the machine's memory, in bounds. */
 const SERVER_CACHE_SHARE = 1 / 8;
 const LEAST_SERVER_CACHE_BYTES = 64 * MIB;
 const MOST_SERVER_CACHE_BYTES = 4 * 1024 * MIB;
 
-/** `blockCacheBytes` of a process that does nothing but serve. */
+/** `blockCacheBytes` of a process that does nothing but serve: whole MiB. */
 export function serverCacheBytes(availableBytes = memoryBytes()): number {
-  return Math.min(MOST_SERVER_CACHE_BYTES, Math.max(LEAST_SERVER_CACHE_BYTES, Math.floor(availableBytes * SERVER_CACHE_SHARE)));
+  return Math.min(MOST_SERVER_CACHE_BYTES, Math.max(LEAST_SERVER_CACHE_BYTES, Math.floor((availableBytes * SERVER_CACHE_SHARE) / MIB) * MIB));
 }
 
 /** The defaults with `given` over them. INVALID_ARGUMENT for a name that is none, or a value out of its range. */
 export function checkSettings(given: Partial<DatabaseSettings> = {}): DatabaseSettings {
-  checkOptions(given, SETTINGS, 'settings', 'setting');
-  const chosen = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-  const settings: DatabaseSettings = Object.freeze({ ...DEFAULT_SETTINGS, ...chosen });
-  for (const [name, [least, most]] of Object.entries(SIZES)) {
-    const value = settings[name as keyof typeof SIZES];
-    if (!Number.isSafeInteger(value) || value < least || value > most) {
-      throw invalidArgument(`setting ${name} must be a whole number from ${least} to ${most}, not ${String(value)}`);
-    }
+  checkOptions(given, OPTIONS, 'settings', 'setting');
+  const settings = NAMES.map((name) => {
+    const value = given[name] === undefined ? DEFAULT_SETTINGS[name] : given[name];
+    if (isValueOf(DATABASE_SETTINGS[name], value)) return [name, value];
+    throw invalidArgument(`setting ${name} must be ${wantedValue(DATABASE_SETTINGS[name])}, not ${String(value)}`);
+  });
+  return Object.freeze(Object.fromEntries(settings) as DatabaseSettings);
+}
+
+/** What a program must give, in plain numbers. */
+function wantedValue(setting: Setting): string {
+  if (setting.kind === 'choice') return `one of ${setting.choices.join(', ')}`;
+  if (setting.kind === 'bytes' || setting.kind === 'count' || setting.kind === 'duration') {
+    const unit = { bytes: ' of bytes', count: '', duration: ' of milliseconds' }[setting.kind];
+    return `a whole number${unit} from ${setting.least} to ${setting.most ?? Number.MAX_SAFE_INTEGER}`;
   }
-  if (!DURABILITIES.includes(settings.durability)) throw invalidArgument(`setting durability must be one of ${DURABILITIES.join(', ')}, not ${String(settings.durability)}`);
-  if (!Object.hasOwn(LIMITS, settings.limits)) throw invalidArgument(`setting limits must be one of ${Object.keys(LIMITS).join(', ')}, not ${String(settings.limits)}`);
-  return settings;
+  return setting.kind === 'boolean' ? 'true or false' : 'a text';
+}
+
+/** Of what several tablet servers share each needs the least that one needs. */
+const SHARED = ['memtableBytes', 'requestBytes', 'logLimitBytes'] as const;
+
+/** INVALID_ARGUMENT where the shares of so many tablet servers are too small to work with. */
+export function checkShares(settings: DatabaseSettings, tabletServers: number): void {
+  for (const name of SHARED) {
+    const setting = DATABASE_SETTINGS[name];
+    const needed = setting.least * tabletServers;
+    if (settings[name] >= needed) continue;
+    throw invalidArgument(
+      `setting ${name} is ${formatSetting(setting, settings[name])}, which ${tabletServers} tablet servers share: they need at least ${formatSetting(setting, needed)}`,
+    );
+  }
 }
 
 /** What each of several tablet servers goes by: they share the sizes evenly. */

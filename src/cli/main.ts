@@ -9,6 +9,7 @@ import { checkText, directoryOption } from './arguments.ts';
 import { addInspectCommand } from './inspect-command.ts';
 import { addRowCommands } from './row-commands.ts';
 import { addServeCommand } from './serve-command.ts';
+import { addSettingsCommand } from './settings-command.ts';
 import { addTableCommands } from './table-commands.ts';
 import { OutputClosed, processTerminal, type Terminal } from './terminal.ts';
 import { addTokenCommand } from './token-command.ts';
@@ -66,6 +67,7 @@ function commandLine(terminal: Terminal): Command {
     .addHelpText('after', EXAMPLES)
     .exitOverride();
   addServeCommand(program, terminal);
+  addSettingsCommand(program, terminal);
   addTableCommands(program, terminal);
   addRowCommands(program, terminal);
   addInspectCommand(program, terminal);

@@ -9,7 +9,7 @@ import { checkedAddress, checkedConnections, type RunningServer, type ServerOpti
 import { LISTENER_FD, openSharedListener } from './shared-listener.ts';
 import { warnOfFiles } from './warn-of-files.ts';
 
-export interface ThreadedServerOptions extends Omit<ServerOptions, 'service' | 'env' | 'listenerFd' | 'sharers'> {
+export interface ThreadedServerOptions extends Omit<ServerOptions, 'service' | 'env' | 'listenerFd' | 'sharers' | 'compactionsAtOnce'> {
   readonly database: Omit<Parameters<typeof openThreadedDatabase>[0], 'module'>;
 }
 
@@ -24,14 +24,15 @@ export interface ThreadedServer extends RunningServer {
 export async function startThreadedServer({ database: open, ...door }: ThreadedServerOptions): Promise<ThreadedServer> {
   const { host, port } = checkedAddress(door);
   const { tabletServers, logger = silentLogger } = open;
-  const maxConnections = checkedConnections(door, tabletServers, logger);
+  const compactionsAtOnce = open.settings?.compactionsAtOnce ?? 1;
+  const maxConnections = checkedConnections({ ...door, compactionsAtOnce }, tabletServers, logger);
   const listener = await openSharedListener(host, port);
   const address = host.includes(':') ? `[${host}]:${listener.port}` : `${host}:${listener.port}`;
   let database: ThreadedDatabase | undefined;
   try {
     database = await openThreadedDatabase({ ...open, module: mustThreadModule('./server-thread.ts', import.meta.url) });
     await warnOfFiles(door, database.env.logger);
-    await database.openDoors({ ...door, maxConnections, sharers: tabletServers, address, listenerFd: LISTENER_FD } satisfies DoorOptions);
+    await database.openDoors({ ...door, maxConnections, compactionsAtOnce, sharers: tabletServers, address, listenerFd: LISTENER_FD } satisfies DoorOptions);
   } catch (error) {
     listener.close();
     await database?.close();

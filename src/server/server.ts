@@ -7,7 +7,7 @@ import { connectionLimit } from '../boot/index.ts';
 import type { Logger } from '../env/index.ts';
 import { registerCloudApi, wireStatus } from '../grpc/index.ts';
 import type { Service } from '../service/index.ts';
-import { type Address, type ApiEnv, isLoopback, parseAddress, WireServer } from '../wire/index.ts';
+import { type Address, type ApiEnv, isLoopback, parseAddress, type WireLimits, WireServer } from '../wire/index.ts';
 import { type AccessOptions, openDoor } from './door.ts';
 import { readTlsFiles, type TlsFiles, watchTlsFiles } from './tls-files.ts';
 import { warnOfFiles } from './warn-of-files.ts';
@@ -15,7 +15,7 @@ import { warnOfFiles } from './warn-of-files.ts';
 /** Calls under way get this long to end when the server stops. */
 const GRACE_MS = 5000;
 const DEFAULT_MAX_CONNECTIONS = 20_000;
-const MAX_CONNECTIONS_PER_ADDRESS = 2000;
+const DEFAULT_MAX_CONNECTIONS_PER_ADDRESS = 2000;
 /** What no call has needed by then is loaded, so that none has to wait for it later: it holds the event loop for some 60 ms. */
 const LOAD_REST_MS = 1000;
 
@@ -39,6 +39,16 @@ export interface ServerOptions {
    * limit of descriptors leaves beside the database.
    */
   readonly maxConnections?: number | undefined;
+  /** Of one IPv4 address or one IPv6 network of 64 bits, at least 1; this machine's own programs are not counted. Default: 2000. */
+  readonly maxConnectionsPerAddress?: number;
+  /** A connection that is silent for so long is asked whether it is there, ms. Default: 60,000. */
+  readonly keepAliveMs?: number;
+  /** It ends when it does not answer within this, ms. Default: 20,000. */
+  readonly keepAliveTimeoutMs?: number;
+  /** A connection without calls ends after this, ms. Default: one hour. */
+  readonly maxIdleMs?: number;
+  /** How many compactions the database beside it runs at once: they need descriptors too. Default: 1. */
+  readonly compactionsAtOnce?: number;
   /** How long calls under way may take when the server stops, ms. Default: 5000. */
   readonly graceMs?: number;
 }
@@ -83,23 +93,38 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   }
 }
 
+type ConnectionOptions = Pick<
+  ServerOptions, 'maxConnections' | 'maxConnectionsPerAddress' | 'keepAliveMs' | 'keepAliveTimeoutMs' | 'maxIdleMs' | 'compactionsAtOnce' | 'sharers'
+>;
+
 /** A server's share of what the process may have. */
-function limitsOf({ maxConnections, sharers = 1 }: ServerOptions, logger: Logger): { maxConnections: number; maxConnectionsPerAddress: number } {
+function limitsOf(options: ConnectionOptions, logger: Logger): Partial<WireLimits> {
+  const { sharers = 1, maxConnectionsPerAddress = DEFAULT_MAX_CONNECTIONS_PER_ADDRESS, keepAliveMs, keepAliveTimeoutMs, maxIdleMs } = options;
+  for (const [name, value] of Object.entries({ maxConnectionsPerAddress, keepAliveMs, keepAliveTimeoutMs, maxIdleMs })) {
+    if (value !== undefined && !isPositive(value)) throw invalidArgument(`${name} must be a whole number above 0, not ${value}`);
+  }
   return {
-    maxConnections: Math.max(1, Math.floor(checkedConnections({ maxConnections }, sharers, logger) / sharers)),
-    maxConnectionsPerAddress: Math.ceil(MAX_CONNECTIONS_PER_ADDRESS / sharers),
+    maxConnections: Math.max(1, Math.floor(checkedConnections(options, sharers, logger) / sharers)),
+    maxConnectionsPerAddress: Math.ceil(maxConnectionsPerAddress / sharers),
+    ...(keepAliveMs !== undefined && { keepAliveMs }),
+    ...(keepAliveTimeoutMs !== undefined && { keepAliveTimeoutMs }),
+    ...(maxIdleMs !== undefined && { maxIdleMs }),
   };
 }
 
 /** Most connections of the process at once. INVALID_ARGUMENT for a number that is none, RESOURCE_EXHAUSTED where there are too few descriptors for any. */
-export function checkedConnections({ maxConnections }: Pick<ServerOptions, 'maxConnections'>, tabletServers: number, logger: Logger): number {
+export function checkedConnections({ maxConnections, compactionsAtOnce }: ConnectionOptions, tabletServers: number, logger: Logger): number {
   const wanted = maxConnections ?? DEFAULT_MAX_CONNECTIONS;
-  if (!Number.isSafeInteger(wanted) || wanted < 1) throw invalidArgument(`maxConnections must be a whole number above 0, not ${wanted}`);
-  const possible = connectionLimit(tabletServers);
+  if (!isPositive(wanted)) throw invalidArgument(`maxConnections must be a whole number above 0, not ${wanted}`);
+  const possible = connectionLimit(tabletServers, compactionsAtOnce);
   if (maxConnections !== undefined && maxConnections > possible) {
     logger.warn('the limit of open files (ulimit -n) allows fewer connections', { wanted, possible });
   }
   return Math.min(wanted, possible);
+}
+
+function isPositive(value: number): boolean {
+  return Number.isSafeInteger(value) && value > 0;
 }
 
 /** Where to listen. Fails with INVALID_ARGUMENT for an address that is none, or that other machines can reach and nothing guards. */

@@ -7,4 +7,4 @@ export { type ClientTlsOptions, WireClient } from './client/wire-client.ts';
 export type { RpcClient } from './rpc-client.ts';
 export { type Admit, type ApiEnv, type RpcCall, type RpcMethod, type RpcServer, type RpcSink, type RpcStatus, TINY_REQUEST_BYTES } from './rpc-server.ts';
 export type { TlsOptions } from './server/tls.ts';
-export { WireServer } from './server/wire-server.ts';
+export { type WireLimits, WireServer } from './server/wire-server.ts';

@@ -19,6 +19,7 @@ import { type Database, overService, RowMutation } from '../../src/embedded/inde
 import { ByteBudget, requestContext } from '../../src/env/index.ts';
 import { systemClock, systemRandom } from '../../src/platform/index.ts';
 import { WireClient } from '../../src/wire/index.ts';
+import { userEnvironment } from '../cli/user-environment.ts';
 import { RawPeer } from '../wire/raw-peer.ts';
 
 export interface VictimOptions {
@@ -65,13 +66,12 @@ export class Victim {
     const probe = new URL(`victim-probe${extname(here)}`, import.meta.url).href;
     const node = [process.execPath, ...process.execArgv.filter((word) => !word.startsWith('--test')), '--import', probe, script];
     const words = [...node, 'serve', '--dir', directory, '--address', '127.0.0.1:0', ...(options.words ?? [])];
-    const { BIGTABLE_EMULATOR_HOST: _, ...environment } = process.env;
     const limited = options.descriptors === undefined ? words : ['sh', '-c', `ulimit -n ${options.descriptors}; exec "$@"`, 'sh', ...words];
     this.#t = t;
     this.#token = options.token;
     this.#tlsCa = options.tlsCa;
     this.directory = directory;
-    this.process = spawn(limited[0] as string, limited.slice(1), { stdio: ['ignore', 'pipe', 'pipe', 'ipc'], env: environment });
+    this.process = spawn(limited[0] as string, limited.slice(1), { stdio: ['ignore', 'pipe', 'pipe', 'ipc'], env: userEnvironment() });
     this.process.stdout?.setEncoding('utf8').on('data', (text: string) => (this.out += text));
     this.process.stderr?.setEncoding('utf8').on('data', (text: string) => (this.err += text));
     this.#ended = once(this.process, 'close');

@@ -273,7 +273,7 @@ describe('what is not understood', () => {
       [['set', 't', 'r'], /missing required argument 'cells'/],
       [['setgcpolicy', 't', 'f'], /missing required argument 'policy'/],
       [['ls', 'a', 'b'], /too many arguments/],
-      [['serve', '--limits', 'none'], /Allowed choices are default, cloud/],
+      [['serve', '--limits', 'none'], /must be default or cloud/],
       [['inspect', 'nothing', 'x'], /unknown command 'nothing'/],
       [[], /Usage: edubba/],
     ];

@@ -7,11 +7,12 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { before, describe, test, type TestContext } from 'node:test';
 import { Child, output, temporaryDirectory } from './run.ts';
+import { userEnvironment } from './user-environment.ts';
 
 /** `bin/edubba serve`, or `npm start`'s own script, under a limit of descriptors. Ends it once it listens. */
 async function serve(t: TestContext, limit: number, directory: string, more: readonly string[] = [], start: readonly string[] = ['bin/edubba', 'serve']) {
   const words = [process.execPath, ...start, '--dir', directory, '--address', '127.0.0.1:0', ...more];
-  const child = spawn('sh', ['-c', `ulimit -n ${limit}; exec "$@"`, 'sh', ...words], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn('sh', ['-c', `ulimit -n ${limit}; exec "$@"`, 'sh', ...words], { stdio: ['ignore', 'pipe', 'pipe'], env: userEnvironment() });
   t.after(() => child.kill('SIGKILL'));
   let [out, err] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

@@ -7,6 +7,7 @@ import { dirname, extname, join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Child, edubba, output, temporaryDirectory } from './run.ts';
+import { userEnvironment } from './user-environment.ts';
 
 const here = fileURLToPath(import.meta.url);
 
@@ -27,7 +28,7 @@ function assertPrivate(modes: ReadonlyMap<string, string>): void {
 /** The command with a umask that takes nothing away. */
 function withOpenUmask(t: TestContext, words: readonly string[]): ChildProcess {
   const script = join(dirname(here), `edubba${extname(here)}`);
-  const child = spawn('sh', ['-c', 'umask 000; exec "$@"', 'sh', process.execPath, ...process.execArgv, script, ...words], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn('sh', ['-c', 'umask 000; exec "$@"', 'sh', process.execPath, ...process.execArgv, script, ...words], { stdio: ['ignore', 'pipe', 'inherit'], env: userEnvironment() });
   t.after(() => child.kill('SIGKILL'));
   return child;
 }

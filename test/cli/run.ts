@@ -8,6 +8,7 @@ import { dirname, extname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { main, type Terminal } from '../../src/cli/index.ts';
+import { userEnvironment } from './user-environment.ts';
 
 export interface Outcome {
   readonly status: number;
@@ -58,8 +59,7 @@ export class Child {
     const here = fileURLToPath(import.meta.url);
     const script = join(dirname(here), `edubba${extname(here)}`);
     const preload = more.preload === undefined ? [] : ['--require', more.preload];
-    const { BIGTABLE_EMULATOR_HOST: _, ...environment } = process.env;
-    this.process = spawn(process.execPath, [...process.execArgv, ...preload, script, ...words], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...environment, ...more.environment } });
+    this.process = spawn(process.execPath, [...process.execArgv, ...preload, script, ...words], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...userEnvironment(), ...more.environment } });
     this.process.stdout?.setEncoding('utf8').on('data', (text: string) => (this.out += text));
     this.process.stderr?.setEncoding('utf8').on('data', (text: string) => (this.err += text));
     this.#ended = once(this.process, 'close');

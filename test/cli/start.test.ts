@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { userEnvironment } from './user-environment.ts';
 
 const ROOT = fileURLToPath(new URL(import.meta.url.includes('/dist/test/') ? '../../../' : '../../', import.meta.url));
 /** Prints at the process's end whether its V8 has the settings of bin/edubba: --expose-gc shows in new contexts. */
@@ -19,7 +20,7 @@ for (const [name, script, words] of [
   test(`${name} serves with the settings of V8 that the engine was tuned with`, async (t) => {
     const directory = await mkdtemp(join(tmpdir(), 'edubba-start-'));
     t.after(() => rm(directory, { recursive: true, force: true }));
-    const child = spawn(process.execPath, ['--import', PROBE, join(ROOT, script), ...words, '--dir', directory, '--address', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, ['--import', PROBE, join(ROOT, script), ...words, '--dir', directory, '--address', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'pipe'], env: userEnvironment() });
     t.after(() => child.kill('SIGKILL'));
     let out = '';
     let err = '';

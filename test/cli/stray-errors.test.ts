@@ -11,12 +11,12 @@ import { Child, output, temporaryDirectory } from './run.ts';
 const here = fileURLToPath(import.meta.url);
 
 /**
- * Loaded before the command, in all its threads: on SIGUSR2 an error comes up that nobody catches, as the variable EDUBBA_TEST_STRAY says: a rejection or an
+ * Loaded before the command, in all its threads: on SIGUSR2 an error comes up that nobody catches, as the variable STRAY_ERROR says: a rejection or an
  * exception, in the main thread or in those of the tablet servers (a loader has threads of its own). CommonJS, since Node 20 loads nothing else before the program of a thread.
  */
 const STRAY = `
 const { BroadcastChannel, isMainThread, workerData } = require('node:worker_threads');
-const [where, what] = process.env.EDUBBA_TEST_STRAY.split(' ');
+const [where, what] = process.env.STRAY_ERROR.split(' ');
 const channel = new BroadcastChannel('edubba-test-stray');
 function strayBug() {
   const error = new Error('a stray ' + what);
@@ -33,7 +33,7 @@ async function serve(t: TestContext, stray: string, more: readonly string[] = []
   const [directory, preload] = [join(above, 'data'), join(above, 'stray.cjs')];
   await writeFile(preload, STRAY);
   const words = ['serve', '--dir', directory, '--address', '127.0.0.1:0', ...more];
-  const server = new Child(t, words, { preload, environment: { EDUBBA_TEST_STRAY: stray } });
+  const server = new Child(t, words, { preload, environment: { STRAY_ERROR: stray } });
   const address = await server.address();
   await output(['--address', address, 'createtable', 't', 'families=f']);
   return { directory, server, address };

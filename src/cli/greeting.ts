@@ -1,0 +1,36 @@
+/** What `edubba serve` prints before it listens: how each client finds it. */
+import type { DatabaseSettings } from '../boot/index.ts';
+
+interface Greeting {
+  readonly address: string;
+  readonly directory: string;
+  readonly durability: DatabaseSettings['durability'];
+  readonly tls: boolean;
+  /** What describeMemory says. */
+  readonly memory: string;
+}
+
+export function greeting({ address, directory, durability, tls, memory }: Greeting): string[] {
+  const when = durability === 'synced' ? 'acknowledged = on disk' : 'acknowledged = on its way to the disk';
+  const how = tls ? tlsClients(address) : plainClients(address);
+  return [`Edubba: Cloud Bigtable API v2 (data and table admin), ${when}`, `data in ${directory}`, memory, ...how, 'any project and instance will do; stop with Ctrl-C'];
+}
+
+function plainClients(address: string): string[] {
+  return [
+    `clients in Node, Go, Java, Python and cbt: export BIGTABLE_EMULATOR_HOST=${address}`,
+    `  Node    new Bigtable({ projectId: 'p' }).instance('i').table('t')          @google-cloud/bigtable`,
+    `  Go      bigtable.NewClient(ctx, "p", "i")                                  cloud.google.com/go/bigtable`,
+    `  Java    BigtableDataSettings.newBuilderForEmulator(${address.slice(address.lastIndexOf(':') + 1)})                    com.google.cloud:google-cloud-bigtable`,
+    `  Python  bigtable.Client(project='p', admin=True).instance('i').table('t')  google-cloud-bigtable`,
+    '  cbt     cbt -project p -instance i createtable t families=f',
+  ];
+}
+
+/** BIGTABLE_EMULATOR_HOST makes clients speak plain text. */
+function tlsClients(address: string): string[] {
+  return [
+    'clients speak TLS to it, by their setting for the endpoint and not by BIGTABLE_EMULATOR_HOST; docs/clients.md has each of them',
+    `  edubba  edubba --address ${address} --tls-ca FILE ls`,
+  ];
+}

@@ -1,0 +1,54 @@
+/** What settings mean together: what cannot be is refused, what may go wrong is a warning. */
+import { checkShares, memoryBytes } from '../boot/index.ts';
+import { flagOf, keyOf, type ServeSettings, type SettingName } from './serve-settings.ts';
+import { complain } from './settings-sources.ts';
+
+const MEMORY = [
+  ['memtableBytes', 'memtables'],
+  ['blockCacheBytes', 'block cache'],
+  ['scanCacheBytes', 'row cache'],
+  ['requestBytes', 'requests'],
+  ['inMemoryBytes', 'in-memory groups'],
+] as const satisfies readonly (readonly [SettingName, string])[];
+
+/** What an idle server takes, and each of several tablet servers besides. */
+const PROGRAM_BYTES = 80 * 1024 * 1024;
+const THREAD_BYTES = 16 * 1024 * 1024;
+
+/** INVALID_ARGUMENT for what cannot be. Answers warnings. */
+export function checkTogether(settings: ServeSettings, availableBytes = memoryBytes()): string[] {
+  const { tlsKey, tlsCert, tlsClientCa, jwtIssuer, jwtAudience, jwtJwks } = settings;
+  const problems: string[] = [];
+  if ((tlsKey === undefined) !== (tlsCert === undefined)) problems.push(`TLS needs both ${flagOf('tlsKey')} and ${flagOf('tlsCert')}`);
+  if (tlsClientCa !== undefined && tlsKey === undefined && tlsCert === undefined) problems.push(`${flagOf('tlsClientCa')} needs TLS: ${flagOf('tlsKey')} and ${flagOf('tlsCert')}`);
+  const ofIssuer = [jwtIssuer, jwtAudience, jwtJwks].filter((value) => value !== undefined).length;
+  if (ofIssuer % 3 !== 0) problems.push(`tokens of an issuer need all of ${flagOf('jwtIssuer')}, ${flagOf('jwtAudience')} and ${flagOf('jwtJwks')}`);
+  for (const [name] of MEMORY) {
+    if (settings[name] > availableBytes) problems.push(`${keyOf(name)} is ${rough(settings[name])}, more than the memory there is (${rough(availableBytes)})`);
+  }
+  complain(problems);
+  checkShares(settings, settings.tabletServers);
+  const sum = sumOf(settings);
+  const program = PROGRAM_BYTES + (settings.tabletServers > 1 ? settings.tabletServers * THREAD_BYTES : 0);
+  if (sum + program <= availableBytes) return [];
+  return [`the memory that settings allow (${rough(sum)}) and the program (about ${rough(program)}) are more than there is (${rough(availableBytes)}): ${partsOf(settings)}`];
+}
+
+/** For the start of a server: what its parts may take. */
+export function describeMemory(settings: ServeSettings, availableBytes = memoryBytes()): string {
+  return `memory: ${rough(sumOf(settings))} of ${rough(availableBytes)}: ${partsOf(settings)}`;
+}
+
+function sumOf(settings: ServeSettings): number {
+  return MEMORY.reduce((sum, [name]) => sum + settings[name], 0);
+}
+
+function partsOf(settings: ServeSettings): string {
+  return MEMORY.map(([name, what]) => `${what} ${rough(settings[name])}`).join(', ');
+}
+
+/** Three digits are enough for a reader. */
+function rough(bytes: number): string {
+  const [unit, size] = bytes >= 2 ** 30 ? ['GiB', 2 ** 30] : bytes >= 2 ** 20 ? ['MiB', 2 ** 20] : ['KiB', 2 ** 10];
+  return `${Number((bytes / Number(size)).toPrecision(3))} ${unit}`;
+}

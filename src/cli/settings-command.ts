@@ -1,0 +1,59 @@
+/** `edubba settings`: what `edubba serve` would run with, and where each value comes from. */
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { formatSetting, type Setting, type SettingValue } from '../boot/index.ts';
+import { keyOf, SERVE_SETTINGS, type SettingName, settingGroups } from './serve-settings.ts';
+import { addSettingOptions, settingsOf } from './settings-options.ts';
+import type { EffectiveSettings } from './settings-sources.ts';
+import type { Terminal } from './terminal.ts';
+
+const MORE = `
+Takes the flags of \`edubba serve\`, reads the same environment variables and the same file, refuses what it would refuse, and starts nothing. A flag goes before a
+variable (EDUBBA_…), a variable before the file, the file before the default. What is printed can be used as a settings file. Paths are absolute.
+
+Examples:
+  edubba settings
+  edubba settings --settings edubba.toml
+  edubba settings --json --memtable-bytes 256MiB`;
+
+export function addSettingsCommand(program: Command, terminal: Terminal): void {
+  const command = program.command('settings').description('print what serve would run with, and from where').addHelpText('after', MORE);
+  addSettingOptions(program, command).action(async (_own: unknown, called: Command) => {
+    const effective = await settingsOf(called, terminal, (warning) => terminal.complain(`edubba: warning: ${warning}\n`));
+    const isJson = called.optsWithGlobals<{ json?: boolean }>().json === true;
+    await terminal.print(isJson ? jsonOf(effective) : tomlOf(effective));
+  });
+}
+
+/** One document a setting. */
+function jsonOf({ values, origins }: EffectiveSettings): string {
+  const documents = [...settingGroups().values()].flat().map((name) => {
+    const { source, where } = origins[name];
+    return JSON.stringify({ setting: keyOf(name), value: shown(name, values[name]) ?? null, source, ...(where !== undefined && { where }) });
+  });
+  return `${documents.join('\n')}\n`;
+}
+
+function tomlOf({ values, origins }: EffectiveSettings): string {
+  const groups = [...settingGroups()].map(([group, names]) => {
+    const lines = names.map((name) => {
+      const value = shown(name, values[name]);
+      const { where = 'default' } = origins[name];
+      const assignment = value === undefined ? `# ${keyOf(name)} =` : `${keyOf(name)} = ${tomlValue(SERVE_SETTINGS[name], value)}`;
+      return `${assignment.padEnd(42)} # ${where}`;
+    });
+    return [`# ${group}`, ...lines, ''].join('\n');
+  });
+  return groups.join('\n');
+}
+
+function tomlValue(setting: Setting, value: SettingValue): string {
+  if (setting.kind === 'count' || setting.kind === 'boolean') return String(value);
+  // what JSON escapes TOML escapes so too
+  return JSON.stringify(formatSetting(setting, value));
+}
+
+function shown(name: SettingName, value: SettingValue | undefined): SettingValue | undefined {
+  const isPath = SERVE_SETTINGS[name].kind === 'path' && typeof value === 'string' && !value.includes('://');
+  return isPath ? resolve(value) : value;
+}

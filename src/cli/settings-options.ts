@@ -1,0 +1,67 @@
+/** The settings as options of a command, and what a command was given of them: flags, variables and the file. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { invalidArgument } from '../base/index.ts';
+import { boundsText, defaultText, modeForOthers, parseSetting, type Setting, wantedText } from '../boot/index.ts';
+import { flagOf, keyOf, SERVE_SETTINGS, type SettingName, settingGroups } from './serve-settings.ts';
+import { checkTogether } from './settings-checks.ts';
+import { readSettingsFile } from './settings-file.ts';
+import { type EffectiveSettings, effectiveSettings, FILE_VARIABLE } from './settings-sources.ts';
+import type { Terminal } from './terminal.ts';
+
+/** Flags of earlier versions: `--cache` is `--block-cache-bytes` in MiB. */
+const CACHE_FLAG = '--cache';
+
+/** Adds a flag for each setting. Those that the program has for all commands are not added again. */
+export function addSettingOptions(program: Command, command: Command): Command {
+  const given = new Set(program.options.map(({ long }) => long));
+  command.addOption(new Option('--settings <file>', `a file of settings (TOML), or ${FILE_VARIABLE}; docs/SETTINGS.md has them all`).helpGroup('Settings:'));
+  for (const [group, names] of settingGroups()) {
+    for (const name of names) {
+      if (!given.has(flagOf(name))) for (const option of optionsOf(name)) command.addOption(option.helpGroup(`${group}:`));
+    }
+  }
+  return command.addOption(new Option(`${CACHE_FLAG} <MiB>`).argParser(wholeMebibytes).hideHelp());
+}
+
+function optionsOf(name: SettingName): Option[] {
+  const setting: Setting = SERVE_SETTINGS[name];
+  if (setting.kind === 'boolean') return [new Option(flagOf(name), helpOf(setting)), new Option(`--no-${keyOf(name)}`).hideHelp()];
+  const check = (text: string): string => {
+    if (parseSetting(setting, text) === undefined) throw new InvalidArgumentError(`It must be ${wantedText(setting)}.`);
+    return text;
+  };
+  return [new Option(`${flagOf(name)} <${placeholderOf(setting)}>`, helpOf(setting)).argParser(check)];
+}
+
+function placeholderOf(setting: Setting): string {
+  if ('placeholder' in setting && setting.placeholder !== undefined) return setting.placeholder;
+  return { bytes: 'size', count: 'count', duration: 'duration', choice: 'which', boolean: '', path: 'path', address: 'host:port', text: 'text' }[setting.kind];
+}
+
+/** As help has it: the page has the whole text. */
+function helpOf(setting: Setting): string {
+  const [first = ''] = /^.*?\.(?= |$)/.exec(setting.doc.replaceAll('`', '')) ?? [];
+  const sentence = `${first.charAt(0).toLowerCase()}${first.slice(1, -1)}`;
+  const facts = [boundsText(setting), setting.default === undefined || setting.kind === 'boolean' ? '' : `default: ${defaultText(setting)}`].filter((fact) => fact !== '');
+  return facts.length === 0 ? sentence : `${sentence} (${facts.join('; ')})`;
+}
+
+function wholeMebibytes(text: string): string {
+  if (!/^\d{1,7}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of MiB.');
+  return `${text}MiB`;
+}
+
+/** The effective settings of a command with such options. INVALID_ARGUMENT with all that is wrong; warnings go to `warn`. */
+export async function settingsOf(command: Command, terminal: Pick<Terminal, 'environment'>, warn: (message: string) => void): Promise<EffectiveSettings> {
+  const { settings: file, cache, ...flags } = command.optsWithGlobals<Record<string, string | boolean | undefined>>();
+  if (cache !== undefined) {
+    if (flags['blockCacheBytes'] !== undefined) throw invalidArgument(`give either ${CACHE_FLAG} or ${flagOf('blockCacheBytes')}, not both`);
+    flags['blockCacheBytes'] = cache;
+  }
+  const path = file ?? (terminal.environment[FILE_VARIABLE] || undefined);
+  const effective = effectiveSettings({ flags, environment: terminal.environment, file: path === undefined ? undefined : await readSettingsFile(String(path)) });
+  const mode = path === undefined ? undefined : await modeForOthers(String(path), 'trusted');
+  if (mode !== undefined) warn(`the settings can be changed by other users of this machine (mode ${mode}): chmod go-w ${path}`);
+  for (const warning of checkTogether(effective.values)) warn(warning);
+  return effective;
+}
