@@ -13,3 +13,4 @@ export { checkOptions, describeValue, isObjectOfNames, type OptionKind, type Opt
 export { ownOf } from './record.ts';
 export { didYouMean } from './similar.ts';
 export { VarintReader, varintLength, writeVarint } from './varint.ts';
+export { VERSION } from './version.ts';

@@ -1,7 +1,10 @@
 /**
  * Arguments in cbt's form: positional words, then `name=value` options, and `family:column=value[@timestamp]` cells.
  */
-import { invalidArgument } from '../base/index.ts';
+import { invalidArgument, isInt64 } from '../base/index.ts';
+
+/** cbt's tutorials give it; it makes no difference here. */
+export const APP_PROFILE = 'app-profile';
 
 /**
  * Splits `name=value` words. A word that is not among `known`, comes twice or has no value is an error that says so:
@@ -37,6 +40,15 @@ export function positiveNumber(text: string, what: string): number {
 export function directoryOption(text: string): string {
   if (text === '') throw invalidArgument('the directory of an option is empty; write . for the current one');
   return text;
+}
+
+/** A whole number within int64. */
+export function int64Argument(text: string, what: string): bigint {
+  const value = /^[+-]?\d+$/.test(text) ? BigInt(text.replace(/^\+/, '')) : undefined;
+  if (value === undefined || !isInt64(value)) {
+    throw invalidArgument(`${what} must be a whole number within int64, not "${text}"`);
+  }
+  return value;
 }
 
 /** As cbt takes them; undefined is false. */

@@ -13,17 +13,17 @@ interface Greeting {
 export function greeting({ address, directory, durability, tls, memory }: Greeting): string[] {
   const when = durability === 'synced' ? 'acknowledged = on disk' : 'acknowledged = on its way to the disk';
   const how = tls ? tlsClients(address) : plainClients(address);
-  return [`Edubba: Cloud Bigtable API v2 (data and table admin), ${when}`, `data in ${directory}`, memory, ...how, 'any project and instance will do; stop with Ctrl-C'];
+  return [`Edubba: Cloud Bigtable API v2 (data and table admin), ${when}`, `data in ${directory}`, memory, ...how, 'any project and instance will do, and local is the default of edubba ls; stop with Ctrl-C'];
 }
 
 function plainClients(address: string): string[] {
   return [
     `clients in Node, Go, Java, Python and cbt: export BIGTABLE_EMULATOR_HOST=${address}`,
-    `  Node    new Bigtable({ projectId: 'p' }).instance('i').table('t')          @google-cloud/bigtable`,
-    `  Go      bigtable.NewClient(ctx, "p", "i")                                  cloud.google.com/go/bigtable`,
-    `  Java    BigtableDataSettings.newBuilderForEmulator(${address.slice(address.lastIndexOf(':') + 1)})                    com.google.cloud:google-cloud-bigtable`,
-    `  Python  bigtable.Client(project='p', admin=True).instance('i').table('t')  google-cloud-bigtable`,
-    '  cbt     cbt -project p -instance i createtable t families=f',
+    `  Node    new Bigtable({ projectId: 'local' }).instance('local').table('t')          @google-cloud/bigtable`,
+    `  Go      bigtable.NewClient(ctx, "local", "local")                                  cloud.google.com/go/bigtable`,
+    `  Java    BigtableDataSettings.newBuilderForEmulator(${address.slice(address.lastIndexOf(':') + 1)})                            com.google.cloud:google-cloud-bigtable`,
+    `  Python  bigtable.Client(project='local', admin=True).instance('local').table('t')  google-cloud-bigtable`,
+    '  cbt     cbt -project local -instance local createtable t families=f',
   ];
 }
 

@@ -14,30 +14,32 @@ import { inspectSsTableFile } from './inspect-ss-table.ts';
 import type { Terminal } from './terminal.ts';
 
 const MORE = `
-FILE is a path on disk. The database it belongs to is found by its file EDUBBA, in a directory above. Nothing is locked and nothing is written, so a
-server may be running there. Damage is told with the file and the byte where it is, and exit status 1.`;
+FILE is a path on disk. The database it belongs to is found by its file EDUBBA, in a directory above. Nothing
+is locked or written but by repair, so a server may be running there. Damage is told with the file and the
+byte where it is, and exit status 1. With --json all of them print JSON.`;
 
 const SSTABLE = `
-FILE is an SSTable, in a database (files/sstables/…; inspect metadata lists them) or by itself. Footer, sections, properties and index are read and
-checked, blocks only with --verify or --entries.
+FILE is an SSTable, in a database (files/sstables/…; inspect metadata lists them) or by itself. Its footer,
+sections, properties and index are read and checked, its blocks only with --verify or --entries.
 
 Example: edubba inspect sstable data/files/sstables/… --verify`;
 
 const LOG = `
-FILE is the directory of a commit log (logs/logs/…) or one of its segments. Every append is checked as it is read. While a server writes the log
-what is shown is what it held at some instant.
+FILE is the directory of a commit log (logs/logs/…) or one of its segments. Every append is checked as it is
+read. While a server writes the log, what is shown is what it held at some instant.
 
 Example: edubba inspect log data/logs/logs/… --entries`;
 
 const METADATA = `
-FILE is the directory of a database, or any path in it. Shows every table, its families, and every tablet with its files and logs, out of the
-lock service's files, METADATA's SSTables and its log records: as a server would find it at its start. While a server runs, what it has
-acknowledged by now is there, and each tablet of METADATA is as it was at one instant.
+FILE is the directory of a database, or any path in it. Shows every table, its families, and every tablet with
+its files and logs, from the lock service's files, METADATA's SSTables and its log records: as a server would
+find it at its start. While a server runs, what it has acknowledged by now is there, and each tablet of
+METADATA is as it was at one instant.
 
 Example: edubba inspect metadata data --verify     checks every SSTable of the database`;
 
 export function addInspectCommand(program: Command, terminal: Terminal): void {
-  const inspect = program.command('inspect').description('look inside the files of a database: sstable, log, metadata; check all of it, and repair METADATA').addHelpText('after', MORE);
+  const inspect = program.command('inspect').description('look inside the files of a database, check or repair it').addHelpText('after', MORE);
   inspect
     .command('sstable <file>')
     .description('an SSTable: its parts, properties and blocks')
@@ -76,16 +78,18 @@ export function addInspectCommand(program: Command, terminal: Terminal): void {
 }
 
 const CHECK = `
-Reads every byte of the database in --dir: SSTables (each block's checksum, order, index, filter, properties), logs, the lock service's files, METADATA;
-and holds them against one another: tablets cover every table, every file that is listed is there. Files that nothing refers to are named; the next
-sweep removes them. Exit status 1 where anything is damaged. docs/REPAIR.md tells what to do then.
+Reads every byte of the database in --dir: SSTables (each block's checksum, order, index, filter, properties),
+logs, the lock service's files and METADATA. Then it holds them against one another: tablets cover every
+table, every file that is listed is there. Files that nothing refers to are no damage: a server removes them.
+Exit status 1 where anything is damaged. docs/REPAIR.md tells what to do then.
 
 Example: edubba --dir ./data inspect check`;
 
 const REPAIR = `
-Makes METADATA again from the SSTables, which tell where they belong, and from the logs, for the case that it, or the location of the root tablet, is
-lost or damaged (inspect check tells). Stop the server first. With --write-to nothing in --dir is changed, and the new directory must be new; with --yes --dir
-itself is repaired, which is refused where something could not be saved. What could not be saved is told. docs/REPAIR.md tells more.
+Makes METADATA again from the SSTables, which tell where they belong, and from the logs, when it or the
+location of the root tablet is lost or damaged (inspect check tells). Stop the server first. With --write-to
+nothing in --dir is changed, and the new directory must be new. With --yes --dir itself is repaired, which is
+refused where something could not be saved. What could not be saved is told. docs/REPAIR.md tells more.
 
 Example: edubba --dir ./data inspect repair --write-to ./repaired`;
 

@@ -4,8 +4,8 @@ import type { FileSystem } from '../env/index.ts';
 import { type InspectedAppend, type InspectedRecord, inspectLog } from '../inspect/index.ts';
 import { familyName, mergedState, type Mutation } from '../model/index.ts';
 import type { InspectOptions } from './inspect-options.ts';
-import { jsonKey } from './inspect-ss-table.ts';
-import { aligned, counted, formatMicros, jsonBytes, jsonLine } from './output.ts';
+import { jsonField, jsonKey } from './json-bytes.ts';
+import { aligned, counted, formatMicros, jsonLine } from './output.ts';
 import { quoted } from './quote.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -108,19 +108,29 @@ function appendAsJson({ position, sizeBytes, records }: InspectedAppend, { entri
 }
 
 function recordAsJson({ record, change, ...head }: InspectedRecord, entries: boolean): unknown {
-  if (change.kind === 'dropRows') return { ...head, change: { kind: change.kind, start: jsonKey(change.range.start), end: jsonKey(change.range.end) } };
-  const summary = { ...head, change: { ...change, firstRow: jsonKey(change.firstRow), lastRow: jsonKey(change.lastRow) } };
+  if (change.kind === 'dropRows') return { ...head, change: { kind: change.kind, ...jsonKey('start', change.range.start), ...jsonKey('end', change.range.end) } };
+  const { firstRow, lastRow, ...counts } = change;
+  const summary = { ...head, change: { ...counts, ...jsonKey('firstRow', firstRow), ...jsonKey('lastRow', lastRow) } };
   if (!entries || record.body.kind === 'dropRows') return summary;
-  return { ...summary, rows: record.body.rows.map(({ row, mutations }) => ({ row: jsonKey(row), mutations: mutations.map(mutationAsJson) })) };
+  return { ...summary, rows: record.body.rows.map(({ row, mutations }) => ({ ...jsonKey('row', row), mutations: mutations.map(mutationAsJson) })) };
 }
 
 function mutationAsJson(mutation: Mutation): unknown {
-  return {
-    ...mutation,
-    ...('family' in mutation && { family: familyName(mutation.family) }),
-    ...('qualifier' in mutation && { qualifier: jsonKey(mutation.qualifier) }),
-    ...('value' in mutation && { value: jsonBytes(asBuffer(mutation.value)) }),
-    ...(mutation.kind === 'mergeToCell' && { state: jsonBytes(asBuffer(mergedState(mutation))) }),
-    ...('input' in mutation && mutation.input instanceof Uint8Array && { input: jsonBytes(asBuffer(mutation.input)) }),
-  };
+  const { kind } = mutation;
+  if (kind === 'deleteFromRow') return { kind };
+  const head = { kind, family: familyName(mutation.family) };
+  if (kind === 'deleteFromFamily') return head;
+  const column = { ...head, ...jsonKey('qualifier', mutation.qualifier) };
+  switch (kind) {
+    case 'setCell':
+      return { ...column, timestamp: mutation.timestamp, ...jsonField('value', asBuffer(mutation.value)) };
+    case 'addToCell': {
+      const { input, timestamp } = mutation;
+      return { ...column, timestamp, ...(input instanceof Uint8Array ? jsonField('input', asBuffer(input)) : { input }) };
+    }
+    case 'mergeToCell':
+      return { ...column, timestamp: mutation.timestamp, ...jsonField('state', asBuffer(mergedState(mutation))) };
+    case 'deleteFromColumn':
+      return { ...column, range: mutation.range };
+  }
 }

@@ -1,11 +1,12 @@
 /** Shows what a database consists of: the lock service's files, tables, tablets and their files; with --verify every SSTable is checked. */
-import { quote, toBytes } from '../base/index.ts';
+import { quote } from '../base/index.ts';
 import { type InspectedTablet, inspectMetadata, inspectSsTable, type MetadataComponents, type MetadataInspection } from '../inspect/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import { formatGcRule } from './gc-policy.ts';
 import type { InspectOptions } from './inspect-options.ts';
-import { jsonKey, verifiedText } from './inspect-ss-table.ts';
-import { counted, formatMicros, jsonBytes, jsonLine } from './output.ts';
+import { verifiedText } from './inspect-ss-table.ts';
+import { jsonKey } from './json-bytes.ts';
+import { counted, formatMicros, jsonLine } from './output.ts';
 import type { Terminal } from './terminal.ts';
 
 type MetadataSource = MetadataComponents & { readonly directory: string; readonly identity: string };
@@ -81,5 +82,5 @@ function headAsJson({ directory, identity }: MetadataSource, { lockFiles, schema
 }
 
 function tabletAsJson({ key, rowIn, row, events }: InspectedTablet): unknown {
-  return { kind: 'tablet', key: jsonBytes(toBytes(key)), rowIn, ...row, range: { start: jsonKey(row.range.start), end: jsonKey(row.range.end) }, events };
+  return { kind: 'tablet', ...jsonKey('key', key), rowIn, ...row, range: { ...jsonKey('start', row.range.start), ...jsonKey('end', row.range.end) }, events };
 }

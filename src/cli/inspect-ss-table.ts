@@ -1,9 +1,10 @@
 /** Shows what is inside an SSTable. */
-import { type ByteString, quote, toBigInt, toBytes } from '../base/index.ts';
+import { type ByteString, quote, toBigInt } from '../base/index.ts';
 import { type InspectedSsTable, inspectSsTable, ssTableEntries, type SsTableComponents } from '../inspect/index.ts';
 import { type Entry, EntryKind, familyOf, qualifierOf } from '../model/index.ts';
 import type { InspectOptions } from './inspect-options.ts';
-import { aligned, counted, formatMicros, jsonBytes, jsonLine } from './output.ts';
+import { jsonField, jsonKey } from './json-bytes.ts';
+import { aligned, counted, formatMicros, jsonLine } from './output.ts';
 import { quoted } from './quote.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -90,37 +91,36 @@ function entryText({ row, column, kind, timestamp, rangeEnd, value }: Entry): st
 }
 
 function asJson({ layout, verified }: InspectedSsTable): unknown {
-  const { properties } = layout;
+  const { firstRow, lastRow, ...properties } = layout.properties;
   return {
     ...layout,
     properties: {
       ...properties,
-      firstRow: jsonKey(properties.firstRow),
-      lastRow: jsonKey(properties.lastRow),
+      ...jsonKey('firstRow', firstRow),
+      ...jsonKey('lastRow', lastRow),
       families: properties.families?.map(({ family, ...counts }) => ({ family: familyText(family), ...counts })),
     },
-    rowRangeDeletions: layout.rowRangeDeletions.map(({ start, end }) => ({ start: jsonKey(start), end: jsonKey(end) })),
-    blocks: layout.blocks.map(({ first, lastRow, ...block }) => ({ ...block, first: positionAsJson(first), lastRow: jsonKey(lastRow) })),
+    rowRangeDeletions: layout.rowRangeDeletions.map(({ start, end }) => ({ ...jsonKey('start', start), ...jsonKey('end', end) })),
+    blocks: layout.blocks.map((inspected) => {
+      const { first, lastRow: last, ...block } = inspected;
+      return { ...block, first: positionAsJson(first), ...jsonKey('lastRow', last) };
+    }),
     verified,
   };
 }
 
 function positionAsJson({ row, column, kind, timestamp }: Pick<Entry, 'row' | 'column' | 'kind' | 'timestamp'>): Record<string, unknown> {
   return {
-    row: jsonKey(row),
+    ...jsonKey('row', row),
     ...(column !== '' && { family: familyText(familyOf(column)) }),
-    ...(column.includes('\0') && { qualifier: jsonKey(qualifierOf(column)) }),
+    ...(column.includes('\0') && jsonKey('qualifier', qualifierOf(column))),
     kind: NAME_OF_KIND.get(kind),
     timestamp,
   };
 }
 
 function entryAsJson(entry: Entry): unknown {
-  return { ...positionAsJson(entry), rangeEnd: entry.rangeEnd, ...(entry.kind >= EntryKind.put && { value: jsonBytes(bufferOf(entry.value)) }) };
-}
-
-export function jsonKey(key: ByteString | undefined): unknown {
-  return key === undefined ? undefined : jsonBytes(toBytes(key));
+  return { ...positionAsJson(entry), rangeEnd: entry.rangeEnd, ...(entry.kind >= EntryKind.put && jsonField('value', bufferOf(entry.value))) };
 }
 
 function bufferOf(bytes: Uint8Array): Buffer {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { aligned, counted, formatMicros, jsonBytes, jsonLine, tabbed } from './output.ts';
+import { aligned, counted, formatMicros, jsonLine, tabbed } from './output.ts';
 import { quoted, visible } from './quote.ts';
 
 describe('bytes for people', () => {
@@ -51,17 +51,6 @@ describe('bytes for people', () => {
 });
 
 describe('JSON', () => {
-  test('bytes are text where they are UTF-8 and base64 where not', () => {
-    assert.equal(jsonBytes(Buffer.from('Šipka')), 'Šipka');
-    assert.deepEqual(jsonBytes(Buffer.from([0xff, 0])), { base64: '/wA=' });
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 10 }), (some) => {
-        const json = jsonBytes(Buffer.from(some));
-        assert.deepEqual(typeof json === 'string' ? Buffer.from(json) : Buffer.from(json.base64, 'base64'), Buffer.from(some));
-      }),
-    );
-  });
-
   test('int64 comes as text, a document is a line', () => {
     assert.equal(jsonLine({ timestamp: 9223372036854775807n, small: 5, text: 'a\nb' }), '{"timestamp":"9223372036854775807","small":5,"text":"a\\nb"}\n');
   });
@@ -79,6 +68,7 @@ describe('times and tables of text', () => {
     assert.equal(tabbed([['Family Name', 'GC Policy'], ['f', 'x']]), 'Family Name\tGC Policy\nf\t\tx\n');
     assert.equal(tabbed([['1234567890123', 'a'], ['12345678', 'b']]), '1234567890123\t\ta\n12345678\t\tb\n');
     assert.equal(tabbed([['twelve_chars', 'a']]), 'twelve_chars\ta\n');
+    assert.equal(tabbed([['a', 'b', 'c'], ['d', '', '']]), 'a\t\tb\t\tc\nd\t\t\t\t\n');
   });
 
   test('columns are aligned, numbers to the right, and no line ends in spaces', () => {

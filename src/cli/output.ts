@@ -1,32 +1,7 @@
-/** How rows, times and tables of text are written: cbt's layout for people, JSON for programs. */
-import type { Row } from '../embedded/index.ts';
-import { quoted, visible } from './quote.ts';
-
+/** How times and tables of text are written, and JSON for programs. */
 /** One line. int64 comes as text, since JSON's numbers end at 2^53. */
 export function jsonLine(value: unknown): string {
   return `${JSON.stringify(value, (_key, part: unknown) => (typeof part === 'bigint' ? part.toString() : part))}\n`;
-}
-
-/** A row as cbt shows it. */
-export function rowText(row: Row): string {
-  const lines = ['-'.repeat(40), visible(row.key)];
-  for (const { family, qualifier, timestamp, value } of row.cells) {
-    lines.push(`  ${`${family}:${visible(qualifier)}`.padEnd(40)} @ ${formatMicros(timestamp)}`, `    ${quoted(value)}`);
-  }
-  return `${lines.join('\n')}\n`;
-}
-
-export function rowAsJson(row: Row): unknown {
-  return {
-    key: jsonBytes(row.key),
-    cells: row.cells.map(({ family, qualifier, timestamp, value }) => ({ family, qualifier: jsonBytes(qualifier), timestamp, value: jsonBytes(value) })),
-  };
-}
-
-/** Text where the bytes are UTF-8, else {"base64": …}. */
-export function jsonBytes(bytes: Buffer): string | { readonly base64: string } {
-  const text = bytes.toString('utf8');
-  return Buffer.from(text, 'utf8').equals(bytes) ? text : { base64: bytes.toString('base64') };
 }
 
 /** Microseconds as cbt writes them: 2006/01/02-15:04:05.000000, but always in UTC; the bare number where the calendar ends. */
@@ -38,9 +13,14 @@ export function formatMicros(micros: bigint): string {
 }
 
 /** Columns joined by tabs of eight, as cbt's lists are: at least four columns of air behind the widest. */
-export function tabbed(rows: readonly (readonly [string, string])[]): string {
-  const stop = Math.ceil(Math.max(10, ...rows.map(([first]) => first.length + 4)) / 8);
-  return rows.map(([first, second]) => `${first}${'\t'.repeat(stop - Math.floor(first.length / 8))}${second}\n`).join('');
+export function tabbed(rows: readonly (readonly string[])[]): string {
+  const columns = rows[0]?.length ?? 0;
+  const stops = Array.from({ length: columns }, (_, column) => Math.ceil(Math.max(10, ...rows.map((row) => (row[column] ?? '').length + 4)) / 8));
+  const cell = (text: string, column: number): string => {
+    const isLast = column === columns - 1;
+    return isLast ? text : text + '\t'.repeat((stops[column] as number) - Math.floor(text.length / 8));
+  };
+  return rows.map((row) => `${row.map(cell).join('')}\n`).join('');
 }
 
 /** Columns padded with spaces; numbers to the right. */

@@ -1,24 +1,31 @@
-/** Commands on rows, with cbt's names and arguments. */
+/** Commands that read, write and delete rows, with cbt's names and arguments. */
 import type { Command } from 'commander';
-import { invalidArgument } from '../base/index.ts';
+import { invalidArgument, notFound } from '../base/index.ts';
 import { type Row, type RowFilter, RowMutation, type ScanOptions, type Table } from '../embedded/index.ts';
-import { cellArgument, looksLikeMilliseconds, namedArguments, positiveNumber, truth } from './arguments.ts';
-import { formatMicros, jsonBytes, jsonLine, rowAsJson, rowText } from './output.ts';
+import { APP_PROFILE, cellArgument, looksLikeMilliseconds, namedArguments, positiveNumber, truth } from './arguments.ts';
+import { aligned, formatMicros, jsonLine } from './output.ts';
 import { visible } from './quote.ts';
+import { keyJson, rowJson, rowText } from './row-output.ts';
 import { Session } from './target.ts';
 import type { Terminal } from './terminal.ts';
+import { ValueKinds } from './value-kinds.ts';
+import { tableArgument, WordsArgument } from './words-argument.ts';
 
-/** cbt's tutorials give it; it makes no difference here. */
-const APP_PROFILE = 'app-profile';
+const CELL_WORDS = ['columns', 'cells-per-column', 'keys-only', 'int64', APP_PROFILE] as const;
+const READ_WORDS = ['start', 'end', 'prefix', 'regex', 'count', 'reversed', ...CELL_WORDS] as const;
+const COUNT_WORDS = ['prefix', APP_PROFILE] as const;
 
-const COLUMNS = `columns=FAMILY:COLUMN,…   only these columns; FAMILY: is a whole family, a bare COLUMN stands for it in any family; all are RE2
-                            regular expressions that must match whole, as in cbt
-  cells-per-column=N        at most N versions of a column, newest first (default: all)`;
+const CELLS = `  columns=FAMILY:COLUMN,…   only these columns. FAMILY: is a whole family, a bare COLUMN is that column in
+                            any family. Each is an RE2 regular expression that must match whole, as in cbt.
+  cells-per-column=N        at most N versions of a column, newest first (default: all)
+  keys-only=true            only the row keys
+  int64=FAMILY:COLUMN,…     show the 8-byte values of these columns as numbers, such as those that increment
+                            makes. FAMILY: is a whole family. Aggregates are shown as numbers anyway.`;
 
 const SET = `
-  <cells>   FAMILY:COLUMN=VALUE[@TIMESTAMP], all in one atomic mutation; the timestamp in microseconds since 1970 (default: now).
-            An @ that no whole number follows belongs to the value; FAMILY:=VALUE is the column with the empty name. As in cbt the number is
-            always of microseconds; one that looks like milliseconds is taken as it is, with a warning.
+The timestamp is in microseconds since 1970 (default: now). One that looks like milliseconds is taken as
+it is, with a warning. An @ without a whole number behind it belongs to the value. FAMILY:=VALUE sets the
+column with the empty name.
 
 Examples:
   edubba set web com.cnn.www anchor:cnnsi.com=CNN anchor:my.look.ca=CNN.com
@@ -27,68 +34,108 @@ Examples:
 const READ = `
   start=ROW                 from this row on
   end=ROW                   up to this row, without it
-  prefix=PREFIX             rows that begin so
-  regex=REGEX               rows whose keys match this RE2 regular expression whole; alone it reads the whole table
-  ${COLUMNS}
+  prefix=PREFIX             rows whose keys begin with this
+  regex=REGEX               rows whose whole keys match this RE2 regular expression; alone it reads the whole table
   count=N                   at most N rows
   reversed=true             the last row first
-  keys-only=true            only the row keys
+${CELLS}
 
-Rows come in the order of their keys' bytes. Times are shown in UTC; what cannot be printed is escaped, and --json gives exact bytes.
+Rows come in the order of their keys' bytes. Times are in UTC. Text escapes what cannot be printed. JSON
+has bytes that are not UTF-8 in a field of another name: valueBase64 in place of value, keyBase64,
+qualifierBase64.
 
 Examples:
   edubba read web prefix=com.cnn columns=contents: cells-per-column=1
   edubba read web start=com.a end=com.b count=10 reversed=true
-  edubba read web columns='anchor:.*\\.com' --json`;
+  edubba read web columns='anchor:.*\\.com' --json
+  edubba read web columns=stats: int64=stats:hits`;
 
 const LOOKUP = `
-  ${COLUMNS}
-  keys-only=true            only the row key, if the row is there
+${CELLS}
+
+Exit status 1 and NOT_FOUND where the row is not there, or has nothing in these columns.
 
 Example: edubba lookup web com.cnn.www columns=anchor: cells-per-column=1`;
 
 const COUNT = `
-  prefix=PREFIX   only rows that begin so
+  prefix=PREFIX   only rows whose keys begin with this
 
 Example: edubba count web prefix=com.`;
 
+const SAMPLE_KEYS = `
+Prints keys that cut the table into parts of about equal size, for parallel work, each after the number of
+bytes stored before it. The last line is the end of the table, which has no key.`;
+
 export function addRowCommands(program: Command, terminal: Terminal): void {
   program
-    .command('set <table> <row> <cells...>')
-    .description('set cells of a row: FAMILY:COLUMN=VALUE[@TIMESTAMP] …')
+    .command('set')
+    .description('set cells of a row')
+    .addArgument(tableArgument())
+    .argument('<row>', 'the key of the row')
+    .argument('<cells...>', 'FAMILY:COLUMN=VALUE[@TIMESTAMP], all in one atomic step')
     .addHelpText('after', SET)
     .action((table: string, row: string, cells: string[], _: unknown, command: Command) => set(new Session(command, terminal), table, row, cells));
   program
-    .command('read <table> [options...]')
-    .description('read rows: [start=] [end=] [prefix=] [regex=] [columns=] [count=] [cells-per-column=] [reversed=] [keys-only=]')
+    .command('read')
+    .description('read rows')
+    .addArgument(tableArgument())
+    .addArgument(new WordsArgument(READ_WORDS, 'which rows and cells, see below'))
     .addHelpText('after', READ)
     .action((table: string, words: string[], _: unknown, command: Command) => read(new Session(command, terminal), table, words));
   program
-    .command('lookup <table> <row> [options...]')
-    .description('read one row: [columns=] [cells-per-column=] [keys-only=]')
+    .command('lookup')
+    .description('read one row')
+    .addArgument(tableArgument())
+    .argument('<row>', 'the key of the row')
+    .addArgument(new WordsArgument(CELL_WORDS, 'which cells, see below'))
     .addHelpText('after', LOOKUP)
     .action((table: string, row: string, words: string[], _: unknown, command: Command) => lookup(new Session(command, terminal), table, row, words));
   program
-    .command('count <table> [options...]')
-    .description('count rows: [prefix=]')
+    .command('count')
+    .description('count rows')
+    .addArgument(tableArgument())
+    .addArgument(new WordsArgument(COUNT_WORDS, 'which rows, see below'))
     .addHelpText('after', COUNT)
     .action((table: string, words: string[], _: unknown, command: Command) => count(new Session(command, terminal), table, words));
   program
-    .command('deleterow <table> <row> [options...]')
-    .description('delete a row')
-    .action((table: string, row: string, words: string[], _: unknown, command: Command) => {
-      namedArguments(words, [APP_PROFILE]);
-      return onTable(new Session(command, terminal), table, (found) => found.deleteRow(row));
-    });
-  program
-    .command('deleteallrows <table>')
-    .description('delete all rows of a table; its families stay')
-    .action((table: string, _: unknown, command: Command) =>
-      onTable(new Session(command, terminal), table, (found) => found.deleteAllRows()));
+    .command('samplekeys')
+    .description('print keys that cut a table into equal parts')
+    .addArgument(tableArgument())
+    .addHelpText('after', SAMPLE_KEYS)
+    .action((table: string, _: unknown, command: Command) => sampleKeys(new Session(command, terminal), table));
+  addDeletions(program, terminal);
 }
 
-function onTable<T>(session: Session, table: string, work: (table: Table) => Promise<T>): Promise<T> {
-  return session.withDatabase((database) => work(database.table(session.tableName(table))));
+function addDeletions(program: Command, terminal: Terminal): void {
+  program
+    .command('deletecolumn')
+    .description('delete all cells of a column in a row')
+    .addArgument(tableArgument())
+    .argument('<row>', 'the key of the row')
+    .argument('<family>', 'the family of the column')
+    .argument('<column>', 'the column, without its family; \'\' is the column with the empty name')
+    .addArgument(new WordsArgument([APP_PROFILE], 'app-profile=ANY is taken, as cbt has it, and makes no difference'))
+    .addHelpText('after', '\nExample: edubba deletecolumn web com.cnn.www anchor my.look.ca')
+    .action((table: string, row: string, family: string, qualifier: string, words: string[], _: unknown, command: Command) => {
+      namedArguments(words, [APP_PROFILE]);
+      const mutation = new RowMutation(row).delete({ family, qualifier });
+      return new Session(command, terminal).withTable(table, (found) => found.apply(mutation));
+    });
+  program
+    .command('deleterow')
+    .description('delete a row')
+    .addArgument(tableArgument())
+    .argument('<row>', 'the key of the row')
+    .addArgument(new WordsArgument([APP_PROFILE], 'app-profile=ANY is taken, as cbt has it, and makes no difference'))
+    .action((table: string, row: string, words: string[], _: unknown, command: Command) => {
+      namedArguments(words, [APP_PROFILE]);
+      return new Session(command, terminal).withTable(table, (found) => found.deleteRow(row));
+    });
+  program
+    .command('deleteallrows')
+    .description('delete all rows of a table; its families stay')
+    .addArgument(tableArgument())
+    .action((table: string, _: unknown, command: Command) => new Session(command, terminal).withTable(table, (found) => found.deleteAllRows()));
 }
 
 async function set(session: Session, table: string, row: string, words: readonly string[]): Promise<void> {
@@ -96,11 +143,11 @@ async function set(session: Session, table: string, row: string, words: readonly
   if (cells.length === 0) throw invalidArgument('give at least one cell: family:column=value');
   const mutation = new RowMutation(row);
   for (const { column, value, timestamp } of cells) mutation.set(column, value, timestamp);
-  await onTable(session, table, (found) => found.apply(mutation));
+  await session.withTable(table, (found) => found.apply(mutation));
   const early = cells.find(({ timestamp }) => timestamp !== undefined && looksLikeMilliseconds(timestamp))?.timestamp;
   if (early === undefined) return;
   const time = formatMicros(early);
-  session.terminal.complain(`@${early} is of microseconds, and so ${time}; as milliseconds it is @${early}000\n`);
+  session.warn(`@${early} is in microseconds, and so ${time}; if milliseconds were meant, write @${early}000`);
 }
 
 /** FAMILY:COLUMN, FAMILY:, :COLUMN or COLUMN, each a regular expression. */
@@ -132,14 +179,19 @@ function cellOptions(given: { readonly columns?: string; readonly regex?: string
   };
 }
 
-function show(session: Session, row: Row, keysOnly: boolean): Promise<void> {
+function show(session: Session, row: Row, kinds: ValueKinds | undefined): Promise<void> {
   const { terminal, json } = session;
-  if (keysOnly) return terminal.print(json ? jsonLine(jsonBytes(row.key)) : `${visible(row.key)}\n`);
-  return terminal.print(json ? jsonLine(rowAsJson(row)) : rowText(row));
+  if (kinds === undefined) return terminal.print(json ? keyJson(row) : `${visible(row.key)}\n`);
+  return terminal.print(json ? rowJson(row, kinds) : rowText(row, kinds));
+}
+
+/** Undefined where only keys are shown. */
+async function kindsOf(table: Table, keysOnly: boolean, int64: string | undefined): Promise<ValueKinds | undefined> {
+  return keysOnly ? undefined : new ValueKinds(await table.schema(), int64);
 }
 
 async function read(session: Session, table: string, words: readonly string[]): Promise<void> {
-  const given = namedArguments(words, ['start', 'end', 'prefix', 'regex', 'columns', 'count', 'cells-per-column', 'reversed', 'keys-only', APP_PROFILE]);
+  const given = namedArguments(words, READ_WORDS);
   const keysOnly = truth(given['keys-only'], 'keys-only');
   const scan: ScanOptions = {
     ...cellOptions(given, keysOnly),
@@ -149,27 +201,38 @@ async function read(session: Session, table: string, words: readonly string[]): 
     ...(given.count === undefined ? {} : { limit: positiveNumber(given.count, 'count') }),
     reverse: truth(given.reversed, 'reversed'),
   };
-  await onTable(session, table, async (found) => {
-    for await (const row of found.scan(scan)) await show(session, row, keysOnly);
+  await session.withTable(table, async (found) => {
+    const kinds = await kindsOf(found, keysOnly, given.int64);
+    for await (const row of found.scan(scan)) await show(session, row, kinds);
   });
 }
 
 async function lookup(session: Session, table: string, key: string, words: readonly string[]): Promise<void> {
-  const given = namedArguments(words, ['columns', 'cells-per-column', 'keys-only', APP_PROFILE]);
+  const given = namedArguments(words, CELL_WORDS);
   const keysOnly = truth(given['keys-only'], 'keys-only');
-  const row = await onTable(session, table, (found) => found.get(key, cellOptions(given, keysOnly)));
-  if (row !== undefined) return show(session, row, keysOnly);
-  if (session.json) await session.terminal.print(jsonLine(null));
-  else session.terminal.complain(`nothing is there in row "${key}"\n`);
+  await session.withTable(table, async (found) => {
+    const kinds = await kindsOf(found, keysOnly, given.int64);
+    const row = await found.get(key, cellOptions(given, keysOnly));
+    if (row !== undefined) return show(session, row, kinds);
+    const where = `row "${key}" of ${found.fullName}`;
+    throw notFound(given.columns === undefined ? `there is no ${where}` : `there is nothing in columns ${given.columns} of ${where}`);
+  });
 }
 
 async function count(session: Session, table: string, words: readonly string[]): Promise<void> {
-  const { prefix } = namedArguments(words, ['prefix', APP_PROFILE]);
+  const { prefix } = namedArguments(words, COUNT_WORDS);
   const scan: ScanOptions = { cellsPerRow: 1, filter: { kind: 'stripValue' }, ...(prefix === undefined ? {} : { prefix }) };
-  const rows = await onTable(session, table, async (found) => {
+  const rows = await session.withTable(table, async (found) => {
     let seen = 0;
     for await (const _ of found.scan(scan)) seen++;
     return seen;
   });
   await session.terminal.print(`${rows}\n`);
+}
+
+async function sampleKeys(session: Session, table: string): Promise<void> {
+  const samples = await session.withTable(table, (found) => found.sampleKeys());
+  if (session.json) return session.terminal.print(samples.map(jsonLine).join(''));
+  const rows = samples.map(({ key, offsetBytes }) => [offsetBytes, visible(Buffer.from(key))] as const);
+  await session.terminal.print(aligned(rows));
 }

@@ -5,8 +5,11 @@
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { invalidArgument, notFound } from '../base/index.ts';
-import { findDirectory, modeForOthers } from '../boot/index.ts';
-import { connect, type Database, open } from '../embedded/index.ts';
+import { connect as connectService, findDirectory, modeForOthers, openDatabase } from '../boot/index.ts';
+import { connect, type Database, open, type Table } from '../embedded/index.ts';
+import { type RequestContext, requestContext } from '../env/index.ts';
+import type { FamilyChange, Service } from '../service/index.ts';
+import { jsonLine } from './output.ts';
 import type { Terminal } from './terminal.ts';
 
 interface TargetOptions {
@@ -22,14 +25,23 @@ interface TargetOptions {
   readonly tokenFile?: string;
 }
 
+type Tls = { readonly caFile: string | undefined; readonly keyFile: string | undefined; readonly certFile: string | undefined };
+
+type Place =
+  | { readonly directory: string }
+  | { readonly directory: undefined; readonly address: string; readonly access: { readonly tls: Tls | undefined; readonly token: string | undefined } };
+
 /** What a command has at hand: its options, where it prints, and the database they name. */
 export class Session {
   readonly options: TargetOptions;
   readonly terminal: Terminal;
+  /** Whether --project or --instance was given. */
+  readonly namesInstance: boolean;
 
   constructor(command: Command, terminal: Terminal) {
     this.options = command.optsWithGlobals<TargetOptions>();
     this.terminal = terminal;
+    this.namesInstance = ['project', 'instance'].some((name) => command.getOptionValueSourceWithGlobals(name) === 'cli');
   }
 
   get json(): boolean {
@@ -47,22 +59,51 @@ export class Session {
     return id.includes('/') ? id : `${this.prefix}${id}`;
   }
 
+  /** Tells of something odd that is no error. */
+  warn(message: string): void {
+    this.terminal.complain(this.json ? jsonLine({ warning: { message } }) : `edubba: warning: ${message}\n`);
+  }
+
+  withTable<T>(id: string, work: (table: Table) => Promise<T>): Promise<T> {
+    return this.withDatabase((database) => work(database.table(this.tableName(id))));
+  }
+
   /** `create`: a directory without a database gets one. */
   async withDatabase<T>(work: (database: Database) => Promise<T>, { create = false } = {}): Promise<T> {
+    const { project, instance } = this.options;
+    const place = await this.#place(create);
+    return use(place.directory === undefined ? await connect(place.address, { project, instance, ...place.access }) : await open(place.directory), work);
+  }
+
+  /** For what the library has no word for. `create` as above. */
+  async withService<T>(work: (service: Service, context: RequestContext) => Promise<T>, { create = false } = {}): Promise<T> {
+    const place = await this.#place(create);
+    const { service, env, close } = place.directory === undefined ? await connectService(place.address, place.access) : await openDatabase(place);
+    const context = requestContext({ budget: env.requestBudget, principal: 'edubba' });
+    return use({ close }, () => work(service, context).finally(() => context.reservation.release()));
+  }
+
+  async changeFamilies(id: string, changes: readonly FamilyChange[]): Promise<void> {
+    await this.withService((service, context) => service.modifyFamilies(context, this.tableName(id), changes));
+  }
+
+  async #place(create: boolean): Promise<Place> {
     const { dir, address } = this.options;
     if (dir !== undefined && address !== undefined) throw invalidArgument(`give either --dir (${dir}) or --address (${address}), not both`);
-    if (dir !== undefined) return use(await openDirectory(dir, create), work);
+    if (dir !== undefined) {
+      await checkDirectory(dir, create);
+      return { directory: dir };
+    }
     const where = address ?? this.terminal.environment['BIGTABLE_EMULATOR_HOST'];
     if (where === undefined || where === '') {
       throw invalidArgument('say where the data is: --dir DIR, or --address HOST:PORT of a server (or BIGTABLE_EMULATOR_HOST)');
     }
     await this.#warnOfFiles();
-    const { project, instance } = this.options;
-    return use(await connect(where, { project, instance, tls: this.#tls, token: await this.#token() }), work);
+    return { directory: undefined, address: where, access: { tls: this.#tls, token: await this.#token() } };
   }
 
   /** Whoever names a file for TLS wants TLS. */
-  get #tls(): { caFile: string | undefined; keyFile: string | undefined; certFile: string | undefined } | undefined {
+  get #tls(): Tls | undefined {
     const { tls, tlsCa: caFile, tlsKey: keyFile, tlsCert: certFile } = this.options;
     return tls || caFile !== undefined || keyFile !== undefined || certFile !== undefined ? { caFile, keyFile, certFile } : undefined;
   }
@@ -71,7 +112,7 @@ export class Session {
   async #warnOfFiles(): Promise<void> {
     for (const file of [this.options.tokenFile, this.options.tlsKey]) {
       const mode = file === undefined ? undefined : await modeForOthers(file, 'secret');
-      if (mode !== undefined) this.terminal.complain(`edubba: warning: ${file} is secret and can be read by other users of this machine (mode ${mode}): chmod 600 ${file}\n`);
+      if (mode !== undefined) this.warn(`${file} is secret and can be read by other users of this machine (mode ${mode}): chmod 600 ${file}`);
     }
   }
 
@@ -85,7 +126,7 @@ export class Session {
   }
 }
 
-async function use<T>(database: Database, work: (database: Database) => Promise<T>): Promise<T> {
+async function use<T, D extends { close(): Promise<void> }>(database: D, work: (database: D) => Promise<T>): Promise<T> {
   try {
     return await work(database);
   } finally {
@@ -94,10 +135,9 @@ async function use<T>(database: Database, work: (database: Database) => Promise<
 }
 
 /** A mistyped name must not make a database. */
-async function openDirectory(dir: string, create: boolean): Promise<Database> {
+async function checkDirectory(dir: string, create: boolean): Promise<void> {
   if (dir === ':memory:') throw invalidArgument('a database in memory would end with this command: give --dir a directory');
   if (!create && (await findDirectory(dir)) === undefined) {
     throw notFound(`there is no database in ${dir}; createtable and serve make one where there is none`);
   }
-  return open(dir);
 }

@@ -4,8 +4,9 @@ import { addToken, readTokens, removeTokens, type TokenEntry, writeToken } from 
 import type { Terminal } from './terminal.ts';
 
 const MORE = `
-A server with --tokens FILE serves only calls with the header "authorization: Bearer TOKEN", and knows of each the NAME. It reads the file again within
-seconds of a change. A name may have several tokens: add the new one, hand it out, then remove the old one by its ID.
+A server with --tokens FILE serves only calls with the header "authorization: Bearer TOKEN", and knows each
+caller by its NAME. It reads the file again within seconds of a change. A name may have several tokens: add the
+new one, hand it out, then remove the old one by its ID. With --json tokens are listed as JSON.
 
 Examples:
   edubba token add tokens.txt crawler --out crawler.token

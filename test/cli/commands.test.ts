@@ -2,29 +2,12 @@
 import assert from 'node:assert/strict';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { openDatabase } from '../../src/boot/index.ts';
-import { startServer } from '../../src/server/index.ts';
 import { documents, edubba, output, temporaryDirectory } from './run.ts';
+import { TARGETS } from './targets.ts';
 
 const DASHES = '-'.repeat(40);
-
-interface Target {
-  readonly words: readonly string[];
-  close(): Promise<void>;
-}
-
-const TARGETS: Readonly<Record<string, (t: TestContext) => Promise<Target>>> = {
-  'a directory': async (t) => ({ words: ['--dir', join(await temporaryDirectory(t), 'data')], close: async () => {} }),
-  'a server': async (t) => {
-    const { service, env, close } = await openDatabase({ memory: true });
-    const server = await startServer({ service, env, address: '127.0.0.1:0' });
-    let closed: Promise<void> | undefined;
-    const end = (): Promise<void> => (closed ??= server.close().then(close));
-    t.after(end);
-    return { words: ['--address', server.address], close: end };
-  },
-};
 
 function refused(outcome: { status: number; err: string; out: string }, code: string, message: RegExp): void {
   assert.equal(outcome.status, 1, outcome.out);
@@ -39,7 +22,7 @@ for (const [name, make] of Object.entries(TARGETS)) {
       const made = await edubba([...words, 'createtable', 'web', 'families=contents:maxversions=3,anchor:maxage=10d||maxversions=1,plain,all:never', 'splits=g,p']);
       assert.equal(made.status, 0, made.err);
       assert.equal(made.out, '');
-      assert.match(made.err, /^plain: no policy was given, so one version of a column is kept/);
+      assert.match(made.err, /^edubba: warning: plain: no policy was given, so one version of a column is kept/);
       await output([...words, 'createtable', 'empty']);
       await output([...words, 'createfamily', 'web', 'more']);
       await output([...words, 'createfamily', 'web', 'gc:gcpolicy=maxversions=2']);
@@ -63,6 +46,9 @@ for (const [name, make] of Object.entries(TARGETS)) {
       assert.deepEqual(json[3]?.gcRule, { kind: 'maxVersions', versions: 2 });
       await output([...words, 'deletetable', 'empty']);
       assert.equal(await output([...words, 'ls']), 'web\n');
+      const elsewhere = await edubba([...words, '--instance', 'other', 'ls']);
+      assert.deepEqual(elsewhere, { status: 0, out: '', err: 'no tables in projects/local/instances/other\n' });
+      assert.deepEqual(await edubba([...words, '--instance', 'other', 'ls', '--json']), { status: 0, out: '[]\n', err: '' });
       assert.equal(await output([...words, '--instance', 'other', 'createtable', 'mine', 'families=f:never']), '');
       assert.equal(await output([...words, '--instance', 'other', 'ls', 'projects/local/instances/other/tables/mine']), 'Family Name\tGC Policy\n-----------\t---------\nf\t\t<never>\n');
       refused(await edubba([...words, 'createtable', 'web']), 'ALREADY_EXISTS', /web/);
@@ -103,10 +89,12 @@ for (const [name, make] of Object.entries(TARGETS)) {
       assert.equal(await output([...words, 'read', 't', 'keys-only=true', 'reversed=true', 'count=1']), 'r1\n');
       assert.equal(await output([...words, 'read', 't', 'regex=o.*', 'keys-only=true']), 'other\n');
       assert.equal(await output([...words, 'lookup', 't', 'r1', 'keys-only=true']), 'r1\n');
-      const missing = await edubba([...words, 'lookup', 't', 'r2']);
-      assert.deepEqual([missing.status, missing.out], [0, '']);
-      assert.match(missing.err, /nothing is there in row "r2"/);
-      assert.equal(await output([...words, 'lookup', 't', 'r2', '--json']), 'null\n');
+      for (const json of [[], ['--json']]) {
+        const missing = await edubba([...words, 'lookup', 't', 'r2', ...json]);
+        assert.deepEqual([missing.status, missing.out], [1, '']);
+        assert.match(missing.err, /NOT_FOUND.*there is no row .*r2/);
+      }
+      refused(await edubba([...words, 'lookup', 't', 'r1', 'columns=f:none']), 'NOT_FOUND', /nothing in columns f:none of row "r1"/);
       await close();
     });
 
@@ -153,7 +141,7 @@ for (const [name, make] of Object.entries(TARGETS)) {
       await output([...words, 'createtable', 't', 'families=f:never']);
       const early = await edubba([...words, 'set', 't', 'r', 'f:q=v@1700000000000']);
       assert.deepEqual([early.status, early.out], [0, '']);
-      assert.equal(early.err, '@1700000000000 is of microseconds, and so 1970/01/20-16:13:20.000000; as milliseconds it is @1700000000000000\n');
+      assert.equal(early.err, 'edubba: warning: @1700000000000 is in microseconds, and so 1970/01/20-16:13:20.000000; if milliseconds were meant, write @1700000000000000\n');
       assert.match(await output([...words, 'read', 't']), /@ 1970\/01\/20-16:13:20\.000000/);
       for (const time of ['1700000000000000', '999999999000', '10000000000000']) assert.equal((await edubba([...words, 'set', 't', 'r', `f:q=v@${time}`])).err, '', time);
       await close();
@@ -188,7 +176,7 @@ for (const [name, make] of Object.entries(TARGETS)) {
           ],
         },
       ]);
-      assert.deepEqual(documents(await output([...words, 'read', 't', 'keys-only=true', '--json'])), ['r']);
+      assert.deepEqual(documents(await output([...words, 'read', 't', 'keys-only=true', '--json'])), [{ key: 'r' }]);
       await close();
     });
 
@@ -220,13 +208,13 @@ describe('where the data is', () => {
   });
 
   test('BIGTABLE_EMULATOR_HOST names the server where nothing else does', async (t) => {
-    const server = await TARGETS['a server']?.(t);
-    const address = server?.words[1] as string;
+    const server = await TARGETS['a server'](t);
+    const address = server.words[1] as string;
     const environment = { BIGTABLE_EMULATOR_HOST: address };
     await output(['createtable', 't', 'families=f:never'], environment);
     assert.equal(await output(['ls'], environment), 't\n');
     assert.equal(await output(['--address', address, 'ls'], { BIGTABLE_EMULATOR_HOST: '127.0.0.1:1' }), 't\n');
-    await server?.close();
+    await server.close();
   });
 
   test('it must be said, once, and be there', async (t) => {
@@ -286,14 +274,17 @@ describe('what is not understood', () => {
   });
 
   test('help tells every command, and more of each', async () => {
-    const commands = ['serve', 'createtable', 'createfamily', 'ls', 'set', 'read', 'lookup', 'count', 'deleterow', 'deletetable', 'setgcpolicy', 'inspect'];
-    const help = await output(['--help']);
-    for (const command of commands) assert.match(help, new RegExp(`^  ${command}\\b`, 'm'));
+        const help = await output(['--help']);
+    const commands = [...help.matchAll(/^ {2}([a-z]+) {2,}\S.*$/gm)].map(([, name = '']) => name);
+    assert.ok(commands.length > 25, commands.join(' '));
     assert.match(help, /Examples:/);
-    for (const command of commands) {
+    const withoutTables = ['serve', 'settings', 'token', 'inspect', 'version', 'completion'];
+    for (const command of commands.filter((name) => name !== 'help')) {
       const more = await output(['help', command]);
       assert.ok(more.startsWith(`Usage: edubba ${command}`), more);
-      assert.match(more, /--json/);
+      // what every command takes comes last, and short
+      assert.equal(/It takes besides:[^\n]*\n[^\n]*--json[^\n]*\n\s*$/.test(more), !withoutTables.includes(command), more);
+      if (command !== 'serve' && command !== 'settings') for (const line of more.split('\n')) assert.ok(line.length <= 120, `${command}: ${line}`);
     }
     assert.match(await output(['help', 'read']), /cells-per-column=N/);
     assert.match(await output(['help', 'setgcpolicy']), /maxage=10d/);

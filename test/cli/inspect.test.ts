@@ -104,7 +104,7 @@ describe('edubba inspect', () => {
       entries.push(...rest);
     }
     const bytes = entries.find(({ qualifier }) => qualifier === 'bytes');
-    assert.deepEqual(bytes, { row: 'a', family: 'f', qualifier: 'bytes', kind: 'put', timestamp: 1000, value: { base64: '/wA=' } });
+    assert.deepEqual(bytes, { row: 'a', family: 'f', qualifier: 'bytes', kind: 'put', timestamp: 1000, valueBase64: '/wA=' });
 
     const appends = documents(await output(['inspect', 'log', logs[0] as string, '--entries', '--json'])) as { records?: { sequence: number; rows?: { row: string }[] }[]; appends?: number }[];
     const sum = appends.pop();

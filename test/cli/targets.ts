@@ -1,0 +1,24 @@
+/** What commands work on: a fresh directory, or a fresh server in this process. */
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { openDatabase } from '../../src/boot/index.ts';
+import { startServer } from '../../src/server/index.ts';
+import { temporaryDirectory } from './run.ts';
+
+export interface Target {
+  /** To stand before the command. */
+  readonly words: readonly string[];
+  close(): Promise<void>;
+}
+
+export const TARGETS = {
+  'a directory': async (t: TestContext): Promise<Target> => ({ words: ['--dir', join(await temporaryDirectory(t), 'data')], close: async () => {} }),
+  'a server': async (t: TestContext): Promise<Target> => {
+    const { service, env, close } = await openDatabase({ memory: true });
+    const server = await startServer({ service, env, address: '127.0.0.1:0' });
+    let closed: Promise<void> | undefined;
+    const end = (): Promise<void> => (closed ??= server.close().then(close));
+    t.after(end);
+    return { words: ['--address', server.address], close: end };
+  },
+};
