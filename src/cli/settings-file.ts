@@ -1,4 +1,5 @@
 /** The settings file: TOML, a key a line, no tables. Reading it says where each key stands, so that complaints can. */
+import { isUtf8 } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import { invalidArgument } from '../base/index.ts';
 
@@ -14,15 +15,13 @@ export interface FileEntry {
   readonly where: string;
 }
 
-/** INVALID_ARGUMENT where it cannot be read or is no TOML. */
+/** INVALID_ARGUMENT where it cannot be read or is no TOML in UTF-8. */
 export async function readSettingsFile(path: string): Promise<SettingsFile> {
-  const text = await readFile(path, 'utf8').catch((error: Error) => {
+  const bytes = await readFile(path).catch((error: Error) => {
     throw invalidArgument(`cannot read the settings: ${error.message}`);
   });
-  return parseSettingsFile(path, text);
-}
-
-export async function parseSettingsFile(path: string, text: string): Promise<SettingsFile> {
+  if (!isUtf8(bytes)) throw invalidArgument(`${path}: the settings are no UTF-8 text`);
+  const text = bytes.toString('utf8');
   const document = await parseToml(path, text);
   const lines = text.split('\n');
   const entries = Object.entries(document).map(([key, value]) => {

@@ -53,6 +53,12 @@ Secrets are never values of settings. Settings name the files that hold them.
 At its start the server prints what its parts may take in all, beside the memory there is (of the machine, or of the container where that has a limit). It warns
 where the sum is more, and refuses a single setting that is. The Node program itself takes some 80 MiB, and each of several tablet servers some 16 MiB, besides.
 
+## Node's own variables
+
+\`UV_THREADPOOL_SIZE\` is the number of threads that read and write files for the whole process: 4 where it is not set. More of them help where many reads at once
+miss the block cache and the disk answers them side by side. \`NODE_OPTIONS=--max-old-space-size=MIB\` bounds the heap of JavaScript; most of the memory above lies
+outside of it.
+
 ## In the library
 
 \`open(directory, settings)\` takes the settings that have a name in the last column, as numbers of bytes and milliseconds. Their defaults are the same but for

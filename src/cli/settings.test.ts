@@ -1,11 +1,11 @@
 /** The table of settings: each entry is reachable in every way, and every mix of flags, variables and file means what the order of precedence says. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { defaultOf, formatSetting, isValueOf, type Setting, type SettingValue } from '../boot/index.ts';
+import { DATABASE_SETTINGS, defaultOf, formatSetting, isValueOf, type Setting, type SettingValue } from '../boot/index.ts';
 import { main } from './index.ts';
 import { flagOf, keyOf, SERVE_SETTINGS, SETTING_NAMES, type SettingName, variableOf } from './serve-settings.ts';
 import { settingsPage } from './settings-page.ts';
@@ -133,6 +133,13 @@ describe('the table of settings', () => {
       assert.equal(name.endsWith('Bytes'), kind === 'bytes', name);
       assert.equal(name.endsWith('Ms'), kind === 'duration', name);
     }
+  });
+
+  test('each is read by the program, not only said', () => {
+    const program = readdirSync('src/cli').filter((file) => /^(?!.*\.test\.ts$)(?!serve-settings\.ts$)(?!settings-).*\.ts$/.test(file));
+    const text = program.map((file) => readFileSync(join('src/cli', file), 'utf8')).join('\n');
+    // the engine's are handed to it as a whole
+    for (const name of SETTING_NAMES.filter((one) => !Object.hasOwn(DATABASE_SETTINGS, one))) assert.match(text, new RegExp(`\\b${name}\\b`), name);
   });
 
   test('docs/SETTINGS.md is what the table says', () => {

@@ -57,6 +57,23 @@ describe('edubba serve with few descriptors', () => {
   });
 });
 
+describe('edubba serve with several compactions at once', () => {
+  test('needs more descriptors, says how many, and leaves fewer to connections', async (t) => {
+    const above = await temporaryDirectory(t);
+    const possible: number[] = [];
+    for (const compactions of ['1', '4']) {
+      const more = ['--compactions-at-once', compactions, '--max-connections', '1000'];
+      const refused = await serve(t, 79, join(above, `refused-${compactions}`), more);
+      const needed = Number(/at least (\d+)/.exec(refused.err)?.[1]);
+      assert.equal((await serve(t, needed, join(above, `least-${compactions}`), more)).status, 0);
+      const { err } = await serve(t, 300, join(above, compactions), more);
+      possible.push(Number(/allows fewer connections.* possible=(\d+)/.exec(err)?.[1]));
+    }
+    const [one = 0, four = 0] = possible;
+    assert.ok(four > 0 && four < one, `${one} beside one compaction, ${four} beside four`);
+  });
+});
+
 /** Loaded before the command: SIGUSR2 takes every descriptor that is left, and gives all of them back the next time. */
 const GREEDY = `
 const { closeSync, openSync } = require('node:fs');

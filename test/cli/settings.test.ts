@@ -102,6 +102,14 @@ describe('edubba settings', () => {
     }
   });
 
+  test('a file of Windows is read, one that is no UTF-8 is refused', async (t) => {
+    const windows = await settingsFile(t, '\ufefflimits = "cloud"\r\nblock-cache-bytes = "8MiB"\r\n');
+    assert.deepEqual((await effective(['--settings', windows])).get('block-cache-bytes')?.['where'], `${windows}:2`);
+    const latin = await settingsFile(t, '');
+    await writeFile(latin, Buffer.from('dir = "M\u00fcll"\n', 'latin1'));
+    assert.match((await edubba(['settings', '--settings', latin])).err, /^edubba: INVALID_ARGUMENT: .*: the settings are no UTF-8 text/);
+  });
+
   const wrongVariables: [Record<string, string>, RegExp][] = [
     [{ EDUBBA_MEMTABLE_BYTE: '1' }, /no setting for the environment variable EDUBBA_MEMTABLE_BYTE \(did you mean EDUBBA_MEMTABLE_BYTES\?\)/],
     [{ EDUBBA_TOKNE: 'secret' }, /no setting for the environment variable EDUBBA_TOKNE \(did you mean EDUBBA_TOKEN/],
