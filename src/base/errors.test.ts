@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { inspect } from 'node:util';
 import {
   AssertionError, assert as assertInvariant, BigtableError, Code, CorruptionError, codeName, invalidArgument, notFound, toBigtableError, unavailable,
 } from './errors.ts';
@@ -29,6 +30,14 @@ describe('errors', () => {
     assert.equal(error.cause, cause);
     assert.equal('cause' in new BigtableError(Code.NOT_FOUND, 'x'), false);
     assert.deepEqual(new BigtableError(Code.NOT_FOUND, 'x').details, {});
+  });
+
+  test('print their code by name, and details only where there are some', () => {
+    const plain = inspect(new BigtableError(Code.ALREADY_EXISTS, 'x'));
+    assert.match(plain, /^BigtableError: x\n/);
+    assert.match(plain, /code: 6,\s+codeName: 'ALREADY_EXISTS',\s+retry: false\s*\}$/);
+    assert.match(inspect(new BigtableError(Code.NOT_FOUND, 'x', { details: { table: 't' } })), /details: \{ table: 't' \}/);
+    assert.deepEqual(JSON.parse(JSON.stringify(notFound('x'))), { name: 'BigtableError', code: 5, codeName: 'NOT_FOUND', retry: false });
   });
 
   test('corruption names the file and where in it', () => {

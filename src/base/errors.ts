@@ -25,10 +25,12 @@ export const Code = {
   UNAUTHENTICATED: 16,
 } as const;
 export type Code = (typeof Code)[keyof typeof Code];
+export type CodeName = keyof typeof Code;
 
-const NAMES = Object.fromEntries(Object.entries(Code).map(([name, code]) => [code, name])) as Record<Code, string>;
+const NAMES = Object.fromEntries(Object.entries(Code).map(([name, code]) => [code, name])) as Record<Code, CodeName>;
 
-export function codeName(code: Code): string {
+/** The name of a code: `codeName(5)` is 'NOT_FOUND'. */
+export function codeName(code: Code): CodeName {
   return NAMES[code];
 }
 
@@ -43,15 +45,23 @@ export interface ErrorOptions {
 /** What every call of Edubba fails with. */
 export class BigtableError extends Error {
   override readonly name: string = 'BigtableError';
+  /** gRPC's number of the code. */
   readonly code: Code;
+  /** Its name, such as NOT_FOUND. */
+  readonly codeName: CodeName;
+  /** Whether the same call may succeed later, unchanged. */
   readonly retry: boolean;
-  readonly details: Readonly<Record<string, unknown>>;
+  /** Plain facts for programs; an empty object where there are none. */
+  declare readonly details: Readonly<Record<string, unknown>>;
 
   constructor(code: Code, message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
+    this.codeName = codeName(code);
     this.retry = options.retry ?? (code === Code.UNAVAILABLE || code === Code.ABORTED);
-    this.details = options.details ?? {};
+    const { details = {} } = options;
+    // shown only where it says something
+    Object.defineProperty(this, 'details', { value: details, enumerable: Object.keys(details).length > 0 });
   }
 }
 

@@ -5,7 +5,7 @@
 export { asBuffer, type ByteString, compareBytes, copyBytes, fromBytes, isSuccessor, prefixEnd, quote, successor, toBytes, toText, utf8, viewOf } from './bytes.ts';
 export { crc32c } from './checksum.ts';
 export {
-  AssertionError, assert, BigtableError, Code, CorruptionError, codeName, type ErrorOptions, invalidArgument, notFound, toBigtableError, unavailable,
+  AssertionError, assert, BigtableError, Code, type CodeName, CorruptionError, codeName, type ErrorOptions, invalidArgument, notFound, toBigtableError, unavailable,
 } from './errors.ts';
 export { addWrapping, INT64_MAX, INT64_MIN, type Int64, int64, int64Bytes, isInt64, readInt64BE, toBigInt, writeInt64BE } from './int64.ts';
 export { NumberTable } from './number-table.ts';

@@ -51,7 +51,7 @@ describe('a call that its caller may end', () => {
     abort.abort();
     const error = await call.catch((ended: unknown) => ended);
     assert.ok(error instanceof CallEndedError);
-    assert.equal(told, error);
+    assert.deepEqual(told, error);
     assert.deepEqual([error.cause, error.details], [abort.signal.reason, {}]);
   });
 

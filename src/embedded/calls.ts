@@ -7,6 +7,8 @@ import { type Env, type RequestContext, requestContext } from '../env/index.ts';
 import type { Service } from '../service/index.ts';
 import { CallEnd, type CallKind } from './call-end.ts';
 import { type CallOptions, checkCallOptions } from './call-options.ts';
+import { callersError, forCaller } from './caller-error.ts';
+import { DEFAULT_PARENT } from './names.ts';
 
 /** What the library needs of its surroundings. */
 export type CallEnv = Pick<Env, 'clock' | 'requestBudget'>;
@@ -21,6 +23,7 @@ export interface Call {
 type Work<T> = (service: Service, context: RequestContext) => Promise<T>;
 
 export class Calls {
+  readonly parent: string;
   readonly #service: Service;
   readonly #env: CallEnv;
   readonly #hold: ProcessHold | undefined;
@@ -29,8 +32,12 @@ export class Calls {
   #running = 0;
   #onIdle: (() => void) | undefined;
 
-  /** `hold`: keeps the process alive while a call is awaited, where nothing else does. */
-  constructor(service: Service, env: CallEnv, hold?: ProcessHold) {
+  /**
+   * `hold`: keeps the process alive while a call is awaited, where nothing else does. `parent`: where tables live that
+   * are named by their id alone.
+   */
+  constructor(service: Service, env: CallEnv, hold?: ProcessHold, parent = DEFAULT_PARENT) {
+    this.parent = parent;
     this.#service = service;
     this.#env = env;
     this.#hold = hold;
@@ -58,9 +65,14 @@ export class Calls {
     return this.awaited(options === undefined ? this.#run(work) : this.#runUntilEnd(work, options, 'write'));
   }
 
-  /** The promise as it is: a caller awaits it. */
+  /** What a caller awaits: see `forCaller`. */
   awaited<T>(work: Promise<T>): Promise<T> {
-    return this.#hold?.while(work) ?? work;
+    return forCaller(work, this.parent, this.#hold);
+  }
+
+  /** What a caller gets in place of the error: see `callersError`. */
+  failure(error: unknown): BigtableError {
+    return callersError(error, this.parent);
   }
 
   /** A call that goes on; whoever makes it releases its context's reservation at its end, and stops its `end`. */

@@ -62,7 +62,7 @@ export async function connect(address: string, options: ConnectOptions = {}): Pr
 
 /** A database over any service: one in this process, or one reached through a server. */
 export function overService(service: Service, env: CallEnv, close: () => Promise<void>, parent?: string): Database {
-  const calls = new Calls(service, env);
+  const calls = new Calls(service, env, undefined, parent);
   const closing = async (): Promise<void> => {
     const patience = new AbortController();
     await Promise.race([calls.idle(), sleep(env.clock, CLOSE_PATIENCE_MS, patience.signal).catch(() => {})]);
@@ -78,7 +78,7 @@ export function overService(service: Service, env: CallEnv, close: () => Promise
     merge: refuseSplit,
     counters: () => ({}),
   };
-  return new Database(calls, hooks, parent);
+  return new Database(calls, hooks);
 }
 
 function partOf(given: string | undefined, what: string): string {

@@ -4,8 +4,10 @@
 import { BigtableError, type ByteString, Code, invalidArgument } from '../base/index.ts';
 import { type DatabaseSettings, openDatabase, ProcessHold } from '../boot/index.ts';
 import { type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './call-options.ts';
+import { forCaller } from './caller-error.ts';
 import { Calls } from './calls.ts';
 import { boundOf, type Bytes, textOf } from './input.ts';
+import { DEFAULT_PARENT, fullTableName } from './names.ts';
 import { bringTo, isOvertaken, MOST_ATTEMPTS } from './open-table.ts';
 import { Table } from './table.ts';
 import { askedTable, type TableOptions } from './table-options.ts';
@@ -20,19 +22,14 @@ export interface DatabaseHooks {
   counters(): Readonly<Record<string, number>>;
 }
 
-/** Where tables live that are named by their id alone, unless `connect` is told another instance. */
-const DEFAULT_PARENT = 'projects/local/instances/local';
-
 export class Database {
   readonly #calls: Calls;
   readonly #hooks: DatabaseHooks;
-  readonly #parent: string;
 
-  /** Made by `open` and `connect`. `parent`: where tables live that are named by their id alone. */
-  constructor(calls: Calls, hooks: DatabaseHooks, parent = DEFAULT_PARENT) {
+  /** Made by `open` and `connect`. */
+  constructor(calls: Calls, hooks: DatabaseHooks) {
     this.#calls = calls;
     this.#hooks = hooks;
-    this.#parent = parent;
   }
 
   /** Creates a table. ALREADY_EXISTS where there is one of that name; INVALID_ARGUMENT for an option that is not known. */
@@ -78,7 +75,7 @@ export class Database {
 
   /** Ids of the tables that were made by their id alone; `listTableNames` has those of other instances too. */
   async listTables(options?: CallOptions): Promise<readonly string[]> {
-    const prefix = `${this.#parent}/tables/`;
+    const prefix = `${this.#calls.parent}/tables/`;
     return (await this.listTableNames(prefix, options)).map((name) => name.slice(prefix.length));
   }
 
@@ -145,7 +142,7 @@ export class Database {
   /** Ends everything in order: what was acknowledged stays. May be called again. */
   close(): Promise<void> {
     this.#calls.close();
-    return this.#hooks.close();
+    return this.#calls.awaited(this.#hooks.close());
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -153,8 +150,7 @@ export class Database {
   }
 
   #fullName(name: string): string {
-    if (textOf(name, 'a table name') === '') throw invalidArgument('a table name must not be empty');
-    return name.includes('/') ? name : `${this.#parent}/tables/${name}`;
+    return fullTableName(name, this.#calls.parent);
   }
 }
 
@@ -168,9 +164,9 @@ export async function open(directory: string, settings: Partial<DatabaseSettings
   }
   const where = directory === ':memory:' ? ({ memory: true } as const) : { directory };
   const hold = new ProcessHold();
-  const { service, env, close, flush, compact, splitTablet, mergeTablets } = await hold.while(openDatabase({ ...where, settings }));
+  const { service, env, close, flush, compact, splitTablet, mergeTablets } = await forCaller(openDatabase({ ...where, settings }), DEFAULT_PARENT, hold);
   return new Database(new Calls(service, env, hold), {
-    close: () => hold.while(close()),
+    close,
     flush,
     compact,
     split: splitTablet,

@@ -2,7 +2,7 @@
  * embedded: the library. `open` a directory or ':memory:' and use tables in this very process. What this door exports is the package's public
  * interface; everything else may change.
  */
-export { BigtableError, Code, CorruptionError } from '../base/index.ts';
+export { BigtableError, Code, type CodeName, CorruptionError, codeName } from '../base/index.ts';
 export type { DatabaseSettings } from '../boot/index.ts';
 export type { AggregateKind, FamilySchema, FamilyUsage, GcRule, Granularity, GroupCompression, LocalityGroup, TableSchema } from '../model/index.ts';
 export { BatchError, type BatchFailure } from './batch-error.ts';

@@ -146,7 +146,7 @@ export class RowStream extends PullStream<Row> implements Rows {
   #fail(error: unknown): never {
     this.#batches = undefined;
     this.end();
-    throw error;
+    throw this.#calls.failure(error);
   }
 }
 

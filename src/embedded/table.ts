@@ -10,6 +10,7 @@ import {
 import type { FamilyChange } from '../service/index.ts';
 import { BatchError } from './batch-error.ts';
 import { type CallOptions, takeOptions, type ThenOptions } from './call-options.ts';
+import { renamed } from './caller-error.ts';
 import type { Calls } from './calls.ts';
 import { type FamilyOptions, familySchema, gcRuleOf } from './families.ts';
 import { type GroupLayout, layoutOf } from './groups.ts';
@@ -57,7 +58,7 @@ export class Table {
     }
     const entries = mutations.map(({ row, mutations: steps }) => ({ row, mutations: steps }));
     const answers = await this.#calls.write((service, context) => service.mutateRows(context, this.fullName, entries), options);
-    const failures = answers.flatMap((error, index) => (error === undefined ? [] : [{ index, error }]));
+    const failures = answers.flatMap((error, index) => (error === undefined ? [] : [{ index, error: renamed(error, this.#calls.parent) }]));
     if (failures.length > 0) throw new BatchError(failures);
   }
 

@@ -7,13 +7,20 @@ const NEVER_MS = 2 ** 31 - 1;
 export class ProcessHold {
   #count = 0;
   readonly #timer = setInterval(() => {}, NEVER_MS).unref();
-  readonly #leave = (): void => {
+  readonly #leave = (): void => this.leave();
+
+  /** Something is awaited, until `leave`. */
+  enter(): void {
+    if (this.#count++ === 0) this.#timer.ref();
+  }
+
+  leave(): void {
     if (--this.#count === 0) this.#timer.unref();
-  };
+  }
 
   /** Answers the promise as it is. */
   while<T>(work: Promise<T>): Promise<T> {
-    if (this.#count++ === 0) this.#timer.ref();
+    this.enter();
     work.then(this.#leave, this.#leave);
     return work;
   }
