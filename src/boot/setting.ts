@@ -11,6 +11,8 @@ interface SettingBase {
   readonly group: string;
   /** What it does, in whole sentences, without its default and its range. */
   readonly doc: string;
+  /** For the help, where the first sentence of `doc` says too little or too much. */
+  readonly brief?: string;
 }
 
 /** A default that is known when the program runs. */

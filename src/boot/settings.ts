@@ -11,15 +11,15 @@ import { defaultsOf, isValueOf, type Setting, type SettingsOf } from './setting.
 import { formatSetting } from './setting-text.ts';
 
 export interface DatabaseSettings {
-  /** What all memtables take together: flushing begins at half of it, writes wait at it. Default: 64 MiB; at least 1 MiB. */
+  /** What all memtables take together. Flushing begins at half of it; writes wait when all of it is used. Default: 64 MiB; at least 1 MiB. */
   readonly memtableBytes: number;
   /** Blocks of SSTables kept in memory; 0 keeps none. Default: 64 MiB. */
   readonly blockCacheBytes: number;
-  /** Single rows of SSTables kept in memory, hot ones among cold; 0 keeps none. Default: 16 MiB. */
+  /** Single rows of SSTables kept in memory, for hot rows among cold ones; 0 keeps none. Default: 16 MiB. */
   readonly scanCacheBytes: number;
-  /** Requests in flight and answers not yet sent, all together. Default: 128 MiB; at least 1 MiB. */
+  /** What requests in flight and answers not yet sent take together. Default: 128 MiB; at least 1 MiB. */
   readonly requestBytes: number;
-  /** In-memory locality groups, whose files stay in memory once they were read. Reads of what does not fit fail. Default: 64 MiB. */
+  /** In-memory locality groups: their files stay in memory once they have been read. Reads of what does not fit fail. Default: 64 MiB. */
   readonly inMemoryBytes: number;
   /**
    * When a write is acknowledged. `synced`: when it is on the disk; nothing acknowledged is ever lost. `buffered`: when it is handed to the commit log,
@@ -28,15 +28,15 @@ export interface DatabaseSettings {
    * Default: synced; synced or buffered.
    */
   readonly durability: 'synced' | 'buffered';
-  /** Length of the commit log that forces flushes, and so bounds what a start replays. Default: 64 MiB; at least 1 MiB. */
+  /** Length of the commit log at which memtables are flushed. It bounds what a start has to replay. Default: 64 MiB; at least 1 MiB. */
   readonly logLimitBytes: number;
   /** Size at which a block of an SSTable is closed. Default: 64 KiB; 1 KiB to 16 MiB. */
   readonly blockSizeBytes: number;
-  /** A tablet whose files take more is split. Default: 200 MiB; at least 1 MiB. */
+  /** A tablet is split when its files take more than this. Default: 200 MiB; at least 1 MiB. */
   readonly tabletBytes: number;
-  /** Compactions of files at once, each in a thread of its own. Default: 1; 1 to 64. */
+  /** How many compactions of files run at once, each in a thread of its own. Default: 1; 1 to 64. */
   readonly compactionsAtOnce: number;
-  /** Every tablet gets a major compaction so often: within this time deleted data is gone from the disk. Default: 1 d; 1 s to 365 d. */
+  /** How often each tablet gets a major compaction: deleted data is gone from the disk within this time. Default: 1 d; 1 s to 365 d. */
   readonly majorCompactionMs: number;
   /**
    * Limits of the API. `cloud`: those of Cloud Bigtable. `default`: wider where the paper is (row keys to 64 KiB). Default: default; default or cloud.
@@ -51,37 +51,39 @@ const HOUR_MS = 3_600_000;
 export const DATABASE_SETTINGS = {
   memtableBytes: {
     kind: 'bytes', least: MIB, default: 64 * MIB, group: 'Memory',
-    doc: 'What all memtables take together: flushing begins at half of it, writes wait at it.',
+    doc: 'What all memtables take together. Flushing begins at half of it; writes wait when all of it is used.',
   },
   blockCacheBytes: { kind: 'bytes', least: 0, default: 64 * MIB, group: 'Memory', doc: 'Blocks of SSTables kept in memory; 0 keeps none.' },
   scanCacheBytes: {
     kind: 'bytes', least: 0, default: 16 * MIB, group: 'Memory',
-    doc: 'Single rows of SSTables kept in memory, hot ones among cold; 0 keeps none.',
+    doc: 'Single rows of SSTables kept in memory, for hot rows among cold ones; 0 keeps none.',
   },
-  requestBytes: { kind: 'bytes', least: MIB, default: 128 * MIB, group: 'Memory', doc: 'Requests in flight and answers not yet sent, all together.' },
+  requestBytes: { kind: 'bytes', least: MIB, default: 128 * MIB, group: 'Memory', doc: 'What requests in flight and answers not yet sent take together.' },
   inMemoryBytes: {
     kind: 'bytes', least: 0, default: 64 * MIB, group: 'Memory',
-    doc: 'In-memory locality groups, whose files stay in memory once they were read. Reads of what does not fit fail.',
+    doc: 'In-memory locality groups: their files stay in memory once they have been read. Reads of what does not fit fail.',
   },
   durability: {
     kind: 'choice', choices: ['synced', 'buffered'], default: 'synced', group: 'Storage',
+    brief: 'when a write is acknowledged: synced = when it is on the disk; buffered = before, and a crash loses the last milliseconds',
     doc: 'When a write is acknowledged. `synced`: when it is on the disk; nothing acknowledged is ever lost. `buffered`: when it is handed to the commit log, '
       + 'whose writing goes on at once and without a pause; a power failure, or an end of the process without `close`, then loses the last writes: always '
       + 'the newest ones, some milliseconds of them, 4 MiB and one write at the most. `close` brings all of them to the disk.',
   },
   logLimitBytes: {
     kind: 'bytes', least: MIB, default: 64 * MIB, group: 'Storage',
-    doc: 'Length of the commit log that forces flushes, and so bounds what a start replays.',
+    doc: 'Length of the commit log at which memtables are flushed. It bounds what a start has to replay.',
   },
   blockSizeBytes: { kind: 'bytes', least: KIB, most: 16 * MIB, default: DEFAULT_BLOCK_SIZE_BYTES, group: 'Storage', doc: 'Size at which a block of an SSTable is closed.' },
-  tabletBytes: { kind: 'bytes', least: MIB, default: 200 * MIB, group: 'Storage', doc: 'A tablet whose files take more is split.' },
-  compactionsAtOnce: { kind: 'count', least: 1, most: 64, default: 1, group: 'Storage', doc: 'Compactions of files at once, each in a thread of its own.' },
+  tabletBytes: { kind: 'bytes', least: MIB, default: 200 * MIB, group: 'Storage', doc: 'A tablet is split when its files take more than this.' },
+  compactionsAtOnce: { kind: 'count', least: 1, most: 64, default: 1, group: 'Storage', doc: 'How many compactions of files run at once, each in a thread of its own.' },
   majorCompactionMs: {
     kind: 'duration', least: 1000, most: 365 * 24 * HOUR_MS, default: 24 * HOUR_MS, group: 'Storage',
-    doc: 'Every tablet gets a major compaction so often: within this time deleted data is gone from the disk.',
+    doc: 'How often each tablet gets a major compaction: deleted data is gone from the disk within this time.',
   },
   limits: {
     kind: 'choice', choices: ['default', 'cloud'], default: 'default', group: 'API',
+    brief: 'limits of the API: cloud = those of Cloud Bigtable; default = wider where the paper is',
     doc: 'Limits of the API. `cloud`: those of Cloud Bigtable. `default`: wider where the paper is (row keys to 64 KiB).',
   },
 } as const satisfies { readonly [K in keyof DatabaseSettings]: Setting };

@@ -40,7 +40,7 @@ Examples:
 
 export function addServeCommand(program: Command, terminal: Terminal): void {
   const command = program.command('serve').description('serve the Cloud Bigtable API from a directory').addHelpText('after', MORE);
-  addSettingOptions(program, command).action(async (_own: unknown, called: Command) => {
+  addSettingOptions(command).action(async (_own: unknown, called: Command) => {
     const logger = complaints(terminal);
     await serve(await settingsOf(called, terminal, (warning) => logger.warn(warning)), terminal, logger);
   });

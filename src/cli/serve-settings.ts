@@ -20,7 +20,7 @@ const PLACE = {
     doc: 'Where the server listens. Port 0 chooses a free one. An address that other machines can reach needs TLS and authentication, or `insecure-public`.',
   },
   tabletServers: {
-    kind: 'count', least: 1, most: 64, default: 1, group: 'Address and data',
+    kind: 'count', least: 1, most: 64, default: 1, group: 'Address and data', brief: 'tablet servers, each in a thread of its own where there are several',
     doc: 'Tablet servers. Several run in a thread each, and so use several cores; they share the sizes of memory and log evenly.',
   },
 } as const satisfies Record<string, Setting>;
@@ -28,20 +28,20 @@ const PLACE = {
 const CONNECTIONS = {
   maxConnections: {
     kind: 'count', least: 1, default: 20_000, group: 'Connections',
-    doc: 'Connections at once. A new one then takes the place of one that has no calls. The limit of open files (`ulimit -n`) may allow fewer.',
+    doc: 'How many connections are served at once. At the limit a new one takes the place of one that has no calls. The limit of open files (`ulimit -n`) may allow fewer.',
   },
   maxConnectionsPerAddress: {
     kind: 'count', least: 1, default: 2000, group: 'Connections',
-    doc: 'Connections at once of one IPv4 address or one IPv6 network of 64 bits. Connections of this machine are not counted. '
+    doc: 'How many connections one IPv4 address, or one IPv6 network of 64 bits, may have at once. Those of this machine are not counted. '
       + 'Raise it where many clients come through one proxy or address translator.',
   },
   keepAliveMs: {
     kind: 'duration', least: 1000, most: DAY_MS, default: MINUTE_MS, group: 'Connections',
-    doc: 'A connection that is silent for so long is asked whether its client is there. Set it below the idle limit of a load balancer in between.',
+    doc: 'A connection that is silent for this long is asked whether its client is still there. Set it below the idle limit of any load balancer in between.',
   },
   keepAliveTimeoutMs: {
     kind: 'duration', least: 1000, most: HOUR_MS, default: 20_000, group: 'Connections',
-    doc: 'A connection ends when its client does not answer that question for so long.',
+    doc: 'A connection ends when its client does not answer that question within this time.',
   },
   maxIdleMs: {
     kind: 'duration', least: 1000, most: 365 * DAY_MS, default: HOUR_MS, group: 'Connections',
@@ -49,13 +49,13 @@ const CONNECTIONS = {
   },
   stopGraceMs: {
     kind: 'duration', least: 0, most: HOUR_MS, default: 5000, group: 'Connections',
-    doc: 'Calls under way get this long to end after SIGTERM or SIGINT. What supervises the server must wait longer before it kills it.',
+    doc: 'Calls under way get this long to end after SIGTERM or SIGINT. A supervisor should wait longer than this before it kills the server.',
   },
 } as const satisfies Record<string, Setting>;
 
 const SECURITY = {
   tlsKey: { kind: 'path', placeholder: 'file', group: 'TLS', doc: 'The key of the server’s certificate (PEM). With it and `tls-cert` the server speaks TLS alone.' },
-  tlsCert: { kind: 'path', placeholder: 'file', group: 'TLS', doc: 'The server’s certificate (PEM), and after it those between it and its authority.' },
+  tlsCert: { kind: 'path', placeholder: 'file', group: 'TLS', doc: 'The server’s certificate (PEM), followed by intermediate ones.' },
   tlsClientCa: { kind: 'path', placeholder: 'file', group: 'TLS', doc: 'Only clients with a certificate that one of these authorities (PEM) has signed are served. Needs TLS.' },
   tokens: { kind: 'path', placeholder: 'file', group: 'Authentication', doc: 'Only calls with a bearer token of this file are served. `edubba token add` makes the file.' },
   jwtIssuer: { kind: 'text', placeholder: 'issuer', group: 'Authentication', doc: 'Only calls with a bearer token (JWT) of this issuer are served. `jwt-audience` and `jwt-jwks` are needed, too.' },

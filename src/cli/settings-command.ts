@@ -18,7 +18,7 @@ Examples:
 
 export function addSettingsCommand(program: Command, terminal: Terminal): void {
   const command = program.command('settings').description('print what serve would run with, and from where').addHelpText('after', MORE);
-  addSettingOptions(program, command).action(async (_own: unknown, called: Command) => {
+  addSettingOptions(command).action(async (_own: unknown, called: Command) => {
     const effective = await settingsOf(called, terminal, (warning) => terminal.complain(`edubba: warning: ${warning}\n`));
     const isJson = called.optsWithGlobals<{ json?: boolean }>().json === true;
     await terminal.print(isJson ? jsonOf(effective) : tomlOf(effective));

@@ -11,14 +11,11 @@ import type { Terminal } from './terminal.ts';
 /** Flags of earlier versions: `--cache` is `--block-cache-bytes` in MiB. */
 const CACHE_FLAG = '--cache';
 
-/** Adds a flag for each setting. Those that the program has for all commands are not added again. */
-export function addSettingOptions(program: Command, command: Command): Command {
-  const given = new Set(program.options.map(({ long }) => long));
+/** Adds a flag for each setting. The program takes some of them for all commands and parses them itself: here they are for the help. */
+export function addSettingOptions(command: Command): Command {
   command.addOption(new Option('--settings <file>', `a file of settings (TOML), or ${FILE_VARIABLE}; docs/SETTINGS.md has them all`).helpGroup('Settings:'));
   for (const [group, names] of settingGroups()) {
-    for (const name of names) {
-      if (!given.has(flagOf(name))) for (const option of optionsOf(name)) command.addOption(option.helpGroup(`${group}:`));
-    }
+    for (const option of names.flatMap(optionsOf)) command.addOption(option.helpGroup(`${group}:`));
   }
   return command.addOption(new Option(`${CACHE_FLAG} <MiB>`).argParser(wholeMebibytes).hideHelp());
 }
@@ -41,7 +38,7 @@ function placeholderOf(setting: Setting): string {
 /** As help has it: the page has the whole text. */
 function helpOf(setting: Setting): string {
   const [first = ''] = /^.*?\.(?= |$)/.exec(setting.doc.replaceAll('`', '')) ?? [];
-  const sentence = `${first.charAt(0).toLowerCase()}${first.slice(1, -1)}`;
+  const { brief: sentence = `${first.charAt(0).toLowerCase()}${first.slice(1, -1)}` } = setting;
   const facts = [boundsText(setting), setting.default === undefined || setting.kind === 'boolean' ? '' : `default: ${defaultText(setting)}`].filter((fact) => fact !== '');
   return facts.length === 0 ? sentence : `${sentence} (${facts.join('; ')})`;
 }
