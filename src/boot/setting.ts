@@ -13,6 +13,8 @@ interface SettingBase {
   readonly doc: string;
   /** For the help, where the first sentence of `doc` says too little or too much. */
   readonly brief?: string;
+  /** What stands for the value in the help. Default: the kind. */
+  readonly placeholder?: string;
 }
 
 /** A default that is known when the program runs. */
@@ -48,8 +50,6 @@ export interface BooleanSetting extends SettingBase {
 export interface TextSetting extends SettingBase {
   readonly kind: 'path' | 'address' | 'text';
   readonly default?: string;
-  /** What stands for the value in the help. Default: the kind. */
-  readonly placeholder?: string;
 }
 
 export type Setting = NumberSetting | ChoiceSetting | BooleanSetting | TextSetting;

@@ -133,8 +133,8 @@ async function passedOn(database: ThreadedDatabase): Promise<string[]> {
   return counters.map(([place, counts]) => `tablet server ${place} passed ${counts['transport.callsPassedOn'] ?? 0} calls on to other threads`);
 }
 
-function tlsOf({ tlsKey: keyFile, tlsCert: certFile, tlsClientCa: clientCaFile }: ServeSettings): TlsFiles | undefined {
-  return keyFile !== undefined && certFile !== undefined ? { keyFile, certFile, clientCaFile } : undefined;
+function tlsOf({ tlsKey: keyFile, tlsCert: certFile, tlsClientCa: clientCaFile, tlsMinVersion: minVersion }: ServeSettings): TlsFiles | undefined {
+  return keyFile !== undefined && certFile !== undefined ? { keyFile, certFile, clientCaFile, minVersion } : undefined;
 }
 
 function jwtOf({ jwtIssuer: issuer, jwtAudience: audience, jwtJwks: keys }: ServeSettings): JwtOptions | undefined {

@@ -57,6 +57,10 @@ const SECURITY = {
   tlsKey: { kind: 'path', placeholder: 'file', group: 'TLS', doc: 'The key of the server’s certificate (PEM). With it and `tls-cert` the server speaks TLS alone.' },
   tlsCert: { kind: 'path', placeholder: 'file', group: 'TLS', doc: 'The server’s certificate (PEM), followed by intermediate ones.' },
   tlsClientCa: { kind: 'path', placeholder: 'file', group: 'TLS', doc: 'Only clients with a certificate that one of these authorities (PEM) has signed are served. Needs TLS.' },
+  tlsMinVersion: {
+    kind: 'choice', choices: ['1.2', '1.3'], default: '1.2', placeholder: 'version', group: 'TLS',
+    doc: 'The oldest version of TLS that is spoken. Every client of recent years speaks 1.3.',
+  },
   tokens: { kind: 'path', placeholder: 'file', group: 'Authentication', doc: 'Only calls with a bearer token of this file are served. `edubba token add` makes the file.' },
   jwtIssuer: { kind: 'text', placeholder: 'issuer', group: 'Authentication', doc: 'Only calls with a bearer token (JWT) of this issuer are served. `jwt-audience` and `jwt-jwks` are needed, too.' },
   jwtAudience: { kind: 'text', placeholder: 'audience', group: 'Authentication', doc: 'The audience that such a token must name.' },

@@ -31,8 +31,7 @@ function optionsOf(name: SettingName): Option[] {
 }
 
 function placeholderOf(setting: Setting): string {
-  if ('placeholder' in setting && setting.placeholder !== undefined) return setting.placeholder;
-  return { bytes: 'size', count: 'count', duration: 'duration', choice: 'which', boolean: '', path: 'path', address: 'host:port', text: 'text' }[setting.kind];
+  return setting.placeholder ?? { bytes: 'size', count: 'count', duration: 'duration', choice: 'which', boolean: '', path: 'path', address: 'host:port', text: 'text' }[setting.kind];
 }
 
 /** As help has it: the page has the whole text. */

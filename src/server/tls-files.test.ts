@@ -22,6 +22,7 @@ describe('TLS from files', () => {
     const plain = await readTlsFiles({ keyFile: pem('server.key'), certFile: pem('server.pem') });
     assert.match(String(plain.key), /PRIVATE KEY/);
     assert.equal(plain.requestCert, undefined);
+    assert.equal((await readTlsFiles({ keyFile: pem('server.key'), certFile: pem('server.pem'), minVersion: '1.3' })).minVersion, '1.3');
     const mutual = await readTlsFiles({ keyFile: pem('server.key'), certFile: pem('server.pem'), clientCaFile: pem('ca.pem') });
     assert.equal(mutual.requestCert, true);
   });

@@ -12,12 +12,14 @@ export interface TlsFiles {
   readonly certFile: string;
   /** Who may sign clients' certificates. Given: only clients with one are served. */
   readonly clientCaFile?: string | undefined;
+  /** The oldest version of TLS that is spoken. Default: 1.2. */
+  readonly minVersion?: '1.2' | '1.3' | undefined;
 }
 
 /** INVALID_ARGUMENT where a file cannot be read. */
-export async function readTlsFiles({ keyFile, certFile, clientCaFile }: TlsFiles): Promise<TlsOptions> {
+export async function readTlsFiles({ keyFile, certFile, clientCaFile, minVersion }: TlsFiles): Promise<TlsOptions> {
   const [key, cert] = [await readInput(keyFile), await readInput(certFile)];
-  return clientCaFile === undefined ? { key, cert } : { key, cert, ca: await readInput(clientCaFile), requestCert: true };
+  return clientCaFile === undefined ? { key, cert, minVersion } : { key, cert, minVersion, ca: await readInput(clientCaFile), requestCert: true };
 }
 
 /** Calls `reload` with what the files hold whenever they have changed; answers how to stop. */

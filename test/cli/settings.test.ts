@@ -1,9 +1,10 @@
 /** Settings as operators give them: by flag, environment and file; what is wrong; and a server that runs with them. */
 import assert from 'node:assert/strict';
-import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
+import { connect } from 'node:tls';
 import { Child, documents, edubba, output, temporaryDirectory } from './run.ts';
 
 async function settingsFile(t: TestContext, text: string, name = 'edubba.toml'): Promise<string> {
@@ -180,6 +181,26 @@ describe('edubba serve with settings', () => {
       assert.equal(await server.ended(), 0, server.err);
       assert.equal(server.err, '');
       assert.equal(/^tablet server 1 passed/m.test(server.out), servers === '2');
+    });
+  }
+
+  for (const servers of ['1', '2']) {
+    test(`speaks TLS of the versions that it may; ${servers} tablet servers`, async (t) => {
+      const directory = join(await temporaryDirectory(t), 'data');
+      const key = join(dirname(directory), 'server.key');
+      await copyFile('test/certificates/server.key', key);
+      await chmod(key, 0o600);
+      const environment = { EDUBBA_DIR: directory, EDUBBA_ADDRESS: '127.0.0.1:0', EDUBBA_TLS_KEY: key, EDUBBA_TLS_CERT: resolve('test/certificates/server.pem'), EDUBBA_TLS_MIN_VERSION: '1.3' };
+      const server = new Child(t, ['serve', '--tablet-servers', servers], { environment });
+      const port = Number((await server.address()).split(':')[1]);
+      const protocolOf = (maxVersion: 'TLSv1.2' | 'TLSv1.3'): Promise<string | null> => new Promise((done) => {
+        const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'], maxVersion }, () => {
+          done(socket.getProtocol());
+          socket.destroy();
+        });
+        socket.on('error', () => done(null));
+      });
+      assert.deepEqual([await protocolOf('TLSv1.2'), await protocolOf('TLSv1.3')], [null, 'TLSv1.3']);
     });
   }
 });

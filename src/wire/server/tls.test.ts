@@ -42,6 +42,23 @@ describe('TLS', () => {
     }
   });
 
+  test('older versions than the oldest one that is spoken are refused, after new certificates too', async () => {
+    const strict = await rawServer(testEnv(), echo, { server: { tls: { ...SERVER, minVersion: '1.3' } }, credentials: grpc.credentials.createSsl(CA) });
+    const version = (port: number, maxVersion: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3'): Promise<string | null> => new Promise((resolve) => {
+      const socket = connect({ port, host: '127.0.0.1', ca: CA, ALPNProtocols: ['h2'], minVersion: 'TLSv1', maxVersion, ciphers: 'DEFAULT@SECLEVEL=0' }, () => {
+        resolve(socket.getProtocol());
+        socket.destroy();
+      });
+      socket.on('error', () => resolve(null));
+    });
+    assert.deepEqual([await version(wire.port, 'TLSv1.1'), await version(wire.port, 'TLSv1.2'), await version(wire.port, 'TLSv1.3')], [null, 'TLSv1.2', 'TLSv1.3']);
+    for (let round = 0; round < 2; round++) {
+      assert.deepEqual([await version(strict.port, 'TLSv1.2'), await version(strict.port, 'TLSv1.3')], [null, 'TLSv1.3']);
+      strict.server.reloadTls({ ...SERVER, minVersion: '1.3' });
+    }
+    await strict.close();
+  });
+
   test('another certificate is shown from the next connection on; one that is none changes nothing', async () => {
     const shown = (): Promise<string> => new Promise((resolve, reject) => {
       const socket = connect({ port: wire.port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] }, () => {

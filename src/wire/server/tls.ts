@@ -10,6 +10,8 @@ export interface TlsOptions {
   readonly ca?: string | Buffer;
   /** Clients must show a certificate that `ca` has signed. Default: false. */
   readonly requestCert?: boolean;
+  /** The oldest version of TLS that is spoken. Default: 1.2. */
+  readonly minVersion?: '1.2' | '1.3' | undefined;
 }
 
 type OnSecure = (socket: TLSSocket) => void;
@@ -63,6 +65,6 @@ function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket):
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }
 
-function certificates({ key, cert, ca }: TlsOptions): SecureContextOptions {
-  return { key, cert, minVersion: 'TLSv1.2', ...(ca !== undefined && { ca }) };
+function certificates({ key, cert, ca, minVersion = '1.2' }: TlsOptions): SecureContextOptions {
+  return { key, cert, minVersion: `TLSv${minVersion}`, ...(ca !== undefined && { ca }) };
 }
