@@ -1,15 +1,12 @@
 /** A program that a user's bundler (esbuild) has put into one file, with Edubba inside or left out. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { promisify } from 'node:util';
 import { build } from 'esbuild';
-import { lonelyFolder, type Output, ROOT, UserProject } from './project.ts';
+import { lonelyFolder, type Output, ROOT, runNode, UserProject } from './project.ts';
 import { asCommonJs, readmeProgram } from './readme-program.ts';
 
-const run = promisify(execFile);
 const FORMATS = [
   ['esm', 'mjs'],
   ['cjs', 'cjs'],
@@ -42,7 +39,7 @@ for (const [format, ending] of FORMATS) {
 
     async function runTwice(path: string, warning: RegExp): Promise<void> {
       for (let time = 1; time <= 2; time++) {
-        const { stdout, stderr } = await run(process.execPath, [path], { cwd: dirname(path) });
+        const { stdout, stderr } = await runNode(path, dirname(path));
         assert.match(stdout, /^com\.cnn\.www .*CNN\n.*compacted\n$/s);
         assert.match(stderr, warning);
       }
@@ -68,7 +65,7 @@ for (const [format, ending] of FORMATS) {
 
     test('without any package beside it a directory is refused, and the error says what to leave out', async () => {
       const path = await bundle(await lonely([]));
-      await assert.rejects(run(process.execPath, [path], { cwd: dirname(path) }), (error: Output) => {
+      await assert.rejects(runNode(path, dirname(path)), (error: Output) => {
         assert.match(error.stderr, /LOCK: the package fs-native-extensions was not found.*--external:edubba/);
         return true;
       });

@@ -3,6 +3,7 @@
  * EDUBBA_PACKAGE_REGISTRY=1 npm installs the packed file from the registry's packages; else they are links to this repository's, and no network is needed.
  */
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -10,6 +11,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
+/** Whether packages come from the registry. */
+export const FROM_REGISTRY = process.env['EDUBBA_PACKAGE_REGISTRY'] === '1';
 export const ROOT = fileURLToPath(new URL(import.meta.url.includes('/dist/test/') ? '../../../' : '../../', import.meta.url));
 
 interface Manifest {
@@ -20,6 +23,15 @@ interface Manifest {
 export interface Output {
   readonly stdout: string;
   readonly stderr: string;
+}
+
+/** Node 22 before 22.13 says of each `require` of an ES module that it is an experiment. */
+const EXPERIMENT = /^\(node:\d+\) ExperimentalWarning: CommonJS module .*\n(Support for loading ES Module.*\n)?(\(Use `node --trace-warnings.*\n)?/gm;
+
+/** Runs a program by this Node in the folder. Rejects where its status is not 0. What Node itself says of `require` is left out. */
+export async function runNode(path: string, cwd: string): Promise<Output> {
+  const { stdout, stderr } = await run(process.execPath, [path], { cwd });
+  return { stdout, stderr: stderr.replace(EXPERIMENT, '') };
 }
 
 export class UserProject {
@@ -35,11 +47,10 @@ export class UserProject {
   static async make(): Promise<UserProject> {
     const folder = await mkdtemp(join(tmpdir(), 'edubba-package-'));
     await writeFile(join(folder, 'package.json'), '{ "name": "a-user", "private": true }');
-    const fromRegistry = process.env['EDUBBA_PACKAGE_REGISTRY'] === '1';
-    // the build is there: whoever runs tests made it, and `prepack` would only look whether it is
-    const [packed] = JSON.parse(await npm(ROOT, ['pack', '--json', '--ignore-scripts', ...(fromRegistry ? ['--pack-destination', folder] : ['--dry-run'])])) as [Manifest];
+        // the build is there: whoever runs tests made it, and `prepack` would only look whether it is
+    const [packed] = JSON.parse(await npm(ROOT, ['pack', '--json', '--ignore-scripts', ...(FROM_REGISTRY ? ['--pack-destination', folder] : ['--dry-run'])])) as [Manifest];
     const project = new UserProject(folder, packed.files.map(({ path }) => path));
-    if (fromRegistry) await npm(folder, ['install', '--no-audit', '--no-fund', join(folder, packed.filename), `@types/node@${await versionHere('@types/node')}`]);
+    if (FROM_REGISTRY) await project.install([join(folder, packed.filename), `@types/node@${await versionHere('@types/node')}`]);
     else await project.#copy();
     return project;
   }
@@ -54,6 +65,10 @@ export class UserProject {
     for (const name of [...Object.keys(dependencies), '@types/node', 'undici-types']) await link(name, this.folder);
   }
 
+  async install(packages: readonly string[]): Promise<void> {
+    await npm(this.folder, ['install', '--no-audit', '--no-fund', ...packages]);
+  }
+
   async write(path: string, text: string): Promise<string> {
     const full = join(this.folder, path);
     await mkdir(dirname(full), { recursive: true });
@@ -63,12 +78,13 @@ export class UserProject {
 
   /** Runs a file of the project by this Node. `cwd`: where; default the project. Rejects where the status is not 0. */
   node(path: string, cwd = this.folder): Promise<Output> {
-    return run(process.execPath, [join(this.folder, path)], { cwd });
+    return runNode(join(this.folder, path), cwd);
   }
 
-  /** The compiler's complaints, '' where there are none. `compiler`: a package of this repository with bin/tsc. */
+  /** The compiler's complaints, '' where there are none. `compiler`: a package of this repository, or one that was installed in the project. */
   async typeErrors(compiler: string, words: readonly string[]): Promise<string> {
-    const tsc = join(ROOT, 'node_modules', compiler, 'bin/tsc');
+    const installed = join(this.folder, 'node_modules', compiler, 'bin/tsc');
+    const tsc = existsSync(installed) ? installed : join(ROOT, 'node_modules', compiler, 'bin/tsc');
     const options = ['--noEmit', '--strict', '--exactOptionalPropertyTypes', '--skipLibCheck', 'false', '--types', 'node', '--target', 'es2022'];
     return run(process.execPath, [tsc, ...options, ...words], { cwd: this.folder }).then(
       () => '',
@@ -104,6 +120,7 @@ export async function copyPackage(name: string, folder: string, without: string)
 
 export async function link(name: string, folder: string): Promise<void> {
   const target = join(folder, 'node_modules', name);
+  await rm(target, { recursive: true, force: true });
   await mkdir(dirname(target), { recursive: true });
   await symlink(join(ROOT, 'node_modules', name), target);
 }
