@@ -9,11 +9,14 @@
  */
 import { createRequire } from 'node:module';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
+import { declarations } from './declarations.mjs';
 import { dependency, filesUnder, ROOT, run, secondsSince } from './repository.mjs';
 import { thirdParty } from './third-party.mjs';
 
 const FOLDERS = ['src', 'test', 'examples', 'bench'];
+/** What decides how sources are built. */
+const RULES = ['tsconfig.json', 'package.json', 'package-lock.json', ...['build', 'declarations', 'third-party'].map((name) => `scripts/lib/${name}.mjs`)];
 
 const dist = (...parts) => join(ROOT, 'dist', ...parts);
 const sourcesOf = (folder) => filesUnder(folder, (name) => name.endsWith('.ts'));
@@ -39,7 +42,7 @@ export function install({ dev = true } = {}) {
  */
 function step(name, sources, make) {
   const record = dist(`.${name}.made`);
-  const lines = [...sources, 'tsconfig.json', 'package.json', 'package-lock.json', 'scripts/lib/build.mjs'].map((path) => {
+  const lines = [...sources, ...RULES].map((path) => {
     const { size, mtimeMs } = statSync(join(ROOT, path));
     return `${path} ${size} ${mtimeMs}\n`;
   });
@@ -101,24 +104,6 @@ function compile(gone, isFirst) {
   const status = run(process.execPath, [dependency('typescript-native', 'bin', 'tsc'), '-p', '.'], { stdio: ['ignore', 2, 2] });
   if (status !== 0) throw new Error('the build failed: see the compiler\'s messages above');
   declarations();
-}
-
-/** dist/types: the declarations that the library's two doors lead to, and no others. They name nothing but each other and Node's own modules. */
-function declarations() {
-  rmSync(dist('types'), { recursive: true, force: true });
-  const todo = ['embedded/index.ts', 'server/index.ts'];
-  for (const path of todo) {
-    const text = readFileSync(dist('src', path.replace(/\.ts$/, '.d.ts')), 'utf8').replaceAll(/((?:from|import\() ?')([^']+)(')/g, (whole, before, specifier, after) => {
-      if (specifier.startsWith('node:')) return whole;
-      if (!specifier.startsWith('.')) throw new Error(`src/${path}: the library's types lead to ${specifier}, which is not installed with it`);
-      const target = join(dirname(path), specifier);
-      if (!todo.includes(target)) todo.push(target);
-      return `${before}${specifier.replace(/\.ts$/, '.js')}${after}`;
-    });
-    const target = dist('types', path.replace(/\.ts$/, '.d.ts'));
-    mkdirSync(dirname(target), { recursive: true });
-    writeFileSync(target, text);
-  }
 }
 
 /** Installs and builds what changed. `onlyBundle`: what `npm start` needs. Throws where the compiler finds an error; what it found stands on standard error. */
