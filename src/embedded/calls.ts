@@ -47,6 +47,10 @@ export class Calls {
     this.#closed = true;
   }
 
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
   /** Resolves when every call that `run` made is answered. */
   idle(): Promise<void> {
     return new Promise((resolve) => {

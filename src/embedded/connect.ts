@@ -57,11 +57,18 @@ export async function connect(address: string, options: ConnectOptions = {}): Pr
   const parent = `projects/${partOf(options.project, 'project')}/instances/${partOf(options.instance, 'instance')}`;
   const token = options.token === undefined ? undefined : textOf(options.token, 'token');
   const { service, env, close } = await connectTo(where, { tls: tlsOf(options.tls), token });
-  return overService(service, env, close, parent);
+  return overService(service, env, close, { where, parent });
+}
+
+/** What a service is called: where it is, and where tables live that are named by their id alone. */
+export interface ServiceNames {
+  readonly where?: string;
+  readonly parent?: string;
 }
 
 /** A database over any service: one in this process, or one reached through a server. */
-export function overService(service: Service, env: CallEnv, close: () => Promise<void>, parent?: string): Database {
+export function overService(service: Service, env: CallEnv, close: () => Promise<void>, names: ServiceNames = {}): Database {
+  const { where = 'a service', parent } = names;
   const calls = new Calls(service, env, undefined, parent);
   const closing = async (): Promise<void> => {
     const patience = new AbortController();
@@ -71,6 +78,7 @@ export function overService(service: Service, env: CallEnv, close: () => Promise
   };
   let closed: Promise<void> | undefined;
   const hooks: DatabaseHooks = {
+    where,
     close: () => (closed ??= closing()),
     flush: async () => {},
     compact: refuseCompaction,

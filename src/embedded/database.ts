@@ -9,11 +9,14 @@ import { Calls } from './calls.ts';
 import { boundOf, type Bytes, textOf } from './input.ts';
 import { DEFAULT_PARENT, fullTableName } from './names.ts';
 import { bringTo, isOvertaken, MOST_ATTEMPTS } from './open-table.ts';
+import { INSPECT, type Inspect, type InspectOptions, inspected } from './show.ts';
 import { Table } from './table.ts';
 import { askedTable, type TableOptions } from './table-options.ts';
 
 /** What the database under a service can do besides. */
 export interface DatabaseHooks {
+  /** A directory, ':memory:' or the address of a server. */
+  readonly where: string;
   close(): Promise<void>;
   flush(): Promise<void>;
   compact(table: string | undefined): Promise<void>;
@@ -149,6 +152,10 @@ export class Database {
     return this.close();
   }
 
+  [INSPECT](depth: number, options: InspectOptions, inspect: Inspect): string {
+    return inspected('Database', { where: this.#hooks.where, closed: this.#calls.isClosed }, depth, options, inspect);
+  }
+
   #fullName(name: string): string {
     return fullTableName(name, this.#calls.parent);
   }
@@ -166,6 +173,7 @@ export async function open(directory: string, settings: Partial<DatabaseSettings
   const hold = new ProcessHold();
   const { service, env, close, flush, compact, splitTablet, mergeTablets } = await forCaller(openDatabase({ ...where, settings }), DEFAULT_PARENT, hold);
   return new Database(new Calls(service, env, hold), {
+    where: directory,
     close,
     flush,
     compact,

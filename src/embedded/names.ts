@@ -11,6 +11,12 @@ export function fullTableName(name: string, parent: string): string {
   return name.includes('/') ? name : `${parent}/tables/${name}`;
 }
 
+/** The table's name as its users write it. */
+export function ownTableName(fullName: string, parent: string): string {
+  const prefix = `${parent}/tables/`;
+  return fullName.startsWith(prefix) ? fullName.slice(prefix.length) : fullName;
+}
+
 /** The message of an error with tables named as their users name them. */
 export function inOwnWords(message: string, parent: string): string {
   return message.replaceAll(`table ${parent}/tables/`, 'table ');

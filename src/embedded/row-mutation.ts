@@ -7,12 +7,14 @@
  *   await table.apply(r1);
  */
 import {
-  type ByteString, checkOptions, describeValue, int64, invalidArgument, isInt64, type OptionTable,
+  type ByteString, checkOptions, describeValue, int64, invalidArgument, isInt64, type OptionTable, toBytes,
 } from '../base/index.ts';
 import { type Mutation, setCell, type TimestampRange } from '../model/index.ts';
 import {
   type Bytes, type Column, columnOf, keyOf, textOf, type Timestamp, timestampOf, type Value, valueOf,
 } from './input.ts';
+import { jsonStep, shownStep } from './mutation-steps.ts';
+import { INSPECT, type Inspect, type InspectOptions, inspected, jsonField, readable } from './show.ts';
 
 /** Versions with since <= timestamp < until; a side left out is open. */
 export interface TimeRange {
@@ -74,6 +76,15 @@ export class Mutations {
     this.#mutations.push({ kind: 'deleteFromRow' });
     return this;
   }
+
+  /** `{ mutations }`: each with the method that made it as its `kind`, and what that was given. */
+  toJSON(): object {
+    return { mutations: this.#mutations.map(jsonStep) };
+  }
+
+  [INSPECT](depth: number, options: InspectOptions, inspect: Inspect): string {
+    return inspected('Mutations', { mutations: this.#mutations.map(shownStep) }, depth, options, inspect);
+  }
 }
 
 export class RowMutation extends Mutations {
@@ -82,6 +93,16 @@ export class RowMutation extends Mutations {
   constructor(row: Bytes) {
     super();
     this.row = keyOf(row, 'a row key');
+  }
+
+  /** `{ row, mutations }`; a key that is not UTF-8 is in `rowBase64`. */
+  override toJSON(): object {
+    return { ...jsonField('row', toBytes(this.row)), ...super.toJSON() };
+  }
+
+  override [INSPECT](depth: number, options: InspectOptions, inspect: Inspect): string {
+    const fields = { row: readable(toBytes(this.row)), mutations: this.mutations.map(shownStep) };
+    return inspected('RowMutation', fields, depth, options, inspect);
   }
 }
 

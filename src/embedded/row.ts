@@ -4,6 +4,7 @@
 import { asBuffer, BigtableError, type ByteString, Code, type Int64, toBigInt, toBytes, toText } from '../base/index.ts';
 import type { Cell as ModelCell, RowFragment } from '../model/index.ts';
 import { type Column, columnOf, ownBytes, type Timestamp, timestampOf } from './input.ts';
+import { INSPECT, type Inspect, type InspectOptions, inspected, jsonField, readable, readableTime } from './show.ts';
 
 /** Family and qualifier of a cell, a character a byte. */
 let nameOf: (cell: Cell) => string;
@@ -55,6 +56,27 @@ export class Cell {
   get int(): bigint {
     if (this.value.length !== 8) throw new BigtableError(Code.FAILED_PRECONDITION, `${this.column} holds ${this.value.length} bytes, a counter has 8`);
     return this.value.readBigInt64BE(0);
+  }
+
+  /** `{ family, qualifier, timestamp, value }`, all of text; bytes that are not UTF-8 are in `qualifierBase64` or `valueBase64`. */
+  toJSON(): object {
+    return {
+      family: this.family,
+      ...jsonField('qualifier', this.qualifier),
+      timestamp: String(this.#timestamp),
+      ...jsonField('value', this.#value),
+    };
+  }
+
+  [INSPECT](depth: number, options: InspectOptions, inspect: Inspect): string {
+    const value = readable(this.#value);
+    const qualifier = readable(this.qualifier);
+    const fields = {
+      ...(typeof qualifier === 'string' ? { column: this.column } : { family: this.family, qualifier }),
+      timestamp: readableTime(this.#timestamp),
+      ...(typeof value === 'string' ? { text: value } : { value }),
+    };
+    return inspected('Cell', fields, depth, options, inspect);
   }
 }
 
@@ -115,6 +137,17 @@ export class Row {
       versions.set(cell.timestamp, cell.value);
     }
     return families;
+  }
+
+  /** `{ key, cells }`; a key that is not UTF-8 is in `keyBase64`. */
+  toJSON(): object {
+    return { ...jsonField('key', this.key), cells: this.cells };
+  }
+
+  [INSPECT](depth: number, options: InspectOptions, inspect: Inspect): string {
+    const key = readable(this.key);
+    const fields = { ...(typeof key === 'string' ? { name: key } : { key }), cells: this.cells };
+    return inspected('Row', fields, depth, options, inspect);
   }
 }
 

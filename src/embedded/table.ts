@@ -19,11 +19,13 @@ import {
   amountOf, type CheckAndMutateOutcomes, mutationsOf, type Predicate, predicateFilter, type ReadModifyWriteRule, ruleOf,
 } from './row-transaction.ts';
 import { Cell, type Row } from './row.ts';
+import { ownTableName } from './names.ts';
 import { Mutations, type RowMutation } from './row-mutation.ts';
 import { type Rows, RowStream } from './row-stream.ts';
 import {
   NEWEST, type RowBounds, type RowOptions, rangeToDelete, readRequest, rowRequest, type ScanOptions,
 } from './scan.ts';
+import { INSPECT, type Inspect, type InspectOptions, inspected } from './show.ts';
 
 export class Table {
   /** The full resource name: projects/P/instances/I/tables/T. */
@@ -38,6 +40,10 @@ export class Table {
 
   get name(): string {
     return this.fullName.slice(this.fullName.lastIndexOf('/') + 1);
+  }
+
+  [INSPECT](depth: number, options: InspectOptions, inspect: Inspect): string {
+    return inspected('Table', { name: ownTableName(this.fullName, this.#calls.parent) }, depth, options, inspect);
   }
 
   /** Applies the mutation atomically; resolves once it is on disk. */
