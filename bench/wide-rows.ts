@@ -36,14 +36,14 @@ async function addCells(table: Table, row: (i: number) => string): Promise<numbe
 async function readCost(database: Database, table: Table, what: string, options: ScanOptions): Promise<Record<string, string | number>> {
   const times: number[] = [];
   let cells = 0;
-  const before = database.counters();
+  const before = await database.counters();
   for (let round = 0; round < ROUNDS; round++) {
     const start = performance.now();
     cells = 0;
     for await (const row of table.scan({ rows: ['wide'], ...options })) cells += row.cells.length;
     times.push(performance.now() - start);
   }
-  const after = database.counters();
+  const after = await database.counters();
   const blocks = ['blockCache.hits', 'blockCache.misses'].reduce((sum, name) => sum + (after[name] ?? 0) - (before[name] ?? 0), 0) / ROUNDS;
   return { read: what, cells, 'ms (median)': Number(median(times).toFixed(2)), 'blocks looked at': Number(blocks.toFixed(1)) };
 }

@@ -28,10 +28,10 @@ async function bytesOfScan(table: Table, reverse: boolean): Promise<number> {
 }
 
 /** Whether anything that a database counts has grown since the last call: files are written, read, compacted. */
-export function growth(database: Database): () => boolean {
+export function growth(database: Database): () => Promise<boolean> {
   let before = '';
-  return () => {
-    const now = JSON.stringify(database.counters());
+  return async () => {
+    const now = JSON.stringify(await database.counters());
     const grown = now !== before;
     before = now;
     return grown;

@@ -43,12 +43,12 @@ export class Stopwatch {
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Waits until the process rests, and answers what the stopwatch showed at the end of its last busy moment. */
-export async function untilRest(stopwatch: Stopwatch, isBusy: () => boolean = () => false): Promise<Usage> {
+export async function untilRest(stopwatch: Stopwatch, isBusy: () => boolean | Promise<boolean> = () => false): Promise<Usage> {
   let last = stopwatch.read();
   for (let quiet = 0; quiet < QUIET_WINDOWS; ) {
     const before = cpuMicros();
     await pause(WINDOW_MS);
-    const worked = isBusy();
+    const worked = await isBusy();
     if (worked || cpuMicros() - before > QUIET_SHARE * WINDOW_MS * 1000) {
       quiet = 0;
       last = stopwatch.read();

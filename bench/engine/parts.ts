@@ -99,7 +99,7 @@ async function writeAmplification(job: Job): Promise<Figures> {
   const stopwatch = new Stopwatch();
   await fill(table, job.rows, oneValue());
   const { writtenBytes } = await untilRest(stopwatch, growth(database));
-  const counters = database.counters();
+  const counters = await database.counters();
   await database.close();
   const compactions = (kind: string): number => counters[`tablet.${kind}Compactions`] ?? 0;
   return {

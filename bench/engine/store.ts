@@ -20,7 +20,7 @@ export interface Store {
   /** Bytes of values in the whole table. */
   scan(reverse: boolean): Promise<number>;
   /** Whether work goes on that the system knows of; what it does not tell shows in CPU time. */
-  isBusy?(): boolean;
+  isBusy?(): boolean | Promise<boolean>;
   close(): Promise<void>;
 }
 

@@ -21,8 +21,6 @@ const START_PATIENCE_MS = 5000;
 
 /** A tablet server as the database looks after it: in this thread, or in one of its own. */
 export interface HostedServer {
-  flush(): Promise<void>;
-  compact(tableId?: string): Promise<void>;
   giveUpTablets(kind: 'users' | 'metadata' | 'root'): Promise<void>;
   close(): Promise<void>;
 }
@@ -98,24 +96,23 @@ export class Database {
   }
 
   /** Writes everything in memory to files. */
-  async flush(): Promise<void> {
-    for (const server of this.#servers) await server?.flush();
+  flush(): Promise<void> {
+    return this.service.flush(this.#context());
   }
 
   /** Major compactions of the table of that full name, or of all. NOT_FOUND where there is none. */
   async compact(table?: string): Promise<void> {
-    const tableId = table === undefined ? undefined : (await this.service.getTable(this.#context(), table)).id;
-    await Promise.all(this.#servers.map((server) => server?.compact(tableId)));
+    for await (const _progress of this.service.compactTables(this.#context(), table));
   }
 
   /** Splits the tablet of the row before it; without a row every tablet of the table near its middle. */
   splitTablet(table: string, row?: ByteString): Promise<void> {
-    return this.#client.splitTablet(this.#context(), table, row);
+    return this.service.splitTablets(this.#context(), table, row);
   }
 
   /** Makes one tablet of the two that meet at the row. */
   mergeTablets(table: string, row: ByteString): Promise<void> {
-    return this.#client.mergeTablets(this.#context(), table, row);
+    return this.service.mergeTablets(this.#context(), table, row);
   }
 
   /** Deletes files and logs that nothing refers to. Answers how many. */

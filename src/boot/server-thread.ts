@@ -109,10 +109,6 @@ class ServerThread implements CallHandler {
         return undefined;
       case 'closeDoor':
         return this.#door?.close();
-      case 'flush':
-        return this.#server?.flush();
-      case 'compact':
-        return this.#server?.compact(message as string | undefined);
       case 'giveUpTablets':
         return this.#server?.giveUpTablets(message as 'users' | 'metadata' | 'root');
       case 'counters':

@@ -145,14 +145,6 @@ class ServerThread implements HostedServer {
     return this.#peer.call(threadAddress(this.place), method, message, requestContext({ budget: this.#env.requestBudget, principal: 'operator' }));
   }
 
-  async flush(): Promise<void> {
-    await this.call('flush');
-  }
-
-  async compact(tableId?: string): Promise<void> {
-    await this.call('compact', tableId);
-  }
-
   async giveUpTablets(kind: 'users' | 'metadata' | 'root'): Promise<void> {
     await this.call('giveUpTablets', kind).catch((error: unknown) => {
       this.#env.logger.warn('tablets are left to be replayed', { thread: this.place, error: toBigtableError(error).message });

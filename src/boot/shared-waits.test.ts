@@ -140,9 +140,8 @@ describe('callers who wait for the lock service', () => {
     ];
     for (const [i, call] of calls.entries()) {
       // the first is the one that reads, the second waits beside it
-      const [first, second] = [call(db.context(30)), call(db.context(30))];
-      await rejectsWith(Code.DEADLINE_EXCEEDED, first).catch((error) => assert.fail(`${i}: ${error}`));
-      await rejectsWith(Code.DEADLINE_EXCEEDED, second).catch((error) => assert.fail(`${i}: ${error}`));
+      const both = [call(db.context(30)), call(db.context(30))];
+      await Promise.all(both.map((each) => rejectsWith(Code.DEADLINE_EXCEEDED, each).catch((error) => assert.fail(`${i}: ${error}`))));
     }
     gate.open();
     await db.service.getTable(db.context(), `${TABLES}t`);

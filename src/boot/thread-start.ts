@@ -30,7 +30,7 @@ export function threadAddress(place: number): string {
   return `thread-${place}`;
 }
 
-export type ThreadMethod = 'start' | 'openDoor' | 'closeDoor' | 'flush' | 'compact' | 'giveUpTablets' | 'close' | 'counters';
+export type ThreadMethod = 'start' | 'openDoor' | 'closeDoor' | 'giveUpTablets' | 'close' | 'counters';
 
 /** What a thread tells the main thread on its own. */
 export type ThreadNotice =

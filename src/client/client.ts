@@ -5,15 +5,16 @@
 import { BigtableError, type ByteString, Code, notFound } from '../base/index.ts';
 import { type Env, inParts, type RequestContext, within } from '../env/index.ts';
 import { Locator, SchemaCache } from '../locator/index.ts';
-import { ALL_ROWS, type Cell, type FamilyUsage, type Limits, type ReadBatch, type ReadModifyWriteRule, type RowRange, type TableSchema, sumUsages } from '../model/index.ts';
+import type { Cell, FamilyUsage, Limits, ReadBatch, ReadModifyWriteRule, RowRange, TableSchema, TabletStatistics } from '../model/index.ts';
 import { callMaster, callServer, decodePeerFile, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
 import {
   checkCheckAndMutateRow, checkDropRowRange, checkModifyFamilies, checkMutateRow, checkMutateRows, checkNewTable, checkUpdateTable, checkReadModifyWriteRow, checkTableName,
 } from '../service/index.ts';
 import type {
-  CheckAndMutateRequest, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, Slicer, TableChange,
+  CheckAndMutateRequest, CompactionProgress, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, Slicer, TableChange,
 } from '../service/index.ts';
 import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
+import { Control } from './control.ts';
 import { eachTablet } from './each-tablet.ts';
 import { mutateRows } from './mutate-rows.ts';
 import { type ReadRowsParts, readRows } from './read-rows.ts';
@@ -35,6 +36,7 @@ export class Client implements Service {
   readonly #schemas: SchemaCache;
   readonly #router: Router;
   readonly #reads: ReadRowsParts;
+  readonly #control: Control;
   #masterAddress: string | undefined;
 
   private constructor({ env, limits }: ClientOptions) {
@@ -44,6 +46,9 @@ export class Client implements Service {
     this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: String(error) }));
     this.#router = new Router({ ...env, schemas: this.#schemas, locator: new Locator(env) });
     this.#reads = { router: this.#router, transport: env.transport, clock: env.clock, random: env.random, limits };
+    this.#control = new Control({
+      env, limits, router: this.#router, schemas: this.#schemas, callMaster: (method, message, context) => this.#callMaster(method, message, context),
+    });
   }
 
   static async open(options: ClientOptions): Promise<Client> {
@@ -161,41 +166,32 @@ export class Client implements Service {
     );
   }
 
-  async familyUsage(context: RequestContext, name: string): Promise<readonly FamilyUsage[]> {
-    checkTableName(name, this.#limits);
-    const byTablet: (readonly FamilyUsage[])[] = [];
-    await eachTablet(this.#router, context, name, ALL_ROWS, async ({ id }, { server, range }) => {
-      byTablet.push(await callServer(this.#env.transport, server.address, 'familyUsage', { tableId: id, range }, context));
-    });
-    return sumUsages(byTablet.flat());
+  compactTables(context: RequestContext, table?: string): AsyncIterable<CompactionProgress> {
+    return this.#control.compactTables(context, table);
   }
 
-  /** Splits a table's tablet before that row; without one every tablet near its middle, those excepted that are of one row. FAILED_PRECONDITION where all are. */
-  async splitTablet(context: RequestContext, name: string, row?: ByteString): Promise<void> {
-    checkTableName(name, this.#limits);
-    const transport = this.#env.transport;
-    if (row !== undefined) {
-      await this.#router.callRow(name, row, context, ({ id }, { server }) => callServer(transport, server.address, 'split', { tableId: id, row, near: 'row' }, context));
-      return;
-    }
-    let split = 0;
-    let refusal: BigtableError | undefined;
-    await eachTablet(this.#router, context, name, ALL_ROWS, async ({ id }, { server, range }) => {
-      try {
-        await callServer(transport, server.address, 'split', { tableId: id, row: range.start, near: 'middle' }, context);
-        split++;
-      } catch (error) {
-        if (!(error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION)) throw error;
-        refusal = error;
-      }
-    });
-    if (split === 0 && refusal !== undefined) throw refusal;
+  flush(context: RequestContext): Promise<void> {
+    return this.#control.flush(context);
   }
 
-  /** Makes one tablet of the two that meet at that row. FAILED_PRECONDITION where none do. */
-  async mergeTablets(context: RequestContext, name: string, row: ByteString): Promise<void> {
-    checkTableName(name, this.#limits);
-    await this.#callMaster('mergeTablets', { name, row }, context);
+  splitTablets(context: RequestContext, table: string, row?: ByteString): Promise<void> {
+    return this.#control.splitTablets(context, table, row);
+  }
+
+  mergeTablets(context: RequestContext, table: string, row: ByteString): Promise<void> {
+    return this.#control.mergeTablets(context, table, row);
+  }
+
+  listTablets(context: RequestContext, table: string): Promise<readonly TabletStatistics[]> {
+    return this.#control.listTablets(context, table);
+  }
+
+  familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {
+    return this.#control.familyUsage(context, table);
+  }
+
+  counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {
+    return this.#control.counters(context);
   }
 
   async generateConsistencyToken(context: RequestContext, name: string): Promise<string> {

@@ -4,14 +4,12 @@
  *
  * Invariant: after `close` nothing of the connection is left that keeps the process alive.
  */
-import {
-  BigtableError, checkOptions, Code, describeValue, invalidArgument, isObjectOfNames, type OptionTable,
-} from '../base/index.ts';
+import { checkOptions, describeValue, invalidArgument, isObjectOfNames, type OptionTable } from '../base/index.ts';
 import { connect as connectTo } from '../boot/index.ts';
 import { sleep } from '../env/index.ts';
 import type { Service } from '../service/index.ts';
 import { type CallEnv, Calls } from './calls.ts';
-import { Database, type DatabaseHooks } from './database.ts';
+import { Database } from './database.ts';
 import { textOf } from './input.ts';
 
 export interface ConnectTlsOptions {
@@ -77,16 +75,7 @@ export function overService(service: Service, env: CallEnv, close: () => Promise
     await close();
   };
   let closed: Promise<void> | undefined;
-  const hooks: DatabaseHooks = {
-    where,
-    close: () => (closed ??= closing()),
-    flush: async () => {},
-    compact: refuseCompaction,
-    split: refuseSplit,
-    merge: refuseSplit,
-    counters: () => ({}),
-  };
-  return new Database(calls, hooks);
+  return new Database(calls, { where, close: () => (closed ??= closing()) });
 }
 
 function partOf(given: string | undefined, what: string): string {
@@ -101,12 +90,4 @@ function tlsOf(tls: ConnectOptions['tls']): ConnectTlsOptions | undefined {
   if (!isObjectOfNames(tls)) throw invalidArgument(`tls must be true, false or an object of its options, not ${describeValue(tls)}`);
   checkOptions(tls, TLS_OPTIONS, 'tls');
   return tls;
-}
-
-async function refuseCompaction(): Promise<never> {
-  throw new BigtableError(Code.UNIMPLEMENTED, 'a server compacts by itself; on demand it is done where the directory is open');
-}
-
-async function refuseSplit(): Promise<never> {
-  throw new BigtableError(Code.UNIMPLEMENTED, 'a server splits tablets by itself; on demand tablets are split and merged where the directory is open');
 }

@@ -1,9 +1,10 @@
 /**
  * An open database: tables by name. One process owns a directory; a second `open` of it fails with FAILED_PRECONDITION.
  */
-import { BigtableError, type ByteString, Code, invalidArgument } from '../base/index.ts';
+import { BigtableError, checkOptions, Code, describeValue, invalidArgument, type OptionTable } from '../base/index.ts';
 import { type DatabaseSettings, openDatabase, ProcessHold } from '../boot/index.ts';
-import { type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './call-options.ts';
+import type { CompactionProgress } from '../service/index.ts';
+import { CALL_OPTIONS, type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './call-options.ts';
 import { forCaller } from './caller-error.ts';
 import { Calls } from './calls.ts';
 import { boundOf, type Bytes, textOf } from './input.ts';
@@ -13,17 +14,20 @@ import { INSPECT, type Inspect, type InspectOptions, inspected } from './show.ts
 import { Table } from './table.ts';
 import { askedTable, type TableOptions } from './table-options.ts';
 
-/** What the database under a service can do besides. */
+/** What there is of a database besides its service. */
 export interface DatabaseHooks {
   /** A directory, ':memory:' or the address of a server. */
   readonly where: string;
   close(): Promise<void>;
-  flush(): Promise<void>;
-  compact(table: string | undefined): Promise<void>;
-  split(table: string, row: ByteString | undefined): Promise<void>;
-  merge(table: string, row: ByteString): Promise<void>;
-  counters(): Readonly<Record<string, number>>;
 }
+
+/** Who gives a compaction up stops what has not begun of it; what has begun ends in the background. */
+export interface CompactOptions extends CallOptions {
+  /** Told at once how many tablets there are, then after each tablet, and at least every ten seconds. What it throws ends the call. */
+  readonly onProgress?: ((progress: CompactionProgress) => void) | undefined;
+}
+
+const COMPACT_OPTIONS = { ...CALL_OPTIONS, onProgress: 'free' } satisfies OptionTable<CompactOptions>;
 
 export class Database {
   readonly #calls: Calls;
@@ -83,8 +87,8 @@ export class Database {
   }
 
   /**
-   * Full resource names of the tables, of all or of those that start with the prefix; over a server it must name an
-   * instance.
+   * Full resource names of the tables, of all or of those that start with the prefix. Servers that are not Edubba's list those of one instance
+   * alone: there the prefix must name it (projects/P/instances/I/tables/), or it is UNIMPLEMENTED.
    */
   async listTableNames(...more: ThenOptions<string>): Promise<readonly string[]> {
     const [prefix, options] = takeOptions<string>(more);
@@ -103,18 +107,33 @@ export class Database {
 
   /** Writes what is in memory to SSTables, so that the next open has nothing to replay. Never needed for durability. */
   flush(options?: CallOptions): Promise<void> {
-    return this.#calls.write(() => this.#hooks.flush(), options);
+    return this.#calls.read((service, context) => service.flush(context), options);
   }
 
   /**
    * Major compactions of a table, or of all: afterwards every locality group of a tablet is one SSTable without deleted data and
-   * without versions that garbage collection drops. They come by themselves too, every `majorCompactionMs`.
-   * INVALID_ARGUMENT for undefined.
+   * without versions that garbage collection drops. They come by themselves too, every `majorCompactionMs`. Calls at once share the work.
+   * NOT_FOUND for a table that does not exist; INVALID_ARGUMENT for undefined.
    */
-  async compact(...more: ThenOptions<string>): Promise<void> {
-    const [table, options] = takeOptions<string>(more);
+  async compact(...more: ThenOptions<string, CompactOptions>): Promise<void> {
+    const [table, options = {}] = takeOptions<string, CompactOptions>(more);
     const fullName = table.length === 0 ? undefined : this.#fullName(table[0]);
-    return this.#calls.write(() => this.#hooks.compact(fullName), options);
+    checkOptions(options, COMPACT_OPTIONS, 'compact');
+    const { onProgress } = options;
+    if (onProgress !== undefined && typeof onProgress !== 'function') throw invalidArgument(`compact: onProgress must be a function, not ${describeValue(onProgress)}`);
+    let fault: { readonly thrown: unknown } | undefined;
+    await this.#calls.read(async (service, context) => {
+      for await (const progress of service.compactTables(context, fullName)) {
+        try {
+          onProgress?.(progress);
+        } catch (thrown) {
+          fault = { thrown };
+          return;
+        }
+      }
+    }, callOptionsOf(options));
+    // the caller's own error comes back as it is
+    if (fault !== undefined) throw (fault as { readonly thrown: unknown }).thrown;
   }
 
   /**
@@ -127,19 +146,19 @@ export class Database {
     const [row, options] = takeOptions<Bytes>(more);
     const fullName = this.#fullName(table);
     const bound = row.length === 0 ? undefined : boundOf(row[0], 'a row key');
-    return this.#calls.write(() => this.#hooks.split(fullName, bound), options);
+    return this.#calls.write((service, context) => service.splitTablets(context, fullName, bound), options);
   }
 
   /** Makes one tablet of the two that meet at that row, with which the second begins. FAILED_PRECONDITION where none do. */
   async merge(table: string, row: Bytes, options?: CallOptions): Promise<void> {
     const fullName = this.#fullName(table);
     const bound = boundOf(row, 'a row key');
-    return this.#calls.write(() => this.#hooks.merge(fullName, bound), options);
+    return this.#calls.write((service, context) => service.mergeTablets(context, fullName, bound), options);
   }
 
-  /** Counters since the database was opened, by name: blocks read, cache hits, bytes logged, compactions. */
-  counters(): Readonly<Record<string, number>> {
-    return this.#hooks.counters();
+  /** Counters since the database was opened, or its servers were started, by name: blocks read, cache hits, bytes logged, compactions. */
+  counters(options?: CallOptions): Promise<Readonly<Record<string, number>>> {
+    return this.#calls.read((service, context) => service.counters(context), options);
   }
 
   /** Ends everything in order: what was acknowledged stays. May be called again. */
@@ -171,14 +190,6 @@ export async function open(directory: string, settings: Partial<DatabaseSettings
   }
   const where = directory === ':memory:' ? ({ memory: true } as const) : { directory };
   const hold = new ProcessHold();
-  const { service, env, close, flush, compact, splitTablet, mergeTablets } = await forCaller(openDatabase({ ...where, settings }), DEFAULT_PARENT, hold);
-  return new Database(new Calls(service, env, hold), {
-    where: directory,
-    close,
-    flush,
-    compact,
-    split: splitTablet,
-    merge: mergeTablets,
-    counters: () => env.metrics.snapshot(),
-  });
+  const { service, env, close } = await forCaller(openDatabase({ ...where, settings }), DEFAULT_PARENT, hold);
+  return new Database(new Calls(service, env, hold), { where: directory, close });
 }

@@ -26,6 +26,7 @@ import {
   NEWEST, type RowBounds, type RowOptions, rangeToDelete, readRequest, rowRequest, type ScanOptions,
 } from './scan.ts';
 import { INSPECT, type Inspect, type InspectOptions, inspected } from './show.ts';
+import { type TabletInfo, tabletInfo } from './tablet-info.ts';
 
 export class Table {
   /** The full resource name: projects/P/instances/I/tables/T. */
@@ -163,11 +164,17 @@ export class Table {
   }
 
   /**
-   * What each column family takes: cells, logical bytes, bytes on disk and in memory. Versions that are hidden count until a compaction drops them. Not over a server
-   * (UNIMPLEMENTED).
+   * What each column family takes: cells, logical bytes, bytes on disk and in memory. Versions that are hidden count until a compaction drops them. Servers that
+   * are not Edubba's cannot tell: UNIMPLEMENTED.
    */
   statistics(options?: CallOptions): Promise<readonly FamilyUsage[]> {
     return this.#calls.read((service, context) => service.familyUsage(context, this.fullName), options);
+  }
+
+  /** The tablets of the table in the order of their rows, with their sizes. UNIMPLEMENTED by servers that are not Edubba's. */
+  async tablets(options?: CallOptions): Promise<readonly TabletInfo[]> {
+    const tablets = await this.#calls.read((service, context) => service.listTablets(context, this.fullName), options);
+    return tablets.map(tabletInfo);
   }
 
   schema(options?: CallOptions): Promise<TableSchema> {

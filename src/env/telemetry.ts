@@ -2,6 +2,8 @@
  * Logger and metrics: how a running database tells what it does. Both are handed in; the defaults keep silent and only count.
  */
 
+import type { Random } from './clock.ts';
+
 export type LogFields = Readonly<Record<string, string | number | boolean>>;
 
 export interface Logger {
@@ -20,6 +22,12 @@ export interface Counter {
 /** Named counters, always growing. Names are dotted nouns, units last: `sstable.blocksRead`, `log.appendedBytes`. */
 export class Metrics {
   readonly #counters = new Map<string, Counter>();
+  #name: string | undefined;
+
+  /** Tells these counters from all others. */
+  name(random: Pick<Random, 'uniqueName'>): string {
+    return (this.#name ??= random.uniqueName());
+  }
 
   add(name: string, amount = 1): void {
     this.counter(name).value += amount;

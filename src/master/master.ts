@@ -273,6 +273,7 @@ export class Master {
         this.#later('sweep', SWEEP_DELAY_MS);
         return undefined;
       },
+      counters: async () => ({ name: this.#env.metrics.name(this.#env.random), counters: this.#env.metrics.snapshot() }),
       sweep: () => this.#sweep(),
     };
     return callHandler<MasterCalls>(handlers);

@@ -23,3 +23,4 @@ export {
   type TableSchema, type ValueType,
 } from './schema.ts';
 export { carriesServerTime, cutToGranularity, needsServerTime, resolveTimestamps } from './server-time.ts';
+export type { TabletStatistics } from './tablet-statistics.ts';

@@ -4,7 +4,7 @@
  */
 export { callHandler, callMaster, callServer, errorOf, type Handlers, plainError, readTablet } from './calls.ts';
 export type {
-  CheckAndMutateMessage, CommitOutcome, FamilyChangeMessage, Holdings, MasterCalls, NewTableMessage, PlainError, ReadMessage, RowEntry, ServerStatus,
+  CheckAndMutateMessage, CommitOutcome, FamilyChangeMessage, Holdings, MasterCalls, NamedCounters, NewTableMessage, PlainError, ReadMessage, RowEntry, ServerStatus,
   TabletRef, TabletServerCalls,
 } from './messages.ts';
 export { isNotServing, notServing } from './not-serving.ts';

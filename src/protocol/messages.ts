@@ -7,7 +7,7 @@
 import type { ByteString, Code } from '../base/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import type { MetadataCommit, MetadataKey, MetadataRow } from '../metadata/index.ts';
-import type { Cell, FamilySchema, FamilyUsage, Granularity, GroupLayout, Mutation, Mutations, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import type { Cell, FamilySchema, FamilyUsage, Granularity, GroupLayout, Mutation, Mutations, ReadModifyWriteRule, RowRange, TableSchema, TabletStatistics } from '../model/index.ts';
 import type { ProtocolVersion } from './version.ts';
 
 /** A BigtableError as data, where an answer holds several. */
@@ -66,6 +66,12 @@ export interface TabletSamples {
   readonly sizeBytes: number;
 }
 
+/** Counters since their start. Peers of one thread may share them: they then tell them under the same name. */
+export interface NamedCounters {
+  readonly name: string;
+  readonly counters: Readonly<Record<string, number>>;
+}
+
 export type CommitOutcome =
   | { readonly kind: 'done' }
   /** Some row is no longer what the commit expected; the rows as they are now, undefined where there is none. */
@@ -108,6 +114,13 @@ export interface TabletServerCalls {
    * where one row is all it has.
    */
   split: { message: { readonly tableId: string; readonly row: ByteString; readonly near: 'row' | 'middle' }; answer: undefined };
+  /** A major compaction of the tablet of exactly that range. Answers when it is done; a caller who gives up takes back what has not begun. */
+  compact: { message: { readonly tableId: string; readonly range: RowRange }; answer: undefined };
+  /** The same for the tablets of METADATA that the server has, if any. */
+  compactMetadata: { message: Record<string, never>; answer: undefined };
+  /** Of the tablet of exactly that range. */
+  tabletStatistics: { message: { readonly tableId: string; readonly range: RowRange }; answer: TabletStatistics };
+  counters: { message: Record<string, never>; answer: NamedCounters };
   /** Of the tablet of exactly that range, what each family takes. */
   familyUsage: { message: { readonly tableId: string; readonly range: RowRange }; answer: readonly FamilyUsage[] };
   /** Inside one tablet. */
@@ -150,12 +163,13 @@ export interface MasterCalls {
   };
   deleteTable: { message: { readonly name: string }; answer: undefined };
   modifyFamilies: { message: { readonly name: string; readonly changes: readonly FamilyChangeMessage[] }; answer: TableSchema };
-  /** Deletes files and logs that nothing refers to. Answers how many. */
   /** Makes one tablet of the two that meet at `row`. FAILED_PRECONDITION where none do. */
   mergeTablets: { message: { readonly name: string; readonly row: ByteString }; answer: undefined };
   /** The server has split a tablet, and serves these now. The word may get lost: METADATA tells the same. */
   tabletSplit: { message: { readonly server: string; readonly tablets: readonly TabletStatus[] }; answer: undefined };
   /** Some files are needed no more by one tablet, and perhaps by none: a sweep is worth its while. */
   filesLeft: { message: Record<string, never>; answer: undefined };
+  counters: { message: Record<string, never>; answer: NamedCounters };
+  /** Deletes files and logs that nothing refers to. Answers how many. */
   sweep: { message: Record<string, never>; answer: { readonly files: number; readonly logs: number } };
 }

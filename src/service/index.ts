@@ -3,9 +3,11 @@
  * admin calls in the model's words, and the checks of form and limits that are the same for all doors.
  */
 export { checkDropRowRange, checkModifyFamilies, checkNewTable, checkUpdateTable } from './check-admin.ts';
+export { checkTabletBound } from './check-control.ts';
 export { checkCheckAndMutateRow, checkMutateRow, checkMutateRows, checkReadModifyWriteRow, checkReadRanges, checkReadRows, type Slicer } from './check-data.ts';
 export { checkTableName } from './check-names.ts';
 export { checkMutations, checkRules, effectiveMutations } from './check-schema.ts';
+export type { CompactionProgress, ControlService } from './control-service.ts';
 export type {
   AdminService, CheckAndMutateRequest, DataService, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, TableChange,
 } from './service.ts';

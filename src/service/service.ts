@@ -1,6 +1,6 @@
 /**
  * The service: Cloud Bigtable's Data and Admin calls in the model's words (API: google.bigtable.v2.Bigtable,
- * google.bigtable.admin.v2.BigtableTableAdmin). The embedded library and the gRPC doors stand on it; the client library
+ * google.bigtable.admin.v2.BigtableTableAdmin), and what an operator asks besides (control-service.ts). The embedded library and the gRPC doors stand on it; the client library
  * implements it over master and tablet servers. Tables are named in full: projects/P/instances/I/tables/T.
  *
  * Errors: NOT_FOUND (table, family), INVALID_ARGUMENT (form, limits), ALREADY_EXISTS, FAILED_PRECONDITION, RESOURCE_EXHAUSTED,
@@ -9,7 +9,8 @@
 import type { BigtableError, ByteString } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
-import type { Cell, FamilySchema, FamilyUsage, Granularity, GroupLayout, Mutation, Mutations, ReadBatch, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import type { Cell, FamilySchema, Granularity, GroupLayout, Mutation, Mutations, ReadBatch, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import type { ControlService } from './control-service.ts';
 
 export interface RowMutations {
   readonly row: ByteString;
@@ -91,7 +92,7 @@ export interface TableChange {
 
 export interface AdminService {
   createTable(context: RequestContext, table: NewTable): Promise<TableSchema>;
-  /** Tables whose full name starts with `prefix` ("projects/P/instances/I/tables/"), by name. */
+  /** Tables whose full name starts with `prefix` ("projects/P/instances/I/tables/"), by name; '' = all tables. */
   listTables(context: RequestContext, prefix: string): Promise<readonly TableSchema[]>;
   getTable(context: RequestContext, name: string): Promise<TableSchema>;
   updateTable(context: RequestContext, name: string, change: TableChange): Promise<TableSchema>;
@@ -99,10 +100,8 @@ export interface AdminService {
   /** All changes or none, in order. */
   modifyFamilies(context: RequestContext, name: string, changes: readonly FamilyChange[]): Promise<TableSchema>;
   dropRowRange(context: RequestContext, name: string, range: RowRange): Promise<void>;
-  /** What each family takes, by name. Over gRPC UNIMPLEMENTED: the cloud's API has no such call. */
-  familyUsage(context: RequestContext, name: string): Promise<readonly FamilyUsage[]>;
   generateConsistencyToken(context: RequestContext, name: string): Promise<string>;
   checkConsistency(context: RequestContext, name: string, token: string): Promise<boolean>;
 }
 
-export interface Service extends DataService, AdminService {}
+export interface Service extends DataService, AdminService, ControlService {}

@@ -8,6 +8,8 @@ import { type CompactionKind, TOO_CROWDED } from '../tablet/index.ts';
 import { CompactionSchedule } from './compaction-schedule.ts';
 import type { ServedTablet } from './tablet-map.ts';
 
+const context = requestContext({ budget: new ByteBudget(1024) });
+
 /** As much of a tablet as the schedule looks at: files in number, and compactions that end when they are told to. */
 class Files {
   crowding = 0;
@@ -82,13 +84,50 @@ describe('the schedule of compactions', () => {
     assert.deepEqual([fewFiles.begun, manyFiles.begun, metadataFiles.begun], [[], [], []]);
     await busyFiles.end();
     assert.deepEqual([fewFiles.begun, manyFiles.begun, metadataFiles.begun], [[], [], ['merging']]);
-    const demanded = bench.schedule.compact(few);
+    const demanded = bench.schedule.compact(few, context);
     await metadataFiles.end();
     assert.deepEqual([fewFiles.begun, manyFiles.begun], [['major'], []], 'what somebody waits for comes first');
     await fewFiles.end();
     await demanded;
     assert.deepEqual(manyFiles.begun, ['merging']);
     await manyFiles.end();
+    bench.schedule.stop();
+  });
+
+  test('those who wait for a compaction that has not begun share it; it is dropped when all of them give up', async () => {
+    const bench = new Bench();
+    const [busy, busyFiles] = bench.tablet('busy');
+    const [shared, sharedFiles] = bench.tablet('shared');
+    const [left, leftFiles] = bench.tablet('left');
+    const running = bench.schedule.compact(busy, context);
+    const giveUp = new AbortController();
+    const impatient = requestContext({ budget: new ByteBudget(1024), signal: giveUp.signal });
+    const waiting = [bench.schedule.compact(shared, impatient), bench.schedule.compact(shared, context), bench.schedule.compact(left, impatient)];
+    const given = Promise.allSettled([waiting[0], waiting[2], bench.schedule.compact(busy, impatient)]);
+    giveUp.abort();
+    for (const { status, reason } of (await given) as PromiseRejectedResult[]) assert.deepEqual([status, reason.code], ['rejected', Code.CANCELLED]);
+    await busyFiles.end();
+    await running;
+    assert.deepEqual([busyFiles.begun, sharedFiles.begun, leftFiles.begun], [['major'], ['major'], []]);
+    await sharedFiles.end();
+    await waiting[1];
+    assert.deepEqual([busyFiles.begun, sharedFiles.begun, leftFiles.begun], [['major'], ['major'], []], 'nobody waits for the others');
+    bench.schedule.stop();
+  });
+
+  test('one that has begun goes on though who asked for it has given up; who asks meanwhile gets another one', async () => {
+    const bench = new Bench();
+    const [served, files] = bench.tablet('t');
+    const giveUp = new AbortController();
+    const first = bench.schedule.compact(served, requestContext({ budget: new ByteBudget(1024), signal: giveUp.signal }));
+    assert.deepEqual(files.begun, ['major']);
+    giveUp.abort();
+    await assert.rejects(first, { code: Code.CANCELLED });
+    const second = bench.schedule.compact(served, context);
+    await files.end();
+    assert.deepEqual(files.begun, ['major', 'major'], 'what was written meanwhile is compacted too');
+    await files.end();
+    await second;
     bench.schedule.stop();
   });
 
@@ -107,7 +146,7 @@ describe('the schedule of compactions', () => {
     }
     assert.equal(bench.metrics.get('tabletserver.failedCompactions'), 3);
     assert.match(bench.errors[0] as string, /a merging compaction failed and will be tried again/);
-    const demanded = bench.schedule.compact(served);
+    const demanded = bench.schedule.compact(served, context);
     await files.end();
     await files.end(new BigtableError(Code.INTERNAL, 'its thread died'));
     await assert.rejects(demanded, /its thread died/);
@@ -174,7 +213,6 @@ describe('the schedule of compactions', () => {
     const [metadata, metadataFiles] = bench.tablet('m', METADATA_TABLE_ID);
     files.crowding = metadataFiles.crowding = TOO_CROWDED;
     assert.deepEqual([bench.schedule.isBehind(served), bench.schedule.isBehind(metadata)], [true, false]);
-    const context = requestContext({ budget: new ByteBudget(1024) });
     let waits = true;
     const waiting = bench.schedule.wait(served, context).then(() => (waits = false));
     bench.schedule.changed(served);
@@ -187,6 +225,6 @@ describe('the schedule of compactions', () => {
     const forEver = bench.schedule.wait(served, context);
     bench.schedule.stop();
     await assert.rejects(forEver, { code: Code.UNAVAILABLE });
-    await assert.rejects(bench.schedule.compact(served), { code: Code.UNAVAILABLE });
+    await assert.rejects(bench.schedule.compact(served, context), { code: Code.UNAVAILABLE });
   });
 });

@@ -6,7 +6,7 @@
  * wait until it has fewer, METADATA's excepted.
  */
 import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
-import { type Clock, type Logger, type Metrics, Pacer, type Random, type RequestContext, type Timer } from '../env/index.ts';
+import { type Clock, type Logger, type Metrics, Pacer, type Random, type RequestContext, type Timer, within } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
 import { type CompactionKind, TOO_CROWDED } from '../tablet/index.ts';
 import { isRace } from './races.ts';
@@ -36,6 +36,8 @@ export interface CompactionScheduleOptions {
 }
 
 interface Demand {
+  /** Those who wait for it. */
+  waiting: number;
   readonly done: Promise<void>;
   readonly resolve: () => void;
   readonly reject: (error: BigtableError) => void;
@@ -74,19 +76,28 @@ export class CompactionSchedule {
     this.#startMore();
   }
 
-  /** A major compaction, soon; those who ask while it waits share it. */
-  compact(served: ServedTablet): Promise<void> {
-    if (this.#stopped) return Promise.reject(ending());
+  /**
+   * A major compaction, soon. Those who ask before it begins share it; when all of them give up before that, it is dropped. One that has begun
+   * goes on, whoever gives up.
+   */
+  async compact(served: ServedTablet, context: RequestContext): Promise<void> {
+    if (this.#stopped) throw ending();
     let demand = this.#demands.get(served);
     if (demand === undefined) {
       let settle: Pick<Demand, 'resolve' | 'reject'> | undefined;
       const done = new Promise<void>((resolve, reject) => (settle = { resolve, reject }));
       assert(settle !== undefined, 'a promise runs its executor at once');
-      demand = { done, ...settle };
+      demand = { waiting: 0, done, ...settle };
       this.#demands.set(served, demand);
     }
+    demand.waiting++;
     this.#startMore();
-    return demand.done;
+    try {
+      await within(demand.done, context, this.#options.clock);
+    } finally {
+      demand.waiting--;
+      if (demand.waiting === 0 && this.#demands.get(served) === demand) this.#demands.delete(served);
+    }
   }
 
   /** Whether writes to the tablet must wait. */

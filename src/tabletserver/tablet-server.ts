@@ -10,9 +10,9 @@ import { Origin, readEncodedAppends, ServerLog } from '../commitlog/index.ts';
 import { type CallHandler, type Env, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { METADATA_TABLE_ID, type MetadataKey, ROOT_KEY } from '../metadata/index.ts';
-import { intersectRanges, isEmptyRange, type Limits } from '../model/index.ts';
+import type { Limits } from '../model/index.ts';
 import {
-  callHandler, FILES_DIRECTORY, type Handlers, type Holdings, logPathOf, plainError, type PlainError, PROTOCOL, type ServerStatus, type TabletRef, type TabletServerCalls,
+  callHandler, FILES_DIRECTORY, type Handlers, type Holdings, logPathOf, notServing, plainError, type PlainError, PROTOCOL, type ServerStatus, type TabletRef, type TabletServerCalls,
 } from '../protocol/index.ts';
 import { BlockCache, MemoryBudget, RowCache } from '../sstable/index.ts';
 import { Tablet } from '../tablet/index.ts';
@@ -220,22 +220,20 @@ export class TabletServer {
     for (const kind of ['users', 'metadata', 'root']) for (const one of served) if (kindOf(one) === kind) await this.#budget.flush(one);
   }
 
-  /** Major compactions of the tablets it serves: of one table, or of all. */
-  async compact(tableId?: string): Promise<void> {
-    const all = [...this.#tablets.all()].filter((served) => tableId === undefined || served.tableId === tableId);
-    for (const kind of ['users', 'metadata', 'root']) await Promise.all(all.filter((one) => kindOf(one) === kind).map((one) => this.#compact(one)));
-  }
-
-  /** A tablet that is split meanwhile is compacted as the two that it was split into. */
-  async #compact(served: ServedTablet): Promise<void> {
+  /** A major compaction. "Not serving" where the tablet is split or given up first: whoever asks looks for what has become of it. */
+  async #compact(served: ServedTablet, context: RequestContext): Promise<void> {
     try {
-      await this.#compactions.compact(served);
+      await this.#compactions.compact(served, context);
     } catch (error) {
       await this.#splits.under(served.key);
       if (this.#ended || this.#tablets.get(served.key) === served) throw error;
-      const parts = [...this.#tablets.all()].filter(({ tableId, range }) => tableId === served.tableId && !isEmptyRange(intersectRanges(range, served.range)));
-      await Promise.all(parts.map((part) => this.#compact(part)));
+      throw notServing(served.tableId, served.range.start);
     }
+  }
+
+  async #compactMetadata(context: RequestContext): Promise<void> {
+    const all = [...this.#tablets.all()];
+    for (const kind of ['metadata', 'root']) await Promise.all(all.filter((one) => kindOf(one) === kind).map((one) => this.#compact(one, context)));
   }
 
   async #finish(): Promise<void> {
@@ -336,6 +334,21 @@ export class TabletServer {
         const { tablet } = rows.servingAll(tableId, range);
         return { samples: tablet.sampleKeys(partBytes), sizeBytes: tablet.sizeBytes() };
       },
+      tabletStatistics: async ({ tableId, range }) => {
+        const { tablet } = rows.servingAll(tableId, range);
+        const { memtableBytes, state } = tablet;
+        const files = Object.values(state.files).reduce((sum, { length }) => sum + length, 0);
+        return { range, server: this.name, files, fileBytes: tablet.sizeBytes() - memtableBytes, memoryBytes: memtableBytes };
+      },
+      compact: async ({ tableId, range }, context) => {
+        await this.#compact(rows.servingAll(tableId, range), context);
+        return undefined;
+      },
+      compactMetadata: async (_message, context) => {
+        await this.#compactMetadata(context);
+        return undefined;
+      },
+      counters: async () => ({ name: this.#env.metrics.name(this.#env.random), counters: this.#env.metrics.snapshot() }),
       familyUsage: async ({ tableId, range }) => rows.servingAll(tableId, range).tablet.familyUsage(),
       split: async ({ tableId, row, near }) => {
         await this.#splits.split(rows.serving(tableId, row), row, near);

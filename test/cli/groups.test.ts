@@ -44,16 +44,21 @@ test('a tablet is split before a row and near its middle, and two become one', a
   assert.match((await edubba([...words, 'split', 'nothing', 'k'])).err, /NOT_FOUND/);
 });
 
-test('a server keeps these to itself', async () => {
+test('a running server compacts, splits and merges too; groups are set where the directory is', async () => {
   const { service, env, close } = await openDatabase({ memory: true });
   const server = await startServer({ service, env, address: '127.0.0.1:0' });
   try {
     const words = ['--address', server.address];
     await output([...words, 'createtable', 't', 'families=f:never']);
     assert.match((await edubba([...words, 'setgroups', 't', 'x=f'])).err, /UNIMPLEMENTED: locality groups cannot be set over the Cloud API/);
-    assert.match((await edubba([...words, 'compact'])).err, /UNIMPLEMENTED: a server compacts by itself/);
-    assert.match((await edubba([...words, 'split', 't'])).err, /UNIMPLEMENTED: a server splits tablets by itself/);
-    assert.match((await edubba([...words, 'merge', 't', 'k'])).err, /UNIMPLEMENTED: a server splits tablets by itself/);
+    await output([...words, 'set', 't', 'a', 'f:q=x']);
+    await output([...words, 'set', 't', 'z', 'f:q=x']);
+    await output([...words, 'split', 't', 'k']);
+    await output([...words, 'compact', 't']);
+    assert.match(await output([...words, 'stats', 't']), /^Family .*\nf +2 /);
+    await output([...words, 'merge', 't', 'k']);
+    assert.match((await edubba([...words, 'merge', 't', 'k'])).err, /FAILED_PRECONDITION: no two tablets/);
+    assert.match((await edubba([...words, 'compact', 'none'])).err, /NOT_FOUND/);
   } finally {
     await server.close();
     await close();

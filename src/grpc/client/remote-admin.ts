@@ -1,35 +1,18 @@
 /** The admin half of a service over the Cloud API of any Bigtable server. */
-import { create, type DescMessage, type DescMethod, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { BigtableError, Code, prefixEnd, toBytes, toText } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { isEmptyRange, type RowRange, type TableSchema } from '../../model/index.ts';
 import type { AdminService, FamilyChange, NewTable, TableChange } from '../../service/index.ts';
-import type { RpcClient } from '../../wire/index.ts';
-import { decodeAnswer, encode } from '../codec/messages.ts';
 import { applyExtra, columnFamiliesOf, familyMessage, schemaOf } from '../convert/table.ts';
 import { BigtableTableAdmin, type ModifyColumnFamiliesRequest_ModificationSchema as ModificationSchema } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { Table_TimestampGranularity as TimestampGranularity, Table_View as View, TableSchema as TableMessageSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { errorOfStatus } from '../rpc/error-of-status.ts';
+import { call, RemoteControl } from './remote-control.ts';
 
 const admin = BigtableTableAdmin.method;
 
-export async function call<I extends DescMessage, O extends DescMessage>(
-  client: RpcClient,
-  context: RequestContext,
-  method: DescMethod & { readonly methodKind: 'unary'; readonly input: I; readonly output: O },
-  request: MessageInitShape<I>,
-): Promise<MessageShape<O>> {
-  const bytes = encode(method.input, create(method.input, request));
-  return decodeAnswer(method.output, await client.unary(`/${method.parent.typeName}/${method.name}`, bytes, context));
-}
-
-export class RemoteAdmin implements AdminService {
-  protected readonly client: RpcClient;
-
-  constructor(client: RpcClient) {
-    this.client = client;
-  }
-
+export class RemoteAdmin extends RemoteControl implements AdminService {
   async createTable(context: RequestContext, table: NewTable): Promise<TableSchema> {
     const [parent, tableId] = parts(table.name);
     const message = create(TableMessageSchema, {
@@ -43,16 +26,9 @@ export class RemoteAdmin implements AdminService {
     return schemaOf(await call(this.client, context, admin.createTable, { parent, tableId, table: message, initialSplits }));
   }
 
-  /** Lists by instance, asks for each table's schema, as servers answer names alone to a list. */
+  /** Lists by instance, asks for each table's schema, as servers answer names alone to a list. Over several instances only an Edubba server lists. */
   async listTables(context: RequestContext, prefix: string): Promise<readonly TableSchema[]> {
-    const [parent] = parts(prefix);
-    const names: string[] = [];
-    for (let pageToken = ''; ; ) {
-      const page = await call(this.client, context, admin.listTables, { parent, view: View.NAME_ONLY, pageToken });
-      names.push(...page.tables.map((table) => table.name).filter((name) => name.startsWith(prefix)));
-      pageToken = page.nextPageToken;
-      if (pageToken === '') break;
-    }
+    const names = prefix.includes('/tables/') ? await this.#namesOfInstance(context, prefix) : await this.tableNames(context, prefix);
     const tables: TableSchema[] = [];
     for (const name of names.sort()) {
       try {
@@ -63,6 +39,17 @@ export class RemoteAdmin implements AdminService {
       }
     }
     return tables;
+  }
+
+  async #namesOfInstance(context: RequestContext, prefix: string): Promise<string[]> {
+    const [parent] = parts(prefix);
+    const names: string[] = [];
+    for (let pageToken = ''; ; ) {
+      const page = await call(this.client, context, admin.listTables, { parent, view: View.NAME_ONLY, pageToken });
+      names.push(...page.tables.map((table) => table.name).filter((name) => name.startsWith(prefix)));
+      pageToken = page.nextPageToken;
+      if (pageToken === '') return names;
+    }
   }
 
   async getTable(context: RequestContext, name: string): Promise<TableSchema> {
@@ -101,10 +88,6 @@ export class RemoteAdmin implements AdminService {
     }
     const target = all ? ({ case: 'deleteAllDataFromTable', value: true } as const) : ({ case: 'rowKeyPrefix', value: toBytes(range.start) } as const);
     await call(this.client, context, admin.dropRowRange, { name, target });
-  }
-
-  async familyUsage(): Promise<never> {
-    throw new BigtableError(Code.UNIMPLEMENTED, 'the API has no call for what families take; it is told where the directory is open');
   }
 
   async generateConsistencyToken(context: RequestContext, name: string): Promise<string> {

@@ -27,7 +27,8 @@ import {
 import { FeatureFlagsSchema } from '../generated/google/bigtable/v2/feature_flags_pb.ts';
 import { errorOfAnswer, errorOfStatus } from '../rpc/error-of-status.ts';
 import { ChunkReader } from './chunk-reader.ts';
-import { call, RemoteAdmin } from './remote-admin.ts';
+import { RemoteAdmin } from './remote-admin.ts';
+import { call, pathOf } from './remote-control.ts';
 
 const data = Bigtable.method;
 const FEATURES = toBinary(FeatureFlagsSchema, create(FeatureFlagsSchema, { reverseScans: true, lastScannedRowResponses: true, microsecondTimestamp: true }));
@@ -142,8 +143,4 @@ class Remote extends RemoteAdmin implements RemoteService {
   close(): void {
     this.client.abandon(new BigtableError(Code.CANCELLED, 'the connection was closed while the call was under way'));
   }
-}
-
-function pathOf(method: { readonly parent: { readonly typeName: string }; readonly name: string }): string {
-  return `/${method.parent.typeName}/${method.name}`;
 }

@@ -32,6 +32,7 @@ const STEPS: readonly (() => Promise<unknown>)[] = [
   () => import('../generated/google/bigtable/admin/v2/instance_pb.ts'),
   () => import('../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts'),
   () => import('../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts'),
+  () => import('../generated/edubba/v1/control_pb.ts'),
   () => import('../generated/grpc/health/v1/health_pb.ts'),
   () => import('../generated/grpc/reflection/v1alpha/reflection_pb.ts'),
   () => import('../generated/grpc/reflection/v1/reflection_pb.ts'),

@@ -28,6 +28,10 @@ const METHODS: Readonly<Record<string, { readonly [K in Kind]?: string }>> = {
       'GetLogicalView ListLogicalViews UpdateLogicalView DeleteLogicalView CreateMaterializedView GetMaterializedView ListMaterializedViews ' +
       'UpdateMaterializedView DeleteMaterializedView',
   },
+  'edubba.v1.Control': {
+    unary: 'Flush SplitTablets MergeTablets GetFamilyUsage GetCounters',
+    stream: 'CompactTables ListTablets ListTableNames',
+  },
   'google.longrunning.Operations': {
     unary: 'ListOperations GetOperation DeleteOperation CancelOperation WaitOperation',
   },

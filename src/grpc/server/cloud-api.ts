@@ -1,6 +1,6 @@
 /**
  * The Cloud Bigtable API on an RpcServer, in terms of a service: the 84 calls of Data and Admin API (what is not implemented says
- * so), long-running operations, health and reflection.
+ * so), Edubba's own calls for operators (edubba.v1.Control), long-running operations, health and reflection.
  *
  * The calls that data moves by are there at once; the others are loaded when the first of them comes, since a server that starts has no time for them.
  */

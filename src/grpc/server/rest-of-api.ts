@@ -2,10 +2,12 @@
 import type { Service } from '../../service/index.ts';
 import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
 import { BigtableTableAdmin } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
+import { Control } from '../generated/edubba/v1/control_pb.ts';
 import { Bigtable } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { Operations as OperationsService } from '../generated/google/longrunning/operations_pb.ts';
 import { Health as HealthService } from '../generated/grpc/health/v1/health_pb.ts';
 import type { ApiEnv, RpcMethod } from '../../wire/index.ts';
+import { registerControl } from './control.ts';
 import type { Health } from './health.ts';
 import { registerHealth } from './health-calls.ts';
 import { MethodTable } from './method-table.ts';
@@ -14,7 +16,7 @@ import { Reflection } from './reflection.ts';
 import { registerSampleRowKeys } from './sample-row-keys.ts';
 import { registerTableAdmin } from './table-admin.ts';
 
-const SERVICES = [Bigtable, BigtableTableAdmin, BigtableInstanceAdmin, OperationsService, HealthService] as const;
+const SERVICES = [Bigtable, BigtableTableAdmin, BigtableInstanceAdmin, Control, OperationsService, HealthService] as const;
 
 /** By path. */
 export function restOfApi(service: Service, env: ApiEnv, health: Health): ReadonlyMap<string, RpcMethod> {
@@ -24,6 +26,7 @@ export function restOfApi(service: Service, env: ApiEnv, health: Health): Readon
   registerSampleRowKeys(methods, service);
   methods.unary(Bigtable.method.pingAndWarm, async () => ({}));
   registerTableAdmin(methods, service, operations);
+  registerControl(methods, service);
   operations.register(methods);
   registerHealth(methods, health);
   new Reflection(SERVICES).register(methods);

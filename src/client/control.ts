@@ -1,0 +1,215 @@
+/**
+ * The calls of an operator (service/control-service.ts) in terms of the internal calls. Work on tables goes tablet by tablet, by the
+ * client's locations, so that it covers every row whatever is split, merged or moved meanwhile.
+ */
+import { BigtableError, type ByteString, Code, toBigtableError } from '../base/index.ts';
+import { CallContext, checkContext, ContextWait, type Env, type RequestContext, sleep, within } from '../env/index.ts';
+import type { SchemaCache } from '../locator/index.ts';
+import { ALL_ROWS, type FamilyUsage, type Limits, type RowRange, sumUsages, type TabletStatistics } from '../model/index.ts';
+import { callServer, decodePeerFile, type MasterCalls, type NamedCounters, type PeerFile, SERVERS_DIRECTORY } from '../protocol/index.ts';
+import { checkTableName, checkTabletBound, type CompactionProgress, type ControlService } from '../service/index.ts';
+import { eachTablet } from './each-tablet.ts';
+import { isMisdirected, type Router } from './router.ts';
+
+/** Tablets of one call that are compacted, or wait for that at their servers, at once. */
+const TABLETS_AT_ONCE = 16;
+/** A call whose tablets take long says so this often. */
+const PROGRESS_MS = 10_000;
+
+export interface ControlParts {
+  readonly env: Env;
+  readonly limits: Limits;
+  readonly router: Router;
+  readonly schemas: SchemaCache;
+  readonly callMaster: <M extends 'mergeTablets' | 'counters'>(method: M, message: MasterCalls[M]['message'], context: RequestContext) => Promise<MasterCalls[M]['answer']>;
+}
+
+/** Rows that are to be compacted: of a tablet, as it was when the call began. */
+interface Target {
+  readonly table: string;
+  readonly range: RowRange;
+}
+
+export class Control implements ControlService {
+  readonly #parts: ControlParts;
+
+  constructor(parts: ControlParts) {
+    this.#parts = parts;
+  }
+
+  async *compactTables(context: RequestContext, table?: string): AsyncIterable<CompactionProgress> {
+    if (table !== undefined) checkTableName(table, this.#parts.limits);
+    const { env: { clock, transport, requestBudget: budget } } = this.#parts;
+    checkContext(context, clock);
+    const { deadlineMs, principal, priority, trace } = context;
+    // one that ends with the iteration too: whoever leaves it gives up what has not begun
+    const own = new CallContext({ budget, deadlineMs, principal, priority, trace });
+    const outer = new ContextWait(context, clock, own);
+    try {
+      const work = new Compactions(this.#parts, own, await this.#targets(own, table));
+      yield* work.run();
+      if (table === undefined) await this.#onServers(({ address }) => callServer(transport, address, 'compactMetadata', {}, own), own);
+      work.check();
+    } finally {
+      outer.stop();
+      own.interrupt(new BigtableError(Code.CANCELLED, 'the caller gave the call up'));
+    }
+  }
+
+  async flush(context: RequestContext): Promise<void> {
+    await this.#onServers(({ address }) => callServer(this.#parts.env.transport, address, 'flush', {}, context), context);
+  }
+
+  async splitTablets(context: RequestContext, table: string, row?: ByteString): Promise<void> {
+    const { env: { transport }, limits, router } = this.#parts;
+    if (row !== undefined) {
+      checkTabletBound(table, row, limits);
+      await router.callRow(table, row, context, ({ id }, { server }) => callServer(transport, server.address, 'split', { tableId: id, row, near: 'row' }, context));
+      return;
+    }
+    checkTableName(table, limits);
+    let split = 0;
+    let refusal: BigtableError | undefined;
+    await eachTablet(router, context, table, ALL_ROWS, async ({ id }, { server, range }) => {
+      try {
+        await callServer(transport, server.address, 'split', { tableId: id, row: range.start, near: 'middle' }, context);
+        split++;
+      } catch (error) {
+        if (!(error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION)) throw error;
+        refusal = error;
+      }
+    });
+    if (split === 0 && refusal !== undefined) throw refusal;
+  }
+
+  async mergeTablets(context: RequestContext, table: string, row: ByteString): Promise<void> {
+    checkTabletBound(table, row, this.#parts.limits);
+    await this.#parts.callMaster('mergeTablets', { name: table, row }, context);
+  }
+
+  async listTablets(context: RequestContext, table: string): Promise<readonly TabletStatistics[]> {
+    checkTableName(table, this.#parts.limits);
+    const tablets: TabletStatistics[] = [];
+    await eachTablet(this.#parts.router, context, table, ALL_ROWS, async ({ id }, { server, range }) => {
+      tablets.push(await callServer(this.#parts.env.transport, server.address, 'tabletStatistics', { tableId: id, range }, context));
+    });
+    return tablets;
+  }
+
+  async familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {
+    checkTableName(table, this.#parts.limits);
+    const byTablet: (readonly FamilyUsage[])[] = [];
+    await eachTablet(this.#parts.router, context, table, ALL_ROWS, async ({ id }, { server, range }) => {
+      byTablet.push(await callServer(this.#parts.env.transport, server.address, 'familyUsage', { tableId: id, range }, context));
+    });
+    return sumUsages(byTablet.flat());
+  }
+
+  async counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {
+    const told = await this.#onServers(({ address }) => callServer(this.#parts.env.transport, address, 'counters', {}, context), context);
+    told.push(await this.#parts.callMaster('counters', {}, context));
+    // in one thread a master and a server count in the same place
+    const byName = new Map(told.map((each: NamedCounters) => [each.name, each.counters]));
+    const sums = new Map<string, number>();
+    for (const counters of byName.values()) for (const [name, count] of Object.entries(counters)) sums.set(name, (sums.get(name) ?? 0) + count);
+    return Object.fromEntries([...sums].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  /** The tablets that there are now, of one table or of all. */
+  async #targets(context: RequestContext, table: string | undefined): Promise<Target[]> {
+    const targets: Target[] = [];
+    const names = table === undefined ? (await this.#parts.schemas.list('')).map(({ name }) => name) : [table];
+    for (const name of names) {
+      try {
+        await eachTablet(this.#parts.router, context, name, ALL_ROWS, async (_schema, { range }) => void targets.push({ table: name, range }));
+      } catch (error) {
+        if (table !== undefined || !isGone(error)) throw error;
+      }
+    }
+    return targets;
+  }
+
+  /** Calls every tablet server, except those that have ended. Fails when all are done, where one failed. */
+  async #onServers<T>(call: (server: PeerFile) => Promise<T>, context: RequestContext): Promise<T[]> {
+    const { env } = this.#parts;
+    const files = await within(env.lockService.list(SERVERS_DIRECTORY), context, env.clock);
+    const answers: T[] = [];
+    for (const outcome of await Promise.allSettled(files.map(({ path, contents }) => call(decodePeerFile(path, contents))))) {
+      if (outcome.status === 'fulfilled') answers.push(outcome.value);
+      else if (!isMisdirected(outcome.reason)) throw outcome.reason;
+    }
+    return answers;
+  }
+}
+
+/** One call's compactions: some at once, in the order of the targets. */
+class Compactions {
+  readonly #parts: ControlParts;
+  readonly #context: RequestContext;
+  readonly #targets: readonly Target[];
+  readonly #running = new Set<Promise<void>>();
+  #doneTablets = 0;
+  #failure: BigtableError | undefined;
+
+  constructor(parts: ControlParts, context: RequestContext, targets: readonly Target[]) {
+    this.#parts = parts;
+    this.#context = context;
+    this.#targets = targets;
+  }
+
+  async *run(): AsyncIterable<CompactionProgress> {
+    yield this.#progress();
+    for (let next = 0; next < this.#targets.length || this.#running.size > 0; ) {
+      while (next < this.#targets.length && this.#running.size < TABLETS_AT_ONCE) this.#start(this.#targets[next++] as Target);
+      await this.#oneIsDone();
+      yield this.#progress();
+    }
+  }
+
+  /** Throws what the first tablet that failed did. */
+  check(): void {
+    if (this.#failure) throw this.#failure;
+  }
+
+  #progress(): CompactionProgress {
+    return { doneTablets: this.#doneTablets, totalTablets: this.#targets.length };
+  }
+
+  #start(target: Target): void {
+    const run = this.#compact(target)
+      .catch((thrown: unknown) => void (this.#failure ??= toBigtableError(thrown)))
+      .then(() => {
+        this.#doneTablets++;
+        this.#running.delete(run);
+      });
+    this.#running.add(run);
+  }
+
+  /** A tablet that is split meanwhile is compacted as those that have come of it. */
+  async #compact({ table, range }: Target): Promise<void> {
+    const { router, env: { transport } } = this.#parts;
+    try {
+      await eachTablet(router, this.#context, table, range, ({ id }, { server, range: now }) =>
+        callServer(transport, server.address, 'compact', { tableId: id, range: now }, this.#context),
+      );
+    } catch (error) {
+      if (!isGone(error)) throw error;
+    }
+  }
+
+  /** Waits for a tablet to be done, or for the time to tell that it takes long. */
+  async #oneIsDone(): Promise<void> {
+    const done = new AbortController();
+    const long = sleep(this.#parts.env.clock, PROGRESS_MS, done.signal).catch(() => {});
+    try {
+      await within(Promise.race([...this.#running, long]), this.#context, this.#parts.env.clock);
+    } finally {
+      done.abort();
+    }
+  }
+}
+
+/** Of a table that was deleted meanwhile nothing is to be compacted. */
+function isGone(error: unknown): boolean {
+  return error instanceof BigtableError && error.code === Code.NOT_FOUND;
+}

@@ -1,0 +1,113 @@
+/** What an operator asks of an Edubba server, over its own API (edubba.v1.Control). Other servers of the Cloud API lack it: UNIMPLEMENTED. */
+import { create, type DescMessage, type DescMethod, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf';
+import { BigtableError, type ByteString, Code, fromBytes, toBytes, utf8 } from '../../base/index.ts';
+import type { RequestContext } from '../../env/index.ts';
+import type { FamilyUsage, TabletStatistics } from '../../model/index.ts';
+import type { CompactionProgress, ControlService } from '../../service/index.ts';
+import type { RpcClient } from '../../wire/index.ts';
+import { decodeAnswer, encode } from '../codec/messages.ts';
+import { Control } from '../generated/edubba/v1/control_pb.ts';
+
+const control = Control.method;
+
+type Method<I extends DescMessage, O extends DescMessage, K extends DescMethod['methodKind']> = DescMethod & {
+  readonly methodKind: K;
+  readonly input: I;
+  readonly output: O;
+};
+
+export async function call<I extends DescMessage, O extends DescMessage>(
+  client: RpcClient,
+  context: RequestContext,
+  method: Method<I, O, 'unary'>,
+  request: MessageInitShape<I>,
+): Promise<MessageShape<O>> {
+  const bytes = encode(method.input, create(method.input, request));
+  return decodeAnswer(method.output, await client.unary(pathOf(method), bytes, context));
+}
+
+export function pathOf(method: DescMethod): string {
+  return `/${method.parent.typeName}/${method.name}`;
+}
+
+export class RemoteControl implements ControlService {
+  protected readonly client: RpcClient;
+
+  constructor(client: RpcClient) {
+    this.client = client;
+  }
+
+  async *compactTables(context: RequestContext, table?: string): AsyncIterable<CompactionProgress> {
+    for await (const { doneTablets, totalTablets } of this.#stream(context, control.compactTables, { table: table ?? '' })) {
+      yield { doneTablets: Number(doneTablets), totalTablets: Number(totalTablets) };
+    }
+  }
+
+  async flush(context: RequestContext): Promise<void> {
+    await this.#call(context, control.flush, {});
+  }
+
+  async splitTablets(context: RequestContext, table: string, row?: ByteString): Promise<void> {
+    if (row === '') throw new BigtableError(Code.INVALID_ARGUMENT, 'the first row of a tablet must not be empty');
+    await this.#call(context, control.splitTablets, { table, row: toBytes(row ?? '') });
+  }
+
+  async mergeTablets(context: RequestContext, table: string, row: ByteString): Promise<void> {
+    await this.#call(context, control.mergeTablets, { table, row: toBytes(row) });
+  }
+
+  async listTablets(context: RequestContext, table: string): Promise<readonly TabletStatistics[]> {
+    const all: TabletStatistics[] = [];
+    for await (const { tablets } of this.#stream(context, control.listTablets, { table })) {
+      for (const { start, end, server, files, fileBytes, memoryBytes } of tablets) {
+        const range = { start: fromBytes(start), end: end.length === 0 ? undefined : fromBytes(end) };
+        all.push({ range, server, files: Number(files), fileBytes: Number(fileBytes), memoryBytes: Number(memoryBytes) });
+      }
+    }
+    return all;
+  }
+
+  async familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {
+    const { families } = await this.#call(context, control.getFamilyUsage, { table });
+    return families.map(({ family, cells, logicalBytes, diskBytes, memoryBytes }) => ({
+      family: utf8(family), cells: Number(cells), logicalBytes: Number(logicalBytes), diskBytes: Number(diskBytes), memoryBytes: Number(memoryBytes),
+    }));
+  }
+
+  async counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {
+    const { counters } = await this.#call(context, control.getCounters, {});
+    return Object.fromEntries(Object.entries(counters).map(([name, count]): [string, number] => [name, Number(count)]).sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  /** Names of tables that begin so, in any instance, ascending. */
+  protected async tableNames(context: RequestContext, prefix: string): Promise<string[]> {
+    const names: string[] = [];
+    for await (const { tables } of this.#stream(context, control.listTableNames, { prefix })) names.push(...tables);
+    return names;
+  }
+
+  async #call<I extends DescMessage, O extends DescMessage>(context: RequestContext, method: Method<I, O, 'unary'>, request: MessageInitShape<I>): Promise<MessageShape<O>> {
+    try {
+      return await call(this.client, context, method, request);
+    } catch (error) {
+      throw explained(error, method);
+    }
+  }
+
+  async *#stream<I extends DescMessage, O extends DescMessage>(
+    context: RequestContext, method: Method<I, O, 'server_streaming'>, request: MessageInitShape<I>,
+  ): AsyncIterable<MessageShape<O>> {
+    try {
+      for await (const bytes of this.client.stream(pathOf(method), encode(method.input, create(method.input, request)), context)) yield decodeAnswer(method.output, bytes);
+    } catch (error) {
+      throw explained(error, method);
+    }
+  }
+}
+
+/** A server that does not know the call is not one of Edubba's, or an older one. */
+function explained(error: unknown, { parent, name }: DescMethod): unknown {
+  if (!(error instanceof BigtableError) || error.code !== Code.UNIMPLEMENTED) return error;
+  const message = `the server lacks ${parent.typeName}/${name}: it is not an Edubba server, or one of an earlier version (it says: ${error.message})`;
+  return new BigtableError(Code.UNIMPLEMENTED, message, { cause: error });
+}

@@ -1,0 +1,63 @@
+/** edubba.v1.Control in terms of the service: what an operator asks besides the Cloud Bigtable API. */
+import { type ByteString, fromBytes, invalidArgument, toBytes, toText } from '../../base/index.ts';
+import type { Service } from '../../service/index.ts';
+import { Control } from '../generated/edubba/v1/control_pb.ts';
+import type { MethodTable } from './method-table.ts';
+
+/** Entries of a list in one message: of a tablet that is up to 128 KiB of keys, which clients with a limit of 4 MiB must be able to take. */
+const TABLETS_A_MESSAGE = 16;
+const NAMES_A_MESSAGE = 1000;
+
+export function registerControl(methods: MethodTable, service: Service): void {
+  const control = Control.method;
+  methods.stream(control.compactTables, async (context, { table }, send) => {
+    for await (const { doneTablets, totalTablets } of service.compactTables(context, table === '' ? undefined : table)) {
+      await send({ doneTablets: BigInt(doneTablets), totalTablets: BigInt(totalTablets) });
+    }
+  });
+  methods.change(control.flush, async (context) => {
+    await service.flush(context);
+    return {};
+  });
+  methods.change(control.splitTablets, async (context, { table, row }) => {
+    await service.splitTablets(context, table, row.length === 0 ? undefined : fromBytes(row));
+    return {};
+  });
+  methods.change(control.mergeTablets, async (context, { table, row }) => {
+    await service.mergeTablets(context, table, rowOf(row));
+    return {};
+  });
+  methods.stream(control.listTablets, async (context, { table }, send) => {
+    const tablets = await service.listTablets(context, table);
+    for (const some of parts(tablets, TABLETS_A_MESSAGE)) {
+      await send({
+        tablets: some.map(({ range, server, files, fileBytes, memoryBytes }) => ({
+          start: toBytes(range.start), end: toBytes(range.end ?? ''), server, files: BigInt(files), fileBytes: BigInt(fileBytes), memoryBytes: BigInt(memoryBytes),
+        })),
+      });
+    }
+  });
+  methods.stream(control.listTableNames, async (context, { prefix }, send) => {
+    const tables = await service.listTables(context, prefix);
+    for (const some of parts(tables, NAMES_A_MESSAGE)) await send({ tables: some.map(({ name }) => name) });
+  });
+  methods.unary(control.getFamilyUsage, async (context, { table }) => ({
+    families: (await service.familyUsage(context, table)).map(({ family, cells, logicalBytes, diskBytes, memoryBytes }) => ({
+      family: toText(family), cells: BigInt(cells), logicalBytes: BigInt(logicalBytes), diskBytes: BigInt(diskBytes), memoryBytes: BigInt(memoryBytes),
+    })),
+  }));
+  methods.unary(control.getCounters, async (context) => {
+    const counters = await service.counters(context);
+    return { counters: Object.fromEntries(Object.entries(counters).map(([name, count]) => [name, BigInt(Math.trunc(count))])) };
+  });
+}
+
+function rowOf(row: Uint8Array): ByteString {
+  if (row.length === 0) throw invalidArgument('row must name the first row of a tablet', { field: 'row' });
+  return fromBytes(row);
+}
+
+/** At least one, so that an answer comes at once. */
+function* parts<T>(all: readonly T[], size: number): Iterable<readonly T[]> {
+  for (let from = 0; from < all.length || from === 0; from += size) yield all.slice(from, from + size);
+}

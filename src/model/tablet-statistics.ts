@@ -1,0 +1,12 @@
+/** How large a tablet is. */
+import type { RowRange } from './row-set.ts';
+
+export interface TabletStatistics {
+  readonly range: RowRange;
+  /** Name of the tablet server. */
+  readonly server: string;
+  readonly files: number;
+  readonly fileBytes: number;
+  /** Of what is not in files yet, with overheads. */
+  readonly memoryBytes: number;
+}
