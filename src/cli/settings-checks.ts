@@ -1,6 +1,6 @@
 /** What settings mean together: what cannot be is refused, what may go wrong is a warning. */
-import { checkShares, memoryBytes } from '../boot/index.ts';
-import { flagOf, keyOf, type ServeSettings, type SettingName } from './serve-settings.ts';
+import { checkShares, defaultOf, memoryBytes } from '../boot/index.ts';
+import { flagOf, keyOf, SERVE_SETTINGS, type ServeSettings, type SettingName } from './serve-settings.ts';
 import { complain } from './settings-sources.ts';
 
 const MEMORY = [
@@ -24,7 +24,8 @@ export function checkTogether(settings: ServeSettings, availableBytes = memoryBy
   const ofIssuer = [jwtIssuer, jwtAudience, jwtJwks].filter((value) => value !== undefined).length;
   if (ofIssuer % 3 !== 0) problems.push(`tokens of an issuer need all of ${flagOf('jwtIssuer')}, ${flagOf('jwtAudience')} and ${flagOf('jwtJwks')}`);
   for (const [name] of MEMORY) {
-    if (settings[name] > availableBytes) problems.push(`${keyOf(name)} is ${rough(settings[name])}, more than the memory there is (${rough(availableBytes)})`);
+    // a default that is too large is only told of, below
+    if (settings[name] > availableBytes && settings[name] !== defaultOf(SERVE_SETTINGS[name])) problems.push(`${keyOf(name)} is ${rough(settings[name])}, more than the memory there is (${rough(availableBytes)})`);
   }
   complain(problems);
   checkShares(settings, settings.tabletServers);

@@ -8,6 +8,13 @@ import { readSettingsFile } from './settings-file.ts';
 import { type EffectiveSettings, effectiveSettings, FILE_VARIABLE } from './settings-sources.ts';
 import type { Terminal } from './terminal.ts';
 
+/** Flags of the commands that talk to a server, which a server would be thought to obey. */
+const FLAGS_OF_CLIENTS: Readonly<Record<string, string>> = {
+  tls: `serve speaks TLS by ${flagOf('tlsKey')} and ${flagOf('tlsCert')}; --tls is for commands that talk to a server`,
+  tlsCa: `serve asks for clients' certificates by ${flagOf('tlsClientCa')}; --tls-ca is for commands that talk to a server`,
+  tokenFile: `serve asks for tokens by ${flagOf('tokens')}; --token-file is for commands that talk to a server`,
+};
+
 /** Flags of earlier versions: `--cache` is `--block-cache-bytes` in MiB. */
 const CACHE_FLAG = '--cache';
 
@@ -50,6 +57,8 @@ function wholeMebibytes(text: string): string {
 /** The effective settings of a command with such options. INVALID_ARGUMENT with all that is wrong; warnings go to `warn`. */
 export async function settingsOf(command: Command, terminal: Pick<Terminal, 'environment'>, warn: (message: string) => void): Promise<EffectiveSettings> {
   const { settings: file, cache, ...flags } = command.optsWithGlobals<Record<string, string | boolean | undefined>>();
+  const [foreign] = Object.keys(FLAGS_OF_CLIENTS).filter((name) => flags[name] !== undefined);
+  if (foreign !== undefined) throw invalidArgument(FLAGS_OF_CLIENTS[foreign] as string);
   if (cache !== undefined) {
     if (flags['blockCacheBytes'] !== undefined) throw invalidArgument(`give either ${CACHE_FLAG} or ${flagOf('blockCacheBytes')}, not both`);
     flags['blockCacheBytes'] = cache;

@@ -144,6 +144,16 @@ describe('edubba settings', () => {
     }
   });
 
+  test('flags by which clients find a server are refused, and say which one is meant', async () => {
+    for (const [words, meant] of [[['--tls'], '--tls-key'], [['--tls-ca', 'x'], '--tls-client-ca'], [['--token-file', 'x'], '--tokens']] as const) {
+      for (const command of ['serve', 'settings']) {
+        const { status, out, err } = await edubba([command, ...words]);
+        assert.deepEqual([status, out], [1, '']);
+        assert.match(err, new RegExp(`^edubba: INVALID_ARGUMENT: serve .* by ${meant}\\b.*; ${words[0]} is for commands`));
+      }
+    }
+  });
+
   test('what is overridden is checked too', async () => {
     assert.match((await edubba(['settings', '--limits', 'cloud'], { EDUBBA_LIMITS: 'x' })).err, /EDUBBA_LIMITS: limits must be/);
   });
