@@ -11,9 +11,9 @@ export class BatchError extends BigtableError {
   override readonly name: string = 'BatchError';
   readonly failures: readonly BatchFailure[];
 
-  constructor(failures: readonly BatchFailure[]) {
+  constructor(failures: readonly BatchFailure[], what = `${failures.length} of the mutations failed, the first with`) {
     const first = failures[0]?.error;
-    super(first?.code ?? Code.UNKNOWN, `${failures.length} of the mutations failed, the first with: ${first?.message}`, {
+    super(first?.code ?? Code.UNKNOWN, `${what}: ${first?.message}`, {
       retry: failures.every(({ error }) => error.retry),
     });
     this.failures = failures;

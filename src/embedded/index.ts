@@ -14,6 +14,7 @@ export type { FamilyOptions } from './families.ts';
 export type { FilterBound, FilterTimeRange, RowFilter } from './filter.ts';
 export type { GroupLayout, GroupOptions } from './groups.ts';
 export type { Bytes, Column, Timestamp, Value } from './input.ts';
+export { LoadError, type LoadOptions, type LoadProgress, type MutationSource } from './loading.ts';
 export { Cell, Row } from './row.ts';
 export { Mutations, RowMutation, type TimeRange } from './row-mutation.ts';
 export type { Rows, ToArrayOptions } from './row-stream.ts';

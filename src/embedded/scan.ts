@@ -71,8 +71,20 @@ export const NEWEST: RowOptions = Object.freeze({});
 
 /** One row. */
 export function rowRequest(table: string, row: Bytes, options: RowOptions): ReadRequest {
-  if (options !== NEWEST) checkOptions(options, OF_ROW, 'get');
+  if (options !== NEWEST) checkRowOptions(options, 'get');
   return { table, ranges: [rangeOfRow(rowKeyOf(row))], filter: filterOf(options) };
+}
+
+/** Rows by their keys. */
+export function rowsRequest(table: string, keys: readonly ByteString[], options: RowOptions): ReadRequest {
+  // no ranges at all would ask for every row
+  const ranges = keys.length === 0 ? [{ start: '', end: '' }] : keys.map(rangeOfRow);
+  return { table, ranges, filter: filterOf(options) };
+}
+
+/** INVALID_ARGUMENT for options that are not those of `call`. */
+export function checkRowOptions(options: RowOptions, call: string): void {
+  checkOptions(options, OF_ROW, call);
 }
 
 export function readRequest(table: string, options: ScanOptions): ReadRequest {
@@ -123,7 +135,7 @@ export function rangeToDelete(bounds: RowBounds): RowRange {
   return range;
 }
 
-function rowKeyOf(row: Bytes): ByteString {
+export function rowKeyOf(row: Bytes): ByteString {
   const key = keyOf(row, 'a row key');
   if (key === '') throw invalidArgument('a row key must not be empty: no row has such a key');
   return key;

@@ -8,13 +8,15 @@ import {
   ALL_ROWS, type FamilySchema, type FamilyUsage, type GcRule, type ReadModifyWriteRule as ModelRule, type TableSchema,
 } from '../model/index.ts';
 import type { FamilyChange } from '../service/index.ts';
-import { BatchError } from './batch-error.ts';
-import { type CallOptions, takeOptions, type ThenOptions } from './call-options.ts';
+import { BatchError, type BatchFailure } from './batch-error.ts';
+import { type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './call-options.ts';
 import { renamed } from './caller-error.ts';
 import type { Calls } from './calls.ts';
 import { type FamilyOptions, familySchema, gcRuleOf } from './families.ts';
+import { getMany } from './get-many.ts';
 import { type GroupLayout, layoutOf } from './groups.ts';
 import { type Bytes, type Column, columnOf, keyOf, listOf, textOf, type Timestamp, valueOf } from './input.ts';
+import { checkLoad, load, LoadError, type LoadOptions, type MutationSource } from './loading.ts';
 import {
   amountOf, type CheckAndMutateOutcomes, mutationsOf, type Predicate, predicateFilter, type ReadModifyWriteRule, ruleOf,
 } from './row-transaction.ts';
@@ -23,10 +25,11 @@ import { ownTableName } from './names.ts';
 import { Mutations, type RowMutation } from './row-mutation.ts';
 import { type Rows, RowStream } from './row-stream.ts';
 import {
-  NEWEST, type RowBounds, type RowOptions, rangeToDelete, readRequest, rowRequest, type ScanOptions,
+  checkRowOptions, NEWEST, type RowBounds, rowKeyOf, type RowOptions, rangeToDelete, readRequest, rowRequest, type ScanOptions,
 } from './scan.ts';
 import { INSPECT, type Inspect, type InspectOptions, inspected } from './show.ts';
 import { type TabletInfo, tabletInfo } from './tablet-info.ts';
+import { applyEntries } from './write-batches.ts';
 
 export class Table {
   /** The full resource name: projects/P/instances/I/tables/T. */
@@ -55,7 +58,8 @@ export class Table {
 
   /**
    * Applies many mutations, each atomic by itself, together in few disk writes. Fails with BatchError naming those that
-   * failed, also those whose form is wrong (INVALID_ARGUMENT); the others are applied.
+   * failed, also those whose form is wrong (INVALID_ARGUMENT); the others are applied. Very many go in several requests;
+   * `load` takes them out of a source that need not fit in memory.
    */
   async applyAll(mutations: readonly RowMutation[], options?: CallOptions): Promise<void> {
     if (mutations.length === 0) {
@@ -64,9 +68,29 @@ export class Table {
       return;
     }
     const entries = mutations.map(({ row, mutations: steps }) => ({ row, mutations: steps }));
-    const answers = await this.#calls.write((service, context) => service.mutateRows(context, this.fullName, entries), options);
-    const failures = answers.flatMap((error, index) => (error === undefined ? [] : [{ index, error: renamed(error, this.#calls.parent) }]));
-    if (failures.length > 0) throw new BatchError(failures);
+    const failures = await this.#calls.write((service, context) => applyEntries(service, context, this.fullName, entries), options);
+    if (failures.length > 0) throw new BatchError(this.#named(failures));
+  }
+
+  /**
+   * Applies the mutations of an iterable or async iterable of any length, in batches, and answers how many they were.
+   * The source is read as fast as they are written. Ends with the first failure: a LoadError, which says which
+   * mutations failed and how many are applied. What the source throws, it throws, after what is on its way.
+   */
+  async load(source: MutationSource, options: LoadOptions = {}): Promise<number> {
+    checkLoad(source, options);
+    const { applied, failures, thrown } = await this.#calls.write(
+      (service, context) => load(service, context, this.fullName, source, options.onProgress),
+      callOptionsOf(options),
+    );
+    if (thrown !== undefined) throw thrown.error;
+    if (failures.length > 0) throw new LoadError(this.#named(failures), applied);
+    return applied;
+  }
+
+  /** As the caller names tables. */
+  #named(failures: readonly BatchFailure[]): readonly BatchFailure[] {
+    return failures.map(({ index, error }) => ({ index, error: renamed(error, this.#calls.parent) }));
   }
 
   /** One row with what the options ask for (default: the newest version of every column); undefined where nothing is there. */
@@ -80,6 +104,16 @@ export class Table {
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /**
+   * Several rows by their keys, in the order of the keys: undefined where there is no row, the same row where a key
+   * comes twice. Each row is seen in one instant, not all of them in the same.
+   */
+  async getMany(rows: readonly Bytes[], options: RowOptions = NEWEST): Promise<(Row | undefined)[]> {
+    const keys = listOf(rows, 'rows').map(rowKeyOf);
+    checkRowOptions(options, 'getMany');
+    return this.#calls.read((service, context) => getMany(service, context, this.fullName, keys, options), callOptionsOf(options));
   }
 
   /**

@@ -17,6 +17,8 @@ const CALLS: Readonly<Record<string, (table: Table, options: CallOptions, databa
   applyAll: (t, options) => t.applyAll([new RowMutation('r').set('f:a', '1', 1000)], options),
   'applyAll of nothing': (t, options) => t.applyAll([], options),
   get: (t, options) => t.get('r', options),
+  getMany: (t, options) => t.getMany(['r'], options),
+  load: (t, options) => t.load([new RowMutation('r').set('f:a', '1', 1000)], options),
   getCell: (t, options) => t.getCell('r', 'f:a', options),
   'getCell at a time': (t, options) => t.getCell('r', 'f:a', 5000n, options),
   scan: (t, options) => t.scan(options).next(),

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { BatchError, BigtableError, type Cell, Code, type Database, type Row, type RowFilter, RowMutation, type Table } from '../../src/embedded/index.ts';
 import { endedCallTests } from './ended-calls.ts';
+import { manyRowsTests } from './many-rows.ts';
 
 export interface Subject {
   readonly database: Database;
@@ -652,6 +653,8 @@ export function behaviourSuite(manifest: Manifest): void {
       }
       assert.equal((await rowsOf(t.scan())).length, 500);
     });
+
+    manyRowsTests(() => table());
 
     endedCallTests({ database: () => database, table: () => table() });
 
