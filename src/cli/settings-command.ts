@@ -9,10 +9,12 @@ import type { Terminal } from './terminal.ts';
 
 const MORE = `
 Takes the flags of \`edubba serve\`, reads the same environment variables and the same file, refuses what it would refuse, and starts nothing. A flag goes before a
-variable (EDUBBA_…), a variable before the file, the file before the default. What is printed can be used as a settings file. Paths are absolute.
+variable (EDUBBA_…), a variable before the file, the file before the default. What is printed is a settings file, in
+which defaults are comments. Paths are absolute.
 
 Examples:
   edubba settings
+  edubba settings --memtable-bytes 256MiB > edubba.toml
   edubba settings --settings edubba.toml
   edubba settings --json --memtable-bytes 256MiB`;
 
@@ -34,13 +36,14 @@ function jsonOf({ values, origins }: EffectiveSettings): string {
   return `${documents.join('\n')}\n`;
 }
 
+/** A settings file. Defaults are comments in it, so that it pins nothing that nobody has set. */
 function tomlOf({ values, origins }: EffectiveSettings): string {
   const groups = [...settingGroups()].map(([group, names]) => {
     const lines = names.map((name) => {
       const value = shown(name, values[name]);
       const { where = 'default' } = origins[name];
-      const assignment = value === undefined ? `# ${keyOf(name)} =` : `${keyOf(name)} = ${tomlValue(SERVE_SETTINGS[name], value)}`;
-      return `${assignment.padEnd(42)} # ${where}`;
+      const assignment = `${keyOf(name)} = ${value === undefined ? '' : tomlValue(SERVE_SETTINGS[name], value)}`.trimEnd();
+      return `${where === 'default' ? `# ${assignment}` : assignment}`.padEnd(44).concat(` # ${where}`);
     });
     return [`# ${group}`, ...lines, ''].join('\n');
   });

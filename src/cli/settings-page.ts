@@ -13,7 +13,7 @@ Every setting of \`edubba serve\` can be given in three ways. The first that giv
 3. a key of the settings file: \`memtable-bytes = "256MiB"\`
 
 What is given nowhere has its default. \`edubba settings\` takes the same flags, variables and file, starts nothing, and prints the value of each setting and where it
-comes from; \`edubba settings --json\` prints it for programs.
+comes from; \`edubba settings --json\` prints it for programs. What it prints is a settings file in which defaults are comments: a file to begin with.
 
 ## Values
 

@@ -1,6 +1,6 @@
 /** Settings as operators give them: by flag, environment and file; what is wrong; and a server that runs with them. */
 import assert from 'node:assert/strict';
-import { chmod, copyFile, mkdir, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
@@ -44,6 +44,9 @@ describe('edubba settings', () => {
     const values = async (more: readonly string[]) => [...(await effective(more)).values()].map(({ setting, value }) => [setting, value]);
     const path = await settingsFile(t, await output(['settings', ...words]));
     assert.deepEqual(await values(['--settings', path]), await values(words));
+    // defaults are comments: nothing is pinned that nobody has set
+    const keys = (await readFile(path, 'utf8')).split('\n').filter((line) => line !== '' && !line.startsWith('#')).map((line) => line.split(' ', 1)[0]);
+    assert.deepEqual(keys, ['dir', 'memtable-bytes', 'major-compaction-ms', 'tls-key', 'tls-cert', 'jwt-issuer', 'jwt-audience', 'jwt-jwks', 'insecure-public']);
   });
 
   test('--cache MiB, the old name of a flag', async () => {
