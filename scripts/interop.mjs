@@ -4,20 +4,20 @@
  *
  *   npm run interop                       all of it; needs Go, Python and Java, and fails with words where they are missing
  *   npm run interop -- --short            what a CI has time for: parts whose tool is missing are skipped with words
- *   npm run interop -- --only=suites,probe   of clients, tls, behaviour, suites, grpc, h2spec, load, probe, crash
+ *   npm run interop -- --only=suites,probe   of clients, hello, tls, behaviour, suites, grpc, h2spec, load, probe, crash
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { btbench, buildBtbench, buildProbe, errorKinds, lookAgain, WORKLOADS, writeUntilGone } from './lib/btbench.mjs';
 import { buildOrExit } from './lib/build.mjs';
 import { Report } from './lib/report.mjs';
 import { capture, ROOT } from './lib/repository.mjs';
 import { edubbaCommand, freePort, startEdubba, startEmulator } from './lib/server.mjs';
-import { emulator, goMissing, goProgram, javaClient, javaMissing, nodeClient, pythonClient, pythonMissing } from './lib/tools.mjs';
+import { cbtFolder, emulator, goMissing, goProgram, javaClient, javaMissing, nodeClient, pythonClient, pythonMissing } from './lib/tools.mjs';
 import { AUTHORITY, grpcCases, h2spec, SERVER_TLS } from './lib/wire-peers.mjs';
 
-const PARTS = ['clients', 'tls', 'behaviour', 'suites', 'grpc', 'h2spec', 'load', 'probe', 'crash'];
+const PARTS = ['clients', 'hello', 'tls', 'behaviour', 'suites', 'grpc', 'h2spec', 'load', 'probe', 'crash'];
 const SUITES = [
   { name: 'go-integration', floor: 48, needs: ['go', 'python'] },
   { name: 'python', floor: 165, needs: ['python'] },
@@ -101,6 +101,61 @@ async function runClients(where, words = []) {
 }
 
 const clients = () => withEdubba('clients', (server) => runClients({ BIGTABLE_EMULATOR_HOST: server.address }));
+
+/** How a program of docs/clients.md is run, by its language; each gives a command with its arguments. */
+const HELLO = {
+  async js(text, folder) {
+    // the client is found in the folders above a program, and nowhere else
+    const path = join((await nodeClient()).folder, `hello-${process.pid}.mjs`);
+    writeFileSync(path, text);
+    process.on('exit', () => rmSync(path, { force: true }));
+    return { command: process.execPath, args: [path], cwd: folder };
+  },
+  async python(text, folder) {
+    writeFileSync(join(folder, 'hello.py'), text);
+    return { command: await pythonClient(), args: ['hello.py'], cwd: folder };
+  },
+  async go(text, folder) {
+    for (const name of ['go.mod', 'go.sum']) cpSync(join(ROOT, 'test/interop/clients/go', name), join(folder, name));
+    writeFileSync(join(folder, 'main.go'), text);
+    return { command: 'go', args: ['run', '.'], cwd: folder };
+  },
+  async java(text, folder) {
+    writeFileSync(join(folder, 'Hello.java'), text);
+    return { command: 'java', args: ['-cp', await javaClient(), 'Hello.java'], cwd: folder };
+  },
+  async sh(text, folder) {
+    const env = { PATH: `${await cbtFolder()}${delimiter}${process.env.PATH}` };
+    return { command: 'bash', args: ['-euo', 'pipefail', '-c', text], cwd: folder, env };
+  },
+};
+const HELLO_NEEDS = { python: 'python', go: 'go', java: 'java', sh: 'go' };
+
+/** The first programs of docs/clients.md as they stand there, twice each: what they say hello with comes back. */
+async function hello() {
+  const { blocksOf } = await import('../dist/test/readme/markdown.js');
+  // the first block is the variable that all of them need, and that is given to them here
+  const programs = blocksOf(readFileSync(join(ROOT, 'docs/clients.md'), 'utf8')).filter(({ text }) => !text.startsWith('export '));
+  const languages = programs.map(({ language }) => language);
+  report.check(Object.keys(HELLO).every((language) => languages.includes(language)) && languages.length === Object.keys(HELLO).length, 'docs/clients.md has one program a language', languages.join(' '));
+  await withEdubba('hello', async (server) => {
+    for (const { language, text, line } of programs) {
+      const why = lacks(HELLO_NEEDS[language]);
+      if (why) {
+        report.skip(`docs/clients.md, line ${line}: ${language}`, why);
+        continue;
+      }
+      const folder = join(scratch, `hello-${language}`);
+      mkdirSync(folder, { recursive: true });
+      const { command, args, cwd, env = {} } = await HELLO[language](text, folder);
+      const greeting = /Hello from \w+/.exec(text)?.[0];
+      for (const time of ['first', 'second']) {
+        const { status, out, err } = await capture(command, args, { timeoutMs: CLIENT_MS, cwd, env: { ...process.env, ...env, BIGTABLE_EMULATOR_HOST: server.address } });
+        report.check(status === 0 && out.includes(greeting), `docs/clients.md, line ${line}: ${language}, the ${time} time`, status === 0 ? out.trim().slice(-100) : err.slice(-1500));
+      }
+    }
+  });
+}
 
 /** The same clients with TLS and a bearer token; and that nobody gets in without. */
 async function tls() {
@@ -259,7 +314,7 @@ async function crash() {
   await server.kill();
 }
 
-const run = { clients, tls, behaviour, suites, grpc, h2spec: specification, load, probe, crash };
+const run = { clients, hello, tls, behaviour, suites, grpc, h2spec: specification, load, probe, crash };
 for (const part of PARTS) if (only.includes(part)) await report.section(part, run[part]);
 report.close();
 process.exit();

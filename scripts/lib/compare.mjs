@@ -23,7 +23,7 @@ const REST_SECONDS = 30;
 const ENGINE_ROW_BYTES = 1015;
 
 /** Checks COMMIT out below `scratch` and builds it. Its dependencies are ours where the lock files are equal. */
-function checkOut(commit, scratch) {
+export function checkOut(commit, scratch) {
   const root = join(scratch, 'before');
   if (run('git', ['worktree', 'add', '--quiet', '--detach', root, commit]) !== 0) throw new Error(`git has no commit ${commit}`);
   const lock = (folder) => readFileSync(join(folder, 'package-lock.json'), 'utf8');

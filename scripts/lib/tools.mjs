@@ -5,9 +5,11 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { capture, filesUnder, ROOT, which } from './repository.mjs';
 
+/** The last version of it that the Go client's module has. */
+const CBT = 'cloud.google.com/go/bigtable/cmd/cbt@v1.13.0';
 const EMULATOR = 'cloud.google.com/go/bigtable/cmd/emulator@v1.58.0';
 const NODE_CLIENT = '@google-cloud/bigtable';
 const OLDEST_GO = [1, 21];
@@ -39,6 +41,9 @@ export async function pythonMissing() {
 
 /** Google's emulator; gives the path of its executable. */
 export const emulator = () => goInstalled(EMULATOR, 'emulator');
+
+/** The folder of Google's command line, cbt. */
+export const cbtFolder = async () => dirname(await goInstalled(CBT, 'cbt'));
 
 /** A program of a Go module, as `go install` names it; gives the path of its executable. */
 export async function goInstalled(program, name) {

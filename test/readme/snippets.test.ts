@@ -1,0 +1,151 @@
+/**
+ * Every snippet of the pages for users runs as it stands there. A page's snippets are known by their first lines, in order: a new one, or one that was changed, fails
+ * the test until it is said here how it is run, or why it is not.
+ */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { type Block, blocksOf, firstLine } from './markdown.ts';
+import { Place, ROOT } from './place.ts';
+
+interface Snippet {
+  readonly begins: string;
+  readonly run: ((place: Place, block: Block) => Promise<unknown>) | { readonly elsewhere: string } | { readonly cannot: string };
+}
+
+const PORT = '8086';
+const shell = (...replacements: readonly (readonly [string, string])[]) => (place: Place, block: Block): Promise<string> => place.shell(block, replacements.map(([from, to]) => [from, to.replaceAll('PORT', String(place.port))]));
+/** The reader's port is one on which nothing listens. */
+const onFreePort = shell([PORT, 'PORT']);
+
+const README: readonly Snippet[] = [
+  { begins: 'npm start', run: shell(['npm start', 'npm start -- --address 127.0.0.1:PORT']) },
+  { begins: 'export BIGTABLE_EMULATOR_HOST=127.0.0.1:8086', run: onFreePort },
+  { begins: "import { open, RowMutation } from 'edubba';", run: (place, block) => place.program(block, { times: 2 }) },
+  { begins: 'export BIGTABLE_EMULATOR_HOST=127.0.0.1:8086', run: (place, block) => place.beside(() => onFreePort(place, block)) },
+  {
+    begins: 'bin/edubba token add tokens.txt crawler --out crawler.token',
+    run: async (place, block) => {
+      // what an authority would have given the reader
+      await place.provide('server.key', 'test/certificates/server.key');
+      await place.provide('server.pem', 'test/certificates/server.pem');
+      await place.provide('ca.pem', 'test/certificates/ca.pem');
+      await place.shell(block, [[PORT, String(place.port)], ['db.example.org', 'localhost']]);
+    },
+  },
+];
+
+const DOCKER = { cannot: 'needs Docker; npm run test:image does the steps of the image and runs a container of it' } as const;
+const SYSTEMD = { cannot: 'needs systemd as process 1; deploy.test.ts runs the command of the unit and has systemd verify it' } as const;
+
+const DEPLOY: readonly Snippet[] = [
+  { begins: 'docker build -f deploy/Dockerfile -t edubba .', run: DOCKER },
+  { begins: 'docker run --rm -p 127.0.0.1:8086:8086 -v edubba-data:/data edubba', run: DOCKER },
+  { begins: 'docker compose -f deploy/compose.yaml up --wait', run: DOCKER },
+  { begins: 'docker run -d --name edubba -p 8086:8086 -v edubba-data:/data -v "$PWD/secrets:/secrets:ro" edubba \\', run: DOCKER },
+  { begins: 'npm pack --pack-destination /opt', run: SYSTEMD },
+  { begins: '[Service]', run: SYSTEMD },
+];
+
+/** A database with a row, closed. */
+async function makeDatabase(place: Place, name: string): Promise<void> {
+  for (const words of [['createtable', 't', 'families=f'], ['set', 't', 'r', 'f:q=v']]) {
+    const { status, err } = await place.run('edubba', ['--dir', name, ...words]);
+    assert.equal(status, 0, err);
+  }
+}
+
+const MOVING: readonly Snippet[] = [
+  {
+    begins: 'cp -a ./data ./copy',
+    run: async (place, block) => {
+      await makeDatabase(place, 'data');
+      assert.match(await place.shell(block), /all is as it was written/);
+    },
+  },
+  {
+    begins: 'mkdir -p ./copy2',
+    run: async (place, block) => {
+      if ((await place.run('bash', ['-c', 'command -v rsync'])).status !== 0) return 'rsync is not here';
+      return assert.match(await place.shell(block), /all is as it was written/);
+    },
+  },
+  {
+    begins: 'tar -C ./data -cf data.tar .',
+    run: async (place, block) => {
+      assert.match(await place.shell(block), /all is as it was written/);
+      assert.match((await place.run('edubba', ['--dir', 'moved', 'read', 't'])).out, /"v"/);
+    },
+  },
+  { begins: 'docker stop edubba', run: DOCKER },
+];
+
+const UPGRADING: readonly Snippet[] = [
+  { begins: 'FAILED_PRECONDITION: data/EDUBBA: a directory of version 1 that requires the features 00000001; this Edubba knows version 1 and no features', run: { cannot: 'is what is printed, not a command; src/platform/directory.test.ts has it' } },
+  {
+    begins: 'cp -a ./data ./before-going-back',
+    run: async (place, block) => {
+      await makeDatabase(place, 'data');
+      assert.match(await place.shell(block), /all is as it was written/);
+    },
+  },
+];
+
+const REPAIR: readonly Snippet[] = [
+  {
+    begins: 'edubba --dir DIR inspect repair --write-to NEWDIR',
+    run: async (place, block) => {
+      await makeDatabase(place, 'DIR');
+      // what is whole is not repaired: the file that tells where METADATA is gets lost
+      await place.run('bash', ['-c', 'grep -rlaZ "^iroot\\|root{" DIR/files/lock-service/files | xargs -0 rm']);
+      assert.match(await place.shell(block), /NEWDIR: everything was saved.*DIR: everything was saved/s);
+      for (const directory of ['DIR', 'NEWDIR']) assert.match((await place.run('edubba', ['--dir', directory, 'read', 't'])).out, /"v"/);
+    },
+  },
+];
+
+const HELLO = { elsewhere: 'npm run interop -- --only=hello runs each program of this page with the client it is for' } as const;
+const CLIENTS: readonly Snippet[] = [
+  { begins: 'export BIGTABLE_EMULATOR_HOST=127.0.0.1:8086', run: HELLO },
+  { begins: "import { Bigtable } from '@google-cloud/bigtable';", run: HELLO },
+  { begins: 'from google.cloud import bigtable', run: HELLO },
+  { begins: 'package main', run: HELLO },
+  { begins: 'import com.google.cloud.bigtable.admin.v2.BigtableTableAdminClient;', run: HELLO },
+  { begins: 'cbt -project p -instance i createtable greetings-cbt families=text', run: HELLO },
+];
+
+/** Every page for users, with its snippets. */
+const PAGES: Readonly<Record<string, readonly Snippet[]>> = {
+  'README.md': README,
+  'SECURITY.md': [],
+  'CODE_OF_CONDUCT.md': [],
+  'CONTRIBUTING.md': [],
+  'CHANGELOG.md': [],
+  'deploy/README.md': DEPLOY,
+  'docs/MOVING.md': MOVING,
+  'docs/REPAIR.md': REPAIR,
+  'docs/UPGRADING.md': UPGRADING,
+  'docs/clients.md': CLIENTS,
+};
+/** For those who work on Edubba, or without any command. */
+const WITHOUT_SNIPPETS = ['docs/ARCHITECTURE.md', 'docs/BENCHMARKS.md'];
+
+test('every page for users is known here', () => {
+  const pages = ['.', 'docs', 'deploy'].flatMap((folder) => readdirSync(join(ROOT, folder)).filter((name) => name.endsWith('.md')).map((name) => (folder === '.' ? name : `${folder}/${name}`)));
+  assert.deepEqual(pages.filter((page) => !(page in PAGES) && !WITHOUT_SNIPPETS.includes(page)), []);
+  assert.deepEqual(Object.keys(PAGES).filter((page) => !pages.includes(page)), []);
+});
+
+for (const [page, snippets] of Object.entries(PAGES)) {
+  test(page, async (t) => {
+    const blocks = blocksOf(readFileSync(join(ROOT, page), 'utf8'));
+    assert.deepEqual(blocks.map(firstLine), snippets.map(({ begins }) => begins), 'the snippets of the page are not those that are known here: say in this file how each new one is run');
+    if (snippets.every(({ run }) => typeof run !== 'function')) return;
+    const place = await Place.make(t);
+    for (const [i, { begins, run }] of snippets.entries()) {
+      if (typeof run !== 'function') continue;
+      await t.test(begins, async () => void (await run(place, blocks[i] as Block)));
+    }
+  });
+}
