@@ -2,7 +2,7 @@
  * What scripts/upgrade.mjs runs with one build or the other: node upgrade-program.mjs BUILD DIRECTORY write|kill|read TAG
  *
  * write: rows of TAG in every state that rows have: in files, compacted, split and in the log alone; then the database is closed. kill: the same, and the process ends by
- * SIGKILL instead. read: looks for every row of TAG, and fails where one is missing or wrong. It keeps to what the library of every commit has.
+ * SIGKILL instead. read: looks for every row of TAG, and fails where one is missing or wrong. What the library of an old commit lacks is left out.
  */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -26,8 +26,8 @@ async function write(database) {
       return mutation;
     });
     await table.applyAll(rows);
-    if (batch === BATCHES / 4) await database.flush();
-    if (batch === BATCHES / 2) await database.compact('t', { major: true });
+    if (batch === BATCHES / 4) await database.flush?.();
+    if (batch === BATCHES / 2) await database.compact?.('t', { major: true });
   }
   await table.increment(`${tag}-counter`, 'g:n', 5n);
   await table.deleteRow(keyOf(0));

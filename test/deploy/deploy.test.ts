@@ -10,6 +10,7 @@ import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { Child, output, temporaryDirectory } from '../cli/run.ts';
+import { blocksOf } from '../readme/markdown.ts';
 import { ignoredBy, parseDockerfile } from './dockerfile.ts';
 
 const ROOT = fileURLToPath(new URL(import.meta.url.includes('/dist/test/') ? '../../../' : '../../', import.meta.url));
@@ -32,24 +33,26 @@ const SERVICE_KEYS = [
   'build', 'image', 'ports', 'volumes', 'read_only', 'cap_drop', 'security_opt', 'ulimits', 'stop_grace_period', 'restart', 'profiles', 'environment', 'command', 'depends_on',
 ];
 
-/** Every option among `words` stands in the command's help. */
+/** Every option among `words` stands in the help of the command, or in that of all commands. */
 async function assertKnown(words: readonly string[]): Promise<void> {
-  const command = words.find((word) => !word.startsWith('-'));
-  const help = await output(command === 'serve' ? ['serve', '--help'] : ['--help']);
-  for (const option of words.filter((word) => word.startsWith('--'))) assert.ok(help.includes(`  ${option} `) || help.includes(`  ${option}\n`), `${option} is no option of ${command}`);
+  const command = words.find((word) => !word.startsWith('-')) ?? assert.fail('no command');
+  const help = `${await output([command, '--help'])}${await output(['--help'])}`;
+  for (const option of words.filter((word) => word.startsWith('--'))) assert.match(help, new RegExp(`^ +${option} `, 'm'), `${option} is no option of ${command}`);
 }
 
 const image = parseDockerfile(read('deploy/Dockerfile')).at(-1)?.image ?? assert.fail('no stage');
 
 describe('the image', () => {
   test('serves its volume on the port that it tells, not as root', async () => {
-    const { entrypoint, command, volumes, ports, user, stopSignal } = image;
+    const { entrypoint, command, environment, volumes, ports, user, stopSignal } = image;
     assert.deepEqual(entrypoint, ['edubba']);
     await assertKnown(command);
-    assert.equal(command[0], 'serve');
-    assert.deepEqual(volumes, [command[command.indexOf('--dir') + 1]]);
-    assert.equal(command[command.indexOf('--address') + 1], `0.0.0.0:${PORT}`);
+    // as the server itself understands them
+    const settings = await output(['settings', ...command.slice(1)], environment);
+    assert.deepEqual(volumes, [/^dir = "(.*?)"/m.exec(settings)?.[1]]);
+    assert.deepEqual(ports, [Number(/^address = "0\.0\.0\.0:(\d+)"/m.exec(settings)?.[1])]);
     assert.deepEqual(ports, [PORT]);
+    assert.match(settings, /^insecure-public = true /m);
     assert.notEqual(user, 'root');
     assert.equal(stopSignal, 'SIGTERM');
   });
@@ -115,11 +118,12 @@ describe('the unit of systemd', () => {
   test('its command serves, and ends with status 0 on the signal that stops it', async (t) => {
     const directory = await temporaryDirectory(t);
     assert.ok(words[0]?.endsWith('/edubba'));
-    const server = new Child(t, words.slice(1).map((word) => word.replace(/^\$\{STATE_DIRECTORY\}$/, directory).replace(/:\d+$/, ':0')));
+    const settings = (parseUnit(text).get('Environment')?.[0] ?? '').split(' ').map((setting) => setting.replace('%S', directory).replace(/:\d+$/, ':0').split('=') as [string, string]);
+    const server = new Child(t, words.slice(1), { environment: Object.fromEntries(settings) });
     await server.address();
     server.process.kill(parseUnit(text).get('KillSignal')?.[0] as NodeJS.Signals);
     assert.equal(await server.ended(), 0);
-    assert.ok(existsSync(join(directory, 'EDUBBA')));
+    assert.ok(existsSync(join(directory, parseUnit(text).get('StateDirectory')?.[0] ?? '', 'EDUBBA')));
   });
 
   const analyze = (args: readonly string[]): { readonly status: number | null; readonly said: string } => {
@@ -137,6 +141,17 @@ describe('the unit of systemd', () => {
     // the threshold is ten times the level: 1.5, which systemd calls OK
     const { status, said } = analyze(['security', '--offline=true', '--threshold=15', path]);
     assert.equal(status, 0, said);
+  });
+
+  test('so it is with the drop-in of deploy/README.md', { skip }, async (t) => {
+    const block = blocksOf(read('deploy/README.md')).find((one) => one.text.startsWith('[Service]'))?.text ?? assert.fail('no drop-in');
+    const directory = await temporaryDirectory(t);
+    writeFileSync(join(directory, 'edubba.service'), `${text.replace(words[0] as string, join(ROOT, 'bin/edubba'))}\n${block}`);
+    assert.deepEqual(analyze(['verify', join(directory, 'edubba.service')]), { status: 0, said: '' });
+    const settings = [...block.matchAll(/^Environment=(EDUBBA_\w+)=/gm)].map(([, name]) => name as string);
+    const known = read('docs/SETTINGS.md');
+    assert.deepEqual(settings.filter((name) => !known.includes(`\`${name}\``)), []);
+    assert.ok(settings.length > 0);
   });
 
   test('a mistake would be found', { skip }, async (t) => {

@@ -17,6 +17,7 @@ ENV NAME=value
 
 FROM node:24-slim
 COPY --from=build /out /in
+ENV OWN=1
 USER node
 VOLUME /data
 EXPOSE 1 2
@@ -32,9 +33,9 @@ CMD ["serve", "--x"]
       { kind: 'env', name: 'NAME', value: 'value' },
     ]);
     assert.equal(build?.name, 'build');
-    assert.deepEqual(last?.steps, [{ kind: 'copy', from: 'build', sources: ['/out'], target: '/in' }]);
+    assert.deepEqual(last?.steps, [{ kind: 'copy', from: 'build', sources: ['/out'], target: '/in' }, { kind: 'env', name: 'OWN', value: '1' }]);
     assert.deepEqual(last?.image, {
-      user: 'node', workdir: '/', volumes: ['/data'], ports: [1, 2], stopSignal: 'SIGINT', healthcheck: ['a', 'b'], entrypoint: ['edubba'], command: ['serve', '--x'],
+      user: 'node', workdir: '/', environment: { OWN: '1' }, volumes: ['/data'], ports: [1, 2], stopSignal: 'SIGINT', healthcheck: ['a', 'b'], entrypoint: ['edubba'], command: ['serve', '--x'],
     });
   });
 

@@ -20,6 +20,7 @@ export interface Stage {
 export interface Image {
   readonly user: string;
   readonly workdir: string;
+  readonly environment: Readonly<Record<string, string>>;
   readonly volumes: readonly string[];
   readonly ports: readonly number[];
   readonly stopSignal: string;
@@ -39,7 +40,7 @@ export function parseDockerfile(text: string): Stage[] {
     };
     if (keyword === 'FROM') {
       const [, base, name] = /^(\S+)(?: AS (\S+))?$/.exec(rest) ?? fail(`FROM IMAGE [AS NAME] is wanted, not ${rest}`);
-      stages.push({ base: base as string, name, steps: [], image: { user: 'root', workdir: '/', volumes: [], ports: [], stopSignal: 'SIGTERM', healthcheck: undefined, entrypoint: [], command: [] } });
+      stages.push({ base: base as string, name, steps: [], image: { user: 'root', workdir: '/', environment: {}, volumes: [], ports: [], stopSignal: 'SIGTERM', healthcheck: undefined, entrypoint: [], command: [] } });
       continue;
     }
     addTo(stages.at(-1) ?? fail(`${keyword} stands before FROM`), keyword, rest, fail);
@@ -65,6 +66,7 @@ function addTo(stage: Building, keyword: string, rest: string, fail: (why: strin
     case 'ENV': {
       const [, name, value] = /^(\w+)=(\S+)$/.exec(rest) ?? fail(`ENV NAME=VALUE is wanted, not ${rest}`);
       steps.push({ kind: 'env', name: name as string, value: value as string });
+      image.environment = { ...image.environment, [name as string]: value as string };
       return;
     }
     case 'WORKDIR':

@@ -60,6 +60,10 @@ export class Place {
     await cp(join(ROOT, from), join(this.directory, name));
   }
 
+  async write(name: string, text: string): Promise<void> {
+    await writeFile(join(this.directory, name), text);
+  }
+
   /** Runs the block's commands; gives what they printed. Servers among them run until the block ends. `export` lasts. */
   async shell(block: Block, replacements: Replacements = []): Promise<string> {
     const servers: Server[] = [];

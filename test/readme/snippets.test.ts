@@ -37,7 +37,7 @@ const README: readonly Snippet[] = [
 ];
 
 const DOCKER = { cannot: 'needs Docker; npm run test:image does the steps of the image and runs a container of it' } as const;
-const SYSTEMD = { cannot: 'needs systemd as process 1; deploy.test.ts runs the command of the unit and has systemd verify it' } as const;
+const SYSTEMD = { cannot: 'needs systemd as process 1; deploy.test.ts runs the command of the unit and has systemd verify it, with the drop-in' } as const;
 
 const DEPLOY: readonly Snippet[] = [
   { begins: 'docker build -f deploy/Dockerfile -t edubba .', run: DOCKER },
@@ -105,6 +105,18 @@ const REPAIR: readonly Snippet[] = [
   },
 ];
 
+const SETTINGS: readonly Snippet[] = [
+  {
+    begins: 'dir = "/var/lib/edubba"',
+    run: async (place, block) => {
+      await place.write('edubba.toml', block.text);
+      const { status, out, err } = await place.run('edubba', ['settings', '--settings', 'edubba.toml']);
+      assert.equal(status, 0, err);
+      assert.equal(out.match(/edubba\.toml/g)?.length, block.text.match(/ = /g)?.length, out);
+    },
+  },
+];
+
 const HELLO = { elsewhere: 'npm run interop -- --only=hello runs each program of this page with the client it is for' } as const;
 const CLIENTS: readonly Snippet[] = [
   { begins: 'export BIGTABLE_EMULATOR_HOST=127.0.0.1:8086', run: HELLO },
@@ -125,6 +137,7 @@ const PAGES: Readonly<Record<string, readonly Snippet[]>> = {
   'deploy/README.md': DEPLOY,
   'docs/MOVING.md': MOVING,
   'docs/REPAIR.md': REPAIR,
+  'docs/SETTINGS.md': SETTINGS,
   'docs/UPGRADING.md': UPGRADING,
   'docs/clients.md': CLIENTS,
 };
