@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
+import { LIMITS } from '../model/index.ts';
 import { docText } from './setting-text.ts';
 import { checkSettings, checkShares, DATABASE_SETTINGS, DEFAULT_SETTINGS, type DatabaseSettings, serverCacheBytes } from './settings.ts';
 
@@ -33,6 +34,10 @@ describe('settings', () => {
     const [body = ''] = /export interface DatabaseSettings \{[^}]*\}/.exec(source) ?? [];
     const documented = [...body.matchAll(/\/\*\*([^/]*)\*\/\s*readonly (\w+):/g)].map(([, text = '', name]) => [name, text.replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim()]);
     assert.deepEqual(documented, Object.entries(DATABASE_SETTINGS).map(([name, setting]) => [name, docText(setting)]));
+  });
+
+  test('all limits of the API may be chosen', () => {
+    assert.deepEqual([...DATABASE_SETTINGS.limits.choices].sort(), Object.keys(LIMITS).sort());
   });
 
   test('several tablet servers refuse shares that are too small for one', () => {

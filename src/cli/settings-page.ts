@@ -50,14 +50,14 @@ Secrets are never values of settings. Settings name the files that hold them.
 
 ## How much memory
 
-At its start the server prints what its parts may take in all, beside the memory there is (of the machine, or of the container where that has a limit). It warns
-where the sum is more, and refuses a single setting that is. The Node program itself takes some 80 MiB, and each of several tablet servers some 16 MiB, besides.
+At its start the server prints how much memory its parts may take, and how much there is: the machine's, or the container's where that has a limit. It warns when
+all parts together may take more than there is, and refuses a single size that is larger. An idle server takes some 80 MiB besides, and each of several tablet
+servers some 16 MiB.
 
 ## Node's own variables
 
-\`UV_THREADPOOL_SIZE\` is the number of threads that read and write files for the whole process: 4 where it is not set. More of them help where many reads at once
-miss the block cache and the disk answers them side by side. \`NODE_OPTIONS=--max-old-space-size=MIB\` bounds the heap of JavaScript; most of the memory above lies
-outside of it.
+\`UV_THREADPOOL_SIZE\` is the number of threads that read and write files for the whole process, 4 where it is not set. \`NODE_OPTIONS=--max-old-space-size=MIB\`
+bounds the heap of JavaScript; most of the memory above lies outside of it.
 
 ## In the library
 

@@ -8,7 +8,9 @@ import fc from 'fast-check';
 import { DATABASE_SETTINGS, defaultOf, formatSetting, isValueOf, type Setting, type SettingValue } from '../boot/index.ts';
 import { main } from './index.ts';
 import { flagOf, keyOf, SERVE_SETTINGS, SETTING_NAMES, type SettingName, variableOf } from './serve-settings.ts';
+import { readSettingsFile } from './settings-file.ts';
 import { settingsPage } from './settings-page.ts';
+import { effectiveSettings } from './settings-sources.ts';
 
 const MIB = 2 ** 20;
 const directory = mkdtempSync(join(tmpdir(), 'edubba-settings-'));
@@ -149,6 +151,13 @@ describe('the table of settings', () => {
 });
 
 describe('effective settings', () => {
+  test('the example of the page is a settings file', async () => {
+    const [, example = ''] = /```toml\n([^`]*)```/.exec(settingsPage()) ?? [];
+    writeFileSync(FILE, example);
+    const { values } = effectiveSettings({ flags: {}, environment: {}, file: await readSettingsFile(FILE) });
+    assert.deepEqual([values.dir, values.tabletServers, values.blockCacheBytes, values.memtableBytes], ['/var/lib/edubba', 4, 6 * 1024 * MIB, 512 * MIB]);
+  });
+
   for (const name of SETTING_NAMES) {
     test(`${keyOf(name)} is reachable by flag, environment and file`, async () => {
       const setting: Setting = SERVE_SETTINGS[name];
