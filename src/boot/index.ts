@@ -12,4 +12,4 @@ export { repairDirectory, type RepairReport } from './repair-directory.ts';
 export { defaultOf, isValueOf, type Setting, type SettingsOf, type SettingValue } from './setting.ts';
 export { boundsText, defaultText, formatSetting, parseSetting, wantedText } from './setting-text.ts';
 export { checkShares, DATABASE_SETTINGS, type DatabaseSettings, serverCacheBytes } from './settings.ts';
-export { memoryBytes, modeForOthers, moduleUrl, mustThreadModule, ProcessHold, watchStrayErrors } from '../platform/index.ts';
+export { memoryBytes, modeForOthers, moduleUrl, mustThreadModule, ProcessHold, systemClock, watchStrayErrors } from '../platform/index.ts';

@@ -23,7 +23,7 @@ const WITHOUT_TABLES: readonly string[] = ['serve', 'settings', 'token', 'inspec
 
 const GLOBAL = `
 It takes besides: --dir DIR or --address HOST:PORT, --project, --instance, --tls, --tls-ca, --tls-cert,
---tls-key, --token-file, --json (edubba --help).
+--tls-key, --token-file, --json, --progress (edubba --help).
 `;
 
 export function addGlobalOptions(program: Command): void {
@@ -42,6 +42,7 @@ export function addGlobalOptions(program: Command): void {
     .option('--token-file <file>', 'a file with the bearer token to send (or EDUBBA_TOKEN)')
     .optionsGroup('Options:')
     .option('--json', 'print JSON, a document a line, errors too; bytes that are not UTF-8 come as base64, in valueBase64')
+    .option('--progress', 'tell of long work on standard error even where that is no terminal')
     .helpOption('-h, --help', 'print help')
     .helpCommand('help [command]', 'tell more of a command')
     .configureHelp({ visibleOptions, subcommandTerm: (command) => command.name() })

@@ -1,30 +1,34 @@
 /** Checks a whole database and tells what is wrong with it. */
 import { BigtableError, Code, invalidArgument } from '../base/index.ts';
 import { checkDirectory } from '../boot/index.ts';
-import type { CheckReport, Finding } from '../inspect/index.ts';
+import type { CheckProgress, CheckReport, Finding } from '../inspect/index.ts';
 import { counted, jsonLine } from './output.ts';
+import { formatBytes, withProgress } from './progress.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface CheckArguments {
   readonly dir?: string;
   readonly json?: boolean;
+  readonly progress?: boolean;
+  /** Lists what is harmless too. */
+  readonly verbose?: boolean;
 }
 
-/** How far it is, is told after so many bytes. */
-const PROGRESS_BYTES = 1 << 30;
+const LOGS = 'logs/';
 
 /** DATA_LOSS, and so exit status 1, where anything is damaged. */
-export async function inspectCheck({ dir, json = false }: CheckArguments, terminal: Terminal): Promise<void> {
+export async function inspectCheck(options: CheckArguments, terminal: Terminal): Promise<void> {
+  const { dir, json = false, verbose = false } = options;
   if (dir === undefined) throw invalidArgument('say which database is to be checked: --dir DIR');
-  let toldBytes = 0;
-  const report = await checkDirectory(dir, {
-    onProgress: ({ doneBytes, totalBytes }) => {
-      if (doneBytes - toldBytes < PROGRESS_BYTES) return;
-      toldBytes = doneBytes;
-      terminal.complain(`${Math.floor((100 * doneBytes) / totalBytes)} % of ${totalBytes} bytes checked\n`);
-    },
-  });
-  await terminal.print(json ? reportAsJson(report) : reportText(report));
+  let progress = { doneBytes: 0, totalBytes: 0 };
+  const describe = (): string => {
+    const { doneBytes, totalBytes } = progress;
+    const percent = totalBytes === 0 ? 0 : Math.floor((100 * doneBytes) / totalBytes);
+    return `checking ${dir}: ${percent} % of ${formatBytes(totalBytes)} of SSTables`;
+  };
+  const onProgress = (now: CheckProgress): void => void (progress = now);
+  const report = await withProgress(terminal, options, describe, () => checkDirectory(dir, { onProgress }));
+  await terminal.print(json ? reportAsJson(report) : reportText(report, verbose));
   if (report.findings.length > 0) throw new BigtableError(Code.DATA_LOSS, `${counted(report.findings.length, 'finding')} in ${dir}`);
 }
 
@@ -38,10 +42,11 @@ function reportAsJson({ findings, orphans, notes, counts }: CheckReport): string
   return lines.map(jsonLine).join('');
 }
 
-function reportText({ findings, orphans, notes, counts }: CheckReport): string {
+function reportText({ findings, orphans = [], notes, counts }: CheckReport, verbose: boolean): string {
   const { lockFiles, tables, tablets, ssTables, entries, logs, records, bytes } = counts;
   const lines = findings.map(findingText);
-  for (const file of orphans ?? []) lines.push(`orphan: nothing refers to ${file}; the next sweep removes it`);
+  if (verbose) for (const file of orphans) lines.push(`waits for clean-up: ${file}`);
+  else if (orphans.length > 0) lines.push(`${countedOrphans(orphans)} for clean-up by a server, which is no damage (--verbose lists them)`);
   for (const note of notes) lines.push(`note: ${note}`);
   lines.push(
     `checked ${counted(tables, 'table')} in ${counted(tablets, 'tablet')}, ${counted(ssTables, 'SSTable')} of ${counted(bytes, 'byte')} with ${counted(entries, 'entry', 'entries')}, `
@@ -49,6 +54,14 @@ function reportText({ findings, orphans, notes, counts }: CheckReport): string {
   );
   if (findings.length === 0) lines.push('all is as it was written');
   return `${lines.join('\n')}\n`;
+}
+
+/** 3 old logs and 1 unused SSTable wait. */
+function countedOrphans(orphans: readonly string[]): string {
+  const logs = orphans.filter((file) => file.startsWith(LOGS)).length;
+  const files = orphans.length - logs;
+  const parts = [logs === 0 ? '' : counted(logs, 'old log'), files === 0 ? '' : counted(files, 'unused SSTable')].filter((part) => part !== '');
+  return `${parts.join(' and ')} ${orphans.length === 1 ? 'waits' : 'wait'}`;
 }
 
 function findingText({ file, offset, message }: Finding): string {

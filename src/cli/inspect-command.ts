@@ -65,6 +65,7 @@ export function addInspectCommand(program: Command, terminal: Terminal): void {
     .command('check')
     .description('check every file of the database in --dir, and what they say of one another')
     .option('--dir <directory>', 'the database', directoryOption)
+    .option('--verbose', 'list the files that wait for clean-up, and not only their number')
     .addHelpText('after', CHECK)
     .action((_: unknown, command: Command) => inspectCheck(command.optsWithGlobals(), terminal));
   inspect

@@ -2,6 +2,7 @@
 import { invalidArgument } from '../base/index.ts';
 import { repairDirectory, type RepairReport } from '../boot/index.ts';
 import { counted, jsonLine } from './output.ts';
+import { withProgress } from './progress.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface RepairArguments {
@@ -9,13 +10,15 @@ export interface RepairArguments {
   readonly writeTo?: string;
   readonly yes?: boolean;
   readonly json?: boolean;
+  readonly progress?: boolean;
 }
 
-export async function inspectRepair({ dir, writeTo, yes = false, json = false }: RepairArguments, terminal: Terminal): Promise<void> {
+export async function inspectRepair(options: RepairArguments, terminal: Terminal): Promise<void> {
+  const { dir, writeTo, yes = false, json = false } = options;
   if (dir === undefined) throw invalidArgument('say which database is to be repaired: --dir DIR');
   if (writeTo === undefined && !yes) throw invalidArgument(`say where the repaired database is to be written: --write-to NEWDIR; or --yes, to change ${dir} itself`);
   if (writeTo !== undefined && yes) throw invalidArgument('give either --write-to or --yes, not both');
-  const report = await repairDirectory(dir, writeTo);
+  const report = await withProgress(terminal, options, () => `repairing ${dir}`, () => repairDirectory(dir, writeTo));
   await terminal.print(json ? jsonLine({ kind: 'repaired', ...report }) : reportText(report));
 }
 

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { invalidArgument, notFound } from '../base/index.ts';
 import { type Row, type RowFilter, RowMutation, type ScanOptions, type Table } from '../embedded/index.ts';
 import { APP_PROFILE, cellArgument, looksLikeMilliseconds, namedArguments, positiveNumber, truth } from './arguments.ts';
-import { aligned, formatMicros, jsonLine } from './output.ts';
+import { aligned, counted, formatMicros, jsonLine } from './output.ts';
 import { visible } from './quote.ts';
 import { keyJson, rowJson, rowText } from './row-output.ts';
 import { Session } from './target.ts';
@@ -222,11 +222,12 @@ async function lookup(session: Session, table: string, key: string, words: reado
 async function count(session: Session, table: string, words: readonly string[]): Promise<void> {
   const { prefix } = namedArguments(words, COUNT_WORDS);
   const scan: ScanOptions = { cellsPerRow: 1, filter: { kind: 'stripValue' }, ...(prefix === undefined ? {} : { prefix }) };
-  const rows = await session.withTable(table, async (found) => {
-    let seen = 0;
-    for await (const _ of found.scan(scan)) seen++;
-    return seen;
-  });
+  let rows = 0;
+  const scanAll = (found: Table): Promise<void> =>
+    session.withProgress(() => `counting ${table}: ${counted(rows, 'row')}`, async () => {
+      for await (const _ of found.scan(scan)) rows++;
+    });
+  await session.withTable(table, scanAll);
   await session.terminal.print(`${rows}\n`);
 }
 

@@ -1,6 +1,8 @@
 /** Commands on what a table is stored in: tablets and their files. */
 import type { Command } from 'commander';
+import type { Database } from '../embedded/index.ts';
 import { aligned, jsonLine } from './output.ts';
+import { formatBytes } from './progress.ts';
 import { Session } from './target.ts';
 import type { Terminal } from './terminal.ts';
 import { tableArgument } from './words-argument.ts';
@@ -58,8 +60,15 @@ export function addTabletCommands(program: Command, terminal: Terminal): void {
     .action((table: string | undefined, _: unknown, command: Command) => {
       const session = new Session(command, terminal);
       const only = table === undefined ? ([] as const) : ([session.tableName(table)] as const);
-      return session.withDatabase((database) => database.compact(...only));
+      return session.withDatabase((database) => session.withProgress(() => compactionText(database, table), () => database.compact(...only)));
     });
+}
+
+/** What compactions have done so far, where the database is open here: each is counted at its end. */
+function compactionText(database: Database, table: string | undefined): string {
+  const { 'tablet.compactionReadBytes': readBytes = 0, 'tablet.compactionWrittenBytes': writtenBytes = 0 } = database.counters();
+  const done = readBytes === 0 ? '' : `: ${formatBytes(readBytes)} read, ${formatBytes(writtenBytes)} written`;
+  return `compacting ${table ?? 'all tables'}${done}`;
 }
 
 async function printStatistics(session: Session, table: string): Promise<void> {

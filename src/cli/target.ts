@@ -10,6 +10,7 @@ import { connect, type Database, open, type Table } from '../embedded/index.ts';
 import { type RequestContext, requestContext } from '../env/index.ts';
 import type { FamilyChange, Service } from '../service/index.ts';
 import { jsonLine } from './output.ts';
+import { withProgress } from './progress.ts';
 import type { Terminal } from './terminal.ts';
 
 interface TargetOptions {
@@ -18,6 +19,7 @@ interface TargetOptions {
   readonly project: string;
   readonly instance: string;
   readonly json?: boolean;
+  readonly progress?: boolean;
   readonly tls?: boolean;
   readonly tlsCa?: string;
   readonly tlsKey?: string;
@@ -62,6 +64,11 @@ export class Session {
   /** Tells of something odd that is no error. */
   warn(message: string): void {
     this.terminal.complain(this.json ? jsonLine({ warning: { message } }) : `edubba: warning: ${message}\n`);
+  }
+
+  /** Long work: see progress.ts. */
+  withProgress<T>(describe: () => string, work: () => Promise<T>): Promise<T> {
+    return withProgress(this.terminal, this.options, describe, work);
   }
 
   withTable<T>(id: string, work: (table: Table) => Promise<T>): Promise<T> {

@@ -1,6 +1,8 @@
 /** The commands that cbt has for cells, families and types, against a directory and against a server. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { main, type Terminal } from '../../src/cli/index.ts';
+import { type Clock, ManualClock } from '../../src/env/index.ts';
 import { documents, edubba, output } from './run.ts';
 import { TARGETS } from './targets.ts';
 
@@ -139,6 +141,30 @@ describe('for programs', () => {
     // behind -- it is a word like any other
     assert.equal((await edubba([...words, 'set', '--', 't', '--json', 'f:q=1'])).status, 0);
     assert.match((await edubba([...words, 'lookup', '--', 't', '--jso'])).err, /^edubba: NOT_FOUND/);
+    await close();
+  });
+
+  test('--progress tells on standard error how far long work is, and the answer is the same', async (t) => {
+    const { words, close } = await TARGETS['a directory'](t);
+    await output([...words, 'createtable', 't', 'families=f:never']);
+    for (const row of ['a', 'b']) await output([...words, 'set', 't', row, 'f:q=1']);
+    let [out, err] = ['', ''];
+    // a clock on which every wait is over at once
+    const manual = new ManualClock();
+    const clock: Clock = {
+      nowMicros: () => manual.nowMicros(), monotonicMs: () => manual.monotonicMs(), yield: () => manual.yield(),
+      timer: (_delayMs, wake) => {
+        const immediate = setImmediate(wake);
+        return { cancel: () => clearImmediate(immediate) };
+      },
+    };
+    const terminal: Terminal = { environment: {}, clock, columns: undefined, print: async (text) => void (out += text), complain: (text) => void (err += text) };
+    assert.equal(await main([...words, '--progress', 'count', 't'], terminal), 0);
+    assert.equal(out, '2\n');
+    assert.match(err, /^(counting t: [012] rows?, 0 s\n)+$/);
+    err = '';
+    assert.equal(await main([...words, '--progress', '--json', 'compact'], terminal), 0);
+    assert.match(err, /^(\{"progress":\{"message":"compacting all tables[^"]*, 0 s"\}\}\n)+$/);
     await close();
   });
 

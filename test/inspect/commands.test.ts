@@ -1,7 +1,7 @@
 /** `edubba inspect check`, `edubba inspect repair` and `edubba stats`, as a user runs them. */
 import assert from 'node:assert/strict';
-import { readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { copyFile, cp, readFile, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { openForInspection } from '../../src/boot/index.ts';
 import { describeSsTable } from '../../src/sstable/index.ts';
@@ -26,6 +26,29 @@ describe('the commands over a damaged database', () => {
     assert.match(await output(['--dir', directory, 'inspect', 'check']), /checked 2 tables in 5 tablets, \d+ SSTables of \d+ bytes with \d+ entries, 1 log with .*\nall is as it was written\n$/);
     const last = documents(await output(['inspect', 'check', '--dir', directory, '--json'])).at(-1);
     assert.deepEqual([last?.['kind'], last?.['damaged'], last?.['tables']], ['checked', false, 2]);
+  });
+
+  test('check counts what waits for clean-up in one line, and lists it where that is asked for', async () => {
+    const copy = await copyOf(directory, join(home.path, 'left'));
+    // files that a compaction has replaced come back, and a log that no tablet lists
+    const before = await filesIn(copy);
+    await output(['--dir', copy, 'compact', 'pages']);
+    const after = new Set(await filesIn(copy));
+    for (const path of before) if (path.startsWith('files/sstables/') && !after.has(path)) await copyFile(join(directory, path), join(copy, path));
+    const segment = [...after].find((path) => path.startsWith('logs/logs/')) as string;
+    await cp(dirname(join(copy, segment)), join(copy, 'logs/logs/unknown'), { recursive: true });
+    const orphans = documents(await output(['--dir', copy, 'inspect', 'check', '--json'])).filter(({ kind }) => kind === 'orphan');
+    const files = orphans.map(({ file }) => file as string);
+    const logs = files.filter((file) => file.startsWith('logs/')).length;
+    assert.ok(logs > 0 && logs < files.length, files.join(' '));
+    const text = await output(['--dir', copy, 'inspect', 'check']);
+    const lines = text.split('\n').filter((line) => line.includes('clean-up'));
+    assert.equal(lines.length, 1, text);
+    assert.match(lines[0] as string, new RegExp(`^${logs} old logs? and ${files.length - logs} unused SSTables? wait for clean-up by a server, which is no damage`));
+    assert.match(text, /\nall is as it was written\n$/);
+    for (const file of files) assert.ok(!text.includes(file), text);
+    const all = await output(['--dir', copy, 'inspect', 'check', '--verbose']);
+    for (const file of files) assert.ok(all.includes(`waits for clean-up: ${file}\n`), all);
   });
 
   test('check names file and byte of each damage, and ends with status 1', async () => {
