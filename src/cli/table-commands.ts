@@ -1,6 +1,7 @@
 /** Commands on tables, with cbt's names and arguments. */
 import type { Command } from 'commander';
-import { invalidArgument, ownOf, utf8 } from '../base/index.ts';
+import { BigtableError, Code, invalidArgument, ownOf, utf8 } from '../base/index.ts';
+import type { Database } from '../embedded/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import { namedArguments } from './arguments.ts';
 import { FAMILY_HELP, familyArgument, familySchema, typeName } from './family-argument.ts';
@@ -23,9 +24,9 @@ Examples:
   edubba createtable metrics "families=stats:maxage=10d||maxversions=1,hits:never:intsum" splits=host-g,host-p`;
 
 const LIST = `
-Without a table: the tables of --project and --instance, by their ids. Where neither is given, a directory
-(--dir) shows all its tables, those of other instances by their full names. With a table: its families, what
-garbage collection drops of them, and their types.`;
+Without a table: all tables, those of project local and instance local by their ids, others by their full
+names. With --project or --instance: the tables of that instance by their ids. With a table: its families,
+what garbage collection drops of them, and their types.`;
 
 const WAIT = `
 Returns when all writes acknowledged by now are in every cluster. Edubba has one, so it returns at once.`;
@@ -84,16 +85,25 @@ async function createTable(session: Session, table: string, words: readonly stri
 }
 
 async function listTables(session: Session): Promise<void> {
-  const { prefix, options, namesInstance } = session;
-  const isAll = options.dir !== undefined && !namesInstance;
+  const { prefix, namesInstance } = session;
   await session.withDatabase(async (database) => {
-    const names = await database.listTableNames(...(isAll ? ([] as const) : ([prefix] as const)));
-    const shown = names.map((name) => (name.startsWith(prefix) ? name.slice(prefix.length) : name)).sort();
+    const names = namesInstance ? await database.listTableNames(prefix) : await allTables(database, prefix);
+    const isOwn = (name: string): boolean => name.startsWith(prefix);
+    // those of the instance first
+    const shown = [...names.filter(isOwn).map((name) => name.slice(prefix.length)).sort(), ...names.filter((name) => !isOwn(name)).sort()];
     await session.terminal.print(session.json ? jsonLine(shown) : shown.map((name) => `${name}\n`).join(''));
-    if (shown.length > 0 || session.json) return;
-    const where = isAll ? 'in the directory' : `in ${prefix.slice(0, -'/tables/'.length)}`;
-    session.terminal.complain(`no tables ${where}${isAll || namesInstance ? '' : '; name another instance with --project and --instance'}\n`);
+    if (shown.length === 0 && !session.json) session.terminal.complain(namesInstance ? `no tables in ${prefix.slice(0, -'/tables/'.length)}\n` : 'no tables\n');
   });
+}
+
+/** Servers that are not Edubba's list the tables of one instance alone. */
+async function allTables(database: Database, prefix: string): Promise<readonly string[]> {
+  try {
+    return await database.listTableNames();
+  } catch (error) {
+    if (!(error instanceof BigtableError) || error.code !== Code.UNIMPLEMENTED) throw error;
+    return database.listTableNames(prefix);
+  }
 }
 
 async function listFamilies(session: Session, table: string): Promise<void> {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { main, type Terminal } from '../../src/cli/index.ts';
-import { type Clock, ManualClock } from '../../src/env/index.ts';
+import { ManualClock, type Timer } from '../../src/env/index.ts';
 import { documents, edubba, output } from './run.ts';
 import { TARGETS } from './targets.ts';
 
@@ -149,22 +149,22 @@ describe('for programs', () => {
     await output([...words, 'createtable', 't', 'families=f:never']);
     for (const row of ['a', 'b']) await output([...words, 'set', 't', row, 'f:q=1']);
     let [out, err] = ['', ''];
-    // a clock on which every wait is over at once
-    const manual = new ManualClock();
-    const clock: Clock = {
-      nowMicros: () => manual.nowMicros(), monotonicMs: () => manual.monotonicMs(), yield: () => manual.yield(),
-      timer: (_delayMs, wake) => {
-        const immediate = setImmediate(wake);
-        return { cancel: () => clearImmediate(immediate) };
-      },
-    };
-    const terminal: Terminal = { environment: {}, clock, columns: undefined, print: async (text) => void (out += text), complain: (text) => void (err += text) };
-    assert.equal(await main([...words, '--progress', 'count', 't'], terminal), 0);
+    // a clock on which the first wait is over at once, and no other ever
+    class HastyClock extends ManualClock {
+      #waits = 0;
+
+      override timer(delayMs: number, wake: () => void): Timer {
+        if (this.#waits++ === 0) queueMicrotask(wake);
+        return super.timer(delayMs, () => {});
+      }
+    }
+    const terminal = (): Terminal => ({ environment: {}, clock: new HastyClock(), columns: undefined, print: async (text) => void (out += text), complain: (text) => void (err += text) });
+    assert.equal(await main([...words, '--progress', 'count', 't'], terminal()), 0);
     assert.equal(out, '2\n');
-    assert.match(err, /^(counting t: [012] rows?, 0 s\n)+$/);
+    assert.equal(err, 'counting t: 0 rows, 0 s\n');
     err = '';
-    assert.equal(await main([...words, '--progress', '--json', 'compact'], terminal), 0);
-    assert.match(err, /^(\{"progress":\{"message":"compacting all tables[^"]*, 0 s"\}\}\n)+$/);
+    assert.equal(await main([...words, '--progress', '--json', 'compact'], terminal()), 0);
+    assert.equal(err, '{"progress":{"message":"compacting all tables, 0 s"}}\n');
     await close();
   });
 

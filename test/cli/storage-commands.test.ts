@@ -1,0 +1,73 @@
+/** What an operator does: tablets, compactions, flushes and counters, on a directory, on a server, and on a server that wants a token. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { openDatabase } from '../../src/boot/index.ts';
+import { startServer } from '../../src/server/index.ts';
+import { documents, edubba, output, temporaryDirectory } from './run.ts';
+import { TARGETS } from './targets.ts';
+
+for (const [name, make] of Object.entries(TARGETS)) {
+  describe(`storage commands on ${name}`, () => {
+    test('tablets are split, listed, compacted, flushed and merged', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 't', 'families=f:never']);
+      for (const row of ['a', 'z']) await output([...words, 'set', 't', row, 'f:q=value']);
+      await output([...words, 'split', 't', 'k']);
+      const tablets = documents(await output([...words, 'tablets', 't', '--json']));
+      assert.deepEqual(tablets.map(({ start, end }) => [start, end]), [['', 'k'], ['k', undefined]]);
+      const listed = (await output([...words, 'tablets', 't'])).split('\n');
+      assert.match(listed[0] as string, /^First row +Up to +Server +Files +Bytes in files +Bytes in memory$/);
+      assert.match(listed[1] as string, /^- +"k" +\S+ +\d+ +\d+ +\d+$/);
+      assert.match(listed[2] as string, /^"k" +- +\S+ +\d+ +\d+ +\d+$/);
+      await output([...words, 'flush']);
+      await output([...words, 'compact', 't']);
+      await output([...words, 'compact']);
+      for (const { files } of documents(await output([...words, 'tablets', 't', '--json']))) assert.ok((files as number) > 0);
+      const [usage] = JSON.parse(await output([...words, 'stats', 't', '--json'])) as [{ cells: number }];
+      assert.equal(usage.cells, 2);
+      await output([...words, 'merge', 't', 'k']);
+      assert.equal(documents(await output([...words, 'tablets', 't', '--json'])).length, 1);
+      const [counters] = documents(await output([...words, 'counters', '--json']));
+      assert.ok(Object.values(counters ?? {}).every((count) => typeof count === 'number'));
+      assert.match(await output([...words, 'counters']), /^\S+ +\d+$/m);
+      assert.match((await edubba([...words, 'tablets', 'none'])).err, /NOT_FOUND/);
+      await close();
+    });
+
+    test('ls shows the tables of all instances, and of one where it is named', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 'mine', 'families=f:never']);
+      await output([...words, '--project', 'p', '--instance', 'i', 'createtable', 'theirs', 'families=f:never']);
+      const full = 'projects/p/instances/i/tables/theirs';
+      assert.equal(await output([...words, 'ls']), `mine\n${full}\n`);
+      assert.deepEqual(JSON.parse(await output([...words, 'ls', '--json'])), ['mine', full]);
+      assert.equal(await output([...words, '--project', 'p', '--instance', 'i', 'ls']), 'theirs\n');
+      assert.equal(await output([...words, '--project', 'local', 'ls']), 'mine\n');
+      // a full name works wherever an id does
+      await output([...words, 'deletetable', full]);
+      await output([...words, 'deletetable', 'mine']);
+      assert.deepEqual(await edubba([...words, 'ls']), { status: 0, out: '', err: 'no tables\n' });
+      await close();
+    });
+  });
+}
+
+test('a server that wants tokens wants them for storage commands too', async (t) => {
+  const tokens = join(await temporaryDirectory(t), 'tokens.txt');
+  const token = (await output(['token', 'add', tokens, 'operator'])).trim();
+  const { service, env, close } = await openDatabase({ memory: true });
+  const server = await startServer({ service, env, address: '127.0.0.1:0', access: { tokensFile: tokens } });
+  t.after(() => server.close().then(close));
+  const words = ['--address', server.address];
+  const environment = { EDUBBA_TOKEN: token };
+  await output([...words, 'createtable', 't', 'families=f:never', 'splits=k'], environment);
+  const commands = [['stats', 't'], ['tablets', 't'], ['flush'], ['counters'], ['compact'], ['compact', 't'], ['merge', 't', 'k'], ['ls']];
+  for (const command of commands) {
+    const refused = await edubba([...words, ...command]);
+    assert.deepEqual([refused.status, refused.out], [1, ''], command.join(' '));
+    assert.match(refused.err, /^edubba: UNAUTHENTICATED: the call has no bearer token/);
+    await output([...words, ...command], environment);
+  }
+  assert.match((await edubba([...words, 'split', 't', 'c'])).err, /UNAUTHENTICATED/);
+});
