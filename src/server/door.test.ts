@@ -42,7 +42,7 @@ describe('the door', () => {
     await addToken(tokensFile, 'alice', '-');
     const door = await openDoor({ tokensFile }, false, { clock: new ManualClock(), logger });
     assert.equal(await ask(door, undefined, '/grpc.health.v1.Health/Check'), 'anonymous');
-    for (const path of ['/grpc.health.v1.Health/Watch', '/grpc.health.v1.Health/List', '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', '/google.bigtable.v2.Bigtable/PingAndWarm', '/x', '/grpc.health.v1.Health/check']) {
+    for (const path of ['/grpc.health.v1.Health/Watch', '/grpc.health.v1.Health/List', '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', '/google.bigtable.v2.Bigtable/PingAndWarm', '/edubba.v1.Control/CompactTables', '/edubba.v1.Control/GetCounters', '/x', '/grpc.health.v1.Health/check']) {
       await assert.rejects(ask(door, undefined, path), { code: Code.UNAUTHENTICATED }, path);
     }
     door.close();

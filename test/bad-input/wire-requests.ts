@@ -19,6 +19,8 @@ export const INSTANCE = 'projects/local/instances/local';
 export const T = `${INSTANCE}/tables/t`;
 export const DATA = '/google.bigtable.v2.Bigtable/';
 export const ADMIN = '/google.bigtable.admin.v2.BigtableTableAdmin/';
+const INSTANCES = '/google.bigtable.admin.v2.BigtableInstanceAdmin/';
+const OPERATOR = '/edubba.v1.Control/';
 
 type Fields = Readonly<Record<number, FieldValue>>;
 const { INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED, UNIMPLEMENTED } = Code;
@@ -158,6 +160,25 @@ const ADMINISTRATION: WireRequest[] = [
   bad('a look at nothing', `${ADMIN}GetTable`, {}, /./),
 ];
 
+const CONTROL: WireRequest[] = [
+  bad('a compaction of half a table name', `${OPERATOR}CompactTables`, { 1: 'projects/local' }, /projects\/PROJECT/),
+  bad('a compaction of a table name that is not UTF-8', `${OPERATOR}CompactTables`, { 1: NOT_UTF8 }, /UTF-8|utf|table name/i),
+  bad('a compaction of no table', `${OPERATOR}CompactTables`, { 1: `${INSTANCE}/tables/none` }, /tables\/none/, NOT_FOUND),
+  bad('a split of nothing', `${OPERATOR}SplitTablets`, {}, /table name ""/),
+  bad('a split at a row that is too long', `${OPERATOR}SplitTablets`, { 1: T, 2: Buffer.alloc(65_537) }, /65537 bytes/),
+  bad('a split of no table', `${OPERATOR}SplitTablets`, { 1: `${INSTANCE}/tables/none`, 2: 'r' }, /tables\/none/, NOT_FOUND),
+  bad('a merge without a row', `${OPERATOR}MergeTablets`, { 1: T }, /row must name/),
+  bad('a merge of nothing', `${OPERATOR}MergeTablets`, { 2: 'r' }, /table name ""/),
+  bad('a merge at a row that is too long', `${OPERATOR}MergeTablets`, { 1: T, 2: Buffer.alloc(65_537) }, /65537 bytes/),
+  bad('the tablets of nothing', `${OPERATOR}ListTablets`, {}, /table name ""/),
+  bad('what the families of nothing take', `${OPERATOR}GetFamilyUsage`, {}, /table name ""/),
+  bad('broken bytes for an operator’s call', `${OPERATOR}Flush`, Buffer.from([0x0a, 0x7f, 0x61]), /FlushRequest/),
+  bad('an instance of nothing', `${INSTANCES}GetInstance`, {}, /name "" must be/),
+  bad('the instances of nothing', `${INSTANCES}ListInstances`, {}, /parent "" must be/),
+  bad('a cluster of no instance', `${INSTANCES}GetCluster`, { 1: INSTANCE }, /clusters\/CLUSTER/),
+  bad('the clusters of a project', `${INSTANCES}ListClusters`, { 1: 'projects/local' }, /instances\/INSTANCE/),
+];
+
 const STRANGE: WireRequest[] = [
   bad('an unknown method', `${DATA}Nothing`, {}, /./, UNIMPLEMENTED),
   bad('an unknown service', '/google.bigtable.v9.Bigtable/MutateRow', {}, /./, UNIMPLEMENTED),
@@ -169,4 +190,4 @@ const STRANGE: WireRequest[] = [
   bad('a field numbered 0', `${DATA}MutateRow`, Buffer.from([0x02, 0x00]), /./),
 ];
 
-export const WIRE_REQUESTS: readonly WireRequest[] = [...WRITES, ...READS, ...ADMINISTRATION, ...STRANGE];
+export const WIRE_REQUESTS: readonly WireRequest[] = [...WRITES, ...READS, ...ADMINISTRATION, ...CONTROL, ...STRANGE];

@@ -47,9 +47,12 @@ describe('edubba serve, guarded', () => {
     await output([...target, '--token-file', mine, 'createtable', 't', 'families=f']);
     const token = (await readFile(mine, 'utf8')).trim();
     assert.equal(await output([...target, 'ls'], { EDUBBA_TOKEN: token }), 't\n');
+    assert.match((await edubba([...target, 'compact', 't'], { EDUBBA_TOKEN: token })).err, /^$/);
     for (const [words, environment, message] of [
       [[...target, 'ls'], {}, /^edubba: UNAUTHENTICATED: the call has no bearer token/],
       [[...target, 'ls'], { EDUBBA_TOKEN: `${token.slice(0, -1)}_` }, /^edubba: UNAUTHENTICATED: the bearer token is not known/],
+      [[...target, 'compact'], {}, /^edubba: UNAUTHENTICATED: the call has no bearer token/],
+      [[...target, 'split', 't', 'r'], {}, /^edubba: UNAUTHENTICATED: the call has no bearer token/],
       [['--address', there, '--tls', 'ls'], { EDUBBA_TOKEN: token }, /^edubba: UNAVAILABLE: .*certificate/],
       [['--address', there, 'ls'], {}, /^edubba: UNAVAILABLE: /],
     ] as const) {

@@ -7,12 +7,16 @@ import { create, type DescMessage, fromBinary, type MessageShape, toBinary } fro
 import { toText, utf8, invalidArgument } from '../../base/index.ts';
 import type { FamilySchema, Granularity, TableSchema } from '../../model/index.ts';
 import {
-  ChangeStreamConfigSchema, type ColumnFamily, ColumnFamilySchema, type Table, Table_AutomatedBackupPolicySchema, Table_TimestampGranularity as TimestampGranularity,
+  ChangeStreamConfigSchema, type ColumnFamily, ColumnFamilySchema, type Table, Table_AutomatedBackupPolicySchema, Table_ClusterState_ReplicationState as ReplicationState, Table_ClusterStateSchema as ClusterStateSchema,
+  Table_TimestampGranularity as TimestampGranularity,
   Table_View as View, TableSchema as TableMessageSchema, TieredStorageConfigSchema,
 } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { Type_StructSchema } from '../generated/google/bigtable/admin/v2/types_pb.ts';
 import { gcRuleMessage, gcRuleOf } from './gc-rule.ts';
 import { valueTypeMessage, valueTypeOf } from './value-type.ts';
+
+/** The cluster that every instance has. */
+export const CLUSTER_ID = 'edubba';
 
 export function familyOf(name: string, message: ColumnFamily): FamilySchema {
   const gcRule = gcRuleOf(message.gcRule);
@@ -106,6 +110,7 @@ export function tableMessage(schema: TableSchema, view: View): Table {
   if (view === View.NAME_ONLY) return table;
   table.granularity = schema.granularity === 'micros' ? TimestampGranularity.MICROS : TimestampGranularity.MILLIS;
   table.deletionProtection = schema.deletionProtection;
+  if (view === View.REPLICATION_VIEW || view === View.FULL) table.clusterStates[CLUSTER_ID] = create(ClusterStateSchema, { replicationState: ReplicationState.READY });
   if (view === View.REPLICATION_VIEW || view === View.ENCRYPTION_VIEW) return table;
   table.columnFamilies = columnFamiliesOf(Object.values(schema.families));
   applyExtra(table, schema.extra ?? {});

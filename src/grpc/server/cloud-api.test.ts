@@ -24,7 +24,8 @@ const API = [Bigtable, BigtableTableAdmin, BigtableInstanceAdmin];
 const METHODS: readonly DescMethod[] = API.flatMap((service): readonly DescMethod[] => service.methods);
 const IMPLEMENTED = new Set([
   'ReadRows', 'SampleRowKeys', 'MutateRow', 'MutateRows', 'CheckAndMutateRow', 'PingAndWarm', 'ReadModifyWriteRow', 'CreateTable', 'ListTables', 'GetTable',
-  'UpdateTable', 'DeleteTable', 'ModifyColumnFamilies', 'DropRowRange', 'GenerateConsistencyToken', 'CheckConsistency',
+  'UpdateTable', 'DeleteTable', 'ModifyColumnFamilies', 'DropRowRange', 'GenerateConsistencyToken', 'CheckConsistency', 'GetInstance', 'ListInstances', 'GetCluster',
+  'ListClusters',
 ]);
 const TABLE = 'projects/p/instances/i/tables/t';
 

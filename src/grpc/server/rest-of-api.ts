@@ -10,6 +10,7 @@ import type { ApiEnv, RpcMethod } from '../../wire/index.ts';
 import { registerControl } from './control.ts';
 import type { Health } from './health.ts';
 import { registerHealth } from './health-calls.ts';
+import { registerInstanceAdmin } from './instance-admin.ts';
 import { MethodTable } from './method-table.ts';
 import { Operations } from './operations.ts';
 import { Reflection } from './reflection.ts';
@@ -26,6 +27,7 @@ export function restOfApi(service: Service, env: ApiEnv, health: Health): Readon
   registerSampleRowKeys(methods, service);
   methods.unary(Bigtable.method.pingAndWarm, async () => ({}));
   registerTableAdmin(methods, service, operations);
+  registerInstanceAdmin(methods, service);
   registerControl(methods, service);
   operations.register(methods);
   registerHealth(methods, health);

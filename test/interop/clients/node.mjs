@@ -62,6 +62,16 @@ await step('create a table with families and GC rules', async () => {
   assert.deepEqual(families.map(({ id }) => id).sort(), ['a', 'b', 'extra']);
 });
 
+await step('the instance and its cluster are there', async () => {
+  assert.deepEqual(await instance.exists(), [true]);
+  assert.equal((await instance.get())[0].metadata.state, 'READY');
+  assert.ok((await bigtable.getInstances())[0].some(({ id }) => id === 'scenario'));
+  const [clusters] = await instance.getClusters();
+  assert.deepEqual(clusters.map(({ metadata }) => metadata.state), ['READY']);
+  const [states] = await table.getReplicationStates();
+  assert.deepEqual([...states].map(([cluster, { replicationState }]) => [cluster, replicationState]), [[clusters[0].id, 'READY']]);
+});
+
 await step('a table that exists is refused', async () => {
   await assert.rejects(table.create({ families: ['a'] }), { code: 6 });
 });

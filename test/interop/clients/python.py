@@ -69,7 +69,8 @@ over = {}
 if secure is not None:
     over = {"credentials": Credentials(token=os.environ["EDUBBA_TOKEN"]), "client_options": ClientOptions(api_endpoint=secure)}
 admin_over = {**over, "admin_client_options": over["client_options"]} if over else {}
-admin = bigtable.Client(project="python-scenario", admin=True, **admin_over).instance("scenario")
+project = bigtable.Client(project="python-scenario", admin=True, **admin_over)
+admin = project.instance("scenario")
 managed = admin.table(NAME)
 client = BigtableDataClient(project="python-scenario", **over)
 table = client.get_table("scenario", NAME)
@@ -257,6 +258,17 @@ def big_row():
     same([hashlib.sha256(cell.value).hexdigest() for cell in row], digests)
 
 
+def instances():
+    same(admin.exists(), True)
+    admin.reload()
+    same(admin.display_name, "scenario")
+    found, failed = project.list_instances()
+    same(("scenario" in [each.instance_id for each in found], failed), (True, []))
+    clusters, _ = admin.list_clusters()
+    same([each.state.name for each in clusters], ["READY"])
+    same({name: state.replication_state.name for name, state in managed.get_cluster_states().items()}, {clusters[0].cluster_id: "READY"})
+
+
 def end():
     managed.truncate(timeout=60)
     same(keys(), [])
@@ -265,6 +277,7 @@ def end():
 
 
 step("create a table with families and GC rules", create)
+step("the instance and its cluster are there", instances)
 step("a table that exists is refused", lambda: refused(exceptions.AlreadyExists, managed.create))
 step("add, change and delete families", change_families)
 step("a single write reads back", single_write)

@@ -1,0 +1,79 @@
+/**
+ * What is implemented of google.bigtable.admin.v2.BigtableInstanceAdmin: the instances and clusters there are. Nobody creates them here. Each name
+ * of the right form stands for an instance, each instance has one cluster, and they are always ready: so programs that look for their instance before
+ * they use it go on.
+ */
+import { create } from '@bufbuild/protobuf';
+import { invalidArgument, quote } from '../../base/index.ts';
+import type { RequestContext } from '../../env/index.ts';
+import { DEFAULT_INSTANCE, DEFAULT_PROJECT } from '../../model/index.ts';
+import type { Service } from '../../service/index.ts';
+import { CLUSTER_ID } from '../convert/table.ts';
+import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
+import { StorageType } from '../generated/google/bigtable/admin/v2/common_pb.ts';
+import {
+  type Cluster, Cluster_State as ClusterState, ClusterSchema, type Instance, Instance_State as InstanceState, Instance_Type as InstanceType, InstanceSchema,
+} from '../generated/google/bigtable/admin/v2/instance_pb.ts';
+import type { MethodTable } from './method-table.ts';
+
+/** Ids are free, but no longer than this. */
+const ID = '([^/]{1,1000})';
+const PROJECT = new RegExp(`^projects/${ID}$`);
+const INSTANCE = new RegExp(`^projects/${ID}/instances/${ID}$`);
+const CLUSTER = new RegExp(`^projects/${ID}/instances/${ID}/clusters/${ID}$`);
+/** In the place of an instance's id: all of them. */
+const ANY = '-';
+
+export function registerInstanceAdmin(methods: MethodTable, service: Service): void {
+  const admin = BigtableInstanceAdmin.method;
+  methods.unary(admin.getInstance, async (_context, { name }) => {
+    const [project, instance] = idsOf(name, INSTANCE, 'name', 'projects/PROJECT/instances/INSTANCE');
+    return instanceMessage(project, instance);
+  });
+  methods.unary(admin.listInstances, async (context, { parent }) => {
+    const [project] = idsOf(parent, PROJECT, 'parent', 'projects/PROJECT');
+    return { instances: (await instancesOf(service, context, project)).map((instance) => instanceMessage(project, instance)) };
+  });
+  methods.unary(admin.getCluster, async (_context, { name }) => {
+    const [project, instance, cluster] = idsOf(name, CLUSTER, 'name', 'projects/PROJECT/instances/INSTANCE/clusters/CLUSTER');
+    return clusterMessage(project, instance, cluster);
+  });
+  methods.unary(admin.listClusters, async (context, { parent }) => {
+    const [project, instance] = idsOf(parent, INSTANCE, 'parent', 'projects/PROJECT/instances/INSTANCE, or - for all instances');
+    const instances = instance === ANY ? await instancesOf(service, context, project) : [instance];
+    return { clusters: instances.map((each) => clusterMessage(project, each, CLUSTER_ID)) };
+  });
+}
+
+/** Those that hold tables, and the one that is used where nobody names another. */
+async function instancesOf(service: Service, context: RequestContext, project: string): Promise<string[]> {
+  const prefix = `projects/${project}/instances/`;
+  const tables = await service.listTables(context, prefix);
+  const ids = new Set(tables.map(({ name }) => name.slice(prefix.length, name.indexOf('/', prefix.length))));
+  if (ids.size === 0 || project === DEFAULT_PROJECT) ids.add(DEFAULT_INSTANCE);
+  return [...ids].sort();
+}
+
+function instanceMessage(project: string, instance: string): Instance {
+  return create(InstanceSchema, {
+    name: `projects/${project}/instances/${instance}`, displayName: instance, state: InstanceState.READY, type: InstanceType.PRODUCTION,
+  });
+}
+
+function clusterMessage(project: string, instance: string, cluster: string): Cluster {
+  return create(ClusterSchema, {
+    name: `projects/${project}/instances/${instance}/clusters/${cluster}`,
+    location: `projects/${project}/locations/local`,
+    state: ClusterState.READY,
+    serveNodes: 1,
+    defaultStorageType: StorageType.SSD,
+  });
+}
+
+type Ids = readonly [project: string, instance: string, cluster: string];
+
+function idsOf(name: string, form: RegExp, field: string, words: string): Ids {
+  const match = form.exec(name);
+  if (match === null) throw invalidArgument(`${field} ${quote(name, 200)} must be ${words}`, { field });
+  return match.slice(1) as unknown as Ids;
+}
