@@ -27,7 +27,7 @@ async function write(database) {
     });
     await table.applyAll(rows);
     if (batch === BATCHES / 4) await database.flush?.();
-    if (batch === BATCHES / 2) await database.compact?.('t', { major: true });
+    if (batch === BATCHES / 2) await database.compact?.('t');
   }
   await table.increment(`${tag}-counter`, 'g:n', 5n);
   await table.deleteRow(keyOf(0));

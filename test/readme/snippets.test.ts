@@ -135,6 +135,7 @@ const PAGES: Readonly<Record<string, readonly Snippet[]>> = {
   'CONTRIBUTING.md': [],
   'CHANGELOG.md': [],
   'deploy/README.md': DEPLOY,
+  'docs/HOW-TO-ADD.md': [],
   'docs/MOVING.md': MOVING,
   'docs/REPAIR.md': REPAIR,
   'docs/SETTINGS.md': SETTINGS,
