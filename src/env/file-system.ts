@@ -1,6 +1,6 @@
 /**
  * The first seam: GFS's role. Write-once files and append-only logs, nothing else, so that a directory, S3 and HDFS can all
- * hold a database. Contract tests in file-system-contract.ts are run against every adapter.
+ * hold a database. Every adapter is run through test/contracts/file-system-contract.ts.
  *
  * Promises every adapter keeps (and proves at start by a self-test):
  * - A file is invisible until `close` of its writer resolves; from then on it is whole, durable and never changes.
