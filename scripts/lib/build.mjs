@@ -89,10 +89,12 @@ function bundle() {
     legalComments: 'none',
     logLevel: 'error',
     external: Object.keys(dependencies),
-    define: { EDUBBA_VERSION: JSON.stringify(version) },
-    // CommonJS packages inside ask for Node's own modules by require, for which any place will do: in a CommonJS bundle of a user's there is no URL. Of
-    // Node's globals these two are accessors: each use would call a function, which no compiler takes out of the hot paths
-    banner: { js: "import { createRequire as edubbaRequire } from 'node:module'; const require = edubbaRequire(import.meta.url ?? process.cwd() + '/x.js'), { Buffer, performance } = globalThis;" },
+    // only a run from the sources resolves by import.meta: webpack would follow that in the bundle
+    define: { EDUBBA_VERSION: JSON.stringify(version), 'import.meta.resolve': 'undefined' },
+    // CommonJS packages inside ask for Node's own modules by require, for which any place will do: in a CommonJS bundle of a user's there is no URL (and webpack
+    // would follow a `createRequire` imported by its name). Of Node's globals the two are accessors: each use would call a function, which no compiler
+    // takes out of the hot paths
+    banner: { js: "import * as edubbaModule from 'node:module'; const require = edubbaModule.createRequire(import.meta.url ?? process.cwd() + '/x.js'), { Buffer, performance } = globalThis;" },
   });
   writeFileSync(dist('bundle', 'THIRD-PARTY.txt'), thirdParty(Object.keys(metafile.inputs)));
 }

@@ -3,9 +3,11 @@
  *
  * Usually both are found from this module. A bundler that takes Edubba into its output parts the two: `import.meta.url` then names the bundle, or nothing in a
  * CommonJS bundle. So the search starts at each of these places in turn: this module, the program that Node was started with, the working directory.
+ *
+ * All of it happens at run time. webpack would follow `createRequire` imported by its name while it bundles, and complain.
  */
 import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import * as nodeModule from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { assert, BigtableError, Code } from '../base/index.ts';
@@ -20,7 +22,7 @@ const KEEP_EXTERNAL = 'Leave edubba out of the bundle (esbuild: --external:edubb
 export function requirePackage<T>(name: string, from: readonly string[] = places()): T {
   for (const place of from) {
     const path = resolveFrom(place, name);
-    if (path !== undefined) return createRequire(place)(path) as T;
+    if (path !== undefined) return nodeModule.createRequire(place)(path) as T;
   }
   throw packageMissing(name);
 }
@@ -60,7 +62,7 @@ export function threadModule(path: string, importer: string | undefined, from: r
   const name = `${path.slice(path.lastIndexOf('/') + 1, -3)}.js`;
   for (const place of from) {
     const manifest = resolveFrom(place, 'edubba/package.json');
-    if (manifest === undefined || createRequire(place)(manifest).version !== version) continue;
+    if (manifest === undefined || nodeModule.createRequire(place)(manifest).version !== version) continue;
     const url = pathToFileURL(join(dirname(manifest), 'dist', 'bundle', name));
     if (existsSync(url)) return url;
   }
@@ -99,7 +101,7 @@ function places(): string[] {
 
 function resolveFrom(place: string, name: string): string | undefined {
   try {
-    return createRequire(place).resolve(name);
+    return nodeModule.createRequire(place).resolve(name);
   } catch {
     return undefined;
   }

@@ -7,11 +7,10 @@
  * call that may grow the memory.
  */
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { assert } from '../base/index.ts';
 import type { Zstd, ZstdDictionary } from '../env/index.ts';
-import { resolvePackage } from './packages.ts';
+import { requirePackage, resolvePackage } from './packages.ts';
 
 /** Of WebAssembly, what is used here: the compiler's library declares it only together with the browser's. */
 declare const WebAssembly: {
@@ -41,7 +40,7 @@ const KEPT_BYTES = 1024 * 1024;
 
 function loadModule(): ZstdModule {
   const folder = dirname(resolvePackage('@bokuweb/zstd-wasm'));
-  const { Module: module }: { Module: ZstdModule } = createRequire(folder)(join(folder, 'zstd.js'));
+  const { Module: module }: { Module: ZstdModule } = requirePackage(join(folder, 'zstd.js'));
   const wasm = readFileSync(join(folder, 'zstd.wasm'));
   // one module a thread: the package keeps it, so a second load finds it started
   if (module.HEAPU8 === undefined) {

@@ -53,6 +53,13 @@ describe('the package', () => {
     assert.ok([...placeOf.keys()].some((source) => source.endsWith('src/embedded/database.ts')));
   });
 
+  test('nothing in it is resolved while a bundler runs that only a run from the sources needs', async () => {
+    for (const path of project.files.filter((file) => file.endsWith('.js'))) {
+      // webpack follows both, and fails where the first leads nowhere
+      assert.doesNotMatch(await readFile(join(ROOT, path), 'utf8'), /import\.meta\.resolve|import \{[^}]*createRequire/, path);
+    }
+  });
+
   test('what is part of the bundle is named with its licence and not installed beside it', async () => {
     const text = await readFile(join(ROOT, 'dist/bundle/THIRD-PARTY.txt'), 'utf8');
     const inside = Object.keys((await readManifest('scripts/bundle')).dependencies ?? {}).filter((name) => name !== 'esbuild');
