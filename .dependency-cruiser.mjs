@@ -19,6 +19,7 @@ const ROOMS = {
   sstable: ['base', 'model', 'env', 'compress'],
   wire: ['base', 'env'],
   auth: ['base', 'env'],
+  monitor: ['base', 'env', 'wire'],
   platform: ['base', 'env', 'compress'],
 
   tablet: ['base', 'model', 'env', 'filter', 'memtable', 'commitlog', 'sstable'],
@@ -28,7 +29,7 @@ const ROOMS = {
   inspect: ['base', 'model', 'env', 'metadata', 'memtable', 'sstable', 'commitlog'],
 };
 
-const GROUND_TO_FOURTH = Object.keys(ROOMS).filter((room) => !['platform', 'auth'].includes(room));
+const GROUND_TO_FOURTH = Object.keys(ROOMS).filter((room) => !['platform', 'auth', 'monitor'].includes(room));
 const FIFTH = ['tabletserver', 'master', 'client', 'grpc', 'mapreduce'];
 
 // adapters are handed in at construction, so of all rooms only boot knows platform
@@ -37,8 +38,8 @@ ROOMS.boot = [...GROUND_TO_FOURTH, 'platform', ...FIFTH];
 // the rooms that a user meets speak the words in which `service` is written
 const WORDS = ['base', 'model', 'env', 'filter'];
 ROOMS.embedded = [...WORDS, 'service', 'boot'];
-ROOMS.server = [...WORDS, 'service', 'boot', 'grpc', 'wire', 'auth'];
-ROOMS.cli = [...WORDS, 'service', 'boot', 'embedded', 'server', 'inspect', 'mapreduce', 'auth'];
+ROOMS.server = [...WORDS, 'service', 'boot', 'grpc', 'wire', 'auth', 'monitor'];
+ROOMS.cli = [...WORDS, 'service', 'boot', 'embedded', 'server', 'inspect', 'mapreduce', 'auth', 'monitor'];
 
 /** npm package -> the rooms that may import it. */
 const PACKAGES = {
@@ -49,12 +50,13 @@ const PACKAGES = {
   jose: ['auth'],
   'fs-native-extensions': ['platform'],
   'lz4-napi': ['platform'],
+  'prom-client': ['monitor'],
   re2js: ['filter'],
   'smol-toml': ['cli'],
 };
 
 /** Rooms that may use Node's own modules. */
-const NODE_ROOMS = ['platform', 'wire', 'auth', 'boot', 'server', 'cli'];
+const NODE_ROOMS = ['platform', 'wire', 'auth', 'monitor', 'boot', 'server', 'cli'];
 
 /** Tests, and what a room has for its tests only. */
 const TEST = '(\\.test|/fixtures)\\.ts$';

@@ -55,6 +55,7 @@ const STEPS = {
   'lock file': lockFile,
   'file sizes': sizes,
   'settings page': () => tool('--import', 'tsx', 'scripts/settings.mjs'),
+  'metrics page': () => tool('--import', 'tsx', 'scripts/metrics.mjs'),
   tidy,
 };
 

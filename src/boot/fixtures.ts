@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { type ByteString, BigtableError, type Code } from '../base/index.ts';
 import {
   ByteBudget, type Clock, type CrashChoice, type Env, type FileFaults, LocalTransport, type Logger, MemoryFileSystem, Metrics, type RequestContext, requestContext,
-  SeededRandom,
+  SeededRandom, silentLogger,
 } from '../env/index.ts';
 import type { FamilySchema, Mutation } from '../model/index.ts';
 import { nativeCodecs, openLocalLockService, systemClock } from '../platform/index.ts';
@@ -44,7 +44,7 @@ export class World {
     const note = (message: string, fields?: object): void => void this.messages.push(`${message} ${JSON.stringify(fields ?? {})}`);
     const codecs = nativeCodecs();
     const { clock = systemClock } = this.#options;
-    const logger: Logger = { info: note, warn: note, error: note };
+    const logger: Logger = { ...silentLogger, info: note, warn: note, error: note };
     return {
       fileSystem: this.fileSystem,
       lockService: await openLocalLockService(this.fileSystem),

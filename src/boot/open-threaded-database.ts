@@ -3,7 +3,7 @@
  * library; each tablet server has a thread of its own, and so a core.
  */
 import { resolve } from 'node:path';
-import { ByteBudget, LocalTransport, type Logger, Metrics, silentLogger } from '../env/index.ts';
+import { ByteBudget, LocalTransport, type Logger, Metrics, type MetricsReport, silentLogger } from '../env/index.ts';
 import { nativeCodecs, PortTransport, systemClock, systemRandom } from '../platform/index.ts';
 import { directoryStorage, type OpenDatabase, startOn } from './open-database.ts';
 import { ServerThreads } from './server-threads.ts';
@@ -27,6 +27,8 @@ export interface ThreadedDatabase extends OpenDatabase {
   closeDoors(): Promise<void>;
   /** The counters of each tablet server's thread, by its place. */
   counters(): Promise<ReadonlyMap<number, Readonly<Record<string, number>>>>;
+  /** What the threads of tablet servers have counted, those that have ended too as far as was heard of them. One that does not answer soon tells what it told last. */
+  reports(): Promise<readonly MetricsReport[]>;
 }
 
 /** As `openDatabase`. The threads share the sizes of the settings evenly; INVALID_ARGUMENT where a share would be too small. */
@@ -52,5 +54,6 @@ export async function openThreadedDatabase(options: ThreadedOptions): Promise<Th
     openDoors: (door) => threads.openDoors(door),
     closeDoors: () => threads.closeDoors(),
     counters: () => threads.counters(),
+    reports: () => threads.reports(),
   };
 }

@@ -9,7 +9,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../base/index.ts';
 import { Client } from '../client/index.ts';
-import { ByteBudget, type CallHandler, type Env, LocalTransport, type LogFields, type Logger, Metrics } from '../env/index.ts';
+import { ByteBudget, type CallHandler, type Env, LocalTransport, type LogFields, type Logger, type LogLevel, Metrics } from '../env/index.ts';
 import { LIMITS } from '../model/index.ts';
 import { LockServiceClient, nativeCodecs, PortPeer, PortTransport, shareFiles, systemClock, systemRandom, watchStrayErrors } from '../platform/index.ts';
 import type { Service } from '../service/index.ts';
@@ -42,8 +42,8 @@ export async function runServerThread(openDoor: OpenDoor): Promise<void> {
 }
 
 function loggerTo(tell: (notice: ThreadNotice) => void): Logger {
-  const log = (level: 'info' | 'warn' | 'error') => (message: string, fields: LogFields = {}) => tell({ kind: 'log', level, message, fields });
-  return { info: log('info'), warn: log('warn'), error: log('error') };
+  const log = (level: LogLevel) => (message: string, fields: LogFields = {}) => tell({ kind: 'log', level, message, fields });
+  return { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error'), access: (fields) => tell({ kind: 'access', fields }) };
 }
 
 interface ThreadEnv {
@@ -113,6 +113,8 @@ class ServerThread implements CallHandler {
         return this.#server?.giveUpTablets(message as 'users' | 'metadata' | 'root');
       case 'counters':
         return this.#parts.env.metrics.snapshot();
+      case 'report':
+        return this.#parts.env.metrics.report();
       case 'close':
         return this.#close();
     }

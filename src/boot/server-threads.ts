@@ -7,11 +7,14 @@
  */
 import { MessageChannel, type Worker } from 'node:worker_threads';
 import { toBigtableError, unavailable } from '../base/index.ts';
-import { type Env, requestContext } from '../env/index.ts';
+import { type Env, type MetricsReport, requestContext, sleep, sumOfReports } from '../env/index.ts';
 import { LockServiceHost, PortPeer, type PortTransport, sharedLeases, stackOf, startThread } from '../platform/index.ts';
 import { type HostedServer, MASTER_ADDRESS, serverAddress } from './database.ts';
 import type { DatabaseSettings } from './settings.ts';
 import { threadAddress, type ThreadMethod, type ThreadNotice, type ThreadRoute, type ThreadStart } from './thread-start.ts';
+
+/** A thread has this long to tell its figures. */
+const REPORT_PATIENCE_MS = 1000;
 
 export interface ServerThreadsOptions {
   readonly env: Env & { readonly transport: PortTransport };
@@ -29,6 +32,8 @@ export class ServerThreads {
   /** What doors are opened with, once they are; new threads open theirs with it too. */
   #door: { readonly options: unknown } | undefined;
   #starts = 0;
+  /** What threads that have ended told last. */
+  readonly #ended: MetricsReport[] = [];
 
   constructor(options: ServerThreadsOptions) {
     this.#options = options;
@@ -54,6 +59,7 @@ export class ServerThreads {
     const worker = startThread(module, { workerData: data, transferList: routes.map(({ port }) => port), name: `tablet server ${place}` });
     const thread = new ServerThread(worker, place, env, toMain.port2, async () => {
       if (this.#threads[place] === thread) this.#threads[place] = undefined;
+      if (thread.report !== undefined) this.#keepEnded({ ...thread.report, gauges: {} });
       await stopServing();
       await host.close();
     });
@@ -68,6 +74,12 @@ export class ServerThreads {
     thread.onEnd = onEnd;
     if (thread.ended) throw unavailable(`the thread of tablet server ${place} ended when it had just begun`);
     return thread;
+  }
+
+  /** They are added up, so that threads that end again and again do not fill memory. */
+  #keepEnded(report: MetricsReport): void {
+    const before = this.#ended.pop();
+    this.#ended.push(before === undefined ? report : sumOfReports([before, report]));
   }
 
   /** Opens a door in every thread, and in those that will follow them. Fails where one fails. */
@@ -89,6 +101,13 @@ export class ServerThreads {
     return counters;
   }
 
+  /** Of each thread what it tells now, or told last. Of those that have ended only what never goes back. */
+  async reports(): Promise<readonly MetricsReport[]> {
+    await Promise.all(this.#all().map((thread) => thread.renewReport()));
+    const living = this.#all().map(({ report }) => report);
+    return [...this.#ended, ...living].filter((report) => report !== undefined);
+  }
+
   #all(): ServerThread[] {
     return this.#threads.filter((thread) => thread !== undefined);
   }
@@ -101,6 +120,8 @@ class ServerThread implements HostedServer {
   readonly #env: ServerThreadsOptions['env'];
   readonly #gone: Promise<void>;
   ended = false;
+  /** The last that was heard. */
+  report: MetricsReport | undefined;
   #closing = false;
   /** Told when the thread ends without having been asked to. */
   onEnd: (() => void) | undefined;
@@ -114,6 +135,7 @@ class ServerThread implements HostedServer {
     const stops = [serverAddress(place), threadAddress(place)].map((address) => transport.route(address, this.#peer));
     worker.on('message', (notice: ThreadNotice) => {
       if (notice.kind === 'log') logger[notice.level](notice.message, { ...notice.fields, thread: place });
+      else if (notice.kind === 'access') logger.access({ ...notice.fields, thread: place });
       else void worker.terminate();
     });
     worker.on('error', (error) => {
@@ -143,6 +165,12 @@ class ServerThread implements HostedServer {
 
   call(method: ThreadMethod, message?: unknown): Promise<unknown> {
     return this.#peer.call(threadAddress(this.place), method, message, requestContext({ budget: this.#env.requestBudget, principal: 'operator' }));
+  }
+
+  /** Asks for the thread's figures; a thread that is busy keeps nobody waiting long. */
+  async renewReport(): Promise<void> {
+    const asked = this.call('report').then((report) => void (this.report = report as MetricsReport), () => {});
+    await Promise.race([asked, sleep(this.#env.clock, REPORT_PATIENCE_MS)]);
   }
 
   async giveUpTablets(kind: 'users' | 'metadata' | 'root'): Promise<void> {

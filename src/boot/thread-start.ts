@@ -3,7 +3,7 @@
  * directs it, and what it tells on its own.
  */
 import type { MessagePort } from 'node:worker_threads';
-import type { LogFields } from '../env/index.ts';
+import type { LogFields, LogLevel } from '../env/index.ts';
 import type { DatabaseSettings } from './settings.ts';
 
 /** A port to another thread, and what is served there. */
@@ -30,10 +30,11 @@ export function threadAddress(place: number): string {
   return `thread-${place}`;
 }
 
-export type ThreadMethod = 'start' | 'openDoor' | 'closeDoor' | 'giveUpTablets' | 'close' | 'counters';
+export type ThreadMethod = 'start' | 'openDoor' | 'closeDoor' | 'giveUpTablets' | 'close' | 'counters' | 'report';
 
 /** What a thread tells the main thread on its own. */
 export type ThreadNotice =
-  | { readonly kind: 'log'; readonly level: 'info' | 'warn' | 'error'; readonly message: string; readonly fields: LogFields }
+  | { readonly kind: 'log'; readonly level: LogLevel; readonly message: string; readonly fields: LogFields }
+  | { readonly kind: 'access'; readonly fields: LogFields }
   /** Its tablet server has ended itself: the thread is to go. */
   | { readonly kind: 'ended'; readonly reason: string };

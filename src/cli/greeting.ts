@@ -8,12 +8,14 @@ interface Greeting {
   readonly tls: boolean;
   /** What describeMemory says. */
   readonly memory: string;
+  /** Where metrics and probes are. */
+  readonly metrics: string;
 }
 
-export function greeting({ address, directory, durability, tls, memory }: Greeting): string[] {
+export function greeting({ address, directory, durability, tls, memory, metrics }: Greeting): string[] {
   const when = durability === 'synced' ? 'acknowledged = on disk' : 'acknowledged = on its way to the disk';
   const how = tls ? tlsClients(address) : plainClients(address);
-  return [`Edubba: Cloud Bigtable API v2 (data and table admin), ${when}`, `data in ${directory}`, memory, ...how, 'any project and instance will do, and local is the default of edubba ls; stop with Ctrl-C'];
+  return [`Edubba: Cloud Bigtable API v2 (data and table admin), ${when}`, `data in ${directory}`, memory, metrics, ...how, 'any project and instance will do, and local is the default of edubba ls; stop with Ctrl-C'];
 }
 
 function plainClients(address: string): string[] {

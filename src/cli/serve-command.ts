@@ -2,10 +2,11 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { BigtableError, Code } from '../base/index.ts';
-import { type LogFields, type Logger, Metrics } from '../env/index.ts';
+import type { Logger, Metrics, MetricsReport } from '../env/index.ts';
 import { connectionLimit, DATABASE_SETTINGS, type DatabaseSettings, modeForOthers, openDatabase, type ThreadedDatabase } from '../boot/index.ts';
 import type { JwtOptions, RunningServer, ServerOptions, TlsFiles } from '../server/index.ts';
 import { greeting } from './greeting.ts';
+import { ServeMonitor } from './serve-monitor.ts';
 import type { ServeSettings } from './serve-settings.ts';
 import { describeMemory } from './settings-checks.ts';
 import { addSettingOptions, settingsOf } from './settings-options.ts';
@@ -41,35 +42,43 @@ Examples:
 export function addServeCommand(program: Command, terminal: Terminal): void {
   const command = program.command('serve').description('serve the Cloud Bigtable API from a directory').addHelpText('after', MORE);
   addSettingOptions(command).action(async (_own: unknown, called: Command) => {
-    const logger = complaints(terminal);
-    await serve(await settingsOf(called, terminal, (warning) => logger.warn(warning)), terminal, logger);
+    // how they are to be told is a setting, too
+    const warnings: string[] = [];
+    await serve(await settingsOf(called, terminal, (warning) => void warnings.push(warning)), terminal, warnings);
   });
 }
 
-async function serve({ values: settings, origins }: EffectiveSettings, terminal: Terminal, logger: Logger): Promise<void> {
+async function serve({ values: settings, origins }: EffectiveSettings, terminal: Terminal, warnings: readonly string[]): Promise<void> {
   const { dir, durability, tabletServers, compactionsAtOnce } = settings;
   // before anything is loaded or opened that could fail for want of descriptors, and not say so
   connectionLimit(tabletServers, compactionsAtOnce);
   // a server goes on when nobody reads what it prints
   const say = (line: string): Promise<void> => terminal.print(`${line}\n`).catch(() => {});
-  const metrics = new Metrics();
+  const monitor = new ServeMonitor(settings, terminal);
+  const { logger, metrics } = monitor;
+  for (const warning of warnings) logger.warn(warning);
   const open = { directory: dir, settings: databaseSettings(settings), logger, metrics };
   // where nobody set it, the limit of open files may lower it in silence
   const door = doorOf(settings, { isMaxConnectionsSet: origins.maxConnections.source !== 'default' });
-  const stop = new StopReason(logger, metrics);
+  const stop = new StopReason(logger, metrics, () => logger.flush());
   let server: Awaited<ReturnType<typeof startIn>> | undefined;
   try {
+    await monitor.start();
     await warnOfDirectory(dir, logger);
     server = await startIn(open, tabletServers, door);
-    const facts = { address: server.address, directory: resolve(dir), durability, tls: door.tls !== undefined, memory: describeMemory(settings) };
+    const facts = { address: server.address, directory: resolve(dir), durability, tls: door.tls !== undefined, memory: describeMemory(settings), metrics: monitor.greeting };
     for (const line of greeting(facts)) await say(line);
     stop.isServing = true;
+    monitor.serving(server.reports);
     await say(`listening on ${server.address}`);
-    await say(`stopping on ${await stop.reason}`);
+    const reason = await stop.reason;
+    monitor.stopping();
+    await say(`stopping on ${reason}`);
     if (!stop.isFailure) for (const line of (await server.report?.()) ?? []) await say(line);
   } finally {
     await server?.close();
     stop.end();
+    await monitor.close();
   }
   if (stop.isFailure) throw new BigtableError(Code.INTERNAL, 'the server has ended because of an exception that nobody caught: see above');
 }
@@ -82,7 +91,7 @@ function databaseSettings(settings: ServeSettings): DatabaseSettings {
 type Door = Omit<ServerOptions, 'service' | 'env'>;
 
 function doorOf(settings: ServeSettings, { isMaxConnectionsSet }: { readonly isMaxConnectionsSet: boolean }): Door {
-  const { address, insecurePublic, tokens, maxConnections, maxConnectionsPerAddress, keepAliveMs, keepAliveTimeoutMs, maxIdleMs, stopGraceMs } = settings;
+  const { address, insecurePublic, tokens, maxConnections, maxConnectionsPerAddress, keepAliveMs, keepAliveTimeoutMs, maxIdleMs, stopGraceMs, accessLog, slowMs } = settings;
   return {
     address,
     insecurePublic,
@@ -94,6 +103,7 @@ function doorOf(settings: ServeSettings, { isMaxConnectionsSet }: { readonly isM
     keepAliveTimeoutMs,
     maxIdleMs,
     graceMs: stopGraceMs,
+    callLog: { accessLog, slowMs },
   };
 }
 
@@ -107,7 +117,7 @@ async function startIn(
   open: { readonly directory: string; readonly settings: DatabaseSettings; readonly logger: Logger; readonly metrics: Metrics },
   tabletServers: number,
   door: Door,
-): Promise<RunningServer & { readonly report?: () => Promise<string[]> }> {
+): Promise<RunningServer & { readonly report?: () => Promise<string[]>; readonly reports?: () => Promise<readonly MetricsReport[]> }> {
   // loaded while the disk is waited for: the API's messages alone take as long as opening a small directory
   const opening = tabletServers > 1 ? undefined : openDatabase(open);
   // that it failed is told below
@@ -115,7 +125,7 @@ async function startIn(
   const { startServer, startThreadedServer } = await import('../server/index.ts');
   if (opening === undefined) {
     const { address, database, close } = await startThreadedServer({ ...door, database: { ...open, tabletServers } });
-    return { address, close, report: () => passedOn(database) };
+    return { address, close, report: () => passedOn(database), reports: () => database.reports() };
   }
   const { service, env, close } = await opening;
   try {
@@ -139,13 +149,4 @@ function tlsOf({ tlsKey: keyFile, tlsCert: certFile, tlsClientCa: clientCaFile, 
 
 function jwtOf({ jwtIssuer: issuer, jwtAudience: audience, jwtJwks: keys }: ServeSettings): JwtOptions | undefined {
   return issuer !== undefined && audience !== undefined && keys !== undefined ? { issuer, audience, keys } : undefined;
-}
-
-/** What somebody should look at goes to standard error. */
-function complaints(terminal: Terminal): Logger {
-  const complain = (message: string, fields: LogFields = {}): void => {
-    const facts = Object.entries(fields).map(([name, value]) => ` ${name}=${JSON.stringify(value)}`);
-    terminal.complain(`edubba: ${message}${facts.join('')}\n`);
-  };
-  return { info() {}, warn: complain, error: complain };
 }

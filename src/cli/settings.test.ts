@@ -20,7 +20,7 @@ after(() => rmSync(directory, { recursive: true }));
 /** What `edubba settings --json` answers, by key. */
 async function effective(words: readonly string[], environment: Readonly<Record<string, string>>): Promise<Map<string, { value: unknown; source: string }>> {
   let [out, err] = ['', ''];
-  const terminal = { environment, print: async (text: string) => void (out += text), complain: (text: string) => void (err += text) };
+  const terminal = { environment, print: async (text: string) => void (out += text), complain: (text: string) => void (err += text), log: async (text: string) => void (err += text) };
   assert.equal(await main(['settings', '--json', ...words], terminal), 0, err);
   return new Map(out.trimEnd().split('\n').map((line) => JSON.parse(line)).map(({ setting, value, source }) => [setting, { value, source }]));
 }

@@ -10,6 +10,8 @@ import type { Logger, Metrics } from '../env/index.ts';
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 /** A process whose state is unknown gets this long to end in order. */
 const LAST_MS = 30_000;
+/** What it says last has this long to be read. */
+const LAST_LINES_MS = 1000;
 
 export class StopReason {
   /** Before a server serves an exception ends the process at once: nobody was promised anything. */
@@ -21,7 +23,8 @@ export class StopReason {
   readonly #unwatch: () => void;
   readonly #onSignal: (signal: string) => void;
 
-  constructor(logger: Logger, metrics: Metrics) {
+  /** `flush`: resolves when what was logged is written. */
+  constructor(logger: Logger, metrics: Metrics, flush: () => Promise<void>) {
     let settle: (reason: string) => void = () => {};
     this.reason = new Promise((resolve) => {
       settle = resolve;
@@ -29,7 +32,11 @@ export class StopReason {
     this.#onSignal = settle;
     for (const signal of SIGNALS) process.once(signal, settle);
     const onException = (): void => {
-      if (!this.isServing) process.exit(1);
+      if (!this.isServing) {
+        setTimeout(() => process.exit(1), LAST_LINES_MS);
+        void flush().then(() => process.exit(1));
+        return;
+      }
       this.isFailure = true;
       setTimeout(() => process.exit(1), LAST_MS).unref();
       settle('an exception');

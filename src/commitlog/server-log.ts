@@ -14,7 +14,7 @@
  * wait, and in time, since what waits is always being written.
  */
 import { BigtableError, Code, unavailable } from '../base/index.ts';
-import { APPEND_OVERHEAD_BYTES, type FileSystem, type LogPosition, type LogWriter } from '../env/index.ts';
+import { APPEND_OVERHEAD_BYTES, type Clock, type Counter, type FileSystem, type Histogram, type LogPosition, type LogWriter, type Metrics } from '../env/index.ts';
 import { AppendEncoder } from './append-encoder.ts';
 import { MOST_APPEND_HEADER_BYTES } from './append-format.ts';
 import type { NewRecord } from './record.ts';
@@ -27,6 +27,8 @@ export interface ServerLogOptions {
   readonly firstSequence?: number;
   /** Told once why nothing can be written any more. */
   readonly onFailure?: (error: BigtableError) => void;
+  /** Where appends are counted, and by which clock their time is taken. Default: nowhere. */
+  readonly env?: { readonly metrics: Metrics; readonly clock: Clock };
 }
 
 export interface Appended {
@@ -70,6 +72,7 @@ export class ServerLog {
   #gathering: Batch | undefined;
   #inFlight: Batch | undefined;
   readonly #onFailure: ServerLogOptions['onFailure'];
+  readonly #figures: { readonly clock: Clock; readonly appendMs: Histogram; readonly appendedBytes: Counter } | undefined;
   #nextSequence: number;
   #pendingBytes = 0;
   #writing: Promise<void> | undefined;
@@ -86,11 +89,12 @@ export class ServerLog {
   /** Of the last durable append. */
   #lastPosition: LogPosition = -1;
 
-  private constructor({ path, firstSequence = 1, onFailure }: ServerLogOptions, writer: LogWriter) {
+  private constructor({ path, firstSequence = 1, onFailure, env }: ServerLogOptions, writer: LogWriter) {
     this.path = path;
     this.#writer = writer;
     this.#nextSequence = firstSequence;
     this.#onFailure = onFailure;
+    this.#figures = env && { clock: env.clock, appendMs: env.metrics.histogram('log.appendMs'), appendedBytes: env.metrics.counter('log.appendedBytes') };
   }
 
   /** Creates the log. ALREADY_EXISTS where there is one: a server's incarnation has logs of its own. */
@@ -260,9 +264,15 @@ export class ServerLog {
     const { encoder, firstSequence, reserved } = batch;
     this.#inFlight = batch;
     const lowWater = this.#lowWater;
+    const figures = this.#figures;
+    const startMs = figures?.clock.monotonicMs() ?? 0;
     try {
       const parts = encoder.finish({ previous: this.#lastPosition + 1, count: encoder.count, firstSequence, lowWater });
       const position = await this.#writer.append(parts, { reserved });
+      if (figures !== undefined) {
+        figures.appendMs.observe(figures.clock.monotonicMs() - startMs);
+        figures.appendedBytes.value += encoder.sizeBytes;
+      }
       // the header is shorter than what was counted for it: the rest is reserved still, and the next records take it
       if (reserved) this.#freeBytes += MOST_APPEND_HEADER_BYTES - headerBytes(parts);
       this.#lastPosition = position;

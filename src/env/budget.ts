@@ -46,6 +46,11 @@ export class ByteBudget {
     return this.#parts.usedOf(part);
   }
 
+  /** Of each part, by its name. */
+  usedByPart(): Readonly<Record<string, number>> {
+    return Object.fromEntries(Object.entries(Part).map(([name, part]) => [name, this.usedOf(part)]));
+  }
+
   get waiting(): number {
     return this.#small.length + this.#common.length;
   }

@@ -4,6 +4,7 @@
  */
 import { BigtableError, Code } from '../base/index.ts';
 import type { ByteBudget, Reservation } from './budget.ts';
+import type { CallNotes } from './call-notes.ts';
 import type { Clock } from './clock.ts';
 import type { Owner } from './turn-queue.ts';
 
@@ -22,6 +23,8 @@ export interface RequestContext {
   readonly trace: string;
   /** The bytes this request holds: what arrived, and what is made and not yet sent. Released by whoever made the context. */
   readonly reservation: Reservation;
+  /** Undefined where nobody will tell of the call. */
+  readonly notes?: CallNotes | undefined;
 }
 
 export interface ContextOptions {
@@ -34,6 +37,7 @@ export interface ContextOptions {
   readonly appProfile?: string;
   readonly priority?: Priority;
   readonly trace?: string;
+  readonly notes?: CallNotes | undefined;
 }
 
 /** Of a class, because V8 may come to make a literal's objects in the old generation (docs/decisions/0017-what-outlives-a-call.md), with all they refer to. */
@@ -45,6 +49,7 @@ class PlainContext implements RequestContext {
   readonly priority: Priority;
   readonly trace: string;
   readonly reservation: Reservation;
+  readonly notes: CallNotes | undefined;
 
   constructor(options: ContextOptions) {
     this.deadlineMs = options.deadlineMs ?? Number.POSITIVE_INFINITY;
@@ -54,6 +59,7 @@ class PlainContext implements RequestContext {
     this.priority = options.priority ?? 'medium';
     this.trace = options.trace ?? '';
     this.reservation = options.budget.reservation(options.owner);
+    this.notes = options.notes;
   }
 }
 
@@ -79,6 +85,7 @@ export class CallContext implements RequestContext {
   readonly priority: Priority;
   readonly trace: string;
   readonly reservation: Reservation;
+  readonly notes: CallNotes | undefined;
   #interruption: BigtableError | undefined;
   #abort: AbortController | undefined;
   #listener: Interruptible | undefined;
@@ -90,6 +97,7 @@ export class CallContext implements RequestContext {
     this.priority = options.priority ?? 'medium';
     this.trace = options.trace ?? '';
     this.reservation = options.budget.reservation(options.owner);
+    this.notes = options.notes;
   }
 
   get signal(): AbortSignal {

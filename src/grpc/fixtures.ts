@@ -1,6 +1,6 @@
 /** For the tests of this room: an environment on the real clock, and a gRPC client that sends whatever bytes it is given. */
 import * as grpc from '@grpc/grpc-js';
-import { ByteBudget, type Logger, Metrics, type RequestContext, requestContext } from '../env/index.ts';
+import { ByteBudget, type Logger, Metrics, type RequestContext, requestContext, silentLogger } from '../env/index.ts';
 import { systemClock } from '../platform/index.ts';
 import { type ApiEnv, WireServer } from '../wire/index.ts';
 import { wireStatus } from './rpc/status.ts';
@@ -12,7 +12,7 @@ export interface TestEnv extends ApiEnv {
 
 export function testEnv(budgetBytes = 64 * 1024 * 1024): TestEnv {
   const errors: string[] = [];
-  const logger: Logger = { info() {}, warn() {}, error: (message, fields) => errors.push(`${message} ${JSON.stringify(fields)}`) };
+  const logger: Logger = { ...silentLogger, error: (message, fields) => errors.push(`${message} ${JSON.stringify(fields)}`) };
   let names = 0;
   const random = { float: () => 0.5, uniqueName: () => (names++).toString(16).padStart(32, '0') };
   return { clock: systemClock, random, logger, metrics: new Metrics(), requestBudget: new ByteBudget(budgetBytes), errors };

@@ -59,6 +59,11 @@ export class SchemaCache {
     this.#stopWatching?.();
   }
 
+  /** Tables that are known now. */
+  get size(): number {
+    return this.#byName.size;
+  }
+
   /** By full name, as known now. */
   byName(name: string): TableSchema | undefined {
     if (this.#last?.name !== name) this.#last = { name, schema: this.#byName.get(name)?.schema };

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BigtableError, Code, CorruptionError } from '../base/index.ts';
 import { LoadFailures } from './load-failures.ts';
+import { silentLogger } from '../env/index.ts';
 
 function bench(): { failures: LoadFailures; told: string[] } {
   const told: string[] = [];
   const note = (level: string) => (message: string) => void told.push(`${level}: ${message}`);
-  return { told, failures: new LoadFailures({ info: note('info'), warn: note('warn'), error: note('error') }) };
+  return { told, failures: new LoadFailures({ ...silentLogger, info: note('info'), warn: note('warn'), error: note('error') }) };
 }
 
 const damage = new CorruptionError('sstables/a', 5, 'bad');

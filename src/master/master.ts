@@ -69,6 +69,9 @@ export class Master {
   #assigning = new AbortController();
   /** Tablet servers came or went since the last assignment began, or it failed: METADATA may be without a server. */
   #assignmentIsDue = false;
+  /** Tablets that the last assignment could not have served; at least 1 where it could not even read which there are. */
+  #unserved = 0;
+  readonly #forgetGauges: () => void;
 
   private constructor(env: Env, lock: LockHandle, givesUp: () => boolean) {
     this.#env = env;
@@ -80,6 +83,7 @@ export class Master {
     this.#deletions = new Deletions(env, lock);
     const parts = { env, metadata: this.#metadata, schemas: this.#schemas, servers: this.#servers, creating: this.#creating, deletions: this.#deletions };
     this.#assignment = new Assignment(parts);
+    this.#forgetGauges = env.metrics.gauges({ 'master.unservedTablets': () => this.#unserved, 'master.tables': () => this.#schemas.size });
     this.#tables = new TableAdmin({ ...parts, lock, assignment: this.#assignment });
   }
 
@@ -118,6 +122,7 @@ export class Master {
 
   #end(): void {
     this.#ended = true;
+    this.#forgetGauges();
     this.#assigning.abort();
     this.#stopWatching?.();
     this.#schemas.stop();
@@ -158,8 +163,10 @@ export class Master {
     const context = { ...this.#context(), signal: this.#assigning.signal };
     const { failures } = await this.#assignOnce(context).catch((error: unknown) => {
       this.#assignmentIsDue = true;
+      this.#unserved = Math.max(1, this.#unserved);
       throw error;
     });
+    this.#unserved = failures.length;
     if (this.#servers.anySilent) this.#later('ask', ASK_AGAIN_MS);
     this.#later('assign', LOOK_MS);
     await this.#tables.finishDeletions(context);

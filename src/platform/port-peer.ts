@@ -113,6 +113,7 @@ export class PortPeer {
       encoder.value(message);
     });
     this.#options.metrics.add('transport.callsPassedOn');
+    if (context.notes !== undefined) context.notes.passedOn++;
     return id;
   }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { addToken, removeTokens } from '../auth/index.ts';
 import { Code } from '../base/index.ts';
-import { ManualClock } from '../env/index.ts';
+import { ManualClock, silentLogger } from '../env/index.ts';
 import { type Door, openDoor } from './door.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1));
@@ -17,7 +17,7 @@ const ask = async (door: Door, token?: string, path = '/google.bigtable.v2.Bigta
 describe('the door', () => {
   let directory = '';
   const told: string[] = [];
-  const logger = { info: (message: string) => void told.push(message), warn() {}, error: (message: string) => void told.push(message) };
+  const logger = { ...silentLogger, info: (message: string) => void told.push(message), warn() {}, error: (message: string) => void told.push(message) };
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'edubba-door-'));
   });

@@ -6,9 +6,11 @@ import { invalidArgument } from '../base/index.ts';
 import { connectionLimit } from '../boot/index.ts';
 import type { Logger } from '../env/index.ts';
 import { registerCloudApi, wireStatus } from '../grpc/index.ts';
+import { CallLog, type CallLogOptions } from '../monitor/index.ts';
 import type { Service } from '../service/index.ts';
-import { type Address, type ApiEnv, isLoopback, parseAddress, type WireLimits, WireServer } from '../wire/index.ts';
+import { type Address, type ApiEnv, type EndedCall, isLoopback, parseAddress, type WireLimits, WireServer } from '../wire/index.ts';
 import { type AccessOptions, openDoor } from './door.ts';
+import { processGauges } from './process-gauges.ts';
 import { readTlsFiles, type TlsFiles, watchTlsFiles } from './tls-files.ts';
 import { warnOfFiles } from './warn-of-files.ts';
 
@@ -49,6 +51,8 @@ export interface ServerOptions {
   readonly maxIdleMs?: number;
   /** How many compactions the database beside it runs at once: they need descriptors too. Default: 1. */
   readonly compactionsAtOnce?: number;
+  /** What is told of calls. Default: nothing of slow ones, and no access log. */
+  readonly callLog?: Pick<CallLogOptions, 'accessLog' | 'slowMs'>;
   /** How long calls under way may take when the server stops, ms. Default: 5000. */
   readonly graceMs?: number;
 }
@@ -69,9 +73,11 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   // where threads share the port they share the files too, and the main thread has warned of them
   if (options.listenerFd === undefined) await warnOfFiles(options, env.logger);
   const door = await openDoor(access, tls?.clientCaFile !== undefined, env);
-  const stops = [door.close];
+  const stops = [door.close, processGauges(env)];
   try {
-    const server = new WireServer({ env, statusOf: wireStatus, tls: certificates, admit: door.admit, limits });
+    const callLog = new CallLog({ ...env, accessLog: false, slowMs: 0, ...options.callLog });
+    const onCall = callLog.isOn ? (call: EndedCall) => callLog.ended(call) : undefined;
+    const server = new WireServer({ env, statusOf: wireStatus, tls: certificates, admit: door.admit, limits, onCall });
     const api = registerCloudApi(server, service, env);
     if (options.listenerFd !== undefined) await server.listenOn(options.listenerFd);
     const bound = options.listenerFd !== undefined ? port : await server.listen(host, port);

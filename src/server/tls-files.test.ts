@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Code } from '../base/index.ts';
-import { ManualClock } from '../env/index.ts';
+import { ManualClock, silentLogger } from '../env/index.ts';
 import type { TlsOptions } from '../wire/index.ts';
 import { readTlsFiles, watchTlsFiles } from './tls-files.ts';
 
@@ -37,7 +37,7 @@ describe('TLS from files', () => {
     await copyFile(pem('server.pem'), files.certFile);
     const clock = new ManualClock();
     const told: string[] = [];
-    const logger = { info: (message: string) => told.push(message), warn() {}, error: (message: string) => told.push(message) };
+    const logger = { ...silentLogger, info: (message: string) => told.push(message), warn() {}, error: (message: string) => told.push(message) };
     const read: TlsOptions[] = [];
     const stop = watchTlsFiles(files, { clock, logger }, (options) => {
       if (String(options.cert) === 'broken') throw new Error('no certificate');

@@ -6,9 +6,9 @@
  * ages of different groups could be mixed up; what was not committed is in use nowhere.
  */
 import { BigtableError, Code } from '../base/index.ts';
-import type { Env } from '../env/index.ts';
+import { type Env, labelled } from '../env/index.ts';
 import type { RowRange, TableSchema } from '../model/index.ts';
-import { type Collection, COMPACTION_TASK, type CompactionInput, type CompactionJob, type CompactionOutput, type CompactionResult } from './compaction-job.ts';
+import { type Collection, COMPACTION_BOUNDS_MS, COMPACTION_TASK, type CompactionInput, type CompactionJob, type CompactionOutput, type CompactionResult } from './compaction-job.ts';
 import type { FileOpener } from './file-opener.ts';
 import { groupingOf } from './grouping.ts';
 import { type LayerSet, tablesByGroup } from './layer-set.ts';
@@ -90,6 +90,7 @@ export class FileCompactor {
     const paths = outputs.map(({ path }) => path);
     const hold = layers.holdFiles(plan.inputs);
     let isInUse = false;
+    const startMs = clock.monotonicMs();
     try {
       const job: CompactionJob = {
         range, schema: table, nowMicros: clock.nowMicros(), collection: plan.collection, newest: plan.inputs[0]?.properties.newest, since: plan.since, lastServerMicros: time.lastMicros,
@@ -106,6 +107,7 @@ export class FileCompactor {
         isInUse = list !== undefined;
         return list;
       });
+      metrics.histogram(labelled('tablet.compactionMs', kind === 'major' ? 'major' : 'merging'), COMPACTION_BOUNDS_MS).observe(clock.monotonicMs() - startMs);
       metrics.add('tablet.compactionReadBytes', result.readBytes);
       metrics.add('tablet.compactionWrittenBytes', result.written.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
       // otherwise rows were dropped meanwhile, and files with them

@@ -21,10 +21,14 @@ export interface LayerReadsParts {
 export class LayerReads implements ReadSource {
   readonly #parts: LayerReadsParts;
   readonly #filesRead: Counter;
+  readonly #blockHits: Counter;
+  readonly #blockMisses: Counter;
 
   constructor(parts: LayerReadsParts) {
     this.#parts = parts;
     this.#filesRead = parts.env.metrics.counter('tablet.filesRead');
+    this.#blockHits = parts.env.metrics.counter('blockCache.hits');
+    this.#blockMisses = parts.env.metrics.counter('blockCache.misses');
   }
 
   read(context: RequestContext, request: TabletRead): PullStream<ReadBatch> {
@@ -104,6 +108,8 @@ export class LayerReads implements ReadSource {
       program,
       clock: env.clock,
       context,
+      blockHits: this.#blockHits,
+      blockMisses: this.#blockMisses,
       heldBytesLimit: limits.rowBytes,
     });
   }

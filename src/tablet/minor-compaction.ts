@@ -5,12 +5,13 @@
  * Deletions of columns and families go where their family goes; deletions of rows to every group that has older files or gets some from a
  * compaction under way, since a file's deletions of rows speak of its own group alone.
  */
-import { type Env, Pacer } from '../env/index.ts';
+import { type Env, labelled, Pacer } from '../env/index.ts';
 import type { Memtable } from '../memtable/index.ts';
 import type { RowRange, RowRangeDeletion } from '../model/index.ts';
 import { type RecordPoint, writeSsTable } from '../sstable/index.ts';
 import { CompactionStream } from './compaction-stream.ts';
 import type { FileOpener } from './file-opener.ts';
+import { COMPACTION_BOUNDS_MS } from './compaction-job.ts';
 import { writeOptions } from './group-files.ts';
 import type { Grouping } from './grouping.ts';
 import { coveredTables } from './layer-set.ts';
@@ -45,6 +46,7 @@ export async function compactMemtable(work: MinorCompaction): Promise<TabletFile
   const covered = coveredTables(tables, deletions);
   const older = tables.filter((table) => !covered.includes(table));
   const written: TabletFile[] = [];
+  const startMs = env.clock.monotonicMs();
   env.metrics.add('tablet.minorCompactions');
   // a group that has no family any more may have files still, or get one from the compaction under way
   const withOlder = new Set([...older.map((table) => table.group), ...work.groupsBeingWritten]);
@@ -55,6 +57,7 @@ export async function compactMemtable(work: MinorCompaction): Promise<TabletFile
     env.metrics.add('tablet.minorCompactedBytes', table.sizeBytes);
     written.push(table);
   }
+  env.metrics.histogram(labelled('tablet.compactionMs', 'minor'), COMPACTION_BOUNDS_MS).observe(env.clock.monotonicMs() - startMs);
   return written;
 }
 

@@ -7,7 +7,7 @@
  * seeked past (docs/ARCHITECTURE.md, "A read"). Hot path: fields in place of objects, no generator inside.
  */
 import { BigtableError, Code, type ByteString, type Int64, successor, toBigInt, INT64_MIN } from '../base/index.ts';
-import { type Clock, checkContext, Pacer, type RequestContext } from '../env/index.ts';
+import { type CallNotes, type Clock, checkContext, type Counter, Pacer, type RequestContext } from '../env/index.ts';
 import { type ColumnSpan, type FilterProgram, type FilterRun, Hint } from '../filter/index.ts';
 import {
   type AggregateKind, type Cell, type ColumnKey, CursorState, familyEnd, familyOf, type Layer, type ReadBatch, type RowFragment, rangeContains, rowOfRange, type RowRange,
@@ -49,6 +49,9 @@ export interface RowReaderOptions {
   readonly program: FilterProgram;
   readonly clock: Clock;
   readonly context: RequestContext;
+  /** Blocks that all reads of the server have found in memory, and not found: what a read adds within a step is its own. */
+  readonly blockHits: Counter;
+  readonly blockMisses: Counter;
   /** Most bytes of values that a filter may hold back inside a row. */
   readonly heldBytesLimit: number;
 }
@@ -69,6 +72,11 @@ export class RowReader {
   readonly #run: FilterRun;
   readonly #clock: Clock;
   readonly #context: RequestContext;
+  readonly #notes: CallNotes | undefined;
+  readonly #blockHits: Counter;
+  readonly #blockMisses: Counter;
+  /** Not noted yet. */
+  #rowsScanned = 0;
   readonly #pacer: Pacer;
   readonly #heldBytesLimit: number;
   readonly #itemsPerCell: number;
@@ -123,6 +131,9 @@ export class RowReader {
     this.#run = options.program.run();
     this.#clock = options.clock;
     this.#context = options.context;
+    this.#notes = options.context.notes;
+    this.#blockHits = options.blockHits;
+    this.#blockMisses = options.blockMisses;
     this.#heldBytesLimit = options.heldBytesLimit;
     this.#itemsPerCell = 1 + Math.floor(options.program.unitsPerCell / UNITS_PER_ITEM);
     this.#work = options.program.work;
@@ -134,8 +145,7 @@ export class RowReader {
   pull(): ReadBatch | undefined | Promise<ReadBatch | undefined> {
     if (this.#ended) return undefined;
     if (this.#resting) return this.#goOnAfter(Stop.pause);
-    if (this.#rangeIndex === 0) this.#nextRange();
-    const stop = this.#advance();
+    const stop = this.#walk();
     if (stop === Stop.load) return this.#goOnAfter(stop);
     return this.#handOut(stop) ?? (stop === Stop.done ? undefined : this.#goOnAfter(stop));
   }
@@ -179,16 +189,42 @@ export class RowReader {
 
   async #goOnAfter(stop: Stop): Promise<ReadBatch | undefined> {
     for (;;) {
-      if (stop === Stop.load) await this.#cursor.load();
+      if (stop === Stop.load) await this.#load();
       else if (stop === Stop.pause) await this.#pacer.pause();
       this.#resting = false;
       if (this.#ended) return undefined;
       checkContext(this.#context, this.#clock);
-      stop = this.#advance();
+      stop = this.#walk();
       if (stop === Stop.load) continue;
       const batch = this.#handOut(stop);
       if (batch !== undefined || stop === Stop.done) return batch;
     }
+  }
+
+  async #load(): Promise<void> {
+    const notes = this.#notes;
+    if (notes === undefined) return this.#cursor.load();
+    const startMs = this.#clock.monotonicMs();
+    await this.#cursor.load();
+    notes.loads++;
+    notes.loadMs += this.#clock.monotonicMs() - startMs;
+  }
+
+  /** Walks on in one step, and notes what it took: within a step nobody else asks for blocks. */
+  #walk(): Stop {
+    const notes = this.#notes;
+    const hits = this.#blockHits;
+    const misses = this.#blockMisses;
+    const hitsBefore = hits.value;
+    const missesBefore = misses.value;
+    if (this.#rangeIndex === 0) this.#nextRange();
+    const stop = this.#advance();
+    if (notes === undefined) return stop;
+    notes.blockHits += hits.value - hitsBefore;
+    notes.blockMisses += misses.value - missesBefore;
+    notes.rowsScanned += this.#rowsScanned;
+    this.#rowsScanned = 0;
+    return stop;
   }
 
   /** What there is when the walk stops, for another reason than a load. */
@@ -286,6 +322,7 @@ export class RowReader {
   /** Stands on a new row: in it, unless the filter refuses it at sight. */
   #startRow(): void {
     this.#inRow = true;
+    this.#rowsScanned++;
     this.#row = this.#cursor.row;
     this.#rowGaveCells = false;
     this.#rowBytes = 0;

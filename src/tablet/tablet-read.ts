@@ -84,6 +84,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
     this.#need = read.need;
     const hold = this.#source.hold(read.need);
     this.#holdOn(hold);
+    this.#note(hold);
     this.#reader = this.#source.reader(this.#context, hold.layers, this.#request, read);
   }
 
@@ -91,7 +92,15 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
     this.#source.checkServing(this.#context);
     const hold = this.#source.hold(this.#need as LayerNeed);
     this.#holdOn(hold);
+    this.#note(hold);
     return hold;
+  }
+
+  #note({ files }: LayerHold): void {
+    const { notes } = this.#context;
+    if (notes === undefined) return;
+    notes.tablets++;
+    notes.files += files.length;
   }
 
   end(): void {

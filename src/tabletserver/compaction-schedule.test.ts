@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
-import { ByteBudget, ManualClock, Metrics, requestContext, SeededRandom } from '../env/index.ts';
+import { ByteBudget, ManualClock, Metrics, requestContext, SeededRandom, silentLogger } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
 import { notServing } from '../protocol/index.ts';
 import { type CompactionKind, TOO_CROWDED } from '../tablet/index.ts';
@@ -46,7 +46,7 @@ class Bench {
   constructor(atOnce = 1, majorMs = 1e9) {
     const note = (message: string): void => void this.errors.push(message);
     this.schedule = new CompactionSchedule({
-      atOnce, majorMs, clock: this.clock, random: new SeededRandom(1), metrics: this.metrics, logger: { info: note, warn: note, error: note },
+      atOnce, majorMs, clock: this.clock, random: new SeededRandom(1), metrics: this.metrics, logger: { ...silentLogger, info: note, warn: note, error: note },
       tablets: () => this.served.values(),
       isServed: (served) => this.served.get(served.key) === served,
     });

@@ -76,6 +76,16 @@ export class CompactionSchedule {
     this.#startMore();
   }
 
+  /** Compactions of files under way. */
+  get running(): number {
+    return this.#running.size;
+  }
+
+  /** Tablets that are to be looked at, and compacted where that is due. */
+  get waiting(): number {
+    return this.#demands.size + this.#changed.size;
+  }
+
   /**
    * A major compaction, soon. Those who ask before it begins share it; when all of them give up before that, it is dropped. One that has begun
    * goes on, whoever gives up.

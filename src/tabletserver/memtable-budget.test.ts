@@ -85,7 +85,7 @@ describe('the memory of memtables', () => {
     const told: string[] = [];
     const note = (message: string): void => void told.push(message);
     const clock = new ManualClock();
-    const budget = budgetOf(100, { info: note, warn: note, error: note }, clock);
+    const budget = budgetOf(100, { ...silentLogger, info: note, warn: note, error: note }, clock);
     const [served, memory] = tabletOf(90);
     memory.failure = notServing('00000010', 'a');
     budget.add(served);

@@ -69,6 +69,19 @@ export class MemtableBudget {
     return this.#totalBytes;
   }
 
+  get limitBytes(): number {
+    return this.#options.limitBytes;
+  }
+
+  /** Whether the last flush failed because something has run out: writes that would wait for one are refused. */
+  get refuses(): boolean {
+    return this.#refusal !== undefined;
+  }
+
+  get logLimitBytes(): number {
+    return this.#options.logLimitBytes;
+  }
+
   /** By how much memtables have grown since the server began: about what its log, and those it has replayed, hold. */
   get writtenBytes(): number {
     return this.#writtenBytes;

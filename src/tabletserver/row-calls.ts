@@ -78,8 +78,10 @@ export class RowCalls {
 
   /** Writes wait here, bounded in number by the budget of requests, while flushing or compactions fall behind. */
   async #waitForRoom(served: ServedTablet, row: ByteString, context: RequestContext): Promise<void> {
+    const startMs = this.#options.clock.monotonicMs();
     if (!this.#options.budget.open) await this.#options.budget.wait(context);
     if (this.#options.compactions.isBehind(served)) await this.#options.compactions.wait(served, context);
+    if (context.notes !== undefined) context.notes.writeWaitMs += this.#options.clock.monotonicMs() - startMs;
     if (this.#options.tablets.get(served.key) !== served) throw notServing(served.tableId, row);
   }
 

@@ -21,6 +21,7 @@ import { CompactionSchedule } from './compaction-schedule.ts';
 import { LogReplay } from './log-replay.ts';
 import { MemtableBudget } from './memtable-budget.ts';
 import { ServerSession } from './server-session.ts';
+import { serverGauges } from './server-gauges.ts';
 import type { HostServices } from './tablet-host.ts';
 import { TabletLoader } from './tablet-loader.ts';
 import { TabletSplits } from './tablet-splits.ts';
@@ -87,6 +88,7 @@ export class TabletServer {
   readonly #metadata: MetadataClient;
   readonly #session: ServerSession;
   readonly #clockWarning: ClockWarning;
+  readonly #forgetGauges: () => void;
   #stopServing: (() => Promise<void>) | undefined;
   #settling: { cancel(): void } | undefined;
   /** Tablets whose files nobody has looked at since they were loaded. */
@@ -150,6 +152,7 @@ export class TabletServer {
         this.#notices.split(children);
       },
     });
+    this.#forgetGauges = serverGauges(metrics, { cache: this.#cache, memory, budget: this.#budget, compactions: this.#compactions, log, tablets: this.#tablets });
   }
 
   /** A new incarnation: takes its lock, opens its log, announces itself, and waits to be given tablets. */
@@ -166,7 +169,7 @@ export class TabletServer {
     const session = await ServerSession.open(env.lockService, env.clock, name, onLost);
     let log: ServerLog | undefined;
     try {
-      log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name), onFailure });
+      log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name), onFailure, env });
       // a log that METADATA lists is never empty: one that is has lost its beginning
       await log.append({ tableId: METADATA_TABLE_ID, epoch: 0, commitMicros: env.clock.nowMicros(), origin: Origin.user, body: { kind: 'rows', rows: [] } }).durable;
       server = new TabletServer(options, name, log, session);
@@ -238,6 +241,7 @@ export class TabletServer {
 
   async #finish(): Promise<void> {
     this.#ended = true;
+    this.#forgetGauges();
     this.#settling?.cancel();
     this.#lookingAtLoaded?.cancel();
     this.#replay.forget();

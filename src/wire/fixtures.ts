@@ -1,7 +1,7 @@
 /** For the tests of this room: an environment on the real clock, and grpc-js' client, which shares no code with us, as the peer. */
 import * as grpc from '@grpc/grpc-js';
 import { toBigtableError } from '../base/index.ts';
-import { ByteBudget, type Logger, Metrics } from '../env/index.ts';
+import { ByteBudget, type Logger, Metrics, silentLogger } from '../env/index.ts';
 import { systemClock } from '../platform/index.ts';
 import type { ApiEnv, RpcStatus } from './rpc-server.ts';
 import { WireServer, type WireServerOptions } from './server/wire-server.ts';
@@ -16,7 +16,7 @@ export interface TestEnv extends ApiEnv {
 export function testEnv(budgetBytes = 64 * 1024 * 1024, clock = systemClock): TestEnv {
   const [errors, warnings, infos]: [string[], string[], string[]] = [[], [], []];
   const into = (lines: string[]): Logger['info'] => (message, fields) => void lines.push(`${message} ${JSON.stringify(fields)}`);
-  const logger: Logger = { info: into(infos), warn: into(warnings), error: into(errors) };
+  const logger: Logger = { ...silentLogger, info: into(infos), warn: into(warnings), error: into(errors) };
   return { clock, random: { float: () => 0.5, uniqueName: () => '0'.repeat(32) }, logger, metrics: new Metrics(), requestBudget: new ByteBudget(budgetBytes), errors, warnings, infos };
 }
 

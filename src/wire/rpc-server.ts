@@ -32,6 +32,24 @@ export interface RpcApplicant {
  */
 export type Admit = (applicant: RpcApplicant) => string | Promise<string>;
 
+/** A call that has ended: answered, failed, or given up, and everything of its answer sent or lost. */
+export interface EndedCall {
+  readonly path: string;
+  /** Its notes are there where the server was given an OnCall. */
+  readonly context: RequestContext;
+  /** The address of its caller. */
+  readonly peer: string;
+  readonly code: Code;
+  /** From its headers to its end. */
+  readonly durationMs: number;
+  /** Of messages, with their prefixes, as they went over the wire. */
+  readonly receivedBytes: number;
+  readonly sentBytes: number;
+}
+
+/** Must not throw, must not wait, and must not keep the call. */
+export type OnCall = (call: EndedCall) => void;
+
 export interface RpcCall {
   /** "/package.Service/Method". */
   readonly path: string;

@@ -13,7 +13,7 @@ import { after, before, describe, test } from 'node:test';
 import { BigtableError, Code, codeName } from '../../src/base/index.ts';
 import { openDatabase } from '../../src/boot/index.ts';
 import { open, RowMutation } from '../../src/embedded/index.ts';
-import { type Logger, type RequestContext, requestContext, SeededRandom } from '../../src/env/index.ts';
+import { type Logger, type RequestContext, requestContext, SeededRandom, silentLogger } from '../../src/env/index.ts';
 import type { TableSchema } from '../../src/model/index.ts';
 import { cannotBeSeen, type Damage, damagesOf, isNotSeenYet, KINDS } from './damages.ts';
 
@@ -47,7 +47,7 @@ async function contentsOf(directory: string): Promise<Contents> {
   const errors: BigtableError[] = [];
   const told: string[] = [];
   const tell = (message: string, fields?: object): void => void told.push(`${message} ${JSON.stringify(fields ?? {})}`);
-  const logger: Logger = { info: () => {}, warn: tell, error: tell };
+  const logger: Logger = { ...silentLogger, warn: tell, error: tell };
   let database: Awaited<ReturnType<typeof openDatabase>>;
   try {
     database = await openDatabase({ directory, logger });

@@ -12,6 +12,7 @@ import { openDatabase } from '../../src/boot/index.ts';
 import { startServer } from '../../src/server/index.ts';
 import { message, methodsOf } from './protobuf.ts';
 import { ADMIN, DATA, EMPTY_FILTERS, INSTANCE, setCell, T, WIRE_REQUESTS } from './wire-requests.ts';
+import { silentLogger } from '../../src/env/index.ts';
 
 const SEED = Number(process.env['EDUBBA_SEED'] ?? 1);
 const RUNS_A_METHOD = Number(process.env['EDUBBA_FUZZ_RUNS'] ?? 12);
@@ -68,7 +69,7 @@ describe('bad bytes', () => {
   };
 
   before(async () => {
-    const silent = { info: () => {}, warn: () => {}, error: (text: string, fields?: object) => void errors.push(`${text} ${JSON.stringify(fields)}`) };
+    const silent = { ...silentLogger, warn: () => {}, error: (text: string, fields?: object) => void errors.push(`${text} ${JSON.stringify(fields)}`) };
     database = await openDatabase({ memory: true, logger: silent });
     server = await startServer({ service: database.service, env: database.env, address: '127.0.0.1:0' });
     address = server.address;

@@ -24,6 +24,7 @@ export async function edubba(words: readonly string[], environment: Record<strin
     environment,
     print: async (text) => void (out += text),
     complain: (text) => void (err += text),
+    log: async (text) => void (err += text),
   };
   const status = await main(words, terminal);
   return { status, out, err };
@@ -47,6 +48,9 @@ export async function temporaryDirectory(t: TestContext): Promise<string> {
   return directory;
 }
 
+/** On a machine that is busy with tests calls may be slow: that is no complaint. */
+export const CALM = { EDUBBA_SLOW_MS: '0' };
+
 /** The command as a process of its own. */
 export class Child {
   readonly process: ChildProcess;
@@ -59,7 +63,7 @@ export class Child {
     const here = fileURLToPath(import.meta.url);
     const script = join(dirname(here), `edubba${extname(here)}`);
     const preload = more.preload === undefined ? [] : ['--require', more.preload];
-    this.process = spawn(process.execPath, [...process.execArgv, ...preload, script, ...words], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...userEnvironment(), ...more.environment } });
+    this.process = spawn(process.execPath, [...process.execArgv, ...preload, script, ...words], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...userEnvironment(), ...CALM, ...more.environment } });
     this.process.stdout?.setEncoding('utf8').on('data', (text: string) => (this.out += text));
     this.process.stderr?.setEncoding('utf8').on('data', (text: string) => (this.err += text));
     this.#ended = once(this.process, 'close');

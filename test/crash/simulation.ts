@@ -3,7 +3,7 @@
  */
 import { type DatabaseSettings, type OpenDatabase, openDatabase } from '../../src/boot/index.ts';
 import { type Database, overService } from '../../src/embedded/index.ts';
-import { type Logger, ManualClock, type MemoryFileSystem, SeededRandom, sleep } from '../../src/env/index.ts';
+import { type Logger, ManualClock, type MemoryFileSystem, SeededRandom, sleep, silentLogger } from '../../src/env/index.ts';
 import { inSimulatedTime } from '../simulated-time.ts';
 
 /** Messages that are kept. */
@@ -38,7 +38,7 @@ export class Simulation {
       this.messages.push(`${message} ${JSON.stringify(fields ?? {})}`);
       if (this.messages.length > MOST_MESSAGES) this.messages.shift();
     };
-    const logger: Logger = { info: note, warn: note, error: note };
+    const logger: Logger = { ...silentLogger, info: note, warn: note, error: note };
     const opened = await openDatabase({ fileSystem, clock: this.clock, random: new SeededRandom(++openings), logger, settings });
     return { opened, database: overService(opened.service, opened.env, opened.close) };
   }

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { moduleUrl, openDatabase, openThreadedDatabase } from '../../src/boot/index.ts';
-import { type Env, requestContext } from '../../src/env/index.ts';
+import { type Env, requestContext, silentLogger } from '../../src/env/index.ts';
 import { BigtableError, Code, type Database, overService, RowMutation, type Table } from '../../src/embedded/index.ts';
 
 const WRITERS = 12;
@@ -62,7 +62,7 @@ test('threads die while they are written to, one after the other', async (t) => 
   t.after(() => rm(directory, { recursive: true, force: true }));
   const messages: string[] = [];
   const note = (message: string, fields: object = {}): void => void messages.push(`${message} ${JSON.stringify(fields)}`);
-  const threaded = await openThreadedDatabase({ directory, tabletServers: 2, module, logger: { info: note, warn: note, error: note } });
+  const threaded = await openThreadedDatabase({ directory, tabletServers: 2, module, logger: { ...silentLogger, info: note, warn: note, error: note } });
   const database = overService(threaded.service, threaded.env, threaded.close);
   await threaded.openDoors({});
   await database.createTable('t', { families: { f: {} }, splits: [...'bcdefgh'] });

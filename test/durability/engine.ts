@@ -3,7 +3,7 @@
  * ends itself is followed by a new incarnation, to which the master gives its tablets.
  */
 import { Client } from '../../src/client/index.ts';
-import { ByteBudget, type Env, type FileSystem, InlineWorkers, LocalTransport, type Logger, Metrics, type SeededRandom, sleep } from '../../src/env/index.ts';
+import { ByteBudget, type Env, type FileSystem, InlineWorkers, LocalTransport, type Logger, Metrics, type SeededRandom, sleep, silentLogger } from '../../src/env/index.ts';
 import { Master } from '../../src/master/index.ts';
 import { LIMITS } from '../../src/model/index.ts';
 import { nativeCodecs, openLocalLockService, systemClock } from '../../src/platform/index.ts';
@@ -36,7 +36,7 @@ export class Engine {
   static async start(fileSystem: FileSystem, random: SeededRandom, memtableBytes = MEMTABLE_BYTES): Promise<Engine> {
     const messages: string[] = [];
     const note = (text: string, fields?: object): void => void messages.push(`${text} ${JSON.stringify(fields ?? {})}`);
-    const logger: Logger = { info: note, warn: note, error: note };
+    const logger: Logger = { ...silentLogger, info: note, warn: note, error: note };
     const env: Env = {
       fileSystem,
       lockService: await openLocalLockService(fileSystem),

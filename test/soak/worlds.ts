@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import assert from 'node:assert/strict';
 import { checkDirectory, type DatabaseSettings, type OpenDatabase, openDatabase } from '../../src/boot/index.ts';
-import { type Clock, type Logger, MemoryFileSystem, SeededRandom, sleep } from '../../src/env/index.ts';
+import { type Clock, type Logger, MemoryFileSystem, SeededRandom, sleep, silentLogger } from '../../src/env/index.ts';
 import { systemClock } from '../../src/platform/index.ts';
 import { Simulation } from '../crash/simulation.ts';
 
@@ -55,7 +55,7 @@ export async function directoryWorld(): Promise<World> {
   let aheadMicros = 0;
   const clock: Clock = { ...systemClock, nowMicros: () => systemClock.nowMicros() + aheadMicros };
   const tell = (message: string, fields?: object): void => console.log(`  database: ${message} ${JSON.stringify(fields ?? {})}`);
-  const logger: Logger = { info: () => {}, warn: tell, error: tell };
+  const logger: Logger = { ...silentLogger, warn: tell, error: tell };
   return {
     clock,
     open: () => openDatabase({ directory, settings: { ...SETTINGS, compactionsAtOnce: 2 }, clock, logger }),

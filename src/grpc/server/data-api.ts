@@ -64,6 +64,7 @@ class Writes {
     table: string,
     { entries, failures }: BatchFields,
   ): Promise<readonly (BigtableError | undefined)[]> {
+    if (context.notes !== undefined) context.notes.rows = entries.length + failures.length;
     if (failures.length === 0) return this.#service.mutateRows(context, table, entries);
     // where none is left to be carried out the table must be there all the same
     const answered =
@@ -106,6 +107,7 @@ class Writes {
     });
     const carryOut = (given: Q): Promise<A> => {
       const { table } = reader.target;
+      if (call.context.notes !== undefined) call.context.notes.target = table;
       const context = this.#prepare(call.context, reader);
       return context instanceof Promise ? context.then((prepared) => work(prepared, given, table)) : work(context, given, table);
     };

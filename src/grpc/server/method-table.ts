@@ -56,6 +56,7 @@ export class MethodTable {
       kind: 'unary',
       handle: async (call, bytes) => {
         const request = decodeRequest(method.input, bytes);
+        noteTarget(call.context, request);
         const { reservation } = call.context;
         if (answerBytes > 0 && !reservation.tryGrow(answerBytes)) throw noRoomForAnswer(answerBytes);
         const answer = encode(method.output, create(method.output, await handle(call.context, request)));
@@ -73,7 +74,11 @@ export class MethodTable {
   ): void {
     this.raw(method, {
       kind: 'stream',
-      handle: (call, bytes, sink) => handle(call.context, decodeRequest(method.input, bytes), async (message) => sink.send(encode(method.output, create(method.output, message)))),
+      handle: (call, bytes, sink) => {
+        const request = decodeRequest(method.input, bytes);
+        noteTarget(call.context, request);
+        return handle(call.context, request, async (message) => sink.send(encode(method.output, create(method.output, message))));
+      },
     });
   }
 
@@ -90,6 +95,16 @@ export class MethodTable {
       if (!this.#registered.has(`/${service.typeName}/${method.name}`)) this.raw(method, unimplemented(method));
     }
   }
+}
+
+/** The API's requests name what they are about in one of these fields. */
+const TARGETS = ['tableName', 'name', 'parent'];
+
+function noteTarget({ notes }: RequestContext, request: object): void {
+  if (notes === undefined) return;
+  const fields = request as Readonly<Record<string, unknown>>;
+  const named = TARGETS.map((field) => fields[field]).find((value) => typeof value === 'string' && value !== '');
+  if (typeof named === 'string') notes.target = named;
 }
 
 function unimplemented(method: DescMethod): RpcMethod {

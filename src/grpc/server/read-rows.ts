@@ -9,9 +9,9 @@
  * value: to these two each row goes whole, in one message, as far as the budget of requests has room for it.
  */
 import { BigtableError, type ByteString, Code } from '../../base/index.ts';
-import { Pacer, type PullStream, pullStreamOf, type Reservation } from '../../env/index.ts';
-import type { ReadBatch, RowFragment } from '../../model/index.ts';
-import type { Service } from '../../service/index.ts';
+import { type CallNotes, Pacer, type PullStream, pullStreamOf, type Reservation } from '../../env/index.ts';
+import { type ReadBatch, type RowFragment, rowOfRange } from '../../model/index.ts';
+import type { ReadRequest, Service } from '../../service/index.ts';
 import { scannedAnswer } from '../codec/answers.ts';
 import { ChunkWriter, type RowsGo } from '../codec/chunk-writer.ts';
 import { loadRareMessages, withRareMessages } from '../codec/rare.ts';
@@ -25,6 +25,8 @@ import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './
 const LINGER_MS = 5;
 /** A scan without output says how far it came this often. */
 const PROGRESS_MS = 1000;
+/** Of so many ranges those that are single rows are counted by themselves. */
+const MOST_TOLD_APART = 1000;
 /** A message may grow this far before it must be reserved: all but rows that go whole stay below it. */
 const UNRESERVED_BYTES = 1024 * 1024;
 
@@ -37,19 +39,36 @@ export function readRows(service: Service, env: ApiEnv, call: RpcCall, bytes: Bu
     refuseAuthorizedView(authorizedView);
     refuseMaterializedView(materializedView);
     const features = featureFlags(call);
+    const { notes } = call.context;
+    if (notes !== undefined) noteRead(notes, request);
     if (request.reversed && !features.reverseScans) {
       throw new BigtableError(Code.UNIMPLEMENTED, 'a reversed read needs a client that sets reverse_scans in its feature flags');
     }
     const batches = pullStreamOf(service.readRows(withAppProfile(call.context, appProfile), request));
     const tellsProgress = features.lastScannedRowResponses;
-    return new Reply({ env, sink, pacer, batches, tellsProgress, fullStats, rowsGo: rowsGoTo(call), reservation: call.context.reservation, startMs }).run();
+    return new Reply({ env, notes, sink, pacer, batches, tellsProgress, fullStats, rowsGo: rowsGoTo(call), reservation: call.context.reservation, startMs }).run();
   };
   const read = withRareMessages(() => readRowsCall(bytes, pacer));
   return read instanceof Promise ? read.then(answer) : answer(read);
 }
 
+/** What a read asks for. */
+function noteRead(notes: CallNotes, { table, ranges = [], filter, rowsLimit = 0, reversed = false }: ReadRequest): void {
+  const { length } = ranges;
+  const first = ranges[0];
+  notes.target = table;
+  notes.filter = filter;
+  notes.rowsLimit = rowsLimit;
+  notes.reversed = reversed;
+  // of very many it is not worth a step of the event loop to tell which are single rows
+  const keys = length === 1 ? Number(first !== undefined && rowOfRange(first) !== undefined) : length <= MOST_TOLD_APART ? ranges.filter((range) => rowOfRange(range) !== undefined).length : 0;
+  notes.keys = keys;
+  notes.ranges = length - keys;
+}
+
 interface ReplyOptions {
   readonly env: ApiEnv;
+  readonly notes: CallNotes | undefined;
   readonly sink: RpcSink;
   readonly pacer: Pacer;
   readonly batches: PullStream<ReadBatch>;
@@ -191,7 +210,8 @@ class Reply {
 
   /** Sends what the writer has. */
   #sendMessage(): Promise<void> | undefined {
-    const { sink, reservation } = this.#options;
+    const { sink, reservation, notes } = this.#options;
+    if (notes !== undefined) notes.rows = this.#writer.rows;
     const isShort = this.#writer.isShort;
     const message = this.#writer.take();
     if (message === undefined) return undefined;

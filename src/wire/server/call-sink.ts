@@ -44,6 +44,8 @@ export class CallSink implements RpcSink {
   readonly #stream: Stream;
   readonly #context: CallContext;
   readonly #compress: boolean;
+  /** Of all messages that went out, with their prefixes. */
+  sentBytes = 0;
   #pendingBytes = 0;
   /** Of the pending bytes, those that the reservation holds: all, but within a step of sending. */
   #heldBytes = 0;
@@ -82,7 +84,7 @@ export class CallSink implements RpcSink {
 
   sendCopy(message: Buffer): Promise<void> | undefined {
     const goesNow = !this.#compress && !this.#context.interruption && message.length <= COPY_BYTES;
-    if (goesNow && this.#stream.sendWhole(messagePrefix(message.length, false, COPIED_PREFIX), message)) return undefined;
+    if (goesNow && this.#stream.sendWhole(messagePrefix(message.length, false, COPIED_PREFIX), message)) return this.#took(message.length);
     return this.send(Buffer.from(message));
   }
 
@@ -97,6 +99,7 @@ export class CallSink implements RpcSink {
 
   /** So many bytes went out. */
   sent(bytes: number): void {
+    this.sentBytes += bytes;
     this.#pendingBytes -= bytes;
     this.#firstSentBytes += bytes;
     for (let size = this.#sizes[this.#first]; size !== undefined && this.#firstSentBytes >= size; size = this.#sizes[this.#first]) {
@@ -131,6 +134,10 @@ export class CallSink implements RpcSink {
     return this.#pendingBytes;
   }
 
+  #took(messageBytes: number): undefined {
+    this.sentBytes += messageBytes + PREFIX_BYTES;
+  }
+
   async #sendDeflated(message: Buffer): Promise<void> {
     const deflated = await deflate(message);
     await this.#send(deflated, deflated.length, true);
@@ -139,7 +146,7 @@ export class CallSink implements RpcSink {
   #send(message: Buffer | readonly Buffer[], bytes: number, compressed: boolean): Promise<void> | undefined {
     const error = this.#context.interruption;
     if (error) return Promise.reject(error);
-    if (!Array.isArray(message) && this.#stream.sendWhole(messagePrefix(bytes, compressed, COPIED_PREFIX), message as Buffer)) return undefined;
+    if (!Array.isArray(message) && this.#stream.sendWhole(messagePrefix(bytes, compressed, COPIED_PREFIX), message as Buffer)) return this.#took(bytes);
     this.#queue(messagePrefix(bytes, compressed), message, bytes + PREFIX_BYTES);
     // what went out at once was never held
     const left = this.#pendingBytes - this.#heldBytes;
@@ -165,7 +172,10 @@ export class CallSink implements RpcSink {
   #answer(message: Buffer, compressed: boolean): boolean {
     const { interruption, reservation } = this.#context;
     if (interruption) throw interruption;
-    if (this.#stream.sendWhole(messagePrefix(message.length, compressed, COPIED_PREFIX), message)) return true;
+    if (this.#stream.sendWhole(messagePrefix(message.length, compressed, COPIED_PREFIX), message)) {
+      this.#took(message.length);
+      return true;
+    }
     const bytes = message.length + PREFIX_BYTES;
     const more = bytes - reservation.heldBytes;
     if (more > 0 && reservation.tryHoldAnswer(more) === 'refused') return false;

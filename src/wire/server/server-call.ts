@@ -6,12 +6,13 @@
  * released, and the call leaves the deadlines, once the handler has ended and the answer is sent or lost.
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
-import { CallContext, type Owner, Pace, type Reservation } from '../../env/index.ts';
+import { CallContext, CallNotes, type Owner, Pace, type Reservation } from '../../env/index.ts';
 import { ANSWER_HEADERS, GZIP_ANSWER_HEADERS, OK_TRAILERS, statusTrailers, withHeaders } from '../grpc/answer-blocks.ts';
 import { parseTimeout } from '../grpc/timeout.ts';
 import type { RequestHeaders } from '../http2/header-rules.ts';
 import type { Stream, StreamOwner } from '../http2/stream.ts';
-import { type ApiEnv, type RpcCall, type RpcMethod, type RpcStatus, TINY_REQUEST_BYTES } from '../rpc-server.ts';
+import { type ApiEnv, type EndedCall, type RpcCall, type RpcMethod, type RpcStatus, TINY_REQUEST_BYTES } from '../rpc-server.ts';
+import type { CallLedger, MethodLedger } from './call-ledger.ts';
 import { CallSink, type SinkHost } from './call-sink.ts';
 import type { DeadlineEntry, Deadlines } from './deadlines.ts';
 import { RequestQueue } from './request-queue.ts';
@@ -27,6 +28,7 @@ export interface CallHost {
   readonly env: ApiEnv;
   readonly deadlines: Deadlines;
   readonly slowCalls: SlowCalls;
+  readonly ledger: CallLedger;
   readonly maxRequestBytes: number;
   /** A request that holds a reservation and of which nothing has come for so long fails. */
   readonly stallMs: number;
@@ -36,9 +38,16 @@ export interface CallHost {
 /** Of the request's headers, what a call needs. */
 export type CallRequest = Pick<RequestHeaders, 'path' | 'list' | 'places'>;
 
-export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHost, SinkHost, SlowCall {
+export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntry, InputHost, SinkHost, SlowCall {
   readonly path: string;
   readonly context: CallContext;
+  readonly peer: string;
+  /** What the caller was told, as soon as it is. */
+  code: Code = Code.OK;
+  durationMs = 0;
+  readonly #startMs: number;
+  readonly #ledger: MethodLedger;
+  #isSettled = false;
   readonly #host: CallHost;
   readonly stream: Stream;
   readonly gzip: boolean;
@@ -65,9 +74,12 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
   before: DeadlineEntry | undefined = undefined;
   after: DeadlineEntry | undefined = undefined;
 
-  /** `caller`: who asks, or why the call is not let in. */
-  constructor(host: CallHost, stream: Stream, request: CallRequest, method: RpcMethod | undefined, caller: string | BigtableError, owner?: Owner) {
+  /** `caller`: who asks, or why the call is not let in. `peer`: the address it came from. */
+  constructor(host: CallHost, stream: Stream, request: CallRequest, method: RpcMethod | undefined, caller: string | BigtableError, owner?: Owner, peer = '') {
     const { path } = request;
+    this.peer = peer;
+    this.#startMs = host.env.clock.monotonicMs();
+    this.#ledger = host.ledger.begin(path, method !== undefined);
     stream.owner = this;
     this.path = path;
     this.#host = host;
@@ -83,11 +95,12 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
       if (!method) throw new BigtableError(Code.UNIMPLEMENTED, `method ${path} is not known`);
       if (encoding !== undefined && !this.gzip) checkEncoding(encoding);
       const timeout = this.header('grpc-timeout');
-      if (timeout !== undefined) deadlineMs = host.env.clock.monotonicMs() + parseTimeout(timeout);
+      if (timeout !== undefined) deadlineMs = this.#startMs + parseTimeout(timeout);
     } catch (error) {
       fault = error;
     }
-    this.context = new CallContext({ budget: host.env.requestBudget, owner, deadlineMs, principal: typeof caller === 'string' ? caller : '', trace: this.header('traceparent') ?? '' });
+    const notes = host.ledger.onCall && new CallNotes();
+    this.context = new CallContext({ budget: host.env.requestBudget, owner, deadlineMs, principal: typeof caller === 'string' ? caller : '', trace: this.header('traceparent') ?? '', notes });
     if (!fault) host.deadlines.set(this, deadlineMs);
     if (method?.kind === 'bidi') {
       const queue = new RequestQueue(this);
@@ -109,6 +122,14 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
 
   get isUncounted(): boolean {
     return (this.#method?.maxRequestBytes ?? Number.POSITIVE_INFINITY) <= TINY_REQUEST_BYTES;
+  }
+
+  get receivedBytes(): number {
+    return this.stream.receivedBytes;
+  }
+
+  get sentBytes(): number {
+    return this.#sink?.sentBytes ?? 0;
   }
 
   get reservation(): Reservation {
@@ -147,6 +168,7 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
   }
 
   onReset(): void {
+    if (!this.#isAnswered) this.code = Code.CANCELLED;
     this.#isAnswered = true;
     this.#giveUp(new BigtableError(Code.CANCELLED, 'the caller gave the call up'));
     this.#settle();
@@ -171,7 +193,7 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
     const method = this.#method;
     if (this.#isAnswered || method === undefined || method.kind === 'bidi') return;
     if (method.kind === 'stream') return this.#serve(method, request);
-    this.#isRunning = true;
+    this.#begin();
     let work: Promise<Uint8Array>;
     try {
       work = method.handle(this, request);
@@ -210,14 +232,22 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
     if (left === 0) return this.#runOut(error);
     // the message that the reader has begun is left to it, and then the status
     this.#isAnswered = true;
+    this.code = error.code;
     this.stream.end(statusTrailers(this.#host.statusOf(error), !this.#headersAreSent));
     this.#input.stop(error);
     this.context.interrupt(error);
   }
 
+  /** The handler's work begins. */
+  #begin(): void {
+    this.#isRunning = true;
+    const { notes } = this.context;
+    if (notes !== undefined) notes.queuedMs = this.nowMs() - this.#startMs;
+  }
+
   #serve(method: Exclude<RpcMethod, { kind: 'unary' }>, request: Buffer | RequestQueue): void {
     const sink = this.#openSink(method);
-    this.#isRunning = true;
+    this.#begin();
     let work: Promise<void> | undefined;
     try {
       work = method.kind === 'bidi' ? method.handle(this, request as RequestQueue, sink) : method.handle(this, request as Buffer, sink);
@@ -279,6 +309,7 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
   fail(thrown: unknown): void {
     if (!this.#isAnswered) {
       this.#isAnswered = true;
+      this.code = toBigtableError(thrown).code;
       const trailers = statusTrailers(this.#host.statusOf(thrown), !this.#headersAreSent);
       this.stream.end(this.#trailers ? withHeaders(trailers, this.#trailers) : trailers);
       if (this.#isRunning) this.#giveUp(toBigtableError(thrown));
@@ -289,6 +320,7 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
   /** What has not been sent will be too late. */
   #runOut(error: BigtableError): void {
     this.stream.drop();
+    this.code = error.code;
     if (this.#isAnswered) this.stream.end(statusTrailers(this.#host.statusOf(error), !this.#headersAreSent));
     this.#giveUp(error);
     this.fail(error);
@@ -303,11 +335,15 @@ export class ServerCall implements StreamOwner, RpcCall, DeadlineEntry, InputHos
   }
 
   #settle(): void {
-    if (this.#isRunning || (this.#sink && !this.#sink.isDrained)) return;
+    if (this.#isRunning || (this.#sink && !this.#sink.isDrained) || this.#isSettled) return;
+    this.#isSettled = true;
     this.#host.deadlines.clear(this);
     this.#host.slowCalls.remove(this);
     this.context.reservation.release();
     this.stream.done();
+    this.durationMs = this.nowMs() - this.#startMs;
+    this.#ledger.end(this.code, this.durationMs);
+    this.#host.ledger.onCall?.(this);
   }
 
   // what goes with the call

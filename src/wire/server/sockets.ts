@@ -7,7 +7,7 @@
  */
 import type { Socket } from 'node:net';
 import { assert } from '../../base/index.ts';
-import type { Timer } from '../../env/index.ts';
+import type { Counter, Timer } from '../../env/index.ts';
 import { isLoopback, networkOf } from '../address.ts';
 import type { Connection } from '../http2/connection.ts';
 import type { ApiEnv } from '../rpc-server.ts';
@@ -73,11 +73,13 @@ export class Sockets {
   #idlest: AcceptedSocket[] = [];
   #looking: Timer | undefined;
   #isClosing = false;
+  readonly #accepted: Counter;
   #onEmpty: (() => void) | undefined;
 
   constructor({ env, limits }: SocketsOptions) {
     this.#env = env;
     this.#limits = limits;
+    this.#accepted = env.metrics.counter('wire.acceptedConnections');
     this.#refusals = new RareWarning(env, 'connections are refused');
     this.#replacements = new RareWarning(env, 'idle connections are ended to make room for new ones');
   }
@@ -106,6 +108,7 @@ export class Sockets {
       retireMs: Number.POSITIVE_INFINITY, cutOffMs: Number.POSITIVE_INFINITY, heardMs: nowMs, usedMs: nowMs, pingedMs: nowMs,
     };
     this.#all.add(accepted);
+    this.#accepted.value++;
     this.#ofNetwork.set(network, (this.#ofNetwork.get(network) ?? 0) + 1);
     socket.once('close', () => this.#forget(accepted));
     return accepted;

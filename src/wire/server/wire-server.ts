@@ -10,7 +10,8 @@ import type { RequestHeaders } from '../http2/header-rules.ts';
 import { DEFAULT_LIMITS, type Http2Limits } from '../http2/limits.ts';
 import { ReadTurns } from '../http2/read-turns.ts';
 import type { Stream } from '../http2/stream.ts';
-import type { Admit, ApiEnv, RpcApplicant, RpcMethod, RpcServer, RpcStatus } from '../rpc-server.ts';
+import type { Admit, ApiEnv, OnCall, RpcApplicant, RpcMethod, RpcServer, RpcStatus } from '../rpc-server.ts';
+import { CallLedger } from './call-ledger.ts';
 import { Deadlines } from './deadlines.ts';
 import { HttpRefusal } from './http-refusal.ts';
 import { ConnectionOwners, PrincipalOwners } from './owners.ts';
@@ -50,6 +51,8 @@ export interface WireServerOptions {
   readonly tls?: TlsOptions | undefined;
   /** Default: everybody, as 'anonymous'. */
   readonly admit?: Admit;
+  /** Told of every call that has ended. */
+  readonly onCall?: OnCall | undefined;
   readonly limits?: Partial<WireLimits>;
 }
 
@@ -58,6 +61,7 @@ interface Peer {
   readonly connection: Connection;
   readonly certificate: string | undefined;
   readonly owners: ConnectionOwners;
+  readonly address: string;
 }
 
 /** Connections that wait to be taken. */
@@ -78,22 +82,24 @@ export class WireServer implements RpcServer {
   readonly #sockets: Sockets;
   readonly #handshakes: TlsHandshakes | undefined;
   readonly #failedAccepts: RareWarning;
+  readonly #forgetGauges: () => void;
   /** Who may sign the clients' certificates. */
   #authority: TlsOptions['ca'];
   #server: Server | undefined;
 
   constructor(options: WireServerOptions) {
-    const { env, statusOf, tls } = options;
+    const { env, statusOf, tls, onCall } = options;
     this.#options = options;
     this.#limits = { ...DEFAULT_WIRE_LIMITS, ...options.limits };
     this.#deadlines = new Deadlines(env.clock);
     const { maxRequestBytes, stallMs } = this.#limits;
-    this.#host = { env, statusOf, deadlines: this.#deadlines, slowCalls: new SlowCalls(env), maxRequestBytes, stallMs };
+    this.#host = { env, statusOf, deadlines: this.#deadlines, slowCalls: new SlowCalls(env), ledger: new CallLedger(env.metrics, onCall), maxRequestBytes, stallMs };
     this.#turns = new ReadTurns(env.clock);
     this.#sockets = new Sockets({ env, limits: this.#limits });
     this.#handshakes = tls && new TlsHandshakes(tls);
     this.#authority = tls?.ca;
     this.#failedAccepts = new RareWarning(env, 'cannot take connections');
+    this.#forgetGauges = env.metrics.gauges({ 'wire.connections': () => this.#sockets.size, 'wire.mostConnections': () => this.#limits.maxConnections });
   }
 
   register(path: string, method: RpcMethod): void {
@@ -152,6 +158,8 @@ export class WireServer implements RpcServer {
     await closed;
     this.#deadlines.close();
     this.#host.slowCalls.close();
+    this.#host.ledger.close();
+    this.#forgetGauges();
   }
 
   #accept(socket: Socket): void {
@@ -171,7 +179,7 @@ export class WireServer implements RpcServer {
       clock,
       turns: this.#turns,
       limits: this.#limits,
-      onRequest: (stream, request) => this.#onRequest(stream, request, { connection, certificate, owners }),
+      onRequest: (stream, request) => this.#onRequest(stream, request, { connection, certificate, owners, address }),
       // the socket's own end is what counts
       onClosed: () => {},
       onFailed: (thrown) => {
@@ -182,13 +190,13 @@ export class WireServer implements RpcServer {
     this.#sockets.begin(accepted, connection, certificate !== undefined);
   }
 
-  #onRequest(stream: Stream, request: RequestHeaders, { connection, certificate, owners }: Peer): void {
+  #onRequest(stream: Stream, request: RequestHeaders, { connection, certificate, owners, address }: Peer): void {
     const { method, path, contentType = '', list, places } = request;
     if (method !== 'POST' || !contentType.startsWith('application/grpc')) return void new HttpRefusal(stream, request);
     const caller = this.#callerOf({ path, header: (name) => places.value(list, name), certificate });
     const begin = (known: string | BigtableError): void => {
       const owner = typeof known === 'string' ? owners.of(known) : undefined;
-      new ServerCall(this.#host, stream, request, this.#methods.get(path), known, owner);
+      new ServerCall(this.#host, stream, request, this.#methods.get(path), known, owner, address);
     };
     if (caller instanceof Promise) new WaitingCall({ host: this.#host, connection, stream, caller, owner: owners.of(UNKNOWN), admit: begin });
     else begin(caller);

@@ -1,0 +1,37 @@
+/**
+ * What is noted of one call while it is carried out, for the access log and the log of slow calls: what it asks for, and what it cost. Whoever does the
+ * work adds to the numbers; nobody decides anything by them. A context without notes is one of which nobody will tell.
+ *
+ * Work that another thread does for the call is noted there and not here: `passedOn` says how often that was.
+ */
+export class CallNotes {
+  /** Full name of the table, or of what else the call names. Empty where it is not known. */
+  target = '';
+  /** Rows asked for by their keys, and ranges of rows. A read of the whole table has neither. */
+  keys = 0;
+  ranges = 0;
+  rowsLimit = 0;
+  reversed = false;
+  /** The filter, as the rooms above know it. */
+  filter: { readonly kind: string } | undefined = undefined;
+  /** Rows that were answered, or that a batch of writes names. */
+  rows = 0;
+  // what follows counts reads of METADATA too, where a tablet had to be found for the call
+  /** Reads of tablets; one that goes on elsewhere counts again. */
+  tablets = 0;
+  /** Files that these reads looked into. */
+  files = 0;
+  rowsScanned = 0;
+  /** Blocks found in memory, and those that were not there. */
+  blockHits = 0;
+  blockMisses = 0;
+  /** How often the call waited for the disk, and how long altogether. */
+  loads = 0;
+  loadMs = 0;
+  /** Of the call's time, what went by before its work began: until its request was there, and had room. */
+  queuedMs = 0;
+  /** How long its writes waited for memory or for compactions. */
+  writeWaitMs = 0;
+  /** Calls to other threads. */
+  passedOn = 0;
+}

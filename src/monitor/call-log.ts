@@ -1,0 +1,110 @@
+/**
+ * What is told of single calls: the access log, a line a call, and the log of slow calls, with what each asked for and what it cost.
+ *
+ * Invariant: no values, no row keys and no credentials stand in a line; of slow calls only so many are told in a second, and the rest are counted.
+ */
+import { codeName } from '../base/index.ts';
+import type { CallNotes, Clock, Counter, LogFields, Logger, Metrics } from '../env/index.ts';
+import type { EndedCall } from '../wire/index.ts';
+
+/** Lines about slow calls in a second. */
+const MOST_SLOW_LINES = 10;
+/** Names of filters that a line tells; and so many filters are looked at for them. */
+const MOST_FILTER_KINDS = 12;
+const MOST_FILTERS = 200;
+/** These stay open until somebody ends them: they are never slow. */
+const ENDLESS = new Set(['/grpc.health.v1.Health/Watch', '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', '/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo']);
+
+export interface CallLogOptions {
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly accessLog: boolean;
+  /** A call that takes longer is told. 0: none is. */
+  readonly slowMs: number;
+}
+
+export class CallLog {
+  readonly #options: CallLogOptions;
+  readonly #slow: Counter;
+  #second = 0;
+  #slowLines = 0;
+  /** Slow calls of which no line has told. */
+  #untold = 0;
+
+  constructor(options: CallLogOptions) {
+    this.#options = options;
+    this.#slow = options.metrics.counter('calls.slow');
+  }
+
+  /** Whether calls are told of at all. */
+  get isOn(): boolean {
+    return this.#options.accessLog || this.#options.slowMs > 0;
+  }
+
+  ended(call: EndedCall): void {
+    const { accessLog, slowMs, logger } = this.#options;
+    if (accessLog) logger.access(accessFields(call));
+    if (slowMs > 0 && call.durationMs > slowMs && !ENDLESS.has(call.path)) this.#tellSlow(call);
+  }
+
+  #tellSlow(call: EndedCall): void {
+    this.#slow.value++;
+    const second = Math.floor(this.#options.clock.monotonicMs() / 1000);
+    if (second !== this.#second) [this.#second, this.#slowLines] = [second, 0];
+    if (++this.#slowLines > MOST_SLOW_LINES) {
+      this.#untold++;
+      return;
+    }
+    const untold = this.#untold === 0 ? {} : { slowCallsNotTold: this.#untold };
+    this.#untold = 0;
+    this.#options.logger.warn('a slow call', { ...accessFields(call), ...planOf(call.context.notes), ...untold });
+  }
+}
+
+function accessFields({ path, context, peer, code, receivedBytes, sentBytes, durationMs }: EndedCall): LogFields {
+  const { principal, appProfile, trace, notes } = context;
+  return {
+    method: path.slice(1),
+    ...(notes?.target ? { target: notes.target } : {}),
+    ...(principal === '' ? {} : { principal }),
+    ...(appProfile === '' ? {} : { appProfile }),
+    peer,
+    code: codeName(code),
+    receivedBytes,
+    sentBytes,
+    ...(notes === undefined || notes.rows === 0 ? {} : { rows: notes.rows }),
+    ms: rounded(durationMs),
+    ...(trace === '' ? {} : { trace }),
+  };
+}
+
+/** What a slow call asked for and what it cost: only what is not nothing. */
+function planOf(notes: CallNotes | undefined): LogFields {
+  if (notes === undefined) return {};
+  const { keys, ranges, rowsLimit, reversed, filter, tablets, files, rowsScanned, blockHits, blockMisses, loads, loadMs, queuedMs, writeWaitMs, passedOn } = notes;
+  const numbers = {
+    keys, ranges, rowsLimit, tablets, files, rowsScanned, blocksInMemory: blockHits, blocksNotInMemory: blockMisses,
+    waitsForDisk: loads, diskMs: rounded(loadMs), queuedMs: rounded(queuedMs), writeWaitMs: rounded(writeWaitMs), passedOn,
+  };
+  const told = Object.entries(numbers).filter(([, value]) => value !== 0);
+  return { ...Object.fromEntries(told), ...(reversed ? { reversed } : {}), ...(filter === undefined ? {} : { filter: filterKinds(filter) }) };
+}
+
+/** The kinds of which a filter is made, each once, as far as they are soon found: what it looks for is not told. */
+function filterKinds(filter: object): string {
+  const kinds = new Set<string>();
+  const waiting: unknown[] = [filter];
+  for (let seen = 0; waiting.length > 0 && seen < MOST_FILTERS && kinds.size < MOST_FILTER_KINDS; seen++) {
+    const next = waiting.shift();
+    if (typeof next !== 'object' || next === null) continue;
+    const { kind, filters, predicate, whenTrue, whenFalse } = next as Readonly<Record<string, unknown>>;
+    if (typeof kind === 'string') kinds.add(kind);
+    waiting.push(...(Array.isArray(filters) ? filters.slice(0, MOST_FILTERS) : []), predicate, whenTrue, whenFalse);
+  }
+  return `${[...kinds].join(',')}${waiting.some((left) => left !== undefined) ? ',…' : ''}`;
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
+}

@@ -1,0 +1,68 @@
+/**
+ * Log lines, as text or as JSON: one line each, whatever stands in it. Values that callers choose (names of tables, principals) can neither begin a line nor
+ * steer a terminal: characters that are not visible are written as escapes.
+ */
+import type { LogFields, LogLevel } from '../env/index.ts';
+
+export type LogFormat = 'text' | 'json';
+
+/** Of a line: its level, or that it is of the access log. */
+export type LogKind = LogLevel | 'access';
+
+/** Longer values are cut. Stacks may be longer. */
+const MOST_VALUE_CHARACTERS = 1000;
+const MOST_STACK_CHARACTERS = 10_000;
+
+/** Control and formatting characters, line ends of Unicode, and halves of pairs. */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+
+/** With its line end. `timeMicros`: since 1970. */
+export function logLine(format: LogFormat, kind: LogKind, timeMicros: number, message: string, fields: LogFields = {}): string {
+  const time = timeText(timeMicros);
+  return format === 'json' ? jsonLine(kind, time, message, fields) : textLine(kind, time, message, fields);
+}
+
+function timeText(timeMicros: number): string {
+  // biome-ignore lint/style/noRestrictedGlobals: the time is given, no clock is read
+  return new Date(timeMicros / 1000).toISOString();
+}
+
+/** `time level message name=value …`. A stack comes behind it, on lines of its own that begin with white space. */
+function textLine(kind: LogKind, time: string, message: string, fields: LogFields): string {
+  const { stack, ...rest } = fields;
+  const facts = Object.entries(rest).map(([name, value]) => ` ${name}=${typeof value === 'string' ? quoted(cut(value)) : value}`);
+  const trace = typeof stack === 'string' && stack !== '' ? cut(stack, MOST_STACK_CHARACTERS).split('\n').map((line) => `\n    ${visible(line.trim())}`) : [];
+  return `${time} ${kind} ${visible(cut(message))}${facts.join('')}${trace.join('')}\n`;
+}
+
+function jsonLine(kind: LogKind, time: string, message: string, fields: LogFields): string {
+  // the first three are the line's own: a field of the same name stands behind them under another
+  const line: Record<string, string | number | boolean> = { time, level: kind === 'access' ? 'info' : kind, message: cut(message) };
+  if (kind === 'access') line['log'] = 'access';
+  for (const [name, value] of Object.entries(fields)) {
+    const key = Object.hasOwn(line, name) ? `${name}_` : name;
+    line[key] = typeof value === 'string' ? cut(value, name === 'stack' ? MOST_STACK_CHARACTERS : MOST_VALUE_CHARACTERS) : value;
+  }
+  return `${escaped(JSON.stringify(line))}\n`;
+}
+
+function cut(text: string, most = MOST_VALUE_CHARACTERS): string {
+  return text.length <= most ? text : `${text.slice(0, most)}…`;
+}
+
+function quoted(value: string): string {
+  return /^[\w./:@+-]+$/.test(value) ? value : escaped(JSON.stringify(value));
+}
+
+/** JSON.stringify escapes the control characters of ASCII alone. */
+function escaped(json: string): string {
+  return json.replace(INVISIBLE, escapeOf);
+}
+
+function visible(text: string): string {
+  return text.replace(INVISIBLE, escapeOf);
+}
+
+function escapeOf(character: string): string {
+  return Array.from({ length: character.length }, (_, i) => `\\u${character.charCodeAt(i).toString(16).padStart(4, '0')}`).join('');
+}

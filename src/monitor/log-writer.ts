@@ -1,0 +1,116 @@
+/**
+ * The logger of a server: lines of a level and above to an output that may be slow, as a pipe that nobody reads.
+ *
+ * Invariants: it never waits, and holds at most MOST_BYTES of lines: what comes beyond that is dropped and counted, lines of the access log sooner than
+ * others. A line says how many were dropped, as soon as there is room for it. One piece is written at a time, in the order of the calls.
+ */
+import { type Clock, type Counter, LOG_LEVELS, type LogFields, type Logger, type LogLevel, type Metrics } from '../env/index.ts';
+import { type LogFormat, type LogKind, logLine } from './log-lines.ts';
+
+const MOST_BYTES = 1024 * 1024;
+/** Of these, what lines of the access log may fill. */
+const MOST_ACCESS_BYTES = MOST_BYTES / 2;
+/** So much is written at once. */
+const PIECE_BYTES = 64 * 1024;
+
+export interface LogOutput {
+  /** Resolves when the text is written, or can never be. Must not throw and not reject. */
+  write(text: string): Promise<void>;
+}
+
+export interface LogWriterOptions {
+  readonly clock: Pick<Clock, 'nowMicros'>;
+  readonly output: LogOutput;
+  readonly level: LogLevel;
+  readonly format: LogFormat;
+  readonly metrics: Metrics;
+}
+
+export class LogWriter implements Logger {
+  readonly #options: LogWriterOptions;
+  readonly #least: number;
+  #lines: string[] = [];
+  #bytes = 0;
+  #writing: Promise<void> | undefined;
+  readonly #dropped: Counter;
+  /** Those that no line has told of. */
+  #untold = 0;
+
+  constructor(options: LogWriterOptions) {
+    this.#options = options;
+    this.#least = LOG_LEVELS.indexOf(options.level);
+    this.#dropped = options.metrics.counter('logLines.dropped');
+  }
+
+  debug(message: string, fields?: LogFields): void {
+    this.#log('debug', message, fields);
+  }
+
+  info(message: string, fields?: LogFields): void {
+    this.#log('info', message, fields);
+  }
+
+  warn(message: string, fields?: LogFields): void {
+    this.#log('warn', message, fields);
+  }
+
+  error(message: string, fields?: LogFields): void {
+    this.#log('error', message, fields);
+  }
+
+  access(fields: LogFields): void {
+    this.#add('access', 'call', fields, MOST_ACCESS_BYTES);
+  }
+
+  /** Resolves when all that was logged so far is written, as far as the output takes it. */
+  async flush(): Promise<void> {
+    while (this.#writing !== undefined) await this.#writing;
+  }
+
+  #log(level: LogLevel, message: string, fields: LogFields | undefined): void {
+    if (LOG_LEVELS.indexOf(level) >= this.#least) this.#add(level, message, fields, MOST_BYTES);
+  }
+
+  #add(kind: LogKind, message: string, fields: LogFields | undefined, mostBytes: number): void {
+    if (this.#bytes >= mostBytes) {
+      this.#dropped.value++;
+      this.#untold++;
+      return;
+    }
+    if (this.#untold > 0) this.#tellDropped();
+    this.#push(this.#line(kind, message, fields));
+  }
+
+  #line(kind: LogKind, message: string, fields?: LogFields): string {
+    const { format, clock } = this.#options;
+    return logLine(format, kind, clock.nowMicros(), message, fields);
+  }
+
+  #tellDropped(): void {
+    const count = this.#untold;
+    this.#untold = 0;
+    this.#push(this.#line('warn', 'log lines were dropped: they are made faster than they are read', { count }));
+  }
+
+  #push(line: string): void {
+    this.#lines.push(line);
+    // as the memory goes that it takes, about
+    this.#bytes += line.length;
+    this.#writing ??= this.#write();
+  }
+
+  async #write(): Promise<void> {
+    // the lines of one turn go together
+    await Promise.resolve();
+    while (this.#lines.length > 0) {
+      let bytes = 0;
+      let count = 0;
+      while (count < this.#lines.length && bytes < PIECE_BYTES) bytes += (this.#lines[count++] as string).length;
+      const piece = this.#lines.splice(0, count).join('');
+      await this.#options.output.write(piece);
+      this.#bytes -= bytes;
+      if (this.#lines.length === 0 && this.#untold > 0) this.#tellDropped();
+    }
+    this.#writing = undefined;
+  }
+}

@@ -1,0 +1,41 @@
+/** docs/METRICS.md, made from the table of metrics. */
+import { METRICS, type MetricDefinition, PROCESS_METRICS } from './metric-table.ts';
+
+const HEAD = `# Metrics
+
+<!-- Made by \`node --import tsx scripts/metrics.mjs --write\` from src/monitor/metric-table.ts. Do not edit. -->
+
+\`edubba serve\` tells its metrics to [Prometheus](https://prometheus.io/) at \`/metrics\`, on a port of its own: \`--metrics-address HOST:PORT\`. Without the flag that is
+127.0.0.1 and the port of \`--address\` plus 1000: 9086 for the usual 8086. Where that port is taken the server goes on without metrics, and says so; \`--metrics-address off\`
+switches them off. Beside it are two probes:
+
+| path | answers |
+|---|---|
+| \`/metrics\` | this page's metrics, in the text format of Prometheus. A page is kept for a second |
+| \`/healthz\` | 200 as long as the process answers at all |
+| \`/readyz\` | 200 while the server serves; 503, with the reason, while it starts or stops, while the disk is full, and while tablets cannot be served |
+
+Nobody is asked for a password. The metrics name no table, row or principal. An address that other machines can reach must be asked for, and is warned of.
+
+Where tablet servers have threads of their own (\`--tablet-servers\`) each figure is the sum over all threads. A counter begins at 0 when the process starts.
+
+Errors in a minute, and the 99th percentile of reads:
+
+    sum by (method) (rate(edubba_calls_total{code!="OK"}[1m]))
+    histogram_quantile(0.99, sum by (le) (rate(edubba_call_duration_seconds_bucket{method="google.bigtable.v2.Bigtable/ReadRows"}[5m])))
+`;
+
+/** Markdown. */
+export function metricsDocument(): string {
+  const parts = Object.entries(METRICS).map(([subject, metrics]) => `## ${subject}\n\n${table(metrics)}`);
+  const process = `## The process and Node\n\nBy prom-client. \`nodejs_*\` tell of the main thread.\n\n${table(PROCESS_METRICS)}`;
+  return `${[HEAD, ...parts, process].join('\n')}`;
+}
+
+function table(metrics: readonly (Pick<MetricDefinition, 'name' | 'type' | 'help'> & Partial<MetricDefinition>)[]): string {
+  const rows = metrics.map(({ name, type, help, labels = [], series = [] }) => {
+    const names = [...new Set([...labels, ...series.flatMap((each) => Object.keys(each.labels ?? {}))])];
+    return `| \`${name}\` | ${type} | ${names.map((label) => `\`${label}\``).join(', ')} | ${help} |\n`;
+  });
+  return `| metric | type | labels | meaning |\n|---|---|---|---|\n${rows.join('')}`;
+}

@@ -1,0 +1,138 @@
+/**
+ * The page of metrics: what all threads have counted, added up, in Prometheus' text format (by prom-client).
+ *
+ * Invariants: the page is made at most once in LASTING_MS, however often it is asked for, and once at a time. What a source that does not answer in time told
+ * last stands for it, so that no counter goes back because a thread is busy.
+ */
+import type { Metric, Registry } from 'prom-client';
+import { type Clock, type MetricsReport, sleep, sumOfReports } from '../env/index.ts';
+import { METRICS, type MetricDefinition, type MetricSeries, PROCESS_METRICS } from './metric-table.ts';
+
+/** A page this old is not made anew. */
+const LASTING_MS = 1000;
+/** A source may take this long. */
+const PATIENCE_MS = 2000;
+
+/** Where figures come from: each is asked for every page. */
+export type MetricsSources = Readonly<Record<string, () => MetricsReport | Promise<MetricsReport>>>;
+
+interface Sample {
+  readonly labels: Readonly<Record<string, string | number>>;
+  readonly value: number;
+  readonly metricName?: string;
+}
+
+const EMPTY_REPORT: MetricsReport = { counters: {}, gauges: {}, histograms: {} };
+
+export class MetricsPage {
+  readonly #sources: MetricsSources;
+  readonly #clock: Clock;
+  readonly #last = new Map<string, MetricsReport>();
+  #registry: Registry | undefined;
+  #report: MetricsReport = EMPTY_REPORT;
+  #making: Promise<string> | undefined;
+  #madeMs = Number.NEGATIVE_INFINITY;
+
+  constructor(sources: MetricsSources, clock: Clock) {
+    this.#sources = sources;
+    this.#clock = clock;
+  }
+
+  /** prom-client takes a while to load, and measures the event loop from then on. */
+  async load(): Promise<void> {
+    this.#registry ??= await registryOver(() => this.#report);
+  }
+
+  text(): Promise<string> {
+    const nowMs = this.#clock.monotonicMs();
+    if (this.#making !== undefined && nowMs - this.#madeMs < LASTING_MS) return this.#making;
+    this.#madeMs = nowMs;
+    const making = this.#make();
+    this.#making = making;
+    making.then(
+      // the page lasts from when it was there
+      () => void (this.#madeMs = this.#clock.monotonicMs()),
+      () => void (this.#making = undefined),
+    );
+    return making;
+  }
+
+  async #make(): Promise<string> {
+    await this.load();
+    const reports = await Promise.all(Object.entries(this.#sources).map(([name, read]) => this.#read(name, read)));
+    this.#report = sumOfReports(reports);
+    return (this.#registry as Registry).metrics();
+  }
+
+  async #read(name: string, read: () => MetricsReport | Promise<MetricsReport>): Promise<MetricsReport> {
+    const late = new AbortController();
+    try {
+      const report = await Promise.race([read(), sleep(this.#clock, PATIENCE_MS, late.signal).then(() => undefined, () => undefined)]);
+      if (report !== undefined) this.#last.set(name, report);
+    } catch {
+      // it may have ended: what it told last counts
+    } finally {
+      late.abort();
+    }
+    return this.#last.get(name) ?? EMPTY_REPORT;
+  }
+}
+
+async function registryOver(report: () => MetricsReport): Promise<Registry> {
+  const { default: client } = await import('prom-client');
+  const registry = new client.Registry();
+  for (const definition of Object.values(METRICS).flat()) registry.registerMetric(reportedMetric(definition, report));
+  // its delays of the event loop are not told, since ours are of all threads, and add up: it is to measure seldom
+  client.collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 1000 });
+  // nor is what lists every handle and request: that would cost most where connections are many
+  const told = new Set([...Object.values(METRICS).flat(), ...PROCESS_METRICS].map(({ name }) => name));
+  for (const { name } of registry.getMetricsAsArray()) if (!told.has(name)) registry.removeSingleMetric(name);
+  return registry;
+}
+
+/** What the registry asks of a metric: no more than this. */
+function reportedMetric(definition: MetricDefinition, report: () => MetricsReport): Metric {
+  const { name, type, help } = definition;
+  const get = async (): Promise<object> => ({ name, type, help, aggregator: 'sum', values: samplesOf(definition, report()) });
+  return { name, type, help, get } as unknown as Metric;
+}
+
+function samplesOf(definition: MetricDefinition, report: MetricsReport): Sample[] {
+  const { type, series } = definition;
+  if (type === 'histogram') return series.flatMap((each) => histogramSamples(definition, each, report.histograms));
+  const values = { ...report.gauges, ...report.counters };
+  return series.flatMap((each) => {
+    const found = matching(definition, each, values).map(([labels, value]): Sample => ({ labels, value: value * (definition.factor ?? 1) }));
+    // what has not happened yet is zero, unless nobody can know its labels
+    return found.length > 0 || definition.labels !== undefined || (type === 'gauge' && !(each.source in values)) ? found : [{ labels: each.labels ?? {}, value: 0 }];
+  });
+}
+
+function histogramSamples(definition: MetricDefinition, series: MetricSeries, histograms: MetricsReport['histograms']): Sample[] {
+  const { name, factor = 1 } = definition;
+  return matching(definition, series, histograms).flatMap(([labels, { bounds, counts, sum }]) => {
+    let count = 0;
+    const buckets = counts.map((each, i): Sample => {
+      count += each;
+      const bound = bounds[i];
+      return { metricName: `${name}_bucket`, labels: { ...labels, le: bound === undefined ? '+Inf' : rounded(bound * factor) }, value: count };
+    });
+    return [...buckets, { metricName: `${name}_sum`, labels, value: sum * factor }, { metricName: `${name}_count`, labels, value: count }];
+  });
+}
+
+/** The values that are counted under the source's name, with their labels. */
+function matching<V>({ labels = [] }: MetricDefinition, { source, labels: fixed = {} }: MetricSeries, values: Readonly<Record<string, V>>): [Record<string, string>, V][] {
+  const found: [Record<string, string>, V][] = [];
+  for (const [name, value] of Object.entries(values)) {
+    if (name !== source && !(labels.length > 0 && name.startsWith(`${source}|`))) continue;
+    const told = name.split('|').slice(1);
+    found.push([{ ...fixed, ...Object.fromEntries(labels.map((label, i) => [label, told[i] ?? ''])) }, value]);
+  }
+  return found;
+}
+
+/** A millisecond's bound in seconds, without the last digits that a multiplication leaves. */
+function rounded(value: number): number {
+  return Number(value.toPrecision(12));
+}

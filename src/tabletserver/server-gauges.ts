@@ -1,0 +1,37 @@
+/** How a tablet server stands, as gauges: what its caches, memtables and log hold, and what it is doing. */
+import type { ServerLog } from '../commitlog/index.ts';
+import type { Metrics } from '../env/index.ts';
+import type { BlockCache, MemoryBudget } from '../sstable/index.ts';
+import type { CompactionSchedule } from './compaction-schedule.ts';
+import type { MemtableBudget } from './memtable-budget.ts';
+import type { TabletMap } from './tablet-map.ts';
+
+export interface ServerParts {
+  readonly cache: BlockCache;
+  readonly memory: MemoryBudget;
+  readonly budget: MemtableBudget;
+  readonly compactions: CompactionSchedule;
+  readonly log: ServerLog;
+  readonly tablets: TabletMap;
+}
+
+/** Until the function returned is called. */
+export function serverGauges(metrics: Metrics, { cache, memory, budget, compactions, log, tablets }: ServerParts): () => void {
+  return metrics.gauges({
+    'blockCache.usedBytes': () => cache.usedBytes,
+    'blockCache.limitBytes': () => cache.limitBytes,
+    'rowCache.usedBytes': () => cache.rowCache?.usedBytes ?? 0,
+    'rowCache.limitBytes': () => cache.rowCache?.limitBytes ?? 0,
+    'inMemory.usedBytes': () => memory.usedBytes,
+    'inMemory.limitBytes': () => memory.limitBytes,
+    'memtables.usedBytes': () => budget.totalBytes,
+    'memtables.limitBytes': () => budget.limitBytes,
+    'memtables.refusing': () => Number(budget.refuses),
+    'compactions.running': () => compactions.running,
+    'compactions.waiting': () => compactions.waiting,
+    'log.sizeBytes': () => log.sizeBytes(),
+    'log.limitBytes': () => budget.logLimitBytes,
+    'log.pendingBytes': () => log.pendingBytes,
+    'tabletserver.tablets': () => tablets.size,
+  });
+}

@@ -1,0 +1,68 @@
+/**
+ * Counts the calls of a server by method: how many are under way, how they ended and how long they took; and tells of each call that has ended, where somebody
+ * wants to hear of it.
+ *
+ * Invariant: what is counted is bounded by the methods that are registered, whatever paths callers make up.
+ */
+import { type Code, codeName } from '../../base/index.ts';
+import { type Counter, type Histogram, labelled, type Metrics } from '../../env/index.ts';
+import type { OnCall } from '../rpc-server.ts';
+
+/** Stands for all methods that do not exist. */
+const UNKNOWN_METHOD = 'unknown';
+
+/** Of one method. */
+export class MethodLedger {
+  inFlight = 0;
+  readonly name: string;
+  readonly #metrics: Metrics;
+  readonly #durations: Histogram;
+  /** By code, those that have been counted. */
+  readonly #ended: (Counter | undefined)[] = [];
+
+  constructor(name: string, metrics: Metrics) {
+    this.name = name;
+    this.#metrics = metrics;
+    this.#durations = metrics.histogram(labelled('calls.durationMs', name));
+  }
+
+  end(code: Code, durationMs: number): void {
+    this.inFlight--;
+    this.#durations.observe(durationMs);
+    const ended = (this.#ended[code] ??= this.#metrics.counter(labelled('calls.ended', this.name, codeName(code))));
+    ended.value++;
+  }
+}
+
+export class CallLedger {
+  /** Told of every call when it has ended. */
+  readonly onCall: OnCall | undefined;
+  readonly #metrics: Metrics;
+  readonly #methods = new Map<string, MethodLedger>();
+  readonly #stops: (() => void)[] = [];
+
+  constructor(metrics: Metrics, onCall: OnCall | undefined) {
+    this.#metrics = metrics;
+    this.onCall = onCall;
+  }
+
+  /** A call of the method has begun. */
+  begin(path: string, isKnown: boolean): MethodLedger {
+    const method = (isKnown ? this.#methods.get(path) : this.#methods.get(UNKNOWN_METHOD)) ?? this.#add(isKnown ? path : UNKNOWN_METHOD);
+    method.inFlight++;
+    return method;
+  }
+
+  /** Its calls are no longer under way. */
+  close(): void {
+    for (const stop of this.#stops) stop();
+  }
+
+  #add(path: string): MethodLedger {
+    const name = path.startsWith('/') ? path.slice(1) : path;
+    const method = new MethodLedger(name, this.#metrics);
+    this.#methods.set(path, method);
+    this.#stops.push(this.#metrics.gauge(labelled('calls.inFlight', name), () => method.inFlight));
+    return method;
+  }
+}
