@@ -37,7 +37,7 @@ export class ServeMonitor {
   constructor(options: ServeMonitorOptions, terminal: Terminal) {
     this.#options = options;
     const { logLevel: level, logFormat: format } = options;
-    this.logger = new LogWriter({ clock: systemClock, output: { write: (text) => terminal.log(text) }, level, format, metrics: this.metrics });
+    this.logger = new LogWriter({ clock: systemClock, output: { write: async (text) => (terminal.log ? terminal.log(text) : terminal.complain(text)) }, level, format, metrics: this.metrics });
     this.readiness = new Readiness(systemClock, [() => this.#isDiskFull(), () => this.#cannotServe()]);
     this.#page = new MetricsPage({ main: () => this.#mainReport(), threads: async () => sumOfReports(await this.#threads()) }, systemClock);
     this.metrics.gauge(labelled('build.info', VERSION, process.version), () => 1);

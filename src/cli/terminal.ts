@@ -12,8 +12,8 @@ export interface Terminal {
   /** Resolves when more may be printed; rejects with OutputClosed when the reader has gone. */
   print(text: string): Promise<void>;
   complain(text: string): void;
-  /** Writes log lines where complaints go. Never makes the process wait: resolves when the text is written, or can never be. One at a time. */
-  log(text: string): Promise<void>;
+  /** Writes log lines where complaints go. Never makes the process wait: resolves when the text is written, or can never be. One at a time. Default: a complaint. */
+  log?(text: string): Promise<void>;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** How wide the terminal is that complaints go to; left out where they go to none. */
   readonly columns?: number | undefined;
