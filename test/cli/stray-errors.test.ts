@@ -53,7 +53,7 @@ describe('an error that nobody catches, in edubba serve', () => {
       const { server, address } = await serve(t, 'main rejection', ['--tablet-servers', servers]);
       for (const count of [1, 2]) {
         server.process.kill('SIGUSR2');
-        await complained(server, new RegExp(`^\\S+ error .* count=${count}\\n[^]*a stray rejection[^]*strayBug[^]*stray\\.cjs`, 'm'));
+        await complained(server, new RegExp(`^\\S+ error .* count=${count}\\n[\\s\\S]*a stray rejection[\\s\\S]*strayBug[\\s\\S]*stray\\.cjs`, 'm'));
       }
       await output(['--address', address, 'set', 't', 'r', 'f:q=after']);
       assert.match(await output(['--address', address, 'read', 't']), /"after"/);
@@ -65,7 +65,7 @@ describe('an error that nobody catches, in edubba serve', () => {
   test('a rejection in the threads of tablet servers is told and counted, and each goes on', async (t) => {
     const { server, address } = await serve(t, 'threads rejection', ['--tablet-servers', '2']);
     server.process.kill('SIGUSR2');
-    for (const thread of [0, 1]) await complained(server, new RegExp(`^\\S+ error .* count=1 thread=${thread}\\n[^]*a stray rejection[^]*strayBug`, 'm'));
+    for (const thread of [0, 1]) await complained(server, new RegExp(`^\\S+ error .* count=1 thread=${thread}\\n[\\s\\S]*a stray rejection[\\s\\S]*strayBug`, 'm'));
     await output(['--address', address, 'set', 't', 'r', 'f:q=after']);
     assert.doesNotMatch(server.err, /has failed/);
     server.process.kill('SIGTERM');
@@ -75,7 +75,7 @@ describe('an error that nobody catches, in edubba serve', () => {
   test('an exception in the threads of tablet servers is told with its stack; others take their place', async (t) => {
     const { server, address } = await serve(t, 'threads exception', ['--tablet-servers', '2']);
     server.process.kill('SIGUSR2');
-    for (const thread of [0, 1]) await complained(server, new RegExp(`^\\S+ error the thread of a tablet server has failed thread=${thread} .*a stray exception.*\\n[^]*stray\\.cjs`, 'm'));
+    for (const thread of [0, 1]) await complained(server, new RegExp(`^\\S+ error the thread of a tablet server has failed thread=${thread} .*a stray exception.*\\n[\\s\\S]*stray\\.cjs`, 'm'));
     await output(['--address', address, 'set', 't', 'r', 'f:q=after']);
     assert.match(await output(['--address', address, 'read', 't']), /"after"/);
     server.process.kill('SIGTERM');
@@ -88,7 +88,7 @@ describe('an error that nobody catches, in edubba serve', () => {
       await output(['--address', address, 'set', 't', 'r', 'f:q=before']);
       server.process.kill('SIGUSR2');
       assert.equal(await server.ended(), 1, server.err);
-      assert.match(server.err, /^\S+ error an exception .* count=1\n[^]*a stray exception[^]*strayBug/m);
+      assert.match(server.err, /^\S+ error an exception .* count=1\n[\s\S]*a stray exception[\s\S]*strayBug/m);
       assert.match(server.err, /^edubba: INTERNAL: .*exception/m);
       assert.match(server.out, /^stopping/m);
       // an end in order loses nothing, also where writes are acknowledged before they are on the disk
