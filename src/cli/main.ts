@@ -7,6 +7,7 @@ import { codeName, toBigtableError } from '../base/index.ts';
 import { ProcessHold } from '../boot/index.ts';
 import { checkText } from './arguments.ts';
 import { addCellCommands } from './cell-commands.ts';
+import { addCompletionCommand } from './completion-command.ts';
 import { addFamilyCommands } from './family-commands.ts';
 import { addGlobalOptions } from './help.ts';
 import { addInspectCommand } from './inspect-command.ts';
@@ -63,7 +64,7 @@ function usageMessage({ code, message }: CommanderError): string {
 }
 
 /** The whole tree of commands. */
-export function commandLine(terminal: Terminal, json = false): Command {
+function commandLine(terminal: Terminal, json = false): Command {
   const program = new Command('edubba')
     .configureOutput({
       writeOut: (text) => void terminal.print(text).catch(() => {}),
@@ -72,6 +73,7 @@ export function commandLine(terminal: Terminal, json = false): Command {
     .exitOverride();
   addGlobalOptions(program);
   addVersion(program, terminal, json);
+  addCompletionCommand(program, terminal);
   program.commandsGroup('Server:');
   addServeCommand(program, terminal);
   addSettingsCommand(program, terminal);

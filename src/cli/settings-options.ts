@@ -7,6 +7,7 @@ import { checkTogether } from './settings-checks.ts';
 import { readSettingsFile } from './settings-file.ts';
 import { type EffectiveSettings, effectiveSettings, FILE_VARIABLE } from './settings-sources.ts';
 import type { Terminal } from './terminal.ts';
+import { withChoices } from './words-argument.ts';
 
 /** Flags of the commands that talk to a server, which a server would be thought to obey. */
 const FLAGS_OF_CLIENTS: Readonly<Record<string, string>> = {
@@ -34,7 +35,8 @@ function optionsOf(name: SettingName): Option[] {
     if (parseSetting(setting, text) === undefined) throw new InvalidArgumentError(`It must be ${wantedText(setting)}.`);
     return text;
   };
-  return [new Option(`${flagOf(name)} <${placeholderOf(setting)}>`, helpOf(setting)).argParser(check)];
+  const option = new Option(`${flagOf(name)} <${placeholderOf(setting)}>`, helpOf(setting)).argParser(check);
+  return [setting.kind === 'choice' ? withChoices(option, setting.choices) : option];
 }
 
 function placeholderOf(setting: Setting): string {
