@@ -11,6 +11,7 @@ const COUNT = { kind: 'count', least: 1, most: 64, default: 1, ...ABOUT } as con
 const CHOICE = { kind: 'choice', choices: ['a', 'b', 'c'], default: 'a', ...ABOUT } as const satisfies Setting;
 const BOOLEAN = { kind: 'boolean', default: false, ...ABOUT } as const satisfies Setting;
 const PATH = { kind: 'path', ...ABOUT } as const satisfies Setting;
+const WORD = { kind: 'address', word: 'off', without: 'the usual one', ...ABOUT } as const satisfies Setting;
 const ADDRESS = { kind: 'address', default: 'localhost:1', ...ABOUT } as const satisfies Setting;
 
 describe('settings as text', () => {
@@ -19,7 +20,7 @@ describe('settings as text', () => {
     [DURATION, '0', 0], [DURATION, '250ms', 250], [DURATION, '1.1s', 1100], [DURATION, '90s', 90_000], [DURATION, '5m', 300_000], [DURATION, '0.5h', 1_800_000], [DURATION, '2d', 172_800_000],
     [COUNT, '64', 64], [CHOICE, 'b', 'b'],
     [BOOLEAN, 'true', true], [BOOLEAN, 'YES', true], [BOOLEAN, 'on', true], [BOOLEAN, '1', true], [BOOLEAN, 'false', false], [BOOLEAN, 'no', false], [BOOLEAN, 'off', false], [BOOLEAN, '0', false],
-    [PATH, '/a b/c', '/a b/c'], [ADDRESS, '[::1]:80', '[::1]:80'],
+    [PATH, '/a b/c', '/a b/c'], [ADDRESS, '[::1]:80', '[::1]:80'], [WORD, 'off', 'off'], [WORD, 'a:1', 'a:1'],
   ];
   for (const [setting, text, value] of right) test(`${setting.kind} ${JSON.stringify(text)}`, () => assert.equal(parseSetting(setting, text), value));
 
@@ -28,7 +29,7 @@ describe('settings as text', () => {
     [SIZE, `${'9'.repeat(400)}`],
     [DURATION, '5min'], [DURATION, '0.1ms'], [DURATION, '1h30m'], [DURATION, 'soon'],
     [COUNT, '0'], [COUNT, '65'], [COUNT, '1.5'], [COUNT, '1MiB'], [CHOICE, 'A'], [CHOICE, 'constructor'], [BOOLEAN, 'maybe'], [BOOLEAN, ''],
-    [PATH, ''], [PATH, 'a\0b'], [ADDRESS, 'nowhere'], [ADDRESS, ':80'], [ADDRESS, 'a:99999'],
+    [PATH, ''], [PATH, 'a\0b'], [ADDRESS, 'nowhere'], [ADDRESS, ':80'], [ADDRESS, 'a:99999'], [ADDRESS, 'off'], [WORD, 'on'],
   ];
   for (const [setting, text] of wrong) test(`${setting.kind} ${JSON.stringify(text.slice(0, 20))} is none`, () => assert.equal(parseSetting(setting, text), undefined));
 
@@ -49,6 +50,8 @@ describe('settings as text', () => {
     assert.equal(boundsText(COUNT), '1 to 64');
     assert.equal(boundsText(DURATION), '');
     assert.equal(defaultText(PATH), 'none');
+    assert.equal(defaultText(WORD), 'the usual one');
+    assert.match(wantedText(WORD), /^HOST:PORT .*; or off$/);
     assert.equal(defaultText({ ...SIZE, default: { compute: () => 5000, says: 'much' } }), 'much');
     assert.equal(docText(COUNT), 'What it does. Default: 1; 1 to 64.');
   });

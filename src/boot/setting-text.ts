@@ -81,7 +81,7 @@ export function wantedText(setting: Setting): string {
     case 'boolean':
       return 'true or false';
     case 'address':
-      return 'HOST:PORT or [IPV6]:PORT, with a port from 0 to 65535';
+      return `HOST:PORT or [IPV6]:PORT, with a port from 0 to 65535${setting.word === undefined ? '' : `; or ${setting.word}`}`;
     case 'path':
       return 'a path';
     case 'text':
@@ -99,7 +99,8 @@ function rangeText(setting: NumberSetting): string {
 export function defaultText(setting: Setting): string {
   if (typeof setting.default === 'object') return setting.default.says;
   const value = defaultOf(setting);
-  return value === undefined ? 'none' : formatSetting(setting, value);
+  if (value !== undefined) return formatSetting(setting, value);
+  return ('without' in setting ? setting.without : undefined) ?? 'none';
 }
 
 /** The range or the choices: "at least 1 MiB", "1 to 64", "synced or buffered". Empty where the kind says all. */

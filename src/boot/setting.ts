@@ -50,6 +50,10 @@ export interface BooleanSetting extends SettingBase {
 export interface TextSetting extends SettingBase {
   readonly kind: 'path' | 'address' | 'text';
   readonly default?: string;
+  /** For readers: what holds where it is left out. Default: "none". */
+  readonly without?: string;
+  /** A word that may stand in the place of an address. */
+  readonly word?: string;
 }
 
 export type Setting = NumberSetting | ChoiceSetting | BooleanSetting | TextSetting;
@@ -91,7 +95,7 @@ export function isValueOf(setting: Setting, value: unknown): value is SettingVal
     case 'boolean':
       return typeof value === 'boolean';
     case 'address':
-      return typeof value === 'string' && parseAddress(value) !== undefined;
+      return typeof value === 'string' && (value === setting.word || parseAddress(value) !== undefined);
     case 'path':
     case 'text':
       return typeof value === 'string' && value !== '' && !value.includes('\0');

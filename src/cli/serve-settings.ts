@@ -76,18 +76,19 @@ const SECURITY = {
 
 const MONITORING = {
   metricsAddress: {
-    kind: 'text', placeholder: 'host:port', group: 'Metrics and logs',
-    doc: 'Where `/metrics`, `/healthz` and `/readyz` are told (docs/METRICS.md); `off`: nowhere. Without it that is 127.0.0.1 and the port of `address` plus 1000, where that is free.',
+    kind: 'address', word: 'off', placeholder: 'host:port', without: '127.0.0.1 and the port of `address` plus 1000, where that is free', group: 'Metrics and logs',
+    doc: 'Where `/metrics`, `/healthz` and `/readyz` are served (see [METRICS.md](METRICS.md)). `off` serves them nowhere.',
+    brief: 'where /metrics, /healthz and /readyz are served; off = nowhere',
   },
   logLevel: {
     kind: 'choice', choices: ['debug', 'info', 'warn', 'error'], default: 'warn', group: 'Metrics and logs',
-    doc: 'The least urgent of what is logged on standard error.',
+    doc: 'Lines less urgent than this are not logged. The log goes to standard error.',
   },
   logFormat: { kind: 'choice', choices: ['text', 'json'], default: 'text', group: 'Metrics and logs', doc: 'Log lines for people, or as one JSON object each.' },
   accessLog: { kind: 'boolean', default: false, group: 'Metrics and logs', doc: 'Logs every call, with its caller, its outcome and its duration. Lines are dropped, and counted, where they are read too slowly.' },
   slowMs: {
     kind: 'duration', least: 0, most: HOUR_MS, default: 1000, group: 'Metrics and logs',
-    doc: 'A call that takes longer is logged with what it asked for and what it cost; 0: none is.',
+    doc: 'A call that takes longer is logged with what it asked for and what it cost; 0 logs none.',
   },
 } as const satisfies Record<string, Setting>;
 

@@ -47,8 +47,13 @@ function placeholderOf(setting: Setting): string {
 function helpOf(setting: Setting): string {
   const [first = ''] = /^.*?\.(?= |$)/.exec(setting.doc.replaceAll('`', '')) ?? [];
   const { brief: sentence = `${first.charAt(0).toLowerCase()}${first.slice(1, -1)}` } = setting;
-  const facts = [boundsText(setting), setting.default === undefined || setting.kind === 'boolean' ? '' : `default: ${defaultText(setting)}`].filter((fact) => fact !== '');
+  const facts = [boundsText(setting), hasDefault(setting) ? `default: ${defaultText(setting).replaceAll('`', '')}` : ''].filter((fact) => fact !== '');
   return facts.length === 0 ? sentence : `${sentence} (${facts.join('; ')})`;
+}
+
+/** A default that is worth saying. */
+function hasDefault(setting: Setting): boolean {
+  return setting.kind !== 'boolean' && (setting.default !== undefined || ('without' in setting && setting.without !== undefined));
 }
 
 function wholeMebibytes(text: string): string {

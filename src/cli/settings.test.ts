@@ -38,7 +38,7 @@ function valuesOf(setting: Setting): fc.Arbitrary<SettingValue> {
     case 'boolean':
       return fc.boolean();
     case 'address':
-      return fc.constantFrom('127.0.0.1:0', '[::1]:8086', 'localhost:65535');
+      return fc.constantFrom('127.0.0.1:0', '[::1]:8086', 'localhost:65535', ...(setting.word === undefined ? [] : [setting.word]));
     case 'path':
       return fc.constantFrom('relative', '../above/it', '/absolute/path', 'with space', 'ünï"\\code');
     case 'text':
