@@ -43,6 +43,13 @@ describe('packages', () => {
     );
   });
 
+  test('where nothing was bundled no package is taken from the working directory', (t) => {
+    const before = process.cwd();
+    t.after(() => process.chdir(before));
+    process.chdir(join(folder, 'app'));
+    assert.throws(() => requirePackage('a-native'), /a-native was not found/);
+  });
+
   test('what a package throws while it loads comes through', () => {
     assert.throws(() => requirePackage('broken', [join(folder, 'app/main.js')]), /no binary/);
   });

@@ -2,7 +2,8 @@
  * Where the packages are that Edubba loads while it runs (native code, WebAssembly), and the modules of its own that threads run.
  *
  * Usually both are found from this module. A bundler that takes Edubba into its output parts the two: `import.meta.url` then names the bundle, or nothing in a
- * CommonJS bundle. So the search starts at each of these places in turn: this module, the program that Node was started with, the working directory.
+ * CommonJS bundle. So there the search starts at each of these places in turn: the bundle, the program that Node was started with, the working directory. Where
+ * nothing was parted it starts at this module alone: no code is ever taken from a directory that somebody happens to stand in.
  *
  * All of it happens at run time. webpack would follow `createRequire` imported by its name while it bundles, and complain.
  */
@@ -37,7 +38,7 @@ export function resolvePackage(name: string): string {
 }
 
 function packageMissing(name: string): BigtableError {
-  return new BigtableError(Code.FAILED_PRECONDITION, `the package ${name} was not found. It comes with edubba, but a bundle does not hold it. ${KEEP_EXTERNAL}`);
+  return new BigtableError(Code.FAILED_PRECONDITION, `the package ${name} was not found. npm installs it with edubba, but a bundle does not hold it. ${KEEP_EXTERNAL}`);
 }
 
 /** The module `path` (relative, ".ts") beside the one whose `import.meta.url` is given: itself in the sources, ".js" where compiled. */
@@ -95,8 +96,10 @@ function ownVersion(): string | undefined {
 function places(): string[] {
   // not defined in a CommonJS bundle
   const here: string | undefined = import.meta.url;
+  const isFile = here?.startsWith('file:') ?? false;
+  if (isFile && existsSync(moduleUrl('./thread-main.ts', here))) return [here];
   const program = process.argv[1];
-  return [...(here?.startsWith('file:') ? [here] : []), ...(program === undefined ? [] : [resolve(program)]), join(process.cwd(), 'x.js')];
+  return [...(isFile ? [here] : []), ...(program === undefined ? [] : [resolve(program)]), join(process.cwd(), 'x.js')];
 }
 
 function resolveFrom(place: string, name: string): string | undefined {
