@@ -2,20 +2,23 @@
  * Opens a database: settings -> adapters -> roles. In a directory that this process then owns alone, in memory, or over a file system that is handed in.
  */
 import { resolve } from 'node:path';
-import type { ByteString } from '../base/index.ts';
-import { ByteBudget, type Clock, type Env, type FileSystem, InlineWorkers, LocalTransport, type Logger, MemoryFileSystem, MemoryLockService, Metrics, type Random, silentLogger, type Workers } from '../env/index.ts';
-import { nativeCodecs, openDirectory, openLocalLockService, systemClock, systemRandom, ThreadWorkers, threadModule, warnOfNoThreads } from '../platform/index.ts';
+import { type ByteString, invalidArgument } from '../base/index.ts';
+import { ByteBudget, type Clock, type Env, type FileSystem, InlineWorkers, LocalTransport, type Logger, MemoryFileSystem, MemoryLockService, Metrics, OverlayFileSystem, type Random, silentLogger, type Workers } from '../env/index.ts';
+import { nativeCodecs, openDirectory, openDirectoryToRead, openLocalLockService, systemClock, systemRandom, ThreadWorkers, threadModule, warnOfNoThreads } from '../platform/index.ts';
 import type { Service } from '../service/index.ts';
 import { COMPACTION_TASK, type CompactionJob, type CompactionTools, compactFiles } from '../tablet/index.ts';
 import { type DirectoryJob, run as compactInDirectory } from './compaction-worker.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { openFilesLimit } from './descriptors.ts';
+import { ReadOnlyService } from './read-only-service.ts';
 import { checkSettings, type DatabaseSettings } from './settings.ts';
 
 /** Where the database is: in a directory, made where there is none; in the memory of this process; or in a file system that nobody else uses meanwhile. */
 export type DatabasePlace = { readonly directory: string } | { readonly memory: true } | { readonly fileSystem: FileSystem };
 
 export type OpenOptions = DatabasePlace & {
+  /** Of a directory: nothing in it is changed, and every call that would is refused. Default: false. */
+  readonly readOnly?: boolean | undefined;
   readonly settings?: Partial<DatabaseSettings> | undefined;
   /** Default: silent. */
   readonly logger?: Logger | undefined;
@@ -53,8 +56,10 @@ interface Storage {
 /** FAILED_PRECONDITION where another process has the directory open; INVALID_ARGUMENT for settings that are none. */
 export async function openDatabase(options: OpenOptions): Promise<OpenDatabase> {
   const { logger = silentLogger, clock = systemClock, random = systemRandom } = options;
-  const settings = checkSettings(options.settings);
-  const storage = await storageOf(options, { clock, logger, compactionsAtOnce: settings.compactionsAtOnce });
+  const checked = checkSettings(options.settings);
+  const readOnly = options.readOnly === true;
+  const settings = readOnly ? { ...checked, ...AT_REST } : checked;
+  const storage = await (readOnly ? readOnlyStorage(options, clock) : storageOf(options, { clock, logger, compactionsAtOnce: settings.compactionsAtOnce }));
   const env: Env = {
     ...storage.adapters,
     transport: new LocalTransport(clock),
@@ -65,7 +70,8 @@ export async function openDatabase(options: OpenOptions): Promise<OpenDatabase> 
     metrics: options.metrics ?? new Metrics(),
     requestBudget: new ByteBudget(settings.requestBytes),
   };
-  return startOn(storage, { env, settings });
+  const opened = await startOn(storage, { env, settings });
+  return readOnly ? { ...opened, service: new ReadOnlyService(opened.service) } : opened;
 }
 
 /** Starts a database over the storage, which is released with it. */
@@ -92,6 +98,30 @@ export async function startOn(storage: Storage, options: DatabaseOptions): Promi
       }
     },
   };
+}
+
+/** What is read and never changed is neither compacted nor split: that would read all of it, and write it to memory. */
+const AT_REST = { compactionsAtOnce: 0, tabletBytes: Number.MAX_SAFE_INTEGER } as const satisfies Partial<DatabaseSettings>;
+
+/** The directory below memory: what a start writes (what logs hold and files do not, locks, its own log) goes no further than there. */
+async function readOnlyStorage(place: DatabasePlace, clock: Clock): Promise<Storage> {
+  if (!('directory' in place)) throw invalidArgument('only a directory can be opened read-only');
+  const opened = await openDirectoryToRead(place.directory, { checksum: nativeCodecs().checksum, clock });
+  const fileSystem = new OverlayFileSystem(opened.fileSystem);
+  const workers = inlineWorkers({ fileSystem, codecs: nativeCodecs(), clock });
+  try {
+    const lockService = await openLocalLockService(fileSystem);
+    return {
+      adapters: { fileSystem, lockService, workers },
+      release: async () => {
+        await workers.close();
+        await opened.close();
+      },
+    };
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
 }
 
 interface StorageParts {

@@ -1,7 +1,7 @@
 /**
  * An open database: tables by name. One process owns a directory; a second `open` of it fails with FAILED_PRECONDITION.
  */
-import { BigtableError, checkOptions, Code, describeValue, invalidArgument, type OptionTable } from '../base/index.ts';
+import { BigtableError, checkOptions, Code, describeValue, invalidArgument, isObjectOfNames, type OptionTable } from '../base/index.ts';
 import { type DatabaseSettings, openDatabase, ProcessHold } from '../boot/index.ts';
 import type { CompactionProgress } from '../service/index.ts';
 import { CALL_OPTIONS, type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './call-options.ts';
@@ -180,16 +180,33 @@ export class Database {
   }
 }
 
+export interface OpenOptions extends Partial<DatabaseSettings> {
+  /**
+   * Reads what is there and changes nothing: not a byte of the directory is written, also where its last writer was
+   * killed, and every call that would change something fails with FAILED_PRECONDITION. Any number of programs may read at
+   * once, while none has it open for writing. NOT_FOUND where there is no database. Default: false.
+   */
+  readonly readOnly?: boolean | undefined;
+}
+
 /**
  * Opens the database in a directory (made if it is not there), or a fresh one in memory with ':memory:'.
- * FAILED_PRECONDITION where another process has the directory open.
+ * FAILED_PRECONDITION where another process has the directory open, or this one has it already.
  */
-export async function open(directory: string, settings: Partial<DatabaseSettings> = {}): Promise<Database> {
+export async function open(directory: string, options: OpenOptions = {}): Promise<Database> {
   if (textOf(directory, 'the directory') === '') {
     throw invalidArgument("the directory must not be empty: './' is the current one");
   }
+  const { readOnly, ...settings } = objectOf(options);
+  if (readOnly !== undefined && typeof readOnly !== 'boolean') throw invalidArgument(`readOnly must be true or false, not ${describeValue(readOnly)}`);
   const where = directory === ':memory:' ? ({ memory: true } as const) : { directory };
   const hold = new ProcessHold();
-  const { service, env, close } = await forCaller(openDatabase({ ...where, settings }), DEFAULT_PARENT, hold);
+  const { service, env, close } = await forCaller(openDatabase({ ...where, readOnly, settings }), DEFAULT_PARENT, hold);
   return new Database(new Calls(service, env, hold), { where: directory, close });
+}
+
+function objectOf(options: OpenOptions): OpenOptions {
+  if (!isObjectOfNames(options)) throw invalidArgument(`the settings must be an object, not ${describeValue(options)}`);
+  for (const name in options) if (name !== 'readOnly' && name.toLowerCase() === 'readonly') throw invalidArgument(`there is no setting "${name}"; readOnly is one`);
+  return options;
 }

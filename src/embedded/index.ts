@@ -9,7 +9,7 @@ export { BatchError, type BatchFailure } from './batch-error.ts';
 export { CallEndedError } from './call-end.ts';
 export type { CallOptions } from './call-options.ts';
 export { connect, type ConnectOptions, type ConnectTlsOptions, overService } from './connect.ts';
-export { type CompactOptions, Database, open } from './database.ts';
+export { type CompactOptions, Database, open, type OpenOptions } from './database.ts';
 export type { FamilyOptions } from './families.ts';
 export type { FilterBound, FilterTimeRange, RowFilter } from './filter.ts';
 export type { GroupLayout, GroupOptions } from './groups.ts';

@@ -20,6 +20,7 @@ export { LocalTransport } from './local-transport.ts';
 export type { Guard, LockEvent, LockHandle, LockService, SmallFile } from './lock-service.ts';
 export { ManualClock } from './manual-clock.ts';
 export { type CrashChoice, type FileFaults, type FileOperation, type FileSystemCounts, MemoryFileSystem } from './memory-file-system.ts';
+export { OverlayFileSystem } from './overlay-file-system.ts';
 export { MemoryLockService } from './memory-lock-service.ts';
 export { fromPlainError, type PlainError, toPlainError } from './plain-error.ts';
 export { PullStream, pullStreamOf } from './pull-stream.ts';

@@ -5,7 +5,7 @@
 export { type OpenDirectory, openDirectory } from './directory.ts';
 export { type DirectoryLock, lockDirectory } from './directory-lock.ts';
 export { type PosixFileSystem, type PosixOptions, shareFiles } from './posix-file-system.ts';
-export { findDirectory, type LogFiles, openLoneFile, openReadOnlyDirectory, type ReadOnlyDirectory, type ReadOnlyOptions } from './posix-read-only.ts';
+export { findDirectory, type LogFiles, openDirectoryToRead, openLoneFile, openReadOnlyDirectory, type ReadOnlyDirectory, type ReadOnlyOptions } from './posix-read-only.ts';
 export { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
 export { type LockFilesRead, readAllLockFiles } from './lock-file-check.ts';
 export { openLocalLockService } from './local-lock-service.ts';

@@ -13,6 +13,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { BigtableError, Code, CorruptionError, notFound, unavailable } from '../base/index.ts';
 import { type Checksum, type Clock, type FileSystem, type LastingFile, type LogAppend, type LogPosition, silentLogger } from '../env/index.ts';
 import { FORMAT_NAME, parseFormat } from './directory.ts';
+import { lockForReading } from './directory-lock.ts';
 import { FILES, readFile as readLockFile, sortOut } from './local-lock-service.ts';
 import { LockFileKind } from './lock-file-format.ts';
 import { Directories } from './posix-directories.ts';
@@ -77,6 +78,25 @@ export async function openReadOnlyDirectory(path: string, options: ReadOnlyOptio
     logFiles: (log) => fileSystem.logFiles(log),
     close: () => fileSystem.close(),
   };
+}
+
+/** The same while nobody writes to it, and nobody begins to. FAILED_PRECONDITION where a process has it open for writing. */
+export async function openDirectoryToRead(path: string, options: ReadOnlyOptions): Promise<ReadOnlyDirectory> {
+  const lock = await lockForReading(resolve(path));
+  try {
+    const opened = await openReadOnlyDirectory(path, options);
+    const close = async (): Promise<void> => {
+      try {
+        await opened.close();
+      } finally {
+        await lock.release();
+      }
+    };
+    return { ...opened, close };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
 }
 
 /** A file system that holds one file, wherever that lies: its `path` there. */

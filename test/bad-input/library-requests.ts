@@ -96,10 +96,10 @@ const CELLS: LibraryRequest[] = [
     for (let i = 0; i <= 100_000; i++) many.deleteFamily('f');
     return t.apply(many);
   }),
-  refused('100,001 mutations in a batch', INVALID_ARGUMENT, /100000|100,000/, (t) => {
-    const [one, many] = [cell('refused'), row('refused 2')];
-    for (let i = 0; i < 100_000; i++) many.deleteFamily('f');
-    return t.applyAll([one, many]);
+  refused('100,001 mutations of a row in a batch', INVALID_ARGUMENT, /100000|100,000/, (t) => {
+    const many = row('refused');
+    for (let i = 0; i <= 100_000; i++) many.deleteFamily('f');
+    return t.applyAll([many, cell('refused 2')]);
   }),
   refused('a check without mutations', INVALID_ARGUMENT, /true or false mutations|mutations/, (t) => t.checkAndMutate('refused', { column: 'f:q' }, {})),
   refused('a timestamp between two milliseconds', INVALID_ARGUMENT, /granularity.*1001/i, (t) => t.apply(cell('refused').set('f:p', 'v', 1001))),

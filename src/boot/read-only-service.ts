@@ -1,0 +1,74 @@
+/** A service that refuses every change, for a database that was opened read-only, and asks the one behind it for the rest. */
+import { BigtableError, Code } from '../base/index.ts';
+import type { RequestContext } from '../env/index.ts';
+import type { FamilyUsage, ReadBatch, TableSchema, TabletStatistics } from '../model/index.ts';
+import type { CompactionProgress, KeySample, ReadRequest, Service } from '../service/index.ts';
+
+async function refused(): Promise<never> {
+  throw new BigtableError(Code.FAILED_PRECONDITION, 'the database was opened read-only: nothing in it can be changed');
+}
+
+export class ReadOnlyService implements Service {
+  readonly #service: Service;
+
+  constructor(service: Service) {
+    this.#service = service;
+  }
+
+  // reads
+
+  readRows(context: RequestContext, request: ReadRequest): AsyncIterable<ReadBatch> {
+    return this.#service.readRows(context, request);
+  }
+
+  sampleRowKeys(context: RequestContext, table: string): Promise<readonly KeySample[]> {
+    return this.#service.sampleRowKeys(context, table);
+  }
+
+  listTables(context: RequestContext, prefix: string): Promise<readonly TableSchema[]> {
+    return this.#service.listTables(context, prefix);
+  }
+
+  getTable(context: RequestContext, name: string): Promise<TableSchema> {
+    return this.#service.getTable(context, name);
+  }
+
+  generateConsistencyToken(context: RequestContext, name: string): Promise<string> {
+    return this.#service.generateConsistencyToken(context, name);
+  }
+
+  checkConsistency(context: RequestContext, name: string, token: string): Promise<boolean> {
+    return this.#service.checkConsistency(context, name, token);
+  }
+
+  listTablets(context: RequestContext, table: string): Promise<readonly TabletStatistics[]> {
+    return this.#service.listTablets(context, table);
+  }
+
+  familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {
+    return this.#service.familyUsage(context, table);
+  }
+
+  counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {
+    return this.#service.counters(context);
+  }
+
+  // changes
+
+  readonly mutateRow = refused;
+  readonly mutateRows = refused;
+  readonly checkAndMutateRow = refused;
+  readonly readModifyWriteRow = refused;
+  readonly createTable = refused;
+  readonly updateTable = refused;
+  readonly deleteTable = refused;
+  readonly modifyFamilies = refused;
+  readonly dropRowRange = refused;
+  readonly flush = refused;
+  readonly splitTablets = refused;
+  readonly mergeTablets = refused;
+
+  compactTables(): AsyncIterable<CompactionProgress> {
+    return { [Symbol.asyncIterator]: () => ({ next: refused }) };
+  }
+}
