@@ -9,6 +9,7 @@ import type { TableSchema } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
 import { rawServer, testEnv } from '../fixtures.ts';
 import { systemClock } from '../../platform/index.ts';
+import { Control } from '../generated/edubba/v1/control_pb.ts';
 import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
 import { BigtableTableAdmin, UpdateTableMetadataSchema } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { TableSchema as TableMessageSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
@@ -88,8 +89,9 @@ describe('the Cloud API', () => {
   ];
   for (const [name, bytes] of malformed) {
     test(`answers ${name} with INVALID_ARGUMENT in every one of them`, async () => {
-      const outcomes = await Promise.all(METHODS.map((method) => wire.call(pathOf(method), [bytes])));
-      assert.deepEqual(outcomes.map(({ code, message }, i) => (code === Code.INVALID_ARGUMENT ? '' : `${METHODS[i]?.name}: ${code} ${message}`)).filter((wrong) => wrong !== ''), []);
+      const methods: readonly DescMethod[] = [...METHODS, ...Control.methods];
+      const outcomes = await Promise.all(methods.map((method) => wire.call(pathOf(method), [bytes])));
+      assert.deepEqual(outcomes.map(({ code, message }, i) => (code === Code.INVALID_ARGUMENT ? '' : `${methods[i]?.name}: ${code} ${message}`)).filter((wrong) => wrong !== ''), []);
     });
   }
 
@@ -244,7 +246,7 @@ describe('the Cloud API', () => {
       const list = await answer({ case: 'listServices', value: '' });
       assert.ok(list.case === 'listServicesResponse');
       const names = list.value.service.map((each) => each.name);
-      for (const each of [...API, Operations, HealthService, ServerReflection, ServerReflectionAlpha]) assert.ok(names.includes(each.typeName));
+      for (const each of [...API, Control, Operations, HealthService, ServerReflection, ServerReflectionAlpha]) assert.ok(names.includes(each.typeName));
       const symbols = [Bigtable.typeName, 'google.bigtable.v2.Bigtable.ReadRows', 'google.bigtable.v2.RowFilter.Chain', 'google.bigtable.v2.RowFilter.chain', 'google.bigtable.admin.v2.Table.View'];
       for (const symbol of symbols) {
         const file = await answer({ case: 'fileContainingSymbol', value: symbol });
