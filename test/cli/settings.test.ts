@@ -182,11 +182,16 @@ describe('edubba serve with settings', () => {
     test(`runs with those of file, environment and flags; ${servers} tablet servers`, async (t) => {
       const path = await settingsFile(t, `dir = "data"\nmemtable-bytes = "32MiB"\nlimits = "default"\nblock-cache-bytes = 0\ntablet-servers = ${servers}\n`);
       await mkdir(join(dirname(path), 'data'), { mode: 0o700 });
-      const environment = { EDUBBA_SETTINGS: path, EDUBBA_LIMITS: 'cloud', EDUBBA_ADDRESS: '127.0.0.1:0', EDUBBA_BLOCK_CACHE_BYTES: '8MiB', EDUBBA_STOP_GRACE_MS: '100ms' };
-      const server = new Child(t, ['serve', '--block-cache-bytes', '48MiB'], { environment });
+      const environment = { EDUBBA_SETTINGS: path, EDUBBA_LIMITS: 'cloud', EDUBBA_ADDRESS: '127.0.0.1:0', EDUBBA_BLOCK_CACHE_BYTES: '8MiB', EDUBBA_STOP_GRACE_MS: '100ms', EDUBBA_METRICS_ADDRESS: '127.0.0.1:0', EDUBBA_LOG_LIMIT_BYTES: '24MiB' };
+      const server = new Child(t, ['serve', '--block-cache-bytes', '48MiB', '--max-connections', '76'], { environment });
       const address = await server.address();
       assert.match(server.out, new RegExp(`^data in ${join(dirname(path), 'data')}$`, 'm'));
       assert.match(server.out, /^memory: 288 MiB of [\d.]+ .iB: memtables 32 MiB, block cache 48 MiB, row cache 16 MiB, requests 128 MiB, in-memory groups 64 MiB$/m);
+      const metrics = await (await fetch(/^metrics: (\S+)\/metrics,/m.exec(server.out)?.[1] + '/metrics')).text();
+      const limit = (name: string): number => Number(new RegExp(`^edubba_${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
+      const limits = ['memtables_limit_bytes', 'block_cache_limit_bytes', 'row_cache_limit_bytes', 'in_memory_groups_limit_bytes', 'log_limit_bytes', 'request_budget_limit_bytes'].map(limit);
+      assert.deepEqual(limits, [32, 48, 16, 64, 24, 128].map((mib) => mib * 2 ** 20));
+      assert.equal(limit('connections_limit'), 76);
       await output(['--address', address, 'createtable', 't', 'families=f:never']);
       const long = await edubba(['--address', address, 'set', 't', 'k'.repeat(5000), 'f:q=1']);
       assert.match(long.err, /^edubba: INVALID_ARGUMENT: .*4096/);
