@@ -64,7 +64,7 @@ describe('openDatabase', () => {
 
   test('settings are checked before anything is touched', async () => {
     const where = join(directory, 'untouched');
-    await rejectsWith(Code.INVALID_ARGUMENT, openDatabase({ directory: where, settings: { memtableBytes: 5 } }), /memtableBytes must be a whole number from 1048576/);
+    await rejectsWith(Code.INVALID_ARGUMENT, openDatabase({ directory: where, settings: { memtableBytes: 5 } }), /memtableBytes must be a whole number of bytes from 1048576/);
     await assert.rejects(rm(where), /ENOENT/);
   });
 });
