@@ -8,8 +8,11 @@ import { BigtableError, Code } from '../base/index.ts';
 import { descriptorLimit } from '../platform/index.ts';
 import { DEFAULT_SETTINGS } from './settings.ts';
 
-/** Of the process: event loop, pipes of its helper threads, standard streams, LOCK, modules being loaded, look-ups of names. An idle server has 22. */
-const PROCESS = 28;
+/**
+ * Of the process: event loop, pipes of its helper threads, standard streams, LOCK, modules being loaded, look-ups of names. An idle server has 22. And the port
+ * with metrics and probes, with its eight connections.
+ */
+const PROCESS = 28 + 9;
 /** Of each further thread: its event loop has 5. */
 const THREAD = 6;
 /** Of each commit log: two for the segment that is written, two for the next one, two for directories being synced. */

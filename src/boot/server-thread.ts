@@ -9,7 +9,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../base/index.ts';
 import { Client } from '../client/index.ts';
-import { ByteBudget, type CallHandler, type Env, LocalTransport, type LogFields, type Logger, type LogLevel, Metrics } from '../env/index.ts';
+import { ByteBudget, type CallHandler, type Env, LocalTransport, type Logger, Metrics } from '../env/index.ts';
 import { LIMITS } from '../model/index.ts';
 import { LockServiceClient, nativeCodecs, PortPeer, PortTransport, shareFiles, systemClock, systemRandom, watchStrayErrors } from '../platform/index.ts';
 import type { Service } from '../service/index.ts';
@@ -18,6 +18,7 @@ import { serverAddress } from './database.ts';
 import { openFilesLimit } from './descriptors.ts';
 import { directoryWorkers } from './open-database.ts';
 import { tabletServerSettings } from './settings.ts';
+import { threadLogger } from './thread-log.ts';
 import { threadAddress, type ThreadMethod, type ThreadNotice, type ThreadRoute, type ThreadStart } from './thread-start.ts';
 
 export interface Door {
@@ -33,17 +34,12 @@ export async function runServerThread(openDoor: OpenDoor): Promise<void> {
   const parent = parentPort;
   assert(parent, 'this program runs in a thread');
   const tell = (notice: ThreadNotice): void => parent.postMessage(notice);
-  const { env, connect, close } = threadEnv(start, loggerTo(tell));
+  const { env, connect, close } = threadEnv(start, threadLogger(start.logCounts, tell));
   watchStrayErrors(env);
   const thread = new ServerThread({ start, env, openDoor, close, ended: (reason) => tell({ kind: 'ended', reason }) });
   await env.transport.serve(threadAddress(start.place), thread);
   parent.on('message', connect);
   for (const route of start.routes) connect(route);
-}
-
-function loggerTo(tell: (notice: ThreadNotice) => void): Logger {
-  const log = (level: LogLevel) => (message: string, fields: LogFields = {}) => tell({ kind: 'log', level, message, fields });
-  return { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error'), access: (fields) => tell({ kind: 'access', fields }) };
 }
 
 interface ThreadEnv {

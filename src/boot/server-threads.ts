@@ -11,6 +11,7 @@ import { type Env, type MetricsReport, requestContext, sleep, sumOfReports } fro
 import { LockServiceHost, PortPeer, type PortTransport, sharedLeases, stackOf, startThread } from '../platform/index.ts';
 import { type HostedServer, MASTER_ADDRESS, serverAddress } from './database.ts';
 import type { DatabaseSettings } from './settings.ts';
+import { logCounts, takeLine } from './thread-log.ts';
 import { threadAddress, type ThreadMethod, type ThreadNotice, type ThreadRoute, type ThreadStart } from './thread-start.ts';
 
 /** A thread has this long to tell its figures. */
@@ -45,6 +46,7 @@ export class ServerThreads {
     const { env, settings, directory, count: tabletServers, module } = this.#options;
     const lockService = `lock-service-${place}-${this.#starts++}`;
     const leases = sharedLeases();
+    const counts = logCounts();
     const host = new LockServiceHost(env.lockService, leases);
     const stopServing = await env.transport.serve(lockService, host);
     const toMain = new MessageChannel();
@@ -55,9 +57,9 @@ export class ServerThreads {
       routes.push({ addresses: [serverAddress(other)], port: port1 });
       thread.connect({ addresses: [serverAddress(place)], port: port2 });
     }
-    const data: ThreadStart = { place, tabletServers, directory, settings, lockService, leases, routes };
+    const data: ThreadStart = { place, tabletServers, directory, settings, lockService, leases, logCounts: counts, routes };
     const worker = startThread(module, { workerData: data, transferList: routes.map(({ port }) => port), name: `tablet server ${place}` });
-    const thread = new ServerThread(worker, place, env, toMain.port2, async () => {
+    const thread = new ServerThread(worker, place, env, { port: toMain.port2, counts }, async () => {
       if (this.#threads[place] === thread) this.#threads[place] = undefined;
       if (thread.report !== undefined) this.#keepEnded({ ...thread.report, gauges: {} });
       await stopServing();
@@ -113,6 +115,13 @@ export class ServerThreads {
   }
 }
 
+/** What the main thread and one thread share. */
+interface ThreadShares {
+  readonly port: MessageChannel['port1'];
+  /** Of its log lines. */
+  readonly counts: Int32Array;
+}
+
 class ServerThread implements HostedServer {
   readonly place: number;
   readonly #worker: Worker;
@@ -126,7 +135,7 @@ class ServerThread implements HostedServer {
   /** Told when the thread ends without having been asked to. */
   onEnd: (() => void) | undefined;
 
-  constructor(worker: Worker, place: number, env: ServerThreadsOptions['env'], port: MessageChannel['port1'], bury: () => Promise<void>) {
+  constructor(worker: Worker, place: number, env: ServerThreadsOptions['env'], { port, counts }: ThreadShares, bury: () => Promise<void>) {
     this.place = place;
     this.#worker = worker;
     this.#env = env;
@@ -134,9 +143,8 @@ class ServerThread implements HostedServer {
     this.#peer = new PortPeer({ port, clock, budget, metrics, handlerOf: transport.handlerOf });
     const stops = [serverAddress(place), threadAddress(place)].map((address) => transport.route(address, this.#peer));
     worker.on('message', (notice: ThreadNotice) => {
-      if (notice.kind === 'log') logger[notice.level](notice.message, { ...notice.fields, thread: place });
-      else if (notice.kind === 'access') logger.access({ ...notice.fields, thread: place });
-      else void worker.terminate();
+      if (notice.kind === 'ended') void worker.terminate();
+      else takeLine(notice, counts, place, env);
     });
     worker.on('error', (error) => {
       metrics.add('process.uncaughtExceptions');

@@ -3,8 +3,8 @@
  * directs it, and what it tells on its own.
  */
 import type { MessagePort } from 'node:worker_threads';
-import type { LogFields, LogLevel } from '../env/index.ts';
 import type { DatabaseSettings } from './settings.ts';
+import type { LogNotice } from './thread-log.ts';
 
 /** A port to another thread, and what is served there. */
 export interface ThreadRoute {
@@ -21,6 +21,8 @@ export interface ThreadStart {
   /** Address of the host of the lock service that is this thread's. */
   readonly lockService: string;
   readonly leases: Int32Array;
+  /** Of its log lines. */
+  readonly logCounts: Int32Array;
   /** To the main thread first, then to the threads of the other tablet servers. */
   readonly routes: readonly ThreadRoute[];
 }
@@ -34,7 +36,6 @@ export type ThreadMethod = 'start' | 'openDoor' | 'closeDoor' | 'giveUpTablets' 
 
 /** What a thread tells the main thread on its own. */
 export type ThreadNotice =
-  | { readonly kind: 'log'; readonly level: LogLevel; readonly message: string; readonly fields: LogFields }
-  | { readonly kind: 'access'; readonly fields: LogFields }
+  | LogNotice
   /** Its tablet server has ended itself: the thread is to go. */
   | { readonly kind: 'ended'; readonly reason: string };

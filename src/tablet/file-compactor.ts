@@ -111,6 +111,7 @@ export class FileCompactor {
       metrics.add('tablet.compactionReadBytes', result.readBytes);
       metrics.add('tablet.compactionWrittenBytes', result.written.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
       // otherwise rows were dropped meanwhile, and files with them
+      if (isDone) env.logger.debug('files were compacted', { table: table.name, kind, inputs: plan.inputs.length, readBytes: result.readBytes, ms: Math.round(clock.monotonicMs() - startMs) });
       if (isDone) metrics.add(kind === 'major' ? 'tablet.majorCompactions' : 'tablet.mergingCompactions');
       else for (const unused of tables) unused.close();
     } finally {

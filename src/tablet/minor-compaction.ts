@@ -57,7 +57,9 @@ export async function compactMemtable(work: MinorCompaction): Promise<TabletFile
     env.metrics.add('tablet.minorCompactedBytes', table.sizeBytes);
     written.push(table);
   }
-  env.metrics.histogram(labelled('tablet.compactionMs', 'minor'), COMPACTION_BOUNDS_MS).observe(env.clock.monotonicMs() - startMs);
+  const ms = env.clock.monotonicMs() - startMs;
+  env.metrics.histogram(labelled('tablet.compactionMs', 'minor'), COMPACTION_BOUNDS_MS).observe(ms);
+  env.logger.debug('a memtable was written to files', { tableId: work.tableId, files: written.length, ms: Math.round(ms) });
   return written;
 }
 
