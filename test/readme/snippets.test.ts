@@ -82,7 +82,7 @@ const MOVING: readonly Snippet[] = [
 ];
 
 const UPGRADING: readonly Snippet[] = [
-  { begins: 'FAILED_PRECONDITION: data/EDUBBA: a directory of version 1 that requires the features 00000001; this Edubba knows version 1 and no features', run: { cannot: 'is what is printed, not a command; src/platform/directory.test.ts has it' } },
+  { begins: 'FAILED_PRECONDITION: sstables/7d1845446df451d896ce57ba45f02bf4-18 needs features 0x1 that this version of Edubba does not know', run: { cannot: 'is what an older commit prints; npm run test:upgrade shows it' } },
   {
     begins: 'cp -a ./data ./before-going-back',
     run: async (place, block) => {
