@@ -57,8 +57,9 @@ describe('the image', () => {
     assert.equal(stopSignal, 'SIGTERM');
   });
 
-  test('its health is asked of the server', () => {
-    assert.ok(image.healthcheck?.join(' ').includes('127.0.0.1'));
+  test('its health is asked of the probe of the server, which is on by default', async () => {
+    assert.ok(image.healthcheck?.command.at(-1)?.includes("process.env.EDUBBA_METRICS_ADDRESS + '/readyz'"));
+    assert.match(await output(['settings', ...image.command.slice(1)], image.environment), /^metrics-address = "127\.0\.0\.1:\d+"/m);
   });
 
   test('is built on the newest Node that is supported, in every stage', () => {

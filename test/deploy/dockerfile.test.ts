@@ -22,7 +22,7 @@ USER node
 VOLUME /data
 EXPOSE 1 2
 STOPSIGNAL SIGINT
-HEALTHCHECK --interval=1s --retries=2 CMD ["a", "b"]
+HEALTHCHECK --interval=1s --timeout=3s --retries=2 CMD ["a", "b"]
 ENTRYPOINT ["edubba"]
 CMD ["serve", "--x"]
 `);
@@ -35,7 +35,7 @@ CMD ["serve", "--x"]
     assert.equal(build?.name, 'build');
     assert.deepEqual(last?.steps, [{ kind: 'copy', from: 'build', sources: ['/out'], target: '/in' }, { kind: 'env', name: 'OWN', value: '1' }]);
     assert.deepEqual(last?.image, {
-      user: 'node', workdir: '/', environment: { OWN: '1' }, volumes: ['/data'], ports: [1, 2], stopSignal: 'SIGINT', healthcheck: ['a', 'b'], entrypoint: ['edubba'], command: ['serve', '--x'],
+      user: 'node', workdir: '/', environment: { OWN: '1' }, volumes: ['/data'], ports: [1, 2], stopSignal: 'SIGINT', healthcheck: { command: ['a', 'b'], timeoutMs: 3000 }, entrypoint: ['edubba'], command: ['serve', '--x'],
     });
   });
 
@@ -56,6 +56,7 @@ CMD ["serve", "--x"]
     ['FROM a\nCMD [1]', /as JSON/],
     ['FROM a\nENTRYPOINT {}', /as JSON/],
     ['FROM a\nHEALTHCHECK NONE', /HEALTHCHECK/],
+  ['FROM a\nHEALTHCHECK CMD ["a"]', /--timeout/],
     ['FROM a\nRUN true \\', /continued by nothing/],
   ] as const) {
     test(`refuses ${JSON.stringify(text)}`, () => assert.throws(() => parseDockerfile(text), message));

@@ -24,7 +24,7 @@ export interface Image {
   readonly volumes: readonly string[];
   readonly ports: readonly number[];
   readonly stopSignal: string;
-  readonly healthcheck: readonly string[] | undefined;
+  readonly healthcheck: { readonly command: readonly string[]; readonly timeoutMs: number } | undefined;
   readonly entrypoint: readonly string[];
   readonly command: readonly string[];
 }
@@ -89,7 +89,8 @@ function addTo(stage: Building, keyword: string, rest: string, fail: (why: strin
       return;
     case 'HEALTHCHECK': {
       const [, command] = /^(?:--(?:interval|timeout|start-period)=\d+s |--retries=\d+ )*CMD (.*)$/.exec(rest) ?? fail(`HEALTHCHECK [OPTIONS] CMD […] is wanted, not ${rest}`);
-      image.healthcheck = wordsOf(command as string, fail);
+      const [, seconds] = /--timeout=(\d+)s /.exec(rest) ?? fail('HEALTHCHECK needs a --timeout');
+      image.healthcheck = { command: wordsOf(command as string, fail), timeoutMs: Number(seconds) * 1000 };
       return;
     }
     case 'ENTRYPOINT':
