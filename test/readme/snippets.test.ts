@@ -127,6 +127,10 @@ const CLIENTS: readonly Snippet[] = [
   { begins: 'cbt -project p -instance i createtable greetings-cbt families=text', run: HELLO },
 ];
 
+const METRICS: readonly Snippet[] = [
+  { begins: 'sum by (method) (rate(edubba_calls_total{code!="OK"}[1m]))', run: { cannot: 'is asked of Prometheus, which is not here' } },
+];
+
 /** Every page for users, with its snippets. */
 const PAGES: Readonly<Record<string, readonly Snippet[]>> = {
   'README.md': README,
@@ -136,6 +140,7 @@ const PAGES: Readonly<Record<string, readonly Snippet[]>> = {
   'CHANGELOG.md': [],
   'deploy/README.md': DEPLOY,
   'docs/HOW-TO-ADD.md': [],
+  'docs/METRICS.md': METRICS,
   'docs/MOVING.md': MOVING,
   'docs/REPAIR.md': REPAIR,
   'docs/SETTINGS.md': SETTINGS,
