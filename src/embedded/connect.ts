@@ -5,7 +5,7 @@
  * Invariant: after `close` nothing of the connection is left that keeps the process alive.
  */
 import { checkOptions, describeValue, invalidArgument, isObjectOfNames, type OptionTable } from '../base/index.ts';
-import { connect as connectTo } from '../boot/index.ts';
+import { connect as connectTo, ProcessHold } from '../boot/index.ts';
 import { sleep } from '../env/index.ts';
 import type { Service } from '../service/index.ts';
 import { type CallEnv, Calls } from './calls.ts';
@@ -67,7 +67,8 @@ export interface ServiceNames {
 /** A database over any service: one in this process, or one reached through a server. */
 export function overService(service: Service, env: CallEnv, close: () => Promise<void>, names: ServiceNames = {}): Database {
   const { where = 'a service', parent } = names;
-  const calls = new Calls(service, env, undefined, parent);
+  // what a call waits for may be no connection: the source of a load, a pause
+  const calls = new Calls(service, env, new ProcessHold(), parent);
   const closing = async (): Promise<void> => {
     const patience = new AbortController();
     await Promise.race([calls.idle(), sleep(env.clock, CLOSE_PATIENCE_MS, patience.signal).catch(() => {})]);

@@ -154,6 +154,9 @@ describe('connect', () => {
       return `${out}${status}`;
     };
     assert.equal(await run(`console.log((await table.get('r1')).name);`), 'r1\n0');
+    // nothing but the call keeps it
+    const silent = '(async function* () { await new Promise(() => {}); })()';
+    assert.equal(await run(`await table.load(${silent}, { timeoutMs: 50 }).catch(({ name }) => console.log(name));`), 'TimeoutError\n0');
     assert.equal(await run(`console.log((await table.scan().next()).value.name); await database.close();`), 'r0\n0');
     await database.close();
     await server.close();
