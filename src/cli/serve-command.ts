@@ -15,19 +15,24 @@ import { StopReason } from './stop-reason.ts';
 import type { Terminal } from './terminal.ts';
 
 const MORE = `
-Serves --dir (default ./edubba-data, made if it is not there) on --address (default 127.0.0.1:8086; port 0 chooses a free one), and
-prints "listening on HOST:PORT" when it is ready. Any project and instance will do. What is acknowledged is on disk.
+Serves --dir (default ./edubba-data, made if it is not there) on --address (default 127.0.0.1:8086; port 0
+chooses a free one), and prints "listening on HOST:PORT" when it is ready. Any project and instance will do.
+What is acknowledged is on disk.
 
-SIGTERM or SIGINT (Ctrl-C) ends it: calls under way are answered first. kill -9 loses nothing that was acknowledged.
+SIGTERM or SIGINT (Ctrl-C) ends it: calls under way are answered first. kill -9 loses nothing that was
+acknowledged.
 
-An address that other machines can reach needs TLS and a way for callers to say who they are: bearer tokens of --tokens (\`edubba help token\`), tokens that an
-issuer signs (--jwt-…), or certificates (--tls-client-ca). Where tokens are set up every call needs one. Only the gRPC health check is open to everybody.
-Certificates, tokens and keys are read again when their files change. At --max-connections a new connection takes the place of one that has no calls.
+An address that other machines can reach needs TLS and a way for callers to say who they are: bearer tokens of
+--tokens (\`edubba help token\`), tokens that an issuer signs (--jwt-…), or certificates (--tls-client-ca).
+Where tokens are set up every call needs one. Only the gRPC health check is open to everybody. Certificates,
+tokens and keys are read again when their files change. At --max-connections a new connection takes the place
+of one that has no calls.
 
-An exception that nobody caught ends it in order too, with status 1.
+An uncaught exception ends it in order too, with status 1.
 
-Each setting may also stand in the environment (EDUBBA_MEMTABLE_BYTES for --memtable-bytes) or in the file of --settings: the flag goes first, then the
-environment, then the file. \`edubba settings\` prints what is in force and where it comes from.
+Each setting may also stand in the environment (EDUBBA_MEMTABLE_BYTES for --memtable-bytes) or in the file of
+--settings: the flag goes first, then the environment, then the file. \`edubba settings\` prints what is in
+force and where it comes from.
 
 Examples:
   edubba serve

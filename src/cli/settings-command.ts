@@ -2,15 +2,17 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { formatSetting, type Setting, type SettingValue } from '../boot/index.ts';
+import { jsonLine } from './output.ts';
 import { keyOf, SERVE_SETTINGS, type SettingName, settingGroups } from './serve-settings.ts';
 import { addSettingOptions, settingsOf } from './settings-options.ts';
 import type { EffectiveSettings } from './settings-sources.ts';
 import type { Terminal } from './terminal.ts';
 
 const MORE = `
-Takes the flags of \`edubba serve\`, reads the same environment variables and the same file, refuses what it would refuse, and starts nothing. A flag goes before a
-variable (EDUBBA_…), a variable before the file, the file before the default. What is printed is a settings file, in
-which defaults are comments. Paths are absolute.
+Takes the flags of \`edubba serve\`, reads the same environment variables and the same file, refuses what it
+would refuse, and starts nothing. A flag goes before a variable (EDUBBA_…), a variable before the file, the
+file before the default. What is printed is a settings file, in which defaults are comments. Paths are
+absolute.
 
 Examples:
   edubba settings
@@ -21,8 +23,9 @@ Examples:
 export function addSettingsCommand(program: Command, terminal: Terminal): void {
   const command = program.command('settings').description('print what serve would run with, and from where').addHelpText('after', MORE);
   addSettingOptions(command).action(async (_own: unknown, called: Command) => {
-    const effective = await settingsOf(called, terminal, (warning) => terminal.complain(`edubba: warning: ${warning}\n`));
     const isJson = called.optsWithGlobals<{ json?: boolean }>().json === true;
+    const warn = (message: string): void => terminal.complain(isJson ? jsonLine({ warning: { message } }) : `edubba: warning: ${message}\n`);
+    const effective = await settingsOf(called, terminal, warn);
     await terminal.print(isJson ? jsonOf(effective) : tomlOf(effective));
   });
 }
