@@ -9,7 +9,7 @@ export {
 } from './errors.ts';
 export { addWrapping, INT64_MAX, INT64_MIN, type Int64, int64, int64Bytes, isInt64, readInt64BE, toBigInt, writeInt64BE } from './int64.ts';
 export { NumberTable } from './number-table.ts';
-export { checkOptions, describeValue, isObjectOfNames, type OptionKind, type OptionTable } from './options.ts';
+export { checkOptions, describeValue, isObjectOfNames, type OptionKind, type OptionTable, plainText, unreadable } from './options.ts';
 export { ownOf } from './record.ts';
 export { didYouMean } from './similar.ts';
 export { VarintReader, varintLength, writeVarint } from './varint.ts';

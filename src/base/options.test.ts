@@ -9,6 +9,12 @@ interface Options {
 }
 const TABLE = { prefix: 'bound', reverse: 'free' } satisfies OptionTable<Options>;
 
+function revoked(): unknown {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
+
 describe('options', () => {
   test('known names with values pass, and what is free may be undefined', () => {
     for (const given of [
@@ -24,9 +30,11 @@ describe('options', () => {
   });
 
   const refused: readonly [string, unknown, RegExp][] = [
-    ['a misspelt name', { preffix: 'a' }, /^scan: there is no option "preffix"; there are prefix, reverse$/],
+    ['a misspelt name', { preffix: 'a' }, /^scan: there is no option "preffix" \(did you mean prefix\?\); there are prefix, reverse$/],
     ['a misspelt name beside a good one', { prefix: 'a', revers: true }, /"revers"/],
     ['an inherited misspelt name', Object.create({ preffix: 'a' }), /"preffix"/],
+    ['a name in other letters', { Reverse: true }, /did you mean reverse\?/],
+    ['a name like none', { nothing: 1 }, /"nothing"; there are/],
     ["a name of Object's own", { toString: 1 }, /"toString"/],
     ['a bound that is undefined', { prefix: undefined }, /^scan: option prefix must not be undefined; leave it out/],
     ['a bound that is null', { prefix: null }, /prefix must not be null/],
@@ -38,6 +46,10 @@ describe('options', () => {
     ['a Map', new Map([['prefix', 'a']]), /not Map$/],
     ['a Date', new Date(0), /not Date$/],
     ['a function', () => {}, /not a function$/],
+    ['a promise', Promise.resolve({}), /not a promise \(is an await missing\?\)$/],
+    ['a getter that throws', { get prefix() { throw new Error('no') } }, /^scan cannot be read: no$/],
+    ['a proxy that throws', new Proxy({}, { ownKeys: () => { throw new Error('no') } }), /^scan cannot be read: no$/],
+    ['a proxy that is revoked', revoked(), /an object that cannot be read$/],
   ];
   for (const [name, given, says] of refused) {
     test(`${name} is refused`, () =>
@@ -61,7 +73,7 @@ test('every value has a short description', () => {
     'string "a\\"b"',
     'boolean true',
     'symbol Symbol(s)',
-    'Object',
+    'an object',
     'an object',
     'an array of 2',
     'Date',

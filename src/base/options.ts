@@ -2,7 +2,7 @@
  * Objects of options as callers give them. A name that is not known, and a bound that is undefined or null, are
  * refused: both would silently do more than was asked for.
  */
-import { invalidArgument } from './errors.ts';
+import { BigtableError, Code, invalidArgument, toBigtableError } from './errors.ts';
 import { ownOf } from './record.ts';
 
 /**
@@ -29,31 +29,106 @@ export function checkOptions(
       `${what} must be an object with any of ${Object.keys(table).join(', ')}, not ${describeValue(given)}`,
     );
   }
-  // inherited names are read like own ones
-  for (const name in given as object) {
-    const kind = ownOf(table, name);
-    if (kind === undefined)
-      throw invalidArgument(`${what}: there is no ${noun} "${name}"; there are ${Object.keys(table).join(', ')}`);
-    const value = (given as Readonly<Record<string, unknown>>)[name];
-    if (kind === 'bound' && (value === undefined || value === null)) {
-      throw invalidArgument(`${what}: ${noun} ${name} must not be ${value}; leave it out where no bound is meant`);
-    }
+  try {
+    // inherited names are read like own ones
+    for (const name in given as object) checkMember(name, (given as Readonly<Record<string, unknown>>)[name], { table, what, noun });
+  } catch (error) {
+    throw error instanceof BigtableError ? error : unreadable(what, error);
   }
+}
+
+interface Members {
+  readonly table: Readonly<Record<string, OptionKind>>;
+  readonly what: string;
+  readonly noun: string;
+}
+
+function checkMember(name: string, value: unknown, { table, what, noun }: Members): void {
+  const kind = ownOf(table, name);
+  if (kind === undefined) throw invalidArgument(`${what}: ${unknownName(name, Object.keys(table), noun)}`);
+  if (kind === 'bound' && (value === undefined || value === null)) {
+    throw invalidArgument(`${what}: ${noun} ${name} must not be ${value}; leave it out where no bound is meant`);
+  }
+}
+
+/** What a caller gave has a getter, or is a proxy, that throws. */
+export function unreadable(what: string, thrown: unknown): BigtableError {
+  return new BigtableError(Code.INVALID_ARGUMENT, `${what} cannot be read: ${toBigtableError(thrown).message}`, { cause: thrown });
+}
+
+/** That there is no such name, the one that may be meant, and all that there are. */
+function unknownName(name: string, known: readonly string[], noun: string): string {
+  const meant = nearest(name, known);
+  const guess = meant === undefined ? '' : ` (did you mean ${meant}?)`;
+  return `there is no ${noun} ${JSON.stringify(shortened(name))}${guess}; there are ${known.join(', ')}`;
+}
+
+/** Of the names the one with the fewest changes, where a slip of the finger explains them. */
+function nearest(name: string, known: readonly string[]): string | undefined {
+  if (name.length > MOST_CHARS) return undefined;
+  const found = known
+    .map((other) => ({ other, changes: changesBetween(name.toLowerCase(), other.toLowerCase()) }))
+    .filter(({ other, changes }) => changes <= slips(Math.min(other.length, name.length)))
+    .sort((a, b) => a.changes - b.changes);
+  return found[0]?.other;
+}
+
+/** So many changes are a slip in a name of that length; two letters that change places are two. */
+function slips(length: number): number {
+  return length < 4 ? 1 : Math.max(2, Math.floor(length / 3));
+}
+
+/** How many characters are put in, left out or replaced (Levenshtein's distance). */
+function changesBetween(a: string, b: string): number {
+  let above = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 0; i < a.length; i++) {
+    const row = [i + 1];
+    for (let j = 0; j < b.length; j++) {
+      const replaced = (above[j] as number) + (a[i] === b[j] ? 0 : 1);
+      row.push(Math.min(replaced, (above[j + 1] as number) + 1, (row[j] as number) + 1));
+    }
+    above = row;
+  }
+  return above[b.length] as number;
 }
 
 /** Neither an array nor a Map nor anything else that keeps what it holds elsewhere than in named fields. */
 export function isObjectOfNames(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && Object.prototype.toString.call(value) === '[object Object]';
+  if (typeof value !== 'object' || value === null) return false;
+  try {
+    return Object.prototype.toString.call(value) === '[object Object]';
+  } catch {
+    return false;
+  }
 }
 
 const MOST_CHARS = 64;
 
+function shortened(text: string): string {
+  return text.length > MOST_CHARS ? `${text.slice(0, MOST_CHARS)}…` : text;
+}
+
 /** A value of any kind, in few words, for messages. */
 export function describeValue(value: unknown): string {
   if (value === null || value === undefined) return String(value);
-  if (Array.isArray(value)) return `an array of ${value.length}`;
-  if (typeof value === 'object') return value.constructor?.name ?? 'an object';
   if (typeof value === 'function') return 'a function';
+  if (typeof value === 'object') return describeObject(value);
   const text = typeof value === 'string' ? JSON.stringify(value) : String(value);
-  return `${typeof value} ${text.length > MOST_CHARS ? `${text.slice(0, MOST_CHARS)}…` : text}`;
+  return `${typeof value} ${shortened(text)}`;
+}
+
+/** A value in messages that tell what is right beside it: a primitive one as it is. */
+export function plainText(value: unknown): string {
+  return typeof value === 'object' ? describeValue(value) : shortened(String(value));
+}
+
+function describeObject(value: object): string {
+  try {
+    if (Array.isArray(value)) return `an array of ${value.length}`;
+    if (value instanceof Promise) return 'a promise (is an await missing?)';
+    const { name } = value.constructor ?? {};
+    return typeof name === 'string' && name !== '' && name !== 'Object' ? shortened(name) : 'an object';
+  } catch {
+    return 'an object that cannot be read';
+  }
 }

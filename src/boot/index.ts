@@ -4,6 +4,7 @@
 export { checkDirectory } from './check-directory.ts';
 export { connect } from './connect.ts';
 export { connectionLimit } from './descriptors.ts';
+export { filePathOf } from './file-url.ts';
 export { findDirectory, openFileForInspection, openForInspection } from './inspection.ts';
 export { type OpenDatabase, openDatabase } from './open-database.ts';
 export { openThreadedDatabase, type ThreadedDatabase } from './open-threaded-database.ts';

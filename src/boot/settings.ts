@@ -2,7 +2,7 @@
  * The settings of a database: plain, frozen, checked once. Sizes are in bytes. A size set here bounds memory; it changes no format and may be
  * another at the next start. The table DATABASE_SETTINGS is the source of everything that is said of them; a test holds the docstrings here to it.
  */
-import { checkOptions, invalidArgument, type OptionTable } from '../base/index.ts';
+import { checkOptions, invalidArgument, type OptionTable, plainText } from '../base/index.ts';
 import { LIMITS } from '../model/index.ts';
 import { memoryBytes } from '../platform/index.ts';
 import { DEFAULT_BLOCK_SIZE_BYTES } from '../sstable/index.ts';
@@ -110,7 +110,7 @@ export function checkSettings(given: Partial<DatabaseSettings> = {}): DatabaseSe
   const settings = NAMES.map((name) => {
     const value = given[name] === undefined ? DEFAULT_SETTINGS[name] : given[name];
     if (isValueOf(DATABASE_SETTINGS[name], value)) return [name, value];
-    throw invalidArgument(`setting ${name} must be ${wantedValue(DATABASE_SETTINGS[name])}, not ${String(value)}`);
+    throw invalidArgument(`setting ${name} must be ${wantedValue(DATABASE_SETTINGS[name])}, not ${plainText(value)}`);
   });
   return Object.freeze(Object.fromEntries(settings) as DatabaseSettings);
 }

@@ -8,6 +8,7 @@ import type { Service } from '../service/index.ts';
 import { CallEnd, type CallKind } from './call-end.ts';
 import { type CallOptions, checkCallOptions } from './call-options.ts';
 import { callersError, forCaller } from './caller-error.ts';
+import { asked } from './input.ts';
 import { DEFAULT_PARENT } from './names.ts';
 
 /** What the library needs of its surroundings. */
@@ -101,8 +102,10 @@ export class Calls {
   }
 
   async #runUntilEnd<T>(work: Work<T>, options: CallOptions, kind: CallKind): Promise<T> {
-    checkCallOptions(options);
-    const call = this.begin(options, kind);
+    const call = asked(() => {
+      checkCallOptions(options);
+      return this.begin(options, kind);
+    });
     if (call.end === undefined) return this.#run(work, call);
     try {
       return await call.end.race(this.#run(work, call));

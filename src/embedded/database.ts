@@ -2,17 +2,17 @@
  * An open database: tables by name. One process owns a directory; a second `open` of it fails with FAILED_PRECONDITION.
  */
 import { BigtableError, checkOptions, Code, describeValue, invalidArgument, isObjectOfNames, type OptionTable } from '../base/index.ts';
-import { type DatabaseSettings, openDatabase, ProcessHold } from '../boot/index.ts';
+import { type DatabaseSettings, filePathOf, openDatabase, ProcessHold } from '../boot/index.ts';
 import type { CompactionProgress } from '../service/index.ts';
 import { CALL_OPTIONS, type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './call-options.ts';
 import { forCaller } from './caller-error.ts';
 import { Calls } from './calls.ts';
-import { boundOf, type Bytes, textOf } from './input.ts';
+import { asked, boundOf, type Bytes, textOf } from './input.ts';
 import { DEFAULT_PARENT, fullTableName } from './names.ts';
 import { bringTo, isOvertaken, MOST_ATTEMPTS } from './open-table.ts';
 import { INSPECT, type Inspect, type InspectOptions, inspected } from './show.ts';
 import { Table } from './table.ts';
-import { askedTable, type TableOptions } from './table-options.ts';
+import { type AskedTable, askedTable, type TableOptions } from './table-options.ts';
 
 /** What there is of a database besides its service. */
 export interface DatabaseHooks {
@@ -41,9 +41,9 @@ export class Database {
 
   /** Creates a table. ALREADY_EXISTS where there is one of that name; INVALID_ARGUMENT for an option that is not known. */
   async createTable(name: string, options: TableOptions = {}): Promise<Table> {
-    const asked = askedTable(this.#fullName(name), options, 'createTable').table;
-    await this.#calls.write((service, context) => service.createTable(context, asked), callOptionsOf(options));
-    return new Table(asked.name, this.#calls);
+    const [{ table }, call] = this.#asked(name, options, 'createTable');
+    await this.#calls.write((service, context) => service.createTable(context, table), call);
+    return new Table(table.name, this.#calls);
   }
 
   /**
@@ -52,17 +52,17 @@ export class Database {
    * A rule that is left out agrees with any; `splits` are for a new table alone. Many may do it at once.
    */
   async openTable(name: string, options: TableOptions = {}): Promise<Table> {
-    const asked = askedTable(this.#fullName(name), options, 'openTable');
+    const [wanted, call] = this.#asked(name, options, 'openTable');
     await this.#calls.write(async (service, context) => {
       for (let attempt = 1; ; attempt++) {
         try {
-          return await bringTo(service, context, asked);
+          return await bringTo(service, context, wanted);
         } catch (error) {
           if (attempt === MOST_ATTEMPTS || !isOvertaken(error)) throw error;
         }
       }
-    }, callOptionsOf(options));
-    return new Table(asked.table.name, this.#calls);
+    }, call);
+    return new Table(wanted.table.name, this.#calls);
   }
 
   /** The table of that name, whether or not it exists: its calls fail with NOT_FOUND where it does not. A full resource name is taken as it is. */
@@ -118,8 +118,10 @@ export class Database {
   async compact(...more: ThenOptions<string, CompactOptions>): Promise<void> {
     const [table, options = {}] = takeOptions<string, CompactOptions>(more);
     const fullName = table.length === 0 ? undefined : this.#fullName(table[0]);
-    checkOptions(options, COMPACT_OPTIONS, 'compact');
-    const { onProgress } = options;
+    const { onProgress } = asked(() => {
+      checkOptions(options, COMPACT_OPTIONS, 'compact');
+      return options;
+    });
     if (onProgress !== undefined && typeof onProgress !== 'function') throw invalidArgument(`compact: onProgress must be a function, not ${describeValue(onProgress)}`);
     let fault: { readonly thrown: unknown } | undefined;
     await this.#calls.read(async (service, context) => {
@@ -175,6 +177,10 @@ export class Database {
     return inspected('Database', { where: this.#hooks.where, closed: this.#calls.isClosed }, depth, options, inspect);
   }
 
+  #asked(name: string, options: TableOptions, call: string): readonly [AskedTable, CallOptions | undefined] {
+    return asked(() => [askedTable(this.#fullName(name), options, call), callOptionsOf(options)]);
+  }
+
   #fullName(name: string): string {
     return fullTableName(name, this.#calls.parent);
   }
@@ -190,23 +196,32 @@ export interface OpenOptions extends Partial<DatabaseSettings> {
 }
 
 /**
- * Opens the database in a directory (made if it is not there), or a fresh one in memory with ':memory:'.
- * FAILED_PRECONDITION where another process has the directory open, or this one has it already.
+ * Opens the database in a directory (made if it is not there, with those above it), or a fresh one in memory with ':memory:'. A directory is a path
+ * or a `file:` URL. FAILED_PRECONDITION where another process has the directory open, this one has it already, or a file is there; INVALID_ARGUMENT
+ * for settings that are none.
  */
-export async function open(directory: string, options: OpenOptions = {}): Promise<Database> {
-  if (textOf(directory, 'the directory') === '') {
-    throw invalidArgument("the directory must not be empty: './' is the current one");
-  }
-  const { readOnly, ...settings } = objectOf(options);
+export async function open(directory: string | URL, options: OpenOptions = {}): Promise<Database> {
+  const path = asked(() => pathOf(directory));
+  const { readOnly, ...settings } = asked(() => objectOf(options));
   if (readOnly !== undefined && typeof readOnly !== 'boolean') throw invalidArgument(`readOnly must be true or false, not ${describeValue(readOnly)}`);
-  const where = directory === ':memory:' ? ({ memory: true } as const) : { directory };
+  const where = path === ':memory:' ? ({ memory: true } as const) : { directory: path };
   const hold = new ProcessHold();
   const { service, env, close } = await forCaller(openDatabase({ ...where, readOnly, settings }), DEFAULT_PARENT, hold);
-  return new Database(new Calls(service, env, hold), { where: directory, close });
+  return new Database(new Calls(service, env, hold), { where: path, close });
 }
 
 function objectOf(options: OpenOptions): OpenOptions {
   if (!isObjectOfNames(options)) throw invalidArgument(`the settings must be an object, not ${describeValue(options)}`);
   for (const name in options) if (name !== 'readOnly' && name.toLowerCase() === 'readonly') throw invalidArgument(`there is no setting "${name}"; readOnly is one`);
-  return options;
+  return { ...options };
+}
+
+function pathOf(directory: string | URL): string {
+  if (directory instanceof URL) return filePathOf(directory);
+  if (typeof directory !== 'string')
+    throw invalidArgument(`the directory must be a path, a file: URL or ':memory:', not ${describeValue(directory)}`);
+  if (directory === '') throw invalidArgument("the directory must not be empty: './' is the current one");
+  if (directory.startsWith('file:')) throw invalidArgument(`the directory ${JSON.stringify(directory)} is text that begins like a URL: write new URL(…) or a path`);
+  if (directory.includes('\0')) throw invalidArgument(`the directory ${JSON.stringify(directory)} must not have a NUL character`);
+  return directory;
 }

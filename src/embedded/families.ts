@@ -15,8 +15,9 @@ import {
   type GroupLayout as ModelLayout,
   LIMITS,
 } from '../model/index.ts';
-import { type GroupLayout, layoutOf } from './groups.ts';
-import { listOf, numberOf } from './input.ts';
+import { checkGcRule } from '../service/index.ts';
+import { checkedLayout, type GroupLayout, layoutOf } from './groups.ts';
+import { listOf, numberOf, textOf } from './input.ts';
 
 export interface FamilyOptions {
   /** Keep the newest n versions of a column. Default: all. */
@@ -73,7 +74,9 @@ export function familySchema(name: string, options: FamilyOptions): FamilySchema
       `${what}: aggregate must be one of ${AGGREGATES.join(', ')}, not ${describeValue(aggregate)}`,
     );
   }
+  if (group !== undefined && group !== null) textOf(group, `${what}: group`);
   const gcRule = ruleOf(options, what);
+  if (gcRule !== undefined) checkGcRule(gcRule, LIMITS.default);
   return {
     name,
     ...(gcRule === undefined ? {} : { gcRule }),
@@ -93,7 +96,7 @@ export function groupsOfTable(
     group === undefined ? [] : [{ family, group }],
   );
   const asked = groups === undefined ? undefined : layoutOf(groups);
-  if (named.length === 0) return asked;
+  if (named.length === 0) return asked && checkedLayout(asked);
   const layout = new Map(Object.entries(asked ?? {}));
   for (const { family, group } of named) {
     const settings = layout.get(group);
@@ -103,7 +106,7 @@ export function groupsOfTable(
       );
     layout.set(group, { ...settings, families: [...new Set([...(settings?.families ?? []), family])] });
   }
-  return Object.fromEntries(layout);
+  return checkedLayout(Object.fromEntries(layout));
 }
 
 function ruleOf({ maxVersions, maxAgeMs, gcRule }: FamilyOptions, what: string): GcRule | undefined {
@@ -147,16 +150,18 @@ export function gcRuleOf(rule: GcRule | 'never', what: string): GcRule | undefin
         `${where} must be ${part === rule ? "'never' or " : ''}an object whose kind is one of ${kinds}, ` +
           `not ${describeValue(part)}`,
       );
-    const fields = ownOf(RULES, part.kind);
+    const fields = typeof part.kind === 'string' ? ownOf(RULES, part.kind) : undefined;
     if (fields === undefined)
       throw invalidArgument(`${where}: there is no rule of kind ${describeValue(part.kind)}; there are ${kinds}`);
     checkOptions(part, fields, where, 'field');
     if (part.kind === 'maxVersions') numberOf(part.versions, `${where}.versions`);
     if (part.kind === 'maxAge') numberOf(part.ageMicros, `${where}.ageMicros`);
     if (part.kind !== 'union' && part.kind !== 'intersection') return;
-    if (listOf(part.rules, `${where}.rules`).length === 0) throw invalidArgument(`${where}.rules must not be empty`);
-    part.rules.forEach((inner, i) => check(inner, `${where}.rules[${i}]`));
+    const rules = listOf(part.rules, `${where}.rules`);
+    if (rules.length === 0) throw invalidArgument(`${where}.rules must not be empty`);
+    rules.forEach((inner, i) => check(inner, `${where}.rules[${i}]`));
   };
   check(rule, what);
+  checkGcRule(rule, LIMITS.default);
   return rule;
 }

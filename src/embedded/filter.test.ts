@@ -98,7 +98,7 @@ describe('filters in the library', () => {
             inside({ ...good, [field]: none }),
             new RegExp(`filter\\.predicate\\.filters\\[1\\].*\\b${field}\\b`),
           );
-        refusedNaming({ ...good, [`${field}s`]: value }, new RegExp(`no field "${field}s"; there are kind`));
+        refusedNaming({ ...good, [`${field}s`]: value }, new RegExp(`no field "${field}s" .did you mean ${field}.*; there are kind`));
       }
     });
   }
@@ -116,7 +116,7 @@ describe('filters in the library', () => {
     [
       'children that are no array',
       { kind: 'chain', filters: GOOD.passAll },
-      /filter\.filters must be an array, not Object/,
+      /filter\.filters must be an array, not an object/,
     ],
     [
       'a child that is undefined',

@@ -20,7 +20,7 @@ import {
 } from '../base/index.ts';
 import type { Bound as ModelBound, RowFilter as ModelFilter } from '../filter/index.ts';
 import { LIMITS, type TimestampRange } from '../model/index.ts';
-import { type Bytes, keyOf, listOf, numberOf, textOf, type Timestamp, timestampOf } from './input.ts';
+import { type Bytes, isBytes, keyOf, listOf, numberOf, textOf, type Timestamp, timestampOf } from './input.ts';
 import { bytePattern } from './text-pattern.ts';
 
 /** One end of a range; a range without it is open to that side. */
@@ -133,7 +133,7 @@ class Reader {
     if (!isObjectOfNames(filter))
       throw invalidArgument(`${where} must be a filter, an object with a kind, not ${describeValue(filter)}`);
     const { kind } = filter;
-    const fields = ownOf<Readonly<Record<string, OptionKind>>>(FIELDS, kind);
+    const fields = typeof kind === 'string' ? ownOf<Readonly<Record<string, OptionKind>>>(FIELDS, kind) : undefined;
     if (fields === undefined) throw unknownKind(where, kind);
     checkOptions(filter, fields, `${where} (${kind})`, 'field');
     switch (filter.kind) {
@@ -185,10 +185,19 @@ function simpleFilter(
     case 'cellsPerRowOffset':
     case 'cellsPerRowLimit':
     case 'cellsPerColumnLimit':
-      return { kind: filter.kind, cells: numberOf(filter.cells, `${where}.cells`) };
+      return { kind: filter.kind, cells: cellsOf(filter.cells, `${where}.cells`) };
     default:
       return { kind: filter.kind };
   }
+}
+
+/** The API's numbers of cells are int32. Which of them mean something is checked where filters are compiled. */
+const MOST_CELLS = 2 ** 31 - 1;
+
+function cellsOf(cells: number, where: string): number {
+  if (!Number.isInteger(numberOf(cells, where)) || Math.abs(cells) > MOST_CELLS)
+    throw invalidArgument(`${where} must be a whole number up to ${MOST_CELLS}, not ${cells}`);
+  return cells;
 }
 
 function unknownKind(where: string, kind: unknown): BigtableError {
@@ -199,7 +208,7 @@ function unknownKind(where: string, kind: unknown): BigtableError {
 
 function regexOf(regex: Bytes, where: string): ByteString {
   if (typeof regex === 'string') return bytePattern(regex, where);
-  if (regex instanceof Uint8Array) return fromBytes(regex);
+  if (isBytes(regex)) return fromBytes(regex);
   throw invalidArgument(`${where} must be text or bytes, not ${describeValue(regex)}`);
 }
 

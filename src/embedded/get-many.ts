@@ -2,6 +2,7 @@
 import type { ByteString } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { Service } from '../service/index.ts';
+import { asked } from './input.ts';
 import { type Row, RowBuilder } from './row.ts';
 import { type RowOptions, rowsRequest } from './scan.ts';
 
@@ -15,7 +16,7 @@ export async function getMany(
   const found = new Map<ByteString, Row>();
   for (const part of partsOf(new Set(keys))) {
     const builder = new RowBuilder();
-    for await (const { fragments } of service.readRows(context, rowsRequest(table, part, options))) {
+    for await (const { fragments } of service.readRows(context, asked(() => rowsRequest(table, part, options)))) {
       for (const fragment of fragments) {
         const row = builder.add(fragment);
         if (row !== undefined) found.set(fragment.row, row);

@@ -1,6 +1,7 @@
 /** Locality groups in the library's words. What the options mean is checked where every door's groups are. */
 import { describeValue, invalidArgument, isObjectOfNames } from '../base/index.ts';
-import type { GroupCompression, GroupLayout as ModelLayout, LocalityGroup } from '../model/index.ts';
+import { type GroupCompression, type GroupLayout as ModelLayout, LIMITS, type LocalityGroup } from '../model/index.ts';
+import { checkGroupLayout } from '../service/index.ts';
 import { listOf, textOf } from './input.ts';
 
 /** Tuning of a locality group (paper section 6), and the families that lie in it. */
@@ -23,6 +24,12 @@ export function layoutOf(groups: GroupLayout): ModelLayout {
     );
   }
   return Object.fromEntries(Object.entries(groups).map(([name, options]) => [name, groupOf(name, options)]));
+}
+
+/** What the options mean, as every door checks it: over a server before it is asked. */
+export function checkedLayout(layout: ModelLayout): ModelLayout {
+  checkGroupLayout(layout, LIMITS.default);
+  return layout;
 }
 
 function groupOf(name: string, options: GroupOptions): ModelLayout[string] {

@@ -4,6 +4,8 @@
  */
 import {
   asBuffer,
+  checkOptions,
+  BigtableError,
   type ByteString,
   describeValue,
   fromBytes,
@@ -12,6 +14,8 @@ import {
   int64Bytes,
   invalidArgument,
   isInt64,
+  isObjectOfNames,
+  unreadable,
   utf8,
 } from '../base/index.ts';
 
@@ -32,9 +36,23 @@ export type Column = string | { readonly family: string; readonly qualifier: Byt
 /** A cell's value: bytes, text, or an int64 counter given as bigint (stored as 8 bytes, big-endian). */
 export type Value = Bytes | bigint;
 
+/** Turns arguments into requests: what a getter or a proxy of a caller throws meanwhile is INVALID_ARGUMENT. */
+export function asked<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof BigtableError ? error : unreadable('an argument', error);
+  }
+}
+
+/** Nothing that only says it is one. */
+export function isBytes(value: unknown): value is Uint8Array {
+  return ArrayBuffer.isView(value) && value instanceof Uint8Array;
+}
+
 export function keyOf(bytes: Bytes, what: string): ByteString {
   if (typeof bytes === 'string') return utf8(bytes);
-  if (bytes instanceof Uint8Array) return fromBytes(bytes);
+  if (isBytes(bytes)) return fromBytes(bytes);
   throw invalidArgument(`${what} must be text or bytes, not ${describeValue(bytes)}`);
 }
 
@@ -59,14 +77,25 @@ export function textOf(text: string, what: string): string {
 
 export function listOf<T>(list: readonly T[], what: string): readonly T[] {
   if (!Array.isArray(list)) throw invalidArgument(`${what} must be an array, not ${describeValue(list)}`);
-  return list as readonly T[];
+  // holes become undefined, so that each of them is named
+  return Array.from(list as readonly T[]);
 }
 
 export function valueOf(value: Value): Uint8Array {
   if (typeof value === 'string') return Buffer.from(value, 'utf8');
-  if (value instanceof Uint8Array) return value;
+  if (isBytes(value)) return value;
   if (typeof value === 'bigint' && isInt64(value)) return int64Bytes(int64(value));
-  throw invalidArgument(`a value must be text, bytes or an int64 as bigint, not ${describeValue(value)}`);
+  throw invalidArgument(`a value must be text, bytes or an int64 as bigint, not ${describeValue(value)}${valueHint(value)}`);
+}
+
+/** What to write for values that have no bytes of their own. */
+function valueHint(value: unknown): string {
+  if (typeof value === 'number') {
+    const whole = Number.isSafeInteger(value) ? `${value}n for 8 bytes that increment can add to, or ` : '';
+    return `: write ${whole}String(${value}) for text`;
+  }
+  if (typeof value === 'boolean' || isObjectOfNames(value)) return ': write JSON.stringify(value) for text';
+  return '';
 }
 
 /**
@@ -76,8 +105,7 @@ export function valueOf(value: Value): Uint8Array {
 const LIKE_MILLISECONDS = { least: 1e12, below: 1e13 } as const;
 
 export function timestampOf(timestamp: Timestamp, what = 'a timestamp'): Int64 {
-  // biome-ignore lint/style/noRestrictedGlobals: as above
-  const micros = timestamp instanceof Date ? microsOf(timestamp.getTime()) : timestamp;
+  const micros = typeof timestamp === 'object' ? dateMicros(timestamp) : timestamp;
   if (!isInt64(micros)) {
     throw invalidArgument(
       `${what} must be microseconds as a whole number, a bigint within int64, or a Date, ` +
@@ -86,6 +114,13 @@ export function timestampOf(timestamp: Timestamp, what = 'a timestamp'): Int64 {
   }
   if (typeof timestamp === 'number') refuseMilliseconds(timestamp, what);
   return int64(micros);
+}
+
+/** What is no date stays as it is. */
+// biome-ignore lint/style/noRestrictedGlobals: as above
+function dateMicros(date: Date): number | bigint | Date {
+  // biome-ignore lint/style/noRestrictedGlobals: as above
+  return asked(() => (date instanceof Date ? microsOf(date.getTime()) : date));
 }
 
 /** NaN, of a Date that is none, stays NaN. Beyond the year 2255 microseconds as a number are not exact. */
@@ -115,7 +150,16 @@ export function columnOf(column: Column, what = 'column'): { family: string; qua
   if (typeof column !== 'object' || column === null) {
     throw invalidArgument(`${what} must be "family:qualifier" or { family, qualifier }, not ${describeValue(column)}`);
   }
-  return { family: textOf(column.family, 'a family'), qualifier: keyOf(column.qualifier, 'a qualifier') };
+  return namedColumn(column);
+}
+
+const COLUMN = { family: 'bound', qualifier: 'bound' } as const;
+
+function namedColumn(column: Exclude<Column, string>): { family: string; qualifier: ByteString } {
+  return asked(() => {
+    checkOptions(column, COLUMN, 'a column', 'field');
+    return { family: textOf(column.family, 'a family'), qualifier: keyOf(column.qualifier, 'a qualifier') };
+  });
 }
 
 /** Bytes of the caller's own: a value read from a table may pin a whole block in memory. */

@@ -15,14 +15,14 @@ test('groups are made with the table, and later ones agree in what they say', as
   const before = await table.schema();
   const agreeing: readonly TableOptions[] = [
     { families: { f: { group: 'meta' }, g: {} }, groups: { meta: { compression: 'zstd' } } },
-    { families: { f: {} }, groups: { meta: {}, default: { compression: 'lz4', families: ['g'] } } },
+    { families: { f: {} }, groups: { meta: { families: ['f'] }, default: { compression: 'lz4', families: ['g'] } } },
   ];
   for (const options of agreeing) await database.openTable('t', options);
   const refused: readonly [TableOptions, RegExp][] = [
-    [{ groups: { meta: { compression: 'lz4' } } }, /group "meta" with compression \{"kind":"zstd".*asks for \{"kind":"lz4"\}.*setGroups/],
-    [{ groups: { meta: { inMemory: false } } }, /inMemory true/],
-    [{ groups: { other: {} } }, /no locality group "other".*setGroups/],
-    [{ families: { g: {} }, groups: { meta: { families: ['g'] } } }, /"g" in locality group "default".*"meta".*setGroups/],
+    [{ groups: { meta: { families: ['f'], compression: 'lz4' } } }, /group "meta" with compression \{"kind":"zstd".*asks for \{"kind":"lz4"\}.*setGroups/],
+    [{ groups: { meta: { families: ['f'], inMemory: false } } }, /inMemory true/],
+    [{ groups: { other: { families: ['f'] } } }, /no locality group "other".*setGroups/],
+    [{ groups: { meta: { families: ['g'] } } }, /"g" in locality group "default".*"meta".*setGroups/],
   ];
   for (const [options, message] of refused)
     await assert.rejects(database.openTable('t', options), { code: Code.FAILED_PRECONDITION, message });

@@ -50,17 +50,14 @@ export function missingFamilies(table: TableSchema, asked: AskedTable): readonly
     const group = groupOf(schema.name, groups);
     const there = familyOfTable(table, schema.name);
     if (there === undefined) missing.push(group === undefined ? schema : { ...schema, group });
-    else checkFamily(table, there, schema, { saysRule, group });
+    else checkFamily(table, there, schema, saysRule);
   }
+  for (const [group, { families = [] }] of Object.entries(groups))
+    for (const family of families) checkPlace(table, family, group);
   return missing;
 }
 
-function checkFamily(
-  table: TableSchema,
-  there: FamilySchema,
-  asked: FamilySchema,
-  { saysRule, group }: { readonly saysRule: boolean; readonly group: string | undefined },
-): void {
+function checkFamily(table: TableSchema, there: FamilySchema, asked: FamilySchema, saysRule: boolean): void {
   const [kind, askedKind] = [kindOf(there), kindOf(asked)];
   const name = JSON.stringify(there.name);
   const has = `has column family ${name} `;
@@ -68,9 +65,14 @@ function checkFamily(
     throw otherwise(table, `${has}of ${kind}`, askedKind, "what a family's cells are is fixed when it is created");
   if (saysRule && canonical(there.gcRule) !== canonical(asked.gcRule))
     throw otherwise(table, `${has}with the GC rule ${ruleText(there.gcRule)}`, ruleText(asked.gcRule), `setGcRule(${name}, …) changes it`);
-  const thereIn = there.group ?? DEFAULT_GROUP;
-  if (group !== undefined && group !== thereIn)
-    throw otherwise(table, `${has}in locality group "${thereIn}"`, `"${group}"`, 'setGroups(…) moves it');
+}
+
+/** A family that is not there yet is created in its group. */
+function checkPlace(table: TableSchema, family: string, asked: string): void {
+  const there = familyOfTable(table, family);
+  const group = there?.group ?? DEFAULT_GROUP;
+  if (there !== undefined && group !== asked)
+    throw otherwise(table, `has column family ${JSON.stringify(family)} in locality group "${group}"`, `"${asked}"`, 'setGroups(…) moves it');
 }
 
 /** Every family of a table lies in one group. */

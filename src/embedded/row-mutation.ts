@@ -11,7 +11,7 @@ import {
 } from '../base/index.ts';
 import { type Mutation, setCell, type TimestampRange } from '../model/index.ts';
 import {
-  type Bytes, type Column, columnOf, keyOf, textOf, type Timestamp, timestampOf, type Value, valueOf,
+  asked, type Bytes, type Column, columnOf, isBytes, keyOf, textOf, type Timestamp, timestampOf, type Value, valueOf,
 } from './input.ts';
 import { jsonStep, shownStep } from './mutation-steps.ts';
 import { INSPECT, type Inspect, type InspectOptions, inspected, jsonField, readable } from './show.ts';
@@ -42,12 +42,12 @@ export class Mutations {
 
   /** Adds an input to a cell of an aggregate family: an int64 to sum, min and max, text or bytes to hll; costs no read. Timestamp default: 0, one cell for all time. */
   add(column: Column, input: number | bigint | Bytes, timestamp: Timestamp = 0): this {
-    const isBytes = typeof input === 'string' || input instanceof Uint8Array;
-    if (!isBytes && !isInt64(input)) {
+    const isText = typeof input === 'string' || isBytes(input);
+    if (!isText && !isInt64(input)) {
       const wrong = describeValue(input);
       throw invalidArgument(`an aggregate's input must be text, bytes or a whole number within int64, not ${wrong}`);
     }
-    this.#mutations.push({ kind: 'addToCell', ...columnOf(column), input: isBytes ? valueOf(input) : int64(input), timestamp: timestampOf(timestamp) });
+    this.#mutations.push({ kind: 'addToCell', ...columnOf(column), input: isText ? valueOf(input) : int64(input), timestamp: timestampOf(timestamp) });
     return this;
   }
 
@@ -62,7 +62,7 @@ export class Mutations {
    * neither side: all versions are deleted where no range is given at all.
    */
   delete(column: Column, ...versions: [] | [range: TimeRange]): this {
-    const range = versions.length === 0 ? undefined : rangeOf(versions[0]);
+    const range = versions.length === 0 ? undefined : asked(() => rangeOf(versions[0]));
     this.#mutations.push({ kind: 'deleteFromColumn', ...columnOf(column), ...(range ? { range } : {}) });
     return this;
   }

@@ -8,6 +8,7 @@ import type { ReadBatch, RowFragment } from '../model/index.ts';
 import type { ReadRequest } from '../service/index.ts';
 import type { CallOptions } from './call-options.ts';
 import type { Call, Calls } from './calls.ts';
+import { asked } from './input.ts';
 import { type Row, RowBuilder } from './row.ts';
 
 const NOTHING: readonly RowFragment[] = [];
@@ -53,8 +54,8 @@ export class RowStream extends PullStream<Row> implements Rows {
       const request = this.#request;
       if (request !== undefined) {
         this.#request = undefined;
-        const message = request();
-        const call = this.#calls.begin(this.#options);
+        const message = asked(request);
+        const call = asked(() => this.#calls.begin(this.#options));
         this.#call = call;
         if (call.end !== undefined) call.end.onEnd = () => this.#giveUp();
         this.#batches = pullStreamOf(call.service.readRows(call.context, message));

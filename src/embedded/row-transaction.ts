@@ -1,6 +1,8 @@
 /** Single-row transactions in the library's words: what is asked of a row, and what is then done to it. */
 import {
+  BigtableError,
   type ByteString,
+  Code,
   checkOptions,
   describeValue,
   type Int64,
@@ -9,6 +11,7 @@ import {
   isInt64,
   isObjectOfNames,
   type OptionTable,
+  toBigtableError,
 } from '../base/index.ts';
 import type { RowFilter as ModelFilter } from '../filter/index.ts';
 import type { ReadModifyWriteRule as ModelRule, Mutation } from '../model/index.ts';
@@ -26,7 +29,9 @@ export type Predicate =
 const PREDICATE = { column: 'bound', equals: 'bound', filter: 'bound' } satisfies OptionTable<Predicate>;
 
 export interface CheckAndMutateOutcomes {
+  /** Adds the steps to apply where the predicate matched, before it returns; what it throws, the call fails with as its cause. */
   readonly then?: (row: Mutations) => unknown;
+  /** The same, for where it did not. */
   readonly otherwise?: (row: Mutations) => unknown;
 }
 
@@ -82,7 +87,17 @@ function filledBy(fill: ((row: Mutations) => unknown) | undefined, name: string)
   if (fill === undefined || fill === null) return [];
   if (typeof fill !== 'function')
     throw invalidArgument(`outcome ${name} must be a function of the row's mutations, not ${describeValue(fill)}`);
-  fill(steps);
+  let result: unknown;
+  try {
+    result = fill(steps);
+  } catch (error) {
+    if (error instanceof BigtableError) throw error;
+    throw new BigtableError(Code.INVALID_ARGUMENT, `outcome ${name} threw: ${toBigtableError(error).message}`, { cause: error });
+  }
+  if (result instanceof Promise) {
+    result.catch(() => {});
+    throw invalidArgument(`outcome ${name} must not be an async function: what it adds after an await would be lost`);
+  }
   return steps.mutations;
 }
 

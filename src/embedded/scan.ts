@@ -89,7 +89,10 @@ export function checkRowOptions(options: RowOptions, call: string): void {
 
 export function readRequest(table: string, options: ScanOptions): ReadRequest {
   checkOptions(options, OF_SCAN, 'scan');
-  if (options.limit !== undefined) aboveZero(options.limit, 'limit');
+  const { limit, reverse } = options;
+  if (limit !== undefined) aboveZero(limit, 'limit');
+  if (reverse !== undefined && reverse !== null && typeof reverse !== 'boolean')
+    throw invalidArgument(`reverse must be true or false, not ${describeValue(reverse)}`);
   return {
     table,
     ranges: rangesOf(options),
@@ -105,8 +108,9 @@ function rangesOf({ rows, ...bounds }: ScanOptions): readonly RowRange[] | undef
   if (rows === undefined) return isBounded ? [boundedRange(bounds)] : undefined;
   if (isBounded) throw invalidArgument('give either rows, or prefix, or start and end');
   // no ranges at all would ask for every row
-  if (listOf(rows, 'rows').length === 0) return [{ start: '', end: '' }];
-  return rows.map((row) => rangeOfRow(rowKeyOf(row)));
+  const keys = listOf(rows, 'rows');
+  if (keys.length === 0) return [{ start: '', end: '' }];
+  return keys.map((row) => rangeOfRow(rowKeyOf(row)));
 }
 
 function boundedRange({ prefix, start, end }: Pick<ScanOptions, keyof RowBounds>): RowRange {
@@ -179,19 +183,23 @@ function makeFilter(options: ScanOptions): ModelFilter | undefined {
   if (options.filter !== undefined) filters.push(rowFilterOf(options.filter));
   const versions = options.versions ?? 1;
   if (versions !== 'all') {
-    aboveZero(versions, 'versions', " or 'all'");
+    aboveZero(versions, 'versions', { or: " or 'all'", most: MOST_CELLS });
     filters.push(versions === 1 ? NEWEST_VERSION : { kind: 'cellsPerColumnLimit', cells: versions });
   }
   if (options.cellsPerRow !== undefined) {
-    filters.push({ kind: 'cellsPerRowLimit', cells: aboveZero(options.cellsPerRow, 'cellsPerRow') });
+    filters.push({ kind: 'cellsPerRowLimit', cells: aboveZero(options.cellsPerRow, 'cellsPerRow', { most: MOST_CELLS }) });
   }
   return filters.length > 1 ? { kind: 'chain', filters } : filters[0];
 }
 
-function aboveZero(value: number, what: string, or = ''): number {
+/** The API's numbers of cells are int32. */
+const MOST_CELLS = 2 ** 31 - 1;
+
+function aboveZero(value: number, what: string, { or = '', most = Number.MAX_SAFE_INTEGER } = {}): number {
   if (!(Number.isSafeInteger(value) && value > 0)) {
     throw invalidArgument(`${what} must be a whole number above 0${or}, not ${describeValue(value)}`);
   }
+  if (value > most) throw invalidArgument(`${what} must be at most ${most}${or}, not ${value}`);
   return value;
 }
 

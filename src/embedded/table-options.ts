@@ -1,5 +1,5 @@
 /** What `createTable` and `openTable` take, turned into the model's words. */
-import { type ByteString, checkOptions, type OptionTable } from '../base/index.ts';
+import { type ByteString, checkOptions, describeValue, invalidArgument, type OptionTable } from '../base/index.ts';
 import type { Granularity } from '../model/index.ts';
 import type { NewTable } from '../service/index.ts';
 import { CALL_OPTIONS, type CallOptions } from './call-options.ts';
@@ -25,6 +25,8 @@ const TABLE_OPTIONS = {
   ...CALL_OPTIONS,
 } satisfies OptionTable<TableOptions>;
 
+const GRANULARITIES: readonly Granularity[] = ['micros', 'millis'];
+
 export interface AskedTable {
   readonly table: NewTable;
   readonly families: readonly AskedFamily[];
@@ -40,6 +42,8 @@ export function askedTable(name: string, options: TableOptions, call: string): A
   const splits: ByteString[] = listOf(options.splits ?? [], 'splits').map((row) => keyOf(row, 'a split'));
   const groups = groupsOfTable(options.families ?? {}, options.groups);
   const { granularity } = options;
+  if (granularity !== undefined && !GRANULARITIES.includes(granularity))
+    throw invalidArgument(`granularity must be one of ${GRANULARITIES.join(', ')}, not ${describeValue(granularity)}`);
   return {
     table: { name, families, splits, granularity: granularity ?? 'micros', deletionProtection: false, groups },
     families: asked,

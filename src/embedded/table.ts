@@ -3,33 +3,33 @@
  * its name. The last argument of every method takes a signal and a timeout (CallOptions). Every method fails with a BigtableError: NOT_FOUND (no such table or family), INVALID_ARGUMENT, and for writes UNAVAILABLE
  * (outcome unknown).
  */
-import { toText } from '../base/index.ts';
+import { BigtableError, describeValue, invalidArgument, toText, unreadable } from '../base/index.ts';
 import {
   ALL_ROWS, type FamilySchema, type FamilyUsage, type GcRule, type ReadModifyWriteRule as ModelRule, type TableSchema,
 } from '../model/index.ts';
 import type { FamilyChange } from '../service/index.ts';
 import { BatchError, type BatchFailure } from './batch-error.ts';
-import { type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './call-options.ts';
+import { type CallOptions, callOptionsOf, checkCallOptions, takeOptions, type ThenOptions } from './call-options.ts';
 import { renamed } from './caller-error.ts';
 import type { Calls } from './calls.ts';
 import { type FamilyOptions, familySchema, gcRuleOf } from './families.ts';
 import { getMany } from './get-many.ts';
-import { type GroupLayout, layoutOf } from './groups.ts';
-import { type Bytes, type Column, columnOf, keyOf, listOf, textOf, type Timestamp, valueOf } from './input.ts';
+import { checkedLayout, type GroupLayout, layoutOf } from './groups.ts';
+import { asked, type Bytes, type Column, columnOf, keyOf, listOf, textOf, type Timestamp, valueOf } from './input.ts';
 import { checkLoad, load, LoadError, type LoadOptions, type MutationSource } from './loading.ts';
 import {
   amountOf, type CheckAndMutateOutcomes, mutationsOf, type Predicate, predicateFilter, type ReadModifyWriteRule, ruleOf,
 } from './row-transaction.ts';
 import { Cell, type Row } from './row.ts';
 import { ownTableName } from './names.ts';
-import { Mutations, type RowMutation } from './row-mutation.ts';
+import { Mutations, RowMutation } from './row-mutation.ts';
 import { type Rows, RowStream } from './row-stream.ts';
 import {
   checkRowOptions, NEWEST, type RowBounds, rowKeyOf, type RowOptions, rangeToDelete, readRequest, rowRequest, type ScanOptions,
 } from './scan.ts';
 import { INSPECT, type Inspect, type InspectOptions, inspected } from './show.ts';
 import { type TabletInfo, tabletInfo } from './tablet-info.ts';
-import { applyEntries } from './write-batches.ts';
+import { applyEntries, type Entry } from './write-batches.ts';
 
 export class Table {
   /** The full resource name: projects/P/instances/I/tables/T. */
@@ -52,8 +52,12 @@ export class Table {
 
   /** Applies the mutation atomically; resolves once it is on disk. */
   apply(mutation: RowMutation, options?: CallOptions): Promise<void> {
-    const { row, mutations } = mutation;
-    return this.#calls.write((service, context) => service.mutateRow(context, this.fullName, { row, mutations }), options);
+    try {
+      const entry = entryOf(mutation);
+      return this.#calls.write((service, context) => service.mutateRow(context, this.fullName, entry), options);
+    } catch (error) {
+      return Promise.reject(error instanceof BigtableError ? error : unreadable('the mutation', error));
+    }
   }
 
   /**
@@ -62,12 +66,12 @@ export class Table {
    * `load` takes them out of a source that need not fit in memory.
    */
   async applyAll(mutations: readonly RowMutation[], options?: CallOptions): Promise<void> {
-    if (mutations.length === 0) {
+    const entries = asked(() => listOf(mutations, 'mutations').map(entryOf));
+    if (entries.length === 0) {
       // nothing to do, but the table must be there
       await this.schema(options);
       return;
     }
-    const entries = mutations.map(({ row, mutations: steps }) => ({ row, mutations: steps }));
     const failures = await this.#calls.write((service, context) => applyEntries(service, context, this.fullName, entries), options);
     if (failures.length > 0) throw new BatchError(this.#named(failures));
   }
@@ -78,7 +82,7 @@ export class Table {
    * mutations failed and how many are applied. What the source throws, it throws, after what is on its way.
    */
   async load(source: MutationSource, options: LoadOptions = {}): Promise<number> {
-    checkLoad(source, options);
+    asked(() => checkLoad(source, options));
     const { applied, failures, thrown } = await this.#calls.write(
       (service, context) => load(service, context, this.fullName, source, options.onProgress),
       callOptionsOf(options),
@@ -111,9 +115,11 @@ export class Table {
    * comes twice. Each row is seen in one instant, not all of them in the same.
    */
   async getMany(rows: readonly Bytes[], options: RowOptions = NEWEST): Promise<(Row | undefined)[]> {
-    const keys = listOf(rows, 'rows').map(rowKeyOf);
-    checkRowOptions(options, 'getMany');
-    return this.#calls.read((service, context) => getMany(service, context, this.fullName, keys, options), callOptionsOf(options));
+    const [keys, call] = asked(() => {
+      checkRowOptions(options, 'getMany');
+      return [listOf(rows, 'rows').map(rowKeyOf), callOptionsOf(options)] as const;
+    });
+    return this.#calls.read((service, context) => getMany(service, context, this.fullName, keys, options), call);
   }
 
   /**
@@ -122,6 +128,7 @@ export class Table {
    */
   async getCell(row: Bytes, column: Column, ...more: ThenOptions<Timestamp>): Promise<Cell | undefined> {
     const [at, options] = takeOptions<Timestamp>(more);
+    if (options !== undefined) asked(() => checkCallOptions(options));
     const columns = { columns: [column], ...options };
     const found = await this.get(row, at.length === 0 ? columns : { ...columns, at: at[0] });
     return found?.get(column);
@@ -141,40 +148,40 @@ export class Table {
    * FAILED_PRECONDITION where the value has another length.
    */
   async increment(row: Bytes, column: Column, amount: number | bigint = 1, options?: CallOptions): Promise<bigint> {
-    return (await this.#change(row, column, { kind: 'increment', amount: amountOf(amount) }, options)).int;
+    return (await this.#change(row, column, { kind: 'increment', amount: asked(() => amountOf(amount)) }, options)).int;
   }
 
   /** Appends to the value of a column (absent = empty) and answers the new value. */
   async append(row: Bytes, column: Column, suffix: Bytes, options?: CallOptions): Promise<Buffer> {
-    return (await this.#change(row, column, { kind: 'append', suffix: valueOf(suffix) }, options)).value;
+    return (await this.#change(row, column, { kind: 'append', suffix: asked(() => valueOf(suffix)) }, options)).value;
   }
 
   /** Several increments and appends of one row in one instant; the new cells, ordered by column. */
-  readModifyWrite(row: Bytes, rules: readonly ReadModifyWriteRule[], options?: CallOptions): Promise<readonly Cell[]> {
-    return this.#readModifyWrite(row, listOf(rules, 'rules').map(ruleOf), options);
+  async readModifyWrite(row: Bytes, rules: readonly ReadModifyWriteRule[], options?: CallOptions): Promise<readonly Cell[]> {
+    return this.#readModifyWrite(row, asked(() => listOf(rules, 'rules').map((rule) => ruleOf(rule))), options);
   }
 
   async #change(row: Bytes, column: Column, change: ModelRule['change'], options?: CallOptions): Promise<Cell> {
-    const [cell] = await this.#readModifyWrite(row, [{ ...columnOf(column), change }], options);
+    const [cell] = await this.#readModifyWrite(row, [{ ...asked(() => columnOf(column)), change }], options);
     return cell as Cell;
   }
 
   async #readModifyWrite(row: Bytes, rules: readonly ModelRule[], options?: CallOptions): Promise<readonly Cell[]> {
-    const key = keyOf(row, 'a row key');
+    const key = asked(() => keyOf(row, 'a row key'));
     const cells = await this.#calls.write((service, context) => service.readModifyWriteRow(context, this.fullName, key, rules), options);
     return cells.map((cell) => new Cell(cell));
   }
 
   /** Looks at the row and applies one of two mutations, in one instant; answers whether the predicate matched. */
-  checkAndMutate(row: Bytes, predicate: Predicate, outcomes: CheckAndMutateOutcomes, options?: CallOptions): Promise<boolean> {
-    const key = keyOf(row, 'a row key');
-    const request = { table: this.fullName, row: key, predicate: predicateFilter(predicate), ...mutationsOf(outcomes) };
+  async checkAndMutate(row: Bytes, predicate: Predicate, outcomes: CheckAndMutateOutcomes, options?: CallOptions): Promise<boolean> {
+    const asks = asked(() => ({ row: keyOf(row, 'a row key'), predicate: predicateFilter(predicate) }));
+    const request = { table: this.fullName, ...asks, ...mutationsOf(outcomes) };
     return this.#calls.write((service, context) => service.checkAndMutateRow(context, request), options);
   }
 
-  deleteRow(row: Bytes, options?: CallOptions): Promise<void> {
-    const mutations = new Mutations().deleteRow().mutations;
-    return this.#calls.write((service, context) => service.mutateRow(context, this.fullName, { row: keyOf(row, 'a row key'), mutations }), options);
+  async deleteRow(row: Bytes, options?: CallOptions): Promise<void> {
+    const entry = { row: asked(() => keyOf(row, 'a row key')), mutations: new Mutations().deleteRow().mutations };
+    return this.#calls.write((service, context) => service.mutateRow(context, this.fullName, entry), options);
   }
 
   /**
@@ -182,7 +189,7 @@ export class Table {
    * one that is undefined or empty, and for an option that is not known: `deleteAllRows` deletes all rows.
    */
   async deleteRows(bounds: RowBounds, options?: CallOptions): Promise<void> {
-    const range = rangeToDelete(bounds);
+    const range = asked(() => rangeToDelete(bounds));
     return this.#calls.write((service, context) => service.dropRowRange(context, this.fullName, range), options);
   }
 
@@ -216,7 +223,8 @@ export class Table {
   }
 
   async createFamily(name: string, family: FamilyOptions = {}, options?: CallOptions): Promise<void> {
-    return this.#changeFamily({ kind: 'create', family: familySchema(textOf(name, 'a family'), family) }, options);
+    const schema = asked(() => familySchema(textOf(name, 'a family'), family));
+    return this.#changeFamily({ kind: 'create', family: schema }, options);
   }
 
   /**
@@ -224,7 +232,7 @@ export class Table {
    * INVALID_ARGUMENT for undefined.
    */
   async setGcRule(name: string, rule: GcRule | 'never', options?: CallOptions): Promise<void> {
-    const gcRule = gcRuleOf(rule, 'a GC rule');
+    const gcRule = asked(() => gcRuleOf(rule, 'a GC rule'));
     const family: FamilySchema = { name: textOf(name, 'a family'), ...(gcRule && { gcRule }) };
     await this.#changeFamily({ kind: 'update', family, fields: ['gcRule'] }, options);
   }
@@ -234,7 +242,7 @@ export class Table {
    * go on; a compaction brings the files over. NOT_FOUND for a family that is not there.
    */
   async setGroups(groups: GroupLayout, options?: CallOptions): Promise<void> {
-    const layout = layoutOf(groups);
+    const layout = asked(() => checkedLayout(layoutOf(groups)));
     await this.#calls.write((service, context) => service.updateTable(context, this.fullName, { groups: layout }), options);
   }
 
@@ -246,6 +254,11 @@ export class Table {
   async #changeFamily(change: FamilyChange, options?: CallOptions): Promise<void> {
     await this.#calls.write((service, context) => service.modifyFamilies(context, this.fullName, [change]), options);
   }
+}
+
+function entryOf(mutation: RowMutation): Entry {
+  if (!(mutation instanceof RowMutation)) throw invalidArgument(`a mutation must be a RowMutation, not ${describeValue(mutation)}`);
+  return { row: mutation.row, mutations: mutation.mutations };
 }
 
 async function onlyRow(rows: RowStream, found: Row | undefined | Promise<Row | undefined>, ending: void | Promise<void>): Promise<Row | undefined> {

@@ -78,7 +78,10 @@ describe('a database directory', () => {
   test('a path that is a file is refused', async (t) => {
     const file = join(temporaryDirectory(t), 'file');
     fs.writeFileSync(file, '');
-    for (const path of [file, join(file, 'below')]) await assert.rejects(openDirectory(path, OPTIONS), BigtableError);
+    for (const path of [file, join(file, 'below'), join(file, 'below', 'deeper')]) {
+      const { message } = await fails(openDirectory(path, OPTIONS), Code.FAILED_PRECONDITION);
+      assert.ok(message.includes(`${file} is a file`), message);
+    }
   });
 
   test('a format that is refused gives the lock back', async (t) => {

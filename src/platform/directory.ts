@@ -86,7 +86,9 @@ async function makeDirectory(directory: string, isParentThere = false): Promise<
     await mkdir(directory, { mode: DIRECTORY_MODE });
   } catch (error) {
     if (await isDirectory(directory)) return;
-    if (isParentThere || errnoOf(error) !== 'ENOENT') throw error;
+    if (errnoOf(error) === 'EEXIST') throw new BigtableError(Code.FAILED_PRECONDITION, `${directory} is a file, and must be a directory`);
+    // ENOTDIR: one of those above is a file, and will say so
+    if (isParentThere || !['ENOENT', 'ENOTDIR'].includes(errnoOf(error))) throw error;
     await makeDirectory(dirname(directory));
     return makeDirectory(directory, true);
   }

@@ -3,7 +3,7 @@
  * throw INVALID_ARGUMENT.
  */
 import {
-  type BigtableError, checkOptions, describeValue, invalidArgument, isObjectOfNames, type OptionTable, quote,
+  type BigtableError, checkOptions, describeValue, invalidArgument, isObjectOfNames, type OptionTable, plainText, quote,
 } from '../base/index.ts';
 import { DEFAULT_GROUP, type GroupCompression, type GroupLayout, type Limits, type LocalityGroup } from '../model/index.ts';
 import { checkFamilyName } from './check-names.ts';
@@ -42,7 +42,7 @@ function checkTuning(group: string, tuning: LocalityGroup): void {
   checkOptions(tuning, OPTIONS, `locality group ${quote(group)}`);
   const { blockSizeBytes, compression, bloomFilter, inMemory } = tuning;
   if (blockSizeBytes !== undefined && !isWhole(blockSizeBytes, BLOCK_BYTES)) {
-    throw wrong(`blockSizeBytes must be a whole number from ${BLOCK_BYTES.least} to ${BLOCK_BYTES.most}, not ${String(blockSizeBytes)}`);
+    throw wrong(`blockSizeBytes must be a whole number from ${BLOCK_BYTES.least} to ${BLOCK_BYTES.most}, not ${plainText(blockSizeBytes)}`);
   }
   if (compression !== undefined) {
     if (!isObjectOfNames(compression)) {
@@ -50,14 +50,14 @@ function checkTuning(group: string, tuning: LocalityGroup): void {
     }
     checkOptions(compression, COMPRESSION, `locality group ${quote(group)}: compression`);
     if (!COMPRESSIONS.includes(compression.kind)) {
-      throw wrong(`compression must be one of ${COMPRESSIONS.join(', ')}, not ${String(compression.kind)}`);
+      throw wrong(`compression must be one of ${COMPRESSIONS.join(', ')}, not ${plainText(compression.kind)}`);
     }
     if (compression.level !== undefined && !isWhole(compression.level, LEVELS)) {
-      throw wrong(`the level of a compression must be a whole number from ${LEVELS.least} to ${LEVELS.most}, not ${String(compression.level)}`);
+      throw wrong(`the level of a compression must be a whole number from ${LEVELS.least} to ${LEVELS.most}, not ${plainText(compression.level)}`);
     }
   }
-  if (bloomFilter !== undefined && !BLOOM_FILTERS.includes(bloomFilter)) throw wrong(`bloomFilter must be one of ${BLOOM_FILTERS.join(', ')}, not ${String(bloomFilter)}`);
-  if (inMemory !== undefined && typeof inMemory !== 'boolean') throw wrong(`inMemory must be true or false, not ${String(inMemory)}`);
+  if (bloomFilter !== undefined && !BLOOM_FILTERS.includes(bloomFilter)) throw wrong(`bloomFilter must be one of ${BLOOM_FILTERS.join(', ')}, not ${plainText(bloomFilter)}`);
+  if (inMemory !== undefined && typeof inMemory !== 'boolean') throw wrong(`inMemory must be true or false, not ${plainText(inMemory)}`);
 }
 
 function isWhole(value: number, { least, most }: { readonly least: number; readonly most: number }): boolean {

@@ -2,9 +2,10 @@
  * service: the interface that every door (embedded library, gRPC, command line) speaks and the client library implements: data and
  * admin calls in the model's words, and the checks of form and limits that are the same for all doors.
  */
-export { checkDropRowRange, checkModifyFamilies, checkNewTable, checkUpdateTable } from './check-admin.ts';
+export { checkDropRowRange, checkGcRule, checkModifyFamilies, checkNewTable, checkUpdateTable } from './check-admin.ts';
 export { checkTabletBound } from './check-control.ts';
 export { checkCheckAndMutateRow, checkMutateRow, checkMutateRows, checkReadModifyWriteRow, checkReadRanges, checkReadRows, type Slicer } from './check-data.ts';
+export { checkGroupLayout } from './check-groups.ts';
 export { checkTableName } from './check-names.ts';
 export { checkMutations, checkRules, effectiveMutations } from './check-schema.ts';
 export type { CompactionProgress, ControlService } from './control-service.ts';

@@ -51,6 +51,7 @@ const CALLS_OF_A_TABLE: Readonly<Record<string, Call>> = {
   deleteAllRows: ({ none }) => none.deleteAllRows(),
   sampleKeys: ({ none }) => none.sampleKeys(),
   statistics: ({ none }) => none.statistics(),
+  tablets: ({ none }) => none.tablets(),
   schema: ({ none }) => none.schema(),
   createFamily: ({ table }) => table.createFamily('f'),
   setGcRule: ({ table }) => table.setGcRule('g', 'never'),

@@ -1,0 +1,12 @@
+/** Paths of `file:` URLs. */
+import { fileURLToPath } from 'node:url';
+import { invalidArgument } from '../base/index.ts';
+
+/** INVALID_ARGUMENT for a URL that is no file's of this machine. */
+export function filePathOf(url: URL): string {
+  try {
+    return fileURLToPath(url);
+  } catch (error) {
+    throw invalidArgument(`the URL ${url.href} names no file of this machine: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
