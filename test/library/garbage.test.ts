@@ -274,7 +274,9 @@ describe('garbage: what is no call', () => {
       const fault = faultOf((await outcomeOf(opener, 'open', [put()])) as object, true, true);
       if (fault !== undefined) faults.push(`open: ${kind} ${fault}`);
     }
-    faults.push(...(await faultsOf(() => opener, 'open', () => [':memory:', { blockCacheBytes: 0, durability: 'buffered' }], true)).filter((fault) => !fault.startsWith('open, argument 0')));
+    // names would be made as directories
+    const inMemory = { open: (...settings: readonly unknown[]) => opener.open(':memory:', ...(settings as [object])) };
+    faults.push(...(await faultsOf(() => inMemory, 'open', () => [{ blockCacheBytes: 0, durability: 'buffered' }], true)));
     assert.deepEqual(faults, []);
   });
 });
