@@ -22,6 +22,19 @@ function matches(pattern: string, value: string | Uint8Array): boolean {
   return out.length > 0;
 }
 
+/**
+ * The same. Ends the run of a property where the expression is larger than a filter may have: a class without regard to
+ * case has many alternatives over bytes, and repetitions within repetitions multiply them. JavaScript has no such limit.
+ */
+function matchesWhereItFits(pattern: string, value: string): boolean {
+  try {
+    return matches(pattern, value);
+  } catch (thrown) {
+    fc.pre(!/expressions are too large \(limit: /.test((thrown as Error).message));
+    throw thrown;
+  }
+}
+
 describe('an expression given as text', () => {
   const cases: readonly [pattern: string, yes: readonly string[], no: readonly string[]][] = [
     ['Zürich', ['Zürich'], ['ZÃ¼rich', 'Zurich']],
@@ -61,6 +74,8 @@ describe('an expression given as text', () => {
     ['(?P<stadt>Zür)ich|Genève', ['Zürich', 'Genève'], ['Zür']],
     ['\\x41\\n\\075', ['A\n='], ['A']],
     ['', [''], ['a']],
+    // a large class in repetitions within repetitions, with alternatives that are empty
+    ['(?i)(?:(?:|(?:|[^a-Σa]{2}){1,2}){1,2}|){1,2}', ['', '日日', '--ωω'], ['日', 'σσ', 'Zz']],
   ];
   for (const [pattern, yes, no] of cases) {
     test(JSON.stringify(pattern), () => {
@@ -195,12 +210,12 @@ describe('the translation', () => {
       fc.property(pattern, text, fc.boolean(), (source, input, dotTakesNewline) => {
         const model = new RegExp(`^(?:${source})$`, dotTakesNewline ? 'us' : 'u');
         assert.equal(
-          matches((dotTakesNewline ? '(?s)' : '') + source, input),
+          matchesWhereItFits((dotTakesNewline ? '(?s)' : '') + source, input),
           model.test(input),
           `${source} on ${input}`,
         );
       }),
-      { numRuns: 1000 },
+      { numRuns: 1000, maxSkipsPerRun: 0.02 },
     );
   });
 
@@ -208,12 +223,12 @@ describe('the translation', () => {
     fc.assert(
       fc.property(pattern, text, (source, input) => {
         assert.equal(
-          matches(`(?i)${source}`, input),
+          matchesWhereItFits(`(?i)${source}`, input),
           new RegExp(`^(?:${source})$`, 'iu').test(input),
           `${source} on ${input}`,
         );
       }),
-      { numRuns: 300 },
+      { numRuns: 300, maxSkipsPerRun: 0.02 },
     );
   });
 

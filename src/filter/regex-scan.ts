@@ -84,6 +84,7 @@ class Scanner {
         return this.#bar();
       case '^':
         this.#take(1);
+        this.#atom();
         // a full match begins at the beginning anyway
         if (this.#alternatives?.at(-1)?.length !== 0 || this.#ended) this.#odd();
         this.#starrable = false;
@@ -91,6 +92,7 @@ class Scanner {
         return;
       case '$':
         this.#take(1);
+        this.#atom();
         this.#ended = true;
         this.#starrable = false;
         this.#inPrefix = false;
@@ -102,15 +104,21 @@ class Scanner {
 
   #plain(c: string): void {
     const repeat = c === '{' ? /^\{(\d+)(?:,(\d*))?\}/.exec(this.#pattern.slice(this.#at, this.#at + 32)) : null;
-    this.#take(1);
+    this.#take(repeat?.[0].length ?? 1);
     if (!META.test(c)) return this.#literal(c);
     if (c === '(') this.#open();
     else if (c === ')') this.#shut();
     // what may repeat no times takes the byte before it out of the prefix
     else if (this.#inPrefix && (c === '?' || c === '{')) this.#prefix = this.#prefix.slice(0, -1);
-    if (repeat) this.#atom(this.#lastSize * Math.max(Number(repeat[1]), Number(repeat[2] ?? 0), 1));
+    if (repeat) this.#repeat(Math.max(Number(repeat[1]), Number(repeat[2] ?? 0), 1));
     this.#odd();
     this.#inPrefix = false;
+  }
+
+  /** The last thing is written out so many times; once, it is counted already. */
+  #repeat(times: number): void {
+    this.#grow(this.#lastSize * (times - 1));
+    this.#lastSize *= times;
   }
 
   #open(): void {
@@ -164,6 +172,7 @@ class Scanner {
 
   #bar(): void {
     this.#take(1);
+    this.#grow(1);
     this.#starrable = false;
     this.#ended = false;
     this.#inPrefix = false;

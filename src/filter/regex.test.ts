@@ -113,13 +113,52 @@ describe('RE2 over bytes, full match', () => {
   });
 
   test('expressions that would take too much are refused before they take it', () => {
-    for (const pattern of ['(?:a{1000}){1000}', 'a{1000}'.repeat(60), '(a{30}b{10}){20}'.repeat(100), '((((x{10}){10}){10}){10}){10}']) {
+    const large = [
+      '(?:a{1000}){1000}', 'a{1000}'.repeat(60), '(a{30}b{10}){20}'.repeat(100), '((((x{10}){10}){10}){10}){10}',
+      `(?:${'^$'.repeat(100)}){1000}`,
+    ];
+    for (const pattern of large) {
       assert.match(refused(pattern), /too large/, pattern.slice(0, 20));
     }
     const regexes = new Regexes();
     assert.throws(() => {
       for (let i = 0; i < 100; i++) regexes.get(`[ab]{900}${i}`, 'value_regex_filter');
     }, /too large/);
+  });
+
+  test('repetitions within repetitions count as often as they are written out', () => {
+    // each makes a program of less than 2000 instructions
+    for (const pattern of [
+      '((((((((a{1,2}){1,2}){1,2}){1,2}){1,2}){1,2}){1,2}){1,2}){1,2}',
+      '((((abcdefgh){3}){3}){3}){3}',
+      `(?:(?:(?:(?:${'[a-c]|[x-z]{2}|'.repeat(8)}){1,2}){1,2}){1,2}){1,2}`,
+    ])
+      assert.equal(matches(pattern, 'q'), false, pattern);
+  });
+
+  test('the scan counts the instructions of the engine: at least a third of them, and at most three times as many', () => {
+    const { pattern } = fc.letrec<{ pattern: string; piece: string }>((tie) => ({
+      pattern: fc.array(tie('piece'), { minLength: 1, maxLength: 3 }).map((pieces) => pieces.join('')),
+      piece: fc.oneof(
+        { maxDepth: 4 },
+        fc
+          .tuple(fc.constantFrom('a', '[b-d]', '.', '\\d', '\\x41', '\\b', '^', '$'), fc.constantFrom('', '', '?', '*', '+', '{3}', '{1,2}', '{2,}', '{0,4}'))
+          .map(([atom, times]) => atom + times),
+        fc.tuple(fc.constantFrom('(', '(?:'), tie('pattern'), fc.constantFrom('', '?', '*', '{3}', '{1,2}', '{2,}', '{0,4}')).map(([open, inner, times]) => `${open}${inner})${times}`),
+        fc.tuple(tie('pattern'), fc.constantFrom('|', '||'), tie('pattern')).map(([one, bar, other]) => `(${one}${bar}${other})`),
+      ),
+    }));
+    fc.assert(
+      fc.property(pattern, (source) => {
+        const engine = RE2JS.compile(source).re2() as unknown as { readonly prog: { numInst(): number } };
+        const made = engine.prog.numInst();
+        const { size } = scanPattern(source);
+        assert.ok(made <= 3 * size + 3, `${source}: ${made} were made, ${size} counted`);
+        // the engine makes nothing of a group that captures nothing
+        if (!source.includes('(?:')) assert.ok(size <= 3 * made, `${source}: ${made} were made, ${size} counted`);
+      }),
+      { numRuns: 1000, examples: [['^{1000}'], ['(?:a||b||c||d||e){100}'], ['((((a){3}){3}){3}){3}']] },
+    );
   });
 
   test('linear where a backtracking engine would not end', () => {

@@ -17,7 +17,7 @@ import type { Matcher } from './matcher.ts';
 import { LiteralMatcher, LiteralsMatcher, WildcardMatcher } from './plain-matchers.ts';
 import { META, type Piece, scanPattern } from './regex-scan.ts';
 
-/** Instructions that all engines of a filter may have, as the scan counts them: re2js makes up to twice as many, in some 40 ms. */
+/** Instructions that all engines of a filter may have, as the scan counts them: re2js makes up to twice as many, in some 40 ms; three times for `^*`. */
 const MAX_PROGRAM_SIZE = 10_000;
 /** The regular expressions of one filter: each compiled once, all together within bounds of size and memory. */
 export class Regexes {
