@@ -25,7 +25,7 @@ describe('locality groups', () => {
     ['blocks of no size', { default: { blockSizeBytes: 'large' } }, /not large/],
     ['an unknown compression', { default: { compression: { kind: 'gzip' } } }, /one of none, lz4, zstd, zstd-dict, two-pass, not gzip/],
     ['a compression that is a number', { default: { compression: 5 } }, /compression must be an object \{ kind \}, or its kind as text, not number 5/],
-    ['a misspelt level', { default: { compression: { kind: 'zstd', leevl: 9 } } }, /no option "leevl"; there are kind, level/],
+    ['a misspelt level', { default: { compression: { kind: 'zstd', leevl: 9 } } }, /no option "leevl" \(did you mean level\?\); there are kind, level/],
     ['a level too high', { default: { compression: { kind: 'zstd', level: 20 } } }, /from 1 to 19, not 20/],
     ['an unknown filter', { default: { bloomFilter: 'column' } }, /none, row, row-column, not column/],
     ['a flag that is none', { default: { inMemory: 1 } }, /true or false, not 1/],
