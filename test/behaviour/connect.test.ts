@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { addToken } from '../../src/auth/index.ts';
-import { openDatabase } from '../../src/boot/index.ts';
+import { moduleUrl, openDatabase } from '../../src/boot/index.ts';
 import { BigtableError, Code, connect, type ConnectOptions, RowMutation } from '../../src/embedded/index.ts';
-import { startServer } from '../../src/server/index.ts';
+import { type RunningServer, startServer } from '../../src/server/index.ts';
 
 type Opened = Awaited<ReturnType<typeof openDatabase>>;
 type More = Partial<Pick<Parameters<typeof startServer>[0], 'address' | 'tls' | 'access'>>;
@@ -26,11 +26,18 @@ describe('connect', () => {
     opened = await openDatabase({ memory: true });
     directory = await mkdtemp(join(tmpdir(), 'edubba-connect-'));
   });
+  const servers: RunningServer[] = [];
   after(async () => {
+    // those of a test that failed: they would keep this process
+    for (const server of servers) await server.close();
     await opened.close();
     await rm(directory, { recursive: true });
   });
-  const serve = (more: More = {}) => startServer({ service: opened.service, env: opened.env, address: '127.0.0.1:0', ...more });
+  const serve = async (more: More = {}): Promise<RunningServer> => {
+    const server = await startServer({ service: opened.service, env: opened.env, address: '127.0.0.1:0', ...more });
+    servers.push(server);
+    return server;
+  };
 
   test('table ids are of the instance given; full names are taken as they are', async () => {
     const server = await serve();
@@ -142,7 +149,7 @@ describe('connect', () => {
     const database = await connect(server.address);
     const table = await database.createTable('ends', { families });
     await table.applyAll(Array.from({ length: 3000 }, (_, i) => new RowMutation(`r${i}`).set('f:a', Buffer.alloc(2000))));
-    const library = JSON.stringify(new URL('../../src/embedded/index.ts', import.meta.url).href);
+    const library = JSON.stringify(moduleUrl('../../src/embedded/index.ts', import.meta.url).href);
     const run = async (body: string): Promise<string> => {
       const source = `import { connect } from ${library}; const database = await connect(${JSON.stringify(server.address)}); const table = database.table('ends'); ${body}`;
       const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', source], { stdio: ['ignore', 'pipe', 'inherit'] });
