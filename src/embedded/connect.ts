@@ -55,20 +55,23 @@ export async function connect(address: string, options: ConnectOptions = {}): Pr
   const parent = `projects/${partOf(options.project, 'project')}/instances/${partOf(options.instance, 'instance')}`;
   const token = options.token === undefined ? undefined : textOf(options.token, 'token');
   const { service, env, close } = await connectTo(where, { tls: tlsOf(options.tls), token });
-  return overService(service, env, close, { where, parent });
+  // what a call waits for may be no connection: the source of a load, a pause
+  return overService(service, env, close, { where, parent, hold: new ProcessHold() });
 }
 
-/** What a service is called: where it is, and where tables live that are named by their id alone. */
-export interface ServiceNames {
+export interface ServiceOptions {
+  /** Where the service is, for readers. */
   readonly where?: string;
+  /** Where tables live that are named by their id alone. */
   readonly parent?: string;
+  /** Keeps the process alive while a call is awaited. Default: whoever made the service sees to that. */
+  readonly hold?: ProcessHold;
 }
 
 /** A database over any service: one in this process, or one reached through a server. */
-export function overService(service: Service, env: CallEnv, close: () => Promise<void>, names: ServiceNames = {}): Database {
-  const { where = 'a service', parent } = names;
-  // what a call waits for may be no connection: the source of a load, a pause
-  const calls = new Calls(service, env, new ProcessHold(), parent);
+export function overService(service: Service, env: CallEnv, close: () => Promise<void>, options: ServiceOptions = {}): Database {
+  const { where = 'a service', parent, hold } = options;
+  const calls = new Calls(service, env, hold, parent);
   const closing = async (): Promise<void> => {
     const patience = new AbortController();
     await Promise.race([calls.idle(), sleep(env.clock, CLOSE_PATIENCE_MS, patience.signal).catch(() => {})]);
