@@ -4,6 +4,7 @@
  */
 import { BigtableError, Code, invalidArgument, toBigtableError } from './errors.ts';
 import { ownOf } from './record.ts';
+import { changesBetween } from './similar.ts';
 
 /**
  * `bound`: limits what is read, deleted or kept, so it is given with a value or left out. `free`: undefined means left
@@ -76,20 +77,6 @@ function nearest(name: string, known: readonly string[]): string | undefined {
 /** So many changes are a slip in a name of that length; two letters that change places are two. */
 function slips(length: number): number {
   return length < 4 ? 1 : Math.max(2, Math.floor(length / 3));
-}
-
-/** How many characters are put in, left out or replaced (Levenshtein's distance). */
-function changesBetween(a: string, b: string): number {
-  let above = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 0; i < a.length; i++) {
-    const row = [i + 1];
-    for (let j = 0; j < b.length; j++) {
-      const replaced = (above[j] as number) + (a[i] === b[j] ? 0 : 1);
-      row.push(Math.min(replaced, (above[j + 1] as number) + 1, (row[j] as number) + 1));
-    }
-    above = row;
-  }
-  return above[b.length] as number;
 }
 
 /** Neither an array nor a Map nor anything else that keeps what it holds elsewhere than in named fields. */

@@ -13,7 +13,7 @@ export function similarName(name: string, names: readonly string[]): string | un
   let fewest = Number.POSITIVE_INFINITY;
   for (const known of names) {
     const other = plain(known);
-    const changes = distance(given, other);
+    const changes = changesBetween(given, other);
     if (changes < fewest && changes <= Math.max(given.length, other.length) * MOST_CHANGED_SHARE) {
       best = known;
       fewest = changes;
@@ -32,8 +32,8 @@ function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[-_ ]/g, '');
 }
 
-/** Characters to insert, delete or replace (Levenshtein). */
-function distance(from: string, to: string): number {
+/** How many characters are to be inserted, deleted or replaced (Levenshtein's distance). */
+export function changesBetween(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i);
   for (let i = 1; i <= from.length; i++) {
     const next = [i];
