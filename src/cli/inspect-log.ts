@@ -1,10 +1,9 @@
 /** Shows what is inside a commit log: where it lies, its appends, their records, and how it ends. */
-import { asBuffer, notFound, quote, toBigInt } from '../base/index.ts';
+import { asBuffer, jsonField, jsonKey, notFound, quote, toBigInt } from '../base/index.ts';
 import type { FileSystem } from '../env/index.ts';
 import { type InspectedAppend, type InspectedRecord, inspectLog } from '../inspect/index.ts';
 import { familyName, mergedState, type Mutation } from '../model/index.ts';
 import type { InspectOptions } from './inspect-options.ts';
-import { jsonField, jsonKey } from './json-bytes.ts';
 import { aligned, counted, formatMicros, jsonLine } from './output.ts';
 import { quoted } from './quote.ts';
 import type { Terminal } from './terminal.ts';

@@ -1,11 +1,10 @@
 /** Shows what a database consists of: the lock service's files, tables, tablets and their files; with --verify every SSTable is checked. */
-import { quote } from '../base/index.ts';
+import { jsonKey, quote } from '../base/index.ts';
 import { type InspectedTablet, inspectMetadata, inspectSsTable, type MetadataComponents, type MetadataInspection } from '../inspect/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import { formatGcRule } from './gc-policy.ts';
 import type { InspectOptions } from './inspect-options.ts';
 import { verifiedText } from './inspect-ss-table.ts';
-import { jsonKey } from './json-bytes.ts';
 import { counted, formatMicros, jsonLine } from './output.ts';
 import type { Terminal } from './terminal.ts';
 

@@ -1,9 +1,8 @@
 /** Shows what is inside an SSTable. */
-import { type ByteString, quote, toBigInt } from '../base/index.ts';
+import { type ByteString, jsonField, jsonKey, quote, toBigInt } from '../base/index.ts';
 import { type InspectedSsTable, inspectSsTable, ssTableEntries, type SsTableComponents } from '../inspect/index.ts';
 import { type Entry, EntryKind, familyOf, qualifierOf } from '../model/index.ts';
 import type { InspectOptions } from './inspect-options.ts';
-import { jsonField, jsonKey } from './json-bytes.ts';
 import { aligned, counted, formatMicros, jsonLine } from './output.ts';
 import { quoted } from './quote.ts';
 import type { Terminal } from './terminal.ts';

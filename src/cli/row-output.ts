@@ -1,6 +1,6 @@
 /** How rows are written: cbt's layout for people, a line of JSON for programs. */
+import { jsonBase64, jsonField } from '../base/index.ts';
 import type { Cell, Row } from '../embedded/index.ts';
-import { jsonBase64, jsonField } from './json-bytes.ts';
 import { formatMicros, jsonLine } from './output.ts';
 import { quoted, visible } from './quote.ts';
 import type { ValueKind, ValueKinds } from './value-kinds.ts';

@@ -1,7 +1,7 @@
 /** Commands on what a table is stored in: tablets and their files. */
+import { jsonField } from '../base/index.ts';
 import type { Command } from 'commander';
 import type { Database } from '../embedded/index.ts';
-import { jsonField } from './json-bytes.ts';
 import { aligned, counted, jsonLine } from './output.ts';
 import { quoted } from './quote.ts';
 import { Session } from './target.ts';

@@ -1,7 +1,7 @@
 /** The steps of a mutation as they are shown: each under the name of the method of `Mutations` that made it. */
-import { type ByteString, type Int64, toBytes, toText } from '../base/index.ts';
+import { type ByteString, type Int64, jsonField, toBytes, toText } from '../base/index.ts';
 import type { Mutation, TimestampRange } from '../model/index.ts';
-import { jsonField, readable, readableTime } from './show.ts';
+import { readable, readableTime } from './show.ts';
 
 const METHODS: Readonly<Record<Mutation['kind'], string>> = {
   setCell: 'set',

@@ -7,14 +7,14 @@
  *   await table.apply(r1);
  */
 import {
-  type ByteString, checkOptions, describeValue, int64, invalidArgument, isInt64, type OptionTable, toBytes,
+  type ByteString, checkOptions, describeValue, int64, invalidArgument, isInt64, jsonField, type OptionTable, toBytes,
 } from '../base/index.ts';
 import { type Mutation, setCell, type TimestampRange } from '../model/index.ts';
 import {
   asked, type Bytes, type Column, columnOf, isBytes, keyOf, textOf, type Timestamp, timestampOf, type Value, valueOf,
 } from './input.ts';
 import { jsonStep, shownStep } from './mutation-steps.ts';
-import { INSPECT, type Inspect, type InspectOptions, inspected, jsonField, readable } from './show.ts';
+import { INSPECT, type Inspect, type InspectOptions, inspected, readable } from './show.ts';
 
 /** Versions with since <= timestamp < until; a side left out is open. */
 export interface TimeRange {

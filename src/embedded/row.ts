@@ -1,10 +1,10 @@
 /**
  * Rows and cells as the library gives them out: a map of maps of maps (family, qualifier, timestamp -> value), newest version first.
  */
-import { asBuffer, BigtableError, type ByteString, Code, type Int64, toBigInt, toBytes, toText } from '../base/index.ts';
+import { asBuffer, BigtableError, type ByteString, Code, type Int64, jsonField, toBigInt, toBytes, toText } from '../base/index.ts';
 import type { Cell as ModelCell, RowFragment } from '../model/index.ts';
 import { type Column, columnOf, ownBytes, type Timestamp, timestampOf } from './input.ts';
-import { INSPECT, type Inspect, type InspectOptions, inspected, jsonField, readable, readableTime } from './show.ts';
+import { INSPECT, type Inspect, type InspectOptions, inspected, readable, readableTime } from './show.ts';
 
 /** Family and qualifier of a cell, a character a byte. */
 let nameOf: (cell: Cell) => string;

@@ -5,7 +5,7 @@
  * JSON has everything, each field of one type: int64 as a decimal text, bytes in `NAME` where they are UTF-8 and else in
  * `NAMEBase64`, as on the command line. What is inspected is for people, so long values are cut.
  */
-import { asBuffer, type Int64, toBigInt } from '../base/index.ts';
+import { asBuffer, type Int64, toBigInt, utf8Text } from '../base/index.ts';
 
 /** The name of the method that `util.inspect` calls. */
 export const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
@@ -34,23 +34,10 @@ export function inspected(name: string, fields: object, depth: number, options: 
   return `${name} ${inspect(fields, inner)}`;
 }
 
-/** The text of the bytes; undefined where they are not UTF-8. */
-export function utf8Text(bytes: Uint8Array): string | undefined {
-  const buffer = asBuffer(bytes);
-  const text = buffer.toString('utf8');
-  return text.includes('\ufffd') && !Buffer.from(text, 'utf8').equals(buffer) ? undefined : text;
-}
-
 /** For people: text where it can be read, else bytes. */
 export function readable(bytes: Uint8Array): string | Buffer {
   const text = utf8Text(bytes);
   return text === undefined || NOT_SHOWN.test(text) ? asBuffer(bytes) : text;
-}
-
-/** A member of a JSON object, to be spread into it. */
-export function jsonField(name: string, bytes: Uint8Array): Readonly<Record<string, string>> {
-  const text = utf8Text(bytes);
-  return text === undefined ? { [`${name}Base64`]: asBuffer(bytes).toString('base64') } : { [name]: text };
 }
 
 /** For people: microseconds, and the time that they are. */
