@@ -89,7 +89,7 @@ export class CallEnd implements AbortListener {
     if (signal?.aborted) throw this.#aborted(false);
     if (timeoutMs <= 0) throw this.#timedOut(false);
     this.context = new CallContext({ budget, principal: 'embedded', deadlineMs: clock.monotonicMs() + timeoutMs });
-    if (timeoutMs !== Number.POSITIVE_INFINITY) this.#setTimer(clock);
+    if (timeoutMs !== Number.POSITIVE_INFINITY) this.#timer = clock.timer(timeoutMs, () => this.#end(this.#timedOut(true)));
     if (signal !== undefined) listen(signal, this);
   }
 
@@ -126,14 +126,6 @@ export class CallEnd implements AbortListener {
     this.#end(this.#aborted(true));
   }
 
-  #setTimer(clock: Clock): void {
-    const leftMs = this.context.deadlineMs - clock.monotonicMs();
-    this.#timer = clock.timer(Math.min(Math.max(leftMs, 0), LONGEST_TIMER_MS), () => {
-      if (clock.monotonicMs() < this.context.deadlineMs) this.#setTimer(clock);
-      else this.#end(this.#timedOut(true));
-    });
-  }
-
   #end(error: CallEndedError): void {
     this.stop();
     this.context.interrupt(error);
@@ -163,9 +155,6 @@ export class CallEnd implements AbortListener {
     return new CallEndedError(code, `${message}${begun ? BEGUN[kind] : ''}`, { cause, outcomeUnknown: begun && kind === 'write' });
   }
 }
-
-/** Node's timers take no longer ones. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 function reasonText(reason: unknown): string {
   if (reason instanceof Error) return reason.message;
