@@ -108,18 +108,22 @@ async function readOnlyStorage(place: DatabasePlace, clock: Clock): Promise<Stor
   if (!('directory' in place)) throw invalidArgument('only a directory can be opened read-only');
   const opened = await openDirectoryToRead(place.directory, { checksum: nativeCodecs().checksum, clock });
   const fileSystem = new OverlayFileSystem(opened.fileSystem);
-  const workers = inlineWorkers({ fileSystem, codecs: nativeCodecs(), clock });
+  return storageOn(fileSystem, inlineWorkers({ fileSystem, codecs: nativeCodecs(), clock }), () => opened.close());
+}
+
+/** Storage in a file system that `release` gives free, which is also called where there is none to be had. */
+async function storageOn(fileSystem: FileSystem, workers: Workers, release: () => Promise<void>): Promise<Storage> {
   try {
     const lockService = await openLocalLockService(fileSystem);
     return {
       adapters: { fileSystem, lockService, workers },
       release: async () => {
         await workers.close();
-        await opened.close();
+        await release();
       },
     };
   } catch (error) {
-    await opened.close();
+    await release();
     throw error;
   }
 }
@@ -163,18 +167,5 @@ export function directoryWorkers(directory: string, { mostOpenFiles, compactions
 export async function directoryStorage(directory: string, { clock, logger, compactionsAtOnce, tabletServers = 1 }: StorageParts): Promise<Storage> {
   const mostOpenFiles = openFilesLimit(tabletServers, compactionsAtOnce);
   const { fileSystem, release } = await openDirectory(directory, { checksum: nativeCodecs().checksum, clock, logger, mostOpenFiles });
-  const workers = directoryWorkers(directory, { mostOpenFiles, compactionsAtOnce, clock, logger });
-  try {
-    const lockService = await openLocalLockService(fileSystem);
-    return {
-      adapters: { fileSystem, lockService, workers },
-      release: async () => {
-        await workers.close();
-        await release();
-      },
-    };
-  } catch (error) {
-    await release();
-    throw error;
-  }
+  return storageOn(fileSystem, directoryWorkers(directory, { mostOpenFiles, compactionsAtOnce, clock, logger }), release);
 }
