@@ -4,15 +4,7 @@
  *
  *   node --import tsx scripts/metrics.mjs [--write]
  */
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { metricsDocument } from '../src/monitor/index.ts';
-import { ROOT } from './lib/repository.mjs';
+import { keepPage } from './lib/generated-page.mjs';
 
-const path = join(ROOT, 'docs/METRICS.md');
-if (process.argv.includes('--write')) {
-  writeFileSync(path, metricsDocument());
-} else if (readFileSync(path, 'utf8') !== metricsDocument()) {
-  console.error('docs/METRICS.md is not what src/monitor/metric-table.ts says: node --import tsx scripts/metrics.mjs --write');
-  process.exitCode = 1;
-}
+keepPage({ page: 'docs/METRICS.md', text: metricsDocument(), source: 'src/monitor/metric-table.ts', script: 'scripts/metrics.mjs' });

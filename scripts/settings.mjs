@@ -4,15 +4,7 @@
  *
  *   node --import tsx scripts/settings.mjs [--write]
  */
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { settingsPage } from '../src/cli/index.ts';
-import { ROOT } from './lib/repository.mjs';
+import { keepPage } from './lib/generated-page.mjs';
 
-const path = join(ROOT, 'docs/SETTINGS.md');
-if (process.argv.includes('--write')) {
-  writeFileSync(path, settingsPage());
-} else if (readFileSync(path, 'utf8') !== settingsPage()) {
-  console.error('docs/SETTINGS.md is not what src/cli/serve-settings.ts says: node --import tsx scripts/settings.mjs --write');
-  process.exitCode = 1;
-}
+keepPage({ page: 'docs/SETTINGS.md', text: settingsPage(), source: 'src/cli/serve-settings.ts', script: 'scripts/settings.mjs' });
