@@ -3,6 +3,7 @@
  * last, in a few lines; `edubba --help` tells them in full.
  */
 import { type Command, Help, type Option } from 'commander';
+import { DEFAULT_INSTANCE, DEFAULT_PROJECT } from '../model/index.ts';
 import { directoryOption } from './arguments.ts';
 
 const EXAMPLES = `
@@ -32,8 +33,8 @@ export function addGlobalOptions(program: Command): void {
     .optionsGroup('Where the data is:')
     .option('--dir <directory>', 'work on the database in this directory, which no other process may have open', directoryOption)
     .option('--address <host:port>', 'work on the server at this address; for serve: listen there')
-    .option('--project <id>', 'project of the tables', 'local')
-    .option('--instance <id>', 'instance of the tables', 'local')
+    .option('--project <id>', 'project of the tables', DEFAULT_PROJECT)
+    .option('--instance <id>', 'instance of the tables', DEFAULT_INSTANCE)
     .optionsGroup('How a server is spoken to:')
     .option('--tls', 'speak TLS; the server’s certificate is of an authority that Node trusts')
     .option('--tls-ca <file>', 'speak TLS; the server’s certificate is of these authorities (PEM)')

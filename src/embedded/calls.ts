@@ -4,12 +4,12 @@
 import { BigtableError, Code } from '../base/index.ts';
 import type { ProcessHold } from '../boot/index.ts';
 import { type Env, type RequestContext, requestContext } from '../env/index.ts';
+import { DEFAULT_PARENT } from '../model/index.ts';
 import type { Service } from '../service/index.ts';
 import { CallEnd, type CallKind } from './call-end.ts';
 import { type CallOptions, checkCallOptions } from './call-options.ts';
 import { callersError, forCaller } from './caller-error.ts';
 import { asked } from './input.ts';
-import { DEFAULT_PARENT } from './names.ts';
 
 /** What the library needs of its surroundings. */
 export type CallEnv = Pick<Env, 'clock' | 'requestBudget'>;

@@ -7,6 +7,7 @@
 import { checkOptions, describeValue, invalidArgument, isObjectOfNames, type OptionTable } from '../base/index.ts';
 import { connect as connectTo, ProcessHold } from '../boot/index.ts';
 import { sleep } from '../env/index.ts';
+import { DEFAULT_INSTANCE, DEFAULT_PROJECT } from '../model/index.ts';
 import type { Service } from '../service/index.ts';
 import { type CallEnv, Calls } from './calls.ts';
 import { Database } from './database.ts';
@@ -52,7 +53,7 @@ const CLOSE_PATIENCE_MS = 5000;
 export async function connect(address: string, options: ConnectOptions = {}): Promise<Database> {
   const where = textOf(address, 'the address of a server');
   checkOptions(options, OPTIONS, 'connect');
-  const parent = `projects/${partOf(options.project, 'project')}/instances/${partOf(options.instance, 'instance')}`;
+  const parent = `projects/${partOf(options.project, 'project', DEFAULT_PROJECT)}/instances/${partOf(options.instance, 'instance', DEFAULT_INSTANCE)}`;
   const token = options.token === undefined ? undefined : textOf(options.token, 'token');
   const { service, env, close } = await connectTo(where, { tls: tlsOf(options.tls), token });
   // what a call waits for may be no connection: the source of a load, a pause
@@ -82,8 +83,8 @@ export function overService(service: Service, env: CallEnv, close: () => Promise
   return new Database(calls, { where, close: () => (closed ??= closing()) });
 }
 
-function partOf(given: string | undefined, what: string): string {
-  const part = given === undefined ? 'local' : textOf(given, what);
+function partOf(given: string | undefined, what: string, fallback: string): string {
+  const part = given === undefined ? fallback : textOf(given, what);
   if (part === '' || part.includes('/')) throw invalidArgument(`${what} must be an id without slashes, not ${JSON.stringify(part)}`);
   return part;
 }

@@ -3,12 +3,13 @@
  */
 import { BigtableError, checkOptions, Code, describeValue, invalidArgument, isObjectOfNames, type OptionTable } from '../base/index.ts';
 import { type DatabaseSettings, filePathOf, openDatabase, ProcessHold } from '../boot/index.ts';
+import { DEFAULT_PARENT } from '../model/index.ts';
 import type { CompactionProgress } from '../service/index.ts';
 import { CALL_OPTIONS, type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './call-options.ts';
 import { forCaller } from './caller-error.ts';
 import { Calls } from './calls.ts';
 import { asked, boundOf, type Bytes, textOf } from './input.ts';
-import { DEFAULT_PARENT, fullTableName } from './names.ts';
+import { fullTableName } from './names.ts';
 import { bringTo, isOvertaken, MOST_ATTEMPTS } from './open-table.ts';
 import { INSPECT, type Inspect, type InspectOptions, inspected } from './show.ts';
 import { Table } from './table.ts';

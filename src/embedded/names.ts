@@ -1,10 +1,6 @@
 /** Names of tables. A table that lies in the database's own instance is named by its id alone, in calls and in messages. */
 import { invalidArgument } from '../base/index.ts';
-import { DEFAULT_INSTANCE, DEFAULT_PROJECT } from '../model/index.ts';
 import { textOf } from './input.ts';
-
-/** Where tables live that are named by their id alone, unless `connect` is told another instance. */
-export const DEFAULT_PARENT = `projects/${DEFAULT_PROJECT}/instances/${DEFAULT_INSTANCE}`;
 
 /** A full resource name is taken as it is. */
 export function fullTableName(name: string, parent: string): string {

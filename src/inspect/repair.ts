@@ -11,7 +11,7 @@ import {
   commitOfRow, decodeSchema, encodeDocument, encodeRootFile, encodeSchema, keyOfRow, METADATA_SCHEMA, METADATA_TABLE_ID, type MetadataRow, mutationsOf, PlainObject,
   ROOT_RANGE, schemaPath, USER_RANGE,
 } from '../metadata/index.ts';
-import { type RowRange, storageFamily, type TableSchema } from '../model/index.ts';
+import { DEFAULT_PARENT, type RowRange, storageFamily, type TableSchema } from '../model/index.ts';
 import { describeSsTable, type SsTableLayout } from '../sstable/index.ts';
 import type { CheckComponents, LockFilesChecked } from './check.ts';
 import { type FileTarget, RebuiltTablet } from './rebuilt-tablet.ts';
@@ -70,7 +70,7 @@ export async function planRepair(components: CheckComponents): Promise<RepairPla
   const schemas = readSchemas(lockFiles, unsaved);
   const layouts = await readLayouts(components, unsaved);
   const records = await readRecords(components, unsaved);
-  const parent = [...schemas.values()][0]?.name.replace(/\/tables\/.*$/, '') ?? 'projects/local/instances/local';
+  const parent = [...schemas.values()][0]?.name.replace(/\/tables\/.*$/, '') ?? DEFAULT_PARENT;
   const tables: PlannedTable[] = [];
   const superfluous: string[] = [];
   for (const id of [...new Set([...schemas.keys(), ...layouts.keys()])].sort()) {

@@ -8,7 +8,7 @@ export { CellBatchBuilder } from './cell-batch.ts';
 export {
   type CellBatch, type CellColumn, type CellRun, columnAt, isCellRun, mutationList, type Mutations, sliceMutations, timestampAt, valueLengthAt,
 } from './cell-run.ts';
-export { DEFAULT_INSTANCE, DEFAULT_PROJECT } from './default-instance.ts';
+export { DEFAULT_INSTANCE, DEFAULT_PARENT, DEFAULT_PROJECT } from './default-instance.ts';
 export { CursorState, compareEntries, type Entry, EntryKind, type EntryPosition, type EntryStream, isDeletion, type Layer, type LayerCursor, type RowRangeDeletion } from './entry.ts';
 export { type FamilyUsage, sumUsages } from './family-usage.ts';
 export { type VersionKeeper, versionKeeper } from './gc.ts';
