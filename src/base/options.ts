@@ -4,7 +4,7 @@
  */
 import { BigtableError, Code, invalidArgument, toBigtableError } from './errors.ts';
 import { ownOf } from './record.ts';
-import { changesBetween } from './similar.ts';
+import { didYouMean } from './similar.ts';
 
 /**
  * `bound`: limits what is read, deleted or kept, so it is given with a value or left out. `free`: undefined means left
@@ -59,24 +59,7 @@ export function unreadable(what: string, thrown: unknown): BigtableError {
 
 /** That there is no such name, the one that may be meant, and all that there are. */
 function unknownName(name: string, known: readonly string[], noun: string): string {
-  const meant = nearest(name, known);
-  const guess = meant === undefined ? '' : ` (did you mean ${meant}?)`;
-  return `there is no ${noun} ${JSON.stringify(shortened(name))}${guess}; there are ${known.join(', ')}`;
-}
-
-/** Of the names the one with the fewest changes, where a slip of the finger explains them. */
-function nearest(name: string, known: readonly string[]): string | undefined {
-  if (name.length > MOST_CHARS) return undefined;
-  const found = known
-    .map((other) => ({ other, changes: changesBetween(name.toLowerCase(), other.toLowerCase()) }))
-    .filter(({ other, changes }) => changes <= slips(Math.min(other.length, name.length)))
-    .sort((a, b) => a.changes - b.changes);
-  return found[0]?.other;
-}
-
-/** So many changes are a slip in a name of that length; two letters that change places are two. */
-function slips(length: number): number {
-  return length < 4 ? 1 : Math.max(2, Math.floor(length / 3));
+  return `there is no ${noun} ${JSON.stringify(shortened(name))}${didYouMean(name, known)}; there are ${known.join(', ')}`;
 }
 
 /** Neither an array nor a Map nor anything else that keeps what it holds elsewhere than in named fields. */

@@ -12,9 +12,22 @@ test('the similar name is found, whatever its case and separators', () => {
   assert.equal(similarName('scan-cache', NAMES), 'scan-cache-bytes');
 });
 
+test('a slip of the finger is found in short names too', () => {
+  const names = ['end', 'from', 'start', 'rows', 'prefix'];
+  for (const [name, meant] of [['ned', 'end'], ['en', 'end'], ['frmo', 'from'], ['satrt', 'start'], ['row', 'rows'], ['preffix', 'prefix'], ['PREFIX', 'prefix']] as const) {
+    assert.equal(similarName(name, names), meant, name);
+  }
+});
+
+test('a name without its unit is found', () => {
+  assert.equal(similarName('blockSize', ['memtableBytes', 'blockCacheBytes', 'blockSizeBytes']), 'blockSizeBytes');
+  assert.equal(similarName('timeout', ['signal', 'timeoutMs']), 'timeoutMs');
+});
+
 test('names that are like none have no similar one', () => {
   for (const name of ['', 'x', 'compression', 'a'.repeat(1_000_000)]) assert.equal(similarName(name, NAMES), undefined, name.slice(0, 10));
   assert.equal(similarName('dir', []), undefined);
+  assert.equal(similarName('f', ['g']), undefined);
 });
 
 test('said in a message', () => {

@@ -1,7 +1,9 @@
 /** The name that somebody probably meant, for "did you mean". */
 
-/** A name is similar when at most this share of its characters must change. */
+/** A name is similar when at most this share of its characters must change; one may in any case, so that `ed` means `end`. */
 const MOST_CHANGED_SHARE = 0.4;
+/** Of a single letter nothing is left when it changes. */
+const FEWEST_CHARS = 2;
 /** Longer texts are no mistyped names, and comparing them would take long. */
 const MOST_CHARS = 100;
 
@@ -9,12 +11,13 @@ const MOST_CHARS = 100;
 export function similarName(name: string, names: readonly string[]): string | undefined {
   if (name.length > MOST_CHARS) return undefined;
   const given = plain(name);
+  if (given.length < FEWEST_CHARS) return undefined;
   let best: string | undefined;
   let fewest = Number.POSITIVE_INFINITY;
   for (const known of names) {
     const other = plain(known);
     const changes = changesBetween(given, other);
-    if (changes < fewest && changes <= Math.max(given.length, other.length) * MOST_CHANGED_SHARE) {
+    if (changes < fewest && changes <= Math.max(1, Math.max(given.length, other.length) * MOST_CHANGED_SHARE)) {
       best = known;
       fewest = changes;
     }
@@ -32,15 +35,20 @@ function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[-_ ]/g, '');
 }
 
-/** How many characters are to be inserted, deleted or replaced (Levenshtein's distance). */
-export function changesBetween(from: string, to: string): number {
+/** How many characters are to be inserted, deleted, replaced, or exchanged with the next one. */
+function changesBetween(from: string, to: string): number {
+  let before: readonly number[] = [];
   let row = Array.from({ length: to.length + 1 }, (_, i) => i);
   for (let i = 1; i <= from.length; i++) {
     const next = [i];
     for (let j = 1; j <= to.length; j++) {
-      const replaced = (row[j - 1] as number) + (from[i - 1] === to[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+      const isSame = from[i - 1] === to[j - 1];
+      const isExchanged = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1];
+      const replaced = (row[j - 1] as number) + (isSame ? 0 : 1);
+      const exchanged = isExchanged ? (before[j - 2] as number) + 1 : replaced;
+      next.push(Math.min(replaced, exchanged, (row[j] as number) + 1, (next[j - 1] as number) + 1));
     }
+    before = row;
     row = next;
   }
   return row[to.length] as number;

@@ -15,7 +15,8 @@ describe('named arguments', () => {
 
   test('one that is not known is refused, and those that are known are told', () => {
     refused(() => namedArguments(['begin=a'], ['start', 'end']), /"begin=a" is not known here; known: start=…, end=…/);
-    refused(() => namedArguments(['start'], ['start']), /"start" is not known here/);
+    refused(() => namedArguments(['prefx=a'], ['start', 'prefix']), /"prefx=a" is not known here \(did you mean prefix\?\); known: start=…, prefix=…/);
+    refused(() => namedArguments(['start'], ['start']), /"start" is not known here \(did you mean start=…\?\)/);
     refused(() => namedArguments(['start=a', 'start=b'], ['start']), /"start=" is given twice/);
     refused(() => namedArguments(['__proto__=a'], ['start']), /not known/);
     refused(() => namedArguments(['start=a', 'end='], ['start', 'end']), /"end=" has no value; leave it out/);

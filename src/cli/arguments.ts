@@ -1,7 +1,7 @@
 /**
  * Arguments in cbt's form: positional words, then `name=value` options, and `family:column=value[@timestamp]` cells.
  */
-import { invalidArgument, isInt64 } from '../base/index.ts';
+import { type BigtableError, didYouMean, invalidArgument, isInt64 } from '../base/index.ts';
 
 /** cbt's tutorials give it; it makes no difference here. */
 export const APP_PROFILE = 'app-profile';
@@ -16,7 +16,7 @@ export function namedArguments<K extends string>(words: readonly string[], known
     const at = word.indexOf('=');
     const name = (at < 0 ? word : word.slice(0, at)) as K;
     if (at < 0 || !known.includes(name)) {
-      throw invalidArgument(`argument "${word}" is not known here; known: ${known.map((one) => `${one}=…`).join(', ')}`);
+      throw notKnown('argument', word, known);
     }
     if (Object.hasOwn(found, name)) throw invalidArgument(`argument "${name}=" is given twice`);
     if (at === word.length - 1) {
@@ -25,6 +25,13 @@ export function namedArguments<K extends string>(words: readonly string[], known
     found[name] = word.slice(at + 1);
   }
   return found;
+}
+
+/** For a `name=value` word whose name is not among `known`, or that has no `=`. */
+export function notKnown(noun: string, word: string, known: readonly string[]): BigtableError {
+  const [name = ''] = word.split('=', 1);
+  const guess = known.includes(name) ? ` (did you mean ${name}=…?)` : didYouMean(name, known);
+  return invalidArgument(`${noun} "${word}" is not known here${guess}; known: ${known.map((one) => `${one}=…`).join(', ')}`);
 }
 
 export function positiveNumber(text: string, what: string): number {

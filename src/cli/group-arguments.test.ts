@@ -17,6 +17,7 @@ describe('locality groups on the command line', () => {
     assert.throws(() => parseGroups(['=a']), /must be written/);
     assert.throws(() => parseGroups(['x=a', 'x=b']), /"x" is given twice/);
     assert.throws(() => parseGroups(['x=a:toString=1']), /option "toString=1" is not known here; known: blocksize=…, compression=…/);
+    assert.throws(() => parseGroups(['x=a:block-size=4096']), /"block-size=4096" is not known here \(did you mean blocksize\?\)/);
     assert.throws(() => parseGroups(['x=a:inmemory']), /"inmemory" is not known/);
     assert.throws(() => parseGroups(['x=a:blocksize=0']), /above 0, not "0"/);
     assert.throws(() => parseGroups(['x=a:inmemory=yes']), /true or false/);

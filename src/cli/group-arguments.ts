@@ -4,7 +4,7 @@
  */
 import { invalidArgument, ownOf } from '../base/index.ts';
 import type { GroupCompression, GroupLayout } from '../embedded/index.ts';
-import { positiveNumber, truth } from './arguments.ts';
+import { notKnown, positiveNumber, truth } from './arguments.ts';
 
 type Group = GroupLayout[string];
 type Compression = GroupCompression;
@@ -34,7 +34,7 @@ function optionOf(word: string): Group {
   const at = word.indexOf('=');
   const name = at < 0 ? word : word.slice(0, at);
   const read = ownOf(OPTIONS, name);
-  if (at < 0 || read === undefined) throw invalidArgument(`option "${word}" is not known here; known: ${Object.keys(OPTIONS).map((one) => `${one}=…`).join(', ')}`);
+  if (at < 0 || read === undefined) throw notKnown('option', word, Object.keys(OPTIONS));
   return read(word.slice(at + 1));
 }
 
