@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
 import { type FileOperation, MemoryFileSystem } from '../env/index.ts';
 import { CompactionBench, schemaOf } from './fixtures.ts';
-import type { CompactionKind } from './file-compactor.ts';
+import type { CompactionKind } from './compaction-job.ts';
 import { MERGED_FILES } from './merge-choice.ts';
 
 const SCHEMA = schemaOf({ a: { name: 'a', group: 'x' }, f: { name: 'f' } }, { x: {} });

@@ -11,6 +11,8 @@ export const COMPACTION_TASK = 'compaction';
 /** Bounds of the durations that are counted, ms: from ten milliseconds to an hour. */
 export const COMPACTION_BOUNDS_MS: readonly number[] = Object.freeze([10, 50, 100, 500, 1000, 5000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000]);
 
+export type CompactionKind = 'merging' | 'major';
+
 export interface CompactionInput {
   readonly path: string;
   /** The parts of it that count; undefined = all. */

@@ -8,7 +8,10 @@
 import { BigtableError, Code } from '../base/index.ts';
 import { type Env, labelled } from '../env/index.ts';
 import type { RowRange, TableSchema } from '../model/index.ts';
-import { type Collection, COMPACTION_BOUNDS_MS, COMPACTION_TASK, type CompactionInput, type CompactionJob, type CompactionOutput, type CompactionResult } from './compaction-job.ts';
+import {
+  type Collection, COMPACTION_BOUNDS_MS, COMPACTION_TASK, type CompactionInput, type CompactionJob, type CompactionKind,
+  type CompactionOutput, type CompactionResult,
+} from './compaction-job.ts';
 import type { FileOpener } from './file-opener.ts';
 import { groupingOf } from './grouping.ts';
 import { type LayerSet, tablesByGroup } from './layer-set.ts';
@@ -17,8 +20,6 @@ import { chooseMerge } from './merge-choice.ts';
 import type { ServerTime } from './server-time.ts';
 import type { TabletCommits } from './tablet-commits.ts';
 import type { TabletFile } from './tablet-file.ts';
-
-export type CompactionKind = 'merging' | 'major';
 
 /** What it needs of its tablet. */
 export interface FileCompactorParts {

@@ -5,7 +5,6 @@
 export type { Decision, DivideCommit, TabletApi, TabletRead } from './tablet-api.ts';
 export type { TabletClips, TabletCommit, TabletFiles, TabletHost, TabletState } from './tablet-state.ts';
 export { Tablet, type TabletOptions } from './tablet.ts';
-export { COMPACTION_TASK, type CompactionJob, type CompactionResult } from './compaction-job.ts';
+export { COMPACTION_TASK, type CompactionJob, type CompactionKind, type CompactionResult } from './compaction-job.ts';
 export { type CompactionTools, compactFiles } from './file-compaction.ts';
-export type { CompactionKind } from './file-compactor.ts';
 export { TOO_CROWDED } from './merge-choice.ts';

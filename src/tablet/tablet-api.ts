@@ -4,7 +4,7 @@ import type { RedoPoint, RowChange } from '../commitlog/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import type { Cell, FamilyUsage, Mutation, Mutations, ReadBatch, ReadModifyWriteRule, RowRange } from '../model/index.ts';
-import type { CompactionKind } from './file-compactor.ts';
+import type { CompactionKind } from './compaction-job.ts';
 import type { TabletHost, TabletState } from './tablet-state.ts';
 
 export interface TabletRead {

@@ -14,8 +14,9 @@ import {
   type Cell, type FamilyUsage, type Limits, type Mutation, type Mutations, type ReadBatch, type ReadModifyWriteRule, type RowRange, rangeContains, type TableSchema,
 } from '../model/index.ts';
 import type { BlockCache, MemoryBudget } from '../sstable/index.ts';
+import type { CompactionKind } from './compaction-job.ts';
 import { familyUsage } from './family-usage.ts';
-import { type CompactionKind, FileCompactor } from './file-compactor.ts';
+import { FileCompactor } from './file-compactor.ts';
 import { FileOpener } from './file-opener.ts';
 import { Flusher, newMemtable } from './flusher.ts';
 import { groupingOf } from './grouping.ts';
