@@ -41,6 +41,14 @@ ROOMS.embedded = [...WORDS, 'service', 'boot'];
 ROOMS.server = [...WORDS, 'service', 'boot', 'grpc', 'wire', 'auth', 'monitor'];
 ROOMS.cli = [...WORDS, 'service', 'boot', 'embedded', 'server', 'inspect', 'mapreduce', 'auth', 'monitor'];
 
+/**
+ * Room -> its folders, from its ground: files of one may import those of its own folder and of the folders before it. Files
+ * that stand outside of folders are the room's top: they may import all of the room, and no folder's file imports them.
+ */
+const FOLDERS = {
+  tablet: ['contract', 'layers', 'read', 'write', 'compact'],
+};
+
 /** npm package -> the rooms that may import it. */
 const PACKAGES = {
   '@bokuweb/zstd-wasm': ['platform'],
@@ -70,6 +78,23 @@ const layers = Object.entries(ROOMS).map(([room, allowed]) => ({
   to: { path: '^src/', pathNot: `^src/${oneOf([room, ...allowed])}/` },
 }));
 
+const folders = Object.entries(FOLDERS).flatMap(([room, names]) => [
+  ...names.map((name, floor) => ({
+    name: `folder-${room}-${name}`,
+    comment: `of its room, ${room}/${name} may import ${floor > 0 ? names.slice(0, floor).join(', ') : 'no other folder'}`,
+    severity: 'error',
+    from: { path: `^src/${room}/${name}/`, pathNot: TEST },
+    to: { path: `^src/${room}/`, pathNot: `^src/${room}/${oneOf(names.slice(0, floor + 1))}/` },
+  })),
+  {
+    name: `known-folders-${room}`,
+    comment: `every folder of ${room} is in the table of folders`,
+    severity: 'error',
+    from: {},
+    to: { path: `^src/${room}/[^/]+/`, pathNot: `^src/${room}/${oneOf(names)}/` },
+  },
+]);
+
 const packages = Object.entries(PACKAGES).map(([name, rooms]) => ({
   name: `package-${name}`,
   comment: `only ${rooms.join(', ')} may import ${name}`,
@@ -81,6 +106,7 @@ const packages = Object.entries(PACKAGES).map(([name, rooms]) => ({
 export default {
   forbidden: [
     ...layers,
+    ...folders,
     ...packages,
     {
       name: 'known-rooms',

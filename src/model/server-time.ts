@@ -1,6 +1,6 @@
 /**
  * The server's time as cells carry it: filled in where a cell comes without a timestamp, cut to the table's granularity, and recognized again in cells
- * that are read from a log. Pure: the time itself comes from the tablet (tablet/server-time.ts).
+ * that are read from a log. Pure: the time itself comes from the tablet (tablet/layers/server-time.ts).
  */
 import type { Int64 } from '../base/index.ts';
 import { type CellRun, isCellRun, type Mutations, timestampAt } from './cell-run.ts';

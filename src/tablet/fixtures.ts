@@ -9,10 +9,10 @@ import type { RowFilter } from '../filter/index.ts';
 import { ALL_ROWS, LIMITS, type Mutation, rangeOfRow, type RowRange, type TableSchema } from '../model/index.ts';
 import { nativeCodecs } from '../platform/index.ts';
 import { BlockCache, MemoryBudget } from '../sstable/index.ts';
-import { COMPACTION_TASK, type CompactionJob } from './compaction-job.ts';
-import { compactFiles } from './file-compaction.ts';
+import { COMPACTION_TASK, type CompactionJob } from './contract/compaction-job.ts';
+import { compactFiles } from './compact/file-compaction.ts';
 import { Tablet } from './tablet.ts';
-import type { TabletState } from './tablet-state.ts';
+import type { TabletState } from './contract/tablet-state.ts';
 
 const TABLE_ID = '00000010';
 

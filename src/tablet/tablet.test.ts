@@ -9,7 +9,7 @@ import { LIMITS, type Mutation, rangeOfRow, type TableSchema } from '../model/in
 import { nativeCodecs } from '../platform/index.ts';
 import { BlockCache, MemoryBudget } from '../sstable/index.ts';
 import { Tablet } from './tablet.ts';
-import type { TabletCommit, TabletHost, TabletState } from './tablet-state.ts';
+import type { TabletCommit, TabletHost, TabletState } from './contract/tablet-state.ts';
 
 const SCHEMA: TableSchema = {
   name: 'projects/p/instances/i/tables/t', id: '00000010', granularity: 'micros', deletionProtection: false,

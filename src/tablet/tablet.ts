@@ -14,26 +14,26 @@ import {
   type Cell, type FamilyUsage, type Limits, type Mutation, type Mutations, type ReadBatch, type ReadModifyWriteRule, type RowRange, rangeContains, type TableSchema,
 } from '../model/index.ts';
 import type { BlockCache, MemoryBudget } from '../sstable/index.ts';
-import type { CompactionKind } from './compaction-job.ts';
-import { familyUsage } from './family-usage.ts';
-import { FileCompactor } from './file-compactor.ts';
-import { FileOpener } from './file-opener.ts';
-import { Flusher, newMemtable } from './flusher.ts';
-import { groupingOf } from './grouping.ts';
-import { LayerReads } from './layer-reads.ts';
-import { clipsOf, filesByGroup, LayerSet } from './layer-set.ts';
-import { MadeFiles } from './made-files.ts';
-import { middleRow } from './middle-row.ts';
-import { RowLocks } from './row-locks.ts';
-import { RowWrites } from './row-writes.ts';
-import { sampleTables } from './sample-keys.ts';
-import { ServerTime } from './server-time.ts';
-import { Serving } from './serving.ts';
-import type { Decision, DivideCommit, TabletApi, TabletRead } from './tablet-api.ts';
-import { TabletCommits } from './tablet-commits.ts';
-import type { TabletFile } from './tablet-file.ts';
-import type { TabletHost, TabletState } from './tablet-state.ts';
-import { TabletWriter } from './tablet-writer.ts';
+import type { CompactionKind } from './contract/compaction-job.ts';
+import { familyUsage } from './layers/family-usage.ts';
+import { FileCompactor } from './compact/file-compactor.ts';
+import { FileOpener } from './layers/file-opener.ts';
+import { Flusher, newMemtable } from './compact/flusher.ts';
+import { groupingOf } from './layers/grouping.ts';
+import { LayerReads } from './read/layer-reads.ts';
+import { clipsOf, filesByGroup, LayerSet } from './layers/layer-set.ts';
+import { MadeFiles } from './layers/made-files.ts';
+import { middleRow } from './layers/middle-row.ts';
+import { RowLocks } from './write/row-locks.ts';
+import { RowWrites } from './write/row-writes.ts';
+import { sampleTables } from './layers/sample-keys.ts';
+import { ServerTime } from './layers/server-time.ts';
+import { Serving } from './contract/serving.ts';
+import type { Decision, DivideCommit, TabletApi, TabletRead } from './contract/tablet-api.ts';
+import { TabletCommits } from './layers/tablet-commits.ts';
+import type { TabletFile } from './layers/tablet-file.ts';
+import type { TabletHost, TabletState } from './contract/tablet-state.ts';
+import { TabletWriter } from './write/tablet-writer.ts';
 
 /** Before a tablet is divided memtables are flushed, while writes go on, until they are this small; but not again and again. */
 const LEFT_TO_FLUSH_BYTES = 256 * 1024;

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { BigtableError, Code } from '../../base/index.ts';
+import { type FileOperation, MemoryFileSystem } from '../../env/index.ts';
+import { CompactionBench, schemaOf } from '../fixtures.ts';
+import type { CompactionKind } from '../contract/compaction-job.ts';
+import { MERGED_FILES } from '../layers/merge-choice.ts';
+
+const SCHEMA = schemaOf({ a: { name: 'a', group: 'x' }, f: { name: 'f' } }, { x: {} });
+
+/** Fails or crashes the operation of that number that is asked for after `arm`. */
+class Trouble {
+  operations: FileOperation[] = [];
+  #at = Number.POSITIVE_INFINITY;
+  #act: () => void = () => {};
+
+  readonly faults = (operation: FileOperation, path: string): void => {
+    if (!path.startsWith('sstables/')) return;
+    this.operations.push(operation);
+    if (this.operations.length - 1 === this.#at) this.#act();
+  };
+
+  arm(at: number, act: () => void): void {
+    this.operations = [];
+    this.#at = at;
+    this.#act = act;
+  }
+}
+
+/** A tablet with so many files in two groups that a merging compaction is due, some of them with deletions; and what it shows. */
+async function prepared(trouble: Trouble): Promise<{ bench: CompactionBench; cells: string[] }> {
+  const bench = await new CompactionBench(SCHEMA, new MemoryFileSystem({ faults: trouble.faults })).load();
+  for (let i = 0; i < MERGED_FILES; i++) {
+    for (const family of ['a', 'f']) await bench.set(`row-${i}`, `${family}${i}`.repeat(200), 1, family);
+    await bench.apply(`row-${i - 2}`, { kind: 'deleteFromRow' });
+    await bench.tablet.flush();
+  }
+  await bench.set('late', 'in memory');
+  return { bench, cells: await bench.cells() };
+}
+
+/** Runs the compaction once undisturbed and answers its file operations. */
+async function operationsOf(kind: CompactionKind): Promise<readonly FileOperation[]> {
+  const trouble = new Trouble();
+  const { bench } = await prepared(trouble);
+  trouble.arm(Number.POSITIVE_INFINITY, () => {});
+  await bench.tablet.compact(kind);
+  await bench.env.clock.yield();
+  return [...trouble.operations];
+}
+
+/** Numbers of the first and the last operations of each kind. */
+function telling(operations: readonly FileOperation[]): number[] {
+  return [...operations.keys()].filter((at) => operations.indexOf(operations[at] as FileOperation) === at || operations.lastIndexOf(operations[at] as FileOperation) === at);
+}
+
+/** What a sweep does: nothing that the row does not list and the tablet does not hold stays. */
+async function sweep(bench: CompactionBench): Promise<void> {
+  const held = new Set([...Object.values(bench.state.files).flat(), ...bench.tablet.heldFiles()]);
+  for (const path of await bench.files()) if (!held.has(path)) await bench.fileSystem.delete(path);
+}
+
+describe('compactions in trouble', () => {
+  for (const kind of ['merging', 'major'] as const) {
+    test(`a ${kind} compaction that fails at any file operation loses nothing, leaves nothing, and succeeds when it is tried again`, async () => {
+      const operations = await operationsOf(kind);
+      assert.ok(operations.includes('create') && operations.includes('closeFile') && operations.includes('read'), operations.join());
+      for (const at of telling(operations)) {
+        const operation = operations[at];
+        const trouble = new Trouble();
+        const { bench, cells } = await prepared(trouble);
+        trouble.arm(at, () => {
+          throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'no space left on the device');
+        });
+        const failure = await bench.tablet.compact(kind).then(() => undefined, (error: unknown) => error);
+        // a file that could not be deleted is left to the sweep, and is no failure of the compaction
+        assert.equal(failure === undefined, operation === 'delete', `${operation}, operation ${at}`);
+        assert.deepEqual(await bench.cells(), cells);
+        await bench.tablet.compact(kind);
+        assert.deepEqual(await bench.cells(), cells);
+        await sweep(bench);
+        await bench.assertNoOrphans();
+        await bench.reload();
+        assert.deepEqual(await bench.cells(), cells);
+      }
+    });
+
+    test(`the power fails at any file operation of a ${kind} compaction: the next start finds the same, and a sweep what is left over`, async () => {
+      const operations = await operationsOf(kind);
+      for (const at of telling(operations)) {
+        for (const choice of ['nothing', 'all'] as const) {
+          const trouble = new Trouble();
+          const { bench, cells } = await prepared(trouble);
+          let found: MemoryFileSystem | undefined;
+          trouble.arm(at, () => {
+            found ??= bench.fileSystem.crash(choice, () => {});
+          });
+          await bench.tablet.compact(kind).catch(() => {});
+          assert.ok(found, `operation ${at} was not reached`);
+          const next = new CompactionBench(SCHEMA, found);
+          next.takeOver(bench);
+          await next.load();
+          assert.deepEqual(await next.cells(), cells, `operation ${at}`);
+          await sweep(next);
+          await next.assertNoOrphans();
+          await next.tablet.compact('major');
+          assert.deepEqual(await next.cells(), cells);
+        }
+      }
+    });
+  }
+
+  test('a commit that fails leaves the row and the files it lists, and what was written to the sweep', async () => {
+    const { bench, cells } = await prepared(new Trouble());
+    const before = bench.state.files;
+    bench.onCommit = async () => {
+      throw new BigtableError(Code.UNAVAILABLE, 'METADATA is away');
+    };
+    await assert.rejects(bench.tablet.compact('merging'), /METADATA is away/);
+    assert.equal(bench.state.files, before);
+    assert.equal((await bench.files()).length, MERGED_FILES * 2 + 1);
+    bench.onCommit = async () => {};
+    assert.deepEqual(await bench.cells(), cells);
+    await bench.tablet.compact('major');
+    await sweep(bench);
+    await bench.assertNoOrphans();
+  });
+
+  test('a worker that dies takes nothing with it', async () => {
+    const { bench, cells } = await prepared(new Trouble());
+    const { workers } = bench.env;
+    const run = workers.run.bind(workers);
+    workers.run = async () => {
+      throw new BigtableError(Code.INTERNAL, 'task "compaction": its thread died');
+    };
+    await assert.rejects(bench.tablet.compact('merging'), /its thread died/);
+    assert.equal(bench.tablet.dueCompaction(), 'merging');
+    workers.run = run;
+    await bench.tablet.compact('merging');
+    assert.deepEqual(await bench.cells(), cells);
+    await bench.assertNoOrphans();
+  });
+});

@@ -1,0 +1,380 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { type ByteString, int64Bytes, readInt64BE } from '../../base/index.ts';
+import type { GroupLayout, Mutation, TableSchema } from '../../model/index.ts';
+import { SsTable, BlockCache } from '../../sstable/index.ts';
+import { CompactionBench, schemaOf } from '../fixtures.ts';
+import { MERGED_FILES } from '../layers/merge-choice.ts';
+
+const PLAIN = schemaOf({ f: { name: 'f' } });
+const FAMILIES: TableSchema['families'] = {
+  a: { name: 'a' }, b: { name: 'b' }, v: { name: 'v', gcRule: { kind: 'maxVersions', versions: 2 } }, s: { name: 's', valueType: { aggregate: { kind: 'sum', input: 'int64' } } },
+};
+const LAYOUTS: readonly GroupLayout[] = [
+  {}, { x: { families: ['a'] } }, { x: { families: ['a', 'v'] }, y: { families: ['s'], bloomFilter: 'row-column' } }, { x: { families: ['b'] }, y: { families: ['a', 's'], inMemory: true } },
+  { x: { families: ['v'], compression: { kind: 'none' } }, y: { families: ['b'], bloomFilter: 'none' } },
+];
+
+function withLayout(layout: GroupLayout): TableSchema {
+  const families = Object.fromEntries(Object.values(FAMILIES).map((family) => {
+    const group = Object.entries(layout).find(([, { families: own }]) => own?.includes(family.name))?.[0];
+    return [family.name, group === undefined ? family : { ...family, group }];
+  }));
+  return schemaOf(families, layout);
+}
+
+/** Cells by row, then `family:qualifier`, then timestamp: what every read must show. */
+class Model {
+  readonly rows = new Map<string, Map<string, Map<number, string>>>();
+
+  apply(row: string, mutation: Mutation): void {
+    const columns = this.rows.get(row) ?? new Map<string, Map<number, string>>();
+    this.rows.set(row, columns);
+    if (mutation.kind === 'deleteFromRow') return columns.clear();
+    if (mutation.kind === 'deleteFromFamily') {
+      for (const column of [...columns.keys()]) if (column.startsWith(`${mutation.family}:`)) columns.delete(column);
+      return;
+    }
+    const column = `${mutation.family}:${mutation.qualifier}`;
+    const versions = columns.get(column) ?? new Map<number, string>();
+    columns.set(column, versions);
+    if (mutation.kind === 'setCell') versions.set(Number(mutation.timestamp), Buffer.from(mutation.value).toString('latin1'));
+    if (mutation.kind === 'addToCell') {
+      const old = versions.get(Number(mutation.timestamp));
+      const sum = Number(mutation.input) + (old === undefined ? 0 : Number(readInt64BE(Buffer.from(old, 'latin1'), 0)));
+      versions.set(Number(mutation.timestamp), Buffer.from(int64Bytes(sum)).toString('latin1'));
+    }
+    if (mutation.kind === 'deleteFromColumn') {
+      const { start = Number.NEGATIVE_INFINITY, end = Number.POSITIVE_INFINITY } = mutation.range ?? {};
+      for (const at of [...versions.keys()]) if (at >= Number(start) && at < Number(end)) versions.delete(at);
+    }
+  }
+
+  dropRows(start: string, end: string | undefined): void {
+    for (const row of [...this.rows.keys()]) if (row >= start && (end === undefined || row < end)) this.rows.delete(row);
+  }
+
+  cells(families = ['a', 'b', 's', 'v'], row?: string): string[] {
+    const lines: string[] = [];
+    for (const [key, columns] of [...this.rows].sort(([x], [y]) => (x < y ? -1 : 1))) {
+      if (row !== undefined && row !== key) continue;
+      for (const [column, versions] of [...columns].sort(([x], [y]) => (x < y ? -1 : 1))) {
+        if (!families.includes(column[0] as string)) continue;
+        const newest = [...versions].sort(([x], [y]) => y - x);
+        for (const [at, value] of column.startsWith('v') ? newest.slice(0, 2) : newest) lines.push(`${key} ${column}@${at}=${value}`);
+      }
+    }
+    return lines;
+  }
+}
+
+type Step =
+  | { readonly kind: 'mutate'; readonly row: string; readonly mutation: Mutation }
+  | { readonly kind: 'drop'; readonly start: string; readonly end: string | undefined }
+  | { readonly kind: 'flush' | 'merging' | 'major' | 'reload' }
+  | { readonly kind: 'groups'; readonly layout: GroupLayout };
+
+const row = fc.constantFrom('a', 'b', 'c', 'd');
+const qualifier = fc.constantFrom('p', 'q');
+const at = fc.integer({ min: 1, max: 5 });
+const mutation: fc.Arbitrary<Mutation> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant('setCell' as const), family: fc.constantFrom('a', 'b', 'v'), qualifier, timestamp: at, value: fc.string({ maxLength: 6 }).map((text) => Buffer.from(text, 'latin1')) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('addToCell' as const), family: fc.constant('s'), qualifier, timestamp: fc.constant(1), input: fc.integer({ min: -9, max: 9 }) }) },
+  { weight: 1, arbitrary: fc.constant({ kind: 'deleteFromRow' as const }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('deleteFromFamily' as const), family: fc.constantFrom('a', 'b', 'v', 's') }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('deleteFromColumn' as const), family: fc.constantFrom('a', 'b', 'v', 's'), qualifier }) },
+  // not of v: a version that becomes the newest again may be collected or not
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('deleteFromColumn' as const), family: fc.constantFrom('a', 'b'), qualifier, range: fc.constantFrom({ start: 2, end: 4 }, { start: 3, end: undefined }, { start: undefined, end: 3 }) }) },
+);
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 20, arbitrary: fc.record({ kind: fc.constant('mutate' as const), row, mutation }) },
+  { weight: 1, arbitrary: fc.constantFrom<[string, string | undefined]>(['a', 'b'], ['b', 'd'], ['c', undefined]).map(([start, end]) => ({ kind: 'drop' as const, start, end })) },
+  { weight: 20, arbitrary: fc.constant({ kind: 'flush' as const }) },
+  { weight: 4, arbitrary: fc.constant({ kind: 'merging' as const }) },
+);
+const rareStep: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 1, arbitrary: fc.constant({ kind: 'major' as const }) },
+  { weight: 1, arbitrary: fc.constant({ kind: 'reload' as const }) },
+  { weight: 1, arbitrary: fc.constantFrom(...LAYOUTS).map((layout) => ({ kind: 'groups' as const, layout })) },
+);
+const steps = fc.record({
+  often: fc.array(step, { minLength: 50, maxLength: 90, size: 'max' }),
+  rare: fc.array(fc.record({ at: fc.nat(90), step: rareStep }), { maxLength: 4 }),
+}).map(({ often, rare }) => often.flatMap((one, i) => [...rare.filter(({ at: place }) => place === i).map((each) => each.step), one]));
+
+async function take(bench: CompactionBench, model: Model, one: Step): Promise<void> {
+  switch (one.kind) {
+    case 'mutate':
+      model.apply(one.row, one.mutation);
+      return bench.apply(one.row, one.mutation);
+    case 'drop':
+      model.dropRows(one.start, one.end);
+      return bench.tablet.dropRows(bench.context, { start: one.start, end: one.end });
+    case 'groups':
+      bench.schema = withLayout(one.layout);
+      return;
+    case 'flush':
+      return bench.tablet.flush();
+    case 'reload':
+      return bench.reload();
+    case 'merging': {
+      const due = bench.tablet.dueCompaction();
+      return due === undefined ? undefined : bench.tablet.compact(due);
+    }
+    case 'major':
+      return bench.tablet.compact('major');
+  }
+}
+
+describe('compactions', () => {
+  test('whatever is flushed, merged, moved between groups and loaded again, reads show what the model shows', async () => {
+    let merges = 0;
+    let majors = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...LAYOUTS), steps, async (layout, all) => {
+        const bench = await new CompactionBench(withLayout(layout)).load();
+        const model = new Model();
+        for (const one of all) {
+          await take(bench, model, one);
+          if (one.kind === 'mutate' || one.kind === 'drop' || one.kind === 'flush') continue;
+          assert.deepEqual(await bench.cells(), model.cells());
+          assert.deepEqual(await bench.cells({ kind: 'familyNameRegex', regex: 'a|s' }), model.cells(['a', 's']));
+          assert.deepEqual(await bench.cells({ kind: 'familyNameRegex', regex: 'v' }), model.cells(['v']));
+          assert.deepEqual(await bench.cellsOfRow('b'), model.cells(undefined, 'b'));
+          assert.deepEqual(await bench.cellsOfRow('c', { kind: 'familyNameRegex', regex: 'b' }), model.cells(['b'], 'c'));
+        }
+        // one merge at least in each run: with so many files behind one another it is due
+        for (let i = 0; i < MERGED_FILES && bench.tablet.dueCompaction() === undefined; i++) {
+          await take(bench, model, { kind: 'mutate', row: 'a', mutation: { kind: 'setCell', family: 'b', qualifier: 'p', timestamp: 1, value: Buffer.from([i]) } });
+          await take(bench, model, { kind: 'flush' });
+        }
+        await take(bench, model, { kind: 'merging' });
+        assert.deepEqual(await bench.cells(), model.cells());
+        await bench.tablet.compact('major');
+        assert.deepEqual(await bench.cells(), model.cells());
+        await assertMajor(bench);
+        merges += bench.env.metrics.get('tablet.mergingCompactions');
+        majors += bench.env.metrics.get('tablet.majorCompactions');
+      }),
+      { numRuns: 30 },
+    );
+    assert.ok(merges >= 30 && majors >= 30, `${merges} merging and ${majors} major compactions were tried`);
+  });
+
+  test('a merging compaction makes one file of neighbours in age, keeps deletions while older files are left, and drops them when none is', async () => {
+    const bench = await new CompactionBench(PLAIN).load();
+    const big = Buffer.alloc(2 << 20, 7).toString('latin1');
+    await bench.set('z', big);
+    await bench.set('a', 'hidden');
+    bench.schema = schemaOf({ f: { name: 'f' } }, { default: { compression: { kind: 'none' } } });
+    await bench.tablet.flush();
+    for (let i = 0; i < MERGED_FILES; i++) {
+      await bench.apply('a', { kind: 'deleteFromRow' });
+      await bench.set(`b${i}`, 'x');
+      await bench.tablet.flush();
+    }
+    const oldest = bench.state.files['default']?.at(-1);
+    assert.equal(bench.tablet.dueCompaction(), 'merging');
+    await bench.tablet.compact('merging');
+    assert.equal(bench.state.files['default']?.length, 2);
+    assert.equal(bench.state.files['default']?.at(-1), oldest, 'the large file is left alone');
+    assert.equal(bench.tablet.dueCompaction(), undefined);
+    assert.deepEqual((await bench.cells()).map((line) => line.slice(0, 2)), [...Array.from({ length: MERGED_FILES }, (_, i) => `b${i}`), 'z ']);
+    assert.equal((await propertiesOf(bench, bench.state.files['default']?.[0] as string)).entries.rowDeletion, 1);
+    await bench.tablet.compact('major');
+    await assertMajor(bench);
+    await bench.assertNoOrphans();
+  });
+
+  test('files side by side are left alone, and a row is sought in its own, newer ones and those that delete it', async () => {
+    const bench = await new CompactionBench(schemaOf({ f: { name: 'f' } }, { default: { compression: { kind: 'none' } } })).load();
+    const big = Buffer.alloc(1 << 19, 7).toString('latin1');
+    const rows = Array.from({ length: MERGED_FILES + 4 }, (_, i) => [`r${10 + i}`, `r${10 + i}-`] as const);
+    for (const pair of rows) {
+      for (const row of pair) await bench.set(row, big);
+      await bench.set(pair[0], 'newest', 2);
+      await bench.tablet.flush();
+    }
+    assert.equal(bench.tablet.dueCompaction(), undefined);
+    assert.equal(bench.state.files['default']?.length, rows.length);
+    const filesRead = (): number => bench.env.metrics.get('tablet.filesRead');
+    for (const [first, last] of rows) {
+      const before = filesRead();
+      assert.deepEqual(await bench.cellsOfRow(first), [`${first} f:q@2=newest`, `${first} f:q@1=${big}`]);
+      assert.deepEqual(await bench.cellsOfRow(last), [`${last} f:q@1=${big}`]);
+      assert.deepEqual(await bench.cellsOfRow(`${last}-`), []);
+      assert.ok(filesRead() - before <= 2, 'one file for each row that is there');
+    }
+    const all = rows.flatMap(([first, last]) => [first, first, last]);
+    assert.deepEqual((await bench.cells()).map((line) => line.split(' ')[0]), all);
+    assert.deepEqual((await bench.cells(undefined, undefined, true)).map((line) => line.split(' ')[0]), [...rows].reverse().flatMap(([first, last]) => [last, first, first]));
+    await bench.tablet.dropRows(bench.context, { start: 'r11', end: 'r13' });
+    await bench.apply('r20', { kind: 'deleteFromRow' });
+    await bench.tablet.flush();
+    const left = all.filter((row) => !(row >= 'r11' && row < 'r13') && row !== 'r20');
+    assert.deepEqual((await bench.cells()).map((line) => line.split(' ')[0]), left);
+    for (const row of all) assert.equal((await bench.cellsOfRow(row)).length, left.filter((one) => one === row).length, row);
+  });
+
+  test('garbage is collected as reads see it, with what age alone decides in merges too, and a dropped family goes with it', async () => {
+    const rule = { kind: 'union', rules: [{ kind: 'maxVersions', versions: 1 }, { kind: 'maxAge', ageMicros: 1_000_000 }] } as const;
+    const bench = await new CompactionBench(schemaOf({ f: { name: 'f', gcRule: rule }, gone: { name: 'gone' } })).load();
+    const now = bench.env.clock.nowMicros();
+    await bench.set('old', 'x', now - 2_000_000);
+    await bench.set('r', 'one', now - 10);
+    await bench.set('r', 'two', now - 5);
+    await bench.set('r', 'lost', 1, 'gone');
+    bench.schema = schemaOf({ f: { name: 'f', gcRule: rule } });
+    await bench.tablet.compact('major');
+    const [file] = bench.state.files['default'] ?? [];
+    const { rows, entries, families } = await propertiesOf(bench, file as string);
+    assert.deepEqual([rows, entries.put, families?.map(({ family }) => family)], [1, 1, ['f']]);
+    assert.deepEqual(await bench.cells(), [`r f:q@${now - 5}=two`]);
+  });
+
+  test('versions do not count while a newer layer deletes ranges of them: what a read shows stays', async () => {
+    const bench = await new CompactionBench(schemaOf({ f: { name: 'f', gcRule: { kind: 'maxVersions', versions: 1 } } })).load();
+    for (let i = 0; i < MERGED_FILES; i++) {
+      await bench.set('r', `v${i}`, 10 + i);
+      await bench.tablet.flush();
+    }
+    await bench.apply('r', { kind: 'deleteFromColumn', family: 'f', qualifier: 'q', range: { start: 14, end: undefined } });
+    assert.deepEqual(await bench.cells(), ['r f:q@13=v3']);
+    await bench.tablet.compact('merging');
+    assert.deepEqual(await bench.cells(), ['r f:q@13=v3']);
+    assert.equal((await propertiesOf(bench, bench.state.files['default']?.[0] as string)).entries.put, MERGED_FILES);
+    await bench.tablet.compact('major');
+    assert.deepEqual(await bench.cells(), ['r f:q@13=v3']);
+    assert.equal((await propertiesOf(bench, bench.state.files['default']?.[0] as string)).entries.put, 1);
+  });
+
+  test('a read touches the files of the groups it needs alone', async () => {
+    const bench = await new CompactionBench(withLayout({ x: { families: ['a'] }, y: { families: ['b'] } })).load();
+    for (const family of ['a', 'b', 'v']) await bench.set('r', 'x', 1, family);
+    await bench.tablet.flush();
+    assert.deepEqual(Object.keys(bench.state.files).sort(), ['default', 'x', 'y']);
+    const filesRead = async (families: string): Promise<number> => {
+      const before = bench.env.metrics.get('tablet.filesRead');
+      await bench.cells({ kind: 'familyNameRegex', regex: families });
+      return bench.env.metrics.get('tablet.filesRead') - before;
+    };
+    assert.deepEqual([await filesRead('a'), await filesRead('a|b'), await filesRead('a|b|v'), await filesRead('s')], [1, 2, 3, 0]);
+  });
+
+  test('only the tablet’s rows are written, whatever its files hold', async () => {
+    const whole = await new CompactionBench(PLAIN).load();
+    for (const key of ['a', 'm', 'z']) await whole.set(key, key);
+    await whole.tablet.flush();
+    await whole.tablet.close({ flush: false });
+    const part = new CompactionBench(PLAIN, whole.fileSystem, { start: 'b', end: 'n' });
+    part.state = { ...part.state, epoch: whole.state.epoch, redo: whole.state.redo, files: whole.state.files };
+    await part.load();
+    await part.tablet.compact('major');
+    const { firstRow, lastRow } = await propertiesOf(part, part.state.files['default']?.[0] as string);
+    assert.deepEqual([firstRow, lastRow], ['m', 'm']);
+    assert.equal((await part.files()).length, 2, 'a file that was not made here may be another tablet’s too: it is left to the sweep');
+  });
+
+  test('closing calls a compaction off and leaves nothing behind', async () => {
+    const bench = await new CompactionBench(PLAIN).load();
+    for (let i = 0; i < MERGED_FILES; i++) {
+      await bench.set(`r${i}`, 'x'.repeat(1000));
+      await bench.tablet.flush();
+    }
+    const compaction = bench.tablet.compact('merging');
+    await bench.tablet.close({ flush: false });
+    await assert.rejects(compaction, /called off/);
+    await bench.env.clock.yield();
+    assert.equal((await bench.files()).length, MERGED_FILES);
+    await bench.assertNoOrphans();
+  });
+
+  const moves: readonly (readonly [string, GroupLayout])[] = [['stays moved', { x: { families: ['a'] } }], ['is moved back meanwhile', {}]];
+  for (const [what, meanwhile] of moves) {
+    test(`a row deleted and flushed while a compaction moves its family stays deleted, where the family ${what}`, async () => {
+      const bench = await new CompactionBench(withLayout({})).load();
+      for (const row of ['kept', 'lost', 'dropped']) await bench.set(row, row, 1, 'a');
+      await bench.tablet.flush();
+      bench.schema = withLayout({ x: { families: ['a'] } });
+      bench.onCompaction = async () => {
+        bench.onCompaction = async () => {};
+        bench.schema = withLayout(meanwhile);
+        await bench.apply('lost', { kind: 'deleteFromRow' });
+        await bench.tablet.dropRows(bench.context, { start: 'd', end: 'e' });
+        await bench.tablet.flush();
+      };
+      await bench.tablet.compact('major');
+      assert.deepEqual(await bench.cells(), ['kept a:q@1=kept']);
+      await bench.reload();
+      assert.deepEqual(await bench.cells(), ['kept a:q@1=kept']);
+      await bench.tablet.compact('major');
+      assert.deepEqual(await bench.cells(), ['kept a:q@1=kept']);
+    });
+  }
+
+  test('the files of a compaction are as old as its beginning: what had to be collected since then is in them still', async () => {
+    const bench = await new CompactionBench(PLAIN).load();
+    await bench.set('r', 'v', 1);
+    await bench.tablet.flush();
+    bench.clock.advance(1000);
+    const begun = bench.clock.nowMicros();
+    bench.onCompaction = async () => bench.clock.advance(5000);
+    await bench.tablet.compact('major');
+    assert.equal(Number((await propertiesOf(bench, bench.state.files['default']?.[0] as string)).createdMicros), begun);
+    assert.equal(bench.tablet.uncollectedSinceMicros, undefined);
+  });
+
+  test('rows dropped meanwhile: the compaction gives way', async () => {
+    const bench = await new CompactionBench(PLAIN).load();
+    for (let i = 0; i < MERGED_FILES; i++) {
+      await bench.set(`r${i}`, 'x');
+      await bench.tablet.flush();
+    }
+    const compaction = bench.tablet.compact('merging');
+    await bench.tablet.dropRows(bench.context, { start: '', end: undefined });
+    await Promise.all([bench.tablet.flush(), compaction]);
+    assert.deepEqual(await bench.cells(), []);
+    await bench.reload();
+    assert.deepEqual(await bench.cells(), []);
+  });
+});
+
+async function propertiesOf(bench: CompactionBench, path: string): Promise<SsTable['properties']> {
+  const table = await SsTable.open({ ...bench.env, path, cache: new BlockCache({ limitBytes: 1 << 20, metrics: bench.env.metrics }) });
+  await table.verify();
+  return table.properties;
+}
+
+/** One file a group at most, in the group of its families, with no deletions and no operands. */
+async function assertMajor(bench: CompactionBench): Promise<void> {
+  for (const [group, paths] of Object.entries(bench.state.files)) {
+    assert.equal(paths.length, 1);
+    const { entries, families } = await propertiesOf(bench, paths[0] as string);
+    const { put, ...others } = entries;
+    assert.ok(put > 0 && Object.values(others).every((count) => count === 0), JSON.stringify(entries));
+    for (const { family } of families ?? []) assert.equal(bench.schema.families[family]?.group ?? 'default', group);
+  }
+}
+
+test('a read that stands in a row sees it to its end, whatever is flushed and written meanwhile', async () => {
+  const bench = await new CompactionBench(PLAIN).load();
+  const VALUE_BYTES = 2000;
+  const fillRow = (row: ByteString, letter: string): Promise<void> => bench.apply(row, ...Array.from({ length: 1500 }, (_, i) => (
+    { kind: 'setCell', family: 'f', qualifier: `q${String(i).padStart(4, '0')}`, timestamp: 1, value: Buffer.alloc(VALUE_BYTES, letter) } as const)));
+  await fillRow('a', 'a');
+  const kept: Uint8Array[] = [];
+  const stream = bench.tablet.read(bench.context, { ranges: [bench.state.range], filter: undefined, rowsLimit: 0, reversed: false });
+  let pulls = 0;
+  for await (const { fragments } of stream) {
+    for (const { cells } of fragments) for (const { value } of cells) kept.push(value);
+    if (pulls++ > 2) continue;
+    await bench.tablet.flush();
+    await fillRow('b', 'b');
+    await bench.tablet.flush();
+    await fillRow('b', 'c');
+  }
+  assert.ok(pulls > 2, `${pulls} batches`);
+  assert.ok(kept.length >= 1500);
+  for (const [i, value] of kept.entries()) assert.ok(Buffer.from(value).equals(Buffer.alloc(VALUE_BYTES, i < 1500 ? 'a' : value[0])), `value ${i}`);
+});

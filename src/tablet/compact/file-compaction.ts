@@ -1,0 +1,111 @@
+/**
+ * Carries out a compaction of files: merges the inputs of each output and writes it. Runs in a worker, or in line where there is none; opens the
+ * files itself by their paths and leaves nothing behind when it fails.
+ */
+import { BigtableError, Code } from '../../base/index.ts';
+import { type Clock, type Codecs, type FileSystem, Metrics, Pacer } from '../../env/index.ts';
+import { CursorState, intersectRanges, isEmptyRange, normalizeRanges } from '../../model/index.ts';
+import { BlockCache, SsTable, writeSsTable } from '../../sstable/index.ts';
+import type { CompactionJob, CompactionOutput, CompactionResult } from '../contract/compaction-job.ts';
+import { CompactionStream } from './compaction-stream.ts';
+import { writeOptions } from './group-files.ts';
+import { groupingOf } from '../layers/grouping.ts';
+import { KeptVersions } from '../read/kept-versions.ts';
+import { MergeCursor } from '../read/merge-cursor.ts';
+import { ReadFamilies } from '../read/read-families.ts';
+import { TabletFile } from '../layers/tablet-file.ts';
+
+/** Of blocks, for each input: what is read ahead of its cursor is a sixteenth of the whole. */
+const CACHE_BYTES = 16 * 1024 * 1024;
+
+export interface CompactionTools {
+  readonly fileSystem: FileSystem;
+  readonly codecs: Codecs;
+  readonly clock: Clock;
+}
+
+export async function compactFiles(tools: CompactionTools, job: CompactionJob): Promise<CompactionResult> {
+  const written: { path: string; sizeBytes: number }[] = [];
+  let readBytes = 0;
+  try {
+    const empty = await emptyFamilies(tools, job);
+    for (const output of job.outputs) {
+      const { sizeBytes, inputBytes } = await writeOutput(tools, job, output, empty);
+      readBytes += inputBytes;
+      if (sizeBytes > 0) written.push({ path: output.path, sizeBytes });
+    }
+  } catch (error) {
+    // none of them is in use; what cannot be deleted is left to the sweep
+    for (const { path } of written) await tools.fileSystem.delete(path).catch(() => {});
+    throw error;
+  }
+  return { written, readBytes };
+}
+
+/**
+ * Families of which a major compaction leaves nothing. Its files say so of them, so that an older file which nobody has deleted yet is known to be
+ * replaced whole. Where there are several outputs, each is looked into as far as its first entry.
+ */
+async function emptyFamilies(tools: CompactionTools, job: CompactionJob): Promise<readonly string[]> {
+  if (!job.isMajor) return [];
+  const grouping = groupingOf(job.schema);
+  const empty = new Set(grouping.names.flatMap((group) => grouping.familiesIn(group)));
+  for (const output of job.outputs) {
+    const isEmpty = job.outputs.length > 1 && (await withStream(tools, job, output, async (stream) => {
+      stream.seekRow('');
+      while (stream.state === CursorState.needsLoad) await stream.load();
+      return stream.state === CursorState.done;
+    }));
+    if (!isEmpty) for (const family of output.families) empty.delete(family);
+  }
+  return [...empty];
+}
+
+async function writeOutput(tools: CompactionTools, job: CompactionJob, output: CompactionOutput, empty: readonly string[]): Promise<{ sizeBytes: number; inputBytes: number }> {
+  const { range, schema, nowMicros, collection, newest, since, lastServerMicros } = job;
+  return withStream(tools, job, output, async (stream, inputs, pacer) => {
+    const deletions = collection === 'nothing' ? inputs.flatMap((input) => input.rowRangeDeletions().map((deletion) => intersectRanges(deletion, range))) : [];
+    const families = [...new Set([...output.families, ...empty])];
+    const lineage = since && { tableId: schema.id, range, families, since: since === 'beginning' ? undefined : since };
+    const options = writeOptions(output.group, output.tuning, output.blockSizeBytes);
+    const hidden = normalizeRanges(deletions.filter((one) => !isEmptyRange(one)));
+    const file = await writeSsTable({ ...tools, ...options, path: output.path, createdMicros: nowMicros, newest, lineage, lastServerMicros, pacer }, stream, hidden);
+    return { sizeBytes: file?.sizeBytes ?? 0, inputBytes: inputs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) };
+  });
+}
+
+/** What is to be written for the output. */
+async function withStream<T>(
+  tools: CompactionTools, job: CompactionJob, output: CompactionOutput, work: (stream: CompactionStream, inputs: readonly TabletFile[], pacer: Pacer) => Promise<T>,
+): Promise<T> {
+  const { range, schema, nowMicros, collection } = job;
+  const cache = new BlockCache({ limitBytes: CACHE_BYTES, metrics: new Metrics() });
+  const inputs: TabletFile[] = [];
+  try {
+    for (const { path, clips } of output.inputs) inputs.push(new TabletFile(await SsTable.open({ ...tools, path, cache, metrics: new Metrics() }), range, clips));
+    const families = new ReadFamilies(schema, nowMicros);
+    const pacer = new Pacer(tools.clock);
+    const keepsDeletions = collection === 'nothing';
+    const merge = new MergeCursor(inputs, { aggregateOf: (stored) => families.get(stored)?.aggregate, keepDeletions: keepsDeletions, pacer });
+    const wanted = new Set(output.families);
+    const stream = new CompactionStream(merge, {
+      range,
+      wants: (stored) => wanted.has(stored),
+      rowDeletions: keepsDeletions,
+      deletions: keepsDeletions,
+      kept: keepsDeletions ? undefined : new KeptVersions(families, collection === 'all'),
+      seeks: !keepsDeletions,
+      pacer,
+      check: () => {
+        if (Atomics.load(job.cancelled, 0) !== 0) throw new BigtableError(Code.CANCELLED, 'the compaction was called off');
+      },
+    });
+    try {
+      return await work(stream, inputs, pacer);
+    } finally {
+      stream.close();
+    }
+  } finally {
+    for (const input of inputs) input.close();
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * The merging and major compactions of one tablet (paper section 5.4): chooses the files, has a worker merge them, puts the result in their place.
+ * One at a time; the policy and its arithmetic stand in docs/decisions/0011-compactions.md.
+ *
+ * Invariants: only neighbours in age are merged; while a file holds a family that belongs to another group by now, nothing is merged but all, since
+ * ages of different groups could be mixed up; what was not committed is in use nowhere.
+ */
+import { BigtableError, Code } from '../../base/index.ts';
+import { type Env, labelled } from '../../env/index.ts';
+import type { RowRange, TableSchema } from '../../model/index.ts';
+import {
+  type Collection, COMPACTION_BOUNDS_MS, COMPACTION_TASK, type CompactionInput, type CompactionJob, type CompactionKind,
+  type CompactionOutput, type CompactionResult,
+} from '../contract/compaction-job.ts';
+import type { FileOpener } from '../layers/file-opener.ts';
+import { groupingOf } from '../layers/grouping.ts';
+import { type LayerSet, tablesByGroup } from '../layers/layer-set.ts';
+import type { MadeFiles } from '../layers/made-files.ts';
+import { chooseMerge } from '../layers/merge-choice.ts';
+import type { ServerTime } from '../layers/server-time.ts';
+import type { TabletCommits } from '../layers/tablet-commits.ts';
+import type { TabletFile } from '../layers/tablet-file.ts';
+
+/** What it needs of its tablet. */
+export interface FileCompactorParts {
+  readonly env: Env;
+  readonly layers: LayerSet;
+  readonly opener: FileOpener;
+  readonly blockSizeBytes: number;
+  readonly range: RowRange;
+  readonly time: ServerTime;
+  readonly madeFiles: MadeFiles;
+  readonly commits: TabletCommits;
+  schema(): TableSchema;
+}
+
+interface Plan {
+  readonly inputs: readonly TabletFile[];
+  readonly collection: Collection;
+  readonly since: CompactionJob['since'];
+  readonly outputs: readonly Pick<CompactionOutput, 'group' | 'families' | 'inputs'>[];
+}
+
+export class FileCompactor {
+  readonly #parts: FileCompactorParts;
+  #running: { readonly done: Promise<void>; readonly cancelled: Int32Array; readonly groups: readonly string[] } | undefined;
+
+  constructor(parts: FileCompactorParts) {
+    this.#parts = parts;
+  }
+
+  /** What is due by the number of files and the groups they belong to. */
+  due(): CompactionKind | undefined {
+    const { layers, schema } = this.#parts;
+    const grouping = groupingOf(schema());
+    if (layers.tables.some((table) => table.isPartial || grouping.isMisplaced(table))) return 'major';
+    return this.#chooseMerge() === undefined ? undefined : 'merging';
+  }
+
+  /** Those into which the compaction under way writes. */
+  get groupsBeingWritten(): readonly string[] {
+    return this.#running?.groups ?? [];
+  }
+
+  /** Does one compaction, unless there is nothing to do. CANCELLED where it was called off. */
+  async run(kind: CompactionKind): Promise<void> {
+    if (this.#running !== undefined) throw new BigtableError(Code.FAILED_PRECONDITION, 'the tablet is being compacted already');
+    const plan = kind === 'major' ? this.#planMajor() : this.#planMerge();
+    if (plan === undefined) return;
+    const cancelled = new Int32Array(new SharedArrayBuffer(4));
+    const done = this.#carryOut(kind, plan, cancelled).finally(() => {
+      this.#running = undefined;
+    });
+    this.#running = { done, cancelled, groups: plan.outputs.map(({ group }) => group) };
+    return done;
+  }
+
+  /** Calls off the one under way; resolves when it is over. */
+  async cancel(): Promise<void> {
+    if (this.#running === undefined) return;
+    Atomics.store(this.#running.cancelled, 0, 1);
+    await this.#running.done.catch(() => {});
+  }
+
+  async #carryOut(kind: CompactionKind, plan: Plan, cancelled: Int32Array): Promise<void> {
+    const { env, blockSizeBytes, range, schema, time, madeFiles, opener, layers, commits } = this.#parts;
+    const { metrics, clock, workers } = env;
+    const table = schema();
+    const grouping = groupingOf(table);
+    const outputs = plan.outputs.map((output): CompactionOutput => ({ ...output, path: madeFiles.newPath(), blockSizeBytes, tuning: grouping.tuning(output.group) }));
+    const paths = outputs.map(({ path }) => path);
+    const hold = layers.holdFiles(plan.inputs);
+    let isInUse = false;
+    const startMs = clock.monotonicMs();
+    try {
+      const job: CompactionJob = {
+        range, schema: table, nowMicros: clock.nowMicros(), collection: plan.collection, newest: plan.inputs[0]?.properties.newest, since: plan.since, lastServerMicros: time.lastMicros,
+        isMajor: kind === 'major', outputs, cancelled,
+      };
+      const result = (await workers.run(COMPACTION_TASK, job)) as CompactionResult;
+      if (cancelled[0] !== 0) throw new BigtableError(Code.CANCELLED, 'the compaction was called off');
+      const byPath = new Map(outputs.map((output) => [output.path, output]));
+      const tables: TabletFile[] = [];
+      for (const { path } of result.written) tables.push(await opener.open(path, grouping.tuning(byPath.get(path)?.group ?? ''), range));
+      const isDone = await commits.tables(() => {
+        const list = layers.withMerged(plan.inputs, tables);
+        // from here on the row may list them, whatever becomes of the call
+        isInUse = list !== undefined;
+        return list;
+      });
+      metrics.histogram(labelled('tablet.compactionMs', kind === 'major' ? 'major' : 'merging'), COMPACTION_BOUNDS_MS).observe(clock.monotonicMs() - startMs);
+      metrics.add('tablet.compactionReadBytes', result.readBytes);
+      metrics.add('tablet.compactionWrittenBytes', result.written.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
+      // otherwise rows were dropped meanwhile, and files with them
+      if (isDone) env.logger.debug('files were compacted', { table: table.name, kind, inputs: plan.inputs.length, readBytes: result.readBytes, ms: Math.round(clock.monotonicMs() - startMs) });
+      if (isDone) metrics.add(kind === 'major' ? 'tablet.majorCompactions' : 'tablet.mergingCompactions');
+      else for (const unused of tables) unused.close();
+    } finally {
+      hold.release();
+      if (!isInUse) madeFiles.discard(paths);
+      madeFiles.forget(paths);
+    }
+  }
+
+  /** The run of files of the group that has the most. */
+  #chooseMerge(): { readonly group: string; readonly files: readonly TabletFile[]; readonly from: number; readonly to: number } | undefined {
+    for (const [group, files] of [...tablesByGroup(this.#parts.layers.tables)].sort(([, a], [, b]) => b.length - a.length)) {
+      const run = chooseMerge(files);
+      if (run !== undefined) return { group, files, ...run };
+    }
+    return undefined;
+  }
+
+  #planMerge(): Plan | undefined {
+    const chosen = this.#chooseMerge();
+    if (chosen === undefined) return undefined;
+    const { group, files, from, to } = chosen;
+    const inputs = files.slice(from, to + 1);
+    const collection = to < files.length - 1 ? 'nothing' : this.#collection(inputs);
+    return { inputs, collection, since: sinceOf(inputs), outputs: [{ group, families: groupingOf(this.#parts.schema()).familiesIn(group), inputs: inputs.map(inputOf) }] };
+  }
+
+  #planMajor(): Plan | undefined {
+    const { layers, schema } = this.#parts;
+    const inputs = layers.tables;
+    if (inputs.length === 0) return undefined;
+    const outputs = groupingOf(schema()).names.map((group) => {
+      const families = groupingOf(schema()).familiesIn(group);
+      const from = new Set(inputs.filter((table) => holdsAny(table, families)).map((table) => table.group));
+      return { group, families, inputs: inputs.filter((table) => from.has(table.group)).map(inputOf) };
+    });
+    return { inputs, collection: this.#collection(inputs), since: 'beginning', outputs: outputs.filter((output) => output.inputs.length > 0) };
+  }
+
+  #collection(inputs: readonly TabletFile[]): Collection {
+    return this.#parts.layers.deletesRangesAbove(inputs) ? 'aged' : 'all';
+  }
+}
+
+function inputOf({ path, clips }: TabletFile): CompactionInput {
+  return { path, clips };
+}
+
+/** Of files newest first. */
+function sinceOf(inputs: readonly TabletFile[]): CompactionJob['since'] {
+  const oldest = inputs.at(-1)?.properties.lineage;
+  return oldest && (oldest.since ?? 'beginning');
+}
+
+function holdsAny({ properties }: TabletFile, families: readonly string[]): boolean {
+  return properties.families === undefined || properties.families.some(({ family }) => families.includes(family));
+}

@@ -1,0 +1,118 @@
+/**
+ * A cursor that sees certain ranges of rows alone: those for which a tablet lists a file of which other rows are no longer its own
+ * (docs/decisions/0015-splits-and-merges.md).
+ *
+ * Invariant: whenever it is ready it stands in one of the ranges; where the cursor below leaves one, it is sent to the next in its direction.
+ */
+import type { ByteString, Int64 } from '../../base/index.ts';
+import { type ColumnKey, CursorState, type EntryKind, type LayerCursor, type RowRange } from '../../model/index.ts';
+
+export class ClippedCursor implements LayerCursor {
+  readonly #inner: LayerCursor;
+  /** Sorted, disjoint. */
+  readonly #clips: readonly RowRange[];
+  #isReversed = false;
+  #isPastAll = true;
+
+  constructor(inner: LayerCursor, clips: readonly RowRange[]) {
+    this.#inner = inner;
+    this.#clips = clips;
+  }
+
+  get state(): CursorState {
+    return this.#isPastAll ? CursorState.done : this.#inner.state;
+  }
+
+  get row(): ByteString {
+    return this.#inner.row;
+  }
+
+  get column(): ColumnKey {
+    return this.#inner.column;
+  }
+
+  get kind(): EntryKind {
+    return this.#inner.kind;
+  }
+
+  get timestamp(): Int64 {
+    return this.#inner.timestamp;
+  }
+
+  get rangeEnd(): Int64 | undefined {
+    return this.#inner.rangeEnd;
+  }
+
+  get valueLength(): number {
+    return this.#inner.valueLength;
+  }
+
+  value(): Uint8Array {
+    return this.#inner.value();
+  }
+
+  seekRow(row: ByteString): void {
+    this.#move(false);
+    const clip = this.#clips.find(({ end }) => end === undefined || row < end);
+    if (clip === undefined) return this.#end();
+    this.#inner.seekRow(row > clip.start ? row : clip.start);
+    this.#settle();
+  }
+
+  seekRowBefore(row: ByteString | undefined): void {
+    this.#move(true);
+    const clip = this.#clips.findLast(({ start }) => row === undefined || start < row);
+    if (clip === undefined) return this.#end();
+    this.#inner.seekRowBefore(row !== undefined && (clip.end === undefined || row < clip.end) ? row : clip.end);
+    this.#settle();
+  }
+
+  seekColumn(column: ColumnKey, timestamp?: Int64): void {
+    this.#move(false);
+    this.#inner.seekColumn(column, timestamp);
+    this.#settle();
+  }
+
+  next(): void {
+    this.#move(false);
+    this.#inner.next();
+    this.#settle();
+  }
+
+  async load(): Promise<void> {
+    await this.#inner.load();
+    this.#settle();
+  }
+
+  close(): void {
+    this.#inner.close();
+  }
+
+  #move(isReversed: boolean): void {
+    this.#isReversed = isReversed;
+    this.#isPastAll = false;
+  }
+
+  #end(): void {
+    this.#isPastAll = true;
+  }
+
+  /** To the nearest row inside a range, in the direction of the last move. */
+  #settle(): void {
+    const inner = this.#inner;
+    while (inner.state === CursorState.ready) {
+      const { row } = inner;
+      if (this.#isReversed) {
+        const clip = this.#clips.findLast(({ start }) => start <= row);
+        if (clip === undefined) return this.#end();
+        if (clip.end === undefined || row < clip.end) return;
+        inner.seekRowBefore(clip.end);
+      } else {
+        const clip = this.#clips.find(({ end }) => end === undefined || row < end);
+        if (clip === undefined) return this.#end();
+        if (clip.start <= row) return;
+        inner.seekRow(clip.start);
+      }
+    }
+  }
+}

@@ -1,0 +1,43 @@
+/** Opens a tablet's SSTables, as the tuning of their locality group asks: of an in-memory group the blocks stay in memory once they were read. */
+import { CorruptionError } from '../../base/index.ts';
+import type { Env } from '../../env/index.ts';
+import type { LocalityGroup, RowRange } from '../../model/index.ts';
+import { type BlockCache, type MemoryBudget, SsTable } from '../../sstable/index.ts';
+import { TabletFile } from './tablet-file.ts';
+import type { TabletState } from '../contract/tablet-state.ts';
+
+export interface FileOpenerOptions {
+  readonly env: Env;
+  readonly cache: BlockCache;
+  /** Of in-memory groups. */
+  readonly memory: MemoryBudget;
+}
+
+export class FileOpener {
+  readonly #options: FileOpenerOptions;
+
+  constructor(options: FileOpenerOptions) {
+    this.#options = options;
+  }
+
+  /** A file that METADATA lists under that group. */
+  async openListed(path: string, group: string, tuning: LocalityGroup, { range, clips }: TabletState): Promise<TabletFile> {
+    const table = await this.#open(path, tuning);
+    const { lineage } = table.properties;
+    if (table.group === group && (lineage === undefined || lineage.path === path)) return new TabletFile(table, range, clips?.[path]);
+    table.close();
+    if (lineage !== undefined && lineage.path !== path) throw new CorruptionError(path, 0, `another file stands in its place, which was written as ${lineage.path}`);
+    throw new CorruptionError(path, 0, `METADATA lists the file in locality group ${group}, and it says of itself that it is of ${table.group}`);
+  }
+
+  /** A file that was written for the tablet of that range. */
+  async open(path: string, tuning: LocalityGroup, range: RowRange): Promise<TabletFile> {
+    return new TabletFile(await this.#open(path, tuning), range);
+  }
+
+  #open(path: string, { inMemory }: LocalityGroup): Promise<SsTable> {
+    const { env, cache, memory } = this.#options;
+    const { fileSystem, codecs, metrics, clock } = env;
+    return SsTable.open({ fileSystem, path, codecs, metrics, clock, cache, inMemory: inMemory ? memory : undefined });
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * Where files of a tablet lie over one another, and where side by side: the rows cut at each file's first and last one into regions, in each of which
+ * the same files may have rows. A load in the order of rows makes files side by side, of which a row finds one, however many there are.
+ */
+import type { ByteString } from '../../base/index.ts';
+
+/** Between which rows a file has any, both inclusive; one that does not tell may have them anywhere. */
+export interface RowExtent {
+  readonly firstRow: ByteString | undefined;
+  readonly lastRow: ByteString | undefined;
+}
+
+export const ANYWHERE: RowExtent = { firstRow: undefined, lastRow: undefined };
+
+interface Cut {
+  readonly row: ByteString;
+  readonly file: number;
+  /** The file ends with the row; otherwise it begins with it. */
+  readonly isEnd: boolean;
+}
+
+export class FileRegions {
+  /** As many as there are cuts, and one. */
+  readonly count: number;
+  readonly #cuts: readonly Cut[];
+  /** By file: the first and the last region in which it may have rows. */
+  readonly #first: Int32Array;
+  readonly #last: Int32Array;
+
+  constructor(files: readonly RowExtent[]) {
+    const cuts: Cut[] = [];
+    for (let file = 0; file < files.length; file++) {
+      const { firstRow, lastRow } = files[file] as RowExtent;
+      if (firstRow !== undefined && lastRow !== undefined) cuts.push({ row: firstRow, file, isEnd: false }, { row: lastRow, file, isEnd: true });
+    }
+    cuts.sort(byRow);
+    this.#cuts = cuts;
+    this.count = cuts.length + 1;
+    this.#first = new Int32Array(files.length);
+    this.#last = new Int32Array(files.length).fill(cuts.length);
+    for (let i = 0; i < cuts.length; i++) {
+      const { file, isEnd } = cuts[i] as Cut;
+      if (isEnd) this.#last[file] = i;
+      else this.#first[file] = i + 1;
+    }
+  }
+
+  /** The region in which the row lies. */
+  regionOf(row: ByteString): number {
+    const cuts = this.#cuts;
+    let low = 0;
+    let high = cuts.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const cut = cuts[middle] as Cut;
+      if (cut.isEnd ? cut.row < row : cut.row <= row) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** Counts the file in each of its regions (`counts` has one for each); the highest count among them. */
+  countIn(file: number, counts: Int32Array): number {
+    let most = 0;
+    const last = this.#last[file] as number;
+    for (let region = this.#first[file] as number; region <= last; region++) {
+      const count = ((counts[region] as number) + 1) | 0;
+      counts[region] = count;
+      if (count > most) most = count;
+    }
+    return most;
+  }
+
+  /** How many of the files lie over one another where most do. */
+  depth(): number {
+    const counts = new Int32Array(this.count);
+    let depth = 0;
+    for (let file = 0; file < this.#first.length; file++) depth = Math.max(depth, this.countIn(file, counts));
+    return depth;
+  }
+
+  /** By region: the files that may have rows in it, in their order. */
+  filesByRegion<F>(files: readonly F[]): readonly (readonly F[])[] {
+    const regions = Array.from({ length: this.count }, (): F[] => []);
+    files.forEach((file, i) => {
+      for (let region = this.#first[i] as number; region <= (this.#last[i] as number); region++) (regions[region] as F[]).push(file);
+    });
+    return regions;
+  }
+}
+
+/** Of the same row beginnings first: a file that ends with the row and one that begins with it both have it. */
+function byRow(a: Cut, b: Cut): number {
+  if (a.row !== b.row) return a.row < b.row ? -1 : 1;
+  return Number(a.isEnd) - Number(b.isEnd);
+}

@@ -1,0 +1,56 @@
+/**
+ * Which locality group a column family is stored in, by a table's schema (paper section 6). Made once a schema.
+ *
+ * A family that was moved to another group leaves its cells in the old group's files until a compaction brings them over; those files are
+ * told by what they hold, so that reads and compactions never rely on the schema alone.
+ */
+import { ownOf } from '../../base/index.ts';
+import { DEFAULT_GROUP, type LocalityGroup, storageFamily, type TableSchema } from '../../model/index.ts';
+import type { SsTable } from '../../sstable/index.ts';
+
+const NO_TUNING: LocalityGroup = {};
+
+export class Grouping {
+  readonly #groupOf = new Map<string, string>();
+  readonly #tuning: Readonly<Record<string, LocalityGroup>>;
+  /** Groups that have a family, by name. */
+  readonly names: readonly string[];
+
+  constructor(schema: TableSchema) {
+    for (const { name, generation, group } of Object.values(schema.families)) this.#groupOf.set(storageFamily(name, generation), group ?? DEFAULT_GROUP);
+    this.#tuning = schema.groups ?? {};
+    this.names = [...new Set(this.#groupOf.values())].sort();
+  }
+
+  /** Undefined for a family that was dropped. */
+  groupOf(storedFamily: string): string | undefined {
+    return this.#groupOf.get(storedFamily);
+  }
+
+  /** Names under which the group's families are stored. */
+  familiesIn(group: string): string[] {
+    return [...this.#groupOf].filter(([, of]) => of === group).map(([stored]) => stored);
+  }
+
+  tuning(group: string): LocalityGroup {
+    return ownOf(this.#tuning, group) ?? NO_TUNING;
+  }
+
+  /** Whether the file holds a family that belongs to another group now. */
+  isMisplaced({ properties }: Pick<SsTable, 'properties'>): boolean {
+    const { group, families } = properties;
+    if (families === undefined) return group !== DEFAULT_GROUP || this.names.some((name) => name !== DEFAULT_GROUP);
+    return families.some(({ family }) => {
+      const wanted = this.groupOf(family);
+      return wanted !== undefined && wanted !== group;
+    });
+  }
+}
+
+const known = new WeakMap<TableSchema, Grouping>();
+
+export function groupingOf(schema: TableSchema): Grouping {
+  let grouping = known.get(schema);
+  if (grouping === undefined) known.set(schema, (grouping = new Grouping(schema)));
+  return grouping;
+}

@@ -1,0 +1,375 @@
+/**
+ * The layers of a tablet, newest first: the active memtable, frozen ones on their way to disk, SSTables of all locality groups. A read
+ * takes the list once, synchronously, and holds its files until it ends; the list itself is replaced, never changed.
+ *
+ * Invariants: a file stays held while any list that somebody reads contains it; `released` is called once it is in none. Of one group
+ * the list has the files by age; of files of different groups so far as they hold the same family, which is so after a family was moved.
+ */
+import { assert, type ByteString, isSuccessor } from '../../base/index.ts';
+import type { ColumnSpan } from '../../filter/index.ts';
+import type { Memtable } from '../../memtable/index.ts';
+import { type ColumnKey, familyEnd, intersectRanges, isEmptyRange, type Layer, rangeContains, type RowRange, type RowRangeDeletion } from '../../model/index.ts';
+import { ANYWHERE, FileRegions } from './file-regions.ts';
+import { crowdingOf } from './merge-choice.ts';
+import type { TabletClips, TabletFiles } from '../contract/tablet-state.ts';
+import type { TabletFile } from './tablet-file.ts';
+
+/** A memtable and what of the log it covers. */
+export interface MemtableLayer {
+  readonly memtable: Memtable;
+  /** Position in the server's log of the first record applied; undefined where there is none (or it came from an older log). */
+  firstPosition: number | undefined;
+  /** Whether versions of columns were deleted by ranges of timestamps: that alone makes older versions count again. */
+  rangeDeletions: boolean;
+}
+
+const NO_FILES: readonly TabletFile[] = [];
+/** Fewer files are asked one after another. */
+const FEWEST_SOUGHT = 4;
+
+/** What a read needs of the layers. */
+export class LayerNeed {
+  readonly range: RowRange;
+  /** The one row of the range, where it is one. */
+  readonly row: ByteString | undefined;
+  /** Columns as stored; undefined = all. */
+  readonly spans: readonly ColumnSpan[] | undefined;
+
+  constructor(range: RowRange, row?: ByteString, spans?: readonly ColumnSpan[]) {
+    this.range = range;
+    this.row = row;
+    this.spans = spans;
+  }
+}
+
+/** Who reads what a hold holds. */
+export interface LayerReader {
+  layersChanged(): void;
+}
+
+export class LayerHold {
+  readonly layers: readonly Layer[];
+  /** Files among the layers. */
+  readonly files: readonly TabletFile[];
+  /** Whether the set has other layers by now. */
+  isStale = false;
+  /** Told when the hold becomes stale. */
+  reader: LayerReader | undefined;
+  /** Among the holds of its set; -1 once it is released. For LayerSet alone. */
+  place = 0;
+  readonly #set: LayerSet;
+
+  constructor(set: LayerSet, memtables: readonly Layer[], files: readonly TabletFile[]) {
+    this.layers = files.length === 0 ? memtables : memtables.length === 0 ? files : memtables.concat(files);
+    this.files = files;
+    this.#set = set;
+  }
+
+  release(): void {
+    if (this.place >= 0) this.#set.letGo(this);
+  }
+}
+
+/** The files that may bear on a row, newest first. */
+class FilesByRow {
+  readonly #regions: FileRegions;
+  readonly #files: readonly (readonly TabletFile[])[];
+
+  constructor(tables: readonly TabletFile[]) {
+    // rows that a file deletes may lie anywhere
+    this.#regions = new FileRegions(tables.map((table) => (table.rowRangeDeletions().length > 0 ? ANYWHERE : table)));
+    this.#files = this.#regions.filesByRegion(tables);
+  }
+
+  over(row: ByteString): readonly TabletFile[] {
+    return this.#files[this.#regions.regionOf(row)] as readonly TabletFile[];
+  }
+}
+
+export class LayerSet {
+  #active: MemtableLayer;
+  /** The active one and those frozen, newest first. */
+  #memtables: readonly Memtable[];
+  /** Newest first. */
+  #frozen: readonly MemtableLayer[] = [];
+  #tables: readonly TabletFile[];
+  /** Which of the files may have a row; made when it is asked for. */
+  #byRow: FilesByRow | undefined;
+  #mostFiles = 0;
+  #crowding = 0;
+  /** An array, for the reason that NumberTable gives: holds come and go with every read. */
+  readonly #holds: LayerHold[] = [];
+  readonly #dropped = new Set<TabletFile>();
+  readonly #released: (files: readonly string[]) => void;
+
+  /** `tables`: of each group newest first. */
+  constructor(active: MemtableLayer, tables: readonly TabletFile[], released: (files: readonly string[]) => void) {
+    this.#active = active;
+    this.#memtables = [active.memtable];
+    this.#tables = [...tables].sort(byAge);
+    this.#released = released;
+    this.#measure();
+  }
+
+  get active(): MemtableLayer {
+    return this.#active;
+  }
+
+  get oldestFrozen(): MemtableLayer | undefined {
+    return this.#frozen.at(-1);
+  }
+
+  /** All files, newest first. */
+  get tables(): readonly TabletFile[] {
+    return this.#tables;
+  }
+
+  /** Files of the group that has the most. */
+  get mostFiles(): number {
+    return this.#mostFiles;
+  }
+
+  /** Of the group that is most crowded (merge-choice.ts). */
+  get crowding(): number {
+    return this.#crowding;
+  }
+
+  get memtablesAreEmpty(): boolean {
+    return this.#frozen.length === 0 && this.#active.memtable.isEmpty;
+  }
+
+  get memtables(): readonly Memtable[] {
+    return this.#memtables;
+  }
+
+  get memtableBytes(): number {
+    return this.#frozen.reduce((sum, { memtable }) => sum + memtable.sizeBytes, this.#active.memtable.sizeBytes);
+  }
+
+  /** The lowest log position that a memtable still needs. */
+  get firstPosition(): number | undefined {
+    let first = this.#active.firstPosition;
+    for (const { firstPosition } of this.#frozen) {
+      if (firstPosition !== undefined && (first === undefined || firstPosition < first)) first = firstPosition;
+    }
+    return first;
+  }
+
+  /** Whether a layer newer than these files deletes ranges of versions. The files are neighbours in age. */
+  deletesRangesAbove(files: readonly TabletFile[]): boolean {
+    const newest = this.#tables.findIndex((table) => files.includes(table));
+    return [this.#active, ...this.#frozen].some(({ rangeDeletions }) => rangeDeletions)
+      || this.#tables.slice(0, Math.max(newest, 0)).some(({ properties }) => properties.entries.rangeDeletion > 0);
+  }
+
+  /** Files in the list or still read. */
+  heldFiles(): string[] {
+    return [...this.#tables, ...this.#dropped].map((table) => table.path);
+  }
+
+  /** The layers that the read needs, held until released. Where it is of one row it must seek the row in this same step. */
+  hold(need: LayerNeed): LayerHold {
+    const { row, spans } = need;
+    // a memtable that has nothing of the row by now has nothing that this read, of this instant, must show
+    const memtables = row === undefined ? this.#memtables : layersForRow(this.#memtables, row, spans);
+    return this.#hold(memtables, this.#tables.length === 0 ? NO_FILES : filesFor(row === undefined ? this.#tables : this.#tablesOver(row), need));
+  }
+
+  #hold(memtables: readonly Layer[], files: readonly TabletFile[]): LayerHold {
+    for (const table of files) table.reads++;
+    const hold = new LayerHold(this, memtables, files);
+    hold.place = this.#holds.push(hold) - 1;
+    return hold;
+  }
+
+  /** Holds these files of the list alone. */
+  holdFiles(files: readonly TabletFile[]): LayerHold {
+    return this.#hold([], files);
+  }
+
+  /** The active memtable is frozen, `next` takes its place. */
+  freeze(next: MemtableLayer): MemtableLayer {
+    const frozen = this.#active;
+    frozen.memtable.freeze();
+    this.#frozen = [frozen, ...this.#frozen];
+    this.#active = next;
+    this.#memtables = [next.memtable, ...this.#memtables];
+    return frozen;
+  }
+
+  /** The list with new files in front, without those that the deletions of rows in them hide whole. */
+  withNewest(tables: readonly TabletFile[], deletions: readonly RowRangeDeletion[]): readonly TabletFile[] {
+    const covered = coveredTables(this.#tables, deletions);
+    return [...tables, ...this.#tables.filter((old) => !covered.includes(old))];
+  }
+
+  /** The list with `tables` in the place of `merged`, which hold what the newest of them held; undefined where the list has not all of them any more. */
+  withMerged(merged: readonly TabletFile[], tables: readonly TabletFile[]): readonly TabletFile[] | undefined {
+    if (!merged.every((table) => this.#tables.includes(table))) return undefined;
+    const at = this.#tables.findIndex((table) => merged.includes(table));
+    return [...this.#tables.slice(0, at), ...tables, ...this.#tables.slice(at).filter((table) => !merged.includes(table))];
+  }
+
+  /** The oldest frozen memtable is in the files of this list now. */
+  replaceOldestFrozen(tables: readonly TabletFile[]): void {
+    const replaced = this.oldestFrozen;
+    assert(replaced !== undefined, 'no frozen memtable to replace');
+    this.#frozen = this.#frozen.slice(0, -1);
+    this.#memtables = this.#memtables.slice(0, -1);
+    this.replaceTables(tables);
+    // where a read goes on in it the collector has it when that ends
+    if (!this.#holds.some(({ layers }) => layers.includes(replaced.memtable))) replaced.memtable.giveUp();
+  }
+
+  /** Takes over a list made by `withNewest` or `withMerged` since when nothing has changed. */
+  replaceTables(tables: readonly TabletFile[]): void {
+    const dropped = this.#tables.filter((old) => !tables.includes(old));
+    this.#tables = tables;
+    this.#measure();
+    for (const old of dropped) {
+      this.#dropped.add(old);
+      if (old.reads === 0) this.#close(old);
+    }
+    for (const hold of [...this.#holds]) {
+      hold.isStale = true;
+      hold.reader?.layersChanged();
+    }
+  }
+
+  #tablesOver(row: ByteString): readonly TabletFile[] {
+    if (this.#tables.length < FEWEST_SOUGHT) return this.#tables;
+    this.#byRow ??= new FilesByRow(this.#tables);
+    return this.#byRow.over(row);
+  }
+
+  #measure(): void {
+    const groups = [...tablesByGroup(this.#tables).values()];
+    this.#byRow = undefined;
+    this.#mostFiles = Math.max(0, ...groups.map((files) => files.length));
+    this.#crowding = Math.max(0, ...groups.map(crowdingOf));
+  }
+
+  /** Nothing is read here any more but what holds layers now; those who do are told that others have come in their place. */
+  retire(): void {
+    this.replaceTables([]);
+  }
+
+  /** For LayerHold alone. */
+  letGo(hold: LayerHold): void {
+    const last = this.#holds.pop() as LayerHold;
+    if (last !== hold) {
+      this.#holds[hold.place] = last;
+      last.place = hold.place;
+    }
+    hold.place = -1;
+    hold.reader = undefined;
+    for (const table of hold.files) {
+      table.reads--;
+      assert(table.reads >= 0, `file ${table.path} is released more often than held`);
+      if (table.reads === 0 && this.#dropped.has(table)) this.#close(table);
+    }
+  }
+
+  #close(table: TabletFile): void {
+    this.#dropped.delete(table);
+    table.close();
+    this.#released([table.path]);
+  }
+}
+
+/**
+ * The files that may change what the read sees: those that hold a column it needs, and those that delete rows of which such a file of
+ * their group holds some. Newest first, as given.
+ */
+function filesFor(tables: readonly TabletFile[], { range, row, spans }: LayerNeed): TabletFile[] {
+  const inRange = row === undefined ? tables.filter((table) => table.mayContainRows(range.start, range.end) || hidesRows(table, range)) : layersForRow(tables, row, spans);
+  if (spans === undefined) return inRange;
+  const groups = new Set<string>();
+  const needed: TabletFile[] = [];
+  for (const table of inRange.reverse()) {
+    const { families, entries } = table.properties;
+    if (families === undefined || families.some(({ family }) => isNeeded(family, spans))) {
+      groups.add(table.group);
+      needed.push(table);
+    } else if (groups.has(table.group) && (entries.rowDeletion > 0 || table.rowRangeDeletions().length > 0)) {
+      needed.push(table);
+    }
+  }
+  return needed.reverse();
+}
+
+/** Those of the layers that may change what is read of the row; of files their Bloom filters say so. `spans`: the columns read, as stored; undefined = all. */
+export function layersForRow<L extends Layer>(layers: readonly L[], row: ByteString, spans: readonly ColumnSpan[] | undefined): L[] {
+  const column = spans?.length === 1 ? columnOfSpan(spans[0] as ColumnSpan) : undefined;
+  // mostly one, and an array that grows from nothing takes room for many
+  let found: L[] | undefined;
+  for (const layer of layers) {
+    if (!mayBearOn(layer, row, column) && !hidesRow(layer.rowRangeDeletions(), row)) continue;
+    if (found === undefined) found = [layer];
+    else found.push(layer);
+  }
+  return found ?? [];
+}
+
+function hidesRow(deletions: readonly RowRangeDeletion[], row: ByteString): boolean {
+  for (const deletion of deletions) if (rangeContains(deletion, row)) return true;
+  return false;
+}
+
+/** Whether any entry may; layers that cannot tell may always. */
+function mayBearOn(layer: Layer, row: ByteString, column: ColumnKey | undefined): boolean {
+  if (column !== undefined && layer.mayContainColumn !== undefined) return layer.mayContainColumn(row, column);
+  return layer.mayContainRow?.(row) ?? true;
+}
+
+/** The one column that the span holds, where it is one. */
+function columnOfSpan({ start, end }: ColumnSpan): ColumnKey | undefined {
+  return start.includes('\0') && end !== undefined && isSuccessor(end, start) ? start : undefined;
+}
+
+function isNeeded(family: string, spans: readonly ColumnSpan[]): boolean {
+  const end = familyEnd(family);
+  return spans.some((span) => span.start < end && (span.end === undefined || span.end > family));
+}
+
+function hidesRows(layer: Layer, range: RowRange): boolean {
+  return layer.rowRangeDeletions().some((deletion) => !isEmptyRange(intersectRanges(deletion, range)));
+}
+
+/** In each group in their order. */
+export function tablesByGroup(tables: readonly TabletFile[]): ReadonlyMap<string, readonly TabletFile[]> {
+  const groups = new Map<string, TabletFile[]>();
+  for (const table of tables) {
+    const files = groups.get(table.group);
+    if (files === undefined) groups.set(table.group, [table]);
+    else files.push(table);
+  }
+  return groups;
+}
+
+/** Paths as METADATA lists them, newest first in each group. */
+export function filesByGroup(tables: readonly TabletFile[]): TabletFiles {
+  return Object.fromEntries([...tablesByGroup(tables)].map(([group, files]) => [group, files.map(({ path }) => path)]));
+}
+
+/** The parts for which files are listed that are not right in the tablet's whole range; undefined where all are. */
+export function clipsOf(tables: readonly TabletFile[]): TabletClips | undefined {
+  const clipped = tables.flatMap(({ path, clips }): [string, readonly RowRange[]][] => (clips === undefined ? [] : [[path, clips]]));
+  return clipped.length === 0 ? undefined : Object.fromEntries(clipped);
+}
+
+/** Newest first; files that do not tell their age are older than all that do. */
+function byAge(a: TabletFile, b: TabletFile): number {
+  const [x, y] = [a.properties.newest, b.properties.newest];
+  if (x === undefined || y === undefined) return Number(x === undefined) - Number(y === undefined);
+  return y.epoch - x.epoch || y.sequence - x.sequence;
+}
+
+/** Tables that one of the deletions hides whole. Those that delete row ranges themselves are kept: they may speak of more than they hold. */
+export function coveredTables(tables: readonly TabletFile[], deletions: readonly RowRangeDeletion[]): TabletFile[] {
+  return tables.filter((table) => {
+    const { firstRow, lastRow } = table;
+    if (firstRow === undefined || lastRow === undefined || table.rowRangeDeletions().length > 0) return false;
+    return deletions.some(({ start, end }) => start <= firstRow && (end === undefined || lastRow < end));
+  });
+}

@@ -1,0 +1,37 @@
+/**
+ * Keys that cut a tablet into parts of about equal size, from the block boundaries of its SSTables: no data is read.
+ */
+import type { ByteString } from '../../base/index.ts';
+import { type RowRange, rangeContains } from '../../model/index.ts';
+import type { TabletFile } from './tablet-file.ts';
+
+export interface KeySample {
+  /** The part ends before this row. */
+  readonly row: ByteString;
+  /** Bytes of the tablet's files before it, about. */
+  readonly offsetBytes: number;
+}
+
+/** Ascending, inside the range; none where the tablet is smaller than two parts. */
+export function sampleTables(tables: readonly TabletFile[], range: RowRange, partBytes: number): KeySample[] {
+  const blocks = tables.flatMap((table) => {
+    let before = 0;
+    return table.blockBoundaries().map(({ row, offsetBytes }) => {
+      const sizeBytes = offsetBytes - before;
+      before = offsetBytes;
+      return { row, sizeBytes };
+    });
+  });
+  blocks.sort((a, b) => (a.row < b.row ? -1 : a.row > b.row ? 1 : 0));
+  const samples: KeySample[] = [];
+  let offsetBytes = 0;
+  let next = partBytes;
+  for (const { row, sizeBytes } of blocks) {
+    if (!rangeContains(range, row)) continue;
+    offsetBytes += sizeBytes;
+    if (offsetBytes < next || row === range.start || samples.at(-1)?.row === row) continue;
+    samples.push({ row, offsetBytes });
+    next = offsetBytes + partBytes;
+  }
+  return samples;
+}

@@ -1,0 +1,65 @@
+/**
+ * What METADATA says of a tablet, and how its server changes it: one commit after another, and the list of layers takes over what was committed before
+ * the next begins.
+ */
+import type { RedoPoint } from '../../commitlog/index.ts';
+import type { RowRangeDeletion } from '../../model/index.ts';
+import { clipsOf, filesByGroup, type LayerSet } from './layer-set.ts';
+import type { ServerTime } from './server-time.ts';
+import type { TabletFile } from './tablet-file.ts';
+import type { TabletHost, TabletState } from '../contract/tablet-state.ts';
+
+export class TabletCommits {
+  readonly #host: TabletHost;
+  readonly #layers: LayerSet;
+  readonly #time: ServerTime;
+  #state: TabletState;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(host: TabletHost, layers: LayerSet, time: ServerTime, state: TabletState) {
+    this.#host = host;
+    this.#layers = layers;
+    this.#time = time;
+    this.#state = state;
+  }
+
+  get state(): TabletState {
+    return this.#state;
+  }
+
+  /** `work` changes the row, or gives the tablet up, with no commit beside it. */
+  inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => {});
+    return result;
+  }
+
+  /** The oldest frozen memtable, all of whose records are at or below `redo`, is in these files. */
+  flushed(tables: readonly TabletFile[], rangeDeletions: readonly RowRangeDeletion[], redo: RedoPoint): Promise<void> {
+    return this.inTurn(async () => {
+      const list = this.#layers.withNewest(tables, rangeDeletions);
+      await this.#commit(list, redo, [this.#host.logPath]);
+      this.#layers.replaceOldestFrozen(list);
+    });
+  }
+
+  /** Takes over the list that `make` answers when it is this change's turn; false where that is undefined. */
+  tables(make: () => readonly TabletFile[] | undefined): Promise<boolean> {
+    return this.inTurn(async () => {
+      const list = make();
+      if (list === undefined) return false;
+      const { redo, logs } = this.#state;
+      await this.#commit(list, redo, logs);
+      this.#layers.replaceTables(list);
+      return true;
+    }).finally(() => this.#host.filesChanged());
+  }
+
+  async #commit(list: readonly TabletFile[], redo: RedoPoint, logs: readonly string[]): Promise<void> {
+    // with the redo point: what lies below it is not replayed, and could tell no more
+    const lastServerMicros = this.#time.lastMicros;
+    const change = { files: filesByGroup(list), clips: clipsOf(list), redo, logs, lastServerMicros };
+    await this.#host.commit(this.#state, change);
+    this.#state = { ...this.#state, ...change };
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * An SSTable as one tablet has it. After a split two tablets share their parent's files, each for its own range; after a merge a tablet may list a file
+ * for a part of its range alone, its clips, because the rest of the file is of old: compacted, deleted or changed there since
+ * (docs/decisions/0015-splits-and-merges.md).
+ *
+ * Invariant: of a file with clips no entry and no deletion outside of them is ever seen. Without clips the file is right in the tablet's whole range,
+ * and what it holds outside of that nobody asks for.
+ */
+import type { ByteString } from '../../base/index.ts';
+import { type ColumnKey, intersectRanges, isEmptyRange, type Layer, type LayerCursor, rangeContains, type RowRange, type RowRangeDeletion } from '../../model/index.ts';
+import type { SsTable } from '../../sstable/index.ts';
+import { ClippedCursor } from './clipped-cursor.ts';
+
+export class TabletFile implements Layer {
+  /** Reads that hold it. For LayerSet alone. */
+  reads = 0;
+  /** Sorted, disjoint; undefined = the tablet's whole range. */
+  readonly clips: readonly RowRange[] | undefined;
+  /** About what the tablet's own rows take: other rows count for the tablets they belong to. */
+  readonly sizeBytes: number;
+  /** Of the file, by bytes. */
+  readonly share: number;
+  /** Whether rows or deletions lie in the file that are not this tablet's. */
+  readonly hasForeignRows: boolean;
+  /** Whether it holds less than all of the tablet's records of its time: so it cannot be merged with its neighbours in age, but with all files only. */
+  readonly isPartial: boolean;
+  readonly #table: SsTable;
+  readonly #deletions: readonly RowRangeDeletion[];
+
+  /** Takes the table over: it is closed with the file. */
+  constructor(table: SsTable, range: RowRange, clips?: readonly RowRange[]) {
+    this.#table = table;
+    const parts = clips ?? [range];
+    const deletions = table.rowRangeDeletions();
+    this.hasForeignRows = !isWithin(table, parts);
+    this.clips = this.hasForeignRows ? clips : undefined;
+    this.#deletions = this.clips === undefined ? deletions : clippedTo(deletions, this.clips);
+    this.sizeBytes = this.hasForeignRows ? parts.reduce((sum, { start, end }) => sum + table.sizeInRange(start, end), 0) : table.sizeBytes;
+    this.share = this.sizeBytes / table.sizeBytes;
+    const { lineage } = table.properties;
+    this.isPartial = this.clips !== undefined || (lineage !== undefined && !covers(lineage.range, range));
+  }
+
+  get path(): string {
+    return this.#table.path;
+  }
+
+  get group(): string {
+    return this.#table.group;
+  }
+
+  get properties(): SsTable['properties'] {
+    return this.#table.properties;
+  }
+
+  /** No row below it. */
+  get firstRow(): ByteString | undefined {
+    return this.#table.firstRow;
+  }
+
+  /** No row above it. */
+  get lastRow(): ByteString | undefined {
+    return this.#table.lastRow;
+  }
+
+  rowRangeDeletions(): readonly RowRangeDeletion[] {
+    return this.#deletions;
+  }
+
+  mayContainRows(start: ByteString, end: ByteString | undefined): boolean {
+    if (this.clips === undefined) return this.#table.mayContainRows(start, end);
+    return this.clips.some((clip) => {
+      const common = intersectRanges(clip, { start, end });
+      return !isEmptyRange(common) && this.#table.mayContainRows(common.start, common.end);
+    });
+  }
+
+  mayContainRow(row: ByteString): boolean {
+    return this.#isOwn(row) && this.#table.mayContainRow(row);
+  }
+
+  mayContainColumn(row: ByteString, column: ColumnKey): boolean {
+    return this.#isOwn(row) && this.#table.mayContainColumn(row, column);
+  }
+
+  cursor(): LayerCursor {
+    const cursor = this.#table.cursor();
+    return this.clips === undefined ? cursor : new ClippedCursor(cursor, this.clips);
+  }
+
+  rowCursor(row: ByteString): LayerCursor {
+    const cursor = this.#table.rowCursor(row);
+    return this.clips === undefined ? cursor : new ClippedCursor(cursor, this.clips);
+  }
+
+  blockBoundaries(): ReturnType<SsTable['blockBoundaries']> {
+    return this.#table.blockBoundaries();
+  }
+
+  /** The file as a tablet of that part of the range has it; undefined where it has nothing there. Both are open then. */
+  part(range: RowRange): TabletFile | undefined {
+    if (!this.mayContainRows(range.start, range.end) && clippedTo(this.#deletions, [range]).length === 0) return undefined;
+    return new TabletFile(this.#table.again(), range, this.clips && clippedTo(this.clips, [range]));
+  }
+
+  close(): void {
+    this.#table.close();
+  }
+
+  #isOwn(row: ByteString): boolean {
+    return this.clips === undefined || this.clips.some((clip) => rangeContains(clip, row));
+  }
+}
+
+/** Whether all rows and deletions of the table lie in the parts: sure when it says so. */
+function isWithin(table: SsTable, parts: readonly RowRange[]): boolean {
+  const { firstRow, lastRow } = table;
+  const ofRows = firstRow === undefined || lastRow === undefined || parts.some((part) => rangeContains(part, firstRow) && rangeContains(part, lastRow));
+  return ofRows && table.rowRangeDeletions().every((deletion) => parts.some((part) => covers(part, deletion)));
+}
+
+function clippedTo(ranges: readonly RowRange[], parts: readonly RowRange[]): RowRange[] {
+  return ranges.flatMap((range) => parts.map((part) => intersectRanges(range, part)).filter((common) => !isEmptyRange(common)));
+}
+
+function covers(outer: RowRange, inner: RowRange): boolean {
+  return outer.start <= inner.start && (outer.end === undefined || (inner.end !== undefined && inner.end <= outer.end));
+}

@@ -1,0 +1,82 @@
+/** Reads whose filter makes much of little: what they hand out, and how much of it between two looks at the clock. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Code } from '../../base/index.ts';
+import { ByteBudget, requestContext } from '../../env/index.ts';
+import type { RowFilter } from '../../filter/index.ts';
+import { ALL_ROWS } from '../../model/index.ts';
+import { CompactionBench, schemaOf } from '../fixtures.ts';
+
+const SCHEMA = schemaOf({ f: { name: 'f' } });
+const PASS: RowFilter = { kind: 'passAll' };
+const copies = (count: number): RowFilter => ({ kind: 'interleave', filters: Array.from({ length: count }, () => PASS) });
+
+describe('a read through a filter', () => {
+  test('hands out the copies of one cell in batches', async () => {
+    const bench = await new CompactionBench(SCHEMA).load();
+    await bench.set('row', 'v'.repeat(100_000));
+    await bench.set('row2', 'w');
+    let [batches, cells, most] = [0, 0, 0];
+    const rows: string[] = [];
+    for await (const batch of bench.tablet.read(bench.context, { ranges: [ALL_ROWS], filter: copies(1000), rowsLimit: 0, reversed: false })) {
+      batches++;
+      let bytes = 0;
+      for (const fragment of batch.fragments) {
+        cells += fragment.cells.length;
+        if (fragment.last) rows.push(fragment.row);
+        for (const { value } of fragment.cells) bytes += value.length;
+      }
+      most = Math.max(most, bytes);
+    }
+    assert.equal(cells, 2000);
+    assert.deepEqual(rows, ['row', 'row2']);
+    assert.ok(batches > 300 && most <= 300_000, `${batches} batches, the largest of ${most} bytes`);
+    await bench.tablet.close({ flush: false });
+  });
+
+  test('a row that is held to its end leaves in batches, and ends once', async () => {
+    const bench = await new CompactionBench(SCHEMA).load();
+    await bench.set('row', 'v'.repeat(200_000));
+    const last: RowFilter = { kind: 'condition', predicate: { kind: 'blockAll' }, whenFalse: copies(20) };
+    const filter: RowFilter = { kind: 'interleave', filters: [{ kind: 'condition', predicate: { kind: 'valueRegex', regex: 'no' }, whenFalse: copies(20) }, last] };
+    const ends: boolean[] = [];
+    let cells = 0;
+    for await (const { fragments } of bench.tablet.read(bench.context, { ranges: [ALL_ROWS], filter, rowsLimit: 0, reversed: false })) {
+      for (const fragment of fragments) {
+        ends.push(fragment.last);
+        cells += fragment.cells.length;
+      }
+    }
+    assert.equal(cells, 40);
+    assert.ok(ends.length > 10);
+    assert.deepEqual(ends.map((isLast, i) => isLast === (i === ends.length - 1)), ends.map(() => true));
+    await bench.tablet.close({ flush: false });
+  });
+
+  test('what copies make of a row is limited as a row is', async () => {
+    const bench = await new CompactionBench(SCHEMA).load();
+    await bench.set('row', 'v'.repeat(1024 * 1024));
+    const read = async (filter: RowFilter): Promise<void> => {
+      for await (const _ of bench.tablet.read(bench.context, { ranges: [ALL_ROWS], filter, rowsLimit: 0, reversed: false }));
+    };
+    await read(copies(200));
+    await assert.rejects(read(copies(300)), { code: Code.RESOURCE_EXHAUSTED, message: /makes more than 268435456 bytes of one row, by copies/ });
+    await bench.tablet.close({ flush: false });
+  });
+
+  test('the caller that gives up is heard inside of one match', async () => {
+    const bench = await new CompactionBench(SCHEMA).load();
+    await bench.set('row', 'xy'.repeat(500_000));
+    // a step is over at every look at the clock
+    let passedMs = 0;
+    const standing = bench.clock.monotonicMs();
+    bench.clock.monotonicMs = () => standing + (passedMs += 5);
+    const abort = new AbortController();
+    const context = requestContext({ budget: new ByteBudget(1e9), signal: abort.signal });
+    const read = bench.tablet.read(context, { ranges: [ALL_ROWS], filter: { kind: 'valueRegex', regex: `[xy]*x${'[xy]{900}'.repeat(9)}z` }, rowsLimit: 0, reversed: false });
+    const pulled = read.pull();
+    abort.abort();
+    await assert.rejects(async () => pulled, { code: Code.CANCELLED });
+    await bench.tablet.close({ flush: false });
+  });
+});

@@ -1,0 +1,130 @@
+/** How the reads of one tablet begin: the filter is compiled, the layers that it needs are taken, and a reader stands over them. */
+import { BigtableError, type ByteString, Code } from '../../base/index.ts';
+import type { Counter, Env, PullStream, RequestContext } from '../../env/index.ts';
+import { compileFilter, type RowFilter } from '../../filter/index.ts';
+import { type Cell, type Limits, type ReadBatch, rangeOfRow, rowOfRange, type TableSchema } from '../../model/index.ts';
+import { type LayerHold, LayerNeed, type LayerSet } from '../layers/layer-set.ts';
+import { ReadFamilies } from './read-families.ts';
+import { RowReader } from './row-reader.ts';
+import type { Serving } from '../contract/serving.ts';
+import type { TabletRead } from '../contract/tablet-api.ts';
+import { PreparedRead, type ReadSource, TabletReadStream } from './tablet-read.ts';
+
+export interface LayerReadsParts {
+  readonly env: Env;
+  readonly layers: LayerSet;
+  readonly limits: Limits;
+  readonly serving: Serving;
+  schema(): TableSchema;
+}
+
+export class LayerReads implements ReadSource {
+  readonly #parts: LayerReadsParts;
+  readonly #filesRead: Counter;
+  readonly #blockHits: Counter;
+  readonly #blockMisses: Counter;
+
+  constructor(parts: LayerReadsParts) {
+    this.#parts = parts;
+    this.#filesRead = parts.env.metrics.counter('tablet.filesRead');
+    this.#blockHits = parts.env.metrics.counter('blockCache.hits');
+    this.#blockMisses = parts.env.metrics.counter('blockCache.misses');
+  }
+
+  read(context: RequestContext, request: TabletRead): PullStream<ReadBatch> {
+    return new TabletReadStream(this, context, request);
+  }
+
+  /** All cells of the row that pass the filter. RESOURCE_EXHAUSTED where they are more than a row may hold. */
+  async collectRow(context: RequestContext, row: ByteString, filter: RowFilter | undefined): Promise<Cell[]> {
+    const { rowBytes } = this.#parts.limits;
+    const cells: Cell[] = [];
+    let bytes = 0;
+    for await (const batch of this.read(context, { ranges: [rangeOfRow(row)], filter, rowsLimit: 0, reversed: false })) {
+      for (const fragment of batch.fragments) {
+        for (const cell of fragment.cells) {
+          cells.push(cell);
+          bytes += cell.value.length + cell.qualifier.length;
+        }
+      }
+      if (bytes > rowBytes) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `row is larger than ${rowBytes} bytes`);
+    }
+    return cells;
+  }
+
+  /** Whether any cell of the row passes the filter. A promise where blocks must be loaded. */
+  hasCells(context: RequestContext, row: ByteString, filter: RowFilter | undefined): boolean | Promise<boolean> {
+    const rows = this.read(context, { ranges: [rangeOfRow(row)], filter, rowsLimit: 1, reversed: false });
+    try {
+      for (;;) {
+        const batch = rows.pull();
+        if (batch instanceof Promise) return hasCellsFrom(rows, batch);
+        if (batch === undefined) return false;
+        if (holdsCells(batch)) {
+          rows.end();
+          return true;
+        }
+      }
+    } catch (error) {
+      rows.end();
+      throw error;
+    }
+  }
+
+  checkServing(context: RequestContext): void {
+    this.#parts.serving.check(context);
+  }
+
+  checkAnswering(context: RequestContext): void {
+    this.#parts.serving.checkAnswering(context);
+  }
+
+  prepare({ ranges, filter }: TabletRead): PreparedRead | undefined {
+    const first = ranges[0];
+    const last = ranges[ranges.length - 1];
+    if (first === undefined || last === undefined) return undefined;
+    const range = first === last ? first : { start: first.start, end: last.end };
+    const { env, limits, schema } = this.#parts;
+    const families = ReadFamilies.of(schema(), env.clock);
+    const program = compileFilter(filter, { limits, random: env.random, families: families.names });
+    return new PreparedRead(program, families, new LayerNeed(range, rowOfRange(range), program.columnSpans && families.storedSpans(program.columnSpans)));
+  }
+
+  hold(need: LayerNeed): LayerHold {
+    const hold = this.#parts.layers.hold(need);
+    this.#filesRead.value += hold.files.length;
+    return hold;
+  }
+
+  reader(context: RequestContext, layers: LayerHold['layers'], request: TabletRead, { program, families, need }: PreparedRead): RowReader {
+    const { env, limits } = this.#parts;
+    return new RowReader({
+      layers,
+      ranges: program.blocksAll ? [] : request.ranges,
+      row: need.row,
+      reversed: request.reversed,
+      rowsLimit: request.rowsLimit,
+      families,
+      program,
+      clock: env.clock,
+      context,
+      blockHits: this.#blockHits,
+      blockMisses: this.#blockMisses,
+      heldBytesLimit: limits.rowBytes,
+    });
+  }
+}
+
+function holdsCells({ fragments }: ReadBatch): boolean {
+  return fragments.some(({ cells }) => cells.length > 0);
+}
+
+/** Whether the batch that is awaited, or one behind it, holds a cell. */
+async function hasCellsFrom(rows: PullStream<ReadBatch>, pulled: Promise<ReadBatch | undefined>): Promise<boolean> {
+  try {
+    for (let batch = await pulled; batch !== undefined; batch = await rows.pull()) if (holdsCells(batch)) return true;
+    return false;
+  } finally {
+    rows.end();
+  }
+}

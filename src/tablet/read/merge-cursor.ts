@@ -1,0 +1,353 @@
+/**
+ * The merged read: the layers of a tablet, newest first, seen as one. Used like the cursor of a layer, with two differences: it walks
+ * backwards too (after `seekRowBefore`, the row after the end of a row is the one before it; inside a row the order is always
+ * forward), and `skipRow` leaves a row early.
+ *
+ * Gives either what is visible (the default: puts only, deletions applied, merge operands combined) or, with `keepDeletions`, the entries
+ * of the one layer that neighbouring layers make when merged. A row is seen as it was in one instant: SSTables never change, a
+ * memtable's cursor holds its row, and row ranges that it hides are taken in the same step (MergeSource).
+ *
+ * Rows are found by a heap; where one layer alone has a row, which is the common case, its cursor is passed through.
+ */
+import { assert, type ByteString, type Int64, successor } from '../../base/index.ts';
+import type { Pacer } from '../../env/index.ts';
+import { type AggregateKind, type ColumnKey, CursorState, EntryKind, type Layer, type LayerCursor } from '../../model/index.ts';
+import { type HidingCount, MergeSource, SourceHeap, standsIn } from './merge-source.ts';
+import { MergeStep, RowMerge } from './row-merge.ts';
+
+/** Entries stepped over in one go before the pacer is asked. */
+export const STEPS_BEFORE_PAUSE = 256;
+/** Entries stepped over one by one before `skipRow` seeks. */
+const STEPS_BEFORE_SEEK = 4;
+
+const NOBODY: readonly MergeSource[] = [];
+
+const Inside = { noRow: 0, oneLayer: 1, severalLayers: 2 } as const;
+type Inside = (typeof Inside)[keyof typeof Inside];
+
+export interface MergeOptions {
+  /** By family name as columns bear it; undefined = ordinary cells. */
+  readonly aggregateOf: (family: string) => AggregateKind | undefined;
+  /** Default false: only what is visible. */
+  readonly keepDeletions?: boolean;
+  /**
+   * Where it is given, a move that steps over very many hidden entries ends in `needsLoad` when the step on the event loop is over, and
+   * `load` pauses. Without it a move has no such bound.
+   */
+  readonly pacer?: Pacer;
+  /** The one row that will be read, where there is but one: layers may spare themselves what lies behind it. */
+  readonly row?: ByteString | undefined;
+}
+
+export class MergeCursor implements LayerCursor {
+  state: CursorState = CursorState.done;
+  row: ByteString = '';
+  column: ColumnKey = '';
+  kind: EntryKind = EntryKind.put;
+  timestamp: Int64 = 0;
+  rangeEnd: Int64 | undefined;
+
+  /** Newest first; index = age. */
+  readonly #sources: readonly MergeSource[];
+  readonly #hiding: HidingCount = { sources: 0 };
+  readonly #heap = new SourceHeap();
+  /** Sources whose next row a load must tell. */
+  #pending: MergeSource[] = [];
+  /** Made for the first row that several layers have: most short reads meet none. */
+  #merging: RowMerge | undefined;
+  readonly #aggregateOf: MergeOptions['aggregateOf'];
+  /** The cursor that is passed through while inside a row of one layer; its source is the heap's top. */
+  #alone!: LayerCursor;
+  #inside: Inside = Inside.noRow;
+  #reversed = false;
+  readonly #keepDeletions: boolean;
+  readonly #pacer: Pacer | undefined;
+  #resting = false;
+  #steps = 0;
+
+  /** `layers`: newest first, at least one. */
+  constructor(layers: readonly Layer[], options: MergeOptions) {
+    const sources = new Array<MergeSource>(layers.length);
+    for (let age = 0; age < layers.length; age++) sources[age] = new MergeSource(layers[age] as Layer, age, this.#hiding, options.row);
+    this.#sources = sources;
+    this.#keepDeletions = options.keepDeletions ?? false;
+    this.#pacer = options.pacer;
+    this.#aggregateOf = options.aggregateOf;
+  }
+
+  get #merge(): RowMerge {
+    this.#merging ??= new RowMerge({ aggregateOf: this.#aggregateOf, keepDeletions: this.#keepDeletions, tired: () => this.#tired() });
+    return this.#merging;
+  }
+
+  get valueLength(): number {
+    return this.#inside === Inside.oneLayer ? this.#alone.valueLength : this.#merge.valueLength;
+  }
+
+  value(): Uint8Array {
+    return this.#inside === Inside.oneLayer ? this.#alone.value() : this.#merge.value();
+  }
+
+  /** To the first entry of the first row at or above `row`; from here on rows ascend. */
+  seekRow(row: ByteString): void {
+    this.#begin(false);
+    for (const source of this.#sources) {
+      source.seekRow(row);
+      this.#place(source);
+    }
+    this.#findRow();
+  }
+
+  /** To the first entry of the last row below `row` (undefined: of all); from here on rows descend. */
+  seekRowBefore(row: ByteString | undefined): void {
+    this.#begin(true);
+    for (const source of this.#sources) {
+      source.seekRowBefore(row);
+      this.#place(source);
+    }
+    this.#findRow();
+  }
+
+  seekColumn(column: ColumnKey, timestamp?: Int64): void {
+    this.#startMove();
+    if (this.#inside === Inside.oneLayer) {
+      this.#alone.seekColumn(column, timestamp);
+      this.#goOn();
+    } else if (this.#inside === Inside.severalLayers) {
+      this.#merge.seekColumn(column, timestamp, this.state === CursorState.ready);
+      this.#goOn();
+    }
+  }
+
+  next(): void {
+    this.#startMove();
+    if (this.#inside === Inside.oneLayer) this.#alone.next();
+    else if (this.#inside === Inside.severalLayers) this.#merge.next();
+    this.#goOn();
+  }
+
+  /** From an entry to the next row in the present direction. */
+  skipRow(): void {
+    assert(this.state !== CursorState.needsLoad, 'a row is skipped by one who stands in it');
+    this.#startMove();
+    if (this.#inside === Inside.oneLayer) {
+      const cursor = this.#alone;
+      if (!this.#reversed) {
+        for (let i = 0; i < STEPS_BEFORE_SEEK && standsIn(cursor, this.row); i++) cursor.next();
+        if (cursor.state === CursorState.needsLoad || standsIn(cursor, this.row)) cursor.seekRow(successor(this.row));
+      }
+      this.#leaveAlone();
+    } else if (this.#inside === Inside.severalLayers) {
+      this.#leaveMerge();
+    }
+    this.#findRow();
+  }
+
+  /** Loads what the present state waits for, all at once, and goes on. */
+  async load(): Promise<void> {
+    if (this.#resting) {
+      await this.#pacer?.pause();
+    } else {
+      const waiting = this.#inside === Inside.severalLayers ? this.#merge.waitingFor() : [];
+      const cursors = [...waiting, ...this.#pending].map(({ cursor }) => cursor);
+      if (this.#inside === Inside.oneLayer && this.#alone.state === CursorState.needsLoad) cursors.push(this.#alone);
+      await Promise.all(cursors.map((cursor) => cursor.load()));
+      const loaded = this.#pending;
+      this.#pending = [];
+      for (const source of loaded) this.#place(source);
+    }
+    this.#startMove();
+    this.#goOn();
+  }
+
+  close(): void {
+    for (const source of this.#sources) source.close();
+    this.#inside = Inside.noRow;
+    this.state = CursorState.done;
+  }
+
+  #begin(reversed: boolean): void {
+    this.#reversed = reversed;
+    this.#heap.reset(reversed);
+    this.#pending = [];
+    this.#inside = Inside.noRow;
+    this.#startMove();
+  }
+
+  #startMove(): void {
+    this.#resting = false;
+    this.#steps = 0;
+  }
+
+  /** From wherever a move or a load left the cursors. */
+  #goOn(): void {
+    const given = this.#inside === Inside.oneLayer ? this.#settleAlone() : this.#inside === Inside.severalLayers && this.#settleMerge();
+    if (!given) this.#findRow();
+  }
+
+  /** To the first entry of the next row that has one. */
+  #findRow(): void {
+    for (;;) {
+      if (this.#pending.length > 0) {
+        this.state = CursorState.needsLoad;
+        return;
+      }
+      const top = this.#heap.top;
+      if (top === undefined) {
+        this.state = CursorState.done;
+        return;
+      }
+      if (top.parked) {
+        this.#heap.pop();
+        top.unpark(this.#reversed);
+        this.#place(top);
+        continue;
+      }
+      if (this.#tired()) {
+        this.#rest();
+        return;
+      }
+      this.row = top.row;
+      const hiders = this.#hiding.sources === 0 ? NOBODY : this.#sources.filter((source) => source.rangeOver(top.row) !== undefined);
+      if (hiders.length === 0 && this.#heap.topIsAlone()) {
+        this.#alone = top.cursor;
+        this.#inside = Inside.oneLayer;
+        if (this.#settleAlone()) return;
+      } else {
+        this.#gather(hiders);
+        if (this.#inside === Inside.severalLayers && this.#settleMerge()) return;
+      }
+    }
+  }
+
+  /** Takes the sources that stand on the row out of the heap. Those that one of `hiders` hides are sent past its whole range of rows. */
+  #gather(hiders: readonly MergeSource[]): void {
+    const members: MergeSource[] = [];
+    while (this.#heap.top?.row === this.row) {
+      const source = this.#heap.pop();
+      const range = hiders.find((hider) => hider.age < source.age && hider.speaksOf(source))?.rangeOver(this.row);
+      if (range === undefined) {
+        members.push(source);
+      } else if (this.#reversed) {
+        source.cursor.seekRowBefore(range.start);
+        this.#place(source);
+      } else if (range.end !== undefined) {
+        source.cursor.seekRow(range.end);
+        this.#place(source);
+      }
+    }
+    if (members.length === 0) return;
+    this.#inside = Inside.severalLayers;
+    this.#merge.start(this.row, members);
+  }
+
+  /** After the source was sent to another row, or loaded. */
+  #place(source: MergeSource): void {
+    if (source.parked) {
+      this.#heap.push(source);
+      return;
+    }
+    if (source.cursor.state === CursorState.needsLoad) {
+      this.#pending.push(source);
+      return;
+    }
+    source.arrived();
+    if (source.cursor.state === CursorState.ready) this.#heap.push(source);
+  }
+
+  /** Goes on inside a row of one layer: true where the state is set, false where the row is over. */
+  #settleAlone(): boolean {
+    const cursor = this.#alone;
+    for (;;) {
+      if (cursor.state === CursorState.needsLoad) {
+        this.state = CursorState.needsLoad;
+        return true;
+      }
+      if (!standsIn(cursor, this.row)) {
+        this.#leaveAlone();
+        return false;
+      }
+      const kind = cursor.kind;
+      if (kind >= EntryKind.put || this.#keepDeletions) {
+        this.column = cursor.column;
+        this.kind = this.#keepDeletions ? kind : EntryKind.put;
+        this.timestamp = cursor.timestamp;
+        this.rangeEnd = cursor.rangeEnd;
+        this.state = CursorState.ready;
+        return true;
+      }
+      // before the move: it may reach the next row, and that must be noticed in the same step
+      if (this.#tired()) {
+        this.#rest();
+        return true;
+      }
+      cursor.next();
+    }
+  }
+
+  /** The source at the heap's top goes on to its next row. Forward its cursor has moved there already. */
+  #leaveAlone(): void {
+    const source = this.#heap.top as MergeSource;
+    this.#inside = Inside.noRow;
+    if (this.#reversed) source.cursor.seekRowBefore(this.row);
+    if (source.cursor.state === CursorState.ready) {
+      source.arrived();
+      this.#heap.sinkTop();
+    } else {
+      this.#heap.pop();
+      this.#place(source);
+    }
+  }
+
+  /** The same inside a row of several layers. */
+  #settleMerge(): boolean {
+    const merge = this.#merge;
+    switch (merge.settle()) {
+      case MergeStep.ready:
+        this.column = merge.column;
+        this.kind = merge.kind;
+        this.timestamp = merge.timestamp;
+        this.rangeEnd = merge.rangeEnd;
+        this.state = CursorState.ready;
+        return true;
+      case MergeStep.needsLoad:
+        this.state = CursorState.needsLoad;
+        return true;
+      case MergeStep.rest:
+        this.#rest();
+        return true;
+      case MergeStep.ended:
+        this.#leaveMerge();
+        return false;
+    }
+  }
+
+  #leaveMerge(): void {
+    this.#inside = Inside.noRow;
+    for (const source of this.#merge.members) {
+      const cursor = source.cursor;
+      if (this.#reversed) {
+        cursor.seekRowBefore(this.row);
+        this.#place(source);
+      } else if (cursor.state === CursorState.needsLoad || standsIn(cursor, this.row)) {
+        cursor.seekRow(successor(this.row));
+        this.#place(source);
+      } else if (cursor.state === CursorState.ready) {
+        // it came there in an earlier step, and `arrived` was called in that one
+        this.#heap.push(source);
+      }
+    }
+  }
+
+  /** Whether very much was stepped over since the last move and the step on the event loop is over. */
+  #tired(): boolean {
+    if (++this.#steps < STEPS_BEFORE_PAUSE) return false;
+    this.#steps = 0;
+    return this.#pacer?.due(STEPS_BEFORE_PAUSE) ?? false;
+  }
+
+  #rest(): void {
+    this.#resting = true;
+    this.state = CursorState.needsLoad;
+  }
+}

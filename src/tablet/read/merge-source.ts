@@ -1,0 +1,200 @@
+/**
+ * One layer in a merged read: its cursor, and what it hides in the layers below it. And the heap that orders sources by the row they
+ * stand on, newest layer first where rows are equal.
+ */
+import { type ByteString, successor } from '../../base/index.ts';
+import { CursorState, type Layer, type LayerCursor, type RowRangeDeletion } from '../../model/index.ts';
+
+const NOTHING: readonly RowRangeDeletion[] = [];
+
+/** How many of a merge's sources hide row ranges at all: mostly none, and nobody needs to look. */
+export interface HidingCount {
+  sources: number;
+}
+
+export class MergeSource {
+  readonly layer: Layer;
+  readonly #only: ByteString | undefined;
+  #cursor: LayerCursor | undefined;
+  /** 0 = the newest layer. */
+  readonly age: number;
+  /** The row to which the cursor came last; of a parked source the row to which it will come. */
+  row: ByteString = '';
+  /**
+   * The layer never changes and its nearest row is known: the cursor is sent there only when the merge comes to that row, so that a
+   * short scan of many layers one behind the other reads those alone that it reaches.
+   */
+  parked = false;
+  /**
+   * Row ranges that this layer hides, as of the step in which the cursor came to stand where it does. A memtable that drops rows changes
+   * both at once: taking them at different times would show a row that never was (its old cells of the layers below alone).
+   */
+  deletions: readonly RowRangeDeletion[] = NOTHING;
+  readonly #hiding: HidingCount;
+
+  /** `row`: the one row that will be read, where there is but one. */
+  constructor(layer: Layer, age: number, hiding: HidingCount, row?: ByteString) {
+    this.layer = layer;
+    this.#hiding = hiding;
+    this.#only = row;
+    this.age = age;
+  }
+
+  /** Made when it is first needed: of a source that stays parked never. */
+  get cursor(): LayerCursor {
+    return (this.#cursor ??= this.#open());
+  }
+
+  close(): void {
+    this.#cursor?.close();
+  }
+
+  #open(): LayerCursor {
+    const row = this.#only;
+    return (row === undefined ? undefined : this.layer.rowCursor?.(row)) ?? this.layer.cursor();
+  }
+
+  /** Sends the cursor to the first row at or above `row`, or parks. */
+  seekRow(row: ByteString): void {
+    const { firstRow } = this.layer;
+    this.parked = firstRow !== undefined && firstRow > row;
+    if (firstRow !== undefined && this.parked) this.#park(firstRow);
+    else this.cursor.seekRow(row);
+  }
+
+  /** Sends the cursor to the last row below `row` (undefined: of all), or parks. */
+  seekRowBefore(row: ByteString | undefined): void {
+    const { lastRow } = this.layer;
+    this.parked = lastRow !== undefined && (row === undefined || lastRow < row);
+    if (lastRow !== undefined && this.parked) this.#park(lastRow);
+    else this.cursor.seekRowBefore(row);
+  }
+
+  /** Sends the cursor to the row that it was parked for. */
+  unpark(reversed: boolean): void {
+    this.parked = false;
+    if (reversed) this.cursor.seekRowBefore(successor(this.row));
+    else this.cursor.seekRow(this.row);
+  }
+
+  #park(row: ByteString): void {
+    this.row = row;
+    this.#takeDeletions();
+  }
+
+  /** To be called in the step in which the cursor came to a row, and not again while it stays there. */
+  arrived(): void {
+    if (this.cursor.state === CursorState.ready) this.row = this.cursor.row;
+    this.#takeDeletions();
+  }
+
+  #takeDeletions(): void {
+    const now = this.layer.rowRangeDeletions();
+    if (now === this.deletions) return;
+    this.#hiding.sources += Number(now.length > 0) - Number(this.deletions.length > 0);
+    this.deletions = now;
+  }
+
+  /** Whether this layer's deletions of rows speak of that older one: files leave those of other locality groups alone. */
+  speaksOf(older: MergeSource): boolean {
+    const { group } = this.layer;
+    return group === undefined || group === older.layer.group;
+  }
+
+  /** The range of `deletions` that covers the row. */
+  rangeOver(row: ByteString): RowRangeDeletion | undefined {
+    const ranges = this.deletions;
+    let low = 0;
+    let high = ranges.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((ranges[middle] as RowRangeDeletion).start <= row) low = middle + 1;
+      else high = middle;
+    }
+    const range = ranges[low - 1];
+    return range !== undefined && (range.end === undefined || row < range.end) ? range : undefined;
+  }
+}
+
+/** Whether the cursor stands on an entry of the row. A cursor in need of a load may. */
+export function standsIn(cursor: LayerCursor, row: ByteString): boolean {
+  return cursor.state === CursorState.ready && cursor.row === row;
+}
+
+export class SourceHeap {
+  readonly #items: MergeSource[] = [];
+  #reversed = false;
+
+  /** Empties the heap; from now on the largest row comes first if `reversed`. */
+  reset(reversed: boolean): void {
+    if (this.#items.length > 0) this.#items.length = 0;
+    this.#reversed = reversed;
+  }
+
+  get top(): MergeSource | undefined {
+    return this.#items[0];
+  }
+
+  /** Whether no other source stands on the top's row. */
+  topIsAlone(): boolean {
+    const items = this.#items;
+    if (items.length === 1) return true;
+    const row = (items[0] as MergeSource).row;
+    return (items[1] as MergeSource).row !== row && (items.length === 2 || (items[2] as MergeSource).row !== row);
+  }
+
+  push(source: MergeSource): void {
+    const items = this.#items;
+    let at = items.length;
+    items.push(source);
+    while (at > 0) {
+      const parent = (at - 1) >>> 1;
+      const above = items[parent] as MergeSource;
+      if (!this.#before(source, above)) break;
+      items[at] = above;
+      at = parent;
+    }
+    items[at] = source;
+  }
+
+  pop(): MergeSource {
+    const items = this.#items;
+    const top = items[0] as MergeSource;
+    const last = items.pop() as MergeSource;
+    if (items.length > 0) {
+      items[0] = last;
+      this.sinkTop();
+    }
+    return top;
+  }
+
+  /** After the top's row changed: puts it where it belongs. */
+  sinkTop(): void {
+    const items = this.#items;
+    const length = items.length;
+    const source = items[0] as MergeSource;
+    let at = 0;
+    for (;;) {
+      let below = 2 * at + 1;
+      if (below >= length) break;
+      let child = items[below] as MergeSource;
+      if (below + 1 < length) {
+        const other = items[below + 1] as MergeSource;
+        if (this.#before(other, child)) {
+          child = other;
+          below++;
+        }
+      }
+      if (!this.#before(child, source)) break;
+      items[at] = child;
+      at = below;
+    }
+    items[at] = source;
+  }
+
+  #before(a: MergeSource, b: MergeSource): boolean {
+    // the parked first: all that have a row are to stand on it before it is merged
+    if (a.row === b.row) return a.parked === b.parked ? a.age < b.age : a.parked;
+    return this.#reversed ? a.row > b.row : a.row < b.row;
+  }
+}

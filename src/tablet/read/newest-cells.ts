@@ -1,0 +1,109 @@
+/** The newest visible cell of each of a few columns of one row: what a read-modify-write starts from. Seeks; never walks the row. */
+import type { ByteString } from '../../base/index.ts';
+import { type Clock, checkContext, Pacer, type RequestContext } from '../../env/index.ts';
+import { type Cell, type ColumnKey, CursorState, columnKey, familyOfTable, type Layer, storageFamily, type TableSchema } from '../../model/index.ts';
+import { cursorOver, type RowsCursor } from './one-row-cursor.ts';
+import type { ReadFamilies } from './read-families.ts';
+
+export interface ColumnName {
+  readonly family: string;
+  readonly qualifier: ByteString;
+}
+
+/**
+ * By `columnKey(family, qualifier)` of the names asked for; columns without a visible cell are left out. A promise where blocks must be loaded, or the
+ * columns are so many that they take several steps.
+ */
+export function newestCells(
+  context: RequestContext,
+  clock: Clock,
+  layers: readonly Layer[],
+  row: ByteString,
+  columns: readonly ColumnName[],
+  families: ReadFamilies,
+  schema: TableSchema,
+): Map<ColumnKey, Cell> | Promise<Map<ColumnKey, Cell>> {
+  const search = new NewestSearch(context, clock, layers, row, columns, families, schema);
+  return search.seeksOn() ? search.found : search.finish();
+}
+
+/** A column as it is stored, with the name by which it was asked for. */
+interface Wanted extends ColumnName {
+  readonly key: ColumnKey;
+  readonly stored: string;
+}
+
+class NewestSearch {
+  readonly found = new Map<ColumnKey, Cell>();
+  readonly #context: RequestContext;
+  readonly #clock: Clock;
+  readonly #pacer: Pacer;
+  readonly #row: ByteString;
+  readonly #families: ReadFamilies;
+  readonly #cursor: RowsCursor;
+  /** In the order of the row. */
+  readonly #wanted: readonly Wanted[];
+  /** Columns that are done with. */
+  #next = 0;
+  /** Whether a pause comes before the search goes on. */
+  #resting = false;
+
+  constructor(context: RequestContext, clock: Clock, layers: readonly Layer[], row: ByteString, columns: readonly ColumnName[], families: ReadFamilies, schema: TableSchema) {
+    this.#context = context;
+    this.#clock = clock;
+    this.#pacer = new Pacer(clock);
+    this.#row = row;
+    this.#families = families;
+    const wanted = columns.map(({ family, qualifier }): Wanted => {
+      const stored = storageFamily(family, familyOfTable(schema, family)?.generation);
+      return { family, qualifier, stored, key: columnKey(stored, qualifier) };
+    });
+    this.#wanted = wanted.length < 2 ? wanted : wanted.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+    this.#cursor = cursorOver(layers, row, families.aggregateOf, this.#pacer);
+    this.#cursor.seekRow(row);
+  }
+
+  /** Goes on as far as blocks are there and the step lasts; true at the end. */
+  seeksOn(): boolean {
+    const cursor = this.#cursor;
+    try {
+      for (let wanted = this.#wanted[this.#next]; wanted !== undefined; wanted = this.#wanted[this.#next]) {
+        if (cursor.state === CursorState.needsLoad) return false;
+        if (cursor.state === CursorState.done || cursor.row !== this.#row) break;
+        if (cursor.column < wanted.key) {
+          cursor.seekColumn(wanted.key);
+        } else {
+          if (cursor.column === wanted.key) this.#take(wanted);
+          this.#next++;
+        }
+        this.#resting = this.#pacer.due();
+        if (this.#resting) return false;
+      }
+    } catch (error) {
+      cursor.close();
+      throw error;
+    }
+    cursor.close();
+    return true;
+  }
+
+  async finish(): Promise<Map<ColumnKey, Cell>> {
+    do {
+      try {
+        if (this.#resting) await this.#pacer.pause();
+        else await this.#cursor.load();
+        this.#resting = false;
+        checkContext(this.#context, this.#clock);
+      } catch (error) {
+        this.#cursor.close();
+        throw error;
+      }
+    } while (!this.seeksOn());
+    return this.found;
+  }
+
+  #take({ family, qualifier, stored }: Wanted): void {
+    const { timestamp } = this.#cursor;
+    if (this.#families.get(stored)?.keeps(0, timestamp)) this.found.set(columnKey(family, qualifier), { family, qualifier, timestamp, value: this.#cursor.value() });
+  }
+}

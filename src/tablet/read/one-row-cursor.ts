@@ -1,0 +1,111 @@
+/**
+ * What one layer has of one row, as the merged read shows it: most look-ups of a row find it in one layer alone, or in none, and need no merge. Used
+ * where a MergeCursor would be and with the same outcome: what is visible, the layer's deletions passed over, since they speak of older layers alone.
+ */
+import { assert, type ByteString, type Int64 } from '../../base/index.ts';
+import type { Pacer } from '../../env/index.ts';
+import { type AggregateKind, type ColumnKey, CursorState, EntryKind, type Layer, type LayerCursor } from '../../model/index.ts';
+import { MergeCursor, STEPS_BEFORE_PAUSE } from './merge-cursor.ts';
+
+/** What a read of rows uses of a merged read. */
+export type RowsCursor = Pick<MergeCursor, 'state' | 'row' | 'column' | 'timestamp' | 'value' | 'seekRow' | 'seekRowBefore' | 'seekColumn' | 'next' | 'skipRow' | 'load' | 'close'>;
+
+/** The merged read of the layers, newest first, as MergeOptions say; of one row, where it is given: then those that have nothing of it may be left out. */
+export function cursorOver(
+  layers: readonly Layer[],
+  row: ByteString | undefined,
+  aggregateOf: (family: string) => AggregateKind | undefined,
+  pacer?: Pacer,
+): RowsCursor {
+  if (row !== undefined && layers.length < 2) {
+    const layer = layers[0];
+    const cursor = layer?.rowCursor?.(row);
+    if (layer === undefined || cursor !== undefined) return new OneRowCursor(row, cursor, pacer);
+  }
+  return new MergeCursor(layers, pacer === undefined ? { aggregateOf, row } : { aggregateOf, row, pacer });
+}
+
+class OneRowCursor implements RowsCursor {
+  state: CursorState = CursorState.done;
+  readonly row: ByteString;
+  column: ColumnKey = '';
+  timestamp: Int64 = 0;
+  /** Sees this row alone; undefined where no layer has it. */
+  readonly #cursor: LayerCursor | undefined;
+  readonly #pacer: Pacer | undefined;
+  #resting = false;
+
+  constructor(row: ByteString, cursor: LayerCursor | undefined, pacer: Pacer | undefined) {
+    this.row = row;
+    this.#cursor = cursor;
+    this.#pacer = pacer;
+  }
+
+  value(): Uint8Array {
+    return (this.#cursor as LayerCursor).value();
+  }
+
+  seekRow(row: ByteString): void {
+    this.#seek(row <= this.row);
+  }
+
+  seekRowBefore(row: ByteString | undefined): void {
+    this.#seek(row === undefined || this.row < row);
+  }
+
+  #seek(isThere: boolean): void {
+    this.state = CursorState.done;
+    if (!isThere || this.#cursor === undefined) return;
+    this.#cursor.seekRow(this.row);
+    this.#settle(this.#cursor);
+  }
+
+  seekColumn(column: ColumnKey, timestamp?: Int64): void {
+    const cursor = this.#cursor;
+    if (cursor === undefined) return;
+    cursor.seekColumn(column, timestamp);
+    this.#settle(cursor);
+  }
+
+  next(): void {
+    const cursor = this.#cursor;
+    if (cursor === undefined) return;
+    cursor.next();
+    this.#settle(cursor);
+  }
+
+  skipRow(): void {
+    assert(this.state !== CursorState.needsLoad, 'a row is skipped by one who stands in it');
+    this.state = CursorState.done;
+  }
+
+  async load(): Promise<void> {
+    const cursor = this.#cursor;
+    if (cursor === undefined) return;
+    if (this.#resting) await this.#pacer?.pause();
+    else await cursor.load();
+    this.#settle(cursor);
+  }
+
+  close(): void {
+    this.#cursor?.close();
+    this.state = CursorState.done;
+  }
+
+  /** From wherever a move or a load left the cursor to the next cell. */
+  #settle(cursor: LayerCursor): void {
+    this.#resting = false;
+    for (let steps = 1; cursor.state === CursorState.ready && cursor.kind < EntryKind.put; steps++) {
+      if (steps % STEPS_BEFORE_PAUSE === 0 && this.#pacer?.due(STEPS_BEFORE_PAUSE)) {
+        this.#resting = true;
+        this.state = CursorState.needsLoad;
+        return;
+      }
+      cursor.next();
+    }
+    this.state = cursor.state;
+    if (cursor.state !== CursorState.ready) return;
+    this.column = cursor.column;
+    this.timestamp = cursor.timestamp;
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * A table's families made ready for one read: by the name they are stored under, each with its GC rule fixed to the read's
+ * "now".
+ */
+import type { Clock } from '../../env/index.ts';
+import type { ColumnSpan } from '../../filter/index.ts';
+import { type AggregateKind, type ColumnKey, familyOfTable, type GcRule, storageFamily, type TableSchema, type VersionKeeper, versionKeeper } from '../../model/index.ts';
+
+export interface ReadFamily {
+  readonly name: string;
+  readonly keeps: VersionKeeper;
+  /** Whether the rule counts versions, so that none may be passed over unseen. */
+  readonly countsVersions: boolean;
+  readonly aggregate: AggregateKind | undefined;
+}
+
+export class ReadFamilies {
+  /** As users know them. */
+  readonly names: readonly string[];
+  readonly #byStored = new Map<string, ReadFamily>();
+  readonly #schema: TableSchema;
+  readonly #renamed: boolean;
+
+  constructor(schema: TableSchema, nowMicros: number) {
+    this.#schema = schema;
+    this.#renamed = isRenamed(schema);
+    this.names = Object.keys(schema.families);
+    for (const family of Object.values(schema.families)) {
+      this.#byStored.set(storageFamily(family.name, family.generation), {
+        name: family.name,
+        keeps: versionKeeper(family.gcRule, nowMicros),
+        countsVersions: family.gcRule !== undefined && countsVersions(family.gcRule),
+        aggregate: family.valueType?.aggregate?.kind,
+      });
+    }
+  }
+
+  /** The same families for as long as the schema stays, where no rule depends on the time; the clock is asked where one does. */
+  static of(schema: TableSchema, clock: Pick<Clock, 'nowMicros'>): ReadFamilies {
+    let known = timeless.get(schema);
+    if (known === undefined) {
+      known = new ReadFamilies(schema, clock.nowMicros());
+      if (!Object.values(schema.families).some(({ gcRule }) => gcRule !== undefined && dependsOnTime(gcRule))) timeless.set(schema, known);
+    }
+    return known;
+  }
+
+  get(stored: string): ReadFamily | undefined {
+    return this.#byStored.get(stored);
+  }
+
+  readonly aggregateOf = (stored: string): AggregateKind | undefined => this.#byStored.get(stored)?.aggregate;
+
+  /** Spans over the families' names as spans over what they are stored under. */
+  storedSpans(spans: readonly ColumnSpan[]): readonly ColumnSpan[] {
+    if (!this.#renamed) return spans;
+    return spans.map(({ start, end }) => ({ start: this.#stored(start), end: end === undefined ? undefined : this.#stored(end) }));
+  }
+
+  #stored(column: ColumnKey): ColumnKey {
+    const name = /^[^\0\x01]*/.exec(column)?.[0] ?? '';
+    return storageFamily(name, familyOfTable(this.#schema, name)?.generation) + column.slice(name.length);
+  }
+}
+
+const renamed = new WeakMap<TableSchema, boolean>();
+
+/** Whether any family is stored under another name than its own. Asked for every write, so it is found out once a schema. */
+export function isRenamed(schema: TableSchema): boolean {
+  let known = renamed.get(schema);
+  if (known === undefined) {
+    known = Object.values(schema.families).some((family) => family.generation !== undefined && family.generation > 0);
+    renamed.set(schema, known);
+  }
+  return known;
+}
+
+const timeless = new WeakMap<TableSchema, ReadFamilies>();
+
+function dependsOnTime(rule: GcRule): boolean {
+  return rule.kind === 'union' || rule.kind === 'intersection' ? rule.rules.some(dependsOnTime) : rule.kind !== 'maxVersions';
+}
+
+function countsVersions(rule: GcRule): boolean {
+  if (rule.kind === 'maxVersions') return true;
+  return (rule.kind === 'union' || rule.kind === 'intersection') && rule.rules.some(countsVersions);
+}

@@ -1,0 +1,304 @@
+/**
+ * One row that several layers hold, merged: a walk over their cursors in the order of entries, newest layer first where entries are
+ * equal. A deletion comes before all that it hides, so it is applied when it is met: older cursors are sent past a deleted row, family or
+ * column, and the ranges of a column are remembered until it ends. Merge operands are folded with those of older layers down to a put.
+ *
+ * With `keepDeletions` the walk also gives out the deletions, each once and no finer one beside a coarser, as a layer holds them; a merge
+ * entry then stays one unless a put was found.
+ */
+import { assert, type ByteString, type Int64 } from '../../base/index.ts';
+import { foldAggregates } from '../../memtable/index.ts';
+import { type AggregateKind, type ColumnKey, CursorState, EntryKind, familyEnd, familyOf, isDeletion, type LayerCursor } from '../../model/index.ts';
+import { coversAll, HiddenVersions, timestampBelow, type VersionRange } from './hidden-versions.ts';
+import { type MergeSource, standsIn } from './merge-source.ts';
+
+export const MergeStep = {
+  /** The fields speak of an entry. */
+  ready: 0,
+  needsLoad: 1,
+  /** Enough was stepped over in one go; call `settle` again after a pause. */
+  rest: 2,
+  /** The row has no more entries. */
+  ended: 3,
+} as const;
+export type MergeStep = (typeof MergeStep)[keyof typeof MergeStep];
+
+export interface RowMergeOptions {
+  readonly aggregateOf: (family: string) => AggregateKind | undefined;
+  readonly keepDeletions: boolean;
+  /** Asked for every entry that is stepped over: whether it is time for a pause. */
+  readonly tired: () => boolean;
+}
+
+const NOTHING = new Uint8Array(0);
+
+export class RowMerge {
+  column: ColumnKey = '';
+  kind: EntryKind = EntryKind.put;
+  timestamp: Int64 = 0;
+  rangeEnd: Int64 | undefined;
+  /** Every source that stood on the row, newest first. */
+  members: readonly MergeSource[] = [];
+
+  readonly #options: RowMergeOptions;
+  #row: ByteString = '';
+  /** The members still in the row, or in need of a load that will tell. */
+  #active: MergeSource[] = [];
+  #loading = false;
+  /** Where the present cell's value is, unless it was folded; undefined for deletions. */
+  #cell: LayerCursor | undefined;
+  #folded: Uint8Array | undefined;
+
+  // what `seekColumn` is after; undefined when it is reached
+  #goal: ColumnKey | undefined;
+  #goalFamily = '';
+  #goalTimestamp: Int64 | undefined;
+
+  /** The range deletions met in #hiddenColumn. */
+  readonly #hidden = new HiddenVersions();
+  #hiddenColumn: ColumnKey = '';
+
+  // of keepDeletions: the coarser deletions given out, and ranges met or made ready but not given out yet
+  #rowDeleted = false;
+  #familyDeleted: string | undefined;
+  #columnDeleted: ColumnKey | undefined;
+  #rangesMet = false;
+  #ranges: VersionRange[] = [];
+
+  constructor(options: RowMergeOptions) {
+    this.#options = options;
+  }
+
+  /** Begins with a row; all members stand on its first entry. */
+  start(row: ByteString, members: readonly MergeSource[]): void {
+    this.#row = row;
+    this.members = members;
+    this.#active = members.slice();
+    this.#loading = false;
+    this.#goal = undefined;
+    this.#hidden.clear();
+    this.#rowDeleted = false;
+    this.#familyDeleted = undefined;
+    this.#columnDeleted = undefined;
+    this.#rangesMet = false;
+    this.#ranges = [];
+  }
+
+  get valueLength(): number {
+    return this.#folded?.length ?? this.#cell?.valueLength ?? 0;
+  }
+
+  value(): Uint8Array {
+    return this.#folded ?? this.#cell?.value() ?? NOTHING;
+  }
+
+  /** The members whose load `settle` waits for. */
+  waitingFor(): MergeSource[] {
+    return this.#active.filter(({ cursor }) => cursor.state === CursorState.needsLoad);
+  }
+
+  /** Leaves the entry that was given out; then `settle`. */
+  next(): void {
+    if (isDeletion(this.kind)) return;
+    for (let i = this.#active.length - 1; i >= 0; i--) {
+      const source = this.#active[i] as MergeSource;
+      if (!this.#standsOnCell(source.cursor)) continue;
+      source.cursor.next();
+      this.#moved(source);
+    }
+  }
+
+  /** As of a LayerCursor; then `settle`. `ready`: whether the fields speak of an entry now, from which the seek never goes back. */
+  seekColumn(column: ColumnKey, timestamp: Int64 | undefined, ready: boolean): void {
+    assert(!this.#options.keepDeletions, 'a merge that keeps deletions is walked, not seeked in');
+    if (ready && (this.column > column || (this.column === column && (timestamp === undefined || this.timestamp <= timestamp)))) return;
+    this.#goal = column;
+    this.#goalFamily = familyOf(column);
+    this.#goalTimestamp = timestamp;
+  }
+
+  /** Goes on to the next entry to give out, or as far as it can. */
+  settle(): MergeStep {
+    if (this.#loading) this.#loaded();
+    for (;;) {
+      if (this.#loading) return MergeStep.needsLoad;
+      if (this.#giveRange()) return MergeStep.ready;
+      const best = this.#best();
+      if (this.#rangesMet && this.#rangesEnd(best)) continue;
+      if (best === undefined) return MergeStep.ended;
+      if (this.#visit(best)) return MergeStep.ready;
+      if (this.#options.tired()) return MergeStep.rest;
+    }
+  }
+
+  /** The active source with the first entry, the newest of equals. */
+  #best(): MergeSource | undefined {
+    const active = this.#active;
+    let best = active[0];
+    for (let i = 1; i < active.length; i++) {
+      const source = active[i] as MergeSource;
+      if (isBefore(source.cursor, (best as MergeSource).cursor)) best = source;
+    }
+    return best;
+  }
+
+  /** Takes the first entry of all: true where it is given out. */
+  #visit(best: MergeSource): boolean {
+    const cursor = best.cursor;
+    if (this.#goal !== undefined && this.#approach(best, this.#goal)) return false;
+    if (isDeletion(cursor.kind)) return this.#applyDeletion(best);
+    const { column, timestamp } = cursor;
+    if (!this.#hidden.isEmpty && column === this.#hiddenColumn) {
+      const range = this.#hidden.over(best.age, timestamp);
+      if (range !== undefined) {
+        const below = timestampBelow(range);
+        if (below === undefined) cursor.seekColumn(`${column}\0`);
+        else cursor.seekColumn(column, below);
+        this.#moved(best);
+        return false;
+      }
+    }
+    this.column = column;
+    this.timestamp = timestamp;
+    this.rangeEnd = undefined;
+    this.kind = cursor.kind;
+    this.#cell = cursor;
+    this.#folded = undefined;
+    if (this.kind === EntryKind.merge) this.#fold(best);
+    return true;
+  }
+
+  /**
+   * Moves a source that stands before the goal nearer to it, if what it would step over concerns nobody: of all deletions only those of
+   * the goal's own family and column do. False where the entry must be looked at.
+   */
+  #approach(best: MergeSource, goal: ColumnKey): boolean {
+    const { column, kind, timestamp } = best.cursor;
+    if (kind === EntryKind.rowDeletion) return false;
+    const oldest = best === this.#active[this.#active.length - 1];
+    const beforeTimestamp = this.#goalTimestamp !== undefined && (isDeletion(kind) ? oldest : timestamp > this.#goalTimestamp);
+    if (column > goal || (column === goal && !beforeTimestamp)) {
+      if (!isDeletion(kind)) this.#goal = undefined;
+      return false;
+    }
+    if (oldest || column === goal) best.cursor.seekColumn(goal, this.#goalTimestamp);
+    else if (column < this.#goalFamily) best.cursor.seekColumn(this.#goalFamily);
+    else if (kind === EntryKind.familyDeletion) return false;
+    else best.cursor.seekColumn(goal);
+    this.#moved(best);
+    return true;
+  }
+
+  /** Hides what the deletion hides, and leaves it behind. True where it is given out. */
+  #applyDeletion(best: MergeSource): boolean {
+    const { column, kind, timestamp, rangeEnd } = best.cursor;
+    let give = this.#options.keepDeletions && !this.#rowDeleted;
+    switch (kind) {
+      case EntryKind.rowDeletion:
+        this.#active = this.#active.filter((source) => source.age <= best.age || !best.speaksOf(source));
+        this.#rowDeleted = true;
+        break;
+      case EntryKind.familyDeletion:
+        this.#sendOlder(best, familyEnd(column));
+        this.#familyDeleted = column;
+        break;
+      case EntryKind.columnDeletion:
+        this.#sendOlder(best, `${column}\0`);
+        give &&= this.#familyDeleted !== familyOf(column);
+        this.#columnDeleted = column;
+        break;
+      default:
+        if (this.#hiddenColumn !== column) this.#hidden.clear();
+        this.#hiddenColumn = column;
+        this.#hidden.add(best.age, timestamp, rangeEnd);
+        this.#rangesMet = this.#options.keepDeletions;
+        give = false;
+    }
+    best.cursor.next();
+    this.#moved(best);
+    if (give) this.#giveDeletion(column, kind, 0, undefined);
+    return give;
+  }
+
+  #sendOlder(best: MergeSource, column: ColumnKey): void {
+    for (let i = this.#active.length - 1; this.#active[i] !== best; i--) {
+      const source = this.#active[i] as MergeSource;
+      source.cursor.seekColumn(column);
+      this.#moved(source);
+    }
+  }
+
+  /** Combines a merge entry with those at its place in older layers, down to the first put or to where a deletion hides the rest. */
+  #fold(best: MergeSource): void {
+    const aggregate = this.#options.aggregateOf(familyOf(this.column));
+    const ranges = !this.#hidden.isEmpty && this.#hiddenColumn === this.column;
+    if (!this.#options.keepDeletions) this.kind = EntryKind.put;
+    for (let i = this.#active.indexOf(best) + 1; i < this.#active.length; i++) {
+      const { cursor, age } = this.#active[i] as MergeSource;
+      if (!this.#standsOnCell(cursor)) continue;
+      if (ranges && this.#hidden.over(age, this.timestamp) !== undefined) return;
+      this.#folded = foldAggregates(aggregate, cursor.value(), this.#folded ?? best.cursor.value());
+      if (cursor.kind !== EntryKind.put) continue;
+      this.kind = EntryKind.put;
+      return;
+    }
+  }
+
+  #standsOnCell(cursor: LayerCursor): boolean {
+    return cursor.state === CursorState.ready && cursor.kind >= EntryKind.put && cursor.timestamp === this.timestamp && cursor.column === this.column;
+  }
+
+  /** After the last range deletion of a column: makes ready what is to be given out of them. True where something is. */
+  #rangesEnd(best: MergeSource | undefined): boolean {
+    if (best !== undefined && best.cursor.column === this.#hiddenColumn && best.cursor.kind === EntryKind.rangeDeletion) return false;
+    this.#rangesMet = false;
+    const column = this.#hiddenColumn;
+    if (this.#rowDeleted || this.#familyDeleted === familyOf(column) || this.#columnDeleted === column) return false;
+    this.#ranges = this.#hidden.union().reverse();
+    return true;
+  }
+
+  #giveRange(): boolean {
+    const range = this.#ranges.pop();
+    if (range === undefined) return false;
+    if (coversAll(range)) this.#giveDeletion(this.#hiddenColumn, EntryKind.columnDeletion, 0, undefined);
+    else this.#giveDeletion(this.#hiddenColumn, EntryKind.rangeDeletion, range.start, range.end);
+    return true;
+  }
+
+  #giveDeletion(column: ColumnKey, kind: EntryKind, timestamp: Int64, rangeEnd: Int64 | undefined): void {
+    this.column = column;
+    this.kind = kind;
+    this.timestamp = timestamp;
+    this.rangeEnd = rangeEnd;
+    this.#cell = undefined;
+    this.#folded = undefined;
+  }
+
+  /** After a move of the source: it may have left the row. */
+  #moved(source: MergeSource): void {
+    if (source.cursor.state === CursorState.needsLoad) {
+      this.#loading = true;
+    } else if (!standsIn(source.cursor, this.#row)) {
+      source.arrived();
+      this.#active.splice(this.#active.indexOf(source), 1);
+    }
+  }
+
+  #loaded(): void {
+    this.#loading = false;
+    for (let i = this.#active.length - 1; i >= 0; i--) this.#moved(this.#active[i] as MergeSource);
+  }
+}
+
+/** Order of the entries under two cursors of one row (compareEntries of the model, without making entries). */
+function isBefore(a: LayerCursor, b: LayerCursor): boolean {
+  const aColumn = a.column;
+  const bColumn = b.column;
+  if (aColumn !== bColumn) return aColumn < bColumn;
+  const aKind = a.kind;
+  const bKind = b.kind;
+  if (aKind >= EntryKind.put) return bKind >= EntryKind.put && a.timestamp > b.timestamp;
+  if (bKind >= EntryKind.put) return true;
+  return aKind !== bKind ? aKind < bKind : a.timestamp < b.timestamp;
+}

@@ -1,0 +1,480 @@
+/**
+ * One read of one tablet: walks the merged view of the layers over the ranges asked for, applies garbage collection and
+ * the filter, and hands out batches of row fragments.
+ *
+ * The walk is synchronous between loads of blocks: it stops for a load, for a full batch, or because its step on the event loop
+ * is over. It never builds a row: cells leave in fragments, and what the filter, the columns asked for or the GC rule exclude is
+ * seeked past (docs/ARCHITECTURE.md, "A read"). Hot path: fields in place of objects, no generator inside.
+ */
+import { BigtableError, Code, type ByteString, type Int64, successor, toBigInt, INT64_MIN } from '../../base/index.ts';
+import { type CallNotes, type Clock, checkContext, type Counter, Pacer, type RequestContext } from '../../env/index.ts';
+import { type ColumnSpan, type FilterProgram, type FilterRun, Hint } from '../../filter/index.ts';
+import {
+  type AggregateKind, type Cell, type ColumnKey, CursorState, familyEnd, familyOf, type Layer, type ReadBatch, type RowFragment, rangeContains, rowOfRange, type RowRange,
+} from '../../model/index.ts';
+import { KeptVersions } from './kept-versions.ts';
+import { layersForRow } from '../layers/layer-set.ts';
+import { cursorOver, type RowsCursor } from './one-row-cursor.ts';
+import type { ReadFamilies, ReadFamily } from './read-families.ts';
+
+/** A batch is handed out when its values reach this, bytes. */
+const BATCH_BYTES = 256 * 1024;
+/** Or when it has this many cells. */
+const BATCH_CELLS = 4096;
+/** Entries stepped over one by one before a seek pays. */
+const STEPS_BEFORE_SEEK = 4;
+
+/** Units of a filter's work that count as one item for the pacer. */
+const UNITS_PER_ITEM = 16;
+/** What a step of a busy filter counts as: the pacer looks at the clock behind each. */
+const BUSY_ITEMS = 64;
+
+const Stop = { load: 0, batch: 1, pause: 2, done: 3 } as const;
+type Stop = (typeof Stop)[keyof typeof Stop];
+
+/** The call of the filter that is not over: the walk stands still until it is. */
+const Busy = { no: 0, startingRow: 1, pushing: 2, endingRow: 3 } as const;
+type Busy = (typeof Busy)[keyof typeof Busy];
+
+export interface RowReaderOptions {
+  readonly layers: readonly Layer[];
+  /** Sorted, disjoint. */
+  readonly ranges: readonly RowRange[];
+  /** The one row of the ranges, where they hold but one. */
+  readonly row: ByteString | undefined;
+  readonly reversed: boolean;
+  /** 0 = none. */
+  readonly rowsLimit: number;
+  readonly families: ReadFamilies;
+  readonly program: FilterProgram;
+  readonly clock: Clock;
+  readonly context: RequestContext;
+  /** Blocks that all reads of the server have found in memory, and not found: what a read adds within a step is its own. */
+  readonly blockHits: Counter;
+  readonly blockMisses: Counter;
+  /** Most bytes of values that a filter may hold back inside a row. */
+  readonly heldBytesLimit: number;
+}
+
+export class RowReader {
+  #cursor: RowsCursor;
+  #layers: readonly Layer[];
+  /** The cursor sees one row alone, and only the layers that may have something of it. */
+  #isAtRow = false;
+  readonly #aggregateOf: (stored: string) => AggregateKind | undefined;
+  readonly #ranges: readonly RowRange[];
+  readonly #onlyRow: ByteString | undefined;
+  readonly #reversed: boolean;
+  readonly #versions: KeptVersions;
+  readonly #spans: readonly ColumnSpan[] | undefined;
+  readonly #newestEnd: Int64 | undefined;
+  readonly #oldest: Int64 | undefined;
+  readonly #run: FilterRun;
+  readonly #clock: Clock;
+  readonly #context: RequestContext;
+  readonly #notes: CallNotes | undefined;
+  readonly #blockHits: Counter;
+  readonly #blockMisses: Counter;
+  /** Not noted yet. */
+  #rowsScanned = 0;
+  readonly #pacer: Pacer;
+  readonly #heldBytesLimit: number;
+  readonly #itemsPerCell: number;
+  readonly #work: { readonly units: number };
+  /** Units of `#work` that the pacer knows of. */
+  #workSeen: number;
+  /** Most bytes that a filter may make of one row by copying its cells. */
+  readonly #copiedBytesLimit: number;
+  #rowsLeft: number;
+
+  #ended = false;
+  /** Whether the cursor is closed. */
+  #left = false;
+  /** Whether a pause comes before the walk goes on. */
+  #resting = false;
+  #rangeIndex = 0;
+  #range: RowRange | undefined;
+
+  #inRow = false;
+  #row: ByteString = '';
+  #rowGaveCells = false;
+  #column: ColumnKey | undefined;
+  #qualifier: ByteString = '';
+  #span = 0;
+
+  #busy: Busy = Busy.no;
+  /** Of the row, not yet in a fragment. A push may give more than a batch: those from `#counted` on wait for the next ones. */
+  #cells: Cell[] = [];
+  #counted = 0;
+  /** Of the row, given out so far. */
+  #rowBytes = 0;
+  #fragments: RowFragment[] = [];
+  #batchBytes = 0;
+  #batchCells = 0;
+  #scannedTo: ByteString | undefined;
+  /** The last row that was looked at to its end. */
+  #scanned: ByteString | undefined;
+
+  constructor(options: RowReaderOptions) {
+    this.#aggregateOf = options.families.aggregateOf;
+    this.#pacer = new Pacer(options.clock);
+    this.#ranges = options.ranges;
+    this.#onlyRow = options.row;
+    this.#layers = options.layers;
+    this.#cursor = this.#cursorOver(options.layers, options.row);
+    this.#reversed = options.reversed;
+    this.#rowsLeft = options.rowsLimit === 0 ? Number.POSITIVE_INFINITY : options.rowsLimit;
+    this.#versions = new KeptVersions(options.families);
+    this.#spans = options.program.columnSpans && options.families.storedSpans(options.program.columnSpans);
+    this.#newestEnd = options.program.timestamps?.end;
+    this.#oldest = options.program.timestamps?.start;
+    this.#run = options.program.run();
+    this.#clock = options.clock;
+    this.#context = options.context;
+    this.#notes = options.context.notes;
+    this.#blockHits = options.blockHits;
+    this.#blockMisses = options.blockMisses;
+    this.#heldBytesLimit = options.heldBytesLimit;
+    this.#itemsPerCell = 1 + Math.floor(options.program.unitsPerCell / UNITS_PER_ITEM);
+    this.#work = options.program.work;
+    this.#workSeen = this.#work.units;
+    this.#copiedBytesLimit = options.program.copies ? options.heldBytesLimit : Number.POSITIVE_INFINITY;
+  }
+
+  /** The next batch, at once where nothing must be loaded; undefined at the end. */
+  pull(): ReadBatch | undefined | Promise<ReadBatch | undefined> {
+    if (this.#ended) return undefined;
+    if (this.#resting) return this.#goOnAfter(Stop.pause);
+    const stop = this.#walk();
+    if (stop === Stop.load) return this.#goOnAfter(stop);
+    return this.#handOut(stop) ?? (stop === Stop.done ? undefined : this.#goOnAfter(stop));
+  }
+
+  /** Gives up the cursor. */
+  end(): void {
+    this.#ended = true;
+    if (!this.#left) this.#cursor.close();
+    this.#left = true;
+  }
+
+  /** Whether the last batch was handed out. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Whether no row is begun and not ended: the layers may be left, and others taken. */
+  get isBetweenRows(): boolean {
+    return !this.#inRow;
+  }
+
+  /** Between two rows and two pulls: gives up the layers. */
+  leaveLayers(): void {
+    this.#cursor.close();
+    this.#left = true;
+  }
+
+  /** After `leaveLayers`: goes on behind the last row, over the layers as they are now. */
+  takeLayers(layers: readonly Layer[]): void {
+    this.#layers = layers;
+    this.#cursor = this.#cursorOver(layers, this.#onlyRow);
+    this.#isAtRow = false;
+    this.#left = false;
+    const range = this.#range;
+    const last = this.#scanned;
+    if (range === undefined) return;
+    const from = last !== undefined && rangeContains(range, last) ? last : undefined;
+    if (this.#reversed) this.#cursor.seekRowBefore(from ?? range.end);
+    else this.#cursor.seekRow(from === undefined ? range.start : successor(from));
+  }
+
+  async #goOnAfter(stop: Stop): Promise<ReadBatch | undefined> {
+    for (;;) {
+      if (stop === Stop.load) await this.#load();
+      else if (stop === Stop.pause) await this.#pacer.pause();
+      this.#resting = false;
+      if (this.#ended) return undefined;
+      checkContext(this.#context, this.#clock);
+      stop = this.#walk();
+      if (stop === Stop.load) continue;
+      const batch = this.#handOut(stop);
+      if (batch !== undefined || stop === Stop.done) return batch;
+    }
+  }
+
+  async #load(): Promise<void> {
+    const notes = this.#notes;
+    if (notes === undefined) return this.#cursor.load();
+    const startMs = this.#clock.monotonicMs();
+    await this.#cursor.load();
+    notes.loads++;
+    notes.loadMs += this.#clock.monotonicMs() - startMs;
+  }
+
+  /** Walks on in one step, and notes what it took: within a step nobody else asks for blocks. */
+  #walk(): Stop {
+    const notes = this.#notes;
+    const hits = this.#blockHits;
+    const misses = this.#blockMisses;
+    const hitsBefore = hits.value;
+    const missesBefore = misses.value;
+    if (this.#rangeIndex === 0) this.#nextRange();
+    const stop = this.#advance();
+    if (notes === undefined) return stop;
+    notes.blockHits += hits.value - hitsBefore;
+    notes.blockMisses += misses.value - missesBefore;
+    notes.rowsScanned += this.#rowsScanned;
+    this.#rowsScanned = 0;
+    return stop;
+  }
+
+  /** What there is when the walk stops, for another reason than a load. */
+  #handOut(stop: Stop): ReadBatch | undefined {
+    const batch = this.#takeBatch();
+    if (stop === Stop.done) this.end();
+    else this.#resting = stop === Stop.pause;
+    return batch;
+  }
+
+  #cursorOver(layers: readonly Layer[], row: ByteString | undefined): RowsCursor {
+    return cursorOver(layers, row, this.#aggregateOf, this.#pacer);
+  }
+
+  #takeBatch(): ReadBatch | undefined {
+    if (this.#fragments.length === 0 && this.#scannedTo === undefined) return undefined;
+    const batch: ReadBatch = this.#scannedTo === undefined ? { fragments: this.#fragments } : { fragments: this.#fragments, scannedTo: this.#scannedTo };
+    this.#fragments = [];
+    this.#scannedTo = undefined;
+    this.#batchBytes = 0;
+    this.#batchCells = 0;
+    return batch;
+  }
+
+  #nextRange(): boolean {
+    const at = this.#reversed ? this.#ranges.length - 1 - this.#rangeIndex : this.#rangeIndex;
+    this.#range = this.#ranges[at];
+    this.#rangeIndex++;
+    if (this.#range === undefined) return false;
+    if (this.#ranges.length > 1) this.#chooseCursor(this.#range);
+    if (this.#reversed) this.#cursor.seekRowBefore(this.#range.end);
+    else this.#cursor.seekRow(this.#range.start);
+    return true;
+  }
+
+  /**
+   * Of several ranges those of one row are read each by a cursor of its own: layers tell row by row, files by their Bloom filters, which of them need not
+   * be looked into, and behind the row nothing is read.
+   */
+  #chooseCursor(range: RowRange): void {
+    const row = rowOfRange(range);
+    if (row === undefined && !this.#isAtRow) return;
+    this.#cursor.close();
+    this.#isAtRow = row !== undefined;
+    this.#cursor = this.#cursorOver(row === undefined ? this.#layers : layersForRow(this.#layers, row, this.#spans), row);
+  }
+
+  /** Walks on until there is a reason to stop. */
+  #advance(): Stop {
+    for (;;) {
+      if (this.#counted < this.#cells.length && this.#fillsBatch()) return Stop.batch;
+      if (this.#busy !== Busy.no) {
+        this.#goOnWithFilter();
+        if (this.#fillsBatch()) return Stop.batch;
+        if (this.#pacer.due(BUSY_ITEMS)) return Stop.pause;
+        continue;
+      }
+      // another range may have another
+      const cursor = this.#cursor;
+      if (!this.#inRow && (this.#range === undefined || this.#rowsLeft <= 0)) return Stop.done;
+      if (cursor.state === CursorState.needsLoad) return Stop.load;
+      if (!this.#inRow) {
+        if (cursor.state === CursorState.done || this.#outside(cursor.row)) {
+          if (!this.#nextRange()) return Stop.done;
+          if (this.#pacer.due()) return Stop.pause;
+          continue;
+        }
+        this.#startRow();
+        if (!this.#inRow || this.#busy !== Busy.no) {
+          if (this.#isDue()) return Stop.pause;
+          continue;
+        }
+      }
+      if (cursor.state === CursorState.done || cursor.row !== this.#row) this.#endRow();
+      else this.#visitCell();
+      if (this.#fillsBatch()) return Stop.batch;
+      if (this.#isDue()) return Stop.pause;
+    }
+  }
+
+  /** Whether a pause is due, after a cell or a row. */
+  #isDue(): boolean {
+    const units = this.#work.units;
+    if (units === this.#workSeen) return this.#pacer.due(this.#itemsPerCell);
+    const items = this.#itemsPerCell + Math.ceil((units - this.#workSeen) / UNITS_PER_ITEM);
+    this.#workSeen = units;
+    return this.#pacer.due(items);
+  }
+
+  #outside(row: ByteString): boolean {
+    const range = this.#range as RowRange;
+    return this.#reversed ? row < range.start : range.end !== undefined && row >= range.end;
+  }
+
+  /** Stands on a new row: in it, unless the filter refuses it at sight. */
+  #startRow(): void {
+    this.#inRow = true;
+    this.#rowsScanned++;
+    this.#row = this.#cursor.row;
+    this.#rowGaveCells = false;
+    this.#rowBytes = 0;
+    this.#column = undefined;
+    this.#span = 0;
+    this.#settle(Busy.startingRow, this.#run.startRow(this.#row));
+  }
+
+  #endRow(): void {
+    this.#settle(Busy.endingRow, this.#run.endRow(this.#cells));
+  }
+
+  /** More of the call that the filter did not end in one step. */
+  #goOnWithFilter(): void {
+    this.#settle(this.#busy, this.#run.goOn(this.#cells));
+  }
+
+  /** What the filter answered to a call, or to the rest of it. */
+  #settle(call: Busy, hint: Hint): void {
+    if (this.#run.heldBytes > this.#heldBytesLimit) {
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `the filter holds back more than ${this.#heldBytesLimit} bytes of one row`);
+    }
+    if (hint === Hint.busy) {
+      this.#busy = call;
+      return;
+    }
+    this.#busy = Busy.no;
+    if (call === Busy.pushing) this.#afterCell(hint);
+    else if (call === Busy.endingRow) this.#rowEnded();
+    else if (hint === Hint.skipRow) this.#refuseRow();
+  }
+
+  #refuseRow(): void {
+    this.#inRow = false;
+    this.#scannedTo = this.#row;
+    this.#scanned = this.#row;
+    this.#cursor.skipRow();
+  }
+
+  #rowEnded(): void {
+    this.#countCells();
+    if (this.#counted < this.#cells.length) {
+      // more than the batch takes: the row ends in a later one
+      this.#busy = Busy.endingRow;
+      return;
+    }
+    this.#inRow = false;
+    this.#scannedTo = this.#row;
+    this.#scanned = this.#row;
+    if (this.#cells.length > 0 || this.#rowGaveCells) {
+      this.#takeFragment(true);
+      this.#rowsLeft--;
+    }
+  }
+
+  /** The cells that are counted. */
+  #takeFragment(last: boolean): void {
+    if (!last && this.#counted === 0) return;
+    const cells = this.#cells;
+    this.#cells = cells.length > this.#counted ? cells.splice(this.#counted) : [];
+    this.#counted = 0;
+    this.#fragments.push({ row: this.#row, cells, last });
+    this.#rowGaveCells = true;
+  }
+
+  get #isFull(): boolean {
+    return this.#batchBytes >= BATCH_BYTES || this.#batchCells >= BATCH_CELLS;
+  }
+
+  /** Whether the batch is full with the cells that there are; those of the present row that it takes are in it then. */
+  #fillsBatch(): boolean {
+    if (this.#counted < this.#cells.length) this.#countCells();
+    if (!this.#isFull) return false;
+    if (this.#inRow) this.#takeFragment(false);
+    return true;
+  }
+
+  /** Counts cells for the batch until it is full. */
+  #countCells(): void {
+    for (; this.#counted < this.#cells.length && !this.#isFull; this.#counted++) {
+      const cell = this.#cells[this.#counted] as Cell;
+      const bytes = cell.value.length + cell.qualifier.length + 16;
+      this.#batchBytes += bytes;
+      this.#rowBytes += bytes;
+      this.#batchCells++;
+    }
+    if (this.#rowBytes > this.#copiedBytesLimit) {
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `the filter makes more than ${this.#copiedBytesLimit} bytes of one row, by copies of its cells`);
+    }
+  }
+
+  #visitCell(): void {
+    const cursor = this.#cursor;
+    const column = cursor.column;
+    if (column !== this.#column && !this.#enterColumn(column)) return;
+    const family = this.#versions.family as ReadFamily;
+    const timestamp = cursor.timestamp;
+    if (!this.#versions.keeps(timestamp)) return this.#skipColumn(column);
+    if (this.#newestEnd !== undefined && timestamp >= this.#newestEnd) return this.#skipNewer(column, family, this.#newestEnd);
+    if (this.#oldest !== undefined && timestamp < this.#oldest) return this.#skipColumn(column);
+    const hint = this.#run.push({ family: family.name, qualifier: this.#qualifier, timestamp, value: cursor.value() }, this.#cells);
+    this.#settle(Busy.pushing, hint);
+  }
+
+  /** On from the cell that the filter has had. */
+  #afterCell(hint: Hint): void {
+    if (hint === Hint.next) this.#cursor.next();
+    else if (hint === Hint.skipColumn) this.#skipColumn(this.#column as ColumnKey);
+    else this.#cursor.skipRow();
+  }
+
+  /** Comes to a new column; false where it was seeked past. */
+  #enterColumn(column: ColumnKey): boolean {
+    if (this.#spans !== undefined && !this.#insideSpans(column, this.#spans)) return false;
+    const stored = familyOf(column);
+    if (!this.#versions.enterColumn(stored)) {
+      // a family that was dropped: its bytes wait for a compaction
+      this.#cursor.seekColumn(familyEnd(stored));
+      return false;
+    }
+    this.#column = column;
+    this.#qualifier = column.slice(stored.length + 1);
+    return true;
+  }
+
+  #insideSpans(column: ColumnKey, spans: readonly ColumnSpan[]): boolean {
+    let span = spans[this.#span];
+    while (span !== undefined && span.end !== undefined && column >= span.end) span = spans[++this.#span];
+    if (span === undefined) {
+      this.#cursor.skipRow();
+      return false;
+    }
+    if (column < span.start) {
+      this.#cursor.seekColumn(span.start);
+      return false;
+    }
+    return true;
+  }
+
+  /** Steps over versions that are newer than the filter's range. */
+  #skipNewer(column: ColumnKey, family: ReadFamily, end: Int64): void {
+    // a rule that counts versions must see each of them; no rule keeps more than it counts
+    if (family.countsVersions || end === INT64_MIN) this.#cursor.next();
+    else this.#cursor.seekColumn(column, typeof end === 'number' ? end - 1 : toBigInt(end) - 1n);
+  }
+
+  #skipColumn(column: ColumnKey): void {
+    const cursor = this.#cursor;
+    for (let i = 0; i < STEPS_BEFORE_SEEK; i++) {
+      cursor.next();
+      if (cursor.state !== CursorState.ready || cursor.column !== column || cursor.row !== this.#row) return;
+    }
+    cursor.seekColumn(`${column}\0`);
+  }
+}

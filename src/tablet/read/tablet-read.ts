@@ -1,0 +1,162 @@
+/**
+ * A read of one tablet as a stream. It begins with the first pull: the layers are taken then, in one step, and held; the lease is looked
+ * at when they are taken, and before every batch that is handed out in a later step: what was read in the step in which the lease held is as of then.
+ *
+ * A long read gives its layers up for the newer ones whenever the tablet's list has changed and no row is begun, also while nobody pulls: so it
+ * keeps neither files that were merged nor memtables that were written to files, however long it takes. Each row is of one instant all the same.
+ */
+import { PullStream, type RequestContext } from '../../env/index.ts';
+import type { FilterProgram } from '../../filter/index.ts';
+import type { ReadBatch } from '../../model/index.ts';
+import type { LayerHold, LayerNeed, LayerReader } from '../layers/layer-set.ts';
+import type { ReadFamilies } from './read-families.ts';
+import type { RowReader } from './row-reader.ts';
+import type { TabletRead } from '../contract/tablet-api.ts';
+
+/** What a read asks for, made ready: its filter, its "now", and the layers it needs. */
+export class PreparedRead {
+  readonly program: FilterProgram;
+  readonly families: ReadFamilies;
+  readonly need: LayerNeed;
+
+  constructor(program: FilterProgram, families: ReadFamilies, need: LayerNeed) {
+    this.program = program;
+    this.families = families;
+    this.need = need;
+  }
+}
+
+/** What the reads of a tablet need of it; one for all of them. */
+export interface ReadSource {
+  /** Throws where no read may begin. */
+  checkServing(context: RequestContext): void;
+  /** Throws where what was read may not be given out (any more). */
+  checkAnswering(context: RequestContext): void;
+  /** Undefined where nothing is asked for. */
+  prepare(request: TabletRead): PreparedRead | undefined;
+  /** Takes the layers as they are now. */
+  hold(need: LayerNeed): LayerHold;
+  reader(context: RequestContext, layers: LayerHold['layers'], request: TabletRead, read: PreparedRead): RowReader;
+}
+
+export class TabletReadStream extends PullStream<ReadBatch> implements LayerReader {
+  readonly #source: ReadSource;
+  readonly #context: RequestContext;
+  readonly #request: TabletRead;
+  #need: LayerNeed | undefined;
+  #hold: LayerHold | undefined;
+  #reader: RowReader | undefined;
+  #begun = false;
+  /** A pull waits for blocks: what it reads stays held until they are there, also when the stream is given up meanwhile. */
+  #waiting = false;
+
+  constructor(source: ReadSource, context: RequestContext, request: TabletRead) {
+    super();
+    this.#source = source;
+    this.#context = context;
+    this.#request = request;
+  }
+
+  pull(): ReadBatch | undefined | Promise<ReadBatch | undefined> {
+    try {
+      const isFirst = !this.#begun;
+      if (isFirst) {
+        this.#begun = true;
+        this.#begin();
+      }
+      const reader = this.#reader;
+      if (reader === undefined) return undefined;
+      if (this.#hold === undefined) reader.takeLayers(this.#takeLayers().layers);
+      const batch = reader.pull();
+      if (batch instanceof Promise) return this.#whenThere(reader, batch);
+      if (batch !== undefined && !isFirst) this.#source.checkAnswering(this.#context);
+      return this.#handedOut(reader, batch);
+    } catch (error) {
+      this.end();
+      throw error;
+    }
+  }
+
+  #begin(): void {
+    this.#source.checkServing(this.#context);
+    const read = this.#source.prepare(this.#request);
+    if (read === undefined) return;
+    this.#need = read.need;
+    const hold = this.#source.hold(read.need);
+    this.#holdOn(hold);
+    this.#note(hold);
+    this.#reader = this.#source.reader(this.#context, hold.layers, this.#request, read);
+  }
+
+  #takeLayers(): LayerHold {
+    this.#source.checkServing(this.#context);
+    const hold = this.#source.hold(this.#need as LayerNeed);
+    this.#holdOn(hold);
+    this.#note(hold);
+    return hold;
+  }
+
+  #note({ files }: LayerHold): void {
+    const { notes } = this.#context;
+    if (notes === undefined) return;
+    notes.tablets++;
+    notes.files += files.length;
+  }
+
+  end(): void {
+    this.#begun = true;
+    const [reader, hold] = [this.#reader, this.#hold];
+    this.#reader = undefined;
+    if (this.#waiting) return;
+    this.#hold = undefined;
+    reader?.end();
+    hold?.release();
+  }
+
+  async #whenThere(reader: RowReader, pulled: Promise<ReadBatch | undefined>): Promise<ReadBatch | undefined> {
+    this.#waiting = true;
+    try {
+      const batch = await pulled;
+      this.#waiting = false;
+      if (this.#reader !== undefined) {
+        if (batch !== undefined) this.#source.checkAnswering(this.#context);
+        return this.#handedOut(reader, batch);
+      }
+    } catch (error) {
+      this.#waiting = false;
+      this.#leave(reader);
+      throw error;
+    }
+    this.#leave(reader);
+    return undefined;
+  }
+
+  #handedOut(reader: RowReader, batch: ReadBatch | undefined): ReadBatch | undefined {
+    if (reader.ended) this.end();
+    else this.#leaveStaleLayers();
+    return batch;
+  }
+
+  #holdOn(hold: LayerHold): void {
+    hold.reader = this;
+    this.#hold = hold;
+  }
+
+  /** For LayerSet: there are other layers now. */
+  layersChanged(): void {
+    this.#leaveStaleLayers();
+  }
+
+  #leaveStaleLayers(): void {
+    const [reader, hold] = [this.#reader, this.#hold];
+    if (reader === undefined || hold === undefined || !hold.isStale || this.#waiting || !reader.isBetweenRows) return;
+    reader.leaveLayers();
+    this.#hold = undefined;
+    hold.release();
+  }
+
+  #leave(reader: RowReader): void {
+    reader.end();
+    this.end();
+  }
+}

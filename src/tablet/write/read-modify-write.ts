@@ -1,0 +1,98 @@
+/**
+ * ReadModifyWrite as pure computation: from the newest cells and the rules to the cells to be written
+ * (API: google.bigtable.v2.ReadModifyWriteRowRequest). Rules apply in order and each sees what those before it made.
+ */
+import { addWrapping, asBuffer, BigtableError, Code, type Int64, int64Bytes, quote, readInt64BE } from '../../base/index.ts';
+import { type Cell, type ColumnKey, columnKey, type Mutation, type ReadModifyWriteRule } from '../../model/index.ts';
+
+export interface ReadModifyWriteResult {
+  readonly mutations: readonly Mutation[];
+  /** The new cells, one a column, ordered by column. */
+  readonly cells: readonly Cell[];
+}
+
+/**
+ * `newest`: the newest visible cell of each column that a rule names; `now`: the server's time for the new cells. FAILED_PRECONDITION where a value would
+ * become larger than `valueBytes`, or is none that can be incremented. `reserve` is told what the new cells take before they are made, and may throw.
+ */
+export function readModifyWrite(
+  rules: readonly ReadModifyWriteRule[],
+  newest: ReadonlyMap<ColumnKey, Cell>,
+  now: Int64,
+  valueBytes: number,
+  reserve: (bytes: number) => void = () => {},
+): ReadModifyWriteResult {
+  const made = new Map<ColumnKey, NewCell>();
+  for (const rule of rules) {
+    const key = columnKey(rule.family, rule.qualifier);
+    let cell = made.get(key);
+    if (cell === undefined) {
+      cell = new NewCell(rule, newest.get(key), now, valueBytes);
+      made.set(key, cell);
+    }
+    cell.change(rule);
+  }
+  let bytes = 0;
+  for (const cell of made.values()) bytes += cell.bytes;
+  reserve(bytes);
+  const cells = [...made].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, cell]) => cell.made());
+  return { cells, mutations: cells.map(({ family, qualifier, timestamp, value }) => ({ kind: 'setCell', family, qualifier, timestamp, value })) };
+}
+
+/** A cell beside its names and its value, about. */
+const CELL_BYTES = 32;
+
+/** A cell that rules make. What they append is joined once, at the end: there may be 100,000 of them, and a value may be large. */
+class NewCell {
+  readonly #name: Pick<ReadModifyWriteRule, 'family' | 'qualifier'>;
+  readonly #timestamp: Int64;
+  readonly #limitBytes: number;
+  #pieces: Uint8Array[] = [];
+  #bytes = 0;
+
+  constructor({ family, qualifier }: ReadModifyWriteRule, old: Cell | undefined, now: Int64, limitBytes: number) {
+    this.#name = { family, qualifier };
+    this.#timestamp = old !== undefined && old.timestamp > now ? old.timestamp : now;
+    this.#limitBytes = limitBytes;
+    if (old !== undefined) this.#append(old.value);
+  }
+
+  change({ change }: ReadModifyWriteRule): void {
+    if (change.kind === 'increment') return this.#increment(change.amount);
+    this.#append(change.suffix);
+    if (this.#bytes > this.#limitBytes) throw this.#refusal(`would hold ${this.#bytes} bytes: the limit of a value is ${this.#limitBytes}`);
+  }
+
+  get bytes(): number {
+    return CELL_BYTES + this.#name.family.length + this.#name.qualifier.length + this.#bytes;
+  }
+
+  made(): Cell {
+    return { family: this.#name.family, qualifier: this.#name.qualifier, timestamp: this.#timestamp, value: this.#value() };
+  }
+
+  #value(): Uint8Array {
+    return this.#pieces.length === 1 ? (this.#pieces[0] as Uint8Array) : Buffer.concat(this.#pieces, this.#bytes);
+  }
+
+  #append(bytes: Uint8Array): void {
+    this.#pieces.push(bytes);
+    this.#bytes += bytes.length;
+  }
+
+  #increment(amount: Int64): void {
+    // an absent cell counts as 0; one that is there must hold 8 bytes, as the API says: an empty value is no number
+    const isAbsent = this.#pieces.length === 0;
+    if (!isAbsent && this.#bytes !== 8) {
+      throw this.#refusal(`holds ${this.#bytes} bytes: only a value of 8 bytes (big-endian int64) can be incremented`);
+    }
+    const sum = isAbsent ? amount : addWrapping(readInt64BE(asBuffer(this.#value()), 0), amount);
+    this.#pieces = [];
+    this.#bytes = 0;
+    this.#append(int64Bytes(sum));
+  }
+
+  #refusal(problem: string): BigtableError {
+    return new BigtableError(Code.FAILED_PRECONDITION, `column ${this.#name.family}:${quote(this.#name.qualifier)} ${problem}`);
+  }
+}

@@ -1,0 +1,219 @@
+/**
+ * The calls that change rows of one tablet. A change that does not depend on what a row holds shares it with others; what reads a row before it
+ * writes holds it alone, from its read to the end of its log append and application.
+ */
+import { assert, BigtableError, type ByteString, Code, toBigtableError } from '../../base/index.ts';
+import type { RowChange } from '../../commitlog/index.ts';
+import type { Clock, RequestContext } from '../../env/index.ts';
+import type { RowFilter } from '../../filter/index.ts';
+import {
+  type Cell, type ColumnKey, cutToGranularity, type Limits, type Mutation, type Mutations, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow,
+  type TableSchema,
+} from '../../model/index.ts';
+import type { LayerReads } from '../read/layer-reads.ts';
+import { LayerNeed } from '../layers/layer-set.ts';
+import { newestCells } from '../read/newest-cells.ts';
+import { ReadFamilies } from '../read/read-families.ts';
+import { readModifyWrite } from './read-modify-write.ts';
+import type { RowLocks } from './row-locks.ts';
+import type { ServerTime } from '../layers/server-time.ts';
+import type { Serving } from '../contract/serving.ts';
+import { RowShare } from './shared-rows.ts';
+import { storedChanges, storedMutations } from './stored-mutations.ts';
+import type { Decision } from '../contract/tablet-api.ts';
+import { isLargeChange, type TabletWriter } from './tablet-writer.ts';
+import { WriteBatch } from './write-batch.ts';
+
+export interface RowWritesParts {
+  readonly clock: Clock;
+  readonly limits: Limits;
+  readonly range: RowRange;
+  readonly locks: RowLocks;
+  readonly time: ServerTime;
+  readonly writer: TabletWriter;
+  readonly reads: LayerReads;
+  readonly serving: Serving;
+  schema(): TableSchema;
+}
+
+export class RowWrites {
+  readonly #parts: RowWritesParts;
+  readonly #locks: RowLocks;
+  readonly #writer: TabletWriter;
+  readonly #serving: Serving;
+
+  constructor(parts: RowWritesParts) {
+    this.#parts = parts;
+    this.#locks = parts.locks;
+    this.#writer = parts.writer;
+    this.#serving = parts.serving;
+  }
+
+  mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void> {
+    if (isLargeChange(mutations)) return this.#holdingRow(context, row, () => this.#writeRow(row, mutations));
+    const share = new RowShare();
+    if (!this.#locks.tryShare(row, share)) return this.#locks.enterShared(row).then((entered) => this.#writeShared(context, [{ row, mutations }], entered));
+    try {
+      return this.#writeShared(context, [{ row, mutations }], share);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** Rows that nobody holds alone are logged in this step, in records of many: a promise and a record a batch, not a row. */
+  async mutateRows(context: RequestContext, changes: readonly RowChange[]): Promise<readonly (BigtableError | undefined)[]> {
+    const outcomes: (BigtableError | undefined)[] = new Array(changes.length).fill(undefined);
+    const waits: Promise<void>[] = [];
+    const outcomeOf = (written: Promise<void>, indexes: readonly number[]): void => {
+      waits.push(written.catch((thrown: unknown) => indexes.forEach((index) => (outcomes[index] = toBigtableError(thrown)))));
+    };
+    let batch = new WriteBatch();
+    const writeBatch = (): void => {
+      const { share, indexes } = batch;
+      try {
+        if (indexes.length > 0) outcomeOf(this.#writeShared(context, batch.changes, share), indexes);
+      } catch (thrown) {
+        outcomeOf(Promise.reject(thrown), indexes);
+      }
+      batch = new WriteBatch();
+    };
+    for (let i = 0; i < changes.length; i++) {
+      const change = changes[i] as RowChange;
+      const { row, mutations } = change;
+      if (isLargeChange(mutations) || !this.#locks.tryShare(row, batch.share)) outcomeOf(this.mutateRow(context, row, mutations), [i]);
+      else if (batch.add(i, change).isFull) writeBatch();
+    }
+    writeBatch();
+    await Promise.all(waits);
+    return outcomes;
+  }
+
+  async transact(
+    context: RequestContext,
+    rows: readonly ByteString[],
+    filter: RowFilter | undefined,
+    decide: (cells: ReadonlyMap<ByteString, readonly Cell[]>) => Decision,
+  ): Promise<void> {
+    // all in one step and one order, so that neither two transactions nor one and a drop of rows ever wait for each other in a circle
+    const held = [...new Set(rows)].sort();
+    const waits = held.map((row) => this.#locks.enterAlone(row));
+    try {
+      await Promise.all(waits);
+      for (const row of held) this.#checkRow(context, row);
+      const seen = new Map<ByteString, readonly Cell[]>();
+      for (const row of held) seen.set(row, await this.#parts.reads.collectRow(context, row, filter));
+      const decision = decide(seen);
+      if (decision === undefined || decision.size === 0) return;
+      const schema = this.#parts.schema();
+      const changes = [...decision].map(([row, mutations]) => ({ row, mutations: storedMutations(schema, mutations) }));
+      for (const { row } of changes) assert(held.includes(row), 'a transaction changes a row that it does not hold');
+      await this.#writer.write(changes);
+    } finally {
+      for (const row of held) this.#locks.leaveAlone(row);
+    }
+  }
+
+  checkAndMutateRow(
+    context: RequestContext,
+    row: ByteString,
+    predicate: RowFilter | undefined,
+    whenTrue: readonly Mutation[],
+    whenFalse: readonly Mutation[],
+  ): Promise<boolean> {
+    return this.#holdingRow(context, row, () => {
+      const write = (matched: boolean): boolean | Promise<boolean> => {
+        const mutations = matched ? whenTrue : whenFalse;
+        return mutations.length === 0 ? matched : this.#writeRow(row, mutations).then(() => matched);
+      };
+      const matched = this.#parts.reads.hasCells(context, row, predicate);
+      return matched instanceof Promise ? matched.then(write) : write(matched);
+    });
+  }
+
+  /** What it makes is reserved before it is made, and must fit the answer: RESOURCE_EXHAUSTED, with nothing written, where it does not. */
+  readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[], mostAnswerBytes = Number.POSITIVE_INFINITY): Promise<readonly Cell[]> {
+    return this.#holdingRow(context, row, () => {
+      const { clock, limits, time, reads } = this.#parts;
+      const schema = this.#parts.schema();
+      const hold = reads.hold(new LayerNeed(rangeOfRow(row), row));
+      const write = (newest: ReadonlyMap<ColumnKey, Cell>): Promise<readonly Cell[]> => {
+        const givenMicros = time.next();
+        let bytes = 0;
+        const reserve = (needed: number): void => {
+          if (needed > mostAnswerBytes) throw tooLargeAnswer(needed, mostAnswerBytes);
+          // the row is held: memory is never waited for here
+          if (!context.reservation.tryGrow(needed)) throw noRoomForCells(needed);
+          bytes = needed;
+        };
+        const { mutations, cells } = readModifyWrite(rules, newest, cutToGranularity(givenMicros, schema.granularity), limits.valueBytes, reserve);
+        return this.#writeRow(row, mutations, givenMicros).then(() => {
+          context.reservation.shrink(bytes);
+          return cells;
+        });
+      };
+      let newest: ReturnType<typeof newestCells> | undefined;
+      try {
+        newest = newestCells(context, clock, hold.layers, row, rules, ReadFamilies.of(schema, clock), schema);
+        return newest instanceof Promise ? newest.finally(() => hold.release()).then(write) : write(newest);
+      } finally {
+        if (!(newest instanceof Promise)) hold.release();
+      }
+    });
+  }
+
+  async dropRows(context: RequestContext, range: RowRange): Promise<void> {
+    await this.#locks.enterAll();
+    try {
+      this.#serving.check(context);
+      await this.#writer.dropRows({ kind: 'dropRows', range });
+    } finally {
+      this.#locks.leaveAll();
+    }
+  }
+
+  async #holdingRow<T>(context: RequestContext, row: ByteString, work: () => T | Promise<T>): Promise<T> {
+    const wait = this.#locks.enterAlone(row);
+    if (wait !== undefined) await wait;
+    try {
+      this.#checkRow(context, row);
+      return await work();
+    } finally {
+      this.#locks.leaveAlone(row);
+    }
+  }
+
+  #checkRow(context: RequestContext, row: ByteString): void {
+    this.#checkInside(row);
+    this.#serving.check(context);
+  }
+
+  #checkInside(row: ByteString): void {
+    assert(rangeContains(this.#parts.range, row), 'a row reached a tablet that it does not belong to');
+  }
+
+  /** The share is of these rows, and is given back by this. */
+  #writeShared(context: RequestContext, changes: readonly RowChange[], share: RowShare): Promise<void> {
+    try {
+      this.#serving.check(context);
+      for (const { row } of changes) this.#checkInside(row);
+      return this.#writer.write(storedChanges(this.#parts.schema(), changes), share);
+    } catch (error) {
+      this.#locks.leaveShared(share);
+      throw error;
+    }
+  }
+
+  /** The row is held alone. */
+  #writeRow(row: ByteString, mutations: Mutations, givenMicros?: number): Promise<void> {
+    return this.#writer.write(storedChanges(this.#parts.schema(), [{ row, mutations }]), undefined, givenMicros);
+  }
+}
+
+function tooLargeAnswer(answerBytes: number, mostBytes: number): BigtableError {
+  const message = `the answer takes ${answerBytes} bytes, and its caller has room for ${mostBytes}: nothing was written`;
+  return new BigtableError(Code.RESOURCE_EXHAUSTED, message, { details: { answerBytes } });
+}
+
+function noRoomForCells(bytes: number): BigtableError {
+  return new BigtableError(Code.RESOURCE_EXHAUSTED, `new cells of ${bytes} bytes have no room beside the other requests: nothing was written`);
+}

@@ -1,0 +1,76 @@
+/**
+ * The rows that plain writes under way share. Nearly nobody ever asks for them, so that adding a row is a count in a small table and a place in its
+ * share's list: no object a row, and nothing that outlives the write. Who wants a row alone is told how many share it; where the count says that some
+ * may, all shares are looked through.
+ *
+ * Invariant: a count is the number of held rows whose keys fall to it.
+ */
+import { assert, type ByteString } from '../../base/index.ts';
+
+const FIRST_COUNTS = 64;
+/** Above this the counts grow no more: they are exact enough. */
+const MOST_COUNTS = 16_384;
+
+/** What one write holds: rows, one several times where it changes it several times. */
+export class RowShare {
+  readonly rows: ByteString[] = [];
+  /** Its place among the shares; -1 = none yet, or no more. */
+  place = -1;
+}
+
+export class SharedRows {
+  readonly #shares: RowShare[] = [];
+  #counts = new Uint32Array(FIRST_COUNTS);
+  #size = 0;
+
+  /** Rows held, all together. */
+  get size(): number {
+    return this.#size;
+  }
+
+  add(row: ByteString, share: RowShare): void {
+    if (share.place < 0) share.place = this.#shares.push(share) - 1;
+    share.rows.push(row);
+    this.#size++;
+    if (this.#size > this.#counts.length && this.#counts.length < MOST_COUNTS) this.#grow();
+    else this.#note(row, 1);
+  }
+
+  remove(share: RowShare): void {
+    assert(this.#shares[share.place] === share, 'a share of rows is given back that is not held');
+    const last = this.#shares.pop();
+    if (last !== undefined && last !== share) {
+      this.#shares[share.place] = last;
+      last.place = share.place;
+    }
+    share.place = -1;
+    this.#size -= share.rows.length;
+    for (const row of share.rows) this.#note(row, -1);
+  }
+
+  /** How many times the row is held. */
+  count(row: ByteString): number {
+    if (this.#counts[this.#slot(row)] === 0) return 0;
+    let count = 0;
+    for (const { rows } of this.#shares) for (const held of rows) if (held === row) count++;
+    return count;
+  }
+
+  #grow(): void {
+    this.#counts = new Uint32Array(this.#counts.length * 4);
+    for (const { rows } of this.#shares) for (const row of rows) this.#note(row, 1);
+  }
+
+  #note(row: ByteString, change: 1 | -1): void {
+    const slot = this.#slot(row);
+    this.#counts[slot] = (this.#counts[slot] as number) + change;
+  }
+
+  /** By a cheap mixture of the length and the last bytes, in which keys mostly differ. */
+  #slot(row: ByteString): number {
+    const { length } = row;
+    let hash = length;
+    for (let i = Math.max(0, length - 6); i < length; i++) hash = Math.imul(hash, 31) + row.charCodeAt(i);
+    return hash & (this.#counts.length - 1);
+  }
+}

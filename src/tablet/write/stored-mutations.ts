@@ -1,0 +1,23 @@
+/** Mutations as they are logged and stored: under the names that families are stored by (see FamilySchema.generation). */
+import { assert } from '../../base/index.ts';
+import type { RowChange } from '../../commitlog/index.ts';
+import { familyOfTable, type Mutation, mutationList, setCell, storageFamily, type TableSchema } from '../../model/index.ts';
+import { isRenamed } from '../read/read-families.ts';
+
+/** The same array where no family of the table was ever created a second time, which is nearly always. */
+export function storedMutations(schema: TableSchema, mutations: readonly Mutation[]): readonly Mutation[] {
+  if (!isRenamed(schema)) return mutations;
+  return mutations.map((mutation) => {
+    if (mutation.kind === 'deleteFromRow') return mutation;
+    const family = familyOfTable(schema, mutation.family);
+    assert(family !== undefined, `family ${mutation.family} reached the tablet and is not in the schema`);
+    const stored = storageFamily(family.name, family.generation);
+    return mutation.kind === 'setCell' ? setCell(stored, mutation.qualifier, mutation.timestamp, mutation.value) : { ...mutation, family: stored };
+  });
+}
+
+/** The same for changes of rows. */
+export function storedChanges(schema: TableSchema, changes: readonly RowChange[]): readonly RowChange[] {
+  if (!isRenamed(schema)) return changes;
+  return changes.map(({ row, mutations }) => ({ row, mutations: storedMutations(schema, mutationList(mutations)) }));
+}

@@ -1,0 +1,306 @@
+/**
+ * The write path of one tablet: changes are given the server's time, logged, and applied to the active memtable once their records are durable. What one append of the
+ * log makes durable is applied in one step, in log order, and acknowledged by one promise that all its calls share.
+ *
+ * Invariants:
+ * - A change is in the memtable only once its record is durable (buffered: handed to the log, which has reserved room for it), and in log order; it is
+ *   acknowledged only if the lease surely held after that.
+ * - A share of rows is given back when their change has been applied, or has failed.
+ * - A record that is durable is applied, whatever becomes of the others of its append.
+ */
+import { assert, type ByteString, unavailable } from '../../base/index.ts';
+import {
+  encodeRows, isAfter, type NewRecord, Origin, type RecordBody, type RedoPoint, type RedoRecord, type RowChange, type ServerLog,
+} from '../../commitlog/index.ts';
+import { type Clock, inParts, Pacer } from '../../env/index.ts';
+import type { AggregateOf } from '../../memtable/index.ts';
+import { isCellRun, type Mutation, type Mutations, needsServerTime, resolveTimestamps, sliceMutations, type TableSchema } from '../../model/index.ts';
+import type { LayerSet } from '../layers/layer-set.ts';
+import { ReadFamilies } from '../read/read-families.ts';
+import type { RowLocks } from './row-locks.ts';
+import type { ServerTime } from '../layers/server-time.ts';
+import type { RowShare } from './shared-rows.ts';
+import type { TabletHost, TabletState } from '../contract/tablet-state.ts';
+
+/** A change with more mutations than this is applied over several steps of the event loop. */
+const MOST_IN_ONE_STEP = 2000;
+/** Of its mutations so many are applied between two looks at the clock. */
+const APPLIED_AT_ONCE = 64;
+
+export interface TabletWriterOptions {
+  readonly clock: Clock;
+  readonly host: Pick<TabletHost, 'leaseHeld' | 'written'>;
+  readonly log: ServerLog;
+  readonly layers: LayerSet;
+  readonly locks: RowLocks;
+  readonly time: ServerTime;
+  readonly schema: () => TableSchema;
+  readonly buffered: boolean;
+}
+
+/** A change as its record will tell it: every cell has a timestamp. Where the server's time was given, the time of the commit is the same. */
+type TimedChange = Pick<NewRecord, 'body' | 'commitMicros' | 'encodedRows'>;
+
+interface LoggedChange {
+  readonly body: RecordBody<Mutations>;
+  readonly sequence: number;
+  /** The share of its rows, given back when the change is applied. */
+  readonly share: RowShare | undefined;
+  /** Where it is applied over several steps: resolves when it is. */
+  stepping: Promise<void> | undefined;
+}
+
+/** Changes that one append makes durable. */
+interface LoggedGroup {
+  readonly durable: ReturnType<ServerLog['append']>['durable'];
+  readonly changes: LoggedChange[];
+  /** Resolves when they are applied and may be acknowledged. */
+  done: Promise<void>;
+}
+
+export class TabletWriter {
+  readonly #options: TabletWriterOptions;
+  readonly #tableId: string;
+  readonly #epoch: number;
+  #applied: RedoPoint;
+  /** The changes of the append that gathers now. */
+  #group: LoggedGroup | undefined;
+  /** Writes between their start and their end. */
+  #writes = 0;
+  /** Who waits until there are none. */
+  readonly #drained: (() => void)[] = [];
+  /** Changes that are being applied over several steps. */
+  readonly #stepping = new Set<Promise<void>>();
+  #aggregates: { readonly schema: TableSchema; readonly aggregateOf: AggregateOf } | undefined;
+
+  constructor(options: TabletWriterOptions, { tableId, epoch, redo }: TabletState) {
+    this.#options = options;
+    this.#tableId = tableId;
+    this.#epoch = epoch;
+    this.#applied = redo;
+  }
+
+  /** The last record applied. */
+  get applied(): RedoPoint {
+    return this.#applied;
+  }
+
+  /** Applies a record of an earlier owner. Undefined where it is done already. */
+  replay(record: RedoRecord): Promise<void> | undefined {
+    const { body, epoch, sequence } = record;
+    this.#options.time.replayed(record, this.#options.schema().granularity);
+    return this.#apply(body, { epoch, sequence });
+  }
+
+  /**
+   * Logs and applies changes of rows as one record, all in one instant. Resolves when they may be acknowledged. Whoever calls holds the rows until then;
+   * `share` is given back by this, unless the call throws. Cells without a timestamp get the server's time; `givenMicros`: cells have it already.
+   */
+  write(rows: readonly RowChange[], share?: RowShare, givenMicros?: number): Promise<void> {
+    if (isLarge(rows)) return this.#writeLarge(rows, share, givenMicros);
+    if (this.#options.buffered) return this.#writeBuffered(() => this.#timed(rows, givenMicros), share);
+    return this.#log(this.#timed(rows, givenMicros), share).done;
+  }
+
+  /** The same for a range of rows that is dropped. */
+  dropRows(body: Extract<RecordBody, { kind: 'dropRows' }>): Promise<void> {
+    const change = (): TimedChange => ({ body, commitMicros: this.#options.clock.nowMicros() });
+    return this.#options.buffered ? this.#writeBuffered(change, undefined) : this.#log(change(), undefined).done;
+  }
+
+  /** Resolves when no write is under way. */
+  async drain(): Promise<void> {
+    while (this.#writes > 0) await new Promise<void>((resolve) => this.#drained.push(resolve));
+  }
+
+  /** Resolves when every record up to `applied` is in the memtable whole. */
+  async settle(): Promise<void> {
+    while (this.#stepping.size > 0) await Promise.allSettled(this.#stepping);
+  }
+
+  /** In the step in which the change is logged: so no time is given between the two, and times ascend in the log. */
+  #timed(rows: readonly RowChange[], givenMicros: number | undefined): TimedChange {
+    const { clock, time, schema } = this.#options;
+    if (givenMicros !== undefined) return { body: { kind: 'rows', rows }, commitMicros: givenMicros };
+    if (!rows.some(({ mutations }) => needsServerTime(mutations))) return { body: { kind: 'rows', rows }, commitMicros: clock.nowMicros() };
+    const commitMicros = time.next();
+    const { granularity } = schema();
+    const timed = rows.map(({ row, mutations }): RowChange => ({ row, mutations: resolveTimestamps(mutations, commitMicros, granularity) }));
+    return { body: { kind: 'rows', rows: timed }, commitMicros };
+  }
+
+  /** The same for a change that is too large for one step. Its row is held alone meanwhile, so no later time is given in it. */
+  async #timedInSteps(rows: LargeRows, givenMicros: number | undefined): Promise<TimedChange> {
+    const { clock, time, schema } = this.#options;
+    const [{ row, mutations }] = rows;
+    if (isCellRun(mutations) || givenMicros !== undefined || !needsServerTime(mutations)) return this.#timed(rows, givenMicros);
+    const commitMicros = time.next();
+    const { granularity } = schema();
+    const timed: Mutation[] = [];
+    await inParts(clock, mutations.length, (from, to) => {
+      for (const mutation of resolveTimestamps(mutations.slice(from, to), commitMicros, granularity)) timed.push(mutation);
+    });
+    return { body: { kind: 'rows', rows: [{ row, mutations: timed }] }, commitMicros };
+  }
+
+  #log(change: TimedChange, share: RowShare | undefined): LoggedGroup {
+    const { log } = this.#options;
+    const { body } = change;
+    const { sequence, durable } = log.append(this.#record(change));
+    let group = this.#group;
+    if (group === undefined || group.durable !== durable) {
+      group = { durable, changes: [], done: Promise.resolve() };
+      group.done = this.#finish(group);
+      // each call hears of a failure; one that has gone must not end the process
+      group.done.catch(() => {});
+      this.#group = group;
+    }
+    group.changes.push({ body, sequence, share, stepping: undefined });
+    this.#writes++;
+    return group;
+  }
+
+  #record({ body, commitMicros, encodedRows }: TimedChange): NewRecord {
+    return { tableId: this.#tableId, epoch: this.#epoch, commitMicros, origin: Origin.user, body, encodedRows };
+  }
+
+  /** Applies what one append has made durable, in its order. */
+  async #finish(group: LoggedGroup): Promise<void> {
+    const { layers, host } = this.#options;
+    try {
+      const position = await group.durable;
+      layers.active.firstPosition ??= position;
+      this.#applyAll(group.changes);
+      this.#checkLease();
+    } finally {
+      if (this.#group === group) this.#group = undefined;
+      for (const { share } of group.changes) this.#ended(share);
+      host.written();
+    }
+  }
+
+  #applyAll(changes: readonly LoggedChange[]): void {
+    let failure: { readonly error: unknown } | undefined;
+    for (const change of changes) {
+      try {
+        change.stepping = this.#apply(change.body, { epoch: this.#epoch, sequence: change.sequence });
+      } catch (error) {
+        failure ??= { error };
+      }
+    }
+    if (failure) throw failure.error;
+  }
+
+  /** A change of one row that is too large for one step. The row is held alone. */
+  async #writeLarge(rows: LargeRows, share: RowShare | undefined, givenMicros: number | undefined): Promise<void> {
+    const { clock, buffered, host } = this.#options;
+    this.#writes++;
+    try {
+      const { body, commitMicros } = await this.#timedInSteps(rows, givenMicros);
+      assert(body.kind === 'rows', 'a change of rows stays one');
+      const encoded: TimedChange = { body, commitMicros, encodedRows: await encodeRows(body.rows, new Pacer(clock)) };
+      if (buffered) return await this.#writeBuffered(() => encoded, undefined);
+      const group = this.#log(encoded, undefined);
+      const change = group.changes.at(-1) as LoggedChange;
+      // whatever becomes of the group: the row is held until the last step
+      await group.done.finally(() => change.stepping);
+      this.#checkLease();
+    } finally {
+      this.#ended(share);
+      host.written();
+    }
+  }
+
+  /** `timed` is asked for the change when there is room for it. */
+  async #writeBuffered(timed: () => TimedChange, share: RowShare | undefined): Promise<void> {
+    const { log, layers, host } = this.#options;
+    this.#writes++;
+    try {
+      let change = timed();
+      let appended = log.appendReserved(this.#record(change));
+      // the wait comes before the append: between that and the application nothing may come, or another record would be applied first
+      while (appended instanceof Promise) {
+        await appended;
+        change = timed();
+        appended = log.appendReserved(this.#record(change));
+      }
+      const { sequence } = appended;
+      // the newest durable append comes before this record's: the log is kept from there on
+      layers.active.firstPosition ??= log.newestPosition;
+      const stepping = this.#apply(change.body, { epoch: this.#epoch, sequence });
+      if (stepping !== undefined) await stepping;
+      this.#checkLease();
+    } finally {
+      this.#ended(share);
+      host.written();
+    }
+  }
+
+  #ended(share: RowShare | undefined): void {
+    if (share !== undefined) this.#options.locks.leaveShared(share);
+    this.#writes--;
+    if (this.#writes === 0) for (const wake of this.#drained.splice(0)) wake();
+  }
+
+  #checkLease(): void {
+    if (!this.#options.host.leaseHeld()) throw unavailable('the lease of the tablet server may have lapsed during the write: its outcome is unknown');
+  }
+
+  /** Undefined where it is applied already. */
+  #apply(body: RecordBody<Mutations>, at: RedoPoint): Promise<void> | undefined {
+    const { active } = this.#options.layers;
+    assert(isAfter(at, this.#applied), 'a record is applied twice or out of order');
+    this.#applied = at;
+    if (body.kind === 'dropRows') {
+      active.memtable.dropRows(body.range);
+      return undefined;
+    }
+    const aggregateOf = this.#aggregateOf();
+    for (const { mutations } of body.rows) active.rangeDeletions ||= deletesRanges(mutations);
+    if (isLarge(body.rows)) {
+      const [{ row, mutations }] = body.rows;
+      const stepping = this.#applyInSteps(row, mutations, aggregateOf).finally(() => this.#stepping.delete(stepping));
+      this.#stepping.add(stepping);
+      return stepping;
+    }
+    for (const { row, mutations } of body.rows) active.memtable.apply(row, mutations, aggregateOf);
+    return undefined;
+  }
+
+  /** The row is held meanwhile, and the memtable is not frozen: a flush waits. Readers see all of it or nothing. */
+  async #applyInSteps(row: ByteString, mutations: Mutations, aggregateOf: AggregateOf): Promise<void> {
+    const edit = this.#options.layers.active.memtable.edit(row, aggregateOf);
+    const pacer = new Pacer(this.#options.clock);
+    for (let from = 0; from < mutations.length; from += APPLIED_AT_ONCE) {
+      edit.add(sliceMutations(mutations, from, from + APPLIED_AT_ONCE));
+      if (pacer.due(APPLIED_AT_ONCE)) await pacer.pause(true);
+    }
+    edit.commit();
+  }
+
+  #aggregateOf(): AggregateOf {
+    const schema = this.#options.schema();
+    if (this.#aggregates?.schema !== schema) {
+      const families = new ReadFamilies(schema, 0);
+      this.#aggregates = { schema, aggregateOf: (stored) => families.get(stored)?.aggregate };
+    }
+    return this.#aggregates.aggregateOf;
+  }
+}
+
+/** A change of one row. */
+type LargeRows = readonly [RowChange];
+
+/** Whether a change of a row is made over several steps, so that its row must be held alone. */
+export function isLargeChange(mutations: Mutations): boolean {
+  return mutations.length > MOST_IN_ONE_STEP;
+}
+
+function isLarge(rows: readonly RowChange[]): rows is LargeRows {
+  const [first] = rows;
+  return first !== undefined && rows.length === 1 && isLargeChange(first.mutations);
+}
+
+function deletesRanges(mutations: Mutations): boolean {
+  return !isCellRun(mutations) && mutations.some((mutation) => mutation.kind === 'deleteFromColumn' && mutation.range !== undefined);
+}

@@ -1,0 +1,45 @@
+/**
+ * Plain changes of rows on their way into one record of the log: they are logged, applied and acknowledged together. Each row of a batch need only be
+ * atomic by itself; that all of them change in one instant is more than was promised, and costs less.
+ *
+ * Bounded, so that no record makes the log's append, or the step that applies it, a long one.
+ */
+import type { RowChange } from '../../commitlog/index.ts';
+import { isCellRun, type Mutations, valueLengthAt } from '../../model/index.ts';
+import { RowShare } from './shared-rows.ts';
+
+const MOST_MUTATIONS = 256;
+const MOST_VALUE_BYTES = 256 * 1024;
+
+export class WriteBatch {
+  readonly share = new RowShare();
+  readonly changes: RowChange[] = [];
+  /** Of the changes, in the call. */
+  readonly indexes: number[] = [];
+  #mutations = 0;
+  #valueBytes = 0;
+
+  get isFull(): boolean {
+    return this.#mutations >= MOST_MUTATIONS || this.#valueBytes >= MOST_VALUE_BYTES;
+  }
+
+  /** The row has joined the share. */
+  add(index: number, change: RowChange): this {
+    this.changes.push(change);
+    this.indexes.push(index);
+    this.#mutations += change.mutations.length;
+    this.#valueBytes += valueBytes(change.mutations);
+    return this;
+  }
+}
+
+/** Of cells that are set: other mutations are small. */
+function valueBytes(mutations: Mutations): number {
+  let bytes = 0;
+  if (isCellRun(mutations)) {
+    for (let at = mutations.from; at < mutations.from + mutations.length; at++) bytes += valueLengthAt(mutations, at);
+  } else {
+    for (const mutation of mutations) if (mutation.kind === 'setCell') bytes += mutation.value.length;
+  }
+  return bytes;
+}
