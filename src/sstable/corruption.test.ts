@@ -4,11 +4,11 @@ import fc from 'fast-check';
 import { BigtableError, Code, CorruptionError, crc32c } from '../base/index.ts';
 import { ManualClock, Metrics } from '../env/index.ts';
 import { CursorState, columnKey, type Entry, EntryKind } from '../model/index.ts';
-import { Block } from './block.ts';
-import { BlockCursor } from './block-cursor.ts';
-import { decodeDirectory, decodeFooter, encodeFooter, FOOTER_BYTES, type Footer, TRAILER_BYTES } from './format.ts';
+import { Block } from './read/block.ts';
+import { BlockCursor } from './read/block-cursor.ts';
+import { decodeDirectory, decodeFooter, encodeFooter, FOOTER_BYTES, type Footer, TRAILER_BYTES } from './format/format.ts';
 import { CODECS, deletion, fileBytes, fileSystemWith, openFile, PATH, plain, put, scan, settle, sortedEntries, writeFile } from './fixtures.ts';
-import { SeekTarget } from './seek-target.ts';
+import { SeekTarget } from './format/seek-target.ts';
 
 const ENTRIES: Entry[] = [
   deletion(EntryKind.rowDeletion, 'a', ''),

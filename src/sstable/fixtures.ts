@@ -9,11 +9,11 @@ import {
   type ColumnKey, CursorState, columnKey, compareEntries, type Entry, EntryKind, isDeletion, type LayerCursor, type RowRangeDeletion,
 } from '../model/index.ts';
 import { nativeCodecs } from '../platform/index.ts';
-import { BlockCache } from './block-cache.ts';
-import type { MemoryBudget } from './memory-budget.ts';
-import type { RowCache } from './row-cache.ts';
+import { BlockCache } from './cache/block-cache.ts';
+import type { MemoryBudget } from './cache/memory-budget.ts';
+import type { RowCache } from './cache/row-cache.ts';
 import { SsTable } from './ss-table.ts';
-import { type SsTableWriteOptions, type WrittenSsTable, writeSsTable } from './write-ss-table.ts';
+import { type SsTableWriteOptions, type WrittenSsTable, writeSsTable } from './write/write-ss-table.ts';
 
 export const CODECS: Codecs = nativeCodecs();
 export const PATH = 'tables/1.sst';

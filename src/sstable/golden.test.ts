@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { crc32c, INT64_MAX, INT64_MIN } from '../base/index.ts';
 import { ManualClock, Metrics } from '../env/index.ts';
 import { columnKey, type Entry, EntryKind } from '../model/index.ts';
-import { decodeDirectory, decodeFooter, FOOTER_BYTES } from './format.ts';
+import { decodeDirectory, decodeFooter, FOOTER_BYTES } from './format/format.ts';
 import { CODECS, deletion, fileBytes, fileSystemWith, numberedRows, openFile, PATH, plain, put, scan, writeFile } from './fixtures.ts';
 import { describeSsTable } from './layout.ts';
 import type { SsTable } from './ss-table.ts';

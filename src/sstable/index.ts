@@ -3,10 +3,10 @@
  * block cache by the same cursor contract as a memtable; with Bloom filters, compressed blocks and a cache of rows.
  * Knows nothing of tablets; gets its file system, codecs and clock handed in.
  */
-export { BlockCache } from './block-cache.ts';
+export { BlockCache } from './cache/block-cache.ts';
 export { describeSsTable, type SsTableLayout } from './layout.ts';
-export type { FileLineage, RecordPoint } from './lineage.ts';
-export { MemoryBudget } from './memory-budget.ts';
-export { RowCache } from './row-cache.ts';
+export type { FileLineage, RecordPoint } from './format/lineage.ts';
+export { MemoryBudget } from './cache/memory-budget.ts';
+export { RowCache } from './cache/row-cache.ts';
 export { SsTable } from './ss-table.ts';
-export { DEFAULT_BLOCK_SIZE_BYTES, type SsTableWriteOptions, writeSsTable } from './write-ss-table.ts';
+export { DEFAULT_BLOCK_SIZE_BYTES, type SsTableWriteOptions, writeSsTable } from './write/write-ss-table.ts';

@@ -2,11 +2,11 @@
 import type { ByteString } from '../base/index.ts';
 import { type Clock, type Codecs, type FileSystem, Metrics } from '../env/index.ts';
 import type { EntryPosition, RowRangeDeletion } from '../model/index.ts';
-import type { BloomFilterKind } from './bloom-filter.ts';
-import { CheckedFile } from './checked-file.ts';
-import type { Section } from './format.ts';
-import type { SsTableProperties } from './properties.ts';
-import { openFrame } from './ss-table-file.ts';
+import type { BloomFilterKind } from './format/bloom-filter.ts';
+import { CheckedFile } from './format/checked-file.ts';
+import type { Section } from './format/format.ts';
+import type { SsTableProperties } from './format/properties.ts';
+import { openFrame } from './read/ss-table-file.ts';
 
 export interface BlockLayout {
   readonly offset: number;

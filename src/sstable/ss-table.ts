@@ -8,20 +8,20 @@
 import type { ByteString, CorruptionError } from '../base/index.ts';
 import { type Clock, type Codecs, type Counter, type FileSystem, type Metrics, Pacer } from '../env/index.ts';
 import { type ColumnKey, familyOf, type Layer, type LayerCursor, type RowRangeDeletion } from '../model/index.ts';
-import type { Block } from './block.ts';
-import { BlockDecoder } from './block-decoder.ts';
-import { type BlockCache, type BlockKeeper, CachedFile, type UnreadBlock } from './block-cache.ts';
-import { CheckedFile } from './checked-file.ts';
-import type { FamilyStatistics } from './families.ts';
-import { TRAILER_BYTES } from './format.ts';
-import type { MemoryBudget } from './memory-budget.ts';
-import type { Page } from './page-index.ts';
-import type { SsTableProperties } from './properties.ts';
-import { type CachedRows, copyRow, KeptRowCursor } from './row-cache.ts';
-import { SeekTarget } from './seek-target.ts';
-import { SharedRead } from './shared-read.ts';
-import { type BlockSource, SsTableCursor } from './ss-table-cursor.ts';
-import { openFrame, type SsTableFrame } from './ss-table-file.ts';
+import type { Block } from './read/block.ts';
+import { BlockDecoder } from './read/block-decoder.ts';
+import { type BlockCache, type BlockKeeper, CachedFile, type UnreadBlock } from './cache/block-cache.ts';
+import { CheckedFile } from './format/checked-file.ts';
+import type { FamilyStatistics } from './format/families.ts';
+import { TRAILER_BYTES } from './format/format.ts';
+import type { MemoryBudget } from './cache/memory-budget.ts';
+import type { Page } from './format/page-index.ts';
+import type { SsTableProperties } from './format/properties.ts';
+import { type CachedRows, copyRow, KeptRowCursor } from './cache/row-cache.ts';
+import { SeekTarget } from './format/seek-target.ts';
+import { SharedRead } from './read/shared-read.ts';
+import { type BlockSource, SsTableCursor } from './read/ss-table-cursor.ts';
+import { openFrame, type SsTableFrame } from './read/ss-table-file.ts';
 import { type Verification, verifyBlocks } from './verify.ts';
 
 export interface SsTableOptions {

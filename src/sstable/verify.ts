@@ -5,12 +5,12 @@
 import { type ByteString, CorruptionError, quote } from '../base/index.ts';
 import type { Checksum, Pacer } from '../env/index.ts';
 import { compareEntries, type EntryPosition } from '../model/index.ts';
-import type { Block } from './block.ts';
-import { BlockCursor } from './block-cursor.ts';
-import { findSection, SectionName } from './format.ts';
-import type { PageCut } from './page-index.ts';
-import { type EntryStatistics, PropertiesCollector } from './properties.ts';
-import type { SsTableFrame } from './ss-table-file.ts';
+import type { Block } from './read/block.ts';
+import { BlockCursor } from './read/block-cursor.ts';
+import { findSection, SectionName } from './format/format.ts';
+import type { PageCut } from './format/page-index.ts';
+import { type EntryStatistics, PropertiesCollector } from './format/properties.ts';
+import type { SsTableFrame } from './read/ss-table-file.ts';
 
 export interface Verification {
   readonly blocks: number;

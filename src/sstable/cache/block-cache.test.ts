@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { AssertionError, CorruptionError } from '../../base/index.ts';
+import { Metrics } from '../../env/index.ts';
+import { Block } from '../read/block.ts';
+import { BlockCache } from './block-cache.ts';
+import { SharedRead } from '../read/shared-read.ts';
+
+/** Of a block with one restart point. */
+const OVERHEAD_BYTES = 256 + 8;
+
+/** A block whose content is its offset. */
+function block(offset: number, bytes = 1000, memory = Buffer.alloc(bytes)): Block {
+  memory.writeUInt32BE(offset, 0);
+  memory.writeUInt32BE(1, memory.length - 4);
+  return new Block('t', offset, memory);
+}
+
+function cacheOf(blocks: number): { cache: BlockCache; metrics: Metrics } {
+  const metrics = new Metrics();
+  return { cache: new BlockCache({ limitBytes: blocks * (1000 + OVERHEAD_BYTES), metrics }), metrics };
+}
+
+const read = (offset: number, bytes?: number) => (): Promise<Block> => Promise.resolve(block(offset, bytes));
+
+describe('BlockCache', () => {
+  test('gives what was loaded, and counts', async () => {
+    const { cache, metrics } = cacheOf(10);
+    const file = cache.open('t');
+    assert.equal(file.get(5), undefined);
+    const loaded = await file.load(5, read(5));
+    assert.equal(file.get(5), loaded);
+    assert.equal(cache.open('other').get(5), undefined);
+    assert.deepEqual(metrics.snapshot(), { 'blockCache.hits': 1, 'blockCache.misses': 2 });
+  });
+
+  test('loads of one block share one read, and a failed one is made anew', async () => {
+    const { cache } = cacheOf(10);
+    const file = cache.open('t');
+    let reads = 0;
+    const slow = async (): Promise<Block> => {
+      reads++;
+      await Promise.resolve();
+      if (reads === 1) throw new Error('once');
+      return block(1);
+    };
+    const failed = await Promise.allSettled([file.load(1, slow), file.load(1, slow)]);
+    assert.deepEqual(failed.map(({ status }) => status), ['rejected', 'rejected']);
+    assert.equal(reads, 1);
+    assert.equal(file.has(1), false);
+    const [a, b] = await Promise.all([file.load(1, slow), file.load(1, slow)]);
+    assert.equal(a, b);
+    assert.equal(reads, 2);
+    assert.equal(await file.load(1, slow), a);
+    assert.equal(reads, 2);
+  });
+
+  test('a scan does not wipe what is used again and again', async () => {
+    const { cache, metrics } = cacheOf(100);
+    const file = cache.open('t');
+    for (let hot = 0; hot < 50; hot++) {
+      await file.load(hot, read(hot));
+      assert.ok(file.get(hot));
+    }
+    for (let cold = 1000; cold < 3000; cold++) if (!file.get(cold)) await file.load(cold, read(cold));
+    const before = metrics.get('blockCache.hits');
+    for (let hot = 0; hot < 50; hot++) assert.ok(file.get(hot), `block ${hot} is still there`);
+    assert.equal(metrics.get('blockCache.hits') - before, 50);
+  });
+
+  test('a scan that reads ahead does not either, though it asks for each block that was read ahead', async () => {
+    const { cache } = cacheOf(100);
+    const file = cache.open('t');
+    for (let hot = 0; hot < 50; hot++) {
+      await file.load(hot, read(hot));
+      file.get(hot);
+    }
+    for (let cold = 1000; cold < 3000; cold += 4) {
+      const together = { read: new SharedRead(), isAhead: true };
+      for (let i = 0; i < 4; i++) await file.load(cold + i, read(cold + i), together);
+      for (let i = 0; i < 4; i++) assert.ok(file.get(cold + i));
+    }
+    for (let hot = 0; hot < 50; hot++) assert.ok(file.get(hot), `block ${hot} is still there`);
+  });
+
+  test('what was used and is used no more makes way', async () => {
+    const { cache } = cacheOf(20);
+    const file = cache.open('t');
+    for (let offset = 0; offset < 200; offset++) {
+      await file.load(offset, read(offset));
+      file.get(offset);
+    }
+    assert.equal(file.has(0), false);
+    assert.ok(file.get(199));
+  });
+
+  test('blocks above an eighth of the budget are not kept, nor any by a cache of nothing', async () => {
+    const { cache } = cacheOf(16);
+    const file = cache.open('t');
+    await file.load(1, read(1, 3000));
+    assert.equal(file.has(1), false);
+    await file.load(2, read(2, 2000));
+    assert.equal(file.has(2), true);
+    const none = new BlockCache({ limitBytes: 0, metrics: new Metrics() }).open('t');
+    assert.equal((await none.load(3, read(3))).offset, 3);
+    assert.equal(none.has(3), false);
+  });
+
+  test('a block that leaves probation leaves the memory it came in, which counts until its last block goes', async () => {
+    const { cache } = cacheOf(16);
+    const file = cache.open('t');
+    const memory = Buffer.alloc(4000);
+    const origin = { read: new SharedRead(), isAhead: false };
+    for (let i = 0; i < 4; i++) await file.load(i, () => Promise.resolve(block(i, 1000, memory.subarray(i * 1000, (i + 1) * 1000))), origin);
+    assert.equal(file.get(0)?.bytes.buffer, memory.buffer);
+    for (let i = 4; i < 17; i++) await file.load(i, read(i));
+    // the oldest on probation was used: it went to the main part, and the next made way
+    const copy = file.get(0)?.bytes;
+    assert.ok(copy);
+    assert.notEqual(copy.buffer, memory.buffer);
+    assert.equal(copy.readUInt32BE(0), 0);
+    assert.equal(file.has(1), false);
+    const kept = Array.from({ length: 17 }, (_, i) => i).filter((i) => file.has(i)).length;
+    // blocks 1 to 3 gave no memory back before the last of them went
+    assert.deepEqual([1, 2, 3, 4].map((i) => file.has(i)), [false, false, false, true]);
+    assert.equal(cache.usedBytes, kept * (1000 + OVERHEAD_BYTES));
+    file.close();
+    assert.equal(cache.usedBytes, 0);
+  });
+
+  test('a block that was read ahead is decoded when it is first asked for, and counts as what it is then', async () => {
+    const { cache, metrics } = cacheOf(16);
+    const file = cache.open('t');
+    let decoded = 0;
+    const unread = { storedBytes: 300, isCompressed: true, decode: (): Block => (decoded++, block(1)) };
+    file.loadAhead(1, () => Promise.resolve(unread), new SharedRead());
+    assert.equal(file.has(1), true);
+    await Promise.resolve();
+    await Promise.resolve();
+    assert.equal(cache.usedBytes, 300 + 256);
+    assert.equal(decoded, 0);
+    assert.equal(file.get(1)?.offset, 1);
+    assert.equal(file.get(1)?.offset, 1);
+    assert.equal(decoded, 1);
+    assert.equal(cache.usedBytes, 1000 + OVERHEAD_BYTES);
+    assert.equal(metrics.get('blockCache.hits'), 2);
+  });
+
+  test('a block that was read ahead and cannot be decoded is asked for anew', async () => {
+    const { cache } = cacheOf(16);
+    const file = cache.open('t');
+    const broken = { storedBytes: 300, isCompressed: false, decode: (): Block => { throw new CorruptionError('t', 1, 'broken'); } };
+    file.loadAhead(1, () => Promise.resolve(broken), new SharedRead());
+    await assert.rejects(file.load(1, read(1)), CorruptionError);
+    assert.equal(file.has(1), false);
+    file.loadAhead(2, () => Promise.resolve(broken), new SharedRead());
+    await Promise.resolve();
+    await Promise.resolve();
+    assert.equal(file.get(2), undefined);
+    assert.equal((await file.load(2, read(2))).offset, 2);
+    file.loadAhead(3, () => Promise.reject(new Error('no such file')), new SharedRead());
+    await Promise.resolve();
+    assert.equal((await file.load(3, read(3)).catch(() => file.load(3, read(3)))).offset, 3);
+  });
+
+  test('a file closed while a block is on its way leaves nothing, and closing twice is a bug', async () => {
+    const { cache } = cacheOf(16);
+    const file = cache.open('t');
+    const load = file.load(1, read(1));
+    file.close();
+    assert.equal((await load).offset, 1);
+    assert.equal(cache.usedBytes, 0);
+    assert.throws(() => file.close(), AssertionError);
+    const again = cache.open('t');
+    assert.equal(again.has(1), false);
+  });
+
+  test('stays within its budget whatever is asked of it, and never gives another block', async () => {
+    const step = fc.record({
+      file: fc.constantFrom('a', 'b', 'c'),
+      offset: fc.nat(30),
+      bytes: fc.integer({ min: 12, max: 2500 }),
+      together: fc.nat(4),
+      ahead: fc.boolean(),
+      closes: fc.nat(30),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 150, size: 'max' }), async (steps) => {
+        const { cache } = cacheOf(12);
+        const files = new Map(['a', 'b', 'c'].map((name) => [name, cache.open(name)]));
+        for (const { file: name, offset, bytes, together, ahead, closes } of steps) {
+          let file = files.get(name);
+          assert.ok(file);
+          if (closes === 0) {
+            file.close();
+            file = cache.open(name);
+            files.set(name, file);
+          }
+          const origin = together > 1 ? { read: new SharedRead(), isAhead: ahead } : undefined;
+          for (let i = 0; i <= together; i++) {
+            const got: Block = file.get(offset + i) ?? (await file.load(offset + i, read(offset + i, bytes), origin));
+            assert.equal(got.offset, offset + i);
+            assert.equal(got.bytes.readUInt32BE(0), offset + i);
+            assert.ok(cache.usedBytes >= 0 && cache.usedBytes <= cache.limitBytes, `${cache.usedBytes} of ${cache.limitBytes}`);
+          }
+        }
+        for (const file of files.values()) file.close();
+        assert.equal(cache.usedBytes, 0);
+      }),
+    );
+  });
+});

@@ -1,0 +1,151 @@
+/**
+ * Reads parts of one SSTable and checks them against their trailers. Nothing of a file reaches the rest of the room in
+ * another way.
+ *
+ * Invariant: a part that is returned is what was written. Parts above a slice are read, copied and checked slice by slice, so that
+ * a value of 100 MiB makes no long step.
+ */
+import { asBuffer, assert, BigtableError, Code, CorruptionError } from '../../base/index.ts';
+import { type Clock, type Codecs, type Counter, type FileSystem, type Metrics, Pacer } from '../../env/index.ts';
+import { CODEC_NONE, CRC_BYTES, type Extent, refusal, TRAILER_BYTES } from './format.ts';
+
+/** A block or section as it is stored, checked, without its trailer. */
+export interface StoredPart {
+  readonly bytes: Buffer;
+  readonly codec: number;
+}
+
+/** What is read, copied or checksummed in one step. */
+export const SLICE_BYTES = 1024 * 1024;
+/** What is read while the event loop waits. */
+const NOW_BYTES = 128 * 1024;
+
+export interface FileComponents {
+  readonly fileSystem: FileSystem;
+  readonly codecs: Codecs;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+}
+
+export class CheckedFile {
+  readonly path: string;
+  readonly #components: FileComponents;
+  readonly #reads: Counter;
+  readonly #readBytes: Counter;
+
+  constructor(path: string, components: FileComponents) {
+    this.path = path;
+    this.#components = components;
+    this.#reads = components.metrics.counter('sstable.reads');
+    this.#readBytes = components.metrics.counter('sstable.readBytes');
+  }
+
+  size(): Promise<number> {
+    return this.#components.fileSystem.size(this.path);
+  }
+
+  /** Exactly these bytes, unchecked. */
+  async read(offset: number, lengthBytes: number): Promise<Buffer> {
+    const { fileSystem } = this.#components;
+    let bytes: Buffer;
+    try {
+      bytes = await fileSystem.read(this.path, offset, lengthBytes);
+    } catch (error) {
+      if (error instanceof BigtableError && error.code === Code.OUT_OF_RANGE) throw new CorruptionError(this.path, offset, 'the file ends too early', error);
+      throw error;
+    }
+    assert(bytes.length === lengthBytes, `${this.path}: ${bytes.length} bytes read instead of ${lengthBytes}`);
+    this.#count(lengthBytes);
+    return bytes;
+  }
+
+  /** A block with its trailer, checked, where it can be had at once; undefined also where it is damaged, which `readChecked` then tells. */
+  readNow(extent: Extent): StoredPart | undefined {
+    const { fileSystem, codecs } = this.#components;
+    const total = extent.lengthBytes + TRAILER_BYTES;
+    if (total > NOW_BYTES) return undefined;
+    const bytes = fileSystem.readNow?.(this.path, extent.offset, total);
+    if (bytes === undefined || codecs.checksum(bytes.subarray(0, total - CRC_BYTES)) !== bytes.readUInt32BE(total - CRC_BYTES)) return undefined;
+    this.#count(total);
+    return { bytes: asBuffer(bytes.subarray(0, extent.lengthBytes)), codec: bytes[extent.lengthBytes] as number };
+  }
+
+  /**
+   * Reads the page into `into`, which is as long, where it can be had at once. `crcBefore` is the checksum of the block before it, `crc` that of the block
+   * with it; of a block's last page, which is read with the trailer, that stands at its end. False as with `readNow`.
+   */
+  readPageNow(offset: number, into: Buffer, crcBefore: number, crc: number | undefined): boolean {
+    const total = into.length;
+    if (total > NOW_BYTES || this.#components.fileSystem.readNow?.(this.path, offset, total, into) === undefined) return false;
+    if (!this.isPage(into, crcBefore, crc)) return false;
+    this.#count(total);
+    return true;
+  }
+
+  /** Whether the bytes are the page of these checksums. */
+  isPage(bytes: Buffer, crcBefore: number, crc: number | undefined): boolean {
+    const { checksum } = this.#components.codecs;
+    if (crc !== undefined) return checksum(bytes, crcBefore) === crc;
+    const crcAt = bytes.length - CRC_BYTES;
+    return checksum(bytes.subarray(0, crcAt), crcBefore) === bytes.readUInt32BE(crcAt);
+  }
+
+  /** A block or section, checked. */
+  async readChecked(extent: Extent): Promise<StoredPart> {
+    const total = extent.lengthBytes + TRAILER_BYTES;
+    if (total <= SLICE_BYTES) {
+      const bytes = await this.read(extent.offset, total);
+      return { bytes: this.check(extent, bytes), codec: bytes[extent.lengthBytes] as number };
+    }
+    const whole = Buffer.allocUnsafeSlow(total);
+    const pacer = new Pacer(this.#components.clock, 1);
+    for (let at = 0; at < total; at += SLICE_BYTES) {
+      const slice = await this.read(extent.offset + at, Math.min(SLICE_BYTES, total - at));
+      slice.copy(whole, at);
+      if (pacer.due()) await pacer.pause();
+    }
+    return { bytes: await this.checkPaced(extent, whole), codec: whole[extent.lengthBytes] as number };
+  }
+
+  /** A section: always stored as it is. */
+  async readSection(extent: Extent): Promise<Buffer> {
+    const { bytes, codec } = await this.readChecked(extent);
+    return this.uncompressed(extent, bytes, codec);
+  }
+
+  uncompressed(extent: Extent, bytes: Buffer, codec: number): Buffer {
+    if (codec === CODEC_NONE) return bytes;
+    throw refusal(`${this.path}: the part at byte ${extent.offset} is stored with codec ${codec}, which this version of Edubba does not know`);
+  }
+
+  /** The part of `bytes` before its trailer, checked in one step: for parts up to a slice or two. The codec stands behind it. */
+  check(extent: Extent, bytes: Buffer): Buffer {
+    return this.#compare(extent, bytes, this.#components.codecs.checksum(bytes.subarray(0, bytes.length - CRC_BYTES)));
+  }
+
+  /** As `check`, for parts of any size. */
+  async checkPaced(extent: Extent, bytes: Buffer): Promise<Buffer> {
+    const { codecs, clock } = this.#components;
+    const pacer = new Pacer(clock, 1);
+    const end = bytes.length - CRC_BYTES;
+    let crc = 0;
+    for (let at = 0; at < end; at += SLICE_BYTES) {
+      crc = codecs.checksum(bytes.subarray(at, Math.min(at + SLICE_BYTES, end)), crc);
+      if (pacer.due()) await pacer.pause();
+    }
+    return this.#compare(extent, bytes, crc);
+  }
+
+  #count(bytes: number): void {
+    this.#reads.value++;
+    this.#readBytes.value += bytes;
+  }
+
+  #compare(extent: Extent, bytes: Buffer, crc: number): Buffer {
+    assert(bytes.length === extent.lengthBytes + TRAILER_BYTES, `${this.path}: ${bytes.length} bytes for ${extent.lengthBytes} and a trailer`);
+    if (crc !== bytes.readUInt32BE(bytes.length - CRC_BYTES)) {
+      throw new CorruptionError(this.path, extent.offset, `the checksum of ${extent.lengthBytes} bytes is wrong`);
+    }
+    return asBuffer(bytes.subarray(0, extent.lengthBytes));
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * A dense table for searching sorted rows: of each row the six bytes behind what all of them begin with, as a number. A binary search in
+ * it touches a few cache lines where one in the rows themselves touches as many as it takes steps; most often one row is left at the end of it.
+ * Whoever makes the table may mark rows for a purpose of its own. All of it is one array: a look-up meets it cold, and each object is a fetch from memory.
+ *
+ * Invariant: digests ascend as rows do, not strictly.
+ */
+import type { ByteString } from '../../base/index.ts';
+
+/** Of a number; one more bit is the mark. */
+const DIGEST_BYTES = 6;
+
+export class RowDigests {
+  /** After `narrow`: rows up to this one are below the target. -1 = none. */
+  low = -1;
+  /** After `narrow`: rows from this one on are above the target. */
+  high = 0;
+  /** Bytes with which all rows begin. */
+  readonly #common: number;
+  /** Numbers before the digests: the common bytes, six each. */
+  readonly #from: number;
+  /** The common bytes, then of each row its digest and mark. */
+  readonly #table: Float64Array;
+
+  /** `first` and `last` of `count` rows; the others follow by `set`. */
+  constructor(count: number, first: ByteString, last: ByteString) {
+    let common = 0;
+    while (common < first.length && common < last.length && first.charCodeAt(common) === last.charCodeAt(common)) common++;
+    this.#common = common;
+    this.#from = Math.ceil(common / DIGEST_BYTES);
+    this.#table = new Float64Array(this.#from + count);
+    for (let i = 0; i < this.#from; i++) this.#table[i] = digestOf(first, i * DIGEST_BYTES, common);
+  }
+
+  /** `mark`: 0 or 1. */
+  set(number: number, bytes: Uint8Array, at: number, length: number, mark = 0): void {
+    let digest = 0;
+    const from = this.#common;
+    for (let i = from; i < from + DIGEST_BYTES; i++) digest = digest * 256 + (i < length ? (bytes[at + i] as number) : 0);
+    this.#table[this.#from + number] = digest * 2 + mark;
+  }
+
+  isMarked(number: number): boolean {
+    return (this.#table[this.#from + number] as number) % 2 === 1;
+  }
+
+  /** Sets `low` and `high`: what lies between them is not told apart from `row` by its digest. */
+  narrow(row: ByteString): void {
+    const table = this.#table;
+    const from = this.#from;
+    const order = this.#compareCommon(row);
+    if (order !== 0) {
+      this.low = order > 0 ? -1 : table.length - from - 1;
+      this.high = this.low + 1;
+      return;
+    }
+    const target = digestOf(row, this.#common, row.length) * 2;
+    let low = from - 1;
+    let high = table.length;
+    while (high - low > 1) {
+      const middle = (low + high) >>> 1;
+      if ((table[middle] as number) < target) low = middle;
+      else high = middle;
+    }
+    this.low = low - from;
+    low = high - 1;
+    // the equal ones: mostly one, and as many as there are where a row is long
+    for (let step = 1; high < table.length && (table[high] as number) <= target + 1; step *= 2) {
+      low = high;
+      high = Math.min(high + step, table.length);
+    }
+    while (high - low > 1) {
+      const middle = (low + high) >>> 1;
+      if ((table[middle] as number) <= target + 1) low = middle;
+      else high = middle;
+    }
+    this.high = high - from;
+  }
+
+  /** Order of what all rows begin with and the beginning of `row`; a shorter row is below all. */
+  #compareCommon(row: ByteString): number {
+    const common = this.#common;
+    for (let i = 0, at = 0; at < common; i++, at += DIGEST_BYTES) {
+      const difference = (this.#table[i] as number) - digestOf(row, at, common);
+      if (difference !== 0) return difference;
+    }
+    return row.length < common ? 1 : 0;
+  }
+}
+
+/** The bytes from `from` on, and before `end`, as a number: six, or what there is and zeros. */
+function digestOf(row: ByteString, from: number, end: number): number {
+  const most = end < row.length ? end : row.length;
+  let digest = 0;
+  for (let i = from; i < from + DIGEST_BYTES; i++) digest = digest * 256 + (i < most ? row.charCodeAt(i) : 0);
+  return digest;
+}

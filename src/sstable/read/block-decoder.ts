@@ -1,0 +1,124 @@
+/**
+ * Turns a block as it is stored, with its trailer, into a Block: checksum, codec, decompression. Made once an open file; what the
+ * decompressor needs beside the block (a dictionary) is made ready at the first compressed block.
+ */
+import { CorruptionError } from '../../base/index.ts';
+import { BlockCodec, type BlockDecompressor, blockDecompressor } from '../../compress/index.ts';
+import type { Codecs } from '../../env/index.ts';
+import { Block, NUMBER_BYTES } from './block.ts';
+import type { BlockIndex } from '../format/block-index.ts';
+import type { CheckedFile } from '../format/checked-file.ts';
+import { CODEC_NONE, type Extent, refusal, TRAILER_BYTES } from '../format/format.ts';
+import type { Page } from '../format/page-index.ts';
+import type { PageMemory } from './page-memory.ts';
+
+const KNOWN_CODECS: readonly number[] = Object.values(BlockCodec);
+
+export class BlockDecoder {
+  readonly #file: CheckedFile;
+  readonly #index: BlockIndex;
+  readonly #codecs: Codecs;
+  readonly #shared: Buffer | undefined;
+  #decompressor: BlockDecompressor | undefined;
+
+  constructor(file: CheckedFile, index: BlockIndex, codecs: Codecs, shared: Buffer | undefined) {
+    this.#file = file;
+    this.#index = index;
+    this.#codecs = codecs;
+    this.#shared = shared;
+  }
+
+  /** `stored` is the block with its trailer; it is kept where the block is not compressed. */
+  decode(block: number, stored: Buffer): Block {
+    const extent = this.#index.extent(block);
+    return this.#block(block, extent, this.#file.check(extent, stored), stored[extent.lengthBytes] as number);
+  }
+
+  /** The block, read and decoded; a long one slice by slice. */
+  async read(block: number): Promise<Block> {
+    const extent = this.#index.extent(block);
+    const { bytes, codec } = await this.#file.readChecked(extent);
+    return this.#block(block, extent, bytes, codec);
+  }
+
+  /** The block, where it can be read at once and makes sense; where it does not, `read` says why. */
+  readNow(block: number): Block | undefined {
+    const extent = this.#index.extent(block);
+    const part = this.#file.readNow(extent);
+    if (part === undefined) return undefined;
+    try {
+      return this.#block(block, extent, part.bytes, part.codec);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** The page, where it can be read at once and makes sense; where it does not, reading the block says why. */
+  readPageNow(page: Page, memory: PageMemory): Block | undefined {
+    const bytes = memory.take(pageBytes(page));
+    if (!this.#file.readPageNow(this.#offsetOf(page), bytes, page.crcBefore, page.isLast ? undefined : page.crc)) return undefined;
+    const block = this.#page(page, bytes);
+    if (block !== undefined) memory.keep(bytes);
+    return block;
+  }
+
+  /** The page; undefined where it makes no sense: then reading the block says why. */
+  async readPage(page: Page): Promise<Block | undefined> {
+    const bytes = await this.#file.read(this.#offsetOf(page), pageBytes(page));
+    return this.#file.isPage(bytes, page.crcBefore, page.isLast ? undefined : page.crc) ? this.#page(page, bytes) : undefined;
+  }
+
+  /** Gives up what it holds outside the heap. May be used again. */
+  close(): void {
+    this.#decompressor?.close();
+    this.#decompressor = undefined;
+  }
+
+  #offsetOf({ block, start }: Page): number {
+    return this.#index.offset(block) + start;
+  }
+
+  #page(page: Page, bytes: Buffer): Block | undefined {
+    const entriesEnd = page.isLast ? endOfLastPage(bytes) : bytes.length;
+    return entriesEnd <= 0 ? undefined : new Block(this.#file.path, this.#offsetOf(page), bytes, entriesEnd);
+  }
+
+  #block(block: number, { offset }: Extent, bytes: Buffer, codec: number): Block {
+    const { path } = this.#file;
+    if (!KNOWN_CODECS.includes(codec)) {
+      throw refusal(`${path}: the block at byte ${offset} is stored with codec ${codec}, which this version of Edubba does not know`);
+    }
+    if ((codec !== CODEC_NONE) !== this.#index.isCompressed(block)) {
+      throw new CorruptionError(path, offset, `a block of codec ${codec}; the index says that it is ${codec === CODEC_NONE ? '' : 'not '}compressed`);
+    }
+    return new Block(path, offset, codec === CODEC_NONE ? bytes : this.#decompress(block, offset, bytes, codec));
+  }
+
+  #decompress(block: number, offset: number, bytes: Buffer, codec: number): Buffer {
+    const { path } = this.#file;
+    const rawBytes = this.#index.rawLengthBytes(block);
+    this.#decompressor ??= blockDecompressor(this.#codecs, this.#shared);
+    let raw: Buffer;
+    try {
+      raw = this.#decompressor.decompress(codec, bytes, rawBytes);
+    } catch (error) {
+      if (error instanceof RangeError) throw new CorruptionError(path, offset, `compressed block: ${error.message}`, error);
+      throw error;
+    }
+    if (raw.length !== rawBytes) throw new CorruptionError(path, offset, `a compressed block of ${raw.length} bytes; the index says ${rawBytes}`);
+    return raw;
+  }
+}
+
+/** The last is read with the trailer. */
+function pageBytes({ start, end, isLast }: Page): number {
+  return end - start + (isLast ? TRAILER_BYTES : 0);
+}
+
+/** Where the entries of a block's last page end, which is followed by the restart points, their number, and the trailer of a block stored as it is. */
+function endOfLastPage(bytes: Buffer): number {
+  const codecAt = bytes.length - TRAILER_BYTES;
+  if (codecAt < NUMBER_BYTES || bytes[codecAt] !== CODEC_NONE) return 0;
+  const restarts = bytes.readUInt32BE(codecAt - NUMBER_BYTES);
+  return codecAt - NUMBER_BYTES - restarts * NUMBER_BYTES;
+}
