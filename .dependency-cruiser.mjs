@@ -46,6 +46,7 @@ ROOMS.cli = [...WORDS, 'service', 'boot', 'embedded', 'server', 'inspect', 'mapr
  * that stand outside of folders are the room's top: they may import all of the room, and no folder's file imports them.
  */
 const FOLDERS = {
+  env: ['budget', 'seams', 'calls', 'memory'],
   sstable: ['format', 'read', 'write', 'cache'],
   tablet: ['contract', 'layers', 'read', 'write', 'compact'],
 };

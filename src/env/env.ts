@@ -1,12 +1,12 @@
 /** The five seams and the components beside them, as one plain object that is handed in at construction. */
-import type { ByteBudget } from './budget.ts';
-import type { Clock, Random } from './clock.ts';
-import type { Codecs } from './codecs.ts';
-import type { FileSystem } from './file-system.ts';
-import type { LockService } from './lock-service.ts';
-import type { Logger, Metrics } from './telemetry.ts';
-import type { Transport } from './transport.ts';
-import type { Workers } from './workers.ts';
+import type { ByteBudget } from './budget/budget.ts';
+import type { Clock, Random } from './seams/clock.ts';
+import type { Codecs } from './seams/codecs.ts';
+import type { FileSystem } from './seams/file-system.ts';
+import type { LockService } from './seams/lock-service.ts';
+import type { Logger, Metrics } from './seams/telemetry.ts';
+import type { Transport } from './calls/transport.ts';
+import type { Workers } from './seams/workers.ts';
 
 export interface Env {
   readonly fileSystem: FileSystem;

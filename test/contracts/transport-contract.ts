@@ -1,5 +1,5 @@
 /**
- * What every Transport keeps, as tests (src/env/transport.ts). Messages are plain cloneable data; whether they are copied is the
+ * What every Transport keeps, as tests (src/env/calls/transport.ts). Messages are plain cloneable data; whether they are copied is the
  * adapter's affair. `pass` lets time pass on the clock that deadlines are told on.
  */
 import assert from 'node:assert/strict';

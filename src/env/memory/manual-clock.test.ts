@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { Pacer, STEP_MS, sleep } from './clock.ts';
+import { Pacer, STEP_MS, sleep } from '../seams/clock.ts';
 import { ManualClock } from './manual-clock.ts';
 
 describe('ManualClock', () => {

@@ -3,8 +3,8 @@
  *
  * Invariant: after `stop`, and after the interruption, no timer and no listener is left.
  */
-import { BigtableError, Code } from '../base/index.ts';
-import type { Clock, Timer } from './clock.ts';
+import { BigtableError, Code } from '../../base/index.ts';
+import type { Clock, Timer } from '../seams/clock.ts';
 import { CallContext, checkContext, type Interruptible, type RequestContext } from './context.ts';
 
 /** Tells `waiter` once when the context's deadline passes or its caller gives up, until it is stopped. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { Code } from '../base/index.ts';
+import { Code } from '../../base/index.ts';
 import { ByteBudget, type Reservation } from './budget.ts';
 import { BudgetParts, Part } from './budget-parts.ts';
 import { Owner } from './turn-queue.ts';

@@ -4,9 +4,9 @@
  * Invariants: nothing below is ever created, changed or deleted. A path is in memory or below, never both: what is there
  * below cannot be created again, even when it was deleted here.
  */
-import { BigtableError, Code, notFound } from '../base/index.ts';
-import { checkFilePath } from './file-path.ts';
-import type { FileInfo, FileSystem, FileWriter, LogAppend, LogPosition, LogWriter } from './file-system.ts';
+import { BigtableError, Code, notFound } from '../../base/index.ts';
+import { checkFilePath } from '../seams/file-path.ts';
+import type { FileInfo, FileSystem, FileWriter, LogAppend, LogPosition, LogWriter } from '../seams/file-system.ts';
 import { MemoryFileSystem } from './memory-file-system.ts';
 
 export class OverlayFileSystem implements FileSystem {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { lockServiceContract } from '../../test/contracts/lock-service-contract.ts';
-import { lockServiceOverPort } from '../../test/contracts/over-port.ts';
-import type { LockEvent } from './lock-service.ts';
+import { lockServiceContract } from '../../../test/contracts/lock-service-contract.ts';
+import { lockServiceOverPort } from '../../../test/contracts/over-port.ts';
+import type { LockEvent } from '../seams/lock-service.ts';
 import { MemoryLockService } from './memory-lock-service.ts';
 
 lockServiceContract('memory', async () => {

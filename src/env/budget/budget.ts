@@ -6,7 +6,7 @@
  * Invariants: the parts' (budget-parts.ts). Only a request that is not admitted waits, and it holds no more than what has
  * arrived of it, in a part for which nobody waits. So no circle of calls can wait for one another.
  */
-import { BigtableError, Code } from '../base/index.ts';
+import { BigtableError, Code } from '../../base/index.ts';
 import { BudgetParts, Part } from './budget-parts.ts';
 import { type Owner, type Turn, TurnQueue } from './turn-queue.ts';
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { workersOverPort } from '../../test/contracts/over-port.ts';
-import { workersContract } from '../../test/contracts/workers-contract.ts';
-import * as echo from '../../test/contracts/workers-tasks/echo.ts';
-import * as fail from '../../test/contracts/workers-tasks/fail.ts';
-import * as hang from '../../test/contracts/workers-tasks/hang.ts';
-import * as sort from '../../test/contracts/workers-tasks/sort.ts';
+import { workersOverPort } from '../../../test/contracts/over-port.ts';
+import { workersContract } from '../../../test/contracts/workers-contract.ts';
+import * as echo from '../../../test/contracts/workers-tasks/echo.ts';
+import * as fail from '../../../test/contracts/workers-tasks/fail.ts';
+import * as hang from '../../../test/contracts/workers-tasks/hang.ts';
+import * as sort from '../../../test/contracts/workers-tasks/sort.ts';
 import { InlineWorkers } from './inline-workers.ts';
 
 const TASKS = { echo: echo.run, fail: fail.run, hang: hang.run, sort: sort.run };

@@ -5,12 +5,12 @@
  * the moment its time is over or its caller gives up (of a CallContext the wire that made it sees to that); the handler learns it from the same context.
  * A stream whose answers are ready costs no promise.
  */
-import { BigtableError, Code, toBigtableError } from '../base/index.ts';
-import type { Clock } from './clock.ts';
-import { CallContext, checkContext, type Interruptible, type RequestContext } from './context.ts';
-import { ContextWait, isEndless } from './context-wait.ts';
-import { PullStream, pullStreamOf } from './pull-stream.ts';
-import type { CallHandler, Transport } from './transport.ts';
+import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import type { Clock } from '../seams/clock.ts';
+import { CallContext, checkContext, type Interruptible, type RequestContext } from '../calls/context.ts';
+import { ContextWait, isEndless } from '../calls/context-wait.ts';
+import { PullStream, pullStreamOf } from '../calls/pull-stream.ts';
+import type { CallHandler, Transport } from '../calls/transport.ts';
 
 export class LocalTransport implements Transport {
   readonly #clock: Clock;

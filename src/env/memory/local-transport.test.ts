@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { transportOverPort } from '../../test/contracts/over-port.ts';
-import { transportContract } from '../../test/contracts/transport-contract.ts';
-import { ByteBudget } from './budget.ts';
-import { requestContext } from './context.ts';
+import { transportOverPort } from '../../../test/contracts/over-port.ts';
+import { transportContract } from '../../../test/contracts/transport-contract.ts';
+import { ByteBudget } from '../budget/budget.ts';
+import { requestContext } from '../calls/context.ts';
 import { LocalTransport } from './local-transport.ts';
 import { ManualClock } from './manual-clock.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { inParts, Pacer, STEP_MS, sleep } from './clock.ts';
-import { ManualClock } from './manual-clock.ts';
+import { ManualClock } from '../memory/manual-clock.ts';
 
 describe('sleep', () => {
   test('lasts as long as it was told to', async () => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { BigtableError, Code } from '../base/index.ts';
-import { ByteBudget } from './budget.ts';
+import { BigtableError, Code } from '../../base/index.ts';
+import { ByteBudget } from '../budget/budget.ts';
 import { CallContext, checkContext, requestContext } from './context.ts';
 import { within } from './context-wait.ts';
-import { ManualClock } from './manual-clock.ts';
+import { ManualClock } from '../memory/manual-clock.ts';
 
 describe('the request context', () => {
   test('has defaults, and a reservation of its own', () => {

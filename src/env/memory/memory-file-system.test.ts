@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { fileSystemContract } from '../../test/contracts/file-system-contract.ts';
-import { BigtableError, Code, CorruptionError } from '../base/index.ts';
-import type { FileSystem } from './file-system.ts';
+import { fileSystemContract } from '../../../test/contracts/file-system-contract.ts';
+import { BigtableError, Code, CorruptionError } from '../../base/index.ts';
+import type { FileSystem } from '../seams/file-system.ts';
 import { type FileOperation, MemoryFileSystem } from './memory-file-system.ts';
 import { SeededRandom } from './seeded-random.ts';
 

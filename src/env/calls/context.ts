@@ -2,11 +2,11 @@
  * What every call of the service, the tablet and the transport carries beside its message: until when it matters, whether it
  * was given up, who asks, and the bytes it holds of the process's budget.
  */
-import { BigtableError, Code } from '../base/index.ts';
-import type { ByteBudget, Reservation } from './budget.ts';
+import { BigtableError, Code } from '../../base/index.ts';
+import type { ByteBudget, Reservation } from '../budget/budget.ts';
 import type { CallNotes } from './call-notes.ts';
-import type { Clock } from './clock.ts';
-import type { Owner } from './turn-queue.ts';
+import type { Clock } from '../seams/clock.ts';
+import type { Owner } from '../budget/turn-queue.ts';
 
 export type Priority = 'high' | 'medium' | 'low';
 

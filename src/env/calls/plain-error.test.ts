@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { BigtableError, Code, CorruptionError } from '../base/index.ts';
+import { BigtableError, Code, CorruptionError } from '../../base/index.ts';
 import { fromPlainError, toPlainError } from './plain-error.ts';
 
 /** As it would cross between threads. */

@@ -4,7 +4,7 @@
  *
  * Invariant: equal seeds draw equal sequences; a name is never drawn twice in practice (128 bits of the sequence).
  */
-import type { Random } from './clock.ts';
+import type { Random } from '../seams/clock.ts';
 
 const TWO_32 = 0x1_0000_0000;
 /** The multiplier 6364136223846793005 and the increment 1442695040888963407, in halves. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Code } from '../base/index.ts';
+import { Code } from '../../base/index.ts';
 import { MemoryFileSystem } from './memory-file-system.ts';
 import { OverlayFileSystem } from './overlay-file-system.ts';
 

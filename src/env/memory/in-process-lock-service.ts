@@ -6,8 +6,8 @@
  * watchers with no other change in between. Versions, epochs and session ids are numbers of one ascending row, of which none is
  * used twice.
  */
-import { assert, BigtableError, Code, invalidArgument } from '../base/index.ts';
-import type { Guard, LockEvent, LockHandle, LockService, SmallFile } from './lock-service.ts';
+import { assert, BigtableError, Code, invalidArgument } from '../../base/index.ts';
+import type { Guard, LockEvent, LockHandle, LockService, SmallFile } from '../seams/lock-service.ts';
 
 /** A file that outlasts its session. */
 export interface LastingFile {

@@ -6,11 +6,11 @@
  * Invariant: nothing is acknowledged before its sync is done; `counts` tells how many. Faults come in through one function that is asked
  * before every operation and every sync, and may delay or fail it.
  */
-import { assert, BigtableError, Code, CorruptionError, notFound, toBigtableError, unavailable } from '../base/index.ts';
+import { assert, BigtableError, Code, CorruptionError, notFound, toBigtableError, unavailable } from '../../base/index.ts';
 import { ChunkedBytes } from './chunked-bytes.ts';
-import type { Random } from './clock.ts';
-import { checkFilePath } from './file-path.ts';
-import { APPEND_OVERHEAD_BYTES, type AppendOptions, type FileInfo, type FileSystem, type FileWriter, type LogAppend, type LogPosition, type LogWriter } from './file-system.ts';
+import type { Random } from '../seams/clock.ts';
+import { checkFilePath } from '../seams/file-path.ts';
+import { APPEND_OVERHEAD_BYTES, type AppendOptions, type FileInfo, type FileSystem, type FileWriter, type LogAppend, type LogPosition, type LogWriter } from '../seams/file-system.ts';
 
 /**
  * `syncFile` and `syncLog` stand between the writing of the bytes and the acknowledgement by `closeFile` and `appendLog`. `appendReserved` is an append to a

@@ -4,8 +4,8 @@
  * Invariant: timers fire in the order of their times, those of one time in the order they were set, each with the clock standing at
  * its time; a timer never fires inside the call that set it.
  */
-import { assert } from '../base/index.ts';
-import type { Clock, Timer } from './clock.ts';
+import { assert } from '../../base/index.ts';
+import type { Clock, Timer } from '../seams/clock.ts';
 
 interface SetTimer {
   readonly atMs: number;

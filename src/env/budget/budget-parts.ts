@@ -7,7 +7,7 @@
  * awaited. So all uses together are at most the limit. One exception: a use that is alone in its part may be of any size,
  * or what is larger than the part would wait for ever.
  */
-import { assert } from '../base/index.ts';
+import { assert } from '../../base/index.ts';
 
 export const Part = {
   /** Small requests, from admission to the end of the call. */

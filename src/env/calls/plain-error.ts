@@ -1,7 +1,7 @@
 /**
  * Errors as plain cloneable data, for the seams that lie between threads: structured cloning keeps neither class nor code.
  */
-import { BigtableError, type Code, CorruptionError, toBigtableError } from '../base/index.ts';
+import { BigtableError, type Code, CorruptionError, toBigtableError } from '../../base/index.ts';
 
 export interface PlainError {
   readonly name: string;
