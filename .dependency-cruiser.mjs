@@ -47,6 +47,7 @@ ROOMS.cli = [...WORDS, 'service', 'boot', 'embedded', 'server', 'inspect', 'mapr
  */
 const FOLDERS = {
   env: ['budget', 'seams', 'calls', 'memory'],
+  boot: ['settings', 'directory', 'open', 'threads'],
   sstable: ['format', 'read', 'write', 'cache'],
   tablet: ['contract', 'layers', 'read', 'write', 'compact'],
 };

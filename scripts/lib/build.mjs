@@ -74,7 +74,7 @@ function bundle() {
       server: 'src/server/index.ts',
       edubba: 'src/cli/index.ts',
       'thread-main': 'src/platform/thread-main.ts',
-      'compaction-worker': 'src/boot/compaction-worker.ts',
+      'compaction-worker': 'src/boot/open/compaction-worker.ts',
       'server-thread': 'src/server/server-thread.ts',
     },
     outdir: 'dist/bundle',

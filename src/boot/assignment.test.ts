@@ -8,9 +8,9 @@ import { Locator, MetadataClient } from '../locator/index.ts';
 import { commitOfRow, keyOfRow, keysOfTable, METADATA_TABLE_ID, type MetadataRow, USER_RANGE } from '../metadata/index.ts';
 import { callServer, logPathOf, type ReadMessage } from '../protocol/index.ts';
 import { TabletServer } from '../tabletserver/index.ts';
-import { Database } from './database.ts';
+import { Database } from './open/database.ts';
 import { keepAlive, TABLES, TestDatabase, World } from './fixtures.ts';
-import { checkSettings, tabletServerSettings } from './settings.ts';
+import { checkSettings, tabletServerSettings } from './settings/settings.ts';
 
 let letGo = (): void => {};
 before(() => (letGo = keepAlive()));

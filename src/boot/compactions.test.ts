@@ -9,7 +9,7 @@ import { Locator, MetadataClient } from '../locator/index.ts';
 import { type MetadataRow, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
 import { systemClock } from '../platform/index.ts';
 import { keepAlive, rejectsWith, setCell, TABLES, type TestDatabase, World } from './fixtures.ts';
-import { openDatabase } from './open-database.ts';
+import { openDatabase } from './open/open-database.ts';
 
 let letGo = (): void => {};
 before(() => (letGo = keepAlive()));

@@ -6,9 +6,9 @@ import { BigtableError, Code } from '../base/index.ts';
 import { ManualClock, requestContext, type Transport } from '../env/index.ts';
 import { notServing, type TabletServerCalls } from '../protocol/index.ts';
 import type { CompactionProgress } from '../service/index.ts';
-import { Database } from './database.ts';
+import { Database } from './open/database.ts';
 import { keepAlive, rejectsWith, TABLES, TestDatabase, World, type WorldOptions } from './fixtures.ts';
-import { checkSettings } from './settings.ts';
+import { checkSettings } from './settings/settings.ts';
 
 const T = `${TABLES}t`;
 const SPLITS = ['b', 'c', 'd'];

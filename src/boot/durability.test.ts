@@ -5,7 +5,7 @@ import { BigtableError, Code } from '../base/index.ts';
 import type { FileFaults, FileOperation, LockService } from '../env/index.ts';
 import { TabletServer } from '../tabletserver/index.ts';
 import { keepAlive, rejectsWith, type TestDatabase, World } from './fixtures.ts';
-import { checkSettings, tabletServerSettings } from './settings.ts';
+import { checkSettings, tabletServerSettings } from './settings/settings.ts';
 
 let letGo = (): void => {};
 before(() => (letGo = keepAlive()));

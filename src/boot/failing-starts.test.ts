@@ -8,9 +8,9 @@ import { type Env, type LockEvent, type LockService, ManualClock, type Transport
 import { Master } from '../master/index.ts';
 import { LIMITS } from '../model/index.ts';
 import { TabletServer } from '../tabletserver/index.ts';
-import { Database } from './database.ts';
+import { Database } from './open/database.ts';
 import { keepAlive, World } from './fixtures.ts';
-import { checkSettings, tabletServerSettings } from './settings.ts';
+import { checkSettings, tabletServerSettings } from './settings/settings.ts';
 
 let letGo = (): void => {};
 before(() => (letGo = keepAlive()));

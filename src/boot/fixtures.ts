@@ -8,9 +8,9 @@ import {
 import type { FamilySchema, Mutation } from '../model/index.ts';
 import { nativeCodecs, openLocalLockService, systemClock } from '../platform/index.ts';
 import type { ReadRequest, Service } from '../service/index.ts';
-import { Database } from './database.ts';
-import { inlineWorkers } from './open-database.ts';
-import { checkSettings, type DatabaseSettings } from './settings.ts';
+import { Database } from './open/database.ts';
+import { inlineWorkers } from './open/open-database.ts';
+import { checkSettings, type DatabaseSettings } from './settings/settings.ts';
 
 export const TABLES = 'projects/p/instances/i/tables/';
 

@@ -7,7 +7,7 @@ import { commitOfRow, keysOfTable, keyOfRow, type MetadataRow } from '../metadat
 import { callServer, logPathOf, type ServerStatus } from '../protocol/index.ts';
 import { TabletServer } from '../tabletserver/index.ts';
 import { keepAlive, TABLES, type TestDatabase, World } from './fixtures.ts';
-import { checkSettings, tabletServerSettings } from './settings.ts';
+import { checkSettings, tabletServerSettings } from './settings/settings.ts';
 
 let letGo = (): void => {};
 before(() => (letGo = keepAlive()));

@@ -5,9 +5,9 @@ import { Code, unavailable } from '../base/index.ts';
 import type { Env, LockService, Transport } from '../env/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
 import { keyOfRow, USER_RANGE } from '../metadata/index.ts';
-import { Database } from './database.ts';
+import { Database } from './open/database.ts';
 import { keepAlive, rejectsWith, TABLES, TestDatabase, World } from './fixtures.ts';
-import { checkSettings } from './settings.ts';
+import { checkSettings } from './settings/settings.ts';
 
 let letGo = (): void => {};
 before(() => (letGo = keepAlive()));

@@ -4,9 +4,9 @@ import { after, before, describe, test } from 'node:test';
 import { Code } from '../base/index.ts';
 import { type LockService, Metrics, type RequestContext, requestContext, type Transport } from '../env/index.ts';
 import { type AssignedTablet, Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
-import { Database } from './database.ts';
+import { Database } from './open/database.ts';
 import { keepAlive, rejectsWith, TABLES, TestDatabase, World } from './fixtures.ts';
-import { checkSettings } from './settings.ts';
+import { checkSettings } from './settings/settings.ts';
 
 let letGo = (): void => {};
 before(() => (letGo = keepAlive()));

@@ -10,7 +10,7 @@ import { BigtableError, Code, invalidArgument } from '../base/index.ts';
 import type { Clock } from '../env/index.ts';
 import { isLoopback, parseAddress } from '../wire/index.ts';
 
-/** The descriptors of a process are shared out with them (src/boot/descriptors.ts). */
+/** The descriptors of a process are shared out with them (src/boot/open/descriptors.ts). */
 const MOST_CONNECTIONS = 8;
 const MOST_HEADER_BYTES = 8 * 1024;
 /** A request must have come within this, its headers within half of it. */

@@ -4,9 +4,9 @@
  *
  * Invariant: all shares together are at most the limit, so that no number of connections keeps a log from its next segment.
  */
-import { BigtableError, Code } from '../base/index.ts';
-import { descriptorLimit } from '../platform/index.ts';
-import { DEFAULT_SETTINGS } from './settings.ts';
+import { BigtableError, Code } from '../../base/index.ts';
+import { descriptorLimit } from '../../platform/index.ts';
+import { DEFAULT_SETTINGS } from '../settings/settings.ts';
 
 /**
  * Of the process: event loop, pipes of its helper threads, standard streams, LOCK, modules being loaded, look-ups of names. An idle server has 22. And the port

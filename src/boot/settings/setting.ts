@@ -4,7 +4,7 @@
  *
  * Values are in the unit of the setting's name: bytes, or milliseconds (`…Ms`).
  */
-import { parseAddress } from '../wire/index.ts';
+import { parseAddress } from '../../wire/index.ts';
 
 interface SettingBase {
   /** A heading of the help and of the page. */

@@ -6,11 +6,11 @@
  * write; two threads that live are connected by one port.
  */
 import { MessageChannel, type Worker } from 'node:worker_threads';
-import { toBigtableError, unavailable } from '../base/index.ts';
-import { type Env, type MetricsReport, requestContext, sleep, sumOfReports } from '../env/index.ts';
-import { LockServiceHost, PortPeer, type PortTransport, sharedLeases, stackOf, startThread } from '../platform/index.ts';
-import { type HostedServer, MASTER_ADDRESS, serverAddress } from './database.ts';
-import type { DatabaseSettings } from './settings.ts';
+import { toBigtableError, unavailable } from '../../base/index.ts';
+import { type Env, type MetricsReport, requestContext, sleep, sumOfReports } from '../../env/index.ts';
+import { LockServiceHost, PortPeer, type PortTransport, sharedLeases, stackOf, startThread } from '../../platform/index.ts';
+import { type HostedServer, MASTER_ADDRESS, serverAddress } from '../open/database.ts';
+import type { DatabaseSettings } from '../settings/settings.ts';
 import { logCounts, takeLine } from './thread-log.ts';
 import { threadAddress, type ThreadMethod, type ThreadNotice, type ThreadRoute, type ThreadStart } from './thread-start.ts';
 

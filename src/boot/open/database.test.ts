@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { Code } from '../base/index.ts';
-import { keepAlive, rejectsWith, setCell, TABLES, World } from './fixtures.ts';
+import { Code } from '../../base/index.ts';
+import { keepAlive, rejectsWith, setCell, TABLES, World } from '../fixtures.ts';
 
 let letGo = (): void => {};
 before(() => (letGo = keepAlive()));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type LogFields, Metrics, silentLogger } from '../env/index.ts';
+import { type LogFields, Metrics, silentLogger } from '../../env/index.ts';
 import { logCounts, type LogNotice, takeLine, threadLogger } from './thread-log.ts';
 
 test('lines that the main thread does not take are dropped, counted, and told of; lines of the access log sooner than others', () => {

@@ -1,8 +1,8 @@
 /** A service that refuses every change, for a database that was opened read-only, and asks the one behind it for the rest. */
-import { BigtableError, Code } from '../base/index.ts';
-import type { RequestContext } from '../env/index.ts';
-import type { FamilyUsage, ReadBatch, TableSchema, TabletStatistics } from '../model/index.ts';
-import type { CompactionProgress, KeySample, ReadRequest, Service } from '../service/index.ts';
+import { BigtableError, Code } from '../../base/index.ts';
+import type { RequestContext } from '../../env/index.ts';
+import type { FamilyUsage, ReadBatch, TableSchema, TabletStatistics } from '../../model/index.ts';
+import type { CompactionProgress, KeySample, ReadRequest, Service } from '../../service/index.ts';
 
 async function refused(): Promise<never> {
   throw new BigtableError(Code.FAILED_PRECONDITION, 'the database was opened read-only: nothing in it can be changed');

@@ -1,9 +1,9 @@
 /**
  * Makes the METADATA of the database in a directory again, there or in a new directory. The lock of the directory that is written is held.
  */
-import { BigtableError, Code, toBigtableError } from '../base/index.ts';
-import { carryOutRepair, checkDatabase, planRepair, type RepairPlan, type RepairResult } from '../inspect/index.ts';
-import { findDirectory, nativeCodecs, openDirectory, openLocalLockService, systemClock, systemRandom } from '../platform/index.ts';
+import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import { carryOutRepair, checkDatabase, planRepair, type RepairPlan, type RepairResult } from '../../inspect/index.ts';
+import { findDirectory, nativeCodecs, openDirectory, openLocalLockService, systemClock, systemRandom } from '../../platform/index.ts';
 import { openForInspection } from './inspection.ts';
 
 export interface RepairReport extends Omit<RepairPlan, 'tables' | 'lockFiles' | 'metadataFiles' | 'metadataEpoch'> {

@@ -1,6 +1,6 @@
 /** Checks the database in a directory, whatever is wrong with it. Takes no lock and changes nothing. */
-import { CorruptionError } from '../base/index.ts';
-import { checkDatabase, type CheckOptions, type CheckReport } from '../inspect/index.ts';
+import { CorruptionError } from '../../base/index.ts';
+import { checkDatabase, type CheckOptions, type CheckReport } from '../../inspect/index.ts';
 import { openForInspection } from './inspection.ts';
 
 /** NOT_FOUND where there is no database. */

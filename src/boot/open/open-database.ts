@@ -2,16 +2,16 @@
  * Opens a database: settings -> adapters -> roles. In a directory that this process then owns alone, in memory, or over a file system that is handed in.
  */
 import { resolve } from 'node:path';
-import { type ByteString, invalidArgument } from '../base/index.ts';
-import { ByteBudget, type Clock, type Env, type FileSystem, InlineWorkers, LocalTransport, type Logger, MemoryFileSystem, MemoryLockService, Metrics, OverlayFileSystem, type Random, silentLogger, type Workers } from '../env/index.ts';
-import { nativeCodecs, openDirectory, openDirectoryToRead, openLocalLockService, systemClock, systemRandom, ThreadWorkers, threadModule, warnOfNoThreads } from '../platform/index.ts';
-import type { Service } from '../service/index.ts';
-import { COMPACTION_TASK, type CompactionJob, type CompactionTools, compactFiles } from '../tablet/index.ts';
+import { type ByteString, invalidArgument } from '../../base/index.ts';
+import { ByteBudget, type Clock, type Env, type FileSystem, InlineWorkers, LocalTransport, type Logger, MemoryFileSystem, MemoryLockService, Metrics, OverlayFileSystem, type Random, silentLogger, type Workers } from '../../env/index.ts';
+import { nativeCodecs, openDirectory, openDirectoryToRead, openLocalLockService, systemClock, systemRandom, ThreadWorkers, threadModule, warnOfNoThreads } from '../../platform/index.ts';
+import type { Service } from '../../service/index.ts';
+import { COMPACTION_TASK, type CompactionJob, type CompactionTools, compactFiles } from '../../tablet/index.ts';
 import { type DirectoryJob, run as compactInDirectory } from './compaction-worker.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { openFilesLimit } from './descriptors.ts';
 import { ReadOnlyService } from './read-only-service.ts';
-import { checkSettings, type DatabaseSettings } from './settings.ts';
+import { checkSettings, type DatabaseSettings } from '../settings/settings.ts';
 
 /** Where the database is: in a directory, made where there is none; in the memory of this process; or in a file system that nobody else uses meanwhile. */
 export type DatabasePlace = { readonly directory: string } | { readonly memory: true } | { readonly fileSystem: FileSystem };

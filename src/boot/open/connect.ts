@@ -1,11 +1,11 @@
 /** The service of a server somewhere else, over its Cloud Bigtable API. */
 import { readFile } from 'node:fs/promises';
-import { asBuffer, BigtableError, Code, invalidArgument } from '../base/index.ts';
-import { ByteBudget, type Env, Metrics } from '../env/index.ts';
-import { systemClock, systemRandom } from '../platform/index.ts';
-import type { Service } from '../service/index.ts';
-import { type ClientTlsOptions, isLoopback, parseAddress } from '../wire/index.ts';
-import { DEFAULT_SETTINGS } from './settings.ts';
+import { asBuffer, BigtableError, Code, invalidArgument } from '../../base/index.ts';
+import { ByteBudget, type Env, Metrics } from '../../env/index.ts';
+import { systemClock, systemRandom } from '../../platform/index.ts';
+import type { Service } from '../../service/index.ts';
+import { type ClientTlsOptions, isLoopback, parseAddress } from '../../wire/index.ts';
+import { DEFAULT_SETTINGS } from '../settings/settings.ts';
 
 type Pem = string | Uint8Array | undefined;
 
@@ -44,7 +44,7 @@ export async function connect(address: string, { tls, token }: ConnectOptions = 
     throw invalidArgument(`the bearer token would go to ${address} for everybody to read: use TLS (on the command line --tls, or --tls-ca FILE)`);
   }
   // only clients need the API here
-  const { connectService } = await import('../grpc/index.ts');
+  const { connectService } = await import('../../grpc/index.ts');
   const service = await connectService({ address, clock: systemClock, random: systemRandom, token, tls: tls && (await certificatesOf(tls)) });
   return {
     service,

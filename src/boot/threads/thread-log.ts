@@ -4,7 +4,7 @@
  * Invariant: so many at most are on their way, however busy the main thread is: what comes beyond is dropped and counted, lines of the access log sooner than
  * others.
  */
-import type { LogFields, Logger, LogLevel, Metrics } from '../env/index.ts';
+import type { LogFields, Logger, LogLevel, Metrics } from '../../env/index.ts';
 
 /** Lines that the main thread has not taken yet; of the access log fewer. */
 const MOST_LINES = 2000;

@@ -3,9 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { Code } from '../base/index.ts';
-import { requestContext } from '../env/index.ts';
-import { keepAlive, rejectsWith, setCell, TABLES } from './fixtures.ts';
+import { Code } from '../../base/index.ts';
+import { requestContext } from '../../env/index.ts';
+import { keepAlive, rejectsWith, setCell, TABLES } from '../fixtures.ts';
 import { type OpenDatabase, openDatabase } from './open-database.ts';
 
 let letGo = (): void => {};

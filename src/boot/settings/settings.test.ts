@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { BigtableError, Code } from '../base/index.ts';
-import { LIMITS } from '../model/index.ts';
+import { BigtableError, Code } from '../../base/index.ts';
+import { LIMITS } from '../../model/index.ts';
 import { docText } from './setting-text.ts';
 import { checkSettings, checkShares, DATABASE_SETTINGS, DEFAULT_SETTINGS, type DatabaseSettings, serverCacheBytes } from './settings.ts';
 
@@ -30,7 +30,7 @@ describe('settings', () => {
   });
 
   test('each has a docstring, and it says what the table says', () => {
-    const source = readFileSync('src/boot/settings.ts', 'utf8');
+    const source = readFileSync('src/boot/settings/settings.ts', 'utf8');
     const [body = ''] = /export interface DatabaseSettings \{[^}]*\}/.exec(source) ?? [];
     const documented = [...body.matchAll(/\/\*\*([^/]*)\*\/\s*readonly (\w+):/g)].map(([, text = '', name]) => [name, text.replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim()]);
     assert.deepEqual(documented, Object.entries(DATABASE_SETTINGS).map(([name, setting]) => [name, docText(setting)]));

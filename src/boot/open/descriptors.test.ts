@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { BigtableError, Code } from '../base/index.ts';
+import { BigtableError, Code } from '../../base/index.ts';
 import { shareDescriptors } from './descriptors.ts';
 
 describe('shares of descriptors', () => {

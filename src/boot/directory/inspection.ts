@@ -2,10 +2,10 @@
  * What inspection looks through: a database's directory, or a single file, for reading alone and beside a running owner. Nothing is
  * locked, started or written.
  */
-import type { Clock, Codecs, FileSystem } from '../env/index.ts';
+import type { Clock, Codecs, FileSystem } from '../../env/index.ts';
 import {
   findDirectory, type LockFilesRead, nativeCodecs, openLoneFile, openReadOnlyDirectory, readAllLockFiles, type ReadOnlyDirectory, systemClock,
-} from '../platform/index.ts';
+} from '../../platform/index.ts';
 
 export { findDirectory };
 

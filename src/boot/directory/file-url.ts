@@ -1,6 +1,6 @@
 /** Paths of `file:` URLs. */
 import { fileURLToPath } from 'node:url';
-import { invalidArgument } from '../base/index.ts';
+import { invalidArgument } from '../../base/index.ts';
 
 /** INVALID_ARGUMENT for a URL that is no file's of this machine. */
 export function filePathOf(url: URL): string {

@@ -3,7 +3,7 @@
  * directs it, and what it tells on its own.
  */
 import type { MessagePort } from 'node:worker_threads';
-import type { DatabaseSettings } from './settings.ts';
+import type { DatabaseSettings } from '../settings/settings.ts';
 import type { LogNotice } from './thread-log.ts';
 
 /** A port to another thread, and what is served there. */

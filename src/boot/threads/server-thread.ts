@@ -7,17 +7,17 @@
  * nobody takes is told and counted, as in the main thread of `edubba serve`.
  */
 import { parentPort, workerData } from 'node:worker_threads';
-import { assert } from '../base/index.ts';
-import { Client } from '../client/index.ts';
-import { ByteBudget, type CallHandler, type Env, LocalTransport, type Logger, Metrics } from '../env/index.ts';
-import { LIMITS } from '../model/index.ts';
-import { LockServiceClient, nativeCodecs, PortPeer, PortTransport, shareFiles, systemClock, systemRandom, watchStrayErrors } from '../platform/index.ts';
-import type { Service } from '../service/index.ts';
-import { TabletServer } from '../tabletserver/index.ts';
-import { serverAddress } from './database.ts';
-import { openFilesLimit } from './descriptors.ts';
-import { directoryWorkers } from './open-database.ts';
-import { tabletServerSettings } from './settings.ts';
+import { assert } from '../../base/index.ts';
+import { Client } from '../../client/index.ts';
+import { ByteBudget, type CallHandler, type Env, LocalTransport, type Logger, Metrics } from '../../env/index.ts';
+import { LIMITS } from '../../model/index.ts';
+import { LockServiceClient, nativeCodecs, PortPeer, PortTransport, shareFiles, systemClock, systemRandom, watchStrayErrors } from '../../platform/index.ts';
+import type { Service } from '../../service/index.ts';
+import { TabletServer } from '../../tabletserver/index.ts';
+import { serverAddress } from '../open/database.ts';
+import { openFilesLimit } from '../open/descriptors.ts';
+import { directoryWorkers } from '../open/open-database.ts';
+import { tabletServerSettings } from '../settings/settings.ts';
 import { threadLogger } from './thread-log.ts';
 import { threadAddress, type ThreadMethod, type ThreadNotice, type ThreadRoute, type ThreadStart } from './thread-start.ts';
 

@@ -4,15 +4,15 @@
  *
  * Invariant: a tablet server that ends itself is followed by a new incarnation, to which the master gives its tablets.
  */
-import { type ByteString, toBigtableError } from '../base/index.ts';
-import { Client } from '../client/index.ts';
-import { type Env, type RequestContext, requestContext, sleep } from '../env/index.ts';
-import { Master } from '../master/index.ts';
-import { LIMITS } from '../model/index.ts';
-import { callMaster } from '../protocol/index.ts';
-import type { Service } from '../service/index.ts';
-import { TabletServer } from '../tabletserver/index.ts';
-import { type DatabaseSettings, tabletServerSettings } from './settings.ts';
+import { type ByteString, toBigtableError } from '../../base/index.ts';
+import { Client } from '../../client/index.ts';
+import { type Env, type RequestContext, requestContext, sleep } from '../../env/index.ts';
+import { Master } from '../../master/index.ts';
+import { LIMITS } from '../../model/index.ts';
+import { callMaster } from '../../protocol/index.ts';
+import type { Service } from '../../service/index.ts';
+import { TabletServer } from '../../tabletserver/index.ts';
+import { type DatabaseSettings, tabletServerSettings } from '../settings/settings.ts';
 
 export const MASTER_ADDRESS = 'master';
 const RESTART_MS = 500;

@@ -2,11 +2,11 @@
  * The settings of a database: plain, frozen, checked once. Sizes are in bytes. A size set here bounds memory; it changes no format and may be
  * another at the next start. The table DATABASE_SETTINGS is the source of everything that is said of them; a test holds the docstrings here to it.
  */
-import { checkOptions, invalidArgument, type OptionTable, plainText } from '../base/index.ts';
-import { LIMITS } from '../model/index.ts';
-import { memoryBytes } from '../platform/index.ts';
-import { DEFAULT_BLOCK_SIZE_BYTES } from '../sstable/index.ts';
-import type { TabletServerSettings } from '../tabletserver/index.ts';
+import { checkOptions, invalidArgument, type OptionTable, plainText } from '../../base/index.ts';
+import { LIMITS } from '../../model/index.ts';
+import { memoryBytes } from '../../platform/index.ts';
+import { DEFAULT_BLOCK_SIZE_BYTES } from '../../sstable/index.ts';
+import type { TabletServerSettings } from '../../tabletserver/index.ts';
 import { defaultsOf, isValueOf, type Setting, type SettingsOf } from './setting.ts';
 import { formatSetting } from './setting-text.ts';
 

@@ -3,11 +3,11 @@
  * library; each tablet server has a thread of its own, and so a core.
  */
 import { resolve } from 'node:path';
-import { ByteBudget, LocalTransport, type Logger, Metrics, type MetricsReport, silentLogger } from '../env/index.ts';
-import { nativeCodecs, PortTransport, systemClock, systemRandom } from '../platform/index.ts';
-import { directoryStorage, type OpenDatabase, startOn } from './open-database.ts';
+import { ByteBudget, LocalTransport, type Logger, Metrics, type MetricsReport, silentLogger } from '../../env/index.ts';
+import { nativeCodecs, PortTransport, systemClock, systemRandom } from '../../platform/index.ts';
+import { directoryStorage, type OpenDatabase, startOn } from '../open/open-database.ts';
 import { ServerThreads } from './server-threads.ts';
-import { checkSettings, checkShares, type DatabaseSettings } from './settings.ts';
+import { checkSettings, checkShares, type DatabaseSettings } from '../settings/settings.ts';
 
 export interface ThreadedOptions {
   readonly directory: string;
