@@ -1,45 +1,8 @@
 /**
- * The layers of src/, as a table: which room may import which. docs/ARCHITECTURE.md explains the rooms, docs/decisions any
- * change of this table. `npm run check` runs it; type-only imports count like others.
+ * The layers of src/: which room may import which (scripts/lint/rooms.mjs), which folder of a room which other, and where packages are used.
+ * docs/ARCHITECTURE.md explains the rooms. `npm run check` runs it; type-only imports count like others.
  */
-
-/** Room -> the rooms it may import, floor by floor from the ground. */
-const ROOMS = {
-  base: [],
-
-  env: ['base'],
-  model: ['base'],
-  compress: ['base', 'env'],
-
-  filter: ['base', 'model'],
-  script: ['base', 'model'],
-  memtable: ['base', 'model'],
-  metadata: ['base', 'model'],
-  commitlog: ['base', 'model', 'env'],
-  sstable: ['base', 'model', 'env', 'compress'],
-  wire: ['base', 'env'],
-  auth: ['base', 'env'],
-  monitor: ['base', 'env', 'wire'],
-  platform: ['base', 'env', 'compress'],
-
-  tablet: ['base', 'model', 'env', 'filter', 'memtable', 'commitlog', 'sstable'],
-  service: ['base', 'model', 'env', 'filter'],
-  protocol: ['base', 'model', 'env', 'filter', 'metadata', 'wire'],
-  locator: ['base', 'model', 'env', 'filter', 'metadata', 'protocol'],
-  inspect: ['base', 'model', 'env', 'metadata', 'memtable', 'sstable', 'commitlog'],
-};
-
-const GROUND_TO_FOURTH = Object.keys(ROOMS).filter((room) => !['platform', 'auth', 'monitor'].includes(room));
-const FIFTH = ['tabletserver', 'master', 'client', 'grpc', 'mapreduce'];
-
-// adapters are handed in at construction, so of all rooms only boot knows platform
-for (const room of FIFTH) ROOMS[room] = GROUND_TO_FOURTH;
-ROOMS.boot = [...GROUND_TO_FOURTH, 'platform', ...FIFTH];
-// the rooms that a user meets speak the words in which `service` is written
-const WORDS = ['base', 'model', 'env', 'filter'];
-ROOMS.embedded = [...WORDS, 'service', 'boot'];
-ROOMS.server = [...WORDS, 'service', 'boot', 'grpc', 'wire', 'auth', 'monitor'];
-ROOMS.cli = [...WORDS, 'service', 'boot', 'embedded', 'server', 'inspect', 'mapreduce', 'auth', 'monitor'];
+import { NODE_ROOMS, ROOMS } from './scripts/lint/rooms.mjs';
 
 /**
  * Room -> its folders, from its ground: files of one may import those of its own folder and of the folders before it. Files
@@ -66,19 +29,16 @@ const PACKAGES = {
   'smol-toml': ['cli'],
 };
 
-/** Rooms that may use Node's own modules. */
-const NODE_ROOMS = ['platform', 'wire', 'auth', 'monitor', 'boot', 'server', 'cli'];
-
 /** Tests, and what a room has for its tests only. */
 const TEST = '(\\.test|/fixtures)\\.ts$';
 const oneOf = (names) => `(${names.join('|')})`;
 
-const layers = Object.entries(ROOMS).map(([room, allowed]) => ({
+const layers = ROOMS.map(({ room, imports }) => ({
   name: `layer-${room}`,
-  comment: `${room} may import ${allowed.length > 0 ? allowed.join(', ') : 'no other room'}`,
+  comment: `${room} may import ${imports.length > 0 ? imports.join(', ') : 'no other room'}`,
   severity: 'error',
   from: { path: `^src/${room}/`, pathNot: TEST },
-  to: { path: '^src/', pathNot: `^src/${oneOf([room, ...allowed])}/` },
+  to: { path: '^src/', pathNot: `^src/${oneOf([room, ...imports])}/` },
 }));
 
 const folders = Object.entries(FOLDERS).flatMap(([room, names]) => [
@@ -116,7 +76,7 @@ export default {
       comment: 'every folder of src is a room of the table',
       severity: 'error',
       from: {},
-      to: { path: '^src/', pathNot: `^src/${oneOf(Object.keys(ROOMS))}/` },
+      to: { path: '^src/', pathNot: `^src/${oneOf(ROOMS.map(({ room }) => room))}/` },
     },
     {
       name: 'by-the-door',

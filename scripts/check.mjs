@@ -1,13 +1,14 @@
 /**
- * npm run check: types, lint, layers, dead code, lock file, file sizes, the page of settings and tidiness; a line for each with its time, what is wrong under
+ * npm run check: types, lint, layers, dead code, lock file, file sizes, generated pages, citations and tidiness; a line for each with its time, what is wrong under
  * it, and a closing line 'N passed, N failed, N skipped'. npm run check -- lint layers: only these.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, install } from './lib/build.mjs';
 import { capture, closingLine, dependency, filesUnder, ROOT, secondsSince } from './lib/repository.mjs';
+import { brokenCitations } from './lint/citations.mjs';
 import { LOCK_FILES, missingEntries, readLock } from './lint/lock-file.mjs';
-import { untidy } from './lint/tidy.mjs';
+import { repositoryFiles, untidy } from './lint/tidy.mjs';
 
 const SOFT_LINES = 400;
 const HARD_LINES = 700;
@@ -41,6 +42,15 @@ async function tidy() {
   return { ok: found.length === 0, text: found.join('\n') };
 }
 
+/** Whatever a reader may follow: code, pages, scripts. */
+const CITING = /\.(ts|mjs|md|sh)$/;
+
+async function citations() {
+  const files = (await repositoryFiles()).filter((path) => CITING.test(path) && !path.includes('/generated/') && existsSync(join(ROOT, path)));
+  const found = brokenCitations(files);
+  return { ok: found.length === 0, text: found.join('\n') };
+}
+
 function lockFile() {
   const lacks = LOCK_FILES.map((path) => [path, Object.keys(missingEntries(readLock(path).packages))]).filter(([, missing]) => missing.length > 0);
   const text = lacks.map(([path, missing]) => `${path} lacks ${missing.join(', ')}; npm ci would refuse it: node scripts/lint/lock-file.mjs --write`).join('\n');
@@ -56,6 +66,8 @@ const STEPS = {
   'file sizes': sizes,
   'settings page': () => tool('--import', 'tsx', 'scripts/settings.mjs'),
   'metrics page': () => tool('--import', 'tsx', 'scripts/metrics.mjs'),
+  'rooms table': () => tool('scripts/rooms.mjs'),
+  citations,
   tidy,
 };
 

@@ -30,7 +30,7 @@ const RULES = [
   { what: 'white space at the end of a line', pattern: /[ \t]+$/m, only: /\.(ts|mjs|md|json|sh)$/ },
 ];
 
-async function repositoryFiles() {
+export async function repositoryFiles() {
   const { status, out } = await capture('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard']).catch(() => ({ status: 1, out: '' }));
   if (status === 0) return [...new Set(out.split('\0').filter(Boolean))];
   return ['src', 'test', 'scripts', 'docs', 'bench', 'examples', 'bin', '.ci'].flatMap((folder) => filesUnder(folder, () => true));

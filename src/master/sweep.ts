@@ -1,5 +1,5 @@
 /**
- * Mark and sweep over files and logs, with METADATA as the roots (paper section 6.7; docs/ARCHITECTURE.md, "Assignment"): list what there is; find and
+ * Mark and sweep over files and logs, with METADATA as the roots (paper section 6.7; docs/ARCHITECTURE.md, "Location and assignment"): list what there is; find and
  * fence the dead, whose logs alone may go; ask every server what it holds, writes or has not committed; scan METADATA; delete what is neither held nor
  * referenced.
  *

@@ -1,5 +1,5 @@
 /**
- * Cells and where they stand: (row, column family, qualifier, timestamp) -> value (PAPER.md P2.1: here docs/ARCHITECTURE.md).
+ * Cells and where they stand: (row, column family, qualifier, timestamp) -> value (paper section 2).
  *
  * Inside a row columns are ordered by family, then qualifier, as unsigned bytes; versions newest first. The storage layers use one
  * byte string for both: the column key `family NUL qualifier`. Family names have no byte below "-", so column keys order as

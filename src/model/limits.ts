@@ -1,5 +1,5 @@
 /**
- * Limits of the API (docs/API-LIMITS in docs/ARCHITECTURE.md). `default` follows the paper where it is wider than the cloud
+ * Limits of the API (docs/ARCHITECTURE.md, "Limits"). `default` follows the paper where it is wider than the cloud
  * (row keys to 64 KB); `cloud` is what Cloud Bigtable enforces and is used when compatibility is tested.
  */
 

@@ -2,7 +2,7 @@
  * One tablet, served: its parts put together. Writes go through the server's log into the memtable (row-writes.ts, tablet-writer.ts), reads over the merged
  * layers (layer-reads.ts), minor compactions write memtables to files (flusher.ts), merging and major ones make fewer of them (file-compactor.ts).
  *
- * Invariants (docs/ARCHITECTURE.md, "Commit log" and "Tablets"):
+ * Invariants (docs/ARCHITECTURE.md, "Commit log" and "Locality groups and compactions"):
  * - Changes are logged and applied by the writer alone.
  * - METADATA's row of the tablet is changed by its commits alone (tablet-commits.ts), one after another.
  */

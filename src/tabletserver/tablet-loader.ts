@@ -1,5 +1,5 @@
 /**
- * Loads and unloads tablets at the master's word (paper section 5.2; docs/ARCHITECTURE.md, "Assignment").
+ * Loads and unloads tablets at the master's word (paper section 5.2; docs/ARCHITECTURE.md, "Location and assignment").
  *
  * Invariants:
  * - A tablet is loaded only if its row names this server and that epoch, and the epoch is above the floor, the highest one at which this server

@@ -1,5 +1,5 @@
 /**
- * The second seam: Chubby's role (PAPER.md P4.3, docs/ARCHITECTURE.md). Small files with compare-and-set by version, exclusive
+ * The second seam: Chubby's role (paper section 4). Small files with compare-and-set by version, exclusive
  * locks tied to sessions with leases, directories by path, watches. Every argument and answer is plain cloneable data, so
  * that the service works over a MessagePort too; only listeners are functions.
  *

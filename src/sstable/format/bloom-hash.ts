@@ -1,6 +1,6 @@
 /**
  * The hash of a Bloom filter's keys: two lanes of 32 bits over the key's bytes, four at a time. It is part of the format
- * (docs/formats/sstable.md, "Section bloom", which specifies it byte by byte): never change it.
+ * (docs/formats/sstable.md, "bloom", which specifies it byte by byte): never change it.
  *
  * A hot path: a read asks it of every layer. So the result stays in two fields, and nothing is allocated.
  */

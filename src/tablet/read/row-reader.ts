@@ -4,7 +4,7 @@
  *
  * The walk is synchronous between loads of blocks: it stops for a load, for a full batch, or because its step on the event loop
  * is over. It never builds a row: cells leave in fragments, and what the filter, the columns asked for or the GC rule exclude is
- * seeked past (docs/ARCHITECTURE.md, "A read"). Hot path: fields in place of objects, no generator inside.
+ * seeked past (docs/ARCHITECTURE.md, "A write and a read, end to end"). Hot path: fields in place of objects, no generator inside.
  */
 import { BigtableError, Code, type ByteString, type Int64, successor, toBigInt, INT64_MIN } from '../../base/index.ts';
 import { type CallNotes, type Clock, checkContext, type Counter, Pacer, type RequestContext } from '../../env/index.ts';
