@@ -37,7 +37,10 @@ describe('errors', () => {
     assert.match(plain, /^BigtableError: x\n/);
     assert.match(plain, /code: 6,\s+codeName: 'ALREADY_EXISTS',\s+retry: false\s*\}$/);
     assert.match(inspect(new BigtableError(Code.NOT_FOUND, 'x', { details: { table: 't' } })), /details: \{ table: 't' \}/);
-    assert.deepEqual(JSON.parse(JSON.stringify(notFound('x'))), { name: 'BigtableError', code: 5, codeName: 'NOT_FOUND', retry: false });
+    assert.deepEqual(JSON.parse(JSON.stringify(notFound('x'))), { name: 'BigtableError', message: 'x', code: 5, codeName: 'NOT_FOUND', retry: false });
+    assert.deepEqual(JSON.parse(JSON.stringify(new CorruptionError('f', 7, 'x'))), {
+      name: 'CorruptionError', message: 'f: corrupt at byte 7: x', code: 15, codeName: 'DATA_LOSS', retry: false, details: { file: 'f', offset: 7 }, file: 'f', offset: 7,
+    });
   });
 
   test('corruption names the file and where in it', () => {

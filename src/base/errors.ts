@@ -63,6 +63,11 @@ export class BigtableError extends Error {
     // shown only where it says something
     Object.defineProperty(this, 'details', { value: details, enumerable: Object.keys(details).length > 0 });
   }
+
+  /** All that programs may want to log, the message too, which JSON leaves out of errors; without stack and cause. */
+  toJSON(): object {
+    return Object.assign({ name: this.name, message: this.message }, this);
+  }
 }
 
 /** Bytes on disk are not those that were written. Code DATA_LOSS; never retried; names the file and where in it. */

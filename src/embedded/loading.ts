@@ -34,7 +34,8 @@ export class LoadError extends BatchError {
   readonly applied: number;
 
   constructor(failures: readonly BatchFailure[], applied: number) {
-    super(failures, `mutation ${failures[0]?.index} failed${failures.length > 1 ? `, and ${failures.length - 1} more` : ''}, with ${applied} applied`);
+    const which = failures.length === 1 ? `mutation ${failures[0]?.index} failed` : `${failures.length} mutations failed, the first of them ${failures[0]?.index}`;
+    super(failures, `${which}, with ${applied} applied`);
     this.applied = applied;
   }
 }

@@ -1,10 +1,10 @@
 /** What console.log and JSON.stringify show of what the library hands out. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { fromBytes } from '../base/index.ts';
-import { open, Row, RowMutation } from './index.ts';
+import { BatchError, BigtableError, open, Row, RowMutation, type Table } from './index.ts';
 
 const TIME = 1_700_000_000_123_456n;
 const NOT_TEXT = Buffer.from([0xff, 0, 1]);
@@ -114,6 +114,70 @@ test('tables and databases say what they are', async () => {
   assert.equal(inspect(database.table('projects/p/instances/i/tables/web')), "Table { name: 'projects/p/instances/i/tables/web' }");
   await database.close();
   assert.match(inspect(database), /closed: true/);
+});
+
+describe('mutations that failed', () => {
+  const MUTATIONS = Array.from({ length: 100 }, (_, i) => new RowMutation(`r${i}`).set('nofamily:q', 'v'));
+
+  async function failed(work: (table: Table) => Promise<unknown>): Promise<BatchError> {
+    await using database = await open(':memory:');
+    const table = await database.createTable('t', { families: { f: {} } });
+    return await work(table).then(
+      () => assert.fail('it must fail'),
+      (error) => error as BatchError,
+    );
+  }
+
+  for (const [name, work] of [
+    ['BatchError', (table: Table) => table.applyAll(MUTATIONS)],
+    ['LoadError', (table: Table) => table.load(MUTATIONS)],
+  ] as const) {
+    test(`${name} shows how many, the first few in a line each, and the caller's stack alone`, async () => {
+      const error = await failed(work);
+      assert.equal(error.name, name);
+      for (const options of [{}, { depth: 5 }]) {
+        // 5 is what Node shows an uncaught error with
+        const shown = inspect(error, options);
+        assert.match(shown, new RegExp(`^${name}: .*100 mutations failed.*no column family "nofamily"`));
+        const [, list] = /\n {2}failures: \[\n([\s\S]*?)\n {2}\]/.exec(shown) ?? assert.fail(shown);
+        const lines = [0, 1, 2, 3, 4].map((index) => `    ${index}: NOT_FOUND table t has no column family "nofamily"`);
+        assert.deepEqual(list?.split('\n'), [...lines, '    … and 95 more']);
+        assert.equal(shown.match(/BigtableError|new BatchError/g), null, shown);
+      }
+      // nothing is cut where everything is asked for, and no stacks even there
+      assert.equal(inspect(error, { depth: null }).match(/: NOT_FOUND table t/g)?.length, 100);
+    });
+
+    test(`the failures of a ${name} stay an array for programs, and JSON has all of them`, async () => {
+      const error = await failed(work);
+      assert.ok(Array.isArray(error.failures));
+      assert.deepEqual(error.failures.map(({ index }) => index), MUTATIONS.map((_, i) => i));
+      assert.deepEqual(Object.keys(error.failures[0] ?? {}), ['index', 'error']);
+      const json = JSON.parse(JSON.stringify(error));
+      assert.deepEqual([json.name, json.message, json.codeName, json.failures.length], [name, error.message, 'NOT_FOUND', 100]);
+      assert.deepEqual(json.failures[99], {
+        index: 99, error: { name: 'BigtableError', message: 'table t has no column family "nofamily"', code: 5, codeName: 'NOT_FOUND', retry: false },
+      });
+      assert.equal('stack' in json, false);
+      // a list that is shown by itself is shown whole
+      assert.equal(inspect(error.failures).split('\n').length, 102);
+      assert.match(inspect(error.failures, { maxArrayLength: 3 }), /\n {2}2: NOT_FOUND [^\n]*\n {2}… and 97 more\n\]$/);
+      assert.equal(inspect([[[error.failures]]]), '[ [ [ [Array] ] ] ]');
+    });
+  }
+
+  test('one of them is told by its index', async () => {
+    const error = await failed((table) => table.applyAll([new RowMutation('a').set('f:q', 'v'), new RowMutation('b').set('g:q', 'v')]));
+    assert.equal(error.message, 'mutation 1 failed: table t has no column family "g"');
+    assert.match(inspect(error), /\n {2}failures: \[\n {4}1: NOT_FOUND table t has no column family "g"\n {2}\]/);
+  });
+
+  test('a long message, or one of several lines, takes one line', () => {
+    const error = new BatchError([{ index: 0, error: new BigtableError(3, `a\nb${'x'.repeat(5000)}`) }]);
+    const [line = ''] = /0: INVALID_ARGUMENT.*/.exec(inspect(error)) ?? [];
+    assert.match(line, /^0: INVALID_ARGUMENT a bx+…$/);
+    assert.ok(line.length < 250);
+  });
 });
 
 test('any bytes are shown, and come back from JSON', () => {

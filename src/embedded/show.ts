@@ -15,6 +15,7 @@ export type Inspect = (value: unknown, options?: object) => string;
 export interface InspectOptions {
   readonly depth?: number | null;
   readonly maxStringLength?: number | null;
+  readonly maxArrayLength?: number | null;
 }
 
 /** Longer texts are cut when they are inspected. */
@@ -38,6 +39,11 @@ export function inspected(name: string, fields: object, depth: number, options: 
 export function readable(bytes: Uint8Array): string | Buffer {
   const text = utf8Text(bytes);
   return text === undefined || NOT_SHOWN.test(text) ? asBuffer(bytes) : text;
+}
+
+/** For people: a text that is no longer than values that are inspected. */
+export function cut(text: string): string {
+  return text.length > MOST_CHARS ? `${text.slice(0, MOST_CHARS)}…` : text;
 }
 
 /** For people: microseconds, and the time that they are. */

@@ -34,7 +34,7 @@ const KEYS: LibraryRequest[] = [
   refused(
     'an empty row key in a batch',
     INVALID_ARGUMENT,
-    /1 of the mutations failed.*row key of entry 0 must not be empty/,
+    /mutation \d+ failed.*row key of entry 0 must not be empty/,
     (t) => t.applyAll([cell('')]),
   ),
   refused('a row key too long in a batch', INVALID_ARGUMENT, /entry 0.*70000 bytes/, (t) =>
@@ -80,7 +80,7 @@ const NAMES: LibraryRequest[] = [
       t.checkAndMutate('refused', { filter: { kind: 'passAll' } }, { then: (r) => r.set(`${family}:q`, 'v', 1000), otherwise: (r) => r.set('f:q', 'v', 1000) })),
   ]),
   refused('a write to an ill-named family', INVALID_ARGUMENT, /"a b"/, (t) => t.apply(cell('refused').set('a b:q', 'v', 1000))),
-  refused('one entry of a batch to an unknown family', NOT_FOUND, /1 of the mutations failed.*"none"/, (t) => t.applyAll([row('refused').set('none:q', 'v', 1000)])),
+  refused('one entry of a batch to an unknown family', NOT_FOUND, /mutation \d+ failed.*"none"/, (t) => t.applyAll([row('refused').set('none:q', 'v', 1000)])),
 ];
 
 const CELLS: LibraryRequest[] = [
