@@ -10,9 +10,10 @@ import { NODE_ROOMS, ROOMS } from './scripts/lint/rooms.mjs';
  */
 const FOLDERS = {
   env: ['budget', 'seams', 'calls', 'memory'],
-  boot: ['settings', 'directory', 'open', 'threads'],
   sstable: ['format', 'read', 'write', 'cache'],
   tablet: ['contract', 'layers', 'read', 'write', 'compact'],
+  boot: ['settings', 'directory', 'open', 'threads'],
+  embedded: ['values', 'calls', 'rows', 'schema'],
 };
 
 /** npm package -> the rooms that may import it. */

@@ -8,7 +8,7 @@ function run(body: string): { readonly status: number | null; readonly out: stri
   const from = (path: string): string => JSON.stringify(moduleUrl(path, import.meta.url).href);
   const source = `
     import { open } from ${from('./index.ts')};
-    import { Calls } from ${from('./calls.ts')};
+    import { Calls } from ${from('./calls/calls.ts')};
     import { ProcessHold } from ${from('../boot/index.ts')};
     import { ByteBudget } from ${from('../env/index.ts')};
     const env = { requestBudget: new ByteBudget(1) };

@@ -9,9 +9,9 @@ import { connect as connectTo, ProcessHold } from '../boot/index.ts';
 import { sleep } from '../env/index.ts';
 import { DEFAULT_INSTANCE, DEFAULT_PROJECT } from '../model/index.ts';
 import type { Service } from '../service/index.ts';
-import { type CallEnv, Calls } from './calls.ts';
+import { type CallEnv, Calls } from './calls/calls.ts';
 import { Database } from './database.ts';
-import { textOf } from './input.ts';
+import { textOf } from './values/input.ts';
 
 export interface ConnectTlsOptions {
   /** Who must have signed the server's certificate, PEM. Default: those that Node trusts. */

@@ -5,15 +5,15 @@ import { BigtableError, checkOptions, Code, describeValue, invalidArgument, isOb
 import { type DatabaseSettings, filePathOf, openDatabase, ProcessHold } from '../boot/index.ts';
 import { DEFAULT_PARENT } from '../model/index.ts';
 import type { CompactionProgress } from '../service/index.ts';
-import { CALL_OPTIONS, type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './call-options.ts';
-import { forCaller } from './caller-error.ts';
-import { Calls } from './calls.ts';
-import { asked, boundOf, type Bytes, textOf } from './input.ts';
-import { fullTableName } from './names.ts';
-import { bringTo, isOvertaken, MOST_ATTEMPTS } from './open-table.ts';
-import { INSPECT, type Inspect, type InspectOptions, inspected } from './show.ts';
+import { CALL_OPTIONS, type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './calls/call-options.ts';
+import { forCaller } from './calls/caller-error.ts';
+import { Calls } from './calls/calls.ts';
+import { asked, boundOf, type Bytes, textOf } from './values/input.ts';
+import { fullTableName } from './values/names.ts';
+import { bringTo, isOvertaken, MOST_ATTEMPTS } from './schema/open-table.ts';
+import { INSPECT, type Inspect, type InspectOptions, inspected } from './values/show.ts';
 import { Table } from './table.ts';
-import { type AskedTable, askedTable, type TableOptions } from './table-options.ts';
+import { type AskedTable, askedTable, type TableOptions } from './schema/table-options.ts';
 
 /** What there is of a database besides its service. */
 export interface DatabaseHooks {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open } from './database.ts';
-import { RowMutation } from './row-mutation.ts';
+import { RowMutation } from './rows/row-mutation.ts';
 
 const key = (n: number): string => `k${String(n).padStart(5, '0')}`;
 

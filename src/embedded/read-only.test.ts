@@ -9,7 +9,7 @@ import { after, before, describe, test } from 'node:test';
 import { Code } from '../base/index.ts';
 import { moduleUrl } from '../boot/index.ts';
 import { type Database, open } from './database.ts';
-import { RowMutation } from './row-mutation.ts';
+import { RowMutation } from './rows/row-mutation.ts';
 import type { Table } from './table.ts';
 
 const key = (n: number): string => `r${String(n).padStart(4, '0')}`;

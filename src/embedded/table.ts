@@ -8,28 +8,28 @@ import {
   ALL_ROWS, type FamilySchema, type FamilyUsage, type GcRule, type ReadModifyWriteRule as ModelRule, type TableSchema,
 } from '../model/index.ts';
 import type { FamilyChange } from '../service/index.ts';
-import { BatchError, type BatchFailure } from './batch-error.ts';
-import { type CallOptions, callOptionsOf, checkCallOptions, takeOptions, type ThenOptions } from './call-options.ts';
-import { renamed } from './caller-error.ts';
-import type { Calls } from './calls.ts';
-import { type FamilyOptions, familySchema, gcRuleOf } from './families.ts';
-import { getMany } from './get-many.ts';
-import { checkedLayout, type GroupLayout, layoutOf } from './groups.ts';
-import { asked, type Bytes, type Column, columnOf, keyOf, listOf, textOf, type Timestamp, valueOf } from './input.ts';
-import { checkLoad, load, LoadError, type LoadOptions, type MutationSource } from './loading.ts';
+import { BatchError, type BatchFailure } from './calls/batch-error.ts';
+import { type CallOptions, callOptionsOf, checkCallOptions, takeOptions, type ThenOptions } from './calls/call-options.ts';
+import { renamed } from './calls/caller-error.ts';
+import type { Calls } from './calls/calls.ts';
+import { type FamilyOptions, familySchema, gcRuleOf } from './schema/families.ts';
+import { getMany } from './rows/get-many.ts';
+import { checkedLayout, type GroupLayout, layoutOf } from './schema/groups.ts';
+import { asked, type Bytes, type Column, columnOf, keyOf, listOf, textOf, type Timestamp, valueOf } from './values/input.ts';
+import { checkLoad, load, LoadError, type LoadOptions, type MutationSource } from './rows/loading.ts';
 import {
   amountOf, type CheckAndMutateOutcomes, mutationsOf, type Predicate, predicateFilter, type ReadModifyWriteRule, ruleOf,
-} from './row-transaction.ts';
-import { Cell, type Row } from './row.ts';
-import { ownTableName } from './names.ts';
-import { Mutations, RowMutation } from './row-mutation.ts';
-import { type Rows, RowStream } from './row-stream.ts';
+} from './rows/row-transaction.ts';
+import { Cell, type Row } from './rows/row.ts';
+import { ownTableName } from './values/names.ts';
+import { Mutations, RowMutation } from './rows/row-mutation.ts';
+import { type Rows, RowStream } from './rows/row-stream.ts';
 import {
   checkRowOptions, NEWEST, type RowBounds, rowKeyOf, type RowOptions, rangeToDelete, readRequest, rowRequest, type ScanOptions,
-} from './scan.ts';
-import { INSPECT, type Inspect, type InspectOptions, inspected } from './show.ts';
-import { type TabletInfo, tabletInfo } from './tablet-info.ts';
-import { applyEntries, type Entry } from './write-batches.ts';
+} from './rows/scan.ts';
+import { INSPECT, type Inspect, type InspectOptions, inspected } from './values/show.ts';
+import { type TabletInfo, tabletInfo } from './schema/tablet-info.ts';
+import { applyEntries, type Entry } from './rows/write-batches.ts';
 
 export class Table {
   /** The full resource name: projects/P/instances/I/tables/T. */

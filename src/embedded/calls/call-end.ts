@@ -1,0 +1,162 @@
+/**
+ * How a call ends before its answer: by its caller's signal, or because its time is over.
+ *
+ * Invariants: after `stop`, and after the end, no timer and no listener is left. A signal has one listener, however many
+ * calls it is given to.
+ */
+import { BigtableError, Code } from '../../base/index.ts';
+import { type ByteBudget, CallContext, type Clock, type Timer } from '../../env/index.ts';
+import { type CallOptions, checkCallValues } from './call-options.ts';
+
+/**
+ * The caller's signal aborted (CANCELLED), or the call's time was over (DEADLINE_EXCEEDED). Its name is `AbortError` or
+ * `TimeoutError`, as of what Node's own calls fail with; its `cause` is the signal's reason.
+ */
+export class CallEndedError extends BigtableError {
+  override readonly name: string;
+  /** Whether the call may have changed something all the same: it was a write, and had begun. */
+  readonly outcomeUnknown: boolean;
+
+  constructor(code: typeof Code.CANCELLED | typeof Code.DEADLINE_EXCEEDED, message: string, options: { cause: unknown; outcomeUnknown: boolean }) {
+    super(code, message, { cause: options.cause, ...(options.outcomeUnknown && { details: { outcomeUnknown: true } }) });
+    this.name = code === Code.CANCELLED ? 'AbortError' : 'TimeoutError';
+    this.outcomeUnknown = options.outcomeUnknown;
+  }
+}
+
+/** Whether a call that has begun may have changed something. */
+export type CallKind = 'read' | 'write';
+
+const BEGUN: Readonly<Record<CallKind, string>> = {
+  read: '',
+  write: '; it had begun, and what it writes may be applied or not',
+};
+
+interface AbortListener {
+  onAbort(): void;
+}
+
+/** The calls under way with each signal. */
+const listenersOf = new WeakMap<AbortSignal, Set<AbortListener>>();
+
+function listen(signal: AbortSignal, listener: AbortListener): void {
+  const listeners = listenersOf.get(signal);
+  if (listeners !== undefined) {
+    listeners.add(listener);
+    return;
+  }
+  listenersOf.set(signal, new Set([listener]));
+  signal.addEventListener('abort', onAbort, { once: true });
+}
+
+function unlisten(signal: AbortSignal, listener: AbortListener): void {
+  const listeners = listenersOf.get(signal);
+  if (listeners === undefined || !listeners.delete(listener) || listeners.size > 0) return;
+  listenersOf.delete(signal);
+  signal.removeEventListener('abort', onAbort);
+}
+
+function onAbort(this: AbortSignal): void {
+  const listeners = listenersOf.get(this);
+  listenersOf.delete(this);
+  for (const listener of listeners ?? []) listener.onAbort();
+}
+
+export interface CallEndParts {
+  readonly clock: Clock;
+  readonly budget: ByteBudget;
+  readonly kind: CallKind;
+  readonly options: CallOptions;
+}
+
+/** One call that its caller may end. */
+export class CallEnd implements AbortListener {
+  readonly context: CallContext;
+  readonly #options: CallOptions;
+  readonly #kind: CallKind;
+  #timer: Timer | undefined;
+  /** Whoever waits for the call now. */
+  #reject: ((error: CallEndedError) => void) | undefined;
+  /** Told of the end where nobody waits. */
+  onEnd: (() => void) | undefined;
+
+  /** Throws where the call is over before it begins. */
+  constructor({ clock, budget, kind, options }: CallEndParts) {
+    checkCallValues(options);
+    const { signal, timeoutMs = Number.POSITIVE_INFINITY } = options;
+    this.#options = options;
+    this.#kind = kind;
+    if (signal?.aborted) throw this.#aborted(false);
+    if (timeoutMs <= 0) throw this.#timedOut(false);
+    this.context = new CallContext({ budget, principal: 'embedded', deadlineMs: clock.monotonicMs() + timeoutMs });
+    if (timeoutMs !== Number.POSITIVE_INFINITY) this.#timer = clock.timer(timeoutMs, () => this.#end(this.#timedOut(true)));
+    if (signal !== undefined) listen(signal, this);
+  }
+
+  /** Why the call ended, where it did. */
+  get error(): BigtableError | undefined {
+    return this.context.interruption;
+  }
+
+  /** Settles as the work does, or rejects when the call ends first. One work at a time. */
+  race<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (this.error !== undefined) reject(this.error);
+      this.#reject = reject;
+      work.then(
+        (value) => {
+          this.#reject = undefined;
+          resolve(value);
+        },
+        (error: unknown) => {
+          this.#reject = undefined;
+          reject(this.#errorOf(error));
+        },
+      );
+    });
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    if (this.#options.signal !== undefined) unlisten(this.#options.signal, this);
+  }
+
+  onAbort(): void {
+    this.#end(this.#aborted(true));
+  }
+
+  #end(error: CallEndedError): void {
+    this.stop();
+    this.context.interrupt(error);
+    if (this.#reject !== undefined) this.#reject(error);
+    else this.onEnd?.();
+  }
+
+  /** Those who know the deadline too may be the first to tell that it is over. */
+  #errorOf(error: unknown): unknown {
+    const isDue = error instanceof BigtableError && error.code === Code.DEADLINE_EXCEEDED && this.#options.timeoutMs !== undefined;
+    return isDue && !(error instanceof CallEndedError) ? this.#timedOut(true, error) : error;
+  }
+
+  #aborted(begun: boolean): CallEndedError {
+    const reason: unknown = this.#options.signal?.reason;
+    const isTimeout = reason instanceof Error && reason.name === 'TimeoutError';
+    return this.#errorFor(isTimeout ? Code.DEADLINE_EXCEEDED : Code.CANCELLED, `the call was given up: ${reasonText(reason)}`, begun, reason);
+  }
+
+  #timedOut(begun: boolean, cause?: unknown): CallEndedError {
+    const { timeoutMs } = this.#options;
+    return this.#errorFor(Code.DEADLINE_EXCEEDED, `the call took longer than its timeoutMs of ${timeoutMs}`, begun, cause);
+  }
+
+  #errorFor(code: typeof Code.CANCELLED | typeof Code.DEADLINE_EXCEEDED, message: string, begun: boolean, cause: unknown): CallEndedError {
+    const kind = this.#kind;
+    return new CallEndedError(code, `${message}${begun ? BEGUN[kind] : ''}`, { cause, outcomeUnknown: begun && kind === 'write' });
+  }
+}
+
+function reasonText(reason: unknown): string {
+  if (reason instanceof Error) return reason.message;
+  return typeof reason === 'string' && reason !== '' ? reason : 'its signal aborted';
+}

@@ -1,0 +1,118 @@
+/**
+ * How the library calls the service: a context for each call, its bytes given back at the end, and nothing after close.
+ */
+import { BigtableError, Code } from '../../base/index.ts';
+import type { ProcessHold } from '../../boot/index.ts';
+import { type Env, type RequestContext, requestContext } from '../../env/index.ts';
+import { DEFAULT_PARENT } from '../../model/index.ts';
+import type { Service } from '../../service/index.ts';
+import { CallEnd, type CallKind } from './call-end.ts';
+import { type CallOptions, checkCallOptions } from './call-options.ts';
+import { callersError, forCaller } from './caller-error.ts';
+import { asked } from '../values/input.ts';
+
+/** What the library needs of its surroundings. */
+export type CallEnv = Pick<Env, 'clock' | 'requestBudget'>;
+
+export interface Call {
+  readonly service: Service;
+  readonly context: RequestContext;
+  /** Undefined where nothing but its answer ends the call. */
+  readonly end: CallEnd | undefined;
+}
+
+type Work<T> = (service: Service, context: RequestContext) => Promise<T>;
+
+export class Calls {
+  readonly parent: string;
+  readonly #service: Service;
+  readonly #env: CallEnv;
+  readonly #hold: ProcessHold | undefined;
+  #closed = false;
+  /** Calls that are not answered. */
+  #running = 0;
+  #onIdle: (() => void) | undefined;
+
+  /**
+   * `hold`: keeps the process alive while a call is awaited, where nothing else does. `parent`: where tables live that
+   * are named by their id alone.
+   */
+  constructor(service: Service, env: CallEnv, hold?: ProcessHold, parent = DEFAULT_PARENT) {
+    this.parent = parent;
+    this.#service = service;
+    this.#env = env;
+    this.#hold = hold;
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  /** Resolves when every call that `run` made is answered. */
+  idle(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#running === 0) resolve();
+      else this.#onIdle = resolve;
+    });
+  }
+
+  /** A call that changes nothing. */
+  read<T>(work: Work<T>, options?: CallOptions): Promise<T> {
+    return this.awaited(options === undefined ? this.#run(work) : this.#runUntilEnd(work, options, 'read'));
+  }
+
+  /** A call that may change something: when it is given up after it began, its outcome is unknown. */
+  write<T>(work: Work<T>, options?: CallOptions): Promise<T> {
+    return this.awaited(options === undefined ? this.#run(work) : this.#runUntilEnd(work, options, 'write'));
+  }
+
+  /** What a caller awaits: see `forCaller`. */
+  awaited<T>(work: Promise<T>): Promise<T> {
+    return forCaller(work, this.parent, this.#hold);
+  }
+
+  /** What a caller gets in place of the error: see `callersError`. */
+  failure(error: unknown): BigtableError {
+    return callersError(error, this.parent);
+  }
+
+  /** A call that goes on; whoever makes it releases its context's reservation at its end, and stops its `end`. */
+  begin(options: CallOptions, kind: CallKind = 'read'): Call {
+    if (this.#closed) throw new BigtableError(Code.FAILED_PRECONDITION, 'the database is closed');
+    const { clock, requestBudget: budget } = this.#env;
+    if (options.signal === undefined && options.timeoutMs === undefined) {
+      return { service: this.#service, context: requestContext({ budget, principal: 'embedded' }), end: undefined };
+    }
+    const end = new CallEnd({ clock, budget, kind, options });
+    return { service: this.#service, context: end.context, end };
+  }
+
+  async #run<T>(work: Work<T>, call = this.begin(NONE)): Promise<T> {
+    this.#running++;
+    try {
+      return await work(call.service, call.context);
+    } finally {
+      call.context.reservation.release();
+      if (--this.#running === 0) this.#onIdle?.();
+    }
+  }
+
+  async #runUntilEnd<T>(work: Work<T>, options: CallOptions, kind: CallKind): Promise<T> {
+    const call = asked(() => {
+      checkCallOptions(options);
+      return this.begin(options, kind);
+    });
+    if (call.end === undefined) return this.#run(work, call);
+    try {
+      return await call.end.race(this.#run(work, call));
+    } finally {
+      call.end.stop();
+    }
+  }
+}
+
+const NONE: CallOptions = Object.freeze({});

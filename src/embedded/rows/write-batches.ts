@@ -1,0 +1,78 @@
+/**
+ * Many mutations, in requests that any server takes: at most as many steps as the API allows in one, and bytes within
+ * bounds. Each mutation is atomic by itself, so that nobody can tell where a request ended.
+ */
+import { type BigtableError, toBigtableError } from '../../base/index.ts';
+import type { RequestContext } from '../../env/index.ts';
+import { LIMITS, type Mutation } from '../../model/index.ts';
+import type { RowMutations, Service } from '../../service/index.ts';
+import type { BatchFailure } from '../calls/batch-error.ts';
+import { CallEndedError } from '../calls/call-end.ts';
+
+export interface Entry extends RowMutations {
+  readonly mutations: readonly Mutation[];
+}
+
+export interface BatchBounds {
+  readonly steps: number;
+  /** Of keys and values. One entry may have more. */
+  readonly bytes: number;
+}
+
+const MIB = 1024 * 1024;
+/** Of one request. */
+const REQUEST: BatchBounds = { steps: LIMITS.default.mutationsPerRequest, bytes: 32 * MIB };
+/** What a step takes besides its qualifier and value, about. */
+const STEP_BYTES = 32;
+
+export function bytesOf({ row, mutations }: Entry): number {
+  let bytes = row.length;
+  for (const mutation of mutations) {
+    bytes += STEP_BYTES;
+    if ('qualifier' in mutation) bytes += mutation.qualifier.length;
+    if (mutation.kind === 'setCell') bytes += mutation.value.length;
+    else if (mutation.kind === 'mergeToCell') bytes += mutation.state?.length ?? 0;
+  }
+  return bytes;
+}
+
+/** Where each request ends, behind its last entry. */
+function* endsOf(entries: readonly Entry[], bounds: BatchBounds): Generator<number> {
+  let [steps, bytes] = [0, 0];
+  for (const [index, entry] of entries.entries()) {
+    const entryBytes = bytesOf(entry);
+    if (index > 0 && steps > 0 && (steps + entry.mutations.length > bounds.steps || bytes + entryBytes > bounds.bytes)) {
+      yield index;
+      [steps, bytes] = [0, 0];
+    }
+    steps += entry.mutations.length;
+    bytes += entryBytes;
+  }
+  yield entries.length;
+}
+
+/**
+ * Applies all entries, one request after another, and answers the failures. What fails as a whole (no such table, no
+ * server) fails as it is where it is the first; later it fails every entry that is left.
+ */
+export async function applyEntries(
+  service: Service, context: RequestContext, table: string, entries: readonly Entry[], bounds = REQUEST,
+): Promise<readonly BatchFailure[]> {
+  const failures: BatchFailure[] = [];
+  let from = 0;
+  for (const to of endsOf(entries, bounds)) {
+    const part = from === 0 && to === entries.length ? entries : entries.slice(from, to);
+    let answers: readonly (BigtableError | undefined)[];
+    try {
+      answers = await service.mutateRows(context, table, part);
+    } catch (error) {
+      if (from === 0 || error instanceof CallEndedError) throw error;
+      const failure = toBigtableError(error);
+      for (let index = from; index < entries.length; index++) failures.push({ index, error: failure });
+      return failures;
+    }
+    for (const [index, error] of answers.entries()) if (error !== undefined) failures.push({ index: from + index, error });
+    from = to;
+  }
+  return failures;
+}

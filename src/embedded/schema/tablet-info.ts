@@ -1,0 +1,20 @@
+/** A tablet as the library tells of it: its rows, where it is served, how large it is. */
+import { toBytes } from '../../base/index.ts';
+import type { TabletStatistics } from '../../model/index.ts';
+
+export interface TabletInfo {
+  /** The first row; empty = from the beginning of the table. */
+  readonly start: Buffer;
+  /** The first row of the next tablet; undefined = to the end of the table. */
+  readonly end: Buffer | undefined;
+  /** Name of the tablet server. */
+  readonly server: string;
+  readonly files: number;
+  readonly fileBytes: number;
+  /** Of what is not in files yet, with overheads. */
+  readonly memoryBytes: number;
+}
+
+export function tabletInfo({ range: { start, end }, server, files, fileBytes, memoryBytes }: TabletStatistics): TabletInfo {
+  return { start: toBytes(start), end: end === undefined ? undefined : toBytes(end), server, files, fileBytes, memoryBytes };
+}
