@@ -3,7 +3,8 @@ import { BigtableError, Code, invalidArgument } from '../base/index.ts';
 import { checkDirectory } from '../boot/index.ts';
 import type { CheckProgress, CheckReport, Finding } from '../inspect/index.ts';
 import { counted, jsonLine } from './output.ts';
-import { formatBytes, withProgress } from './progress.ts';
+import { withProgress } from './progress.ts';
+import { roughBytes } from './rough-bytes.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface CheckArguments {
@@ -24,7 +25,7 @@ export async function inspectCheck(options: CheckArguments, terminal: Terminal):
   const describe = (): string => {
     const { doneBytes, totalBytes } = progress;
     const percent = totalBytes === 0 ? 0 : Math.floor((100 * doneBytes) / totalBytes);
-    return `checking ${dir}: ${percent} % of ${formatBytes(totalBytes)} of SSTables`;
+    return `checking ${dir}: ${percent} % of ${roughBytes(totalBytes)} of SSTables`;
   };
   const onProgress = (now: CheckProgress): void => void (progress = now);
   const report = await withProgress(terminal, options, describe, () => checkDirectory(dir, { onProgress }));

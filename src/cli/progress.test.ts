@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ManualClock } from '../env/index.ts';
-import { formatBytes, type ProgressOptions, withProgress } from './progress.ts';
+import { type ProgressOptions, withProgress } from './progress.ts';
 import type { Terminal } from './terminal.ts';
 
 interface Started {
@@ -81,10 +81,5 @@ describe('progress', () => {
     end();
     await ended;
     assert.deepEqual(told, []);
-  });
-
-  test('bytes in the unit that fits', () => {
-    const cases: Readonly<Record<string, number>> = { '0 bytes': 0, '1023 bytes': 1023, '1.0 KiB': 1024, '1.5 MiB': 1.5 * 1024 ** 2, '12.3 GiB': 12.3 * 1024 ** 3, '2048.0 TiB': 2 ** 51 };
-    for (const [text, bytes] of Object.entries(cases)) assert.equal(formatBytes(bytes), text);
   });
 });

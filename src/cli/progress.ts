@@ -51,10 +51,3 @@ export async function withProgress<T>(terminal: Terminal, options: ProgressOptio
     if (isShown && isRewritten) terminal.complain(CLEAR_LINE);
   }
 }
-
-/** 1023 bytes, 4.0 KiB, 12.3 GiB. */
-export function formatBytes(bytes: number): string {
-  const units = ['KiB', 'MiB', 'GiB', 'TiB'];
-  const unit = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), units.length);
-  return unit === 0 ? `${bytes} bytes` : `${(bytes / 1024 ** unit).toFixed(1)} ${units[unit - 1]}`;
-}

@@ -71,8 +71,9 @@ async function serve({ values: settings, origins }: EffectiveSettings, terminal:
     await monitor.start();
     await warnOfDirectory(dir, logger);
     server = await startIn(open, tabletServers, door);
-    const facts = { address: server.address, directory: resolve(dir), durability, tls: door.tls !== undefined, memory: describeMemory(settings), metrics: monitor.greeting };
-    for (const line of greeting(facts)) await say(line);
+    const tokens = settings.tokens !== undefined || settings.jwtIssuer !== undefined;
+    const facts = { address: server.address, directory: resolve(dir), durability, tls: door.tls !== undefined, tokens };
+    for (const line of greeting({ ...facts, memory: describeMemory(settings), metrics: monitor.greeting })) await say(line);
     stop.isServing = true;
     monitor.serving(server.reports);
     await say(`listening on ${server.address}`);

@@ -1,6 +1,7 @@
 /** What settings mean together: what cannot be is refused, what may go wrong is a warning. */
 import { checkShares, defaultOf, memoryBytes } from '../boot/index.ts';
 import { flagOf, keyOf, SERVE_SETTINGS, type ServeSettings, type SettingName } from './serve-settings.ts';
+import { roughBytes } from './rough-bytes.ts';
 import { complain } from './settings-sources.ts';
 
 const MEMORY = [
@@ -25,19 +26,19 @@ export function checkTogether(settings: ServeSettings, availableBytes = memoryBy
   if (ofIssuer % 3 !== 0) problems.push(`tokens of an issuer need all of ${flagOf('jwtIssuer')}, ${flagOf('jwtAudience')} and ${flagOf('jwtJwks')}`);
   for (const [name] of MEMORY) {
     // a default that is too large is only told of, below
-    if (settings[name] > availableBytes && settings[name] !== defaultOf(SERVE_SETTINGS[name])) problems.push(`${keyOf(name)} is ${rough(settings[name])}, more than the memory there is (${rough(availableBytes)})`);
+    if (settings[name] > availableBytes && settings[name] !== defaultOf(SERVE_SETTINGS[name])) problems.push(`${keyOf(name)} is ${roughBytes(settings[name])}, more than the memory there is (${roughBytes(availableBytes)})`);
   }
   complain(problems);
   checkShares(settings, settings.tabletServers);
   const sum = sumOf(settings);
   const program = PROGRAM_BYTES + (settings.tabletServers > 1 ? settings.tabletServers * THREAD_BYTES : 0);
   if (sum + program <= availableBytes) return [];
-  return [`the memory that settings allow (${rough(sum)}) and the program (about ${rough(program)}) are more than there is (${rough(availableBytes)}): ${partsOf(settings)}`];
+  return [`the memory that settings allow (${roughBytes(sum)}) and the program (about ${roughBytes(program)}) are more than there is (${roughBytes(availableBytes)}): ${partsOf(settings)}`];
 }
 
 /** For the start of a server: what its parts may take. */
 export function describeMemory(settings: ServeSettings, availableBytes = memoryBytes()): string {
-  return `memory: ${rough(sumOf(settings))} of ${rough(availableBytes)}: ${partsOf(settings)}`;
+  return `memory: ${roughBytes(sumOf(settings))} of ${roughBytes(availableBytes)}: ${partsOf(settings)}`;
 }
 
 function sumOf(settings: ServeSettings): number {
@@ -45,11 +46,5 @@ function sumOf(settings: ServeSettings): number {
 }
 
 function partsOf(settings: ServeSettings): string {
-  return MEMORY.map(([name, what]) => `${what} ${rough(settings[name])}`).join(', ');
-}
-
-/** Three digits are enough for a reader. */
-function rough(bytes: number): string {
-  const [unit, size] = bytes >= 2 ** 30 ? ['GiB', 2 ** 30] : bytes >= 2 ** 20 ? ['MiB', 2 ** 20] : ['KiB', 2 ** 10];
-  return `${Number((bytes / Number(size)).toPrecision(3))} ${unit}`;
+  return MEMORY.map(([name, what]) => `${what} ${roughBytes(settings[name])}`).join(', ');
 }
