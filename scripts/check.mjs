@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { build, install } from './lib/build.mjs';
 import { capture, closingLine, dependency, filesUnder, ROOT, secondsSince } from './lib/repository.mjs';
 import { brokenCitations } from './lint/citations.mjs';
+import { outdated } from './lint/generated-code.mjs';
 import { LOCK_FILES, missingEntries, readLock } from './lint/lock-file.mjs';
 import { repositoryFiles, untidy } from './lint/tidy.mjs';
 
@@ -51,6 +52,11 @@ async function citations() {
   return { ok: found.length === 0, text: found.join('\n') };
 }
 
+function generatedCode() {
+  const found = outdated();
+  return { ok: found.length === 0, text: found.join('\n') };
+}
+
 function lockFile() {
   const lacks = LOCK_FILES.map((path) => [path, Object.keys(missingEntries(readLock(path).packages))]).filter(([, missing]) => missing.length > 0);
   const text = lacks.map(([path, missing]) => `${path} lacks ${missing.join(', ')}; npm ci would refuse it: node scripts/lint/lock-file.mjs --write`).join('\n');
@@ -64,6 +70,7 @@ const STEPS = {
   'dead code': () => tool(dependency('knip', 'bin', 'knip.js'), '--no-progress', '--no-config-hints', '--exclude', 'types'),
   'lock file': lockFile,
   'file sizes': sizes,
+  'generated code': generatedCode,
   'settings page': () => tool('--import', 'tsx', 'scripts/settings.mjs'),
   'metrics page': () => tool('--import', 'tsx', 'scripts/metrics.mjs'),
   'rooms table': () => tool('scripts/rooms.mjs'),
