@@ -14,6 +14,7 @@ const FOLDERS = {
   tablet: ['contract', 'layers', 'read', 'write', 'compact'],
   boot: ['settings', 'directory', 'open', 'threads'],
   embedded: ['values', 'calls', 'rows', 'schema'],
+  cli: ['output', 'arguments', 'settings', 'serve', 'inspect', 'completion', 'commands'],
 };
 
 /** npm package -> the rooms that may import it. */

@@ -1,5 +1,5 @@
 /**
- * docs/SETTINGS.md from the table of settings, src/cli/serve-settings.ts. Without an argument it compares, and ends with status 1 where the page is not what the
+ * docs/SETTINGS.md from the table of settings, src/cli/settings/serve-settings.ts. Without an argument it compares, and ends with status 1 where the page is not what the
  * table says.
  *
  *   node --import tsx scripts/settings.mjs [--write]
@@ -7,4 +7,4 @@
 import { settingsPage } from '../src/cli/index.ts';
 import { keepPage } from './lib/generated-page.mjs';
 
-keepPage({ page: 'docs/SETTINGS.md', text: settingsPage(), source: 'src/cli/serve-settings.ts', script: 'scripts/settings.mjs' });
+keepPage({ page: 'docs/SETTINGS.md', text: settingsPage(), source: 'src/cli/settings/serve-settings.ts', script: 'scripts/settings.mjs' });

@@ -4,7 +4,7 @@
  */
 import { type Command, Help, type Option } from 'commander';
 import { DEFAULT_INSTANCE, DEFAULT_PROJECT } from '../model/index.ts';
-import { directoryOption } from './arguments.ts';
+import { directoryOption } from './arguments/arguments.ts';
 
 const EXAMPLES = `
 Examples:

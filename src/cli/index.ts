@@ -1,4 +1,4 @@
 /** cli: the command `edubba`. */
 export { main } from './main.ts';
-export { settingsPage } from './settings-page.ts';
-export type { Terminal } from './terminal.ts';
+export { settingsPage } from './settings/settings-page.ts';
+export type { Terminal } from './output/terminal.ts';

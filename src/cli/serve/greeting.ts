@@ -1,0 +1,46 @@
+/** What `edubba serve` prints before it listens: how each client finds it. */
+import type { DatabaseSettings } from '../../boot/index.ts';
+
+interface Greeting {
+  readonly address: string;
+  readonly directory: string;
+  readonly durability: DatabaseSettings['durability'];
+  readonly tls: boolean;
+  /** Whether callers need a bearer token. */
+  readonly tokens: boolean;
+  /** What describeMemory says. */
+  readonly memory: string;
+  /** Where metrics and probes are. */
+  readonly metrics: string;
+}
+
+export function greeting({ address, directory, durability, tls, tokens, memory, metrics }: Greeting): string[] {
+  const when = durability === 'synced' ? 'acknowledged = on disk' : 'acknowledged = on its way to the disk';
+  const how = tls ? tlsClients(address, tokens) : plainClients(address);
+  return [`Edubba: Cloud Bigtable API v2 (data and table admin), ${when}`, `data in ${directory}`, memory, metrics, ...how, 'any project and instance will do, and local is the default of edubba ls; stop with Ctrl-C'];
+}
+
+/** Where one listens on all addresses nobody can call: `host` stands there for one that a caller may use. */
+function reachable(address: string, host: string): string {
+  return address.replace(/^(0\.0\.0\.0|\[::\]):/, `${host}:`);
+}
+
+function plainClients(address: string): string[] {
+  return [
+    `clients in Node, Go, Java, Python and cbt: export BIGTABLE_EMULATOR_HOST=${reachable(address, '127.0.0.1')}`,
+    `  Node    new Bigtable({ projectId: 'local' }).instance('local').table('t')          @google-cloud/bigtable`,
+    `  Go      bigtable.NewClient(ctx, "local", "local")                                  cloud.google.com/go/bigtable`,
+    `  Java    BigtableDataSettings.newBuilderForEmulator(${address.slice(address.lastIndexOf(':') + 1)})                            com.google.cloud:google-cloud-bigtable`,
+    `  Python  bigtable.Client(project='local', admin=True).instance('local').table('t')  google-cloud-bigtable`,
+    '  cbt     cbt -project local -instance local createtable t families=f',
+  ];
+}
+
+/** BIGTABLE_EMULATOR_HOST makes clients speak plain text. */
+function tlsClients(address: string, tokens: boolean): string[] {
+  const words = `--address ${reachable(address, 'HOST')} --tls-ca FILE${tokens ? ' --token-file FILE' : ''}`;
+  return [
+    'clients speak TLS to it, by their setting for the endpoint and not by BIGTABLE_EMULATOR_HOST; docs/clients.md has each of them',
+    `  edubba  edubba ${words} ls${words.includes('HOST:') ? '    HOST: a name of the certificate' : ''}`,
+  ];
+}

@@ -1,0 +1,79 @@
+/** The settings as options of a command, and what a command was given of them: flags, variables and the file. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { invalidArgument } from '../../base/index.ts';
+import { boundsText, defaultText, modeForOthers, parseSetting, type Setting, wantedText } from '../../boot/index.ts';
+import { flagOf, keyOf, SERVE_SETTINGS, type SettingName, settingGroups } from './serve-settings.ts';
+import { checkTogether } from './settings-checks.ts';
+import { readSettingsFile } from './settings-file.ts';
+import { type EffectiveSettings, effectiveSettings, FILE_VARIABLE } from './settings-sources.ts';
+import type { Terminal } from '../output/terminal.ts';
+import { withChoices } from '../arguments/words-argument.ts';
+
+/** Flags of the commands that talk to a server, which a server would be thought to obey. */
+const FLAGS_OF_CLIENTS: Readonly<Record<string, string>> = {
+  tls: `serve speaks TLS by ${flagOf('tlsKey')} and ${flagOf('tlsCert')}; --tls is for commands that talk to a server`,
+  tlsCa: `serve asks for clients' certificates by ${flagOf('tlsClientCa')}; --tls-ca is for commands that talk to a server`,
+  tokenFile: `serve asks for tokens by ${flagOf('tokens')}; --token-file is for commands that talk to a server`,
+};
+
+/** Flags of earlier versions: `--cache` is `--block-cache-bytes` in MiB. */
+const CACHE_FLAG = '--cache';
+
+/** Adds a flag for each setting. The program takes some of them for all commands and parses them itself: here they are for the help. */
+export function addSettingOptions(command: Command): Command {
+  command.addOption(new Option('--settings <file>', `a file of settings (TOML), or ${FILE_VARIABLE}; docs/SETTINGS.md has them all`).helpGroup('Settings:'));
+  for (const [group, names] of settingGroups()) {
+    for (const option of names.flatMap(optionsOf)) command.addOption(option.helpGroup(`${group}:`));
+  }
+  return command.addOption(new Option(`${CACHE_FLAG} <MiB>`).argParser(wholeMebibytes).hideHelp());
+}
+
+function optionsOf(name: SettingName): Option[] {
+  const setting: Setting = SERVE_SETTINGS[name];
+  if (setting.kind === 'boolean') return [new Option(flagOf(name), helpOf(setting)), new Option(`--no-${keyOf(name)}`).hideHelp()];
+  const check = (text: string): string => {
+    if (parseSetting(setting, text) === undefined) throw new InvalidArgumentError(`It must be ${wantedText(setting)}.`);
+    return text;
+  };
+  const option = new Option(`${flagOf(name)} <${placeholderOf(setting)}>`, helpOf(setting)).argParser(check);
+  return [setting.kind === 'choice' ? withChoices(option, setting.choices) : option];
+}
+
+function placeholderOf(setting: Setting): string {
+  return setting.placeholder ?? { bytes: 'size', count: 'count', duration: 'duration', choice: 'which', boolean: '', path: 'path', address: 'host:port', text: 'text' }[setting.kind];
+}
+
+/** As help has it: the page has the whole text. */
+function helpOf(setting: Setting): string {
+  const [first = ''] = /^.*?\.(?= |$)/.exec(setting.doc.replaceAll('`', '')) ?? [];
+  const { brief: sentence = `${first.charAt(0).toLowerCase()}${first.slice(1, -1)}` } = setting;
+  const facts = [boundsText(setting), hasDefault(setting) ? `default: ${defaultText(setting).replaceAll('`', '')}` : ''].filter((fact) => fact !== '');
+  return facts.length === 0 ? sentence : `${sentence} (${facts.join('; ')})`;
+}
+
+/** A default that is worth saying. */
+function hasDefault(setting: Setting): boolean {
+  return setting.kind !== 'boolean' && (setting.default !== undefined || ('without' in setting && setting.without !== undefined));
+}
+
+function wholeMebibytes(text: string): string {
+  if (!/^\d{1,7}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of MiB.');
+  return `${text}MiB`;
+}
+
+/** The effective settings of a command with such options. INVALID_ARGUMENT with all that is wrong; warnings go to `warn`. */
+export async function settingsOf(command: Command, terminal: Pick<Terminal, 'environment'>, warn: (message: string) => void): Promise<EffectiveSettings> {
+  const { settings: file, cache, ...flags } = command.optsWithGlobals<Record<string, string | boolean | undefined>>();
+  const [foreign] = Object.keys(FLAGS_OF_CLIENTS).filter((name) => flags[name] !== undefined);
+  if (foreign !== undefined) throw invalidArgument(FLAGS_OF_CLIENTS[foreign] as string);
+  if (cache !== undefined) {
+    if (flags['blockCacheBytes'] !== undefined) throw invalidArgument(`give either ${CACHE_FLAG} or ${flagOf('blockCacheBytes')}, not both`);
+    flags['blockCacheBytes'] = cache;
+  }
+  const path = file ?? (terminal.environment[FILE_VARIABLE] || undefined);
+  const effective = effectiveSettings({ flags, environment: terminal.environment, file: path === undefined ? undefined : await readSettingsFile(String(path)) });
+  const mode = path === undefined ? undefined : await modeForOthers(String(path), 'trusted');
+  if (mode !== undefined) warn(`the settings can be changed by other users of this machine (mode ${mode}): chmod go-w ${path}`);
+  for (const warning of checkTogether(effective.values)) warn(warning);
+  return effective;
+}
