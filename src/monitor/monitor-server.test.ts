@@ -101,6 +101,46 @@ test('requests that come together on one connection are answered in order', asyn
   assert.deepEqual([text.match(/HTTP\/1\.1 200 OK/g)?.length, text.match(/HTTP\/1\.1 404/g)?.length], [50, 1]);
 });
 
+test('however many requests come together, others have their turn between any two of a connection', async (t) => {
+  let pages = 0;
+  const { port } = await started(t, async () => (pages++, PAGE));
+  const sockets = await Promise.all(Array.from({ length: 8 }, () => opened(port)));
+  const ends = sockets.map((socket) => once(socket.resume(), 'close'));
+  for (const socket of sockets) socket.write('GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1000));
+  let isOver = false;
+  void Promise.all(ends).then(() => (isOver = true));
+  for (let before = 0; !isOver; before = pages) {
+    await systemClock.yield();
+    assert.ok(pages - before <= 4 * sockets.length, `${pages - before} requests in a turn`);
+  }
+  assert.ok(pages > 100 && pages < 8000, `${pages} pages`);
+});
+
+test('a connection that does not take its answers makes way for others', async (t) => {
+  const { port } = await started(t, async () => 'x'.repeat(16 << 20));
+  const sockets = await Promise.all(Array.from({ length: 8 }, () => opened(port)));
+  for (const socket of sockets) socket.pause().write('GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n');
+  for (let i = 0; i < 8; i++) {
+    // as long as an answer is made it keeps its place
+    while ((await ask(port, '/healthz').catch(() => undefined))?.status !== 200) await systemClock.yield();
+  }
+  for (const socket of sockets) socket.destroy();
+});
+
+test('a request that comes in pieces, behind empty lines, and before the end of its sender is answered', async (t) => {
+  const { port } = await started(t);
+  const socket = await opened(port);
+  let text = '';
+  socket.setEncoding('latin1').on('data', (more) => (text += more));
+  for (const byte of '\r\nGET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /metrics HTTP/1.0\r\nConnection: keep-alive\r\n\r\n') {
+    socket.write(byte);
+    await systemClock.yield();
+  }
+  socket.end();
+  await once(socket, 'close');
+  assert.match(text, /^HTTP\/1\.1 200 OK\r\n.*Content-Length: 3\r\n.*Connection: keep-alive\r\n.*\r\n\r\nok\nHTTP\/1\.1 200 OK\r\n.*\r\n\r\n# HELP a A\..*a 1\n$/s);
+});
+
 test('whoever asks thousands of times in a second loses the connection', async (t) => {
   const { port } = await started(t);
   const text = await raw(port, 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(20_000));

@@ -1,45 +1,31 @@
 /**
  * The port on which a server tells how it is: /metrics, /healthz and /readyz over HTTP/1.1, for programs that look after servers.
  *
- * Invariant: whoever reaches the port can make the server do and hold only so much: few connections, small headers, no bodies, so many requests a second, a
- * page that is made once a second. Connections in excess take the place of idle ones, so that idle ones keep nobody out.
+ * Invariant: whoever reaches the port can make the server do and hold only so much: few connections, each with one small request at a time, no bodies, so many
+ * requests a second, a page that is made once a second. Connections in excess take the place of idle ones, so that idle ones keep nobody out.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { BigtableError, Code, invalidArgument } from '../base/index.ts';
 import type { Clock } from '../env/index.ts';
 import { isLoopback, parseAddress } from '../wire/index.ts';
+import { type ProbeAnswer, ProbeConnection } from './probe-connection.ts';
+import type { RequestHead } from './request-head.ts';
 
 /** The descriptors of a process are shared out with them (src/boot/open/descriptors.ts). */
 const MOST_CONNECTIONS = 8;
-const MOST_HEADER_BYTES = 8 * 1024;
-/** A request must have come within this, its headers within half of it. */
-const REQUEST_MS = 10_000;
-/** A connection on which nothing moves is ended after this; between two requests it may rest longer, since pages are asked for every minute at least. */
-const SILENCE_MS = 10_000;
-const KEEP_ALIVE_MS = 65_000;
 /** Requests in a second, all connections together. Whoever asks beyond it loses the connection. */
 const MOST_REQUESTS_A_SECOND = 2000;
-/** Node looks for requests that are late this often. */
-const LOOK_MS = 1000;
 
-const TEXT = 'text/plain; charset=utf-8';
 const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 const INDEX = 'Edubba\n\n/metrics   figures, for Prometheus\n/healthz   200 while the process answers\n/readyz    200 while the server serves, else 503 and why\n';
 
 export interface MonitorServerOptions {
-  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly clock: Pick<Clock, 'monotonicMs' | 'nowMicros' | 'timer' | 'yield'>;
   /** HOST:PORT, [IPV6]:PORT; port 0 chooses a free one. */
   readonly address: string;
   readonly page: { text(): Promise<string> };
   /** Why the server is not ready; undefined where it is. */
   readonly readiness: { obstacle(): Promise<string | undefined> };
-}
-
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-  readonly type?: string;
 }
 
 export class MonitorServer {
@@ -62,15 +48,11 @@ export class MonitorServer {
     const parsed = parseAddress(options.address);
     if (!parsed) throw invalidArgument(`${JSON.stringify(options.address)} is no address for metrics: HOST:PORT, with a port from 0 to 65535`);
     const { host, port } = parsed;
-    const connections = new Connections();
-    const server = createServer({
-      maxHeaderSize: MOST_HEADER_BYTES, headersTimeout: REQUEST_MS / 2, requestTimeout: REQUEST_MS, keepAliveTimeout: KEEP_ALIVE_MS, connectionsCheckingInterval: LOOK_MS, noDelay: true,
-    });
-    server.timeout = SILENCE_MS;
     const handler = new Handler(options);
-    server.on('connection', (socket) => connections.add(socket));
-    server.on('request', (request, response) => connections.during(request.socket, response, () => handler.handle(request, response)));
-    server.on('clientError', (_error, socket) => socket.destroy());
+    const connections = new Connections();
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+      connections.add(socket, () => new ProbeConnection(socket, { clock: options.clock, answer: (head) => handler.answer(head) }));
+    });
     const where = (bound: number): string => (host.includes(':') ? `[${host}]:${bound}` : `${host}:${bound}`);
     return new Promise((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => {
@@ -95,40 +77,30 @@ export class MonitorServer {
   }
 }
 
-/** The open connections, oldest first, and whether each has a request under way. */
+/** The open connections, oldest first. */
 class Connections {
-  readonly #all = new Map<Socket, number>();
+  readonly #all = new Set<ProbeConnection>();
 
-  add(socket: Socket): void {
-    socket.on('error', () => {});
-    if (this.#all.size >= MOST_CONNECTIONS && !this.#endIdle()) {
-      socket.destroy();
+  add(socket: Socket, begin: () => ProbeConnection): void {
+    if (this.#all.size >= MOST_CONNECTIONS && !this.#endOne('idle') && !this.#endOne('answered')) {
+      socket.on('error', () => {}).destroy();
       return;
     }
-    this.#all.set(socket, 0);
-    socket.once('close', () => this.#all.delete(socket));
-  }
-
-  during(socket: Socket, response: ServerResponse, work: () => void): void {
-    this.#count(socket, 1);
-    response.once('close', () => this.#count(socket, -1));
-    work();
+    const connection = begin();
+    this.#all.add(connection);
+    socket.once('close', () => this.#all.delete(connection));
   }
 
   endAll(): void {
-    for (const socket of [...this.#all.keys()]) socket.destroy();
+    for (const connection of this.#all) connection.end();
   }
 
-  #count(socket: Socket, change: number): void {
-    const before = this.#all.get(socket);
-    if (before !== undefined) this.#all.set(socket, before + change);
-  }
-
-  #endIdle(): boolean {
-    for (const [socket, requests] of this.#all) {
-      if (requests > 0) continue;
-      this.#all.delete(socket);
-      socket.destroy();
+  /** Whoever does not take an answer keeps nobody out, either. */
+  #endOne(stage: 'idle' | 'answered'): boolean {
+    for (const connection of this.#all) {
+      if (connection.stage !== stage) continue;
+      this.#all.delete(connection);
+      connection.end();
       return true;
     }
     return false;
@@ -144,17 +116,8 @@ class Handler {
     this.#options = options;
   }
 
-  handle(request: IncomingMessage, response: ServerResponse): void {
-    if (!this.#isInTime()) {
-      request.socket.destroy();
-      return;
-    }
-    const refusal = refusalOf(request);
-    if (refusal !== undefined) return send(request, response, refusal, true);
-    this.#answer(request).then(
-      (answer) => send(request, response, answer, false),
-      () => send(request, response, { status: 500, text: 'the figures could not be read\n' }, true),
-    );
+  async answer(head: RequestHead): Promise<ProbeAnswer | undefined> {
+    return this.#isInTime() ? (refusalOf(head) ?? this.#tell(head)) : undefined;
   }
 
   #isInTime(): boolean {
@@ -163,10 +126,9 @@ class Handler {
     return ++this.#requests <= MOST_REQUESTS_A_SECOND;
   }
 
-  async #answer({ url = '' }: IncomingMessage): Promise<Answer> {
+  async #tell({ target }: RequestHead): Promise<ProbeAnswer> {
     const { page, readiness } = this.#options;
-    const end = url.indexOf('?');
-    switch (end < 0 ? url : url.slice(0, end)) {
+    switch (target.split('?', 1)[0]) {
       case '/metrics':
         return { status: 200, text: await page.text(), type: PROMETHEUS_TEXT };
       case '/healthz':
@@ -183,17 +145,7 @@ class Handler {
   }
 }
 
-function refusalOf({ method, headers }: IncomingMessage): Answer | undefined {
-  if (method !== 'GET' && method !== 'HEAD') return { status: 405, text: 'GET and HEAD are answered\n' };
-  const hasBody = headers['transfer-encoding'] !== undefined || (headers['content-length'] !== undefined && headers['content-length'] !== '0');
-  return hasBody ? { status: 413, text: 'a request with a body is not answered\n' } : undefined;
-}
-
-/** `isLast`: the connection ends with the answer, whatever else has come on it. */
-function send({ method }: IncomingMessage, response: ServerResponse, { status, text, type = TEXT }: Answer, isLast: boolean): void {
-  if (response.destroyed) return;
-  const headers = { 'content-type': type, 'content-length': Buffer.byteLength(text), 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', ...(status === 405 ? { allow: 'GET, HEAD' } : {}) };
-  if (isLast) response.shouldKeepAlive = false;
-  response.writeHead(status, headers);
-  response.end(method === 'HEAD' ? undefined : text);
+function refusalOf({ method, hasBody }: RequestHead): ProbeAnswer | undefined {
+  if (method !== 'GET' && method !== 'HEAD') return { status: 405, text: 'GET and HEAD are answered\n', isLast: true };
+  return hasBody ? { status: 413, text: 'a request with a body is not answered\n', isLast: true } : undefined;
 }
