@@ -29,26 +29,23 @@ export function bytesOf({ row, mutations }: Entry): number {
   let bytes = row.length;
   for (const mutation of mutations) {
     bytes += STEP_BYTES;
-    if ('qualifier' in mutation) bytes += mutation.qualifier.length;
-    if (mutation.kind === 'setCell') bytes += mutation.value.length;
-    else if (mutation.kind === 'mergeToCell') bytes += mutation.state?.length ?? 0;
+    if (mutation.kind === 'setCell') bytes += mutation.qualifier.length + mutation.value.length;
+    else if ('qualifier' in mutation) bytes += mutation.qualifier.length;
+    if (mutation.kind === 'mergeToCell') bytes += mutation.state?.length ?? 0;
   }
   return bytes;
 }
 
-/** Where each request ends, behind its last entry. */
-function* endsOf(entries: readonly Entry[], bounds: BatchBounds): Generator<number> {
+/** Where the request that begins with entry `from` ends: after its last entry. */
+function endOfRequest(entries: readonly Entry[], from: number, bounds: BatchBounds): number {
   let [steps, bytes] = [0, 0];
-  for (const [index, entry] of entries.entries()) {
-    const entryBytes = bytesOf(entry);
-    if (index > 0 && steps > 0 && (steps + entry.mutations.length > bounds.steps || bytes + entryBytes > bounds.bytes)) {
-      yield index;
-      [steps, bytes] = [0, 0];
-    }
+  for (let index = from; index < entries.length; index++) {
+    const entry = entries[index] as Entry;
     steps += entry.mutations.length;
-    bytes += entryBytes;
+    bytes += bytesOf(entry);
+    if (index > from && (steps > bounds.steps || bytes > bounds.bytes)) return index;
   }
-  yield entries.length;
+  return entries.length;
 }
 
 /**
@@ -59,8 +56,8 @@ export async function applyEntries(
   service: Service, context: RequestContext, table: string, entries: readonly Entry[], bounds = REQUEST,
 ): Promise<readonly BatchFailure[]> {
   const failures: BatchFailure[] = [];
-  let from = 0;
-  for (const to of endsOf(entries, bounds)) {
+  for (let from = 0; from < entries.length; ) {
+    const to = endOfRequest(entries, from, bounds);
     const part = from === 0 && to === entries.length ? entries : entries.slice(from, to);
     let answers: readonly (BigtableError | undefined)[];
     try {
@@ -71,7 +68,10 @@ export async function applyEntries(
       for (let index = from; index < entries.length; index++) failures.push({ index, error: failure });
       return failures;
     }
-    for (const [index, error] of answers.entries()) if (error !== undefined) failures.push({ index: from + index, error });
+    for (let i = 0; i < answers.length; i++) {
+      const error = answers[i];
+      if (error !== undefined) failures.push({ index: from + i, error });
+    }
     from = to;
   }
   return failures;
