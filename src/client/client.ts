@@ -137,6 +137,10 @@ export class Client implements Service {
     return this.#schemas.list(prefix);
   }
 
+  async listTableNames(_context: RequestContext, prefix: string): Promise<readonly string[]> {
+    return (await this.#schemas.list(prefix)).map(({ name }) => name);
+  }
+
   async getTable(context: RequestContext, name: string): Promise<TableSchema> {
     checkTableName(name, this.#limits);
     const schema = await this.#router.readSchema(name, context);

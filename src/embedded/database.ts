@@ -97,8 +97,7 @@ export class Database {
     if (prefix.length > 0 && start === '') {
       throw invalidArgument('prefix must not be empty; leave it out to list all tables');
     }
-    const tables = await this.#calls.read((service, context) => service.listTables(context, start), options);
-    return tables.map(({ name }) => name);
+    return this.#calls.read((service, context) => service.listTableNames(context, start), options);
   }
 
   async deleteTable(name: string, options?: CallOptions): Promise<void> {

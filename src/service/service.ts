@@ -94,6 +94,8 @@ export interface AdminService {
   createTable(context: RequestContext, table: NewTable): Promise<TableSchema>;
   /** Tables whose full name starts with `prefix` ("projects/P/instances/I/tables/"), by name; '' = all tables. */
   listTables(context: RequestContext, prefix: string): Promise<readonly TableSchema[]>;
+  /** The names of those tables alone: over the API it is one call, where the schemas are one for each table. */
+  listTableNames(context: RequestContext, prefix: string): Promise<readonly string[]>;
   getTable(context: RequestContext, name: string): Promise<TableSchema>;
   updateTable(context: RequestContext, name: string, change: TableChange): Promise<TableSchema>;
   deleteTable(context: RequestContext, name: string): Promise<void>;

@@ -14,7 +14,7 @@ import { BigtableError, Code, connect, type ConnectOptions, RowMutation } from '
 import { type RunningServer, startServer } from '../../src/server/index.ts';
 
 type Opened = Awaited<ReturnType<typeof openDatabase>>;
-type More = Partial<Pick<Parameters<typeof startServer>[0], 'address' | 'tls' | 'access'>>;
+type More = Partial<Pick<Parameters<typeof startServer>[0], 'service' | 'address' | 'tls' | 'access'>>;
 
 const pem = (name: string): string => `test/certificates/${name}`;
 const families = { f: {} };
@@ -49,6 +49,31 @@ describe('connect', () => {
     assert.deepEqual([await ours.listTables(), await theirs.listTables(), await theirs.hasTable('t')], [['t'], [], false]);
     assert.equal((await theirs.table(table.fullName).getCell('r', 'f:a'))?.text, 'x');
     for (const database of [ours, theirs, local]) await database.close();
+    await server.close();
+  });
+
+  test('names of tables are one question, however many tables there are', async () => {
+    const asked: string[] = [];
+    const service = new Proxy(opened.service, {
+      get(target, name) {
+        const method = Reflect.get(target, name) as (...given: unknown[]) => unknown;
+        return (...given: unknown[]): unknown => {
+          asked.push(String(name));
+          return method.apply(target, given);
+        };
+      },
+    });
+    const server = await serve({ service });
+    await using database = await connect(server.address, { project: 'p', instance: 'names' });
+    for (const id of ['b', 'a', 'c']) await database.createTable(id, { families });
+    asked.length = 0;
+    assert.deepEqual(await database.listTables(), ['a', 'b', 'c']);
+    assert.deepEqual(asked, ['listTables']);
+    const names = ['a', 'b', 'c'].map((id) => `projects/p/instances/names/tables/${id}`);
+    assert.deepEqual((await database.listTableNames()).filter((name) => name.includes('/names/')), names);
+    assert.deepEqual(await database.listTableNames('projects/p/instances/names/tables/b'), names.slice(1, 2));
+    assert.deepEqual(asked.slice(1), ['listTableNames', 'listTables']);
+    await database.close();
     await server.close();
   });
 

@@ -29,6 +29,10 @@ export class ReadOnlyService implements Service {
     return this.#service.listTables(context, prefix);
   }
 
+  listTableNames(context: RequestContext, prefix: string): Promise<readonly string[]> {
+    return this.#service.listTableNames(context, prefix);
+  }
+
   getTable(context: RequestContext, name: string): Promise<TableSchema> {
     return this.#service.getTable(context, name);
   }

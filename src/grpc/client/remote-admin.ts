@@ -26,11 +26,10 @@ export class RemoteAdmin extends RemoteControl implements AdminService {
     return schemaOf(await call(this.client, context, admin.createTable, { parent, tableId, table: message, initialSplits }));
   }
 
-  /** Lists by instance, asks for each table's schema, as servers answer names alone to a list. Over several instances only an Edubba server lists. */
+  /** Asks for each table's schema, as servers answer names alone to a list. */
   async listTables(context: RequestContext, prefix: string): Promise<readonly TableSchema[]> {
-    const names = prefix.includes('/tables/') ? await this.#namesOfInstance(context, prefix) : await this.tableNames(context, prefix);
     const tables: TableSchema[] = [];
-    for (const name of names.sort()) {
+    for (const name of await this.listTableNames(context, prefix)) {
       try {
         tables.push(await this.getTable(context, name));
       } catch (error) {
@@ -39,6 +38,12 @@ export class RemoteAdmin extends RemoteControl implements AdminService {
       }
     }
     return tables;
+  }
+
+  /** A server that is not Edubba's lists one instance at a time. */
+  async listTableNames(context: RequestContext, prefix: string): Promise<readonly string[]> {
+    const names = prefix.includes('/tables/') ? await this.#namesOfInstance(context, prefix) : await this.tableNames(context, prefix);
+    return names.sort();
   }
 
   async #namesOfInstance(context: RequestContext, prefix: string): Promise<string[]> {

@@ -38,8 +38,8 @@ export function registerControl(methods: MethodTable, service: Service): void {
     }
   });
   methods.stream(control.listTableNames, async (context, { prefix }, send) => {
-    const tables = await service.listTables(context, prefix);
-    for (const some of parts(tables, NAMES_A_MESSAGE)) await send({ tables: some.map(({ name }) => name) });
+    const names = await service.listTableNames(context, prefix);
+    for (const tables of parts(names, NAMES_A_MESSAGE)) await send({ tables: [...tables] });
   });
   methods.unary(control.getFamilyUsage, async (context, { table }) => ({
     families: (await service.familyUsage(context, table)).map(({ family, cells, logicalBytes, diskBytes, memoryBytes }) => ({
