@@ -47,8 +47,8 @@ function hidden(value: string): PropertyDescriptor {
 }
 
 const FRAME = /^ {4}at /;
-/** The frames of this file say nothing. */
-const OWN = /^ {4}at (async )?(callersError|forCaller) /;
+/** Frames that only wait for the caller say nothing. */
+const OWN = /^ {4}at (async )?(callersError|forCaller|(\w+\.)?#runForCaller) /;
 
 function framesOf({ stack }: Error): string[] {
   return typeof stack === 'string' ? stack.split('\n').filter((line) => FRAME.test(line)) : [];

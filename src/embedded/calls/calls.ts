@@ -62,12 +62,12 @@ export class Calls {
 
   /** A call that changes nothing. */
   read<T>(work: Work<T>, options?: CallOptions): Promise<T> {
-    return this.awaited(options === undefined ? this.#run(work) : this.#runUntilEnd(work, options, 'read'));
+    return options === undefined ? this.#runForCaller(work) : this.awaited(this.#runUntilEnd(work, options, 'read'));
   }
 
   /** A call that may change something: when it is given up after it began, its outcome is unknown. */
   write<T>(work: Work<T>, options?: CallOptions): Promise<T> {
-    return this.awaited(options === undefined ? this.#run(work) : this.#runUntilEnd(work, options, 'write'));
+    return options === undefined ? this.#runForCaller(work) : this.awaited(this.#runUntilEnd(work, options, 'write'));
   }
 
   /** What a caller awaits: see `forCaller`. */
@@ -91,14 +91,34 @@ export class Calls {
     return { service: this.#service, context: end.context, end };
   }
 
-  async #run<T>(work: Work<T>, call = this.begin(NONE)): Promise<T> {
+  /** `awaited` of `#run` in one promise: what calls without options cost. */
+  async #runForCaller<T>(work: Work<T>): Promise<T> {
+    this.#hold?.enter();
+    let call: Call | undefined;
+    try {
+      call = this.begin(NONE);
+      this.#running++;
+      return await work(call.service, call.context);
+    } catch (error) {
+      throw callersError(error, this.parent);
+    } finally {
+      if (call !== undefined) this.#ended(call);
+      this.#hold?.leave();
+    }
+  }
+
+  async #run<T>(work: Work<T>, call: Call): Promise<T> {
     this.#running++;
     try {
       return await work(call.service, call.context);
     } finally {
-      call.context.reservation.release();
-      if (--this.#running === 0) this.#onIdle?.();
+      this.#ended(call);
     }
+  }
+
+  #ended({ context }: Call): void {
+    context.reservation.release();
+    if (--this.#running === 0) this.#onIdle?.();
   }
 
   async #runUntilEnd<T>(work: Work<T>, options: CallOptions, kind: CallKind): Promise<T> {
