@@ -124,7 +124,7 @@ const CLIENTS: readonly Snippet[] = [
   { begins: 'from google.cloud import bigtable', run: HELLO },
   { begins: 'package main', run: HELLO },
   { begins: 'import com.google.cloud.bigtable.admin.v2.BigtableTableAdminClient;', run: HELLO },
-  { begins: 'cbt -project p -instance i createtable greetings-cbt families=text', run: HELLO },
+  { begins: 'cbt -project local -instance local createtable greetings-cbt families=text', run: HELLO },
 ];
 
 const METRICS: readonly Snippet[] = [
