@@ -11,6 +11,7 @@ import { NODE_ROOMS, ROOMS } from './scripts/lint/rooms.mjs';
 const FOLDERS = {
   env: ['budget', 'seams', 'calls', 'memory'],
   sstable: ['format', 'read', 'write', 'cache'],
+  platform: ['machine', 'threads', 'ports', 'codecs', 'posix', 'locks', 'directory'],
   tablet: ['contract', 'layers', 'read', 'write', 'compact'],
   boot: ['settings', 'directory', 'open', 'threads'],
   embedded: ['values', 'calls', 'rows', 'schema'],

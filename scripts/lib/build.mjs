@@ -73,7 +73,7 @@ function bundle() {
       index: 'src/embedded/index.ts',
       server: 'src/server/index.ts',
       edubba: 'src/cli/index.ts',
-      'thread-main': 'src/platform/thread-main.ts',
+      'thread-main': 'src/platform/threads/thread-main.ts',
       'compaction-worker': 'src/boot/open/compaction-worker.ts',
       'server-thread': 'src/server/server-thread.ts',
     },

@@ -2,9 +2,9 @@
 import * as fs from 'node:fs';
 import { MessageChannel } from 'node:worker_threads';
 import { ByteBudget, type Clock, LocalTransport, Metrics, type Transport } from '../env/index.ts';
-import { PortPeer } from './port-peer.ts';
-import { PortTransport } from './port-transport.ts';
-import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
+import { PortPeer } from './ports/port-peer.ts';
+import { PortTransport } from './ports/port-transport.ts';
+import { nodeSyscalls, type Syscalls } from './posix/posix-syscalls.ts';
 
 export interface PortEnd {
   readonly transport: PortTransport;

@@ -1,0 +1,55 @@
+/**
+ * LZ4 in native code (lz4-napi). Its blocks are led by their raw length, 4 bytes, little-endian; ours are not, so the prefix is
+ * cut off here and put back.
+ */
+import { asBuffer, viewOf } from '../../base/index.ts';
+import type { Lz4 } from '../../env/index.ts';
+import { requirePackage } from '../threads/packages.ts';
+
+/** What lz4-napi has that is used. */
+export interface NativeLz4 {
+  compressSync(bytes: Buffer): Buffer;
+  uncompressSync(bytes: Uint8Array): Buffer;
+}
+
+const PREFIX_BYTES = 4;
+/** A byte of LZ4 stands for at most 255 bytes of the result. */
+const LARGEST_RATIO = 255;
+/** Up to this size blocks are put behind their prefix in memory that is used over and over: V8 counts what is made outside its heap, and marks all of it the sooner. */
+const KEPT_BYTES = 128 * 1024;
+
+/** Throws where no binary fits this machine. */
+export function loadNativeLz4(): NativeLz4 {
+  return requirePackage<typeof import('lz4-napi')>('lz4-napi');
+}
+
+export function nativeLz4(native: NativeLz4): Lz4 {
+  let kept: Buffer | undefined;
+  /** Good until the next call. */
+  const withPrefix = (bytes: Uint8Array, sizeBytes: number): Buffer => {
+    const length = PREFIX_BYTES + bytes.length;
+    let prefixed: Buffer;
+    if (length > KEPT_BYTES) prefixed = Buffer.allocUnsafe(length);
+    else {
+      kept ??= Buffer.allocUnsafeSlow(KEPT_BYTES);
+      prefixed = viewOf(kept, 0, length);
+    }
+    prefixed.writeUInt32LE(sizeBytes);
+    prefixed.set(bytes, PREFIX_BYTES);
+    return prefixed;
+  };
+  return {
+    compress: (bytes) => native.compressSync(asBuffer(bytes)).subarray(PREFIX_BYTES),
+    decompress(bytes, sizeBytes) {
+      if (sizeBytes > bytes.length * LARGEST_RATIO) throw new RangeError(`no LZ4 block: ${bytes.length} bytes cannot hold ${sizeBytes}`);
+      let raw: Buffer;
+      try {
+        raw = native.uncompressSync(withPrefix(bytes, sizeBytes));
+      } catch (error) {
+        throw new RangeError(`no LZ4 block: ${error instanceof Error ? error.message : String(error)}`);
+      }
+      if (raw.length !== sizeBytes) throw new RangeError(`no LZ4 block: ${raw.length} bytes of ${sizeBytes}`);
+      return raw;
+    },
+  };
+}

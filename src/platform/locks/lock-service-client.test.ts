@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { lockServiceContract } from '../../../test/contracts/lock-service-contract.ts';
+import { MemoryLockService } from '../../env/index.ts';
+import { portPair } from '../fixtures.ts';
+import { LockServiceClient } from './lock-service-client.ts';
+import { LockServiceHost, sharedLeases } from './lock-service-host.ts';
+import { systemClock } from '../machine/system-clock.ts';
+
+async function overPort() {
+  const { here, there, close } = portPair(systemClock);
+  const memory = new MemoryLockService();
+  const leases = sharedLeases();
+  const host = new LockServiceHost(memory, leases);
+  await there.transport.serve('lock-service', host);
+  here.transport.route('lock-service', here.peer);
+  const client = new LockServiceClient({ transport: here.transport, address: 'lock-service', leases, budget: here.budget });
+  return { memory, leases, host, client, close };
+}
+
+lockServiceContract('memory, across threads', async () => {
+  const { memory, client, close } = await overPort();
+  return { service: client, endSession: (id) => memory.expireSession(id), close: async () => close() };
+});
+
+describe('LockServiceClient', () => {
+  test('a lease holds in shared memory: when the host takes it away the thread sees it in the same instant', async () => {
+    const { client, host, close } = await overPort();
+    const session = await client.openSession();
+    assert.equal(client.leaseDeadlineMs(session), Number.POSITIVE_INFINITY);
+    const closing = host.close();
+    assert.equal(client.leaseDeadlineMs(session), Number.NEGATIVE_INFINITY, 'before the session has ended');
+    await closing;
+    await assert.rejects(client.openSession(), /none after its end/);
+    close();
+  });
+
+  test('the end of the host ends the sessions of its thread, and no others', async () => {
+    const { memory, client, host, close } = await overPort();
+    const session = await client.openSession();
+    const other = await memory.openSession();
+    assert.ok(await client.tryAcquire('mine', session));
+    assert.ok(await memory.tryAcquire('theirs', other));
+    await host.close();
+    assert.equal(await memory.holder('mine'), undefined);
+    assert.ok(await memory.holder('theirs'));
+    close();
+  });
+
+  test('a session that is closed holds no more, and its place in memory is free for another', async () => {
+    const { client, leases, close } = await overPort();
+    for (let i = 0; i < 3; i++) {
+      const session = await client.openSession();
+      await client.closeSession(session);
+      assert.equal(client.leaseDeadlineMs(session), Number.NEGATIVE_INFINITY);
+    }
+    assert.ok(leases.every((number) => number === 0));
+    close();
+  });
+});

@@ -1,0 +1,102 @@
+/**
+ * The lock service as a thread beside it sees it: calls over the transport to the LockServiceHost that was made for this thread, and the
+ * leases in shared memory.
+ *
+ * Invariants: watches begin before anything that is asked later is answered (calls keep their order); `leaseDeadlineMs` asks shared memory alone.
+ * A lease has no end of its own: it holds until the host takes its number away.
+ */
+import { type ByteBudget, type Guard, type LockEvent, type LockHandle, type LockService, requestContext, type SmallFile, type Transport } from '../../env/index.ts';
+import { LEASES, type OpenedSession } from './lock-service-host.ts';
+
+export interface LockServiceClientOptions {
+  readonly transport: Transport;
+  /** Of the host. */
+  readonly address: string;
+  /** What the host was made with. */
+  readonly leases: Int32Array;
+  readonly budget: ByteBudget;
+}
+
+export class LockServiceClient implements LockService {
+  readonly #options: LockServiceClientOptions;
+  readonly #numbers = new Map<string, number>();
+
+  constructor(options: LockServiceClientOptions) {
+    this.#options = options;
+  }
+
+  async openSession(): Promise<string> {
+    const { sessionId, number } = (await this.#call('openSession')) as OpenedSession;
+    this.#numbers.set(sessionId, number);
+    return sessionId;
+  }
+
+  async closeSession(sessionId: string): Promise<void> {
+    await this.#call('closeSession', sessionId);
+    this.#numbers.delete(sessionId);
+  }
+
+  leaseDeadlineMs(sessionId: string): number {
+    const number = this.#numbers.get(sessionId);
+    if (number === undefined) return Number.NEGATIVE_INFINITY;
+    return Atomics.load(this.#options.leases, number % LEASES) === number ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
+  }
+
+  read(path: string): Promise<SmallFile | undefined> {
+    return this.#call('read', path) as Promise<SmallFile | undefined>;
+  }
+
+  list(prefix: string): Promise<SmallFile[]> {
+    return this.#call('list', prefix) as Promise<SmallFile[]>;
+  }
+
+  write(path: string, contents: Uint8Array, options: Guard & { readonly sessionId?: string } = {}): Promise<number> {
+    return this.#call('write', path, contents, options) as Promise<number>;
+  }
+
+  remove(path: string, guard: Guard = {}): Promise<boolean> {
+    return this.#call('remove', path, guard) as Promise<boolean>;
+  }
+
+  tryAcquire(path: string, sessionId: string): Promise<LockHandle | undefined> {
+    return this.#call('tryAcquire', path, sessionId) as Promise<LockHandle | undefined>;
+  }
+
+  async release(lock: LockHandle): Promise<void> {
+    await this.#call('release', lock);
+  }
+
+  holder(path: string): Promise<LockHandle | undefined> {
+    return this.#call('holder', path) as Promise<LockHandle | undefined>;
+  }
+
+  watch(prefix: string, listener: (event: LockEvent) => void): () => void {
+    const { transport, address } = this.#options;
+    const events = transport.stream(address, 'watch', prefix, this.#context())[Symbol.asyncIterator]() as AsyncIterator<readonly LockEvent[]>;
+    let stopped = false;
+    // asked now, so that the watch is there before whatever is asked next
+    let next = events.next();
+    const follow = async (): Promise<void> => {
+      for (;;) {
+        const { done, value } = await next;
+        if (done || stopped) return;
+        for (const event of value) if (!stopped) listener(event);
+        next = events.next();
+      }
+    };
+    // it fails when the other thread is gone, and this one with it
+    follow().catch(() => {});
+    return () => {
+      stopped = true;
+      events.return?.().catch(() => {});
+    };
+  }
+
+  #call(method: string, ...args: readonly unknown[]): Promise<unknown> {
+    return this.#options.transport.call(this.#options.address, method, args, this.#context());
+  }
+
+  #context() {
+    return requestContext({ budget: this.#options.budget, principal: 'lock-service' });
+  }
+}

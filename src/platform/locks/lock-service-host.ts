@@ -1,0 +1,138 @@
+/**
+ * The lock service of a process, as its other threads use it: answers the calls of lock-service-client.ts for one thread, beside the service itself.
+ *
+ * A session opened here holds as long as its number stands in the memory that both threads share: the thread asks it there, in any tick, and neither a
+ * busy event loop on this side nor one on that side makes a lease look lost, or held.
+ *
+ * Invariant: the number is gone from shared memory before the session ends, unless the service has let it expire by itself, which one in a
+ * process does not do.
+ */
+import { assert, BigtableError, Code } from '../../base/index.ts';
+import { type CallHandler, type Guard, type LockEvent, type LockHandle, type LockService, PullStream } from '../../env/index.ts';
+
+/** Sessions that a thread may have at once. Session number n stands at n modulo this. */
+export const LEASES = 1024;
+
+/** Memory for the leases of one thread. */
+export function sharedLeases(): Int32Array {
+  return new Int32Array(new SharedArrayBuffer(LEASES * Int32Array.BYTES_PER_ELEMENT));
+}
+
+export interface OpenedSession {
+  readonly sessionId: string;
+  readonly number: number;
+}
+
+type WriteOptions = Guard & { readonly sessionId?: string };
+
+/** The arguments of each call, as a list. */
+type Calls = Readonly<Record<string, (args: readonly unknown[]) => Promise<unknown>>>;
+
+export class LockServiceHost implements CallHandler {
+  readonly #service: LockService;
+  readonly #leases: Int32Array;
+  readonly #numbers = new Map<string, number>();
+  readonly #calls: Calls;
+  readonly #stopWatching: () => void;
+  #lastNumber = 0;
+  #closed = false;
+
+  constructor(service: LockService, leases: Int32Array) {
+    this.#service = service;
+    this.#leases = leases;
+    this.#stopWatching = service.watch('', (event) => {
+      if (event.kind === 'session-expired') this.#revoke(event.sessionId);
+    });
+    this.#calls = {
+      openSession: () => this.#openSession(),
+      closeSession: ([sessionId]) => this.#closeSession(sessionId as string),
+      read: ([path]) => service.read(path as string),
+      list: ([prefix]) => service.list(prefix as string),
+      write: ([path, contents, options]) => service.write(path as string, contents as Uint8Array, options as WriteOptions),
+      remove: ([path, guard]) => service.remove(path as string, guard as Guard),
+      tryAcquire: ([path, sessionId]) => service.tryAcquire(path as string, sessionId as string),
+      release: ([lock]) => service.release(lock as LockHandle),
+      holder: ([path]) => service.holder(path as string),
+    };
+  }
+
+  call(method: string, message: unknown): Promise<unknown> {
+    const call = this.#calls[method];
+    assert(call, `the lock service has no call ${method}`);
+    return call(message as readonly unknown[]);
+  }
+
+  /** Events under the prefix that the message is, from now on; those that come together, together. */
+  stream(_method: string, message: unknown): PullStream<readonly LockEvent[]> {
+    return new EventStream(this.#service, message as string);
+  }
+
+  /** The thread is gone, or is believed dead: its sessions end. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#stopWatching();
+    for (const sessionId of [...this.#numbers.keys()]) await this.#closeSession(sessionId);
+  }
+
+  async #openSession(): Promise<OpenedSession> {
+    const number = ++this.#lastNumber;
+    const sessionId = await this.#service.openSession();
+    if (this.#closed || Atomics.load(this.#leases, number % LEASES) !== 0) {
+      await this.#service.closeSession(sessionId);
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a thread has at most ${LEASES} sessions, and none after its end`);
+    }
+    this.#numbers.set(sessionId, number);
+    Atomics.store(this.#leases, number % LEASES, number);
+    return { sessionId, number };
+  }
+
+  async #closeSession(sessionId: string): Promise<void> {
+    this.#revoke(sessionId);
+    await this.#service.closeSession(sessionId);
+  }
+
+  #revoke(sessionId: string): void {
+    const number = this.#numbers.get(sessionId);
+    if (number === undefined) return;
+    this.#numbers.delete(sessionId);
+    Atomics.store(this.#leases, number % LEASES, 0);
+  }
+}
+
+class EventStream extends PullStream<readonly LockEvent[]> {
+  readonly #stop: () => void;
+  #events: LockEvent[] = [];
+  #wake: (() => void) | undefined;
+  #ended = false;
+
+  constructor(service: LockService, prefix: string) {
+    super();
+    this.#stop = service.watch(prefix, (event) => {
+      this.#events.push(event);
+      this.#wake?.();
+    });
+  }
+
+  pull(): readonly LockEvent[] | undefined | Promise<readonly LockEvent[] | undefined> {
+    if (this.#ended || this.#events.length > 0) return this.#take();
+    return new Promise((resolve) => {
+      this.#wake = () => {
+        this.#wake = undefined;
+        resolve(this.#take());
+      };
+    });
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#stop();
+    this.#wake?.();
+  }
+
+  #take(): readonly LockEvent[] | undefined {
+    if (this.#ended) return undefined;
+    const events = this.#events;
+    this.#events = [];
+    return events;
+  }
+}

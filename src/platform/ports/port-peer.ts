@@ -1,0 +1,294 @@
+/**
+ * Calls and streams between two threads over a port, either side calling the other. What one turn of the event loop sends goes in one message,
+ * packed (message-encoder.ts), whose memory changes hands.
+ *
+ * Invariants:
+ * - What is sent arrives in order. A call gets one answer; a stream's items come in order, at most WINDOW of them not yet asked for.
+ * - A call that is given up here, for its deadline too, is given up there: only the caller's side keeps timers.
+ * - When the other side is gone every call under way fails with UNAVAILABLE (its outcome is unknown), and what it had asked for is given up.
+ */
+import type { MessagePort } from 'node:worker_threads';
+import { BigtableError, Code, NumberTable, unavailable } from '../../base/index.ts';
+import {
+  type ByteBudget, CallContext, type CallHandler, checkContext, type Clock, fromPlainError, type Metrics, type PlainError, type Priority, type PullStream, pullStreamOf,
+  type RequestContext, toPlainError,
+} from '../../env/index.ts';
+import { MessageDecoder } from './message-decoder.ts';
+import { MessageEncoder } from './message-encoder.ts';
+import { Frame, type FrameKind, type Receiver, SentCall, SentStream, WINDOW } from './sent-call.ts';
+
+/** Numbers of calls begin again there; what has the same number was over long ago. */
+const MOST_IDS = 2 ** 31;
+/** So much is not kept for the end of the turn. */
+const BATCH_BYTES = 256 * 1024;
+
+export interface PortPeerOptions {
+  readonly port: MessagePort;
+  /** Answers the calls to an address, from the other side. */
+  readonly handlerOf: (address: string) => CallHandler;
+  readonly clock: Clock;
+  /** What the other side's calls reserve from. */
+  readonly budget: ByteBudget;
+  readonly metrics: Metrics;
+  /** Told once when the other side is gone, or this one closed. */
+  readonly onClosed?: () => void;
+}
+
+/** What the other side has asked for and gets: a call, or a stream with its items. */
+interface Asked {
+  readonly context: CallContext;
+  items?: PullStream<unknown>;
+  credit: number;
+  pulling: boolean;
+}
+
+export class PortPeer {
+  readonly #options: PortPeerOptions;
+  readonly #encoder = new MessageEncoder();
+  readonly #decoder = new MessageDecoder();
+  readonly #receivers = new NumberTable<Receiver>();
+  readonly #asked = new NumberTable<Asked>();
+  #lastId = 0;
+  #scheduled = false;
+  #closed = false;
+
+  constructor(options: PortPeerOptions) {
+    this.#options = options;
+    options.port.on('message', (bytes: Uint8Array) => this.#receive(bytes));
+    options.port.on('close', () => this.#end());
+  }
+
+  call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      checkContext(context, this.#options.clock);
+      const id = this.#ask(Frame.call, address, method, message, context);
+      const call = new SentCall(context, this.#options.clock, {
+        resolve: (value) => {
+          this.#receivers.delete(id);
+          resolve(value);
+        },
+        reject: (error) => {
+          this.#receivers.delete(id);
+          reject(error);
+        },
+        giveUp: (error) => this.#giveUp(id, error),
+      });
+      this.#receivers.set(id, call);
+    });
+  }
+
+  stream(address: string, method: string, message: unknown, context: RequestContext): PullStream<unknown> {
+    let id = 0;
+    const { clock } = this.#options;
+    return new SentStream(context, clock, {
+      begin: (stream) => {
+        id = this.#ask(Frame.stream, address, method, message, context);
+        this.#receivers.set(id, stream);
+      },
+      more: (count) => this.#send(Frame.more, id, (encoder) => encoder.uint(count)),
+      over: () => void this.#receivers.delete(id),
+      giveUp: (error) => this.#giveUp(id, error),
+    });
+  }
+
+  /** Ends the calls under way, here and there. */
+  close(): void {
+    this.#flush();
+    this.#options.port.close();
+    this.#end();
+  }
+
+  #ask(frame: FrameKind, address: string, method: string, message: unknown, context: RequestContext): number {
+    if (this.#closed) throw nobodyServes(address);
+    this.#lastId = (this.#lastId + 1) % MOST_IDS;
+    const id = this.#lastId;
+    this.#send(frame, id, (encoder) => {
+      encoder.name(address);
+      encoder.name(method);
+      encoder.double(context.deadlineMs - this.#options.clock.monotonicMs());
+      encoder.name(context.principal);
+      encoder.name(context.appProfile);
+      encoder.name(context.priority);
+      encoder.value(context.trace);
+      encoder.value(message);
+    });
+    this.#options.metrics.add('transport.callsPassedOn');
+    if (context.notes !== undefined) context.notes.passedOn++;
+    return id;
+  }
+
+  #giveUp(id: number, error: BigtableError): void {
+    if (this.#receivers.delete(id)) this.#send(Frame.cancel, id, (encoder) => encoder.value(toPlainError(error)));
+  }
+
+  #send(frame: FrameKind, id: number, write: (encoder: MessageEncoder) => void): void {
+    if (this.#closed) return;
+    const encoder = this.#encoder;
+    encoder.whole(() => {
+      encoder.uint(frame);
+      encoder.uint(id);
+      write(encoder);
+    });
+    if (encoder.lengthBytes >= BATCH_BYTES) return this.#flush();
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    void this.#options.clock.yield().then(() => {
+      this.#scheduled = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    if (this.#closed || this.#encoder.lengthBytes === 0) return;
+    const bytes = this.#encoder.take();
+    this.#options.port.postMessage(bytes, [bytes.buffer]);
+  }
+
+  #end(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    const gone = unavailable('the thread that was called has ended: the outcome of the call is unknown');
+    for (const receiver of this.#receivers.values()) receiver.receive(Frame.failure, toPlainError(gone));
+    for (const { context } of this.#asked.values()) context.interrupt(new BigtableError(Code.CANCELLED, 'the thread that called has ended'));
+    this.#options.onClosed?.();
+  }
+
+  #receive(bytes: Uint8Array): void {
+    const decoder = this.#decoder;
+    decoder.begin(bytes);
+    while (!decoder.atEnd) {
+      const frame = decoder.uint() as FrameKind;
+      const id = decoder.uint();
+      if (frame === Frame.call || frame === Frame.stream) {
+        this.#receiveRequest(frame, id);
+      } else if (frame === Frame.more) {
+        this.#credit(id, decoder.uint());
+      } else {
+        // read also where nobody waits for it any more
+        const value = frame === Frame.end ? undefined : decoder.value();
+        if (frame === Frame.cancel) this.#asked.get(id)?.context.interrupt(fromPlainError(value as PlainError));
+        else this.#receivers.get(id)?.receive(frame, value);
+      }
+    }
+  }
+
+  #receiveRequest(frame: FrameKind, id: number): void {
+    const { clock, budget, handlerOf } = this.#options;
+    const decoder = this.#decoder;
+    const [address, method] = [decoder.name(), decoder.name()];
+    const deadlineMs = clock.monotonicMs() + decoder.double();
+    const [principal, appProfile, priority] = [decoder.name(), decoder.name(), decoder.name() as Priority];
+    const context = new CallContext({ budget, deadlineMs, principal, priority, trace: decoder.value() as string });
+    context.appProfile = appProfile;
+    const from = decoder.at;
+    const message = decoder.value();
+    // admitted by the other side, which waits for the answer: if it had to wait here too, two threads could wait for each other
+    context.reservation.force(decoder.at - from);
+    const asked: Asked = { context, credit: WINDOW, pulling: false };
+    this.#asked.set(id, asked);
+    try {
+      if (frame === Frame.stream) {
+        asked.items = pullStreamOf(handlerOf(address).stream(method, message, context));
+        context.listen({ interrupt: () => this.#leave(id, asked) });
+        this.#pump(id, asked);
+      } else {
+        handlerOf(address).call(method, message, context).then(
+          (value) => this.#answered(id, asked, value),
+          (thrown: unknown) => this.#failed(id, asked, thrown),
+        );
+      }
+    } catch (thrown) {
+      this.#failed(id, asked, thrown);
+    }
+  }
+
+  #answered(id: number, asked: Asked, value: unknown): void {
+    try {
+      if (asked.context.interruption === undefined) this.#send(Frame.answer, id, (encoder) => encoder.value(value));
+      this.#forget(id, asked);
+    } catch (thrown) {
+      this.#failed(id, asked, thrown);
+    }
+  }
+
+  #failed(id: number, asked: Asked, thrown: unknown): void {
+    if (asked.context.interruption === undefined) this.#send(Frame.failure, id, (encoder) => encoder.value(toPlainError(thrown)));
+    this.#forget(id, asked);
+  }
+
+  #forget(id: number, { context }: Asked): void {
+    this.#asked.delete(id);
+    context.reservation.release();
+  }
+
+  #credit(id: number, count: number): void {
+    const asked = this.#asked.get(id);
+    if (!asked) return;
+    asked.credit += count;
+    if (!asked.pulling) this.#pump(id, asked);
+  }
+
+  /** Sends what is there, as far as it is asked for. */
+  #pump(id: number, asked: Asked): void {
+    const items = asked.items as PullStream<unknown>;
+    try {
+      while (asked.credit > 0 && this.#asked.has(id)) {
+        const item = items.pull();
+        if (item instanceof Promise) {
+          asked.pulling = true;
+          item.then(
+            (value) => {
+              asked.pulling = false;
+              if (this.#pass(id, asked, value)) this.#pump(id, asked);
+            },
+            (thrown: unknown) => this.#failedItem(id, asked, thrown),
+          );
+          return;
+        }
+        if (!this.#pass(id, asked, item)) return;
+      }
+    } catch (thrown) {
+      this.#failedItem(id, asked, thrown);
+    }
+  }
+
+  /** False where the stream is over. */
+  #pass(id: number, asked: Asked, item: unknown): boolean {
+    if (!this.#asked.has(id)) return false;
+    if (item === undefined) {
+      this.#send(Frame.end, id, () => {});
+      this.#forget(id, asked);
+      return false;
+    }
+    try {
+      asked.credit--;
+      this.#send(Frame.item, id, (encoder) => encoder.value(item));
+      return true;
+    } catch (thrown) {
+      this.#failedItem(id, asked, thrown);
+      return false;
+    }
+  }
+
+  #failedItem(id: number, asked: Asked, thrown: unknown): void {
+    if (!this.#asked.has(id)) return;
+    this.#failed(id, asked, thrown);
+    this.#endItems(asked);
+  }
+
+  /** The other side has given the stream up. */
+  #leave(id: number, asked: Asked): void {
+    this.#forget(id, asked);
+    this.#endItems(asked);
+  }
+
+  /** What a clean-up throws has nobody who waits for it. */
+  #endItems({ items }: Asked): void {
+    const ending = items?.end();
+    if (ending instanceof Promise) ending.catch(() => {});
+  }
+}
+
+function nobodyServes(address: string): BigtableError {
+  return new BigtableError(Code.UNAVAILABLE, `nobody serves address ${JSON.stringify(address)}: its thread has ended`, { details: { notReached: true } });
+}

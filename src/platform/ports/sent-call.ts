@@ -1,0 +1,147 @@
+/**
+ * A call and a stream that were sent to another thread (port-peer.ts), on the caller's side: what comes back for them, and their end when the caller's
+ * context is interrupted.
+ *
+ * Invariant: each ends once, by an answer, a failure, or by being given up, and says so to whoever keeps it by its number.
+ */
+import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import { checkContext, type Clock, ContextWait, fromPlainError, type Interruptible, isEndless, type PlainError, PullStream, type RequestContext } from '../../env/index.ts';
+
+/** Items of a stream that may be on their way. Each is a batch of a read: some hundred kilobytes at most. */
+export const WINDOW = 4;
+export const Frame = { call: 0, stream: 1, cancel: 2, more: 3, answer: 4, failure: 5, item: 6, end: 7 } as const;
+export type FrameKind = (typeof Frame)[keyof typeof Frame];
+
+/** Whoever waits for frames about a call. */
+export interface Receiver {
+  receive(frame: FrameKind, value: unknown): void;
+}
+
+interface CallEnds {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: BigtableError) => void;
+  /** The caller waits no more. */
+  readonly giveUp: (error: BigtableError) => void;
+}
+
+export class SentCall implements Receiver, Interruptible {
+  readonly #ends: CallEnds;
+  readonly #wait: ContextWait | undefined;
+
+  constructor(context: RequestContext, clock: Clock, ends: CallEnds) {
+    this.#ends = ends;
+    this.#wait = isEndless(context) ? undefined : new ContextWait(context, clock, this);
+  }
+
+  receive(frame: FrameKind, value: unknown): void {
+    this.#wait?.stop();
+    if (frame === Frame.answer) this.#ends.resolve(value);
+    else this.#ends.reject(fromPlainError(value as PlainError));
+  }
+
+  interrupt(error: BigtableError): void {
+    this.#wait?.stop();
+    this.#ends.giveUp(error);
+    this.#ends.reject(error);
+  }
+}
+
+interface StreamEnds {
+  readonly begin: (stream: SentStream) => void;
+  readonly more: (count: number) => void;
+  readonly over: () => void;
+  readonly giveUp: (error: BigtableError) => void;
+}
+
+/** Begins with the first pull. Between two pulls nobody watches the context: it is looked at when the next one comes. */
+export class SentStream extends PullStream<unknown> implements Receiver, Interruptible {
+  readonly #context: RequestContext;
+  readonly #clock: Clock;
+  readonly #ends: StreamEnds;
+  readonly #items: unknown[] = [];
+  #state: 'new' | 'open' | 'ended' | 'over' = 'new';
+  #failure: BigtableError | undefined;
+  #taken = 0;
+  #waiting: { readonly resolve: (item: unknown) => void; readonly reject: (error: BigtableError) => void; readonly wait: ContextWait | undefined } | undefined;
+
+  constructor(context: RequestContext, clock: Clock, ends: StreamEnds) {
+    super();
+    this.#context = context;
+    this.#clock = clock;
+    this.#ends = ends;
+  }
+
+  pull(): unknown {
+    if (this.#state === 'over') return undefined;
+    try {
+      checkContext(this.#context, this.#clock);
+      if (this.#state === 'new') {
+        this.#state = 'open';
+        this.#ends.begin(this);
+      }
+    } catch (thrown) {
+      this.end();
+      throw toBigtableError(thrown);
+    }
+    if (this.#items.length > 0) return this.#take();
+    if (this.#state === 'ended') return this.#finish();
+    return new Promise((resolve, reject) => {
+      const wait = isEndless(this.#context) ? undefined : new ContextWait(this.#context, this.#clock, this);
+      this.#waiting = { resolve, reject, wait };
+    });
+  }
+
+  end(): void {
+    const { wait, resolve } = this.#waiting ?? {};
+    if (this.#state === 'open') this.#ends.giveUp(new BigtableError(Code.CANCELLED, 'the caller gave the call up'));
+    this.#state = 'over';
+    this.#items.length = 0;
+    this.#waiting = undefined;
+    wait?.stop();
+    resolve?.(undefined);
+  }
+
+  receive(frame: FrameKind, value: unknown): void {
+    if (frame === Frame.item) {
+      this.#items.push(value);
+    } else {
+      this.#ends.over();
+      this.#state = 'ended';
+      if (frame === Frame.failure) this.#failure = fromPlainError(value as PlainError);
+    }
+    const waiting = this.#waiting;
+    if (waiting === undefined) return;
+    this.#waiting = undefined;
+    waiting.wait?.stop();
+    if (this.#items.length > 0) return waiting.resolve(this.#take());
+    try {
+      waiting.resolve(this.#finish());
+    } catch (error) {
+      waiting.reject(error as BigtableError);
+    }
+  }
+
+  interrupt(error: BigtableError): void {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    this.end();
+    waiting?.wait?.stop();
+    waiting?.reject(error);
+  }
+
+  /** The next item. Half a window later the other side learns that there is room. */
+  #take(): unknown {
+    this.#taken++;
+    if (this.#state === 'open' && this.#taken >= WINDOW / 2) {
+      this.#ends.more(this.#taken);
+      this.#taken = 0;
+    }
+    return this.#items.shift();
+  }
+
+  #finish(): undefined {
+    this.#state = 'over';
+    if (this.#failure) throw this.#failure;
+    return undefined;
+  }
+}

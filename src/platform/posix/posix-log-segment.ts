@@ -1,0 +1,282 @@
+/**
+ * The segment of a log that is written to: a file that is larger than what is written, so that behind the frames it reads as zeros. While
+ * frames are small it is filled with zeros ahead of them: an append is then one durable write of bytes into space that is allocated already,
+ * and not of metadata. Large frames go into the hole, and nothing is written twice. Format: docs/formats/log-file.md.
+ *
+ * Invariants:
+ * - A frame is written only where the file's size before it is durable, and what it is written over reads as zeros after any crash; room
+ *   for one more frame header stays behind it: so a file that ends sooner was damaged, never torn.
+ * - No zeros are written where a frame is written, or was: a frame that would meet the filling waits for it.
+ * - The room is extended through a descriptor of its own: the system reports a failed write-back once to each, so that no error
+ *   that belongs to an append can be taken by the filling, or the other way round.
+ */
+import { constants } from 'node:fs';
+import { assert } from '../../base/index.ts';
+import type { Logger } from '../../env/index.ts';
+import { isLack, isOutOfSpace } from './posix-errors.ts';
+import { FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './posix-log-format.ts';
+import type { Syscalls } from './posix-syscalls.ts';
+
+const PAGE_BYTES = 4096;
+/** The first piece of room, and the least that is added. */
+const LEAST_STEP_BYTES = 1 << 20;
+const MOST_STEP_BYTES = 16 << 20;
+const ZEROS = Buffer.alloc(1 << 20);
+/** Frames of this size and more, on the average, are written into the hole: to them a second write of their bytes is more than one of metadata. */
+const LARGE_FRAME_BYTES = 64 << 10;
+/** The frames over which the average goes, about. */
+const AVERAGED_FRAMES = 4;
+/** Written behind every frame: where the next one begins space is allocated, so that a frame that found no room can be taken back. */
+const NEXT_HEADER = Buffer.alloc(FRAME_HEADER_BYTES);
+
+export interface SegmentOptions {
+  readonly syscalls: Syscalls;
+  readonly logger: Logger;
+  /** Where the file is made; it may be moved afterwards. */
+  readonly path: string;
+  /** The header's bytes, when so many bytes of frames are surely there. */
+  readonly headerFor: (frameBytes: number) => Buffer;
+  /** The first frame's bytes. */
+  readonly firstFrameBytes: number;
+  /** About how large frames were before. */
+  readonly meanFrameBytes: number;
+  /** Bytes of frames for which space is allocated from the beginning. */
+  readonly allocatedBytes: number;
+  /** Most bytes of the file, but for one frame that is larger. */
+  readonly limitBytes: number;
+}
+
+export class LogSegment {
+  readonly #syscalls: Syscalls;
+  readonly #logger: Logger;
+  readonly #limitBytes: number;
+  readonly #headerFor: SegmentOptions['headerFor'];
+  readonly #fillFd: number;
+  readonly #writeFd: number;
+  #usedBytes = SEGMENT_HEADER_BYTES;
+  /** The file's size. */
+  #sizeBytes: number;
+  /** Up to here space is allocated: zeros or frames were written. */
+  #filledBytes: number;
+  #meanFrameBytes: number;
+  #filling: Promise<void> | undefined;
+  /** Why no room was made ahead; it is tried again when an append needs it. */
+  #aheadStopped = false;
+  #broken: unknown;
+
+  private constructor(options: SegmentOptions, fillFd: number, writeFd: number, sizeBytes: number, filledBytes: number) {
+    this.#syscalls = options.syscalls;
+    this.#logger = options.logger;
+    this.#limitBytes = options.limitBytes;
+    this.#headerFor = options.headerFor;
+    this.#fillFd = fillFd;
+    this.#writeFd = writeFd;
+    this.#sizeBytes = sizeBytes;
+    this.#filledBytes = filledBytes;
+    this.#meanFrameBytes = options.meanFrameBytes;
+  }
+
+  /** Makes the file, durable but for its name, with less room ahead where the disk has not enough. Leaves nothing behind where it fails. */
+  static async create(options: SegmentOptions): Promise<LogSegment> {
+    const least = pages(SEGMENT_HEADER_BYTES + options.firstFrameBytes + FRAME_HEADER_BYTES);
+    const size = Math.max(least, Math.min(LEAST_STEP_BYTES, options.limitBytes));
+    return LogSegment.#create(options, size).catch((error: unknown) => {
+      if (!isOutOfSpace(error) || size === least) throw error;
+      return LogSegment.#create(options, least);
+    });
+  }
+
+  static async #create(options: SegmentOptions, size: number): Promise<LogSegment> {
+    const { syscalls, path, headerFor } = options;
+    const header = headerFor(0);
+    assert(header.length === SEGMENT_HEADER_BYTES, 'a segment header of another length');
+    const fillFd = await syscalls.open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL);
+    let writeFd: number | undefined;
+    try {
+      await syscalls.write(fillFd, [header], 0);
+      const filledBytes = isLarge(options.meanFrameBytes) ? header.length + FRAME_HEADER_BYTES : size;
+      await fill(syscalls, fillFd, header.length, filledBytes);
+      if (size > filledBytes) await syscalls.truncate(fillFd, size);
+      await syscalls.sync(fillFd);
+      writeFd = await syscalls.openDurable(path);
+      const segment = new LogSegment(options, fillFd, writeFd, size, filledBytes);
+      await segment.allocate(options.allocatedBytes);
+      return segment;
+    } catch (error) {
+      await syscalls.close(fillFd).catch(() => undefined);
+      if (writeFd !== undefined) await syscalls.close(writeFd).catch(() => undefined);
+      await syscalls.unlink(path).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Where in the file the next frame begins. */
+  get usedBytes(): number {
+    return this.#usedBytes;
+  }
+
+  /** Of the last frames, about. */
+  get meanFrameBytes(): number {
+    return this.#meanFrameBytes;
+  }
+
+  /** The file's size. */
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  /** Whether a frame of that size belongs into this segment, and not into a new one. */
+  takes(frameBytes: number): boolean {
+    return this.#usedBytes === SEGMENT_HEADER_BYTES || this.#usedBytes + frameBytes + FRAME_HEADER_BYTES <= this.#limitBytes;
+  }
+
+  /** Makes the file large enough for a frame of that size; fails as the system does, ENOSPC when the disk is full, and nothing has happened. */
+  async makeRoom(frameBytes: number): Promise<void> {
+    const neededBytes = this.#usedBytes + frameBytes + FRAME_HEADER_BYTES;
+    while (!this.#broken && neededBytes > this.#filledBytes) {
+      if (this.#filling) await this.#filling;
+      else if (neededBytes > this.#sizeBytes) await this.#extend(() => this.#resize(Math.max(pages(neededBytes), this.#nextSize(this.#sizeBytes))));
+      else break;
+      this.#aheadStopped = false;
+    }
+    if (this.#broken) throw this.#broken;
+  }
+
+  /**
+   * Allocates space for frames of so many bytes: no disk is full for them afterwards. The zeros that take it are not synced: a file system gives out space, or
+   * keeps it, when it is written to, and the frames take the zeros' place before most of them reach the disk.
+   */
+  async allocate(bytes: number): Promise<void> {
+    await this.makeRoom(bytes);
+    await this.#filling;
+    if (this.#broken) throw this.#broken;
+    const toBytes = Math.min(this.#sizeBytes, pages(this.#usedBytes + bytes + FRAME_HEADER_BYTES));
+    if (toBytes <= this.#filledBytes) return;
+    await this.#extend(() => fill(this.#syscalls, this.#fillFd, this.#filledBytes, toBytes));
+    this.#filledBytes = toBytes;
+  }
+
+  /**
+   * Writes the frame durably. ENOSPC where the disk was full in the hole, and nothing of it is there. Once it has failed otherwise nobody can tell what of it
+   * is there, and the segment must not be written any more.
+   */
+  async write(parts: readonly Uint8Array[], frameBytes: number): Promise<void> {
+    const end = this.#usedBytes + frameBytes;
+    const roomEnd = end + FRAME_HEADER_BYTES;
+    assert(roomEnd <= this.#sizeBytes, 'a frame without room');
+    assert(this.#filling === undefined || roomEnd <= this.#filledBytes, 'a frame where zeros are written');
+    try {
+      await this.#syscalls.writeDurable(this.#writeFd, [...parts, NEXT_HEADER], this.#usedBytes);
+    } catch (error) {
+      // in space that is allocated the disk cannot be full: what that means nobody knows
+      if (!isOutOfSpace(error) || roomEnd <= this.#filledBytes) this.#broken = error;
+      else await this.#unwrite();
+      throw error;
+    }
+    if (this.#broken) throw this.#broken;
+    this.#usedBytes = end;
+    this.#filledBytes = Math.max(this.#filledBytes, roomEnd);
+    this.#meanFrameBytes += (frameBytes - this.#meanFrameBytes) / AVERAGED_FRAMES;
+    this.#fillAhead();
+  }
+
+  /** Whether it can be written no more. */
+  get isBroken(): boolean {
+    return this.#broken !== undefined;
+  }
+
+  /**
+   * Ends it. The room behind the last frame is given back, but for that of a header, unless nobody knows where that frame ends. `isLast`: no segment follows, whose
+   * base tells where this one ends, so its header does.
+   */
+  async close(isLast = false): Promise<void> {
+    await this.#filling;
+    const sizeBytes = pages(this.#usedBytes + FRAME_HEADER_BYTES);
+    if (!this.#broken && isLast) await this.#mark().then(() => this.#syscalls.datasync(this.#fillFd), () => undefined);
+    if (!this.#broken && sizeBytes < this.#sizeBytes) {
+      const isCut = await this.#syscalls.truncate(this.#fillFd, sizeBytes).then(() => true, () => false);
+      if (isCut) this.#sizeBytes = sizeBytes;
+    }
+    await this.#syscalls.close(this.#fillFd);
+    await this.#syscalls.close(this.#writeFd);
+  }
+
+  #nextSize(from: number): number {
+    return Math.min(this.#limitBytes, from + this.#step());
+  }
+
+  #step(): number {
+    return Math.min(MOST_STEP_BYTES, Math.max(LEAST_STEP_BYTES, this.#filledBytes));
+  }
+
+  /** Begins to write more zeros while appends still have some. */
+  #fillAhead(): void {
+    if (this.#filling || this.#aheadStopped || this.#filledBytes >= this.#limitBytes || isLarge(this.#meanFrameBytes)) return;
+    if (this.#filledBytes - this.#usedBytes >= this.#step() / 2) return;
+    this.#filling = this.#extend(() => this.#fill(this.#nextSize(this.#filledBytes)))
+      .catch((error: unknown) => {
+        this.#aheadStopped = true;
+        if (isLack(error)) this.#logger.warn('no room ahead in the commit log', { error: String(error) });
+      })
+      .finally(() => {
+        this.#filling = undefined;
+      });
+  }
+
+  async #extend(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!isLack(error)) this.#broken = error;
+      throw error;
+    }
+  }
+
+  async #resize(sizeBytes: number): Promise<void> {
+    await this.#syscalls.truncate(this.#fillFd, sizeBytes);
+    await this.#mark();
+    await this.#syscalls.datasync(this.#fillFd);
+    this.#sizeBytes = sizeBytes;
+  }
+
+  /** Tells in the header how far the frames are surely there; the sync that follows anyway makes it durable. In its first page space is allocated. */
+  async #mark(): Promise<void> {
+    await this.#syscalls.write(this.#fillFd, [this.#headerFor(this.#usedBytes - SEGMENT_HEADER_BYTES)], 0);
+  }
+
+  async #fill(toBytes: number): Promise<void> {
+    await fill(this.#syscalls, this.#fillFd, this.#filledBytes, toBytes);
+    await this.#mark();
+    await this.#syscalls.datasync(this.#fillFd);
+    this.#filledBytes = toBytes;
+    this.#sizeBytes = Math.max(this.#sizeBytes, toBytes);
+  }
+
+  /** Takes back a frame for which the disk had no room: first its header, then the rest, so that a crash between leaves no half of it. */
+  async #unwrite(): Promise<void> {
+    const end = this.#usedBytes + FRAME_HEADER_BYTES;
+    try {
+      await this.#syscalls.write(this.#fillFd, [NEXT_HEADER], this.#usedBytes);
+      await this.#syscalls.datasync(this.#fillFd);
+      await this.#resize(end);
+      this.#filledBytes = end;
+    } catch (error) {
+      this.#broken = error;
+    }
+  }
+}
+
+function isLarge(meanFrameBytes: number): boolean {
+  return meanFrameBytes >= LARGE_FRAME_BYTES;
+}
+
+function pages(bytes: number): number {
+  return Math.ceil(bytes / PAGE_BYTES) * PAGE_BYTES;
+}
+
+/** Writes zeros over [from, to). */
+async function fill(syscalls: Syscalls, fd: number, from: number, to: number): Promise<void> {
+  for (let at = from; at < to; at += ZEROS.length) {
+    await syscalls.write(fd, [ZEROS.subarray(0, Math.min(ZEROS.length, to - at))], at);
+  }
+}

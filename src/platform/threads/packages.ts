@@ -1,0 +1,111 @@
+/**
+ * Where the packages are that Edubba loads while it runs (native code, WebAssembly), and the modules of its own that threads run.
+ *
+ * Usually both are found from this module. A bundler that takes Edubba into its output parts the two: `import.meta.url` then names the bundle, or nothing in a
+ * CommonJS bundle. So there the search starts at each of these places in turn: the bundle, the program that Node was started with, the working directory. Where
+ * nothing was parted it starts at this module alone: no code is ever taken from a directory that somebody happens to stand in.
+ *
+ * All of it happens at run time. webpack would follow `createRequire` imported by its name while it bundles, and complain.
+ */
+import { existsSync } from 'node:fs';
+import * as nodeModule from 'node:module';
+import { dirname, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { assert, BigtableError, Code } from '../../base/index.ts';
+
+/** The version of the package that the build makes; not defined in tests, which run each module by itself. */
+declare const EDUBBA_VERSION: string | undefined;
+
+/** What a bundle has to be told, for messages. */
+const KEEP_EXTERNAL = 'Leave edubba out of the bundle (esbuild: --external:edubba; webpack, Vite, Rollup, Next.js: list it as external) and install it beside the program';
+
+/** `from`: files, as paths or URLs, from which packages are looked for. Default: see above. */
+export function requirePackage<T>(name: string, from: readonly string[] = places()): T {
+  for (const place of from) {
+    const path = resolveFrom(place, name);
+    if (path !== undefined) return nodeModule.createRequire(place)(path) as T;
+  }
+  throw packageMissing(name);
+}
+
+/** The path of the package's main file. */
+export function resolvePackage(name: string): string {
+  for (const place of places()) {
+    const path = resolveFrom(place, name);
+    if (path !== undefined) return path;
+  }
+  throw packageMissing(name);
+}
+
+function packageMissing(name: string): BigtableError {
+  return new BigtableError(Code.FAILED_PRECONDITION, `the package ${name} was not found. npm installs it with edubba, but a bundle does not hold it. ${KEEP_EXTERNAL}`);
+}
+
+/** The module `path` (relative, ".ts") beside the one whose `import.meta.url` is given: itself in the sources, ".js" where compiled. */
+export function moduleUrl(path: string, importer: string): URL {
+  assert(path.endsWith('.ts'), `${path} is no module of the sources`);
+  return new URL(isSource(importer) ? path : `${path.slice(0, -3)}.js`, importer);
+}
+
+export function isSource(url: string): boolean {
+  return url.endsWith('.ts');
+}
+
+/**
+ * As `moduleUrl`, for a module that a thread runs. Where it is not there, since a bundler has moved the importer, that of the installed
+ * package if this is of the same version; else undefined.
+ */
+export function threadModule(path: string, importer: string | undefined, from: readonly string[] = places(), version: string | undefined = ownVersion()): URL | undefined {
+  if (importer?.startsWith('file:')) {
+    const beside = moduleUrl(path, importer);
+    if (existsSync(beside)) return beside;
+  }
+  const name = `${path.slice(path.lastIndexOf('/') + 1, -3)}.js`;
+  for (const place of from) {
+    const manifest = resolveFrom(place, 'edubba/package.json');
+    if (manifest === undefined || nodeModule.createRequire(place)(manifest).version !== version) continue;
+    const url = pathToFileURL(join(dirname(manifest), 'dist', 'bundle', name));
+    if (existsSync(url)) return url;
+  }
+  return undefined;
+}
+
+/** As `threadModule`; fails where there is none. */
+export function mustThreadModule(path: string, importer: string | undefined): URL {
+  const url = threadModule(path, importer);
+  if (url === undefined) throw new BigtableError(Code.FAILED_PRECONDITION, `${path}: the code of this thread was not found. ${KEEP_EXTERNAL}`);
+  return url;
+}
+
+let warned = false;
+
+/** Says once that compactions have no threads, as a warning of the process: a library has no other voice unless it is given a logger. */
+export function warnOfNoThreads(): void {
+  if (warned) return;
+  warned = true;
+  process.emitWarning(`compactions run on the main thread, where they delay other work: the code of their threads was not found beside this bundle. ${KEEP_EXTERNAL}`, {
+    type: 'EdubbaWarning',
+    code: 'EDUBBA_BUNDLED',
+  });
+}
+
+function ownVersion(): string | undefined {
+  return typeof EDUBBA_VERSION === 'string' ? EDUBBA_VERSION : undefined;
+}
+
+function places(): string[] {
+  // not defined in a CommonJS bundle
+  const here: string | undefined = import.meta.url;
+  const isFile = here?.startsWith('file:') ?? false;
+  if (isFile && existsSync(moduleUrl('./thread-main.ts', here))) return [here];
+  const program = process.argv[1];
+  return [...(isFile ? [here] : []), ...(program === undefined ? [] : [resolve(program)]), join(process.cwd(), 'x.js')];
+}
+
+function resolveFrom(place: string, name: string): string | undefined {
+  try {
+    return nodeModule.createRequire(place).resolve(name);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,35 @@
+/** What runs in each thread of `ThreadWorkers`: loads the module of a task when it is first asked for, runs it, sends the answer. */
+import { constants, getPriority, setPriority } from 'node:os';
+import { parentPort } from 'node:worker_threads';
+import { assert } from '../../base/index.ts';
+import { type PlainError, type Task, toPlainError } from '../../env/index.ts';
+
+export interface ThreadRequest {
+  /** URL of the task's module. */
+  readonly module: string;
+  readonly argument: unknown;
+}
+
+export interface ThreadAnswer {
+  readonly value?: unknown;
+  readonly error?: PlainError;
+}
+
+/**
+ * Tasks give way to the threads that answer calls where there are more of them than cores, but get some part of a core all the same: a quarter beside
+ * one that is always busy. On Linux alone: elsewhere priorities are the process's.
+ */
+const NICENESS = 5;
+
+const port = parentPort;
+assert(port, 'this module runs in a thread');
+if (process.platform === 'linux') setPriority(0, Math.min(constants.priority.PRIORITY_LOW, getPriority(0) + NICENESS));
+
+port.on('message', async ({ module, argument }: ThreadRequest) => {
+  try {
+    const { run } = (await import(module)) as { readonly run: Task };
+    port.postMessage({ value: await run(argument as never) } satisfies ThreadAnswer);
+  } catch (thrown) {
+    port.postMessage({ error: toPlainError(thrown) } satisfies ThreadAnswer);
+  }
+});
