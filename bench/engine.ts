@@ -19,7 +19,7 @@ import { type Figures, PARTS } from './engine/parts.ts';
 import { installPeers } from './engine/peers.ts';
 import { printResults, printTargets, type Result } from './engine/report.ts';
 
-/** Of a line that reads more than the caches hold: beside them. */
+/** Measured beside the others in lines that read more than the caches hold. */
 const TUNED: SystemName = 'edubba-8k';
 const ALL_SYSTEMS: readonly SystemName[] = ['edubba', 'classic-level', 'rocksdb-native', 'lmdb', 'better-sqlite3'];
 const CHILD = fileURLToPath(new URL('./engine/child.js', import.meta.url));

@@ -16,7 +16,7 @@ import { CACHE } from './lib/tools.mjs';
 const PROGRAMS = ['debootstrap', 'unshare', 'nsenter', 'ip', 'mount', 'chroot', 'cp'];
 const BASE_IMAGE = /^node:\d+-slim$/;
 const SUITE = 'bookworm';
-/** Of the images of Node. */
+/** The user in Node's images. */
 const NODE_USER = { id: 1000, name: 'node' };
 const READY_MS = 60_000;
 const STOP_MS = 30_000;

@@ -32,7 +32,7 @@ const paths = files.map((path) => join(ROOT, path));
 const tally = { passed: 0, failed: 0, skipped: 0 };
 const failures = [];
 const withoutTests = [];
-/** Of its outermost tests, by file. */
+/** Times of the outermost tests, by file. */
 const secondsOf = new Map();
 const isSet = (mark) => mark !== undefined && mark !== false;
 const isSuite = (event) => event.details?.type === 'suite';

@@ -32,7 +32,7 @@ const VERSIONED: readonly (readonly [name: string, host: string])[] = [
 ];
 const VERSIONS = ['16', '15', '14'];
 
-/** Of a site, so much is taken. */
+/** Bytes taken of each site. */
 const SITE_BYTES = 16 * 1024 * 1024;
 
 const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'edubba-bench');

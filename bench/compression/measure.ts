@@ -6,14 +6,14 @@ import type { Codecs } from '../../src/env/index.ts';
 /** A way to compress: prepared with a file's blocks, then block by block. */
 export interface Method {
   readonly name: string;
-  /** Of the blocks, one in so many is compressed, where a method is slow; the shared bytes count by that part. */
+  /** Where a method is slow, one block in this many is compressed. The shared bytes count in the same proportion. */
   readonly every: number;
   prepare(blocks: readonly Buffer[]): Prepared;
 }
 
 interface Prepared {
   readonly sharedBytes: number;
-  /** Of the blocks, how many the shared bytes were chosen from. */
+  /** Number of blocks that the shared bytes were chosen from. */
   readonly sampled: number;
   compress(block: Buffer): { readonly codec: BlockCodec; readonly bytes: Buffer };
   decompress(packed: { readonly codec: BlockCodec; readonly bytes: Buffer }, rawBytes: number): Buffer;

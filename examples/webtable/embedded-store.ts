@@ -2,7 +2,7 @@
 import { type Database, type FamilyOptions, type Row, open, RowMutation, type RowFilter, type Table } from '../../src/embedded/index.ts';
 import { type Anchor, ANCHORS_A_READ, MOST_COUNTED, type PageEntry, type RowWrite, type Store, type StoredPage, TABLE, VERSIONS } from './store.ts';
 
-/** Of every version of the contents its time, the newest language, and that there are anchors. */
+/** The time of every version of the contents, the newest language, and whether there are anchors. */
 const ENTRY: RowFilter = {
   kind: 'interleave',
   filters: [

@@ -14,7 +14,7 @@ export interface HtmlPage {
   /** As the page declares it ("en", "pt-BR"); undefined where it does not. */
   readonly language: string | undefined;
   readonly title: string;
-  /** Of the <base> element: what links are relative to, itself relative to the page. */
+  /** The href of the <base> element: links are relative to it, and it is relative to the page. */
   readonly base: string | undefined;
   readonly links: readonly Link[];
 }

@@ -17,7 +17,7 @@ import { emulator, hbase, javaMissing } from './tools.mjs';
 
 const MIB = 1024 * 1024;
 const REST_SECONDS = 60;
-/** Of the disk's own sync. */
+/** Syncs that tell the disk's own speed. */
 const SYNCS = 500;
 const SYNCED_BYTES = 1024;
 const WARM_TABLE = 'warm';

@@ -11,7 +11,7 @@ export const GENERATORS = ['@bufbuild/buf@1.75.0', '@bufbuild/protoc-gen-es@2.17
 
 const read = (path) => JSON.parse(readFileSync(join(ROOT, path), 'utf8'));
 
-/** Of the names and contents of all files below `folder` that end so. */
+/** Digest of the names and contents of all files below `folder` that end so. */
 export function digestOf(folder, ending = '') {
   const hash = createHash('sha256');
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile() && entry.name.endsWith(ending));

@@ -27,6 +27,7 @@ const RULES = [
   { what: 'the host of a package registry', pattern: new RegExp(either(...REGISTRIES.map((labels) => labels.join('\\.')))) },
   { what: 'a mark of unfinished work', pattern: new RegExp(`\\b(TO${'DO'}|FIX${'ME'})\\b`), only: /^(src|scripts|examples|docs|README|CONTRIBUTING)/ },
   { what: 'a test switched off or alone', pattern: /\b(test|it|describe)\.(only|todo)\(/, only: /^(src|test)\// },
+  { what: 'a comment that begins with "Of": begin with the noun or the verb', pattern: /(\/\*\*|\/\/|\/\*\*\n *\*) Of /, only: /^(?!src\/grpc\/generated)(src|bench|scripts|test|sim|examples)\/.*\.(ts|mjs)$/ },
   { what: 'white space at the end of a line', pattern: /[ \t]+$/m, only: /\.(ts|mjs|md|json|sh)$/ },
 ];
 

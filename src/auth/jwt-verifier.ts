@@ -27,7 +27,7 @@ const SKEW_SECONDS = 30;
 const CACHE_MS = 300_000;
 const MOST_CACHED = 10_000;
 const FETCH_MS = 5000;
-/** Of an URL: keys are asked for again after this, and for an unknown one at most so often. */
+/** A URL's keys are fetched again after this time, and for an unknown key at most this often. */
 const KEYS_MS = 600_000;
 const UNKNOWN_KEY_MS = 30_000;
 

@@ -3,11 +3,11 @@
  * never names two.
  */
 
-/** Of a list of tokens: names that we give out ourselves. */
+/** A name in a list of tokens: we give these out ourselves. */
 const TOKEN_NAME = /^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$/;
-/** Of a JWT: at most 255 ASCII characters (OpenID Connect Core, section 2, "sub"), here those that can be seen, with single spaces between them. */
+/** A JWT's subject: at most 255 ASCII characters (OpenID Connect Core, section 2, "sub"), here visible ones with single spaces between them. */
 const SUBJECT = /^(?=.{1,255}$)[\x21-\x7e]+(?: [\x21-\x7e]+)*$/;
-/** Of a certificate: names of people and places in any script. Nothing that is not seen, or that turns the direction of what follows. */
+/** A certificate's subject: names of people and places in any script. No invisible characters, and none that turn the direction of text. */
 const DISTINGUISHED_NAME = /^[^\p{C}\p{Zl}\p{Zp}]{1,1024}$/u;
 
 export function isTokenName(text: string): boolean {

@@ -2,7 +2,7 @@
 
 /** A name is similar when at most this share of its characters must change; one may in any case, so that `ed` means `end`. */
 const MOST_CHANGED_SHARE = 0.4;
-/** Of a single letter nothing is left when it changes. */
+/** Shortest word to compare: when a single letter changes, nothing is left of it. */
 const FEWEST_CHARS = 2;
 /** Longer texts are no mistyped names, and comparing them would take long. */
 const MOST_CHARS = 100;

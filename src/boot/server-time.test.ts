@@ -366,7 +366,7 @@ class Model {
     for (const qualifier of ['n', 'q']) this.#columns.delete(`${row} ${qualifier}`);
   }
 
-  /** Of each column the cell with the highest timestamp. */
+  /** The cell with the highest timestamp in each column. */
   cells(row: string): string[] {
     return ['n', 'q'].flatMap((qualifier) => {
       const [newest] = [...(this.#columns.get(`${row} ${qualifier}`) ?? [])].sort(([a], [b]) => b - a);

@@ -209,7 +209,7 @@ class Compactions {
   }
 }
 
-/** Of a table that was deleted meanwhile nothing is to be compacted. */
+/** A table that was deleted meanwhile has nothing to compact. */
 function isGone(error: unknown): boolean {
   return error instanceof BigtableError && error.code === Code.NOT_FOUND;
 }

@@ -47,7 +47,7 @@ class RowsStream extends PullStream<ReadBatch> {
   #part: RowRange = ALL_ROWS;
   /** While very many ranges are put in order. */
   #beginning: Promise<ReadPosition> | undefined;
-  /** Of the tablet; undefined between two tablets. */
+  /** The tablet's stream; undefined between two tablets. */
   #batches: PullStream<ReadBatch> | undefined;
   #ended = false;
   /** Whether the request asks for no row at all, and was not checked by any tablet's server. */
@@ -198,7 +198,7 @@ class RowsStream extends PullStream<ReadBatch> {
   }
 }
 
-/** Of a class for the reason that PlainContext of `env` is: it refers to what would outlive the read with it. */
+/** A class for the same reason as PlainContext in `env`: it refers to objects that would outlive the read with it. */
 class TabletReadMessage implements ReadMessage {
   readonly tableId: string;
   readonly ranges: readonly RowRange[];
@@ -325,7 +325,7 @@ class ReadPosition {
     if (range !== undefined && (range.end === undefined || range.end > end)) this.#ranges[this.#ranges.length - 1] = { start: range.start, end };
   }
 
-  /** Of the ranges left the index of the first for which it holds, as for all behind that; their number where there is none. */
+  /** Index of the first remaining range for which it holds, as it does for all later ones; their number where there is none. */
   #firstWhere(holds: (range: RowRange) => boolean): number {
     let [low, high] = [this.#first, this.#ranges.length];
     while (low < high) {

@@ -28,7 +28,7 @@ class RecordInAppend implements EncodedRecord {
   readonly at: number;
   readonly end: number;
   readonly #decoder: AppendDecoder;
-  /** Of a record of rows, once somebody has asked for a range: all tablets of its table do, and most need nothing of it. */
+  /** Row span, computed on first use: every tablet of the table asks during recovery, and most do not overlap. */
   #span: RowSpan | undefined;
 
   constructor(decoder: AppendDecoder, kind: number, tableId: string, epoch: number, sequence: number, at: number, end: number) {
@@ -66,7 +66,7 @@ interface RowSpan {
   readonly last: ByteString;
 }
 
-/** Of a record without rows, the only one in which the first is above the last. */
+/** Span of a record without rows, the only one whose first row is above its last. */
 const NO_ROWS: RowSpan = { first: '\xff', last: '' };
 
 export class AppendDecoder {

@@ -41,7 +41,7 @@ export class AppendEncoder {
   #from = 0;
   #parts: Uint8Array[] = [];
   #partBytes = 0;
-  /** Of the last cell, and as it is written. */
+  /** Family of the last cell, as text and as bytes. */
   #family = '';
   #encodedFamily: ByteString = '';
 

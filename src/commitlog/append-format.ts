@@ -12,7 +12,7 @@ export interface AppendHeader {
   /** Position of the append before it, plus 1; 0 in the first of the log. */
   readonly previous: number;
   readonly count: number;
-  /** Of the first record; the others follow one by one. */
+  /** Sequence number of the first record; the others follow one by one. */
   readonly firstSequence: number;
   /** Appends below this position may have been trimmed; whatever else is missing was lost. */
   readonly lowWater: number;

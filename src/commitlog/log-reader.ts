@@ -10,7 +10,7 @@ import { AppendDecoder } from './append-decoder.ts';
 import type { EncodedRecord, LogRecord } from './record.ts';
 
 export interface PositionedRecord {
-  /** Of the append that holds the record: several records have the same. */
+  /** Position of the append that holds the record; several records may share it. */
   readonly position: LogPosition;
   readonly record: LogRecord;
 }

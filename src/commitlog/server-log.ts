@@ -21,7 +21,7 @@ import type { NewRecord } from './record.ts';
 
 export interface ServerLogOptions {
   readonly fileSystem: FileSystem;
-  /** Of the log, which must not exist. */
+  /** Path of the log, which must not exist. */
   readonly path: string;
   /** Number of the first record. Default 1. */
   readonly firstSequence?: number;
@@ -86,7 +86,7 @@ export class ServerLog {
   #wantedBytes = 0;
   #lowWater: LogPosition = 0;
   #trimmed: LogPosition = 0;
-  /** Of the last durable append. */
+  /** Position of the last durable append. */
   #lastPosition: LogPosition = -1;
 
   private constructor({ path, firstSequence = 1, onFailure, env }: ServerLogOptions, writer: LogWriter) {
@@ -146,7 +146,7 @@ export class ServerLog {
     this.#lowWater = Math.max(this.#lowWater, Math.min(position, this.#lastPosition + 1));
   }
 
-  /** Of the newest durable append; 0 where there is none. */
+  /** Position of the newest durable append; 0 where there is none. */
   get newestPosition(): LogPosition {
     return Math.max(this.#lastPosition, 0);
   }

@@ -10,7 +10,7 @@ export type CompressionKind = 'none' | 'lz4' | 'zstd' | 'zstd-dict' | 'two-pass'
 
 export interface Compression {
   readonly kind: CompressionKind;
-  /** Of zstd, 1 to 19; ignored by the others. Default 3. */
+  /** Level of zstd, 1 to 19; the others ignore it. Default: 3. */
   readonly level?: number;
 }
 

@@ -13,7 +13,7 @@ import { TwoPassEncoder } from './two-pass.ts';
 
 const DEFAULT_ZSTD_LEVEL = 3;
 const LARGEST_ZSTD_LEVEL = 19;
-/** Of what a block was, at most so much may be left for the work of decoding it to be worth it. */
+/** The compressed form is kept only if it is at most this share of the raw size. */
 const WORTH = 7 / 8;
 /** What is larger is stored as it is: encoders hold several times a block in memory. */
 const LARGEST_BLOCK_BYTES = 128 * 1024 * 1024;
@@ -24,7 +24,7 @@ const REFERENCE_SAMPLE_BYTES = 8 * 1024 * 1024;
 /** zstd prepares its dictionary for every block anew, so a large one costs more time than it saves bytes. */
 const LARGEST_DICTIONARY_BYTES = 112 * 1024;
 const LARGEST_REFERENCE_BYTES = 1024 * 1024;
-/** Of a small file's samples, so much: what is shared is stored too. */
+/** Share of a small file's samples: shared bytes are stored too. */
 const DICTIONARY_PART = 1 / 16;
 const REFERENCE_PART = 1 / 8;
 const SEGMENT_BYTES = 512;

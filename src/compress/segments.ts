@@ -16,9 +16,9 @@ const ROUNDS = 4;
 const MULTIPLIER = 0x2c9277b5;
 
 export interface SegmentOptions {
-  /** Of all that is chosen, at most. */
+  /** Maximum of all chosen bytes. */
   readonly budgetBytes: number;
-  /** Of one segment, before what is worth nothing at its ends is cut off. */
+  /** Bytes of one segment, before worthless bytes at its ends are cut off. */
   readonly segmentBytes: number;
 }
 

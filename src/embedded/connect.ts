@@ -28,9 +28,9 @@ export interface ConnectTlsOptions {
 }
 
 export interface ConnectOptions {
-  /** Of tables that are named by their id alone. Default: `local`. */
+  /** Where tables live that are named by their id alone. Default: `local`. */
   readonly project?: string | undefined;
-  /** Of tables that are named by their id alone. Default: `local`. */
+  /** Where tables live that are named by their id alone. Default: `local`. */
   readonly instance?: string | undefined;
   /** `true`: TLS, with the authorities that Node trusts. Default: plain text. */
   readonly tls?: boolean | ConnectTlsOptions | undefined;

@@ -86,7 +86,7 @@ export class EngineMatcher implements Matcher {
   readonly #pattern: ByteString;
   readonly #field: string;
   readonly #mostUnits: number;
-  /** Of the automaton, once there was a first match: its first state, and the classes of bytes and of the end. */
+  /** First state of the automaton, known after the first match; then the classes of bytes and of the end. */
   #start: State | null | undefined;
   #classes: Int32Array = NO_CLASSES;
   #endClass = 0;
@@ -167,7 +167,7 @@ class EngineMatching implements Matching {
   readonly #bytes: Uint8Array;
   readonly #mostUnits: number;
   readonly #tooMuch: () => BigtableError;
-  /** Of the automaton, before the byte that comes next; null: simulated. */
+  /** State of the automaton before the next byte; null: simulated. */
   #state: State | null;
   #simulation: Simulation | undefined;
   #at = 0;

@@ -20,7 +20,7 @@ export function fanOutOf(filter: RowFilter): FanOut {
   return before(filter, ONE);
 }
 
-/** Of the filter with what follows it: a cell that it passes on costs `rest`. */
+/** Cost of the filter with what follows it: a cell that it passes on costs `rest`. */
 function before(filter: RowFilter, rest: FanOut): FanOut {
   switch (filter.kind) {
     case 'chain':

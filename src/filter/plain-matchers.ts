@@ -189,7 +189,7 @@ class WildcardMatching implements Matching {
   }
 }
 
-/** Of matchers whose answer costs no more for a long input. */
+/** For matchers that take no longer for a long input. */
 function neverInParts(): never {
   assert(false, 'a literal is compared at once');
 }

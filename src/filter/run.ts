@@ -163,10 +163,10 @@ export class ProgramRun implements FilterRun {
 
   #call: Call = Call.push;
   #row: ByteString = '';
-  /** Of a push: the cell, until its questions are answered, and what the stages said of it. */
+  /** During a push: the cell, until its questions are answered, and the stages' answers. */
   #entering: Cell | undefined;
   #hint: Hint = Hint.next;
-  /** Of an end: the stage that is asked next. */
+  /** During an end: the stage to ask next. */
   #nextEnd = 0;
   /** The cell on top of the backlog whose questions are answered. */
   #asked: Cell | undefined;

@@ -28,7 +28,7 @@ export interface CheckComponents extends Omit<MetadataComponents, 'lockServiceFi
 
 export interface CheckProgress {
   readonly doneBytes: number;
-  /** Of SSTables. */
+  /** Bytes of all SSTables. */
   readonly totalBytes: number;
 }
 
@@ -219,7 +219,7 @@ class Check {
     if (newer?.newest !== undefined && isAfter(newest, newer.newest)) wrong('is newer than the one before it, in a list that begins with the newest');
   }
 
-  /** Of the log of the tablet's present server the end is known in part: what is in files was in it. */
+  /** Checks the log of the tablet's present server. Its end is known in part: it contained what is in files. */
   #checkLogOf({ server, epoch, redo }: MetadataRow, where: string, path: string, log: CheckedLog): void {
     if (server === undefined || !path.endsWith(`/${server.name}`) || redo.epoch !== epoch || !log.isWhole || log.lastSequence >= redo.sequence) return;
     this.#findings.add(path, undefined, `the log ends with record ${log.lastSequence}, and ${where} had record ${redo.sequence} from it: its end is gone`);

@@ -23,7 +23,7 @@ export interface InspectedRecord {
         readonly firstRow: ByteString | undefined;
         readonly lastRow: ByteString | undefined;
         readonly mutations: MutationCounts;
-        /** Of all values, inputs and states. */
+        /** Bytes of all values, inputs and states. */
         readonly valueBytes: number;
       }
     | { readonly kind: 'dropRows'; readonly range: RowRange };

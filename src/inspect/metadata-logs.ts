@@ -8,7 +8,7 @@ import { METADATA_TABLE_ID } from '../metadata/index.ts';
 
 interface KnownLog {
   readonly records: LogRecord[];
-  /** Of the last append that was read. */
+  /** Position of the last append read. */
   last: LogPosition | undefined;
 }
 

@@ -42,7 +42,7 @@ export interface InspectedTablet {
 }
 
 export interface MetadataInspection {
-  /** Of the lock service, by path: schemas and `root` among them. */
+  /** Files of the lock service by path, schemas and `root` among them. */
   readonly lockFiles: readonly { readonly path: string; readonly version: number; readonly sizeBytes: number }[];
   readonly schemas: readonly TableSchema[];
   /** Every tablet: the root tablet, METADATA's, then users' by table id and row. Nothing where no database was ever started here. */

@@ -91,7 +91,7 @@ function isSuperfluous(file: PlacedFile, others: readonly PlacedFile[], families
   return counting.every((family) => larger.some((other) => other.families.includes(family)));
 }
 
-/** Of files of the same records the later one counts. */
+/** Where two files hold the same records, the later one counts. */
 function holdsAll(file: PlacedFile, other: PlacedFile): boolean {
   if (isAfter(file.since, other.since) || isAfter(other.newest, file.newest)) return false;
   if (isAfter(other.since, file.since) || isAfter(file.newest, other.newest)) return true;

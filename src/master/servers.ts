@@ -24,7 +24,7 @@ export class Servers {
   #live = new Map<string, LiveServer>();
   /** Found dead, each with the fencing of its log. They are kept for as long as their logs are there, and until no answer of theirs is on its way. */
   readonly #dead = new Map<string, Promise<void>>();
-  /** Of them, those whose logs were deleted. */
+  /** The dead servers whose logs were deleted. */
   readonly #deletedLogs = new Set<string>();
   /** They hold their locks and do not answer, so nothing is known of them, and their tablets wait. */
   readonly #silent = new Set<string>();
@@ -139,7 +139,7 @@ export class Servers {
     return true;
   }
 
-  /** Of the servers of those names, those that are dead and to which no commit that is under way gives a tablet: no row will ever name them anew. */
+  /** Which of the named servers are dead, and get no tablet by a commit that is under way. No row will ever name them again. */
   async findDead(names: readonly string[]): Promise<Set<string>> {
     const dead = new Set<string>();
     for (const name of names) {

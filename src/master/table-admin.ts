@@ -125,7 +125,7 @@ export class TableAdmin {
     }
   }
 
-  /** Of a table that has no schema any more. */
+  /** Finishes the deletion of a table whose schema is gone already. */
   async #finishDeletion(id: string, context: RequestContext): Promise<void> {
     const { metadata, assignment, deletions } = this.#options;
     for (;;) {

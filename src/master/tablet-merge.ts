@@ -21,7 +21,7 @@ export interface MergeParts {
   readonly assignment: Assignment;
 }
 
-/** Of the table, the tablet that ends at `row` and the one that begins there. */
+/** Merges the tablet of the table that ends at `row` with the one that begins there. */
 export async function mergeTablets(parts: MergeParts, { id, name }: TableSchema, row: ByteString, context: RequestContext): Promise<void> {
   const { env, metadata, assignment } = parts;
   const [low, high] = await neighbours(metadata, { id, name }, row, context);

@@ -16,7 +16,7 @@ import { compareInColumn, compareInRow, type MemEntry, probe } from './mem-entry
 const NODE_SIZE = 48;
 
 export interface Leaf {
-  /** Of the edit that made the node. */
+  /** Version of the edit that made the node. */
   readonly version: number;
   readonly entries: MemEntry[];
   /** The column of each entry: in a wide row a search looks at nothing else, one access to memory in place of two. */

@@ -13,7 +13,7 @@ export function deletionPath(tableId = ''): string {
 
 export interface DeletionMark {
   readonly tableId: string;
-  /** Of the table, in full. */
+  /** The table's full name. */
   readonly name: string;
 }
 

@@ -32,7 +32,7 @@ export interface TabletLocation {
   readonly epoch: number;
   /** Grows with every change of the row. */
   readonly version: number;
-  /** Of the commit that made the row what it is. */
+  /** Id of the commit that last changed the row. */
   readonly commitId: string;
 }
 

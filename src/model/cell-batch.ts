@@ -32,7 +32,7 @@ export class CellBatchBuilder {
   readonly #batch: CellBatch;
   /** That of the cells that are added now. */
   #column: ColumnPlace | undefined;
-  /** Of the columns that were made, by what their qualifiers end with: those that came last. Undefined as long as there is one. */
+  /** The columns added last, by the last bytes of their qualifiers. Undefined as long as there is one column. */
   #slots: (ColumnPlace | undefined)[] | undefined;
 
   constructor(bytes: Buffer) {

@@ -7,6 +7,6 @@ export interface TabletStatistics {
   readonly server: string;
   readonly files: number;
   readonly fileBytes: number;
-  /** Of what is not in files yet, with overheads. */
+  /** Bytes that are not in files yet, with overheads. */
   readonly memoryBytes: number;
 }

@@ -6,7 +6,7 @@ import type { LogFields, LogLevel } from '../env/index.ts';
 
 export type LogFormat = 'text' | 'json';
 
-/** Of a line: its level, or that it is of the access log. */
+/** A line's level, or `access` for a line of the access log. */
 export type LogKind = LogLevel | 'access';
 
 /** Longer values are cut. Stacks may be longer. */

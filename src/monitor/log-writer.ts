@@ -8,7 +8,7 @@ import { type Clock, type Counter, LOG_LEVELS, type LogFields, type Logger, type
 import { type LogFormat, type LogKind, logLine } from './log-lines.ts';
 
 const MOST_BYTES = 1024 * 1024;
-/** Of these, what lines of the access log may fill. */
+/** The share that lines of the access log may fill. */
 const MOST_ACCESS_BYTES = MOST_BYTES / 2;
 /** So much is written at once. */
 const PIECE_BYTES = 64 * 1024;

@@ -57,7 +57,7 @@ export function smallDisk(): { freeBytes: number; readonly syscalls: Syscalls } 
     pages.set(ino, of);
     return of;
   };
-  /** Of the bytes, those for which there is room: as the system does, what fits is written. */
+  /** Takes as many of the bytes as there is room for: like the system, it writes what fits. */
   const take = (fd: number, position: number, length: number): number => {
     const taken = pagesOf(fd);
     for (let page = Math.floor(position / PAGE); page * PAGE < position + length; page++) {

@@ -25,7 +25,7 @@ export interface TabletRef {
 }
 
 export interface TabletStatus extends TabletRef {
-  /** Of its files and memtables, about. */
+  /** Approximate size of its files and memtables. */
   readonly sizeBytes: number;
 }
 
@@ -107,7 +107,7 @@ export interface TabletServerCalls {
     };
     answer: readonly Cell[];
   };
-  /** Of the tablet of exactly that range. */
+  /** For the tablet of exactly that range. */
   sampleKeys: { message: { readonly tableId: string; readonly range: RowRange; readonly partBytes: number }; answer: TabletSamples };
   /**
    * Splits the tablet that holds `row`: before it, or, with `near: 'middle'`, near its middle by bytes. Where it begins there nothing is to be done. FAILED_PRECONDITION
@@ -118,10 +118,10 @@ export interface TabletServerCalls {
   compact: { message: { readonly tableId: string; readonly range: RowRange }; answer: undefined };
   /** The same for the tablets of METADATA that the server has, if any. */
   compactMetadata: { message: Record<string, never>; answer: undefined };
-  /** Of the tablet of exactly that range. */
+  /** For the tablet of exactly that range. */
   tabletStatistics: { message: { readonly tableId: string; readonly range: RowRange }; answer: TabletStatistics };
   counters: { message: Record<string, never>; answer: NamedCounters };
-  /** Of the tablet of exactly that range, what each family takes. */
+  /** What each family uses, for the tablet of exactly that range. */
   familyUsage: { message: { readonly tableId: string; readonly range: RowRange }; answer: readonly FamilyUsage[] };
   /** Inside one tablet. */
   dropRows: { message: { readonly tableId: string; readonly range: RowRange }; answer: undefined };

@@ -41,7 +41,7 @@ export interface ServerOptions {
    * limit of descriptors leaves beside the database.
    */
   readonly maxConnections?: number | undefined;
-  /** Of one IPv4 address or one IPv6 network of 64 bits, at least 1; this machine's own programs are not counted. Default: 2000. */
+  /** Connections from one IPv4 address or one IPv6 network of 64 bits, at least 1. Programs of this machine are not counted. Default: 2000. */
   readonly maxConnectionsPerAddress?: number;
   /** A connection that is silent for so long is asked whether it is there, ms. Default: 60,000. */
   readonly keepAliveMs?: number;

@@ -21,7 +21,7 @@ function refused(check: () => void, message: RegExp): void {
 
 const noFailure = (index: number, error: BigtableError): void => assert.fail(`entry ${index}: ${error.message}`);
 
-/** Of the batch that entry alone fails. */
+/** Asserts that only this entry of the batch fails. */
 function failing(index: number, entries: readonly RowMutations[], message: RegExp): void {
   const failures: (readonly [number, BigtableError])[] = [];
   checkMutateRows(TABLE, entries, LIMIT, (at, error) => void failures.push([at, error]));

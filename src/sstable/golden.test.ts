@@ -11,7 +11,7 @@ import { CODECS, deletion, fileBytes, fileSystemWith, numberedRows, openFile, PA
 import { describeSsTable } from './layout.ts';
 import type { SsTable } from './ss-table.ts';
 
-/** Of the first program that wrote SSTables: it tells nothing of families. Never written again. */
+/** A file of the first program that wrote SSTables: it says nothing of families. Never written again. */
 const FIRST = 'test/golden/sstable-v1.sst';
 /** WRITE_GOLDEN=1 in the environment writes the others anew; a change of their bytes is a new version of the format. */
 const PLAIN = 'test/golden/sstable-v1-plain.sst';

@@ -34,7 +34,7 @@ export interface SsTableLayout {
   readonly blocks: readonly BlockLayout[];
   /** Undefined where there is none. */
   readonly bloomFilter: { readonly kind: BloomFilterKind; readonly keys: number; readonly sizeBytes: number } | undefined;
-  /** Of what compressed blocks share: a dictionary, or the reference of long strings; 0 = nothing. */
+  /** Bytes that compressed blocks share: a dictionary, or the reference of long strings; 0 = nothing. */
   readonly compressionSharedBytes: number;
 }
 

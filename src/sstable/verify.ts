@@ -15,7 +15,7 @@ import type { SsTableFrame } from './read/ss-table-file.ts';
 export interface Verification {
   readonly blocks: number;
   readonly entries: number;
-  /** Of the blocks, before compression. */
+  /** Bytes of the blocks before compression. */
   readonly blockBytes: number;
 }
 

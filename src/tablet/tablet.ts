@@ -44,7 +44,7 @@ export interface TabletOptions {
   readonly host: TabletHost;
   readonly log: ServerLog;
   readonly cache: BlockCache;
-  /** Of in-memory locality groups. */
+  /** The memory of in-memory locality groups. */
   readonly memory: MemoryBudget;
   readonly limits: Limits;
   readonly blockSizeBytes: number;

@@ -45,7 +45,7 @@ interface Demand {
 
 /** What is kept of a tablet. */
 interface Standing {
-  /** Of `majorMs`, when its major compaction begins. */
+  /** The share of `majorMs` after which its major compaction begins. */
   readonly share: number;
   failures: number;
   retryAtMs: number;

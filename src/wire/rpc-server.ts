@@ -42,7 +42,7 @@ export interface EndedCall {
   readonly code: Code;
   /** From its headers to its end. */
   readonly durationMs: number;
-  /** Of messages, with their prefixes, as they went over the wire. */
+  /** Bytes of messages with their prefixes, as sent over the wire. */
   readonly receivedBytes: number;
   readonly sentBytes: number;
 }

@@ -6,7 +6,7 @@ import type { Code, Database, Table } from '../../src/embedded/index.ts';
 export interface LibraryRequest {
   readonly name: string;
   readonly code: Code;
-  /** Of the message: names the thing, its value or the limit. */
+  /** Part of the message that names the thing, its value or the limit. */
   readonly says: RegExp;
   /** Refused under these limits alone; default: under both. */
   readonly limits?: 'default' | 'cloud';

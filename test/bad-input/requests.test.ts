@@ -16,7 +16,7 @@ type Limits = 'default' | 'cloud';
 
 interface Door {
   readonly database: Database;
-  /** Of the process that serves; undefined where it cannot be seen. */
+  /** Budget of the serving process; undefined where it cannot be seen. */
   readonly budget?: ByteBudget;
   close(): Promise<void>;
 }

@@ -16,7 +16,7 @@ import { WireClient } from '../../src/wire/index.ts';
 export interface OpenDoor {
   readonly service: Service;
   readonly context: RequestContext;
-  /** Of the server; undefined where there is none. */
+  /** The server's address; undefined where there is none. */
   readonly address: string | undefined;
   close(): Promise<void>;
 }

@@ -405,7 +405,7 @@ class Events {
     });
   }
 
-  /** Of all events that were told, taken or not. */
+  /** Number of all events sent, read or not. */
   get count(): number {
     return this.#count;
   }

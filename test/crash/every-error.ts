@@ -27,7 +27,7 @@ export interface Trouble {
   fail(operation: FileOperation, path: string): BigtableError | undefined;
   /** How long operations of its kind fail from then on. */
   readonly lastsMs: number;
-  /** Of the database. Default: those of the simulation. */
+  /** The database's settings. Default: those of the simulation. */
   readonly settings?: Partial<DatabaseSettings>;
   /** In the short form: how many times the usual stride lies between two points. Default: 1. */
   readonly strideTimes?: number;

@@ -12,7 +12,7 @@ import { type Env, requestContext, silentLogger } from '../../src/env/index.ts';
 import { BigtableError, Code, type Database, overService, RowMutation, type Table } from '../../src/embedded/index.ts';
 
 const WRITERS = 12;
-/** Of the table; METADATA's come on top. */
+/** Tablets of the table; METADATA's come on top. */
 const TABLETS = 8;
 const module = moduleUrl('./mortal-thread.ts', import.meta.url);
 

@@ -101,7 +101,7 @@ describe('compose.yaml', () => {
   });
 });
 
-/** Of the sections of a unit, each key with its values. */
+/** The sections of a unit, each key with its values. */
 function parseUnit(text: string): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const line of text.split('\n')) {

@@ -36,7 +36,7 @@ export async function runNode(path: string, cwd: string): Promise<Output> {
 
 export class UserProject {
   readonly folder: string;
-  /** Of the package, relative to it. */
+  /** Files of the package, by paths relative to it. */
   readonly files: readonly string[];
 
   private constructor(folder: string, files: readonly string[]) {

@@ -1,7 +1,7 @@
 /** The blocks of code in a page of Markdown: fenced ones with their language, indented ones without. */
 
 export interface Block {
-  /** Of its first line in the page, from 1. */
+  /** Number of its first line in the page, from 1. */
   readonly line: number;
   /** What stands behind the fence; '' for indented blocks. */
   readonly language: string;

@@ -42,7 +42,7 @@ interface Attack {
   readonly expects: string;
   /** The stream that is to end, where the connection goes on. */
   readonly streamId?: number;
-  /** Of the budget; default: one small request. */
+  /** Bytes of the budget; default: one small request. */
   readonly mostHeldBytes?: number;
 }
 

@@ -9,19 +9,19 @@ import { descriptorLimit } from '../../platform/index.ts';
 import { DEFAULT_SETTINGS } from '../settings/settings.ts';
 
 /**
- * Of the process: event loop, pipes of its helper threads, standard streams, LOCK, modules being loaded, look-ups of names. An idle server has 22. And the port
- * with metrics and probes, with its eight connections.
+ * Descriptors of the process: event loop, pipes of its helper threads, standard streams, LOCK, modules being loaded, look-ups of names. An idle server has 22. The rest
+ * is for the port with metrics and probes, and its eight connections.
  */
 const PROCESS = 28 + 9;
-/** Of each further thread: its event loop has 5. */
+/** Descriptors of each further thread: its event loop has 5. */
 const THREAD = 6;
-/** Of each commit log: two for the segment that is written, two for the next one, two for directories being synced. */
+/** Descriptors of each commit log: two for the segment being written, two for the next one, two for directories being synced. */
 const LOG = 6;
-/** Of each file system: SSTables and small files being written, directories being synced, opens that overtake closes. */
+/** Descriptors of each file system: SSTables and small files being written, directories being synced, opens that overtake closes. */
 const WORK = 8;
 const LEAST_OPEN_FILES = 4;
 const MOST_OPEN_FILES = 256;
-/** Of each tablet server. */
+/** Connections of each tablet server. */
 const LEAST_CONNECTIONS = 16;
 
 export interface DescriptorUse {
@@ -34,7 +34,7 @@ export interface DescriptorUse {
 export interface DescriptorShares {
   /** SSTables that each file system keeps open. */
   readonly openFiles: number;
-  /** Of all tablet servers together; Infinity where the process has no limit that can be known. */
+  /** Connections of all tablet servers together; Infinity where the process has no known limit. */
   readonly connections: number;
 }
 

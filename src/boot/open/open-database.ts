@@ -17,7 +17,7 @@ import { checkSettings, type DatabaseSettings } from '../settings/settings.ts';
 export type DatabasePlace = { readonly directory: string } | { readonly memory: true } | { readonly fileSystem: FileSystem };
 
 export type OpenOptions = DatabasePlace & {
-  /** Of a directory: nothing in it is changed, and every call that would is refused. Default: false. */
+  /** Nothing in the directory is changed, and every call that would change it is refused. Default: false. */
   readonly readOnly?: boolean | undefined;
   readonly settings?: Partial<DatabaseSettings> | undefined;
   /** Default: silent. */

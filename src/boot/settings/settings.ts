@@ -125,7 +125,7 @@ function wantedValue(setting: Setting): string {
   return setting.kind === 'boolean' ? 'true or false' : 'a text';
 }
 
-/** Of what several tablet servers share each needs the least that one needs. */
+/** Settings that several tablet servers share. Each server needs at least the minimum of one. */
 const SHARED = ['memtableBytes', 'requestBytes', 'logLimitBytes'] as const;
 
 /** INVALID_ARGUMENT where the shares of so many tablet servers are too small to work with. */

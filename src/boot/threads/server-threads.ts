@@ -103,7 +103,7 @@ export class ServerThreads {
     return counters;
   }
 
-  /** Of each thread what it tells now, or told last. Of those that have ended only what never goes back. */
+  /** Each thread's present report, or its last one. Ended threads count only with figures that never go back. */
   async reports(): Promise<readonly MetricsReport[]> {
     await Promise.all(this.#all().map((thread) => thread.renewReport()));
     const living = this.#all().map(({ report }) => report);
@@ -118,7 +118,7 @@ export class ServerThreads {
 /** What the main thread and one thread share. */
 interface ThreadShares {
   readonly port: MessageChannel['port1'];
-  /** Of its log lines. */
+  /** Counts of its log lines. */
   readonly counts: Int32Array;
 }
 

@@ -21,7 +21,7 @@ export interface ThreadStart {
   /** Address of the host of the lock service that is this thread's. */
   readonly lockService: string;
   readonly leases: Int32Array;
-  /** Of its log lines. */
+  /** Counts of its log lines. */
   readonly logCounts: Int32Array;
   /** To the main thread first, then to the threads of the other tablet servers. */
   readonly routes: readonly ThreadRoute[];

@@ -95,7 +95,7 @@ refused where something could not be saved. What could not be saved is told. doc
 Example: edubba --dir ./data inspect repair --write-to ./repaired`;
 
 interface Place {
-  /** Of the database; undefined where the file lies in none. */
+  /** The database's directory; undefined where the file lies in none. */
   readonly directory: string | undefined;
   /** Below the database's directory. */
   readonly parts: readonly string[];

@@ -9,7 +9,7 @@ import { flagOf, keyOf, SERVE_SETTINGS, type ServeSettings, SETTING_NAMES, type 
 import type { SettingsFile } from './settings-file.ts';
 
 export const FILE_VARIABLE = 'EDUBBA_SETTINGS';
-/** Of the commands that speak with a server. */
+/** Variables of the commands that speak to a server. */
 const OTHER_VARIABLES = [FILE_VARIABLE, 'EDUBBA_TOKEN'];
 
 export type SettingSource = 'flag' | 'environment' | 'file' | 'default';

@@ -15,12 +15,12 @@ export interface Entry extends RowMutations {
 
 export interface BatchBounds {
   readonly steps: number;
-  /** Of keys and values. One entry may have more. */
+  /** Bytes of keys and values. One entry may have more. */
   readonly bytes: number;
 }
 
 const MIB = 1024 * 1024;
-/** Of one request. */
+/** Bounds of one request. */
 const REQUEST: BatchBounds = { steps: LIMITS.default.mutationsPerRequest, bytes: 32 * MIB };
 /** What a step takes besides its qualifier and value, about. */
 const STEP_BYTES = 32;

@@ -100,7 +100,7 @@ function checkGroup(table: TableSchema, name: string, { families: _, ...asked }:
   }
 }
 
-/** Of an object only the fields that are asked for. */
+/** Compares only the fields that were asked for. */
 function agrees(there: unknown, asked: unknown): boolean {
   if (typeof asked !== 'object' || asked === null || typeof there !== 'object' || there === null) return there === asked;
   return Object.entries(asked).every(

@@ -11,7 +11,7 @@ export interface TabletInfo {
   readonly server: string;
   readonly files: number;
   readonly fileBytes: number;
-  /** Of what is not in files yet, with overheads. */
+  /** Bytes that are not in files yet, with overheads. */
   readonly memoryBytes: number;
 }
 

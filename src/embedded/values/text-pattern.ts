@@ -293,7 +293,7 @@ class Translator {
   }
 }
 
-/** Of a character, in units of JavaScript's strings. */
+/** A character's size in units of JavaScript strings. */
 function sizeOf(code: number): number {
   return code > 0xffff ? 2 : 1;
 }

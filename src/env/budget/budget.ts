@@ -41,12 +41,12 @@ export class ByteBudget {
     return this.#parts.usedBytes;
   }
 
-  /** Of one part. */
+  /** Bytes used by one part. */
   usedOf(part: Part): number {
     return this.#parts.usedOf(part);
   }
 
-  /** Of each part, by its name. */
+  /** Bytes used by each part, by its name. */
   usedByPart(): Readonly<Record<string, number>> {
     return Object.fromEntries(Object.entries(Part).map(([name, part]) => [name, this.usedOf(part)]));
   }
@@ -174,7 +174,7 @@ export class Reservation {
   #arrivingBytes = 0;
   #unreadBytes = 0;
   #commonBytes = 0;
-  /** Of all that is held, what answers may take. */
+  /** The part of all reserved bytes that answers may take. */
   #asideBytes = 0;
   #released = false;
 

@@ -28,7 +28,7 @@ export class CallNotes {
   /** How often the call waited for the disk, and how long altogether. */
   loads = 0;
   loadMs = 0;
-  /** Of the call's time, what went by before its work began: until its request was there, and had room. */
+  /** Time before the call's work began: until its request had arrived and had room. */
   queuedMs = 0;
   /** How long its writes waited for memory or for compactions. */
   writeWaitMs = 0;

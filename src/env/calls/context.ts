@@ -40,7 +40,7 @@ export interface ContextOptions {
   readonly notes?: CallNotes | undefined;
 }
 
-/** Of a class, because V8 may come to make a literal's objects in the old generation (docs/decisions/0017-what-outlives-a-call.md), with all they refer to. */
+/** A class, because V8 may allocate a literal's objects in the old generation (docs/decisions/0017-what-outlives-a-call.md), with all they refer to. */
 class PlainContext implements RequestContext {
   readonly deadlineMs: number;
   readonly signal: AbortSignal | undefined;

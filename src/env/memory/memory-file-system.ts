@@ -46,7 +46,7 @@ interface StoredLog {
   appends: StoredAppend[];
   nextPosition: LogPosition;
   fenced: boolean;
-  /** Of the disk's free bytes, those kept for its writer. */
+  /** Free bytes of the disk that are reserved for its writer. */
   reservedBytes: number;
 }
 

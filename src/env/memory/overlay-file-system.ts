@@ -15,7 +15,7 @@ export class OverlayFileSystem implements FileSystem {
   /** Created here. */
   readonly #ownFiles = new Set<string>();
   readonly #ownLogs = new Set<string>();
-  /** Of those below. */
+  /** Deleted files of the file system below. */
   readonly #deletedFiles = new Set<string>();
   readonly #deletedLogs = new Set<string>();
 

@@ -24,7 +24,7 @@ const MOST = LIMITS.default.mutationsPerRequest;
 const MICROS_A_MILLI = 1000;
 /** An entry of a batch with more cells is read as a list: it is changed over several steps. */
 const MOST_CELLS = 256;
-/** Of a larger request of one row set-cells stay numbers; for a few mutations objects are less. */
+/** In larger requests of one row, set-cells stay numbers. For a few mutations objects are smaller. */
 const LARGE_REQUEST_BYTES = 64 * 1024;
 /** A request of fewer mutations is read in one step, and asks no clock. */
 const PACED = 32;
@@ -40,8 +40,8 @@ export interface Target {
 export interface BatchFields {
   readonly entries: RowMutations[];
   /**
-   * Of entries whose mutations could not be read, which are not among `entries`: where they stand in the request, and
-   * why.
+   * Entries whose mutations could not be read, by their index in the request, with the reason. They are not in
+   * `entries`.
    */
   readonly failures: { readonly index: number; readonly error: BigtableError }[];
 }
@@ -67,7 +67,7 @@ export class MutationReader {
   readonly #setCell: SetCellReader;
   #pacer: Pacer | undefined;
   #count = 0;
-  /** Of the batch's entry that is being read: why it fails, if it does. */
+  /** Why the entry being read fails, if it does. */
   #entryFailure: BigtableError | undefined;
   #isBatch = false;
   /** The filter of a check, as far as it was read. */

@@ -109,7 +109,7 @@ class ReadRowsReader {
   }
 }
 
-/** Of the two ways to say where a range starts the last holds, and so with its end. */
+/** A range may say its start in two ways; the last one counts. The same holds for its end. */
 function rowRange(reader: WireReader, at: number): RowRange {
   let startKey: RowRangeMessage['startKey'] = { case: undefined };
   let endKey: RowRangeMessage['endKey'] = { case: undefined };

@@ -25,7 +25,7 @@ import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './
 const LINGER_MS = 5;
 /** A scan without output says how far it came this often. */
 const PROGRESS_MS = 1000;
-/** Of so many ranges those that are single rows are counted by themselves. */
+/** Up to this many ranges, single rows are counted apart. */
 const MOST_TOLD_APART = 1000;
 /** A message may grow this far before it must be reserved: all but rows that go whole stay below it. */
 const UNRESERVED_BYTES = 1024 * 1024;

@@ -8,7 +8,7 @@ import { REGISTERS, rankOf, registerOf, sparseIndexOf } from './register.ts';
 export interface Sketch {
   /** Inputs counted, equal ones too. At most 2^53 - 1, where it stays. */
   readonly inputs: number;
-  /** Of the inputs, as the format numbers it. 0 = not said. */
+  /** Type of the inputs, by the format's numbers. 0 = unknown. */
   readonly valueType: number;
   readonly data: { readonly sparse: Uint32Array } | { readonly registers: Uint8Array };
 }

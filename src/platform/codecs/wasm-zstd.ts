@@ -12,7 +12,7 @@ import { assert } from '../../base/index.ts';
 import type { Zstd, ZstdDictionary } from '../../env/index.ts';
 import { requirePackage, resolvePackage } from '../threads/packages.ts';
 
-/** Of WebAssembly, what is used here: the compiler's library declares it only together with the browser's. */
+/** The parts of WebAssembly used here. The compiler's library declares it only together with the browser's. */
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array) => object;
   readonly Instance: new (module: object, imports: object) => object;

@@ -16,7 +16,7 @@ import { DIRECTORY_MODE, nodeSyscalls } from '../posix/posix-syscalls.ts';
 
 export interface OpenDirectory {
   readonly fileSystem: PosixFileSystem;
-  /** Of the database, made with it: 32 lower-case hexadecimal digits. */
+  /** The database's identity, made with it: 32 lower-case hexadecimal digits. */
   readonly identity: string;
   /** Closes the file system and gives the directory free. */
   release(): Promise<void>;

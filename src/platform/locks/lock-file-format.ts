@@ -12,7 +12,7 @@ export type LockFileKind = (typeof LockFileKind)[keyof typeof LockFileKind];
 
 export interface LockFile {
   readonly kind: LockFileKind;
-  /** Of the change; with kind `numbers` the end of the numbers reserved. */
+  /** The change's version; with kind `numbers`, the end of the reserved numbers. */
   readonly version: number;
   /** As the lock service's users name it; empty with kind `numbers`. */
   readonly path: string;

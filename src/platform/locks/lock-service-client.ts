@@ -10,7 +10,7 @@ import { LEASES, type OpenedSession } from './lock-service-host.ts';
 
 export interface LockServiceClientOptions {
   readonly transport: Transport;
-  /** Of the host. */
+  /** The host's address. */
   readonly address: string;
   /** What the host was made with. */
   readonly leases: Int32Array;

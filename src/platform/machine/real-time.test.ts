@@ -48,7 +48,7 @@ class Machine {
   }
 }
 
-/** Of arithmetic with milliseconds since 1970 in doubles, and of whole microseconds. */
+/** Rounding of milliseconds since 1970 in doubles, and to whole microseconds. */
 const ROUNDING_MICROS = 2;
 
 describe('real time out of a coarse and a fine clock', () => {

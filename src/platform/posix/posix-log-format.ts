@@ -30,7 +30,7 @@ const SEGMENT_NAME = /^(\d{16})\.segment$/;
 export const FENCE_NAME = 'FENCE';
 
 export interface SegmentHeader {
-  /** Of the log, the same in all its segments. */
+  /** The log's nonce, the same in all its segments. */
   readonly nonce: Buffer;
   /** Position of the first frame. */
   readonly base: number;

@@ -115,7 +115,7 @@ export class LogSegment {
     return this.#usedBytes;
   }
 
-  /** Of the last frames, about. */
+  /** Moving average of recent frame sizes. */
   get meanFrameBytes(): number {
     return this.#meanFrameBytes;
   }

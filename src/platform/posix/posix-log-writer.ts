@@ -45,7 +45,7 @@ export class PosixLogWriter implements LogWriter {
   readonly #directory: string;
   readonly #nonce: Buffer;
   readonly #sealed: SealedSegment[] = [];
-  /** Of the log's directory, kept open: to make a new segment's name durable needs no descriptor that may be lacking. */
+  /** The log's directory, kept open, so that making a new segment's name durable needs no new descriptor. */
   readonly #directoryFd: number;
   #segment: LogSegment;
   #base = 0;

@@ -7,7 +7,7 @@ import { Block } from '../read/block.ts';
 import { BlockCache } from './block-cache.ts';
 import { SharedRead } from '../read/shared-read.ts';
 
-/** Of a block with one restart point. */
+/** Overhead of a block with one restart point. */
 const OVERHEAD_BYTES = 256 + 8;
 
 /** A block whose content is its offset. */

@@ -58,7 +58,7 @@ const ALONE: BlockOrigin = { read: undefined, isAhead: false };
 
 class Node extends Queued {
   readonly file: CachedFile;
-  /** Of a block, or ~number of a page. */
+  /** The block's number, or ~number of a page. */
   readonly number: number;
   content: Block | UnreadBlock;
   /** Nobody has asked for it yet. */

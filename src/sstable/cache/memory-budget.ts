@@ -18,7 +18,7 @@ export class MemoryBudget {
     this.limitBytes = limitBytes;
   }
 
-  /** Of the files taken in. */
+  /** Bytes of the files taken in. */
   get usedBytes(): number {
     return this.#usedBytes;
   }

@@ -82,14 +82,14 @@ const LEAST_BYTES = 14;
 
 export class BlockIndex {
   readonly length: number;
-  /** Of all blocks, without trailers. */
+  /** Bytes of all blocks, without trailers. */
   readonly storedBytes: number;
-  /** Of all blocks before compression. */
+  /** Bytes of all blocks before compression. */
   readonly rawBytes: number;
   readonly #bytes: Buffer;
   readonly #places: Uint32Array;
   readonly #offsets: Float64Array;
-  /** Of the blocks' first rows. */
+  /** Digests of the blocks' first rows. */
   readonly #digests: RowDigests;
 
   /** `bytes` is kept. Blocks must lie before `dataEnd`. */

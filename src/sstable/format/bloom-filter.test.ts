@@ -8,7 +8,7 @@ import { BloomHash } from './bloom-hash.ts';
 import { decodeSection } from './byte-reader.ts';
 import { deletion, openFile, put, sortedEntries, writeFile } from '../fixtures.ts';
 
-/** Of the keys in the test, as the page says. */
+/** Bloom hashes of the test's keys, from the format's page. */
 const VECTORS = [
   '2798e970 dd18d53f', '7d589ac2 85932bbc', '4f60867 b554e398', '1711cee1 ca2bc5c4', 'b93b6ab2 ba92ba34', 'e215d49f 50d06045', 'b6537aac 64d7a014',
 ];

@@ -18,7 +18,7 @@ export interface RecordPoint {
 
 export interface FileLineage {
   readonly tableId: ByteString;
-  /** Of the tablet that it was written for. */
+  /** Range of the tablet that it was written for. */
   readonly range: RowRange;
   /** Names under which families are stored. */
   readonly families: readonly string[];

@@ -101,7 +101,7 @@ export class PageIndex implements Page {
     }
   }
 
-  /** Of all blocks; one without cuts has none. */
+  /** Pages of all blocks. A block without cuts has none. */
   get length(): number {
     return this.#firstPages[this.#index.length] as number;
   }

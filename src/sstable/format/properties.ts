@@ -21,7 +21,7 @@ export interface EntryStatistics {
   /** Undefined where there is no entry. */
   readonly firstRow: ByteString | undefined;
   readonly lastRow: ByteString | undefined;
-  /** Of cells (puts and merges); undefined where there is none. */
+  /** Lowest timestamp of the cells (puts and merges); undefined where there is none. */
   readonly minTimestamp: Int64 | undefined;
   readonly maxTimestamp: Int64 | undefined;
   /** Sum over entries of row + column + 8 + value, before any compression. */

@@ -7,7 +7,7 @@
  */
 import type { ByteString } from '../../base/index.ts';
 
-/** Of a number; one more bit is the mark. */
+/** Bytes of a digest; one more bit is the mark. */
 const DIGEST_BYTES = 6;
 
 export class RowDigests {

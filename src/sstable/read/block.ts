@@ -17,13 +17,13 @@ export class Block {
   /** In the file. */
   readonly offset: number;
   readonly bytes: Buffer;
-  /** Of the bytes: their memory and where in it they begin. Every value read asks for it, and a Buffer answers slowly. */
+  /** The bytes' memory and their offset in it. Every value read asks for these, and a Buffer answers slowly. */
   readonly memory: ArrayBufferLike;
   readonly memoryAt: number;
   /** Entries are the bytes before this. */
   readonly entriesEnd: number;
   readonly restarts: number;
-  /** Of the rows at the restart points, made by a cursor that searches the block for the second time. Marked: no entry stands between it and the next. */
+  /** Digests of the rows at the restart points, made by the second cursor that searches the block. Marked: no entry stands between it and the next. */
   search: RowDigests | undefined;
   readonly #isPage: boolean = false;
   searches = 0;

@@ -12,7 +12,7 @@ const SLAB_BYTES = 64 * 1024;
 const LARGEST_BYTES = 16 * 1024;
 
 export class PageMemory {
-  /** Of what was handed out last; undefined where it is alone in its memory. */
+  /** The read that the last page came from; undefined where the page is alone in its memory. */
   read: SharedRead | undefined;
   #slab = Buffer.alloc(0);
   #slabRead = new SharedRead();

@@ -2,6 +2,6 @@
 export class SharedRead {
   /** Blocks in it that are kept in its memory. */
   kept = 0;
-  /** Of the others. */
+  /** Bytes of evicted blocks and pages in it: the memory stays while one is kept. */
   deadBytes = 0;
 }

@@ -22,7 +22,7 @@ export class FileOutput {
   readonly #target: FileTarget;
   readonly #pacer: Pacer;
   readonly #buffer = new ByteWriter(SLICE_BYTES + SPARE_BYTES);
-  /** Of the buffer's first byte in the file. */
+  /** Offset of the buffer's first byte in the file. */
   #bufferOffset = 0;
   #writer: FileWriter | undefined;
   #ended = false;

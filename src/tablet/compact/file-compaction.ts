@@ -15,7 +15,7 @@ import { MergeCursor } from '../read/merge-cursor.ts';
 import { ReadFamilies } from '../read/read-families.ts';
 import { TabletFile } from '../layers/tablet-file.ts';
 
-/** Of blocks, for each input: what is read ahead of its cursor is a sixteenth of the whole. */
+/** Block cache of each input. A cursor reads ahead a sixteenth of it. */
 const CACHE_BYTES = 16 * 1024 * 1024;
 
 export interface CompactionTools {

@@ -161,7 +161,7 @@ function inputOf({ path, clips }: TabletFile): CompactionInput {
   return { path, clips };
 }
 
-/** Of files newest first. */
+/** The files are ordered newest first. */
 function sinceOf(inputs: readonly TabletFile[]): CompactionJob['since'] {
   const oldest = inputs.at(-1)?.properties.lineage;
   return oldest && (oldest.since ?? 'beginning');

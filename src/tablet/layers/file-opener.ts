@@ -9,7 +9,7 @@ import type { TabletState } from '../contract/tablet-state.ts';
 export interface FileOpenerOptions {
   readonly env: Env;
   readonly cache: BlockCache;
-  /** Of in-memory groups. */
+  /** The memory of in-memory groups. */
   readonly memory: MemoryBudget;
 }
 

@@ -89,7 +89,7 @@ export class FileRegions {
   }
 }
 
-/** Of the same row beginnings first: a file that ends with the row and one that begins with it both have it. */
+/** At the same row, starts come before ends: a file that ends with the row and one that starts with it both contain it. */
 function byRow(a: Cut, b: Cut): number {
   if (a.row !== b.row) return a.row < b.row ? -1 : 1;
   return Number(a.isEnd) - Number(b.isEnd);

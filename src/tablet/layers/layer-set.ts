@@ -129,7 +129,7 @@ export class LayerSet {
     return this.#mostFiles;
   }
 
-  /** Of the group that is most crowded (merge-choice.ts). */
+  /** The crowding of the most crowded group (merge-choice.ts). */
   get crowding(): number {
     return this.#crowding;
   }

@@ -18,7 +18,7 @@ export class TabletFile implements Layer {
   readonly clips: readonly RowRange[] | undefined;
   /** About what the tablet's own rows take: other rows count for the tablets they belong to. */
   readonly sizeBytes: number;
-  /** Of the file, by bytes. */
+  /** The tablet's share of the file's bytes. */
   readonly share: number;
   /** Whether rows or deletions lie in the file that are not this tablet's. */
   readonly hasForeignRows: boolean;

@@ -9,7 +9,7 @@ import type { ReadFamilies, ReadFamily } from './read-families.ts';
 const keepNone: VersionKeeper = () => false;
 
 export class KeptVersions {
-  /** Of the present column; undefined: the table has it no more. */
+  /** Family of the present column; undefined: the table has dropped it. */
   family: ReadFamily | undefined;
   readonly #families: ReadFamilies;
   readonly #counts: boolean;
@@ -37,7 +37,7 @@ export class KeptVersions {
     return this.family !== undefined;
   }
 
-  /** Of the column's visible versions, newest first: once it refuses one it refuses all behind it. */
+  /** Asked for a column's visible versions, newest first. After one is refused, all later ones are. */
   keeps(timestamp: Int64): boolean {
     if (!this.#keeps(this.#index, timestamp)) return false;
     if (this.#counts) this.#index++;

@@ -103,10 +103,10 @@ export class RowReader {
   #span = 0;
 
   #busy: Busy = Busy.no;
-  /** Of the row, not yet in a fragment. A push may give more than a batch: those from `#counted` on wait for the next ones. */
+  /** Cells of the row that are not in a fragment yet. A push may give more than a batch; cells from `#counted` on wait for the next one. */
   #cells: Cell[] = [];
   #counted = 0;
-  /** Of the row, given out so far. */
+  /** Bytes of the row returned so far. */
   #rowBytes = 0;
   #fragments: RowFragment[] = [];
   #batchBytes = 0;
@@ -261,8 +261,8 @@ export class RowReader {
   }
 
   /**
-   * Of several ranges those of one row are read each by a cursor of its own: layers tell row by row, files by their Bloom filters, which of them need not
-   * be looked into, and behind the row nothing is read.
+   * Where there are several ranges, each range of one row is read by a cursor of its own. Layers then tell row by row whether they have the row (files by their
+   * Bloom filters), and nothing after the row is read.
    */
   #chooseCursor(range: RowRange): void {
     const row = rowOfRange(range);

@@ -24,7 +24,7 @@ import type { TabletHost, TabletState } from '../contract/tablet-state.ts';
 
 /** A change with more mutations than this is applied over several steps of the event loop. */
 const MOST_IN_ONE_STEP = 2000;
-/** Of its mutations so many are applied between two looks at the clock. */
+/** Mutations applied between two looks at the clock. */
 const APPLIED_AT_ONCE = 64;
 
 export interface TabletWriterOptions {

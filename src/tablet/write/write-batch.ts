@@ -14,7 +14,7 @@ const MOST_VALUE_BYTES = 256 * 1024;
 export class WriteBatch {
   readonly share = new RowShare();
   readonly changes: RowChange[] = [];
-  /** Of the changes, in the call. */
+  /** The changes' indexes in the call. */
   readonly indexes: number[] = [];
   #mutations = 0;
   #valueBytes = 0;
@@ -33,7 +33,7 @@ export class WriteBatch {
   }
 }
 
-/** Of cells that are set: other mutations are small. */
+/** Counts values of set-cells alone; other mutations are small. */
 function valueBytes(mutations: Mutations): number {
   let bytes = 0;
   if (isCellRun(mutations)) {

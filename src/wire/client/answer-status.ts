@@ -4,7 +4,7 @@ import { decodeBinary, decodeMessage, type Headers, headerValue } from '../grpc/
 import { ErrorCode, errorCodeName } from '../http2/frames.ts';
 import type { RpcStatus } from '../rpc-server.ts';
 
-/** Of statuses that no gRPC server gave (gRPC's "HTTP to gRPC Status Code Mapping"). */
+/** Codes for HTTP statuses that no gRPC server sent (gRPC's "HTTP to gRPC Status Code Mapping"). */
 const OF_HTTP: Readonly<Record<string, Code>> = {
   400: Code.INTERNAL,
   401: Code.UNAUTHENTICATED,

@@ -49,7 +49,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   #isOver = false;
   #headersCame = false;
   #isGzip = false;
-  /** Of whole messages, what the reader has not taken. */
+  /** Bytes of whole messages that the reader has not taken. */
   #unreadBytes = 0;
   /** What came, and the server was not let send again. */
   #ungrantedBytes = 0;

@@ -34,7 +34,7 @@ export class MessageReader {
   readonly #prefix = Buffer.allocUnsafe(PREFIX_BYTES);
   #prefixBytes = 0;
   #compressed = false;
-  /** Of the message under way; -1 between messages. */
+  /** Length of the message under way; -1 between messages. */
   #length = -1;
   /** What has come of it, in a buffer that may be larger. */
   #gathered: Buffer | undefined;

@@ -29,7 +29,7 @@ export class DynamicTable {
     return at >= this.#first ? this.#fields[at] : undefined;
   }
 
-  /** Of an entry that exists. */
+  /** The entry must exist. */
   value(entry: number): string {
     return this.#fields[this.#fields.length - 2 * entry - 1] as string;
   }

@@ -25,7 +25,7 @@ interface Entry {
   readonly value: string;
 }
 
-/** Of each name in the static table its first index; of each name and value, theirs. */
+/** First index of each name in the static table, and the index of each name and value. */
 const STATIC_BY_NAME = new Map<string, { readonly first: number; readonly byValue: Map<string, number> }>();
 for (let index = 1; index < FIRST_DYNAMIC; index++) {
   const name = STATIC_NAMES[index] as string;

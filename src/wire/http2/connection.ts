@@ -28,7 +28,7 @@ import { Stream, type StreamHost } from './stream.ts';
 export interface ConnectionOptions {
   readonly socket: Duplex;
   readonly clock: Clock;
-  /** Of all connections that share the event loop. */
+  /** Shared by all connections of the event loop. */
   readonly turns: ReadTurns;
   readonly limits: Http2Limits;
   /** A request has come: the stream is to be given an owner, who is told of the rest. */

@@ -22,7 +22,7 @@ const KEPT_SLABS = 32;
 /** Unsent bytes from which on writers should wait. */
 const FULL_BYTES = 256 * 1024;
 
-/** Of the largest size; the machine has taken all that was in them. */
+/** Slabs of the largest size, whose bytes were all sent. */
 const freeSlabs: Buffer[] = [];
 
 export interface CorkedOutputOptions {

@@ -28,9 +28,9 @@ export const FrameType = {
 } as const;
 
 export const Flag = {
-  /** Of DATA and HEADERS. */
+  /** In DATA and HEADERS. */
   END_STREAM: 0x1,
-  /** Of SETTINGS and PING. */
+  /** In SETTINGS and PING. */
   ACK: 0x1,
   END_HEADERS: 0x4,
   PADDED: 0x8,

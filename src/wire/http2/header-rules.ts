@@ -12,7 +12,7 @@ import { HeaderPlaces } from './header-places.ts';
 export interface RequestHeaders {
   /** name, value, name, value … with the pseudo-headers, which come first. */
   readonly list: readonly string[];
-  /** Of `list`; the same object for requests with the same names in the same places. */
+  /** Places in `list`; the same object for requests with the same names in the same places. */
   readonly places: HeaderPlaces;
   readonly method: string;
   readonly path: string;

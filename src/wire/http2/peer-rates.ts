@@ -11,7 +11,7 @@ export class PeerRates {
   readonly #windowUpdates: RateLimit;
   readonly #idleFrames: RateLimit;
   readonly #sentFrames: () => number;
-  /** Of the frames that were sent, those that have earned the peer its pings and updates. */
+  /** Frames sent that allow the peer its pings and updates. */
   #earnedFrames = 0;
 
   /** `sentFrames`: how many frames of DATA went out. */

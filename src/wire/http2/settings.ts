@@ -4,7 +4,7 @@ import { DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW_BYTES, ErrorCode, Http2Error, S
 const LARGEST_FRAME_BYTES = 0xffffff;
 
 export class PeerSettings {
-  /** Of the table that the peer decodes our headers with. */
+  /** Size of the table with which the peer decodes our headers. */
   hpackTableBytes = 4096;
   maxStreams = Number.POSITIVE_INFINITY;
   windowBytes = DEFAULT_WINDOW_BYTES;

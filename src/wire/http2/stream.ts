@@ -45,7 +45,7 @@ export class Stream {
   /** What the request said of its length, and what came. */
   readonly contentLength: number | undefined;
   receivedBytes = 0;
-  /** Of the received bytes, those that still hold a place in the connection's window. */
+  /** Received bytes not yet returned to the connection's window. */
   uncreditedBytes = 0;
   remoteEnded = false;
   /** Our last frame has been written. */

@@ -11,7 +11,7 @@ import type { OnCall } from '../rpc-server.ts';
 /** Stands for all methods that do not exist. */
 const UNKNOWN_METHOD = 'unknown';
 
-/** Of one method. */
+/** The ledger of one method. */
 export class MethodLedger {
   inFlight = 0;
   readonly name: string;

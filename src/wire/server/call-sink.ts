@@ -21,7 +21,7 @@ const WORTH_DEFLATING_BYTES = 256;
 /** A reader that takes less, after some grace, is too slow while others wait for the memory of its answers. */
 const READER_PACE = { graceMs: 2000, bytesPerSecond: 32 * 1024 };
 
-/** Of a message that goes out at once. */
+/** Prefix of a message that is sent at once. */
 const COPIED_PREFIX = Buffer.alloc(PREFIX_BYTES);
 
 /** Whose answers these are. */
@@ -44,15 +44,15 @@ export class CallSink implements RpcSink {
   readonly #stream: Stream;
   readonly #context: CallContext;
   readonly #compress: boolean;
-  /** Of all messages that went out, with their prefixes. */
+  /** Bytes of all messages sent, with their prefixes. */
   sentBytes = 0;
   #pendingBytes = 0;
-  /** Of the pending bytes, those that the reservation holds: all, but within a step of sending. */
+  /** Pending bytes covered by the reservation: all of them, except within a step of sending. */
   #heldBytes = 0;
   /** Sizes of the pending messages, from `#first` on. */
   #sizes: number[] = [];
   #first = 0;
-  /** Of the first of them, what was sent. */
+  /** Bytes sent of the first pending message. */
   #firstSentBytes = 0;
   #pace: Pace | undefined;
   #wait: Waiter | undefined;

@@ -35,7 +35,7 @@ export interface CallHost {
   readonly statusOf: (thrown: unknown) => RpcStatus;
 }
 
-/** Of the request's headers, what a call needs. */
+/** The part of the request's headers that a call needs. */
 export type CallRequest = Pick<RequestHeaders, 'path' | 'list' | 'places'>;
 
 export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntry, InputHost, SinkHost, SlowCall {
@@ -62,9 +62,9 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   #headersAreSent = false;
   /** The answer's end has been given to the stream, or can no longer be. */
   #isAnswered = false;
-  /** Of the request, when it was last looked at whether it still comes; undefined where nobody looks. */
+  /** Bytes of the request at the last look whether it still comes; undefined where nothing looks. */
   #watchedBytes: number | undefined;
-  /** Of a request that does not come all at once. */
+  /** Pace of a request that does not come all at once. */
   #requestPace: Pace | undefined;
   /** Among the calls that may be slow. */
   place = -1;

@@ -58,7 +58,7 @@ export class SingleRequest implements RequestInput {
   #reader: MessageReader | undefined;
   #message: Buffer | undefined;
   #isCompressed = false;
-  /** Of the message, once it is known; -1 before. */
+  /** Length of the message; -1 until it is known. */
   #lengthBytes = -1;
   #arrivedBytes = 0;
   #isAsked = false;

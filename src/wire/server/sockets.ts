@@ -15,7 +15,7 @@ import { RareWarning } from './rare-warning.ts';
 
 export interface SocketLimits {
   readonly maxConnections: number;
-  /** Of one IPv4 address or one IPv6 network of 64 bits; this machine's own programs are not counted. */
+  /** Connections from one IPv4 address or one IPv6 network of 64 bits. Programs of this machine are not counted. */
   readonly maxConnectionsPerAddress: number;
   /** From the accept to the end of HTTP/2's handshake, TLS and all. */
   readonly handshakeMs: number;
