@@ -13,7 +13,7 @@ switches them off. Beside it are two probes:
 |---|---|
 | \`/metrics\` | this page's metrics, in the text format of Prometheus. A page is kept for a second |
 | \`/healthz\` | 200 as long as the process answers at all |
-| \`/readyz\` | 200 while the server serves; 503, with the reason, while it starts or stops, while the disk is full, and while tablets cannot be served |
+| \`/readyz\` | 200 while the server serves; 503, with the reason, while it starts or stops, while the disk is full or has no room for what is in memory, and while tablets cannot be served |
 
 Nobody is asked for a password. The metrics name no table, row or principal. An address that other machines can reach must be asked for, and is warned of.
 

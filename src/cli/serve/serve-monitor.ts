@@ -108,9 +108,9 @@ export class ServeMonitor {
 
   async #cannotServe(): Promise<string | undefined> {
     const { gauges } = sumOfReports([this.metrics.report(), ...(await this.#threads())]);
-    if ((gauges['memtables.refusing'] ?? 0) > 0) return 'writes are refused, because what is in memory cannot be written to files';
+    if ((gauges['memtables.refusing'] ?? 0) > 0) return 'what is in memory cannot be written to files: writes are refused as soon as memory is full';
     const unserved = gauges['master.unservedTablets'] ?? 0;
-    return unserved > 0 ? `${unserved} tablets cannot be served` : undefined;
+    return unserved > 0 ? `tablets that cannot be served: ${unserved}` : undefined;
   }
 }
 

@@ -1,0 +1,129 @@
+/** What /readyz and /healthz of `edubba serve` say is so: whoever waits for them is served, and they tell of a disk that is full and of tablets that are lost. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, readdir, rm, stat, statfs, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type BigtableError, Code } from '../../src/base/index.ts';
+import { connect, type Database, RowMutation } from '../../src/embedded/index.ts';
+import { Child, temporaryDirectory } from './run.ts';
+
+const DISK_MIB = 64;
+const NOT_READY = 503;
+
+interface Probe {
+  readonly status: number;
+  readonly text: string;
+}
+
+async function probe(base: string, path: string): Promise<Probe | undefined> {
+  const answer = await fetch(`${base}${path}`, { headers: { connection: 'close' } }).catch(() => undefined);
+  return answer && { status: answer.status, text: (await answer.text()).trim() };
+}
+
+/** What is so is looked for once a second. */
+async function readyWhere(base: string, holds: (answer: Probe) => boolean): Promise<Probe> {
+  for (;;) {
+    const answer = await probe(base, '/readyz');
+    if (answer !== undefined && holds(answer)) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+async function serve(t: TestContext, directory: string, words: readonly string[] = []): Promise<{ server: Child; database: Database; metrics: string }> {
+  const server = new Child(t, ['serve', '--dir', directory, '--address', '127.0.0.1:0', ...words]);
+  const database = await connect(await server.address());
+  t.after(() => database.close());
+  return { server, database, metrics: /^metrics: (http:\/\/[^/\s]+)\/metrics/m.exec(server.out)?.[1] ?? assert.fail(server.out) };
+}
+
+async function stop(server: Child): Promise<void> {
+  server.process.kill('SIGTERM');
+  assert.equal(await server.ended(), 0, server.err);
+}
+
+/** What holds the largest value: METADATA's files are small. */
+async function largest(directory: string): Promise<string> {
+  const paths = (await readdir(directory)).map((name) => join(directory, name));
+  const sizes = await Promise.all(paths.map(async (path) => ({ path, size: (await stat(path)).size })));
+  return sizes.toSorted((a, b) => b.size - a.size)[0]?.path ?? assert.fail('no file');
+}
+
+async function freePort(): Promise<number> {
+  const holder = createServer();
+  await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
+  const { port } = holder.address() as AddressInfo;
+  await new Promise((resolve) => holder.close(resolve));
+  return port;
+}
+
+for (const servers of ['1', '2']) {
+  test(`whoever waits until a server that starts is ready is served by it, tablet servers: ${servers}`, { timeout: 120_000 }, async (t) => {
+    const directory = join(await temporaryDirectory(t), 'data');
+    const [address, metrics] = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`];
+    for (const isNew of [true, false]) {
+      const server = new Child(t, ['serve', '--dir', directory, '--address', address, '--metrics-address', metrics, '--tablet-servers', servers]);
+      const answers: Probe[] = [];
+      await readyWhere(`http://${metrics}`, (answer) => answers.push(answer) > 0 && answer.status === 200);
+      for (const answer of answers.slice(0, -1)) assert.deepEqual(answer, { status: NOT_READY, text: 'the server is starting' });
+      const database = await connect(address);
+      if (isNew) await database.createTable('t', { families: { f: {} }, splits: ['m'] });
+      await Promise.all(['a', 'z'].map((row) => database.table('t').apply(new RowMutation(row).set('f:q', 'v'))));
+      await database.close();
+      await stop(server);
+      assert.equal(await probe(`http://${metrics}`, '/healthz'), undefined);
+    }
+  });
+
+  test(`tablets whose files are lost: not ready, and why; the rest is served, tablet servers: ${servers}`, { timeout: 120_000 }, async (t) => {
+    const directory = join(await temporaryDirectory(t), 'data');
+    const before = await serve(t, directory);
+    const whole = await before.database.createTable('whole', { families: { f: {} } });
+    await whole.apply(new RowMutation('r').set('f:q', 'v'));
+    const damaged = await before.database.createTable('damaged', { families: { f: {} } });
+    await damaged.apply(new RowMutation('r').set('f:q', randomBytes(1 << 20)));
+    await before.database.flush();
+    await before.database.close();
+    await stop(before.server);
+    await rm(await largest(join(directory, 'files', 'sstables')));
+    const { server, database, metrics } = await serve(t, directory, ['--tablet-servers', servers]);
+    assert.deepEqual(await readyWhere(metrics, ({ status }) => status !== 200), { status: NOT_READY, text: 'tablets that cannot be served: 1' });
+    assert.equal((await probe(metrics, '/healthz'))?.status, 200);
+    assert.equal((await database.table('whole').getCell('r', 'f:q'))?.text, 'v');
+    await database.close();
+    await stop(server);
+  });
+}
+
+for (const servers of ['1', '2']) {
+  test(`a full disk: not ready while writes are refused, ready when there is room, tablet servers: ${servers}`, { timeout: 120_000 }, async (t) => {
+    const disk = await mkdtemp(join(tmpdir(), 'edubba-ready-'));
+    const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m`, 'edubba-test', disk]);
+    t.after(async () => {
+      if (status === 0) spawnSync('umount', ['-l', disk]);
+      await rm(disk, { recursive: true, force: true });
+    });
+    if (status !== 0) return t.skip('no file system may be mounted here');
+    const { server, database, metrics } = await serve(t, join(disk, 'data'), ['--tablet-servers', servers]);
+    const table = await database.createTable('t', { families: { f: {} } });
+    await table.apply(new RowMutation('kept').set('f:q', 'v'));
+    assert.deepEqual(await probe(metrics, '/readyz'), { status: 200, text: 'ok' });
+    const ballast = join(disk, 'ballast');
+    const { bavail, bsize } = await statfs(disk);
+    await writeFile(ballast, Buffer.alloc(bavail * bsize));
+    const large = (): Promise<void> => table.apply(new RowMutation('large').set('f:q', randomBytes(4 << 20)));
+    await assert.rejects(async () => { for (;;) await large(); }, ({ code }: BigtableError) => code === Code.RESOURCE_EXHAUSTED);
+    assert.deepEqual(await readyWhere(metrics, ({ status: ready }) => ready !== 200), { status: NOT_READY, text: 'the disk is full' });
+    assert.equal((await probe(metrics, '/healthz'))?.status, 200);
+    assert.match(await (await fetch(`${metrics}/metrics`)).text(), /^edubba_disk_free_bytes \d+$/m);
+    assert.equal((await table.getCell('kept', 'f:q'))?.text, 'v');
+    await rm(ballast);
+    await readyWhere(metrics, ({ status: ready }) => ready === 200);
+    await large();
+    await database.close();
+    await stop(server);
+  });
+}
