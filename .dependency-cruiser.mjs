@@ -9,17 +9,17 @@ import { NODE_ROOMS, ROOMS } from './scripts/lint/rooms.mjs';
  * that stand outside of folders are the room's top: they may import all of the room, and no folder's file imports them.
  */
 const FOLDERS = {
-  // shares of memory / what the world has to offer / what a call carries and how it travels / the seams without a machine
+  // shares of memory / what the world has to offer / what a call carries, how it travels / all in memory
   env: ['budget', 'seams', 'calls', 'memory'],
   model: ['hll'],
   // the file's parts as bytes / blocks and cursors over them / making a file / blocks and rows that stay in memory
   sstable: ['format', 'read', 'write', 'cache'],
-  // clock, randomness, what the process has / modules in threads / calls between threads / compression / files and logs /
+  // clock, random numbers, the process / modules in threads / calls between threads / compression / files and logs /
   // the directory's lock and the lock service / a whole directory
   platform: ['machine', 'threads', 'ports', 'codecs', 'posix', 'locks', 'directory'],
-  // what tablet and server are to each other / files and memtables by age / the merged read / rows and the log / compactions
+  // what tablet and server are to each other / files and memtables by age / the merged read / rows, log / compactions
   tablet: ['contract', 'layers', 'read', 'write', 'compact'],
-  // tables of settings / looks at a directory, and its repair / one database, or one that is elsewhere / a server's threads
+  // tables of settings / looks at a directory, and its repair / one database, here or elsewhere / a server's threads
   boot: ['settings', 'directory', 'open', 'threads'],
   // what users write and see / how a call ends and fails / reads and changes of rows / options of tables and families
   embedded: ['values', 'calls', 'rows', 'schema'],
