@@ -7,41 +7,48 @@ export interface BatchFailure {
   readonly error: BigtableError;
 }
 
-/** So many failures are shown inside of something else, such as the error that has them. */
-const MOST_SHOWN = 5;
-/** Node's own default. */
-const MOST_OF_A_LIST = 100;
+/** So many failures are told in the message. */
+const MOST_TOLD = 5;
+/** So many of a list are inspected: Node's own default. */
+const MOST_INSPECTED = 100;
 
 /** Some mutations of a batch failed; the others were applied. The code is that of the first failure. */
 export class BatchError extends BigtableError {
   override readonly name: string = 'BatchError';
-  readonly failures: readonly BatchFailure[];
+  /** All of them, by index. They are not enumerable: Node would show the stack of each beside an uncaught error. */
+  declare readonly failures: readonly BatchFailure[];
 
-  constructor(failures: readonly BatchFailure[], what = howMany(failures)) {
-    const first = failures[0]?.error;
-    super(first?.code ?? Code.UNKNOWN, `${what}: ${first?.message}`, {
+  /** `more`: what else there is to say of the batch, after how many have failed. */
+  constructor(failures: readonly BatchFailure[], more = '') {
+    super(failures[0]?.error.code ?? Code.UNKNOWN, messageOf(failures, more), {
       retry: failures.every(({ error }) => error.retry),
     });
     const list = [...failures];
-    // on the list, so that all else of the error is shown as errors are: its stack, its cause, its fields
     Object.defineProperty(list, INSPECT, { value: inspectFailures });
-    this.failures = list;
+    Object.defineProperty(this, 'failures', { value: list });
+  }
+
+  override toJSON(): object {
+    return { ...super.toJSON(), failures: this.failures };
   }
 }
 
-function howMany(failures: readonly BatchFailure[]): string {
-  return failures.length === 1 ? `mutation ${failures[0]?.index} failed` : `${failures.length} mutations failed, the first with`;
+/** One failure in a line; of several the first few, a line each. */
+function messageOf(failures: readonly BatchFailure[], more: string): string {
+  const [first] = failures;
+  if (failures.length === 1) return `mutation ${first?.index} failed${more}: ${first?.error.message}`;
+  return [`${failures.length} mutations failed${more}:`, ...linesOf(failures, MOST_TOLD)].join('\n');
 }
 
-/**
- * `index: CODE message`, a line each: a stack for each of a hundred failures would hide that of the caller. All of them
- * where everything was asked for (`depth: null`).
- */
-function inspectFailures(this: readonly BatchFailure[], depth: number, options: InspectOptions): string {
+/** `index: CODE message`. */
+function linesOf(failures: readonly BatchFailure[], most: number): string[] {
+  const lines = failures.slice(0, most).map(({ index, error: { codeName, message } }) => {
+    return `  ${index}: ${codeName} ${cut(message.replaceAll(/\s+/g, ' '))}`;
+  });
+  return failures.length > lines.length ? [...lines, `  … and ${failures.length - lines.length} more`] : lines;
+}
+
+function inspectFailures(this: readonly BatchFailure[], depth: number, { maxArrayLength }: InspectOptions): string {
   if (depth < 0) return '[Array]';
-  const isAlone = depth === options.depth;
-  const most = isAlone ? (options.maxArrayLength ?? MOST_OF_A_LIST) : MOST_SHOWN;
-  const lines = this.slice(0, most).map(({ index, error: { codeName, message } }) => `  ${index}: ${codeName} ${cut(message.replaceAll(/\s+/g, ' '))}`);
-  if (this.length > lines.length) lines.push(`  … and ${this.length - lines.length} more`);
-  return `[\n${lines.join('\n')}\n]`;
+  return ['[', ...linesOf(this, maxArrayLength ?? MOST_INSPECTED), ']'].join('\n');
 }

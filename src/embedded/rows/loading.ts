@@ -34,8 +34,7 @@ export class LoadError extends BatchError {
   readonly applied: number;
 
   constructor(failures: readonly BatchFailure[], applied: number) {
-    const which = failures.length === 1 ? `mutation ${failures[0]?.index} failed` : `${failures.length} mutations failed, the first of them ${failures[0]?.index}`;
-    super(failures, `${which}, with ${applied} applied`);
+    super(failures, `, with ${applied} applied`);
     this.applied = applied;
   }
 }
