@@ -6,7 +6,8 @@ const HEAD = `# Metrics
 <!-- Made by \`node --import tsx scripts/metrics.mjs --write\` from src/monitor/metric-table.ts. Do not edit. -->
 
 \`edubba serve\` tells its metrics to [Prometheus](https://prometheus.io/) at \`/metrics\`, on a port of its own: \`--metrics-address HOST:PORT\`. Without the flag that is
-127.0.0.1 and the port of \`--address\` plus 1000: 9086 for the usual 8086. Where that port is taken the server goes on without metrics, and says so; \`--metrics-address off\`
+127.0.0.1 and the port of \`--address\` plus 1000: 9086 for the usual 8086,
+and a free port, which the server prints, where there is none so high. Where that port is taken the server goes on without metrics, and says so; \`--metrics-address off\`
 switches them off. Beside it are two probes:
 
 | path | answers |
