@@ -17,6 +17,10 @@ const FOLDERS = {
   // clock, random numbers, the process / modules in threads / calls between threads / compression / files and logs /
   // the directory's lock and the lock service / a whole directory
   platform: ['machine', 'threads', 'ports', 'codecs', 'posix', 'locks', 'directory'],
+  // what servers, clients and handlers are to one another / headers / frames and streams / messages / calls as handlers, as callers see them
+  wire: ['contract', 'hpack', 'http2', 'grpc', 'server', 'client'],
+  // messages of protobuf-es / fields as bytes / statuses / the model to messages and back / requests and answers as bytes / both sides
+  grpc: ['generated', 'bytes', 'rpc', 'convert', 'codec', 'client', 'server'],
   // what tablet and server are to each other / files and memtables by age / the merged read / rows, log / compactions
   tablet: ['contract', 'layers', 'read', 'write', 'compact'],
   // tables of settings / looks at a directory, and its repair / one database, here or elsewhere / a server's threads

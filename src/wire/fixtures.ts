@@ -3,7 +3,7 @@ import * as grpc from '@grpc/grpc-js';
 import { toBigtableError } from '../base/index.ts';
 import { ByteBudget, type Logger, Metrics, silentLogger } from '../env/index.ts';
 import { systemClock } from '../platform/index.ts';
-import type { ApiEnv, RpcStatus } from './rpc-server.ts';
+import type { ApiEnv, RpcStatus } from './contract/rpc-server.ts';
 import { WireServer, type WireServerOptions } from './server/wire-server.ts';
 
 export interface TestEnv extends ApiEnv {

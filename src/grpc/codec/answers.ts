@@ -6,7 +6,7 @@ import { type BigtableError, type ByteString, varintLength } from '../../base/in
 import type { Cell } from '../../model/index.ts';
 import { statusBytes } from '../rpc/status.ts';
 import { loadRareMessages } from './rare.ts';
-import { int64Length, lengthDelimited, writeBytes, writeHead, writeInt64, writeText } from './wire-writer.ts';
+import { int64Length, lengthDelimited, writeBytes, writeHead, writeInt64, writeText } from '../bytes/wire-writer.ts';
 
 const NOTHING = Buffer.alloc(0);
 const MATCHED = Buffer.of(0x08, 1);

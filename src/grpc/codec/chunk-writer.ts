@@ -15,7 +15,7 @@
  */
 import { asBuffer, assert, type ByteString, type Int64, varintLength, viewOf } from '../../base/index.ts';
 import type { Cell, RowFragment } from '../../model/index.ts';
-import { int64Length, lengthDelimited, writeBytes, writeHead, writeInt64, writeText } from './wire-writer.ts';
+import { int64Length, lengthDelimited, writeBytes, writeHead, writeInt64, writeText } from '../bytes/wire-writer.ts';
 
 /** Between rows a message is handed out once it holds this much (larger ones gain next to nothing), */
 const FULL_BYTES = 64 * 1024;

@@ -16,9 +16,10 @@ import { CellBatchBuilder, LIMITS, type Mutation, mutationList, type ReadModifyW
 import type { RowMutations } from '../../service/index.ts';
 import { filterFrom, withFilterPart } from './filter-reader.ts';
 import { rareMessages } from './rare.ts';
-import { isUntruncated, SERVER_TIME, type SetCellFields, SetCellReader } from './set-cell-reader.ts';
+import { type SetCellFields, SetCellReader } from './set-cell-reader.ts';
 import { tableName } from './table-name.ts';
-import { WireReader } from './wire-reader.ts';
+import { WireReader } from '../bytes/wire-reader.ts';
+import { isUntruncated, SERVER_TIME } from '../convert/set-cell-timestamp.ts';
 
 const MOST = LIMITS.default.mutationsPerRequest;
 const MICROS_A_MILLI = 1000;

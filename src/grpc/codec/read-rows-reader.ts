@@ -10,7 +10,7 @@ import { rowKeyRangeOf, rowRangeOf } from '../convert/row-range.ts';
 import type { RowRange as RowRangeMessage } from '../generated/google/bigtable/v2/data_pb.ts';
 import { filterFrom, withFilterPart } from './filter-reader.ts';
 import { tableName } from './table-name.ts';
-import { WireReader } from './wire-reader.ts';
+import { WireReader } from '../bytes/wire-reader.ts';
 
 /** Row keys and ranges a request: a guard of memory, far above what clients ask for at once. */
 const MOST_RANGES = 1_000_000;

@@ -3,13 +3,9 @@
  * bytes. One reader serves all mutations of a request and makes no objects.
  */
 import type { Int64 } from '../../base/index.ts';
-import { WireReader } from './wire-reader.ts';
+import { WireReader } from '../bytes/wire-reader.ts';
+import { isUntruncated, SERVER_TIME } from '../convert/set-cell-timestamp.ts';
 
-/** As a timestamp: the server's time. */
-export const SERVER_TIME = -1;
-/** Mutation.TimestampOrigin.CLIENT_AUTO_GENERATED. */
-const CLIENT_AUTO_GENERATED = 2;
-const MICROS_A_MILLI = 1000;
 
 /** Where the parts of a SetCell lie. */
 export interface SetCellFields {
@@ -93,9 +89,4 @@ export class SetCellReader implements SetCellFields {
     }
     return timestamp;
   }
-}
-
-export function isUntruncated(origin: number, timestamp: Int64): boolean {
-  if (origin !== CLIENT_AUTO_GENERATED || timestamp === SERVER_TIME) return false;
-  return typeof timestamp === 'number' ? timestamp % MICROS_A_MILLI !== 0 : timestamp % 1000n !== 0n;
 }

@@ -8,7 +8,7 @@ import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type ByteString, fromBytes, int64, type Int64, invalidArgument, quote, toBigInt, toBytes, toText, utf8 } from '../../base/index.ts';
 import type { Mutation, ReadModifyWriteRule } from '../../model/index.ts';
-import { SERVER_TIME } from '../codec/set-cell-reader.ts';
+import { SERVER_TIME } from './set-cell-timestamp.ts';
 import {
   type Mutation as MutationMessage, type Mutation_AddToCell, type Mutation_MergeToCell, MutationSchema,
   type ReadModifyWriteRule as RuleMessage, ReadModifyWriteRuleSchema, type Value, ValueSchema,

@@ -7,7 +7,7 @@
  */
 import { type BigtableError, Code, codeName, toBigtableError } from '../../base/index.ts';
 import type { RpcStatus } from '../../wire/index.ts';
-import { lengthDelimited, writeBytes } from '../codec/wire-writer.ts';
+import { lengthDelimited, writeBytes } from '../bytes/wire-writer.ts';
 
 const MESSAGE_CHARS = 2048;
 const DETAILS_BYTES = 3072;

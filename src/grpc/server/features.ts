@@ -1,5 +1,5 @@
 /** What a client says it understands: google.bigtable.v2.FeatureFlags in the header bigtable-features, base64 of either alphabet. */
-import { WireReader } from '../codec/wire-reader.ts';
+import { WireReader } from '../bytes/wire-reader.ts';
 import type { RpcCall } from '../../wire/index.ts';
 
 /** Those that Edubba goes by. */

@@ -2,7 +2,7 @@
 import { BigtableError, Code, ownOf } from '../../base/index.ts';
 import { decodeBinary, decodeMessage, type Headers, headerValue } from '../grpc/metadata.ts';
 import { ErrorCode, errorCodeName } from '../http2/frames.ts';
-import type { RpcStatus } from '../rpc-server.ts';
+import type { RpcStatus } from '../contract/rpc-server.ts';
 
 /** Codes for HTTP statuses that no gRPC server sent (gRPC's "HTTP to gRPC Status Code Mapping"). */
 const OF_HTTP: Readonly<Record<string, Code>> = {

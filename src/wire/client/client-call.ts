@@ -10,7 +10,7 @@ import { MessageReader } from '../grpc/message-framing.ts';
 import { type Headers, headerValue } from '../grpc/metadata.ts';
 import { ErrorCode } from '../http2/frames.ts';
 import type { Stream } from '../http2/stream.ts';
-import type { RpcStatus } from '../rpc-server.ts';
+import type { RpcStatus } from '../contract/rpc-server.ts';
 import type { DeadlineEntry, Deadlines } from '../server/deadlines.ts';
 import { faultOfHeaders, statusOfTrailers } from './answer-status.ts';
 import { type ClientConnection, type Exchange, STREAM_WINDOW_BYTES } from './client-connection.ts';

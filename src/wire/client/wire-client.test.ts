@@ -10,7 +10,7 @@ import { systemClock } from '../../platform/index.ts';
 import { encodeBinary } from '../grpc/metadata.ts';
 import { HpackEncoder } from '../hpack/encoder.ts';
 import { CLIENT_PREFACE, ErrorCode, Flag, FrameReader, FrameType, frame, goAwayFrame, rstStreamFrame, settingsFrame } from '../http2/frames.ts';
-import type { RpcStatus } from '../rpc-server.ts';
+import type { RpcStatus } from '../contract/rpc-server.ts';
 import { WireServer } from '../server/wire-server.ts';
 import { WireClient, type WireClientOptions } from './wire-client.ts';
 

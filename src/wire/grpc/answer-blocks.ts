@@ -3,7 +3,7 @@
  * connection and are made once. They are short: a table would save some twenty bytes a call and cost state and time.
  */
 import { assert } from '../../base/index.ts';
-import type { RpcStatus } from '../rpc-server.ts';
+import type { RpcStatus } from '../contract/rpc-server.ts';
 import { encodeBinary, encodeMessage } from './metadata.ts';
 
 /** Entries of HPACK's static table. */

@@ -5,7 +5,7 @@ import * as grpc from '@grpc/grpc-js';
 import { BigtableError, Code } from '../../base/index.ts';
 import { systemClock } from '../../platform/index.ts';
 import { rawServer, testEnv, until } from '../fixtures.ts';
-import type { Admit, RpcApplicant } from '../rpc-server.ts';
+import type { Admit, RpcApplicant } from '../contract/rpc-server.ts';
 import type { WireServer } from './wire-server.ts';
 
 const pem = (name: string): Buffer => readFileSync(`test/certificates/${name}`);

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test';
 import * as grpc from '@grpc/grpc-js';
 import { BigtableError, Code } from '../../base/index.ts';
 import { rawServer, testEnv, until } from '../fixtures.ts';
-import type { EndedCall, RpcMethod } from '../rpc-server.ts';
+import type { EndedCall, RpcMethod } from '../contract/rpc-server.ts';
 
 type Told = Pick<EndedCall, 'path' | 'peer' | 'code' | 'receivedBytes' | 'sentBytes'>;
 

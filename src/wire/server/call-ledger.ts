@@ -6,7 +6,7 @@
  */
 import { type Code, codeName } from '../../base/index.ts';
 import { type Counter, type Histogram, labelled, type Metrics } from '../../env/index.ts';
-import type { OnCall } from '../rpc-server.ts';
+import type { OnCall } from '../contract/rpc-server.ts';
 
 /** Stands for all methods that do not exist. */
 const UNKNOWN_METHOD = 'unknown';

@@ -12,7 +12,7 @@ import { deflate } from '../grpc/gzip.ts';
 import { messagePrefix, PREFIX_BYTES } from '../grpc/message-framing.ts';
 import { COPY_BYTES } from '../http2/corked-output.ts';
 import type { Stream } from '../http2/stream.ts';
-import type { RpcSink } from '../rpc-server.ts';
+import type { RpcSink } from '../contract/rpc-server.ts';
 
 const HIGH_BYTES = 1024 * 1024;
 const LOW_BYTES = 256 * 1024;

@@ -9,7 +9,7 @@ import { ManualClock } from '../../env/index.ts';
 import { rawServer, testEnv, testStatus, until } from '../fixtures.ts';
 import { systemClock } from '../../platform/index.ts';
 import { CLIENT_PREFACE, FrameReader, FrameType, settingsFrame } from '../http2/frames.ts';
-import type { RpcServer } from '../rpc-server.ts';
+import type { RpcServer } from '../contract/rpc-server.ts';
 import { WireServer, type WireLimits } from './wire-server.ts';
 
 const MIB = 1024 * 1024;

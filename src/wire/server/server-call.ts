@@ -11,7 +11,7 @@ import { ANSWER_HEADERS, GZIP_ANSWER_HEADERS, OK_TRAILERS, statusTrailers, withH
 import { parseTimeout } from '../grpc/timeout.ts';
 import type { RequestHeaders } from '../http2/header-rules.ts';
 import type { Stream, StreamOwner } from '../http2/stream.ts';
-import { type ApiEnv, type EndedCall, type RpcCall, type RpcMethod, type RpcStatus, TINY_REQUEST_BYTES } from '../rpc-server.ts';
+import { type ApiEnv, type EndedCall, type RpcCall, type RpcMethod, type RpcStatus, TINY_REQUEST_BYTES } from '../contract/rpc-server.ts';
 import type { CallLedger, MethodLedger } from './call-ledger.ts';
 import { CallSink, type SinkHost } from './call-sink.ts';
 import type { DeadlineEntry, Deadlines } from './deadlines.ts';

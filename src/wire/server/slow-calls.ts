@@ -6,7 +6,7 @@
  * Invariant: nobody is ended while there is room for all. Looking costs nothing while nobody waits.
  */
 import { type BigtableError, unavailable } from '../../base/index.ts';
-import type { ApiEnv } from '../rpc-server.ts';
+import type { ApiEnv } from '../contract/rpc-server.ts';
 import type { Owner, Relief, Reservation, Timer } from '../../env/index.ts';
 
 /** How often it is looked for slow calls while somebody waits. */

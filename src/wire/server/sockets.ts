@@ -8,9 +8,9 @@
 import type { Socket } from 'node:net';
 import { assert } from '../../base/index.ts';
 import type { Counter, Timer } from '../../env/index.ts';
-import { isLoopback, networkOf } from '../address.ts';
+import { isLoopback, networkOf } from '../contract/address.ts';
 import type { Connection } from '../http2/connection.ts';
-import type { ApiEnv } from '../rpc-server.ts';
+import type { ApiEnv } from '../contract/rpc-server.ts';
 import { RareWarning } from './rare-warning.ts';
 
 export interface SocketLimits {

@@ -5,7 +5,7 @@
  */
 import { type BigtableError, toBigtableError, unavailable } from '../../base/index.ts';
 import type { Owner, Reservation } from '../../env/index.ts';
-import type { ApiEnv } from '../rpc-server.ts';
+import type { ApiEnv } from '../contract/rpc-server.ts';
 import { keepable } from '../grpc/message-framing.ts';
 import { statusTrailers } from '../grpc/answer-blocks.ts';
 import type { Connection } from '../http2/connection.ts';

@@ -5,7 +5,7 @@ import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { rawServer, testEnv, testStatus, until } from '../fixtures.ts';
 import { systemClock } from '../../platform/index.ts';
-import type { RpcCall, RpcSink } from '../rpc-server.ts';
+import type { RpcCall, RpcSink } from '../contract/rpc-server.ts';
 import { WireServer } from './wire-server.ts';
 
 const asIs = (bytes: Buffer): Buffer => bytes;

@@ -10,7 +10,7 @@ import type { RequestHeaders } from '../http2/header-rules.ts';
 import { DEFAULT_LIMITS, type Http2Limits } from '../http2/limits.ts';
 import { ReadTurns } from '../http2/read-turns.ts';
 import type { Stream } from '../http2/stream.ts';
-import type { Admit, ApiEnv, OnCall, RpcApplicant, RpcMethod, RpcServer, RpcStatus } from '../rpc-server.ts';
+import type { Admit, ApiEnv, OnCall, RpcApplicant, RpcMethod, RpcServer, RpcStatus } from '../contract/rpc-server.ts';
 import { CallLedger } from './call-ledger.ts';
 import { Deadlines } from './deadlines.ts';
 import { HttpRefusal } from './http-refusal.ts';

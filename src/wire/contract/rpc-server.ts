@@ -10,8 +10,8 @@
  * - A request above `maxRequestBytes` fails with RESOURCE_EXHAUSTED as soon as its length is known.
  * - A call that holds memory, and moves too slowly, is ended with UNAVAILABLE, but only while others wait for memory.
  */
-import type { Code } from '../base/index.ts';
-import type { Env, RequestContext } from '../env/index.ts';
+import type { Code } from '../../base/index.ts';
+import type { Env, RequestContext } from '../../env/index.ts';
 
 /** What of the environment an API and its wire use. */
 export type ApiEnv = Pick<Env, 'clock' | 'random' | 'requestBudget' | 'logger' | 'metrics'>;

@@ -1,6 +1,6 @@
 /** What an API needs of a wire, client side: calls by path, raw bytes out and in. The adapter is client/wire-client.ts. */
-import type { BigtableError } from '../base/index.ts';
-import type { RequestContext } from '../env/index.ts';
+import type { BigtableError } from '../../base/index.ts';
+import type { RequestContext } from '../../env/index.ts';
 
 export interface RpcClient {
   /**
