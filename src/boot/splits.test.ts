@@ -261,6 +261,44 @@ describe('merges of tablets', () => {
     await assertAllThere(db);
     await db.close();
   });
+
+  for (const beside of ['deletion', 'split', 'merge', 'flush'] as const) {
+    test(`a merge beside a ${beside} of the same tablets ends as one of the two orders would, whatever the turn`, async () => {
+      const allowed = new Set([Code.NOT_FOUND, Code.FAILED_PRECONDITION, Code.ABORTED, Code.UNAVAILABLE]);
+      for (let turns = 0; turns < 900; turns += 13) {
+        const db = await filled(new World({ tabletServers: 2 }));
+        await split(db, 'k030');
+        const others = {
+          deletion: () => db.service.deleteTable(db.context(), `${TABLES}t`),
+          split: () => split(db, turns % 2 === 0 ? 'k020' : 'k040'),
+          merge: () => merge(db, 'k030'),
+          flush: () => db.service.flush(db.context()),
+        };
+        const merged = merge(db, 'k030');
+        for (let i = 0; i < turns; i++) await Promise.resolve();
+        const outcomes = await Promise.allSettled([merged, others[beside]()]);
+        for (const outcome of outcomes) {
+          if (outcome.status === 'rejected') assert.ok(allowed.has(outcome.reason.code), `after ${turns} turns: ${outcome.reason.message}`);
+        }
+        if (beside !== 'deletion') await assertAllThere(db);
+        await db.close();
+      }
+    });
+  }
+});
+
+test('a flush of all tables passes over a table that is deleted meanwhile, whatever the turn', async () => {
+  for (let turns = 0; turns < 900; turns += 13) {
+    const db = await filled(new World());
+    await db.create('u');
+    await db.set('u', 'row', 'value');
+    const deleted = db.service.deleteTable(db.context(), `${TABLES}u`);
+    for (let i = 0; i < turns; i++) await Promise.resolve();
+    await db.service.flush(db.context());
+    await deleted;
+    await assertAllThere(db);
+    await db.close();
+  }
 });
 
 describe('balance of tablets', () => {

@@ -31,6 +31,8 @@ export async function mergeTablets(parts: MergeParts, { id, name }: TableSchema,
   for (const { tablet, owner } of owned) await callServer(env.transport, owner.address, 'flush', { keys: [keyOfRow(tablet)] }, context);
   await Promise.all(owned.map(({ tablet, owner }) => release(parts, tablet, owner, context)));
   const [lowNow, highNow] = await neighbours(metadata, { id, name }, row, context);
+  // one of them may have been split before its server gave it up: then the part at the row is another tablet, which is served
+  for (const { server, logs } of [lowNow, highNow]) if (server !== undefined || logs.length > 0) throw changed();
   const commit = commitOfMerge(env.random.uniqueName(), env.clock.nowMicros(), lowNow, highNow);
   await commitAll(metadata, commit, context);
   env.metrics.add('master.mergedTablets');
@@ -44,7 +46,8 @@ async function neighbours(metadata: MetadataClient, { id, name }: Pick<TableSche
   const low = await metadata.readRow(key, context);
   if (low === undefined) throw new BigtableError(Code.FAILED_PRECONDITION, `no two tablets of table ${name} meet at row ${quote(row)}`);
   for await (const rows of metadata.scan({ start: successor(key), end: keysOfTable(id).end }, context)) if (rows[0] !== undefined) return [low, rows[0]];
-  throw new BigtableError(Code.INTERNAL, `METADATA has no tablet of table ${name} behind row ${quote(row)}`);
+  // the table is being deleted
+  throw changed();
 }
 
 /** Both rows lie in one tablet of METADATA: only there one commit changes both. */
@@ -64,7 +67,7 @@ async function release({ env, metadata }: MergeParts, tablet: MetadataRow, owner
   owner.tablets.delete(key);
   if (error !== undefined) throw errorOf(error);
   const now = await metadata.readRow(key, context);
-  if (now?.epoch !== epoch || now.logs.length > 0) throw new BigtableError(Code.ABORTED, 'the tablet was changed while it was to be merged: try again');
+  if (now?.epoch !== epoch || now.logs.length > 0) throw changed();
   const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
   await commitAll(metadata, commitOfRow(env.random.uniqueName(), event, key, now, { ...now, server: undefined, epoch: epoch + 1 }), context);
 }
@@ -77,5 +80,9 @@ function ownerOf({ servers }: MergeParts, { server }: MetadataRow): LiveServer {
 
 async function commitAll(metadata: MetadataClient, commit: MetadataCommit, context: RequestContext): Promise<void> {
   const [outcome] = await metadata.commit([commit], context);
-  if (outcome?.kind === 'refused') throw new BigtableError(Code.ABORTED, 'a tablet was changed while it was to be merged: try again');
+  if (outcome?.kind === 'refused') throw changed();
+}
+
+function changed(): BigtableError {
+  return new BigtableError(Code.ABORTED, 'a tablet was changed while it was to be merged: try again');
 }

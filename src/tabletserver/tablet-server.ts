@@ -220,7 +220,16 @@ export class TabletServer {
   /** Writes all memtables to files: of the tablets named, or of all. */
   async flush(keys?: readonly string[]): Promise<void> {
     const served = keys ? keys.flatMap((key) => this.#tablets.get(key) ?? []) : [...this.#tablets.all()];
-    for (const kind of ['users', 'metadata', 'root']) for (const one of served) if (kindOf(one) === kind) await this.#budget.flush(one);
+    for (const kind of ['users', 'metadata', 'root']) {
+      for (const one of served.filter((each) => kindOf(each) === kind)) {
+        try {
+          await this.#budget.flush(one);
+        } catch (error) {
+          // one that was given up meanwhile was flushed, or its table is gone: whoever names tablets has to know
+          if (keys || this.#tablets.get(one.key) === one) throw error;
+        }
+      }
+    }
   }
 
   /** A major compaction. "Not serving" where the tablet is split or given up first: whoever asks looks for what has become of it. */
