@@ -1,11 +1,12 @@
 /**
- * npm run check: types, lint, layers, dead code, lock file, file sizes, generated pages, citations and tidiness; a line for each with its time, what is wrong under
+ * npm run check: types, lint, layers, dead code, lock file, file sizes, asserts, generated pages, citations and tidiness; a line for each with its time, what is wrong under
  * it, and a closing line 'N passed, N failed, N skipped'. npm run check -- lint layers: only these.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, install } from './lib/build.mjs';
 import { capture, closingLine, dependency, filesUnder, ROOT, secondsSince } from './lib/repository.mjs';
+import { assertDensities } from './lint/asserts.mjs';
 import { brokenCitations } from './lint/citations.mjs';
 import { outdated } from './lint/generated-code.mjs';
 import { LOCK_FILES, missingEntries, readLock } from './lint/lock-file.mjs';
@@ -36,6 +37,17 @@ function sizes() {
     if (lines > SOFT_LINES) long.push(`${lines > HARD_LINES ? 'TOO LONG' : 'long'} ${path}: ${lines} lines (soft limit ${SOFT_LINES}, hard limit ${HARD_LINES})`);
   }
   return { ok, text: long.join('\n'), warning: ok && long.length > 0 };
+}
+
+function asserts() {
+  const rooms = assertDensities();
+  const isLow = ({ perThousand, limit }) => perThousand < limit;
+  const text = rooms.map((one) => {
+    const { room, lines, asserts, perThousand, limit } = one;
+    const mark = isLow(one) ? 'TOO FEW ' : '';
+    return `${mark}${room}: ${perThousand.toFixed(1)} per 1,000 lines (${asserts} in ${lines}; at least ${limit})`;
+  });
+  return { ok: !rooms.some(isLow), text: text.join('\n'), warning: true };
 }
 
 async function tidy() {
@@ -70,6 +82,7 @@ const STEPS = {
   'dead code': () => tool(dependency('knip', 'bin', 'knip.js'), '--no-progress', '--no-config-hints', '--exclude', 'types'),
   'lock file': lockFile,
   'file sizes': sizes,
+  asserts,
   'generated code': generatedCode,
   'settings page': () => tool('--import', 'tsx', 'scripts/settings.mjs'),
   'metrics page': () => tool('--import', 'tsx', 'scripts/metrics.mjs'),

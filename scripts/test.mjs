@@ -71,7 +71,8 @@ function onPass(event) {
 }
 
 if (paths.length > 0) {
-  process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --enable-source-maps`.trim();
+  const setUp = new URL('lib/check-invariants.mjs', import.meta.url).href;
+  process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --enable-source-maps --import=${setUp}`.trim();
   const stream = run({
     files: paths,
     concurrency: availableParallelism(),

@@ -92,7 +92,10 @@ export class AssertionError extends BigtableError {
   }
 }
 
-/** Stays on in production. For costly checks pass a function only where tests turn them on. */
+/**
+ * For our own mistakes alone: bad input, and bad bytes, get errors of their own. Stays on in production; costly
+ * checks stand behind `checksInvariants`.
+ */
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new AssertionError(message);
 }

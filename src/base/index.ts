@@ -8,6 +8,7 @@ export {
   AssertionError, assert, BigtableError, Code, type CodeName, CorruptionError, codeName, type ErrorOptions, invalidArgument, notFound, toBigtableError, unavailable,
 } from './errors.ts';
 export { addWrapping, INT64_MAX, INT64_MIN, type Int64, int64, int64Bytes, isInt64, readInt64BE, toBigInt, writeInt64BE } from './int64.ts';
+export { checksInvariants } from './invariants.ts';
 export { jsonBase64, jsonField, jsonKey, utf8Text } from './json-bytes.ts';
 export { NumberTable } from './number-table.ts';
 export { checkOptions, describeValue, isObjectOfNames, type OptionKind, type OptionTable, plainText, unreadable } from './options.ts';

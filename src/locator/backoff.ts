@@ -1,5 +1,5 @@
 /** Waiting between repeated attempts: twice as long each time, with a random part, never past the deadline. */
-import { BigtableError, Code } from '../base/index.ts';
+import { assert, BigtableError, Code } from '../base/index.ts';
 import { type Clock, checkContext, type Random, type RequestContext, sleep } from '../env/index.ts';
 
 const FIRST_MS = 2;
@@ -19,6 +19,7 @@ export class Backoff {
   async wait(context: RequestContext, error: unknown): Promise<void> {
     checkContext(context, this.#clock);
     const delayMs = this.#nextMs * (0.5 + this.#random.float() / 2);
+    assert(delayMs > 0 && delayMs <= LONGEST_MS, 'a wait between two attempts has no end, or is none');
     if (this.#clock.monotonicMs() + delayMs >= context.deadlineMs) throw error;
     this.#nextMs = Math.min(this.#nextMs * 2, LONGEST_MS);
     await sleep(this.#clock, delayMs, context.signal).catch((cause: unknown) => {

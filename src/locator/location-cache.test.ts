@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { AssertionError } from '../base/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
 import { rangeContains } from '../model/index.ts';
 import { type AssignedTablet, LocationCache } from './location-cache.ts';
@@ -66,5 +67,26 @@ describe('the cache of locations', () => {
     cache.add(now);
     cache.drop(old);
     assert.equal(cache.find('00000010', 'a'), now);
+  });
+
+  test('METADATA itself goes where it alone is larger than the cache', () => {
+    const cache = new LocationCache(3);
+    for (let i = 0; i < 3; i++) cache.add(location(`${i}`, `${i + 1}`, METADATA_TABLE_ID));
+    cache.add(location('a', 'b'));
+    assert.ok(cache.entries <= 3);
+    assert.ok(cache.find('00000010', 'a'));
+  });
+
+  test('a cache without room, and entries that are not as they were put in, are bugs', () => {
+    assert.throws(() => new LocationCache(0), AssertionError);
+    const cache = new LocationCache(10);
+    const [low, high] = [location('a', 'b'), location('b', 'c')];
+    for (const one of [low, high]) cache.add(one);
+    cache.assertConsistent();
+    Object.assign(high.range, { start: 'aa' });
+    assert.throws(() => cache.assertConsistent(), /overlap/);
+    Object.assign(high.range, { start: 'b' });
+    Object.assign(low, { tableId: '00000011' });
+    assert.throws(() => cache.assertConsistent(), /under another table/);
   });
 });

@@ -4,8 +4,8 @@
  *
  * Invariant: at most `limitEntries` locations; beyond that the table whose first location was learnt longest ago goes, METADATA's own last.
  */
-import type { ByteString } from '../base/index.ts';
-import { METADATA_TABLE_ID, type ServerLocation, type TabletLocation } from '../metadata/index.ts';
+import { assert, type ByteString, checksInvariants } from '../base/index.ts';
+import { assertDisjoint, METADATA_TABLE_ID, type ServerLocation, type TabletLocation } from '../metadata/index.ts';
 import { rangeContains } from '../model/index.ts';
 
 /** A tablet that is assigned to somebody. */
@@ -17,6 +17,7 @@ export class LocationCache {
   #entries = 0;
 
   constructor(limitEntries: number) {
+    assert(limitEntries >= 1, 'a cache of locations has no room for one');
     this.#limitEntries = limitEntries;
   }
 
@@ -54,6 +55,8 @@ export class LocationCache {
     list.splice(from, to - from, location);
     this.#entries += 1 - (to - from);
     if (this.#entries > this.#limitEntries) this.#shrink(location);
+    assert(this.#entries >= 1 && this.#entries <= this.#limitEntries, 'the cache of locations is above its limit');
+    if (checksInvariants) this.assertConsistent();
   }
 
   /** Forgets this very location, if it is still the one known. */
@@ -64,6 +67,19 @@ export class LocationCache {
     list.splice(at, 1);
     this.#entries--;
     if (list.length === 0) this.#tables.delete(location.tableId);
+    if (checksInvariants) this.assertConsistent();
+  }
+
+  /** Looks at every entry. */
+  assertConsistent(): void {
+    let entries = 0;
+    for (const [tableId, list] of this.#tables) {
+      assert(list.length > 0, 'a table without locations is kept');
+      assert(list.every((one) => one.tableId === tableId), 'a location is kept under another table');
+      assertDisjoint(list.map(({ range }) => range));
+      entries += list.length;
+    }
+    assert(entries === this.#entries, 'the cache of locations has miscounted its entries');
   }
 
   #listOf(tableId: string): AssignedTablet[] {
@@ -80,10 +96,13 @@ export class LocationCache {
       this.#entries -= list.length;
     }
     if (this.#entries <= this.#limitEntries) return;
-    // one table alone is larger than the cache: begin it anew
+    // one table alone is larger than the cache: begin it anew, and at last METADATA's too
     const list = this.#listOf(newest.tableId);
     this.#entries += 1 - list.length;
     list.splice(0, list.length, newest);
+    if (this.#entries <= this.#limitEntries) return;
+    this.#entries -= this.#tables.get(METADATA_TABLE_ID)?.length ?? 0;
+    this.#tables.delete(METADATA_TABLE_ID);
   }
 }
 

@@ -7,7 +7,7 @@
  *
  * Three round trips where nothing is known, at most six where all that is known is stale: `locator.roundTrips` counts them.
  */
-import { BigtableError, type ByteString, Code, quote, successor } from '../base/index.ts';
+import { assert, BigtableError, type ByteString, Code, quote, successor } from '../base/index.ts';
 import { type Clock, type LockService, type Metrics, type RequestContext, type Transport, within } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import {
@@ -77,6 +77,7 @@ export class Locator {
 
   async #locate(target: Target, context: RequestContext): Promise<AssignedTablet> {
     const { tableId, row, before } = target;
+    assert(before || row !== undefined, 'a location is looked for that is of no row');
     const climb = isRoot(target) ? ROOT_PATH : tableId;
     for (;;) {
       const known = before ? this.#cache.findBefore(tableId, row) : this.#cache.find(tableId, row as ByteString);
@@ -88,6 +89,7 @@ export class Locator {
   }
 
   async #climbAlone(name: string, target: Target, context: RequestContext): Promise<AssignedTablet> {
+    assert(!this.#climbs.has(name), 'two climb at once for one table');
     let done = (): void => {};
     this.#climbs.set(name, new Promise((resolve) => (done = resolve)));
     try {
@@ -124,6 +126,7 @@ export class Locator {
         const found = await this.#readLocations(above, start, context);
         const { end } = above.range;
         if (found.length === 0 && end !== undefined && end < (keysOfTable(tableId).end as ByteString)) {
+          assert(end > start, 'a climb over METADATA does not come forward');
           start = end;
           continue;
         }

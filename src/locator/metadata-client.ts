@@ -4,7 +4,7 @@
  *
  * A commit whose outcome is unknown is sent again until its id stands in the row or the row has moved on: so the answer is always known.
  */
-import { BigtableError, Code, type ByteString, toBigtableError } from '../base/index.ts';
+import { assert, BigtableError, Code, type ByteString, toBigtableError } from '../base/index.ts';
 import { type Clock, type LockService, type Random, type RequestContext, type Transport, within } from '../env/index.ts';
 import {
   decodeRootFile, decodeRow, encodeRootFile, judge, METADATA_TABLE_ID, type MetadataCommit, type MetadataKey, type MetadataRow, ROOT_KEY,
@@ -72,6 +72,7 @@ export class MetadataClient {
           yield rows.map(({ row }) => row);
         }
         if (end === undefined) return;
+        assert(end >= start, 'a scan of METADATA runs back');
         start = end;
       } catch (error) {
         if (!(error instanceof BigtableError && error.retry)) throw error;
@@ -117,7 +118,11 @@ export class MetadataClient {
           failed.push(...group.pending);
         }
       }
-      if (failure === undefined) return outcomes;
+      if (failure === undefined) {
+        assert(!outcomes.includes(undefined as never), 'a commit was neither answered nor sent again');
+        return outcomes;
+      }
+      assert(failed.length > 0 && failed.length <= left.length, 'more commits are sent again than have failed');
       left = failed;
       await this.#wait(backoff, context, failure);
     }
@@ -128,7 +133,9 @@ export class MetadataClient {
     const groups: CommitGroup[] = [];
     const backoff = new Backoff(this.#options);
     for (const item of pending) {
-      const key = (item.commit.rows[0] as { key: MetadataKey }).key;
+      const [first] = item.commit.rows;
+      assert(first !== undefined, 'a commit changes at least one row');
+      const { key } = first;
       const tablet = key === ROOT_KEY ? undefined : await this.#locate(key, context, backoff);
       let group = open.get(tablet);
       if (group === undefined || group.pending.length >= COMMITS_A_CALL) {
@@ -166,7 +173,8 @@ export class MetadataClient {
   async #commitRoot(commit: MetadataCommit): Promise<CommitOutcome> {
     const { lockService } = this.#options;
     const row = commit.rows[0]?.row;
-    if (row === undefined || commit.rows.length !== 1) throw new BigtableError(Code.INTERNAL, 'the root tablet is never deleted nor changed with another');
+    assert(row !== undefined && commit.rows.length === 1, 'the root tablet is never deleted nor changed with another');
+    assert(commit.rows[0]?.key === ROOT_KEY, 'the row of another tablet would become the root file');
     for (;;) {
       const file = await lockService.read(ROOT_PATH);
       const now = file && decodeRootFile(file.contents);

@@ -4,6 +4,7 @@
  *
  * Invariant: one object a state of a schema, so that who keeps something made from it compares by identity. A miss proves nothing: `find` reads the file.
  */
+import { assert } from '../base/index.ts';
 import type { LockService } from '../env/index.ts';
 import { decodeSchema, METADATA_SCHEMA, schemaPath } from '../metadata/index.ts';
 import type { TableSchema } from '../model/index.ts';
@@ -36,6 +37,7 @@ export class SchemaCache {
   }
 
   async start(): Promise<void> {
+    assert(this.#stopWatching === undefined, 'a cache of schemas is started twice');
     const prefix = schemaPath('');
     const changed = new Set<string>();
     this.#stopWatching = this.#lockService.watch(prefix, (event) => {
@@ -95,6 +97,8 @@ export class SchemaCache {
   }
 
   #startReading(name: string): Promise<void> {
+    const before = this.#readings.get(name);
+    assert(before === undefined || before.next !== undefined, 'a schema is read twice at once');
     const reading: Reading = { done: this.#readFile(name), next: undefined };
     this.#readings.set(name, reading);
     const forget = (): void => {

@@ -7,14 +7,15 @@
  *   on the row, that raises the epoch and adds the new owner's log; and only then is the new owner told to load it.
  * - A row that has ever named a server is removed only where its table was deleted (docs/decisions/0021-tables-without-a-schema.md).
  */
-import { BigtableError, Code, CorruptionError } from '../base/index.ts';
+import { assert, BigtableError, checksInvariants, Code, CorruptionError } from '../base/index.ts';
 import { readAppends } from '../commitlog/index.ts';
 import { type Env, type RequestContext, within } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import {
+  assertDisjoint, assertPartition,
   commitOfRow, keyOfRow, METADATA_TABLE_ID, type MetadataCommit, type MetadataRow, ROOT_KEY, ROOT_RANGE, USER_RANGE,
 } from '../metadata/index.ts';
-import type { RowRange } from '../model/index.ts';
+import { ALL_ROWS, type RowRange } from '../model/index.ts';
 import { callServer, type CommitOutcome, errorOf, logPathOf, type TabletRef } from '../protocol/index.ts';
 import { chooseMoves } from './balance.ts';
 import type { Deletions } from './deletions.ts';
@@ -63,6 +64,7 @@ export class Assignment {
     throwFirst(await this.assign([root], context));
     let metadataRows = await this.#collect(ROOT_RANGE, context);
     if (metadataRows.length === 0) metadataRows = [await this.#createRow(undefined, newRow(METADATA_TABLE_ID, USER_RANGE), context)];
+    if (checksInvariants) assertDisjoint(metadataRows.map(({ range }) => range));
     throwFirst(await this.assign(metadataRows, context));
     const failures: BigtableError[] = [];
     for await (const rows of this.#batches(USER_RANGE, context)) {
@@ -92,10 +94,12 @@ export class Assignment {
   /** Makes the rows of new tablets of a table, at epoch 0: they are given to nobody while the table has no schema. INTERNAL where there are such rows. */
   async createRows(tableId: string, ranges: readonly RowRange[], context: RequestContext): Promise<MetadataRow[]> {
     const { env, metadata } = this.#options;
+    assertPartition(ranges, ALL_ROWS);
     const event = { kind: 'created', atMicros: env.clock.nowMicros() } as const;
     const id = env.random.uniqueName();
     const commits = ranges.map((range) => newRow(tableId, range)).map((row) => commitOfRow(id, event, keyOfRow(row), undefined, row));
     const outcomes = await metadata.commit(commits, context);
+    assert(outcomes.length === commits.length, 'a new row of METADATA has no outcome');
     if (outcomes.some(({ kind }) => kind === 'refused')) throw new BigtableError(Code.INTERNAL, `METADATA has rows of the new table id ${tableId} already`);
     return commits.map(({ rows }) => rows[0]?.row as MetadataRow);
   }
@@ -150,6 +154,7 @@ export class Assignment {
 
   async #move({ key, epoch }: TabletRef, from: LiveServer, to: LiveServer, context: RequestContext): Promise<boolean> {
     const { metadata, servers, env } = this.#options;
+    assert(from.name !== to.name, 'a tablet is moved to where it is');
     if (!(await this.#makeGiveUp(from, { key, epoch }, context))) return false;
     const row = await metadata.readRow(key, context);
     if (row?.epoch !== epoch || row.server?.name !== from.name) return false;
@@ -264,6 +269,7 @@ export class Assignment {
    */
   #give(commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
     const { metadata, servers, env } = this.#options;
+    for (const commit of commits) for (const one of commit.rows) assertGiven(one);
     const names = commits.flatMap(({ rows }) => rows.flatMap(({ row }) => row?.server?.name ?? []));
     const known = servers.giving(names);
     const committing = metadata.commit(commits, { ...context, signal: undefined, deadlineMs: Number.POSITIVE_INFINITY }).finally(known);
@@ -285,6 +291,7 @@ export class Assignment {
   async #keepSchemaless(row: MetadataRow, context: RequestContext): Promise<void> {
     const { servers, metadata, env } = this.#options;
     const { tableId, server, epoch } = row;
+    assert(epoch > 0, 'a tablet that was never given to a server is left of a creation: its row goes');
     if (!this.#schemaless.has(tableId)) {
       this.#schemaless.add(tableId);
       const message = `table ${tableId} has tablets and no schema, though nobody has deleted it: the schema's file has vanished from lock-service/files. Its data is kept and cannot be `
@@ -300,6 +307,16 @@ export class Assignment {
 
 function newRow(tableId: string, range: RowRange): MetadataRow {
   return { tableId, range, server: undefined, epoch: 0, version: 0, commitId: '', files: {}, redo: { epoch: 0, sequence: 0 }, logs: [], lastServerMicros: 0 };
+}
+
+/**
+ * A tablet is given away at a new epoch alone, and its row lists the new owner's log before there is a record of it
+ * there.
+ */
+function assertGiven({ expected, row }: MetadataCommit['rows'][number]): void {
+  assert(row?.server !== undefined, 'a tablet is given to nobody');
+  assert(row.epoch > (expected?.epoch ?? 0), 'a tablet is given away without a new epoch');
+  assert(row.logs.includes(logPathOf(row.server.name)), "a tablet is given away without its new owner's log");
 }
 
 /** The row under its next assignment. The server counts it from now on, so that the next goes to another. */

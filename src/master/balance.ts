@@ -4,6 +4,7 @@
  * Invariant: carrying its moves out leads to a state for which it has none, so nothing goes to and fro: a move by size never makes the numbers
  * differ by more than one, and a move by number is made only where they differ by two.
  */
+import { assert } from '../base/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
 
 export interface TabletLoad {
@@ -40,6 +41,7 @@ export function chooseMoves(servers: readonly ServerLoad[], most: number): Move[
   while (moves.length < most) {
     const move = byNumber(sides) ?? bySize(sides);
     if (move === undefined) break;
+    assert(move.from !== move.to, 'a tablet is moved to where it is');
     moves.push(move);
     carryOut(sides, move);
   }
@@ -69,8 +71,11 @@ function bySize(sides: readonly Side[]): Move | undefined {
 function carryOut(sides: readonly Side[], { tablet, from, to }: Move): void {
   for (const side of sides) {
     if (side.name === from) {
-      side.tablets.splice(side.tablets.indexOf(tablet), 1);
+      const at = side.tablets.indexOf(tablet);
+      assert(at >= 0, 'a server is to give away a tablet that it does not have');
+      side.tablets.splice(at, 1);
       side.sizeBytes -= tablet.sizeBytes;
+      assert(side.tablets.length > 0 || side.sizeBytes === 0, 'a server without tablets has bytes');
     } else if (side.name === to) {
       side.tablets.push(tablet);
       side.sizeBytes += tablet.sizeBytes;

@@ -4,6 +4,7 @@
  * Invariant: a table's schema is removed only while its mark is there, and the mark only when the table has its schema yet, or no row any more. So rows
  * without schema and without mark are those of a table whose schema has vanished, unless they were never given to a server.
  */
+import { assert } from '../base/index.ts';
 import type { Env, LockHandle } from '../env/index.ts';
 import type { SchemaCache } from '../locator/index.ts';
 import { decodeDeletionMark, deletionPath, encodeDeletionMark } from '../metadata/index.ts';
@@ -46,6 +47,7 @@ export class Deletions {
 
   /** When no row is left, or the schema could not be removed. */
   async end(tableId: string): Promise<void> {
+    assert(this.#names.has(tableId), 'a deletion ends that has not begun, or twice');
     await this.#env.lockService.remove(deletionPath(tableId), { lock: this.#lock });
     this.#names.delete(tableId);
   }

@@ -59,4 +59,9 @@ describe('changes of families', () => {
     fails(Code.FAILED_PRECONDITION, schema, drop('a'));
     assert.ok(changeFamilies(schema, [create('b')]).families['b']);
   });
+
+  test('a generation that was given before is not given again', () => {
+    const schema: TableSchema = { ...empty, families: { a: { name: 'a', generation: 1 } }, nextGenerations: { a: 2 } };
+    assert.throws(() => changeFamilies(schema, [drop('a')]), /was given before/);
+  });
 });

@@ -2,7 +2,7 @@
  * Changes of a schema as pure functions. A family that is dropped and created again gets the next generation, under which tablets store its
  * cells: so nothing of the old family is ever seen again, without a single row being touched.
  */
-import { BigtableError, Code, invalidArgument, notFound, ownOf } from '../base/index.ts';
+import { assert, BigtableError, Code, invalidArgument, notFound, ownOf } from '../base/index.ts';
 import { DEFAULT_GROUP, type FamilySchema, type TableSchema } from '../model/index.ts';
 import type { FamilyChangeMessage } from '../protocol/index.ts';
 
@@ -27,7 +27,9 @@ export function changeFamilies(schema: TableSchema, changes: readonly FamilyChan
     } else {
       if (schema.deletionProtection) throw protectedTable(schema.name, `column family "${name}" cannot be dropped`);
       families.delete(name);
-      generations.set(name, (family.generation ?? 0) + 1);
+      const next = (family.generation ?? 0) + 1;
+      assert(next > (generations.get(name) ?? 0), 'the generation of a column family was given before');
+      generations.set(name, next);
     }
   }
   return {

@@ -47,4 +47,12 @@ describe('tablets that were given up', () => {
     givenUp.end();
     assert.equal(givenUp.size, 1);
   });
+
+  test('a look that ends without having begun is a bug: it would forget what nobody has looked for', () => {
+    const givenUp = new GivenUp();
+    assert.throws(() => givenUp.end(), /has not begun/);
+    givenUp.begin();
+    givenUp.end();
+    assert.throws(() => givenUp.end(), /has not begun/);
+  });
 });

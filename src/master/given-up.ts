@@ -5,6 +5,7 @@
  * Invariant: an entry is needed for as long as METADATA shows the tablet at that epoch. Each assignment of all tablets looks at every row, and drops the
  * entries that were there when it began and that no row bears out.
  */
+import { assert } from '../base/index.ts';
 import { keyOfRow, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
 import type { TabletRef } from '../protocol/index.ts';
 
@@ -12,6 +13,9 @@ export class GivenUp {
   readonly #epochs = new Map<MetadataKey, number>();
   /** Entries that were there when the assignment of all began and that no row has borne out yet. */
   #unconfirmed = new Map<MetadataKey, number>();
+
+  /** Between `begin` and `end`; a look that was broken off has no end. */
+  #isLooking = false;
 
   get size(): number {
     return this.#epochs.size;
@@ -38,11 +42,14 @@ export class GivenUp {
   /** From here on all rows are looked at. */
   begin(): void {
     this.#unconfirmed = new Map(this.#epochs);
+    this.#isLooking = true;
   }
 
   /** All have been. */
   end(): void {
     for (const [key, epoch] of this.#unconfirmed) if (this.#epochs.get(key) === epoch) this.#epochs.delete(key);
     this.#unconfirmed.clear();
+    assert(this.#isLooking, 'a look at all rows ends that has not begun');
+    this.#isLooking = false;
   }
 }

@@ -1,5 +1,5 @@
 /** A table's locality groups as a pure function of its schema and what is asked for. Tablets go by the new schema at once; compactions bring their files over. */
-import { notFound } from '../base/index.ts';
+import { assert, notFound } from '../base/index.ts';
 import {
   DEFAULT_GROUP,
   familyOfTable,
@@ -25,6 +25,11 @@ export function withGroups(schema: TableSchema, layout: GroupLayout): TableSchem
     const group = groupOf.get(family.name) ?? DEFAULT_GROUP;
     return group === DEFAULT_GROUP ? family : { ...family, group };
   });
+  assert(families.length === Object.keys(schema.families).length, 'new locality groups lose a column family');
+  assert(
+    families.every(({ group }) => group === undefined || groups.has(group)),
+    'a column family lies in a group that is not there',
+  );
   const { groups: _, ...rest } = schema;
   return {
     ...rest,

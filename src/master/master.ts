@@ -4,7 +4,7 @@
  *
  * Invariant: what it does to METADATA is conditional on the rows, what it does in the lock service on its lock; so one that lost its lock does no harm.
  */
-import { BigtableError, type ByteString, Code, notFound, toBigtableError, unavailable } from '../base/index.ts';
+import { assert, BigtableError, type ByteString, Code, notFound, toBigtableError, unavailable } from '../base/index.ts';
 import { type CallHandler, type Env, type LockHandle, type RequestContext, requestContext, type Timer } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { callHandler, encodePeerFile, type Handlers, MASTER_PATH, type MasterCalls, PROTOCOL, SERVERS_DIRECTORY } from '../protocol/index.ts';
@@ -67,6 +67,7 @@ export class Master {
   #sweeping: Timer | undefined;
   /** Ends the assignment under way. */
   #assigning = new AbortController();
+  #isAssigning = false;
   /** Tablet servers came or went since the last assignment began, or it failed: METADATA may be without a server. */
   #assignmentIsDue = false;
   /** Tablets that the last assignment could not have served; at least 1 where it could not even read which there are. */
@@ -99,7 +100,8 @@ export class Master {
       await master.#schemas.start();
       await master.#deletions.start(master.#schemas);
       master.#watch();
-      await master.#assignAll();
+      // a server that comes or dies meanwhile has the next one begun
+      await master.#oneByOne('assign', () => master.#assignAll());
       master.#stopServing = await env.transport.serve(address, master.#handler());
       await env.lockService.write(MASTER_PATH, encodePeerFile({ name: sessionId, address, protocol: PROTOCOL }), { lock, sessionId });
     } catch (error) {
@@ -158,6 +160,16 @@ export class Master {
   }
 
   async #assignAll(): Promise<void> {
+    assert(!this.#isAssigning, 'two assignments run at once');
+    this.#isAssigning = true;
+    try {
+      await this.#assignAllAlone();
+    } finally {
+      this.#isAssigning = false;
+    }
+  }
+
+  async #assignAllAlone(): Promise<void> {
     this.#assignmentIsDue = false;
     this.#assigning = new AbortController();
     const context = { ...this.#context(), signal: this.#assigning.signal };
@@ -193,6 +205,7 @@ export class Master {
    */
   async #merge(name: string, row: ByteString): Promise<void> {
     while (this.#assignmentIsDue) await this.#assignAll();
+    assert(!this.#isAssigning, 'tablets are merged while an assignment runs');
     this.#assigning = new AbortController();
     const known = await this.#schemas.read(name);
     if (known === undefined) throw notFound(`table ${name} does not exist`);
@@ -214,6 +227,7 @@ export class Master {
   #later(what: Work, delayMs: number): void {
     if (this.#ended) return;
     const atMs = this.#env.clock.monotonicMs() + delayMs;
+    assert(delayMs >= 0, 'work is to be done in the past');
     const due = this.#due.get(what);
     if (due !== undefined && due.atMs <= atMs) return;
     due?.timer.cancel();

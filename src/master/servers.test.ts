@@ -95,4 +95,18 @@ describe('the tablet servers as the master sees them', () => {
     }
     assert.throws(() => servers.logDeleted('living'), /only the logs of dead servers/);
   });
+
+  test('the dead are given nothing, and no log goes of a server that a commit under way names', async () => {
+    const { servers, announce, scan } = await bench();
+    const die = await announce('a');
+    await scan();
+    const known = servers.giving(['a']);
+    await die();
+    assert.equal(await servers.isDead('a'), true);
+    assert.throws(() => servers.giving(['a']), /a dead server is given a tablet/);
+    assert.throws(() => servers.logDeleted('a'), /a commit under way gives tablets/);
+    known();
+    assert.throws(known, /told of twice/);
+    servers.logDeleted('a');
+  });
 });

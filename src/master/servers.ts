@@ -84,6 +84,7 @@ export class Servers {
     for (const name of this.#dead.keys()) live.delete(name);
     this.#live = live;
     for (const name of deleted) {
+      assert(!live.has(name), 'a server lives whose log was deleted');
       this.#dead.delete(name);
       this.#deletedLogs.delete(name);
     }
@@ -153,15 +154,20 @@ export class Servers {
   /** The log of a dead server was deleted, since no row listed it. */
   logDeleted(name: string): void {
     assert(this.#dead.has(name), 'only the logs of dead servers are deleted');
+    assert(!this.#giving.has(name), 'the log of a server is deleted that a commit under way gives tablets');
     this.#deletedLogs.add(name);
   }
 
   /** A commit begins that gives these servers tablets; to be called when its outcome is known. */
   giving(names: readonly string[]): () => void {
-    for (const name of names) this.#giving.set(name, (this.#giving.get(name) ?? 0) + 1);
+    for (const name of names) {
+      assert(!this.#dead.has(name), 'a dead server is given a tablet');
+      this.#giving.set(name, (this.#giving.get(name) ?? 0) + 1);
+    }
     return () => {
       for (const name of names) {
         const left = (this.#giving.get(name) ?? 0) - 1;
+        assert(left >= 0, 'the end of a commit is told of twice');
         if (left > 0) this.#giving.set(name, left);
         else this.#giving.delete(name);
       }

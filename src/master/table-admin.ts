@@ -5,7 +5,7 @@
  *
  * Invariant: a table's rows name no server before its schema is there, and its schema is removed only while the mark of its deletion is.
  */
-import { BigtableError, type ByteString, Code, notFound, toBigtableError } from '../base/index.ts';
+import { assert, BigtableError, type ByteString, Code, notFound, toBigtableError } from '../base/index.ts';
 import type { Env, LockHandle, RequestContext } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import { decodeSchema, encodeDocument, encodeSchema, keysOfTable, type MetadataRow, PlainObject, schemaPath } from '../metadata/index.ts';
@@ -38,8 +38,6 @@ export class TableAdmin {
   readonly #options: TableAdminOptions;
   /** By table name: the last change, so that changes of one table come one after another. */
   readonly #lastChange = new Map<string, Promise<unknown>>();
-  /** Ids of tables whose deletion is under way here. */
-  readonly #deleting = new Set<string>();
   #lastId: Promise<unknown> = Promise.resolve();
 
   constructor(options: TableAdminOptions) {
@@ -73,6 +71,7 @@ export class TableAdmin {
     // out and in again, so that what is kept is what would be read
     const contents = encodeSchema(schemaOf(table, id));
     const schema = decodeSchema(schemaPath(table.name), contents);
+    assert(!creating.has(id), 'a table id is given twice');
     creating.add(id);
     try {
       const rows = await assignment.createRows(id, rangesOf(table.splits), context);
@@ -96,38 +95,39 @@ export class TableAdmin {
     if (!known) throw noTable(name);
     if (known.schema.deletionProtection) throw protectedTable(name, 'it cannot be deleted');
     const { id } = known.schema;
-    this.#deleting.add(id);
-    try {
-      await deletions.begin(id, name);
-      await env.lockService.remove(schemaPath(name), { version: known.version, lock }).catch(async (thrown: unknown) => {
-        if (await schemas.read(name)) await deletions.end(id);
-        throw thrown;
+    await deletions.begin(id, name);
+    assert(deletions.has(id), 'the schema of a table goes without a mark of its deletion');
+    await env.lockService.remove(schemaPath(name), { version: known.version, lock }).catch(async (thrown: unknown) => {
+      if (await schemas.read(name)) await deletions.end(id);
+      throw thrown;
+    });
+    // from here on the table is gone: what fails below is left to the next assignment
+    await this.#tell(name, context)
+      .then(() => this.#finishDeletion(id, context))
+      .catch((thrown: unknown) => {
+        const error = toBigtableError(thrown).message;
+        env.logger.warn('rows of a deleted table are left, and will be removed later', { table: name, error });
       });
-      // from here on the table is gone: what fails below is left to the next assignment
-      await this.#tell(name, context)
-        .then(() => this.#finishDeletion(id, context))
-        .catch((thrown: unknown) => {
-          env.logger.warn('rows of a deleted table are left, and will be removed later', { table: name, error: toBigtableError(thrown).message });
-        });
-    } finally {
-      this.#deleting.delete(id);
-    }
   }
 
   /** Finishes deletions that were cut short. */
   async finishDeletions(context: RequestContext): Promise<void> {
     const { deletions, schemas } = this.#options;
     for (const [id, name] of deletions.all()) {
-      if (this.#deleting.has(id)) continue;
-      // the deletion of the schema may have failed, with nobody told whether it did
-      if ((await schemas.read(name))?.schema.id === id) await deletions.end(id);
-      else await this.#finishDeletion(id, context);
+      // whoever changes the table may be at this very deletion, or at a second attempt of it
+      if (this.#lastChange.has(name) || !deletions.has(id)) continue;
+      await this.#oneByOne(name, async () => {
+        // the deletion of the schema may have failed, with nobody told whether it did
+        if ((await schemas.read(name))?.schema.id === id) await deletions.end(id);
+        else await this.#finishDeletion(id, context);
+      });
     }
   }
 
   /** Finishes the deletion of a table whose schema is gone already. */
   async #finishDeletion(id: string, context: RequestContext): Promise<void> {
-    const { metadata, assignment, deletions } = this.#options;
+    const { metadata, assignment, deletions, schemas } = this.#options;
+    assert(schemas.byId(id) === undefined, 'the rows of a table that has its schema would be removed');
     for (;;) {
       const rows: MetadataRow[] = [];
       for await (const found of metadata.scan(keysOfTable(id), context)) rows.push(...found);
@@ -142,7 +142,12 @@ export class TableAdmin {
     return this.#oneByOne(name, async () => {
       const known = await schemas.read(name);
       if (!known) throw noTable(name);
-      const contents = encodeSchema(change(known.schema));
+      const changed = change(known.schema);
+      assert(
+        changed.id === known.schema.id && changed.name === known.schema.name,
+        'a change of a schema makes it that of another table',
+      );
+      const contents = encodeSchema(changed);
       await env.lockService.write(schemaPath(name), contents, { version: known.version, lock });
       await this.#tell(name, context);
       return decodeSchema(schemaPath(name), contents);

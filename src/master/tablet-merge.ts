@@ -5,7 +5,7 @@
  * Invariant: wherever it is cut short, METADATA's rows partition the table, and each tablet of them is one that the next assignment finishes: given up by its
  * server, released, or merged and not assigned yet. Nothing is to be undone.
  */
-import { BigtableError, type ByteString, Code, quote, successor } from '../base/index.ts';
+import { assert, BigtableError, type ByteString, Code, quote, successor } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
 import { commitOfMerge, commitOfRow, keyOfRow, keysOfTable, type MetadataCommit, metadataKey, type MetadataRow, ROOT_RANGE } from '../metadata/index.ts';
@@ -36,7 +36,8 @@ export async function mergeTablets(parts: MergeParts, { id, name }: TableSchema,
   const commit = commitOfMerge(env.random.uniqueName(), env.clock.nowMicros(), lowNow, highNow);
   await commitAll(metadata, commit, context);
   env.metrics.add('master.mergedTablets');
-  const merged = commit.rows[1]?.row as MetadataRow;
+  const merged = commit.rows[1]?.row;
+  assert(merged !== undefined && merged.server === undefined, 'a merge leaves one row, which names no server');
   const [failure] = await assignment.assign([merged], context);
   if (failure) throw failure;
 }

@@ -34,7 +34,8 @@ describe('conditional commits', () => {
         assert.equal(rows.commit(created), 'done');
         const now = rows.rows.get(key) as MetadataRow;
         assert.equal(now.version, 1);
-        const changed = commitOfRow('id-2', event, key, now, { ...now, files: second.files, redo: second.redo, logs: second.logs });
+        const redo = { epoch: now.redo.epoch, sequence: now.redo.sequence + 1 };
+        const changed = commitOfRow('id-2', event, key, now, { ...now, files: second.files, redo, logs: second.logs });
         assert.equal(rows.commit(changed), 'apply');
         assert.equal(rows.rows.get(key)?.version, 2);
         assert.equal(rows.commit(changed), 'done');
@@ -68,7 +69,8 @@ describe('conditional commits', () => {
         const key = keyOfRow(row);
         rows.commit(commitOfRow('create', event, key, undefined, row));
         const now = rows.rows.get(key) as MetadataRow;
-        assert.equal(rows.commit(commitOfRow('late', event, key, { ...now, epoch: now.epoch + 1 }, now)), 'refused');
+        const late = { ...now, epoch: now.epoch + 1 };
+        assert.equal(rows.commit(commitOfRow('late', event, key, late, late)), 'refused');
       }),
     );
   });
@@ -112,6 +114,20 @@ describe('conditional commits', () => {
         assert.equal(rows.commit(split), stale ? 'refused' : 'apply');
         assert.equal(rows.rows.size, stale ? 1 : 2);
         assert.equal(rows.commit(split), stale ? 'refused' : 'done');
+      }),
+    );
+  });
+
+  test('one that sets an epoch or a redo point back, or names the key of another tablet, is a bug', () => {
+    fc.assert(
+      fc.property(metadataRow, (row) => {
+        const key = keyOfRow(row);
+        const now = { ...row, epoch: 5, redo: { epoch: 5, sequence: 5 } };
+        assert.throws(() => commitOfRow('id', event, `${key}x`, now, now), /under the key of another/);
+        assert.throws(() => commitOfRow('id', event, key, now, { ...now, epoch: 4 }), /epoch of a tablet back/);
+        for (const redo of [{ epoch: 4, sequence: 9 }, { epoch: 5, sequence: 4 }]) {
+          assert.throws(() => commitOfRow('id', event, key, now, { ...now, redo }), /redo point of a tablet back/);
+        }
       }),
     );
   });

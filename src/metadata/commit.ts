@@ -10,6 +10,7 @@ import type { Mutation } from '../model/index.ts';
 import type { MetadataKey } from './keys.ts';
 import { mergedFiles } from './merged-files.ts';
 import { encodeRow, keyOfRow, type MetadataRow, type TabletEvent } from './metadata-row.ts';
+import { assertPartition } from './partition.ts';
 
 export interface RowState {
   readonly epoch: number;
@@ -34,6 +35,11 @@ export type Verdict = 'apply' | 'done' | 'refused';
 
 /** A commit of one row: `next` follows `now`, or is new where there is none; undefined deletes. Version and id are filled in. */
 export function commitOfRow(id: string, event: TabletEvent, key: MetadataKey, now: MetadataRow | undefined, next: MetadataRow | undefined): MetadataCommit {
+  assert(next === undefined || keyOfRow(next) === key, 'a commit puts the row of one tablet under the key of another');
+  if (now !== undefined && next !== undefined) {
+    assert(next.epoch >= now.epoch, 'a commit sets the epoch of a tablet back');
+    assert(!isBehind(next.redo, now.redo), 'a commit sets the redo point of a tablet back');
+  }
   const row = next && { ...next, version: (now?.version ?? 0) + 1, commitId: id };
   return { id, event, rows: [{ key, expected: now && stateOf(now), row }] };
 }
@@ -43,7 +49,7 @@ export type TabletPart = Pick<MetadataRow, 'range' | 'files' | 'clips' | 'lastSe
 
 /** One row becomes two in one instant: a new one for the low part; the row there was, whose key is the end that stays, is the high part's. */
 export function commitOfSplit(id: string, atMicros: number, now: MetadataRow, [low, high]: readonly [TabletPart, TabletPart]): MetadataCommit {
-  assert(low.range.start === now.range.start && low.range.end === high.range.start && high.range.end === now.range.end, 'the parts of a split make up the whole');
+  assertPartition([low.range, high.range], now.range);
   const part = ({ range, files, clips, lastServerMicros }: TabletPart, version: number): MetadataRow => ({
     ...now, range, files, clips, lastServerMicros, version, commitId: id,
   });

@@ -2,6 +2,7 @@
  * The mark of a deletion: a file of the lock service that is there from before a table's schema is removed until the last of its rows is gone.
  * It tells a table that was deleted from one whose schema has vanished. Format: docs/formats/metadata.md.
  */
+import { assert } from '../base/index.ts';
 import { encodeDocument, PlainObject } from './plain-json.ts';
 
 const DIRECTORY = 'deletions/';
@@ -23,5 +24,6 @@ export function encodeDeletionMark({ name }: Pick<DeletionMark, 'name'>): Buffer
 
 /** DATA_LOSS where it is none. */
 export function decodeDeletionMark(path: string, contents: Uint8Array): DeletionMark {
+  assert(path.startsWith(DIRECTORY), 'a file is read as a mark of a deletion that is none');
   return { tableId: path.slice(DIRECTORY.length), name: PlainObject.parse(path, contents).text('name') };
 }

@@ -9,5 +9,6 @@ export {
   decodeLocation, decodeRootFile, decodeRow, encodeRootFile, keyOfRow, LOCATION_FAMILY, METADATA_SCHEMA, type MetadataRow, type ServerLocation,
   type TabletLocation,
 } from './metadata-row.ts';
+export { assertDisjoint, assertPartition } from './partition.ts';
 export { encodeDocument, PlainObject } from './plain-json.ts';
 export { decodeSchema, encodeSchema, schemaPath } from './schema-file.ts';

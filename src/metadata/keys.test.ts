@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { CorruptionError, type ByteString } from '../base/index.ts';
+import { AssertionError, CorruptionError, type ByteString } from '../base/index.ts';
 import { rangeContains } from '../model/index.ts';
 import { keysOfTable, lookupKey, METADATA_TABLE_ID, metadataKey, parseMetadataKey, ROOT_KEY, ROOT_RANGE, USER_RANGE } from './keys.ts';
 
@@ -60,5 +60,13 @@ describe('keys of METADATA', () => {
   test('what is no key is refused', () => {
     for (const key of ['', '0000001', '0000001g\0', '00000010', '00000010\x02', '00000010\x01x', 'XXXXXXXX\0']) assert.throws(() => parseMetadataKey(key), CorruptionError);
     assert.throws(() => metadataKey('10', undefined), /eight hexadecimal digits/);
+  });
+
+  test('what is no table id makes no key', () => {
+    for (const id of ['', '10', 'projects/p/instances/i/tables/t']) {
+      for (const make of [() => metadataKey(id, undefined), () => lookupKey(id, 'r'), () => keysOfTable(id)]) {
+        assert.throws(make, AssertionError);
+      }
+    }
   });
 });

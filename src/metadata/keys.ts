@@ -26,6 +26,7 @@ export function metadataKey(tableId: string, end: ByteString | undefined): Metad
 
 /** The tablet that holds `row` is the first with a key ABOVE this. */
 export function lookupKey(tableId: string, row: ByteString): MetadataKey {
+  assert(tableId.length === ID_CHARS, 'a row of METADATA is looked for by what is no table id');
   return `${tableId}\0${row}`;
 }
 
@@ -40,6 +41,7 @@ export function parseMetadataKey(key: MetadataKey): { readonly tableId: string; 
 
 /** All keys of the table's tablets. */
 export function keysOfTable(tableId: string): RowRange {
+  assert(ID.test(tableId), `table id ${quote(tableId)} is not of eight hexadecimal digits`);
   return { start: `${tableId}\0`, end: `${tableId}\x02` };
 }
 

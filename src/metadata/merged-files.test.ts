@@ -61,4 +61,11 @@ describe('commits of splits and merges', () => {
     for (const list of [['a2', 's2', 'a1', 's1'], ['b3', 's2', 'b2', 'b1', 's1', 'b0']]) assert.deepEqual(order.filter((path) => list.includes(path)), list);
     assert.equal(new Set(order).size, order.length);
   });
+
+  test('orders that contradict one another are a bug: what is newer cannot be told', () => {
+    assert.throws(
+      () => merged(part('', 'm', ['f2', 'f1']), part('m', undefined, ['f1', 'f2'])),
+      /changes the order of their files/,
+    );
+  });
 });

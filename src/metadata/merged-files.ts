@@ -3,7 +3,7 @@
  * split that may be all, of others it is the range of the one tablet, since its rows in the other's range were compacted away there, and with them perhaps what
  * deleted them (docs/decisions/0015-splits-and-merges.md).
  */
-import { ownOf } from '../base/index.ts';
+import { assert, ownOf } from '../base/index.ts';
 import { normalizeRanges, type RowRange } from '../model/index.ts';
 import type { MetadataRow } from './metadata-row.ts';
 
@@ -18,6 +18,7 @@ export function mergedFiles(low: MetadataRow, high: MetadataRow): Files {
     files[group] = paths;
     for (const path of paths) {
       const parts = normalizeRanges([...partsOf(low, group, path), ...partsOf(high, group, path)]);
+      assert(parts.length > 0, 'a file of a merged tablet is listed for no row');
       const [first] = parts;
       const isWhole = parts.length === 1 && first?.start === low.range.start && first.end === high.range.end;
       if (!isWhole) clips[path] = parts;
@@ -47,5 +48,16 @@ function mergedLists(a: readonly string[], b: readonly string[]): string[] {
     take(path);
   }
   for (const path of b.slice(at)) take(path);
+  for (const list of [a, b]) assertOrderKept(merged, list);
   return merged;
+}
+
+/** Newer files stand before older ones in both lists: what one of them says must not be turned round. */
+function assertOrderKept(merged: readonly string[], list: readonly string[]): void {
+  let at = -1;
+  for (const path of list) {
+    const next = merged.indexOf(path, at + 1);
+    assert(next > at, 'a merge of two tablets changes the order of their files, or loses one');
+    at = next;
+  }
 }

@@ -4,7 +4,7 @@
  *
  * Byte strings stand in JSON as text, a character a byte. Reading checks every field it takes and fails with CorruptionError.
  */
-import { asBuffer, CorruptionError, ownOf } from '../base/index.ts';
+import { asBuffer, assert, CorruptionError, ownOf } from '../base/index.ts';
 
 const FORMAT = 1;
 /** Files are listed for parts of a tablet's range: whoever passed over that would show rows that were deleted. */
@@ -14,6 +14,8 @@ const KNOWN_FEATURES = FEATURE_CLIPS;
 
 /** `requires`: feature bits that whoever reads the document must know. */
 export function encodeDocument(fields: Readonly<Record<string, unknown>>, requires = 0): Buffer {
+  assert((requires & ~KNOWN_FEATURES) === 0, 'a document would need features that this program cannot read');
+  assert(!('format' in fields) && !('requires' in fields), 'the fields of a document hide its version');
   return Buffer.from(JSON.stringify({ format: FORMAT, requires, ...fields }), 'utf8');
 }
 

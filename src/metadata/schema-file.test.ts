@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { CorruptionError } from '../base/index.ts';
 import type { FamilySchema, GcRule, LocalityGroup, TableSchema } from '../model/index.ts';
+import { encodeDocument } from './plain-json.ts';
 import { decodeSchema, encodeSchema, schemaPath } from './schema-file.ts';
 
 const plain = { noNullPrototype: true } as const;
@@ -114,6 +115,16 @@ describe('schema files', () => {
           assert.ok(error instanceof CorruptionError, String(error));
         }
       }),
+    );
+  });
+
+  test('a document that this program could not read again is not written', () => {
+    assert.throws(() => encodeDocument({}, 1 << 20), /features that this program cannot read/);
+    assert.throws(() => encodeDocument({ format: 2 }), /hide its version/);
+    const families = { a: { name: 'b' } };
+    assert.throws(
+      () => encodeSchema({ name: 't', id: '00000010', granularity: 'micros', families, deletionProtection: false }),
+      /under the name of another/,
     );
   });
 });

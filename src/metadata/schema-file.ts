@@ -2,7 +2,7 @@
  * A table's schema as a file of the lock service, `schemas/<full name of the table>`. The instant the file is created is the
  * instant the table exists; the instant it is removed, it does not. Format: docs/formats/metadata.md.
  */
-import { CorruptionError } from '../base/index.ts';
+import { assert, CorruptionError } from '../base/index.ts';
 import type { FamilySchema, GcRule, GroupCompression, LocalityGroup, TableSchema, ValueType } from '../model/index.ts';
 import { encodeDocument, PlainObject } from './plain-json.ts';
 
@@ -15,6 +15,9 @@ export function schemaPath(tableName: string): string {
 }
 
 export function encodeSchema(schema: TableSchema): Buffer {
+  for (const [name, family] of Object.entries(schema.families)) {
+    assert(family.name === name, 'a column family would be written under the name of another');
+  }
   return encodeDocument({ ...schema });
 }
 

@@ -20,3 +20,8 @@ test('a clock that falls behind is told of once for all tablets, and again when 
   assert.deepEqual(behindMs, [30_000, 80_000, 2000], 'it had caught up');
   assert.equal(metrics.get('tabletserver.timesAheadOfTheClock'), 103);
 });
+
+test('a clock that is not behind is not told of', () => {
+  const warning = new ClockWarning({ metrics: new Metrics(), logger: silentLogger });
+  assert.throws(() => warning.isBehind(5, 5), /a time that it has passed/);
+});

@@ -3,6 +3,7 @@
  *
  * Invariant: it is told once each time the clock falls behind, whatever the number of tablets and writes.
  */
+import { assert } from '../base/index.ts';
 import type { Logger, Metrics } from '../env/index.ts';
 
 /** Clocks of machines in good order differ by less: nobody needs to hear of it. */
@@ -21,6 +22,7 @@ export class ClockWarning {
 
   /** A cell was to get the time `nowMicros`, and `lastMicros`, which is later, had been given in its tablet before. */
   isBehind(nowMicros: number, lastMicros: number): void {
+    assert(nowMicros < lastMicros, 'a clock is said to be behind a time that it has passed');
     this.#metrics.add('tabletserver.timesAheadOfTheClock');
     const isToldOf = nowMicros < this.#untilMicros && lastMicros < this.#untilMicros + WORTH_A_WARNING_MICROS;
     const behindMicros = lastMicros - nowMicros;

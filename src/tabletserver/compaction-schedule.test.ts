@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { BigtableError, Code } from '../base/index.ts';
+import { AssertionError, BigtableError, Code } from '../base/index.ts';
 import { ByteBudget, ManualClock, Metrics, requestContext, SeededRandom, silentLogger } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
 import { notServing } from '../protocol/index.ts';
@@ -226,5 +226,9 @@ describe('the schedule of compactions', () => {
     bench.schedule.stop();
     await assert.rejects(forEver, { code: Code.UNAVAILABLE });
     await assert.rejects(bench.schedule.compact(served, context), { code: Code.UNAVAILABLE });
+  });
+
+  test('one that may do nothing at all is a bug: crowded tablets would wait for ever', () => {
+    assert.throws(() => new Bench(0), AssertionError);
   });
 });

@@ -64,6 +64,7 @@ export class CompactionSchedule {
   #stopped = false;
 
   constructor(options: CompactionScheduleOptions) {
+    assert(options.atOnce >= 1, 'a server that never compacts lets writes wait for ever');
     this.#options = options;
     this.#waiting = new WaitList(options.clock, 'a compaction');
     this.#lookLater();
@@ -106,6 +107,7 @@ export class CompactionSchedule {
       await within(demand.done, context, this.#options.clock);
     } finally {
       demand.waiting--;
+      assert(demand.waiting >= 0, 'more have left a compaction than waited for it');
       if (demand.waiting === 0 && this.#demands.get(served) === demand) this.#demands.delete(served);
     }
   }
@@ -147,6 +149,7 @@ export class CompactionSchedule {
   #choose(): [ServedTablet, CompactionKind, Demand | undefined] | undefined {
     for (const [served, demand] of this.#demands) {
       if (this.#running.has(served)) continue;
+      assert(demand.waiting > 0, 'a compaction is begun that nobody waits for any more');
       this.#demands.delete(served);
       return [served, 'major', demand];
     }
@@ -162,6 +165,9 @@ export class CompactionSchedule {
   }
 
   #start(served: ServedTablet, kind: CompactionKind, demand: Demand | undefined): void {
+    assert(!this.#stopped, 'a compaction is begun after the end');
+    assert(!this.#running.has(served), 'two compactions of one tablet run at once');
+    assert(this.#running.size < this.#options.atOnce, 'more compactions are begun than may run at once');
     const run = this.#run(served, kind, demand).finally(() => {
       this.#running.delete(served);
       this.#changed.add(served);

@@ -146,4 +146,37 @@ describe('the memory of memtables', () => {
     await settled();
     assert.equal(memory.flushes, 0);
   });
+
+  test('a tablet is counted from its load to its end, once, and never below nothing', () => {
+    const budget = budgetOf(100);
+    const [served, memory] = tabletOf(20);
+    for (const wrong of [() => budget.count(served), () => budget.settleSoon(served)]) {
+      assert.throws(wrong, /was not added/);
+    }
+    budget.add(served);
+    assert.throws(() => budget.add(served), /counted twice/);
+    budget.assertConsistent();
+    served.countedBytes = 5;
+    assert.throws(() => budget.assertConsistent(), /not those of each/);
+    served.countedBytes = 20;
+    memory.memtableBytes = -1;
+    assert.throws(() => budget.count(served), /less than nothing/);
+    served.countedBytes = 21;
+    assert.throws(() => budget.forget(served), /less than nothing/);
+  });
+
+  test('a log whose positions run back is not trimmed', async () => {
+    const trimmed: number[] = [];
+    const trimBefore = (position: number): void => void trimmed.push(position);
+    const log = { newestPosition: 7, sizeBytes: () => 0, trimBefore };
+    const parts = { clock: new ManualClock(), logger: silentLogger, metrics: new Metrics() };
+    const budget = new MemtableBudget({ limitBytes: 100, logLimitBytes: 1e9, log, ...parts });
+    const [served] = tabletOf(20);
+    budget.add(served);
+    await budget.flush(served);
+    const flush = budget.flush(served);
+    log.newestPosition = 3;
+    await assert.rejects(flush, /positions of the log run back/);
+    assert.deepEqual(trimmed, [7]);
+  });
 });

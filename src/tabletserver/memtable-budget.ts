@@ -7,7 +7,7 @@
  * Invariants: METADATA's tablets never wait and are flushed first (every other flush commits to them); the log is trimmed only before records
  * that were durable when a flush began and that no tablet still holds in memory.
  */
-import { BigtableError, Code, toBigtableError } from '../base/index.ts';
+import { assert, BigtableError, checksInvariants, Code, toBigtableError } from '../base/index.ts';
 import type { ServerLog } from '../commitlog/index.ts';
 import { type Clock, type Logger, type Metrics, type RequestContext, sleep } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
@@ -60,6 +60,7 @@ export class MemtableBudget {
   #metadataDue = false;
 
   constructor(options: MemtableBudgetOptions) {
+    assert(options.limitBytes > 0 && options.logLimitBytes > 0, 'a budget of nothing lets writes wait for ever');
     this.#options = options;
     this.#waiting = new WaitList(options.clock, 'a flush');
   }
@@ -94,6 +95,7 @@ export class MemtableBudget {
 
   /** A tablet was loaded. */
   add(served: ServedTablet): void {
+    assert(!this.#tablets.has(served) && served.countedBytes === 0, 'a tablet is counted twice');
     this.#tablets.add(served);
     this.count(served);
   }
@@ -101,11 +103,24 @@ export class MemtableBudget {
   /** Counts a tablet anew after it was written to or flushed. */
   count(served: ServedTablet): void {
     const bytes = served.tablet.memtableBytes;
+    assert(this.#tablets.has(served), 'a tablet is counted that was not added, or was forgotten');
+    assert(bytes >= 0, 'memtables take less than nothing');
     this.#totalBytes += bytes - served.countedBytes;
     if (bytes > served.countedBytes) this.#writtenBytes += bytes - served.countedBytes;
     served.countedBytes = bytes;
+    if (checksInvariants) this.assertConsistent();
     if (this.#running === undefined && this.#isDue() && !this.#rests) this.#start();
     if (this.open) this.#waiting.wake();
+  }
+
+  /** Looks at every tablet. */
+  assertConsistent(): void {
+    let bytes = 0;
+    for (const { countedBytes } of this.#tablets) bytes += countedBytes;
+    assert(bytes === this.#totalBytes, 'the bytes of all memtables are not those of each');
+    for (const served of this.#unsettled) {
+      assert(this.#tablets.has(served), 'a tablet is to be flushed that was forgotten');
+    }
   }
 
   /** Begins no flush until `endRest`, unless a write waits for it: what replaying has brought into memory is to be read first. */
@@ -124,11 +139,14 @@ export class MemtableBudget {
     this.#unsettled.delete(served);
     this.#totalBytes -= served.countedBytes;
     served.countedBytes = 0;
+    assert(this.#totalBytes >= 0, 'all memtables together take less than nothing');
+    if (checksInvariants) this.assertConsistent();
     if (this.open) this.#waiting.wake();
   }
 
   /** The tablet's row lists logs of dead servers: flush it soon. */
   settleSoon(served: ServedTablet): void {
+    assert(this.#tablets.has(served), 'a tablet is to be flushed that was not added, or was forgotten');
     this.#unsettled.add(served);
   }
 
@@ -190,6 +208,7 @@ export class MemtableBudget {
     if (bytes < this.#markedBytes) this.#markedBytes = bytes;
     if (bytes - this.#markedBytes < logLimitBytes / LOG_MARKS) return;
     this.#markedBytes = bytes;
+    assert(log.newestPosition >= (this.#marks.at(-1) ?? 0), 'positions of the log run back');
     this.#marks.push(log.newestPosition);
     this.#metadataDue = this.#marks.length > 1;
     if (this.#marks.length <= LOG_MARKS) return;
@@ -198,6 +217,7 @@ export class MemtableBudget {
   }
 
   #start(): void {
+    assert(this.#running === undefined, 'two rounds of flushes run at once');
     this.#running = this.#run().finally(() => {
       this.#running = undefined;
     });
@@ -259,6 +279,7 @@ export class MemtableBudget {
   async #trim(newest: number): Promise<void> {
     const { log, clock } = this.#options;
     await clock.yield();
+    assert(log.newestPosition >= newest, 'positions of the log run back');
     let keep = newest;
     for (const { tablet } of this.#tablets) keep = Math.min(keep, tablet.oldestUnflushed ?? newest);
     log.trimBefore(keep);

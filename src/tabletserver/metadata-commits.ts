@@ -2,7 +2,7 @@
  * Carries out conditional commits on the rows of a METADATA tablet (a commit is a write like any other: logged, fenced,
  * lease-checked). Commits sent together are judged one after another, in one instant and one record of the log.
  */
-import type { ByteString } from '../base/index.ts';
+import { assert, type ByteString } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import { decodeRow, judge, type MetadataCommit, type MetadataKey, type MetadataRow, mutationsOf } from '../metadata/index.ts';
 import type { Mutation } from '../model/index.ts';
@@ -20,7 +20,9 @@ export async function commitRows(tablet: TabletApi, commits: readonly MetadataCo
     const rows = new Map<MetadataKey, MetadataRow | undefined>();
     for (const [key, ofRow] of cells) rows.set(key, decodeRow(key, ofRow));
     const writes = new Map<ByteString, readonly Mutation[]>();
+    assert(outcomes.length === 0, 'commits are judged twice');
     for (const commit of commits) {
+      assert(commit.rows.every(({ key }) => rows.has(key)), 'a commit is judged by a row that was not read');
       const verdict = judge(commit, (key) => rows.get(key));
       outcomes.push(verdict === 'refused' ? { kind: 'refused', rows: commit.rows.map(({ key }) => rows.get(key)) } : { kind: 'done' });
       if (verdict !== 'apply') continue;
@@ -29,5 +31,6 @@ export async function commitRows(tablet: TabletApi, commits: readonly MetadataCo
     }
     return writes;
   });
+  assert(outcomes.length === commits.length, 'a commit was not judged');
   return outcomes;
 }

@@ -4,7 +4,7 @@
  *
  * Invariant: nothing is done for a row, or a range, of which this server serves not all; the caller hears "not serving" and asks METADATA again.
  */
-import { type BigtableError, type ByteString, invalidArgument, toBigtableError } from '../base/index.ts';
+import { assert, type BigtableError, type ByteString, invalidArgument, toBigtableError } from '../base/index.ts';
 import { type Clock, inParts, Pacer, type RequestContext } from '../env/index.ts';
 import { METADATA_TABLE_ID, type MetadataCommit } from '../metadata/index.ts';
 import {
@@ -168,7 +168,10 @@ export class RowCalls {
         try {
           if (!this.#hasRoom(served)) await this.#waitForRoom(served, (changes[0] as RowEntry).row, context);
           const written = served.tablet.mutateRows(context, changes);
-          writes.push(written.then((answers) => answers.forEach((error, at) => error && fail(indexes[at] as number, error))));
+          writes.push(written.then((answers) => {
+            assert(answers.length === indexes.length, 'a row that was to be written has no outcome');
+            answers.forEach((error, at) => error && fail(indexes[at] as number, error));
+          }));
         } catch (thrown) {
           for (const index of indexes) fail(index, thrown);
         }

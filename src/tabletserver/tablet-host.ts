@@ -2,7 +2,7 @@
  * What a tablet asks of its server: the schema, the lease, names for files, and commits to METADATA that are conditional on the
  * assignment under which the tablet is served.
  */
-import { BigtableError, Code } from '../base/index.ts';
+import { assert, BigtableError, Code } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
 import { commitOfRow, commitOfSplit, keyOfRow, type MetadataCommit, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
@@ -38,6 +38,7 @@ export class ServedTabletHost implements TabletHost {
   /** The last schema seen: the tablet may outlive the schema's file by a moment. */
   #schema: TableSchema;
   #row: MetadataRow;
+  #isCommitting = false;
   /** Called when METADATA shows that the tablet is no longer this server's, with its row as it is now. */
   readonly #onLost: (now: MetadataRow | undefined) => void;
 
@@ -92,7 +93,11 @@ export class ServedTabletHost implements TabletHost {
   }
 
   /** One at a time: the tablet sees to it. Another version under the same epoch is taken over and the change made on top of it. */
-  async commit(state: TabletState, change: TabletCommit): Promise<void> {
+  commit(state: TabletState, change: TabletCommit): Promise<void> {
+    return this.#alone([state], () => this.#commit(state, change));
+  }
+
+  async #commit(state: TabletState, change: TabletCommit): Promise<void> {
     for (;;) {
       const commit = commitOfRow(
         this.#services.uniqueName(),
@@ -109,17 +114,38 @@ export class ServedTabletHost implements TabletHost {
   }
 
   /** The tablet's row becomes two, low and high; answers both. */
-  async split(parts: readonly [TabletState, TabletState]): Promise<readonly [MetadataRow, MetadataRow]> {
+  split(parts: readonly [TabletState, TabletState]): Promise<readonly [MetadataRow, MetadataRow]> {
+    return this.#alone(parts, () => this.#split(parts));
+  }
+
+  async #split(parts: readonly [TabletState, TabletState]): Promise<readonly [MetadataRow, MetadataRow]> {
     for (;;) {
       const commit = commitOfSplit(this.#services.uniqueName(), this.#services.nowMicros(), this.#row, parts);
       if (await this.#isDone(commit, parts[1])) return commit.rows.map(({ row }) => row) as [MetadataRow, MetadataRow];
     }
   }
 
+  /** The change of the tablet's row: nothing else changes it meanwhile. */
+  async #alone<T>(states: readonly TabletState[], change: () => Promise<T>): Promise<T> {
+    const { tableId, epoch } = this.#row;
+    assert(
+      states.every((state) => state.tableId === tableId && state.epoch === epoch),
+      'a tablet commits under the row of another assignment',
+    );
+    assert(!this.#isCommitting, 'two commits of one tablet are under way at once');
+    this.#isCommitting = true;
+    try {
+      return await change();
+    } finally {
+      this.#isCommitting = false;
+    }
+  }
+
   /** False where the row is at another version now, which is taken over. Its own row is the last that the commit names. */
   async #isDone(commit: MetadataCommit, { tableId, epoch }: TabletState): Promise<boolean> {
     const [outcome] = await this.#services.metadata.commit([commit], this.#services.serverContext());
-    if (outcome === undefined || outcome.kind === 'done') return true;
+    assert(outcome !== undefined, 'a commit has no outcome');
+    if (outcome.kind === 'done') return true;
     const now = outcome.rows.at(-1);
     if (now === undefined || now.epoch !== epoch || now.range.start !== this.#row.range.start) {
       this.#onLost(now);

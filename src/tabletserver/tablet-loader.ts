@@ -11,7 +11,7 @@
 import { assert, BigtableError, type ByteString, Code, quote, toBigtableError, unavailable } from '../base/index.ts';
 import type { Logger, RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
-import { keyOfRow, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
+import { assertPartition, keyOfRow, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
 import { rangeContains, type TableSchema } from '../model/index.ts';
 import type { TabletRef } from '../protocol/index.ts';
 import type { TabletApi, TabletState } from '../tablet/index.ts';
@@ -116,6 +116,10 @@ export class TabletLoader {
     // most of what is in memory is written while the tablet is still served
     if (flush) await budget.flush(served);
     await served.tablet.cancelCompaction();
+    // a server that ends and a master may both want it
+    const other = this.#unloading.get(served.key);
+    if (other !== undefined) return other;
+    if (tablets.get(served.key) !== served && !this.#unfinished.has(served.key)) return;
     tablets.delete(served);
     this.#unfinished.set(served.key, served);
     const closing = this.#close(served, flush).then(() => budget.forget(served));
@@ -153,6 +157,11 @@ export class TabletLoader {
   replace(parent: ServedTablet, children: readonly { readonly host: ServedTabletHost; readonly tablet: TabletApi }[]): ServedTablet[] {
     const { tablets, budget } = this.#options;
     assert(tablets.get(parent.key) === parent, 'a tablet is replaced that is not served');
+    assertPartition(children.map(({ host }) => host.row.range), parent.range);
+    assert(
+      children.every(({ host }) => host.row.epoch === parent.epoch),
+      'a part of a tablet is served at another epoch',
+    );
     tablets.delete(parent);
     budget.forget(parent);
     this.#retired.add(parent.tablet);
@@ -165,7 +174,11 @@ export class TabletLoader {
     return host;
   }
 
-  async #close({ tablet, host }: ServedTablet, flush: boolean): Promise<void> {
+  async #close({ key, tablet, host }: ServedTablet, flush: boolean): Promise<void> {
+    assert(
+      this.#unfinished.has(key) && this.#options.tablets.get(key) === undefined,
+      'a tablet is closed while it is served, or twice',
+    );
     await tablet.close({ flush });
     assert(!flush || tablet.oldestUnflushed === undefined, 'a tablet that was given up with a flush needs nothing of the log');
     this.#retired.add(tablet);
@@ -193,6 +206,11 @@ export class TabletLoader {
       throw this.#stopped ? ending() : stale(`the load of a tablet at epoch ${epoch} was called off`);
     }
     assert(keyOfRow(host.row) === key, 'the row of another tablet was read');
+    assert(this.#loading.get(key) === loading, 'two loads of one tablet run at once');
+    assert(
+      !this.#unfinished.has(key) && !this.#unloading.has(key),
+      'a tablet is served before an earlier unloading of it has ended',
+    );
     budget.rest();
     const served = this.#serve(row, host, tablet);
     this.#floors.passed(key, epoch);
@@ -201,6 +219,7 @@ export class TabletLoader {
 
   #serve(row: MetadataRow, host: ServedTabletHost, tablet: TabletApi): ServedTablet {
     const { tableId, range, epoch } = row;
+    assert(row.server?.name === this.#options.serverName, 'a tablet is served that METADATA gives to another server');
     const served: ServedTablet = { key: keyOfRow(row), tableId, range, epoch, tablet, host, countedBytes: 0 };
     this.#hosts.set(host, served);
     this.#options.tablets.add(served);

@@ -56,4 +56,29 @@ describe('the map of tablets', () => {
     map.delete(other);
     assert.equal(map.find('00000010', 'x'), one);
   });
+
+  test('a tablet that is served twice, or under the key of another, is a bug', () => {
+    const map = new TabletMap();
+    map.add(served('00000010', 'b', 'd'));
+    assert.throws(() => map.add(served('00000010', 'a', 'd')), /served twice/);
+    assert.throws(
+      () => map.add({ ...served('00000010', '', 'b'), key: metadataKey('00000010', 'x') }),
+      /the key of another/,
+    );
+    assert.equal(map.size, 1);
+  });
+
+  test('tablets that change behind the back of the map are found', () => {
+    const map = new TabletMap();
+    const [low, high] = [served('00000010', '', 'b'), served('00000010', 'b', undefined)];
+    for (const one of [low, high]) map.add(one);
+    map.assertConsistent();
+    Object.assign(low.range, { end: 'c' });
+    assert.throws(() => map.assertConsistent(), /overlap/);
+    Object.assign(low.range, { end: 'b' });
+    Object.assign(low, { key: high.key });
+    assert.throws(() => map.assertConsistent(), /known by its range and not by its key/);
+    Object.assign(low, { key: metadataKey('00000010', 'b'), tableId: '00000011' });
+    assert.throws(() => map.delete(low), /known by its key and not by its range/);
+  });
 });

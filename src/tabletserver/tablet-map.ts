@@ -2,8 +2,8 @@
  * The tablets that a server serves, by table and by range. Ranges of a table never overlap: METADATA's rows partition it, and
  * nothing is served but what a row says.
  */
-import { assert, type ByteString } from '../base/index.ts';
-import type { MetadataKey, MetadataRow } from '../metadata/index.ts';
+import { assert, type ByteString, checksInvariants } from '../base/index.ts';
+import { assertDisjoint, type MetadataKey, metadataKey, type MetadataRow } from '../metadata/index.ts';
 import { rangeContains, type RowRange } from '../model/index.ts';
 import type { DivideCommit, TabletApi, TabletHost } from '../tablet/index.ts';
 
@@ -49,6 +49,8 @@ export class TabletMap {
 
   add(served: ServedTablet): void {
     const { tableId } = served;
+    assert(!this.#byKey.has(served.key), 'a tablet is served twice');
+    assert(served.key === metadataKey(tableId, served.range.end), 'a tablet is served under the key of another');
     let list = this.#tables.get(tableId);
     if (list === undefined) this.#tables.set(tableId, (list = []));
     const at = firstAbove(list, served.range.start);
@@ -57,15 +59,34 @@ export class TabletMap {
     assert(after === undefined || (served.range.end !== undefined && served.range.end <= after.range.start), 'a tablet overlaps the one behind it');
     list.splice(at, 0, served);
     this.#byKey.set(served.key, served);
+    if (checksInvariants) this.assertConsistent();
   }
 
   delete(served: ServedTablet): void {
     if (this.#byKey.get(served.key) !== served) return;
     this.#byKey.delete(served.key);
     const { tableId } = served;
-    const list = this.#tables.get(tableId) as ServedTablet[];
-    list.splice(list.indexOf(served), 1);
+    const list = this.#tables.get(tableId) ?? [];
+    const at = list.indexOf(served);
+    assert(at >= 0, 'a tablet is known by its key and not by its range');
+    list.splice(at, 1);
     if (list.length === 0) this.#tables.delete(tableId);
+    if (checksInvariants) this.assertConsistent();
+  }
+
+  /** Looks at every tablet: both maps have the same ones, by range in order and apart. */
+  assertConsistent(): void {
+    let count = 0;
+    for (const [tableId, list] of this.#tables) {
+      assert(list.length > 0, 'a table without tablets is kept');
+      assert(
+        list.every((one) => one.tableId === tableId && this.#byKey.get(one.key) === one),
+        'a tablet is known by its range and not by its key',
+      );
+      assertDisjoint(list.map(({ range }) => range));
+      count += list.length;
+    }
+    assert(count === this.#byKey.size, 'the two maps of tablets differ');
   }
 }
 

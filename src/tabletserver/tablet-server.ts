@@ -5,7 +5,7 @@
  * Invariants: it answers only for rows of tablets it serves, and refuses all others with "not serving"; it ends itself when its log fails or its
  * lock is lost, and is then never heard of again: a new incarnation takes its place.
  */
-import { BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
+import { assert, BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
 import { Origin, readEncodedAppends, ServerLog } from '../commitlog/index.ts';
 import { type CallHandler, type Env, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
@@ -271,6 +271,7 @@ export class TabletServer {
       this.#tablets.delete(served);
       void served.tablet.cancelCompaction();
     }
+    assert(this.#tablets.size === 0, 'a server that has ended serves tablets');
     this.#budget.stop().catch(() => {});
     void this.#stopServing?.()
       .then(() => this.#finish())
@@ -350,6 +351,7 @@ export class TabletServer {
       tabletStatistics: async ({ tableId, range }) => {
         const { tablet } = rows.servingAll(tableId, range);
         const { memtableBytes, state } = tablet;
+        assert(tablet.sizeBytes() >= memtableBytes, 'a tablet is smaller than its memtables');
         const files = Object.values(state.files).reduce((sum, { length }) => sum + length, 0);
         return { range, server: this.name, files, fileBytes: tablet.sizeBytes() - memtableBytes, memoryBytes: memtableBytes };
       },

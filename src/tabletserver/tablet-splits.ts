@@ -56,6 +56,7 @@ export class TabletSplits {
     if (this.#running.has(served.key)) return;
     const row = served.tablet.middleRow();
     if (row === undefined) return;
+    assert(tablets.get(served.key) === served, 'a tablet is to be split that is not served');
     this.#own = this.#begin(served, row)
       .catch((thrown: unknown) => {
         const error = toBigtableError(thrown);
@@ -96,7 +97,10 @@ export class TabletSplits {
 
   #begin(served: ServedTablet, row: ByteString): Promise<readonly ServedTablet[]> {
     if (this.#stopped) return Promise.reject(new BigtableError(Code.UNAVAILABLE, 'the tablet server is ending'));
+    assert(served.tableId !== METADATA_TABLE_ID, "METADATA's tablets are not split");
+    assert(row > served.range.start && rangeContains(served.range, row), 'a part of a split would be empty');
     const keys = [served.key, metadataKey(served.tableId, row)];
+    assert(!keys.some((key) => this.#running.has(key)), 'two splits of one tablet run at once');
     const split = this.#split(served, row).finally(() => {
       for (const key of keys) this.#running.delete(key);
     });

@@ -1,0 +1,33 @@
+/**
+ * Ranges of a table's tablets: neighbours meet, nothing is left out. Checks for those who make such ranges or keep
+ * them.
+ */
+import { assert } from '../base/index.ts';
+import type { RowRange } from '../model/index.ts';
+
+/** The ranges, in order, make up `whole`: none is empty, each begins where the one before it ends. */
+export function assertPartition(ranges: readonly RowRange[], whole: RowRange): void {
+  assert(
+    ranges.length > 0 && ranges[0]?.start === whole.start && ranges.at(-1)?.end === whole.end,
+    'the parts of a range do not make up the whole',
+  );
+  assertDisjoint(ranges);
+  for (const [i, { start }] of ranges.entries()) {
+    assert(i === 0 || ranges[i - 1]?.end === start, 'the parts of a range do not meet');
+  }
+}
+
+/** The ranges stand in order, and none is empty or overlaps another. There may be gaps. */
+export function assertDisjoint(ranges: readonly RowRange[]): void {
+  for (const [i, { start, end }] of ranges.entries()) {
+    assert(
+      end === undefined ? i === ranges.length - 1 : start < end,
+      'a range is empty, or has no end and is not the last',
+    );
+    const before = ranges[i - 1];
+    assert(
+      before === undefined || (before.end !== undefined && before.end <= start),
+      'two ranges overlap, or are out of order',
+    );
+  }
+}

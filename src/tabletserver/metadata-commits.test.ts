@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ByteBudget, requestContext } from '../env/index.ts';
+import { type MetadataCommit, metadataKey } from '../metadata/index.ts';
+import type { Cell } from '../model/index.ts';
+import type { TabletApi } from '../tablet/index.ts';
+import { commitRows } from './metadata-commits.ts';
+
+const key = metadataKey('00000010', undefined);
+const commit: MetadataCommit = {
+  id: 'c',
+  event: { kind: 'released', atMicros: 1 },
+  rows: [{ key, expected: { epoch: 1, version: 1 }, row: undefined }],
+};
+
+/** As much of a tablet as a commit takes: it decides as often as `reads` says, on those rows. */
+function tabletOf(...reads: readonly ReadonlyMap<string, readonly Cell[]>[]): TabletApi {
+  const transact = async (...[, , , decide]: [unknown, unknown, unknown, (cells: unknown) => unknown]): Promise<void> => {
+    for (const cells of reads) decide(cells);
+  };
+  return { transact } as unknown as TabletApi;
+}
+
+test('a commit is judged once, by the rows it names', async () => {
+  const context = requestContext({ budget: new ByteBudget(1024) });
+  const none = new Map<string, readonly Cell[]>([[key, []]]);
+  assert.deepEqual(await commitRows(tabletOf(none), [commit], context), [{ kind: 'done' }]);
+  await assert.rejects(commitRows(tabletOf(none, none), [commit], context), /judged twice/);
+  await assert.rejects(commitRows(tabletOf(), [commit], context), /was not judged/);
+  await assert.rejects(commitRows(tabletOf(new Map()), [commit], context), /a row that was not read/);
+});

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { MetadataRow } from '../metadata/index.ts';
+import type { CommitOutcome } from '../protocol/index.ts';
+import type { TabletCommit, TabletState } from '../tablet/index.ts';
+import { type HostServices, ServedTabletHost } from './tablet-host.ts';
+
+const row: MetadataRow = {
+  tableId: '00000010', range: { start: '', end: undefined }, server: { name: 's', address: 'a' }, epoch: 3, version: 7,
+  commitId: 'c', files: {}, redo: { epoch: 3, sequence: 5 }, logs: ['logs/s'],
+};
+const { tableId, range, epoch, files, redo, logs } = row;
+const state = { tableId, range, epoch, files, redo, logs, clips: undefined, lastServerMicros: 0 } satisfies TabletState;
+const change: TabletCommit = { files, clips: undefined, redo, logs, lastServerMicros: 0 };
+
+/** A host whose commits are answered when the test says so. */
+function bench(): { host: ServedTabletHost; answer(...outcomes: CommitOutcome[]): void } {
+  let answer: ((outcomes: CommitOutcome[]) => void) | undefined;
+  const services = {
+    metadata: { commit: () => new Promise<CommitOutcome[]>((resolve) => (answer = resolve)) },
+    uniqueName: () => 'id',
+    nowMicros: () => 1,
+    serverContext: () => undefined,
+  } as unknown as HostServices;
+  const host = new ServedTabletHost(services, row, undefined as never, () => assert.fail('the tablet is lost'));
+  return { host, answer: (...outcomes) => answer?.(outcomes) };
+}
+
+describe('commits of a tablet', () => {
+  test('come one after another: two at once are a bug', async () => {
+    const { host, answer } = bench();
+    const first = host.commit(state, change);
+    await assert.rejects(host.commit(state, change), /two commits of one tablet are under way at once/);
+    answer({ kind: 'done' });
+    await first;
+    assert.equal(host.row.version, 8);
+    const second = host.commit(state, change);
+    answer({ kind: 'done' });
+    await second;
+    assert.equal(host.row.version, 9);
+  });
+
+  test('have an outcome: without one nothing is taken for done', async () => {
+    const { host, answer } = bench();
+    const commit = host.commit(state, change);
+    answer();
+    await assert.rejects(commit, /has no outcome/);
+    assert.equal(host.row.version, 7);
+  });
+
+  test('are those of its own assignment, and never set its redo point back', async () => {
+    const { host } = bench();
+    await assert.rejects(host.commit({ ...state, epoch: 2 }, change), /under the row of another assignment/);
+    const back = { ...change, redo: { epoch: 3, sequence: 4 } };
+    await assert.rejects(host.commit(state, back), /redo point of a tablet back/);
+  });
+});
