@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ByteBudget, type Env, type Guard, MemoryLockService, requestContext, silentLogger } from '../env/index.ts';
+import { type MetadataClient, SchemaCache } from '../locator/index.ts';
+import { deletionPath, encodeSchema, schemaPath } from '../metadata/index.ts';
+import type { Assignment } from './assignment.ts';
+import { Deletions } from './deletions.ts';
+import type { Servers } from './servers.ts';
+import { TableAdmin } from './table-admin.ts';
+
+const id = '00000010';
+const context = requestContext({ budget: new ByteBudget(1024) });
+
+/** Says of each schema that is removed whether the mark of its deletion was there. */
+class MarkedRemovals extends MemoryLockService {
+  readonly withMark: boolean[] = [];
+
+  override async remove(path: string, guard?: Guard): Promise<boolean> {
+    if (path === schemaPath('t')) this.withMark.push((await this.read(deletionPath(id))) !== undefined);
+    return super.remove(path, guard);
+  }
+}
+
+test('a second attempt of a deletion keeps its mark while the first, which failed, is brought to its end', async () => {
+  for (let steps = 0; steps < 30; steps++) {
+    const lockService = new MarkedRemovals();
+    const lock = await lockService.tryAcquire('master', await lockService.openSession());
+    assert.ok(lock);
+    const schema = { name: 't', id, granularity: 'micros', families: {}, deletionProtection: false } as const;
+    await lockService.write(schemaPath('t'), encodeSchema(schema));
+    const env = { lockService, logger: silentLogger } as unknown as Env;
+    const schemas = new SchemaCache(lockService, (error) => assert.fail(String(error)));
+    await schemas.start();
+    // the master that made the mark could not remove the schema
+    const deletions = new Deletions(env, lock);
+    await deletions.begin(id, 't');
+    const tables = new TableAdmin({
+      env, lock, schemas, deletions, creating: new Set(),
+      metadata: { async *scan() {} } as unknown as MetadataClient,
+      servers: { callAll: async () => new Map() } as unknown as Servers,
+      assignment: {} as unknown as Assignment,
+    });
+    const deleted = tables.deleteTable('t', context);
+    for (let i = 0; i < steps; i++) await Promise.resolve();
+    await Promise.all([deleted, tables.finishDeletions(context)]);
+    assert.deepEqual(lockService.withMark, [true], `the first is ended ${steps} steps after`);
+    assert.deepEqual([deletions.has(id), schemas.byName('t')], [false, undefined]);
+    schemas.stop();
+  }
+});
