@@ -29,7 +29,7 @@ describe('locality groups', () => {
     ['a level too high', { default: { compression: { kind: 'zstd', level: 20 } } }, /from 1 to 19, not 20/],
     ['an unknown filter', { default: { bloomFilter: 'column' } }, /none, row, row-column, not column/],
     ['a flag that is none', { default: { inMemory: 1 } }, /true or false, not 1/],
-    ['an unknown option', { default: { blockSize: 1 } }, /no option "blockSize"; there are families, blockSizeBytes/],
+    ['an unknown option', { default: { blockSize: 1 } }, /no option "blockSize" \(did you mean blockSizeBytes\?\); there are families, blockSizeBytes/],
     ['too many', Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`g${i}`, { families: [`f${i}`] }])), /at most 32 locality groups, not 33/],
   ];
   for (const [what, layout, message] of wrong) {
