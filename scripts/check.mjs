@@ -50,8 +50,8 @@ function asserts() {
   return { ok: !rooms.some(isLow), text: text.join('\n'), warning: true };
 }
 
-async function tidy() {
-  const found = await untidy();
+/** What a step found wrong, a line each. */
+function verdict(found) {
   return { ok: found.length === 0, text: found.join('\n') };
 }
 
@@ -59,20 +59,13 @@ async function tidy() {
 const CITING = /\.(ts|mjs|md|sh)$/;
 
 async function citations() {
-  const files = (await repositoryFiles()).filter((path) => CITING.test(path) && !path.includes('/generated/') && existsSync(join(ROOT, path)));
-  const found = brokenCitations(files);
-  return { ok: found.length === 0, text: found.join('\n') };
-}
-
-function generatedCode() {
-  const found = outdated();
-  return { ok: found.length === 0, text: found.join('\n') };
+  const files = await repositoryFiles();
+  return verdict(brokenCitations(files.filter((path) => CITING.test(path) && !path.includes('/generated/') && existsSync(join(ROOT, path)))));
 }
 
 function lockFile() {
   const lacks = LOCK_FILES.map((path) => [path, Object.keys(missingEntries(readLock(path).packages))]).filter(([, missing]) => missing.length > 0);
-  const text = lacks.map(([path, missing]) => `${path} lacks ${missing.join(', ')}; npm ci would refuse it: node scripts/lint/lock-file.mjs --write`).join('\n');
-  return { ok: lacks.length === 0, text };
+  return verdict(lacks.map(([path, missing]) => `${path} lacks ${missing.join(', ')}; npm ci would refuse it: node scripts/lint/lock-file.mjs --write`));
 }
 
 const STEPS = {
@@ -83,12 +76,12 @@ const STEPS = {
   'lock file': lockFile,
   'file sizes': sizes,
   asserts,
-  'generated code': generatedCode,
+  'generated code': () => verdict(outdated()),
   'settings page': () => tool('--import', 'tsx', 'scripts/settings.mjs'),
   'metrics page': () => tool('--import', 'tsx', 'scripts/metrics.mjs'),
   'rooms table': () => tool('scripts/rooms.mjs'),
   citations,
-  tidy,
+  tidy: async () => verdict(await untidy()),
 };
 
 process.chdir(ROOT);

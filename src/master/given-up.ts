@@ -47,9 +47,9 @@ export class GivenUp {
 
   /** All have been. */
   end(): void {
-    for (const [key, epoch] of this.#unconfirmed) if (this.#epochs.get(key) === epoch) this.#epochs.delete(key);
-    this.#unconfirmed.clear();
     assert(this.#isLooking, 'a look at all rows ends that has not begun');
     this.#isLooking = false;
+    for (const [key, epoch] of this.#unconfirmed) if (this.#epochs.get(key) === epoch) this.#epochs.delete(key);
+    this.#unconfirmed.clear();
   }
 }
