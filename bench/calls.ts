@@ -12,7 +12,9 @@ import { CallContext, requestContext } from '../src/env/index.ts';
 import { registerCloudApi } from '../src/grpc/index.ts';
 import type { ApiEnv, RpcMethod, RpcServer, RpcSink } from '../src/wire/index.ts';
 
-const options = new Map(process.argv.slice(2).map((word) => [word.replace(/^--|=.*$/g, ''), word.replace(/^[^=]*=/, '')] as const));
+const options = new Map(
+  process.argv.slice(2).map((word) => [word.replace(/^--|=.*$/g, ''), word.replace(/^[^=]*=/, '')] as const),
+);
 const ROWS = Number(options.get('rows') ?? 20_000);
 const SECONDS = Number(options.get('secs') ?? 2);
 const CALLS = Number(options.get('calls') ?? 32);
@@ -47,7 +49,8 @@ function varint(value: number): Buffer {
 }
 
 const message = (...fields: Buffer[]): Buffer => Buffer.concat(fields);
-const set = (column: string, value: Buffer): Buffer => field(1, message(field(1, 'cf'), field(2, column), field(3, 1_000_000), field(4, value)));
+const set = (column: string, value: Buffer): Buffer =>
+  field(1, message(field(1, 'cf'), field(2, column), field(3, 1_000_000), field(4, value)));
 const write = (i: number): Buffer => set('v', Buffer.alloc(VALUE_BYTES, i));
 const table = field(1, TABLE);
 /** chain(column regex, latest version) */
@@ -73,18 +76,34 @@ const WORKLOADS: Readonly<Record<string, Workload>> = {
     rows: BATCH,
     request: (batch) => {
       const from = (batch * BATCH) % ROWS;
-      return message(table, ...Array.from({ length: BATCH }, (_, at) => field(2, message(field(1, key(from + at)), field(2, write(from + at))))));
+      return message(
+        table,
+        ...Array.from({ length: BATCH }, (_, at) =>
+          field(2, message(field(1, key(from + at)), field(2, write(from + at)))),
+        ),
+      );
     },
   },
   randread: { method: 'ReadRows', rows: 1, request: () => message(table, keys(1)) },
   scan: { method: 'ReadRows', rows: SCAN, request: () => message(table, range()) },
   fscan: { method: 'ReadRows', rows: SCAN, request: () => message(table, range(), field(3, filter)) },
   multiget: { method: 'ReadRows', rows: BATCH, request: () => message(table, keys(BATCH)) },
-  rmw: { method: 'ReadModifyWriteRow', rows: 1, request: () => message(table, field(2, key(any())), field(3, message(field(1, 'cf'), field(2, 'n'), field(4, 1)))) },
+  rmw: {
+    method: 'ReadModifyWriteRow',
+    rows: 1,
+    request: () => message(table, field(2, key(any())), field(3, message(field(1, 'cf'), field(2, 'n'), field(4, 1)))),
+  },
   cam: {
     method: 'CheckAndMutateRow',
     rows: 1,
-    request: () => message(table, field(2, key(any())), field(4, set('c', Buffer.from('yes'))), field(5, set('c', Buffer.from('no'))), field(6, filter)),
+    request: () =>
+      message(
+        table,
+        field(2, key(any())),
+        field(4, set('c', Buffer.from('yes'))),
+        field(5, set('c', Buffer.from('no'))),
+        field(6, filter),
+      ),
   },
 };
 
@@ -126,7 +145,13 @@ class Methods implements RpcServer {
   }
 }
 
-async function measure(methods: Methods, name: string, { method, rows, request }: Workload, calls: number, limit: number) {
+async function measure(
+  methods: Methods,
+  name: string,
+  { method, rows, request }: Workload,
+  calls: number,
+  limit: number,
+) {
   const requests = Array.from({ length: Math.min(PREPARED, limit) }, (_, i) => request(i));
   const before = process.cpuUsage();
   const start = performance.now();
@@ -142,7 +167,13 @@ async function measure(methods: Methods, name: string, { method, rows, request }
   await Promise.all(Array.from({ length: calls }, worker));
   const { user, system } = process.cpuUsage(before);
   const count = done * rows;
-  return { workload: name, calls: done, 'us a row': Number(((user + system) / count).toFixed(2)), 'user us a row': Number((user / count).toFixed(2)), 'bytes a row': Math.round(bytes / count) };
+  return {
+    workload: name,
+    calls: done,
+    'us a row': Number(((user + system) / count).toFixed(2)),
+    'user us a row': Number((user / count).toFixed(2)),
+    'bytes a row': Math.round(bytes / count),
+  };
 }
 
 const directory = await mkdtemp(join(tmpdir(), 'edubba-calls-'));
@@ -151,10 +182,17 @@ try {
   const methods = new Methods(env);
   registerCloudApi(methods, service, env);
   const families = [{ name: 'cf', gcRule: { kind: 'maxVersions', versions: 1 } }] as const;
-  await service.createTable(requestContext({ budget: env.requestBudget }), { name: TABLE, families, splits: [], granularity: 'millis', deletionProtection: false });
+  await service.createTable(requestContext({ budget: env.requestBudget }), {
+    name: TABLE,
+    families,
+    splits: [],
+    granularity: 'millis',
+    deletionProtection: false,
+  });
   const names = options.get('workloads')?.split(',') ?? Object.keys(WORKLOADS);
   const lines = [await measure(methods, 'load', WORKLOADS.batchwrite as Workload, 8, Math.ceil(ROWS / BATCH))];
-  for (const name of names) lines.push(await measure(methods, name, WORKLOADS[name] as Workload, CALLS, Number.POSITIVE_INFINITY));
+  for (const name of names)
+    lines.push(await measure(methods, name, WORKLOADS[name] as Workload, CALLS, Number.POSITIVE_INFINITY));
   console.table(lines);
 } finally {
   await close();

@@ -8,7 +8,8 @@ import { nativeCodecs } from '../src/platform/index.ts';
 import { packBlocks, SITES, sitePages, versionedPages } from './compression/corpus.ts';
 import { gzip, type Measure, type Method, measure, ours } from './compression/measure.ts';
 
-const option = (name: string): string | undefined => process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3);
+const option = (name: string): string | undefined =>
+  process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3);
 
 const KIB = 1024;
 const BLOCK_BYTES = Number(option('block-kb') ?? 64) * KIB;
@@ -44,7 +45,9 @@ function report(title: string, corpora: readonly Corpus[]): void {
   console.log(`${title}:`);
   for (const { name, blocks } of corpora) {
     const total = bytesOf(blocks);
-    console.log(`  ${name}: ${(total / 1e6).toFixed(1)} MB, ${blocks.length} blocks of ${(total / blocks.length / KIB).toFixed(0)} KiB in the mean`);
+    console.log(
+      `  ${name}: ${(total / 1e6).toFixed(1)} MB, ${blocks.length} blocks of ${(total / blocks.length / KIB).toFixed(0)} KiB in the mean`,
+    );
     for (const method of METHODS) results.get(method)?.push(measure(method, blocks));
   }
   const lines = METHODS.map((method) => {
@@ -66,10 +69,21 @@ function report(title: string, corpora: readonly Corpus[]): void {
 try {
   const wanted = option('sites')?.split(',');
   const sites = SITES.filter(([name]) => !wanted || wanted.some((word) => name.startsWith(word)));
-  report(`pages, ${BLOCK_BYTES / KIB} KiB blocks`, sites.map((site) => ({ name: site[0], blocks: packBlocks(sitePages(site), BLOCK_BYTES) })));
+  report(
+    `pages, ${BLOCK_BYTES / KIB} KiB blocks`,
+    sites.map((site) => ({ name: site[0], blocks: packBlocks(sitePages(site), BLOCK_BYTES) })),
+  );
   const versions = versionedPages();
-  report('pages in three versions', [BLOCK_BYTES, VERSIONS_BLOCK_BYTES].map((bytes) => ({ name: `${bytes / KIB} KiB blocks`, blocks: packBlocks(versions, bytes) })));
-  console.log(`"unseen": on blocks that the shared bytes were not chosen from. ${BEST.name}: on one block in ${BEST.every}. Node ${process.versions.node}.`);
+  report(
+    'pages in three versions',
+    [BLOCK_BYTES, VERSIONS_BLOCK_BYTES].map((bytes) => ({
+      name: `${bytes / KIB} KiB blocks`,
+      blocks: packBlocks(versions, bytes),
+    })),
+  );
+  console.log(
+    `"unseen": on blocks that the shared bytes were not chosen from. ${BEST.name}: on one block in ${BEST.every}. Node ${process.versions.node}.`,
+  );
 } catch (error) {
   console.error(error instanceof Error ? error.message : String(error));
   process.exitCode = 1;

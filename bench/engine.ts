@@ -27,34 +27,50 @@ const CHILD = fileURLToPath(new URL('./engine/child.js', import.meta.url));
 function option(name: string, fallback: string): string {
   const words = process.argv.slice(2);
   const at = words.indexOf(`--${name}`);
-  return at < 0 ? (words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback) : (words[at + 1] ?? fallback);
+  return at < 0
+    ? (words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback)
+    : (words[at + 1] ?? fallback);
 }
 
 function chosen<T extends string>(name: string, all: readonly T[], fallback: readonly T[]): readonly T[] {
   const words = option(name, fallback.join(',')).split(',') as T[];
-  for (const word of words) if (!all.includes(word)) throw new Error(`--${name}: there is no "${word}"; there are ${all.join(', ')}`);
+  for (const word of words)
+    if (!all.includes(word)) throw new Error(`--${name}: there is no "${word}"; there are ${all.join(', ')}`);
   return words;
 }
 
 function inChild<T>(job: Job): Promise<T | null> {
   return new Promise((resolve, reject) => {
     const execArgv = option('node-options', '').split(' ').filter(Boolean);
-    const child = fork(CHILD, [JSON.stringify(job)], { execArgv: ['--enable-source-maps', ...execArgv], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const child = fork(CHILD, [JSON.stringify(job)], {
+      execArgv: ['--enable-source-maps', ...execArgv],
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
     let answer: T | null | undefined;
     child.on('message', (message) => (answer = message as T | null));
-    child.on('exit', (code) => (answer === undefined ? reject(new Error(`${job.system} ended with status ${code} in ${job.line}`)) : resolve(answer)));
+    child.on('exit', (code) =>
+      answer === undefined
+        ? reject(new Error(`${job.system} ended with status ${code} in ${job.line}`))
+        : resolve(answer),
+    );
   });
 }
 
 const rows = Number(option('rows', '1000000'));
 const rounds = Number(option('rounds', '1'));
-const lines = chosen('only', [...Object.keys(LINES), ...Object.keys(PARTS)], [...Object.keys(LINES), ...Object.keys(PARTS)]);
-const shapes: readonly Shape[] = option('shape', 'both') === 'both' ? ['value', 'cells'] : chosen<Shape>('shape', ['value', 'cells'], ['value']);
+const lines = chosen(
+  'only',
+  [...Object.keys(LINES), ...Object.keys(PARTS)],
+  [...Object.keys(LINES), ...Object.keys(PARTS)],
+);
+const shapes: readonly Shape[] =
+  option('shape', 'both') === 'both' ? ['value', 'cells'] : chosen<Shape>('shape', ['value', 'cells'], ['value']);
 const systems = installPeers(chosen('systems', ALL_SYSTEMS, ALL_SYSTEMS));
 const scratch = mkdtempSync(join(option('dir', tmpdir()), 'edubba-engine-'));
 process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
 
-const best = (a: Outcome | undefined, b: Outcome): Outcome => (a !== undefined && a.operations / a.seconds > b.operations / b.seconds ? a : b);
+const best = (a: Outcome | undefined, b: Outcome): Outcome =>
+  a !== undefined && a.operations / a.seconds > b.operations / b.seconds ? a : b;
 const results: Result[] = [];
 const figures: Record<string, Figures> = {};
 
@@ -81,7 +97,9 @@ async function measureLine(line: string, shape: Shape): Promise<void> {
       else console.error(`${system} has no ${line}`);
     }
   }
-  const here = all.flatMap((system) => (found.has(system) ? [{ line, shape, system, ...(found.get(system) as Outcome) }] : []));
+  const here = all.flatMap((system) =>
+    found.has(system) ? [{ line, shape, system, ...(found.get(system) as Outcome) }] : [],
+  );
   results.push(...here);
   printResults(here);
 }
@@ -89,7 +107,14 @@ async function measureLine(line: string, shape: Shape): Promise<void> {
 for (const shape of shapes) {
   if (lines.some((line) => LINES[line]?.kind === 'read')) {
     for (const system of new Set(lines.flatMap(systemsOf))) {
-      await inChild({ system, line: 'load', shape, rows, directory: join(scratch, `loaded-${system}-${shape}`), cacheBytes: 64 * 1024 * 1024 });
+      await inChild({
+        system,
+        line: 'load',
+        shape,
+        rows,
+        directory: join(scratch, `loaded-${system}-${shape}`),
+        cacheBytes: 64 * 1024 * 1024,
+      });
     }
   }
   for (const line of lines) if (LINES[line]) await measureLine(line, shape);
@@ -98,10 +123,20 @@ printTargets(results);
 for (const line of lines) {
   const part = PARTS[line];
   if (!part) continue;
-  const found = (await inChild<Figures>({ system: 'edubba', line, shape: 'value', rows, directory: join(scratch, 'part'), cacheBytes: 0 })) ?? {};
+  const found =
+    (await inChild<Figures>({
+      system: 'edubba',
+      line,
+      shape: 'value',
+      rows,
+      directory: join(scratch, 'part'),
+      cacheBytes: 0,
+    })) ?? {};
   figures[line] = found;
   const first = Object.values(found)[0] ?? Number.NaN;
-  console.log(`\n${line}: ${part.what}, ${rows} rows; ${part.target.name}: ${first <= part.target.most ? 'met' : 'NOT MET'}`);
+  console.log(
+    `\n${line}: ${part.what}, ${rows} rows; ${part.target.name}: ${first <= part.target.most ? 'met' : 'NOT MET'}`,
+  );
   console.table(found);
 }
 const file = option('json', '');

@@ -44,7 +44,9 @@ async function load(database: Database): Promise<void> {
     while (next < ROWS) {
       const from = next;
       next += BATCH;
-      const rows = Array.from({ length: Math.min(BATCH, ROWS - from) }, (_, i) => new RowMutation(key(from + i)).set('f:v', randomBytes(1000), 1000));
+      const rows = Array.from({ length: Math.min(BATCH, ROWS - from) }, (_, i) =>
+        new RowMutation(key(from + i)).set('f:v', randomBytes(1000), 1000),
+      );
       await table.applyAll(rows);
     }
   };
@@ -68,7 +70,10 @@ async function limitedReads(database: Database): Promise<number[]> {
   for (let round = 0; round < ROUNDS; round++) {
     const began = performance.now();
     let rows = 0;
-    for await (const _ of database.table('million').scan({ start: key(Math.floor(((ROWS - wanted) * round) / ROUNDS)), limit: wanted })) rows++;
+    for await (const _ of database
+      .table('million')
+      .scan({ start: key(Math.floor(((ROWS - wanted) * round) / ROUNDS)), limit: wanted }))
+      rows++;
     if (rows !== wanted) throw new Error(`${rows} rows in place of ${wanted}`);
     times.push(performance.now() - began);
   }
@@ -83,13 +88,17 @@ try {
   await withClient(server, load);
   const seconds = (performance.now() - began) / 1000;
   const { residentBytes, peakBytes } = memory(server);
-  console.log(`${ROWS} rows of 1000 bytes loaded in ${seconds.toFixed(1)} s; resident ${Math.round(residentBytes / MIB)} MiB, at most ${Math.round(peakBytes / MIB)} MiB`);
+  console.log(
+    `${ROWS} rows of 1000 bytes loaded in ${seconds.toFixed(1)} s; resident ${Math.round(residentBytes / MIB)} MiB, at most ${Math.round(peakBytes / MIB)} MiB`,
+  );
   await server.stop('SIGKILL');
   console.log(`after kill -9: first read answered ${(await firstRead()).toFixed(0)} ms after the process began`);
   await server.stop();
   console.log(`after SIGTERM: first read answered ${(await firstRead()).toFixed(0)} ms after the process began`);
   const times = await withClient(server, limitedReads);
-  console.log(`1000 rows by limit, no end key: slowest (the first, cold) ${times.at(-1)?.toFixed(1)} ms, median ${times[times.length >> 1]?.toFixed(1)} ms`);
+  console.log(
+    `1000 rows by limit, no end key: slowest (the first, cold) ${times.at(-1)?.toFixed(1)} ms, median ${times[times.length >> 1]?.toFixed(1)} ms`,
+  );
   console.log(`memory after it: at most ${Math.round(memory(server).peakBytes / MIB)} MiB`);
 } finally {
   await server?.stop();

@@ -21,11 +21,15 @@ import type { Held } from './responsiveness/probe.ts';
 import { startServer } from './serving/server-process.ts';
 
 const steps: readonly (readonly [string, (database: Database) => Promise<void>])[] = [
-  ['create a table', async (database) => void (await database.createTable('t', { families: { f: {}, g: {} }, granularity: 'millis' }))],
+  [
+    'create a table',
+    async (database) => void (await database.createTable('t', { families: { f: {}, g: {} }, granularity: 'millis' })),
+  ],
   [
     'write a row of 100 MB, in cells of 5 MB',
     async (database) => {
-      for (let i = 0; i < 20; i++) await database.table('t').apply(new RowMutation('large').set(`f:${i}`, Buffer.alloc(5_000_000, i), 1000));
+      for (let i = 0; i < 20; i++)
+        await database.table('t').apply(new RowMutation('large').set(`f:${i}`, Buffer.alloc(5_000_000, i), 1000));
     },
   ],
   ['read it', async (database) => void (await database.table('t').get('large'))],
@@ -42,14 +46,22 @@ const steps: readonly (readonly [string, (database: Database) => Promise<void>])
     'write 100,000 rows of 1000 bytes in batches of 1000',
     async (database) => {
       for (let from = 0; from < 100_000; from += 1000) {
-        await database.table('t').applyAll(Array.from({ length: 1000 }, (_, i) => new RowMutation(`row${from + i}`).set('f:x', Buffer.alloc(1000, i), 1000)));
+        await database
+          .table('t')
+          .applyAll(
+            Array.from({ length: 1000 }, (_, i) =>
+              new RowMutation(`row${from + i}`).set('f:x', Buffer.alloc(1000, i), 1000),
+            ),
+          );
       }
     },
   ],
   [
     'a full filtered scan: no value matches',
     async (database) => {
-      for await (const _ of database.table('t').scan({ prefix: 'row', filter: { kind: 'valueRegex', regex: '.*needle.*' } }));
+      for await (const _ of database
+        .table('t')
+        .scan({ prefix: 'row', filter: { kind: 'valueRegex', regex: '.*needle.*' } }));
     },
   ],
 ];
@@ -73,11 +85,18 @@ async function heldSince(server: ChildProcess): Promise<Held> {
   return held;
 }
 
-const option = (name: string, fallback: string): string => process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
+const option = (name: string, fallback: string): string =>
+  process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
 const PROBE = new URL('./responsiveness/probe.js', import.meta.url).href;
 const ATTACKER = fileURLToPath(new URL('./responsiveness/attacker.js', import.meta.url));
 const CERTIFICATES = fileURLToPath(new URL('../../test/certificates/', import.meta.url));
-const TLS_WORDS = ['--tls-cert', join(CERTIFICATES, 'server.pem'), '--tls-key', join(CERTIFICATES, 'server.key'), '--insecure-public'];
+const TLS_WORDS = [
+  '--tls-cert',
+  join(CERTIFICATES, 'server.pem'),
+  '--tls-key',
+  join(CERTIFICATES, 'server.key'),
+  '--insecure-public',
+];
 const MIB = 1024 * 1024;
 const digits = (value: number): number => Number(value.toFixed(1));
 
@@ -91,7 +110,11 @@ async function inDirectory(work: (directory: string) => Promise<void>): Promise<
 }
 
 async function largeSteps(directory: string): Promise<void> {
-  const { child: server, address, stop } = await startServer(directory, { nodeOptions: ['--import', PROBE], ipc: true });
+  const {
+    child: server,
+    address,
+    stop,
+  } = await startServer(directory, { nodeOptions: ['--import', PROBE], ipc: true });
   giveWay();
   try {
     const { service, env, close } = await connect(address);
@@ -114,15 +137,24 @@ async function largeSteps(directory: string): Promise<void> {
 
 /** A process that does nothing: how late its event loop is called is the machine's own. */
 function startIdle(): ChildProcess {
-  return spawn(process.execPath, ['--import', PROBE, '-e', 'setInterval(() => {}, 1e6)'], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  return spawn(process.execPath, ['--import', PROBE, '-e', 'setInterval(() => {}, 1e6)'], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
 }
 
 /** The line of one attack: what others waited for, how long the loop was held, what was resident. */
 async function underAttack(name: string, seconds: number, directory: string): Promise<Record<string, string | number>> {
   const attack = ATTACKS[name];
   if (!attack) throw new Error(`no attack "${name}"; there are ${Object.keys(ATTACKS).join(', ')}`);
-  const options = { words: [...(attack.words ?? []), ...(attack.isTls ? TLS_WORDS : [])], descriptors: attack.descriptors };
-  const { child: server, address, stop } = await startServer(directory, { ...options, nodeOptions: ['--import', PROBE], ipc: true });
+  const options = {
+    words: [...(attack.words ?? []), ...(attack.isTls ? TLS_WORDS : [])],
+    descriptors: attack.descriptors,
+  };
+  const {
+    child: server,
+    address,
+    stop,
+  } = await startServer(directory, { ...options, nodeOptions: ['--import', PROBE], ipc: true });
   const idle = startIdle();
   try {
     const others = await OtherCallers.connect(address, attack.isTls ? join(CERTIFICATES, 'ca.pem') : undefined);
@@ -136,8 +168,14 @@ async function underAttack(name: string, seconds: number, directory: string): Pr
       const { calls, unanswered, medianMs, longestMs } = await others.callFor(seconds * 1000);
       const [held, idleHeld] = await Promise.all([heldSince(server), heldSince(idle)]);
       return {
-        attack: name, calls, unanswered, 'answered in, median ms': digits(medianMs), 'longest ms': digits(longestMs),
-        'loop held, longest ms': digits(held.longestMs), 'idle process ms': digits(idleHeld.longestMs), 'most resident MiB': Math.round(held.peakRssBytes / MIB),
+        attack: name,
+        calls,
+        unanswered,
+        'answered in, median ms': digits(medianMs),
+        'longest ms': digits(longestMs),
+        'loop held, longest ms': digits(held.longestMs),
+        'idle process ms': digits(idleHeld.longestMs),
+        'most resident MiB': Math.round(held.peakRssBytes / MIB),
       };
     } finally {
       attacker.kill('SIGKILL');

@@ -28,12 +28,21 @@ async function fill(table: Table): Promise<void> {
 async function addCells(table: Table, row: (i: number) => string): Promise<number> {
   const start = performance.now();
   for (let from = 0; from < ADDS; from += 64) {
-    await Promise.all(Array.from({ length: 64 }, (_, j) => table.apply(new RowMutation(row(from + j)).set(`f:added${from + j}`, 'x', 1000))));
+    await Promise.all(
+      Array.from({ length: 64 }, (_, j) =>
+        table.apply(new RowMutation(row(from + j)).set(`f:added${from + j}`, 'x', 1000)),
+      ),
+    );
   }
   return ((performance.now() - start) * 1000) / ADDS;
 }
 
-async function readCost(database: Database, table: Table, what: string, options: ScanOptions): Promise<Record<string, string | number>> {
+async function readCost(
+  database: Database,
+  table: Table,
+  what: string,
+  options: ScanOptions,
+): Promise<Record<string, string | number>> {
   const times: number[] = [];
   let cells = 0;
   const before = await database.counters();
@@ -44,8 +53,15 @@ async function readCost(database: Database, table: Table, what: string, options:
     times.push(performance.now() - start);
   }
   const after = await database.counters();
-  const blocks = ['blockCache.hits', 'blockCache.misses'].reduce((sum, name) => sum + (after[name] ?? 0) - (before[name] ?? 0), 0) / ROUNDS;
-  return { read: what, cells, 'ms (median)': Number(median(times).toFixed(2)), 'blocks looked at': Number(blocks.toFixed(1)) };
+  const blocks =
+    ['blockCache.hits', 'blockCache.misses'].reduce((sum, name) => sum + (after[name] ?? 0) - (before[name] ?? 0), 0) /
+    ROUNDS;
+  return {
+    read: what,
+    cells,
+    'ms (median)': Number(median(times).toFixed(2)),
+    'blocks looked at': Number(blocks.toFixed(1)),
+  };
 }
 
 const directory = await mkdtemp(join(tmpdir(), 'edubba-wide-'));
@@ -59,12 +75,17 @@ try {
     small.push(await addCells(table, (i) => `small${i % 100}`));
     wide.push(await addCells(table, () => 'wide'));
   }
-  console.log(`${COLUMNS} columns; adding a cell: ${median(small).toFixed(1)} us to a small row, ${median(wide).toFixed(1)} us to the wide one: ratio ${(median(wide) / median(small)).toFixed(2)}`);
+  console.log(
+    `${COLUMNS} columns; adding a cell: ${median(small).toFixed(1)} us to a small row, ${median(wide).toFixed(1)} us to the wide one: ratio ${(median(wide) / median(small)).toFixed(2)}`,
+  );
   const middle = name(COLUMNS >> 1);
   const reads: readonly (readonly [string, ScanOptions])[] = [
     ['first 10 cells', { cellsPerRow: 10 }],
     ['one column in the middle', { columns: [`f:${middle}`] }],
-    ['10 columns by range in the middle', { columnRange: { family: 'f', start: middle, end: name((COLUMNS >> 1) + 10) } }],
+    [
+      '10 columns by range in the middle',
+      { columnRange: { family: 'f', start: middle, end: name((COLUMNS >> 1) + 10) } },
+    ],
     ['the other family', { families: ['g'] }],
     ['all cells', { versions: 'all' }],
   ];

@@ -16,7 +16,9 @@ import { open, RowMutation } from '../src/embedded/index.ts';
 import { type ServerProcess, startServer } from './serving/server-process.ts';
 import { openConnection, readRowsOf } from './wire/peer.ts';
 
-const options = new Map(process.argv.slice(2).map((word) => [word.replace(/^--|=.*$/g, ''), word.replace(/^[^=]*=/, '')] as const));
+const options = new Map(
+  process.argv.slice(2).map((word) => [word.replace(/^--|=.*$/g, ''), word.replace(/^[^=]*=/, '')] as const),
+);
 const CONNECTIONS = Number(options.get('connections') ?? 10_000);
 const READERS = Number(options.get('readers') ?? 100);
 const TABLE_MIB = Number(options.get('mib') ?? 1024);
@@ -65,18 +67,23 @@ async function slowReaders(server: ChildProcess, port: number): Promise<void> {
   const before = residentMib(server);
   let taken = 0;
   let peak = before;
-  const sockets = await Promise.all(Array.from({ length: READERS }, () => openConnection(port, { windowBytes: 0x7fff_0000 })));
+  const sockets = await Promise.all(
+    Array.from({ length: READERS }, () => openConnection(port, { windowBytes: 0x7fff_0000 })),
+  );
   for (const socket of sockets) {
     socket.pause();
     socket.write(readRowsOf(TABLE));
   }
   for (let second = 0; second < SECONDS; second++) {
     await pause(1000);
-    for (const socket of sockets) taken += (socket.read(Math.min(KIB, socket.readableLength)) as Buffer | null)?.length ?? 0;
+    for (const socket of sockets)
+      taken += (socket.read(Math.min(KIB, socket.readableLength)) as Buffer | null)?.length ?? 0;
     peak = Math.max(peak, residentMib(server));
   }
   const cut = sockets.filter((socket) => socket.destroyed).length;
-  console.log(`${READERS} readers took ${(taken / KIB / READERS / SECONDS).toFixed(2)} KiB a second each of a scan of ${TABLE_MIB} MiB; ${cut} were cut off`);
+  console.log(
+    `${READERS} readers took ${(taken / KIB / READERS / SECONDS).toFixed(2)} KiB a second each of a scan of ${TABLE_MIB} MiB; ${cut} were cut off`,
+  );
   tell('each slow reader, at the peak', (peak - before) / READERS, MOST_READER_MIB);
   for (const socket of sockets) socket.destroy();
 }

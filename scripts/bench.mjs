@@ -17,7 +17,9 @@ import { goMissing } from './lib/tools.mjs';
 
 const [what, ...words] = process.argv.slice(2);
 
-const names = filesUnder('bench', (name) => name.endsWith('.ts')).flatMap((path) => /^bench\/([^/]+)\.ts$/.exec(path)?.[1] ?? []);
+const names = filesUnder('bench', (name) => name.endsWith('.ts')).flatMap(
+  (path) => /^bench\/([^/]+)\.ts$/.exec(path)?.[1] ?? [],
+);
 if (names.includes(what)) {
   buildOrExit();
   process.exit(run(process.execPath, ['--enable-source-maps', join(ROOT, 'dist', 'bench', `${what}.js`), ...words]));

@@ -17,7 +17,9 @@ const HARD_LINES = 700;
 
 /** Runs a tool of node_modules; what it prints counts only when it fails. */
 async function tool(...args) {
-  const { status, out, err } = await capture(process.execPath, args, { env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: '0' } });
+  const { status, out, err } = await capture(process.execPath, args, {
+    env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: '0' },
+  });
   return { ok: status === 0, text: `${out}${err}` };
 }
 
@@ -34,7 +36,10 @@ function sizes() {
     if (path.includes('/generated/')) continue;
     const lines = text.split('\n').length - 1;
     if (lines > HARD_LINES) ok = false;
-    if (lines > SOFT_LINES) long.push(`${lines > HARD_LINES ? 'TOO LONG' : 'long'} ${path}: ${lines} lines (soft limit ${SOFT_LINES}, hard limit ${HARD_LINES})`);
+    if (lines > SOFT_LINES)
+      long.push(
+        `${lines > HARD_LINES ? 'TOO LONG' : 'long'} ${path}: ${lines} lines (soft limit ${SOFT_LINES}, hard limit ${HARD_LINES})`,
+      );
   }
   return { ok, text: long.join('\n'), warning: ok && long.length > 0 };
 }
@@ -60,19 +65,40 @@ const CITING = /\.(ts|mjs|md|sh)$/;
 
 async function citations() {
   const files = await repositoryFiles();
-  return verdict(brokenCitations(files.filter((path) => CITING.test(path) && !path.includes('/generated/') && existsSync(join(ROOT, path)))));
+  return verdict(
+    brokenCitations(
+      files.filter((path) => CITING.test(path) && !path.includes('/generated/') && existsSync(join(ROOT, path))),
+    ),
+  );
 }
 
 function lockFile() {
-  const lacks = LOCK_FILES.map((path) => [path, Object.keys(missingEntries(readLock(path).packages))]).filter(([, missing]) => missing.length > 0);
-  return verdict(lacks.map(([path, missing]) => `${path} lacks ${missing.join(', ')}; npm ci would refuse it: node scripts/lint/lock-file.mjs --write`));
+  const lacks = LOCK_FILES.map((path) => [path, Object.keys(missingEntries(readLock(path).packages))]).filter(
+    ([, missing]) => missing.length > 0,
+  );
+  return verdict(
+    lacks.map(
+      ([path, missing]) =>
+        `${path} lacks ${missing.join(', ')}; npm ci would refuse it: node scripts/lint/lock-file.mjs --write`,
+    ),
+  );
 }
 
 const STEPS = {
   types,
-  lint: () => tool(dependency('@biomejs', 'biome', 'bin', 'biome'), 'lint', '--error-on-warnings', '--max-diagnostics=100', '.'),
-  layers: () => tool(dependency('dependency-cruiser', 'bin', 'dependency-cruise.mjs'), '--config', '.dependency-cruiser.mjs', '--output-type', 'err-long', ...['src', 'test', 'examples', 'bench'].filter((folder) => existsSync(folder))),
-  'dead code': () => tool(dependency('knip', 'bin', 'knip.js'), '--no-progress', '--no-config-hints', '--exclude', 'types'),
+  lint: () =>
+    tool(dependency('@biomejs', 'biome', 'bin', 'biome'), 'check', '--error-on-warnings', '--max-diagnostics=100', '.'),
+  layers: () =>
+    tool(
+      dependency('dependency-cruiser', 'bin', 'dependency-cruise.mjs'),
+      '--config',
+      '.dependency-cruiser.mjs',
+      '--output-type',
+      'err-long',
+      ...['src', 'test', 'examples', 'bench'].filter((folder) => existsSync(folder)),
+    ),
+  'dead code': () =>
+    tool(dependency('knip', 'bin', 'knip.js'), '--no-progress', '--no-config-hints', '--exclude', 'types'),
   'lock file': lockFile,
   'file sizes': sizes,
   asserts,
@@ -91,7 +117,11 @@ const tally = { passed: 0, failed: 0, skipped: 0 };
 for (const [name, step] of Object.entries(STEPS)) {
   if (wanted.length > 0 && !wanted.includes(name)) continue;
   const start = performance.now();
-  const { ok, text, warning = false } = await Promise.resolve()
+  const {
+    ok,
+    text,
+    warning = false,
+  } = await Promise.resolve()
     .then(step)
     .catch((error) => ({ ok: false, text: error.message }));
   tally[ok ? 'passed' : 'failed']++;

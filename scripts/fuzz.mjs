@@ -16,7 +16,14 @@ const MOST_FAILURES = 10;
 /** Inputs between two looks at the clock. */
 const ROUND = 512;
 
-const { values } = parseArgs({ options: { seconds: { type: 'string' }, inputs: { type: 'string' }, seed: { type: 'string' }, target: { type: 'string' } } });
+const { values } = parseArgs({
+  options: {
+    seconds: { type: 'string' },
+    inputs: { type: 'string' },
+    seed: { type: 'string' },
+    target: { type: 'string' },
+  },
+});
 const mostInputs = values.inputs === undefined ? Number.POSITIVE_INFINITY : Number(values.inputs);
 const mostMs = Number(values.seconds ?? (values.inputs === undefined ? 60 : Number.POSITIVE_INFINITY)) * 1000;
 const seed = Number(values.seed ?? 1);
@@ -64,7 +71,11 @@ function damaged(bytes, others) {
     case 3:
       return Buffer.concat([bytes.subarray(0, at + length), bytes.subarray(at)]);
     case 4:
-      return Buffer.concat([bytes.subarray(0, at), Buffer.from(Array.from({ length }, () => random(256))), bytes.subarray(at)]);
+      return Buffer.concat([
+        bytes.subarray(0, at),
+        Buffer.from(Array.from({ length }, () => random(256))),
+        bytes.subarray(at),
+      ]);
     case 5: {
       const other = others[random(others.length)];
       return Buffer.concat([bytes.subarray(0, at), other.subarray(random(other.length + 1))]);

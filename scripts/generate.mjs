@@ -18,9 +18,16 @@ import { DIGESTS, digestOf, digests, GENERATED, GENERATORS } from './lint/genera
 function generateInto(out, work) {
   writeFileSync(join(work, 'package.json'), '{ "private": true }');
   const opt = ['target=ts', 'import_extension=ts', 'erasable_syntax=true'];
-  writeFileSync(join(work, 'buf.gen.yaml'), JSON.stringify({ version: 'v2', plugins: [{ local: 'protoc-gen-es', out, opt }] }));
+  writeFileSync(
+    join(work, 'buf.gen.yaml'),
+    JSON.stringify({ version: 'v2', plugins: [{ local: 'protoc-gen-es', out, opt }] }),
+  );
   const packages = GENERATORS.flatMap((name) => ['-p', name]);
-  execFileSync('npx', ['--yes', ...packages, 'buf', 'generate', join(ROOT, 'proto'), '--template', join(work, 'buf.gen.yaml')], { cwd: work, stdio: 'inherit' });
+  execFileSync(
+    'npx',
+    ['--yes', ...packages, 'buf', 'generate', join(ROOT, 'proto'), '--template', join(work, 'buf.gen.yaml')],
+    { cwd: work, stdio: 'inherit' },
+  );
 }
 
 const work = mkdtempSync(join(tmpdir(), 'edubba-generate-'));
@@ -29,7 +36,8 @@ try {
   generateInto(made, work);
   if (process.argv.includes('--check')) {
     const isSame = digestOf(made) === digestOf(join(ROOT, GENERATED));
-    if (!isSame) console.error(`${GENERATED} is not what proto/ and ${GENERATORS.join(', ')} give: node scripts/generate.mjs`);
+    if (!isSame)
+      console.error(`${GENERATED} is not what proto/ and ${GENERATORS.join(', ')} give: node scripts/generate.mjs`);
     console.log(closingLine({ passed: isSame ? 1 : 0, failed: isSame ? 0 : 1, skipped: 0 }));
     process.exitCode = isSame ? 0 : 1;
   } else {

@@ -5,7 +5,22 @@
  * Needs Linux, root, debootstrap, unshare, nsenter, ip and mount. The base, Debian 12 with the Node that runs this script, is kept in the cache of tools.mjs.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { buildOrExit } from './lib/build.mjs';
@@ -69,7 +84,11 @@ async function baseRoot() {
   cpSync(npm, join(local, 'lib/node_modules/npm'), { recursive: true, verbatimSymlinks: true });
   symlinkSync('../lib/node_modules/npm/bin/npm-cli.js', join(local, 'bin/npm'));
   writeFileSync(join(root, 'etc/group'), `${NODE_USER.name}:x:${NODE_USER.id}:\n`, { flag: 'a' });
-  writeFileSync(join(root, 'etc/passwd'), `${NODE_USER.name}:x:${NODE_USER.id}:${NODE_USER.id}::/home/${NODE_USER.name}:/bin/bash\n`, { flag: 'a' });
+  writeFileSync(
+    join(root, 'etc/passwd'),
+    `${NODE_USER.name}:x:${NODE_USER.id}:${NODE_USER.id}::/home/${NODE_USER.name}:/bin/bash\n`,
+    { flag: 'a' },
+  );
   const version = (await must('Node in the base', 'chroot', [root, 'node', '--version'])).trim();
   if (version !== process.version) throw new Error(`the base has Node ${version}, not ${process.version}`);
   return root;
@@ -85,7 +104,10 @@ function lend(root) {
   }
 }
 
-const buildEnvironment = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => /^(https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i.test(name)));
+const buildEnvironment = () =>
+  Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => /^(https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i.test(name)),
+  );
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Copies as COPY does: the contents of a folder, a file into a folder or under a name. `isKept` sees paths relative to `from`. */
@@ -98,7 +120,11 @@ function copyInto(from, { sources, target }, root, workdir, isKept = () => true)
     const isFolder = statSync(path).isDirectory();
     const to = join(root, inside, !isFolder && (many || existsSync(join(root, inside))) ? basename(source) : '');
     mkdirSync(isFolder ? to : dirname(to), { recursive: true });
-    cpSync(path, to, { recursive: true, verbatimSymlinks: true, filter: (name) => isKept(name.slice(from.length).replace(/^\/+/, '')) });
+    cpSync(path, to, {
+      recursive: true,
+      verbatimSymlinks: true,
+      filter: (name) => isKept(name.slice(from.length).replace(/^\/+/, '')),
+    });
   }
 }
 
@@ -119,14 +145,22 @@ async function buildStage(stage, number, base, roots) {
     } else if (step.kind === 'env') environment[step.name] = step.value;
     else if (step.kind === 'copy') {
       if (step.from === undefined) copyInto(ROOT, step, root, workdir, (path) => path === '' || !isIgnored(path));
-      else copyInto(roots.get(step.from) ?? fail(`COPY --from=${step.from}: there is no such stage`), step, root, workdir);
+      else
+        copyInto(roots.get(step.from) ?? fail(`COPY --from=${step.from}: there is no such stage`), step, root, workdir);
     } else {
       if (!lent) lend(root);
       lent = true;
       const shell = `mount -t proc proc ${root}/proc && exec chroot ${root} /bin/sh -c 'cd "$0" && eval "$1"' "$0" "$1"`;
-      await must(`RUN ${step.command}`, 'unshare', ['--mount', '--pid', '--fork', 'sh', '-c', shell, workdir, step.command], { env: environment });
+      await must(
+        `RUN ${step.command}`,
+        'unshare',
+        ['--mount', '--pid', '--fork', 'sh', '-c', shell, workdir, step.command],
+        { env: environment },
+      );
     }
-    console.log(`${stage.name ?? 'image'}: ${step.kind} ${step.command ?? step.path ?? [...(step.sources ?? []), step.target ?? step.name].join(' ')} (${Math.round(performance.now() - start)} ms)`);
+    console.log(
+      `${stage.name ?? 'image'}: ${step.kind} ${step.command ?? step.path ?? [...(step.sources ?? []), step.target ?? step.name].join(' ')} (${Math.round(performance.now() - start)} ms)`,
+    );
   }
   return root;
 }
@@ -146,13 +180,32 @@ async function startContainer(root, image, volume) {
   const id = userOf(image);
   const [mountPoint] = image.volumes;
   const script = [
-    'ip link set lo up', `mount --bind ${root} ${root}`, `mount --bind ${volume} ${root}${mountPoint}`, `mount -t proc proc ${root}/proc`, `mount -o remount,bind,ro ${root}`,
+    'ip link set lo up',
+    `mount --bind ${root} ${root}`,
+    `mount --bind ${volume} ${root}${mountPoint}`,
+    `mount -t proc proc ${root}/proc`,
+    `mount -o remount,bind,ro ${root}`,
     `exec chroot --userspec=${id}:${id} ${root} /bin/sh -c 'cd "$0" && exec "$@"' "$@"`,
   ].join(' && ');
-  const words = ['--mount', '--pid', '--net', '--fork', '--kill-child', 'sh', '-c', script, 'sh', image.workdir, ...image.entrypoint, ...image.command];
+  const words = [
+    '--mount',
+    '--pid',
+    '--net',
+    '--fork',
+    '--kill-child',
+    'sh',
+    '-c',
+    script,
+    'sh',
+    image.workdir,
+    ...image.entrypoint,
+    ...image.command,
+  ];
   const child = spawn('unshare', words, { stdio: ['ignore', 'pipe', 'pipe'], env: environmentOf(image) });
   children.add(child);
-  const ended = new Promise((done) => child.once('close', (code, signal) => done(signal ?? code))).finally(() => children.delete(child));
+  const ended = new Promise((done) => child.once('close', (code, signal) => done(signal ?? code))).finally(() =>
+    children.delete(child),
+  );
   let output = '';
   const ready = new Promise((done, refuse) => {
     const timer = setTimeout(() => refuse(new Error(`not ready after ${READY_MS} ms:\n${output}`)), READY_MS);
@@ -169,7 +222,25 @@ async function startContainer(root, image, volume) {
   await ready;
   // the child of unshare is process 1 inside
   const pid = Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ')[0]);
-  const within = (command) => capture('nsenter', ['--target', String(pid), '--mount', '--pid', '--net', '--root', `--wd=${root}${image.workdir}`, '--setuid', String(id), '--setgid', String(id), ...command], { timeoutMs: READY_MS, env: environmentOf(image) });
+  const within = (command) =>
+    capture(
+      'nsenter',
+      [
+        '--target',
+        String(pid),
+        '--mount',
+        '--pid',
+        '--net',
+        '--root',
+        `--wd=${root}${image.workdir}`,
+        '--setuid',
+        String(id),
+        '--setgid',
+        String(id),
+        ...command,
+      ],
+      { timeoutMs: READY_MS, env: environmentOf(image) },
+    );
   return {
     pid,
     output: () => output,
@@ -188,12 +259,17 @@ async function startContainer(root, image, volume) {
 function statusOf(pid) {
   const text = readFileSync(`/proc/${pid}/status`, 'utf8');
   const field = (name) => new RegExp(`^${name}:\\s+(.*)$`, 'm').exec(text)?.[1] ?? '';
-  return { uid: Number(field('Uid').split(/\s+/)[0]), innermostPid: Number(field('NSpid').split(/\s+/).at(-1)), capabilities: field('CapEff') };
+  return {
+    uid: Number(field('Uid').split(/\s+/)[0]),
+    innermostPid: Number(field('NSpid').split(/\s+/).at(-1)),
+    capabilities: field('CapEff'),
+  };
 }
 
 function mebibytesOf(folder) {
   let bytes = 0;
-  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) if (entry.isFile()) bytes += statSync(join(entry.parentPath ?? entry.path, entry.name)).size;
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
+    if (entry.isFile()) bytes += statSync(join(entry.parentPath ?? entry.path, entry.name)).size;
   return bytes / 2 ** 20;
 }
 
@@ -208,8 +284,18 @@ await report.section('the steps of deploy/Dockerfile', async () => {
     roots.set(stage.name ?? number, root);
   }
   const size = mebibytesOf(join(root, 'opt/edubba'));
-  report.check(size < MOST_IMAGE_MIB, `they make an image, with less than ${MOST_IMAGE_MIB} MiB upon its base`, `${size.toFixed(1)} MiB`);
-  const needless = ['opt/edubba/src', 'opt/edubba/test', 'opt/edubba/node_modules/typescript', 'opt/edubba/node_modules/esbuild', 'build'].filter((path) => existsSync(join(root, path)));
+  report.check(
+    size < MOST_IMAGE_MIB,
+    `they make an image, with less than ${MOST_IMAGE_MIB} MiB upon its base`,
+    `${size.toFixed(1)} MiB`,
+  );
+  const needless = [
+    'opt/edubba/src',
+    'opt/edubba/test',
+    'opt/edubba/node_modules/typescript',
+    'opt/edubba/node_modules/esbuild',
+    'build',
+  ].filter((path) => existsSync(join(root, path)));
   report.check(needless.length === 0, 'it holds neither sources nor compilers', needless.join(' '));
   built = { root, image: stages.at(-1).image };
 });
@@ -222,13 +308,34 @@ if (built) {
   await report.section('a container', async () => {
     const first = await startContainer(root, image, volume);
     const { uid, innermostPid, capabilities } = statusOf(first.pid);
-    report.check(uid === NODE_USER.id && innermostPid === 1 && /^0+$/.test(capabilities), 'the server is process 1, not root, and without capabilities', `user ${uid}, process ${innermostPid}, capabilities ${capabilities}`);
-    const health = (container) => container.within(['timeout', '--signal=KILL', String(image.healthcheck.timeoutMs / 1000), ...image.healthcheck.command]);
+    report.check(
+      uid === NODE_USER.id && innermostPid === 1 && /^0+$/.test(capabilities),
+      'the server is process 1, not root, and without capabilities',
+      `user ${uid}, process ${innermostPid}, capabilities ${capabilities}`,
+    );
+    const health = (container) =>
+      container.within([
+        'timeout',
+        '--signal=KILL',
+        String(image.healthcheck.timeoutMs / 1000),
+        ...image.healthcheck.command,
+      ]);
     const healthy = await health(first);
     report.check(healthy.status === 0, 'its health check says that it is healthy', healthy.err);
-    const client = (container, ...words) => container.within(['edubba', '--address', `127.0.0.1:${image.ports[0]}`, ...words]);
-    const wrote = [await client(first, 'createtable', 't', 'families=f'), await client(first, 'set', 't', 'row', 'f:q=kept')];
-    report.check(wrote.every(({ status }) => status === 0), 'a row is written', wrote.map(({ err }) => err).join('').trim());
+    const client = (container, ...words) =>
+      container.within(['edubba', '--address', `127.0.0.1:${image.ports[0]}`, ...words]);
+    const wrote = [
+      await client(first, 'createtable', 't', 'families=f'),
+      await client(first, 'set', 't', 'row', 'f:q=kept'),
+    ];
+    report.check(
+      wrote.every(({ status }) => status === 0),
+      'a row is written',
+      wrote
+        .map(({ err }) => err)
+        .join('')
+        .trim(),
+    );
     const read = await client(first, 'read', 't');
     report.check(read.out.includes('kept'), 'and read', read.err);
     const outside = await first.within(['touch', '/opt/edubba/x']);

@@ -14,7 +14,17 @@ import { buildOrExit } from './lib/build.mjs';
 import { Report } from './lib/report.mjs';
 import { capture, ROOT } from './lib/repository.mjs';
 import { edubbaCommand, freePort, startEdubba, startEmulator } from './lib/server.mjs';
-import { cbtFolder, emulator, goMissing, goProgram, javaClient, javaMissing, nodeClient, pythonClient, pythonMissing } from './lib/tools.mjs';
+import {
+  cbtFolder,
+  emulator,
+  goMissing,
+  goProgram,
+  javaClient,
+  javaMissing,
+  nodeClient,
+  pythonClient,
+  pythonMissing,
+} from './lib/tools.mjs';
 import { AUTHORITY, grpcCases, h2spec, SERVER_TLS } from './lib/wire-peers.mjs';
 
 const PARTS = ['clients', 'hello', 'tls', 'behaviour', 'suites', 'grpc', 'h2spec', 'load', 'probe', 'crash'];
@@ -25,14 +35,28 @@ const SUITES = [
 ];
 /** The calls of this API that have to work; the others may answer UNIMPLEMENTED. */
 const CALLS = [
-  'MutateRow', 'MutateRows', 'ReadRows', 'SampleRowKeys', 'CheckAndMutateRow', 'ReadModifyWriteRow', 'PingAndWarm', 'CreateTable', 'ListTables', 'GetTable',
-  'DeleteTable', 'ModifyColumnFamilies', 'DropRowRange', 'GenerateConsistencyToken', 'CheckConsistency',
+  'MutateRow',
+  'MutateRows',
+  'ReadRows',
+  'SampleRowKeys',
+  'CheckAndMutateRow',
+  'ReadModifyWriteRow',
+  'PingAndWarm',
+  'CreateTable',
+  'ListTables',
+  'GetTable',
+  'DeleteTable',
+  'ModifyColumnFamilies',
+  'DropRowRange',
+  'GenerateConsistencyToken',
+  'CheckConsistency',
 ];
 /** Where Google's emulator differs from our behaviour suite, and so from the cloud's documents or from what this project promises. */
 const EMULATOR_LACKS = {
   'negative timestamps': 'refuses timestamps below 0',
   'refusals change nothing': 'applies the steps of a mutation that stand before the refused one',
-  'refused increments': 'never answers an increment of a value that is not 8 bytes, nor any call on that row afterwards',
+  'refused increments':
+    'never answers an increment of a value that is not 8 bytes, nor any call on that row afterwards',
   'order over families': 'gives the families of an interleave in random order',
   'exact gc on read': 'shows versions that the rules drop until its collector has come by',
   'min and max': 'overwrites where it should merge',
@@ -47,7 +71,11 @@ const PROBE_MS = 300_000;
 
 const words = process.argv.slice(2);
 const short = words.includes('--short');
-const only = words.find((word) => word.startsWith('--only='))?.slice('--only='.length).split(',') ?? PARTS;
+const only =
+  words
+    .find((word) => word.startsWith('--only='))
+    ?.slice('--only='.length)
+    .split(',') ?? PARTS;
 const report = new Report();
 const scratch = mkdtempSync(join(tmpdir(), 'edubba-interop-'));
 process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
@@ -66,7 +94,11 @@ async function withEdubba(name, body, options = []) {
   try {
     const result = await body(server);
     const end = await Promise.race([server.exited, new Promise((resolve) => setTimeout(resolve, 50))]);
-    if (end) report.fail(`the server is alive after ${name}`, `it ended with ${end.signal ?? end.code}: ${server.output().slice(-2000)}`);
+    if (end)
+      report.fail(
+        `the server is alive after ${name}`,
+        `it ended with ${end.signal ?? end.code}: ${server.output().slice(-2000)}`,
+      );
     return result;
   } finally {
     await server.kill();
@@ -76,7 +108,10 @@ async function withEdubba(name, body, options = []) {
 /** `where`: the environment variables that lead a client to the server. */
 async function runClient(name, where, command, args) {
   const { BIGTABLE_EMULATOR_HOST: _, ...environment } = process.env;
-  const { status, out, err } = await capture(command, args, { timeoutMs: CLIENT_MS, env: { ...environment, ...where } });
+  const { status, out, err } = await capture(command, args, {
+    timeoutMs: CLIENT_MS,
+    env: { ...environment, ...where },
+  });
   let seen = 0;
   let failed = 0;
   for (const line of out.split('\n')) {
@@ -86,12 +121,16 @@ async function runClient(name, where, command, args) {
     if (verdict === 'FAIL') failed++;
     report.check(verdict === 'PASS', `${name}: ${step}`);
   }
-  if (seen === 0 || (status !== 0 && failed === 0)) report.fail(`${name}: the scenario runs to its end`, `status ${status}: ${err.slice(-1500)}`);
+  if (seen === 0 || (status !== 0 && failed === 0))
+    report.fail(`${name}: the scenario runs to its end`, `status ${status}: ${err.slice(-1500)}`);
 }
 
 async function runClients(where, words = []) {
   const node = await nodeClient();
-  await runClient(`Node ${node.version}`, { ...where, CLIENT_FOLDER: node.folder }, process.execPath, [join(ROOT, 'test/interop/clients/node.mjs'), ...words]);
+  await runClient(`Node ${node.version}`, { ...where, CLIENT_FOLDER: node.folder }, process.execPath, [
+    join(ROOT, 'test/interop/clients/node.mjs'),
+    ...words,
+  ]);
   if (lacks('go')) report.skip('Go client', lacks('go'));
   else await runClient('Go', where, await goProgram('test/interop/clients/go', 'scenario'), words);
   if (lacks('python')) report.skip('Python client', lacks('python'));
@@ -135,9 +174,16 @@ const HELLO_NEEDS = { python: 'python', go: 'go', java: 'java', sh: 'go' };
 async function hello() {
   const { blocksOf } = await import('../dist/test/readme/markdown.js');
   // the first block is the variable that all of them need, and that is given to them here
-  const programs = blocksOf(readFileSync(join(ROOT, 'docs/clients.md'), 'utf8')).filter(({ text }) => !text.startsWith('export '));
+  const programs = blocksOf(readFileSync(join(ROOT, 'docs/clients.md'), 'utf8')).filter(
+    ({ text }) => !text.startsWith('export '),
+  );
   const languages = programs.map(({ language }) => language);
-  report.check(Object.keys(HELLO).every((language) => languages.includes(language)) && languages.length === Object.keys(HELLO).length, 'docs/clients.md has one program a language', languages.join(' '));
+  report.check(
+    Object.keys(HELLO).every((language) => languages.includes(language)) &&
+      languages.length === Object.keys(HELLO).length,
+    'docs/clients.md has one program a language',
+    languages.join(' '),
+  );
   await withEdubba('hello', async (server) => {
     for (const { language, text, line } of programs) {
       const why = lacks(HELLO_NEEDS[language]);
@@ -150,8 +196,16 @@ async function hello() {
       const { command, args, cwd, env = {} } = await HELLO[language](text, folder);
       const greeting = /Hello from \w+/.exec(text)?.[0];
       for (const time of ['first', 'second']) {
-        const { status, out, err } = await capture(command, args, { timeoutMs: CLIENT_MS, cwd, env: { ...process.env, ...env, BIGTABLE_EMULATOR_HOST: server.address } });
-        report.check(status === 0 && out.includes(greeting), `docs/clients.md, line ${line}: ${language}, the ${time} time`, status === 0 ? out.trim().slice(-100) : err.slice(-1500));
+        const { status, out, err } = await capture(command, args, {
+          timeoutMs: CLIENT_MS,
+          cwd,
+          env: { ...process.env, ...env, BIGTABLE_EMULATOR_HOST: server.address },
+        });
+        report.check(
+          status === 0 && out.includes(greeting),
+          `docs/clients.md, line ${line}: ${language}, the ${time} time`,
+          status === 0 ? out.trim().slice(-100) : err.slice(-1500),
+        );
       }
     }
   });
@@ -168,8 +222,16 @@ async function tls() {
     const address = server.address.replace('127.0.0.1', 'localhost');
     const trust = { EDUBBA_TLS_CA: AUTHORITY, SSL_CERT_FILE: AUTHORITY, GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: AUTHORITY };
     await runClients({ ...trust, EDUBBA_TLS_HOST: address, EDUBBA_TOKEN: token }, ['20']);
-    const stranger = await capture(process.execPath, [join(ROOT, 'bin', 'edubba'), '--address', address, '--tls-ca', AUTHORITY, 'ls'], { env: { ...process.env, EDUBBA_TOKEN: `${token.slice(0, -2)}__` } });
-    report.check(stranger.status === 1 && stranger.err.includes('UNAUTHENTICATED'), 'a wrong token is refused', stranger.err.trim());
+    const stranger = await capture(
+      process.execPath,
+      [join(ROOT, 'bin', 'edubba'), '--address', address, '--tls-ca', AUTHORITY, 'ls'],
+      { env: { ...process.env, EDUBBA_TOKEN: `${token.slice(0, -2)}__` } },
+    );
+    report.check(
+      stranger.status === 1 && stranger.err.includes('UNAUTHENTICATED'),
+      'a wrong token is refused',
+      stranger.err.trim(),
+    );
   };
   await withEdubba('tls', body, words);
 }
@@ -177,19 +239,30 @@ async function tls() {
 /** grpc's own interop client. */
 async function grpc() {
   if (lacks('go')) return report.skip('grpc interop cases', lacks('go'));
-  for (const secure of [false, true]) await grpcCases({ tls: secure }, (name, passed, text) => report.check(passed, `grpc ${secure ? 'over TLS' : 'plain'}: ${name}`, text));
+  for (const secure of [false, true])
+    await grpcCases({ tls: secure }, (name, passed, text) =>
+      report.check(passed, `grpc ${secure ? 'over TLS' : 'plain'}: ${name}`, text),
+    );
 }
 
 async function specification() {
   if (lacks('go')) return report.skip('h2spec', lacks('go'));
   for (const secure of [false, true]) {
     const words = secure ? ['--tls-key', SERVER_TLS.key, '--tls-cert', SERVER_TLS.cert] : [];
-    await withEdubba(`h2spec-${secure ? 'tls' : 'plain'}`, async (server) => {
-      const { total, passed, skipped, failed, text } = await h2spec(server.address, { tls: secure });
-      report.passMany(passed);
-      if (skipped + failed > 0) console.log(text);
-      report.check(passed === H2SPEC_CASES && total === H2SPEC_CASES, `h2spec ${secure ? 'over TLS' : 'plain'}`, `${total} tests, ${passed} passed, ${skipped} skipped, ${failed} failed`);
-    }, words);
+    await withEdubba(
+      `h2spec-${secure ? 'tls' : 'plain'}`,
+      async (server) => {
+        const { total, passed, skipped, failed, text } = await h2spec(server.address, { tls: secure });
+        report.passMany(passed);
+        if (skipped + failed > 0) console.log(text);
+        report.check(
+          passed === H2SPEC_CASES && total === H2SPEC_CASES,
+          `h2spec ${secure ? 'over TLS' : 'plain'}`,
+          `${total} tests, ${passed} passed, ${skipped} skipped, ${failed} failed`,
+        );
+      },
+      words,
+    );
   }
 }
 
@@ -198,24 +271,36 @@ async function behaviour() {
   if (lacks('go')) return report.skip('behaviour suite on the emulator', lacks('go'));
   const google = await startEmulator(await emulator());
   try {
-    const env = { ...process.env, EDUBBA_BEHAVIOUR_ADDRESS: google.address, EDUBBA_BEHAVIOUR_LACKS: Object.keys(EMULATOR_LACKS).join(',') };
-    const { out, err } = await capture(process.execPath, ['--test', '--test-reporter=tap', join(ROOT, 'dist/test/behaviour/server.test.js')], { timeoutMs: BEHAVIOUR_MS, env });
+    const env = {
+      ...process.env,
+      EDUBBA_BEHAVIOUR_ADDRESS: google.address,
+      EDUBBA_BEHAVIOUR_LACKS: Object.keys(EMULATOR_LACKS).join(','),
+    };
+    const { out, err } = await capture(
+      process.execPath,
+      ['--test', '--test-reporter=tap', join(ROOT, 'dist/test/behaviour/server.test.js')],
+      { timeoutMs: BEHAVIOUR_MS, env },
+    );
     const tests = [...out.matchAll(/^ +(not ok|ok) \d+ - (.*?)( # SKIP.*)?$/gm)];
     if (tests.length === 0) throw new Error(`the behaviour suite reported no test: ${err.slice(-1000)}`);
     for (const [, verdict, name, skipped] of tests) {
       if (skipped) report.skip(`behaviour on the emulator: ${name}`, skipped.trim());
       else report.check(verdict === 'ok', `behaviour on the emulator: ${name}`);
     }
-    for (const [feature, difference] of Object.entries(EMULATOR_LACKS)) console.log(`difference: ${feature}: the emulator ${difference}`);
+    for (const [feature, difference] of Object.entries(EMULATOR_LACKS))
+      console.log(`difference: ${feature}: the emulator ${difference}`);
   } finally {
     await google.kill();
   }
 }
 
-const verdictsOf = (text) => new Map([...text.matchAll(/^(PASS|FAIL|SKIP) (.+)$/gm)].map(([, verdict, name]) => [name, verdict]));
+const verdictsOf = (text) =>
+  new Map([...text.matchAll(/^(PASS|FAIL|SKIP) (.+)$/gm)].map(([, verdict, name]) => [name, verdict]));
 
 async function runSuite(name, server) {
-  const { out, err } = await capture('bash', [join(ROOT, `test/interop/suites/run-${name}.sh`), server.address], { timeoutMs: SUITE_MS });
+  const { out, err } = await capture('bash', [join(ROOT, `test/interop/suites/run-${name}.sh`), server.address], {
+    timeoutMs: SUITE_MS,
+  });
   const verdicts = verdictsOf(out);
   if (verdicts.size === 0) throw new Error(`the suite ${name} reported no test on ${server.name}: ${err.slice(-2000)}`);
   return { verdicts, err };
@@ -235,11 +320,14 @@ function compare({ name, floor }, { verdicts, err }, expected) {
     if (verdict === 'FAIL') (expected.get(test) === 'FAIL' ? both : ours).push(test);
   }
   for (const [test, verdict] of expected) {
-    if (verdict === 'PASS' && verdicts.get(test) !== 'PASS' && verdicts.get(test) !== 'FAIL') ours.push(`${test} (${verdicts.get(test) ?? 'absent'} here)`);
+    if (verdict === 'PASS' && verdicts.get(test) !== 'PASS' && verdicts.get(test) !== 'FAIL')
+      ours.push(`${test} (${verdicts.get(test) ?? 'absent'} here)`);
   }
   report.passMany(count('PASS'));
   report.skipMany(count('SKIP') + both.length);
-  console.log(`${name}: ${count('PASS')} passed, ${count('FAIL')} failed, ${count('SKIP')} skipped here; the emulator passes ${[...expected.values()].filter((one) => one === 'PASS').length}`);
+  console.log(
+    `${name}: ${count('PASS')} passed, ${count('FAIL')} failed, ${count('SKIP')} skipped here; the emulator passes ${[...expected.values()].filter((one) => one === 'PASS').length}`,
+  );
   for (const test of both) console.log(`fails on both: ${name} ${test}`);
   for (const test of ours) report.fail(`${name} ${test}`, 'it passes on the emulator');
   if (ours.length > 0) console.log(err.slice(-3000));
@@ -252,7 +340,10 @@ async function suites() {
     for (const suite of SUITES) {
       const why = lacks(...suite.needs);
       if (why) report.skip(`suite ${suite.name}`, why);
-      else await withEdubba(`suite-${suite.name}`, async (server) => compare(suite, await runSuite(suite.name, server), await baseline(suite.name, google)));
+      else
+        await withEdubba(`suite-${suite.name}`, async (server) =>
+          compare(suite, await runSuite(suite.name, server), await baseline(suite.name, google)),
+        );
     }
   } finally {
     await google?.kill();
@@ -264,11 +355,22 @@ async function load() {
   const path = await buildBtbench();
   const size = short ? ['-rows', 5000, '-secs', 1] : ['-rows', 50_000, '-secs', 3];
   await withEdubba('load', async (server) => {
-    const { results, err } = await btbench(path, server.address, [...size, '-pid', server.pid, '-workloads', WORKLOADS.join(',')]);
+    const { results, err } = await btbench(path, server.address, [
+      ...size,
+      '-pid',
+      server.pid,
+      '-workloads',
+      WORKLOADS.join(','),
+    ]);
     for (const workload of WORKLOADS) {
       const result = results.find((one) => one.workload === workload);
       if (!result) report.fail(`load: ${workload}`, `no result: ${err.slice(-500)}`);
-      else report.check(result.errors === 0 && result.rows > 0, `load: ${workload}`, `${result.rows} rows, ${Math.round(result.rows_per_s)}/s, ${result.errors} errors ${errorKinds(result)}`.trim());
+      else
+        report.check(
+          result.errors === 0 && result.rows > 0,
+          `load: ${workload}`,
+          `${result.rows} rows, ${Math.round(result.rows_per_s)}/s, ${result.errors} errors ${errorKinds(result)}`.trim(),
+        );
     }
   });
 }
@@ -277,15 +379,22 @@ async function probe() {
   if (lacks('go')) return report.skip('probe', lacks('go'));
   const path = await buildProbe();
   const address = `127.0.0.1:${await freePort()}`;
-  const start = edubbaCommand(join(scratch, 'probe'), address).map((part) => `'${part}'`).join(' ');
-  const { out, err } = await capture(path, ['-addr', address, '-features', '-json', '-start', `${start} >'${join(scratch, 'probe.log')}' 2>&1`], { timeoutMs: PROBE_MS });
+  const start = edubbaCommand(join(scratch, 'probe'), address)
+    .map((part) => `'${part}'`)
+    .join(' ');
+  const { out, err } = await capture(
+    path,
+    ['-addr', address, '-features', '-json', '-start', `${start} >'${join(scratch, 'probe.log')}' 2>&1`],
+    { timeoutMs: PROBE_MS },
+  );
   const answers = Object.entries(JSON.parse(out.split('\n').find((line) => line.startsWith('{')) ?? '{}'));
   if (answers.length === 0) throw new Error(`the prober gave no answer: ${err.slice(-1000)}`);
   for (const [name, answer] of answers) {
     const call = name.split('/').at(-1);
     if (/hll/.test(name)) report.skip(`probe: ${name}`, `unique counts come later; the answer is ${answer}`);
     else if (/^CRASH/.test(answer)) report.fail(`probe: ${name}`, answer);
-    else if (/^feature: (filter|mutation|aggregate|gc rule)/.test(name) || CALLS.includes(call)) report.check(answer === 'OK', `probe: ${name}`, answer);
+    else if (/^feature: (filter|mutation|aggregate|gc rule)/.test(name) || CALLS.includes(call))
+      report.check(answer === 'OK', `probe: ${name}`, answer);
     else if (/^feature: read/.test(name)) report.check(!/^WRONG/.test(answer), `probe: ${name}`, answer);
     else report.passMany(1);
   }
@@ -295,7 +404,10 @@ async function crash() {
   if (lacks('go')) return report.skip('crash', lacks('go'));
   const path = await buildBtbench();
   const dir = join(scratch, 'crash');
-  const rounds = Array.from({ length: short ? 3 : 20 }, (_, i) => ({ table: `crash-${i + 1}`, ackFile: join(scratch, `acks-${i + 1}`) }));
+  const rounds = Array.from({ length: short ? 3 : 20 }, (_, i) => ({
+    table: `crash-${i + 1}`,
+    ackFile: join(scratch, `acks-${i + 1}`),
+  }));
   let acknowledged = 0;
   let server = await startEdubba(dir);
   for (const [i, round] of rounds.entries()) {
@@ -306,11 +418,19 @@ async function crash() {
     server = await startEdubba(dir);
     const startMs = Math.round(performance.now() - start);
     const { errors, text } = await lookAgain(path, server.address, round);
-    report.check(errors === 0 && rows > 0, `crash: round ${i + 1}`, `killed after ${delayMs} ms, ${rows} rows acknowledged, started again in ${startMs} ms${text && `; ${text}`}`);
+    report.check(
+      errors === 0 && rows > 0,
+      `crash: round ${i + 1}`,
+      `killed after ${delayMs} ms, ${rows} rows acknowledged, started again in ${startMs} ms${text && `; ${text}`}`,
+    );
   }
   let lost = 0;
   for (const round of rounds) lost += (await lookAgain(path, server.address, round)).errors;
-  report.check(lost === 0, 'crash: every row of every round at the end', `${acknowledged} acknowledged, ${lost} lost or wrong`);
+  report.check(
+    lost === 0,
+    'crash: every row of every round at the end',
+    `${acknowledged} acknowledged, ${lost} lost or wrong`,
+  );
   await server.kill();
 }
 

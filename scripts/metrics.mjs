@@ -7,4 +7,9 @@
 import { metricsDocument } from '../src/monitor/index.ts';
 import { keepPage } from './lib/generated-page.mjs';
 
-keepPage({ page: 'docs/METRICS.md', text: metricsDocument(), source: 'src/monitor/metric-table.ts', script: 'scripts/metrics.mjs' });
+keepPage({
+  page: 'docs/METRICS.md',
+  text: metricsDocument(),
+  source: 'src/monitor/metric-table.ts',
+  script: 'scripts/metrics.mjs',
+});

@@ -130,15 +130,31 @@ async function round(number, btbench) {
   const seen = acknowledged(output);
   last = last.map((iteration, i) => Math.max(iteration, seen[i]));
   const wrote = last.reduce((a, b) => a + b, 0) - before;
-  report.check(wrote > 0, `round ${number}: the embedded library wrote`, `${wrote} acknowledged iterations in about ${delayMs} ms${wrote > 0 ? '' : `; ${writer.errors()}`}`);
-  const checked = await capture(process.execPath, [join(CRASH, 'checker.js'), join(disk, 'embedded'), JSON.stringify(last)], { timeoutMs: CHECK_MS });
-  report.check(checked.status === 0, `round ${number}: nothing acknowledged is lost (embedded)`, checked.status === 0 ? '' : checked.err.slice(-2000));
+  report.check(
+    wrote > 0,
+    `round ${number}: the embedded library wrote`,
+    `${wrote} acknowledged iterations in about ${delayMs} ms${wrote > 0 ? '' : `; ${writer.errors()}`}`,
+  );
+  const checked = await capture(
+    process.execPath,
+    [join(CRASH, 'checker.js'), join(disk, 'embedded'), JSON.stringify(last)],
+    { timeoutMs: CHECK_MS },
+  );
+  report.check(
+    checked.status === 0,
+    `round ${number}: nothing acknowledged is lost (embedded)`,
+    checked.status === 0 ? '' : checked.err.slice(-2000),
+  );
   if (checked.status === 0) last = JSON.parse(checked.out);
   if (!btbench) return;
   serverRows += rows;
   const again = await startEdubba(join(disk, 'server'));
   const { errors, text } = await lookAgain(btbench, again.address, { table, ackFile });
-  report.check(errors === 0 && rows > 0, `round ${number}: nothing acknowledged is lost (server)`, `${rows} rows acknowledged${text && `; ${text}`}`);
+  report.check(
+    errors === 0 && rows > 0,
+    `round ${number}: nothing acknowledged is lost (server)`,
+    `${rows} rows acknowledged${text && `; ${text}`}`,
+  );
   await again.kill();
 }
 
@@ -153,7 +169,9 @@ try {
   await report.section('power loss', async () => {
     for (let number = 1; number <= ROUNDS; number++) await round(number, btbench);
   });
-  console.log(`${ROUNDS} power losses: ${last.reduce((a, b) => a + b, 0)} acknowledged iterations of the embedded library, ${serverRows} acknowledged rows of the server`);
+  console.log(
+    `${ROUNDS} power losses: ${last.reduce((a, b) => a + b, 0)} acknowledged iterations of the embedded library, ${serverRows} acknowledged rows of the server`,
+  );
 } catch (error) {
   report.fail('set up', error.stack);
 }

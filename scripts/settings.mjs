@@ -7,4 +7,9 @@
 import { settingsPage } from '../src/cli/index.ts';
 import { keepPage } from './lib/generated-page.mjs';
 
-keepPage({ page: 'docs/SETTINGS.md', text: settingsPage(), source: 'src/cli/settings/serve-settings.ts', script: 'scripts/settings.mjs' });
+keepPage({
+  page: 'docs/SETTINGS.md',
+  text: settingsPage(),
+  source: 'src/cli/settings/serve-settings.ts',
+  script: 'scripts/settings.mjs',
+});

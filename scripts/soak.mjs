@@ -17,7 +17,9 @@ const MOST_GROWN_MIB = 24;
 const MOST_RESIDENT_GROWN_MIB = 96;
 const PLACES = ['memory', 'directory'];
 
-const { values } = parseArgs({ options: { minutes: { type: 'string' }, seed: { type: 'string' }, place: { type: 'string' } } });
+const { values } = parseArgs({
+  options: { minutes: { type: 'string' }, seed: { type: 'string' }, place: { type: 'string' } },
+});
 const minutes = Number(values.minutes ?? 2);
 const seed = Number(values.seed ?? 1 + Math.floor(Math.random() * 1e6));
 if (!(minutes > 0 && Number.isSafeInteger(seed)) || (values.place !== undefined && !PLACES.includes(values.place))) {
@@ -28,22 +30,41 @@ if (!(minutes > 0 && Number.isSafeInteger(seed)) || (values.place !== undefined 
 buildOrExit();
 const report = new Report();
 const again = (place) => `again: npm run soak -- --minutes ${minutes} --seed ${seed} --place ${place}`;
-const rounded = ({ meanMib, slopeMib, grownMib }) => `${meanMib.toFixed(1)} MiB in the mean, ${slopeMib.toFixed(2)} MiB a minute, ${grownMib.toFixed(1)} MiB in all`;
+const rounded = ({ meanMib, slopeMib, grownMib }) =>
+  `${meanMib.toFixed(1)} MiB in the mean, ${slopeMib.toFixed(2)} MiB a minute, ${grownMib.toFixed(1)} MiB in all`;
 
 async function soak(place) {
-  const args = ['--enable-source-maps', '--expose-gc', join(ROOT, 'dist/test/soak/main.js'), place, String(minutes), String(seed)];
+  const args = [
+    '--enable-source-maps',
+    '--expose-gc',
+    join(ROOT, 'dist/test/soak/main.js'),
+    place,
+    String(minutes),
+    String(seed),
+  ];
   const { status, out, err } = await capture(process.execPath, args, { timeoutMs: minutes * 60_000 + 300_000 });
   const lines = out.trimEnd().split('\n');
   let result;
   try {
     result = JSON.parse(lines.pop());
   } catch {
-    report.fail(`${place}: the soak ran to its end`, `status ${status}\n${out.slice(-4000)}${err.slice(-4000)}\n${again(place)}`);
+    report.fail(
+      `${place}: the soak ran to its end`,
+      `status ${status}\n${out.slice(-4000)}${err.slice(-4000)}\n${again(place)}`,
+    );
     return;
   }
   const { failed, counts, mostFiles, used, resident } = result;
-  console.log(`${place}, seed ${seed}: ${Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(', ')}; at most ${mostFiles} SSTables at rest`);
-  report.check(!failed, `${place}: no difference from the model`, failed ? `\n${lines.join('\n')}\n${again(place)}` : `${counts['rows judged']} rows judged`);
+  console.log(
+    `${place}, seed ${seed}: ${Object.entries(counts)
+      .map(([name, count]) => `${count} ${name}`)
+      .join(', ')}; at most ${mostFiles} SSTables at rest`,
+  );
+  report.check(
+    !failed,
+    `${place}: no difference from the model`,
+    failed ? `\n${lines.join('\n')}\n${again(place)}` : `${counts['rows judged']} rows judged`,
+  );
   if (failed) return;
   if (used === undefined) return report.skip(`${place}: memory stays flat`, 'the run was too short for samples');
   report.check(used.grownMib <= MOST_GROWN_MIB, `${place}: memory in use stays flat`, rounded(used));

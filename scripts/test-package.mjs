@@ -21,7 +21,11 @@ async function nodeOf(version) {
   await mkdir(folder, { recursive: true });
   const binary = join(folder, 'node_modules', name, 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
   if (!existsSync(binary)) {
-    const status = run('npm', ['install', '--prefix', folder, '--no-save', '--no-audit', '--no-fund', `${name}@${version}`], { cwd: folder, stdio: ['ignore', 2, 2] });
+    const status = run(
+      'npm',
+      ['install', '--prefix', folder, '--no-save', '--no-audit', '--no-fund', `${name}@${version}`],
+      { cwd: folder, stdio: ['ignore', 2, 2] },
+    );
     if (status !== 0) throw new Error(`npm install ${name}@${version} failed with status ${status}`);
   }
   return binary;
@@ -36,7 +40,10 @@ for (const version of nodes) {
   const node = await nodeOf(version);
   const { out: running } = await capture(node, ['--version']);
   console.log(`\nNode ${running.trim()}`);
-  const { status, out, err } = await capture(node, ['--test', '--test-reporter=tap', ...files], { timeoutMs: MOST_MS, env: { ...process.env, EDUBBA_PACKAGE_REGISTRY: '1' } });
+  const { status, out, err } = await capture(node, ['--test', '--test-reporter=tap', ...files], {
+    timeoutMs: MOST_MS,
+    env: { ...process.env, EDUBBA_PACKAGE_REGISTRY: '1' },
+  });
   const count = (what) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(out)?.[1] ?? 0);
   const [passed, failed, skipped] = [count('pass'), count('fail') + count('cancelled'), count('skipped')];
   console.log(closingLine({ passed, failed, skipped }).replace(/^/, '  '));

@@ -21,9 +21,15 @@ buildOrExit();
 process.chdir(ROOT);
 
 const words = process.argv.slice(2);
-const names = words.filter((word) => word.startsWith('--name=')).map((word) => new RegExp(word.slice('--name='.length)));
-const fileSeconds = Number(words.find((word) => word.startsWith('--file-secs='))?.slice('--file-secs='.length) ?? MOST_FILE_SECONDS);
-const filters = words.filter((word) => !word.startsWith('--')).map((word) => word.replace(/^\.\//, '').replace(/\.ts$/, '.js'));
+const names = words
+  .filter((word) => word.startsWith('--name='))
+  .map((word) => new RegExp(word.slice('--name='.length)));
+const fileSeconds = Number(
+  words.find((word) => word.startsWith('--file-secs='))?.slice('--file-secs='.length) ?? MOST_FILE_SECONDS,
+);
+const filters = words
+  .filter((word) => !word.startsWith('--'))
+  .map((word) => word.replace(/^\.\//, '').replace(/\.ts$/, '.js'));
 const files = ['src', 'test', 'examples']
   .flatMap((folder) => filesUnder(`dist/${folder}`, (name) => name.endsWith('.test.js')))
   .filter((path) => !APART.test(path) && (filters.length === 0 || filters.some((filter) => path.includes(filter))));
@@ -36,7 +42,12 @@ const withoutTests = [];
 const secondsOf = new Map();
 const isSet = (mark) => mark !== undefined && mark !== false;
 const isSuite = (event) => event.details?.type === 'suite';
-const sourceOf = (path) => (path ? relative(ROOT, path).replace(/^dist\//, '').replace(/\.js$/, '.ts') : '');
+const sourceOf = (path) =>
+  path
+    ? relative(ROOT, path)
+        .replace(/^dist\//, '')
+        .replace(/\.js$/, '.ts')
+    : '';
 
 function errorText(event) {
   const error = event.details?.error;
@@ -80,7 +91,10 @@ if (paths.length > 0) {
     ...(names.length > 0 ? { testNamePatterns: names } : {}),
   });
   const heard = new Set();
-  const tellProgress = () => console.log(`${secondsSince(start)}: results from ${heard.size} of ${files.length} files, ${tally.passed} passed, ${tally.failed} failed`);
+  const tellProgress = () =>
+    console.log(
+      `${secondsSince(start)}: results from ${heard.size} of ${files.length} files, ${tally.passed} passed, ${tally.failed} failed`,
+    );
   const progress = setInterval(tellProgress, PROGRESS_MS);
   stream.on('test:complete', ({ file, nesting, details }) => {
     if (!file) return;

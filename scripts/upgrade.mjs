@@ -42,7 +42,9 @@ async function thereAndBack(older, directory, end) {
   let refuses = false;
   for (const [name, build, what, tag] of steps) {
     if (refuses && build === older) continue;
-    const { status, err } = await capture(process.execPath, [PROGRAM, build, directory, what, tag], { timeoutMs: STEP_MS });
+    const { status, err } = await capture(process.execPath, [PROGRAM, build, directory, what, tag], {
+      timeoutMs: STEP_MS,
+    });
     // a killed process has no status, which stands for 1 here, and says nothing
     const isGood = what === 'kill' ? status === 1 && err === '' : status === 0;
     const refusal = build === older && tag === 'newer' ? REFUSAL.exec(err)?.[0] : undefined;
@@ -54,7 +56,13 @@ async function thereAndBack(older, directory, end) {
     report.check(isGood, `${form}: ${name}`, isGood ? '' : err.slice(-2000));
     if (!isGood) return;
   }
-  const { status, out } = await capture(process.execPath, [join(ROOT, 'bin/edubba'), '--dir', directory, 'inspect', 'check']);
+  const { status, out } = await capture(process.execPath, [
+    join(ROOT, 'bin/edubba'),
+    '--dir',
+    directory,
+    'inspect',
+    'check',
+  ]);
   report.check(status === 0, `${form}: nothing is damaged`, status === 0 ? '' : out.slice(-2000));
 }
 

@@ -13,7 +13,12 @@ const MOST_MS = 24 * 3_600_000;
  * Lets time go on until the work has ended. `whenStuck`: words for people where it never will. `progress`: for work of days, changes as long as it gets
  * on; how long it waits counts from the last change.
  */
-export async function inSimulatedTime<T>(clock: ManualClock, work: Promise<T>, whenStuck = (): string => '', progress = (): number => 0): Promise<T> {
+export async function inSimulatedTime<T>(
+  clock: ManualClock,
+  work: Promise<T>,
+  whenStuck = (): string => '',
+  progress = (): number => 0,
+): Promise<T> {
   let isOver = false;
   const end = (): void => {
     isOver = true;

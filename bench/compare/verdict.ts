@@ -52,8 +52,14 @@ function judgeLine(line: string, rounds: readonly Round[]): LineVerdict {
   const spread = (quantile(ratios, 0.75) - quantile(ratios, 0.25)) / 2;
   return {
     line,
-    before: quantile(rounds.map(({ before }) => before), 0.5),
-    now: quantile(rounds.map(({ now }) => now), 0.5),
+    before: quantile(
+      rounds.map(({ before }) => before),
+      0.5,
+    ),
+    now: quantile(
+      rounds.map(({ now }) => now),
+      0.5,
+    ),
     ratio,
     spread,
     rounds: rounds.length,
@@ -66,5 +72,9 @@ export function judge(lines: ReadonlyMap<string, readonly Round[]>): Verdict {
   const judged = [...lines].map(([line, rounds]) => judgeLine(line, rounds));
   const meanRatio = Math.exp(judged.reduce((sum, { ratio }) => sum + Math.log(ratio), 0) / judged.length);
   const isComplete = judged.length > 0 && judged.every(({ rounds }) => rounds >= MIN_ROUNDS);
-  return { lines: judged, meanRatio, passes: isComplete && meanRatio <= MAX_MEAN_RATIO && judged.every(({ passes }) => passes) };
+  return {
+    lines: judged,
+    meanRatio,
+    passes: isComplete && meanRatio <= MAX_MEAN_RATIO && judged.every(({ passes }) => passes),
+  };
 }

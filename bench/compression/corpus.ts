@@ -39,7 +39,10 @@ const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'edu
 
 function must(what: string, command: string, args: readonly string[], cwd: string): void {
   const { status, stderr, error } = spawnSync(command, args, { cwd, encoding: 'utf8' });
-  if (status !== 0) throw new Error(`missing: ${what} (${command} ${args.join(' ')}: ${(error?.message ?? stderr).trim().slice(-400)})`);
+  if (status !== 0)
+    throw new Error(
+      `missing: ${what} (${command} ${args.join(' ')}: ${(error?.message ?? stderr).trim().slice(-400)})`,
+    );
 }
 
 /** Makes `folder` by `fill`, all of it or nothing. */
@@ -69,13 +72,17 @@ function packageFolder(name: string): string {
 
 /** All HTML files under `folder`, by their path in it. */
 function htmlUnder(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.html') && statSync(join(folder, path)).isFile());
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+    (path) => path.endsWith('.html') && statSync(join(folder, path)).isFile(),
+  );
 }
 
 /** A site's pages in key order: the whole site, or the stretch in its middle. Throws with words where it cannot be fetched. */
 export function sitePages([name, host]: readonly [string, string]): Page[] {
   const folder = packageFolder(name);
-  const files = htmlUnder(folder).sort().map((path) => ({ path, size: statSync(join(folder, path)).size }));
+  const files = htmlUnder(folder)
+    .sort()
+    .map((path) => ({ path, size: statSync(join(folder, path)).size }));
   let surplus = (files.reduce((sum, { size }) => sum + size, 0) - SITE_BYTES) / 2;
   const pages: Page[] = [];
   let total = 0;
@@ -97,7 +104,8 @@ export function versionedPages(): Page[] {
     const atVersion = (path: string, version: string): string => path.replaceAll(`-${VERSIONS[0]}`, `-${version}`);
     for (const path of htmlUnder(folders[0] as string).sort()) {
       const files = VERSIONS.map((version, i) => join(folders[i] as string, atVersion(path, version)));
-      if (files.every((file) => existsSync(file))) for (const file of files) pages.push({ key: `${host}/${path}`, bytes: readFileSync(file) });
+      if (files.every((file) => existsSync(file)))
+        for (const file of files) pages.push({ key: `${host}/${path}`, bytes: readFileSync(file) });
     }
   }
   return pages;

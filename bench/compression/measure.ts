@@ -42,7 +42,12 @@ export const gzip: Method = {
 };
 
 /** What Edubba does for a locality group of that compression. `shares` false: without what blocks share. */
-export function ours(name: string, compression: Compression, codecs: Codecs, { every = 1, shares = true } = {}): Method {
+export function ours(
+  name: string,
+  compression: Compression,
+  codecs: Codecs,
+  { every = 1, shares = true } = {},
+): Method {
   return {
     name,
     every,
@@ -97,14 +102,19 @@ export function measure(method: Method, all: readonly Buffer[]): Measure {
   const decodeMBs = speed(raw, () => {
     for (const [i, one] of packed.entries()) back.push(prepared.decompress(one, (blocks[i] as Buffer).length));
   });
-  for (const [i, block] of back.entries()) if (!block.equals(blocks[i] as Buffer)) throw new Error(`${method.name}: block ${i} is not what it was`);
+  for (const [i, block] of back.entries())
+    if (!block.equals(blocks[i] as Buffer)) throw new Error(`${method.name}: block ${i} is not what it was`);
   const sharedPart = prepared.sharedBytes * (raw / bytesOf(all));
-  const stored = (from: number): number => chosen.reduce((sum, { number }, i) => (number >= from ? sum + (packed[i]?.bytes.length ?? 0) : sum), 0);
+  const stored = (from: number): number =>
+    chosen.reduce((sum, { number }, i) => (number >= from ? sum + (packed[i]?.bytes.length ?? 0) : sum), 0);
   const unseen = bytesOf(chosen.filter(({ number }) => number >= prepared.sampled).map(({ block }) => block));
   prepared.close();
   return {
     ratio: raw / (stored(0) + sharedPart),
-    unseenRatio: unseen > 0 && prepared.sharedBytes > 0 ? unseen / (stored(prepared.sampled) + sharedPart * (unseen / raw)) : undefined,
+    unseenRatio:
+      unseen > 0 && prepared.sharedBytes > 0
+        ? unseen / (stored(prepared.sampled) + sharedPart * (unseen / raw))
+        : undefined,
     encodeMBs,
     decodeMBs,
   };

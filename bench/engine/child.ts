@@ -19,6 +19,10 @@ const SYSTEMS: Readonly<Record<SystemName, OpenStore>> = {
 
 const job = JSON.parse(process.argv[2] ?? '{}') as Job;
 const part = PARTS[job.line];
-const outcome = part ? await part.run(job) : job.line === 'load' ? await load(SYSTEMS[job.system], job) : await runLine(SYSTEMS[job.system], job);
+const outcome = part
+  ? await part.run(job)
+  : job.line === 'load'
+    ? await load(SYSTEMS[job.system], job)
+    : await runLine(SYSTEMS[job.system], job);
 process.send?.(outcome ?? null);
 process.disconnect?.();

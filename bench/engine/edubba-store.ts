@@ -41,13 +41,15 @@ export function growth(database: Database): () => Promise<boolean> {
 const SMALL_BLOCK_BYTES = 8 * 1024;
 
 export const openEdubba: OpenStore = (job) => openWith(job, {});
-export const openEdubbaOfSmallBlocks: OpenStore = (job) => openWith(job, { small: { families: ['f'], blockSizeBytes: SMALL_BLOCK_BYTES } });
+export const openEdubbaOfSmallBlocks: OpenStore = (job) =>
+  openWith(job, { small: { families: ['f'], blockSizeBytes: SMALL_BLOCK_BYTES } });
 
 async function openWith({ directory, cacheBytes }: Parameters<OpenStore>[0], groups: GroupLayout): Promise<Store> {
   const settings = { blockCacheBytes: cacheBytes };
   let database = await open(directory, settings);
   let isBuffered = false;
-  if (!(await database.hasTable(TABLE))) await database.createTable(TABLE, { families: { f: { maxVersions: 1 } }, groups });
+  if (!(await database.hasTable(TABLE)))
+    await database.createTable(TABLE, { families: { f: { maxVersions: 1 } }, groups });
   let table = database.table(TABLE);
   let isBusy = growth(database);
   return {

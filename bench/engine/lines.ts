@@ -32,7 +32,8 @@ function rowsOf({ rows, shape }: Job, random: boolean): Rows {
   };
 }
 
-const together = (count: number, work: () => Promise<void>): Promise<unknown> => Promise.all(Array.from({ length: count }, work));
+const together = (count: number, work: () => Promise<void>): Promise<unknown> =>
+  Promise.all(Array.from({ length: count }, work));
 
 /** 256 writers, each waiting for its row to be on disk before it writes the next. */
 async function writeSynced(store: Store, rows: Rows): Promise<void> {
@@ -65,7 +66,8 @@ async function readRows(store: Store, job: Job, random: boolean, readers: number
       const key = rowKey(next());
       const found = store.get(key, readers === 1);
       // many at once await each answer, whatever the system: that is what lets the others have a turn
-      if ((typeof found === 'number' && readers === 1 ? found : await found) === 0) throw new Error(`${job.system}: row ${key} is missing`);
+      if ((typeof found === 'number' && readers === 1 ? found : await found) === 0)
+        throw new Error(`${job.system}: row ${key} is missing`);
     }
   });
   return count;
@@ -78,19 +80,63 @@ async function scanRows(store: Store, job: Job, reverse: boolean): Promise<numbe
 }
 
 type Line =
-  | { readonly what: string; readonly kind: 'write'; readonly write: (store: Store, job: Job) => Promise<void>; readonly unsynced?: boolean }
-  | { readonly what: string; readonly kind: 'read'; readonly larger?: boolean; readonly read: (store: Store, job: Job) => Promise<number> };
+  | {
+      readonly what: string;
+      readonly kind: 'write';
+      readonly write: (store: Store, job: Job) => Promise<void>;
+      readonly unsynced?: boolean;
+    }
+  | {
+      readonly what: string;
+      readonly kind: 'read';
+      readonly larger?: boolean;
+      readonly read: (store: Store, job: Job) => Promise<number>;
+    };
 
 export const LINES: Readonly<Record<string, Line>> = {
-  'seq-write': { what: 'sequential writes, 256 writers, synced', kind: 'write', write: (store, job) => writeSynced(store, rowsOf(job, false)) },
-  'random-write': { what: 'random writes, 256 writers, synced', kind: 'write', write: (store, job) => writeSynced(store, rowsOf(job, true)) },
-  'batch-write': { what: 'random writes, batches of 100, unsynced', kind: 'write', unsynced: true, write: (store, job) => writeUnsynced(store, rowsOf(job, true)) },
-  'seq-read': { what: 'sequential reads, cached, one by one', kind: 'read', read: (store, job) => readRows(store, job, false, 1) },
-  'random-read': { what: 'random reads, cached, one by one', kind: 'read', read: (store, job) => readRows(store, job, true, 1) },
-  'random-read-32': { what: 'random reads, cached, 32 at once', kind: 'read', read: (store, job) => readRows(store, job, true, READERS) },
-  'random-read-large': { what: 'random reads, 8 times the cache, 32 at once', kind: 'read', larger: true, read: (store, job) => readRows(store, job, true, READERS) },
+  'seq-write': {
+    what: 'sequential writes, 256 writers, synced',
+    kind: 'write',
+    write: (store, job) => writeSynced(store, rowsOf(job, false)),
+  },
+  'random-write': {
+    what: 'random writes, 256 writers, synced',
+    kind: 'write',
+    write: (store, job) => writeSynced(store, rowsOf(job, true)),
+  },
+  'batch-write': {
+    what: 'random writes, batches of 100, unsynced',
+    kind: 'write',
+    unsynced: true,
+    write: (store, job) => writeUnsynced(store, rowsOf(job, true)),
+  },
+  'seq-read': {
+    what: 'sequential reads, cached, one by one',
+    kind: 'read',
+    read: (store, job) => readRows(store, job, false, 1),
+  },
+  'random-read': {
+    what: 'random reads, cached, one by one',
+    kind: 'read',
+    read: (store, job) => readRows(store, job, true, 1),
+  },
+  'random-read-32': {
+    what: 'random reads, cached, 32 at once',
+    kind: 'read',
+    read: (store, job) => readRows(store, job, true, READERS),
+  },
+  'random-read-large': {
+    what: 'random reads, 8 times the cache, 32 at once',
+    kind: 'read',
+    larger: true,
+    read: (store, job) => readRows(store, job, true, READERS),
+  },
   scan: { what: 'scan of the table', kind: 'read', read: (store, job) => scanRows(store, job, false) },
-  'scan-reverse': { what: 'scan of the table, reversed', kind: 'read', read: (store, job) => scanRows(store, job, true) },
+  'scan-reverse': {
+    what: 'scan of the table, reversed',
+    kind: 'read',
+    read: (store, job) => scanRows(store, job, true),
+  },
 };
 
 function outcome(job: Job, usage: Usage, operations: number, openMs: number): Outcome {
@@ -127,7 +173,8 @@ async function runRead(open: OpenStore, job: Job, line: Line & { kind: 'read' })
   const opening = new Stopwatch();
   const store = await open(job);
   try {
-    if ((await store.get(rowKey(0), true)) === 0) throw new Error(`${job.system}: the loaded directory lacks its first row`);
+    if ((await store.get(rowKey(0), true)) === 0)
+      throw new Error(`${job.system}: the loaded directory lacks its first row`);
     const openMs = opening.read().seconds * 1000;
     if (!line.larger) await store.scan(false);
     // the same reads once before: caches are warm, code is compiled

@@ -20,7 +20,8 @@ const cpuMicros = (): number => {
   return user + system;
 };
 
-const field = (path: string, name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(readFileSync(path, 'utf8'))?.[1] ?? Number.NaN);
+const field = (path: string, name: string): number =>
+  Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(readFileSync(path, 'utf8'))?.[1] ?? Number.NaN);
 
 /**
  * Bytes given to write calls, zeros written ahead included. The kernel's own count of what goes to the disk (write_bytes) counts a whole large folio for
@@ -36,14 +37,21 @@ export class Stopwatch {
   readonly #written = writtenBytes();
 
   read(): Usage {
-    return { seconds: (performance.now() - this.#start) / 1000, cpuMicros: cpuMicros() - this.#cpu, writtenBytes: writtenBytes() - this.#written };
+    return {
+      seconds: (performance.now() - this.#start) / 1000,
+      cpuMicros: cpuMicros() - this.#cpu,
+      writtenBytes: writtenBytes() - this.#written,
+    };
   }
 }
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Waits until the process rests, and answers what the stopwatch showed at the end of its last busy moment. */
-export async function untilRest(stopwatch: Stopwatch, isBusy: () => boolean | Promise<boolean> = () => false): Promise<Usage> {
+export async function untilRest(
+  stopwatch: Stopwatch,
+  isBusy: () => boolean | Promise<boolean> = () => false,
+): Promise<Usage> {
   let last = stopwatch.read();
   for (let quiet = 0; quiet < QUIET_WINDOWS; ) {
     const before = cpuMicros();

@@ -50,11 +50,15 @@ async function memory(job: Job): Promise<Figures> {
   rmSync(job.directory, { recursive: true, force: true });
   const values = new Values();
   const load = await open(job.directory);
-  await fill(await load.createTable('bench', { families: { f: { maxVersions: 1 } } }), Math.ceil(cells / CELLS_A_ROW), (index) => {
-    const mutation = new RowMutation(rowKey(index));
-    for (const [i, value] of values.cells().entries()) mutation.set(`f:${cellName(i)}`, value);
-    return mutation;
-  });
+  await fill(
+    await load.createTable('bench', { families: { f: { maxVersions: 1 } } }),
+    Math.ceil(cells / CELLS_A_ROW),
+    (index) => {
+      const mutation = new RowMutation(rowKey(index));
+      for (const [i, value] of values.cells().entries()) mutation.set(`f:${cellName(i)}`, value);
+      return mutation;
+    },
+  );
   await untilRest(new Stopwatch(), growth(load));
   const afterLoad = residentBytes();
   await pause(REST_MS);
@@ -89,7 +93,10 @@ async function reopen(job: Job): Promise<Figures> {
     times[round] = performance.now() - start;
     await again.close();
   }
-  return { 'ms from open to the answer of a first read (median of 5)': percentile(times, 0.5), 'MiB on disk': bytes / MIB };
+  return {
+    'ms from open to the answer of a first read (median of 5)': percentile(times, 0.5),
+    'MiB on disk': bytes / MIB,
+  };
 }
 
 async function writeAmplification(job: Job): Promise<Figures> {
@@ -156,8 +163,24 @@ async function compactionLatency(job: Job): Promise<Figures> {
 const CACHES_MIB = 64 + 64;
 
 export const PARTS: Readonly<Record<string, Part>> = {
-  memory: { what: 'memory of ten cells a row, at rest', target: { name: 'at most 300 MiB and the caches', most: 300 + CACHES_MIB }, run: memory },
-  reopen: { what: 'reopening', target: { name: 'at most 1 s (of a gigabyte: --rows 1000000)', most: 1000 }, run: reopen },
-  'write-amplification': { what: 'random load to rest', target: { name: 'at most 4 bytes to the disk a user byte', most: 4 }, run: writeAmplification },
-  'compaction-latency': { what: 'reads while compactions run', target: { name: 'at most 3 times the p99 at rest', most: 3 }, run: compactionLatency },
+  memory: {
+    what: 'memory of ten cells a row, at rest',
+    target: { name: 'at most 300 MiB and the caches', most: 300 + CACHES_MIB },
+    run: memory,
+  },
+  reopen: {
+    what: 'reopening',
+    target: { name: 'at most 1 s (of a gigabyte: --rows 1000000)', most: 1000 },
+    run: reopen,
+  },
+  'write-amplification': {
+    what: 'random load to rest',
+    target: { name: 'at most 4 bytes to the disk a user byte', most: 4 },
+    run: writeAmplification,
+  },
+  'compaction-latency': {
+    what: 'reads while compactions run',
+    target: { name: 'at most 3 times the p99 at rest', most: 3 },
+    run: compactionLatency,
+  },
 };

@@ -5,7 +5,15 @@
 import { join } from 'node:path';
 import { CELLS_A_ROW, cellName } from './job.ts';
 import { loadPeer } from './peers.ts';
-import { entriesOf, GroupCommit, hasCells, type OpenStore, rangeOfCells, type RowToWrite, type Store } from './store.ts';
+import {
+  entriesOf,
+  GroupCommit,
+  hasCells,
+  type OpenStore,
+  rangeOfCells,
+  type RowToWrite,
+  type Store,
+} from './store.ts';
 
 const NAMES = Array.from({ length: CELLS_A_ROW }, (_, i) => cellName(i));
 const ENTRIES_A_READ = 1000;
@@ -32,12 +40,19 @@ export const openClassicLevel: OpenStore = async ({ directory, shape, cacheBytes
   const db = new ClassicLevel(directory, { keyEncoding: 'utf8', valueEncoding: 'view', cacheSize: cacheBytes });
   await db.open();
   const write = (rows: readonly RowToWrite[], sync: boolean): Promise<void> =>
-    db.batch(rows.flatMap((row) => entriesOf(row, NAMES).map(([key, value]) => ({ type: 'put' as const, key, value }))), { sync });
+    db.batch(
+      rows.flatMap((row) => entriesOf(row, NAMES).map(([key, value]) => ({ type: 'put' as const, key, value }))),
+      { sync },
+    );
   const groups = new GroupCommit((rows) => write(rows, true));
   const sum = async (range: object): Promise<number> => {
     const iterator = db.iterator(range);
     let bytes = 0;
-    for (let entries = await iterator.nextv(ENTRIES_A_READ); entries.length > 0; entries = await iterator.nextv(ENTRIES_A_READ)) {
+    for (
+      let entries = await iterator.nextv(ENTRIES_A_READ);
+      entries.length > 0;
+      entries = await iterator.nextv(ENTRIES_A_READ)
+    ) {
       for (const [, value] of entries) bytes += value.length;
     }
     await iterator.close();
@@ -46,7 +61,9 @@ export const openClassicLevel: OpenStore = async ({ directory, shape, cacheBytes
   return {
     put: (row) => groups.put(row),
     putUnsynced: (rows) => write(rows, false),
-    get: hasCells(shape) ? (key) => sum(rangeOfCells(key)) : (key, alone) => (alone ? (db.getSync(key)?.length ?? 0) : db.get(key).then((value) => value?.length ?? 0)),
+    get: hasCells(shape)
+      ? (key) => sum(rangeOfCells(key))
+      : (key, alone) => (alone ? (db.getSync(key)?.length ?? 0) : db.get(key).then((value) => value?.length ?? 0)),
     scan: (reverse) => sum({ reverse }),
     close: () => db.close(),
   };
@@ -166,7 +183,10 @@ export const openSqlite: OpenStore = async ({ directory, shape, cacheBytes }): P
   const insert = db.prepare('INSERT OR REPLACE INTO entries (key, value) VALUES (?, ?)');
   const one = db.prepare('SELECT value FROM entries WHERE key = ?');
   const cells = db.prepare('SELECT value FROM entries WHERE key >= ? AND key < ? ORDER BY key');
-  const all = { forward: db.prepare('SELECT key, value FROM entries ORDER BY key'), reverse: db.prepare('SELECT key, value FROM entries ORDER BY key DESC') };
+  const all = {
+    forward: db.prepare('SELECT key, value FROM entries ORDER BY key'),
+    reverse: db.prepare('SELECT key, value FROM entries ORDER BY key DESC'),
+  };
   const insertAll = db.transaction((rows: readonly RowToWrite[]) => {
     for (const row of rows) for (const [key, value] of entriesOf(row, NAMES)) insert.run(key, value);
   });

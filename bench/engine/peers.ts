@@ -10,8 +10,11 @@ import { join } from 'node:path';
 import type { SystemName } from './job.ts';
 
 // this file runs from dist/bench/engine and from bench/engine
-const FOLDER = ['../../../bench/peers', '../peers'].map((path) => new URL(`${path}/package.json`, import.meta.url).pathname);
-const npm = (folder: string, ...args: string[]): number => spawnSync('npm', [...args, '--no-audit', '--no-fund'], { cwd: folder, stdio: ['ignore', 2, 2] }).status ?? 1;
+const FOLDER = ['../../../bench/peers', '../peers'].map(
+  (path) => new URL(`${path}/package.json`, import.meta.url).pathname,
+);
+const npm = (folder: string, ...args: string[]): number =>
+  spawnSync('npm', [...args, '--no-audit', '--no-fund'], { cwd: folder, stdio: ['ignore', 2, 2] }).status ?? 1;
 
 function packagePath(): string {
   for (const path of FOLDER) {

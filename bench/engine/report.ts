@@ -33,7 +33,9 @@ export function printResults(results: readonly Result[]): void {
   for (const { line, shape } of distinct(results)) {
     const here = results.filter((result) => result.line === line && result.shape === shape);
     const edubba = here.find(({ system }) => system === 'edubba');
-    console.log(`\n${line} (${shape === 'value' ? 'one cell of 1000 bytes a row' : '20 cells of 50 bytes a row'}): ${LINES[line]?.what ?? ''}`);
+    console.log(
+      `\n${line} (${shape === 'value' ? 'one cell of 1000 bytes a row' : '20 cells of 50 bytes a row'}): ${LINES[line]?.what ?? ''}`,
+    );
     console.table(
       Object.fromEntries(
         here.map((result) => [
@@ -62,13 +64,22 @@ function distinct(results: readonly Result[]): { line: string; shape: Shape }[] 
 export function printTargets(results: readonly Result[]): void {
   const lines: Record<string, string | number>[] = [];
   for (const { line, shape } of distinct(results)) {
-    const of = (name: SystemName): Result | undefined => results.find((result) => result.line === line && result.shape === shape && result.system === name);
+    const of = (name: SystemName): Result | undefined =>
+      results.find((result) => result.line === line && result.shape === shape && result.system === name);
     const edubba = of('edubba');
     for (const { peer, least } of targetsOf(line)) {
       const other = of(peer);
       if (!edubba || !other) continue;
       const [byRate, byCpu] = [rate(edubba) / rate(other), other.cpuMicrosPerOperation / edubba.cpuMicrosPerOperation];
-      lines.push({ line, shape, target: `${least} x ${peer}`, 'by rate': round(byRate, 2), met: byRate >= least ? 'yes' : 'NO', 'by CPU': round(byCpu, 2), 'met by CPU': byCpu >= least ? 'yes' : 'NO' });
+      lines.push({
+        line,
+        shape,
+        target: `${least} x ${peer}`,
+        'by rate': round(byRate, 2),
+        met: byRate >= least ? 'yes' : 'NO',
+        'by CPU': round(byCpu, 2),
+        'met by CPU': byCpu >= least ? 'yes' : 'NO',
+      });
     }
   }
   if (lines.length === 0) return;

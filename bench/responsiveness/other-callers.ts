@@ -37,9 +37,13 @@ export class OtherCallers {
   static async connect(address: string, caFile?: string): Promise<OtherCallers> {
     const { service, env, close } = await connect(address, caFile === undefined ? {} : { tls: { caFile } });
     const database = overService(service, env, close);
-    const errorOf = ({ code, message }: { code: Code; message: string }): BigtableError => new BigtableError(code, message);
+    const errorOf = ({ code, message }: { code: Code; message: string }): BigtableError =>
+      new BigtableError(code, message);
     const tls = caFile === undefined ? {} : { tls: { ca: await readFile(caFile) } };
-    const callers = new OtherCallers(database, new WireClient({ address, clock: systemClock, random: systemRandom, errorOf, ...tls }));
+    const callers = new OtherCallers(
+      database,
+      new WireClient({ address, clock: systemClock, random: systemRandom, errorOf, ...tls }),
+    );
     await database.createTable(TABLE, { families: { f: {} } });
     await database.table(TABLE).apply(new RowMutation('known').set('f:q', 'value'));
     return callers;
@@ -47,7 +51,11 @@ export class OtherCallers {
 
   /** Calls for so long, three kinds in turn. */
   async callFor(durationMs: number): Promise<Answered> {
-    const kinds = [() => this.#check(), () => this.#database.table(TABLE).get('known'), () => this.#database.table(TABLE).apply(new RowMutation('written').set('f:q', 'x', 1000))];
+    const kinds = [
+      () => this.#check(),
+      () => this.#database.table(TABLE).get('known'),
+      () => this.#database.table(TABLE).apply(new RowMutation('written').set('f:q', 'x', 1000)),
+    ];
     const times: number[] = [];
     let unanswered = 0;
     const end = performance.now() + durationMs;
@@ -59,7 +67,12 @@ export class OtherCallers {
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
     times.sort((a, b) => a - b);
-    return { calls: times.length, unanswered, medianMs: times[Math.floor(times.length / 2)] ?? 0, longestMs: times.at(-1) ?? 0 };
+    return {
+      calls: times.length,
+      unanswered,
+      medianMs: times[Math.floor(times.length / 2)] ?? 0,
+      longestMs: times.at(-1) ?? 0,
+    };
   }
 
   async close(): Promise<void> {
@@ -79,7 +92,13 @@ async function answeredInTime(call: Promise<unknown>): Promise<boolean> {
     timer = setTimeout(() => resolve(false), LIMIT_MS);
   });
   try {
-    return await Promise.race([call.then(() => true, () => false), late]);
+    return await Promise.race([
+      call.then(
+        () => true,
+        () => false,
+      ),
+      late,
+    ]);
   } finally {
     clearTimeout(timer);
   }

@@ -28,8 +28,19 @@ export interface ServerProcessOptions {
 /** Serves the directory on a free port. */
 export async function startServer(directory: string, options: ServerProcessOptions = {}): Promise<ServerProcess> {
   const { words = [], nodeOptions = [], ipc = false, descriptors } = options;
-  const all = [process.execPath, ...nodeOptions, EXECUTABLE, 'serve', '--dir', directory, '--address', '127.0.0.1:0', ...words];
-  const [command = '', ...rest] = descriptors === undefined ? all : ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...all];
+  const all = [
+    process.execPath,
+    ...nodeOptions,
+    EXECUTABLE,
+    'serve',
+    '--dir',
+    directory,
+    '--address',
+    '127.0.0.1:0',
+    ...words,
+  ];
+  const [command = '', ...rest] =
+    descriptors === undefined ? all : ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...all];
   const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'inherit', ...(ipc ? (['ipc'] as const) : [])] });
   const ended = once(child, 'exit');
   const kill = (): void => void child.kill('SIGKILL');

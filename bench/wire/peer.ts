@@ -36,9 +36,19 @@ export async function openConnection(port: number, { windowBytes }: { windowByte
 /** A ReadRows of the whole table, on stream 1. */
 export function readRowsOf(table: string): Buffer {
   const headers = {
-    ':method': 'POST', ':scheme': 'http', ':path': '/google.bigtable.v2.Bigtable/ReadRows', ':authority': 'localhost', 'content-type': 'application/grpc', te: 'trailers',
+    ':method': 'POST',
+    ':scheme': 'http',
+    ':path': '/google.bigtable.v2.Bigtable/ReadRows',
+    ':authority': 'localhost',
+    'content-type': 'application/grpc',
+    te: 'trailers',
   };
-  const block = Object.entries(headers).flatMap(([name, value]) => [Buffer.of(0, name.length), Buffer.from(name), Buffer.of(value.length), Buffer.from(value)]);
+  const block = Object.entries(headers).flatMap(([name, value]) => [
+    Buffer.of(0, name.length),
+    Buffer.from(name),
+    Buffer.of(value.length),
+    Buffer.from(value),
+  ]);
   const message = Buffer.concat([Buffer.of(0x0a, table.length), Buffer.from(table)]);
   const prefix = Buffer.alloc(5);
   prefix.writeUInt32BE(message.length, 1);

@@ -15,7 +15,12 @@ export interface PageQuestion {
 }
 
 /** False where the page is not there. */
-export async function printPage(store: Store, name: PageName, print: Print, { atMs, mostLines = Infinity }: PageQuestion = {}): Promise<boolean> {
+export async function printPage(
+  store: Store,
+  name: PageName,
+  print: Print,
+  { atMs, mostLines = Infinity }: PageQuestion = {},
+): Promise<boolean> {
   const row = rowOf(name);
   const page = await store.page(row, atMs);
   const when = atMs === undefined ? '' : ` as of ${timeText(atMs)}`;
@@ -76,7 +81,8 @@ export async function printSite(store: Store, host: string, print: Print, most =
 }
 
 function describe({ language, timesMs, anchors }: PageEntry): string {
-  const from = anchors >= MOST_COUNTED ? `${MOST_COUNTED} or more pages` : anchors === 1 ? '1 page' : `${anchors} pages`;
+  const from =
+    anchors >= MOST_COUNTED ? `${MOST_COUNTED} or more pages` : anchors === 1 ? '1 page' : `${anchors} pages`;
   const versions = timesMs.length === 1 ? '1 version' : `${timesMs.length} versions`;
   return [language ?? 'language not declared', versions, ...(anchors > 0 ? [`linked from ${from}`] : [])].join(', ');
 }

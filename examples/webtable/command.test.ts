@@ -10,7 +10,10 @@ describe('the command line', () => {
     const { question, place, trees } = parse('');
     assert.deepEqual(question, { kind: 'demo' });
     assert.equal(place, undefined);
-    assert.deepEqual(trees.map((tree) => tree.host), ['www.dojotoolkit.org', 'www.cannonjs.org']);
+    assert.deepEqual(
+      trees.map((tree) => tree.host),
+      ['www.dojotoolkit.org', 'www.cannonjs.org'],
+    );
   });
 
   test('questions', () => {
@@ -20,7 +23,11 @@ describe('the command line', () => {
     assert.deepEqual(asked('load --as-of 2026-11-21T10:00:00Z'), { kind: 'load', time: Date.UTC(2026, 10, 21, 10) });
     const page = { host, path: 'a.html' };
     assert.deepEqual(asked('page www.example.com/a.html'), { kind: 'page', page, atMs: undefined });
-    assert.deepEqual(asked('page www.example.com/a.html --as-of 2026-11-21T10:00:00Z'), { kind: 'page', page, atMs: Date.UTC(2026, 10, 21, 10) });
+    assert.deepEqual(asked('page www.example.com/a.html --as-of 2026-11-21T10:00:00Z'), {
+      kind: 'page',
+      page,
+      atMs: Date.UTC(2026, 10, 21, 10),
+    });
     assert.deepEqual(asked('anchors http://www.example.com/a.html'), { kind: 'anchors', page });
     assert.deepEqual(asked('site www.example.com'), { kind: 'site', host });
     assert.deepEqual(parse('--help').question, { kind: 'help' });
@@ -57,7 +64,10 @@ describe('the command line', () => {
   ];
   for (const [line, message] of refusals) {
     test(`refused: ${line}`, () => {
-      assert.throws(() => parse(line), (error) => error instanceof UsageError && message.test(error.message));
+      assert.throws(
+        () => parse(line),
+        (error) => error instanceof UsageError && message.test(error.message),
+      );
     });
   }
 });

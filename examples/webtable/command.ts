@@ -49,7 +49,10 @@ export class UsageError extends Error {
   override readonly name: string = 'UsageError';
 }
 
-export function parseCommand(words: readonly string[], environment: Readonly<Record<string, string | undefined>>): Command {
+export function parseCommand(
+  words: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): Command {
   const { values, positionals } = readWords(words);
   const question: Question = values.help ? { kind: 'help' } : questionOf(positionals, values['as-of']);
   if (values.dir !== undefined && values.address !== undefined) throw new UsageError('give either --dir or --address');
@@ -67,7 +70,14 @@ function readWords(words: readonly string[]) {
     return parseArgs({
       args: [...words],
       allowPositionals: true,
-      options: { pages: text, site: text, dir: text, address: text, 'as-of': text, help: { type: 'boolean', short: 'h' } },
+      options: {
+        pages: text,
+        site: text,
+        dir: text,
+        address: text,
+        'as-of': text,
+        help: { type: 'boolean', short: 'h' },
+      },
     });
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
@@ -76,11 +86,13 @@ function readWords(words: readonly string[]) {
 
 function questionOf([kind = 'demo', about, ...rest]: readonly string[], asOf: string | undefined): Question {
   if (rest.length > 0) throw new UsageError(`too many words: ${rest.join(' ')}`);
-  if (asOf !== undefined && kind !== 'load' && kind !== 'page') throw new UsageError(`--as-of belongs to load and page, not to ${kind}`);
+  if (asOf !== undefined && kind !== 'load' && kind !== 'page')
+    throw new UsageError(`--as-of belongs to load and page, not to ${kind}`);
   switch (kind) {
     case 'demo':
     case 'load':
-      if (about !== undefined) throw new UsageError(`${kind} takes no argument, not "${about}"; the pages are named by --pages`);
+      if (about !== undefined)
+        throw new UsageError(`${kind} takes no argument, not "${about}"; the pages are named by --pages`);
       if (kind === 'demo') return { kind };
       return { kind, time: asOf === 'mtime' ? asOf : timeOf(asOf) };
     case 'page':
@@ -109,7 +121,8 @@ function timeOf(text: string | undefined): number | undefined {
 }
 
 function treesOf(pages: string | undefined, site: string | undefined): readonly PageTreeOptions[] {
-  if (pages !== undefined) return [{ root: pages, host: site === undefined ? DEFAULT_HOST : pageOf(site, 'site').host }];
+  if (pages !== undefined)
+    return [{ root: pages, host: site === undefined ? DEFAULT_HOST : pageOf(site, 'site').host }];
   if (site !== undefined) throw new UsageError('--site names the host of the pages that --pages gives');
   return packagePages();
 }
@@ -119,7 +132,11 @@ export function packagePages(): readonly PageTreeOptions[] {
   const require = createRequire(import.meta.url);
   return [
     // 2,453 pages: tests, demos and templates. dojox brings the other two, and their pages link to one another
-    { root: dirname(dirname(require.resolve('dojox/package.json'))), host: 'www.dojotoolkit.org', folders: ['dojo', 'dijit', 'dojox'] },
+    {
+      root: dirname(dirname(require.resolve('dojox/package.json'))),
+      host: 'www.dojotoolkit.org',
+      folders: ['dojo', 'dijit', 'dojox'],
+    },
     // 157 pages, most of them a reference manual, which is where links are
     { root: dirname(require.resolve('cannon/package.json')), host: 'www.cannonjs.org' },
   ];

@@ -1,14 +1,45 @@
 /** The Webtable in a directory, through the embedded library. */
-import { type Database, type FamilyOptions, type Row, open, RowMutation, type RowFilter, type Table } from '../../src/embedded/index.ts';
-import { type Anchor, ANCHORS_A_READ, MOST_COUNTED, type PageEntry, type RowWrite, type Store, type StoredPage, TABLE, VERSIONS } from './store.ts';
+import {
+  type Database,
+  type FamilyOptions,
+  type Row,
+  open,
+  RowMutation,
+  type RowFilter,
+  type Table,
+} from '../../src/embedded/index.ts';
+import {
+  type Anchor,
+  ANCHORS_A_READ,
+  MOST_COUNTED,
+  type PageEntry,
+  type RowWrite,
+  type Store,
+  type StoredPage,
+  TABLE,
+  VERSIONS,
+} from './store.ts';
 
 /** The time of every version of the contents, the newest language, and whether there are anchors. */
 const ENTRY: RowFilter = {
   kind: 'interleave',
   filters: [
     { kind: 'chain', filters: [{ kind: 'columnRange', family: 'contents' }, { kind: 'stripValue' }] },
-    { kind: 'chain', filters: [{ kind: 'columnRange', family: 'language' }, { kind: 'cellsPerColumnLimit', cells: 1 }] },
-    { kind: 'chain', filters: [{ kind: 'columnRange', family: 'anchor' }, { kind: 'cellsPerRowLimit', cells: MOST_COUNTED }, { kind: 'stripValue' }] },
+    {
+      kind: 'chain',
+      filters: [
+        { kind: 'columnRange', family: 'language' },
+        { kind: 'cellsPerColumnLimit', cells: 1 },
+      ],
+    },
+    {
+      kind: 'chain',
+      filters: [
+        { kind: 'columnRange', family: 'anchor' },
+        { kind: 'cellsPerRowLimit', cells: MOST_COUNTED },
+        { kind: 'stripValue' },
+      ],
+    },
   ],
 };
 
@@ -36,7 +67,8 @@ export class EmbeddedStore implements Store {
     return this.#table.applyAll(
       writes.map(({ row, cells }) => {
         const mutation = new RowMutation(row);
-        for (const { family, qualifier, value, timeMs } of cells) mutation.set({ family, qualifier }, value, new Date(timeMs));
+        for (const { family, qualifier, value, timeMs } of cells)
+          mutation.set({ family, qualifier }, value, new Date(timeMs));
         return mutation;
       }),
     );
@@ -58,8 +90,12 @@ export class EmbeddedStore implements Store {
   async *anchors(row: string): AsyncGenerator<Anchor, void, void> {
     let from: { readonly start?: string } | undefined = {};
     while (from !== undefined) {
-      const piece: Row | undefined = await this.#table.get(row, { columnRange: { family: 'anchor', ...from }, cellsPerRow: ANCHORS_A_READ });
-      for (const cell of piece?.cells ?? []) yield { from: cell.qualifier.toString('utf8'), text: cell.text, timeMs: milliseconds(cell.timestamp) };
+      const piece: Row | undefined = await this.#table.get(row, {
+        columnRange: { family: 'anchor', ...from },
+        cellsPerRow: ANCHORS_A_READ,
+      });
+      for (const cell of piece?.cells ?? [])
+        yield { from: cell.qualifier.toString('utf8'), text: cell.text, timeMs: milliseconds(cell.timestamp) };
       const last: Buffer | undefined = piece?.cells[ANCHORS_A_READ - 1]?.qualifier;
       from = last && { start: `${last.toString('utf8')}\0` };
     }

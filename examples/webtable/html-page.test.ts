@@ -15,7 +15,15 @@ describe('the language of a page', () => {
   });
 
   test('is absent where none is declared, or nothing that could be one', () => {
-    for (const text of ['', 'words', '<html>', '<html lang="">', '<html lang="{{lang}}">', '<html lang="en, de">', '<div lang="en">']) {
+    for (const text of [
+      '',
+      'words',
+      '<html>',
+      '<html lang="">',
+      '<html lang="{{lang}}">',
+      '<html lang="en, de">',
+      '<div lang="en">',
+    ]) {
       assert.equal(parse(text).language, undefined, text);
     }
   });
@@ -34,7 +42,9 @@ describe('the links of a page', () => {
   });
 
   test('an image speaks by its alt, an area too', () => {
-    const { links } = parse('<a href="x"><img src="i.png" alt="An image">of it</a><map><area href="y" alt="A corner"><area alt="no link"></map>');
+    const { links } = parse(
+      '<a href="x"><img src="i.png" alt="An image">of it</a><map><area href="y" alt="A corner"><area alt="no link"></map>',
+    );
     assert.deepEqual(links, [
       { href: 'x', text: 'An image of it' },
       { href: 'y', text: 'A corner' },
@@ -42,7 +52,10 @@ describe('the links of a page', () => {
   });
 
   test('in scripts, styles and comments are none', () => {
-    assert.deepEqual(parse('<script>"<a href=x>y</a>"</script><style>/*<a href=x>*/</style><!-- <a href="x">y</a> -->').links, []);
+    assert.deepEqual(
+      parse('<script>"<a href=x>y</a>"</script><style>/*<a href=x>*/</style><!-- <a href="x">y</a> -->').links,
+      [],
+    );
   });
 
   test('a link that is not closed ends where the next one starts, or with the page', () => {
@@ -68,13 +81,36 @@ test('the encoding is that of the mark, of the page, or UTF-8, or Western', () =
   assert.equal(titled(Buffer.from('<title>Ĝis</title>', 'utf8')), 'Ĝis');
   assert.equal(titled(Buffer.from('<title>déjà</title>', 'latin1')), 'déjà');
   assert.equal(titled(Buffer.from('<meta charset="iso-8859-2"><title>\xb1</title>', 'latin1')), 'ą');
-  assert.equal(titled(Buffer.from('<meta http-equiv="Content-Type" content="text/html; charset=shift_jis"><title>\x93\xfa</title>', 'latin1')), '日');
+  assert.equal(
+    titled(
+      Buffer.from(
+        '<meta http-equiv="Content-Type" content="text/html; charset=shift_jis"><title>\x93\xfa</title>',
+        'latin1',
+      ),
+    ),
+    '日',
+  );
   assert.equal(titled(Buffer.from('<meta charset="no-such"><title>plain</title>')), 'plain');
   assert.equal(titled(Buffer.from('\ufeff<title>wide</title>', 'utf16le')), 'wide');
 });
 
 test('no bytes break it', () => {
-  const pieces = ['<a href="x">', '</a>', '<html lang="en">', '<title>', '<script>', '<!--', '-->', '<', '>', '"', '&#x110000;', '\0', 'text', '</'];
+  const pieces = [
+    '<a href="x">',
+    '</a>',
+    '<html lang="en">',
+    '<title>',
+    '<script>',
+    '<!--',
+    '-->',
+    '<',
+    '>',
+    '"',
+    '&#x110000;',
+    '\0',
+    'text',
+    '</',
+  ];
   const soup = fc.array(fc.constantFrom(...pieces));
   fc.assert(fc.property(soup, (parts) => void parse(parts.join(''))));
   fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => void parseHtml(bytes)));

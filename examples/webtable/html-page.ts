@@ -52,7 +52,8 @@ class PageReader {
 
   open(name: string, attributes: Readonly<Record<string, string>>): void {
     if (name === 'html') this.#declared ??= languageOf(attributes['lang'] ?? attributes['xml:lang']);
-    else if (name === 'meta' && attributes['http-equiv']?.toLowerCase() === 'content-language') this.#meta ??= languageOf(attributes['content']);
+    else if (name === 'meta' && attributes['http-equiv']?.toLowerCase() === 'content-language')
+      this.#meta ??= languageOf(attributes['content']);
     else if (name === 'base') this.#base ??= attributes['href'];
     else if (name === 'title') this.#inTitle = this.#title === '';
     else if (name === 'img') this.text(` ${attributes['alt'] ?? ''} `);
@@ -78,7 +79,12 @@ class PageReader {
 
   page(): HtmlPage {
     this.close('a');
-    return { language: this.#declared ?? this.#meta, title: shortened(this.#title), base: this.#base, links: this.#links };
+    return {
+      language: this.#declared ?? this.#meta,
+      title: shortened(this.#title),
+      base: this.#base,
+      links: this.#links,
+    };
   }
 }
 
@@ -99,7 +105,12 @@ export function shortened(text: string, mostBytes = MOST_TEXT_BYTES): string {
 
 /** By the byte order mark, else as the page says, else UTF-8 if it is that, else as Western pages without a word were written. */
 function decode(bytes: Uint8Array): string {
-  const mark = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : undefined;
+  const mark =
+    bytes[0] === 0xff && bytes[1] === 0xfe
+      ? 'utf-16le'
+      : bytes[0] === 0xfe && bytes[1] === 0xff
+        ? 'utf-16be'
+        : undefined;
   const said = CHARSET.exec(Buffer.from(bytes.subarray(0, CHARSET_WITHIN_BYTES)).toString('latin1'))?.[1];
   for (const label of [mark, said, 'utf-8']) {
     if (label === undefined) continue;

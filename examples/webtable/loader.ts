@@ -89,7 +89,13 @@ async function measure(tree: PageTree): Promise<LoadTotal> {
   return { pages, bytes };
 }
 
-async function loadPage(tree: PageTree, batch: Batch, file: PageFile, timeMs: number, counts: LoadCounts): Promise<void> {
+async function loadPage(
+  tree: PageTree,
+  batch: Batch,
+  file: PageFile,
+  timeMs: number,
+  counts: LoadCounts,
+): Promise<void> {
   const contents = await tree.read(file.path);
   const html = parseHtml(contents);
   const name = { host: tree.host, path: file.path };
@@ -101,7 +107,9 @@ async function loadPage(tree: PageTree, batch: Batch, file: PageFile, timeMs: nu
   }
   await batch.add(row, page);
   for (const [target, texts] of await anchorsOf(tree, name, html, counts)) {
-    await batch.add(target, [{ family: 'anchor', qualifier: row, value: Buffer.from(shortened([...texts].join(' | '))), timeMs }]);
+    await batch.add(target, [
+      { family: 'anchor', qualifier: row, value: Buffer.from(shortened([...texts].join(' | '))), timeMs },
+    ]);
     counts.anchors++;
   }
   counts.pages++;
@@ -109,7 +117,12 @@ async function loadPage(tree: PageTree, batch: Batch, file: PageFile, timeMs: nu
 }
 
 /** The rows that the page's links lead to, each with the distinct texts of its links. */
-async function anchorsOf(tree: PageTree, name: PageName, html: HtmlPage, counts: LoadCounts): Promise<Map<string, Set<string>>> {
+async function anchorsOf(
+  tree: PageTree,
+  name: PageName,
+  html: HtmlPage,
+  counts: LoadCounts,
+): Promise<Map<string, Set<string>>> {
   const url = urlOf(name);
   const base = (html.base !== undefined && parseUrl(html.base, url)?.href) || url;
   const anchors = new Map<string, Set<string>>();

@@ -37,7 +37,10 @@ async function run(command: Command): Promise<number> {
       case 'site':
         return (await printSite(store, question.host, print)).pages > 0 ? 0 : 1;
       case 'demo':
-        return demo(trees.map((tree) => new PageTree(tree)), store);
+        return demo(
+          trees.map((tree) => new PageTree(tree)),
+          store,
+        );
     }
   });
 }
@@ -45,7 +48,10 @@ async function run(command: Command): Promise<number> {
 async function withStore(place: Place, use: (store: Store) => Promise<number>): Promise<number> {
   const temporary = place ? undefined : await mkdtemp(join(tmpdir(), 'webtable-'));
   try {
-    const store = place && 'address' in place ? await ServerStore.open(place.address, print) : await EmbeddedStore.open(place?.dir ?? String(temporary));
+    const store =
+      place && 'address' in place
+        ? await ServerStore.open(place.address, print)
+        : await EmbeddedStore.open(place?.dir ?? String(temporary));
     print(`The Webtable is on: ${store.name}`);
     try {
       return await use(store);
@@ -85,8 +91,11 @@ async function demo(trees: readonly PageTree[], store: Store): Promise<number> {
 }
 
 async function loadPages(tree: PageTree, store: Store, time: number | 'mtime'): Promise<void> {
-  if (!statSync(tree.root, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`there is no directory "${tree.root}" to take pages from`);
-  print(`Loading ${tree.root} as http://${tree.host}/, ${time === 'mtime' ? 'every file as of its own time' : `as of ${timeText(time)}`}`);
+  if (!statSync(tree.root, { throwIfNoEntry: false })?.isDirectory())
+    throw new Error(`there is no directory "${tree.root}" to take pages from`);
+  print(
+    `Loading ${tree.root} as http://${tree.host}/, ${time === 'mtime' ? 'every file as of its own time' : `as of ${timeText(time)}`}`,
+  );
   const progress = new Progress(process.stderr);
   const counts = await load(tree, store, { time, onPage: (done, total) => progress.update(done, total) });
   report(counts, progress.finish());
@@ -94,7 +103,9 @@ async function loadPages(tree: PageTree, store: Store, time: number | 'mtime'): 
 
 function report(counts: LoadCounts, seconds: number): void {
   const rate = seconds > 0 ? ` (${Math.round(counts.pages / seconds)} pages/s)` : '';
-  print(`  ${counts.pages} pages, ${megabytes(counts.bytes)}, ${counts.anchors} anchors in ${seconds.toFixed(1)} s${rate}`);
+  print(
+    `  ${counts.pages} pages, ${megabytes(counts.bytes)}, ${counts.anchors} anchors in ${seconds.toFixed(1)} s${rate}`,
+  );
   print(`  ${counts.languages} pages declare their language`);
   const kinds = [
     `${counts.linksToPages} to other pages of the tree`,
@@ -112,6 +123,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.
 try {
   process.exitCode = await run(parseCommand(process.argv.slice(2), process.env));
 } catch (error) {
-  process.stderr.write(`webtable: ${error instanceof Error ? error.message : String(error)}\n${error instanceof UsageError ? `\n${USAGE}` : ''}`);
+  process.stderr.write(
+    `webtable: ${error instanceof Error ? error.message : String(error)}\n${error instanceof UsageError ? `\n${USAGE}` : ''}`,
+  );
   process.exitCode = error instanceof UsageError ? 2 : 1;
 }

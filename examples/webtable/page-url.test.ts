@@ -11,10 +11,14 @@ describe('page names', () => {
   });
 
   test('a URL, with its scheme or without', () => {
-    assert.deepEqual(parsePageUrl('https://www.example.com/a/b.html?q=1#part'), { host: 'www.example.com', path: 'a/b.html' });
+    assert.deepEqual(parsePageUrl('https://www.example.com/a/b.html?q=1#part'), {
+      host: 'www.example.com',
+      path: 'a/b.html',
+    });
     assert.deepEqual(parsePageUrl('WWW.Example.com/A%20b.html'), { host: 'www.example.com', path: 'A b.html' });
     assert.deepEqual(parsePageUrl('example.com:8080/x'), { host: 'example.com', path: 'x' });
-    for (const bad of ['', 'ftp://example.com/x', 'http://', 'example.com/%zz']) assert.equal(parsePageUrl(bad), undefined, bad);
+    for (const bad of ['', 'ftp://example.com/x', 'http://', 'example.com/%zz'])
+      assert.equal(parsePageUrl(bad), undefined, bad);
   });
 
   test('links are resolved as a browser does', () => {
@@ -27,11 +31,14 @@ describe('page names', () => {
     assert.deepEqual(to('//other.org/x'), { host: 'other.org', path: 'x' });
     assert.deepEqual(to('#here'), { host: 'www.example.com', path: 'docs/api/a.html' });
     assert.deepEqual(to(''), { host: 'www.example.com', path: 'docs/api/a.html' });
-    for (const none of ['mailto:a@b.c', 'javascript:void(0)', 'http://[', 'data:text/html,x']) assert.equal(to(none), undefined, none);
+    for (const none of ['mailto:a@b.c', 'javascript:void(0)', 'http://[', 'data:text/html,x'])
+      assert.equal(to(none), undefined, none);
   });
 
   test('whatever the path, its URL and its row lead back to it', () => {
-    const part = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }).filter((text) => !/[/\\\0\t\r\n]/.test(text) && !/^(\.|%2e){1,2}$/i.test(text));
+    const part = fc
+      .string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
+      .filter((text) => !/[/\\\0\t\r\n]/.test(text) && !/^(\.|%2e){1,2}$/i.test(text));
     fc.assert(
       fc.property(fc.array(part, { minLength: 1, maxLength: 4 }), (parts) => {
         const name = { host: 'www.example.com', path: parts.join('/') };

@@ -19,7 +19,10 @@ function progressOn(isTTY: boolean) {
 test('elsewhere than on a terminal: a line every second', () => {
   const { written, at, progress } = progressOn(false);
   for (const ms of [1, 500, 999, 1000, 1001, 1999, 2500]) at(ms, ms / 25);
-  assert.deepEqual(written, [' 20 %  40 of 200 pages  0.8 MB of 4.0 MB  40 pages/s\n', ' 50 %  100 of 200 pages  2.0 MB of 4.0 MB  40 pages/s\n']);
+  assert.deepEqual(written, [
+    ' 20 %  40 of 200 pages  0.8 MB of 4.0 MB  40 pages/s\n',
+    ' 50 %  100 of 200 pages  2.0 MB of 4.0 MB  40 pages/s\n',
+  ]);
   assert.equal(progress.finish(), 2.5);
   assert.equal(written.length, 2);
 });

@@ -7,7 +7,17 @@ import { createRequire } from 'node:module';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { type Anchor, ANCHORS_A_READ, MOST_COUNTED, type PageEntry, type RowWrite, type Store, type StoredPage, TABLE, VERSIONS } from './store.ts';
+import {
+  type Anchor,
+  ANCHORS_A_READ,
+  MOST_COUNTED,
+  type PageEntry,
+  type RowWrite,
+  type Store,
+  type StoredPage,
+  TABLE,
+  VERSIONS,
+} from './store.ts';
 
 /** What is used here of Google's client; with `decode: false` values are bytes and times are text. */
 interface GoogleCell {
@@ -21,9 +31,16 @@ interface GoogleRow {
 interface GoogleTable {
   exists(): Promise<[boolean]>;
   create(options: { families: readonly { name: string; rule: { versions: number } }[] }): Promise<unknown>;
-  insert(entries: readonly { key: string; data: Record<string, Record<string, { value: Buffer; timestamp: number }>> }[]): Promise<unknown>;
+  insert(
+    entries: readonly { key: string; data: Record<string, Record<string, { value: Buffer; timestamp: number }>> }[],
+  ): Promise<unknown>;
   getRows(options: { keys: readonly string[]; filter: unknown; decode: false }): Promise<[GoogleRow[]]>;
-  createReadStream(options: { prefix?: string; keys?: readonly string[]; filter: unknown; decode: false }): AsyncIterable<GoogleRow>;
+  createReadStream(options: {
+    prefix?: string;
+    keys?: readonly string[];
+    filter: unknown;
+    decode: false;
+  }): AsyncIterable<GoogleRow>;
 }
 interface GoogleModule {
   Bigtable: new (options: { projectId: string }) => GoogleClient;
@@ -89,10 +106,18 @@ export class ServerStore implements Store {
   async *anchors(row: string): AsyncGenerator<Anchor, void, void> {
     let after: string | undefined = '';
     while (after !== undefined) {
-      const column = after === '' ? { family: 'anchor' } : { column: { family: 'anchor', start: { value: after, inclusive: false } } };
-      const piece: GoogleRow | undefined = await this.#row(row, [column, { column: { cellLimit: 1 } }, { row: { cellLimit: ANCHORS_A_READ } }]);
+      const column =
+        after === ''
+          ? { family: 'anchor' }
+          : { column: { family: 'anchor', start: { value: after, inclusive: false } } };
+      const piece: GoogleRow | undefined = await this.#row(row, [
+        column,
+        { column: { cellLimit: 1 } },
+        { row: { cellLimit: ANCHORS_A_READ } },
+      ]);
       const columns = Object.entries(piece?.data['anchor'] ?? {});
-      for (const [from, [cell]] of columns) if (cell) yield { from, text: cell.value.toString('utf8'), timeMs: milliseconds(cell) };
+      for (const [from, [cell]] of columns)
+        if (cell) yield { from, text: cell.value.toString('utf8'), timeMs: milliseconds(cell) };
       after = columns.length === ANCHORS_A_READ ? columns.at(-1)?.[0] : undefined;
     }
   }
@@ -122,7 +147,9 @@ export class ServerStore implements Store {
 /** The language of the newest contents: an older version's says nothing about it. */
 function languageOf(row: GoogleRow | undefined): string | undefined {
   const language = row?.data['language']?.['']?.[0];
-  return language && language.timestamp === row?.data['contents']?.['']?.[0]?.timestamp ? language.value.toString('utf8') : undefined;
+  return language && language.timestamp === row?.data['contents']?.['']?.[0]?.timestamp
+    ? language.value.toString('utf8')
+    : undefined;
 }
 
 const milliseconds = ({ timestamp }: GoogleCell): number => Number(BigInt(timestamp) / 1000n);
@@ -146,10 +173,14 @@ function keptIn({ CACHE }: InteropTools): string {
   return join(CACHE, `node${process.versions.node.split('.', 1)[0]}`, 'node_modules', '@google-cloud', 'bigtable');
 }
 
-async function googleClient(address: string, say: (words: string) => void): Promise<{ client: GoogleClient; version: string }> {
+async function googleClient(
+  address: string,
+  say: (words: string) => void,
+): Promise<{ client: GoogleClient; version: string }> {
   await reach(address);
   const tools = await interopTools();
-  if (!existsSync(keptIn(tools))) say(`npm installs @google-cloud/bigtable into ${tools.CACHE} (once; it may take a minute)`);
+  if (!existsSync(keptIn(tools)))
+    say(`npm installs @google-cloud/bigtable into ${tools.CACHE} (once; it may take a minute)`);
   const { folder, version } = await tools.nodeClient();
   // this variable is how Google's clients are told of a server that is not the cloud's
   process.env['BIGTABLE_EMULATOR_HOST'] = address;
@@ -170,7 +201,9 @@ async function reach(address: string): Promise<void> {
       socket.once('timeout', () => reject(new Error(`no answer in ${REACH_MS} ms`)));
     });
   } catch (error) {
-    throw new Error(`no server at ${address} (${error instanceof Error ? error.message : String(error)}); 'npm start' starts one`);
+    throw new Error(
+      `no server at ${address} (${error instanceof Error ? error.message : String(error)}); 'npm start' starts one`,
+    );
   } finally {
     socket.destroy();
   }

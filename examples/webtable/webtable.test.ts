@@ -46,9 +46,12 @@ async function withStore(use: (store: Store) => Promise<void>): Promise<void> {
 }
 
 const SITE = {
-  'index.html': '<html lang="en"><title>Start</title><a href="docs/">Manual</a> <a href="docs/a.html#top">A</a> <a href="docs/a.html"><b>the</b> A</a>',
-  'docs/index.html': '<a href="a.html">A</a><a href="b%20c.htm?x=1">B C</a><a href="#here">here</a><a href="gone.html">gone</a>',
-  'docs/a.html': '<base href="/"><a href="index.html">home</a><a href="#part">part</a><a href="http://other.org/">other</a><a href="mailto:a@b.c">mail</a>',
+  'index.html':
+    '<html lang="en"><title>Start</title><a href="docs/">Manual</a> <a href="docs/a.html#top">A</a> <a href="docs/a.html"><b>the</b> A</a>',
+  'docs/index.html':
+    '<a href="a.html">A</a><a href="b%20c.htm?x=1">B C</a><a href="#here">here</a><a href="gone.html">gone</a>',
+  'docs/a.html':
+    '<base href="/"><a href="index.html">home</a><a href="#part">part</a><a href="http://other.org/">other</a><a href="mailto:a@b.c">mail</a>',
   'docs/b c.htm': '<html lang="fr">Rien',
   'docs/style.css': 'a { color: red }',
 };
@@ -61,7 +64,10 @@ describe('loading a tree', () => {
       const counts = await load(tree, store, { time: 1000 });
       assert.deepEqual(counts, {
         pages: 4,
-        bytes: Object.entries(SITE).reduce((sum, [path, text]) => sum + (path.endsWith('css') ? 0 : Buffer.byteLength(text)), 0),
+        bytes: Object.entries(SITE).reduce(
+          (sum, [path, text]) => sum + (path.endsWith('css') ? 0 : Buffer.byteLength(text)),
+          0,
+        ),
         languages: 2,
         links: 11,
         linksToPages: 6,
@@ -82,7 +88,9 @@ describe('loading a tree', () => {
         { from: row('docs/index.html'), text: 'A', timeMs: 1000 },
         { from: row('index.html'), text: 'A | the A', timeMs: 1000 },
       ]);
-      assert.deepEqual(await collect(store.anchors(row('index.html'))), [{ from: row('docs/a.html'), text: 'home', timeMs: 1000 }]);
+      assert.deepEqual(await collect(store.anchors(row('index.html'))), [
+        { from: row('docs/a.html'), text: 'home', timeMs: 1000 },
+      ]);
       const page = await store.page(row('docs/b c.htm'));
       assert.equal(Buffer.from(page?.contents ?? []).toString(), SITE['docs/b c.htm']);
       assert.equal(page?.language, 'fr');
@@ -121,7 +129,9 @@ describe('loading a tree', () => {
       await load(tree, store, { time: 'mtime' });
       assert.equal((await store.page(row('a.html')))?.timeMs, 1_234_500);
       assert.equal((await store.page(row('b.html')))?.timeMs, 2_000_000);
-      assert.deepEqual(await collect(store.anchors(row('b.html'))), [{ from: row('a.html'), text: 'b', timeMs: 1_234_500 }]);
+      assert.deepEqual(await collect(store.anchors(row('b.html'))), [
+        { from: row('a.html'), text: 'b', timeMs: 1_234_500 },
+      ]);
     });
   });
 
@@ -150,15 +160,23 @@ describe('loading a tree', () => {
   });
 
   test('more anchors than one read gives', async () => {
-    const referring = Object.fromEntries(Array.from({ length: 1003 }, (_, i) => [`r${i}.html`, `<a href="hub.html">${i}</a>`]));
+    const referring = Object.fromEntries(
+      Array.from({ length: 1003 }, (_, i) => [`r${i}.html`, `<a href="hub.html">${i}</a>`]),
+    );
     const tree = await treeOf({ 'hub.html': 'hub', ...referring });
     await withStore(async (store) => {
       const counts = await load(tree, store, { time: 1 });
       assert.equal(counts.anchors, 1003);
       const anchors = await collect(store.anchors(row('hub.html')));
       const expected = Object.keys(referring).map((path) => `${row(path)} ${path.slice(1, -5)}`);
-      assert.deepEqual(anchors.map(({ from, text }) => `${from} ${text}`), expected.sort());
-      assert.deepEqual((await collect(store.entries({ row: row('hub.html') }))).map(({ anchors: count }) => count), [1000]);
+      assert.deepEqual(
+        anchors.map(({ from, text }) => `${from} ${text}`),
+        expected.sort(),
+      );
+      assert.deepEqual(
+        (await collect(store.entries({ row: row('hub.html') }))).map(({ anchors: count }) => count),
+        [1000],
+      );
     });
   });
 });
@@ -171,7 +189,11 @@ test('the answers in words', async () => {
     const print = (line: string) => lines.push(line);
     const name = { host: tree.host, path: 'index.html' };
     assert.equal(await printPage(store, name, print, { mostLines: 1 }), true);
-    assert.ok(lines.includes('  stored    2026-11-21T00:00:00.000Z') && lines.includes('  language  en') && lines.includes('  title     Start'));
+    assert.ok(
+      lines.includes('  stored    2026-11-21T00:00:00.000Z') &&
+        lines.includes('  language  en') &&
+        lines.includes('  title     Start'),
+    );
     assert.ok(lines.some((line) => line.startsWith('  | <html lang="en">')));
     assert.equal(await printPage(store, name, print, { atMs: 0 }), false);
     assert.equal(lines.at(-1), 'http://www.example.com/index.html as of 1970-01-01T00:00:00.000Z: no such page');
@@ -194,8 +216,18 @@ test('real pages: the packages of the example, through a directory', async () =>
       const files = (options.folders ?? ['.']).flatMap((folder) => htmlFiles(join(options.root, folder)));
       const counts = await load(tree, store, { time: 1000 });
       assert.equal(counts.pages, files.length);
-      assert.equal(counts.bytes, files.reduce((sum, path) => sum + statSync(path).size, 0));
-      assert.equal(counts.links, counts.linksToPages + counts.linksWithinPage + counts.linksMissing + counts.linksToOtherSites + counts.linksToNoPage);
+      assert.equal(
+        counts.bytes,
+        files.reduce((sum, path) => sum + statSync(path).size, 0),
+      );
+      assert.equal(
+        counts.links,
+        counts.linksToPages +
+          counts.linksWithinPage +
+          counts.linksMissing +
+          counts.linksToOtherSites +
+          counts.linksToNoPage,
+      );
       assert.ok(counts.anchors > 0 && counts.languages > 0);
       if (which === 0) assert.ok(counts.pages >= 1000, `${counts.pages} pages`);
     }
@@ -203,7 +235,10 @@ test('real pages: the packages of the example, through a directory', async () =>
     store = await EmbeddedStore.open(directory);
     const dojo = await collect(store.entries({ prefix: 'org.dojotoolkit.www/' }));
     assert.ok(dojo.length >= 1000 && dojo.every(({ timesMs }) => timesMs.length === 1));
-    assert.deepEqual(dojo.map((entry) => entry.row), dojo.map((entry) => entry.row).sort());
+    assert.deepEqual(
+      dojo.map((entry) => entry.row),
+      dojo.map((entry) => entry.row).sort(),
+    );
     const manual = 'org.cannonjs.www/docs/classes';
     const anchors = await collect(store.anchors(`${manual}/AABB.html`));
     assert.ok(anchors.some(({ from, text }) => from === `${manual}/Body.html` && text === 'AABB'));
@@ -217,7 +252,9 @@ test('real pages: the packages of the example, through a directory', async () =>
 
 test("a server answers through Google's client as the library does", async (t) => {
   if (!(await hasGoogleClient())) return t.skip("Google's Node client is not in the cache; npm run interop fetches it");
-  const referring = Object.fromEntries(Array.from({ length: 1003 }, (_, i) => [`r${i}.html`, `<a href="hub.html">${i}</a>`]));
+  const referring = Object.fromEntries(
+    Array.from({ length: 1003 }, (_, i) => [`r${i}.html`, `<a href="hub.html">${i}</a>`]),
+  );
   const tree = await treeOf({ ...SITE, 'hub.html': 'hub', ...referring });
   const { server, address } = await startServer();
   try {
@@ -236,16 +273,21 @@ test("a server answers through Google's client as the library does", async (t) =
           one: await collect(store.entries({ row: row('index.html') })),
           anchors: await collect(store.anchors(row('hub.html'))),
           none: await collect(store.anchors(row('no such page'))),
-          pages: await Promise.all([undefined, 999, 1000, 1999, 2000].map(async (atMs) => {
-            const page = await store.page(row('index.html'), atMs);
-            return page && { ...page, contents: Buffer.from(page.contents).toString('hex') };
-          })),
+          pages: await Promise.all(
+            [undefined, 999, 1000, 1999, 2000].map(async (atMs) => {
+              const page = await store.page(row('index.html'), atMs);
+              return page && { ...page, contents: Buffer.from(page.contents).toString('hex') };
+            }),
+          ),
         });
         const answers = await everything(remote);
         assert.deepEqual(answers, await everything(local));
         assert.equal(answers.entries.length, 1008);
         assert.equal(answers.anchors.length, 1003);
-        assert.deepEqual(answers.pages.map((page) => page?.timeMs), [2000, undefined, 1000, 1000, 2000]);
+        assert.deepEqual(
+          answers.pages.map((page) => page?.timeMs),
+          [2000, undefined, 1000, 1000, 2000],
+        );
         assert.deepEqual(said, []);
       });
     } finally {
@@ -263,8 +305,14 @@ test('a server that is not there is told of at once', async () => {
   const { port } = server.address() as AddressInfo;
   server.close();
   await once(server, 'close');
-  await assert.rejects(ServerStore.open(`127.0.0.1:${port}`, () => {}), new RegExp(`no server at 127.0.0.1:${port} .*npm start`));
-  await assert.rejects(ServerStore.open('somewhere', () => {}), /"somewhere" is not an address/);
+  await assert.rejects(
+    ServerStore.open(`127.0.0.1:${port}`, () => {}),
+    new RegExp(`no server at 127.0.0.1:${port} .*npm start`),
+  );
+  await assert.rejects(
+    ServerStore.open('somewhere', () => {}),
+    /"somewhere" is not an address/,
+  );
 });
 
 async function startServer(): Promise<{ server: ChildProcess; address: string }> {
@@ -283,5 +331,7 @@ async function startServer(): Promise<{ server: ChildProcess; address: string }>
 
 function htmlFiles(folder: string): string[] {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
-  return entries.filter((entry) => entry.isFile() && /\.x?html?$/i.test(entry.name)).map((entry) => join(entry.parentPath ?? entry.path, entry.name));
+  return entries
+    .filter((entry) => entry.isFile() && /\.x?html?$/i.test(entry.name))
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name));
 }

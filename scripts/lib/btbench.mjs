@@ -5,7 +5,20 @@ import { readFileSync } from 'node:fs';
 import { capture } from './repository.mjs';
 import { goProgram } from './tools.mjs';
 
-export const WORKLOADS = ['seqwrite', 'batchwrite', 'randwrite', 'seqread', 'randread', 'scan', 'limitscan', 'multiget', 'rmw', 'cam', 'fscan', 'verify'];
+export const WORKLOADS = [
+  'seqwrite',
+  'batchwrite',
+  'randwrite',
+  'seqread',
+  'randread',
+  'scan',
+  'limitscan',
+  'multiget',
+  'rmw',
+  'cam',
+  'fscan',
+  'verify',
+];
 
 /** What crashwrite says on standard error once a row was acknowledged: before, there is not even a table. */
 const FIRST_ROW = 'the first row was acknowledged';
@@ -17,7 +30,8 @@ export const buildBtbench = () => goProgram('bench/btbench', 'btbench');
 export const buildProbe = () => goProgram('bench/btbench', 'probe', './rpcprobe');
 
 /** Runs btbench; gives one object a workload (its JSON line) and what it said on standard error. */
-export const btbench = (path, address, args, timeoutMs = 600_000, heard = undefined) => workloadResults(path, ['-addr', address, '-json', ...args], timeoutMs, heard);
+export const btbench = (path, address, args, timeoutMs = 600_000, heard = undefined) =>
+  workloadResults(path, ['-addr', address, '-json', ...args], timeoutMs, heard);
 
 /** The same of any program that prints such lines. */
 export async function workloadResults(program, args, timeoutMs, heard) {
@@ -41,7 +55,20 @@ export const errorKinds = ({ error_kinds: kinds = {} }) =>
  * Gives the number of rows that were acknowledged; their names are in `ackFile`.
  */
 export async function writeUntilGone(path, server, { table, ackFile, delayMs, stopServer, valueBytes = 1000 }) {
-  const words = ['-workloads', 'crashwrite', '-table', table, '-ackfile', ackFile, '-rows', 2_000_000, '-secs', 20, '-value', valueBytes];
+  const words = [
+    '-workloads',
+    'crashwrite',
+    '-table',
+    table,
+    '-ackfile',
+    ackFile,
+    '-rows',
+    2_000_000,
+    '-secs',
+    20,
+    '-value',
+    valueBytes,
+  ];
   let tellFirst;
   const first = new Promise((resolve) => (tellFirst = resolve));
   const writing = btbench(path, server.address, words, undefined, (err) => err.includes(FIRST_ROW) && tellFirst());
@@ -55,7 +82,17 @@ export async function writeUntilGone(path, server, { table, ackFile, delayMs, st
 
 /** Looks for every row that `ackFile` names. Gives { rows, errors, text }. */
 export async function lookAgain(path, address, { table, ackFile, valueBytes = 1000 }) {
-  const { results, err } = await btbench(path, address, ['-keep', '-workloads', 'crashverify', '-table', table, '-ackfile', ackFile, '-value', valueBytes]);
+  const { results, err } = await btbench(path, address, [
+    '-keep',
+    '-workloads',
+    'crashverify',
+    '-table',
+    table,
+    '-ackfile',
+    ackFile,
+    '-value',
+    valueBytes,
+  ]);
   const [result] = results;
   if (!result) throw new Error(`crashverify gave no answer: ${err.slice(0, 500)}`);
   return { rows: result.rows, errors: result.errors, text: errorKinds(result) };

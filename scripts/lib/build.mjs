@@ -16,7 +16,12 @@ import { thirdParty } from './third-party.mjs';
 
 const FOLDERS = ['src', 'test', 'examples', 'bench'];
 /** What decides how sources are built. */
-const RULES = ['tsconfig.json', 'package.json', 'package-lock.json', ...['build', 'declarations', 'third-party'].map((name) => `scripts/lib/${name}.mjs`)];
+const RULES = [
+  'tsconfig.json',
+  'package.json',
+  'package-lock.json',
+  ...['build', 'declarations', 'third-party'].map((name) => `scripts/lib/${name}.mjs`),
+];
 
 const dist = (...parts) => join(ROOT, 'dist', ...parts);
 const sourcesOf = (folder) => filesUnder(folder, (name) => name.endsWith('.ts'));
@@ -27,12 +32,17 @@ const packagesOf = (path) => (existsSync(path) ? JSON.parse(readFileSync(path, '
 /** Runs npm ci where node_modules lacks what package-lock.json asks for. Packages for other platforms may be absent. */
 export function install({ dev = true } = {}) {
   const installed = packagesOf(dependency('.package-lock.json'));
-  const wanted = Object.entries(packagesOf(join(ROOT, 'package-lock.json'))).filter(([name, entry]) => name.startsWith('node_modules/') && !entry.link && (dev || !entry.dev));
-  const isThere = ([name, { version, optional, peer }]) => (installed[name] ? installed[name].version === version : optional || peer);
+  const wanted = Object.entries(packagesOf(join(ROOT, 'package-lock.json'))).filter(
+    ([name, entry]) => name.startsWith('node_modules/') && !entry.link && (dev || !entry.dev),
+  );
+  const isThere = ([name, { version, optional, peer }]) =>
+    installed[name] ? installed[name].version === version : optional || peer;
   if (wanted.every(isThere)) return;
   console.error('installing dependencies (npm ci)');
   const npm = process.env.npm_execpath?.endsWith('.js') ? [process.execPath, process.env.npm_execpath] : ['npm'];
-  const status = run(npm[0], [...npm.slice(1), 'ci', dev ? '--include=dev' : '--omit=dev', '--no-audit', '--no-fund'], { stdio: ['ignore', 2, 2] });
+  const status = run(npm[0], [...npm.slice(1), 'ci', dev ? '--include=dev' : '--omit=dev', '--no-audit', '--no-fund'], {
+    stdio: ['ignore', 2, 2],
+  });
   if (status !== 0) throw new Error(`npm ci failed with status ${status}`);
 }
 
@@ -51,7 +61,10 @@ function step(name, sources, make) {
   if (before === `${now}made`) return;
   const start = performance.now();
   const known = new Set(sources);
-  const gone = before.split('\n').map((line) => line.split(' ')[0]).filter((path) => path.endsWith('.ts') && !known.has(path));
+  const gone = before
+    .split('\n')
+    .map((line) => line.split(' ')[0])
+    .filter((path) => path.endsWith('.ts') && !known.has(path));
   mkdirSync(dist(), { recursive: true });
   writeFileSync(record, `${now}${gone.map((path) => `${path} gone\n`).join('')}`);
   make(gone, before === '');
@@ -94,17 +107,23 @@ function bundle() {
     // CommonJS packages inside ask for Node's own modules by require, for which any place will do: in a CommonJS bundle of a user's there is no URL (and webpack
     // would follow a `createRequire` imported by its name). Of Node's globals the two are accessors: each use would call a function, which no compiler
     // takes out of the hot paths
-    banner: { js: "import * as edubbaModule from 'node:module'; const require = edubbaModule.createRequire(import.meta.url ?? process.cwd() + '/x.js'), { Buffer, performance } = globalThis;" },
+    banner: {
+      js: "import * as edubbaModule from 'node:module'; const require = edubbaModule.createRequire(import.meta.url ?? process.cwd() + '/x.js'), { Buffer, performance } = globalThis;",
+    },
   });
   writeFileSync(dist('bundle', 'THIRD-PARTY.txt'), thirdParty(Object.keys(metafile.inputs)));
 }
 
 /** Compiles. Outputs of what is gone are removed, so that no test of a deleted file runs on; the first time all that another build may have left. */
 function compile(gone, isFirst) {
-  const stale = isFirst ? [...FOLDERS, '.tsbuildinfo'] : gone.flatMap((path) => ['.js', '.js.map', '.d.ts'].map((ending) => path.replace(/\.ts$/, ending)));
+  const stale = isFirst
+    ? [...FOLDERS, '.tsbuildinfo']
+    : gone.flatMap((path) => ['.js', '.js.map', '.d.ts'].map((ending) => path.replace(/\.ts$/, ending)));
   for (const path of stale) rmSync(dist(path), { recursive: true, force: true });
-  const status = run(process.execPath, [dependency('typescript-native', 'bin', 'tsc'), '-p', '.'], { stdio: ['ignore', 2, 2] });
-  if (status !== 0) throw new Error('the build failed: see the compiler\'s messages above');
+  const status = run(process.execPath, [dependency('typescript-native', 'bin', 'tsc'), '-p', '.'], {
+    stdio: ['ignore', 2, 2],
+  });
+  if (status !== 0) throw new Error("the build failed: see the compiler's messages above");
   declarations();
 }
 
@@ -113,7 +132,11 @@ export function build({ onlyBundle = false } = {}) {
   install({ dev: !onlyBundle });
   const sources = (onlyBundle ? ['src'] : FOLDERS).flatMap(sourcesOf);
   if (!onlyBundle) step('compile', sources, compile);
-  step('bundle', sources.filter((path) => path.startsWith('src/') && !path.endsWith('.test.ts')), bundle);
+  step(
+    'bundle',
+    sources.filter((path) => path.startsWith('src/') && !path.endsWith('.test.ts')),
+    bundle,
+  );
 }
 
 /** For scripts that need a build first: a failure ends the process with its message and status 1. */

@@ -14,9 +14,30 @@ import { ROOT, run } from './repository.mjs';
 import { edubbaCommand, startServer } from './server.mjs';
 import { goMissing } from './tools.mjs';
 
-const SERVER_LINES = ['batchwrite', 'seqwrite', 'randwrite', 'seqread', 'randread', 'scan', 'limitscan', 'multiget', 'rmw', 'cam', 'fscan', 'scanstream'];
+const SERVER_LINES = [
+  'batchwrite',
+  'seqwrite',
+  'randwrite',
+  'seqread',
+  'randread',
+  'scan',
+  'limitscan',
+  'multiget',
+  'rmw',
+  'cam',
+  'fscan',
+  'scanstream',
+];
 const ENGINE_WRITES = ['seq-write', 'random-write', 'batch-write'];
-const ENGINE_LINES = [...ENGINE_WRITES, 'seq-read', 'random-read', 'random-read-32', 'random-read-large', 'scan', 'scan-reverse'];
+const ENGINE_LINES = [
+  ...ENGINE_WRITES,
+  'seq-read',
+  'random-read',
+  'random-read-32',
+  'random-read-large',
+  'scan',
+  'scan-reverse',
+];
 const CONNECTIONS = 2;
 const STREAMS = 16;
 const REST_SECONDS = 30;
@@ -25,10 +46,12 @@ const ENGINE_ROW_BYTES = 1015;
 /** Checks COMMIT out below `scratch` and builds it. Its dependencies are ours where the lock files are equal. */
 export function checkOut(commit, scratch) {
   const root = join(scratch, 'before');
-  if (run('git', ['worktree', 'add', '--quiet', '--detach', root, commit]) !== 0) throw new Error(`git has no commit ${commit}`);
+  if (run('git', ['worktree', 'add', '--quiet', '--detach', root, commit]) !== 0)
+    throw new Error(`git has no commit ${commit}`);
   const lock = (folder) => readFileSync(join(folder, 'package-lock.json'), 'utf8');
   if (lock(root) === lock(ROOT)) symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'));
-  if (run(process.execPath, [join(root, 'scripts', 'build.mjs')], { cwd: root }) !== 0) throw new Error(`${commit} cannot be built`);
+  if (run(process.execPath, [join(root, 'scripts', 'build.mjs')], { cwd: root }) !== 0)
+    throw new Error(`${commit} cannot be built`);
   return root;
 }
 
@@ -36,10 +59,23 @@ export function checkOut(commit, scratch) {
 async function serverRound(root, scratch, generator, { lines, rows, secs }) {
   const dir = mkdtempSync(join(scratch, 'data-'));
   const [command, , ...words] = edubbaCommand(dir);
-  const server = await startServer('edubba', command, [join(root, 'bin', 'edubba'), ...words], /listening on (\S+:\d+)/);
+  const server = await startServer(
+    'edubba',
+    command,
+    [join(root, 'bin', 'edubba'), ...words],
+    /listening on (\S+:\d+)/,
+  );
   try {
     const size = ['-rows', rows, '-secs', secs, '-conns', CONNECTIONS, '-streams', STREAMS, '-rest', REST_SECONDS];
-    const { results, err } = await btbench(generator, server.address, [...size, '-workloads', lines.join(','), '-pid', server.pid, '-datadir', dir]);
+    const { results, err } = await btbench(generator, server.address, [
+      ...size,
+      '-workloads',
+      lines.join(','),
+      '-pid',
+      server.pid,
+      '-datadir',
+      dir,
+    ]);
     if (results.length < lines.length) throw new Error(`the load generator ended early: ${err}`);
     for (const result of results) if (result.errors > 0) throw new Error(`${result.workload}: ${errorKinds(result)}`);
     return new Map(results.map(({ workload, server_cpu_us_per_row: cpu }) => [workload, cpu]));
@@ -51,25 +87,41 @@ async function serverRound(root, scratch, generator, { lines, rows, secs }) {
 
 function inChild(root, job) {
   return new Promise((resolve, reject) => {
-    const child = fork(join(root, 'dist/bench/engine/child.js'), [JSON.stringify(job)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const child = fork(join(root, 'dist/bench/engine/child.js'), [JSON.stringify(job)], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
     let outcome;
     child.on('message', (message) => (outcome = message));
     child.on('error', reject);
-    child.on('exit', (code) => (outcome ? resolve(outcome) : reject(new Error(`${job.line} ended with status ${code}`))));
+    child.on('exit', (code) =>
+      outcome ? resolve(outcome) : reject(new Error(`${job.line} ended with status ${code}`)),
+    );
   });
 }
 
 /** One round of the embedded engine with the build in `root`: CPU microseconds an operation of each line. */
 async function engineRound(root, scratch, _generator, { lines, rows }) {
   const dir = mkdtempSync(join(scratch, 'data-'));
-  const job = (line, name, cacheBytes) => ({ system: 'edubba', line, shape: 'value', rows, directory: join(dir, name), cacheBytes });
+  const job = (line, name, cacheBytes) => ({
+    system: 'edubba',
+    line,
+    shape: 'value',
+    rows,
+    directory: join(dir, name),
+    cacheBytes,
+  });
   const bytes = rows * ENGINE_ROW_BYTES;
   const found = new Map();
   try {
     if (lines.some((line) => !ENGINE_WRITES.includes(line))) await inChild(root, job('load', 'loaded', bytes));
     for (const line of lines) {
       const writes = ENGINE_WRITES.includes(line);
-      const outcome = await inChild(root, writes ? job(line, 'written', 64 * 1024 * 1024) : job(line, 'loaded', line.endsWith('-large') ? Math.ceil(bytes / 8) : 2 * bytes));
+      const outcome = await inChild(
+        root,
+        writes
+          ? job(line, 'written', 64 * 1024 * 1024)
+          : job(line, 'loaded', line.endsWith('-large') ? Math.ceil(bytes / 8) : 2 * bytes),
+      );
       found.set(line, outcome.cpuMicrosPerOperation);
     }
     return found;
@@ -80,17 +132,31 @@ async function engineRound(root, scratch, _generator, { lines, rows }) {
 
 const KINDS = {
   server: { round: serverRound, lines: SERVER_LINES, rows: 50_000, prepare: buildBtbench, missing: goMissing },
-  engine: { round: engineRound, lines: ENGINE_LINES, rows: 100_000, prepare: async () => undefined, missing: async () => undefined },
+  engine: {
+    round: engineRound,
+    lines: ENGINE_LINES,
+    rows: 100_000,
+    prepare: async () => undefined,
+    missing: async () => undefined,
+  },
 };
 
 function printVerdict({ lines, meanRatio, passes }, { MAX_MEAN_RATIO, MAX_LINE_RATIO, MIN_ROUNDS }) {
   const digits = (value, count) => Number(value.toFixed(count));
   console.table(
     lines.map(({ line, before, now, ratio, spread, rounds, passes: passed }) => ({
-      line, 'before us': digits(before, 2), 'now us': digits(now, 2), ratio: digits(ratio, 3), spread: digits(spread, 3), rounds, passes: passed ? 'yes' : 'NO',
+      line,
+      'before us': digits(before, 2),
+      'now us': digits(now, 2),
+      ratio: digits(ratio, 3),
+      spread: digits(spread, 3),
+      rounds,
+      passes: passed ? 'yes' : 'NO',
     })),
   );
-  console.log(`geometric mean of the ratios: ${meanRatio.toFixed(3)} (at most ${MAX_MEAN_RATIO}; a line less its spread at most ${MAX_LINE_RATIO}; at least ${MIN_ROUNDS} rounds)`);
+  console.log(
+    `geometric mean of the ratios: ${meanRatio.toFixed(3)} (at most ${MAX_MEAN_RATIO}; a line less its spread at most ${MAX_LINE_RATIO}; at least ${MIN_ROUNDS} rounds)`,
+  );
   console.log(passes ? 'passes' : 'does not pass');
 }
 
@@ -102,7 +168,8 @@ async function measure(kind, roots, scratch, settings) {
     const order = round % 2 === 0 ? ['before', 'now'] : ['now', 'before'];
     const found = {};
     for (const which of order) found[which] = await kind.round(roots[which], scratch, generator, settings);
-    for (const line of settings.lines) rounds.get(line).push({ before: found.before.get(line), now: found.now.get(line) });
+    for (const line of settings.lines)
+      rounds.get(line).push({ before: found.before.get(line), now: found.now.get(line) });
     console.error(`round ${round + 1} of ${settings.rounds}`);
   }
   return rounds;
@@ -110,25 +177,36 @@ async function measure(kind, roots, scratch, settings) {
 
 /** `words`: what stands after `compare`. This checkout must be built. Gives the exit status. */
 export async function compare(words) {
-  const option = (name, fallback) => words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
+  const option = (name, fallback) =>
+    words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
   const [commit, name = 'server'] = words.filter((word) => !word.startsWith('--'));
   const kind = KINDS[name];
   if (commit === undefined || kind === undefined) {
-    console.log('usage: npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=N] [--lines=a,b] [--json=FILE]');
+    console.log(
+      'usage: npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=N] [--lines=a,b] [--json=FILE]',
+    );
     return 2;
   }
   const lines = option('lines', kind.lines.join(',')).split(',');
   const unknown = lines.find((line) => !kind.lines.includes(line));
-  const missing = unknown === undefined ? await kind.missing() : `line '${unknown}'; there are ${kind.lines.join(', ')}`;
+  const missing =
+    unknown === undefined ? await kind.missing() : `line '${unknown}'; there are ${kind.lines.join(', ')}`;
   if (missing !== undefined) {
     console.log(`missing: ${missing}`);
     return 2;
   }
   const judging = await import('../../dist/bench/compare/verdict.js');
-  const settings = { lines, rows: Number(option('rows', kind.rows)), secs: Number(option('secs', 2)), rounds: Number(option('rounds', judging.MIN_ROUNDS)) };
+  const settings = {
+    lines,
+    rows: Number(option('rows', kind.rows)),
+    secs: Number(option('secs', 2)),
+    rounds: Number(option('rounds', judging.MIN_ROUNDS)),
+  };
   const scratch = mkdtempSync(join(tmpdir(), 'edubba-compare-'));
   try {
-    const verdict = judging.judge(await measure(kind, { before: checkOut(commit, scratch), now: ROOT }, scratch, settings));
+    const verdict = judging.judge(
+      await measure(kind, { before: checkOut(commit, scratch), now: ROOT }, scratch, settings),
+    );
     printVerdict(verdict, judging);
     const file = option('json', undefined);
     if (file !== undefined) writeFileSync(file, `${JSON.stringify({ commit, kind: name, ...settings, ...verdict })}\n`);

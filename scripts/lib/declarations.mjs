@@ -15,12 +15,16 @@ export function declarations() {
   const paths = new Set(DOORS);
   for (const path of paths) {
     const declared = path.replace(/\.ts$/, '.d.ts');
-    const text = readFileSync(join(ROOT, 'dist/src', declared), 'utf8').replaceAll(SPECIFIER, (whole, before, specifier, after) => {
-      if (specifier.startsWith('node:')) return whole;
-      if (!specifier.startsWith('.')) throw new Error(`src/${path}: the library's types lead to ${specifier}, which is not installed with it`);
-      paths.add(join(dirname(path), specifier));
-      return `${before}${specifier.replace(/\.ts$/, '.js')}${after}`;
-    });
+    const text = readFileSync(join(ROOT, 'dist/src', declared), 'utf8').replaceAll(
+      SPECIFIER,
+      (whole, before, specifier, after) => {
+        if (specifier.startsWith('node:')) return whole;
+        if (!specifier.startsWith('.'))
+          throw new Error(`src/${path}: the library's types lead to ${specifier}, which is not installed with it`);
+        paths.add(join(dirname(path), specifier));
+        return `${before}${specifier.replace(/\.ts$/, '.js')}${after}`;
+      },
+    );
     const target = join(ROOT, 'dist/types', declared);
     mkdirSync(dirname(target), { recursive: true });
     writeFileSync(target, text);

@@ -58,40 +58,71 @@ class Choices {
   filter(depth) {
     const regex = () => this.of(EXPRESSIONS)[0];
     switch (this.below(depth < 4 ? 26 : 16)) {
-      case 1: return { kind: 'blockAll' };
-      case 2: return { kind: 'rowKeyRegex', regex: this.of(['a', '.*', 'x.*', '[^b]+']) };
-      case 3: return { kind: 'rowSample', probability: this.of([0.2, 0.8]) };
-      case 4: return { kind: 'familyNameRegex', regex: regex() };
-      case 5: return { kind: 'columnQualifierRegex', regex: regex() };
-      case 6: return { kind: 'columnRange', family: this.of(FAMILIES), start: this.bound(), end: this.bound() };
-      case 7: return { kind: 'timestampRange', range: { start: this.instant(), end: this.instant() } };
-      case 8: return { kind: 'valueRegex', regex: regex() };
-      case 9: return { kind: 'valueRange', start: this.bound(), end: this.bound() };
-      case 10: return { kind: 'valueBitmask', mask: this.of(['\x01', '\x7f', 'xb', '\0']) };
-      case 11: return { kind: 'cellsPerRowOffset', cells: this.below(5) };
-      case 12: return { kind: 'cellsPerRowLimit', cells: 1 + this.below(4) };
-      case 13: return { kind: 'cellsPerColumnLimit', cells: 1 + this.below(4) };
-      case 14: return { kind: 'stripValue' };
-      case 15: return { kind: 'applyLabel', label: 'one' };
-      case 16: case 17: case 18: return { kind: 'chain', filters: this.parts(depth) };
-      case 19: case 20: case 21: return { kind: 'interleave', filters: this.parts(depth) };
-      case 22: case 23: case 24:
+      case 1:
+        return { kind: 'blockAll' };
+      case 2:
+        return { kind: 'rowKeyRegex', regex: this.of(['a', '.*', 'x.*', '[^b]+']) };
+      case 3:
+        return { kind: 'rowSample', probability: this.of([0.2, 0.8]) };
+      case 4:
+        return { kind: 'familyNameRegex', regex: regex() };
+      case 5:
+        return { kind: 'columnQualifierRegex', regex: regex() };
+      case 6:
+        return { kind: 'columnRange', family: this.of(FAMILIES), start: this.bound(), end: this.bound() };
+      case 7:
+        return { kind: 'timestampRange', range: { start: this.instant(), end: this.instant() } };
+      case 8:
+        return { kind: 'valueRegex', regex: regex() };
+      case 9:
+        return { kind: 'valueRange', start: this.bound(), end: this.bound() };
+      case 10:
+        return { kind: 'valueBitmask', mask: this.of(['\x01', '\x7f', 'xb', '\0']) };
+      case 11:
+        return { kind: 'cellsPerRowOffset', cells: this.below(5) };
+      case 12:
+        return { kind: 'cellsPerRowLimit', cells: 1 + this.below(4) };
+      case 13:
+        return { kind: 'cellsPerColumnLimit', cells: 1 + this.below(4) };
+      case 14:
+        return { kind: 'stripValue' };
+      case 15:
+        return { kind: 'applyLabel', label: 'one' };
+      case 16:
+      case 17:
+      case 18:
+        return { kind: 'chain', filters: this.parts(depth) };
+      case 19:
+      case 20:
+      case 21:
+        return { kind: 'interleave', filters: this.parts(depth) };
+      case 22:
+      case 23:
+      case 24:
         return {
-          kind: 'condition', predicate: this.filter(depth + 1),
-          whenTrue: this.below(3) === 0 ? undefined : this.filter(depth + 1), whenFalse: this.below(3) === 0 ? undefined : this.filter(depth + 1),
+          kind: 'condition',
+          predicate: this.filter(depth + 1),
+          whenTrue: this.below(3) === 0 ? undefined : this.filter(depth + 1),
+          whenFalse: this.below(3) === 0 ? undefined : this.filter(depth + 1),
         };
-      case 25: return { kind: 'sink' };
-      default: return { kind: 'passAll' };
+      case 25:
+        return { kind: 'sink' };
+      default:
+        return { kind: 'passAll' };
     }
   }
 
   cells() {
     const columns = new Map();
-    for (let left = this.below(6); left > 0; left--) columns.set(`${this.below(3)}/${this.below(QUALIFIERS.length)}`, 1 + this.below(3));
+    for (let left = this.below(6); left > 0; left--)
+      columns.set(`${this.below(3)}/${this.below(QUALIFIERS.length)}`, 1 + this.below(3));
     const cells = [...columns].flatMap(([column, versions]) => {
       const [family, qualifier] = column.split('/').map(Number);
       return Array.from({ length: versions }, (_, timestamp) => ({
-        family: FAMILIES[family], qualifier: QUALIFIERS[qualifier], timestamp, value: toBytes(this.of(VALUES)),
+        family: FAMILIES[family],
+        qualifier: QUALIFIERS[qualifier],
+        timestamp,
+        value: toBytes(this.of(VALUES)),
       }));
     });
     return cells.sort(order);
@@ -150,8 +181,13 @@ export const filters = {
     Buffer.from(Array.from({ length: 60 }, (_, i) => (i * 37 + 11) & 0xff)),
     Buffer.from(Array.from({ length: 200 }, (_, i) => (i * i * 13 + 16) & 0xff)),
     // a chain of interleaves, of conditions, and both
-    Buffer.from([16, 2, 19, 0, 0, 0, 19, 1, 0, 12, 2, 8, 3, 22, 8, 1, 1, 14, 1, 0, 1, 3, 0, 0, 2, 1, 1, 2, 2, 1, 3, 1, 2, 3, 4]),
-    Buffer.from([19, 2, 22, 12, 1, 1, 19, 0, 13, 2, 14, 1, 25, 16, 1, 22, 5, 3, 1, 0, 1, 14, 25, 8, 2, 1, 4, 0, 1, 2, 1, 2, 2, 5, 6, 7, 8]),
+    Buffer.from([
+      16, 2, 19, 0, 0, 0, 19, 1, 0, 12, 2, 8, 3, 22, 8, 1, 1, 14, 1, 0, 1, 3, 0, 0, 2, 1, 1, 2, 2, 1, 3, 1, 2, 3, 4,
+    ]),
+    Buffer.from([
+      19, 2, 22, 12, 1, 1, 19, 0, 13, 2, 14, 1, 25, 16, 1, 22, 5, 3, 1, 0, 1, 14, 25, 8, 2, 1, 4, 0, 1, 2, 1, 2, 2, 5,
+      6, 7, 8,
+    ]),
   ],
   run,
 };

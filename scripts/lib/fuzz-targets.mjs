@@ -40,15 +40,27 @@ function expecting(kinds, work) {
 const frames = {
   name: 'frames',
   seeds: [
-    settingsFrame([[3, 100], [4, 65_535]]),
-    Buffer.concat([frame(FrameType.HEADERS, 4, 1, Buffer.from([0x83, 0x86, 0x84])), frame(FrameType.DATA, 1, 1, Buffer.alloc(300, 7))]),
-    Buffer.concat([frame(FrameType.PING, 0, 0, Buffer.alloc(8)), frame(FrameType.WINDOW_UPDATE, 0, 3, Buffer.from([0, 0, 1, 0])), frame(FrameType.GOAWAY, 0, 0, Buffer.alloc(8))]),
+    settingsFrame([
+      [3, 100],
+      [4, 65_535],
+    ]),
+    Buffer.concat([
+      frame(FrameType.HEADERS, 4, 1, Buffer.from([0x83, 0x86, 0x84])),
+      frame(FrameType.DATA, 1, 1, Buffer.alloc(300, 7)),
+    ]),
+    Buffer.concat([
+      frame(FrameType.PING, 0, 0, Buffer.alloc(8)),
+      frame(FrameType.WINDOW_UPDATE, 0, 3, Buffer.from([0, 0, 1, 0])),
+      frame(FrameType.GOAWAY, 0, 0, Buffer.alloc(8)),
+    ]),
   ],
   run(bytes) {
     const read = (parts) => {
       const seen = [];
       let failure;
-      const reader = new FrameReader(MAX_FRAME_BYTES, (type, flags, streamId, payload) => seen.push(type, flags, streamId, payload.toString('latin1')));
+      const reader = new FrameReader(MAX_FRAME_BYTES, (type, flags, streamId, payload) =>
+        seen.push(type, flags, streamId, payload.toString('latin1')),
+      );
       try {
         for (const part of parts) reader.push(part);
       } catch (error) {
@@ -65,9 +77,28 @@ const frames = {
 const hpack = {
   name: 'hpack',
   seeds: [
-    new HpackEncoder().encode([':method', 'POST', ':path', '/google.bigtable.v2.Bigtable/ReadRows', 'te', 'trailers', 'x-bin', 'abc']),
-    new HpackEncoder({ maxTableBytes: 64 }).encode(['a', 'b', 'authorization', 'Bearer 1234567890', 'c', 'd'.repeat(200)]),
-    Buffer.from('3fe10148826402 5885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff'.replace(' ', ''), 'hex'),
+    new HpackEncoder().encode([
+      ':method',
+      'POST',
+      ':path',
+      '/google.bigtable.v2.Bigtable/ReadRows',
+      'te',
+      'trailers',
+      'x-bin',
+      'abc',
+    ]),
+    new HpackEncoder({ maxTableBytes: 64 }).encode([
+      'a',
+      'b',
+      'authorization',
+      'Bearer 1234567890',
+      'c',
+      'd'.repeat(200),
+    ]),
+    Buffer.from(
+      '3fe10148826402 5885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff'.replace(' ', ''),
+      'hex',
+    ),
   ],
   run(bytes) {
     const decoder = new HpackDecoder({ maxTableBytes: 4096, maxHeaderBytes: MAX_HEADER_BYTES });
@@ -83,7 +114,9 @@ const hpack = {
     });
     expecting([HpackError, HeaderListTooLarge], () => {
       const headers = new HpackDecoder({ maxTableBytes: 4096, maxHeaderBytes: MAX_HEADER_BYTES }).decode(bytes);
-      const again = new HpackDecoder({ maxTableBytes: 4096, maxHeaderBytes: MAX_HEADER_BYTES }).decode(new HpackEncoder().encode(headers));
+      const again = new HpackDecoder({ maxTableBytes: 4096, maxHeaderBytes: MAX_HEADER_BYTES }).decode(
+        new HpackEncoder().encode(headers),
+      );
       assert.deepEqual(again, headers);
     });
   },
@@ -91,10 +124,22 @@ const hpack = {
 
 const messages = {
   name: 'messages',
-  seeds: [Buffer.concat([Buffer.from([0, 0, 0, 0, 3, 1, 2, 3]), Buffer.from([1, 0, 0, 0, 0]), Buffer.from([0, 0, 0, 0, 200]), Buffer.alloc(200, 9)])],
+  seeds: [
+    Buffer.concat([
+      Buffer.from([0, 0, 0, 0, 3, 1, 2, 3]),
+      Buffer.from([1, 0, 0, 0, 0]),
+      Buffer.from([0, 0, 0, 0, 200]),
+      Buffer.alloc(200, 9),
+    ]),
+  ],
   run(bytes) {
     let outBytes = 0;
-    const reader = new MessageReader({ maxMessageBytes: MAX_MESSAGE_BYTES, onMessage: (message) => { outBytes += message.length; } });
+    const reader = new MessageReader({
+      maxMessageBytes: MAX_MESSAGE_BYTES,
+      onMessage: (message) => {
+        outBytes += message.length;
+      },
+    });
     expecting([BigtableError], () => {
       for (const chunk of chunks(bytes)) reader.push(chunk);
     });
@@ -118,21 +163,82 @@ function codec(name, schema, init, read) {
 }
 
 const key = Buffer.from('row');
-const setCell = { mutation: { case: 'setCell', value: { familyName: 'f', columnQualifier: Buffer.from('q'), timestampMicros: 1000n, value: Buffer.alloc(40, 1) } } };
-const deleteColumn = { mutation: { case: 'deleteFromColumn', value: { familyName: 'f', columnQualifier: key, timeRange: { startTimestampMicros: 1000n } } } };
-const filter = { filter: { case: 'chain', value: { filters: [{ filter: { case: 'rowKeyRegexFilter', value: Buffer.from('a.*') } }, { filter: { case: 'cellsPerRowLimitFilter', value: 3 } }] } } };
+const setCell = {
+  mutation: {
+    case: 'setCell',
+    value: { familyName: 'f', columnQualifier: Buffer.from('q'), timestampMicros: 1000n, value: Buffer.alloc(40, 1) },
+  },
+};
+const deleteColumn = {
+  mutation: {
+    case: 'deleteFromColumn',
+    value: { familyName: 'f', columnQualifier: key, timeRange: { startTimestampMicros: 1000n } },
+  },
+};
+const filter = {
+  filter: {
+    case: 'chain',
+    value: {
+      filters: [
+        { filter: { case: 'rowKeyRegexFilter', value: Buffer.from('a.*') } },
+        { filter: { case: 'cellsPerRowLimitFilter', value: 3 } },
+      ],
+    },
+  },
+};
 const tableName = 'projects/p/instances/i/tables/t';
 
 const codecs = [
-  codec('ReadRows', bigtable.ReadRowsRequestSchema, {
-    tableName, rowsLimit: 5n, filter, rows: { rowKeys: [key], rowRanges: [{ startKey: { case: 'startKeyClosed', value: key }, endKey: { case: 'endKeyOpen', value: Buffer.from('z') } }] },
-  }, (bytes) => readRowsCall(bytes, pacer)),
-  codec('MutateRow', bigtable.MutateRowRequestSchema, { tableName, rowKey: key, mutations: [setCell, deleteColumn] }, (bytes) => new MutationReader(bytes, clock).mutateRow()),
-  codec('MutateRows', bigtable.MutateRowsRequestSchema, { tableName, entries: [{ rowKey: key, mutations: [setCell] }, { rowKey: key, mutations: [deleteColumn] }] }, (bytes) => new MutationReader(bytes, clock).mutateRows()),
-  codec('CheckAndMutateRow', bigtable.CheckAndMutateRowRequestSchema, { tableName, rowKey: key, predicateFilter: filter, trueMutations: [setCell] }, (bytes) => new MutationReader(bytes, clock).checkAndMutateRow()),
-  codec('ReadModifyWriteRow', bigtable.ReadModifyWriteRowRequestSchema, {
-    tableName, rowKey: key, rules: [{ familyName: 'f', columnQualifier: key, rule: { case: 'incrementAmount', value: 3n } }],
-  }, (bytes) => new MutationReader(bytes, clock).readModifyWriteRow()),
+  codec(
+    'ReadRows',
+    bigtable.ReadRowsRequestSchema,
+    {
+      tableName,
+      rowsLimit: 5n,
+      filter,
+      rows: {
+        rowKeys: [key],
+        rowRanges: [
+          { startKey: { case: 'startKeyClosed', value: key }, endKey: { case: 'endKeyOpen', value: Buffer.from('z') } },
+        ],
+      },
+    },
+    (bytes) => readRowsCall(bytes, pacer),
+  ),
+  codec(
+    'MutateRow',
+    bigtable.MutateRowRequestSchema,
+    { tableName, rowKey: key, mutations: [setCell, deleteColumn] },
+    (bytes) => new MutationReader(bytes, clock).mutateRow(),
+  ),
+  codec(
+    'MutateRows',
+    bigtable.MutateRowsRequestSchema,
+    {
+      tableName,
+      entries: [
+        { rowKey: key, mutations: [setCell] },
+        { rowKey: key, mutations: [deleteColumn] },
+      ],
+    },
+    (bytes) => new MutationReader(bytes, clock).mutateRows(),
+  ),
+  codec(
+    'CheckAndMutateRow',
+    bigtable.CheckAndMutateRowRequestSchema,
+    { tableName, rowKey: key, predicateFilter: filter, trueMutations: [setCell] },
+    (bytes) => new MutationReader(bytes, clock).checkAndMutateRow(),
+  ),
+  codec(
+    'ReadModifyWriteRow',
+    bigtable.ReadModifyWriteRowRequestSchema,
+    {
+      tableName,
+      rowKey: key,
+      rules: [{ familyName: 'f', columnQualifier: key, rule: { case: 'incrementAmount', value: 3n } }],
+    },
+    (bytes) => new MutationReader(bytes, clock).readModifyWriteRow(),
+  ),
 ];
 
 export const TARGETS = [frames, hpack, messages, filters, ...codecs];

@@ -54,7 +54,8 @@ export class Report {
   /** Prints the failures again and the closing line; sets the exit status. Nothing run at all is a failure. */
   close() {
     if (this.#tally.passed + this.#tally.failed === 0) this.fail('nothing was run');
-    if (this.#failures.length > 0) console.log(`\n${this.#failures.length} failures:\n${this.#failures.map((line) => `FAIL ${line}`).join('\n')}`);
+    if (this.#failures.length > 0)
+      console.log(`\n${this.#failures.length} failures:\n${this.#failures.map((line) => `FAIL ${line}`).join('\n')}`);
     console.log(closingLine(this.#tally));
     process.exitCode = this.#tally.failed > 0 ? 1 : 0;
   }

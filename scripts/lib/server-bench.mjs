@@ -49,9 +49,16 @@ const HBASE_TARGET_OF = { batchwrite: 2, scanclient: undefined, verify: undefine
 const THREADS_TARGET = 1.35;
 
 /** In an order in which each finds what it reads; the emulator's limitscan walks the whole table, so a large one takes its time. */
-const ORDER = ['batchwrite', ...WORKLOADS.filter((name) => !['batchwrite', 'verify'].includes(name)), 'scanstream', 'scanclient', 'verify'];
+const ORDER = [
+  'batchwrite',
+  ...WORKLOADS.filter((name) => !['batchwrite', 'verify'].includes(name)),
+  'scanstream',
+  'scanclient',
+  'verify',
+];
 
-const rounded = (value, digits) => (value === undefined || !Number.isFinite(value) ? undefined : Number(value.toFixed(digits)));
+const rounded = (value, digits) =>
+  value === undefined || !Number.isFinite(value) ? undefined : Number(value.toFixed(digits));
 
 /** For each server what prepares it: gives `start`, which starts it on an empty folder, and `load`, which runs workloads with btbench's options against it; `atOnce`: all in one run. */
 const SERVERS = {
@@ -65,7 +72,8 @@ const SERVERS = {
     const java = await hbase();
     return {
       start: (dir) => startHbase(java, dir),
-      load: (address, args) => workloadResults('java', [...java, 'Load', '-addr', address, '-warm', secs, ...args], TIMEOUT_MS),
+      load: (address, args) =>
+        workloadResults('java', [...java, 'Load', '-addr', address, '-warm', secs, ...args], TIMEOUT_MS),
       lacks: ['scanclient'],
       atOnce: true,
     };
@@ -93,16 +101,30 @@ class Contestant {
 
   /** Gives their results, those there are where it fails: what it and the others came to is worth its table. Once failed it takes nothing more. */
   async run(workloads) {
-    const results = await this.#load(workloads, ['-rows', this.#rows, '-secs', this.secs, ...(this.#hasTable ? ['-keep'] : [])]);
+    const results = await this.#load(workloads, [
+      '-rows',
+      this.#rows,
+      '-secs',
+      this.secs,
+      ...(this.#hasTable ? ['-keep'] : []),
+    ]);
     this.#hasTable = true;
     // the workloads behind the load use what it came to
     this.#rows = results.find(({ workload }) => workload === 'batchwrite')?.rows ?? this.#rows;
-    return results.map((result) => ({ server: this.name, rows_in_table: Number(this.size.rows), load: this.size.load, ...result }));
+    return results.map((result) => ({
+      server: this.name,
+      rows_in_table: Number(this.size.rows),
+      load: this.size.load,
+      ...result,
+    }));
   }
 
   /** Runs the workloads for `secs` each on a table that nothing is measured on. */
   async warm(workloads, secs) {
-    await this.#load(['batchwrite', ...workloads.filter((workload) => !NOT_WARMED.includes(workload))], ['-table', WARM_TABLE, '-rows', WARM_ROWS, '-secs', secs]);
+    await this.#load(
+      ['batchwrite', ...workloads.filter((workload) => !NOT_WARMED.includes(workload))],
+      ['-table', WARM_TABLE, '-rows', WARM_ROWS, '-secs', secs],
+    );
   }
 
   async #load(workloads, args) {
@@ -111,7 +133,20 @@ class Contestant {
     try {
       this.#server ??= await this.start(this.#scratch);
       const [conns, streams] = this.size.load.split('x');
-      const about = ['-workloads', asked.join(','), '-conns', conns, '-streams', streams, '-rest', REST_SECONDS, '-pid', this.#server.pid, '-datadir', this.#scratch];
+      const about = [
+        '-workloads',
+        asked.join(','),
+        '-conns',
+        conns,
+        '-streams',
+        streams,
+        '-rest',
+        REST_SECONDS,
+        '-pid',
+        this.#server.pid,
+        '-datadir',
+        this.#scratch,
+      ];
       const { results, err } = await this.load(this.#server.address, [...args, ...about]);
       if (results.length < asked.length) this.#fail(`ended after ${results.length} of ${asked.join(', ')}: ${err}`);
       return results;
@@ -123,7 +158,8 @@ class Contestant {
 
   async end() {
     await this.#server?.kill();
-    for (const line of this.#server?.output().match(/^tablet server \d+ passed .*$/gm) ?? []) console.log(`${this.name}, ${this.size.rows} rows, ${this.size.load}: ${line}`);
+    for (const line of this.#server?.output().match(/^tablet server \d+ passed .*$/gm) ?? [])
+      console.log(`${this.name}, ${this.size.rows} rows, ${this.size.load}: ${line}`);
     rmSync(this.#scratch, { recursive: true, force: true });
   }
 
@@ -144,7 +180,9 @@ async function inTurn(contestants, turns, warmSecs = 0) {
     for (const contestant of contestants) await contestant.end();
   }
   const [{ size }] = contestants;
-  console.error(`${contestants.map(({ name }) => name).join(', ')}, ${size.rows} rows, ${size.load}: ${((performance.now() - start) / 1000).toFixed(0)} s`);
+  console.error(
+    `${contestants.map(({ name }) => name).join(', ')}, ${size.rows} rows, ${size.load}: ${((performance.now() - start) / 1000).toFixed(0)} s`,
+  );
   return results;
 }
 
@@ -235,9 +273,16 @@ function againstThreads(ours, theirs) {
 }
 
 const TABLES = {
-  threads: { title: 'with one tablet server against two (calls passed on between them included)', line: againstThreads },
+  threads: {
+    title: 'with one tablet server against two (calls passed on between them included)',
+    line: againstThreads,
+  },
   emulator: { title: "against Google's Go emulator, which keeps everything in memory", line: againstEmulator },
-  hbase: { title: 'against HBase standalone (its own client, warmed up; it does not sync its log, Edubba does before each acknowledgement)', line: againstHbase },
+  hbase: {
+    title:
+      'against HBase standalone (its own client, warmed up; it does not sync its log, Edubba does before each acknowledgement)',
+    line: againstHbase,
+  },
 };
 
 /** The first server's results beside each other's, or alone. */
@@ -248,7 +293,8 @@ function printTables(heading, [first, ...peers], results) {
     console.log(`${heading}: ${first}${peers.length > 0 ? ` ${title}` : ''}`);
     console.table(results.filter(({ server }) => server === first).map((ours) => line(ours, of(peer, ours.workload))));
   }
-  for (const result of results) if (result.errors > 0) console.log(`${result.server} ${result.workload}: ${errorKinds(result)}`);
+  for (const result of results)
+    if (result.errors > 0) console.log(`${result.server} ${result.workload}: ${errorKinds(result)}`);
 }
 
 /** The servers to run, all of them unless told otherwise; without HBase, and a line that says so, where Java is missing. */
@@ -262,8 +308,13 @@ async function chosen(only) {
 
 /** `words`: the options of scripts/bench.mjs. Answers the exit code: 2 where a workload of ours had errors, 1 where a server could not be measured. */
 export async function serverBench(words) {
-  const option = (name, fallback) => words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
-  const settings = { secs: option('secs', 3), warmSecs: Number(option('warm', 0)), workloads: option('workloads', ORDER.join(',')).split(',') };
+  const option = (name, fallback) =>
+    words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
+  const settings = {
+    secs: option('secs', 3),
+    warmSecs: Number(option('warm', 0)),
+    workloads: option('workloads', ORDER.join(',')).split(','),
+  };
   const servers = await chosen(option('only', undefined));
   const unknown = servers.find((name) => !(name in SERVERS));
   if (unknown !== undefined) {
@@ -277,11 +328,20 @@ export async function serverBench(words) {
   let failed = false;
   for (const rows of option('rows', '100000').split(',')) {
     for (const load of option('load', '2x16').split(',')) {
-      if (load === '1x1') console.log(`the disk writes and syncs a kilobyte in ${diskSyncMs().toFixed(3)} ms (median of ${SYNCS})`);
+      if (load === '1x1')
+        console.log(`the disk writes and syncs a kilobyte in ${diskSyncMs().toFixed(3)} ms (median of ${SYNCS})`);
       const contestants = servers.map((name) => new Contestant(name, prepared[name], { rows, load }, settings.secs));
       const together = contestants.filter(({ atOnce }) => !atOnce);
-      const results = together.length > 0 ? await inTurn(together, settings.workloads.map((workload) => [workload]), settings.warmSecs) : [];
-      for (const one of contestants.filter(({ atOnce }) => atOnce)) results.push(...(await inTurn([one], [settings.workloads])));
+      const results =
+        together.length > 0
+          ? await inTurn(
+              together,
+              settings.workloads.map((workload) => [workload]),
+              settings.warmSecs,
+            )
+          : [];
+      for (const one of contestants.filter(({ atOnce }) => atOnce))
+        results.push(...(await inTurn([one], [settings.workloads])));
       failed ||= contestants.some((one) => one.failed);
       all.push(...results);
       printTables(`${rows} rows of 1000 bytes, ${load} (connections x streams)`, servers, results);

@@ -69,7 +69,15 @@ export function startServer(name, command, args, ready, readyMs = READY_MS) {
 }
 
 /** What starts Edubba on `dir`, as a program and its arguments. */
-export const edubbaCommand = (dir, address = '127.0.0.1:0') => [process.execPath, join(ROOT, 'bin', 'edubba'), 'serve', '--dir', dir, '--address', address];
+export const edubbaCommand = (dir, address = '127.0.0.1:0') => [
+  process.execPath,
+  join(ROOT, 'bin', 'edubba'),
+  'serve',
+  '--dir',
+  dir,
+  '--address',
+  address,
+];
 
 /** `options`: more words for `edubba serve`. */
 export function startEdubba(dir, address, options = []) {

@@ -15,16 +15,27 @@ export function thirdParty(inputs) {
     if (!license || text === '') throw new Error(`${folder} is part of the bundle and states no licence`);
     return `${name} ${version}, ${license}\n\n${text}\n`;
   });
-  return ['The JavaScript files beside this one contain parts of these packages.\n', ...parts].join(`\n${'-'.repeat(80)}\n\n`);
+  return ['The JavaScript files beside this one contain parts of these packages.\n', ...parts].join(
+    `\n${'-'.repeat(80)}\n\n`,
+  );
 }
 
 /** The folder of the package that the file belongs to; undefined for our own. */
 const folderOf = (path) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0];
 
-const licenceFiles = (folder) => readdirSync(join(ROOT, folder)).filter((file) => /^(licen[cs]e|notice|copying)/i.test(file)).map((file) => read(folder, file)).join('\n\n');
+const licenceFiles = (folder) =>
+  readdirSync(join(ROOT, folder))
+    .filter((file) => /^(licen[cs]e|notice|copying)/i.test(file))
+    .map((file) => read(folder, file))
+    .join('\n\n');
 
 /** The distinct comments with a copyright that the files begin with. */
 function headComments(paths) {
-  const comments = paths.map((path) => /^(?:\/\/.*\n)+/.exec(read(path))?.[0].replaceAll(/^\/\/ ?/gm, '').trim());
+  const comments = paths.map((path) =>
+    /^(?:\/\/.*\n)+/
+      .exec(read(path))?.[0]
+      .replaceAll(/^\/\/ ?/gm, '')
+      .trim(),
+  );
   return [...new Set(comments)].filter((comment) => comment && /copyright/i.test(comment)).join('\n\n');
 }

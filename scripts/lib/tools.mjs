@@ -28,14 +28,18 @@ export async function goMissing() {
   if (!which('go')) return 'go (1.21 or newer) is not on the search path';
   const { out } = await capture('go', ['version']);
   const [, major, minor] = /go(\d+)\.(\d+)/.exec(out)?.map(Number) ?? [];
-  if (major === undefined || major < OLDEST_GO[0] || (major === OLDEST_GO[0] && minor < OLDEST_GO[1])) return `go ${OLDEST_GO.join('.')} or newer is needed, not ${out.trim()}`;
+  if (major === undefined || major < OLDEST_GO[0] || (major === OLDEST_GO[0] && minor < OLDEST_GO[1]))
+    return `go ${OLDEST_GO.join('.')} or newer is needed, not ${out.trim()}`;
   return undefined;
 }
 
 /** Why Python cannot be used, or undefined. */
 export async function pythonMissing() {
   if (!which('python3')) return 'python3 is not on the search path';
-  const { status } = await capture('python3', ['-c', 'import venv, ensurepip, sys; sys.exit(sys.version_info < (3, 9))']);
+  const { status } = await capture('python3', [
+    '-c',
+    'import venv, ensurepip, sys; sys.exit(sys.version_info < (3, 9))',
+  ]);
   return status === 0 ? undefined : 'python3 (3.9 or newer, with venv and ensurepip) is needed';
 }
 
@@ -69,7 +73,11 @@ export async function javaMissing() {
 export const javaClient = () => javaProgram("Google's Java client", 'test/interop/clients/java');
 
 /** HBase, and the server and load generator of bench/hbase, compiled; gives the arguments of java that stand before the name of a class. */
-export const hbase = async () => [`@${join(ROOT, 'bench/hbase/jvm.options')}`, '-cp', await javaProgram('HBase', 'bench/hbase')];
+export const hbase = async () => [
+  `@${join(ROOT, 'bench/hbase/jvm.options')}`,
+  '-cp',
+  await javaProgram('HBase', 'bench/hbase'),
+];
 
 /** Fetches what the pom.xml in `folder` (relative to the repository) names, once for each text of it, and compiles the sources beside it; gives the class path. */
 async function javaProgram(what, folder) {
@@ -78,7 +86,14 @@ async function javaProgram(what, folder) {
   const [lib, classes] = [join(kept, 'lib'), join(kept, 'classes')];
   if (!existsSync(lib)) {
     rmSync(`${lib}.part`, { recursive: true, force: true });
-    await must(`fetching ${what}`, 'mvn', ['-q', '-B', '-f', pom, 'dependency:copy-dependencies', `-DoutputDirectory=${lib}.part`]);
+    await must(`fetching ${what}`, 'mvn', [
+      '-q',
+      '-B',
+      '-f',
+      pom,
+      'dependency:copy-dependencies',
+      `-DoutputDirectory=${lib}.part`,
+    ]);
     renameSync(`${lib}.part`, lib);
   }
   mkdirSync(classes, { recursive: true });
@@ -102,13 +117,20 @@ export async function nodeClient() {
   const manifest = join(folder, 'node_modules', ...NODE_CLIENT.split('/'), 'package.json');
   if (!existsSync(manifest)) {
     mkdirSync(folder, { recursive: true });
-    await must(`installing ${NODE_CLIENT}`, 'npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', NODE_CLIENT], { cwd: folder });
+    await must(
+      `installing ${NODE_CLIENT}`,
+      'npm',
+      ['install', '--prefix', folder, '--no-audit', '--no-fund', NODE_CLIENT],
+      { cwd: folder },
+    );
   }
   return { folder, version: JSON.parse(readFileSync(manifest, 'utf8')).version };
 }
 
 /** Google's Python client in an environment of its own; gives the path of its interpreter. */
 export async function pythonClient() {
-  const out = await must("installing Google's Python client", 'bash', [join(ROOT, 'test/interop/suites/python-venv.sh')]);
+  const out = await must("installing Google's Python client", 'bash', [
+    join(ROOT, 'test/interop/suites/python-venv.sh'),
+  ]);
   return out.split('\n').at(-1);
 }

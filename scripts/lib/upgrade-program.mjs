@@ -16,7 +16,9 @@ const keyOf = (i) => `${tag}-${String(i).padStart(6, '0')}`;
 const valueOf = (i) => `${tag} value ${i} `.repeat(8);
 
 async function write(database) {
-  const table = (await database.hasTable('t')) ? database.table('t') : await database.createTable('t', { families: { f: { maxVersions: 3 }, g: {} } });
+  const table = (await database.hasTable('t'))
+    ? database.table('t')
+    : await database.createTable('t', { families: { f: { maxVersions: 3 }, g: {} } });
   for (let batch = 0; batch < BATCHES; batch++) {
     const rows = Array.from({ length: BATCH_ROWS }, (_, i) => {
       const n = batch * BATCH_ROWS + i;
@@ -38,7 +40,8 @@ async function look(database) {
   let next = 1;
   for await (const row of table.scan({ prefix: `${tag}-0` })) {
     const { text } = row.get('f:q');
-    if (row.name !== keyOf(next) || text !== valueOf(next)) throw new Error(`${row.name} holds ${text} where ${keyOf(next)} was to come`);
+    if (row.name !== keyOf(next) || text !== valueOf(next))
+      throw new Error(`${row.name} holds ${text} where ${keyOf(next)} was to come`);
     next++;
   }
   if (next !== BATCHES * BATCH_ROWS) throw new Error(`${next - 1} rows of ${tag}, not ${BATCHES * BATCH_ROWS - 1}`);

@@ -25,8 +25,15 @@ const PLACEHOLDER = /[A-Z]{3,}\.|N{2,}|\.\.\./;
 /** The sections of a page, as its links name them. */
 function anchors(text) {
   const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading.replaceAll('`', ''));
-  const hasSection = (words) => headings.some((heading) => heading === words || heading.startsWith(`${words} (`) || heading === `Section "${words}"`);
-  const slug = (heading) => heading.toLowerCase().replaceAll(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-');
+  const hasSection = (words) =>
+    headings.some(
+      (heading) => heading === words || heading.startsWith(`${words} (`) || heading === `Section "${words}"`,
+    );
+  const slug = (heading) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-');
   return { hasSection, slugs: new Set(headings.map(slug)) };
 }
 
@@ -35,14 +42,17 @@ const isProduct = (room) => existsSync(join(ROOT, 'src', room));
 /** The names of all modules of a room, whatever folder they lie in. */
 function modulesOf(room, known) {
   if (!known.has(room)) {
-    const names = filesUnder(join('src', room), (name) => name.endsWith('.ts')).map((path) => path.slice(`src/${room}/`.length, -'.ts'.length));
+    const names = filesUnder(join('src', room), (name) => name.endsWith('.ts')).map((path) =>
+      path.slice(`src/${room}/`.length, -'.ts'.length),
+    );
     known.set(room, new Set(names.flatMap((name) => [name, basename(name)])));
   }
   return known.get(room);
 }
 
 function* citedPaths(text) {
-  for (const { 0: path, index } of text.matchAll(PATH)) if (!PLACEHOLDER.test(path)) yield { at: index, path: normalize(path) };
+  for (const { 0: path, index } of text.matchAll(PATH))
+    if (!PLACEHOLDER.test(path)) yield { at: index, path: normalize(path) };
 }
 
 function* citedLinks(page, text) {
@@ -67,25 +77,35 @@ export function brokenCitations(paths) {
     const text = readFileSync(join(ROOT, path), 'utf8');
     const line = (at) => text.slice(0, at).split('\n').length;
     const exists = (cited) => existsSync(join(ROOT, cited)) || existsSync(join(ROOT, dirname(path), cited));
-    for (const { at, path: cited } of citedPaths(text)) if (!exists(cited)) found.push(`${path}:${line(at)}: cites ${cited}, which does not exist`);
-    for (const { 0: page, index } of text.matchAll(PAGE)) if (!pageNames.has(page)) found.push(`${path}:${line(index)}: cites ${page}, which does not exist`);
+    for (const { at, path: cited } of citedPaths(text))
+      if (!exists(cited)) found.push(`${path}:${line(at)}: cites ${cited}, which does not exist`);
+    for (const { 0: page, index } of text.matchAll(PAGE))
+      if (!pageNames.has(page)) found.push(`${path}:${line(index)}: cites ${page}, which does not exist`);
     for (const { 1: page, 2: sections, index } of text.matchAll(SECTIONS)) {
       for (const [, section] of sections.matchAll(/"([^"]+)"/g)) {
-        if (existsSync(join(ROOT, page)) && !sectionsOf(page).hasSection(section)) found.push(`${path}:${line(index)}: cites ${page}, "${section}", a section that does not exist`);
+        if (existsSync(join(ROOT, page)) && !sectionsOf(page).hasSection(section))
+          found.push(`${path}:${line(index)}: cites ${page}, "${section}", a section that does not exist`);
       }
     }
     if (path.startsWith('src/')) {
       for (const { 0: file, index } of text.matchAll(FILE)) {
-        if (!paths.some((one) => one === file || one.endsWith(`/${file}`))) found.push(`${path}:${line(index)}: names ${file}, which does not exist`);
+        if (!paths.some((one) => one === file || one.endsWith(`/${file}`)))
+          found.push(`${path}:${line(index)}: names ${file}, which does not exist`);
       }
     }
     if (!path.endsWith('.md')) continue;
     for (const { at, path: cited, anchor } of citedLinks(path, text)) {
       if (!existsSync(join(ROOT, cited))) found.push(`${path}:${line(at)}: links to ${cited}, which does not exist`);
-      else if (anchor !== undefined && !sectionsOf(cited).slugs.has(anchor)) found.push(`${path}:${line(at)}: links to ${cited}#${anchor}, a section that does not exist`);
+      else if (anchor !== undefined && !sectionsOf(cited).slugs.has(anchor))
+        found.push(`${path}:${line(at)}: links to ${cited}#${anchor}, a section that does not exist`);
     }
     for (const { 1: room, 2: module, index } of text.matchAll(MODULE)) {
-      if (isProduct(room) && !path.startsWith('proto/') && !modulesOf(room, known).has(module) && !existsSync(join(ROOT, 'src', room, module))) {
+      if (
+        isProduct(room) &&
+        !path.startsWith('proto/') &&
+        !modulesOf(room, known).has(module) &&
+        !existsSync(join(ROOT, 'src', room, module))
+      ) {
         found.push(`${path}:${line(index)}: names ${room}/${module}, which is no module of src/${room}`);
       }
     }

@@ -14,15 +14,24 @@ const read = (path) => JSON.parse(readFileSync(join(ROOT, path), 'utf8'));
 /** Digest of the names and contents of all files below `folder` that end so. */
 export function digestOf(folder, ending = '') {
   const hash = createHash('sha256');
-  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile() && entry.name.endsWith(ending));
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter(
+    (entry) => entry.isFile() && entry.name.endsWith(ending),
+  );
   for (const path of files.map(({ parentPath, path: before, name }) => join(parentPath ?? before, name)).sort()) {
-    hash.update(`${relative(folder, path).replaceAll('\\', '/')}\0`).update(readFileSync(path)).update('\0');
+    hash
+      .update(`${relative(folder, path).replaceAll('\\', '/')}\0`)
+      .update(readFileSync(path))
+      .update('\0');
   }
   return hash.digest('hex');
 }
 
 export function digests() {
-  return { generators: GENERATORS, proto: digestOf(join(ROOT, 'proto'), '.proto'), generated: digestOf(join(ROOT, GENERATED)) };
+  return {
+    generators: GENERATORS,
+    proto: digestOf(join(ROOT, 'proto'), '.proto'),
+    generated: digestOf(join(ROOT, GENERATED)),
+  };
 }
 
 /** A line for each thing that is not as it was when the code was generated. */
@@ -32,7 +41,8 @@ export function outdated() {
   const now = digests();
   if (now.proto !== before.proto) found.push('proto/ has changed: node scripts/generate.mjs');
   if (now.generated !== before.generated) found.push(`${GENERATED} was changed by hand: node scripts/generate.mjs`);
-  if (`${now.generators}` !== `${before.generators}`) found.push('the generators have changed: node scripts/generate.mjs');
+  if (`${now.generators}` !== `${before.generators}`)
+    found.push('the generators have changed: node scripts/generate.mjs');
   const runtime = read('scripts/bundle/package.json').dependencies['@bufbuild/protobuf'];
   const plugin = GENERATORS.at(-1).split('@').at(-1);
   if (runtime.replace('^', '') !== plugin) found.push(`@bufbuild/protobuf is ${runtime}, its plugin ${plugin}`);

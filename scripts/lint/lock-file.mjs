@@ -10,7 +10,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ROOT } from '../lib/repository.mjs';
 
-const PLATFORM = /(android|darwin|freebsd|linux|netbsd|openbsd|openharmony|win32)(?:-(arm64|arm|x64|ia32|ppc64|riscv64|s390x|loong64))?/;
+const PLATFORM =
+  /(android|darwin|freebsd|linux|netbsd|openbsd|openharmony|win32)(?:-(arm64|arm|x64|ia32|ppc64|riscv64|s390x|loong64))?/;
 /** The product's, and that of the engines that the bench sets beside it. */
 export const LOCK_FILES = ['package-lock.json', 'bench/peers/package-lock.json'];
 
@@ -29,7 +30,9 @@ function entryOf(name, version, dev) {
 /** The entries that lack, by path. */
 export function missingEntries(packages) {
   const missing = {};
-  const names = new Set(Object.keys(packages).map((path) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)));
+  const names = new Set(
+    Object.keys(packages).map((path) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)),
+  );
   for (const { optionalDependencies = {}, dev } of Object.values(packages)) {
     for (const [name, version] of Object.entries(optionalDependencies)) {
       if (!names.has(name)) missing[`node_modules/${name}`] = entryOf(name, version.replace(/^[~^]/, ''), dev);

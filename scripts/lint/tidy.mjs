@@ -23,18 +23,43 @@ const REGISTRIES = [
 ];
 
 const RULES = [
-  { what: 'a path of one machine', pattern: new RegExp(either(`(?<![\\w.])/wo${'rk'}/`, `(?<![\\w.])/ro${'ot'}/`, `(?<![\\w.$}])/t${'mp'}/`, `(?<![\\w.])/ho${'me'}/\\w`)) },
-  { what: 'the host of a package registry', pattern: new RegExp(either(...REGISTRIES.map((labels) => labels.join('\\.')))) },
-  { what: 'a mark of unfinished work', pattern: new RegExp(`\\b(TO${'DO'}|FIX${'ME'})\\b`), only: /^(src|scripts|examples|docs|README|CONTRIBUTING)/ },
+  {
+    what: 'a path of one machine',
+    pattern: new RegExp(
+      either(
+        `(?<![\\w.])/wo${'rk'}/`,
+        `(?<![\\w.])/ro${'ot'}/`,
+        `(?<![\\w.$}])/t${'mp'}/`,
+        `(?<![\\w.])/ho${'me'}/\\w`,
+      ),
+    ),
+  },
+  {
+    what: 'the host of a package registry',
+    pattern: new RegExp(either(...REGISTRIES.map((labels) => labels.join('\\.')))),
+  },
+  {
+    what: 'a mark of unfinished work',
+    pattern: new RegExp(`\\b(TO${'DO'}|FIX${'ME'})\\b`),
+    only: /^(src|scripts|examples|docs|README|CONTRIBUTING)/,
+  },
   { what: 'a test switched off or alone', pattern: /\b(test|it|describe)\.(only|todo)\(/, only: /^(src|test)\// },
-  { what: 'a comment that begins with "Of": begin with the noun or the verb', pattern: /(\/\*\*|\/\/|\/\*\*\n *\*) Of /, only: /^(?!src\/grpc\/generated)(src|bench|scripts|test|sim|examples)\/.*\.(ts|mjs)$/ },
+  {
+    what: 'a comment that begins with "Of": begin with the noun or the verb',
+    pattern: /(\/\*\*|\/\/|\/\*\*\n *\*) Of /,
+    only: /^(?!src\/grpc\/generated)(src|bench|scripts|test|sim|examples)\/.*\.(ts|mjs)$/,
+  },
   { what: 'white space at the end of a line', pattern: /[ \t]+$/m, only: /\.(ts|mjs|md|json|sh)$/ },
 ];
 
 export async function repositoryFiles() {
-  const { status, out } = await capture('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard']).catch(() => ({ status: 1, out: '' }));
+  const { status, out } = await capture('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard']).catch(
+    () => ({ status: 1, out: '' }),
+  );
   if (status === 0) return [...new Set(out.split('\0').filter(Boolean))];
-  return ['src', 'test', 'scripts', 'docs', 'bench', 'examples', 'bin', '.ci'].flatMap((folder) => filesUnder(folder, () => true));
+  return ['src', 'test', 'scripts', 'docs', 'bench', 'examples', 'bin', '.ci'].flatMap((folder) =>
+    filesUnder(folder, () => true),
+  );
 }
 
 /** One line for each place that breaks a rule. */
@@ -49,7 +74,10 @@ export async function untidy() {
     for (const { what, pattern, only } of RULES) {
       if (only && !only.test(path)) continue;
       const at = text.search(pattern);
-      if (at >= 0) found.push(`${path}:${text.slice(0, at).split('\n').length}: ${what}: ${text.slice(at, at + 60).split('\n', 1)[0]}`);
+      if (at >= 0)
+        found.push(
+          `${path}:${text.slice(0, at).split('\n').length}: ${what}: ${text.slice(at, at + 60).split('\n', 1)[0]}`,
+        );
     }
   }
   return found;

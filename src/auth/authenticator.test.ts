@@ -29,22 +29,49 @@ describe('who asks', () => {
 
   test('no certificate whose subject cannot be told from another in a log', () => {
     const authenticator = new Authenticator({ certificates: true });
-    assert.equal(authenticator.principalOf(applicant(undefined, 'CN=J\u00fcrgen,O=\u65e5\u672c')), 'cert:CN=J\u00fcrgen,O=\u65e5\u672c');
-    for (const subject of ['', 'CN=a\nb', 'CN=a\u0000', 'CN=\u202etxt', 'CN=a\u200bb', 'CN=a\u2028b', 'x'.repeat(1025)]) {
-      assert.throws(() => authenticator.principalOf(applicant(undefined, subject)), { code: Code.UNAUTHENTICATED, message: /subject/ }, JSON.stringify(subject));
+    assert.equal(
+      authenticator.principalOf(applicant(undefined, 'CN=J\u00fcrgen,O=\u65e5\u672c')),
+      'cert:CN=J\u00fcrgen,O=\u65e5\u672c',
+    );
+    for (const subject of [
+      '',
+      'CN=a\nb',
+      'CN=a\u0000',
+      'CN=\u202etxt',
+      'CN=a\u200bb',
+      'CN=a\u2028b',
+      'x'.repeat(1025),
+    ]) {
+      assert.throws(
+        () => authenticator.principalOf(applicant(undefined, subject)),
+        { code: Code.UNAUTHENTICATED, message: /subject/ },
+        JSON.stringify(subject),
+      );
     }
   });
 
   test('the one of the token, and a certificate does not replace it', () => {
     const authenticator = new Authenticator({ tokens, certificates: true });
     assert.equal(authenticator.principalOf(applicant(`Bearer ${token}`, SUBJECT)), 'token:alice');
-    assert.throws(() => authenticator.principalOf(applicant(undefined, SUBJECT)), { code: Code.UNAUTHENTICATED, message: /authorization: Bearer TOKEN/ });
+    assert.throws(() => authenticator.principalOf(applicant(undefined, SUBJECT)), {
+      code: Code.UNAUTHENTICATED,
+      message: /authorization: Bearer TOKEN/,
+    });
   });
 
   test('the word Bearer is written as one likes; nothing else is taken', () => {
     const authenticator = new Authenticator({ tokens, certificates: false });
-    for (const good of [`Bearer ${token}`, `bearer ${token}`, `BEARER  ${token}`]) assert.equal(authenticator.principalOf(applicant(good)), 'token:alice');
-    for (const bad of ['', token, `Basic ${token}`, `Bearer${token}`, `Bearer ${token} x`, 'Bearer ', `Bearer ${'a'.repeat(20_000)}`]) {
+    for (const good of [`Bearer ${token}`, `bearer ${token}`, `BEARER  ${token}`])
+      assert.equal(authenticator.principalOf(applicant(good)), 'token:alice');
+    for (const bad of [
+      '',
+      token,
+      `Basic ${token}`,
+      `Bearer${token}`,
+      `Bearer ${token} x`,
+      'Bearer ',
+      `Bearer ${'a'.repeat(20_000)}`,
+    ]) {
       assert.throws(() => authenticator.principalOf(applicant(bad)), { code: Code.UNAUTHENTICATED }, bad.slice(0, 40));
     }
   });
@@ -52,12 +79,18 @@ describe('who asks', () => {
   test('a list that was emptied lets nobody in', () => {
     const authenticator = new Authenticator({ tokens, certificates: false });
     authenticator.tokens = new TokenList([]);
-    assert.throws(() => authenticator.principalOf(applicant(`Bearer ${token}`)), { code: Code.UNAUTHENTICATED, message: /not known here/ });
+    assert.throws(() => authenticator.principalOf(applicant(`Bearer ${token}`)), {
+      code: Code.UNAUTHENTICATED,
+      message: /not known here/,
+    });
   });
 
   test('both kinds of tokens go side by side, and neither is taken for the other', async () => {
     const issuer = await Issuer.make('key');
-    const jwt = new JwtVerifier({ issuer: ISSUER, audience: AUDIENCE, keys: { text: issuer.keys, file: 'keys' } }, clockOfToday());
+    const jwt = new JwtVerifier(
+      { issuer: ISSUER, audience: AUDIENCE, keys: { text: issuer.keys, file: 'keys' } },
+      clockOfToday(),
+    );
     const signed = await issuer.sign({ sub: 'alice' });
     const both = new Authenticator({ tokens, jwt, certificates: false });
     assert.equal(await both.principalOf(applicant(`Bearer ${token}`)), 'token:alice');
@@ -65,6 +98,9 @@ describe('who asks', () => {
     const list = new Authenticator({ tokens, certificates: false });
     assert.throws(() => list.principalOf(applicant(`Bearer ${signed}`)), { code: Code.UNAUTHENTICATED });
     const issued = new Authenticator({ jwt, certificates: false });
-    assert.throws(() => issued.principalOf(applicant(`Bearer ${token}`)), { code: Code.UNAUTHENTICATED, message: /not known here/ });
+    assert.throws(() => issued.principalOf(applicant(`Bearer ${token}`)), {
+      code: Code.UNAUTHENTICATED,
+      message: /not known here/,
+    });
   });
 });

@@ -29,7 +29,11 @@ export class Authenticator {
   readonly #certificates: boolean;
 
   /** `certificates`: whether clients have to show one. */
-  constructor(options: { readonly tokens?: TokenList | undefined; readonly jwt?: JwtVerifier | undefined; readonly certificates: boolean }) {
+  constructor(options: {
+    readonly tokens?: TokenList | undefined;
+    readonly jwt?: JwtVerifier | undefined;
+    readonly certificates: boolean;
+  }) {
     this.tokens = options.tokens;
     this.#jwt = options.jwt;
     this.#certificates = options.certificates;
@@ -40,7 +44,10 @@ export class Authenticator {
     if (this.#takesTokens) return this.#principalOfToken(applicant.header('authorization'));
     if (!this.#certificates) return ANONYMOUS;
     if (applicant.certificate === undefined) throw refused('the client showed no certificate');
-    if (!isDistinguishedName(applicant.certificate)) throw refused('the subject of the client’s certificate is empty, longer than 1024 characters, or holds some that cannot be seen');
+    if (!isDistinguishedName(applicant.certificate))
+      throw refused(
+        'the subject of the client’s certificate is empty, longer than 1024 characters, or holds some that cannot be seen',
+      );
     return `cert:${applicant.certificate}`;
   }
 
@@ -49,7 +56,8 @@ export class Authenticator {
   }
 
   #principalOfToken(authorization: string | undefined): string | Promise<string> {
-    if (authorization === undefined) throw refused('the call has no bearer token: send the header "authorization: Bearer TOKEN"');
+    if (authorization === undefined)
+      throw refused('the call has no bearer token: send the header "authorization: Bearer TOKEN"');
     const token = authorization.length <= MOST_CHARS ? BEARER.exec(authorization)?.[1] : undefined;
     if (token === undefined) throw refused('the header "authorization" is no "Bearer TOKEN"');
     if (isOwnToken(token) || !this.#jwt) {

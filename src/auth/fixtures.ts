@@ -29,7 +29,11 @@ export class Issuer {
   /** A token of `seconds` to live, with `claims` over good ones; a claim of undefined is left out. */
   sign(claims: Readonly<Record<string, unknown>> = {}, seconds = 600): Promise<string> {
     const now = Math.floor(Date.now() / 1000);
-    const payload = Object.fromEntries(Object.entries({ iss: ISSUER, aud: AUDIENCE, sub: 'alice', exp: now + seconds, ...claims }).filter(([, value]) => value !== undefined));
+    const payload = Object.fromEntries(
+      Object.entries({ iss: ISSUER, aud: AUDIENCE, sub: 'alice', exp: now + seconds, ...claims }).filter(
+        ([, value]) => value !== undefined,
+      ),
+    );
     return new SignJWT(payload).setProtectedHeader({ alg: 'ES256', kid: this.keyId }).sign(this.#privateKey);
   }
 }

@@ -14,7 +14,8 @@ before(async () => {
 });
 
 const inFile = (text: string): JwtSettings['keys'] => ({ text, file: 'keys.json' });
-const verifier = (keys: JwtSettings['keys'] = inFile(issuer.keys), clock = clockOfToday()) => new JwtVerifier({ issuer: ISSUER, audience: AUDIENCE, keys }, clock);
+const verifier = (keys: JwtSettings['keys'] = inFile(issuer.keys), clock = clockOfToday()) =>
+  new JwtVerifier({ issuer: ISSUER, audience: AUDIENCE, keys }, clock);
 /** As a promise, whether it is one or not. */
 const ask = async (jwt: JwtVerifier, token: string): Promise<string> => jwt.principalOf(token);
 
@@ -38,22 +39,51 @@ describe('tokens of an issuer', () => {
     ['a beginning that is to come', { nbf: Math.floor(Date.now() / 1000) + 120 }, 600, /claim "nbf" is not/],
   ] as const) {
     test(`${what}: refused`, async () => {
-      await assert.rejects(ask(verifier(), await issuer.sign(claims, seconds)), { code: Code.UNAUTHENTICATED, message });
+      await assert.rejects(ask(verifier(), await issuer.sign(claims, seconds)), {
+        code: Code.UNAUTHENTICATED,
+        message,
+      });
     });
   }
 
   for (const subject of [
-    7, 0, true, {}, { name: 'alice' }, ['alice'], null, 'a\nb', 'a\r', 'a\u0000b', '\u001b[31mred', 'a\tb', ' alice', 'alice ', 'a  b', 'a\u202eb', 'al\u00efce', 'x'.repeat(256), 'x'.repeat(8192),
+    7,
+    0,
+    true,
+    {},
+    { name: 'alice' },
+    ['alice'],
+    null,
+    'a\nb',
+    'a\r',
+    'a\u0000b',
+    '\u001b[31mred',
+    'a\tb',
+    ' alice',
+    'alice ',
+    'a  b',
+    'a\u202eb',
+    'al\u00efce',
+    'x'.repeat(256),
+    'x'.repeat(8192),
   ]) {
     test(`the subject ${JSON.stringify(subject).slice(0, 30)} is no principal: refused, also the second time`, async () => {
       const jwt = verifier();
       const token = await issuer.sign({ sub: subject });
-      for (let i = 0; i < 2; i++) await assert.rejects(ask(jwt, token), { code: Code.UNAUTHENTICATED, message: /"sub" is (not|missing)/ });
+      for (let i = 0; i < 2; i++)
+        await assert.rejects(ask(jwt, token), { code: Code.UNAUTHENTICATED, message: /"sub" is (not|missing)/ });
     });
   }
 
   test('subjects as issuers give them are taken', async () => {
-    for (const sub of ['110169484474386276334', 'auth0|5f7c8ec7c33c6c004bbafe82', 'system:serviceaccount:prod:crawler', 'https://issuer.example/users/7', 'CN=Alice Liddell,O=x', 'x'.repeat(255)]) {
+    for (const sub of [
+      '110169484474386276334',
+      'auth0|5f7c8ec7c33c6c004bbafe82',
+      'system:serviceaccount:prod:crawler',
+      'https://issuer.example/users/7',
+      'CN=Alice Liddell,O=x',
+      'x'.repeat(255),
+    ]) {
       assert.equal(await ask(verifier(), await issuer.sign({ sub })), `jwt:${sub}`);
     }
   });
@@ -70,7 +100,10 @@ describe('tokens of an issuer', () => {
     for (const bad of [await stranger.sign(), forged, 'a', 'a.b', 'a.b.c', '..', `${token}.`, token.slice(0, -3)]) {
       await assert.rejects(ask(verifier(), bad), { code: Code.UNAUTHENTICATED }, bad);
     }
-    await assert.rejects(ask(verifier(inFile((await Issuer.make('second')).keys)), token), { code: Code.UNAUTHENTICATED, message: /no such key/ });
+    await assert.rejects(ask(verifier(inFile((await Issuer.make('second')).keys)), token), {
+      code: Code.UNAUTHENTICATED,
+      message: /no such key/,
+    });
   });
 
   test('a signature that everybody can make is none', async () => {
@@ -126,9 +159,16 @@ describe('tokens of an issuer', () => {
     await assert.rejects(ask(jwt, token), { code: Code.UNAUTHENTICATED });
   });
 
-  for (const [what, text] of [['no JSON', 'keys'], ['no key set', '{}'], ['a list', '[]']] as const) {
+  for (const [what, text] of [
+    ['no JSON', 'keys'],
+    ['no key set', '{}'],
+    ['a list', '[]'],
+  ] as const) {
     test(`${what} as keys is refused, and changes nothing`, async () => {
-      assert.throws(() => verifier(inFile(text)), { code: Code.INVALID_ARGUMENT, message: /keys\.json is no JSON web key set/ });
+      assert.throws(() => verifier(inFile(text)), {
+        code: Code.INVALID_ARGUMENT,
+        message: /keys\.json is no JSON web key set/,
+      });
       const jwt = verifier();
       assert.throws(() => jwt.replaceKeys(inFile(text)));
       assert.equal(await ask(jwt, await issuer.sign()), 'jwt:alice');
@@ -152,7 +192,11 @@ describe('keys at an URL', () => {
     await assert.rejects(ask(jwt, await stranger.sign()), { code: Code.UNAUTHENTICATED });
     // an unknown key does not make us ask again and again
     const unknown = await Issuer.make('unknown');
-    for (let i = 0; i < 5; i++) await assert.rejects(ask(jwt, await unknown.sign({ jti: String(i) })), { code: Code.UNAUTHENTICATED, message: /no such key/ });
+    for (let i = 0; i < 5; i++)
+      await assert.rejects(ask(jwt, await unknown.sign({ jti: String(i) })), {
+        code: Code.UNAUTHENTICATED,
+        message: /no such key/,
+      });
     assert.ok(asked <= 2, `asked ${asked} times`);
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
@@ -164,7 +208,11 @@ describe('keys at an URL', () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`;
     const jwt = verifier({ url });
     const token = await issuer.sign();
-    await assert.rejects(ask(jwt, token), { code: Code.UNAVAILABLE, retry: true, message: /keys of the tokens' issuer cannot be had/ });
+    await assert.rejects(ask(jwt, token), {
+      code: Code.UNAVAILABLE,
+      retry: true,
+      message: /keys of the tokens' issuer cannot be had/,
+    });
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
     await assert.rejects(ask(jwt, token), { code: Code.UNAVAILABLE });

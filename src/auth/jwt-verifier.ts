@@ -21,7 +21,19 @@ export interface JwtSettings {
 }
 
 /** Signatures whose key the issuer alone has. */
-const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'];
+const ALGORITHMS = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+];
 /** By how much the issuer's clock and ours may differ. */
 const SKEW_SECONDS = 30;
 const CACHE_MS = 300_000;
@@ -62,7 +74,8 @@ export class JwtVerifier {
   principalOf(token: string): string | Promise<string> {
     const hash = createHash('sha256').update(token).digest('base64');
     const known = this.#known.get(hash);
-    if (known && this.#clock.monotonicMs() < known.keptUntilMs && this.#clock.nowMicros() < known.endMicros) return known.principal;
+    if (known && this.#clock.monotonicMs() < known.keptUntilMs && this.#clock.nowMicros() < known.endMicros)
+      return known.principal;
     return this.#verify(token, hash);
   }
 
@@ -71,7 +84,13 @@ export class JwtVerifier {
     const keys = this.#keys;
     let payload: JWTPayload;
     try {
-      ({ payload } = await jwtVerify(token, keys, { issuer, audience, algorithms: ALGORITHMS, clockTolerance: SKEW_SECONDS, requiredClaims: ['exp', 'sub'] }));
+      ({ payload } = await jwtVerify(token, keys, {
+        issuer,
+        audience,
+        algorithms: ALGORITHMS,
+        clockTolerance: SKEW_SECONDS,
+        requiredClaims: ['exp', 'sub'],
+      }));
     } catch (error) {
       throw refusal(error);
     }
@@ -97,11 +116,20 @@ export class JwtVerifier {
 }
 
 function keysOf(keys: JwtSettings['keys']): JWTVerifyGetKey {
-  if ('url' in keys) return createRemoteJWKSet(checkedUrl(keys.url), { timeoutDuration: FETCH_MS, cooldownDuration: UNKNOWN_KEY_MS, cacheMaxAge: KEYS_MS });
+  if ('url' in keys)
+    return createRemoteJWKSet(checkedUrl(keys.url), {
+      timeoutDuration: FETCH_MS,
+      cooldownDuration: UNKNOWN_KEY_MS,
+      cacheMaxAge: KEYS_MS,
+    });
   try {
     return createLocalJWKSet(JSON.parse(keys.text));
   } catch (cause) {
-    throw new BigtableError(Code.INVALID_ARGUMENT, `${keys.file} is no JSON web key set: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    throw new BigtableError(
+      Code.INVALID_ARGUMENT,
+      `${keys.file} is no JSON web key set: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause },
+    );
   }
 }
 
@@ -110,17 +138,27 @@ function checkedUrl(text: string): URL {
   if (!URL.canParse(text)) throw invalidArgument(`${JSON.stringify(text)} is no URL of a key set`);
   const url = new URL(text);
   const isHere = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname);
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isHere)) throw invalidArgument(`the key set's URL ${text} must be https, or on this machine`);
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isHere))
+    throw invalidArgument(`the key set's URL ${text} must be https, or on this machine`);
   return url;
 }
 
 function refusal(error: unknown): BigtableError {
   if (error instanceof errors.JWTExpired) return refused('it has expired');
-  if (error instanceof errors.JWTClaimValidationFailed) return refused(`its claim "${error.claim}" ${error.reason === 'missing' ? 'is missing' : 'is not what is asked for here'}`);
+  if (error instanceof errors.JWTClaimValidationFailed)
+    return refused(
+      `its claim "${error.claim}" ${error.reason === 'missing' ? 'is missing' : 'is not what is asked for here'}`,
+    );
   if (error instanceof errors.JWKSNoMatchingKey) return refused('the issuer has no such key');
   if (error instanceof errors.JWSSignatureVerificationFailed) return refused('its signature is wrong');
-  if (error instanceof errors.JOSEAlgNotAllowed || error instanceof errors.JOSENotSupported) return refused('its algorithm is not taken here');
-  if (error instanceof errors.JWTInvalid || error instanceof errors.JWSInvalid || error instanceof errors.JWKSMultipleMatchingKeys) return refused('it is malformed');
+  if (error instanceof errors.JOSEAlgNotAllowed || error instanceof errors.JOSENotSupported)
+    return refused('its algorithm is not taken here');
+  if (
+    error instanceof errors.JWTInvalid ||
+    error instanceof errors.JWSInvalid ||
+    error instanceof errors.JWKSMultipleMatchingKeys
+  )
+    return refused('it is malformed');
   const why = error instanceof Error ? error.message : String(error);
   return new BigtableError(Code.UNAVAILABLE, `the keys of the tokens' issuer cannot be had: ${why}`, { cause: error });
 }

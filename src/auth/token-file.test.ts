@@ -17,17 +17,44 @@ describe('the file of tokens', () => {
 
   test('is made by the first token, grows, shrinks by id and by name', async () => {
     const file = join(directory, 'tokens.txt');
-    const tokens = [await addToken(file, 'alice', ADDED), await addToken(file, 'bob', ADDED), await addToken(file, 'alice', ADDED)];
+    const tokens = [
+      await addToken(file, 'alice', ADDED),
+      await addToken(file, 'bob', ADDED),
+      await addToken(file, 'alice', ADDED),
+    ];
     const list = await readTokens(file);
-    assert.deepEqual(tokens.map((token) => list.principalOf(token)), ['alice', 'bob', 'alice']);
-    assert.deepEqual(list.entries.map(({ added }) => added), [ADDED, ADDED, ADDED]);
+    assert.deepEqual(
+      tokens.map((token) => list.principalOf(token)),
+      ['alice', 'bob', 'alice'],
+    );
+    assert.deepEqual(
+      list.entries.map(({ added }) => added),
+      [ADDED, ADDED, ADDED],
+    );
     const first = list.entries[0]?.id as string;
-    assert.deepEqual((await removeTokens(file, first)).map(({ id }) => id), [first]);
-    assert.deepEqual(tokens.map(((rest) => (token: string) => rest.principalOf(token))(await readTokens(file))), [undefined, 'bob', 'alice']);
+    assert.deepEqual(
+      (await removeTokens(file, first)).map(({ id }) => id),
+      [first],
+    );
+    assert.deepEqual(
+      tokens.map(
+        (
+          (rest) => (token: string) =>
+            rest.principalOf(token)
+        )(await readTokens(file)),
+      ),
+      [undefined, 'bob', 'alice'],
+    );
     await addToken(file, 'alice', ADDED);
     assert.equal((await removeTokens(file, 'alice')).length, 2);
-    assert.deepEqual((await readTokens(file)).entries.map(({ principal }) => principal), ['bob']);
-    await assert.rejects(removeTokens(file, 'alice'), { code: Code.NOT_FOUND, message: /no token with the id or name "alice"/ });
+    assert.deepEqual(
+      (await readTokens(file)).entries.map(({ principal }) => principal),
+      ['bob'],
+    );
+    await assert.rejects(removeTokens(file, 'alice'), {
+      code: Code.NOT_FOUND,
+      message: /no token with the id or name "alice"/,
+    });
     assert.deepEqual(await readdir(directory), ['tokens.txt']);
   });
 
@@ -40,13 +67,19 @@ describe('the file of tokens', () => {
   test('another file is neither read nor overwritten', async () => {
     const file = join(directory, 'other.txt');
     await writeFile(file, 'my notes\n');
-    await assert.rejects(addToken(file, 'alice', ADDED), { code: Code.INVALID_ARGUMENT, message: /other\.txt is no list of tokens/ });
+    await assert.rejects(addToken(file, 'alice', ADDED), {
+      code: Code.INVALID_ARGUMENT,
+      message: /other\.txt is no list of tokens/,
+    });
     assert.equal(await readFile(file, 'utf8'), 'my notes\n');
   });
 
   test('what is not there, or cannot be written, is told', async () => {
     await assert.rejects(readTokens(join(directory, 'none')), { code: Code.NOT_FOUND, message: /edubba token add/ });
     await assert.rejects(readTokens(directory), { code: Code.INVALID_ARGUMENT, message: /cannot read/ });
-    await assert.rejects(addToken(join(directory, 'no', 'where'), 'a', ADDED), { code: Code.FAILED_PRECONDITION, message: /cannot write/ });
+    await assert.rejects(addToken(join(directory, 'no', 'where'), 'a', ADDED), {
+      code: Code.FAILED_PRECONDITION,
+      message: /cannot write/,
+    });
   });
 });

@@ -11,7 +11,8 @@ import { makeToken, type TokenEntry, TokenList } from './token-list.ts';
 /** NOT_FOUND where there is no such file, INVALID_ARGUMENT where it is another kind of file. */
 export async function readTokens(path: string): Promise<TokenList> {
   const text = await readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
-    if (cause.code === 'ENOENT') throw notFound(`there is no file of tokens ${path}; \`edubba token add ${path} NAME\` makes it`);
+    if (cause.code === 'ENOENT')
+      throw notFound(`there is no file of tokens ${path}; \`edubba token add ${path} NAME\` makes it`);
     throw new BigtableError(Code.INVALID_ARGUMENT, `cannot read ${path}: ${cause.message}`, { cause });
   });
   return TokenList.parse(text, path);
@@ -72,7 +73,11 @@ async function write(path: string, list: TokenList): Promise<void> {
     await syncDirectory(dirname(path));
   } catch (cause) {
     await rm(beside, { force: true }).catch(() => {});
-    throw new BigtableError(Code.FAILED_PRECONDITION, `cannot write ${path}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    throw new BigtableError(
+      Code.FAILED_PRECONDITION,
+      `cannot write ${path}: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause },
+    );
   }
 }
 

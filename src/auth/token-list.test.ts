@@ -24,7 +24,19 @@ describe('tokens', () => {
     const { token, entry } = make('alice');
     const list = new TokenList([entry]);
     const [, id, secret] = /^edubba_(.{8})_(.*)$/.exec(token) as unknown as [string, string, string];
-    const others = ['', 'edubba_', id, secret, `edubba_${id}_`, `edubba_${id}_${secret.slice(0, -1)}`, `${token}x`, ` ${token}`, `edubba_aaaaaaaa_${secret}`, `edubba_${id}_${'A'.repeat(43)}`, `edubba_${id}_${entry.hash.toString('base64url')}`];
+    const others = [
+      '',
+      'edubba_',
+      id,
+      secret,
+      `edubba_${id}_`,
+      `edubba_${id}_${secret.slice(0, -1)}`,
+      `${token}x`,
+      ` ${token}`,
+      `edubba_aaaaaaaa_${secret}`,
+      `edubba_${id}_${'A'.repeat(43)}`,
+      `edubba_${id}_${entry.hash.toString('base64url')}`,
+    ];
     for (const other of others) assert.equal(list.principalOf(other), undefined, other);
   });
 
@@ -40,24 +52,40 @@ describe('tokens', () => {
     const bytes = randomBytes(40);
     const { token } = makeToken('a', ADDED, bytes);
     assert.deepEqual(Buffer.from(token.slice(-43), 'base64url'), bytes.subarray(8));
-    for (const all of [Buffer.alloc(40), Buffer.alloc(40, 0xff)]) assert.match(makeToken('a', ADDED, all).token, /^edubba_[a-z0-9]{8}_[A-Za-z0-9_-]{43}$/);
+    for (const all of [Buffer.alloc(40), Buffer.alloc(40, 0xff)])
+      assert.match(makeToken('a', ADDED, all).token, /^edubba_[a-z0-9]{8}_[A-Za-z0-9_-]{43}$/);
   });
 
   test('what is written is read again', () => {
     fc.assert(
-      fc.property(fc.uniqueArray(fc.tuple(fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._@+-]{0,20}$/), fc.uint8Array({ minLength: 40, maxLength: 40 })), { selector: ([, bytes]) => Buffer.from(bytes.subarray(0, 8)).toString('hex') }), (pairs) => {
-        const made = pairs.map(([name, bytes]) => makeToken(name, ADDED, Buffer.from(bytes)));
-        fc.pre(new Set(made.map(({ entry }) => entry.id)).size === made.length);
-        const list = TokenList.parse(new TokenList(made.map(({ entry }) => entry)).toString(), 'file');
-        assert.deepEqual(list.entries, made.map(({ entry }) => entry));
-        for (const [i, { token }] of made.entries()) assert.equal(list.principalOf(token), pairs[i]?.[0]);
-      }),
+      fc.property(
+        fc.uniqueArray(
+          fc.tuple(
+            fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._@+-]{0,20}$/),
+            fc.uint8Array({ minLength: 40, maxLength: 40 }),
+          ),
+          { selector: ([, bytes]) => Buffer.from(bytes.subarray(0, 8)).toString('hex') },
+        ),
+        (pairs) => {
+          const made = pairs.map(([name, bytes]) => makeToken(name, ADDED, Buffer.from(bytes)));
+          fc.pre(new Set(made.map(({ entry }) => entry.id)).size === made.length);
+          const list = TokenList.parse(new TokenList(made.map(({ entry }) => entry)).toString(), 'file');
+          assert.deepEqual(
+            list.entries,
+            made.map(({ entry }) => entry),
+          );
+          for (const [i, { token }] of made.entries()) assert.equal(list.principalOf(token), pairs[i]?.[0]);
+        },
+      ),
       { numRuns: 50 },
     );
   });
 
   test('empty lines, comments and other line ends are skipped', () => {
-    const { entries } = TokenList.parse(`edubba-tokens 1\r\n# ours\r\n\r\nabcdefgh alice sha256:${HASH} ${ADDED}\r\n`, 'file');
+    const { entries } = TokenList.parse(
+      `edubba-tokens 1\r\n# ours\r\n\r\nabcdefgh alice sha256:${HASH} ${ADDED}\r\n`,
+      'file',
+    );
     assert.deepEqual(entries, [{ id: 'abcdefgh', principal: 'alice', hash: Buffer.from(HASH, 'hex'), added: ADDED }]);
   });
 
@@ -76,7 +104,10 @@ describe('tokens', () => {
 
   test('a token that stands in the file by mistake is not told', () => {
     const { token } = make('alice');
-    assert.throws(() => TokenList.parse(`edubba-tokens 1\n${token}\n`, 'file'), (error: Error) => !error.message.includes(token));
+    assert.throws(
+      () => TokenList.parse(`edubba-tokens 1\n${token}\n`, 'file'),
+      (error: Error) => !error.message.includes(token),
+    );
   });
 
   for (const name of ['', ' ', 'a b', 'a\n', '#a', 'ä', 'a'.repeat(129)]) {

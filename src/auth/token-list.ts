@@ -37,24 +37,36 @@ export class TokenList {
   /** INVALID_ARGUMENT, with file and line, for a text that is no list of tokens. */
   static parse(text: string, file: string): TokenList {
     const [head, ...lines] = text.split('\n');
-    if (head?.trimEnd() !== HEAD) throw invalidArgument(`${file} is no list of tokens: its first line is not "${HEAD}"; \`edubba token add ${file} NAME\` makes one`);
+    if (head?.trimEnd() !== HEAD)
+      throw invalidArgument(
+        `${file} is no list of tokens: its first line is not "${HEAD}"; \`edubba token add ${file} NAME\` makes one`,
+      );
     const entries: TokenEntry[] = [];
     for (const [index, raw] of lines.entries()) {
       const line = raw.trim();
       if (line === '' || line.startsWith('#')) continue;
       const [, id, principal, hash, added] = LINE.exec(line) ?? [];
       // the line itself is not quoted: somebody may have put a token there
-      if (id === undefined || principal === undefined || hash === undefined || added === undefined || !isTokenName(principal)) {
+      if (
+        id === undefined ||
+        principal === undefined ||
+        hash === undefined ||
+        added === undefined ||
+        !isTokenName(principal)
+      ) {
         throw invalidArgument(`${file}, line ${index + 2}: not "ID NAME sha256:HASH TIME"`);
       }
-      if (entries.some((entry) => entry.id === id)) throw invalidArgument(`${file}, line ${index + 2}: the id ${id} stands there twice`);
+      if (entries.some((entry) => entry.id === id))
+        throw invalidArgument(`${file}, line ${index + 2}: the id ${id} stands there twice`);
       entries.push({ id, principal, hash: Buffer.from(hash, 'hex'), added });
     }
     return new TokenList(entries);
   }
 
   toString(): string {
-    const lines = this.entries.map(({ id, principal, hash, added }) => `${id} ${principal} sha256:${hash.toString('hex')} ${added}\n`);
+    const lines = this.entries.map(
+      ({ id, principal, hash, added }) => `${id} ${principal} sha256:${hash.toString('hex')} ${added}\n`,
+    );
     return `${HEAD}\n${lines.join('')}`;
   }
 
@@ -73,7 +85,10 @@ export function isOwnToken(token: string): boolean {
 
 /** A new token, and its entry. `randomness`: 40 bytes that nobody can guess. INVALID_ARGUMENT for a name that is none. */
 export function makeToken(principal: string, added: string, randomness: Buffer): { token: string; entry: TokenEntry } {
-  if (!isTokenName(principal)) throw invalidArgument(`"${principal}" is no name for a token: letters, digits and . _ @ + -, at most 128 of them, the first a letter or a digit`);
+  if (!isTokenName(principal))
+    throw invalidArgument(
+      `"${principal}" is no name for a token: letters, digits and . _ @ + -, at most 128 of them, the first a letter or a digit`,
+    );
   const id = randomness.readBigUInt64BE(0).toString(36).padStart(8, '0').slice(-8);
   const secret = randomness.subarray(8, 40).toString('base64url');
   return { token: `edubba_${id}_${secret}`, entry: { id, principal, hash: hashOf(secret), added } };

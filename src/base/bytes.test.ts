@@ -1,11 +1,25 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { asBuffer, compareBytes, fromBytes, isSuccessor, prefixEnd, quote, successor, toBytes, toText, utf8, viewOf } from './bytes.ts';
+import {
+  asBuffer,
+  compareBytes,
+  fromBytes,
+  isSuccessor,
+  prefixEnd,
+  quote,
+  successor,
+  toBytes,
+  toText,
+  utf8,
+  viewOf,
+} from './bytes.ts';
 
 const bytes = fc.uint8Array({ maxLength: 12 });
 /** Few different bytes, so that equal beginnings and the extremes are common. */
-const keys = fc.array(fc.constantFrom(0, 1, 0x61, 0x7f, 0x80, 0xfe, 0xff), { maxLength: 5 }).map((codes) => String.fromCharCode(...codes));
+const keys = fc
+  .array(fc.constantFrom(0, 1, 0x61, 0x7f, 0x80, 0xfe, 0xff), { maxLength: 5 })
+  .map((codes) => String.fromCharCode(...codes));
 
 describe('byte strings', () => {
   test('hold every byte and give it back', () => {
@@ -33,10 +47,12 @@ describe('byte strings', () => {
   });
 
   test('are told from all others by being the successor', () => {
-    fc.assert(fc.property(keys, keys, (key, other) => {
-      assert.equal(isSuccessor(other, key), other === successor(key));
-      assert.ok(isSuccessor(successor(key), key));
-    }));
+    fc.assert(
+      fc.property(keys, keys, (key, other) => {
+        assert.equal(isSuccessor(other, key), other === successor(key));
+        assert.ok(isSuccessor(successor(key), key));
+      }),
+    );
   });
 
   test('a view is the part of the memory that subarray gives', () => {

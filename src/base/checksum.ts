@@ -23,16 +23,34 @@ function makeTables(): Uint32Array[] {
 /** The checksum of `bytes`, going on from `seed` (the checksum of what came before). */
 export function crc32c(bytes: Uint8Array, seed = 0): number {
   const [t0, t1, t2, t3, t4, t5, t6, t7] = TABLES as [
-    Uint32Array, Uint32Array, Uint32Array, Uint32Array, Uint32Array, Uint32Array, Uint32Array, Uint32Array,
+    Uint32Array,
+    Uint32Array,
+    Uint32Array,
+    Uint32Array,
+    Uint32Array,
+    Uint32Array,
+    Uint32Array,
+    Uint32Array,
   ];
   let c = ~seed;
   let i = 0;
   const whole = bytes.length - 7;
   for (; i < whole; i += 8) {
-    const low = c ^ ((bytes[i] as number) | ((bytes[i + 1] as number) << 8) | ((bytes[i + 2] as number) << 16) | ((bytes[i + 3] as number) << 24));
+    const low =
+      c ^
+      ((bytes[i] as number) |
+        ((bytes[i + 1] as number) << 8) |
+        ((bytes[i + 2] as number) << 16) |
+        ((bytes[i + 3] as number) << 24));
     c =
-      (t7[low & 0xff] as number) ^ (t6[(low >>> 8) & 0xff] as number) ^ (t5[(low >>> 16) & 0xff] as number) ^ (t4[low >>> 24] as number) ^
-      (t3[bytes[i + 4] as number] as number) ^ (t2[bytes[i + 5] as number] as number) ^ (t1[bytes[i + 6] as number] as number) ^ (t0[bytes[i + 7] as number] as number);
+      (t7[low & 0xff] as number) ^
+      (t6[(low >>> 8) & 0xff] as number) ^
+      (t5[(low >>> 16) & 0xff] as number) ^
+      (t4[low >>> 24] as number) ^
+      (t3[bytes[i + 4] as number] as number) ^
+      (t2[bytes[i + 5] as number] as number) ^
+      (t1[bytes[i + 6] as number] as number) ^
+      (t0[bytes[i + 7] as number] as number);
   }
   for (; i < bytes.length; i++) c = (c >>> 8) ^ (t0[(c ^ (bytes[i] as number)) & 0xff] as number);
   return ~c >>> 0;

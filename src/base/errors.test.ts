@@ -2,13 +2,26 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { inspect } from 'node:util';
 import {
-  AssertionError, assert as assertInvariant, BigtableError, Code, CorruptionError, codeName, invalidArgument, notFound, toBigtableError, unavailable,
+  AssertionError,
+  assert as assertInvariant,
+  BigtableError,
+  Code,
+  CorruptionError,
+  codeName,
+  invalidArgument,
+  notFound,
+  toBigtableError,
+  unavailable,
 } from './errors.ts';
 
 describe('errors', () => {
   test('say whether to try again: by default where the code does', () => {
     for (const code of Object.values(Code)) {
-      assert.equal(new BigtableError(code, 'x').retry, code === Code.UNAVAILABLE || code === Code.ABORTED, codeName(code));
+      assert.equal(
+        new BigtableError(code, 'x').retry,
+        code === Code.UNAVAILABLE || code === Code.ABORTED,
+        codeName(code),
+      );
     }
     assert.equal(new BigtableError(Code.UNAVAILABLE, 'x', { retry: false }).retry, false);
     assert.equal(new BigtableError(Code.INTERNAL, 'x', { retry: true }).retry, true);
@@ -18,7 +31,10 @@ describe('errors', () => {
     assert.equal(codeName(0), 'OK');
     assert.equal(codeName(Code.INVALID_ARGUMENT), 'INVALID_ARGUMENT');
     assert.equal(codeName(16), 'UNAUTHENTICATED');
-    assert.deepEqual(Object.values(Code), Array.from({ length: 17 }, (_, i) => i));
+    assert.deepEqual(
+      Object.values(Code),
+      Array.from({ length: 17 }, (_, i) => i),
+    );
   });
 
   test('are errors with a name, details and a cause', () => {
@@ -36,10 +52,26 @@ describe('errors', () => {
     const plain = inspect(new BigtableError(Code.ALREADY_EXISTS, 'x'));
     assert.match(plain, /^BigtableError: x\n/);
     assert.match(plain, /code: 6,\s+codeName: 'ALREADY_EXISTS',\s+retry: false\s*\}$/);
-    assert.match(inspect(new BigtableError(Code.NOT_FOUND, 'x', { details: { table: 't' } })), /details: \{ table: 't' \}/);
-    assert.deepEqual(JSON.parse(JSON.stringify(notFound('x'))), { name: 'BigtableError', message: 'x', code: 5, codeName: 'NOT_FOUND', retry: false });
+    assert.match(
+      inspect(new BigtableError(Code.NOT_FOUND, 'x', { details: { table: 't' } })),
+      /details: \{ table: 't' \}/,
+    );
+    assert.deepEqual(JSON.parse(JSON.stringify(notFound('x'))), {
+      name: 'BigtableError',
+      message: 'x',
+      code: 5,
+      codeName: 'NOT_FOUND',
+      retry: false,
+    });
     assert.deepEqual(JSON.parse(JSON.stringify(new CorruptionError('f', 7, 'x'))), {
-      name: 'CorruptionError', message: 'f: corrupt at byte 7: x', code: 15, codeName: 'DATA_LOSS', retry: false, details: { file: 'f', offset: 7 }, file: 'f', offset: 7,
+      name: 'CorruptionError',
+      message: 'f: corrupt at byte 7: x',
+      code: 15,
+      codeName: 'DATA_LOSS',
+      retry: false,
+      details: { file: 'f', offset: 7 },
+      file: 'f',
+      offset: 7,
     });
   });
 
@@ -78,7 +110,10 @@ describe('assert', () => {
     assertInvariant(1 < 2, 'order');
     assert.throws(
       () => assertInvariant(0, 'keys ascend'),
-      (thrown) => thrown instanceof AssertionError && thrown.code === Code.INTERNAL && thrown.message === 'invariant broken: keys ascend',
+      (thrown) =>
+        thrown instanceof AssertionError &&
+        thrown.code === Code.INTERNAL &&
+        thrown.message === 'invariant broken: keys ascend',
     );
   });
 });

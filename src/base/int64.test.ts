@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { addWrapping, INT64_MAX, INT64_MIN, type Int64, int64, int64Bytes, isInt64, readInt64BE, toBigInt, writeInt64BE } from './int64.ts';
+import {
+  addWrapping,
+  INT64_MAX,
+  INT64_MIN,
+  type Int64,
+  int64,
+  int64Bytes,
+  isInt64,
+  readInt64BE,
+  toBigInt,
+  writeInt64BE,
+} from './int64.ts';
 
 const SAFE = 2n ** 53n - 1n;
 /** Both ends of int64, both sides of where numbers end, of 32 bits, and of 0. */
@@ -9,7 +20,11 @@ const EDGES: readonly bigint[] = [0n, 2n ** 31n, 2n ** 32n, SAFE, 2n ** 62n, INT
   .flatMap((edge) => [edge - 2n, edge - 1n, edge, edge + 1n, edge + 2n].flatMap((value) => [value, -value]))
   .concat(INT64_MIN, INT64_MIN + 1n)
   .filter((value) => value >= INT64_MIN && value <= INT64_MAX);
-const values = fc.oneof(fc.constantFrom(...EDGES), fc.bigInt({ min: INT64_MIN, max: INT64_MAX }), fc.bigInt({ min: -SAFE, max: SAFE }));
+const values = fc.oneof(
+  fc.constantFrom(...EDGES),
+  fc.bigInt({ min: INT64_MIN, max: INT64_MAX }),
+  fc.bigInt({ min: -SAFE, max: SAFE }),
+);
 
 describe('the canonical form', () => {
   test('is a number where that is exact, a bigint elsewhere', () => {
@@ -33,8 +48,21 @@ describe('the canonical form', () => {
   });
 
   test('isInt64 takes what is exactly an int64 and nothing else', () => {
-    for (const good of [0, -1, 2 ** 53 - 1, -(2 ** 53) + 1, 0n, INT64_MIN, INT64_MAX]) assert.equal(isInt64(good), true, String(good));
-    for (const bad of [2 ** 53, -(2 ** 53), 0.5, Number.NaN, Number.POSITIVE_INFINITY, INT64_MAX + 1n, INT64_MIN - 1n, '1', null, undefined, {}]) {
+    for (const good of [0, -1, 2 ** 53 - 1, -(2 ** 53) + 1, 0n, INT64_MIN, INT64_MAX])
+      assert.equal(isInt64(good), true, String(good));
+    for (const bad of [
+      2 ** 53,
+      -(2 ** 53),
+      0.5,
+      Number.NaN,
+      Number.POSITIVE_INFINITY,
+      INT64_MAX + 1n,
+      INT64_MIN - 1n,
+      '1',
+      null,
+      undefined,
+      {},
+    ]) {
       assert.equal(isInt64(bad), false, String(bad));
     }
   });
@@ -53,7 +81,11 @@ describe('eight bytes, big-endian', () => {
   });
 
   test('a bigint that a number could hold is written alike', () => {
-    fc.assert(fc.property(fc.bigInt({ min: -SAFE, max: SAFE }), (value) => assert.deepEqual(int64Bytes(value), int64Bytes(Number(value)))));
+    fc.assert(
+      fc.property(fc.bigInt({ min: -SAFE, max: SAFE }), (value) =>
+        assert.deepEqual(int64Bytes(value), int64Bytes(Number(value))),
+      ),
+    );
   });
 
   test('at an offset, leaving the rest alone', () => {
@@ -66,7 +98,8 @@ describe('eight bytes, big-endian', () => {
 
 describe('addWrapping', () => {
   test('is addition modulo 2^64', () => {
-    const check = (a: bigint, b: bigint): void => assert.equal(addWrapping(int64(a), int64(b)), int64(BigInt.asIntN(64, a + b)), `${a} + ${b}`);
+    const check = (a: bigint, b: bigint): void =>
+      assert.equal(addWrapping(int64(a), int64(b)), int64(BigInt.asIntN(64, a + b)), `${a} + ${b}`);
     for (const a of EDGES) for (const b of EDGES) check(a, b);
     fc.assert(fc.property(values, values, check));
   });

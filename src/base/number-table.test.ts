@@ -13,25 +13,34 @@ const step = fc.oneof(
 describe('NumberTable', () => {
   test('is a map', () => {
     fc.assert(
-      fc.property(fc.array(fc.oneof({ weight: 60, arbitrary: step.filter(([what]) => what !== 'clear') }, { weight: 1, arbitrary: step }), { maxLength: 300 }), (steps) => {
-        const table = new NumberTable<number>();
-        const model = new Map<number, number>();
-        for (const [what, number, value] of steps) {
-          if (what === 'set') {
-            table.set(number, value);
-            model.set(number, value);
-          } else if (what === 'delete') assert.equal(table.delete(number), model.delete(number));
-          else {
-            table.clear();
-            model.clear();
+      fc.property(
+        fc.array(
+          fc.oneof(
+            { weight: 60, arbitrary: step.filter(([what]) => what !== 'clear') },
+            { weight: 1, arbitrary: step },
+          ),
+          { maxLength: 300 },
+        ),
+        (steps) => {
+          const table = new NumberTable<number>();
+          const model = new Map<number, number>();
+          for (const [what, number, value] of steps) {
+            if (what === 'set') {
+              table.set(number, value);
+              model.set(number, value);
+            } else if (what === 'delete') assert.equal(table.delete(number), model.delete(number));
+            else {
+              table.clear();
+              model.clear();
+            }
+            assert.equal(table.size, model.size);
+            assert.equal(table.get(number), model.get(number));
+            assert.equal(table.has(number), model.has(number));
           }
-          assert.equal(table.size, model.size);
-          assert.equal(table.get(number), model.get(number));
-          assert.equal(table.has(number), model.has(number));
-        }
-        for (const [number, value] of model) assert.equal(table.get(number), value);
-        assert.deepEqual(table.values().sort(), [...model.values()].sort());
-      }),
+          for (const [number, value] of model) assert.equal(table.get(number), value);
+          assert.deepEqual(table.values().sort(), [...model.values()].sort());
+        },
+      ),
     );
   });
 

@@ -30,7 +30,11 @@ describe('options', () => {
   });
 
   const refused: readonly [string, unknown, RegExp][] = [
-    ['a misspelt name', { preffix: 'a' }, /^scan: there is no option "preffix" \(did you mean prefix\?\); there are prefix, reverse$/],
+    [
+      'a misspelt name',
+      { preffix: 'a' },
+      /^scan: there is no option "preffix" \(did you mean prefix\?\); there are prefix, reverse$/,
+    ],
     ['a misspelt name beside a good one', { prefix: 'a', revers: true }, /"revers"/],
     ['an inherited misspelt name', Object.create({ preffix: 'a' }), /"preffix"/],
     ['a name in other letters', { Reverse: true }, /did you mean reverse\?/],
@@ -47,8 +51,27 @@ describe('options', () => {
     ['a Date', new Date(0), /not Date$/],
     ['a function', () => {}, /not a function$/],
     ['a promise', Promise.resolve({}), /not a promise \(is an await missing\?\)$/],
-    ['a getter that throws', { get prefix() { throw new Error('no') } }, /^scan cannot be read: no$/],
-    ['a proxy that throws', new Proxy({}, { ownKeys: () => { throw new Error('no') } }), /^scan cannot be read: no$/],
+    [
+      'a getter that throws',
+      {
+        get prefix() {
+          throw new Error('no');
+        },
+      },
+      /^scan cannot be read: no$/,
+    ],
+    [
+      'a proxy that throws',
+      new Proxy(
+        {},
+        {
+          ownKeys: () => {
+            throw new Error('no');
+          },
+        },
+      ),
+      /^scan cannot be read: no$/,
+    ],
     ['a proxy that is revoked', revoked(), /an object that cannot be read$/],
   ];
   for (const [name, given, says] of refused) {

@@ -32,7 +32,8 @@ export function checkOptions(
   }
   try {
     // inherited names are read like own ones
-    for (const name in given as object) checkMember(name, (given as Readonly<Record<string, unknown>>)[name], { table, what, noun });
+    for (const name in given as object)
+      checkMember(name, (given as Readonly<Record<string, unknown>>)[name], { table, what, noun });
   } catch (error) {
     throw error instanceof BigtableError ? error : unreadable(what, error);
   }
@@ -54,7 +55,9 @@ function checkMember(name: string, value: unknown, { table, what, noun }: Member
 
 /** What a caller gave has a getter, or is a proxy, that throws. */
 export function unreadable(what: string, thrown: unknown): BigtableError {
-  return new BigtableError(Code.INVALID_ARGUMENT, `${what} cannot be read: ${toBigtableError(thrown).message}`, { cause: thrown });
+  return new BigtableError(Code.INVALID_ARGUMENT, `${what} cannot be read: ${toBigtableError(thrown).message}`, {
+    cause: thrown,
+  });
 }
 
 /** That there is no such name, the one that may be meant, and all that there are. */

@@ -14,7 +14,15 @@ test('the similar name is found, whatever its case and separators', () => {
 
 test('a slip of the finger is found in short names too', () => {
   const names = ['end', 'from', 'start', 'rows', 'prefix'];
-  for (const [name, meant] of [['ned', 'end'], ['en', 'end'], ['frmo', 'from'], ['satrt', 'start'], ['row', 'rows'], ['preffix', 'prefix'], ['PREFIX', 'prefix']] as const) {
+  for (const [name, meant] of [
+    ['ned', 'end'],
+    ['en', 'end'],
+    ['frmo', 'from'],
+    ['satrt', 'start'],
+    ['row', 'rows'],
+    ['preffix', 'prefix'],
+    ['PREFIX', 'prefix'],
+  ] as const) {
     assert.equal(similarName(name, names), meant, name);
   }
 });
@@ -25,7 +33,8 @@ test('a name without its unit is found', () => {
 });
 
 test('names that are like none have no similar one', () => {
-  for (const name of ['', 'x', 'compression', 'a'.repeat(1_000_000)]) assert.equal(similarName(name, NAMES), undefined, name.slice(0, 10));
+  for (const name of ['', 'x', 'compression', 'a'.repeat(1_000_000)])
+    assert.equal(similarName(name, NAMES), undefined, name.slice(0, 10));
   assert.equal(similarName('dir', []), undefined);
   assert.equal(similarName('f', ['g']), undefined);
 });

@@ -4,7 +4,23 @@ import fc from 'fast-check';
 import { VarintReader, varintLength, writeVarint } from './varint.ts';
 
 const MAX = Number.MAX_SAFE_INTEGER;
-const EDGES = [0, 1, 127, 128, 16_383, 16_384, 2 ** 21 - 1, 2 ** 21, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 49 - 1, 2 ** 49, MAX - 1, MAX];
+const EDGES = [
+  0,
+  1,
+  127,
+  128,
+  16_383,
+  16_384,
+  2 ** 21 - 1,
+  2 ** 21,
+  2 ** 31,
+  2 ** 32 - 1,
+  2 ** 32,
+  2 ** 49 - 1,
+  2 ** 49,
+  MAX - 1,
+  MAX,
+];
 const values = fc.oneof(fc.constantFrom(...EDGES), fc.nat(), fc.maxSafeNat());
 
 function encoded(...all: number[]): Buffer {
@@ -16,7 +32,15 @@ function encoded(...all: number[]): Buffer {
 
 describe('varints', () => {
   test('known bytes', () => {
-    for (const [value, hex] of [[0, '00'], [1, '01'], [127, '7f'], [128, '8001'], [300, 'ac02'], [2 ** 32, '8080808010'], [MAX, 'ffffffffffffff0f']] as const) {
+    for (const [value, hex] of [
+      [0, '00'],
+      [1, '01'],
+      [127, '7f'],
+      [128, '8001'],
+      [300, 'ac02'],
+      [2 ** 32, '8080808010'],
+      [MAX, 'ffffffffffffff0f'],
+    ] as const) {
       assert.equal(encoded(value).toString('hex'), hex);
     }
   });
@@ -25,9 +49,15 @@ describe('varints', () => {
     fc.assert(
       fc.property(fc.array(values), (all) => {
         const bytes = encoded(...all);
-        assert.equal(bytes.length, all.reduce((sum, value) => sum + varintLength(value), 0));
+        assert.equal(
+          bytes.length,
+          all.reduce((sum, value) => sum + varintLength(value), 0),
+        );
         const reader = new VarintReader(bytes);
-        assert.deepEqual(all.map(() => reader.next()), all);
+        assert.deepEqual(
+          all.map(() => reader.next()),
+          all,
+        );
         assert.equal(reader.offset, bytes.length);
       }),
     );
@@ -51,8 +81,18 @@ describe('varints', () => {
   });
 
   test('too large: 2^53 and above, and more than eight bytes', () => {
-    for (const hex of ['8080808080808010', 'ffffffffffffff1f', 'ffffffffffffff7f', 'ffffffffffffffff01', '808080808080808000']) {
-      assert.throws(() => new VarintReader(Buffer.from(hex, 'hex')).next(), { name: 'RangeError', message: /too large/ }, hex);
+    for (const hex of [
+      '8080808080808010',
+      'ffffffffffffff1f',
+      'ffffffffffffff7f',
+      'ffffffffffffffff01',
+      '808080808080808000',
+    ]) {
+      assert.throws(
+        () => new VarintReader(Buffer.from(hex, 'hex')).next(),
+        { name: 'RangeError', message: /too large/ },
+        hex,
+      );
     }
   });
 });

@@ -5,7 +5,14 @@ import { inSimulatedTime } from '../../test/simulated-time.ts';
 import { Code, unavailable } from '../base/index.ts';
 import { type Env, ManualClock, type RequestContext, sleep, type Transport } from '../env/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
-import { commitOfRow, keyOfRow, keysOfTable, METADATA_TABLE_ID, type MetadataRow, USER_RANGE } from '../metadata/index.ts';
+import {
+  commitOfRow,
+  keyOfRow,
+  keysOfTable,
+  METADATA_TABLE_ID,
+  type MetadataRow,
+  USER_RANGE,
+} from '../metadata/index.ts';
 import { callServer, logPathOf, type ReadMessage } from '../protocol/index.ts';
 import { TabletServer } from '../tabletserver/index.ts';
 import { Database } from './open/database.ts';
@@ -16,13 +23,19 @@ let letGo = (): void => {};
 before(() => (letGo = keepAlive()));
 after(() => letGo());
 
-type Call = (method: string, address: string, message: unknown, context: RequestContext) => Promise<unknown> | undefined;
+type Call = (
+  method: string,
+  address: string,
+  message: unknown,
+  context: RequestContext,
+) => Promise<unknown> | undefined;
 
 /** Calls go through `call` first, which may answer in the place of whoever is called. */
 function intercepted(inner: Transport, call: Call, stream: Transport['stream'] = inner.stream.bind(inner)): Transport {
   return {
     serve: (address, handler) => inner.serve(address, handler),
-    call: (address, method, message, context) => call(method, address, message, context) ?? inner.call(address, method, message, context),
+    call: (address, method, message, context) =>
+      call(method, address, message, context) ?? inner.call(address, method, message, context),
     stream,
   };
 }
@@ -32,7 +45,11 @@ async function start(env: Env, tabletServers: number): Promise<TestDatabase> {
 }
 
 function startServer(env: Env, place: number): Promise<TabletServer> {
-  return TabletServer.start({ env, address: `tablet-server-${place}`, settings: tabletServerSettings(checkSettings({}), 3) });
+  return TabletServer.start({
+    env,
+    address: `tablet-server-${place}`,
+    settings: tabletServerSettings(checkSettings({}), 3),
+  });
 }
 
 function metadataOf({ env }: TestDatabase): MetadataClient {
@@ -55,7 +72,13 @@ async function onlyRow(db: TestDatabase): Promise<MetadataRow> {
 const refOf = (row: MetadataRow) => ({ key: keyOfRow(row), epoch: row.epoch });
 
 function unload(db: TestDatabase, row: MetadataRow): Promise<unknown> {
-  return callServer(db.env.transport, row.server?.address ?? '', 'unload', { tablets: [refOf(row)], flush: true }, db.context());
+  return callServer(
+    db.env.transport,
+    row.server?.address ?? '',
+    'unload',
+    { tablets: [refOf(row)], flush: true },
+    db.context(),
+  );
 }
 
 /** The session that a tablet server keeps its lock with: when it is closed the server is dead. */
@@ -79,7 +102,11 @@ describe('a sweep beside deaths', () => {
     // the scan of users' rows breaks off behind the first one, and goes on when it is let
     const stream: Transport['stream'] = (address, method, message, context) => {
       const { tableId, ranges } = message as ReadMessage;
-      const isScan = method === 'read' && tableId === METADATA_TABLE_ID && context.principal === 'master' && ranges[0]?.end === undefined;
+      const isScan =
+        method === 'read' &&
+        tableId === METADATA_TABLE_ID &&
+        context.principal === 'master' &&
+        ranges[0]?.end === undefined;
       if (isScan && state === 'armed' && ranges[0]?.start === USER_RANGE.start) {
         state = 'broken';
         return (async function* () {
@@ -107,15 +134,32 @@ describe('a sweep beside deaths', () => {
     await reached.passed;
     await unload(db, await onlyRow(db));
     const now = await onlyRow(db);
-    const given = { ...now, server: { name: third.name, address: third.address }, epoch: now.epoch + 1, logs: [logPathOf(third.name)] };
-    await metadataOf(db).commit([commitOfRow('given', { kind: 'assigned', atMicros: 1 }, keyOfRow(now), now, given)], db.context());
-    assert.deepEqual(await callServer(env.transport, third.address, 'load', { tablets: [refOf(given)] }, db.context()), [undefined]);
+    const given = {
+      ...now,
+      server: { name: third.name, address: third.address },
+      epoch: now.epoch + 1,
+      logs: [logPathOf(third.name)],
+    };
+    await metadataOf(db).commit(
+      [commitOfRow('given', { kind: 'assigned', atMicros: 1 }, keyOfRow(now), now, given)],
+      db.context(),
+    );
+    assert.deepEqual(
+      await callServer(env.transport, third.address, 'load', { tablets: [refOf(given)] }, db.context()),
+      [undefined],
+    );
     await db.set('t', 'b', 'acknowledged');
     await kill(env, third.name);
     go.open();
     await sweeping;
-    assert.ok((await env.fileSystem.listLogs('logs/')).includes(logPathOf(third.name)) || (await onlyRow(db)).server?.name !== third.name);
-    assert.deepEqual(await db.read('t'), [['a', '1'], ['b', 'acknowledged']]);
+    assert.ok(
+      (await env.fileSystem.listLogs('logs/')).includes(logPathOf(third.name)) ||
+        (await onlyRow(db)).server?.name !== third.name,
+    );
+    assert.deepEqual(await db.read('t'), [
+      ['a', '1'],
+      ['b', 'acknowledged'],
+    ]);
     await db.close();
   });
 
@@ -125,7 +169,13 @@ describe('a sweep beside deaths', () => {
     let held = '';
     // commits that give that server a tablet wait
     const call: Call = (method, address, message, context) => {
-      if (method !== 'commit' || held === '' || context.principal !== 'master' || !JSON.stringify(message).includes(`"name":"${held}"`)) return undefined;
+      if (
+        method !== 'commit' ||
+        held === '' ||
+        context.principal !== 'master' ||
+        !JSON.stringify(message).includes(`"name":"${held}"`)
+      )
+        return undefined;
       reached.open();
       return go.passed.then(() => env.transport.call(address, method, message, context));
     };
@@ -155,20 +205,23 @@ describe('a master that nobody tells anything', () => {
   test('finds a tablet that its server has given up unasked, within half a minute', async () => {
     const clock = new ManualClock();
     const world = new World({ clock, tabletServers: 2 });
-    await inSimulatedTime(clock, (async () => {
-      const db = await world.start();
-      await db.create('t');
-      await db.set('t', 'a', '1');
-      await sleep(clock, 100_000);
-      const row = await onlyRow(db);
-      // of a master, say, that was the master before
-      await unload(db, row);
-      const sinceMs = clock.monotonicMs();
-      assert.deepEqual(await db.read('t'), [['a', '1']]);
-      assert.ok(clock.monotonicMs() - sinceMs <= 31_000, `${clock.monotonicMs() - sinceMs} ms`);
-      assert.ok((await onlyRow(db)).epoch > row.epoch);
-      await db.close();
-    })());
+    await inSimulatedTime(
+      clock,
+      (async () => {
+        const db = await world.start();
+        await db.create('t');
+        await db.set('t', 'a', '1');
+        await sleep(clock, 100_000);
+        const row = await onlyRow(db);
+        // of a master, say, that was the master before
+        await unload(db, row);
+        const sinceMs = clock.monotonicMs();
+        assert.deepEqual(await db.read('t'), [['a', '1']]);
+        assert.ok(clock.monotonicMs() - sinceMs <= 31_000, `${clock.monotonicMs() - sinceMs} ms`);
+        assert.ok((await onlyRow(db)).epoch > row.epoch);
+        await db.close();
+      })(),
+    );
   });
 
   test('changes nothing while nothing is wrong', async () => {
@@ -180,20 +233,26 @@ describe('a master that nobody tells anything', () => {
       if (counts) calls.set(method, (calls.get(method) ?? 0) + 1);
       return undefined;
     };
-    await inSimulatedTime(clock, (async () => {
-      const db = await start({ ...env, transport: intercepted(env.transport, call) }, 2);
-      await db.create('t', { splits: ['c', 'f', 'j'] });
-      await sleep(clock, 120_000);
-      const before = await rowsOf(db, 't');
-      counts = true;
-      // less than an hour, in which the periodic sweep comes
-      await sleep(clock, 1_800_000);
-      counts = false;
-      assert.deepEqual([...calls.keys()], ['status']);
-      assert.ok((calls.get('status') as number) >= 2 * 59 && (calls.get('status') as number) <= 2 * 61, `${calls.get('status')}`);
-      assert.deepEqual(await rowsOf(db, 't'), before);
-      await db.close();
-    })());
+    await inSimulatedTime(
+      clock,
+      (async () => {
+        const db = await start({ ...env, transport: intercepted(env.transport, call) }, 2);
+        await db.create('t', { splits: ['c', 'f', 'j'] });
+        await sleep(clock, 120_000);
+        const before = await rowsOf(db, 't');
+        counts = true;
+        // less than an hour, in which the periodic sweep comes
+        await sleep(clock, 1_800_000);
+        counts = false;
+        assert.deepEqual([...calls.keys()], ['status']);
+        assert.ok(
+          (calls.get('status') as number) >= 2 * 59 && (calls.get('status') as number) <= 2 * 61,
+          `${calls.get('status')}`,
+        );
+        assert.deepEqual(await rowsOf(db, 't'), before);
+        await db.close();
+      })(),
+    );
   });
 
   test('asks a server again that failed to answer once, and counts it among the living', async () => {
@@ -209,48 +268,62 @@ describe('a master that nobody tells anything', () => {
       asked++;
       return failing ? Promise.reject(unavailable('a moment of weakness')) : undefined;
     };
-    await inSimulatedTime(clock, (async () => {
-      const db = await start({ ...env, transport: intercepted(env.transport, call) }, 2);
-      await sleep(clock, 10_000);
-      assert.ok(asked >= 10 && asked <= 12, `asked ${asked} times in 10 s`);
-      failing = false;
-      await sleep(clock, 2_000);
-      told = [];
-      await db.create('t');
-      assert.deepEqual(told.sort(), ['tablet-server-0', 'tablet-server-1']);
-      await (await env.fileSystem.create('sstables/garbage-0')).close();
-      assert.equal((await db.database.sweep()).files, 1);
-      assert.equal(world.messages.filter((message) => /does not answer/.test(message)).length, 1, world.messages.join('\n'));
-      await db.close();
-    })());
+    await inSimulatedTime(
+      clock,
+      (async () => {
+        const db = await start({ ...env, transport: intercepted(env.transport, call) }, 2);
+        await sleep(clock, 10_000);
+        assert.ok(asked >= 10 && asked <= 12, `asked ${asked} times in 10 s`);
+        failing = false;
+        await sleep(clock, 2_000);
+        told = [];
+        await db.create('t');
+        assert.deepEqual(told.sort(), ['tablet-server-0', 'tablet-server-1']);
+        await (await env.fileSystem.create('sstables/garbage-0')).close();
+        assert.equal((await db.database.sweep()).files, 1);
+        assert.equal(
+          world.messages.filter((message) => /does not answer/.test(message)).length,
+          1,
+          world.messages.join('\n'),
+        );
+        await db.close();
+      })(),
+    );
   });
 
   test('tries damaged tablets again and again, and says so once', async () => {
     const clock = new ManualClock();
     const world = new World({ clock });
-    await inSimulatedTime(clock, (async () => {
-      let db = await world.start();
-      await db.create('t');
-      await db.set('t', 'a', '1');
-      await db.database.flush();
-      const [file] = Object.values((await onlyRow(db)).files).flat();
-      assert.ok(file !== undefined);
-      await db.close();
-      const length = await world.fileSystem.size(file);
-      const damageFooter = (): void => {
-        for (let offset = length - 60; offset < length; offset++) world.fileSystem.damage(file, offset);
-      };
-      damageFooter();
-      db = await world.start();
-      await sleep(clock, 300_000);
-      await assert.rejects(db.read('t'), { code: Code.DATA_LOSS });
-      assert.equal(world.messages.filter((message) => /cannot be served|could not be loaded/.test(message)).length, 2, world.messages.join('\n'));
-      // flipped back: nothing else happens
-      damageFooter();
-      await sleep(clock, 31_000);
-      assert.deepEqual(await db.read('t'), [['a', '1']]);
-      await db.close();
-    })());
+    await inSimulatedTime(
+      clock,
+      (async () => {
+        let db = await world.start();
+        await db.create('t');
+        await db.set('t', 'a', '1');
+        await db.database.flush();
+        const [file] = Object.values((await onlyRow(db)).files).flat();
+        assert.ok(file !== undefined);
+        await db.close();
+        const length = await world.fileSystem.size(file);
+        const damageFooter = (): void => {
+          for (let offset = length - 60; offset < length; offset++) world.fileSystem.damage(file, offset);
+        };
+        damageFooter();
+        db = await world.start();
+        await sleep(clock, 300_000);
+        await assert.rejects(db.read('t'), { code: Code.DATA_LOSS });
+        assert.equal(
+          world.messages.filter((message) => /cannot be served|could not be loaded/.test(message)).length,
+          2,
+          world.messages.join('\n'),
+        );
+        // flipped back: nothing else happens
+        damageFooter();
+        await sleep(clock, 31_000);
+        assert.deepEqual(await db.read('t'), [['a', '1']]);
+        await db.close();
+      })(),
+    );
   });
 
   test('does not wait for a later time that was set before when a server dies', async () => {

@@ -41,14 +41,16 @@ describe('compactions of a database', () => {
     const db = await world.start();
     await db.create('t');
     await flushes(db, 40);
-    await until(async () => (await rowOf(db)).files['default']?.length as number <= 8);
+    await until(async () => ((await rowOf(db)).files['default']?.length as number) <= 8);
     assert.ok(db.env.metrics.get('tablet.mergingCompactions') >= 4);
     assert.equal((await db.rows('t')).length, 10);
     await db.database.compact(T);
     assert.equal((await rowOf(db)).files['default']?.length, 1);
     const metadata = new MetadataClient({ ...db.env, locator: new Locator(db.env), stopped: () => false });
     const listed = new Set(Object.values((await metadata.readRoot(db.context()))?.files ?? {}).flat());
-    for (const range of [ROOT_RANGE, USER_RANGE]) for await (const rows of metadata.scan(range, db.context())) for (const { files } of rows) for (const path of Object.values(files).flat()) listed.add(path);
+    for (const range of [ROOT_RANGE, USER_RANGE])
+      for await (const rows of metadata.scan(range, db.context()))
+        for (const { files } of rows) for (const path of Object.values(files).flat()) listed.add(path);
     await until(async () => (await world.fileSystem.list('sstables/')).every(({ path }) => listed.has(path)));
     await db.close();
     const again = await world.start();
@@ -81,7 +83,8 @@ describe('compactions of a database', () => {
     let isFull = false;
     const world = new World({
       faults: (operation, path) => {
-        if (isFull && operation === 'create' && path.startsWith('sstables/')) throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'no space left on the device');
+        if (isFull && operation === 'create' && path.startsWith('sstables/'))
+          throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'no space left on the device');
       },
     });
     const db = await world.start();
@@ -91,7 +94,9 @@ describe('compactions of a database', () => {
     await rejectsWith(Code.RESOURCE_EXHAUSTED, db.database.compact(T), /no space/);
     assert.equal((await db.rows('t')).length, 3);
     assert.ok(db.env.metrics.get('tabletserver.failedCompactions') >= 1);
-    assert.ok(world.messages.some((message) => /a major compaction failed and will be tried again.*no space/.test(message)));
+    assert.ok(
+      world.messages.some((message) => /a major compaction failed and will be tried again.*no space/.test(message)),
+    );
     isFull = false;
     await db.database.compact(T);
     assert.equal((await rowOf(db)).files['default']?.length, 1);
@@ -102,17 +107,42 @@ describe('compactions of a database', () => {
     const world = new World();
     const db = await world.start();
     const families = ['f', 'g', 'h'].map((name) => ({ name }));
-    await db.service.createTable(db.context(), { name: T, families, splits: [], granularity: 'micros', deletionProtection: false, groups: { x: { families: ['g'], inMemory: true } } });
+    await db.service.createTable(db.context(), {
+      name: T,
+      families,
+      splits: [],
+      granularity: 'micros',
+      deletionProtection: false,
+      groups: { x: { families: ['g'], inMemory: true } },
+    });
     for (const family of ['f', 'g', 'h']) await db.set('t', 'r', family, family);
     await db.database.flush();
     assert.deepEqual(Object.keys((await rowOf(db)).files).sort(), ['default', 'x']);
-    const { families: schema } = await db.service.updateTable(db.context(), T, { groups: { y: { families: ['f', 'g'], compression: { kind: 'none' } } } });
+    const { families: schema } = await db.service.updateTable(db.context(), T, {
+      groups: { y: { families: ['f', 'g'], compression: { kind: 'none' } } },
+    });
     assert.deepEqual([schema['f']?.group, schema['g']?.group, schema['h']?.group], ['y', 'y', undefined]);
-    await until(async () => Object.keys((await rowOf(db)).files).sort().join() === 'default,y');
+    await until(
+      async () =>
+        Object.keys((await rowOf(db)).files)
+          .sort()
+          .join() === 'default,y',
+    );
     assert.deepEqual(await db.read('t'), [['r', 'f', 'g', 'h']]);
-    await rejectsWith(Code.NOT_FOUND, db.service.updateTable(db.context(), T, { groups: { y: { families: ['nobody'] } } }), /no column family "nobody"/);
-    await rejectsWith(Code.NOT_FOUND, db.service.modifyFamilies(db.context(), T, [{ kind: 'create', family: { name: 'k', group: 'z' } }]), /no locality group "z"/);
-    await db.service.modifyFamilies(db.context(), T, [{ kind: 'create', family: { name: 'k', group: 'y' } }, { kind: 'update', family: { name: 'f', gcRule: { kind: 'maxVersions', versions: 1 } }, fields: ['gcRule'] }]);
+    await rejectsWith(
+      Code.NOT_FOUND,
+      db.service.updateTable(db.context(), T, { groups: { y: { families: ['nobody'] } } }),
+      /no column family "nobody"/,
+    );
+    await rejectsWith(
+      Code.NOT_FOUND,
+      db.service.modifyFamilies(db.context(), T, [{ kind: 'create', family: { name: 'k', group: 'z' } }]),
+      /no locality group "z"/,
+    );
+    await db.service.modifyFamilies(db.context(), T, [
+      { kind: 'create', family: { name: 'k', group: 'y' } },
+      { kind: 'update', family: { name: 'f', gcRule: { kind: 'maxVersions', versions: 1 } }, fields: ['gcRule'] },
+    ]);
     await db.close();
     const again = await world.start();
     const { families: kept, groups } = await again.service.getTable(again.context(), T);
@@ -127,7 +157,13 @@ describe('compactions of a database', () => {
     try {
       const first = await openDatabase({ directory });
       const ask = requestContext({ budget: first.env.requestBudget });
-      await first.service.createTable(ask, { name: T, families: [{ name: 'f' }], splits: [], granularity: 'micros', deletionProtection: false });
+      await first.service.createTable(ask, {
+        name: T,
+        families: [{ name: 'f' }],
+        splits: [],
+        granularity: 'micros',
+        deletionProtection: false,
+      });
       for (let i = 0; i < 9; i++) {
         await first.service.mutateRow(ask, T, { row: `r${i}`, mutations: [setCell('x'.repeat(1000))] });
         await first.flush();
@@ -139,7 +175,10 @@ describe('compactions of a database', () => {
       await compacting;
       const second = await openDatabase({ directory });
       const rows: string[] = [];
-      for await (const { fragments } of second.service.readRows(requestContext({ budget: second.env.requestBudget }), { table: T })) rows.push(...fragments.map(({ row }) => row));
+      for await (const { fragments } of second.service.readRows(requestContext({ budget: second.env.requestBudget }), {
+        table: T,
+      }))
+        rows.push(...fragments.map(({ row }) => row));
       assert.equal(rows.length, 9);
       await second.compact();
       await second.sweep();

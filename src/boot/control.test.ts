@@ -21,15 +21,22 @@ after(() => letGo());
 type Compact = TabletServerCalls['compact']['message'];
 
 /** A database of which calls to compact a tablet go through `compact`, which may answer in the place of the server. */
-async function started(compact: (message: Compact) => Promise<undefined> | undefined, { tabletServers = 1, ...options }: WorldOptions = {}): Promise<TestDatabase> {
+async function started(
+  compact: (message: Compact) => Promise<undefined> | undefined,
+  { tabletServers = 1, ...options }: WorldOptions = {},
+): Promise<TestDatabase> {
   const env = await new World(options).env();
   const { transport } = env;
   const between: Transport = {
     serve: (address, handler) => transport.serve(address, handler),
-    call: (address, method, message, context) => (method === 'compact' ? compact(message as Compact) : undefined) ?? transport.call(address, method, message, context),
+    call: (address, method, message, context) =>
+      (method === 'compact' ? compact(message as Compact) : undefined) ??
+      transport.call(address, method, message, context),
     stream: transport.stream.bind(transport),
   };
-  return new TestDatabase(await Database.start({ env: { ...env, transport: between }, settings: checkSettings({}), tabletServers }));
+  return new TestDatabase(
+    await Database.start({ env: { ...env, transport: between }, settings: checkSettings({}), tabletServers }),
+  );
 }
 
 async function fill(db: TestDatabase): Promise<void> {
@@ -37,17 +44,24 @@ async function fill(db: TestDatabase): Promise<void> {
   for (const row of ROWS) await db.set('t', row, 'x');
 }
 
-const filesOf = async (db: TestDatabase): Promise<number[]> => (await db.service.listTablets(db.context(), T)).map(({ files }) => files);
+const filesOf = async (db: TestDatabase): Promise<number[]> =>
+  (await db.service.listTablets(db.context(), T)).map(({ files }) => files);
 
 describe('compactions on demand', () => {
   test('of a tablet that fails do not keep the others from being compacted; the call fails at its end', async () => {
     let fails = true;
-    const db = await started(({ range }) => (fails && range.start === 'b' ? Promise.reject(new BigtableError(Code.DATA_LOSS, 'a bad block')) : undefined));
+    const db = await started(({ range }) =>
+      fails && range.start === 'b' ? Promise.reject(new BigtableError(Code.DATA_LOSS, 'a bad block')) : undefined,
+    );
     await fill(db);
     const told: CompactionProgress[] = [];
-    await rejectsWith(Code.DATA_LOSS, async () => {
-      for await (const progress of db.service.compactTables(db.context(), T)) told.push(progress);
-    }, /a bad block/);
+    await rejectsWith(
+      Code.DATA_LOSS,
+      async () => {
+        for await (const progress of db.service.compactTables(db.context(), T)) told.push(progress);
+      },
+      /a bad block/,
+    );
     assert.deepEqual(told.at(-1), { doneTablets: 4, totalTablets: 4 });
     assert.deepEqual(await filesOf(db), [1, 0, 1, 1]);
     await rejectsWith(Code.DATA_LOSS, db.database.compact());
@@ -60,12 +74,15 @@ describe('compactions on demand', () => {
   test('find a tablet that is served elsewhere meanwhile, or has become two', async () => {
     const refused = new Set<string>();
     let split = async (): Promise<void> => {};
-    const db = await started(({ tableId, range }) => {
-      if (refused.has(range.start)) return undefined;
-      refused.add(range.start);
-      if (range.start !== 'c') return Promise.reject(notServing(tableId, range.start));
-      return split().then(() => Promise.reject(notServing(tableId, range.start)));
-    }, { tabletServers: 2 });
+    const db = await started(
+      ({ tableId, range }) => {
+        if (refused.has(range.start)) return undefined;
+        refused.add(range.start);
+        if (range.start !== 'c') return Promise.reject(notServing(tableId, range.start));
+        return split().then(() => Promise.reject(notServing(tableId, range.start)));
+      },
+      { tabletServers: 2 },
+    );
     await fill(db);
     split = () => db.database.splitTablet(T, 'c1');
     await db.set('t', 'c0', 'x');
@@ -80,7 +97,10 @@ describe('compactions on demand', () => {
   test('that take long say every ten seconds that they go on, and end at their deadline', async () => {
     const clock = new ManualClock();
     let finish = (): void => {};
-    const db = await started(({ range }) => (range.start === 'd' ? new Promise((resolve) => (finish = () => resolve(undefined))) : undefined), { clock });
+    const db = await started(
+      ({ range }) => (range.start === 'd' ? new Promise((resolve) => (finish = () => resolve(undefined))) : undefined),
+      { clock },
+    );
     await inSimulatedTime(clock, fill(db));
     const startMs = clock.monotonicMs();
     const compacting = (async () => {
@@ -93,10 +113,16 @@ describe('compactions on demand', () => {
     })();
     const atMs = await inSimulatedTime(clock, compacting);
     const first = atMs[0] as number;
-    assert.deepEqual(atMs.map((ms) => ms - first), [0, 10_000, 20_000, 30_000]);
-    await inSimulatedTime(clock, rejectsWith(Code.DEADLINE_EXCEEDED, async () => {
-      for await (const _ of db.service.compactTables(db.context(25_000), T));
-    }));
+    assert.deepEqual(
+      atMs.map((ms) => ms - first),
+      [0, 10_000, 20_000, 30_000],
+    );
+    await inSimulatedTime(
+      clock,
+      rejectsWith(Code.DEADLINE_EXCEEDED, async () => {
+        for await (const _ of db.service.compactTables(db.context(25_000), T));
+      }),
+    );
     await inSimulatedTime(clock, db.close());
   });
 

@@ -37,7 +37,10 @@ async function live(db: TestDatabase, promises: Promises): Promise<void> {
   await db.set('doomed', 'r', '1');
   await db.database.flush();
   promises.familyDropped = 'unknown';
-  await db.service.modifyFamilies(db.context(), `${TABLES}a`, [{ kind: 'drop', name: 'g' }, { kind: 'create', family: { name: 'g' } }]);
+  await db.service.modifyFamilies(db.context(), `${TABLES}a`, [
+    { kind: 'drop', name: 'g' },
+    { kind: 'create', family: { name: 'g' } },
+  ]);
   promises.familyDropped = 'yes';
   for (const row of ['c', 'y']) await write(row, '2');
   promises.doomed = 'unknown';
@@ -57,7 +60,11 @@ async function check(db: TestDatabase, promises: Promises): Promise<void> {
   if (names.includes('a')) {
     const rows = new Map((await db.read('a')).map(([row, ...values]) => [row, values.join()]));
     for (const [row, value] of promises.written) assert.equal(rows.get(row), value, `row ${row}`);
-    for (const row of rows.keys()) assert.ok(promises.written.has(row) || promises.unknown.has(row) || row === 'old', `row ${row} was never written`);
+    for (const row of rows.keys())
+      assert.ok(
+        promises.written.has(row) || promises.unknown.has(row) || row === 'old',
+        `row ${row} was never written`,
+      );
     if (promises.familyDropped === 'yes') assert.ok(!rows.has('old'), 'a dropped family is back');
     await db.set('a', 'zz', 'after');
     assert.deepEqual(await db.read('a', { ranges: [{ start: 'zz', end: undefined }] }), [['zz', 'after']]);
@@ -77,8 +84,25 @@ async function crashAt(at: number): Promise<boolean> {
   let left = at;
   let crashed = false;
   const random = new SeededRandom(at);
-  const promises: Promises = { written: new Map(), unknown: new Set(), created: false, familyDropped: 'no', doomed: 'no' };
-  const counted = new Set<FileOperation>(['appendFile', 'closeFile', 'syncFile', 'openLog', 'appendLog', 'syncLog', 'delete', 'deleteLog', 'fence', 'trimLog']);
+  const promises: Promises = {
+    written: new Map(),
+    unknown: new Set(),
+    created: false,
+    familyDropped: 'no',
+    doomed: 'no',
+  };
+  const counted = new Set<FileOperation>([
+    'appendFile',
+    'closeFile',
+    'syncFile',
+    'openLog',
+    'appendLog',
+    'syncLog',
+    'delete',
+    'deleteLog',
+    'fence',
+    'trimLog',
+  ]);
   const world: World = new World({
     faults: (operation) => {
       if (crashed || !counted.has(operation) || --left > 0) return;
@@ -114,7 +138,9 @@ async function crashAt(at: number): Promise<boolean> {
 }
 
 describe('the power fails', () => {
-  test('at any point: nothing acknowledged is lost, nothing deleted comes back, nothing is left behind', { timeout: 120_000 }, async () => {
+  test('at any point: nothing acknowledged is lost, nothing deleted comes back, nothing is left behind', {
+    timeout: 120_000,
+  }, async () => {
     let points = 0;
     for (let at = 1; await crashAt(at); at += 2) points++;
     assert.ok(points > 20, `only ${points} points`);
@@ -145,7 +171,10 @@ describe('the power fails', () => {
       await db?.close().catch(() => {});
     }
     const last = await world.start();
-    assert.deepEqual(await last.read('a'), [['a', 'a'], ['z', 'z']]);
+    assert.deepEqual(await last.read('a'), [
+      ['a', 'a'],
+      ['z', 'z'],
+    ]);
     await last.close();
   });
 });

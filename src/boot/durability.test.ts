@@ -89,7 +89,11 @@ describe('durability', () => {
       syncs.hold = () => {};
       const next = await world.start();
       const found = numbers(await next.rows('t'));
-      assert.deepEqual(found, Array.from({ length: found.length }, (_, i) => i), 'a later write is there without an earlier one');
+      assert.deepEqual(
+        found,
+        Array.from({ length: found.length }, (_, i) => i),
+        'a later write is there without an earlier one',
+      );
       assert.ok(found.length >= 50, `${found.length} rows are left`);
       await next.set('t', '1000', '1');
       await next.close();
@@ -108,7 +112,10 @@ describe('durability', () => {
     const writes = Array.from({ length: 20 }, (_, i) => db.set('t', String(i), value));
     const settled = await Promise.all(writes.map(isSettled));
     const acknowledged = settled.filter((done) => done).length;
-    assert.ok(acknowledged > 0 && acknowledged <= 9, `${acknowledged} writes of half a MiB were acknowledged before a sync`);
+    assert.ok(
+      acknowledged > 0 && acknowledged <= 9,
+      `${acknowledged} writes of half a MiB were acknowledged before a sync`,
+    );
     syncs.release();
     await Promise.all(writes);
     assert.equal((await db.rows('t')).length, 20);
@@ -124,11 +131,15 @@ describe('durability', () => {
     await db.set('t', 'lost', '1');
     syncs.error = new BigtableError(Code.UNAVAILABLE, 'the disk is gone for a moment');
     syncs.release();
-    while (!world.messages.some((message) => message.includes('a tablet server ends itself'))) await new Promise((resolve) => setImmediate(resolve));
+    while (!world.messages.some((message) => message.includes('a tablet server ends itself')))
+      await new Promise((resolve) => setImmediate(resolve));
     syncs.error = undefined;
     await db.set('t', 'after', '1');
     const rows = await db.rows('t');
-    assert.deepEqual(rows.filter((row) => row !== 'lost'), ['after', 'before']);
+    assert.deepEqual(
+      rows.filter((row) => row !== 'lost'),
+      ['after', 'before'],
+    );
     await db.close();
   });
 
@@ -144,15 +155,21 @@ describe('durability', () => {
         for (let i = 0; refused < 30; i++) {
           assert.ok(i < 1000, 'the disk is never full');
           const row = `${i % 10} of round ${round}, ${i}`;
-          await db.set('t', row, 'x'.repeat(20_000)).then(() => acknowledged.push(row), (error: unknown) => {
-            assert.ok(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED, `${error}`);
-            refused++;
-          });
+          await db.set('t', row, 'x'.repeat(20_000)).then(
+            () => acknowledged.push(row),
+            (error: unknown) => {
+              assert.ok(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED, `${error}`);
+              refused++;
+            },
+          );
         }
         assert.deepEqual(await db.rows('t'), [...acknowledged].sort(), 'while the disk is full');
       }
       await db.close();
-      assert.deepEqual(world.messages.filter((message) => message.includes('ends itself')), []);
+      assert.deepEqual(
+        world.messages.filter((message) => message.includes('ends itself')),
+        [],
+      );
       world.crash('nothing');
       world.fileSystem.freeBytes = 10 * MIB;
       const next = await world.start();
@@ -166,9 +183,11 @@ describe('durability', () => {
     const full = new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full');
     for (const failing of ['openLog', 'appendLog', 'announce'] as const) {
       let isFull = true;
-      const world = new World({ faults: (operation) => {
-        if (isFull && operation === failing) throw full;
-      } });
+      const world = new World({
+        faults: (operation) => {
+          if (isFull && operation === failing) throw full;
+        },
+      });
       const env = await world.env();
       const open = new Set<string>();
       const lockService = new Proxy(env.lockService, {
@@ -180,7 +199,8 @@ describe('durability', () => {
         },
       });
       const settings = tabletServerSettings(checkSettings(), 1);
-      const start = (): Promise<TabletServer> => TabletServer.start({ env: { ...env, lockService }, address: 'one', settings });
+      const start = (): Promise<TabletServer> =>
+        TabletServer.start({ env: { ...env, lockService }, address: 'one', settings });
       for (let i = 0; i < 3; i++) await rejectsWith(Code.RESOURCE_EXHAUSTED, start());
       assert.equal(open.size, 0, `${failing}: sessions are left open`);
       isFull = false;

@@ -88,7 +88,8 @@ class Taken {
 type Start = (env: Env) => Promise<{ close(): void | Promise<void> }>;
 
 const settings = checkSettings({});
-const server: Start = (env) => TabletServer.start({ env, address: 'tablet-server-0', settings: tabletServerSettings(settings, 1) });
+const server: Start = (env) =>
+  TabletServer.start({ env, address: 'tablet-server-0', settings: tabletServerSettings(settings, 1) });
 const client: Start = (env) => Client.open({ env, limits: LIMITS.default });
 const database: Start = (env) => Database.start({ env, settings, tabletServers: 2 });
 /** Beside a server, which is none of its own. */
@@ -104,8 +105,15 @@ async function failEverywhere(start: Start, beside?: Start): Promise<Set<string>
     const other = await beside?.(inner);
     const taken = new Taken();
     taken.failAt = failAt;
-    const env = { ...inner, lockService: taken.lockService(inner.lockService), transport: taken.transport(inner.transport) };
-    const outcome = await inSimulatedTime(clock, start(env).catch((error: unknown) => error));
+    const env = {
+      ...inner,
+      lockService: taken.lockService(inner.lockService),
+      transport: taken.transport(inner.transport),
+    };
+    const outcome = await inSimulatedTime(
+      clock,
+      start(env).catch((error: unknown) => error),
+    );
     if (!(outcome instanceof Error)) {
       await inSimulatedTime(clock, Promise.resolve((outcome as { close(): Promise<void> }).close()));
       // the call was made behind the start, or not at all
@@ -116,13 +124,20 @@ async function failEverywhere(start: Start, beside?: Start): Promise<Set<string>
     assert.ok(outcome instanceof BigtableError && outcome.code === Code.UNAVAILABLE, `${outcome}`);
     failures.add(taken.failed);
     const where = `${taken.failed}, call ${failAt}`;
-    assert.deepEqual({ sessions: taken.sessions, watches: taken.watches, addresses: taken.addresses }, { sessions: 0, watches: 0, addresses: 0 }, where);
+    assert.deepEqual(
+      { sessions: taken.sessions, watches: taken.watches, addresses: taken.addresses },
+      { sessions: 0, watches: 0, addresses: 0 },
+      where,
+    );
     if (other === undefined) assert.equal(clock.nextTimerMs(), Number.POSITIVE_INFINITY, `a timer is left: ${where}`);
     // nothing is in the way of the next
-    await inSimulatedTime(clock, start(inner).then(async (again) => {
-      await again.close();
-      await other?.close();
-    }));
+    await inSimulatedTime(
+      clock,
+      start(inner).then(async (again) => {
+        await again.close();
+        await other?.close();
+      }),
+    );
   }
 }
 

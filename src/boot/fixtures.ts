@@ -2,8 +2,19 @@
 import assert from 'node:assert/strict';
 import { type ByteString, BigtableError, type Code } from '../base/index.ts';
 import {
-  ByteBudget, type Clock, type CrashChoice, type Env, type FileFaults, LocalTransport, type Logger, MemoryFileSystem, Metrics, type RequestContext, requestContext,
-  SeededRandom, silentLogger,
+  ByteBudget,
+  type Clock,
+  type CrashChoice,
+  type Env,
+  type FileFaults,
+  LocalTransport,
+  type Logger,
+  MemoryFileSystem,
+  Metrics,
+  type RequestContext,
+  requestContext,
+  SeededRandom,
+  silentLogger,
 } from '../env/index.ts';
 import type { FamilySchema, Mutation } from '../model/index.ts';
 import { nativeCodecs, openLocalLockService, systemClock } from '../platform/index.ts';
@@ -41,7 +52,8 @@ export class World {
   }
 
   async env(): Promise<Env> {
-    const note = (message: string, fields?: object): void => void this.messages.push(`${message} ${JSON.stringify(fields ?? {})}`);
+    const note = (message: string, fields?: object): void =>
+      void this.messages.push(`${message} ${JSON.stringify(fields ?? {})}`);
     const codecs = nativeCodecs();
     const { clock = systemClock } = this.#options;
     const logger: Logger = { ...silentLogger, info: note, warn: note, error: note };
@@ -61,7 +73,9 @@ export class World {
 
   async start(): Promise<TestDatabase> {
     const { settings, tabletServers = 1 } = this.#options;
-    return new TestDatabase(await Database.start({ env: await this.env(), settings: checkSettings(settings), tabletServers }));
+    return new TestDatabase(
+      await Database.start({ env: await this.env(), settings: checkSettings(settings), tabletServers }),
+    );
   }
 
   /** The power fails. What was started before is dead; the next start finds what was durable. */
@@ -88,9 +102,18 @@ export class TestDatabase {
     return requestContext({ budget: this.env.requestBudget, deadlineMs: this.env.clock.monotonicMs() + timeoutMs });
   }
 
-  async create(table: string, options: { splits?: readonly ByteString[]; families?: readonly FamilySchema[]; deletionProtection?: boolean } = {}): Promise<void> {
+  async create(
+    table: string,
+    options: { splits?: readonly ByteString[]; families?: readonly FamilySchema[]; deletionProtection?: boolean } = {},
+  ): Promise<void> {
     const { splits = [], families = [{ name: 'f' }], deletionProtection = false } = options;
-    await this.service.createTable(this.context(), { name: TABLES + table, families, splits, granularity: 'micros', deletionProtection });
+    await this.service.createTable(this.context(), {
+      name: TABLES + table,
+      families,
+      splits,
+      granularity: 'micros',
+      deletionProtection,
+    });
   }
 
   mutate(table: string, row: ByteString, ...mutations: Mutation[]): Promise<void> {
@@ -130,7 +153,11 @@ export function setCell(value: string, family = 'f', timestamp = 1): Mutation {
   return { kind: 'setCell', family, qualifier: 'q', timestamp, value: Buffer.from(value) };
 }
 
-export async function rejectsWith(code: Code, work: Promise<unknown> | (() => Promise<unknown>), message = /./): Promise<void> {
+export async function rejectsWith(
+  code: Code,
+  work: Promise<unknown> | (() => Promise<unknown>),
+  message = /./,
+): Promise<void> {
   await assert.rejects(work, (error) => {
     assert.ok(error instanceof BigtableError, String(error));
     assert.equal(error.code, code, error.message);

@@ -13,4 +13,12 @@ export { repairDirectory, type RepairReport } from './directory/repair-directory
 export { defaultOf, isValueOf, type Setting, type SettingsOf, type SettingValue } from './settings/setting.ts';
 export { boundsText, defaultText, formatSetting, parseSetting, wantedText } from './settings/setting-text.ts';
 export { checkShares, DATABASE_SETTINGS, type DatabaseSettings, serverCacheBytes } from './settings/settings.ts';
-export { memoryBytes, modeForOthers, moduleUrl, mustThreadModule, ProcessHold, systemClock, watchStrayErrors } from '../platform/index.ts';
+export {
+  memoryBytes,
+  modeForOthers,
+  moduleUrl,
+  mustThreadModule,
+  ProcessHold,
+  systemClock,
+  watchStrayErrors,
+} from '../platform/index.ts';

@@ -26,7 +26,13 @@ class SlowWorld extends World {
   }
 }
 
-async function oneTablet(): Promise<{ db: TestDatabase; world: SlowWorld; key: string; epoch: number; metadata: MetadataClient }> {
+async function oneTablet(): Promise<{
+  db: TestDatabase;
+  world: SlowWorld;
+  key: string;
+  epoch: number;
+  metadata: MetadataClient;
+}> {
   const world = new SlowWorld();
   const db = await world.start();
   await db.create('t');
@@ -39,7 +45,8 @@ async function oneTablet(): Promise<{ db: TestDatabase; world: SlowWorld; key: s
 describe('loading and unloading', () => {
   test('a load that is repeated is answered, one of another epoch refused', async () => {
     const { db, key, epoch } = await oneTablet();
-    const load = async (at: number) => (await callServer(db.env.transport, ADDRESS, 'load', { tablets: [{ key, epoch: at }] }, db.context()))[0]?.code;
+    const load = async (at: number) =>
+      (await callServer(db.env.transport, ADDRESS, 'load', { tablets: [{ key, epoch: at }] }, db.context()))[0]?.code;
     assert.equal(await load(epoch), undefined);
     assert.equal(await load(epoch + 1), Code.FAILED_PRECONDITION);
     assert.equal(await load(epoch - 1), Code.FAILED_PRECONDITION);
@@ -50,7 +57,8 @@ describe('loading and unloading', () => {
   test('an unloaded tablet is in files, is not served, and is not loaded again at that epoch or below', async () => {
     const { db, key, epoch, metadata, world } = await oneTablet();
     await db.set('t', 'a', '1');
-    const unload = (at: number) => callServer(db.env.transport, ADDRESS, 'unload', { tablets: [{ key, epoch: at }], flush: true }, db.context());
+    const unload = (at: number) =>
+      callServer(db.env.transport, ADDRESS, 'unload', { tablets: [{ key, epoch: at }], flush: true }, db.context());
     assert.equal((await unload(epoch - 1))[0]?.code, Code.FAILED_PRECONDITION);
     assert.deepEqual(await unload(epoch), [undefined]);
     assert.deepEqual(await unload(epoch), [undefined]);
@@ -58,7 +66,13 @@ describe('loading and unloading', () => {
     const [refused] = await callServer(db.env.transport, ADDRESS, 'load', { tablets: [{ key, epoch }] }, db.context());
     assert.equal(refused?.code, Code.FAILED_PRECONDITION);
     assert.match(refused?.message ?? '', /has let it go/);
-    const call = callServer(db.env.transport, ADDRESS, 'mutateRow', { tableId: key.slice(0, 8), row: 'a', mutations: [] }, db.context());
+    const call = callServer(
+      db.env.transport,
+      ADDRESS,
+      'mutateRow',
+      { tableId: key.slice(0, 8), row: 'a', mutations: [] },
+      db.context(),
+    );
     await assert.rejects(call, /not served here/);
     // the next start gives it away anew
     await db.close();
@@ -72,7 +86,13 @@ describe('loading and unloading', () => {
     await db.set('t', 'a', '1');
     world.delayTurns = 20;
     let isOver = false;
-    const unloading = callServer(db.env.transport, ADDRESS, 'unload', { tablets: [{ key, epoch }], flush: true }, db.context()).finally(() => (isOver = true));
+    const unloading = callServer(
+      db.env.transport,
+      ADDRESS,
+      'unload',
+      { tablets: [{ key, epoch }], flush: true },
+      db.context(),
+    ).finally(() => (isOver = true));
     const loads: Promise<readonly ({ readonly code: Code } | undefined)[]>[] = [];
     while (!isOver) {
       loads.push(callServer(db.env.transport, ADDRESS, 'load', { tablets: [{ key, epoch }] }, db.context()));
@@ -80,7 +100,10 @@ describe('loading and unloading', () => {
     }
     assert.deepEqual(await unloading, [undefined]);
     const answers = (await Promise.all(loads)).map(([error]) => error?.code);
-    assert.ok(answers.every((code) => code === undefined || code === Code.FAILED_PRECONDITION), String(answers));
+    assert.ok(
+      answers.every((code) => code === undefined || code === Code.FAILED_PRECONDITION),
+      String(answers),
+    );
     assert.ok(answers.includes(Code.FAILED_PRECONDITION), 'some came when it was served no more');
     const { tablets } = await callServer(db.env.transport, ADDRESS, 'status', {}, db.context());
     assert.ok(!tablets.some((tablet) => tablet.key === key));
@@ -91,7 +114,13 @@ describe('loading and unloading', () => {
   test('a tablet whose row names another server is not loaded', async () => {
     const { db, epoch } = await oneTablet();
     for (const key of [metadataKey('0000abcd', undefined), metadataKey(METADATA_TABLE_ID, 'nothing')]) {
-      const [refused] = await callServer(db.env.transport, ADDRESS, 'load', { tablets: [{ key, epoch }] }, db.context());
+      const [refused] = await callServer(
+        db.env.transport,
+        ADDRESS,
+        'load',
+        { tablets: [{ key, epoch }] },
+        db.context(),
+      );
       assert.equal(refused?.code, Code.FAILED_PRECONDITION);
       assert.match(refused?.message ?? '', /gives it to nobody/);
     }
@@ -104,9 +133,18 @@ describe('loading and unloading', () => {
     await db.create('t', { splits: ['m'] });
     const { id } = await db.service.getTable(db.context(), `${TABLES}t`);
     const { transport } = db.env;
-    await assert.rejects(callServer(transport, ADDRESS, 'dropRows', { tableId: id, range: { start: 'a', end: 'z' } }, db.context()), /not served here/);
+    await assert.rejects(
+      callServer(transport, ADDRESS, 'dropRows', { tableId: id, range: { start: 'a', end: 'z' } }, db.context()),
+      /not served here/,
+    );
     const read = async (ranges: { start: string; end: string | undefined }[]): Promise<void> => {
-      for await (const _ of transport.stream(ADDRESS, 'read', { tableId: id, ranges, rowsLimit: 0, reversed: false }, db.context())) assert.fail('an answer');
+      for await (const _ of transport.stream(
+        ADDRESS,
+        'read',
+        { tableId: id, ranges, rowsLimit: 0, reversed: false },
+        db.context(),
+      ))
+        assert.fail('an answer');
     };
     await assert.rejects(read([{ start: 'a', end: 'z' }]), /not served here/);
     await assert.rejects(read([{ start: 'a', end: undefined }]), /not served here/);

@@ -14,7 +14,11 @@ after(() => letGo());
 function newLocator(db: TestDatabase): { locator: Locator; roundTrips: () => number; metadata: MetadataClient } {
   const metrics = new Metrics();
   const locator = new Locator({ ...db.env, metrics });
-  return { locator, metadata: new MetadataClient({ ...db.env, locator, stopped: () => false }), roundTrips: () => metrics.get('locator.roundTrips') };
+  return {
+    locator,
+    metadata: new MetadataClient({ ...db.env, locator, stopped: () => false }),
+    roundTrips: () => metrics.get('locator.roundTrips'),
+  };
 }
 
 async function tableId(db: TestDatabase, table: string): Promise<string> {
@@ -48,7 +52,8 @@ describe('the locator', () => {
       if (warm) await locator.locate(id, '', db.context());
       const before = roundTrips();
       const starts = [];
-      for (const end of [undefined, 'z', 'f\0', 'f', 'e', 'c', 'a']) starts.push((await locator.locateBefore(id, end, db.context())).range.start);
+      for (const end of [undefined, 'z', 'f\0', 'f', 'e', 'c', 'a'])
+        starts.push((await locator.locateBefore(id, end, db.context())).range.start);
       assert.deepEqual(starts, ['f', 'f', 'f', 'c', 'c', '', '']);
       if (warm) assert.equal(roundTrips(), before);
     }
@@ -69,7 +74,8 @@ describe('the locator', () => {
     const db = await new World().start();
     await db.create('t');
     const { locator } = newLocator(db);
-    for (const id of ['0000000f', '00000011', 'ffffffff']) await rejectsWith(Code.NOT_FOUND, locator.locate(id, 'a', db.context()), /no tablet of table/);
+    for (const id of ['0000000f', '00000011', 'ffffffff'])
+      await rejectsWith(Code.NOT_FOUND, locator.locate(id, 'a', db.context()), /no tablet of table/);
     await db.close();
   });
 
@@ -112,15 +118,24 @@ describe('the locator', () => {
     assert.deepEqual(root, await metadata.readRoot(db.context()));
     const rows = [];
     for await (const some of metadata.scan({ start: '', end: undefined }, db.context())) rows.push(...some);
-    assert.deepEqual(rows.map(keyOfRow), [metadataKey(METADATA_TABLE_ID, undefined), metadataKey(id, 'm'), metadataKey(id, undefined)]);
+    assert.deepEqual(rows.map(keyOfRow), [
+      metadataKey(METADATA_TABLE_ID, undefined),
+      metadataKey(id, 'm'),
+      metadataKey(id, undefined),
+    ]);
     const [, lower] = rows;
     assert.ok(root && lower);
     const event = { kind: 'compacted', atMicros: 0 } as const;
-    const commits = [root, lower].map((row, i) => commitOfRow(`c${i}`, event, keyOfRow(row), row, { ...row, commitId: '' }));
+    const commits = [root, lower].map((row, i) =>
+      commitOfRow(`c${i}`, event, keyOfRow(row), row, { ...row, commitId: '' }),
+    );
     const stale = commitOfRow('late', event, keyOfRow(lower), { ...lower, version: lower.version + 7 }, lower);
     for (let i = 0; i < 2; i++) {
       const outcomes = await metadata.commit([...commits, stale], db.context());
-      assert.deepEqual(outcomes.map(({ kind }) => kind), ['done', 'done', 'refused']);
+      assert.deepEqual(
+        outcomes.map(({ kind }) => kind),
+        ['done', 'done', 'refused'],
+      );
     }
     assert.equal((await metadata.readRoot(db.context()))?.commitId, 'c0');
     assert.equal((await metadata.readRow(keyOfRow(lower), db.context()))?.version, lower.version + 1);
@@ -134,16 +149,28 @@ describe('the locator', () => {
     const { locator } = newLocator(db);
     const { server } = await locator.locate(METADATA_TABLE_ID, USER_RANGE.start, db.context());
     const message = { tableId: METADATA_TABLE_ID, row: `${USER_RANGE.start}x`, mutations: [{ kind: 'deleteFromRow' }] };
-    await rejectsWith(Code.INVALID_ARGUMENT, db.env.transport.call(server.address, 'mutateRow', message, db.context()), /conditional commits/);
-    await rejectsWith(Code.UNIMPLEMENTED, db.env.transport.call(server.address, 'nothing', {}, db.context()), /nothing/);
+    await rejectsWith(
+      Code.INVALID_ARGUMENT,
+      db.env.transport.call(server.address, 'mutateRow', message, db.context()),
+      /conditional commits/,
+    );
+    await rejectsWith(
+      Code.UNIMPLEMENTED,
+      db.env.transport.call(server.address, 'nothing', {}, db.context()),
+      /nothing/,
+    );
     await db.close();
   });
 
   test('"not serving" is told by its details', async () => {
     const db = await new World().start();
-    const error = await db.env.transport.call('tablet-server-0', 'mutateRow', { tableId: '0000ffff', row: 'a', mutations: [] }, db.context()).catch((thrown: unknown) => thrown);
+    const error = await db.env.transport
+      .call('tablet-server-0', 'mutateRow', { tableId: '0000ffff', row: 'a', mutations: [] }, db.context())
+      .catch((thrown: unknown) => thrown);
     assert.ok(isNotServing(error as never));
-    const unreached = await db.env.transport.call('nowhere', 'mutateRow', {}, db.context()).catch((thrown: unknown) => thrown);
+    const unreached = await db.env.transport
+      .call('nowhere', 'mutateRow', {}, db.context())
+      .catch((thrown: unknown) => thrown);
     assert.ok(isNotServing(unreached as never));
     await db.close();
   });
@@ -167,7 +194,10 @@ describe('the cache of schemas', () => {
     await schemas.refresh(`${TABLES}a`);
     await schemas.refresh(`${TABLES}b`);
     assert.equal(schemas.byId(first.id), undefined);
-    assert.deepEqual(schemas.list(TABLES).map(({ name }) => name), [`${TABLES}b`]);
+    assert.deepEqual(
+      schemas.list(TABLES).map(({ name }) => name),
+      [`${TABLES}b`],
+    );
     await db.env.lockService.write(`schemas/${TABLES}broken`, Buffer.from('{}'));
     await assert.rejects(schemas.read(`${TABLES}broken`), /schemas\/.*broken/);
     schemas.stop();

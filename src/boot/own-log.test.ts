@@ -16,7 +16,10 @@ after(() => letGo());
 /** A world that notes which logs are read. */
 function watched(tabletServers = 1): { world: World; read: string[] } {
   const read: string[] = [];
-  const world = new World({ tabletServers, faults: (operation, path) => void (operation === 'readLog' && read.push(path)) });
+  const world = new World({
+    tabletServers,
+    faults: (operation, path) => void (operation === 'readLog' && read.push(path)),
+  });
   return { world, read };
 }
 
@@ -31,12 +34,25 @@ async function onlyRow(db: TestDatabase): Promise<MetadataRow> {
 }
 
 const refOf = (row: MetadataRow) => ({ key: keyOfRow(row), epoch: row.epoch });
-const status = (db: TestDatabase, address: string): Promise<ServerStatus> => callServer(db.env.transport, address, 'status', {}, db.context());
+const status = (db: TestDatabase, address: string): Promise<ServerStatus> =>
+  callServer(db.env.transport, address, 'status', {}, db.context());
 
 /** METADATA gives the tablet to that server, whoever has it. */
-async function give(db: TestDatabase, row: MetadataRow, { name, address }: { name: string; address: string }): Promise<MetadataRow> {
-  const next = { ...row, server: { name, address }, epoch: row.epoch + 1, logs: [...new Set([...row.logs, logPathOf(name)])] };
-  const [outcome] = await metadataOf(db).commit([commitOfRow('given', { kind: 'assigned', atMicros: 1 }, keyOfRow(row), row, next)], db.context());
+async function give(
+  db: TestDatabase,
+  row: MetadataRow,
+  { name, address }: { name: string; address: string },
+): Promise<MetadataRow> {
+  const next = {
+    ...row,
+    server: { name, address },
+    epoch: row.epoch + 1,
+    logs: [...new Set([...row.logs, logPathOf(name)])],
+  };
+  const [outcome] = await metadataOf(db).commit(
+    [commitOfRow('given', { kind: 'assigned', atMicros: 1 }, keyOfRow(row), row, next)],
+    db.context(),
+  );
   assert.equal(outcome?.kind, 'done');
   return next;
 }
@@ -54,7 +70,10 @@ describe('the own log of a tablet server', () => {
     await db.database.splitTablet(`${TABLES}t`, 'm');
     await db.set('t', 'c', 'c');
     await db.database.mergeTablets(`${TABLES}t`, 'm');
-    assert.deepEqual(await db.read('t'), ['a', 'b', 'c', 'y', 'z'].map((row) => [row, row]));
+    assert.deepEqual(
+      await db.read('t'),
+      ['a', 'b', 'c', 'y', 'z'].map((row) => [row, row]),
+    );
     assert.deepEqual(read, readByMaster(row), 'nobody else reads it');
     await db.close();
     // nor had anything needed it
@@ -70,11 +89,26 @@ describe('the own log of a tablet server', () => {
     await db.set('t', 'a', '1');
     const row = await onlyRow(db);
     const server = row.server as { name: string; address: string };
-    assert.deepEqual(await callServer(db.env.transport, server.address, 'unload', { tablets: [refOf(row)], flush: true }, db.context()), [undefined]);
+    assert.deepEqual(
+      await callServer(
+        db.env.transport,
+        server.address,
+        'unload',
+        { tablets: [refOf(row)], flush: true },
+        db.context(),
+      ),
+      [undefined],
+    );
     const again = await give(db, await onlyRow(db), server);
-    assert.deepEqual(await callServer(db.env.transport, server.address, 'load', { tablets: [refOf(again)] }, db.context()), [undefined]);
+    assert.deepEqual(
+      await callServer(db.env.transport, server.address, 'load', { tablets: [refOf(again)] }, db.context()),
+      [undefined],
+    );
     await db.set('t', 'b', '2');
-    assert.deepEqual(await db.read('t'), [['a', '1'], ['b', '2']]);
+    assert.deepEqual(await db.read('t'), [
+      ['a', '1'],
+      ['b', '2'],
+    ]);
     assert.deepEqual(read, readByMaster(row), 'nobody else reads it');
     await db.close();
   });
@@ -91,12 +125,26 @@ describe('the own log of a tablet server', () => {
     const taken = await give(db, row, { name, address });
     const flushed = callServer(db.env.transport, address, 'flush', { keys: [keyOfRow(row)] }, db.context());
     await assert.rejects(flushed, { code: Code.FAILED_PRECONDITION });
-    const [loaded] = await callServer(db.env.transport, address, 'load', { tablets: [refOf(taken)] }, db.context()).catch(() => [{ code: Code.UNAVAILABLE }]);
+    const [loaded] = await callServer(
+      db.env.transport,
+      address,
+      'load',
+      { tablets: [refOf(taken)] },
+      db.context(),
+    ).catch(() => [{ code: Code.UNAVAILABLE }]);
     assert.ok(loaded !== undefined, 'the incarnation that lost the tablet does not serve it again');
-    assert.deepEqual(await db.read('t'), [['a', '1'], ['b', '2']]);
+    assert.deepEqual(await db.read('t'), [
+      ['a', '1'],
+      ['b', '2'],
+    ]);
     assert.notEqual((await status(db, address)).name, name);
     assert.ok(read.includes(logPathOf(name)));
-    assert.ok(world.messages.some((message) => /a tablet server ends itself .*at epoch 2, and this server had it at epoch 1/.test(message)), world.messages.join('\n'));
+    assert.ok(
+      world.messages.some((message) =>
+        /a tablet server ends itself .*at epoch 2, and this server had it at epoch 1/.test(message),
+      ),
+      world.messages.join('\n'),
+    );
     await db.close();
   });
 
@@ -107,7 +155,10 @@ describe('the own log of a tablet server', () => {
     await db.set('t', 'a', '1');
     const row = await onlyRow(db);
     const { address } = row.server as { name: string; address: string };
-    assert.deepEqual(await callServer(db.env.transport, address, 'unload', { tablets: [refOf(row)], flush: false }, db.context()), [undefined]);
+    assert.deepEqual(
+      await callServer(db.env.transport, address, 'unload', { tablets: [refOf(row)], flush: false }, db.context()),
+      [undefined],
+    );
     const now = await onlyRow(db);
     assert.equal(Object.values(now.files).flat().length, 1);
     assert.deepEqual(now.logs, []);
@@ -122,17 +173,27 @@ describe('the own log of a tablet server', () => {
     const row = await onlyRow(db);
     const owner = row.server as { name: string; address: string };
     const { env } = db;
-    const other = await TabletServer.start({ env, address: 'tablet-server-1', settings: tabletServerSettings(checkSettings({}), 2) });
+    const other = await TabletServer.start({
+      env,
+      address: 'tablet-server-1',
+      settings: tabletServerSettings(checkSettings({}), 2),
+    });
     await callServer(env.transport, owner.address, 'unload', { tablets: [refOf(row)], flush: true }, db.context());
     const given = await give(db, await onlyRow(db), other);
-    assert.deepEqual(await callServer(env.transport, other.address, 'load', { tablets: [refOf(given)] }, db.context()), [undefined]);
+    assert.deepEqual(
+      await callServer(env.transport, other.address, 'load', { tablets: [refOf(given)] }, db.context()),
+      [undefined],
+    );
     await db.set('t', 'b', '2');
     await other.giveUpTablets('users');
     const [refused] = await callServer(env.transport, other.address, 'load', { tablets: [refOf(given)] }, db.context());
     assert.equal(refused?.code, Code.UNAVAILABLE);
     assert.match(refused?.message ?? '', /is ending/);
     await other.close();
-    assert.deepEqual(await db.read('t'), [['a', '1'], ['b', '2']]);
+    assert.deepEqual(await db.read('t'), [
+      ['a', '1'],
+      ['b', '2'],
+    ]);
     await db.close();
   });
 });

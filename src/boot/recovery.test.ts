@@ -27,7 +27,10 @@ describe('recovery and memory', () => {
     await rejectsWith(Code.UNAVAILABLE, db.set('t', 'b', '1'));
     await db.set('t', 'c', '2');
     const rows = await db.rows('t');
-    assert.deepEqual(rows.filter((row) => row !== 'b'), ['a', 'c', 'z']);
+    assert.deepEqual(
+      rows.filter((row) => row !== 'b'),
+      ['a', 'c', 'z'],
+    );
     await db.database.flush();
     await db.database.sweep();
     assert.equal((await world.fileSystem.listLogs('logs/')).length, 1, 'the dead log is deleted once nobody needs it');
@@ -64,7 +67,8 @@ describe('recovery and memory', () => {
     for (let i = 0; i < 14 * 16; i++) {
       await Promise.all(Array.from({ length: 64 }, (_, k) => db.set('t', `row-${i * 64 + k}`, value)));
       let logBytes = 0;
-      for (const path of await world.fileSystem.listLogs('logs/')) for await (const { bytes } of world.fileSystem.readLog(path)) logBytes += bytes.length;
+      for (const path of await world.fileSystem.listLogs('logs/'))
+        for await (const { bytes } of world.fileSystem.readLog(path)) logBytes += bytes.length;
       mostBytes = Math.max(mostBytes, logBytes);
     }
     // two quarters of the limit for METADATA, and what is written while others flush; five quarters and more were it not flushed early
@@ -80,7 +84,9 @@ describe('recovery and memory', () => {
     await db.create('small');
     await db.set('small', 'a', '1');
     for (let i = 0; i < 100; i++) {
-      await Promise.all(Array.from({ length: 50 }, (_, k) => db.set('t', `row-${String(i * 50 + k).padStart(5, '0')}`, value)));
+      await Promise.all(
+        Array.from({ length: 50 }, (_, k) => db.set('t', `row-${String(i * 50 + k).padStart(5, '0')}`, value)),
+      );
     }
     assert.ok(db.env.metrics.get('tablet.minorCompactions') >= 4);
     const log = (await world.fileSystem.listLogs('logs/'))[0] as string;
@@ -100,7 +106,8 @@ describe('recovery and memory', () => {
     const gate = new Promise<void>((resolve) => (go = resolve));
     const world = new World({
       settings: { memtableBytes: 1024 * 1024 },
-      faults: (operation, path) => (stuck && operation === 'closeFile' && path.startsWith('sstables/') ? gate : undefined),
+      faults: (operation, path) =>
+        stuck && operation === 'closeFile' && path.startsWith('sstables/') ? gate : undefined,
     });
     const db = await world.start();
     await db.create('t');
@@ -153,9 +160,14 @@ describe('recovery and memory', () => {
     const second = await world.start();
     assert.deepEqual(await second.rows('good'), ['a']);
     const context = second.context(100);
-    await assert.rejects(async () => {
-      for await (const _ of second.service.readRows(context, { table: `${TABLES}bad` })) assert.fail('a damaged tablet answers');
-    }, (error: unknown) => error instanceof BigtableError && error.code === Code.DATA_LOSS && error.message.includes(file.path));
+    await assert.rejects(
+      async () => {
+        for await (const _ of second.service.readRows(context, { table: `${TABLES}bad` }))
+          assert.fail('a damaged tablet answers');
+      },
+      (error: unknown) =>
+        error instanceof BigtableError && error.code === Code.DATA_LOSS && error.message.includes(file.path),
+    );
     assert.ok(world.messages.some((message) => message.includes('could not be loaded') && message.includes(file.path)));
     await second.close();
   });

@@ -25,12 +25,18 @@ async function schemaFile({ fileSystem }: World, table: string): Promise<{ path:
 }
 
 /** The small file whose path starts so is not changed by that method: `instead` comes in its place, while it answers anything. */
-function failing(inner: LockService, method: 'write' | 'remove', prefix: string, instead: () => Promise<never> | undefined): LockService {
+function failing(
+  inner: LockService,
+  method: 'write' | 'remove',
+  prefix: string,
+  instead: () => Promise<never> | undefined,
+): LockService {
   return new Proxy(inner, {
     get: (target, name: keyof LockService) => {
       const value = target[name] as unknown;
       if (typeof value !== 'function') return value;
-      return (...args: unknown[]) => ((name === method && String(args[0]).startsWith(prefix) && instead()) || value.apply(target, args)) as unknown;
+      return (...args: unknown[]) =>
+        ((name === method && String(args[0]).startsWith(prefix) && instead()) || value.apply(target, args)) as unknown;
     },
   });
 }
@@ -47,7 +53,8 @@ async function metadataKeys(db: TestDatabase): Promise<string[]> {
   return keys;
 }
 
-const marks = async ({ env }: TestDatabase): Promise<string[]> => (await env.lockService.list('deletions/')).map(({ path }) => path);
+const marks = async ({ env }: TestDatabase): Promise<string[]> =>
+  (await env.lockService.list('deletions/')).map(({ path }) => path);
 
 describe('tablets of a table without a schema', () => {
   test('are kept, with their files and logs, where the schema’s file has vanished', async () => {
@@ -58,7 +65,9 @@ describe('tablets of a table without a schema', () => {
     await db.database.flush();
     await db.set('young', 'b', 'in the log alone');
     await db.set('other', 'c', '1');
-    const ids = await Promise.all(['old', 'young'].map(async (table) => (await db.service.getTable(db.context(), TABLES + table)).id));
+    const ids = await Promise.all(
+      ['old', 'young'].map(async (table) => (await db.service.getTable(db.context(), TABLES + table)).id),
+    );
     await db.close();
     const lost = await Promise.all(['old', 'young'].map((table) => schemaFile(world, table)));
     for (const { path } of lost) await world.fileSystem.delete(path);
@@ -72,7 +81,12 @@ describe('tablets of a table without a schema', () => {
       await db.database.flush();
       await (await world.fileSystem.create(`sstables/garbage-${i}`)).close();
       assert.equal((await db.database.sweep()).files, 1, 'sweeps go on, and spare them');
-      for (const id of ids) assert.equal(world.messages.filter((message) => message.startsWith(`table ${id} has tablets and no schema`)).length, 1, world.messages.join('\n'));
+      for (const id of ids)
+        assert.equal(
+          world.messages.filter((message) => message.startsWith(`table ${id} has tablets and no schema`)).length,
+          1,
+          world.messages.join('\n'),
+        );
       await db.close();
     }
 
@@ -97,7 +111,8 @@ describe('tablets of a table without a schema', () => {
       serve: (address, handler) => env.transport.serve(address, handler),
       stream: (address, method, message, context) => env.transport.stream(address, method, message, context),
       call: (address, method, message, context) => {
-        if (!armed || method !== 'commit' || context.principal !== 'master') return env.transport.call(address, method, message, context);
+        if (!armed || method !== 'commit' || context.principal !== 'master')
+          return env.transport.call(address, method, message, context);
         reached();
         return forEver;
       },
@@ -148,7 +163,9 @@ describe('a table whose deletion fails', () => {
     const world = new World();
     const env = await world.env();
     let fails = true;
-    const lockService = failing(env.lockService, 'remove', 'schemas/', () => (fails ? Promise.reject(unavailable('not now')) : undefined));
+    const lockService = failing(env.lockService, 'remove', 'schemas/', () =>
+      fails ? Promise.reject(unavailable('not now')) : undefined,
+    );
     const db = await start({ ...env, lockService });
     await db.create('t');
     await db.set('t', 'a', '1');

@@ -35,11 +35,22 @@ class TimedWorld extends World {
 async function begun(world: World, granularity: 'micros' | 'millis' = 'micros', versions = 1): Promise<TestDatabase> {
   const db = await world.start();
   const families = [{ name: 'f', gcRule: { kind: 'maxVersions', versions } as const }];
-  await db.service.createTable(db.context(), { name: `${TABLES}t`, families, splits: [], granularity, deletionProtection: false });
+  await db.service.createTable(db.context(), {
+    name: `${TABLES}t`,
+    families,
+    splits: [],
+    granularity,
+    deletionProtection: false,
+  });
   return db;
 }
 
-const timeless = (value: string, qualifier = 'q'): Mutation => ({ kind: 'setCell', family: 'f', qualifier, value: Buffer.from(value) });
+const timeless = (value: string, qualifier = 'q'): Mutation => ({
+  kind: 'setCell',
+  family: 'f',
+  qualifier,
+  value: Buffer.from(value),
+});
 
 /** A write with the server's time. */
 const put = (db: TestDatabase, row: ByteString, value: string): Promise<void> => db.mutate('t', row, timeless(value));
@@ -47,8 +58,12 @@ const put = (db: TestDatabase, row: ByteString, value: string): Promise<void> =>
 /** The row's cells as `value@timestamp`, newest first. */
 async function cellsOf(db: TestDatabase, row: ByteString): Promise<string[]> {
   const cells: string[] = [];
-  for await (const { fragments } of db.service.readRows(db.context(), { table: `${TABLES}t`, ranges: [{ start: row, end: `${row}\0` }] })) {
-    for (const fragment of fragments) cells.push(...fragment.cells.map(({ value, timestamp }) => `${Buffer.from(value).toString()}@${timestamp}`));
+  for await (const { fragments } of db.service.readRows(db.context(), {
+    table: `${TABLES}t`,
+    ranges: [{ start: row, end: `${row}\0` }],
+  })) {
+    for (const fragment of fragments)
+      cells.push(...fragment.cells.map(({ value, timestamp }) => `${Buffer.from(value).toString()}@${timestamp}`));
   }
   return cells;
 }
@@ -56,11 +71,21 @@ async function cellsOf(db: TestDatabase, row: ByteString): Promise<string[]> {
 /** The table in METADATA lost: all files and logs in a new place, where `inspect repair` has made METADATA again. */
 async function repaired(world: World): Promise<MemoryFileSystem> {
   const { fileSystem } = world;
-  const components = { fileSystem, codecs: nativeCodecs(), clock: systemClock, readAllLockFiles: () => readAllLockFiles(fileSystem) };
+  const components = {
+    fileSystem,
+    codecs: nativeCodecs(),
+    clock: systemClock,
+    readAllLockFiles: () => readAllLockFiles(fileSystem),
+  };
   const elsewhere = new MemoryFileSystem();
   const uniqueName = (): string => systemRandom.uniqueName();
   const plan = await planRepair(components);
-  await carryOutRepair(components, plan, { fileSystem: elsewhere, lockService: await openLocalLockService(elsewhere), isElsewhere: true, uniqueName });
+  await carryOutRepair(components, plan, {
+    fileSystem: elsewhere,
+    lockService: await openLocalLockService(elsewhere),
+    isElsewhere: true,
+    uniqueName,
+  });
   return elsewhere;
 }
 
@@ -89,12 +114,28 @@ describe('a wall clock that steps back', () => {
       for (const row of rows) await put(db, row, 'old');
       world.wall.micros -= YEAR;
       const wide = Array.from({ length: 2500 }, (_, i) => timeless(`new ${i}`, i === 2499 ? 'q' : `w${i % 3}`));
-      const batch = [{ row: 'batch', mutations: [timeless('new')] }, { row: 'wide batch', mutations: wide }];
+      const batch = [
+        { row: 'batch', mutations: [timeless('new')] },
+        { row: 'wide batch', mutations: wide },
+      ];
       assert.deepEqual(await service.mutateRows(db.context(), `${TABLES}t`, batch), [undefined, undefined]);
-      await service.checkAndMutateRow(db.context(), { table: `${TABLES}t`, row: 'check', whenTrue: [timeless('new')], whenFalse: [] });
-      await service.readModifyWriteRow(db.context(), `${TABLES}t`, 'append', [{ family: 'f', qualifier: 'q', change: { kind: 'append', suffix: Buffer.from('er') } }]);
+      await service.checkAndMutateRow(db.context(), {
+        table: `${TABLES}t`,
+        row: 'check',
+        whenTrue: [timeless('new')],
+        whenFalse: [],
+      });
+      await service.readModifyWriteRow(db.context(), `${TABLES}t`, 'append', [
+        { family: 'f', qualifier: 'q', change: { kind: 'append', suffix: Buffer.from('er') } },
+      ]);
       await db.mutate('t', 'wide', ...wide);
-      const expected: [string, string][] = [['batch', 'new'], ['check', 'new'], ['append', 'older'], ['wide', 'new 2499'], ['wide batch', 'new 2499']];
+      const expected: [string, string][] = [
+        ['batch', 'new'],
+        ['check', 'new'],
+        ['append', 'older'],
+        ['wide', 'new 2499'],
+        ['wide batch', 'new 2499'],
+      ];
       for (const [row, value] of expected) {
         const found = (await cellsOf(db, row)).find((cell) => cell.startsWith(`${value}@`));
         assert.ok(found !== undefined && Number(found.split('@')[1]) > NOON, `${row}: ${await cellsOf(db, row)}`);
@@ -126,14 +167,22 @@ describe('a wall clock that steps back', () => {
     const world = new TimedWorld({ faults: (operation) => (operation === 'syncLog' ? gate : undefined) });
     const db = await begun(world);
     const append = (suffix: string): Promise<unknown> =>
-      db.service.readModifyWriteRow(db.context(), `${TABLES}t`, 'r', [{ family: 'f', qualifier: 'q', change: { kind: 'append', suffix: Buffer.from(suffix) } }]);
+      db.service.readModifyWriteRow(db.context(), `${TABLES}t`, 'r', [
+        { family: 'f', qualifier: 'q', change: { kind: 'append', suffix: Buffer.from(suffix) } },
+      ]);
     gate = new Promise((resolve) => (release = resolve));
     const first = append('a');
     for (let i = 0; i < 20; i++) await systemClock.yield();
     const second = append('b');
     for (let i = 0; i < 20; i++) await systemClock.yield();
     const predicate = { kind: 'valueRegex', regex: 'ab' } as const;
-    const third = db.service.checkAndMutateRow(db.context(), { table: `${TABLES}t`, row: 'r', predicate, whenTrue: [timeless('seen')], whenFalse: [] });
+    const third = db.service.checkAndMutateRow(db.context(), {
+      table: `${TABLES}t`,
+      row: 'r',
+      predicate,
+      whenTrue: [timeless('seen')],
+      whenFalse: [],
+    });
     for (let i = 0; i < 20; i++) await systemClock.yield();
     world.wall.micros += SECOND;
     gate = undefined;
@@ -167,64 +216,97 @@ describe('a wall clock that steps back', () => {
 describe('the newest time that a server gave', () => {
   /** What is to be survived, with the database that goes on. */
   const ways: [string, (db: TestDatabase, world: TimedWorld) => Promise<TestDatabase>][] = [
-    ['a close and a start', async (db, world) => {
-      await db.close();
-      return world.start();
-    }],
-    ['the loss of power', async (_db, world) => {
-      world.crash();
-      return world.start();
-    }],
-    ['a flush, a close and a start', async (db, world) => {
-      await db.database.flush();
-      await db.close();
-      return world.start();
-    }],
-    ['a flush and the loss of power', async (db, world) => {
-      await db.database.flush();
-      world.crash();
-      return world.start();
-    }],
-    ['a major compaction and a start', async (db, world) => {
-      await db.database.compact();
-      await db.close();
-      return world.start();
-    }],
-    ['a major compaction that leaves nothing', async (db, world) => {
-      for (const row of ['a', 'z']) await db.mutate('t', row, { kind: 'deleteFromRow' });
-      await db.database.compact();
-      await db.database.sweep();
-      await db.close();
-      return world.start();
-    }],
-    ['a split', async (db) => {
-      await db.database.splitTablet(`${TABLES}t`, 'm');
-      return db;
-    }],
-    ['a split, a start, and a merge', async (db, world) => {
-      await db.database.splitTablet(`${TABLES}t`, 'm');
-      await db.close();
-      const next = await world.start();
-      await next.database.mergeTablets(`${TABLES}t`, 'm');
-      return next;
-    }],
-    ['a split of which one part gets no file', async (db, world) => {
-      await db.database.splitTablet(`${TABLES}t`, 'zz');
-      await db.database.splitTablet(`${TABLES}t`, 'm');
-      await db.close();
-      return world.start();
-    }],
-    ['the repair of METADATA from files', async (db, world) => {
-      await db.database.flush();
-      await db.close();
-      world.fileSystem = await repaired(world);
-      return world.start();
-    }],
-    ['the repair of METADATA from logs', async (_db, world) => {
-      world.crash();
-      world.fileSystem = await repaired(world);
-      return world.start();
-    }],
+    [
+      'a close and a start',
+      async (db, world) => {
+        await db.close();
+        return world.start();
+      },
+    ],
+    [
+      'the loss of power',
+      async (_db, world) => {
+        world.crash();
+        return world.start();
+      },
+    ],
+    [
+      'a flush, a close and a start',
+      async (db, world) => {
+        await db.database.flush();
+        await db.close();
+        return world.start();
+      },
+    ],
+    [
+      'a flush and the loss of power',
+      async (db, world) => {
+        await db.database.flush();
+        world.crash();
+        return world.start();
+      },
+    ],
+    [
+      'a major compaction and a start',
+      async (db, world) => {
+        await db.database.compact();
+        await db.close();
+        return world.start();
+      },
+    ],
+    [
+      'a major compaction that leaves nothing',
+      async (db, world) => {
+        for (const row of ['a', 'z']) await db.mutate('t', row, { kind: 'deleteFromRow' });
+        await db.database.compact();
+        await db.database.sweep();
+        await db.close();
+        return world.start();
+      },
+    ],
+    [
+      'a split',
+      async (db) => {
+        await db.database.splitTablet(`${TABLES}t`, 'm');
+        return db;
+      },
+    ],
+    [
+      'a split, a start, and a merge',
+      async (db, world) => {
+        await db.database.splitTablet(`${TABLES}t`, 'm');
+        await db.close();
+        const next = await world.start();
+        await next.database.mergeTablets(`${TABLES}t`, 'm');
+        return next;
+      },
+    ],
+    [
+      'a split of which one part gets no file',
+      async (db, world) => {
+        await db.database.splitTablet(`${TABLES}t`, 'zz');
+        await db.database.splitTablet(`${TABLES}t`, 'm');
+        await db.close();
+        return world.start();
+      },
+    ],
+    [
+      'the repair of METADATA from files',
+      async (db, world) => {
+        await db.database.flush();
+        await db.close();
+        world.fileSystem = await repaired(world);
+        return world.start();
+      },
+    ],
+    [
+      'the repair of METADATA from logs',
+      async (_db, world) => {
+        world.crash();
+        world.fileSystem = await repaired(world);
+        return world.start();
+      },
+    ],
   ];
   for (const [what, survive] of ways) {
     test(`survives ${what}`, async () => {
@@ -239,7 +321,10 @@ describe('the newest time that a server gave', () => {
       for (const row of ['a', 'z', 'zzz']) {
         const [cell = ''] = await cellsOf(db, row);
         const micros = Number(cell.split('@')[1]);
-        assert.ok(cell.startsWith('after@') && micros > NOON + 1 && micros <= NOON + 10, `row ${row}: ${cell}, ${micros - NOON} us above the newest before the step`);
+        assert.ok(
+          cell.startsWith('after@') && micros > NOON + 1 && micros <= NOON + 10,
+          `row ${row}: ${cell}, ${micros - NOON} us above the newest before the step`,
+        );
       }
       await db.close();
     });
@@ -280,17 +365,19 @@ describe('the newest time that a server gave', () => {
     while ((db.env.metrics.snapshot()['master.movedTablets'] ?? 0) < 2) await sleep(systemClock, 10);
     world.wall.micros -= YEAR;
     for (const row of rows) await put(db, row, 'moved');
-    for (const row of rows) assert.match((await cellsOf(db, row)).join(), new RegExp(`^moved@${String(NOON).slice(0, -2)}`));
+    for (const row of rows)
+      assert.match((await cellsOf(db, row)).join(), new RegExp(`^moved@${String(NOON).slice(0, -2)}`));
     failLog = (await world.fileSystem.listLogs('logs/'))[1];
     await Promise.allSettled(rows.map((row) => put(db, row, 'dies')));
     failLog = undefined;
     world.wall.micros -= YEAR;
     for (const row of rows) await put(db, row, 'new');
-    for (const row of rows) assert.match((await cellsOf(db, row)).join(), new RegExp(`^new@${String(NOON).slice(0, -2)}`));
+    for (const row of rows)
+      assert.match((await cellsOf(db, row)).join(), new RegExp(`^new@${String(NOON).slice(0, -2)}`));
     await db.close();
   });
 
-  test('is never a client\'s, in memory, in the log, in files', async () => {
+  test("is never a client's, in memory, in the log, in files", async () => {
     const world = new TimedWorld();
     let db = await begun(world, 'micros', 2);
     const future = NOON + 100 * YEAR;
@@ -324,11 +411,24 @@ type Step =
 const ofRow = (...kinds: ('put' | 'append' | 'check' | 'delete')[]): fc.Arbitrary<Step> =>
   fc.record({ kind: fc.constantFrom(...kinds), row: fc.constantFrom('a', 'z') });
 const oneStep: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 5, arbitrary: fc.record({ kind: fc.constant('step'), micros: fc.constantFrom(-2 * YEAR, -YEAR, -SECOND, -1, 1, 5, SECOND, YEAR) }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('step'),
+      micros: fc.constantFrom(-2 * YEAR, -YEAR, -SECOND, -1, 1, 5, SECOND, YEAR),
+    }),
+  },
   { weight: 8, arbitrary: ofRow('put', 'append', 'check') },
   { weight: 1, arbitrary: ofRow('delete') },
   // never the instant of the write itself: a client that names that is taken for the server when the log is replayed
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('client'), row: fc.constantFrom('a', 'z'), aheadMicros: fc.constantFrom(-YEAR - 3, -7, 7, 100 * YEAR + 7) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('client'),
+      row: fc.constantFrom('a', 'z'),
+      aheadMicros: fc.constantFrom(-YEAR - 3, -7, 7, 100 * YEAR + 7),
+    }),
+  },
   { weight: 4, arbitrary: fc.record({ kind: fc.constantFrom('flush', 'compact', 'divide', 'reopen', 'crash') }) },
 ) as fc.Arbitrary<Step>;
 
@@ -381,7 +481,13 @@ class Model {
 
 describe('server timestamps, whatever the clock does and whoever serves the tablet', () => {
   /** Begins the step, and tells the model. Answers the database that goes on. */
-  async function take(step: Step, number: number, db: TestDatabase, world: TimedWorld, model: Model): Promise<TestDatabase> {
+  async function take(
+    step: Step,
+    number: number,
+    db: TestDatabase,
+    world: TimedWorld,
+    model: Model,
+  ): Promise<TestDatabase> {
     const value = `v${number}`;
     switch (step.kind) {
       case 'step':
@@ -392,12 +498,19 @@ describe('server timestamps, whatever the clock does and whoever serves the tabl
         model.set(step.row, 'q', model.serverTime(step.row), value);
         return db;
       case 'check':
-        await db.service.checkAndMutateRow(db.context(), { table: `${TABLES}t`, row: step.row, whenTrue: [timeless(value)], whenFalse: [timeless(value)] });
+        await db.service.checkAndMutateRow(db.context(), {
+          table: `${TABLES}t`,
+          row: step.row,
+          whenTrue: [timeless(value)],
+          whenFalse: [timeless(value)],
+        });
         model.set(step.row, 'q', model.serverTime(step.row), value);
         return db;
       case 'append': {
         const change = { kind: 'append', suffix: Buffer.from('+') } as const;
-        await db.service.readModifyWriteRow(db.context(), `${TABLES}t`, step.row, [{ family: 'f', qualifier: 'n', change }]);
+        await db.service.readModifyWriteRow(db.context(), `${TABLES}t`, step.row, [
+          { family: 'f', qualifier: 'n', change },
+        ]);
         model.set(step.row, 'n', model.serverTime(step.row), `${model.valueOf(step.row, 'n')}+`);
         return db;
       }
@@ -418,7 +531,9 @@ describe('server timestamps, whatever the clock does and whoever serves the tabl
         await db.database.compact();
         return db;
       case 'divide':
-        await (model.isDivided ? db.database.mergeTablets(`${TABLES}t`, 'm') : db.database.splitTablet(`${TABLES}t`, 'm'));
+        await (model.isDivided
+          ? db.database.mergeTablets(`${TABLES}t`, 'm')
+          : db.database.splitTablet(`${TABLES}t`, 'm'));
         model.divide();
         return db;
       case 'reopen':
@@ -430,7 +545,7 @@ describe('server timestamps, whatever the clock does and whoever serves the tabl
     }
   }
 
-  test('are those of the model, and the last write with the server\'s time is what is read', async () => {
+  test("are those of the model, and the last write with the server's time is what is read", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(oneStep, { minLength: 4, maxLength: 25 }), async (steps) => {
         const world = new TimedWorld();
@@ -438,7 +553,8 @@ describe('server timestamps, whatever the clock does and whoever serves the tabl
         let db = await begun(world);
         for (const [i, step] of steps.entries()) {
           db = await take(step, i, db, world, model);
-          for (const row of ['a', 'z']) assert.deepEqual(await cellsOf(db, row), model.cells(row), `row ${row} behind step ${i}`);
+          for (const row of ['a', 'z'])
+            assert.deepEqual(await cellsOf(db, row), model.cells(row), `row ${row} behind step ${i}`);
         }
         await db.close();
       }),

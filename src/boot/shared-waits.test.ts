@@ -63,7 +63,11 @@ function slowReads(inner: LockService, gate: Gate): LockService {
   });
 }
 
-async function climbing(): Promise<{ db: TestDatabase; gate: Gate; locate: (context: RequestContext) => Promise<AssignedTablet> }> {
+async function climbing(): Promise<{
+  db: TestDatabase;
+  gate: Gate;
+  locate: (context: RequestContext) => Promise<AssignedTablet>;
+}> {
   const db = await new World().start();
   await db.create('t', { splits: ['b'] });
   const { id } = await db.service.getTable(db.context(), `${TABLES}t`);
@@ -102,7 +106,9 @@ describe('callers who wait for another’s climb', () => {
       gate.close();
       const reached = gate.reached();
       const caller = new AbortController();
-      const climber = locate(ends === 'deadline' ? db.context(20) : requestContext({ budget: db.env.requestBudget, signal: caller.signal }));
+      const climber = locate(
+        ends === 'deadline' ? db.context(20) : requestContext({ budget: db.env.requestBudget, signal: caller.signal }),
+      );
       // it is looked at below
       climber.catch(() => {});
       await reached;
@@ -110,8 +116,14 @@ describe('callers who wait for another’s climb', () => {
       caller.abort();
       // a stream is watched between its answers by who pulls: let the first one go on
       gate.open();
-      const outcome = await climber.then(() => 'found', ({ code }: { code: number }) => code);
-      assert.ok(outcome === 'found' || outcome === (ends === 'deadline' ? Code.DEADLINE_EXCEEDED : Code.CANCELLED), `${outcome}`);
+      const outcome = await climber.then(
+        () => 'found',
+        ({ code }: { code: number }) => code,
+      );
+      assert.ok(
+        outcome === 'found' || outcome === (ends === 'deadline' ? Code.DEADLINE_EXCEEDED : Code.CANCELLED),
+        `${outcome}`,
+      );
       for (const each of patient) assert.deepEqual((await each).range, { start: '', end: 'b' });
       await db.close();
     }
@@ -134,14 +146,17 @@ describe('callers who wait for the lock service', () => {
       (context) => locator.locate(id, 'a', context),
       (context) => metadata.readRoot(context),
       (context) => db.service.getTable(context, `${TABLES}t`),
-      (context) => db.service.mutateRow(context, `${TABLES}unknown`, { row: 'a', mutations: [{ kind: 'deleteFromRow' }] }),
+      (context) =>
+        db.service.mutateRow(context, `${TABLES}unknown`, { row: 'a', mutations: [{ kind: 'deleteFromRow' }] }),
       (context) => db.service.sampleRowKeys(context, `${TABLES}unknown`),
       (context) => db.service.deleteTable(context, `${TABLES}unknown`),
     ];
     for (const [i, call] of calls.entries()) {
       // the first is the one that reads, the second waits beside it
       const both = [call(db.context(30)), call(db.context(30))];
-      await Promise.all(both.map((each) => rejectsWith(Code.DEADLINE_EXCEEDED, each).catch((error) => assert.fail(`${i}: ${error}`))));
+      await Promise.all(
+        both.map((each) => rejectsWith(Code.DEADLINE_EXCEEDED, each).catch((error) => assert.fail(`${i}: ${error}`))),
+      );
     }
     gate.open();
     await db.service.getTable(db.context(), `${TABLES}t`);

@@ -35,14 +35,16 @@ async function filled(world: World): Promise<TestDatabase> {
 }
 
 const filesOf = (row: MetadataRow | undefined): string[] => Object.values(row?.files ?? {}).flat();
-const noise = ({ env }: TestDatabase, length: number): string => String.fromCharCode(...Array.from({ length }, () => 32 + Math.floor(env.random.float() * 90)));
+const noise = ({ env }: TestDatabase, length: number): string =>
+  String.fromCharCode(...Array.from({ length }, () => 32 + Math.floor(env.random.float() * 90)));
 const split = ({ database }: TestDatabase, row?: string): Promise<void> => database.splitTablet(`${TABLES}t`, row);
 const merge = ({ database }: TestDatabase, row: string): Promise<void> => database.mergeTablets(`${TABLES}t`, row);
 
 async function assertAllThere(db: TestDatabase, expected: readonly string[] = KEYS): Promise<void> {
   assert.deepEqual(await db.rows('t'), expected);
   assert.deepEqual(await db.rows('t', { reversed: true }), [...expected].reverse());
-  for (const key of expected.filter((_, i) => i % 7 === 0)) assert.deepEqual(await db.rows('t', { ranges: [{ start: key, end: `${key}\0` }] }), [key]);
+  for (const key of expected.filter((_, i) => i % 7 === 0))
+    assert.deepEqual(await db.rows('t', { ranges: [{ start: key, end: `${key}\0` }] }), [key]);
 }
 
 const ends: (() => void)[] = [];
@@ -55,13 +57,30 @@ describe('splits of tablets', () => {
     let db = await filled(world);
     await split(db, 'k030');
     const [low, high] = await tablets(db, 't');
-    assert.deepEqual([low?.range, high?.range], [{ start: '', end: 'k030' }, { start: 'k030', end: undefined }]);
+    assert.deepEqual(
+      [low?.range, high?.range],
+      [
+        { start: '', end: 'k030' },
+        { start: 'k030', end: undefined },
+      ],
+    );
     assert.equal(low?.epoch, high?.epoch);
     assert.deepEqual(low?.files, high?.files, 'they share their files');
     await assertAllThere(db);
     await db.set('t', 'k010', 'new');
     await db.set('t', 'k050', 'new');
-    assert.deepEqual(await db.read('t', { ranges: [{ start: 'k010', end: 'k011' }, { start: 'k050', end: 'k051' }] }), [['k010', 'new'], ['k050', 'new']]);
+    assert.deepEqual(
+      await db.read('t', {
+        ranges: [
+          { start: 'k010', end: 'k011' },
+          { start: 'k050', end: 'k051' },
+        ],
+      }),
+      [
+        ['k010', 'new'],
+        ['k050', 'new'],
+      ],
+    );
     await split(db, 'k030');
     assert.equal((await tablets(db, 't')).length, 2, 'a tablet that begins there already is left as it is');
     await db.close();
@@ -87,7 +106,7 @@ describe('splits of tablets', () => {
     const world = new World({ settings: { tabletBytes: 1 << 20, memtableBytes: 1 << 20, blockSizeBytes: 4096 } });
     const db = await world.start();
     await db.create('t');
-    const keys = Array.from({ length: 600 }, (_, i) => `k${String(i * 7919 % 600).padStart(3, '0')}`);
+    const keys = Array.from({ length: 600 }, (_, i) => `k${String((i * 7919) % 600).padStart(3, '0')}`);
 
     for (const key of keys) await db.set('t', key, noise(db, 6000));
     await db.database.flush();
@@ -107,7 +126,8 @@ describe('splits of tablets', () => {
       const seen: string[] = [];
       for await (const { fragments } of db.service.readRows(db.context(), { table: `${TABLES}t`, reversed })) {
         for (const { row, last } of fragments) if (last) seen.push(row);
-        if (seen.length > 0 && (await tablets(db, 't')).length < 4) await split(db, `k0${(await tablets(db, 't')).length}5`);
+        if (seen.length > 0 && (await tablets(db, 't')).length < 4)
+          await split(db, `k0${(await tablets(db, 't')).length}5`);
       }
       assert.deepEqual(seen, reversed ? [...KEYS].reverse() : KEYS);
     }
@@ -132,7 +152,8 @@ describe('splits of tablets', () => {
     over = true;
     await Promise.all(writers);
     assert.equal((await tablets(db, 't')).length, 1);
-    for (const [key, count] of counts) assert.deepEqual(await db.read('t', { ranges: [{ start: key, end: `${key}\0` }] }), [[key, String(count)]]);
+    for (const [key, count] of counts)
+      assert.deepEqual(await db.read('t', { ranges: [{ start: key, end: `${key}\0` }] }), [[key, String(count)]]);
     await db.close();
   });
 
@@ -145,9 +166,13 @@ describe('splits of tablets', () => {
     for (const path of shared) assert.ok((await world.fileSystem.list('sstables/')).some((file) => file.path === path));
     await db.database.compact(`${TABLES}t`);
     const lists = (await tablets(db, 't')).map(({ files }) => Object.values(files).flat());
-    assert.ok(lists.every((paths) => paths.every((path) => !shared.includes(path))), 'each has a file of its own');
+    assert.ok(
+      lists.every((paths) => paths.every((path) => !shared.includes(path))),
+      'each has a file of its own',
+    );
     await db.database.sweep();
-    for (const path of shared) assert.ok(!(await world.fileSystem.list('sstables/')).some((file) => file.path === path));
+    for (const path of shared)
+      assert.ok(!(await world.fileSystem.list('sstables/')).some((file) => file.path === path));
     await assertAllThere(db);
     await db.close();
   });
@@ -166,7 +191,13 @@ describe('merges of tablets', () => {
     let merging: Promise<PromiseSettledResult<void>[]> | undefined;
     // told after the master was, before it has turned to anything else
     const stop = db.env.lockService.watch('', (event) => {
-      if (merging !== undefined || event.kind === 'session-expired' || event.kind === 'changed' || !event.path.startsWith(SERVERS_DIRECTORY)) return;
+      if (
+        merging !== undefined ||
+        event.kind === 'session-expired' ||
+        event.kind === 'changed' ||
+        !event.path.startsWith(SERVERS_DIRECTORY)
+      )
+        return;
       merging = Promise.allSettled([merge(db, 'k030')]);
     });
     [failing] = await world.fileSystem.listLogs('logs/');
@@ -193,7 +224,8 @@ describe('merges of tablets', () => {
     [failing] = await world.fileSystem.listLogs('logs/');
     isUnreadable = true;
     const write = Promise.allSettled([db.set('t', 'k000', 'lost or not')]);
-    while (!world.messages.some((message) => message.includes('the master could not assign'))) await new Promise((resolve) => setImmediate(resolve));
+    while (!world.messages.some((message) => message.includes('the master could not assign')))
+      await new Promise((resolve) => setImmediate(resolve));
     await assert.rejects(merge(db, 'k030'), /no log can be read/);
     isUnreadable = false;
     await write;
@@ -256,7 +288,10 @@ describe('merges of tablets', () => {
       await db.set('t', 'k029', `low ${i}`);
       await db.set('t', 'k030', `high ${i}`);
       await merge(db, 'k030');
-      assert.deepEqual(await db.read('t', { ranges: [{ start: 'k029', end: 'k031' }] }), [['k029', `low ${i}`], ['k030', `high ${i}`]]);
+      assert.deepEqual(await db.read('t', { ranges: [{ start: 'k029', end: 'k031' }] }), [
+        ['k029', `low ${i}`],
+        ['k030', `high ${i}`],
+      ]);
     }
     await assertAllThere(db);
     await db.close();
@@ -278,7 +313,8 @@ describe('merges of tablets', () => {
         for (let i = 0; i < turns; i++) await Promise.resolve();
         const outcomes = await Promise.allSettled([merged, others[beside]()]);
         for (const outcome of outcomes) {
-          if (outcome.status === 'rejected') assert.ok(allowed.has(outcome.reason.code), `after ${turns} turns: ${outcome.reason.message}`);
+          if (outcome.status === 'rejected')
+            assert.ok(allowed.has(outcome.reason.code), `after ${turns} turns: ${outcome.reason.message}`);
         }
         if (beside !== 'deletion') await assertAllThere(db);
         await db.close();

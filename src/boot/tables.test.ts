@@ -19,9 +19,13 @@ describe('tables', () => {
     await first.close();
     const second = await world.start();
     const listed = await second.service.listTables(second.context(), TABLES);
-    assert.deepEqual(listed.map(({ name }) => name.slice(TABLES.length)), names);
+    assert.deepEqual(
+      listed.map(({ name }) => name.slice(TABLES.length)),
+      names,
+    );
     assert.equal(new Set(listed.map(({ id }) => id)).size, 1000);
-    for (const name of [names[0], names[499], names[999]] as string[]) assert.deepEqual(await second.read(name), [['r', name]]);
+    for (const name of [names[0], names[499], names[999]] as string[])
+      assert.deepEqual(await second.read(name), [['r', name]]);
     await second.close();
   });
 
@@ -33,7 +37,10 @@ describe('tables', () => {
     const both = await Promise.allSettled([db.create('u'), db.create('u'), db.create('u')]);
     assert.deepEqual(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected', 'rejected']);
     await db.create('t2');
-    assert.deepEqual((await db.service.listTables(db.context(), `${TABLES}t`)).map(({ name }) => name), [`${TABLES}t`, `${TABLES}t2`]);
+    assert.deepEqual(
+      (await db.service.listTables(db.context(), `${TABLES}t`)).map(({ name }) => name),
+      [`${TABLES}t`, `${TABLES}t2`],
+    );
     assert.deepEqual(await db.service.listTables(db.context(), 'projects/other/'), []);
     await db.close();
   });
@@ -83,8 +90,15 @@ describe('tables', () => {
     const db = await world.start();
     await db.create('t', { deletionProtection: true });
     await rejectsWith(Code.FAILED_PRECONDITION, db.service.deleteTable(db.context(), `${TABLES}t`), /protected/);
-    await rejectsWith(Code.FAILED_PRECONDITION, db.service.modifyFamilies(db.context(), `${TABLES}t`, [{ kind: 'drop', name: 'f' }]), /protected/);
-    const changed = await db.service.updateTable(db.context(), `${TABLES}t`, { deletionProtection: false, extra: { labels: 'eA==' } });
+    await rejectsWith(
+      Code.FAILED_PRECONDITION,
+      db.service.modifyFamilies(db.context(), `${TABLES}t`, [{ kind: 'drop', name: 'f' }]),
+      /protected/,
+    );
+    const changed = await db.service.updateTable(db.context(), `${TABLES}t`, {
+      deletionProtection: false,
+      extra: { labels: 'eA==' },
+    });
     assert.equal(changed.deletionProtection, false);
     assert.equal((await db.service.getTable(db.context(), `${TABLES}t`)).extra?.['labels'], 'eA==');
     await db.service.deleteTable(db.context(), `${TABLES}t`);
@@ -99,20 +113,27 @@ describe('tables', () => {
     await db.mutate('t', 'a', setCell('keep'), setCell('old', 'g'));
     await db.database.flush();
     await db.mutate('t', 'b', setCell('old', 'g'));
-    const change = (...changes: Parameters<typeof db.service.modifyFamilies>[2]) => db.service.modifyFamilies(db.context(), `${TABLES}t`, changes);
+    const change = (...changes: Parameters<typeof db.service.modifyFamilies>[2]) =>
+      db.service.modifyFamilies(db.context(), `${TABLES}t`, changes);
     await change({ kind: 'drop', name: 'g' });
     assert.deepEqual(await db.read('t'), [['a', 'keep']]);
     await rejectsWith(Code.NOT_FOUND, db.set('t', 'a', '1', 'g'));
     await change({ kind: 'create', family: { name: 'g' } });
     assert.deepEqual(await db.read('t'), [['a', 'keep']]);
     await db.set('t', 'b', 'new', 'g');
-    assert.deepEqual(await db.read('t'), [['a', 'keep'], ['b', 'new']]);
+    assert.deepEqual(await db.read('t'), [
+      ['a', 'keep'],
+      ['b', 'new'],
+    ]);
     await change({ kind: 'drop', name: 'g' }, { kind: 'create', family: { name: 'g' } });
     assert.deepEqual(await db.read('t'), [['a', 'keep']]);
     await db.set('t', 'c', 'newest', 'g');
     world.crash();
     const next = await world.start();
-    assert.deepEqual(await next.read('t'), [['a', 'keep'], ['c', 'newest']]);
+    assert.deepEqual(await next.read('t'), [
+      ['a', 'keep'],
+      ['c', 'newest'],
+    ]);
     await next.database.flush();
     assert.deepEqual(await next.read('t', { filter: { kind: 'familyNameRegex', regex: 'g' } }), [['c', 'newest']]);
     await next.close();
@@ -122,9 +143,20 @@ describe('tables', () => {
     const world = new World();
     const db = await world.start();
     await db.create('t');
-    const modify = (...changes: Parameters<typeof db.service.modifyFamilies>[2]) => db.service.modifyFamilies(db.context(), `${TABLES}t`, changes);
-    await rejectsWith(Code.NOT_FOUND, modify({ kind: 'create', family: { name: 'g' } }, { kind: 'drop', name: 'none' }));
-    await rejectsWith(Code.ALREADY_EXISTS, modify({ kind: 'drop', name: 'f' }, { kind: 'create', family: { name: 'g' } }, { kind: 'create', family: { name: 'g' } }));
+    const modify = (...changes: Parameters<typeof db.service.modifyFamilies>[2]) =>
+      db.service.modifyFamilies(db.context(), `${TABLES}t`, changes);
+    await rejectsWith(
+      Code.NOT_FOUND,
+      modify({ kind: 'create', family: { name: 'g' } }, { kind: 'drop', name: 'none' }),
+    );
+    await rejectsWith(
+      Code.ALREADY_EXISTS,
+      modify(
+        { kind: 'drop', name: 'f' },
+        { kind: 'create', family: { name: 'g' } },
+        { kind: 'create', family: { name: 'g' } },
+      ),
+    );
     assert.deepEqual(Object.keys((await db.service.getTable(db.context(), `${TABLES}t`)).families), ['f']);
     const gcRule = { kind: 'maxVersions', versions: 1 } as const;
     const changed = await modify({ kind: 'update', family: { name: 'f', gcRule }, fields: ['gcRule'] });

@@ -29,9 +29,15 @@ It takes besides: --dir DIR or --address HOST:PORT, --project, --instance, --tls
 
 export function addGlobalOptions(program: Command): void {
   program
-    .description('Bigtable that anyone can run. The commands have the names and arguments of cbt, Google’s command line, and work on a directory (--dir), in this process, or on a server (--address, or BIGTABLE_EMULATOR_HOST).')
+    .description(
+      'Bigtable that anyone can run. The commands have the names and arguments of cbt, Google’s command line, and work on a directory (--dir), in this process, or on a server (--address, or BIGTABLE_EMULATOR_HOST).',
+    )
     .optionsGroup('Where the data is:')
-    .option('--dir <directory>', 'work on the database in this directory, which no other process may have open', directoryOption)
+    .option(
+      '--dir <directory>',
+      'work on the database in this directory, which no other process may have open',
+      directoryOption,
+    )
     .option('--address <host:port>', 'work on the server at this address; for serve: listen there')
     .option('--project <id>', 'project of the tables', DEFAULT_PROJECT)
     .option('--instance <id>', 'instance of the tables', DEFAULT_INSTANCE)
@@ -42,7 +48,10 @@ export function addGlobalOptions(program: Command): void {
     .option('--tls-key <file>', 'its key (PEM)')
     .option('--token-file <file>', 'a file with the bearer token to send (or EDUBBA_TOKEN)')
     .optionsGroup('Options:')
-    .option('--json', 'print JSON, a document a line, errors too; bytes that are not UTF-8 come as base64, in valueBase64')
+    .option(
+      '--json',
+      'print JSON, a document a line, errors too; bytes that are not UTF-8 come as base64, in valueBase64',
+    )
     .option('--progress', 'tell of long work on standard error even where that is no terminal')
     .helpOption('-h, --help', 'print help')
     .helpCommand('help [command]', 'tell more of a command')
@@ -52,7 +61,8 @@ export function addGlobalOptions(program: Command): void {
 }
 
 function globalOptionsOf(command: Command): string {
-  const isOfTables = command.parent !== null && command.parent.parent === null && !WITHOUT_TABLES.includes(command.name());
+  const isOfTables =
+    command.parent !== null && command.parent.parent === null && !WITHOUT_TABLES.includes(command.name());
   return isOfTables ? GLOBAL : '';
 }
 

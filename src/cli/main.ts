@@ -34,7 +34,8 @@ export function main(argv: readonly string[], terminal: Terminal = processTermin
 
 async function run(argv: readonly string[], terminal: Terminal): Promise<number> {
   const json = wantsJson(argv);
-  const fail = (code: string, message: string): void => terminal.complain(json ? jsonLine({ error: { code, message } }) : `edubba: ${code}: ${message}\n`);
+  const fail = (code: string, message: string): void =>
+    terminal.complain(json ? jsonLine({ error: { code, message } }) : `edubba: ${code}: ${message}\n`);
   try {
     checkText(argv);
     await commandLine(terminal, json).parseAsync(argv, { from: 'user' });

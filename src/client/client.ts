@@ -5,13 +5,39 @@
 import { BigtableError, type ByteString, Code, notFound } from '../base/index.ts';
 import { type Env, inParts, type RequestContext, within } from '../env/index.ts';
 import { Locator, SchemaCache } from '../locator/index.ts';
-import type { Cell, FamilyUsage, Limits, ReadBatch, ReadModifyWriteRule, RowRange, TableSchema, TabletStatistics } from '../model/index.ts';
+import type {
+  Cell,
+  FamilyUsage,
+  Limits,
+  ReadBatch,
+  ReadModifyWriteRule,
+  RowRange,
+  TableSchema,
+  TabletStatistics,
+} from '../model/index.ts';
 import { callMaster, callServer, decodePeerFile, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
 import {
-  checkCheckAndMutateRow, checkDropRowRange, checkModifyFamilies, checkMutateRow, checkMutateRows, checkNewTable, checkUpdateTable, checkReadModifyWriteRow, checkTableName,
+  checkCheckAndMutateRow,
+  checkDropRowRange,
+  checkModifyFamilies,
+  checkMutateRow,
+  checkMutateRows,
+  checkNewTable,
+  checkUpdateTable,
+  checkReadModifyWriteRow,
+  checkTableName,
 } from '../service/index.ts';
 import type {
-  CheckAndMutateRequest, CompactionProgress, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, Slicer, TableChange,
+  CheckAndMutateRequest,
+  CompactionProgress,
+  FamilyChange,
+  KeySample,
+  NewTable,
+  ReadRequest,
+  RowMutations,
+  Service,
+  Slicer,
+  TableChange,
 } from '../service/index.ts';
 import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
 import { Control } from './control.ts';
@@ -43,11 +69,17 @@ export class Client implements Service {
     this.#env = env;
     this.#limits = limits;
     this.#slicer = (count, work) => inParts(env.clock, count, work);
-    this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: String(error) }));
+    this.#schemas = new SchemaCache(env.lockService, (error) =>
+      env.logger.error('a schema could not be read', { error: String(error) }),
+    );
     this.#router = new Router({ ...env, schemas: this.#schemas, locator: new Locator(env) });
     this.#reads = { router: this.#router, transport: env.transport, clock: env.clock, random: env.random, limits };
     this.#control = new Control({
-      env, limits, router: this.#router, schemas: this.#schemas, callMaster: (method, message, context) => this.#callMaster(method, message, context),
+      env,
+      limits,
+      router: this.#router,
+      schemas: this.#schemas,
+      callMaster: (method, message, context) => this.#callMaster(method, message, context),
     });
   }
 
@@ -65,7 +97,9 @@ export class Client implements Service {
   mutateRow(context: RequestContext, table: string, entry: RowMutations): Promise<void> {
     return rejecting(() => {
       const checking = checkMutateRow(table, entry, this.#limits, this.#slicer);
-      return checking === undefined ? this.#mutateRow(context, table, entry) : checking.then(() => this.#mutateRow(context, table, entry));
+      return checking === undefined
+        ? this.#mutateRow(context, table, entry)
+        : checking.then(() => this.#mutateRow(context, table, entry));
     });
   }
 
@@ -75,7 +109,11 @@ export class Client implements Service {
     );
   }
 
-  async mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]> {
+  async mutateRows(
+    context: RequestContext,
+    table: string,
+    entries: readonly RowMutations[],
+  ): Promise<readonly (BigtableError | undefined)[]> {
     const outcomes: (BigtableError | undefined)[] = new Array(entries.length).fill(undefined);
     const fail = (index: number, error: BigtableError): void => void (outcomes[index] = error);
     const checking = checkMutateRows(table, entries, this.#limits, fail, this.#slicer);
@@ -100,7 +138,8 @@ export class Client implements Service {
     await eachTablet(this.#router, context, table, { start: '', end: undefined }, async ({ id }, { server, range }) => {
       const message = { tableId: id, range, partBytes: SAMPLE_PART_BYTES };
       const answer = await callServer(this.#env.transport, server.address, 'sampleKeys', message, context);
-      for (const sample of answer.samples) samples.push({ row: sample.row, offsetBytes: offsetBytes + sample.offsetBytes });
+      for (const sample of answer.samples)
+        samples.push({ row: sample.row, offsetBytes: offsetBytes + sample.offsetBytes });
       offsetBytes += answer.sizeBytes;
       samples.push({ row: range.end ?? '', offsetBytes });
     });
@@ -112,18 +151,34 @@ export class Client implements Service {
       checkCheckAndMutateRow(request, this.#limits);
       const { table, row, predicate, whenTrue, whenFalse } = request;
       return this.#router.callRow(table, row, context, ({ id }, { server }) =>
-        callServer(this.#env.transport, server.address, 'checkAndMutateRow', { tableId: id, row, predicate, whenTrue, whenFalse }, context),
+        callServer(
+          this.#env.transport,
+          server.address,
+          'checkAndMutateRow',
+          { tableId: id, row, predicate, whenTrue, whenFalse },
+          context,
+        ),
       );
     });
   }
 
   readModifyWriteRow(
-    context: RequestContext, table: string, row: ByteString, rules: readonly ReadModifyWriteRule[], mostAnswerBytes?: number,
+    context: RequestContext,
+    table: string,
+    row: ByteString,
+    rules: readonly ReadModifyWriteRule[],
+    mostAnswerBytes?: number,
   ): Promise<readonly Cell[]> {
     return rejecting(() => {
       checkReadModifyWriteRow(table, row, rules, this.#limits);
       return this.#router.callRow(table, row, context, ({ id }, { server }) =>
-        callServer(this.#env.transport, server.address, 'readModifyWriteRow', { tableId: id, row, rules, mostAnswerBytes }, context),
+        callServer(
+          this.#env.transport,
+          server.address,
+          'readModifyWriteRow',
+          { tableId: id, row, rules, mostAnswerBytes },
+          context,
+        ),
       );
     });
   }
@@ -222,7 +277,11 @@ export class Client implements Service {
     }
   }
 
-  async #callMaster<M extends keyof MasterCalls>(method: M, message: MasterCalls[M]['message'], context: RequestContext): Promise<MasterCalls[M]['answer']> {
+  async #callMaster<M extends keyof MasterCalls>(
+    method: M,
+    message: MasterCalls[M]['message'],
+    context: RequestContext,
+  ): Promise<MasterCalls[M]['answer']> {
     const patience = this.#router.patience(context);
     for (;;) {
       try {
@@ -238,7 +297,8 @@ export class Client implements Service {
 
   async #findMaster(): Promise<string> {
     const file = await this.#env.lockService.read(MASTER_PATH);
-    if (file === undefined) throw new BigtableError(Code.UNAVAILABLE, 'there is no master now', { details: { notReached: true } });
+    if (file === undefined)
+      throw new BigtableError(Code.UNAVAILABLE, 'there is no master now', { details: { notReached: true } });
     return decodePeerFile(MASTER_PATH, file.contents).address;
   }
 }

@@ -5,8 +5,22 @@
 import { BigtableError, type ByteString, Code, toBigtableError } from '../base/index.ts';
 import { CallContext, checkContext, ContextWait, type Env, type RequestContext, sleep, within } from '../env/index.ts';
 import type { SchemaCache } from '../locator/index.ts';
-import { ALL_ROWS, type FamilyUsage, type Limits, type RowRange, sumUsages, type TabletStatistics } from '../model/index.ts';
-import { callServer, decodePeerFile, type MasterCalls, type NamedCounters, type PeerFile, SERVERS_DIRECTORY } from '../protocol/index.ts';
+import {
+  ALL_ROWS,
+  type FamilyUsage,
+  type Limits,
+  type RowRange,
+  sumUsages,
+  type TabletStatistics,
+} from '../model/index.ts';
+import {
+  callServer,
+  decodePeerFile,
+  type MasterCalls,
+  type NamedCounters,
+  type PeerFile,
+  SERVERS_DIRECTORY,
+} from '../protocol/index.ts';
 import { checkTableName, checkTabletBound, type CompactionProgress, type ControlService } from '../service/index.ts';
 import { eachTablet } from './each-tablet.ts';
 import { isMisdirected, type Router } from './router.ts';
@@ -21,7 +35,11 @@ export interface ControlParts {
   readonly limits: Limits;
   readonly router: Router;
   readonly schemas: SchemaCache;
-  readonly callMaster: <M extends 'mergeTablets' | 'counters'>(method: M, message: MasterCalls[M]['message'], context: RequestContext) => Promise<MasterCalls[M]['answer']>;
+  readonly callMaster: <M extends 'mergeTablets' | 'counters'>(
+    method: M,
+    message: MasterCalls[M]['message'],
+    context: RequestContext,
+  ) => Promise<MasterCalls[M]['answer']>;
 }
 
 /** Rows that are to be compacted: of a tablet, as it was when the call began. */
@@ -39,7 +57,9 @@ export class Control implements ControlService {
 
   async *compactTables(context: RequestContext, table?: string): AsyncIterable<CompactionProgress> {
     if (table !== undefined) checkTableName(table, this.#parts.limits);
-    const { env: { clock, transport, requestBudget: budget } } = this.#parts;
+    const {
+      env: { clock, transport, requestBudget: budget },
+    } = this.#parts;
     checkContext(context, clock);
     const { deadlineMs, principal, priority, trace } = context;
     // one that ends with the iteration too: whoever leaves it gives up what has not begun
@@ -48,7 +68,8 @@ export class Control implements ControlService {
     try {
       const work = new Compactions(this.#parts, own, await this.#targets(own, table));
       yield* work.run();
-      if (table === undefined) await this.#onServers(({ address }) => callServer(transport, address, 'compactMetadata', {}, own), own);
+      if (table === undefined)
+        await this.#onServers(({ address }) => callServer(transport, address, 'compactMetadata', {}, own), own);
       work.check();
     } finally {
       outer.stop();
@@ -57,14 +78,23 @@ export class Control implements ControlService {
   }
 
   async flush(context: RequestContext): Promise<void> {
-    await this.#onServers(({ address }) => callServer(this.#parts.env.transport, address, 'flush', {}, context), context);
+    await this.#onServers(
+      ({ address }) => callServer(this.#parts.env.transport, address, 'flush', {}, context),
+      context,
+    );
   }
 
   async splitTablets(context: RequestContext, table: string, row?: ByteString): Promise<void> {
-    const { env: { transport }, limits, router } = this.#parts;
+    const {
+      env: { transport },
+      limits,
+      router,
+    } = this.#parts;
     if (row !== undefined) {
       checkTabletBound(table, row, limits);
-      await router.callRow(table, row, context, ({ id }, { server }) => callServer(transport, server.address, 'split', { tableId: id, row, near: 'row' }, context));
+      await router.callRow(table, row, context, ({ id }, { server }) =>
+        callServer(transport, server.address, 'split', { tableId: id, row, near: 'row' }, context),
+      );
       return;
     }
     checkTableName(table, limits);
@@ -72,7 +102,13 @@ export class Control implements ControlService {
     let refusal: BigtableError | undefined;
     await eachTablet(router, context, table, ALL_ROWS, async ({ id }, { server, range }) => {
       try {
-        await callServer(transport, server.address, 'split', { tableId: id, row: range.start, near: 'middle' }, context);
+        await callServer(
+          transport,
+          server.address,
+          'split',
+          { tableId: id, row: range.start, near: 'middle' },
+          context,
+        );
         split++;
       } catch (error) {
         if (!(error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION)) throw error;
@@ -91,7 +127,15 @@ export class Control implements ControlService {
     checkTableName(table, this.#parts.limits);
     const tablets: TabletStatistics[] = [];
     await eachTablet(this.#parts.router, context, table, ALL_ROWS, async ({ id }, { server, range }) => {
-      tablets.push(await callServer(this.#parts.env.transport, server.address, 'tabletStatistics', { tableId: id, range }, context));
+      tablets.push(
+        await callServer(
+          this.#parts.env.transport,
+          server.address,
+          'tabletStatistics',
+          { tableId: id, range },
+          context,
+        ),
+      );
     });
     return tablets;
   }
@@ -100,18 +144,24 @@ export class Control implements ControlService {
     checkTableName(table, this.#parts.limits);
     const byTablet: (readonly FamilyUsage[])[] = [];
     await eachTablet(this.#parts.router, context, table, ALL_ROWS, async ({ id }, { server, range }) => {
-      byTablet.push(await callServer(this.#parts.env.transport, server.address, 'familyUsage', { tableId: id, range }, context));
+      byTablet.push(
+        await callServer(this.#parts.env.transport, server.address, 'familyUsage', { tableId: id, range }, context),
+      );
     });
     return sumUsages(byTablet.flat());
   }
 
   async counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {
-    const told = await this.#onServers(({ address }) => callServer(this.#parts.env.transport, address, 'counters', {}, context), context);
+    const told = await this.#onServers(
+      ({ address }) => callServer(this.#parts.env.transport, address, 'counters', {}, context),
+      context,
+    );
     told.push(await this.#parts.callMaster('counters', {}, context));
     // in one thread a master and a server count in the same place
     const byName = new Map(told.map((each: NamedCounters) => [each.name, each.counters]));
     const sums = new Map<string, number>();
-    for (const counters of byName.values()) for (const [name, count] of Object.entries(counters)) sums.set(name, (sums.get(name) ?? 0) + count);
+    for (const counters of byName.values())
+      for (const [name, count] of Object.entries(counters)) sums.set(name, (sums.get(name) ?? 0) + count);
     return Object.fromEntries([...sums].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
@@ -121,7 +171,13 @@ export class Control implements ControlService {
     const names = table === undefined ? (await this.#parts.schemas.list('')).map(({ name }) => name) : [table];
     for (const name of names) {
       try {
-        await eachTablet(this.#parts.router, context, name, ALL_ROWS, async (_schema, { range }) => void targets.push({ table: name, range }));
+        await eachTablet(
+          this.#parts.router,
+          context,
+          name,
+          ALL_ROWS,
+          async (_schema, { range }) => void targets.push({ table: name, range }),
+        );
       } catch (error) {
         if (table !== undefined || !isGone(error)) throw error;
       }
@@ -134,7 +190,9 @@ export class Control implements ControlService {
     const { env } = this.#parts;
     const files = await within(env.lockService.list(SERVERS_DIRECTORY), context, env.clock);
     const answers: T[] = [];
-    for (const outcome of await Promise.allSettled(files.map(({ path, contents }) => call(decodePeerFile(path, contents))))) {
+    for (const outcome of await Promise.allSettled(
+      files.map(({ path, contents }) => call(decodePeerFile(path, contents))),
+    )) {
       if (outcome.status === 'fulfilled') answers.push(outcome.value);
       else if (!isMisdirected(outcome.reason)) throw outcome.reason;
     }
@@ -160,7 +218,8 @@ class Compactions {
   async *run(): AsyncIterable<CompactionProgress> {
     yield this.#progress();
     for (let next = 0; next < this.#targets.length || this.#running.size > 0; ) {
-      while (next < this.#targets.length && this.#running.size < TABLETS_AT_ONCE) this.#start(this.#targets[next++] as Target);
+      while (next < this.#targets.length && this.#running.size < TABLETS_AT_ONCE)
+        this.#start(this.#targets[next++] as Target);
       await this.#oneIsDone();
       yield this.#progress();
     }
@@ -187,7 +246,10 @@ class Compactions {
 
   /** A tablet that is split meanwhile is compacted as those that have come of it. */
   async #compact({ table, range }: Target): Promise<void> {
-    const { router, env: { transport } } = this.#parts;
+    const {
+      router,
+      env: { transport },
+    } = this.#parts;
     try {
       await eachTablet(router, this.#context, table, range, ({ id }, { server, range: now }) =>
         callServer(transport, server.address, 'compact', { tableId: id, range: now }, this.#context),

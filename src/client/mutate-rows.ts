@@ -41,7 +41,9 @@ export async function mutateRows(
     };
     const schema = await router.table(table, context);
     const groups = await groupByTablet(parts, context, schema, table, entries, left, fail);
-    await Promise.all([...groups].map(([tablet, indexes]) => sendGroup(parts, context, schema.id, tablet, entries, indexes, fail)));
+    await Promise.all(
+      [...groups].map(([tablet, indexes]) => sendGroup(parts, context, schema.id, tablet, entries, indexes, fail)),
+    );
     if (misdirected.length === 0) return outcomes;
     for (const tablet of groups.keys()) router.drop(tablet);
     left = misdirected.sort((a, b) => a - b);
@@ -71,7 +73,9 @@ async function groupByTablet(
   for (const i of indexes) {
     const { row } = entries[i] as RowMutations;
     try {
-      const tablet = router.cached(schema.id, row) ?? (await router.locate(table, schema, context, (locator) => locator.locate(schema.id, row, context)));
+      const tablet =
+        router.cached(schema.id, row) ??
+        (await router.locate(table, schema, context, (locator) => locator.locate(schema.id, row, context)));
       const group = groups.get(tablet);
       if (group) group.push(i);
       else groups.set(tablet, [i]);
@@ -94,7 +98,10 @@ async function sendGroup(
   fail: Fail,
 ): Promise<void> {
   try {
-    const message = { tableId, entries: indexes.length === entries.length ? entries : indexes.map((i) => entries[i] as RowMutations) };
+    const message = {
+      tableId,
+      entries: indexes.length === entries.length ? entries : indexes.map((i) => entries[i] as RowMutations),
+    };
     const answers = await callServer(transport, tablet.server.address, 'mutateRows', message, context);
     for (let i = 0; i < indexes.length; i++) {
       const answer = answers[i];

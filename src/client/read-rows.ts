@@ -8,11 +8,24 @@
  * changed: it fails with UNAVAILABLE.
  */
 import { BigtableError, type ByteString, Code, successor, unavailable } from '../base/index.ts';
-import { type Clock, PullStream, pullStreamOf, type Random, type RequestContext, type Transport } from '../env/index.ts';
+import {
+  type Clock,
+  PullStream,
+  pullStreamOf,
+  type Random,
+  type RequestContext,
+  type Transport,
+} from '../env/index.ts';
 import { compileFilter, type RowFilter } from '../filter/index.ts';
 import type { AssignedTablet, Locator } from '../locator/index.ts';
 import {
-  ALL_ROWS, intersectRanges, isEmptyRange, type Limits, type ReadBatch, type RowRange, type TableSchema,
+  ALL_ROWS,
+  intersectRanges,
+  isEmptyRange,
+  type Limits,
+  type ReadBatch,
+  type RowRange,
+  type TableSchema,
 } from '../model/index.ts';
 import { type ReadMessage, readTablet } from '../protocol/index.ts';
 import { checkReadRows, type ReadRequest } from '../service/index.ts';
@@ -169,7 +182,12 @@ class RowsStream extends PullStream<ReadBatch> {
         this.#ended = true;
         return undefined;
       }
-      this.#open(schema, await router.locate(table, schema, this.#context, (locator) => (this.#position as ReadPosition).locate(locator, schema.id, this.#context)));
+      this.#open(
+        schema,
+        await router.locate(table, schema, this.#context, (locator) =>
+          (this.#position as ReadPosition).locate(locator, schema.id, this.#context),
+        ),
+      );
     } catch (error) {
       return this.#recover(error);
     }
@@ -206,7 +224,13 @@ class TabletReadMessage implements ReadMessage {
   readonly rowsLimit: number;
   readonly reversed: boolean;
 
-  constructor(tableId: string, ranges: readonly RowRange[], filter: RowFilter | undefined, rowsLimit: number, reversed: boolean) {
+  constructor(
+    tableId: string,
+    ranges: readonly RowRange[],
+    filter: RowFilter | undefined,
+    rowsLimit: number,
+    reversed: boolean,
+  ) {
     this.tableId = tableId;
     this.ranges = ranges;
     this.filter = filter;
@@ -266,7 +290,11 @@ class ReadPosition {
     const found: RowRange[] = [];
     const step = this.#reversed ? -1 : 1;
     let bytes = 0;
-    for (let i = this.#reversed ? this.#ranges.length - 1 : this.#first; i >= this.#first && i < this.#ranges.length; i += step) {
+    for (
+      let i = this.#reversed ? this.#ranges.length - 1 : this.#first;
+      i >= this.#first && i < this.#ranges.length;
+      i += step
+    ) {
       const common = intersectRanges(this.#ranges[i] as RowRange, tablet);
       if (isEmptyRange(common)) break;
       found.push(common);
@@ -278,9 +306,12 @@ class ReadPosition {
 
   /** What of the tablet is read when these ranges in it are: all of it, or up to where the ranges for a next message begin. */
   partOf(tablet: RowRange, ranges: readonly RowRange[]): RowRange {
-    const next = this.#reversed ? this.#ranges[this.#ranges.length - 1 - ranges.length] : this.#ranges[this.#first + ranges.length];
+    const next = this.#reversed
+      ? this.#ranges[this.#ranges.length - 1 - ranges.length]
+      : this.#ranges[this.#first + ranges.length];
     if (next === undefined || ranges.length === 0) return tablet;
-    if (this.#reversed) return next.end !== undefined && next.end > tablet.start ? { start: next.end, end: tablet.end } : tablet;
+    if (this.#reversed)
+      return next.end !== undefined && next.end > tablet.start ? { start: next.end, end: tablet.end } : tablet;
     return tablet.end === undefined || next.start < tablet.end ? { start: tablet.start, end: next.start } : tablet;
   }
 
@@ -322,7 +353,8 @@ class ReadPosition {
   #cutEnd(end: ByteString): void {
     this.#ranges.length = this.#firstWhere(({ start }) => start >= end);
     const range = this.#ranges.at(-1);
-    if (range !== undefined && (range.end === undefined || range.end > end)) this.#ranges[this.#ranges.length - 1] = { start: range.start, end };
+    if (range !== undefined && (range.end === undefined || range.end > end))
+      this.#ranges[this.#ranges.length - 1] = { start: range.start, end };
   }
 
   /** Index of the first remaining range for which it holds, as it does for all later ones; their number where there is none. */

@@ -45,7 +45,12 @@ export class Router {
   }
 
   /** Calls the server of the row. */
-  callRow<T>(table: string, row: ByteString, context: RequestContext, call: (schema: TableSchema, tablet: AssignedTablet) => Promise<T>): Promise<T> {
+  callRow<T>(
+    table: string,
+    row: ByteString,
+    context: RequestContext,
+    call: (schema: TableSchema, tablet: AssignedTablet) => Promise<T>,
+  ): Promise<T> {
     const { schemas, locator } = this.#options;
     const schema = schemas.byName(table);
     const tablet = schema && locator.cached(schema.id, row);
@@ -69,7 +74,10 @@ export class Router {
 
   /** Finds a tablet. What cannot be found because the table was deleted, perhaps created anew, is told as "not serving" or NOT_FOUND. */
   async locate(
-    table: string, schema: TableSchema, context: RequestContext, find: (locator: Locator) => Promise<AssignedTablet>,
+    table: string,
+    schema: TableSchema,
+    context: RequestContext,
+    find: (locator: Locator) => Promise<AssignedTablet>,
   ): Promise<AssignedTablet> {
     try {
       return await find(this.#options.locator);
@@ -78,7 +86,10 @@ export class Router {
       if (error.details.noTablet !== true) throw error;
       if ((await this.readSchema(table, context)) === undefined) throw noTable(table);
       // another table of the same name, or one whose tablets are just being made: look again
-      throw new BigtableError(Code.UNAVAILABLE, `table ${schema.name} has changed`, { details: { notServing: true }, cause: error });
+      throw new BigtableError(Code.UNAVAILABLE, `table ${schema.name} has changed`, {
+        details: { notServing: true },
+        cause: error,
+      });
     }
   }
 
@@ -91,7 +102,12 @@ export class Router {
     this.#options.locator.drop(tablet);
   }
 
-  async #search<T>(table: string, row: ByteString, context: RequestContext, call: (schema: TableSchema, tablet: AssignedTablet) => Promise<T>): Promise<T> {
+  async #search<T>(
+    table: string,
+    row: ByteString,
+    context: RequestContext,
+    call: (schema: TableSchema, tablet: AssignedTablet) => Promise<T>,
+  ): Promise<T> {
     const patience = this.patience(context);
     for (;;) {
       let tablet: AssignedTablet | undefined;
@@ -123,13 +139,18 @@ export class Patience {
   constructor(options: RouterOptions, context: RequestContext, closed: () => boolean) {
     this.#closed = closed;
     this.#backoff = new Backoff(options);
-    this.#context = { ...context, signal: context.signal, deadlineMs: Math.min(context.deadlineMs, options.clock.monotonicMs() + LONGEST_SEARCH_MS) };
+    this.#context = {
+      ...context,
+      signal: context.signal,
+      deadlineMs: Math.min(context.deadlineMs, options.clock.monotonicMs() + LONGEST_SEARCH_MS),
+    };
   }
 
   /** Rethrows `error` where the time is over. */
   async wait(error: unknown): Promise<void> {
     if (!this.#closed()) await this.#backoff.wait(this.#context, error);
-    if (this.#closed()) throw new BigtableError(Code.UNAVAILABLE, 'the client is closed', { retry: false, cause: error });
+    if (this.#closed())
+      throw new BigtableError(Code.UNAVAILABLE, 'the client is closed', { retry: false, cause: error });
   }
 }
 

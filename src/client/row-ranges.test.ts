@@ -44,11 +44,17 @@ describe('the ranges of a read', () => {
     const range = fc.tuple(key, key).map(([a, b]): RowRange => (a < b ? { start: a, end: b } : rangeOfRow(a)));
     const clock = new ManualClock();
     await fc.assert(
-      fc.asyncProperty(fc.array(range, { minLength: 0, maxLength: 300 }), fc.integer({ min: 1, max: 12 }), async (some, times) => {
-        // the same few again and again, and moved, make many
-        const many = Array.from({ length: times }, (_, i) => some.map(({ start, end }) => ({ start: `${i % 5}${start}`, end: `${i % 5}${end}` }))).flat();
-        assert.deepEqual(await orderedRanges(many, LIMIT, clock, context()), normalizeRanges(many));
-      }),
+      fc.asyncProperty(
+        fc.array(range, { minLength: 0, maxLength: 300 }),
+        fc.integer({ min: 1, max: 12 }),
+        async (some, times) => {
+          // the same few again and again, and moved, make many
+          const many = Array.from({ length: times }, (_, i) =>
+            some.map(({ start, end }) => ({ start: `${i % 5}${start}`, end: `${i % 5}${end}` })),
+          ).flat();
+          assert.deepEqual(await orderedRanges(many, LIMIT, clock, context()), normalizeRanges(many));
+        },
+      ),
       { numRuns: 60 },
     );
   });
@@ -61,9 +67,15 @@ describe('the ranges of a read', () => {
       touches = 0;
     });
     const many = Array.from({ length: 1_000_000 }, (_, i) => rangeOfRow(`row${(i * 7919) % 1_000_003}`));
-    const ordered = await orderedRanges(counted(many, () => touches++), LIMIT, clock, context());
+    const ordered = await orderedRanges(
+      counted(many, () => touches++),
+      LIMIT,
+      clock,
+      context(),
+    );
     assert.equal(ordered.length, 1_000_000);
-    for (let i = 1; i < ordered.length; i++) if ((ordered[i - 1] as RowRange).start >= (ordered[i] as RowRange).start) assert.fail(`out of order at ${i}`);
+    for (let i = 1; i < ordered.length; i++)
+      if ((ordered[i - 1] as RowRange).start >= (ordered[i] as RowRange).start) assert.fail(`out of order at ${i}`);
     // a run of 1024 is checked, and sorted with some eleven comparisons a range
     assert.ok(most < MOST_BETWEEN_LOOKS * 16, `${most} looks at ranges in one step`);
   });
@@ -76,7 +88,10 @@ describe('the ranges of a read', () => {
       bytes = 0;
     });
     const prefix = 'k'.repeat(60_000);
-    const many = counted(Array.from({ length: 2000 }, (_, i) => rangeOfRow(`${prefix}${(i * 7919) % 2003}`)), () => (bytes += prefix.length));
+    const many = counted(
+      Array.from({ length: 2000 }, (_, i) => rangeOfRow(`${prefix}${(i * 7919) % 2003}`)),
+      () => (bytes += prefix.length),
+    );
     const ordered = await orderedRanges(many, LIMIT, clock, context());
     assert.equal(ordered.length, 2000);
     assert.ok(most < 8 * 1024 * 1024, `${most} bytes of keys in one step`);
@@ -86,12 +101,18 @@ describe('the ranges of a read', () => {
     const clock = new ManualClock();
     const many: RowRange[] = Array.from({ length: 3000 }, (_, i) => rangeOfRow(`row${i}`));
     many[2500] = { start: 'b', end: 'a' };
-    await assert.rejects(async () => orderedRanges(many, LIMIT, clock, context()), (error) => error instanceof BigtableError && error.code === Code.INVALID_ARGUMENT);
+    await assert.rejects(
+      async () => orderedRanges(many, LIMIT, clock, context()),
+      (error) => error instanceof BigtableError && error.code === Code.INVALID_ARGUMENT,
+    );
   });
 
   test('a caller that gives up is heard between two steps', async () => {
     const abort = new AbortController();
-    const clock = shortSteps(() => {}, () => abort.abort());
+    const clock = shortSteps(
+      () => {},
+      () => abort.abort(),
+    );
     const many = Array.from({ length: 100_000 }, (_, i) => rangeOfRow(`row${(i * 7919) % 100_003}`));
     await assert.rejects(
       async () => orderedRanges(many, LIMIT, clock, context({ signal: abort.signal })),

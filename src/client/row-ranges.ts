@@ -14,7 +14,12 @@ const RUN_BYTES = 256 * 1024;
 const BYTES_PER_ITEM = 1024;
 
 /** Ready at once where they are few. INVALID_ARGUMENT where one is not valid. */
-export function orderedRanges(ranges: readonly RowRange[], limits: Limits, clock: Clock, context: RequestContext): RowRange[] | Promise<RowRange[]> {
+export function orderedRanges(
+  ranges: readonly RowRange[],
+  limits: Limits,
+  clock: Clock,
+  context: RequestContext,
+): RowRange[] | Promise<RowRange[]> {
   if (runFrom(ranges, 0) < ranges.length) return new Ordering(ranges, limits, clock, context).run();
   checkReadRanges(ranges, limits);
   return normalizeRanges(ranges);

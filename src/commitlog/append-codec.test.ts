@@ -1,17 +1,47 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { AssertionError, BigtableError, Code, CorruptionError, fromBytes, INT64_MAX, INT64_MIN, type Int64, int64 } from '../base/index.ts';
-import { intersectRanges, isCellRun, isEmptyRange, type Mutation, mutationList, type Mutations, rangeContains, type RowRange } from '../model/index.ts';
+import {
+  AssertionError,
+  BigtableError,
+  Code,
+  CorruptionError,
+  fromBytes,
+  INT64_MAX,
+  INT64_MIN,
+  type Int64,
+  int64,
+} from '../base/index.ts';
+import {
+  intersectRanges,
+  isCellRun,
+  isEmptyRange,
+  type Mutation,
+  mutationList,
+  type Mutations,
+  rangeContains,
+  type RowRange,
+} from '../model/index.ts';
 import { AppendDecoder } from './append-decoder.ts';
 import { ManualClock, Pacer } from '../env/index.ts';
 import { AppendEncoder, encodeRows } from './append-encoder.ts';
 import type { AppendHeader } from './append-format.ts';
-import { type EncodedRecord, type LogRecord, type NewRecord, Origin, type RecordBody, type RedoRecord } from './record.ts';
+import {
+  type EncodedRecord,
+  type LogRecord,
+  type NewRecord,
+  Origin,
+  type RecordBody,
+  type RedoRecord,
+} from './record.ts';
 
 const LARGE = 32 << 10;
 
-function encode(records: readonly NewRecord[], header: Partial<AppendHeader> = {}, encoder = new AppendEncoder()): Buffer {
+function encode(
+  records: readonly NewRecord[],
+  header: Partial<AppendHeader> = {},
+  encoder = new AppendEncoder(),
+): Buffer {
   for (const record of records) encoder.add(record);
   const parts = encoder.finish({ previous: 0, firstSequence: 1, lowWater: 0, ...header, count: encoder.count });
   return Buffer.concat(parts as Uint8Array[]);
@@ -30,11 +60,19 @@ function numbered(records: readonly NewRecord[], firstSequence = 1): LogRecord[]
 }
 
 function listed(body: RecordBody<Mutations>): RecordBody {
-  return body.kind === 'rows' ? { ...body, rows: body.rows.map(({ row, mutations }) => ({ row, mutations: mutationList(mutations) })) } : body;
+  return body.kind === 'rows'
+    ? { ...body, rows: body.rows.map(({ row, mutations }) => ({ row, mutations: mutationList(mutations) })) }
+    : body;
 }
 
 function record(...mutations: Mutation[]): NewRecord {
-  return { tableId: '0000002a', epoch: 7, commitMicros: 1_700_000_000_000_000, origin: Origin.user, body: { kind: 'rows', rows: [{ row: 'row', mutations }] } };
+  return {
+    tableId: '0000002a',
+    epoch: 7,
+    commitMicros: 1_700_000_000_000_000,
+    origin: Origin.user,
+    body: { kind: 'rows', rows: [{ row: 'row', mutations }] },
+  };
 }
 
 function setCell(value: Uint8Array, timestamp: Int64 = 1000): Mutation {
@@ -42,7 +80,18 @@ function setCell(value: Uint8Array, timestamp: Int64 = 1000): Mutation {
 }
 
 const TWO_53 = 2n ** 53n;
-const EDGES = [INT64_MIN, INT64_MAX, TWO_53 - 1n, TWO_53, TWO_53 + 1n, -TWO_53 + 1n, -TWO_53, -TWO_53 - 1n, 0n, -1n].map(int64);
+const EDGES = [
+  INT64_MIN,
+  INT64_MAX,
+  TWO_53 - 1n,
+  TWO_53,
+  TWO_53 + 1n,
+  -TWO_53 + 1n,
+  -TWO_53,
+  -TWO_53 - 1n,
+  0n,
+  -1n,
+].map(int64);
 
 /** Plain objects, as the decoder makes them. */
 const PLAIN = { noNullPrototype: true } as const;
@@ -57,18 +106,28 @@ const int64s = fc.oneof(
   fc.constantFrom<Int64>(0, -1, 1, 2 ** 32, -(2 ** 32), ...EDGES),
 );
 const keys = fc.uint8Array({ maxLength: 40 }).map(fromBytes);
-const families = fc.oneof(fc.string({ minLength: 1, maxLength: 8, unit: 'binary-ascii' }), fc.constantFrom('größe', '列族', '🏺'));
+const families = fc.oneof(
+  fc.string({ minLength: 1, maxLength: 8, unit: 'binary-ascii' }),
+  fc.constantFrom('größe', '列族', '🏺'),
+);
 const values = fc.oneof(
   { weight: 9, arbitrary: fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)) },
   { weight: 1, arbitrary: fc.nat(3 * LARGE).map((length) => Buffer.alloc(length, length % 251)) },
 );
 const cell = { family: families, qualifier: keys, timestamp: int64s };
-const ranges = fc.oneof(fc.record({ start: int64s }, PLAIN), fc.record({ end: int64s }, PLAIN), fc.record({ start: int64s, end: int64s }, PLAIN));
+const ranges = fc.oneof(
+  fc.record({ start: int64s }, PLAIN),
+  fc.record({ end: int64s }, PLAIN),
+  fc.record({ start: int64s, end: int64s }, PLAIN),
+);
 const mutations: fc.Arbitrary<Mutation> = fc.oneof(
   fc.record({ kind: fc.constant('setCell' as const), ...cell, value: values }, PLAIN),
   fc.record({ kind: fc.constant('addToCell' as const), ...cell, input: fc.oneof(int64s, values) }, PLAIN),
   fc.record({ kind: fc.constant('mergeToCell' as const), ...cell, state: values }, PLAIN),
-  fc.record({ kind: fc.constant('deleteFromColumn' as const), family: families, qualifier: keys, range: ranges }, PLAIN),
+  fc.record(
+    { kind: fc.constant('deleteFromColumn' as const), family: families, qualifier: keys, range: ranges },
+    PLAIN,
+  ),
   fc.record({ kind: fc.constant('deleteFromColumn' as const), family: families, qualifier: keys }, PLAIN),
   fc.record({ kind: fc.constant('deleteFromFamily' as const), family: families }, PLAIN),
   fc.constant({ kind: 'deleteFromRow' as const }),
@@ -76,24 +135,36 @@ const mutations: fc.Arbitrary<Mutation> = fc.oneof(
 const rows = fc.record({ row: keys, mutations: fc.array(mutations, { maxLength: 6 }) }, PLAIN);
 const rowRanges = fc.record({ start: keys, end: fc.option(keys, { nil: undefined }) }, PLAIN);
 const bodies: fc.Arbitrary<RecordBody> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('rows' as const), rows: fc.array(rows, { maxLength: 3 }) }, PLAIN) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constant('rows' as const), rows: fc.array(rows, { maxLength: 3 }) }, PLAIN),
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('dropRows' as const), range: rowRanges }, PLAIN) },
 );
 const records: fc.Arbitrary<NewRecord> = fc
-  .record({
-    tableId: families,
-    epoch: fc.maxSafeNat(),
-    commitMicros: int64s,
-    origin: fc.constantFrom(...Object.values(Origin)),
-    token: fc.option(values, { nil: undefined }),
-    body: bodies,
-  }, PLAIN)
+  .record(
+    {
+      tableId: families,
+      epoch: fc.maxSafeNat(),
+      commitMicros: int64s,
+      origin: fc.constantFrom(...Object.values(Origin)),
+      token: fc.option(values, { nil: undefined }),
+      body: bodies,
+    },
+    PLAIN,
+  )
   .map(({ token, ...rest }) => (token ? { ...rest, token } : rest));
 
 /** Ranges that begin and end at rows of the records. */
 function rangesAmong(appended: readonly NewRecord[]): RowRange[] {
-  const rows = appended.flatMap(({ body }) => (body.kind === 'rows' ? body.rows.map(({ row }) => row) : [body.range.start])).sort();
-  return [{ start: '', end: undefined }, ...rows.map((start, i) => ({ start, end: rows[i + 2] })), ...rows.map((end) => ({ start: '', end }))];
+  const rows = appended
+    .flatMap(({ body }) => (body.kind === 'rows' ? body.rows.map(({ row }) => row) : [body.range.start]))
+    .sort();
+  return [
+    { start: '', end: undefined },
+    ...rows.map((start, i) => ({ start, end: rows[i + 2] })),
+    ...rows.map((end) => ({ start: '', end })),
+  ];
 }
 
 /** The record, rows that are given runs of cells having lists; asserts that those are runs which can be. */
@@ -119,15 +190,27 @@ describe('records of an append', () => {
           found.push(one);
           if (found.length % 2 === 0) one.decode();
         }
-        assert.deepEqual(found.map((one) => one.decode()).reverse(), found.reverse().map((one) => one.decode()));
+        assert.deepEqual(
+          found.map((one) => one.decode()).reverse(),
+          found.reverse().map((one) => one.decode()),
+        );
         found.reverse();
-        assert.deepEqual(found.map((one) => one.decode()), numbered(appended));
-        assert.deepEqual(found.map((one) => withLists(one.redo())), numbered(appended));
+        assert.deepEqual(
+          found.map((one) => one.decode()),
+          numbered(appended),
+        );
+        assert.deepEqual(
+          found.map((one) => withLists(one.redo())),
+          numbered(appended),
+        );
         for (const [i, { tableId, epoch, body }] of appended.entries()) {
           const one = found[i] as EncodedRecord;
           assert.deepEqual([one.tableId, one.epoch, one.sequence], [tableId, epoch, i + 1]);
           for (const range of ranges) {
-            const touches = body.kind === 'rows' ? body.rows.some(({ row }) => rangeContains(range, row)) : !isEmptyRange(intersectRanges(body.range, range));
+            const touches =
+              body.kind === 'rows'
+                ? body.rows.some(({ row }) => rangeContains(range, row))
+                : !isEmptyRange(intersectRanges(body.range, range));
             assert.equal(one.touches(range), touches);
           }
         }
@@ -138,13 +221,21 @@ describe('records of an append', () => {
   test('whatever is encoded is decoded, with one encoder used again and again', () => {
     const encoder = new AppendEncoder();
     fc.assert(
-      fc.property(fc.array(records, { minLength: 1, maxLength: 20 }), fc.maxSafeNat(), fc.maxSafeNat(), (appended, lowWater, large) => {
-        const firstSequence = Math.floor(large / 2);
-        const header = { previous: 5, firstSequence, lowWater };
-        encoder.reset();
-        const decoded = decode(encode(appended, header, encoder));
-        assert.deepEqual(decoded, { header: { ...header, count: appended.length }, records: numbered(appended, firstSequence) });
-      }),
+      fc.property(
+        fc.array(records, { minLength: 1, maxLength: 20 }),
+        fc.maxSafeNat(),
+        fc.maxSafeNat(),
+        (appended, lowWater, large) => {
+          const firstSequence = Math.floor(large / 2);
+          const header = { previous: 5, firstSequence, lowWater };
+          encoder.reset();
+          const decoded = decode(encode(appended, header, encoder));
+          assert.deepEqual(decoded, {
+            header: { ...header, count: appended.length },
+            records: numbered(appended, firstSequence),
+          });
+        },
+      ),
       { numRuns: 300 },
     );
   });
@@ -155,7 +246,7 @@ describe('records of an append', () => {
         ...record(
           setCell(Buffer.from('x'), value),
           { kind: 'addToCell', family: 'f', qualifier: '', timestamp: value, input: value },
-          { kind: 'deleteFromColumn', family: 'f', qualifier: '', range: { start: value, end: value } }
+          { kind: 'deleteFromColumn', family: 'f', qualifier: '', range: { start: value, end: value } },
         ),
         commitMicros: value,
       };
@@ -164,7 +255,9 @@ describe('records of an append', () => {
   });
 
   test('an empty range of a column is no range', () => {
-    const [decoded] = decode(encode([record({ kind: 'deleteFromColumn', family: 'f', qualifier: 'q', range: {} })])).records;
+    const [decoded] = decode(
+      encode([record({ kind: 'deleteFromColumn', family: 'f', qualifier: 'q', range: {} })]),
+    ).records;
     assert.deepEqual(decoded, { ...record({ kind: 'deleteFromColumn', family: 'f', qualifier: 'q' }), sequence: 1 });
   });
 
@@ -174,7 +267,10 @@ describe('records of an append', () => {
     let before = 0;
     for (const [i, one] of appended.entries()) {
       encoder.add(one);
-      assert.ok(encoder.sizeBytes - before > i && encoder.sizeBytes - before < i + 60, `record ${i}: ${encoder.sizeBytes - before}`);
+      assert.ok(
+        encoder.sizeBytes - before > i && encoder.sizeBytes - before < i + 60,
+        `record ${i}: ${encoder.sizeBytes - before}`,
+      );
       before = encoder.sizeBytes;
     }
     const parts = encoder.finish({ previous: 0, count: 3000, firstSequence: 1, lowWater: 0 });
@@ -199,7 +295,12 @@ describe('records of an append', () => {
     const good = record(setCell(Buffer.alloc(200_000, 1)), setCell(Buffer.from('x')));
     const bad: NewRecord[] = [
       // without a timestamp, after large and small parts
-      record(setCell(Buffer.alloc(5000)), setCell(Buffer.alloc(200_000)), { kind: 'setCell', family: 'f', qualifier: 'q'.repeat(9e5), value: Buffer.of(1) }),
+      record(setCell(Buffer.alloc(5000)), setCell(Buffer.alloc(200_000)), {
+        kind: 'setCell',
+        family: 'f',
+        qualifier: 'q'.repeat(9e5),
+        value: Buffer.of(1),
+      }),
       { ...good, epoch: -1 },
       { ...good, epoch: 2 ** 60 },
       { ...good, epoch: 1.5 },
@@ -229,14 +330,24 @@ const GOLDEN = `
 `;
 const GOLDEN_RECORDS: readonly NewRecord[] = [
   {
-    tableId: '0000002a', epoch: 7, commitMicros: 1_700_000_000_000_000, origin: Origin.user, token: Buffer.from('tok'),
+    tableId: '0000002a',
+    epoch: 7,
+    commitMicros: 1_700_000_000_000_000,
+    origin: Origin.user,
+    token: Buffer.from('tok'),
     body: {
       kind: 'rows',
       rows: [
         {
           row: 'com.cnn.www',
           mutations: [
-            { kind: 'setCell', family: 'contents', qualifier: '', timestamp: 1_700_000_000_000_000, value: Buffer.from('<html>') },
+            {
+              kind: 'setCell',
+              family: 'contents',
+              qualifier: '',
+              timestamp: 1_700_000_000_000_000,
+              value: Buffer.from('<html>'),
+            },
             { kind: 'addToCell', family: 'n', qualifier: 'i', timestamp: -1, input: 5 },
             { kind: 'addToCell', family: 'n', qualifier: 'b', timestamp: 0, input: Buffer.from([255]) },
             { kind: 'mergeToCell', family: 'n', qualifier: 'm', timestamp: INT64_MAX, state: Buffer.alloc(2) },
@@ -248,8 +359,20 @@ const GOLDEN_RECORDS: readonly NewRecord[] = [
       ],
     },
   },
-  { tableId: 'metadata', epoch: 200, commitMicros: 0, origin: Origin.replication, body: { kind: 'dropRows', range: { start: 'a', end: 'b' } } },
-  { tableId: 'metadata', epoch: 0, commitMicros: -1, origin: Origin.garbageCollection, body: { kind: 'dropRows', range: { start: '', end: undefined } } },
+  {
+    tableId: 'metadata',
+    epoch: 200,
+    commitMicros: 0,
+    origin: Origin.replication,
+    body: { kind: 'dropRows', range: { start: 'a', end: 'b' } },
+  },
+  {
+    tableId: 'metadata',
+    epoch: 0,
+    commitMicros: -1,
+    origin: Origin.garbageCollection,
+    body: { kind: 'dropRows', range: { start: '', end: undefined } },
+  },
 ];
 
 describe('the bytes of an append', () => {
@@ -269,7 +392,12 @@ describe('the bytes of an append', () => {
       const at = bytes.indexOf(token);
       assert.equal(bytes[at - 1], token.length);
       const inserted = Buffer.concat([Buffer.from(fields, 'hex'), token]);
-      const out = Buffer.concat([bytes.subarray(0, at - 1), Buffer.from([inserted.length]), inserted, bytes.subarray(at + token.length)]);
+      const out = Buffer.concat([
+        bytes.subarray(0, at - 1),
+        Buffer.from([inserted.length]),
+        inserted,
+        bytes.subarray(at + token.length),
+      ]);
       const lengthAt = 7;
       out.writeUInt32LE(out.readUInt32LE(lengthAt) + fields.length / 2, lengthAt);
       return out;
@@ -329,15 +457,24 @@ describe('the bytes of an append', () => {
 });
 
 function refused(bytes: Buffer, words: RegExp): void {
-  assert.throws(() => decode(bytes), (error) => error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && words.test(error.message));
+  assert.throws(
+    () => decode(bytes),
+    (error) => error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && words.test(error.message),
+  );
 }
 
 test('rows encoded beforehand give the same bytes', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.record({ row: keys, mutations: fc.array(mutations, { maxLength: 5 }) }), { maxLength: 4 }), async (rows) => {
-      const plain: NewRecord = { ...record(), body: { kind: 'rows', rows } };
-      const encodedRows = await encodeRows(rows, new Pacer(new ManualClock()));
-      assert.deepEqual(encode([record(setCell(Buffer.from('a'))), { ...plain, encodedRows }, plain]), encode([record(setCell(Buffer.from('a'))), plain, plain]));
-    }),
+    fc.asyncProperty(
+      fc.array(fc.record({ row: keys, mutations: fc.array(mutations, { maxLength: 5 }) }), { maxLength: 4 }),
+      async (rows) => {
+        const plain: NewRecord = { ...record(), body: { kind: 'rows', rows } };
+        const encodedRows = await encodeRows(rows, new Pacer(new ManualClock()));
+        assert.deepEqual(
+          encode([record(setCell(Buffer.from('a'))), { ...plain, encodedRows }, plain]),
+          encode([record(setCell(Buffer.from('a'))), plain, plain]),
+        );
+      },
+    ),
   );
 });

@@ -8,11 +8,44 @@
  * fault of the program: a CorruptionError in either case. What a later version wrote and this one must not skip is refused with
  * FAILED_PRECONDITION.
  */
-import { BigtableError, type ByteString, Code, CorruptionError, type Int64, readInt64BE, toText, VarintReader } from '../base/index.ts';
+import {
+  BigtableError,
+  type ByteString,
+  Code,
+  CorruptionError,
+  type Int64,
+  readInt64BE,
+  toText,
+  VarintReader,
+} from '../base/index.ts';
 import type { LogAppend } from '../env/index.ts';
-import { CellBatchBuilder, intersectRanges, isEmptyRange, type Mutation, type Mutations, rangeContains, type RowRange, setCell, type TimestampRange } from '../model/index.ts';
-import { APPEND_VERSION, type AppendHeader, MutationKind, RangeFlag, RecordField, RecordKind } from './append-format.ts';
-import { type EncodedRecord, type LogRecord, Origin, type RecordBody, type RedoRecord, type RowChange } from './record.ts';
+import {
+  CellBatchBuilder,
+  intersectRanges,
+  isEmptyRange,
+  type Mutation,
+  type Mutations,
+  rangeContains,
+  type RowRange,
+  setCell,
+  type TimestampRange,
+} from '../model/index.ts';
+import {
+  APPEND_VERSION,
+  type AppendHeader,
+  MutationKind,
+  RangeFlag,
+  RecordField,
+  RecordKind,
+} from './append-format.ts';
+import {
+  type EncodedRecord,
+  type LogRecord,
+  Origin,
+  type RecordBody,
+  type RedoRecord,
+  type RowChange,
+} from './record.ts';
 
 /** Commit time, timestamps, integers. */
 const INT64_BYTES = 8;
@@ -31,7 +64,15 @@ class RecordInAppend implements EncodedRecord {
   /** Row span, computed on first use: every tablet of the table asks during recovery, and most do not overlap. */
   #span: RowSpan | undefined;
 
-  constructor(decoder: AppendDecoder, kind: number, tableId: string, epoch: number, sequence: number, at: number, end: number) {
+  constructor(
+    decoder: AppendDecoder,
+    kind: number,
+    tableId: string,
+    epoch: number,
+    sequence: number,
+    at: number,
+    end: number,
+  ) {
     this.tableId = tableId;
     this.epoch = epoch;
     this.sequence = sequence;
@@ -103,7 +144,8 @@ export class AppendDecoder {
     return this.#checked(() => {
       this.#reader.offset = this.#next;
       if (this.#found < this.header.count) return this.#find(this.header.firstSequence + this.#found++);
-      if (this.#next !== this.#bytes.length) throw this.#corrupt(`${this.#bytes.length - this.#next} bytes follow the last record`);
+      if (this.#next !== this.#bytes.length)
+        throw this.#corrupt(`${this.#bytes.length - this.#next} bytes follow the last record`);
       return undefined;
     });
   }
@@ -115,7 +157,9 @@ export class AppendDecoder {
 
   /** For `RecordInAppend`. */
   redo(record: RecordInAppend): RedoRecord {
-    return this.#checked(() => this.#record(record, () => (record.kind === RecordKind.rows ? this.#rowsOfRuns() : this.#body(record.kind))));
+    return this.#checked(() =>
+      this.#record(record, () => (record.kind === RecordKind.rows ? this.#rowsOfRuns() : this.#body(record.kind))),
+    );
   }
 
   /** For `RecordInAppend`. */
@@ -175,11 +219,19 @@ export class AppendDecoder {
   }
 
   #corrupt(what: string, cause?: unknown): CorruptionError {
-    return new CorruptionError(this.#path, this.#position, `at byte ${this.#reader.offset} of the append: ${what}`, cause);
+    return new CorruptionError(
+      this.#path,
+      this.#position,
+      `at byte ${this.#reader.offset} of the append: ${what}`,
+      cause,
+    );
   }
 
   #tooNew(what: string): BigtableError {
-    return new BigtableError(Code.FAILED_PRECONDITION, `${this.#path}: the append at ${this.#position} has ${what}: it was written by a newer Edubba`);
+    return new BigtableError(
+      Code.FAILED_PRECONDITION,
+      `${this.#path}: the append at ${this.#position} has ${what}: it was written by a newer Edubba`,
+    );
   }
 
   #header(): AppendHeader {
@@ -188,7 +240,12 @@ export class AppendDecoder {
     if (version !== APPEND_VERSION) throw this.#tooNew(`version ${version}, this one reads ${APPEND_VERSION}`);
     const features = reader.next();
     if (features !== 0) throw this.#tooNew(`required features 0x${features.toString(16)}`);
-    const header = { previous: reader.next(), count: reader.next(), firstSequence: reader.next(), lowWater: reader.next() };
+    const header = {
+      previous: reader.next(),
+      count: reader.next(),
+      firstSequence: reader.next(),
+      lowWater: reader.next(),
+    };
     // optional fields that later versions may add
     this.#take(reader.next());
     return header;
@@ -211,14 +268,21 @@ export class AppendDecoder {
     const length = this.#reader.next();
     const at = this.#take(length);
     const bytes = this.#bytes;
-    if (length === this.#tableIdBytes && bytes.compare(bytes, this.#tableIdAt, this.#tableIdAt + length, at, at + length) === 0) return this.#tableId;
+    if (
+      length === this.#tableIdBytes &&
+      bytes.compare(bytes, this.#tableIdAt, this.#tableIdAt + length, at, at + length) === 0
+    )
+      return this.#tableId;
     this.#tableIdBytes = length;
     this.#tableIdAt = at;
     this.#tableId = bytes.toString('utf8', at, at + length);
     return this.#tableId;
   }
 
-  #record<B>({ tableId, epoch, sequence, at, end }: RecordInAppend, decodeBody: () => B): Omit<LogRecord, 'body'> & { readonly body: B } {
+  #record<B>(
+    { tableId, epoch, sequence, at, end }: RecordInAppend,
+    decodeBody: () => B,
+  ): Omit<LogRecord, 'body'> & { readonly body: B } {
     const reader = this.#reader;
     reader.offset = at;
     const commitMicros = this.#int64();
@@ -226,7 +290,8 @@ export class AppendDecoder {
     if (!isOrigin(origin)) throw this.#tooNew(`a record of origin ${origin}`);
     const token = this.#fields();
     const body = decodeBody();
-    if (reader.offset !== end) throw this.#corrupt(`a record that ends at ${end} has its fields end at ${reader.offset}`);
+    if (reader.offset !== end)
+      throw this.#corrupt(`a record that ends at ${end} has its fields end at ${reader.offset}`);
     const record = { tableId, epoch, sequence, commitMicros, origin, body };
     return token ? { ...record, token } : record;
   }
@@ -243,7 +308,8 @@ export class AppendDecoder {
       else if (field % 2 === 0) this.#take(reader.next());
       else throw this.#tooNew(`a record with the required field ${field}`);
     }
-    if (reader.offset !== end) throw this.#corrupt(`optional fields of ${size} bytes end at ${reader.offset}, not at ${end}`);
+    if (reader.offset !== end)
+      throw this.#corrupt(`optional fields of ${size} bytes end at ${reader.offset}, not at ${end}`);
     return token;
   }
 
@@ -251,7 +317,8 @@ export class AppendDecoder {
     if (kind === RecordKind.dropRows) return { kind: 'dropRows', range: this.#rowRange() };
     if (kind !== RecordKind.rows) throw this.#tooNew(`a record of kind ${kind}`);
     const rows: RowChange<readonly Mutation[]>[] = [];
-    for (let left = this.#reader.next(); left > 0; left--) rows.push({ row: this.#text(), mutations: this.#list(this.#reader.next()) });
+    for (let left = this.#reader.next(); left > 0; left--)
+      rows.push({ row: this.#text(), mutations: this.#list(this.#reader.next()) });
     return { kind: 'rows', rows };
   }
 
@@ -317,11 +384,29 @@ export class AppendDecoder {
       case MutationKind.setCell:
         return setCell(this.#family(), this.#text(), this.#int64(), this.#value());
       case MutationKind.addIntegerToCell:
-        return { kind: 'addToCell', family: this.#family(), qualifier: this.#text(), timestamp: this.#int64(), input: this.#int64() };
+        return {
+          kind: 'addToCell',
+          family: this.#family(),
+          qualifier: this.#text(),
+          timestamp: this.#int64(),
+          input: this.#int64(),
+        };
       case MutationKind.addBytesToCell:
-        return { kind: 'addToCell', family: this.#family(), qualifier: this.#text(), timestamp: this.#int64(), input: this.#value() };
+        return {
+          kind: 'addToCell',
+          family: this.#family(),
+          qualifier: this.#text(),
+          timestamp: this.#int64(),
+          input: this.#value(),
+        };
       case MutationKind.mergeToCell:
-        return { kind: 'mergeToCell', family: this.#family(), qualifier: this.#text(), timestamp: this.#int64(), state: this.#value() };
+        return {
+          kind: 'mergeToCell',
+          family: this.#family(),
+          qualifier: this.#text(),
+          timestamp: this.#int64(),
+          state: this.#value(),
+        };
       case MutationKind.deleteFromColumn:
         return this.#deleteFromColumn();
       case MutationKind.deleteFromFamily:

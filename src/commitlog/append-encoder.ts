@@ -7,10 +7,37 @@
  *
  * Invariant: a record that cannot be encoded, or is too large, leaves nothing behind.
  */
-import { assert, type ByteString, copyBytes, type Int64, utf8, varintLength, viewOf, writeInt64BE, writeVarint } from '../base/index.ts';
+import {
+  assert,
+  type ByteString,
+  copyBytes,
+  type Int64,
+  utf8,
+  varintLength,
+  viewOf,
+  writeInt64BE,
+  writeVarint,
+} from '../base/index.ts';
 import type { Pacer } from '../env/index.ts';
-import { type CellRun, columnAt, isCellRun, mergedState, type Mutation, type Mutations, sliceMutations, type RowRange, timestampAt } from '../model/index.ts';
-import { APPEND_VERSION, type AppendHeader, MutationKind, RangeFlag, RecordField, RecordKind } from './append-format.ts';
+import {
+  type CellRun,
+  columnAt,
+  isCellRun,
+  mergedState,
+  type Mutation,
+  type Mutations,
+  sliceMutations,
+  type RowRange,
+  timestampAt,
+} from '../model/index.ts';
+import {
+  APPEND_VERSION,
+  type AppendHeader,
+  MutationKind,
+  RangeFlag,
+  RecordField,
+  RecordKind,
+} from './append-format.ts';
 import type { LogRecord, NewRecord, RowChange } from './record.ts';
 
 const SLAB_BYTES = 128 << 10;
@@ -87,7 +114,10 @@ export class AppendEncoder {
 
   /** The append's bytes: header and records. They are valid until `reset`. */
   finish(header: AppendHeader): readonly Uint8Array[] {
-    assert(header.count === this.count && this.count > 0, `an append of ${this.count} records whose header says ${header.count}`);
+    assert(
+      header.count === this.count && this.count > 0,
+      `an append of ${this.count} records whose header says ${header.count}`,
+    );
     this.#cut();
     const { previous, count, firstSequence, lowWater } = header;
     const fields = [0, previous, count, firstSequence, lowWater, 0];
@@ -197,7 +227,12 @@ export class AppendEncoder {
       case 'addToCell': {
         const { input } = mutation;
         const isBytes = typeof input === 'object';
-        this.#cell(isBytes ? MutationKind.addBytesToCell : MutationKind.addIntegerToCell, mutation.family, mutation.qualifier, mutation.timestamp);
+        this.#cell(
+          isBytes ? MutationKind.addBytesToCell : MutationKind.addIntegerToCell,
+          mutation.family,
+          mutation.qualifier,
+          mutation.timestamp,
+        );
         return isBytes ? this.#bytes(input) : this.#int64(input);
       }
       case 'mergeToCell':

@@ -3,5 +3,15 @@
  */
 export { encodeRows } from './append-encoder.ts';
 export { readAppends, readEncodedAppends, type RecordsOfAppend } from './log-reader.ts';
-export { type EncodedRecord, isAfter, type LogRecord, type NewRecord, Origin, type RecordBody, type RedoPoint, type RedoRecord, type RowChange } from './record.ts';
+export {
+  type EncodedRecord,
+  isAfter,
+  type LogRecord,
+  type NewRecord,
+  Origin,
+  type RecordBody,
+  type RedoPoint,
+  type RedoRecord,
+  type RowChange,
+} from './record.ts';
 export { type Appended, ServerLog, type ServerLogOptions } from './server-log.ts';

@@ -9,7 +9,13 @@ import { type NewRecord, Origin } from './record.ts';
 const PATH = 'log';
 
 function record(text: string): NewRecord {
-  return { tableId: '00000001', epoch: 1, commitMicros: 1000, origin: Origin.user, body: { kind: 'dropRows', range: { start: text, end: undefined } } };
+  return {
+    tableId: '00000001',
+    epoch: 1,
+    commitMicros: 1000,
+    origin: Origin.user,
+    body: { kind: 'dropRows', range: { start: text, end: undefined } },
+  };
 }
 
 interface Written {
@@ -37,7 +43,10 @@ async function write(fileSystem: FileSystem, appends: readonly (Written | Buffer
   return positions;
 }
 
-async function read(fileSystem: FileSystem, from?: number): Promise<{ texts: string[]; positions: number[]; error?: unknown }> {
+async function read(
+  fileSystem: FileSystem,
+  from?: number,
+): Promise<{ texts: string[]; positions: number[]; error?: unknown }> {
   const texts: string[] = [];
   const positions: number[] = [];
   try {
@@ -75,7 +84,10 @@ describe('reading records', () => {
   test('all, or from a position on, each with the position of its append', async () => {
     const fileSystem = new MemoryFileSystem();
     const [p0, p1, p2, p3] = (await write(fileSystem, FOUR)) as [number, number, number, number];
-    assert.deepEqual(await read(fileSystem), { texts: ['1 a', '2 b', '3 c', '4 d', '5 e', '10 f'], positions: [p0, p0, p1, p2, p2, p3] });
+    assert.deepEqual(await read(fileSystem), {
+      texts: ['1 a', '2 b', '3 c', '4 d', '5 e', '10 f'],
+      positions: [p0, p0, p1, p2, p2, p3],
+    });
     assert.deepEqual(await read(fileSystem, p2), { texts: ['4 d', '5 e', '10 f'], positions: [p2, p2, p3] });
     assert.deepEqual(await read(fileSystem, p3 + 1), { texts: [], positions: [] });
     assert.deepEqual((await read(new MemoryFileSystem())).texts, [], 'a log that does not exist');
@@ -85,7 +97,12 @@ describe('reading records', () => {
     const fileSystem = new MemoryFileSystem();
     const positions = await write(fileSystem, FOUR);
     for (const lost of [[1], [2], [1, 2]]) {
-      const outcome = await read(without(fileSystem, lost.map((i) => positions[i] as number)));
+      const outcome = await read(
+        without(
+          fileSystem,
+          lost.map((i) => positions[i] as number),
+        ),
+      );
       assert.ok(outcome.error instanceof CorruptionError, `without ${lost}`);
       assert.equal(outcome.error.offset, positions[(lost.at(-1) as number) + 1]);
     }
@@ -98,19 +115,38 @@ describe('reading records', () => {
     assert.ok(outcome.error instanceof CorruptionError);
     assert.match(outcome.error.message, /the append at 0 is missing before it; only what lies below 0 was given up/);
     // asked for from there on nothing is missing
-    assert.deepEqual((await read(without(fileSystem, [positions[0] as number]), positions[1])).texts, ['3 c', '4 d', '5 e', '10 f']);
+    assert.deepEqual((await read(without(fileSystem, [positions[0] as number]), positions[1])).texts, [
+      '3 c',
+      '4 d',
+      '5 e',
+      '10 f',
+    ]);
 
     const trimmed = new MemoryFileSystem();
-    const where = await write(trimmed, FOUR.map((append, i) => (i === 3 ? { ...append, lowWater: (positions[1] as number) + 1 } : append)));
+    const where = await write(
+      trimmed,
+      FOUR.map((append, i) => (i === 3 ? { ...append, lowWater: (positions[1] as number) + 1 } : append)),
+    );
     for (const lost of [[0], [0, 1]]) {
-      const rest = await read(without(trimmed, lost.map((i) => where[i] as number)));
+      const rest = await read(
+        without(
+          trimmed,
+          lost.map((i) => where[i] as number),
+        ),
+      );
       assert.equal(rest.error, undefined);
     }
-    assert.ok((await read(without(trimmed, where.slice(0, 3)))).error instanceof CorruptionError, 'more than was given up');
+    assert.ok(
+      (await read(without(trimmed, where.slice(0, 3)))).error instanceof CorruptionError,
+      'more than was given up',
+    );
   });
 
   test('appends that were trimmed while the log was read are missing behind its beginning, where the log says that they were given up', async () => {
-    for (const [lowWaterOf, isRight] of [[2, true], [1, false]] as const) {
+    for (const [lowWaterOf, isRight] of [
+      [2, true],
+      [1, false],
+    ] as const) {
       const fileSystem = new MemoryFileSystem();
       const positions: number[] = [];
       const log = await fileSystem.openLog(PATH);
@@ -150,7 +186,12 @@ describe('reading records', () => {
 
   test('bytes that are no append are corruption, and name the log and the position', async () => {
     const good = bytesOf(FOUR[1] as Written);
-    for (const bad of [Buffer.alloc(0), Buffer.from([1]), good.subarray(0, good.length - 1), Buffer.concat([good, Buffer.from([7])])]) {
+    for (const bad of [
+      Buffer.alloc(0),
+      Buffer.from([1]),
+      good.subarray(0, good.length - 1),
+      Buffer.concat([good, Buffer.from([7])]),
+    ]) {
       const fileSystem = new MemoryFileSystem();
       const positions = await write(fileSystem, [FOUR[0] as Written, bad]);
       const { error, texts } = await read(fileSystem);

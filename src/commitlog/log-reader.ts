@@ -21,21 +21,33 @@ export interface RecordsOfAppend<R = LogRecord> {
 }
 
 /** The records of `readAppends`, one by one. */
-export async function* readRecords(fileSystem: Pick<FileSystem, 'readLog'>, path: string, from?: LogPosition): AsyncIterable<PositionedRecord> {
-  for await (const { position, records } of readAppends(fileSystem, path, from)) for (const record of records) yield { position, record };
+export async function* readRecords(
+  fileSystem: Pick<FileSystem, 'readLog'>,
+  path: string,
+  from?: LogPosition,
+): AsyncIterable<PositionedRecord> {
+  for await (const { position, records } of readAppends(fileSystem, path, from))
+    for (const record of records) yield { position, record };
 }
 
 /**
  * The appends at `from` and above (all, by default), in log order, each with its records. The consumer paces itself; an append is read at
  * a time. DATA_LOSS (CorruptionError) where anything is damaged or missing, FAILED_PRECONDITION where a newer Edubba wrote it.
  */
-export async function* readAppends(fileSystem: Pick<FileSystem, 'readLog'>, path: string, from?: LogPosition): AsyncIterable<RecordsOfAppend> {
-  for await (const { position, records } of readEncodedAppends(fileSystem, path, from)) yield { position, records: records.map((record) => record.decode()) };
+export async function* readAppends(
+  fileSystem: Pick<FileSystem, 'readLog'>,
+  path: string,
+  from?: LogPosition,
+): AsyncIterable<RecordsOfAppend> {
+  for await (const { position, records } of readEncodedAppends(fileSystem, path, from))
+    yield { position, records: records.map((record) => record.decode()) };
 }
 
 /** The same, with records that are decoded when their owner wants them. They keep the append's bytes. */
 export async function* readEncodedAppends(
-  fileSystem: Pick<FileSystem, 'readLog'>, path: string, from?: LogPosition,
+  fileSystem: Pick<FileSystem, 'readLog'>,
+  path: string,
+  from?: LogPosition,
 ): AsyncIterable<RecordsOfAppend<EncodedRecord>> {
   /** Behind the last append that is missing; 0 where none is. What is missing before `from` is nobody's matter. */
   let missingBefore = 0;
@@ -47,11 +59,13 @@ export async function* readEncodedAppends(
     const decoder = new AppendDecoder(path, append);
     const { header } = decoder;
     if (previous !== undefined && header.previous !== previous) {
-      if (header.previous < previous || (previous > 0 && !append.afterTrim)) throw new CorruptionError(path, position, missing(header.previous));
+      if (header.previous < previous || (previous > 0 && !append.afterTrim))
+        throw new CorruptionError(path, position, missing(header.previous));
       // some later append tells that this was given up
       missingBefore = header.previous;
     }
-    if (header.firstSequence < nextSequence) throw new CorruptionError(path, position, `record ${header.firstSequence} follows record ${nextSequence - 1}`);
+    if (header.firstSequence < nextSequence)
+      throw new CorruptionError(path, position, `record ${header.firstSequence} follows record ${nextSequence - 1}`);
     lowWater = Math.max(lowWater, header.lowWater);
     previous = position + 1;
     nextSequence = header.firstSequence + header.count;
@@ -59,7 +73,12 @@ export async function* readEncodedAppends(
     for (let record = decoder.nextEncoded(); record; record = decoder.nextEncoded()) records.push(record);
     yield { position, records };
   }
-  if (missingBefore > lowWater) throw new CorruptionError(path, missingBefore, `${missing(missingBefore)}; only what lies below ${lowWater} was given up`);
+  if (missingBefore > lowWater)
+    throw new CorruptionError(
+      path,
+      missingBefore,
+      `${missing(missingBefore)}; only what lies below ${lowWater} was given up`,
+    );
 }
 
 function missing(previous: number): string {

@@ -11,8 +11,14 @@ const PATH = 'servers/one/log-a';
 
 function record(text: string, bytes: Uint8Array = Buffer.from(text)): NewRecord {
   return {
-    tableId: '00000001', epoch: 1, commitMicros: 1000, origin: Origin.user,
-    body: { kind: 'rows', rows: [{ row: text, mutations: [{ kind: 'setCell', family: 'f', qualifier: '', timestamp: 1, value: bytes }] }] },
+    tableId: '00000001',
+    epoch: 1,
+    commitMicros: 1000,
+    origin: Origin.user,
+    body: {
+      kind: 'rows',
+      rows: [{ row: text, mutations: [{ kind: 'setCell', family: 'f', qualifier: '', timestamp: 1, value: bytes }] }],
+    },
   };
 }
 
@@ -56,7 +62,11 @@ function controlled(): Controlled {
       release();
     };
   };
-  return { fileSystem: new MemoryFileSystem({ faults }), hold, failNext: (operation, error) => void failures.set(operation, error) };
+  return {
+    fileSystem: new MemoryFileSystem({ faults }),
+    hold,
+    failNext: (operation, error) => void failures.set(operation, error),
+  };
 }
 
 async function turn(): Promise<void> {
@@ -77,8 +87,14 @@ describe('group commit', () => {
       if (i % 7 === 0) await turn();
     }
     await Promise.all(all);
-    assert.deepEqual(acknowledged, Array.from({ length: 50 }, (_, i) => 41 + i));
-    assert.deepEqual((await logged(fileSystem)).map(({ sequence, row }) => [sequence, row]), acknowledged.map((n) => [n, `row ${n - 41}`]));
+    assert.deepEqual(
+      acknowledged,
+      Array.from({ length: 50 }, (_, i) => 41 + i),
+    );
+    assert.deepEqual(
+      (await logged(fileSystem)).map(({ sequence, row }) => [sequence, row]),
+      acknowledged.map((n) => [n, `row ${n - 41}`]),
+    );
   });
 
   test('what is handed in within one step is one append; what comes while one is in flight is the next', async () => {
@@ -100,7 +116,10 @@ describe('group commit', () => {
     const [firstAt] = await Promise.all(first);
     const [secondAt] = await Promise.all(second);
     assert.deepEqual(fileSystem.counts, { written: 2, synced: 2 });
-    assert.deepEqual((await logged(fileSystem)).map(({ position }) => position), [...first.map(() => firstAt), ...second.map(() => secondAt)]);
+    assert.deepEqual(
+      (await logged(fileSystem)).map(({ position }) => position),
+      [...first.map(() => firstAt), ...second.map(() => secondAt)],
+    );
   });
 
   test('records that are acknowledged early are taken until 4 MiB wait for their sync', async () => {
@@ -148,17 +167,30 @@ describe('group commit', () => {
       const others: Promise<unknown>[] = [];
       for (let i = 0; refused.length < 20; i++) {
         const row = `${round} ${i}`;
-        await early(row, 20_000).then(() => before.push(row), (error: unknown) => refused.push(error));
-        if (i % 7 === 0) others.push(log.append(record('refused', Buffer.alloc(50_000))).durable.then(() => 'written', (error: BigtableError) => error.code));
+        await early(row, 20_000).then(
+          () => before.push(row),
+          (error: unknown) => refused.push(error),
+        );
+        if (i % 7 === 0)
+          others.push(
+            log.append(record('refused', Buffer.alloc(50_000))).durable.then(
+              () => 'written',
+              (error: BigtableError) => error.code,
+            ),
+          );
       }
       assert.ok(before.length > 10, `${before.length} records had room`);
-      for (const error of refused) assert.ok(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED, String(error));
+      for (const error of refused)
+        assert.ok(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED, String(error));
       release();
       for (const outcome of await Promise.all(others)) assert.equal(outcome, Code.RESOURCE_EXHAUSTED);
       fileSystem.freeBytes = 10 << 20;
       await log.append(record('there is room again')).durable;
       const rows = new Set((await logged(fileSystem)).map(({ row }) => row));
-      assert.deepEqual(before.filter((row) => !rows.has(row)), []);
+      assert.deepEqual(
+        before.filter((row) => !rows.has(row)),
+        [],
+      );
       assert.equal(rows.has('refused'), false);
     }
     assert.deepEqual(failures, []);
@@ -168,7 +200,13 @@ describe('group commit', () => {
     fileSystem.freeBytes = 5 << 20;
     await Promise.all([early('large', 3 << 20), early('small'), early('other')]);
     await log.close();
-    assert.deepEqual((await logged(fileSystem)).slice(-3).map(({ row }) => row).sort(), ['large', 'other', 'small']);
+    assert.deepEqual(
+      (await logged(fileSystem))
+        .slice(-3)
+        .map(({ row }) => row)
+        .sort(),
+      ['large', 'other', 'small'],
+    );
   });
 
   test('an append into reserved room that fails is a failure of the log, and so is a reservation that fails otherwise than for lack of room', async () => {
@@ -214,7 +252,11 @@ describe('group commit', () => {
   test('a batch is bounded in records and in bytes', async () => {
     const { fileSystem, hold } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });
-    for (const [count, bytes] of [[5000, 10], [400, 20_000], [3, 5_000_000]] as const) {
+    for (const [count, bytes] of [
+      [5000, 10],
+      [400, 20_000],
+      [3, 5_000_000],
+    ] as const) {
       const release = hold('syncLog');
       const all = [log.append(record('alone')).durable];
       await turn();
@@ -259,7 +301,10 @@ describe('group commit', () => {
     const last = log.append(record('two'));
     assert.equal(last.sequence, 2);
     await last.durable;
-    assert.deepEqual((await logged(fileSystem)).map(({ row }) => row), ['one', 'two']);
+    assert.deepEqual(
+      (await logged(fileSystem)).map(({ row }) => row),
+      ['one', 'two'],
+    );
     assert.equal(log.pendingBytes, 0);
   });
 
@@ -273,7 +318,10 @@ describe('group commit', () => {
     release();
     await closing;
     await durable;
-    assert.deepEqual((await logged(fileSystem)).map(({ row }) => row), ['pending']);
+    assert.deepEqual(
+      (await logged(fileSystem)).map(({ row }) => row),
+      ['pending'],
+    );
   });
 
   test('a log is opened once', async () => {
@@ -296,8 +344,12 @@ describe('failures of the log', () => {
     release();
     const unknown = await fails(inFlight, Code.UNAVAILABLE);
     assert.match(unknown.message, /its outcome is unknown/);
-    for (const durable of waiting) assert.match((await fails(durable, Code.UNAVAILABLE)).message, /not written: an earlier append failed/);
-    assert.match(throwsCode(() => log.append(record('late')), Code.UNAVAILABLE).message, /not written: the log failed before/);
+    for (const durable of waiting)
+      assert.match((await fails(durable, Code.UNAVAILABLE)).message, /not written: an earlier append failed/);
+    assert.match(
+      throwsCode(() => log.append(record('late')), Code.UNAVAILABLE).message,
+      /not written: the log failed before/,
+    );
     assert.equal(log.failed, unknown);
     await turn();
     assert.equal(log.pendingBytes, 0);
@@ -313,7 +365,10 @@ describe('failures of the log', () => {
     await fileSystem.fence(PATH);
     await fails(log.append(record('late')).durable, Code.UNAVAILABLE);
     throwsCode(() => log.append(record('later')), Code.UNAVAILABLE);
-    assert.deepEqual((await logged(fileSystem)).map(({ row }) => row), ['kept']);
+    assert.deepEqual(
+      (await logged(fileSystem)).map(({ row }) => row),
+      ['kept'],
+    );
   });
 
   test('without room just that batch is refused; the log goes on and its numbers are not used again', async () => {
@@ -330,7 +385,14 @@ describe('failures of the log', () => {
     await kept.durable;
     assert.equal(log.failed, undefined);
     await log.append(record('five')).durable;
-    assert.deepEqual((await logged(fileSystem)).map(({ sequence, row }) => [sequence, row]), [[1, 'one'], [4, 'four'], [5, 'five']]);
+    assert.deepEqual(
+      (await logged(fileSystem)).map(({ sequence, row }) => [sequence, row]),
+      [
+        [1, 'one'],
+        [4, 'four'],
+        [5, 'five'],
+      ],
+    );
   });
 
   test('a rejection that nobody listens to does not end the process', async () => {
@@ -354,7 +416,8 @@ describe('failures of the log', () => {
         const faults: FileFaults = async (operation) => {
           if (operation !== 'appendLog' && operation !== 'syncLog') return;
           for (let i = delays[operations % delays.length] ?? 0; i > 0; i--) await turn();
-          if (operations++ === failAt) throw operation === 'appendLog' ? new BigtableError(Code.RESOURCE_EXHAUSTED, 'full') : new Error('gone');
+          if (operations++ === failAt)
+            throw operation === 'appendLog' ? new BigtableError(Code.RESOURCE_EXHAUSTED, 'full') : new Error('gone');
         };
         const fileSystem = new MemoryFileSystem({ faults });
         const log = await ServerLog.open({ fileSystem, path: PATH });
@@ -365,11 +428,17 @@ describe('failures of the log', () => {
           if (log.failed) break;
           const { sequence, durable } = log.append(record(`${i}`));
           last = sequence;
-          durable.then((position) => {
-            acknowledged.push(sequence);
-            positions.add(position);
-            assert.ok(positions.size <= fileSystem.counts.synced, `${positions.size} acknowledged, ${fileSystem.counts.synced} synced`);
-          }, () => undefined);
+          durable.then(
+            (position) => {
+              acknowledged.push(sequence);
+              positions.add(position);
+              assert.ok(
+                positions.size <= fileSystem.counts.synced,
+                `${positions.size} acknowledged, ${fileSystem.counts.synced} synced`,
+              );
+            },
+            () => undefined,
+          );
           for (let n = delay; n > 0; n--) await turn();
         }
         await turn();
@@ -377,10 +446,14 @@ describe('failures of the log', () => {
         syncs += fileSystem.counts.synced;
         acknowledgements += positions.size;
         const sequences = (await logged(fileSystem.crash(choice, () => undefined))).map(({ sequence }) => sequence);
-        assert.deepEqual(sequences, [...sequences].sort((a, b) => a - b));
+        assert.deepEqual(
+          sequences,
+          [...sequences].sort((a, b) => a - b),
+        );
         assert.equal(new Set(sequences).size, sequences.length);
         assert.ok(sequences.every((sequence) => sequence <= last));
-        for (const sequence of atCrash) assert.ok(sequences.includes(sequence), `record ${sequence} was acknowledged and is lost`);
+        for (const sequence of atCrash)
+          assert.ok(sequences.includes(sequence), `record ${sequence} was acknowledged and is lost`);
       }),
       { numRuns: 100 },
     );
@@ -405,7 +478,10 @@ describe('trimming', () => {
     release();
     await durable;
     await turn();
-    assert.deepEqual((await logged(fileSystem)).map(({ row }) => row), ['6', '7', '8', '9', '10']);
+    assert.deepEqual(
+      (await logged(fileSystem)).map(({ row }) => row),
+      ['6', '7', '8', '9', '10'],
+    );
   });
 
   test('all that is in the log may be given up, and no more', async () => {
@@ -416,7 +492,10 @@ describe('trimming', () => {
     log.trimBefore(Number.POSITIVE_INFINITY);
     await log.append(record('two')).durable;
     await turn();
-    assert.deepEqual((await logged(fileSystem)).map(({ row }) => row), ['two']);
+    assert.deepEqual(
+      (await logged(fileSystem)).map(({ row }) => row),
+      ['two'],
+    );
   });
 
   test('what could not be removed is tried again with the next append', async () => {
@@ -427,15 +506,24 @@ describe('trimming', () => {
     failNext('trimLog', new Error('not now'));
     await log.append(record('two')).durable;
     await turn();
-    assert.deepEqual((await logged(fileSystem)).map(({ row }) => row), ['one', 'two']);
+    assert.deepEqual(
+      (await logged(fileSystem)).map(({ row }) => row),
+      ['one', 'two'],
+    );
     await log.append(record('three')).durable;
     await turn();
-    assert.deepEqual((await logged(fileSystem)).map(({ row }) => row), ['two', 'three']);
+    assert.deepEqual(
+      (await logged(fileSystem)).map(({ row }) => row),
+      ['two', 'three'],
+    );
   });
 });
 
 async function fails(call: Promise<unknown>, code: Code): Promise<BigtableError> {
-  const error = await call.then(() => undefined, (thrown: unknown) => thrown);
+  const error = await call.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
   return hasCode(error, code);
 }
 

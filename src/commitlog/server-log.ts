@@ -14,7 +14,16 @@
  * wait, and in time, since what waits is always being written.
  */
 import { BigtableError, Code, unavailable } from '../base/index.ts';
-import { APPEND_OVERHEAD_BYTES, type Clock, type Counter, type FileSystem, type Histogram, type LogPosition, type LogWriter, type Metrics } from '../env/index.ts';
+import {
+  APPEND_OVERHEAD_BYTES,
+  type Clock,
+  type Counter,
+  type FileSystem,
+  type Histogram,
+  type LogPosition,
+  type LogWriter,
+  type Metrics,
+} from '../env/index.ts';
 import { AppendEncoder } from './append-encoder.ts';
 import { MOST_APPEND_HEADER_BYTES } from './append-format.ts';
 import type { NewRecord } from './record.ts';
@@ -72,7 +81,9 @@ export class ServerLog {
   #gathering: Batch | undefined;
   #inFlight: Batch | undefined;
   readonly #onFailure: ServerLogOptions['onFailure'];
-  readonly #figures: { readonly clock: Clock; readonly appendMs: Histogram; readonly appendedBytes: Counter } | undefined;
+  readonly #figures:
+    | { readonly clock: Clock; readonly appendMs: Histogram; readonly appendedBytes: Counter }
+    | undefined;
   #nextSequence: number;
   #pendingBytes = 0;
   #writing: Promise<void> | undefined;
@@ -94,7 +105,11 @@ export class ServerLog {
     this.#writer = writer;
     this.#nextSequence = firstSequence;
     this.#onFailure = onFailure;
-    this.#figures = env && { clock: env.clock, appendMs: env.metrics.histogram('log.appendMs'), appendedBytes: env.metrics.counter('log.appendedBytes') };
+    this.#figures = env && {
+      clock: env.clock,
+      appendMs: env.metrics.histogram('log.appendMs'),
+      appendedBytes: env.metrics.counter('log.appendedBytes'),
+    };
   }
 
   /** Creates the log. ALREADY_EXISTS where there is one: a server's incarnation has logs of its own. */
@@ -128,7 +143,11 @@ export class ServerLog {
     if (this.#pendingBytes >= MOST_UNSYNCED_BYTES) {
       const gathering = this.#gathering?.encoder.count ? this.#gathering : undefined;
       const first = this.#inFlight ?? this.#waiting[0] ?? gathering;
-      if (first) return first.durable.then(() => undefined, () => undefined);
+      if (first)
+        return first.durable.then(
+          () => undefined,
+          () => undefined,
+        );
     }
     const batch = this.#batchFor(true);
     const overhead = batch.encoder.count === 0 ? BATCH_OVERHEAD_BYTES : 0;
@@ -237,7 +256,14 @@ export class ServerLog {
     });
     // whoever asked for the record hears of it; one that does not listen must not end the process
     durable.catch(() => undefined);
-    return { encoder: this.#freeEncoders.pop() ?? new AppendEncoder(), reserved: false, firstSequence: this.#nextSequence, durable, resolve, reject };
+    return {
+      encoder: this.#freeEncoders.pop() ?? new AppendEncoder(),
+      reserved: false,
+      firstSequence: this.#nextSequence,
+      durable,
+      resolve,
+      reject,
+    };
   }
 
   #takeBatch(): Batch | undefined {

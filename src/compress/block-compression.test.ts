@@ -43,7 +43,8 @@ for (const kind of KINDS) {
         }),
         { numRuns: 10 },
       );
-      for (const block of [Buffer.alloc(0), Buffer.of(1), Buffer.alloc(100), ...SAMPLES, sampleBlock(1000)]) for (const file of files) roundTrip(file, block);
+      for (const block of [Buffer.alloc(0), Buffer.of(1), Buffer.alloc(100), ...SAMPLES, sampleBlock(1000)])
+        for (const file of files) roundTrip(file, block);
     });
 
     test('gives back a value of more than 16 MB, and goes on with ordinary blocks', () => {
@@ -55,12 +56,18 @@ for (const kind of KINDS) {
 
     test('stores noise as it is, and soon tries only some', () => {
       let calls = 0;
-      const counted = <A extends unknown[], R>(work: (...args: A) => R) => (...args: A): R => {
-        calls++;
-        return work(...args);
-      };
+      const counted =
+        <A extends unknown[], R>(work: (...args: A) => R) =>
+        (...args: A): R => {
+          calls++;
+          return work(...args);
+        };
       const { lz4, zstd } = CODECS;
-      const codecs = { ...CODECS, lz4: { ...lz4, compress: counted(lz4.compress) }, zstd: { ...zstd, compress: counted(zstd.compress) } };
+      const codecs = {
+        ...CODECS,
+        lz4: { ...lz4, compress: counted(lz4.compress) },
+        zstd: { ...zstd, compress: counted(zstd.compress) },
+      };
       const { compressor } = fileOf({ kind }, SAMPLES, codecs);
       calls = 0;
       for (let i = 0; i < 100; i++) assert.equal(compressor.compress(noise(5000, i + 1)), undefined);
@@ -71,16 +78,22 @@ for (const kind of KINDS) {
       const file = fileOf({ kind });
       const blocks = [sampleBlock(2), Buffer.alloc(3000, 'ab'), sampleBlock(99)];
       fc.assert(
-        fc.property(fc.constantFrom(...blocks), fc.nat(), fc.integer({ min: 1, max: 255 }), fc.nat(), (block, at, flip, cut) => {
-          const packed = file.compressor.compress(block);
-          if (!packed) return;
-          const flipped = Buffer.from(packed.bytes);
-          flipped[at % flipped.length] = (flipped[at % flipped.length] as number) ^ flip;
-          const shorter = packed.bytes.subarray(0, cut % packed.bytes.length);
-          const longer = Buffer.concat([packed.bytes, Buffer.of(flip)]);
-          const damaged = [flipped, shorter, longer, noise((cut % 100) + 1, at + 1)];
-          for (const bytes of damaged) mayRefuse(() => file.decompressor.decompress(packed.codec, bytes, 100_000));
-        }),
+        fc.property(
+          fc.constantFrom(...blocks),
+          fc.nat(),
+          fc.integer({ min: 1, max: 255 }),
+          fc.nat(),
+          (block, at, flip, cut) => {
+            const packed = file.compressor.compress(block);
+            if (!packed) return;
+            const flipped = Buffer.from(packed.bytes);
+            flipped[at % flipped.length] = (flipped[at % flipped.length] as number) ^ flip;
+            const shorter = packed.bytes.subarray(0, cut % packed.bytes.length);
+            const longer = Buffer.concat([packed.bytes, Buffer.of(flip)]);
+            const damaged = [flipped, shorter, longer, noise((cut % 100) + 1, at + 1)];
+            for (const bytes of damaged) mayRefuse(() => file.decompressor.decompress(packed.codec, bytes, 100_000));
+          },
+        ),
         { numRuns: 30 },
       );
     });
@@ -122,7 +135,11 @@ describe('compression', () => {
     const shared = blockCompressor({ kind: 'zstd-dict' }, CODECS);
     const decompressor = blockDecompressor(CODECS, shared.prepare(SAMPLES));
     const block = sampleBlock(50);
-    for (const compressor of [shared, blockCompressor({ kind: 'lz4' }, CODECS), blockCompressor({ kind: 'zstd' }, CODECS)]) {
+    for (const compressor of [
+      shared,
+      blockCompressor({ kind: 'lz4' }, CODECS),
+      blockCompressor({ kind: 'zstd' }, CODECS),
+    ]) {
       roundTrip({ compressor, decompressor, sharedBytes: 0 }, block);
     }
     assert.ok(decompressor.decompress(BlockCodec.none, block, NO_LIMIT).equals(block));
@@ -132,8 +149,14 @@ describe('compression', () => {
   test('an empty or unbelievable raw length is refused before memory is taken', () => {
     const decompressor = blockDecompressor(CODECS, undefined);
     for (const codec of [BlockCodec.lz4, BlockCodec.zstd, BlockCodec.twoPass]) {
-      for (const bytes of ['', '00', '80', '8080808080808080', 'ffffffffffffff0f00', 'ffffffff0f'].map((hex) => Buffer.from(hex, 'hex'))) {
-        assert.throws(() => decompressor.decompress(codec, bytes, 1_000_000), RangeError, `codec ${codec}, ${bytes.toString('hex')}`);
+      for (const bytes of ['', '00', '80', '8080808080808080', 'ffffffffffffff0f00', 'ffffffff0f'].map((hex) =>
+        Buffer.from(hex, 'hex'),
+      )) {
+        assert.throws(
+          () => decompressor.decompress(codec, bytes, 1_000_000),
+          RangeError,
+          `codec ${codec}, ${bytes.toString('hex')}`,
+        );
       }
     }
   });
@@ -171,7 +194,13 @@ describe('compression', () => {
       dictionary(bytes) {
         const dictionary = CODECS.zstd.dictionary(bytes);
         open++;
-        return { bytes, close: () => { open--; dictionary.close(); } };
+        return {
+          bytes,
+          close: () => {
+            open--;
+            dictionary.close();
+          },
+        };
       },
       compress: (bytes, level) => CODECS.zstd.compress(bytes, level),
       decompress: (bytes, sizeBytes) => CODECS.zstd.decompress(bytes, sizeBytes),
@@ -185,6 +214,7 @@ describe('compression', () => {
   });
 
   test('a level that zstd has not is refused', () => {
-    for (const level of [0, 20, 2.5, Number.NaN]) assert.throws(() => blockCompressor({ kind: 'zstd', level }, CODECS), AssertionError);
+    for (const level of [0, 20, 2.5, Number.NaN])
+      assert.throws(() => blockCompressor({ kind: 'zstd', level }, CODECS), AssertionError);
   });
 });

@@ -84,7 +84,12 @@ class FileCompressor implements BlockCompressor {
 }
 
 /** Stores every block as it is. */
-const noCompressor: BlockCompressor = { sampleBytes: 0, prepare: () => undefined, compress: () => undefined, close() {} };
+const noCompressor: BlockCompressor = {
+  sampleBytes: 0,
+  prepare: () => undefined,
+  compress: () => undefined,
+  close() {},
+};
 
 const nothingHeld = (): void => {};
 
@@ -133,9 +138,16 @@ function withReference(codecs: Codecs): Preparation {
 
 /** The compressor of one new file. `level` must be 1 to 19. */
 export function blockCompressor({ kind, level = DEFAULT_ZSTD_LEVEL }: Compression, codecs: Codecs): BlockCompressor {
-  assert(Number.isInteger(level) && level >= 1 && level <= LARGEST_ZSTD_LEVEL, `a zstd level is 1 to ${LARGEST_ZSTD_LEVEL}, not ${level}`);
+  assert(
+    Number.isInteger(level) && level >= 1 && level <= LARGEST_ZSTD_LEVEL,
+    `a zstd level is 1 to ${LARGEST_ZSTD_LEVEL}, not ${level}`,
+  );
   const { lz4, zstd } = codecs;
-  const plainZstd: Encoder = { codec: BlockCodec.zstd, encode: (block) => zstd.compress(block, level), close: nothingHeld };
+  const plainZstd: Encoder = {
+    codec: BlockCodec.zstd,
+    encode: (block) => zstd.compress(block, level),
+    close: nothingHeld,
+  };
   switch (kind) {
     case 'none':
       return noCompressor;

@@ -24,7 +24,8 @@ class FileDecompressor implements BlockDecompressor {
 
   decompress(codec: number, bytes: Uint8Array, limitBytes: number): Buffer {
     if (codec === BlockCodec.none) {
-      if (bytes.length > limitBytes) throw new RangeError(`a block of ${bytes.length} bytes; the limit is ${limitBytes}`);
+      if (bytes.length > limitBytes)
+        throw new RangeError(`a block of ${bytes.length} bytes; the limit is ${limitBytes}`);
       return asBuffer(bytes);
     }
     const { lz4, zstd } = this.#codecs;
@@ -58,4 +59,5 @@ class FileDecompressor implements BlockDecompressor {
 }
 
 /** The decompressor of one file. `shared`: the bytes that its compressor's `prepare` gave. */
-export const blockDecompressor = (codecs: Codecs, shared: Buffer | undefined): BlockDecompressor => new FileDecompressor(codecs, shared);
+export const blockDecompressor = (codecs: Codecs, shared: Buffer | undefined): BlockDecompressor =>
+  new FileDecompressor(codecs, shared);

@@ -11,9 +11,13 @@ export function frameBlock(rawBytes: number, payload: Uint8Array): Buffer {
 }
 
 /** Throws RangeError where the raw length is above `limitBytes`, or 0: an empty block is stored as it is. */
-export function openFrame(bytes: Uint8Array, limitBytes: number): { readonly rawBytes: number; readonly payload: Uint8Array } {
+export function openFrame(
+  bytes: Uint8Array,
+  limitBytes: number,
+): { readonly rawBytes: number; readonly payload: Uint8Array } {
   const reader = new VarintReader(bytes);
   const rawBytes = reader.next();
-  if (rawBytes === 0 || rawBytes > limitBytes) throw new RangeError(`a compressed block says that it holds ${rawBytes} bytes; the limit is ${limitBytes}`);
+  if (rawBytes === 0 || rawBytes > limitBytes)
+    throw new RangeError(`a compressed block says that it holds ${rawBytes} bytes; the limit is ${limitBytes}`);
   return { rawBytes, payload: bytes.subarray(reader.offset) };
 }

@@ -44,25 +44,51 @@ function write(kind: CompressionKind, writer: string): GoldenBlock {
   const shared = compressor.prepare(SAMPLES);
   const packed = compressor.compress(BLOCK);
   assert.ok(packed);
-  return { kind, writer, codec: packed.codec, ...(shared ? { shared: shared.toString('base64') } : {}), block: packed.bytes.toString('base64') };
+  return {
+    kind,
+    writer,
+    codec: packed.codec,
+    ...(shared ? { shared: shared.toString('base64') } : {}),
+    block: packed.bytes.toString('base64'),
+  };
 }
 
 /** From a hex dump of a page: the bytes between the offset and the text. */
-const hexDump = (dump: string): Buffer => Buffer.from(dump.split('\n').map((line) => line.slice(6, 54).replaceAll(' ', '')).join(''), 'hex');
+const hexDump = (dump: string): Buffer =>
+  Buffer.from(
+    dump
+      .split('\n')
+      .map((line) => line.slice(6, 54).replaceAll(' ', ''))
+      .join(''),
+    'hex',
+  );
 
 describe('the format of compressed blocks', () => {
   test('is that of the golden blocks, by whichever codecs they were written and are read', () => {
     const path = join(repository(), GOLDEN);
     if (process.env.WRITE_GOLDEN === '1') {
       const kinds: readonly CompressionKind[] = ['lz4', 'zstd', 'zstd-dict', 'two-pass'];
-      writeFileSync(path, `${JSON.stringify(kinds.flatMap((kind) => Object.keys(CODECS).map((writer) => write(kind, writer))), undefined, 1)}\n`);
+      writeFileSync(
+        path,
+        `${JSON.stringify(
+          kinds.flatMap((kind) => Object.keys(CODECS).map((writer) => write(kind, writer))),
+          undefined,
+          1,
+        )}\n`,
+      );
     }
     const golden: GoldenBlock[] = JSON.parse(readFileSync(path, 'utf8'));
     assert.equal(golden.length, 8);
     for (const { kind, writer, codec, shared, block } of golden) {
       for (const [reader, codecs] of Object.entries(CODECS)) {
-        const decompressor = blockDecompressor(codecs, shared === undefined ? undefined : Buffer.from(shared, 'base64'));
-        assert.ok(decompressor.decompress(codec, Buffer.from(block, 'base64'), BLOCK.length).equals(BLOCK), `${kind}, written ${writer}, read ${reader}`);
+        const decompressor = blockDecompressor(
+          codecs,
+          shared === undefined ? undefined : Buffer.from(shared, 'base64'),
+        );
+        assert.ok(
+          decompressor.decompress(codec, Buffer.from(block, 'base64'), BLOCK.length).equals(BLOCK),
+          `${kind}, written ${writer}, read ${reader}`,
+        );
         decompressor.close();
       }
     }
@@ -73,7 +99,8 @@ describe('the format of compressed blocks', () => {
     const [shared, block] = [...example.matchAll(/```\n([^`]*)```/g)].map((match) => hexDump(match[1] as string));
     assert.ok(shared && block, 'the page has an example');
     const decompressor = blockDecompressor(CODECS.native as Codecs, shared);
-    const text = 'In 2006: the quick brown fox jumps over the lazy dog, twice a day: the quick brown fox jumps over the lazy dog.';
+    const text =
+      'In 2006: the quick brown fox jumps over the lazy dog, twice a day: the quick brown fox jumps over the lazy dog.';
     assert.equal(decompressor.decompress(BlockCodec.twoPass, block, 1000).toString(), text);
   });
 });

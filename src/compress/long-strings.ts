@@ -197,7 +197,8 @@ export class LongStrings {
   #commonBefore(a: number, b: number, limit: number): number {
     const { bytes, view } = this.#text;
     let n = 0;
-    while (n + WORD_BYTES <= limit && view.getInt32(a - n - WORD_BYTES) === view.getInt32(b - n - WORD_BYTES)) n += WORD_BYTES;
+    while (n + WORD_BYTES <= limit && view.getInt32(a - n - WORD_BYTES) === view.getInt32(b - n - WORD_BYTES))
+      n += WORD_BYTES;
     while (n < limit && bytes[a - n - 1] === bytes[b - n - 1]) n++;
     return n;
   }

@@ -21,7 +21,9 @@ describe('plainLz4', () => {
         }),
         { numRuns: 25 },
       );
-      for (const length of [0, 1, 4, 5, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 255, 269, 270, 271, 65_535, 65_536, 65_537, 200_000]) {
+      for (const length of [
+        0, 1, 4, 5, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 255, 269, 270, 271, 65_535, 65_536, 65_537, 200_000,
+      ]) {
         for (const block of [Buffer.alloc(length), Buffer.alloc(length, 'abcde'), noise(length)]) {
           assert.ok(reader.decompress(writer.compress(block), length).equals(block), `${length} bytes`);
         }
@@ -30,13 +32,18 @@ describe('plainLz4', () => {
   }
 
   test('makes text smaller about as much as the native one', () => {
-    const block = Buffer.from(Array.from({ length: 3000 }, (_, i) => `line ${(i * 7919) % 1000} of the text\n`).join(''));
+    const block = Buffer.from(
+      Array.from({ length: 3000 }, (_, i) => `line ${(i * 7919) % 1000} of the text\n`).join(''),
+    );
     assert.ok(plainLz4.compress(block).length < CODECS.lz4.compress(block).length * 1.1);
   });
 
   test('a match may be 65,535 bytes back and no further', () => {
     const piece = noise(64);
-    for (const [distance, found] of [[65_535, true], [65_536, false]] as const) {
+    for (const [distance, found] of [
+      [65_535, true],
+      [65_536, false],
+    ] as const) {
       const block = Buffer.concat([piece, Buffer.alloc(distance - piece.length, 'a'), piece, Buffer.alloc(12, 'b')]);
       const packed = plainLz4.compress(block);
       // the piece, a byte for every 255 that repeat, and, where it is too far back, the piece again

@@ -22,7 +22,10 @@ const SKIP_BITS = 6;
 const malformed = (what: string): RangeError => new RangeError(`no LZ4 block: ${what}`);
 
 const read32 = (bytes: Uint8Array, at: number): number =>
-  (bytes[at] as number) | ((bytes[at + 1] as number) << 8) | ((bytes[at + 2] as number) << 16) | ((bytes[at + 3] as number) << 24);
+  (bytes[at] as number) |
+  ((bytes[at + 1] as number) << 8) |
+  ((bytes[at + 2] as number) << 16) |
+  ((bytes[at + 3] as number) << 24);
 
 /** Writes the 255, 255, … rest form of a length that did not fit its 4 bits. */
 function writeLength(out: Uint8Array, at: number, length: number): number {
@@ -118,7 +121,8 @@ class Decoder {
   }
 
   #literals(length: number): void {
-    if (length > this.#from.length - this.#at || length > this.#out.length - this.#written) throw malformed(`${length} literals at ${this.#at}`);
+    if (length > this.#from.length - this.#at || length > this.#out.length - this.#written)
+      throw malformed(`${length} literals at ${this.#at}`);
     this.#from.copy(this.#out, this.#written, this.#at, this.#at + length);
     this.#at += length;
     this.#written += length;

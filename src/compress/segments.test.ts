@@ -7,11 +7,16 @@ import { chooseSegments } from './segments.ts';
 describe('chooseSegments', () => {
   test('stays within its budget, takes only what is there, and is the same for the same samples', () => {
     fc.assert(
-      fc.property(fc.array(anyBlock, { maxLength: 6 }), fc.integer({ min: 16, max: 4000 }), fc.integer({ min: 16, max: 600 }), (samples, budgetBytes, segmentBytes) => {
-        const chosen = chooseSegments(samples, { budgetBytes, segmentBytes });
-        assert.ok(chosen.length <= budgetBytes, `${chosen.length} of ${budgetBytes} bytes`);
-        assert.ok(chooseSegments(samples, { budgetBytes, segmentBytes }).equals(chosen));
-      }),
+      fc.property(
+        fc.array(anyBlock, { maxLength: 6 }),
+        fc.integer({ min: 16, max: 4000 }),
+        fc.integer({ min: 16, max: 600 }),
+        (samples, budgetBytes, segmentBytes) => {
+          const chosen = chooseSegments(samples, { budgetBytes, segmentBytes });
+          assert.ok(chosen.length <= budgetBytes, `${chosen.length} of ${budgetBytes} bytes`);
+          assert.ok(chooseSegments(samples, { budgetBytes, segmentBytes }).equals(chosen));
+        },
+      ),
       { numRuns: 6 },
     );
   });
@@ -27,7 +32,16 @@ describe('chooseSegments', () => {
   test('what all blocks have comes last, what two have before it, what one has not at all', () => {
     const [common, pair, alone] = [noise(300, 11), noise(300, 12), noise(300, 13)];
     const filler = (seed: number): Buffer => noise(100, seed);
-    const samples = [1, 2, 3, 4, 5, 6].map((i) => Buffer.concat([filler(20 + i), common, filler(40 + i), ...(i <= 2 ? [pair] : []), ...(i === 3 ? [alone] : []), filler(60 + i)]));
+    const samples = [1, 2, 3, 4, 5, 6].map((i) =>
+      Buffer.concat([
+        filler(20 + i),
+        common,
+        filler(40 + i),
+        ...(i <= 2 ? [pair] : []),
+        ...(i === 3 ? [alone] : []),
+        filler(60 + i),
+      ]),
+    );
     const chosen = chooseSegments(samples, { budgetBytes: 1000, segmentBytes: 320 });
     const at = (piece: Buffer): number => chosen.indexOf(piece.subarray(200, 240));
     assert.ok(at(common) > at(pair) && at(pair) >= 0, `${at(common)}, ${at(pair)}`);

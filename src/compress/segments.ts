@@ -88,7 +88,11 @@ class Chooser {
     for (let round = 0; round < ROUNDS; round++) {
       const before = left;
       for (let start = 0; start < this.#slots.length && left > GRAM_BYTES; start += epochGrams) {
-        const segment = this.#best(start, Math.min(start + epochGrams, this.#slots.length), Math.min(segmentBytes, left));
+        const segment = this.#best(
+          start,
+          Math.min(start + epochGrams, this.#slots.length),
+          Math.min(segmentBytes, left),
+        );
         if (!segment) continue;
         chosen.push(segment);
         left -= segment.end - segment.start;

@@ -12,7 +12,9 @@ const LEVEL = 9;
 
 export function encodeShared(bytes: Uint8Array, zstd: Zstd): Buffer {
   const framed = frameBlock(bytes.length, zstd.compress(bytes, LEVEL));
-  return framed.length < bytes.length ? Buffer.concat([Buffer.of(BlockCodec.zstd), framed]) : Buffer.concat([Buffer.of(BlockCodec.none), bytes]);
+  return framed.length < bytes.length
+    ? Buffer.concat([Buffer.of(BlockCodec.zstd), framed])
+    : Buffer.concat([Buffer.of(BlockCodec.none), bytes]);
 }
 
 /** Throws RangeError for what `encodeShared` does not write. */
@@ -20,7 +22,8 @@ export function decodeShared(shared: Buffer, zstd: Zstd): Buffer {
   const codec = shared[0];
   const stored = shared.subarray(1);
   if (codec === BlockCodec.none && stored.length > 0 && stored.length <= LARGEST_SHARED_BYTES) return stored;
-  if (codec !== BlockCodec.zstd) throw new RangeError(`shared bytes of ${shared.length} bytes, stored as ${codec}, are not known`);
+  if (codec !== BlockCodec.zstd)
+    throw new RangeError(`shared bytes of ${shared.length} bytes, stored as ${codec}, are not known`);
   const { rawBytes, payload } = openFrame(stored, LARGEST_SHARED_BYTES);
   return zstd.decompress(payload, rawBytes);
 }

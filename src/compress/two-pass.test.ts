@@ -15,13 +15,24 @@ function packed(reference: Buffer, block: Buffer): Buffer {
 }
 
 /** A payload of copies as given: numbers as they stand in the stream. */
-function payload(copies: readonly number[], literals: Buffer, change: { copiesBytes?: number; literalBytes?: number } = {}): Buffer {
+function payload(
+  copies: readonly number[],
+  literals: Buffer,
+  change: { copiesBytes?: number; literalBytes?: number } = {},
+): Buffer {
   const stream = Buffer.alloc(copies.length * 8);
   let end = 0;
   for (const number of copies) end = writeVarint(stream, end, number);
   const head = Buffer.alloc(20);
-  const headEnd = writeVarint(head, writeVarint(head, 0, change.copiesBytes ?? end), change.literalBytes ?? literals.length);
-  return Buffer.concat([head.subarray(0, headEnd), plainLz4.compress(Buffer.concat([stream.subarray(0, end), literals]))]);
+  const headEnd = writeVarint(
+    head,
+    writeVarint(head, 0, change.copiesBytes ?? end),
+    change.literalBytes ?? literals.length,
+  );
+  return Buffer.concat([
+    head.subarray(0, headEnd),
+    plainLz4.compress(Buffer.concat([stream.subarray(0, end), literals])),
+  ]);
 }
 
 describe('two passes', () => {
@@ -31,7 +42,11 @@ describe('two passes', () => {
         const encoder = new TwoPassEncoder(plainLz4, words(reference));
         const decoder = new TwoPassDecoder(plainLz4, words(reference));
         // parts of the reference, so that there is something to copy
-        for (const block of [...blocks, reference, ...blocks.map((block) => Buffer.concat([reference.subarray(100), block, reference]))]) {
+        for (const block of [
+          ...blocks,
+          reference,
+          ...blocks.map((block) => Buffer.concat([reference.subarray(100), block, reference])),
+        ]) {
           assert.ok(decoder.decode(encoder.encode(block), block.length).equals(block));
         }
       }),
@@ -45,7 +60,8 @@ describe('two passes', () => {
     // first the largest, as the table of fingerprints grows with it
     encoder.encode(Buffer.alloc(300_000, 'x'));
     const first = encoder.encode(sampleBlock(1));
-    for (const block of [noise(3000), sampleBlock(2), Buffer.alloc(300_000, 'x'), EMPTY, sampleBlock(0)]) encoder.encode(block);
+    for (const block of [noise(3000), sampleBlock(2), Buffer.alloc(300_000, 'x'), EMPTY, sampleBlock(0)])
+      encoder.encode(block);
     assert.ok(encoder.encode(sampleBlock(1)).equals(first));
   });
 
@@ -111,7 +127,8 @@ describe('two passes', () => {
     ['a part longer than what is there', payload([10, 0, 0], noise(50), { literalBytes: 60 }), 92],
   ];
   for (const [what, bytes, size] of malformed) {
-    test(`refuse ${what}`, () => assert.throws(() => new TwoPassDecoder(plainLz4, reference).decode(bytes, size), RangeError));
+    test(`refuse ${what}`, () =>
+      assert.throws(() => new TwoPassDecoder(plainLz4, reference).decode(bytes, size), RangeError));
   }
 
   test('decode the same stream when nothing is wrong with it', () => {

@@ -150,7 +150,8 @@ export class TwoPassDecoder {
       written += length;
       before = from + length;
     }
-    if (literalsEnd - literalsAt !== end - written) throw malformed(`${literalsEnd - literalsAt} literals are left for ${end - written} bytes`);
+    if (literalsEnd - literalsAt !== end - written)
+      throw malformed(`${literalsEnd - literalsAt} literals are left for ${end - written} bytes`);
     move(memory, literalsAt, written, end - written);
   }
 

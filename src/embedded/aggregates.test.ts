@@ -6,13 +6,23 @@ import { aggregateInput, mergeAggregates } from '../model/index.ts';
 import { open, RowMutation } from './index.ts';
 
 /** The state of all inputs in one cell. */
-const stateOf = (inputs: readonly string[]): Uint8Array => inputs.map((input) => aggregateInput('hll', Buffer.from(input))).reduce((a, b) => mergeAggregates('hll', a, b));
+const stateOf = (inputs: readonly string[]): Uint8Array =>
+  inputs.map((input) => aggregateInput('hll', Buffer.from(input))).reduce((a, b) => mergeAggregates('hll', a, b));
 
 describe('counts of distinct inputs', () => {
   test('are one state, however additions, merges, flushes and compactions come between', async () => {
     const step = fc.oneof(
-      { weight: 4, arbitrary: fc.record({ kind: fc.constant('add' as const), input: fc.stringMatching(/^[a-f]{1,2}$/) }) },
-      { weight: 2, arbitrary: fc.record({ kind: fc.constant('merge' as const), inputs: fc.array(fc.stringMatching(/^[a-z]{1,3}$/), { minLength: 1, maxLength: 5 }) }) },
+      {
+        weight: 4,
+        arbitrary: fc.record({ kind: fc.constant('add' as const), input: fc.stringMatching(/^[a-f]{1,2}$/) }),
+      },
+      {
+        weight: 2,
+        arbitrary: fc.record({
+          kind: fc.constant('merge' as const),
+          inputs: fc.array(fc.stringMatching(/^[a-z]{1,3}$/), { minLength: 1, maxLength: 5 }),
+        }),
+      },
       { weight: 1, arbitrary: fc.constant({ kind: 'flush' as const }) },
       { weight: 1, arbitrary: fc.constant({ kind: 'compact' as const }) },
     );
@@ -47,8 +57,11 @@ describe('counts of distinct inputs', () => {
 
   test('wrong inputs and states are refused, and change nothing', async () => {
     await using database = await open(':memory:');
-    const table = await database.createTable('t', { families: { seen: { aggregate: 'hll' }, sum: { aggregate: 'sum' } } });
-    const refused = async (mutation: RowMutation): Promise<void> => assert.rejects(table.apply(mutation), { code: Code.INVALID_ARGUMENT });
+    const table = await database.createTable('t', {
+      families: { seen: { aggregate: 'hll' }, sum: { aggregate: 'sum' } },
+    });
+    const refused = async (mutation: RowMutation): Promise<void> =>
+      assert.rejects(table.apply(mutation), { code: Code.INVALID_ARGUMENT });
     await refused(new RowMutation('r').add('seen:by', 5));
     await refused(new RowMutation('r').add('sum:of', 'text'));
     await refused(new RowMutation('r').merge('seen:by', Buffer.alloc(8)));

@@ -15,7 +15,10 @@ function run(body: string): { readonly status: number | null; readonly out: stri
     /** As the library waits: on a timer that lets the process end. */
     const wait = () => new Promise((resolve) => setTimeout(() => resolve('waited'), 20).unref());
     ${body}`;
-  const { status, stdout } = spawnSync(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', source], { encoding: 'utf8', timeout: 60_000 });
+  const { status, stdout } = spawnSync(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', source], {
+    encoding: 'utf8',
+    timeout: 60_000,
+  });
   return { status, out: stdout };
 }
 

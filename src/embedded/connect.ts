@@ -40,7 +40,13 @@ export interface ConnectOptions {
 
 const OPTIONS = { project: 'free', instance: 'free', tls: 'free', token: 'free' } satisfies OptionTable<ConnectOptions>;
 const TLS_OPTIONS = {
-  ca: 'free', cert: 'free', key: 'free', caFile: 'free', certFile: 'free', keyFile: 'free', serverName: 'free',
+  ca: 'free',
+  cert: 'free',
+  key: 'free',
+  caFile: 'free',
+  certFile: 'free',
+  keyFile: 'free',
+  serverName: 'free',
 } satisfies OptionTable<ConnectTlsOptions>;
 /** `close` waits so long for calls that a server does not answer. */
 const CLOSE_PATIENCE_MS = 5000;
@@ -70,7 +76,12 @@ export interface ServiceOptions {
 }
 
 /** A database over any service: one in this process, or one reached through a server. */
-export function overService(service: Service, env: CallEnv, close: () => Promise<void>, options: ServiceOptions = {}): Database {
+export function overService(
+  service: Service,
+  env: CallEnv,
+  close: () => Promise<void>,
+  options: ServiceOptions = {},
+): Database {
   const { where = 'a service', parent, hold } = options;
   const calls = new Calls(service, env, hold, parent);
   const closing = async (): Promise<void> => {
@@ -85,14 +96,16 @@ export function overService(service: Service, env: CallEnv, close: () => Promise
 
 function partOf(given: string | undefined, what: string, fallback: string): string {
   const part = given === undefined ? fallback : textOf(given, what);
-  if (part === '' || part.includes('/')) throw invalidArgument(`${what} must be an id without slashes, not ${JSON.stringify(part)}`);
+  if (part === '' || part.includes('/'))
+    throw invalidArgument(`${what} must be an id without slashes, not ${JSON.stringify(part)}`);
   return part;
 }
 
 function tlsOf(tls: ConnectOptions['tls']): ConnectTlsOptions | undefined {
   if (tls === undefined || tls === false) return undefined;
   if (tls === true) return {};
-  if (!isObjectOfNames(tls)) throw invalidArgument(`tls must be true, false or an object of its options, not ${describeValue(tls)}`);
+  if (!isObjectOfNames(tls))
+    throw invalidArgument(`tls must be true, false or an object of its options, not ${describeValue(tls)}`);
   checkOptions(tls, TLS_OPTIONS, 'tls');
   return tls;
 }

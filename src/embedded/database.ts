@@ -1,7 +1,15 @@
 /**
  * An open database: tables by name. One process owns a directory; a second `open` of it fails with FAILED_PRECONDITION.
  */
-import { BigtableError, checkOptions, Code, describeValue, invalidArgument, isObjectOfNames, type OptionTable } from '../base/index.ts';
+import {
+  BigtableError,
+  checkOptions,
+  Code,
+  describeValue,
+  invalidArgument,
+  isObjectOfNames,
+  type OptionTable,
+} from '../base/index.ts';
 import { type DatabaseSettings, filePathOf, openDatabase, ProcessHold } from '../boot/index.ts';
 import { DEFAULT_PARENT } from '../model/index.ts';
 import type { CompactionProgress } from '../service/index.ts';
@@ -122,7 +130,8 @@ export class Database {
       checkOptions(options, COMPACT_OPTIONS, 'compact');
       return options;
     });
-    if (onProgress !== undefined && typeof onProgress !== 'function') throw invalidArgument(`compact: onProgress must be a function, not ${describeValue(onProgress)}`);
+    if (onProgress !== undefined && typeof onProgress !== 'function')
+      throw invalidArgument(`compact: onProgress must be a function, not ${describeValue(onProgress)}`);
     let fault: { readonly thrown: unknown } | undefined;
     await this.#calls.read(async (service, context) => {
       for await (const progress of service.compactTables(context, fullName)) {
@@ -203,7 +212,8 @@ export interface OpenOptions extends Partial<DatabaseSettings> {
 export async function open(directory: string | URL, options: OpenOptions = {}): Promise<Database> {
   const path = asked(() => pathOf(directory));
   const { readOnly, ...settings } = asked(() => objectOf(options));
-  if (readOnly !== undefined && typeof readOnly !== 'boolean') throw invalidArgument(`readOnly must be true or false, not ${describeValue(readOnly)}`);
+  if (readOnly !== undefined && typeof readOnly !== 'boolean')
+    throw invalidArgument(`readOnly must be true or false, not ${describeValue(readOnly)}`);
   const where = path === ':memory:' ? ({ memory: true } as const) : { directory: path };
   const hold = new ProcessHold();
   const { service, env, close } = await forCaller(openDatabase({ ...where, readOnly, settings }), DEFAULT_PARENT, hold);
@@ -212,7 +222,9 @@ export async function open(directory: string | URL, options: OpenOptions = {}): 
 
 function objectOf(options: OpenOptions): OpenOptions {
   if (!isObjectOfNames(options)) throw invalidArgument(`the settings must be an object, not ${describeValue(options)}`);
-  for (const name in options) if (name !== 'readOnly' && name.toLowerCase() === 'readonly') throw invalidArgument(`there is no setting "${name}"; readOnly is one`);
+  for (const name in options)
+    if (name !== 'readOnly' && name.toLowerCase() === 'readonly')
+      throw invalidArgument(`there is no setting "${name}"; readOnly is one`);
   return { ...options };
 }
 
@@ -221,7 +233,11 @@ function pathOf(directory: string | URL): string {
   if (typeof directory !== 'string')
     throw invalidArgument(`the directory must be a path, a file: URL or ':memory:', not ${describeValue(directory)}`);
   if (directory === '') throw invalidArgument("the directory must not be empty: './' is the current one");
-  if (directory.startsWith('file:')) throw invalidArgument(`the directory ${JSON.stringify(directory)} is text that begins like a URL: write new URL(…) or a path`);
-  if (directory.includes('\0')) throw invalidArgument(`the directory ${JSON.stringify(directory)} must not have a NUL character`);
+  if (directory.startsWith('file:'))
+    throw invalidArgument(
+      `the directory ${JSON.stringify(directory)} is text that begins like a URL: write new URL(…) or a path`,
+    );
+  if (directory.includes('\0'))
+    throw invalidArgument(`the directory ${JSON.stringify(directory)} must not have a NUL character`);
   return directory;
 }

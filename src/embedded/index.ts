@@ -4,7 +4,16 @@
  */
 export { BigtableError, Code, type CodeName, CorruptionError, codeName } from '../base/index.ts';
 export type { DatabaseSettings } from '../boot/index.ts';
-export type { AggregateKind, FamilySchema, FamilyUsage, GcRule, Granularity, GroupCompression, LocalityGroup, TableSchema } from '../model/index.ts';
+export type {
+  AggregateKind,
+  FamilySchema,
+  FamilyUsage,
+  GcRule,
+  Granularity,
+  GroupCompression,
+  LocalityGroup,
+  TableSchema,
+} from '../model/index.ts';
 export { BatchError, type BatchFailure } from './calls/batch-error.ts';
 export { CallEndedError } from './calls/call-end.ts';
 export type { CallOptions } from './calls/call-options.ts';

@@ -12,19 +12,28 @@ test('a set of rows larger than a message to a tablet is read whole, over severa
   await table.applyAll(there.map((n) => new RowMutation(key(n)).set('f:q', 'v')));
   // every third of 12,000, in no order
   const asked = Array.from({ length: 4000 }, (_, i) => ((i * 1009) % 4000) * 3);
-  const want = asked.filter((n) => n < 6000 && n % 2 === 0).sort((a, b) => a - b).map(key);
+  const want = asked
+    .filter((n) => n < 6000 && n % 2 === 0)
+    .sort((a, b) => a - b)
+    .map(key);
   for (const reverse of [false, true]) {
     for (const limit of [undefined, 1, 700, 5000]) {
       const got: string[] = [];
-      for await (const row of table.scan({ rows: asked.map(key), reverse, ...(limit !== undefined && { limit }) })) got.push(row.key.toString());
-      assert.deepEqual(got, (reverse ? [...want].reverse() : want).slice(0, limit), `reverse ${reverse}, limit ${limit}`);
+      for await (const row of table.scan({ rows: asked.map(key), reverse, ...(limit !== undefined && { limit }) }))
+        got.push(row.key.toString());
+      assert.deepEqual(
+        got,
+        (reverse ? [...want].reverse() : want).slice(0, limit),
+        `reverse ${reverse}, limit ${limit}`,
+      );
     }
   }
   // ranges as well, and rows of 64 KB, of which few fill a message
   const long = 'x'.repeat(60_000);
   await table.applyAll([1, 2, 3].map((n) => new RowMutation(`${long}${n}`).set('f:q', 'v')));
   const rows: string[] = [];
-  for await (const row of table.scan({ rows: Array.from({ length: 60 }, (_, i) => `${long}${(i * 7) % 60}`) })) rows.push(row.key.subarray(60_000).toString());
+  for await (const row of table.scan({ rows: Array.from({ length: 60 }, (_, i) => `${long}${(i * 7) % 60}`) }))
+    rows.push(row.key.subarray(60_000).toString());
   assert.deepEqual(rows, ['1', '2', '3']);
   await database.close();
 });

@@ -21,17 +21,28 @@ async function stateOf(directory: string): Promise<string[]> {
     const path = join(directory, name);
     const { mode, mtimeMs, ctimeMs, size } = await lstat(path);
     const isFile = (mode & 0o170_000) === 0o100_000;
-    const hash = isFile ? createHash('sha256').update(await readFile(path)).digest('hex') : '';
+    const hash = isFile
+      ? createHash('sha256')
+          .update(await readFile(path))
+          .digest('hex')
+      : '';
     state.push(`${name} ${mode.toString(8)} ${size} ${mtimeMs} ${ctimeMs} ${hash}`);
   }
   return state;
 }
 
 async function fill(database: Database): Promise<void> {
-  const table = await database.createTable('t', { families: { f: { maxVersions: 2 }, n: { aggregate: 'sum' } }, splits: [key(300)] });
-  await table.load(Array.from({ length: 600 }, (_, i) => new RowMutation(key(i)).set('f:a', `first ${i}`, 1000).add('n:sum', i)));
+  const table = await database.createTable('t', {
+    families: { f: { maxVersions: 2 }, n: { aggregate: 'sum' } },
+    splits: [key(300)],
+  });
+  await table.load(
+    Array.from({ length: 600 }, (_, i) => new RowMutation(key(i)).set('f:a', `first ${i}`, 1000).add('n:sum', i)),
+  );
   await database.flush();
-  await table.load(Array.from({ length: 600 }, (_, i) => new RowMutation(key(i)).set('f:a', `second ${i}`, 2000).add('n:sum', 1)));
+  await table.load(
+    Array.from({ length: 600 }, (_, i) => new RowMutation(key(i)).set('f:a', `second ${i}`, 2000).add('n:sum', 1)),
+  );
   await table.deleteRow(key(5));
   await table.createFamily('late');
 }
@@ -42,8 +53,14 @@ async function check(database: Database): Promise<void> {
   assert.deepEqual(Object.keys((await table.schema()).families).sort(), ['f', 'late', 'n']);
   const rows = await table.scan({ versions: 'all' }).toArray();
   assert.equal(rows.length, 599);
-  assert.deepEqual(rows[5]?.cells.map((cell) => (cell.family === 'n' ? String(cell.int) : cell.text)), ['second 6', 'first 6', '7']);
-  assert.deepEqual((await table.getMany([key(5), key(599)])).map((row) => row?.get('f:a')?.text), [undefined, 'second 599']);
+  assert.deepEqual(
+    rows[5]?.cells.map((cell) => (cell.family === 'n' ? String(cell.int) : cell.text)),
+    ['second 6', 'first 6', '7'],
+  );
+  assert.deepEqual(
+    (await table.getMany([key(5), key(599)])).map((row) => row?.get('f:a')?.text),
+    [undefined, 'second 599'],
+  );
   assert.equal((await table.sampleKeys()).at(-1)?.key, '');
 }
 
@@ -52,7 +69,8 @@ const CHANGES: Readonly<Record<string, (table: Table, database: Database) => Pro
   applyAll: (t) => t.applyAll([new RowMutation('x').set('f:a', '1')]),
   increment: (t) => t.increment('x', 'f:a'),
   append: (t) => t.append('x', 'f:a', '1'),
-  readModifyWrite: (t) => t.readModifyWrite('x', [{ family: 'f', qualifier: 'a', change: { kind: 'append', suffix: 'x' } }]),
+  readModifyWrite: (t) =>
+    t.readModifyWrite('x', [{ family: 'f', qualifier: 'a', change: { kind: 'append', suffix: 'x' } }]),
   checkAndMutate: (t) => t.checkAndMutate('x', { column: 'f:a' }, { otherwise: (row) => row.set('f:a', '1') }),
   load: (t) => t.load([new RowMutation('x').set('f:a', '1')]),
   deleteRow: (t) => t.deleteRow(key(1)),
@@ -88,13 +106,23 @@ describe('a database that is opened read-only', () => {
   });
   after(() => rm(root, { recursive: true }));
 
-  for (const [what, directory] of [['that was closed', () => closed], ['of a process that was killed', () => killed]] as const) {
+  for (const [what, directory] of [
+    ['that was closed', () => closed],
+    ['of a process that was killed', () => killed],
+  ] as const) {
     test(`reads a directory ${what}, several at once, and changes nothing in it`, async () => {
       const before = await stateOf(directory());
-      const [one, two] = [await open(directory(), { readOnly: true }), await open(directory(), { readOnly: true, blockCacheBytes: 0 })];
+      const [one, two] = [
+        await open(directory(), { readOnly: true }),
+        await open(directory(), { readOnly: true, blockCacheBytes: 0 }),
+      ];
       await Promise.all([check(one), check(two)]);
       for (const [name, change] of Object.entries(CHANGES)) {
-        await assert.rejects(change(one.table('t'), one), { code: Code.FAILED_PRECONDITION, message: /opened read-only/ }, name);
+        await assert.rejects(
+          change(one.table('t'), one),
+          { code: Code.FAILED_PRECONDITION, message: /opened read-only/ },
+          name,
+        );
       }
       assert.equal((await one.openTable('t', { families: { f: {} } })).name, 't');
       await check(one);
@@ -109,7 +137,9 @@ describe('a database that is opened read-only', () => {
     const copy = join(root, 'copy');
     await cp(killed, copy, { recursive: true });
     await unlink(join(copy, 'LOCK'));
-    const directories = (await readdir(copy, { recursive: true, withFileTypes: true })).filter((entry) => entry.isDirectory());
+    const directories = (await readdir(copy, { recursive: true, withFileTypes: true })).filter((entry) =>
+      entry.isDirectory(),
+    );
     const paths = [copy, ...directories.map(({ parentPath, name }) => join(parentPath, name))];
     for (const path of paths) await chmod(path, 0o555);
     const before = await stateOf(copy);
@@ -129,10 +159,17 @@ describe('a database that is opened read-only', () => {
       await table.load(Array.from({ length: 500 }, (_, i) => new RowMutation('r' + i).set('f:a', 'x')));
       console.log('written');
       setInterval(() => {}, 1000);`;
-    const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', source], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', source], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     await once(child.stdout, 'data');
     const refused = open(directory, { readOnly: true });
-    await assert.rejects(refused, { code: Code.FAILED_PRECONDITION, message: new RegExp(`in use by another Edubba, which calls itself: pid ${child.pid} .*opened read-only while nobody writes`) });
+    await assert.rejects(refused, {
+      code: Code.FAILED_PRECONDITION,
+      message: new RegExp(
+        `in use by another Edubba, which calls itself: pid ${child.pid} .*opened read-only while nobody writes`,
+      ),
+    });
     child.kill('SIGKILL');
     await once(child, 'close');
     const before = await stateOf(directory);
@@ -152,7 +189,10 @@ describe('a database that is opened read-only', () => {
     await symlink(directory, link);
     for (const path of [directory, link]) {
       for (const readOnly of [false, true]) {
-        await assert.rejects(open(path, { readOnly }), { code: Code.FAILED_PRECONDITION, message: /is open in this very process, since \d{4}-.*close it first.*globalThis/ });
+        await assert.rejects(open(path, { readOnly }), {
+          code: Code.FAILED_PRECONDITION,
+          message: /is open in this very process, since \d{4}-.*close it first.*globalThis/,
+        });
       }
     }
     await database.close();
@@ -164,7 +204,11 @@ describe('a database that is opened read-only', () => {
     await assert.rejects(open(root, { readOnly: true }), { code: Code.NOT_FOUND });
     await assert.rejects(open(':memory:', { readOnly: true }), { code: Code.INVALID_ARGUMENT });
     for (const wrong of [{ readOnly: 'yes' }, { readOnly: 1 }, { readonly: true }, 7, null]) {
-      await assert.rejects(open(join(root, 'nowhere'), wrong as never), { code: Code.INVALID_ARGUMENT }, JSON.stringify(wrong));
+      await assert.rejects(
+        open(join(root, 'nowhere'), wrong as never),
+        { code: Code.INVALID_ARGUMENT },
+        JSON.stringify(wrong),
+      );
     }
     assert.equal((await readdir(root)).includes('nowhere'), false);
   });

@@ -5,27 +5,62 @@
  */
 import { BigtableError, describeValue, invalidArgument, toText, unreadable } from '../base/index.ts';
 import {
-  ALL_ROWS, type FamilySchema, type FamilyUsage, type GcRule, type ReadModifyWriteRule as ModelRule, type TableSchema,
+  ALL_ROWS,
+  type FamilySchema,
+  type FamilyUsage,
+  type GcRule,
+  type ReadModifyWriteRule as ModelRule,
+  type TableSchema,
 } from '../model/index.ts';
 import type { FamilyChange } from '../service/index.ts';
 import { BatchError, type BatchFailure } from './calls/batch-error.ts';
-import { type CallOptions, callOptionsOf, checkCallOptions, takeOptions, type ThenOptions } from './calls/call-options.ts';
+import {
+  type CallOptions,
+  callOptionsOf,
+  checkCallOptions,
+  takeOptions,
+  type ThenOptions,
+} from './calls/call-options.ts';
 import { renamed } from './calls/caller-error.ts';
 import type { Calls } from './calls/calls.ts';
 import { type FamilyOptions, familySchema, gcRuleOf } from './schema/families.ts';
 import { getMany } from './rows/get-many.ts';
 import { checkedLayout, type GroupLayout, layoutOf } from './schema/groups.ts';
-import { asked, type Bytes, type Column, columnOf, keyOf, listOf, textOf, type Timestamp, valueOf } from './values/input.ts';
+import {
+  asked,
+  type Bytes,
+  type Column,
+  columnOf,
+  keyOf,
+  listOf,
+  textOf,
+  type Timestamp,
+  valueOf,
+} from './values/input.ts';
 import { checkLoad, load, LoadError, type LoadOptions, type MutationSource } from './rows/loading.ts';
 import {
-  amountOf, type CheckAndMutateOutcomes, mutationsOf, type Predicate, predicateFilter, type ReadModifyWriteRule, ruleOf,
+  amountOf,
+  type CheckAndMutateOutcomes,
+  mutationsOf,
+  type Predicate,
+  predicateFilter,
+  type ReadModifyWriteRule,
+  ruleOf,
 } from './rows/row-transaction.ts';
 import { Cell, type Row } from './rows/row.ts';
 import { ownTableName } from './values/names.ts';
 import { Mutations, RowMutation } from './rows/row-mutation.ts';
 import { type Rows, RowStream } from './rows/row-stream.ts';
 import {
-  checkRowOptions, NEWEST, type RowBounds, rowKeyOf, type RowOptions, rangeToDelete, readRequest, rowRequest, type ScanOptions,
+  checkRowOptions,
+  NEWEST,
+  type RowBounds,
+  rowKeyOf,
+  type RowOptions,
+  rangeToDelete,
+  readRequest,
+  rowRequest,
+  type ScanOptions,
 } from './rows/scan.ts';
 import { INSPECT, type Inspect, type InspectOptions, inspected } from './values/show.ts';
 import { type TabletInfo, tabletInfo } from './schema/tablet-info.ts';
@@ -72,7 +107,10 @@ export class Table {
       await this.schema(options);
       return;
     }
-    const failures = await this.#calls.write((service, context) => applyEntries(service, context, this.fullName, entries), options);
+    const failures = await this.#calls.write(
+      (service, context) => applyEntries(service, context, this.fullName, entries),
+      options,
+    );
     if (failures.length > 0) throw new BatchError(this.#named(failures));
   }
 
@@ -157,8 +195,16 @@ export class Table {
   }
 
   /** Several increments and appends of one row in one instant; the new cells, ordered by column. */
-  async readModifyWrite(row: Bytes, rules: readonly ReadModifyWriteRule[], options?: CallOptions): Promise<readonly Cell[]> {
-    return this.#readModifyWrite(row, asked(() => listOf(rules, 'rules').map((rule) => ruleOf(rule))), options);
+  async readModifyWrite(
+    row: Bytes,
+    rules: readonly ReadModifyWriteRule[],
+    options?: CallOptions,
+  ): Promise<readonly Cell[]> {
+    return this.#readModifyWrite(
+      row,
+      asked(() => listOf(rules, 'rules').map((rule) => ruleOf(rule))),
+      options,
+    );
   }
 
   async #change(row: Bytes, column: Column, change: ModelRule['change'], options?: CallOptions): Promise<Cell> {
@@ -168,12 +214,20 @@ export class Table {
 
   async #readModifyWrite(row: Bytes, rules: readonly ModelRule[], options?: CallOptions): Promise<readonly Cell[]> {
     const key = asked(() => keyOf(row, 'a row key'));
-    const cells = await this.#calls.write((service, context) => service.readModifyWriteRow(context, this.fullName, key, rules), options);
+    const cells = await this.#calls.write(
+      (service, context) => service.readModifyWriteRow(context, this.fullName, key, rules),
+      options,
+    );
     return cells.map((cell) => new Cell(cell));
   }
 
   /** Looks at the row and applies one of two mutations, in one instant; answers whether the predicate matched. */
-  async checkAndMutate(row: Bytes, predicate: Predicate, outcomes: CheckAndMutateOutcomes, options?: CallOptions): Promise<boolean> {
+  async checkAndMutate(
+    row: Bytes,
+    predicate: Predicate,
+    outcomes: CheckAndMutateOutcomes,
+    options?: CallOptions,
+  ): Promise<boolean> {
     const asks = asked(() => ({ row: keyOf(row, 'a row key'), predicate: predicateFilter(predicate) }));
     const request = { table: this.fullName, ...asks, ...mutationsOf(outcomes) };
     return this.#calls.write((service, context) => service.checkAndMutateRow(context, request), options);
@@ -200,7 +254,10 @@ export class Table {
 
   /** Row keys that cut the table into parts of about equal size, for parallel work. */
   async sampleKeys(options?: CallOptions): Promise<readonly { readonly key: string; readonly offsetBytes: number }[]> {
-    const samples = await this.#calls.read((service, context) => service.sampleRowKeys(context, this.fullName), options);
+    const samples = await this.#calls.read(
+      (service, context) => service.sampleRowKeys(context, this.fullName),
+      options,
+    );
     return samples.map(({ row, offsetBytes }) => ({ key: toText(row), offsetBytes }));
   }
 
@@ -243,7 +300,10 @@ export class Table {
    */
   async setGroups(groups: GroupLayout, options?: CallOptions): Promise<void> {
     const layout = asked(() => checkedLayout(layoutOf(groups)));
-    await this.#calls.write((service, context) => service.updateTable(context, this.fullName, { groups: layout }), options);
+    await this.#calls.write(
+      (service, context) => service.updateTable(context, this.fullName, { groups: layout }),
+      options,
+    );
   }
 
   /** Deletes the family and everything in it. */
@@ -257,11 +317,16 @@ export class Table {
 }
 
 function entryOf(mutation: RowMutation): Entry {
-  if (!(mutation instanceof RowMutation)) throw invalidArgument(`a mutation must be a RowMutation, not ${describeValue(mutation)}`);
+  if (!(mutation instanceof RowMutation))
+    throw invalidArgument(`a mutation must be a RowMutation, not ${describeValue(mutation)}`);
   return { row: mutation.row, mutations: mutation.mutations };
 }
 
-async function onlyRow(rows: RowStream, found: Row | undefined | Promise<Row | undefined>, ending: void | Promise<void>): Promise<Row | undefined> {
+async function onlyRow(
+  rows: RowStream,
+  found: Row | undefined | Promise<Row | undefined>,
+  ending: void | Promise<void>,
+): Promise<Row | undefined> {
   if (ending !== undefined) await ending;
   try {
     return await found;

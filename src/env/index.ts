@@ -9,22 +9,58 @@ export { Owner } from './budget/turn-queue.ts';
 export { type Clock, inParts, Pacer, type Random, STEP_MS, sleep, type Timer } from './seams/clock.ts';
 export type { Checksum, Codecs, Lz4, Zstd, ZstdDictionary } from './seams/codecs.ts';
 export { CallNotes } from './calls/call-notes.ts';
-export { CallContext, type ContextOptions, checkContext, type Interruptible, type Priority, type RequestContext, requestContext } from './calls/context.ts';
+export {
+  CallContext,
+  type ContextOptions,
+  checkContext,
+  type Interruptible,
+  type Priority,
+  type RequestContext,
+  requestContext,
+} from './calls/context.ts';
 export { ContextWait, isEndless, within } from './calls/context-wait.ts';
 export type { Env } from './env.ts';
 export { checkFilePath } from './seams/file-path.ts';
-export { APPEND_OVERHEAD_BYTES, type AppendOptions, type FileInfo, type FileSystem, type FileWriter, type LogAppend, type LogPosition, type LogWriter } from './seams/file-system.ts';
+export {
+  APPEND_OVERHEAD_BYTES,
+  type AppendOptions,
+  type FileInfo,
+  type FileSystem,
+  type FileWriter,
+  type LogAppend,
+  type LogPosition,
+  type LogWriter,
+} from './seams/file-system.ts';
 export { InlineWorkers } from './memory/inline-workers.ts';
 export { InProcessLockService, type LastingFile, type LockStorage } from './memory/in-process-lock-service.ts';
 export { LocalTransport } from './memory/local-transport.ts';
 export type { Guard, LockEvent, LockHandle, LockService, SmallFile } from './seams/lock-service.ts';
 export { ManualClock } from './memory/manual-clock.ts';
-export { type CrashChoice, type FileFaults, type FileOperation, type FileSystemCounts, MemoryFileSystem } from './memory/memory-file-system.ts';
+export {
+  type CrashChoice,
+  type FileFaults,
+  type FileOperation,
+  type FileSystemCounts,
+  MemoryFileSystem,
+} from './memory/memory-file-system.ts';
 export { OverlayFileSystem } from './memory/overlay-file-system.ts';
 export { MemoryLockService } from './memory/memory-lock-service.ts';
 export { fromPlainError, type PlainError, toPlainError } from './calls/plain-error.ts';
 export { PullStream, pullStreamOf } from './calls/pull-stream.ts';
 export { SeededRandom } from './memory/seeded-random.ts';
-export { type Counter, Histogram, type HistogramReport, labelled, LOG_LEVELS, type LogFields, type Logger, type LogLevel, Metrics, type MetricsReport, silentLogger, sumOfReports } from './seams/telemetry.ts';
+export {
+  type Counter,
+  Histogram,
+  type HistogramReport,
+  labelled,
+  LOG_LEVELS,
+  type LogFields,
+  type Logger,
+  type LogLevel,
+  Metrics,
+  type MetricsReport,
+  silentLogger,
+  sumOfReports,
+} from './seams/telemetry.ts';
 export type { CallHandler, Transport } from './calls/transport.ts';
 export type { Task, Workers } from './seams/workers.ts';

@@ -32,9 +32,21 @@ const REFUSED: readonly (readonly [string, RowFilter, RegExp])[] = [
   ['a chain of one inside', chain(PASS, interleave(PASS, chain(PASS))), /filter\.chain\[1\]\.interleave\[1\]\.chain/],
   ['an empty row key expression', { kind: 'rowKeyRegex', regex: '' }, /row_key_regex_filter/],
   ['a broken expression', { kind: 'columnQualifierRegex', regex: '[\xff' }, /column_qualifier_regex_filter: "\[\\xff"/],
-  ['a broken expression where no cell comes', chain({ kind: 'blockAll' }, { kind: 'valueRegex', regex: '(' }), /value_regex_filter: "\("/],
-  ['a broken expression in a condition', { kind: 'condition', predicate: { kind: 'valueRegex', regex: '[' } }, /value_regex_filter/],
-  ['a colon in a family expression', { kind: 'familyNameRegex', regex: '[[:alpha:]]' }, /family_name_regex_filter must not contain ":"/],
+  [
+    'a broken expression where no cell comes',
+    chain({ kind: 'blockAll' }, { kind: 'valueRegex', regex: '(' }),
+    /value_regex_filter: "\("/,
+  ],
+  [
+    'a broken expression in a condition',
+    { kind: 'condition', predicate: { kind: 'valueRegex', regex: '[' } },
+    /value_regex_filter/,
+  ],
+  [
+    'a colon in a family expression',
+    { kind: 'familyNameRegex', regex: '[[:alpha:]]' },
+    /family_name_regex_filter must not contain ":"/,
+  ],
   ['a sample of none', { kind: 'rowSample', probability: 0 }, /row_sample_filter .* not 0/],
   ['a sample of all', { kind: 'rowSample', probability: 1 }, /row_sample_filter .* not 1/],
   ['a sample that is no number', { kind: 'rowSample', probability: Number.NaN }, /row_sample_filter .* not NaN/],
@@ -47,7 +59,11 @@ const REFUSED: readonly (readonly [string, RowFilter, RegExp])[] = [
   ['a label with a newline', { kind: 'applyLabel', label: 'a\n' }, /apply_label_transformer "a\\n"/],
   ['a long label', { kind: 'applyLabel', label: 'sixteen-letters-' }, /1 to 15 characters/],
   ['two labels in a chain', chain(LABEL, PASS, LABEL), /filter\.chain: .*not 2/],
-  ['two labels in a chain, one deep', chain(LABEL, interleave(PASS, { kind: 'condition', predicate: PASS, whenTrue: LABEL })), /filter\.chain: .*not 2/],
+  [
+    'two labels in a chain, one deep',
+    chain(LABEL, interleave(PASS, { kind: 'condition', predicate: PASS, whenTrue: LABEL })),
+    /filter\.chain: .*not 2/,
+  ],
   ['a sink in a predicate', { kind: 'condition', predicate: SINK }, /condition\.predicate_filter: sink/],
   [
     'a sink in a branch',
@@ -57,7 +73,11 @@ const REFUSED: readonly (readonly [string, RowFilter, RegExp])[] = [
   ['a sink in the other branch', { kind: 'condition', predicate: PASS, whenFalse: SINK }, /false_filter: sink/],
   ['a range without a family', { kind: 'columnRange', family: '' }, /column_range_filter/],
   ['an empty mask', { kind: 'valueBitmask', mask: '' }, /value_bitmask_filter/],
-  ['a timestamp beyond int64', { kind: 'timestampRange', range: { start: 2n ** 63n } }, /9223372036854775808, which is no int64/],
+  [
+    'a timestamp beyond int64',
+    { kind: 'timestampRange', range: { start: 2n ** 63n } },
+    /9223372036854775808, which is no int64/,
+  ],
   ['a timestamp with a fraction', { kind: 'timestampRange', range: { end: 0.5 } }, /0.5, which is no int64/],
   ['nests of chains', nested(21, (inner) => chain(PASS, inner)), /more than 20 deep/],
   ['nests of conditions', nested(21, (inner) => ({ kind: 'condition', predicate: inner })), /more than 20 deep/],
@@ -71,7 +91,10 @@ const TAKEN: readonly (readonly [string, RowFilter])[] = [
   ['a label in a chain behind an interleave of labels apart', interleave(chain(LABEL, PASS), chain(PASS, LABEL))],
   ['a sink by itself', SINK],
   ['a sink beside a condition', chain({ kind: 'condition', predicate: PASS, whenTrue: PASS }, interleave(PASS, SINK))],
-  ['empty expressions of qualifier and value', chain({ kind: 'columnQualifierRegex', regex: '' }, { kind: 'valueRegex', regex: '' })],
+  [
+    'empty expressions of qualifier and value',
+    chain({ kind: 'columnQualifierRegex', regex: '' }, { kind: 'valueRegex', regex: '' }),
+  ],
   ['an offset of 0', { kind: 'cellsPerRowOffset', cells: 0 }],
   ['all of time', { kind: 'timestampRange', range: { start: -(2n ** 63n), end: 2n ** 63n - 1n } }],
 ];
@@ -81,7 +104,8 @@ describe('the form of filters', () => {
     test(`${what} is refused`, () => {
       assert.throws(
         () => compileFilter(filter, OPTIONS),
-        (thrown) => thrown instanceof BigtableError && thrown.code === Code.INVALID_ARGUMENT && message.test(thrown.message),
+        (thrown) =>
+          thrown instanceof BigtableError && thrown.code === Code.INVALID_ARGUMENT && message.test(thrown.message),
       );
     });
   }

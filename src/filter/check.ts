@@ -17,7 +17,11 @@ export function containsKind(filter: RowFilter | undefined, kind: RowFilter['kin
     case 'interleave':
       return filter.filters.some((part) => containsKind(part, kind));
     case 'condition':
-      return containsKind(filter.predicate, kind) || containsKind(filter.whenTrue, kind) || containsKind(filter.whenFalse, kind);
+      return (
+        containsKind(filter.predicate, kind) ||
+        containsKind(filter.whenTrue, kind) ||
+        containsKind(filter.whenFalse, kind)
+      );
     default:
       return false;
   }
@@ -28,7 +32,9 @@ export function checkFilter(filter: RowFilter, limits: Limits): void {
   new Checker(limits).check(filter, 'filter', 0, false);
   const { pushes, stages } = fanOutOf(filter);
   if (stages > limits.filterStages) {
-    throw invalidArgument(`the filter passes a cell through ${stages} parts one after another; the limit is ${limits.filterStages}`);
+    throw invalidArgument(
+      `the filter passes a cell through ${stages} parts one after another; the limit is ${limits.filterStages}`,
+    );
   }
   if (pushes > limits.filterPushes) {
     const many = pushes < 1e15 ? String(pushes) : 'more than 1e15';
@@ -49,8 +55,12 @@ class Checker {
   /** `depth`: how many filters this one lies in. */
   check(filter: RowFilter, where: string, depth: number, inCondition: boolean): void {
     // a filter of the serialized size limit has fewer: those of the library may be one part in many places
-    if (++this.#parts > this.#limits.filterBytes) throw invalidArgument(`a filter may have ${this.#limits.filterBytes} parts at most, each counted wherever it stands`);
-    if (depth > this.#limits.filterDepth) throw invalidArgument(`filters are nested more than ${this.#limits.filterDepth} deep: ${where}`);
+    if (++this.#parts > this.#limits.filterBytes)
+      throw invalidArgument(
+        `a filter may have ${this.#limits.filterBytes} parts at most, each counted wherever it stands`,
+      );
+    if (depth > this.#limits.filterDepth)
+      throw invalidArgument(`filters are nested more than ${this.#limits.filterDepth} deep: ${where}`);
     switch (filter.kind) {
       case 'chain':
       case 'interleave':
@@ -69,7 +79,12 @@ class Checker {
     }
   }
 
-  #composite(filter: RowFilter & { kind: 'chain' | 'interleave' }, where: string, depth: number, inCondition: boolean): void {
+  #composite(
+    filter: RowFilter & { kind: 'chain' | 'interleave' },
+    where: string,
+    depth: number,
+    inCondition: boolean,
+  ): void {
     const count = filter.filters.length;
     if (count < 2) throw invalidArgument(`${where}: must contain at least two filters, not ${count}`);
     filter.filters.forEach((part, i) => {
@@ -77,7 +92,10 @@ class Checker {
     });
     if (filter.kind === 'interleave') return;
     const labelling = filter.filters.filter((part) => containsKind(part, 'applyLabel')).length;
-    if (labelling > 1) throw invalidArgument(`${where}: only one filter of a chain may contain an apply_label_transformer, not ${labelling}`);
+    if (labelling > 1)
+      throw invalidArgument(
+        `${where}: only one filter of a chain may contain an apply_label_transformer, not ${labelling}`,
+      );
   }
 
   #simple(filter: RowFilter, where: string): void {
@@ -86,7 +104,8 @@ class Checker {
         if (filter.regex === '') throw invalidArgument(`${where}: row_key_regex_filter must not be empty`);
         return;
       case 'familyNameRegex':
-        if (filter.regex.includes(':')) throw invalidArgument(`${where}: family_name_regex_filter must not contain ":": ${quote(filter.regex)}`);
+        if (filter.regex.includes(':'))
+          throw invalidArgument(`${where}: family_name_regex_filter must not contain ":": ${quote(filter.regex)}`);
         return;
       case 'rowSample':
         if (!(filter.probability > 0 && filter.probability < 1)) {
@@ -124,13 +143,16 @@ class Checker {
       case 'stripValue':
         return;
       default:
-        throw invalidArgument(`${where}: unknown filter ${JSON.stringify((filter as { readonly kind: unknown }).kind)}`);
+        throw invalidArgument(
+          `${where}: unknown filter ${JSON.stringify((filter as { readonly kind: unknown }).kind)}`,
+        );
     }
   }
 }
 
 function atLeast(least: number, value: number, what: string): void {
-  if (!Number.isSafeInteger(value) || value < least) throw invalidArgument(`${what} must be an integer of at least ${least}, not ${value}`);
+  if (!Number.isSafeInteger(value) || value < least)
+    throw invalidArgument(`${what} must be an integer of at least ${least}, not ${value}`);
 }
 
 function notInt64(where: string, value: unknown): BigtableError {

@@ -39,7 +39,10 @@ describe("the API's own examples", () => {
       kind: 'chain',
       filters: [
         { kind: 'familyNameRegex', regex: 'A' },
-        { kind: 'interleave', filters: [PASS, { kind: 'chain', filters: [{ kind: 'applyLabel', label: 'foo' }, { kind: 'sink' }] }] },
+        {
+          kind: 'interleave',
+          filters: [PASS, { kind: 'chain', filters: [{ kind: 'applyLabel', label: 'foo' }, { kind: 'sink' }] }],
+        },
         { kind: 'columnQualifierRegex', regex: 'B' },
       ],
     };
@@ -57,7 +60,13 @@ describe("the API's own examples", () => {
       ],
     };
     assert.deepEqual(filtered(filter, [cell('f', 'a', 1), cell('f', 'b', 2), cell('f', 'b', 1), cell('f', 'c', 1)]), [
-      'f:a@1=v', 'f:b@2=v', 'f:b@2=v', 'f:b@2=', 'f:b@1=v', 'f:b@1=v', 'f:b@1=',
+      'f:a@1=v',
+      'f:b@2=v',
+      'f:b@2=v',
+      'f:b@2=',
+      'f:b@1=v',
+      'f:b@1=v',
+      'f:b@1=',
     ]);
   });
 
@@ -68,7 +77,11 @@ describe("the API's own examples", () => {
       whenTrue: { kind: 'applyLabel', label: 'true' },
       whenFalse: { kind: 'applyLabel', label: 'false' },
     };
-    assert.deepEqual(filtered(filter, [cell('f', 'a', 1), cell('f', 'b', 1), cell('f', 'c', 1)]), ['f:a@1=v #true', 'f:b@1=v #true', 'f:c@1=v #true']);
+    assert.deepEqual(filtered(filter, [cell('f', 'a', 1), cell('f', 'b', 1), cell('f', 'c', 1)]), [
+      'f:a@1=v #true',
+      'f:b@1=v #true',
+      'f:c@1=v #true',
+    ]);
     assert.deepEqual(filtered(filter, [cell('f', 'a', 1), cell('f', 'c', 1)]), ['f:a@1=v #false', 'f:c@1=v #false']);
     assert.deepEqual(filtered({ kind: 'condition', predicate: PASS }, [cell('f', 'a', 1)]), ['(skipped)']);
   });
@@ -78,7 +91,10 @@ describe("the API's own examples", () => {
     const late: RowFilter = { kind: 'condition', predicate: only('c'), whenTrue: only('a') };
     const filter: RowFilter = {
       kind: 'chain',
-      filters: [{ kind: 'interleave', filters: [only('b'), late] }, { kind: 'cellsPerRowLimit', cells: 1 }],
+      filters: [
+        { kind: 'interleave', filters: [only('b'), late] },
+        { kind: 'cellsPerRowLimit', cells: 1 },
+      ],
     };
     assert.deepEqual(filtered(filter, [cell('f', 'a', 1), cell('f', 'b', 1), cell('f', 'c', 1)]), ['f:a@1=v']);
   });
@@ -109,7 +125,9 @@ describe('single filters', () => {
 
   test('value_bitmask: the mask length and every bit of it', () => {
     const mask = (text: string): RowFilter => ({ kind: 'valueBitmask', mask: text });
-    const values = ['\x0f\xf0', '\xff\xff', '\x0f', '\x0f\xf0\0', '\x0e\xf0', ''].map((value, i) => cell('f', `${i}`, 1, value));
+    const values = ['\x0f\xf0', '\xff\xff', '\x0f', '\x0f\xf0\0', '\x0e\xf0', ''].map((value, i) =>
+      cell('f', `${i}`, 1, value),
+    );
     assert.deepEqual(filtered(mask('\x0f\xf0'), values).length, 2);
     assert.deepEqual(filtered(mask('\0\0'), values).length, 3);
     assert.deepEqual(filtered(mask('\x80'), values).length, 0);
@@ -137,15 +155,26 @@ describe('single filters', () => {
 
   test('timestamps over all of int64', () => {
     const most = 2n ** 63n - 1n;
-    const cells = [cell('f', 'q', most), cell('f', 'q', 2n ** 53n + 1n), cell('f', 'q', 2 ** 53 - 1), cell('f', 'q', -5), cell('f', 'q', -(2n ** 63n))];
+    const cells = [
+      cell('f', 'q', most),
+      cell('f', 'q', 2n ** 53n + 1n),
+      cell('f', 'q', 2 ** 53 - 1),
+      cell('f', 'q', -5),
+      cell('f', 'q', -(2n ** 63n)),
+    ];
     assert.equal(filtered({ kind: 'timestampRange', range: { end: most } }, cells).length, 4);
-    assert.deepEqual(filtered({ kind: 'timestampRange', range: { start: 2n ** 53n + 1n, end: most } }, cells), [`f:q@${2n ** 53n + 1n}=v`]);
+    assert.deepEqual(filtered({ kind: 'timestampRange', range: { start: 2n ** 53n + 1n, end: most } }, cells), [
+      `f:q@${2n ** 53n + 1n}=v`,
+    ]);
     assert.equal(filtered({ kind: 'timestampRange', range: { start: -(2n ** 63n), end: 0 } }, cells).length, 2);
   });
 
   test('strip and label change copies, not the cells given', () => {
     const one = Object.freeze(cell('f', 'q', 1, 'value'));
-    assert.deepEqual(filtered({ kind: 'chain', filters: [{ kind: 'applyLabel', label: 'x' }, { kind: 'stripValue' }] }, [one]), ['f:q@1= #x']);
+    assert.deepEqual(
+      filtered({ kind: 'chain', filters: [{ kind: 'applyLabel', label: 'x' }, { kind: 'stripValue' }] }, [one]),
+      ['f:q@1= #x'],
+    );
     assert.equal(words(one), 'f:q@1=value');
   });
 });
@@ -177,7 +206,11 @@ describe('the run', () => {
   });
 
   test('what a condition holds back is counted, and given out at the first cell of the predicate', () => {
-    const filter: RowFilter = { kind: 'condition', predicate: { kind: 'columnQualifierRegex', regex: 'z' }, whenTrue: PASS };
+    const filter: RowFilter = {
+      kind: 'condition',
+      predicate: { kind: 'columnQualifierRegex', regex: 'z' },
+      whenTrue: PASS,
+    };
     const run = compileFilter(filter, OPTIONS).run();
     const out: Cell[] = [];
     run.startRow('r');
@@ -196,9 +229,17 @@ describe('the run', () => {
   });
 
   test('a predicate on the row key alone is settled before the first cell', () => {
-    const filter: RowFilter = { kind: 'condition', predicate: { kind: 'rowKeyRegex', regex: 'yes' }, whenTrue: PASS, whenFalse: { kind: 'stripValue' } };
+    const filter: RowFilter = {
+      kind: 'condition',
+      predicate: { kind: 'rowKeyRegex', regex: 'yes' },
+      whenTrue: PASS,
+      whenFalse: { kind: 'stripValue' },
+    };
     const run = compileFilter(filter, OPTIONS).run();
-    for (const [row, want] of [['yes', 'f:a@1=v'], ['no', 'f:a@1=']] as const) {
+    for (const [row, want] of [
+      ['yes', 'f:a@1=v'],
+      ['no', 'f:a@1='],
+    ] as const) {
       const out: Cell[] = [];
       assert.equal(run.startRow(row), Hint.next);
       run.push(cell('f', 'a', 1), out);
@@ -211,7 +252,9 @@ describe('the run', () => {
   test('rows are skipped whole where gates are shut, but not past a sink', () => {
     const shut: RowFilter = { kind: 'rowKeyRegex', regex: 'other' };
     assert.deepEqual(filtered({ kind: 'chain', filters: [PASS, shut] }, [cell('f', 'a', 1)]), ['(skipped)']);
-    assert.deepEqual(filtered({ kind: 'condition', predicate: shut, whenTrue: PASS }, [cell('f', 'a', 1)]), ['(skipped)']);
+    assert.deepEqual(filtered({ kind: 'condition', predicate: shut, whenTrue: PASS }, [cell('f', 'a', 1)]), [
+      '(skipped)',
+    ]);
     const tee: RowFilter = { kind: 'interleave', filters: [PASS, { kind: 'sink' }] };
     assert.deepEqual(filtered({ kind: 'chain', filters: [tee, shut] }, [cell('f', 'a', 1)]), ['f:a@1=v']);
     assert.deepEqual(filtered({ kind: 'chain', filters: [shut, tee] }, [cell('f', 'a', 1)]), ['(skipped)']);
@@ -222,7 +265,11 @@ describe('hints', () => {
   const row = [cell('f', 'a', 3), cell('f', 'a', 2), cell('f', 'b', 3), cell('g', 'a', 3)];
   const { next, skipColumn, skipRow } = Hint;
   const cases: readonly (readonly [string, RowFilter, readonly Hint[]])[] = [
-    ['the newest version only', { kind: 'cellsPerColumnLimit', cells: 1 }, [skipColumn, skipColumn, skipColumn, skipColumn]],
+    [
+      'the newest version only',
+      { kind: 'cellsPerColumnLimit', cells: 1 },
+      [skipColumn, skipColumn, skipColumn, skipColumn],
+    ],
     ['a row limit', { kind: 'cellsPerRowLimit', cells: 2 }, [next, skipRow, skipRow, skipRow]],
     ['below the start', { kind: 'timestampRange', range: { start: 3 } }, [next, skipColumn, next, next]],
     ['above the end', { kind: 'timestampRange', range: { end: 3 } }, [next, next, next, next]],
@@ -239,23 +286,49 @@ describe('hints', () => {
     ],
     [
       'an offset counts all',
-      { kind: 'chain', filters: [{ kind: 'cellsPerRowOffset', cells: 2 }, { kind: 'cellsPerColumnLimit', cells: 1 }] },
+      {
+        kind: 'chain',
+        filters: [
+          { kind: 'cellsPerRowOffset', cells: 2 },
+          { kind: 'cellsPerColumnLimit', cells: 1 },
+        ],
+      },
       [next, next, skipColumn, skipColumn],
     ],
     [
       'a row limit counts all',
-      { kind: 'chain', filters: [{ kind: 'cellsPerRowLimit', cells: 3 }, { kind: 'cellsPerColumnLimit', cells: 1 }] },
+      {
+        kind: 'chain',
+        filters: [
+          { kind: 'cellsPerRowLimit', cells: 3 },
+          { kind: 'cellsPerColumnLimit', cells: 1 },
+        ],
+      },
       [next, next, skipRow, skipRow],
     ],
-    ['a sink takes all', { kind: 'interleave', filters: [{ kind: 'cellsPerRowLimit', cells: 1 }, { kind: 'sink' }] }, [next, next, next, next]],
+    [
+      'a sink takes all',
+      { kind: 'interleave', filters: [{ kind: 'cellsPerRowLimit', cells: 1 }, { kind: 'sink' }] },
+      [next, next, next, next],
+    ],
     [
       'branches agree on the least',
-      { kind: 'interleave', filters: [{ kind: 'cellsPerRowLimit', cells: 1 }, { kind: 'cellsPerColumnLimit', cells: 1 }] },
+      {
+        kind: 'interleave',
+        filters: [
+          { kind: 'cellsPerRowLimit', cells: 1 },
+          { kind: 'cellsPerColumnLimit', cells: 1 },
+        ],
+      },
       [skipColumn, skipColumn, skipColumn, skipColumn],
     ],
     [
       'a settled condition is its branch',
-      { kind: 'condition', predicate: { kind: 'timestampRange', range: { end: 3 } }, whenTrue: { kind: 'cellsPerRowLimit', cells: 3 } },
+      {
+        kind: 'condition',
+        predicate: { kind: 'timestampRange', range: { end: 3 } },
+        whenTrue: { kind: 'cellsPerRowLimit', cells: 3 },
+      },
       [next, next, skipRow, skipRow],
     ],
   ];

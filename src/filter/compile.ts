@@ -53,7 +53,9 @@ function compile(filter: RowFilter, options: CompileOptions): FilterProgram {
     unitsPerCell: pushes,
     work: regexes.work,
     copies: copies > 1,
-    run: isSimple(filter, matcherOf) ? () => new SimpleRun(filter, matcherOf) : () => new ProgramRun(filter, matcherOf, options.random, pushes),
+    run: isSimple(filter, matcherOf)
+      ? () => new SimpleRun(filter, matcherOf)
+      : () => new ProgramRun(filter, matcherOf, options.random, pushes),
   };
 }
 

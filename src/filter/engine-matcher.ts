@@ -56,7 +56,16 @@ interface Machine {
   matched: boolean;
   init(captures: number): void;
   add(threads: Threads, instruction: number, at: number, captures: Int32Array, offset: number, context: number): void;
-  step(from: Threads, to: Threads, at: number, next: number, byte: number, context: number, anchor: number, atEnd: boolean): void;
+  step(
+    from: Threads,
+    to: Threads,
+    at: number,
+    next: number,
+    byte: number,
+    context: number,
+    anchor: number,
+    atEnd: boolean,
+  ): void;
 }
 
 interface Engine {
@@ -92,7 +101,14 @@ export class EngineMatcher implements Matcher {
   #endClass = 0;
 
   /** `mostUnits`: of one question altogether. */
-  constructor(engine: RE2JS, prefix: ByteString, pattern: ByteString, field: string, share: EngineShare, mostUnits = MAX_MATCH_UNITS) {
+  constructor(
+    engine: RE2JS,
+    prefix: ByteString,
+    pattern: ByteString,
+    field: string,
+    share: EngineShare,
+    mostUnits = MAX_MATCH_UNITS,
+  ) {
     this.#engine = engine.re2() as unknown as Engine;
     this.prefix = prefix;
     this.#pattern = pattern;
@@ -146,7 +162,10 @@ export class EngineMatcher implements Matcher {
   #startState(): State | null {
     if (this.#engine.prog.numInst() > MAX_AUTOMATON_INSTRUCTIONS) return null;
     const automaton = this.#engine.dfa;
-    automaton.stateBudget = Math.min(automaton.stateBudget, Math.max(MIN_AUTOMATON_BYTES, Math.floor(MAX_AUTOMATA_BYTES / this.#share.engines)));
+    automaton.stateBudget = Math.min(
+      automaton.stateBudget,
+      Math.max(MIN_AUTOMATON_BYTES, Math.floor(MAX_AUTOMATA_BYTES / this.#share.engines)),
+    );
     automaton.memBudget = automaton.stateBudget;
     this.#classes = automaton.latin1Class;
     this.#endClass = automaton.numClasses;
@@ -202,7 +221,8 @@ class EngineMatching implements Matching {
       let at = begin;
       let next: State | null = state;
       for (; at < until; at++) {
-        next = state.nextAnchored === null ? null : (state.nextAnchored[classes[bytes[at] as number] as number] ?? null);
+        next =
+          state.nextAnchored === null ? null : (state.nextAnchored[classes[bytes[at] as number] as number] ?? null);
         if (next === null) break;
         state = next;
         if (state.nfaStates.length === 0) return false;
@@ -215,7 +235,8 @@ class EngineMatching implements Matching {
       const byteClass = byte === END ? automaton.numClasses : (classes[byte] as number);
       const isBuilt = (state.nextAnchored?.[byteClass] ?? null) !== null;
       next = automaton.step(state, byteClass, byte, ANCHOR_BOTH);
-      if (!isBuilt) allowance.units -= BUILT_THREAD_UNITS * (1 + state.nfaStates.length + (next?.nfaStates.length ?? 0));
+      if (!isBuilt)
+        allowance.units -= BUILT_THREAD_UNITS * (1 + state.nfaStates.length + (next?.nfaStates.length ?? 0));
       if (next === null) {
         this.#simulation = new Simulation(this.#engine, state, bytes, at);
         this.#state = null;
@@ -254,7 +275,8 @@ class Simulation implements Matching {
     this.#threads = machine.q0;
     this.#spare = machine.q1;
     const context = this.#contextAt(at);
-    for (const instruction of state?.nfaStates ?? [engine.prog.start]) machine.add(machine.q0, instruction, at, machine.matchcap, 0, context);
+    for (const instruction of state?.nfaStates ?? [engine.prog.start])
+      machine.add(machine.q0, instruction, at, machine.matchcap, 0, context);
   }
 
   goOn(allowance: Allowance): boolean | undefined {
@@ -316,5 +338,7 @@ function contextBetween(before: number, after: number): number {
 const NEWLINE = 10;
 
 function isWord(byte: number): boolean {
-  return (byte >= 0x30 && byte <= 0x39) || (byte >= 0x41 && byte <= 0x5a) || byte === 0x5f || (byte >= 0x61 && byte <= 0x7a);
+  return (
+    (byte >= 0x30 && byte <= 0x39) || (byte >= 0x41 && byte <= 0x5a) || byte === 0x5f || (byte >= 0x61 && byte <= 0x7a)
+  );
 }

@@ -45,11 +45,20 @@ function inside(program: FilterProgram, cell: Cell): boolean {
   const times = program.timestamps;
   if (times?.start !== undefined && cell.timestamp < times.start) return false;
   if (times?.end !== undefined && cell.timestamp >= times.end) return false;
-  return program.columnSpans === undefined || program.columnSpans.some((span) => column >= span.start && (span.end === undefined || column < span.end));
+  return (
+    program.columnSpans === undefined ||
+    program.columnSpans.some((span) => column >= span.start && (span.end === undefined || column < span.end))
+  );
 }
 
 function words(cell: Cell): string {
-  return JSON.stringify([cell.family, cell.qualifier, Number(cell.timestamp), fromBytes(cell.value), cell.labels ?? []]);
+  return JSON.stringify([
+    cell.family,
+    cell.qualifier,
+    Number(cell.timestamp),
+    fromBytes(cell.value),
+    cell.labels ?? [],
+  ]);
 }
 
 /** Copies of one cell in an order of their own, so that two lists with the same copies compare equal. */
@@ -67,12 +76,15 @@ const cellsOfRow = fc
   })
   .map((columns) =>
     columns
-      .flatMap(([family, qualifier, texts]) => texts.map((text, timestamp): Cell => ({ family, qualifier, timestamp, value: toBytes(text) })))
+      .flatMap(([family, qualifier, texts]) =>
+        texts.map((text, timestamp): Cell => ({ family, qualifier, timestamp, value: toBytes(text) })),
+      )
       .sort(order),
   );
 
 const patterns = fc.constantFrom(...EXPRESSIONS.map(([pattern]) => pattern));
-const bound = (texts: fc.Arbitrary<string>) => fc.option(fc.record({ value: texts, closed: fc.boolean() }), { nil: undefined });
+const bound = (texts: fc.Arbitrary<string>) =>
+  fc.option(fc.record({ value: texts, closed: fc.boolean() }), { nil: undefined });
 const instant = fc.option(fc.integer({ min: 0, max: 5 }), { nil: undefined });
 const few = fc.integer({ min: 1, max: 4 });
 
@@ -83,8 +95,18 @@ const plainFilters: fc.Arbitrary<RowFilter> = fc.oneof(
   fc.constantFrom(0.2, 0.8).map((probability): RowFilter => ({ kind: 'rowSample', probability })),
   patterns.map((regex): RowFilter => ({ kind: 'familyNameRegex', regex })),
   patterns.map((regex): RowFilter => ({ kind: 'columnQualifierRegex', regex })),
-  fc.record({ kind: fc.constant('columnRange' as const), family: fc.constantFrom(...FAMILIES), start: bound(qualifiers), end: bound(qualifiers) }),
-  { weight: 3, arbitrary: fc.record({ start: instant, end: instant }).map((range): RowFilter => ({ kind: 'timestampRange', range })) },
+  fc.record({
+    kind: fc.constant('columnRange' as const),
+    family: fc.constantFrom(...FAMILIES),
+    start: bound(qualifiers),
+    end: bound(qualifiers),
+  }),
+  {
+    weight: 3,
+    arbitrary: fc
+      .record({ start: instant, end: instant })
+      .map((range): RowFilter => ({ kind: 'timestampRange', range })),
+  },
   patterns.map((regex): RowFilter => ({ kind: 'valueRegex', regex })),
   fc.record({ kind: fc.constant('valueRange' as const), start: bound(values), end: bound(values) }),
   fc.constantFrom('\x01', '\x7f', 'xb', '\0').map((mask): RowFilter => ({ kind: 'valueBitmask', mask })),
@@ -140,8 +162,16 @@ describe('the interpreter and the model agree', () => {
         const { main } = expected(filter, row, cells);
         for (const families of [undefined, FAMILIES]) {
           const program = compileFilter(filter, { ...OPTIONS, families });
-          assert.deepEqual(throughProgram(program, row, cells, true).map(words), main.map(words), 'with hints and bounds obeyed');
-          assert.deepEqual(throughProgram(program, row, cells, false).map(words), main.map(words), 'with every cell pushed');
+          assert.deepEqual(
+            throughProgram(program, row, cells, true).map(words),
+            main.map(words),
+            'with hints and bounds obeyed',
+          );
+          assert.deepEqual(
+            throughProgram(program, row, cells, false).map(words),
+            main.map(words),
+            'with every cell pushed',
+          );
         }
       }),
       RUNS,
@@ -155,7 +185,11 @@ describe('the interpreter and the model agree', () => {
         const program = compileFilter(filter, { ...OPTIONS, families: FAMILIES });
         for (const obey of [true, false]) {
           const out = throughProgram(program, row, cells, obey);
-          assert.deepEqual(canonical(out), canonical([...main, ...sunk]), obey ? 'with hints and bounds obeyed' : 'with every cell pushed');
+          assert.deepEqual(
+            canonical(out),
+            canonical([...main, ...sunk]),
+            obey ? 'with hints and bounds obeyed' : 'with every cell pushed',
+          );
           out.forEach((cell, i) => {
             assert.ok(i === 0 || order(out[i - 1] as Cell, cell) <= 0, 'in order');
           });
@@ -167,18 +201,22 @@ describe('the interpreter and the model agree', () => {
 
   test('one run serves many rows', () => {
     fc.assert(
-      fc.property(anyFilter.filter(isValid), fc.array(fc.tuple(rows, cellsOfRow), { minLength: 2, maxLength: 4 }), (filter, input) => {
-        const run = compileFilter(filter, OPTIONS).run();
-        for (const [row, cells] of input) {
-          const out: Cell[] = [];
-          if (settled(run, run.startRow(row), out) !== Hint.skipRow) {
-            for (const cell of cells) settled(run, run.push(cell, out), out);
-            settled(run, run.endRow(out), out);
+      fc.property(
+        anyFilter.filter(isValid),
+        fc.array(fc.tuple(rows, cellsOfRow), { minLength: 2, maxLength: 4 }),
+        (filter, input) => {
+          const run = compileFilter(filter, OPTIONS).run();
+          for (const [row, cells] of input) {
+            const out: Cell[] = [];
+            if (settled(run, run.startRow(row), out) !== Hint.skipRow) {
+              for (const cell of cells) settled(run, run.push(cell, out), out);
+              settled(run, run.endRow(out), out);
+            }
+            const { main, sunk } = expected(filter, row, cells);
+            assert.deepEqual(canonical(out), canonical([...main, ...sunk]));
           }
-          const { main, sunk } = expected(filter, row, cells);
-          assert.deepEqual(canonical(out), canonical([...main, ...sunk]));
-        }
-      }),
+        },
+      ),
       { numRuns: 300 },
     );
   });

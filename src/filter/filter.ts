@@ -14,7 +14,12 @@ export interface Bound {
 export type RowFilter =
   | { readonly kind: 'chain'; readonly filters: readonly RowFilter[] }
   | { readonly kind: 'interleave'; readonly filters: readonly RowFilter[] }
-  | { readonly kind: 'condition'; readonly predicate: RowFilter; readonly whenTrue?: RowFilter | undefined; readonly whenFalse?: RowFilter | undefined }
+  | {
+      readonly kind: 'condition';
+      readonly predicate: RowFilter;
+      readonly whenTrue?: RowFilter | undefined;
+      readonly whenFalse?: RowFilter | undefined;
+    }
   | { readonly kind: 'sink' }
   | { readonly kind: 'passAll' }
   | { readonly kind: 'blockAll' }
@@ -22,7 +27,12 @@ export type RowFilter =
   | { readonly kind: 'rowSample'; readonly probability: number }
   | { readonly kind: 'familyNameRegex'; readonly regex: ByteString }
   | { readonly kind: 'columnQualifierRegex'; readonly regex: ByteString }
-  | { readonly kind: 'columnRange'; readonly family: string; readonly start?: Bound | undefined; readonly end?: Bound | undefined }
+  | {
+      readonly kind: 'columnRange';
+      readonly family: string;
+      readonly start?: Bound | undefined;
+      readonly end?: Bound | undefined;
+    }
   | { readonly kind: 'timestampRange'; readonly range: TimestampRange }
   | { readonly kind: 'valueRegex'; readonly regex: ByteString }
   | { readonly kind: 'valueRange'; readonly start?: Bound | undefined; readonly end?: Bound | undefined }

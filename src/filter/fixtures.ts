@@ -12,9 +12,23 @@ export const FAMILIES = ['a', 'ab', 'b'];
 
 /** Patterns with what they mean, in JavaScript's own words. */
 export const EXPRESSIONS: readonly (readonly [string, RegExp])[] = [
-  ['a', /^a$/], ['b', /^b$/], ['a|b', /^(a|b)$/], ['a.*', /^a.*$/], ['.*b', /^.*b$/], ['.*', /^.*$/], ['\\C*', /^[\s\S]*$/], ['[^b]+', /^[^b]+$/],
-  ['x|y', /^(x|y)$/], ['x.*', /^x.*$/], ['x\\C*', /^x[\s\S]*$/], ['.', /^.$/], ['\\C', /^[\s\S]$/], ['', /^$/], ['\\xff', /^\xff$/],
-  ['(?i)X', /^x$/i], ['nothing', /^nothing$/],
+  ['a', /^a$/],
+  ['b', /^b$/],
+  ['a|b', /^(a|b)$/],
+  ['a.*', /^a.*$/],
+  ['.*b', /^.*b$/],
+  ['.*', /^.*$/],
+  ['\\C*', /^[\s\S]*$/],
+  ['[^b]+', /^[^b]+$/],
+  ['x|y', /^(x|y)$/],
+  ['x.*', /^x.*$/],
+  ['x\\C*', /^x[\s\S]*$/],
+  ['.', /^.$/],
+  ['\\C', /^[\s\S]$/],
+  ['', /^$/],
+  ['\\xff', /^\xff$/],
+  ['(?i)X', /^x$/i],
+  ['nothing', /^nothing$/],
 ];
 
 /** A cell on its way; `at` is its place in the input of the interleave it is inside of, `from` that input's own. */
@@ -92,7 +106,9 @@ function model(filter: RowFilter, row: string, input: readonly Item[], sunk: Cel
     case 'cellsPerRowLimit':
       return input.slice(0, filter.cells);
     case 'cellsPerColumnLimit':
-      return input.filter((item, i) => input.slice(0, i).filter((other) => sameColumn(other.cell, item.cell)).length < filter.cells);
+      return input.filter(
+        (item, i) => input.slice(0, i).filter((other) => sameColumn(other.cell, item.cell)).length < filter.cells,
+      );
     case 'stripValue':
       return change((cell) => ({ ...cell, value: Buffer.alloc(0) }));
     case 'applyLabel':
@@ -105,7 +121,12 @@ export function sameColumn(a: Cell, b: Cell): boolean {
 }
 
 /** The API leaves open the order of copies of a cell. Ours: by input cell, then by branch; by branch alone where one of them waits for a predicate. */
-function interleave(filter: RowFilter & { kind: 'interleave' }, row: string, input: readonly Item[], sunk: Cell[]): readonly Item[] {
+function interleave(
+  filter: RowFilter & { kind: 'interleave' },
+  row: string,
+  input: readonly Item[],
+  sunk: Cell[],
+): readonly Item[] {
   const inner = input.map((from, at): Item => ({ cell: from.cell, at, from }));
   const pooled = filter.filters.flatMap((part) => model(part, row, inner, sunk));
   const waits = filter.filters.some((part) => containsKind(part, 'condition'));

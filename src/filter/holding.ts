@@ -185,7 +185,10 @@ class CollectorList implements Stage {
   }
 
   push(cell: Cell): Hint {
-    assert(this.#last === undefined || compareCells(this.#last, cell) <= 0, 'every stage gets its cells in the order of the row');
+    assert(
+      this.#last === undefined || compareCells(this.#last, cell) <= 0,
+      'every stage gets its cells in the order of the row',
+    );
     this.#last = cell;
     this.cells.add(cell);
     return Hint.next;
@@ -230,7 +233,14 @@ export class Condition implements Stage, RowState, RowEnd, Drain {
   readonly #held: HeldCells;
   #decision: Decision = 'open';
 
-  constructor(predicate: Branch, verdict: Verdict, whenTrue: Branch, whenFalse: Branch, ledger: Ledger, backlog: Backlog) {
+  constructor(
+    predicate: Branch,
+    verdict: Verdict,
+    whenTrue: Branch,
+    whenFalse: Branch,
+    ledger: Ledger,
+    backlog: Backlog,
+  ) {
     this.#predicate = predicate;
     this.#whenTrue = whenTrue;
     this.#whenFalse = whenFalse;

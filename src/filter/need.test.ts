@@ -51,8 +51,16 @@ describe('column spans', () => {
     ['a prefix of qualifiers', chain(family('cf'), qualifier('q.*')), 'cf/q..cf/r'],
     ['qualifiers of families', chain(family('a|b'), qualifier('x|y')), 'a/x..a/x/ a/y..a/y/ b/x..b/x/ b/y..b/y/'],
     ['a qualifier anywhere', qualifier('q'), undefined],
-    ['a range', { kind: 'columnRange', family: 'cf', start: { value: 'b', closed: true }, end: { value: 'd', closed: false } }, 'cf/b..cf/d'],
-    ['a range of other ends', { kind: 'columnRange', family: 'cf', start: { value: 'b', closed: false }, end: { value: 'd', closed: true } }, 'cf/b/..cf/d/'],
+    [
+      'a range',
+      { kind: 'columnRange', family: 'cf', start: { value: 'b', closed: true }, end: { value: 'd', closed: false } },
+      'cf/b..cf/d',
+    ],
+    [
+      'a range of other ends',
+      { kind: 'columnRange', family: 'cf', start: { value: 'b', closed: false }, end: { value: 'd', closed: true } },
+      'cf/b/..cf/d/',
+    ],
     ['a range without ends', { kind: 'columnRange', family: 'cf' }, 'cf/..cf!'],
     ['branches', interleave(family('b'), chain(family('a'), qualifier('q'))), 'a/q..a/q/ b/..b!'],
     ['branches that overlap', interleave(family('a'), chain(family('a'), qualifier('q'))), 'a/..a!'],
@@ -65,7 +73,11 @@ describe('column spans', () => {
     ['an offset counts all before it', chain({ kind: 'cellsPerRowOffset', cells: 1 }, family('a')), undefined],
     ['a sink takes what comes to it', chain(family('a|b'), interleave(SINK, PASS), family('a')), 'a/..a! b/..b!'],
     ['a condition of bounds', { kind: 'condition', predicate: family('a'), whenTrue: family('b') }, 'a/..a! b/..b!'],
-    ['a predicate behind a bound', chain(family('c'), { kind: 'condition', predicate: PASS, whenTrue: family('c') }), 'c/..c!'],
+    [
+      'a predicate behind a bound',
+      chain(family('c'), { kind: 'condition', predicate: PASS, whenTrue: family('c') }),
+      'c/..c!',
+    ],
     ['a predicate sees all', chain({ kind: 'condition', predicate: PASS, whenTrue: PASS }, family('c')), undefined],
     ['an expression', chain(family('a[bc]'), qualifier('.*x')), 'a..b'],
     ['nothing in common', chain(family('a'), family('b')), ''],
@@ -88,7 +100,10 @@ describe('column spans', () => {
     const many = (n: number): string => Array.from({ length: n }, (_, i) => `q${i}`).join('|');
     assert.equal(program(chain(family('a'), qualifier(many(200)))).columnSpans?.length, 200);
     assert.equal(spans(chain(family('a'), qualifier(many(300)))), 'a/..a!');
-    assert.equal(spans(interleave(...Array.from({ length: 300 }, (_, i) => chain(family('a'), qualifier(`q${i}`))))), undefined);
+    assert.equal(
+      spans(interleave(...Array.from({ length: 300 }, (_, i) => chain(family('a'), qualifier(`q${i}`))))),
+      undefined,
+    );
   });
 });
 
@@ -96,13 +111,21 @@ describe('timestamps', () => {
   const cases: readonly (readonly [string, RowFilter, TimestampRange | undefined])[] = [
     ['all', PASS, undefined],
     ['a range', { kind: 'timestampRange', range: { start: 2, end: 5 } }, { start: 2, end: 5 }],
-    ['ranges in a chain', chain(since(2), { kind: 'timestampRange', range: { start: 1, end: 5 } }), { start: 2, end: 5 }],
+    [
+      'ranges in a chain',
+      chain(since(2), { kind: 'timestampRange', range: { start: 1, end: 5 } }),
+      { start: 2, end: 5 },
+    ],
     ['ranges side by side', interleave(since(2), since(7)), { start: 2, end: undefined }],
     ['one side open', interleave(since(2), PASS), undefined],
     ['a branch that blocks does not count', interleave(since(2), { kind: 'blockAll' }), { start: 2, end: undefined }],
     ['a column limit before', chain({ kind: 'cellsPerColumnLimit', cells: 1 }, since(2)), undefined],
     ['a column limit behind', chain(since(2), { kind: 'cellsPerColumnLimit', cells: 1 }), { start: 2, end: undefined }],
-    ['a condition of both', { kind: 'condition', predicate: since(9), whenTrue: since(3) }, { start: 3, end: undefined }],
+    [
+      'a condition of both',
+      { kind: 'condition', predicate: since(9), whenTrue: since(3) },
+      { start: 3, end: undefined },
+    ],
     ['a sink before', chain(interleave(PASS, SINK), since(2)), undefined],
   ];
   for (const [what, filter, want] of cases) {
@@ -129,7 +152,11 @@ describe('blocking all', () => {
   }
 
   test('not with a sink, a row limit or a gate', () => {
-    for (const filter of [chain(SINK, { kind: 'blockAll' }), { kind: 'cellsPerRowLimit', cells: 1 }, { kind: 'rowKeyRegex', regex: 'x' }] as const) {
+    for (const filter of [
+      chain(SINK, { kind: 'blockAll' }),
+      { kind: 'cellsPerRowLimit', cells: 1 },
+      { kind: 'rowKeyRegex', regex: 'x' },
+    ] as const) {
       assert.equal(program(filter).blocksAll, false);
     }
   });

@@ -61,9 +61,14 @@ function need(filter: RowFilter, rest: Need, search: Search): Need {
     case 'chain':
       return filter.filters.reduceRight((after, part) => need(part, after, search), rest);
     case 'interleave':
-      return union(filter.filters.map((part) => need(part, rest, search)), search);
+      return union(
+        filter.filters.map((part) => need(part, rest, search)),
+        search,
+      );
     case 'condition': {
-      const branches = [filter.whenTrue, filter.whenFalse].map((branch) => (branch ? need(branch, rest, search) : NOTHING));
+      const branches = [filter.whenTrue, filter.whenFalse].map((branch) =>
+        branch ? need(branch, rest, search) : NOTHING,
+      );
       const both = union(branches, search);
       return isNothing(both) ? NOTHING : union([both, need(filter.predicate, ALL, search)], search);
     }
@@ -75,13 +80,29 @@ function need(filter: RowFilter, rest: Need, search: Search): Need {
 function needOfSimple(filter: RowFilter, rest: Need, search: Search): Need {
   switch (filter.kind) {
     case 'familyNameRegex':
-      return within(rest, intervalsOf(search.matcherOf(filter)).map((families) => ({ families, qualifiers: ANY })), search);
+      return within(
+        rest,
+        intervalsOf(search.matcherOf(filter)).map((families) => ({ families, qualifiers: ANY })),
+        search,
+      );
     case 'columnQualifierRegex':
-      return within(rest, intervalsOf(search.matcherOf(filter)).map((qualifiers) => ({ families: ANY, qualifiers })), search);
+      return within(
+        rest,
+        intervalsOf(search.matcherOf(filter)).map((qualifiers) => ({ families: ANY, qualifiers })),
+        search,
+      );
     case 'columnRange':
-      return within(rest, [{ families: only(filter.family), qualifiers: intervalOf(filter.start, filter.end) }], search);
+      return within(
+        rest,
+        [{ families: only(filter.family), qualifiers: intervalOf(filter.start, filter.end) }],
+        search,
+      );
     case 'timestampRange':
-      return { boxes: rest.boxes, start: later(rest.start, filter.range.start), end: earlier(rest.end, filter.range.end) };
+      return {
+        boxes: rest.boxes,
+        start: later(rest.start, filter.range.start),
+        end: earlier(rest.end, filter.range.end),
+      };
     case 'cellsPerColumnLimit':
       return { boxes: rest.boxes, start: undefined, end: undefined };
     case 'cellsPerRowOffset':
@@ -121,7 +142,10 @@ function earlier(a: Int64 | undefined, b: Int64 | undefined): Int64 | undefined 
 }
 
 function intersect(a: Interval, b: Interval): Interval {
-  return { from: a.from > b.from ? a.from : b.from, to: a.to === undefined || (b.to !== undefined && b.to < a.to) ? b.to : a.to };
+  return {
+    from: a.from > b.from ? a.from : b.from,
+    to: a.to === undefined || (b.to !== undefined && b.to < a.to) ? b.to : a.to,
+  };
 }
 
 function isEmpty(interval: Interval): boolean {
@@ -133,7 +157,10 @@ function within(need: Need, boxes: readonly Box[], search: Search): Need {
   const made = need.boxes.length * boxes.length;
   if (made > MAX_BOXES || made > search.boxesLeft) return need;
   search.boxesLeft -= made;
-  const meet = (a: Box, b: Box): Box => ({ families: intersect(a.families, b.families), qualifiers: intersect(a.qualifiers, b.qualifiers) });
+  const meet = (a: Box, b: Box): Box => ({
+    families: intersect(a.families, b.families),
+    qualifiers: intersect(a.qualifiers, b.qualifiers),
+  });
   const common = need.boxes === ANYWHERE ? boxes : need.boxes.flatMap((a) => boxes.map((b) => meet(a, b)));
   return { ...need, boxes: common.filter((box) => !isEmpty(box.families) && !isEmpty(box.qualifiers)) };
 }
@@ -146,8 +173,12 @@ function union(all: readonly Need[], search: Search): Need {
   if (!isMuch) search.boxesLeft -= count;
   return {
     boxes: isMuch ? ANYWHERE : some.flatMap((part) => part.boxes),
-    start: some.some((part) => part.start === undefined) ? undefined : some.map((part) => part.start as Int64).reduce((a, b) => (b < a ? b : a)),
-    end: some.some((part) => part.end === undefined) ? undefined : some.map((part) => part.end as Int64).reduce((a, b) => (b > a ? b : a)),
+    start: some.some((part) => part.start === undefined)
+      ? undefined
+      : some.map((part) => part.start as Int64).reduce((a, b) => (b < a ? b : a)),
+    end: some.some((part) => part.end === undefined)
+      ? undefined
+      : some.map((part) => part.end as Int64).reduce((a, b) => (b > a ? b : a)),
   };
 }
 
@@ -166,7 +197,8 @@ export function spansOf(need: Need, families: readonly string[] | undefined): re
   for (const { families: among, qualifiers } of need.boxes) {
     if (among.to === successor(among.from)) spans.push(spanIn(among.from, qualifiers));
     else if (qualifiers.from === '' && qualifiers.to === undefined) spans.push({ start: among.from, end: among.to });
-    else if (families && spans.length + families.length <= MAX_SPANS) for (const family of families) isIn(family, among) && spans.push(spanIn(family, qualifiers));
+    else if (families && spans.length + families.length <= MAX_SPANS)
+      for (const family of families) isIn(family, among) && spans.push(spanIn(family, qualifiers));
     else spans.push({ start: among.from, end: among.to });
   }
   const sorted = normalizeRanges(spans);
@@ -178,5 +210,8 @@ function isIn(family: string, among: Interval): boolean {
 }
 
 function spanIn(family: string, qualifiers: Interval): { start: string; end: string } {
-  return { start: columnKey(family, qualifiers.from), end: qualifiers.to === undefined ? familyEnd(family) : columnKey(family, qualifiers.to) };
+  return {
+    start: columnKey(family, qualifiers.from),
+    end: qualifiers.to === undefined ? familyEnd(family) : columnKey(family, qualifiers.to),
+  };
 }

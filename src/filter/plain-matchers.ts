@@ -177,7 +177,10 @@ class WildcardMatching implements Matching {
   /** At as many places as the allowance pays for. */
   #search(literal: Buffer, allowance: Allowance): void {
     const { length } = literal;
-    const places = Math.min(this.#end - length - this.#at + 1, Math.max(LEAST_PLACES, Math.floor((allowance.units * COMPARED_BYTES) / length)));
+    const places = Math.min(
+      this.#end - length - this.#at + 1,
+      Math.max(LEAST_PLACES, Math.floor((allowance.units * COMPARED_BYTES) / length)),
+    );
     const found = this.#text.subarray(this.#at, this.#at + places + length - 1).indexOf(literal);
     allowance.units -= ((found < 0 ? places : found + 1) * length) / COMPARED_BYTES;
     if (found < 0) {

@@ -29,7 +29,9 @@ export abstract class Question<Input> {
 
   /** In parts; undefined where the answer is known, or known at once. */
   begin(input: Input): Matching | undefined {
-    return input === this.#input || this.matcher.unitsPerByte === 0 ? undefined : this.matcher.begin(this.bytesOf(input));
+    return input === this.#input || this.matcher.unitsPerByte === 0
+      ? undefined
+      : this.matcher.begin(this.bytesOf(input));
   }
 
   settle(input: Input, answer: boolean): void {

@@ -50,7 +50,8 @@ class Scanner {
   }
 
   run(): Scan {
-    while (this.#at < this.#pattern.length && this.#problem === undefined) this.#step(this.#pattern[this.#at] as string);
+    while (this.#at < this.#pattern.length && this.#problem === undefined)
+      this.#step(this.#pattern[this.#at] as string);
     return {
       source: this.#source,
       prefix: this.#prefix,

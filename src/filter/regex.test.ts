@@ -99,8 +99,26 @@ describe('RE2 over bytes, full match', () => {
 
   test('what is no RE2 expression is refused with its field and its text', () => {
     const broken = [
-      '[', '(', ')', 'a**', 'a++', '*', '\\', '\\8', '\\1', '\\E', '\\Z', '[\\C]', '[z-a]', '(?=a)',
-      '(?<=a)b', 'a{1001}', '\\pX', '\\xz', '(?i', 'a\\xC.+',
+      '[',
+      '(',
+      ')',
+      'a**',
+      'a++',
+      '*',
+      '\\',
+      '\\8',
+      '\\1',
+      '\\E',
+      '\\Z',
+      '[\\C]',
+      '[z-a]',
+      '(?=a)',
+      '(?<=a)b',
+      'a{1001}',
+      '\\pX',
+      '\\xz',
+      '(?i',
+      'a\\xC.+',
     ];
     for (const pattern of broken) {
       assert.match(refused(pattern), /^value_regex_filter: ".*" is no valid RE2 expression: /, pattern);
@@ -108,13 +126,17 @@ describe('RE2 over bytes, full match', () => {
   });
 
   test('escapes above 0xFF are refused, in classes too', () => {
-    for (const pattern of ['\\x{100}', 'a\\777', '[\\x{100}-\\x{200}]', '[a\\400]']) assert.match(refused(pattern), /above 0xFF/, pattern);
+    for (const pattern of ['\\x{100}', 'a\\777', '[\\x{100}-\\x{200}]', '[a\\400]'])
+      assert.match(refused(pattern), /above 0xFF/, pattern);
     assert.equal(matches('\\Q\\x{100}\\E', '\\x{100}'), true);
   });
 
   test('expressions that would take too much are refused before they take it', () => {
     const large = [
-      '(?:a{1000}){1000}', 'a{1000}'.repeat(60), '(a{30}b{10}){20}'.repeat(100), '((((x{10}){10}){10}){10}){10}',
+      '(?:a{1000}){1000}',
+      'a{1000}'.repeat(60),
+      '(a{30}b{10}){20}'.repeat(100),
+      '((((x{10}){10}){10}){10}){10}',
       `(?:${'^$'.repeat(100)}){1000}`,
     ];
     for (const pattern of large) {
@@ -142,10 +164,21 @@ describe('RE2 over bytes, full match', () => {
       piece: fc.oneof(
         { maxDepth: 4 },
         fc
-          .tuple(fc.constantFrom('a', '[b-d]', '.', '\\d', '\\x41', '\\b', '^', '$'), fc.constantFrom('', '', '?', '*', '+', '{3}', '{1,2}', '{2,}', '{0,4}'))
+          .tuple(
+            fc.constantFrom('a', '[b-d]', '.', '\\d', '\\x41', '\\b', '^', '$'),
+            fc.constantFrom('', '', '?', '*', '+', '{3}', '{1,2}', '{2,}', '{0,4}'),
+          )
           .map(([atom, times]) => atom + times),
-        fc.tuple(fc.constantFrom('(', '(?:'), tie('pattern'), fc.constantFrom('', '?', '*', '{3}', '{1,2}', '{2,}', '{0,4}')).map(([open, inner, times]) => `${open}${inner})${times}`),
-        fc.tuple(tie('pattern'), fc.constantFrom('|', '||'), tie('pattern')).map(([one, bar, other]) => `(${one}${bar}${other})`),
+        fc
+          .tuple(
+            fc.constantFrom('(', '(?:'),
+            tie('pattern'),
+            fc.constantFrom('', '?', '*', '{3}', '{1,2}', '{2,}', '{0,4}'),
+          )
+          .map(([open, inner, times]) => `${open}${inner})${times}`),
+        fc
+          .tuple(tie('pattern'), fc.constantFrom('|', '||'), tie('pattern'))
+          .map(([one, bar, other]) => `(${one}${bar}${other})`),
       ),
     }));
     fc.assert(
@@ -168,7 +201,9 @@ describe('RE2 over bytes, full match', () => {
 
   test('a large automaton in a small part of the memory still answers right', () => {
     const regexes = new Regexes();
-    const matchers = Array.from({ length: 300 }, (_, i) => regexes.get(`[ab]*a[ab]{12}${'c'.repeat(i % 3)}`, 'value_regex_filter'));
+    const matchers = Array.from({ length: 300 }, (_, i) =>
+      regexes.get(`[ab]*a[ab]{12}${'c'.repeat(i % 3)}`, 'value_regex_filter'),
+    );
     const text = 'abbabaabbbaababbabaaabbb'.repeat(40);
     const want = text.at(-13) === 'a';
     for (const [i, matcher] of matchers.slice(0, 3).entries()) {
@@ -194,47 +229,87 @@ describe('plain patterns', () => {
 
   test('prefixes', () => {
     const prefixes: Readonly<Record<string, string>> = {
-      abc: 'abc', 'abc.*': 'abc', 'ab[cd]': 'ab', 'abc?': 'ab', 'abc*': 'ab', 'abc+': 'abc', 'abc{0}': 'ab', 'a(b|c)': 'a', 'ab|ac': '',
-      '(ab)c': '', '(?i)ab': '',
-      'a\\.b\\d': 'a.b', '\\Qa.b\\E.': 'a.b', '\\Qab\\E*': 'a', '^ab': 'ab', 'a(b)|c': '', 'a$': 'a',
+      abc: 'abc',
+      'abc.*': 'abc',
+      'ab[cd]': 'ab',
+      'abc?': 'ab',
+      'abc*': 'ab',
+      'abc+': 'abc',
+      'abc{0}': 'ab',
+      'a(b|c)': 'a',
+      'ab|ac': '',
+      '(ab)c': '',
+      '(?i)ab': '',
+      'a\\.b\\d': 'a.b',
+      '\\Qa.b\\E.': 'a.b',
+      '\\Qab\\E*': 'a',
+      '^ab': 'ab',
+      'a(b)|c': '',
+      a$: 'a',
     };
-    for (const [pattern, prefix] of Object.entries(prefixes)) assert.equal(new Regexes().get(pattern, 'f').prefix, prefix, pattern);
+    for (const [pattern, prefix] of Object.entries(prefixes))
+      assert.equal(new Regexes().get(pattern, 'f').prefix, prefix, pattern);
   });
 
   const alphabet = fc.constantFrom('a', 'b', '\n', '.', '*', '\xe9', 'C');
   const texts = fc.string({ unit: alphabet, maxLength: 8 });
   const parts = fc.oneof(
     fc.constantFrom(
-      'a', 'b', '\\.', '\\*', '\\Qa.\\E', '\\x62', '.', '\\C', '.*', '\\C*', '.*?', '|', '^', '$', 'a*', 'b?', '[ab]',
-      '(a|b)', '\\\\', '\n', '\xe9', 'b{0,2}', 'C',
+      'a',
+      'b',
+      '\\.',
+      '\\*',
+      '\\Qa.\\E',
+      '\\x62',
+      '.',
+      '\\C',
+      '.*',
+      '\\C*',
+      '.*?',
+      '|',
+      '^',
+      '$',
+      'a*',
+      'b?',
+      '[ab]',
+      '(a|b)',
+      '\\\\',
+      '\n',
+      '\xe9',
+      'b{0,2}',
+      'C',
     ),
   );
 
   test('the shortcuts and the engine agree', () => {
     fc.assert(
-      fc.property(fc.array(parts, { maxLength: 6 }), fc.array(texts, { minLength: 4, maxLength: 8 }), (pieces, inputs) => {
-        const pattern = pieces.join('');
-        // inside a group, and with a class that adds nothing, no pattern is plain
-        const wrapped = `(?:${pattern})[x]{0}`;
-        let plain: ReturnType<Regexes['get']>;
-        try {
-          plain = new Regexes().get(pattern, 'f');
-        } catch {
-          assert.throws(() => new Regexes().get(wrapped, 'f'), `${pattern} is refused both ways`);
-          return;
-        }
-        const engine = new Regexes().get(wrapped, 'f');
-        assert.equal(engine.literals, undefined);
-        for (const text of [...inputs, ...(plain.literals ?? [])]) {
-          const found = engine.matches(text);
-          assert.equal(plain.matches(text), found, `${JSON.stringify(pattern)} on ${JSON.stringify(text)}`);
-          assert.equal(plain.matchesBytes(toBytes(text)), found);
-          if (found) {
-            assert.ok(text.startsWith(plain.prefix), `prefix of ${pattern}`);
-            assert.ok(plain.literals === undefined || plain.literals.includes(text));
+      fc.property(
+        fc.array(parts, { maxLength: 6 }),
+        fc.array(texts, { minLength: 4, maxLength: 8 }),
+        (pieces, inputs) => {
+          const pattern = pieces.join('');
+          // inside a group, and with a class that adds nothing, no pattern is plain
+          const wrapped = `(?:${pattern})[x]{0}`;
+          let plain: ReturnType<Regexes['get']>;
+          try {
+            plain = new Regexes().get(pattern, 'f');
+          } catch {
+            assert.throws(() => new Regexes().get(wrapped, 'f'), `${pattern} is refused both ways`);
+            return;
           }
-        }
-      }),
+          const engine = new Regexes().get(wrapped, 'f');
+          assert.equal(engine.literals, undefined);
+          for (const text of [...inputs, ...(plain.literals ?? [])]) {
+            const found = engine.matches(text);
+            assert.equal(plain.matches(text), found, `${JSON.stringify(pattern)} on ${JSON.stringify(text)}`);
+            assert.equal(plain.matchesBytes(toBytes(text)), found);
+            if (found) {
+              assert.ok(text.startsWith(plain.prefix), `prefix of ${pattern}`);
+              assert.ok(plain.literals === undefined || plain.literals.includes(text));
+            }
+          }
+        },
+      ),
       { numRuns: 1500 },
     );
   });
@@ -260,37 +335,72 @@ function inParts(pattern: string, text: string, units: number): { found: boolean
 }
 
 describe('a match in parts', () => {
-  const piece = fc.constantFrom('a', 'b', '.', '[ab]', '[^a]', '(a|b)', '\\b', '\\B', '(?m:^)', '(?m:$)', '\\n', '\\w', '(?i:B)', '\\C', '\\pL', '(a*)');
-  const pattern = fc.array(fc.tuple(piece, fc.constantFrom('', '*', '+', '?', '{0,3}', '{2}', '|')), { minLength: 1, maxLength: 6 }).map((parts) => `(${parts.flat().join('')})`);
+  const piece = fc.constantFrom(
+    'a',
+    'b',
+    '.',
+    '[ab]',
+    '[^a]',
+    '(a|b)',
+    '\\b',
+    '\\B',
+    '(?m:^)',
+    '(?m:$)',
+    '\\n',
+    '\\w',
+    '(?i:B)',
+    '\\C',
+    '\\pL',
+    '(a*)',
+  );
+  const pattern = fc
+    .array(fc.tuple(piece, fc.constantFrom('', '*', '+', '?', '{0,3}', '{2}', '|')), { minLength: 1, maxLength: 6 })
+    .map((parts) => `(${parts.flat().join('')})`);
   const text = fc.string({ unit: fc.constantFrom('a', 'b', 'B', '\n', ' ', '\xe9'), maxLength: 30 });
 
   test('is what the engine says of the whole, from any place on, in states and in simulation', () => {
     fc.assert(
-      fc.property(pattern, text, fc.integer({ min: 1, max: 300 }), fc.integer({ min: 0, max: 600 }), (source, input, units, memory) => {
-        const engine = RE2JS.compile(scanPattern(source).source);
-        const want = engine.matches(input);
-        assert.equal(inParts(source, input, units).found, want, `${source} on ${JSON.stringify(input)}`);
-        // an automaton that is soon full: the rest is simulated
-        const small = RE2JS.compile(scanPattern(source).source);
-        const matcher = new EngineMatcher(small, '', source, 'f', { engines: 1, units: 0 });
-        matcher.matches('');
-        small.re2().dfa.memBudget = memory;
-        assert.equal(matcher.matches(input), want, `${source} on ${JSON.stringify(input)} with ${memory} bytes`);
-        const matching = matcher.begin(toBytes(input));
-        let found: boolean | undefined;
-        while (found === undefined) found = matching.goOn({ units });
-        assert.equal(found, want);
-      }),
+      fc.property(
+        pattern,
+        text,
+        fc.integer({ min: 1, max: 300 }),
+        fc.integer({ min: 0, max: 600 }),
+        (source, input, units, memory) => {
+          const engine = RE2JS.compile(scanPattern(source).source);
+          const want = engine.matches(input);
+          assert.equal(inParts(source, input, units).found, want, `${source} on ${JSON.stringify(input)}`);
+          // an automaton that is soon full: the rest is simulated
+          const small = RE2JS.compile(scanPattern(source).source);
+          const matcher = new EngineMatcher(small, '', source, 'f', { engines: 1, units: 0 });
+          matcher.matches('');
+          small.re2().dfa.memBudget = memory;
+          assert.equal(matcher.matches(input), want, `${source} on ${JSON.stringify(input)} with ${memory} bytes`);
+          const matching = matcher.begin(toBytes(input));
+          let found: boolean | undefined;
+          while (found === undefined) found = matching.goOn({ units });
+          assert.equal(found, want);
+        },
+      ),
       { numRuns: 1000 },
     );
   });
 
   test('wildcards too', () => {
     fc.assert(
-      fc.property(fc.array(fc.constantFrom('a', 'ab', 'aab', '.*', '\\C*', 'b'), { maxLength: 6 }), text, fc.integer({ min: 1, max: 3 }), (parts, input, units) => {
-        const matcher = new Regexes().get(parts.join(''), 'f');
-        if (matcher.unitsPerByte > 0) assert.equal(inParts(parts.join(''), input, units).found, matcher.matches(input), `${parts.join('')} on ${JSON.stringify(input)}`);
-      }),
+      fc.property(
+        fc.array(fc.constantFrom('a', 'ab', 'aab', '.*', '\\C*', 'b'), { maxLength: 6 }),
+        text,
+        fc.integer({ min: 1, max: 3 }),
+        (parts, input, units) => {
+          const matcher = new Regexes().get(parts.join(''), 'f');
+          if (matcher.unitsPerByte > 0)
+            assert.equal(
+              inParts(parts.join(''), input, units).found,
+              matcher.matches(input),
+              `${parts.join('')} on ${JSON.stringify(input)}`,
+            );
+        },
+      ),
       { numRuns: 1000 },
     );
   });
@@ -305,8 +415,19 @@ describe('a match in parts', () => {
   });
 
   test('one that would take hours is refused with its sizes', () => {
-    const matcher = new EngineMatcher(RE2JS.compile('(a{0,50}b)*'), '', '(a{0,50}b)*', 'value_regex_filter', { engines: 1, units: 0 }, 100_000);
-    const refusal = { code: Code.RESOURCE_EXHAUSTED, message: /^value_regex_filter: "\(a\{0,50\}b\)\*" has \d+ instructions; an input of 1000000 bytes .* 100000 steps, the limit for one match/ };
+    const matcher = new EngineMatcher(
+      RE2JS.compile('(a{0,50}b)*'),
+      '',
+      '(a{0,50}b)*',
+      'value_regex_filter',
+      { engines: 1, units: 0 },
+      100_000,
+    );
+    const refusal = {
+      code: Code.RESOURCE_EXHAUSTED,
+      message:
+        /^value_regex_filter: "\(a\{0,50\}b\)\*" has \d+ instructions; an input of 1000000 bytes .* 100000 steps, the limit for one match/,
+    };
     const long = Buffer.from('ab'.repeat(500_000));
     assert.throws(() => {
       const matching = matcher.begin(long);

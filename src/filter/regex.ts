@@ -47,7 +47,8 @@ export class Regexes {
     const plain = scan.alternatives && plainMatcher(scan.alternatives);
     if (plain) return plain;
     this.#size += scan.size;
-    if (this.#size > MAX_PROGRAM_SIZE) throw invalid(pattern, field, `the filter's expressions are too large (limit: ${MAX_PROGRAM_SIZE} instructions)`);
+    if (this.#size > MAX_PROGRAM_SIZE)
+      throw invalid(pattern, field, `the filter's expressions are too large (limit: ${MAX_PROGRAM_SIZE} instructions)`);
     this.#share.engines++;
     try {
       return new EngineMatcher(RE2JS.compile(scan.source), scan.prefix, pattern, field, this.#share);
@@ -65,7 +66,9 @@ function invalid(pattern: ByteString, field: string, problem: string): BigtableE
 function plainMatcher(alternatives: readonly (readonly Piece[])[]): Matcher | undefined {
   if (alternatives.every((pieces) => pieces.every((piece) => typeof piece === 'string'))) {
     const literals = new Set(alternatives.map((pieces) => pieces.join('')));
-    return literals.size === 1 ? new LiteralMatcher([...literals][0] as ByteString) : new LiteralsMatcher([...literals]);
+    return literals.size === 1
+      ? new LiteralMatcher([...literals][0] as ByteString)
+      : new LiteralsMatcher([...literals]);
   }
   if (alternatives.length > 1) return undefined;
   const pieces = alternatives[0] as readonly Piece[];

@@ -18,10 +18,38 @@ import type { Allowance, Matcher } from './matcher.ts';
 import type { MatcherOf } from './need.ts';
 import { type FilterRun, Hint } from './program.ts';
 import { type Question, Questions, TextQuestion, ValueQuestion } from './questions.ts';
-import { ChainReach, ConditionReach, GateReach, InterleaveReach, REACH_MAIN, REACH_NONE, REACH_SUNK, type Reach } from './reach.ts';
 import {
-  ApplyLabel, BitmaskStage, Block, ColumnLimit, ColumnRangeStage, FamilyStage, Fanout, type Gate, Output, QualifierStage, RowKeyGate, RowLimit,
-  RowOffset, type RowState, SampleGate, Sink, type Stage, StripValue, TimestampStage, ValueRangeStage, ValueRegexStage,
+  ChainReach,
+  ConditionReach,
+  GateReach,
+  InterleaveReach,
+  REACH_MAIN,
+  REACH_NONE,
+  REACH_SUNK,
+  type Reach,
+} from './reach.ts';
+import {
+  ApplyLabel,
+  BitmaskStage,
+  Block,
+  ColumnLimit,
+  ColumnRangeStage,
+  FamilyStage,
+  Fanout,
+  type Gate,
+  Output,
+  QualifierStage,
+  RowKeyGate,
+  RowLimit,
+  RowOffset,
+  type RowState,
+  SampleGate,
+  Sink,
+  type Stage,
+  StripValue,
+  TimestampStage,
+  ValueRangeStage,
+  ValueRegexStage,
 } from './stages.ts';
 
 /** Units of work after which `goOn` leaves it at that for one step. */
@@ -89,7 +117,12 @@ class AllQuestions {
 
   /** True: those that were begun are all answered. */
   goOn(allowance: Allowance): boolean {
-    return isAnswered(this.#rows, allowance) && isAnswered(this.#families, allowance) && isAnswered(this.#qualifiers, allowance) && isAnswered(this.#values, allowance);
+    return (
+      isAnswered(this.#rows, allowance) &&
+      isAnswered(this.#families, allowance) &&
+      isAnswered(this.#qualifiers, allowance) &&
+      isAnswered(this.#values, allowance)
+    );
   }
 }
 
@@ -102,7 +135,15 @@ export function isSimple(filter: RowFilter, matcherOf: MatcherOf): boolean {
   return !COMPOUND.has(filter.kind) && !('regex' in filter && matcherOf(filter).unitsPerByte > 0);
 }
 
-const COMPOUND: ReadonlySet<RowFilter['kind']> = new Set(['chain', 'interleave', 'condition', 'sink', 'blockAll', 'rowKeyRegex', 'rowSample']);
+const COMPOUND: ReadonlySet<RowFilter['kind']> = new Set([
+  'chain',
+  'interleave',
+  'condition',
+  'sink',
+  'blockAll',
+  'rowKeyRegex',
+  'rowSample',
+]);
 
 export class SimpleRun implements FilterRun {
   readonly heldBytes = 0;
@@ -232,7 +273,11 @@ export class ProgramRun implements FilterRun {
 
   /** Whether all that is to be asked of the cell can be asked inside of the stages. */
   #isEasy({ family, qualifier, value }: Cell): boolean {
-    return value.length <= this.#easyValueBytes && qualifier.length <= this.#easyQualifierBytes && family.length <= this.#easyFamilyBytes;
+    return (
+      value.length <= this.#easyValueBytes &&
+      qualifier.length <= this.#easyQualifierBytes &&
+      family.length <= this.#easyFamilyBytes
+    );
   }
 
   #openRow(row: ByteString): Hint {
@@ -313,7 +358,10 @@ export class ProgramRun implements FilterRun {
     const collector = delayed ? new Collector(next, this.#ledger, this.#backlog) : undefined;
     if (collector) this.#ends.push(collector);
     const branches = filters.map((part) => this.#build(part, collector ? collector.list() : next));
-    return { head: new Fanout(branches.map((branch) => branch.head)), reach: new InterleaveReach(branches.map((branch) => branch.reach)) };
+    return {
+      head: new Fanout(branches.map((branch) => branch.head)),
+      reach: new InterleaveReach(branches.map((branch) => branch.reach)),
+    };
   }
 
   #condition(filter: RowFilter & { kind: 'condition' }, next: Stage): Branch {

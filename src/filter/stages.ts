@@ -346,7 +346,11 @@ export class StripValue implements Stage {
 
   push(cell: Cell): Hint {
     const { family, qualifier, timestamp, labels } = cell;
-    return this.#next.push(labels ? { family, qualifier, timestamp, value: NO_BYTES, labels } : { family, qualifier, timestamp, value: NO_BYTES });
+    return this.#next.push(
+      labels
+        ? { family, qualifier, timestamp, value: NO_BYTES, labels }
+        : { family, qualifier, timestamp, value: NO_BYTES },
+    );
   }
 }
 

@@ -39,10 +39,15 @@ before(() => {
     if (Object.hasOwn(stage.prototype, 'push')) watch(stage.prototype, 'push', () => 1);
   }
   const engine = RE2JS.compile('[a]').re2();
-  watch(Object.getPrototypeOf(engine.dfa), 'closure', (_, [instructions]: [Iterable<number>]) => BUILT_THREAD_UNITS * [...instructions].length);
+  watch(
+    Object.getPrototypeOf(engine.dfa),
+    'closure',
+    (_, [instructions]: [Iterable<number>]) => BUILT_THREAD_UNITS * [...instructions].length,
+  );
   engine.doExecuteNFA({ context: () => -1, step: () => -8, endPos: () => 0, canCheckPrefix: () => false }, 0, 2, 0);
   watch(Object.getPrototypeOf(engine.get()), 'step', (_, [threads]: [{ size: number }]) => 1 + threads.size);
-  for (const name of ['indexOf', 'includes']) watch(Buffer.prototype, name, ({ length }: Buffer) => length / LOOKED_THROUGH_BYTES);
+  for (const name of ['indexOf', 'includes'])
+    watch(Buffer.prototype, name, ({ length }: Buffer) => length / LOOKED_THROUGH_BYTES);
 });
 
 after(() => {
@@ -97,12 +102,20 @@ function refusal(filter: RowFilter): BigtableError {
 
 describe('copies of a cell are bounded when the filter is compiled', () => {
   test('a chain of interleaves is refused by the product of their branches', () => {
-    assert.match(refusal(chain(...times(30, interleave(...times(40, PASS))))).message, /up to more than 1e15 steps for one cell.*the limit is 16384/);
+    assert.match(
+      refusal(chain(...times(30, interleave(...times(40, PASS))))).message,
+      /up to more than 1e15 steps for one cell.*the limit is 16384/,
+    );
     assert.match(refusal(chain(...times(64, interleave(PASS, PASS)), regex('nothing'))).message, /the limit is 16384/);
     assert.match(refusal(chain(...times(14, interleave(PASS, PASS)))).message, /up to 65533 steps/);
     // in a branch of a condition, in its predicate, and where a sink ends the copies
     const wide = chain(...times(20, interleave(PASS, PASS)));
-    const inside: RowFilter[] = [{ kind: 'condition', predicate: PASS, whenTrue: wide }, { kind: 'condition', predicate: wide }, chain(wide, { kind: 'sink' }), interleave(PASS, wide)];
+    const inside: RowFilter[] = [
+      { kind: 'condition', predicate: PASS, whenTrue: wide },
+      { kind: 'condition', predicate: wide },
+      chain(wide, { kind: 'sink' }),
+      interleave(PASS, wide),
+    ];
     for (const filter of inside) assert.match(refusal(filter).message, /the limit is 16384/);
   });
 
@@ -117,18 +130,29 @@ describe('copies of a cell are bounded when the filter is compiled', () => {
     assert.equal(through(interleave(...times(5000, PASS)), 'row', [cellOf(Buffer.from('v'))]).out.length, 5000);
     const label: RowFilter = { kind: 'condition', predicate: PASS, whenTrue: PASS, whenFalse: PASS };
     assert.equal(through(chain(...times(900, label)), 'row', [cellOf(Buffer.from('v'))]).out.length, 1);
-    assert.equal(through(chain(...times(1000, { kind: 'stripValue' })), 'row', [cellOf(Buffer.from('v'))]).out.length, 1);
+    assert.equal(
+      through(chain(...times(1000, { kind: 'stripValue' })), 'row', [cellOf(Buffer.from('v'))]).out.length,
+      1,
+    );
   });
 
   test('a very long chain is refused, since its parts call one another', () => {
-    assert.match(refusal(chain(...times(1024, { kind: 'stripValue' }))).message, /through 1025 parts one after another; the limit is 1024/);
-    const late: RowFilter = { kind: 'condition', predicate: PASS, whenFalse: chain(...times(1024, { kind: 'stripValue' })) };
+    assert.match(
+      refusal(chain(...times(1024, { kind: 'stripValue' }))).message,
+      /through 1025 parts one after another; the limit is 1024/,
+    );
+    const late: RowFilter = {
+      kind: 'condition',
+      predicate: PASS,
+      whenFalse: chain(...times(1024, { kind: 'stripValue' })),
+    };
     assert.match(refusal(chain(late, PASS)).message, /the limit is 1024/);
   });
 
   test('a part that stands in very many places is found out without going through them all', () => {
     let filter: RowFilter = PASS;
-    for (let depth = 0; depth < 19; depth++) filter = { kind: 'condition', predicate: filter, whenTrue: filter, whenFalse: filter };
+    for (let depth = 0; depth < 19; depth++)
+      filter = { kind: 'condition', predicate: filter, whenTrue: filter, whenFalse: filter };
     assert.match(refusal(filter).message, /20480 parts at most/);
   });
 });
@@ -138,16 +162,41 @@ describe('one call of a run is one bounded step', () => {
 
   /** [filter, cells, how many pass]. */
   const cases: readonly (readonly [string, RowFilter, readonly Cell[], number])[] = [
-    ['a needle in a long value', regex('.*foo.*'), [cellOf(long), cellOf(Buffer.concat([long, Buffer.from('foo'), long]))], 1],
+    [
+      'a needle in a long value',
+      regex('.*foo.*'),
+      [cellOf(long), cellOf(Buffer.concat([long, Buffer.from('foo'), long]))],
+      1,
+    ],
     ['bytes that are never found', regex(`\\C*b${'x'.repeat(5000)}\\C*`), [cellOf(long.subarray(0, 1024 * 1024))], 0],
     ['no newline to the end', regex('.*'), [cellOf(long), cellOf(Buffer.concat([long, Buffer.from('\n')]))], 1],
     ['a class over a long value', regex('[a-z]+'), [cellOf(long), cellOf(Buffer.concat([long, Buffer.from('0')]))], 1],
     ['many threads', regex(`${'.{0,900}'.repeat(4)}b`), [cellOf(long.subarray(0, 4000))], 0],
     ['many states', regex('[xy]*x[xy]{60}'), [cellOf(long.subarray(0, 60_000))], 1],
-    ['many expressions', interleave(...Array.from({ length: 400 }, (_, i) => regex(`(x|y)*${i}`))), [cellOf(long.subarray(0, 20_000))], 0],
-    ['one expression in many places', interleave(...times(2000, regex('(x|y)*z'))), [cellOf(long.subarray(0, 60_000))], 0],
-    ['stripped copies between others', chain(interleave(...times(64, PASS)), interleave(PASS, { kind: 'stripValue' }), regex('(x|y)*z|')), [cellOf(long.subarray(0, 60_000))], 64],
-    ['a large mask in many places', chain(interleave(...times(2000, PASS)), { kind: 'valueBitmask', mask: '\x01'.repeat(10_000) }), [cellOf(Buffer.alloc(10_000, 1))], 2000],
+    [
+      'many expressions',
+      interleave(...Array.from({ length: 400 }, (_, i) => regex(`(x|y)*${i}`))),
+      [cellOf(long.subarray(0, 20_000))],
+      0,
+    ],
+    [
+      'one expression in many places',
+      interleave(...times(2000, regex('(x|y)*z'))),
+      [cellOf(long.subarray(0, 60_000))],
+      0,
+    ],
+    [
+      'stripped copies between others',
+      chain(interleave(...times(64, PASS)), interleave(PASS, { kind: 'stripValue' }), regex('(x|y)*z|')),
+      [cellOf(long.subarray(0, 60_000))],
+      64,
+    ],
+    [
+      'a large mask in many places',
+      chain(interleave(...times(2000, PASS)), { kind: 'valueBitmask', mask: '\x01'.repeat(10_000) }),
+      [cellOf(Buffer.alloc(10_000, 1))],
+      2000,
+    ],
   ];
   for (const [name, filter, cells, passing] of cases) {
     test(name, () => {
@@ -159,7 +208,10 @@ describe('one call of a run is one bounded step', () => {
 
   test('a long row key, a long qualifier', () => {
     const name = 'x'.repeat(60_000);
-    for (const filter of [{ kind: 'rowKeyRegex', regex: '[xy]*x[xy]{60}' }, { kind: 'columnQualifierRegex', regex: '[xy]*x[xy]{60}' }] as const) {
+    for (const filter of [
+      { kind: 'rowKeyRegex', regex: '[xy]*x[xy]{60}' },
+      { kind: 'columnQualifierRegex', regex: '[xy]*x[xy]{60}' },
+    ] as const) {
       const { out, mostUnits, calls } = through(filter, name, [cellOf(long.subarray(0, 1), name)]);
       assert.equal(out.length, 1);
       assert.ok(mostUnits <= MOST_UNITS && calls > 5, `${mostUnits} units in one of ${calls} calls`);
@@ -170,23 +222,57 @@ describe('one call of a run is one bounded step', () => {
     const cells = Array.from({ length: 50_000 }, (_, i) => cellOf(Buffer.from('v'), `q${String(i).padStart(5, '0')}`));
     const last: RowFilter = { kind: 'columnQualifierRegex', regex: 'q49999' };
     const held: RowFilter = { kind: 'condition', predicate: last, whenTrue: interleave(...times(10, PASS)) };
-    for (const [filter, copies] of [[held, 10], [interleave(PASS, held), 11], [chain(held, { kind: 'condition', predicate: last, whenTrue: PASS }), 10]] as const) {
+    for (const [filter, copies] of [
+      [held, 10],
+      [interleave(PASS, held), 11],
+      [chain(held, { kind: 'condition', predicate: last, whenTrue: PASS }), 10],
+    ] as const) {
       const { out, mostUnits, calls } = through(filter, 'row', cells);
       assert.equal(out.length, copies * cells.length);
       assert.ok(mostUnits <= MOST_UNITS, `${mostUnits} units in one call`);
       assert.ok(calls > cells.length + 5, 'it took several steps to leave');
-      for (let i = 1; i < out.length; i++) if ((out[i - 1] as Cell).qualifier > (out[i] as Cell).qualifier) assert.fail(`out of order at ${i}`);
+      for (let i = 1; i < out.length; i++)
+        if ((out[i - 1] as Cell).qualifier > (out[i] as Cell).qualifier) assert.fail(`out of order at ${i}`);
     }
   });
 
   test('random filters, values and rows', () => {
-    const texts = fc.constantFrom('', 'x', 'xyz', 'x'.repeat(300), 'y'.repeat(9000), 'xy'.repeat(20_000), 'a\n'.repeat(500));
-    const patterns = fc.constantFrom('x*', '[xy]+', '.*z.*', '(x|y)*z', '[xy]*x[xy]{12}', '.{0,300}', '.*', '\\C*', 'x.*y', '(?i)X+', '\\bx+\\b', 'x{3,40}y*', `.*${'x'.repeat(200)}z.*`, 'a|b|xyz');
+    const texts = fc.constantFrom(
+      '',
+      'x',
+      'xyz',
+      'x'.repeat(300),
+      'y'.repeat(9000),
+      'xy'.repeat(20_000),
+      'a\n'.repeat(500),
+    );
+    const patterns = fc.constantFrom(
+      'x*',
+      '[xy]+',
+      '.*z.*',
+      '(x|y)*z',
+      '[xy]*x[xy]{12}',
+      '.{0,300}',
+      '.*',
+      '\\C*',
+      'x.*y',
+      '(?i)X+',
+      '\\bx+\\b',
+      'x{3,40}y*',
+      `.*${'x'.repeat(200)}z.*`,
+      'a|b|xyz',
+    );
     const simple: fc.Arbitrary<RowFilter> = fc.oneof(
       { weight: 4, arbitrary: patterns.map(regex) },
       patterns.map((pattern): RowFilter => ({ kind: 'rowKeyRegex', regex: pattern })),
       patterns.map((pattern): RowFilter => ({ kind: 'columnQualifierRegex', regex: pattern })),
-      fc.constantFrom<RowFilter>(PASS, { kind: 'stripValue' }, { kind: 'cellsPerRowLimit', cells: 3 }, { kind: 'cellsPerColumnLimit', cells: 1 }, { kind: 'valueBitmask', mask: '\x01'.repeat(300) }),
+      fc.constantFrom<RowFilter>(
+        PASS,
+        { kind: 'stripValue' },
+        { kind: 'cellsPerRowLimit', cells: 3 },
+        { kind: 'cellsPerColumnLimit', cells: 1 },
+        { kind: 'valueBitmask', mask: '\x01'.repeat(300) },
+      ),
       fc.constant<RowFilter>({ kind: 'valueRange', start: { value: 'x', closed: true } }),
     );
     const { filter: filters } = fc.letrec<{ filter: RowFilter }>((tie) => ({
@@ -195,12 +281,20 @@ describe('one call of a run is one bounded step', () => {
         { weight: 2, arbitrary: simple },
         fc.array(tie('filter'), { minLength: 2, maxLength: 6 }).map((parts) => chain(...parts)),
         fc.array(tie('filter'), { minLength: 2, maxLength: 6 }).map((parts) => interleave(...parts)),
-        fc.tuple(tie('filter'), tie('filter'), fc.option(tie('filter'), { nil: undefined })).map(([predicate, whenTrue, whenFalse]): RowFilter => ({ kind: 'condition', predicate, whenTrue, whenFalse })),
+        fc
+          .tuple(tie('filter'), tie('filter'), fc.option(tie('filter'), { nil: undefined }))
+          .map(
+            ([predicate, whenTrue, whenFalse]): RowFilter => ({ kind: 'condition', predicate, whenTrue, whenFalse }),
+          ),
       ),
     }));
-    const rows = fc.array(fc.tuple(texts, texts), { maxLength: 8 }).map((pairs) =>
-      pairs.map(([qualifier, value], i) => cellOf(Buffer.from(value), `${i}${qualifier}`)).sort((a, b) => compareBytes(Buffer.from(a.qualifier), Buffer.from(b.qualifier))),
-    );
+    const rows = fc
+      .array(fc.tuple(texts, texts), { maxLength: 8 })
+      .map((pairs) =>
+        pairs
+          .map(([qualifier, value], i) => cellOf(Buffer.from(value), `${i}${qualifier}`))
+          .sort((a, b) => compareBytes(Buffer.from(a.qualifier), Buffer.from(b.qualifier))),
+      );
     let most = 0;
     fc.assert(
       fc.property(filters, texts, rows, (filter, row, cells) => {

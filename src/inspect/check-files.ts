@@ -17,7 +17,12 @@ export interface FileTally {
 }
 
 /** Undefined where it is damaged so that it tells nothing. A file that goes away meanwhile is no finding. */
-export async function checkFile(components: SsTableComponents, { path }: FileInfo, findings: Findings, tally: FileTally): Promise<CheckedTable | undefined> {
+export async function checkFile(
+  components: SsTableComponents,
+  { path }: FileInfo,
+  findings: Findings,
+  tally: FileTally,
+): Promise<CheckedTable | undefined> {
   let layout: SsTableLayout;
   try {
     layout = await describeSsTable(components, path);
@@ -31,7 +36,9 @@ export async function checkFile(components: SsTableComponents, { path }: FileInf
   try {
     const table = await openTable(components, path);
     try {
-      tally.entries += (await table.verify((error) => findings.add(path, error.offset, withRows(error, layout)))).entries;
+      tally.entries += (
+        await table.verify((error) => findings.add(path, error.offset, withRows(error, layout)))
+      ).entries;
     } finally {
       table.close();
     }
@@ -40,12 +47,15 @@ export async function checkFile(components: SsTableComponents, { path }: FileInf
     if (!(thrown instanceof BigtableError)) throw thrown;
     if (error.code !== Code.NOT_FOUND) findings.addError(error, path);
   }
-  if (lineage !== undefined && lineage.path !== path) findings.add(path, 0, `another file stands in its place, which was written as ${lineage.path}`);
+  if (lineage !== undefined && lineage.path !== path)
+    findings.add(path, 0, `another file stands in its place, which was written as ${lineage.path}`);
   return { group, newest, lineage };
 }
 
 /** With the rows that cannot be read for it. */
 function withRows({ message, offset }: CorruptionError, { blocks }: SsTableLayout): string {
   const block = blocks.find((one) => one.offset === offset);
-  return block === undefined ? message : `${message}; it holds rows ${quote(block.first.row)} to ${quote(block.lastRow)}`;
+  return block === undefined
+    ? message
+    : `${message}; it holds rows ${quote(block.first.row)} to ${quote(block.lastRow)}`;
 }

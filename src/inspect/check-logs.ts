@@ -18,7 +18,12 @@ export interface CheckedLog {
 /** A log that is trimmed by a running owner is begun again so often. */
 const ATTEMPTS = 5;
 
-export async function checkLog(fileSystem: FileSystem, clock: Clock, path: string, findings: Findings): Promise<CheckedLog> {
+export async function checkLog(
+  fileSystem: FileSystem,
+  clock: Clock,
+  path: string,
+  findings: Findings,
+): Promise<CheckedLog> {
   const pacer = new Pacer(clock);
   for (let attempt = 1; ; attempt++) {
     let [appends, records, lastSequence] = [0, 0, 0];

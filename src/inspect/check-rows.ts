@@ -34,10 +34,12 @@ export class RowCheck {
   add({ row, rowIn, key }: InspectedTablet): void {
     const { tableId, range, epoch, version, redo, files } = row;
     const where = `the tablet of table ${tableId} that begins at ${quote(range.start)}`;
-    if (redo.epoch > epoch) this.#wrong(`${where} is at epoch ${epoch} and its redo point at the later epoch ${redo.epoch}`);
+    if (redo.epoch > epoch)
+      this.#wrong(`${where} is at epoch ${epoch} and its redo point at the later epoch ${redo.epoch}`);
     if (version < 1) this.#wrong(`${where} has version ${version}: a row that was committed has at least 1`);
     if (rowIn === 'root file') {
-      if (range.start !== ROOT_RANGE.start || range.end !== ROOT_RANGE.end) this.#findings.add('root', undefined, `the root tablet ends at ${quote(range.end ?? '')}: it is never split`);
+      if (range.start !== ROOT_RANGE.start || range.end !== ROOT_RANGE.end)
+        this.#findings.add('root', undefined, `the root tablet ends at ${quote(range.end ?? '')}: it is never split`);
       return;
     }
     this.#addToTable(tableId, range.start, range.end, key);
@@ -52,7 +54,8 @@ export class RowCheck {
   end(): void {
     this.#endTable();
     if (!this.#seen.has(METADATA_TABLE_ID)) this.#wrong('the root tablet lists no tablet of METADATA');
-    for (const { id, name } of this.#schemas.values()) if (!this.#seen.has(id)) this.#wrong(`table ${id} (${name}) has a schema and no tablet`);
+    for (const { id, name } of this.#schemas.values())
+      if (!this.#seen.has(id)) this.#wrong(`table ${id} (${name}) has a schema and no tablet`);
   }
 
   #addToTable(id: string, start: ByteString, end: ByteString | undefined, key: string): void {
@@ -70,7 +73,8 @@ export class RowCheck {
   }
 
   #endTable(): void {
-    if (this.#table?.next !== undefined) this.#wrong(`table ${this.#table.id}: no tablet holds rows from ${quote(this.#table.next)} on`);
+    if (this.#table?.next !== undefined)
+      this.#wrong(`table ${this.#table.id}: no tablet holds rows from ${quote(this.#table.next)} on`);
     this.#table = undefined;
   }
 

@@ -7,7 +7,14 @@
 import { BigtableError, Code, quote, toBigtableError } from '../base/index.ts';
 import { isAfter } from '../commitlog/index.ts';
 import type { FileInfo, LastingFile } from '../env/index.ts';
-import { decodeDeletionMark, decodeRootFile, decodeSchema, deletionPath, type MetadataRow, schemaPath } from '../metadata/index.ts';
+import {
+  decodeDeletionMark,
+  decodeRootFile,
+  decodeSchema,
+  deletionPath,
+  type MetadataRow,
+  schemaPath,
+} from '../metadata/index.ts';
 import { intersectRanges, isEmptyRange, type TableSchema } from '../model/index.ts';
 import { checkFile, type CheckedTable, type FileTally } from './check-files.ts';
 import { type CheckedLog, checkLog } from './check-logs.ts';
@@ -91,18 +98,29 @@ class Check {
     for (const { name, error } of lockFiles.damages) this.#findings.addError(error, name);
     const schemas = this.#schemas(lockFiles);
     const files = await fileSystem.list('');
-    for (const path of await fileSystem.listLogs('')) this.#logs.set(path, await checkLog(fileSystem, clock, path, this.#findings));
+    for (const path of await fileSystem.listLogs(''))
+      this.#logs.set(path, await checkLog(fileSystem, clock, path, this.#findings));
     const bytes = await this.#checkFiles(files.filter(({ path }) => path.startsWith(SSTABLES)));
-    for (const { path } of files) if (!path.startsWith(SSTABLES) && !path.startsWith(LOCK_FILES)) this.#notes.push(`${path} is no file of the database`);
+    for (const { path } of files)
+      if (!path.startsWith(SSTABLES) && !path.startsWith(LOCK_FILES))
+        this.#notes.push(`${path} is no file of the database`);
     const isKnown = await this.#checkMetadata(lockFiles, schemas);
-    const unlisted = (paths: Iterable<string>, listed: { has(path: string): boolean }): string[] => [...paths].filter((path) => !listed.has(path));
+    const unlisted = (paths: Iterable<string>, listed: { has(path: string): boolean }): string[] =>
+      [...paths].filter((path) => !listed.has(path));
     return {
       findings: this.#findings.list,
-      orphans: isKnown ? [...unlisted(this.#tables.keys(), this.#listed), ...unlisted(this.#logs.keys(), this.#listedLogs)] : undefined,
+      orphans: isKnown
+        ? [...unlisted(this.#tables.keys(), this.#listed), ...unlisted(this.#logs.keys(), this.#listedLogs)]
+        : undefined,
       notes: this.#notes,
       counts: {
-        lockFiles: lockFiles.count, tables: schemas.size, tablets: this.#tablets, ...this.#tally,
-        logs: this.#logs.size, records: [...this.#logs.values()].reduce((sum, { records }) => sum + records, 0), bytes,
+        lockFiles: lockFiles.count,
+        tables: schemas.size,
+        tablets: this.#tablets,
+        ...this.#tally,
+        logs: this.#logs.size,
+        records: [...this.#logs.values()].reduce((sum, { records }) => sum + records, 0),
+        bytes,
       },
     };
   }
@@ -160,7 +178,12 @@ class Check {
 
   async *#tabletsOf() {
     const { readAllLockFiles, ...components } = this.#components;
-    yield* (await inspectMetadata({ ...components, lockServiceFiles: async () => (await readAllLockFiles()).files.filter(({ path }) => path === ROOT_PATH) })).tablets();
+    yield* (
+      await inspectMetadata({
+        ...components,
+        lockServiceFiles: async () => (await readAllLockFiles()).files.filter(({ path }) => path === ROOT_PATH),
+      })
+    ).tablets();
   }
 
   /** Whether there is a root tablet to begin with. */
@@ -189,7 +212,8 @@ class Check {
       if (new Set(paths).size < paths.length) this.#findings.add('METADATA', undefined, `${where} lists a file twice`);
       for (const path of paths) {
         const other = this.#listed.get(path);
-        if (other !== undefined && other !== row.tableId) this.#findings.add(path, undefined, `tables ${other} and ${row.tableId} both list the file`);
+        if (other !== undefined && other !== row.tableId)
+          this.#findings.add(path, undefined, `tables ${other} and ${row.tableId} both list the file`);
         this.#listed.set(path, row.tableId);
         if (!this.#tables.has(path) && (await this.#isMissing(path))) this.#missing.set(path, where);
         const table = this.#tables.get(path);
@@ -208,21 +232,43 @@ class Check {
   }
 
   /** What the file tells of itself against what the row says. */
-  #checkFileOf(row: MetadataRow, where: string, group: string, path: string, table: CheckedTable, newer: CheckedTable | undefined): void {
+  #checkFileOf(
+    row: MetadataRow,
+    where: string,
+    group: string,
+    path: string,
+    table: CheckedTable,
+    newer: CheckedTable | undefined,
+  ): void {
     const { lineage, newest } = table;
     const wrong = (what: string): void => this.#findings.add(path, undefined, `${where} lists the file, which ${what}`);
     if (table.group !== group) wrong(`is of locality group ${table.group}, under group ${group}`);
     if (lineage !== undefined && lineage.tableId !== row.tableId) wrong(`is of table ${lineage.tableId}`);
     if (lineage !== undefined && isEmptyRange(intersectRanges(lineage.range, row.range))) wrong('holds other rows');
     if (newest === undefined) return;
-    if (isAfter(newest, row.redo)) wrong(`holds records up to ${newest.sequence} of epoch ${newest.epoch}, behind the redo point ${row.redo.sequence} of epoch ${row.redo.epoch}`);
-    if (newer?.newest !== undefined && isAfter(newest, newer.newest)) wrong('is newer than the one before it, in a list that begins with the newest');
+    if (isAfter(newest, row.redo))
+      wrong(
+        `holds records up to ${newest.sequence} of epoch ${newest.epoch}, behind the redo point ${row.redo.sequence} of epoch ${row.redo.epoch}`,
+      );
+    if (newer?.newest !== undefined && isAfter(newest, newer.newest))
+      wrong('is newer than the one before it, in a list that begins with the newest');
   }
 
   /** Checks the log of the tablet's present server. Its end is known in part: it contained what is in files. */
   #checkLogOf({ server, epoch, redo }: MetadataRow, where: string, path: string, log: CheckedLog): void {
-    if (server === undefined || !path.endsWith(`/${server.name}`) || redo.epoch !== epoch || !log.isWhole || log.lastSequence >= redo.sequence) return;
-    this.#findings.add(path, undefined, `the log ends with record ${log.lastSequence}, and ${where} had record ${redo.sequence} from it: its end is gone`);
+    if (
+      server === undefined ||
+      !path.endsWith(`/${server.name}`) ||
+      redo.epoch !== epoch ||
+      !log.isWhole ||
+      log.lastSequence >= redo.sequence
+    )
+      return;
+    this.#findings.add(
+      path,
+      undefined,
+      `the log ends with record ${log.lastSequence}, and ${where} had record ${redo.sequence} from it: its end is gone`,
+    );
   }
 
   /** Empty where the schema is damaged, of which the finding tells. */
@@ -248,8 +294,11 @@ class Check {
   async #confirmMissing(): Promise<void> {
     if (this.#missing.size === 0) return;
     const listed = new Set<string>();
-    for await (const { row } of this.#tabletsOf()) for (const path of [...Object.values(row.files).flat(), ...row.logs]) listed.add(path);
-    for (const [path, where] of this.#missing) if (listed.has(path)) this.#findings.add(path, undefined, `${path} is not there (or holds nothing), and ${where} lists it`);
+    for await (const { row } of this.#tabletsOf())
+      for (const path of [...Object.values(row.files).flat(), ...row.logs]) listed.add(path);
+    for (const [path, where] of this.#missing)
+      if (listed.has(path))
+        this.#findings.add(path, undefined, `${path} is not there (or holds nothing), and ${where} lists it`);
   }
 
   /** As the master judges them (docs/decisions/0021-tables-without-a-schema.md). */
@@ -266,7 +315,12 @@ class Check {
       const what = `table ${tableId} has ${tablets} tablets with ${count} SSTables and no schema`;
       if (!wasServed) this.#notes.push(`${what}: its creation was not finished`);
       else if (deleted.has(tableId)) this.#notes.push(`${what}: its deletion was not finished`);
-      else this.#findings.add('METADATA', undefined, `${what}: its schema file is gone, so nobody serves it; its files are kept`);
+      else
+        this.#findings.add(
+          'METADATA',
+          undefined,
+          `${what}: its schema file is gone, so nobody serves it; its files are kept`,
+        );
     }
   }
 }

@@ -9,7 +9,13 @@ import { type InspectedAppend, inspectLog, type LogPart } from './log.ts';
 const PATH = 'logs/one';
 
 function change(row: string, ...mutations: Mutation[]): NewRecord {
-  return { tableId: '00000010', epoch: 3, commitMicros: 77, origin: Origin.user, body: { kind: 'rows', rows: [{ row, mutations }] } };
+  return {
+    tableId: '00000010',
+    epoch: 3,
+    commitMicros: 77,
+    origin: Origin.user,
+    body: { kind: 'rows', rows: [{ row, mutations }] },
+  };
 }
 
 function setCell(value: string): Mutation {
@@ -39,43 +45,83 @@ describe('inspecting a log', () => {
     const fileSystem = new MemoryFileSystem();
     const batches = [
       [change('a', setCell('xyz'), setCell('12')), change('b', { kind: 'deleteFromRow' })],
-      [change('c', { kind: 'addToCell', family: 'n', qualifier: 'q', timestamp: 1, input: 5 }, { kind: 'mergeToCell', family: 'n', qualifier: 'q', timestamp: 1, state: Buffer.alloc(8) })],
+      [
+        change(
+          'c',
+          { kind: 'addToCell', family: 'n', qualifier: 'q', timestamp: 1, input: 5 },
+          { kind: 'mergeToCell', family: 'n', qualifier: 'q', timestamp: 1, state: Buffer.alloc(8) },
+        ),
+      ],
     ];
     const positions = await logOf(fileSystem, batches);
     const found = await appends(fileSystem);
-    assert.deepEqual(found.map(({ position }) => position), positions);
+    assert.deepEqual(
+      found.map(({ position }) => position),
+      positions,
+    );
     const sizes: number[] = [];
     for await (const { bytes } of fileSystem.readLog(PATH)) sizes.push(bytes.length);
-    assert.deepEqual(found.map(({ sizeBytes }) => sizeBytes), sizes);
+    assert.deepEqual(
+      found.map(({ sizeBytes }) => sizeBytes),
+      sizes,
+    );
     const records = found.flatMap((append) => append.records);
-    assert.deepEqual(records.map(({ sequence, epoch, tableId, commitMicros }) => [sequence, epoch, tableId, commitMicros]), [[1, 3, '00000010', 77], [2, 3, '00000010', 77], [3, 3, '00000010', 77]]);
-    assert.deepEqual(records.map(({ change: one }) => one), [
-      { kind: 'rows', rows: 1, firstRow: 'a', lastRow: 'a', mutations: { setCell: 2 }, valueBytes: 5 },
-      { kind: 'rows', rows: 1, firstRow: 'b', lastRow: 'b', mutations: { deleteFromRow: 1 }, valueBytes: 0 },
-      { kind: 'rows', rows: 1, firstRow: 'c', lastRow: 'c', mutations: { addToCell: 1, mergeToCell: 1 }, valueBytes: 16 },
-    ]);
+    assert.deepEqual(
+      records.map(({ sequence, epoch, tableId, commitMicros }) => [sequence, epoch, tableId, commitMicros]),
+      [
+        [1, 3, '00000010', 77],
+        [2, 3, '00000010', 77],
+        [3, 3, '00000010', 77],
+      ],
+    );
+    assert.deepEqual(
+      records.map(({ change: one }) => one),
+      [
+        { kind: 'rows', rows: 1, firstRow: 'a', lastRow: 'a', mutations: { setCell: 2 }, valueBytes: 5 },
+        { kind: 'rows', rows: 1, firstRow: 'b', lastRow: 'b', mutations: { deleteFromRow: 1 }, valueBytes: 0 },
+        {
+          kind: 'rows',
+          rows: 1,
+          firstRow: 'c',
+          lastRow: 'c',
+          mutations: { addToCell: 1, mergeToCell: 1 },
+          valueBytes: 16,
+        },
+      ],
+    );
     assert.deepEqual(records[0]?.record.body.kind === 'rows' && records[0].record.body.rows[0]?.mutations.length, 2);
   });
 
   test('tells dropped row ranges as they are', async () => {
     const fileSystem = new MemoryFileSystem();
     const range = { start: 'a', end: undefined };
-    await logOf(fileSystem, [[{ tableId: '00000010', epoch: 1, commitMicros: 1, origin: Origin.user, body: { kind: 'dropRows', range } }]]);
+    await logOf(fileSystem, [
+      [{ tableId: '00000010', epoch: 1, commitMicros: 1, origin: Origin.user, body: { kind: 'dropRows', range } }],
+    ]);
     assert.deepEqual((await appends(fileSystem))[0]?.records[0]?.change, { kind: 'dropRows', range });
   });
 
   test('gives a part of a log alone', async () => {
     const fileSystem = new MemoryFileSystem();
-    const positions = await logOf(fileSystem, ['a', 'b', 'c', 'd'].map((row) => [change(row, setCell(row))]));
+    const positions = await logOf(
+      fileSystem,
+      ['a', 'b', 'c', 'd'].map((row) => [change(row, setCell(row))]),
+    );
     const part = await appends(fileSystem, { from: positions[1], before: positions[3] });
-    assert.deepEqual(part.map(({ position }) => position), positions.slice(1, 3));
+    assert.deepEqual(
+      part.map(({ position }) => position),
+      positions.slice(1, 3),
+    );
     assert.deepEqual(await appends(fileSystem, { from: (positions[3] as number) + 1 }), []);
   });
 
   test('a log that does not exist has no appends; one with a hole is corrupt, and what stood before the hole is given', async () => {
     const fileSystem = new MemoryFileSystem();
     assert.deepEqual(await appends(fileSystem), []);
-    const positions = await logOf(fileSystem, ['a', 'b', 'c'].map((row) => [change(row, setCell(row))]));
+    const positions = await logOf(
+      fileSystem,
+      ['a', 'b', 'c'].map((row) => [change(row, setCell(row))]),
+    );
     const holed = {
       async *readLog(path: string) {
         for await (const append of fileSystem.readLog(path)) if (append.position !== positions[1]) yield append;

@@ -45,7 +45,11 @@ export interface LogPart {
 }
 
 /** The appends of the log or of a part of it. An append is held in memory at a time. A log that does not exist has none. */
-export async function* inspectLog(fileSystem: Pick<FileSystem, 'readLog'>, path: string, { from, before }: LogPart = {}): AsyncIterable<InspectedAppend> {
+export async function* inspectLog(
+  fileSystem: Pick<FileSystem, 'readLog'>,
+  path: string,
+  { from, before }: LogPart = {},
+): AsyncIterable<InspectedAppend> {
   let sizeBytes = 0;
   // appends come one by one, so the one that was read last is the one that is told of
   const watched = {
@@ -57,7 +61,8 @@ export async function* inspectLog(fileSystem: Pick<FileSystem, 'readLog'>, path:
       }
     },
   };
-  for await (const { position, records } of readAppends(watched, path, from)) yield { position, sizeBytes, records: records.map(summaryOf) };
+  for await (const { position, records } of readAppends(watched, path, from))
+    yield { position, sizeBytes, records: records.map(summaryOf) };
 }
 
 function summaryOf(record: LogRecord): InspectedRecord {
@@ -73,7 +78,17 @@ function summaryOf(record: LogRecord): InspectedRecord {
     }
   }
   const { rows } = body;
-  return { ...head, change: { kind: 'rows', rows: rows.length, firstRow: rows[0]?.row, lastRow: rows.at(-1)?.row, mutations: counts, valueBytes } };
+  return {
+    ...head,
+    change: {
+      kind: 'rows',
+      rows: rows.length,
+      firstRow: rows[0]?.row,
+      lastRow: rows.at(-1)?.row,
+      mutations: counts,
+      valueBytes,
+    },
+  };
 }
 
 function valueBytesOf(mutation: Mutation): number {

@@ -12,7 +12,8 @@ const TABLES = 'projects/p/instances/i/tables/';
 
 /** What inspection reads of a database in this process. */
 function componentsOf({ env }: OpenDatabase, fileSystem: FileSystem = env.fileSystem): MetadataComponents {
-  const lockServiceFiles = async (): Promise<LastingFile[]> => (await env.lockService.list('')).filter(({ sessionId }) => sessionId === undefined);
+  const lockServiceFiles = async (): Promise<LastingFile[]> =>
+    (await env.lockService.list('')).filter(({ sessionId }) => sessionId === undefined);
   return { fileSystem, codecs: env.codecs, clock: env.clock, lockServiceFiles };
 }
 
@@ -27,7 +28,13 @@ function context({ env }: OpenDatabase) {
 }
 
 async function create(database: OpenDatabase, name: string, splits: readonly string[] = []): Promise<void> {
-  const table = { name: TABLES + name, families: [{ name: 'f' }], splits, granularity: 'micros', deletionProtection: false } as const;
+  const table = {
+    name: TABLES + name,
+    families: [{ name: 'f' }],
+    splits,
+    granularity: 'micros',
+    deletionProtection: false,
+  } as const;
   await database.service.createTable(context(database), table);
 }
 
@@ -41,7 +48,9 @@ async function write(database: OpenDatabase, table: string, rows: readonly strin
 
 /** Every tablet's range, by table. */
 function rangesOf(tablets: readonly InspectedTablet[], tableId: string): (readonly [string, string | undefined])[] {
-  return tablets.filter(({ row }) => row.tableId === tableId).map(({ row }) => [row.range.start, row.range.end] as const);
+  return tablets
+    .filter(({ row }) => row.tableId === tableId)
+    .map(({ row }) => [row.range.start, row.range.end] as const);
 }
 
 async function withDatabase(work: (database: OpenDatabase) => Promise<void>): Promise<void> {
@@ -59,28 +68,50 @@ describe('inspecting METADATA', () => {
       await create(database, 'one', ['g', 'p']);
       await create(database, 'two');
       const inspected = await inspectMetadata(componentsOf(database));
-      assert.deepEqual(inspected.schemas.map(({ name }) => name), [`${TABLES}one`, `${TABLES}two`]);
+      assert.deepEqual(
+        inspected.schemas.map(({ name }) => name),
+        [`${TABLES}one`, `${TABLES}two`],
+      );
       assert.ok(inspected.lockFiles.some(({ path }) => path === 'root'));
       const [one, two] = inspected.schemas.map(({ id }) => id) as [string, string];
       const check = async (): Promise<InspectedTablet[]> => {
         const tablets = await tabletsOf(componentsOf(database));
-        assert.deepEqual(tablets.map(({ rowIn }) => rowIn), ['root file', 'root tablet', 'METADATA', 'METADATA', 'METADATA', 'METADATA']);
-        assert.deepEqual(rangesOf(tablets, METADATA_TABLE_ID), [['', '00000000\x02'], ['00000000\x02', undefined]]);
-        assert.deepEqual(rangesOf(tablets, one), [['', 'g'], ['g', 'p'], ['p', undefined]]);
+        assert.deepEqual(
+          tablets.map(({ rowIn }) => rowIn),
+          ['root file', 'root tablet', 'METADATA', 'METADATA', 'METADATA', 'METADATA'],
+        );
+        assert.deepEqual(rangesOf(tablets, METADATA_TABLE_ID), [
+          ['', '00000000\x02'],
+          ['00000000\x02', undefined],
+        ]);
+        assert.deepEqual(rangesOf(tablets, one), [
+          ['', 'g'],
+          ['g', 'p'],
+          ['p', undefined],
+        ]);
         assert.deepEqual(rangesOf(tablets, two), [['', undefined]]);
         return tablets;
       };
       const before = await check();
-      assert.ok(before.every(({ row }) => Object.values(row.files).flat().length === 0), 'nothing was flushed yet');
+      assert.ok(
+        before.every(({ row }) => Object.values(row.files).flat().length === 0),
+        'nothing was flushed yet',
+      );
       await write(database, 'one', ['a', 'h', 'z']);
       await database.flush();
       const after = await check();
       const files = after.flatMap(({ row }) => Object.values(row.files).flat());
       assert.ok(files.length >= 4, `${files.length} files`);
       const listed = new Set((await database.env.fileSystem.list('')).map(({ path }) => path));
-      assert.deepEqual(files.filter((path) => !listed.has(path)), []);
+      assert.deepEqual(
+        files.filter((path) => !listed.has(path)),
+        [],
+      );
       const newest = after.find(({ row }) => row.tableId === one);
-      assert.deepEqual(newest?.events.map(({ kind }) => kind), ['compacted', 'assigned', 'created']);
+      assert.deepEqual(
+        newest?.events.map(({ kind }) => kind),
+        ['compacted', 'assigned', 'created'],
+      );
       assert.equal(newest?.row.version, 3);
     }));
 
@@ -92,9 +123,15 @@ describe('inspecting METADATA', () => {
       await database.flush();
       await database.service.deleteTable(context(database), `${TABLES}one`);
       const { schemas } = await inspectMetadata(componentsOf(database));
-      assert.deepEqual(schemas.map(({ name }) => name), [`${TABLES}two`]);
+      assert.deepEqual(
+        schemas.map(({ name }) => name),
+        [`${TABLES}two`],
+      );
       const users = (await tabletsOf(componentsOf(database))).filter(({ rowIn }) => rowIn === 'METADATA');
-      assert.deepEqual(users.map(({ row }) => row.tableId), schemas.map(({ id }) => id));
+      assert.deepEqual(
+        users.map(({ row }) => row.tableId),
+        schemas.map(({ id }) => id),
+      );
     }));
 
   test('METADATA that changes while it is read is shown as it is afterwards', () =>
@@ -118,7 +155,10 @@ describe('inspecting METADATA', () => {
       const tablets = await tabletsOf(componentsOf(database, meddler));
       assert.ok(meddled > 3);
       const ids = (await inspectMetadata(componentsOf(database))).schemas.map(({ id }) => id);
-      assert.deepEqual([...new Set(tablets.filter(({ rowIn }) => rowIn === 'METADATA').map(({ row }) => row.tableId))].sort(), ids.sort());
+      assert.deepEqual(
+        [...new Set(tablets.filter(({ rowIn }) => rowIn === 'METADATA').map(({ row }) => row.tableId))].sort(),
+        ids.sort(),
+      );
     }));
 
   test('METADATA that never stops changing is given up with UNAVAILABLE', () =>
@@ -129,9 +169,19 @@ describe('inspecting METADATA', () => {
       const lockServiceFiles = async (): Promise<LastingFile[]> =>
         (await components.lockServiceFiles()).map((file) => {
           if (file.path !== 'root') return file;
-          return { ...file, contents: Buffer.from(Buffer.from(file.contents).toString().replace(/"version":\d+/, `"version":${version++}`)) };
+          return {
+            ...file,
+            contents: Buffer.from(
+              Buffer.from(file.contents)
+                .toString()
+                .replace(/"version":\d+/, `"version":${version++}`),
+            ),
+          };
         });
-      await assert.rejects(tabletsOf({ ...components, lockServiceFiles }), (error) => error instanceof BigtableError && error.code === Code.UNAVAILABLE);
+      await assert.rejects(
+        tabletsOf({ ...components, lockServiceFiles }),
+        (error) => error instanceof BigtableError && error.code === Code.UNAVAILABLE,
+      );
     }));
 
   test('a listed file that is missing is corruption, and so is a damaged root file', () =>
@@ -142,9 +192,14 @@ describe('inspecting METADATA', () => {
       const root = (await tabletsOf(components))[0] as InspectedTablet;
       const [lost] = Object.values(root.row.files).flat() as [string];
       await database.env.fileSystem.delete(lost);
-      await assert.rejects(tabletsOf(components), (error) => error instanceof CorruptionError && error.message.includes(lost));
+      await assert.rejects(
+        tabletsOf(components),
+        (error) => error instanceof CorruptionError && error.message.includes(lost),
+      );
       const lockServiceFiles = async (): Promise<LastingFile[]> =>
-        (await components.lockServiceFiles()).map((file) => (file.path === 'root' ? { ...file, contents: Buffer.from('{') } : file));
+        (await components.lockServiceFiles()).map((file) =>
+          file.path === 'root' ? { ...file, contents: Buffer.from('{') } : file,
+        );
       await assert.rejects(tabletsOf({ ...components, lockServiceFiles }), CorruptionError);
     }));
 

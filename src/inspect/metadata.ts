@@ -9,7 +9,14 @@ import { BigtableError, Code, CorruptionError, unavailable } from '../base/index
 import { isAfter, type LogRecord } from '../commitlog/index.ts';
 import { type Clock, type Codecs, type FileSystem, type LastingFile, Pacer } from '../env/index.ts';
 import {
-  decodeRootFile, decodeRow, decodeSchema, keyOfRow, type MetadataKey, type MetadataRow, PlainObject, schemaPath,
+  decodeRootFile,
+  decodeRow,
+  decodeSchema,
+  keyOfRow,
+  type MetadataKey,
+  type MetadataRow,
+  PlainObject,
+  schemaPath,
 } from '../metadata/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import { MetadataLogs } from './metadata-logs.ts';
@@ -105,11 +112,15 @@ class OfflineMetadata {
   }
 
   /** What the tablet held while its row was one and the same. */
-  async #settled(first: MetadataRow, readRow: () => Promise<MetadataRow | undefined>): Promise<{ readonly row: MetadataRow; readonly rows: OfflineRows }> {
+  async #settled(
+    first: MetadataRow,
+    readRow: () => Promise<MetadataRow | undefined>,
+  ): Promise<{ readonly row: MetadataRow; readonly rows: OfflineRows }> {
     let row = first;
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       const rows = await this.#read(row).catch((error: unknown) => {
-        if (error instanceof BigtableError && (error.code === Code.NOT_FOUND || error.code === Code.UNAVAILABLE)) return error;
+        if (error instanceof BigtableError && (error.code === Code.NOT_FOUND || error.code === Code.UNAVAILABLE))
+          return error;
         throw error;
       });
       const now = await readRow();
@@ -117,17 +128,20 @@ class OfflineMetadata {
         if (!now) break;
         row = now;
       } else if (rows instanceof OfflineRows) return { row, rows };
-      else if (rows.code === Code.NOT_FOUND) throw new CorruptionError('METADATA', 0, `a file is listed that is not there: ${rows.message}`, rows);
+      else if (rows.code === Code.NOT_FOUND)
+        throw new CorruptionError('METADATA', 0, `a file is listed that is not there: ${rows.message}`, rows);
     }
     throw unavailable('METADATA changes faster than it can be read: try again');
   }
 
   async #read(row: MetadataRow): Promise<OfflineRows> {
     const rows = new OfflineRows(row.range);
-    for (const files of Object.values(row.files)) for (const path of files.toReversed()) await this.#addFile(rows, path);
+    for (const files of Object.values(row.files))
+      for (const path of files.toReversed()) await this.#addFile(rows, path);
     const records: { readonly path: string; readonly record: LogRecord }[] = [];
     for (const path of row.logs) {
-      for (const record of await this.#logs.records(path)) if (isAfter(record, row.redo) && rows.concerns(record)) records.push({ path, record });
+      for (const record of await this.#logs.records(path))
+        if (isAfter(record, row.redo) && rows.concerns(record)) records.push({ path, record });
     }
     records.sort((a, b) => a.record.epoch - b.record.epoch || a.record.sequence - b.record.sequence);
     const pacer = new Pacer(this.#components.clock);

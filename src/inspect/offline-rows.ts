@@ -8,8 +8,23 @@ import { type ByteString, CorruptionError, type Int64 } from '../base/index.ts';
 import type { LogRecord } from '../commitlog/index.ts';
 import { METADATA_SCHEMA } from '../metadata/index.ts';
 import {
-  type Cell, type ColumnKey, columnKey, type Entry, EntryKind, familyName, familyOf, familyOfTable, intersectRanges, isEmptyRange, type Mutation,
-  qualifierOf, type RowRange, rangeContains, type RowRangeDeletion, type TimestampRange, versionKeeper,
+  type Cell,
+  type ColumnKey,
+  columnKey,
+  type Entry,
+  EntryKind,
+  familyName,
+  familyOf,
+  familyOfTable,
+  intersectRanges,
+  isEmptyRange,
+  type Mutation,
+  qualifierOf,
+  type RowRange,
+  rangeContains,
+  type RowRangeDeletion,
+  type TimestampRange,
+  versionKeeper,
 } from '../model/index.ts';
 
 type Versions = Map<Int64, Uint8Array>;
@@ -89,7 +104,8 @@ export class OfflineRows {
   #apply(log: string, row: ByteString, mutation: Mutation): void {
     switch (mutation.kind) {
       case 'setCell':
-        if (mutation.timestamp === undefined) throw new CorruptionError(log, 0, 'a cell without its timestamp stands in the log');
+        if (mutation.timestamp === undefined)
+          throw new CorruptionError(log, 0, 'a cell without its timestamp stands in the log');
         return this.#put(row, columnKey(mutation.family, mutation.qualifier), mutation.timestamp, mutation.value);
       case 'deleteFromRow':
         this.#rows.delete(row);
@@ -120,7 +136,8 @@ export class OfflineRows {
     const versions = this.#rows.get(row)?.get(column);
     if (!versions) return;
     for (const timestamp of versions.keys()) {
-      if ((start === undefined || timestamp >= start) && (end === undefined || timestamp < end)) versions.delete(timestamp);
+      if ((start === undefined || timestamp >= start) && (end === undefined || timestamp < end))
+        versions.delete(timestamp);
     }
   }
 }

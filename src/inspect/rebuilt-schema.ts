@@ -18,7 +18,10 @@ const INTEGER_BYTES = 8;
 
 /** `layouts`: all files of the table. Answers the schema and what is to be told of it. */
 export async function rebuildSchema(
-  components: SsTableComponents, id: string, parent: string, layouts: readonly SsTableLayout[],
+  components: SsTableComponents,
+  id: string,
+  parent: string,
+  layouts: readonly SsTableLayout[],
 ): Promise<{ readonly schema: TableSchema; readonly told: string[] }> {
   const families = new Map<string, FamilySchema>();
   const groups = new Map<string, LocalityGroup>();
@@ -28,7 +31,10 @@ export async function rebuildSchema(
   for (const { properties } of byAge) {
     const { group, lineage } = properties;
     if (group !== DEFAULT_GROUP) groups.set(group, {});
-    for (const stored of new Set([...(lineage?.families ?? []), ...(properties.families ?? []).map(({ family }) => family)])) {
+    for (const stored of new Set([
+      ...(lineage?.families ?? []),
+      ...(properties.families ?? []).map(({ family }) => family),
+    ])) {
       const name = familyName(stored);
       const generation = Number(stored.slice(name.length + 1));
       if (generation < (families.get(name)?.generation ?? 0)) continue;
@@ -38,7 +44,11 @@ export async function rebuildSchema(
         name,
         ...(generation > 0 && { generation }),
         ...(group !== DEFAULT_GROUP && { group }),
-        ...(aggregate && { valueType: { aggregate: aggregate === INTEGER_BYTES ? { kind: 'sum', input: 'int64' } : { kind: 'hll', input: 'bytes' } } }),
+        ...(aggregate && {
+          valueType: {
+            aggregate: aggregate === INTEGER_BYTES ? { kind: 'sum', input: 'int64' } : { kind: 'hll', input: 'bytes' },
+          },
+        }),
       });
     }
   }
@@ -63,11 +73,15 @@ export async function rebuildSchema(
 }
 
 /** Stored families that hold merge operands, with the size of one. */
-async function aggregateFamilies(components: SsTableComponents, layouts: readonly SsTableLayout[]): Promise<Map<string, number>> {
+async function aggregateFamilies(
+  components: SsTableComponents,
+  layouts: readonly SsTableLayout[],
+): Promise<Map<string, number>> {
   const found = new Map<string, number>();
   for (const { path, properties } of layouts) {
     if (properties.entries.merge === 0) continue;
-    for await (const { kind, column, value } of ssTableEntries(components, path)) if (kind === EntryKind.merge) found.set(familyOf(column), value.length);
+    for await (const { kind, column, value } of ssTableEntries(components, path))
+      if (kind === EntryKind.merge) found.set(familyOf(column), value.length);
   }
   return found;
 }

@@ -8,7 +8,14 @@ import { isAfter, type LogRecord, type RedoPoint } from '../commitlog/index.ts';
 import type { Clock, Codecs, FileSystem } from '../env/index.ts';
 import { type AggregateOf, Memtable } from '../memtable/index.ts';
 import {
-  DEFAULT_GROUP, intersectRanges, isEmptyRange, type Mutation, type RowRange, rangeContains, storageFamily, type TableSchema,
+  DEFAULT_GROUP,
+  intersectRanges,
+  isEmptyRange,
+  type Mutation,
+  type RowRange,
+  rangeContains,
+  storageFamily,
+  type TableSchema,
 } from '../model/index.ts';
 import { writeSsTable } from '../sstable/index.ts';
 import type { PlannedTablet } from './repair-plan.ts';
@@ -95,7 +102,11 @@ export class RebuiltTablet {
       const cursor = memtable.cursor();
       try {
         const lineage = { tableId: this.#schema.id, range: this.range, families, since: this.#sinceOf(families) };
-        const written = await writeSsTable({ ...target, path, group, newest, lineage, lastServerMicros: this.lastServerMicros, ...WRITTEN_AS }, cursor, memtable.rowRangeDeletions());
+        const written = await writeSsTable(
+          { ...target, path, group, newest, lineage, lastServerMicros: this.lastServerMicros, ...WRITTEN_AS },
+          cursor,
+          memtable.rowRangeDeletions(),
+        );
         if (written) this.#files.set(group, [path, ...(this.#files.get(group) ?? [])]);
       } finally {
         cursor.close();

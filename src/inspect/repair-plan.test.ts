@@ -10,7 +10,15 @@ const HIGH = { start: 'm', end: undefined };
 
 function file(path: string, range: PlacedFile['range'], since: number, newest: number): PlacedFile {
   return {
-    path, group: 'default', range, families: ['f'], held: ['f'], since: { epoch: 1, sequence: since }, newest: { epoch: 1, sequence: newest }, createdMicros: newest, lastServerMicros: 0,
+    path,
+    group: 'default',
+    range,
+    families: ['f'],
+    held: ['f'],
+    since: { epoch: 1, sequence: since },
+    newest: { epoch: 1, sequence: newest },
+    createdMicros: newest,
+    lastServerMicros: 0,
   };
 }
 
@@ -18,15 +26,24 @@ const plan = (...files: PlacedFile[]): (readonly [unknown, string[]])[] =>
   planTablets(files, FAMILIES).map(({ range, files: listed }) => [range, listed.map(({ path }) => path)] as const);
 
 test('a file that was shared at a split is not listed where a major one of a part holds all of it', () => {
-  assert.deepEqual(plan(file('shared', WHOLE, 0, 10), file('major', HIGH, 0, 20)), [[LOW, ['shared']], [HIGH, ['major']]]);
+  assert.deepEqual(plan(file('shared', WHOLE, 0, 10), file('major', HIGH, 0, 20)), [
+    [LOW, ['shared']],
+    [HIGH, ['major']],
+  ]);
 });
 
 test('nor is it after a merge, of which flushes for the whole range tell', () => {
   const files = [file('shared', WHOLE, 0, 10), file('major', HIGH, 0, 20), file('merged', WHOLE, 20, 30)];
-  assert.deepEqual(plan(...files), [[LOW, ['merged', 'shared']], [HIGH, ['merged', 'major']]]);
+  assert.deepEqual(plan(...files), [
+    [LOW, ['merged', 'shared']],
+    [HIGH, ['merged', 'major']],
+  ]);
   assert.deepEqual(plan(...files, file('everything', WHOLE, 0, 30)), [[WHOLE, ['everything']]]);
 });
 
 test('a part that only flushed keeps what was shared', () => {
-  assert.deepEqual(plan(file('shared', WHOLE, 0, 10), file('flushed', HIGH, 10, 20)), [[LOW, ['shared']], [HIGH, ['flushed', 'shared']]]);
+  assert.deepEqual(plan(file('shared', WHOLE, 0, 10), file('flushed', HIGH, 10, 20)), [
+    [LOW, ['shared']],
+    [HIGH, ['flushed', 'shared']],
+  ]);
 });

@@ -43,7 +43,14 @@ export function placedFile({ path, properties }: SsTableLayout): PlacedFile | un
   if (lineage === undefined || newest === undefined) return undefined;
   const createdMicros = Number(properties.createdMicros);
   return {
-    path, group, range: lineage.range, families: lineage.families, held: families.map(({ family }) => family), since: lineage.since ?? BEGINNING, newest, createdMicros,
+    path,
+    group,
+    range: lineage.range,
+    families: lineage.families,
+    held: families.map(({ family }) => family),
+    since: lineage.since ?? BEGINNING,
+    newest,
+    createdMicros,
     lastServerMicros: properties.lastServerMicros ?? Math.min(createdMicros, Number.MAX_SAFE_INTEGER),
   };
 }
@@ -53,7 +60,9 @@ export function planTablets(files: readonly PlacedFile[], families: ReadonlySet<
   const tablets: PlannedTablet[] = [];
   for (const range of partsOf(files)) {
     const inPart = files.filter((file) => !isEmptyRange(intersectRanges(file.range, range)));
-    const counting = inPart.filter((file) => !isSuperfluous(file, inPart, families)).sort((a, b) => compare(b.newest, a.newest) || (a.path < b.path ? -1 : 1));
+    const counting = inPart
+      .filter((file) => !isSuperfluous(file, inPart, families))
+      .sort((a, b) => compare(b.newest, a.newest) || (a.path < b.path ? -1 : 1));
     const before = tablets.at(-1);
     if (before && before.files.length === counting.length && before.files.every((file, i) => file === counting[i])) {
       tablets[tablets.length - 1] = { ...before, range: { start: before.range.start, end: range.end } };
@@ -68,7 +77,8 @@ export function planTablets(files: readonly PlacedFile[], families: ReadonlySet<
 export function overlaps({ files }: PlannedTablet): [PlacedFile, PlacedFile][] {
   const found: [PlacedFile, PlacedFile][] = [];
   for (const [i, a] of files.entries()) {
-    for (const b of files.slice(i + 1)) if (isAfter(b.newest, a.since) && a.held.some((family) => b.held.includes(family))) found.push([a, b]);
+    for (const b of files.slice(i + 1))
+      if (isAfter(b.newest, a.since) && a.held.some((family) => b.held.includes(family))) found.push([a, b]);
   }
   return found;
 }
@@ -95,7 +105,9 @@ function isSuperfluous(file: PlacedFile, others: readonly PlacedFile[], families
 function holdsAll(file: PlacedFile, other: PlacedFile): boolean {
   if (isAfter(file.since, other.since) || isAfter(other.newest, file.newest)) return false;
   if (isAfter(other.since, file.since) || isAfter(file.newest, other.newest)) return true;
-  return file.createdMicros > other.createdMicros || (file.createdMicros === other.createdMicros && file.path > other.path);
+  return (
+    file.createdMicros > other.createdMicros || (file.createdMicros === other.createdMicros && file.path > other.path)
+  );
 }
 
 function redoPoints(files: readonly PlacedFile[]): Map<string, RedoPoint> {

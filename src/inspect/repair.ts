@@ -8,8 +8,20 @@ import { type ByteString, type BigtableError, toBigtableError } from '../base/in
 import { type EncodedRecord, isAfter, readEncodedAppends, type RedoPoint } from '../commitlog/index.ts';
 import { type LockService, Pacer } from '../env/index.ts';
 import {
-  commitOfRow, decodeSchema, encodeDocument, encodeRootFile, encodeSchema, keyOfRow, METADATA_SCHEMA, METADATA_TABLE_ID, type MetadataRow, mutationsOf, PlainObject,
-  ROOT_RANGE, schemaPath, USER_RANGE,
+  commitOfRow,
+  decodeSchema,
+  encodeDocument,
+  encodeRootFile,
+  encodeSchema,
+  keyOfRow,
+  METADATA_SCHEMA,
+  METADATA_TABLE_ID,
+  type MetadataRow,
+  mutationsOf,
+  PlainObject,
+  ROOT_RANGE,
+  schemaPath,
+  USER_RANGE,
 } from '../metadata/index.ts';
 import { DEFAULT_PARENT, type RowRange, storageFamily, type TableSchema } from '../model/index.ts';
 import { describeSsTable, type SsTableLayout } from '../sstable/index.ts';
@@ -48,7 +60,13 @@ export interface RepairTarget {
 }
 
 export interface RepairResult {
-  readonly tables: readonly { readonly id: string; readonly name: string; readonly tablets: number; readonly files: number; readonly replayedRecords: number }[];
+  readonly tables: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly tablets: number;
+    readonly files: number;
+    readonly replayedRecords: number;
+  }[];
   /** More of what `RepairPlan.unsaved` holds, found on the way. */
   readonly unsaved: readonly string[];
 }
@@ -83,43 +101,82 @@ export async function planRepair(components: CheckComponents): Promise<RepairPla
       notes.push(...rebuilt.told);
     }
     const files = ofTable.flatMap((layout) => placedFile(layout) ?? []);
-    const stored = new Set(Object.values(schema.families).map(({ name, generation }) => storageFamily(name, generation)));
+    const stored = new Set(
+      Object.values(schema.families).map(({ name, generation }) => storageFamily(name, generation)),
+    );
     const tablets = planTablets(files, stored);
-    for (const [a, b] of tablets.flatMap(overlaps)) unsaved.push(`${a.path} and ${b.path} of table ${id} hold some of the same records: what was added up in them may count twice`);
+    for (const [a, b] of tablets.flatMap(overlaps))
+      unsaved.push(
+        `${a.path} and ${b.path} of table ${id} hold some of the same records: what was added up in them may count twice`,
+      );
     const listed = new Set(tablets.flatMap((tablet) => tablet.files.map(({ path }) => path)));
     superfluous.push(...files.filter(({ path }) => !listed.has(path)).map(({ path }) => path));
     tables.push({ schema, tablets, records: sorted(records.get(id) ?? []) });
   }
   for (const [id, list] of records) {
     if (id === METADATA_TABLE_ID || schemas.has(id) || layouts.has(id)) continue;
-    unsaved.push(`${list.length} records of table ${id}, which has neither a schema nor SSTables: it was deleted, or its schema file is gone`);
+    unsaved.push(
+      `${list.length} records of table ${id}, which has neither a schema nor SSTables: it was deleted, or its schema file is gone`,
+    );
   }
   const metadataFiles = (layouts.get(METADATA_TABLE_ID) ?? []).map(({ path }) => path);
-  const epochs = [...(layouts.get(METADATA_TABLE_ID) ?? []).map(({ properties }) => properties.newest?.epoch ?? 0), ...(records.get(METADATA_TABLE_ID) ?? []).map(({ epoch }) => epoch)];
-  return { tables, lockFiles, unsaved, notes, superfluous, metadataFiles, metadataEpoch: epochs.reduce((most, epoch) => Math.max(most, epoch), 0) };
+  const epochs = [
+    ...(layouts.get(METADATA_TABLE_ID) ?? []).map(({ properties }) => properties.newest?.epoch ?? 0),
+    ...(records.get(METADATA_TABLE_ID) ?? []).map(({ epoch }) => epoch),
+  ];
+  return {
+    tables,
+    lockFiles,
+    unsaved,
+    notes,
+    superfluous,
+    metadataFiles,
+    metadataEpoch: epochs.reduce((most, epoch) => Math.max(most, epoch), 0),
+  };
 }
 
 /** Writes the plan's METADATA, and what it needs beside. */
-export async function carryOutRepair(components: CheckComponents, plan: RepairPlan, target: RepairTarget): Promise<RepairResult> {
+export async function carryOutRepair(
+  components: CheckComponents,
+  plan: RepairPlan,
+  target: RepairTarget,
+): Promise<RepairResult> {
   const unsaved: string[] = [];
   const prefix = `${SSTABLES}${target.uniqueName()}`;
   let files = 0;
-  const fileTarget: FileTarget = { fileSystem: target.fileSystem, codecs: components.codecs, clock: components.clock, newFilePath: () => `${prefix}-${files++}` };
+  const fileTarget: FileTarget = {
+    fileSystem: target.fileSystem,
+    codecs: components.codecs,
+    clock: components.clock,
+    newFilePath: () => `${prefix}-${files++}`,
+  };
   const rows: MetadataRow[] = [];
   const tables: RepairResult['tables'][number][] = [];
   for (const table of plan.tables) {
     const tablets = table.tablets.map((tablet) => new RebuiltTablet(table.schema, tablet));
-    if (target.isElsewhere) for (const path of new Set(tablets.flatMap((tablet) => Object.values(tablet.files).flat()))) await copyFile(components, target, path);
+    if (target.isElsewhere)
+      for (const path of new Set(tablets.flatMap((tablet) => Object.values(tablet.files).flat())))
+        await copyFile(components, target, path);
     await replay(components, fileTarget, table.records, tablets, unsaved);
     const epoch = tablets.reduce((most, { redo }) => Math.max(most, redo.epoch), 0) + 1;
     for (const tablet of tablets) rows.push(rowOf(table.schema.id, tablet, epoch));
     const { id, name } = table.schema;
     const listed = new Set(tablets.flatMap((tablet) => Object.values(tablet.files).flat()));
-    tables.push({ id, name, tablets: tablets.length, files: listed.size, replayedRecords: tablets.reduce((sum, { replayed }) => sum + replayed, 0) });
+    tables.push({
+      id,
+      name,
+      tablets: tablets.length,
+      files: listed.size,
+      replayedRecords: tablets.reduce((sum, { replayed }) => sum + replayed, 0),
+    });
   }
   const epoch = plan.metadataEpoch + 1;
   const usersRow = rowOf(METADATA_TABLE_ID, await metadataTablet(fileTarget, target, USER_RANGE, rows, epoch), epoch);
-  const rootRow = rowOf(METADATA_TABLE_ID, await metadataTablet(fileTarget, target, ROOT_RANGE, [usersRow], epoch), epoch);
+  const rootRow = rowOf(
+    METADATA_TABLE_ID,
+    await metadataTablet(fileTarget, target, ROOT_RANGE, [usersRow], epoch),
+    epoch,
+  );
   await writeLockFiles(plan, target);
   await target.lockService.write(ROOT_PATH, encodeRootFile({ ...rootRow, version: 1, commitId: target.uniqueName() }));
   if (!target.isElsewhere) for (const path of plan.metadataFiles) await target.fileSystem.delete(path);
@@ -127,7 +184,8 @@ export async function carryOutRepair(components: CheckComponents, plan: RepairPl
 }
 
 function readSchemas({ files, damages }: LockFilesChecked, unsaved: string[]): Map<string, TableSchema> {
-  for (const { name, error } of damages) unsaved.push(`a file of the lock service, maybe the schema of a table: ${name}: ${error.message}`);
+  for (const { name, error } of damages)
+    unsaved.push(`a file of the lock service, maybe the schema of a table: ${name}: ${error.message}`);
   const schemas = new Map<string, TableSchema>();
   for (const { path, contents } of files.filter((file) => file.path.startsWith(schemaPath('')))) {
     try {
@@ -148,8 +206,10 @@ async function readLayouts(components: CheckComponents, unsaved: string[]): Prom
     try {
       const layout = await describeSsTable(components, path);
       const { lineage } = layout.properties;
-      if (lineage === undefined || placedFile(layout) === undefined) lose(path, 'it does not tell which table it belongs to');
-      else if (lineage.path !== path) lose(path, `it was written as ${lineage.path} and stands in another file's place`);
+      if (lineage === undefined || placedFile(layout) === undefined)
+        lose(path, 'it does not tell which table it belongs to');
+      else if (lineage.path !== path)
+        lose(path, `it was written as ${lineage.path} and stands in another file's place`);
       // blocks are needed in their order alone where entries are read, so what is kept is small
       else layouts.set(lineage.tableId, [...(layouts.get(lineage.tableId) ?? []), { ...layout, blocks: [] }]);
     } catch (error) {
@@ -160,7 +220,10 @@ async function readLayouts(components: CheckComponents, unsaved: string[]): Prom
 }
 
 /** By table. What stands behind damage in a log is lost. */
-async function readRecords({ fileSystem, clock }: CheckComponents, unsaved: string[]): Promise<Map<string, EncodedRecord[]>> {
+async function readRecords(
+  { fileSystem, clock }: CheckComponents,
+  unsaved: string[],
+): Promise<Map<string, EncodedRecord[]>> {
   const records = new Map<string, EncodedRecord[]>();
   const pacer = new Pacer(clock);
   for (const path of await fileSystem.listLogs('')) {
@@ -177,7 +240,9 @@ async function readRecords({ fileSystem, clock }: CheckComponents, unsaved: stri
       }
     } catch (thrown) {
       const error: BigtableError = toBigtableError(thrown);
-      unsaved.push(`${last === undefined ? 'all records' : `records behind number ${last.sequence}`} of log ${path}: ${error.message}`);
+      unsaved.push(
+        `${last === undefined ? 'all records' : `records behind number ${last.sequence}`} of log ${path}: ${error.message}`,
+      );
     }
   }
   return records;
@@ -190,7 +255,11 @@ function sorted(records: readonly EncodedRecord[]): EncodedRecord[] {
 }
 
 async function replay(
-  { clock }: CheckComponents, target: FileTarget, records: readonly EncodedRecord[], tablets: readonly RebuiltTablet[], unsaved: string[],
+  { clock }: CheckComponents,
+  target: FileTarget,
+  records: readonly EncodedRecord[],
+  tablets: readonly RebuiltTablet[],
+  unsaved: string[],
 ): Promise<void> {
   const pacer = new Pacer(clock);
   const tell = (what: string | undefined): void => void (what !== undefined && unsaved.push(what));
@@ -200,7 +269,8 @@ async function replay(
     const touched = body.kind === 'rows' ? new Set(body.rows.map(({ row }) => tabletOf(tablets, row))) : tablets;
     for (const tablet of touched) tell(tablet.apply(record));
     if (pacer.due()) await pacer.pause();
-    const isFull = i % MEASURED_RECORDS === 0 && tablets.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0) > FLUSH_BYTES;
+    const isFull =
+      i % MEASURED_RECORDS === 0 && tablets.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0) > FLUSH_BYTES;
     if (isFull) for (const tablet of tablets) await tablet.flush(target);
   }
   for (const tablet of tablets) await tablet.flush(target);
@@ -217,37 +287,68 @@ function tabletOf(tablets: readonly RebuiltTablet[], row: ByteString): RebuiltTa
 }
 
 function rowOf(tableId: string, { range, files, redo, lastServerMicros }: RebuiltTablet, epoch: number): MetadataRow {
-  return { tableId, range, server: undefined, epoch, version: 0, commitId: '', files, redo, logs: [], lastServerMicros };
+  return {
+    tableId,
+    range,
+    server: undefined,
+    epoch,
+    version: 0,
+    commitId: '',
+    files,
+    redo,
+    logs: [],
+    lastServerMicros,
+  };
 }
 
 /** A tablet of METADATA with these rows in it. */
-async function metadataTablet(files: FileTarget, target: RepairTarget, range: RowRange, rows: readonly MetadataRow[], epoch: number): Promise<RebuiltTablet> {
+async function metadataTablet(
+  files: FileTarget,
+  target: RepairTarget,
+  range: RowRange,
+  rows: readonly MetadataRow[],
+  epoch: number,
+): Promise<RebuiltTablet> {
   const tablet = new RebuiltTablet(METADATA_SCHEMA, { range, files: [], redo: new Map() });
   const atMicros = files.clock.nowMicros();
   for (const [i, row] of rows.entries()) {
     const commit = commitOfRow(target.uniqueName(), { kind: 'created', atMicros }, keyOfRow(row), undefined, row);
     const changes = mutationsOf(commit).map(([key, mutations]) => ({ row: key, mutations }));
-    tablet.apply({ tableId: METADATA_TABLE_ID, epoch, sequence: i + 1, commitMicros: atMicros, origin: 0, body: { kind: 'rows', rows: changes } });
+    tablet.apply({
+      tableId: METADATA_TABLE_ID,
+      epoch,
+      sequence: i + 1,
+      commitMicros: atMicros,
+      origin: 0,
+      body: { kind: 'rows', rows: changes },
+    });
   }
   await tablet.flush(files);
   return tablet;
 }
 
 /** All but the root tablet's location. */
-async function writeLockFiles({ tables, lockFiles }: RepairPlan, { lockService, isElsewhere }: RepairTarget): Promise<void> {
+async function writeLockFiles(
+  { tables, lockFiles }: RepairPlan,
+  { lockService, isElsewhere }: RepairTarget,
+): Promise<void> {
   const known = new Set(lockFiles.files.map(({ path }) => path));
-  if (isElsewhere) for (const { path, contents } of lockFiles.files) if (path !== ROOT_PATH) await lockService.write(path, contents);
-  for (const { schema } of tables) if (!known.has(schemaPath(schema.name))) await lockService.write(schemaPath(schema.name), encodeSchema(schema));
+  if (isElsewhere)
+    for (const { path, contents } of lockFiles.files) if (path !== ROOT_PATH) await lockService.write(path, contents);
+  for (const { schema } of tables)
+    if (!known.has(schemaPath(schema.name))) await lockService.write(schemaPath(schema.name), encodeSchema(schema));
   const nextId = tables.reduce((most, { schema }) => Math.max(most, Number.parseInt(schema.id, 16) + 1), FIRST_ID);
   const file = lockFiles.files.find(({ path }) => path === NEXT_ID_PATH);
-  if (file === undefined || PlainObject.parse(NEXT_ID_PATH, file.contents).count('next') < nextId) await lockService.write(NEXT_ID_PATH, encodeDocument({ next: nextId }));
+  if (file === undefined || PlainObject.parse(NEXT_ID_PATH, file.contents).count('next') < nextId)
+    await lockService.write(NEXT_ID_PATH, encodeDocument({ next: nextId }));
 }
 
 async function copyFile({ fileSystem }: CheckComponents, target: RepairTarget, path: string): Promise<void> {
   const sizeBytes = await fileSystem.size(path);
   const writer = await target.fileSystem.create(path);
   try {
-    for (let at = 0; at < sizeBytes; at += COPY_BYTES) await writer.append(await fileSystem.read(path, at, Math.min(COPY_BYTES, sizeBytes - at)));
+    for (let at = 0; at < sizeBytes; at += COPY_BYTES)
+      await writer.append(await fileSystem.read(path, at, Math.min(COPY_BYTES, sizeBytes - at)));
   } catch (error) {
     await writer.abort();
     throw error;

@@ -16,12 +16,20 @@ async function table(more: Partial<SsTableWriteOptions> = {}): Promise<SsTableCo
   const memtable = new Memtable();
   memtable.apply('r100', [{ kind: 'deleteFromRow' }], () => undefined);
   for (let i = 0; i < 200; i++) {
-    memtable.apply(rowName(i), [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: i, value: Buffer.alloc(50, i) }], () => undefined);
+    memtable.apply(
+      rowName(i),
+      [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: i, value: Buffer.alloc(50, i) }],
+      () => undefined,
+    );
   }
   memtable.dropRows({ start: 'x', end: 'y' });
   const cursor = memtable.cursor();
   cursor.seekRow('');
-  await writeSsTable({ ...components, path: PATH, group: 'default', blockSizeBytes: 1024, ...more }, cursor, memtable.rowRangeDeletions());
+  await writeSsTable(
+    { ...components, path: PATH, group: 'default', blockSizeBytes: 1024, ...more },
+    cursor,
+    memtable.rowRangeDeletions(),
+  );
   cursor.close();
   return components;
 }
@@ -49,7 +57,10 @@ describe('inspecting an SSTable', () => {
     assert.equal(verified, undefined);
     assert.equal(layout.path, PATH);
     assert.equal(layout.sizeBytes, await components.fileSystem.size(PATH));
-    assert.deepEqual([layout.properties.rows, layout.properties.firstRow, layout.properties.lastRow], [200, 'r000', 'r199']);
+    assert.deepEqual(
+      [layout.properties.rows, layout.properties.firstRow, layout.properties.lastRow],
+      [200, 'r000', 'r199'],
+    );
     assert.deepEqual(layout.rowRangeDeletions, [{ start: 'x', end: 'y' }]);
     assert.ok(layout.blocks.length > 5);
     const checked = await inspectSsTable(components, PATH, { verify: true });
@@ -57,15 +68,25 @@ describe('inspecting an SSTable', () => {
   });
 
   test('gives sizes, ratios, filter and what blocks share, of a compressed file', async () => {
-    const components = await table({ compression: { kind: 'lz4' }, bloomFilter: 'row', newest: { epoch: 2, sequence: 30 } });
+    const components = await table({
+      compression: { kind: 'lz4' },
+      bloomFilter: 'row',
+      newest: { epoch: 2, sequence: 30 },
+    });
     const { layout, verified } = await inspectSsTable(components, PATH, { verify: true });
     assert.deepEqual(layout.bloomFilter, { kind: 'row', keys: 200, sizeBytes: 256 });
     assert.equal(layout.compressionSharedBytes, 0);
     assert.deepEqual(layout.properties.newest, { epoch: 2, sequence: 30 });
     const { kind, rawBytes, storedBytes } = layout.properties.compression;
     assert.deepEqual([kind, verified?.blockBytes], ['lz4', rawBytes]);
-    assert.equal(layout.blocks.reduce((sum, block) => sum + block.rawBytes, 0), rawBytes);
-    assert.equal(layout.blocks.reduce((sum, block) => sum + block.lengthBytes, 0), storedBytes);
+    assert.equal(
+      layout.blocks.reduce((sum, block) => sum + block.rawBytes, 0),
+      rawBytes,
+    );
+    assert.equal(
+      layout.blocks.reduce((sum, block) => sum + block.lengthBytes, 0),
+      storedBytes,
+    );
     assert.ok(storedBytes < rawBytes);
     assert.deepEqual(layout.properties.families, [{ family: 'f', cells: 200, logicalBytes: 200 * (4 + 3 + 8 + 50) }]);
   });
@@ -77,9 +98,13 @@ describe('inspecting an SSTable', () => {
     for await (const entry of ssTableEntries(components, PATH)) {
       if (entry.kind === EntryKind.put) rows.push(entry.row);
       else deletions.push(entry.row);
-      if (entry.kind === EntryKind.put) assert.deepEqual(Buffer.from(entry.value), Buffer.alloc(50, Number(entry.row.slice(1))));
+      if (entry.kind === EntryKind.put)
+        assert.deepEqual(Buffer.from(entry.value), Buffer.alloc(50, Number(entry.row.slice(1))));
     }
-    assert.deepEqual(rows, Array.from({ length: 200 }, (_, i) => rowName(i)));
+    assert.deepEqual(
+      rows,
+      Array.from({ length: 200 }, (_, i) => rowName(i)),
+    );
     assert.deepEqual(deletions, ['r100']);
     const rest: string[] = [];
     for await (const entry of ssTableEntries(components, PATH, 'r198')) rest.push(entry.row);
@@ -100,7 +125,8 @@ describe('inspecting an SSTable', () => {
     const block = layout.blocks[2] as { offset: number };
     const broken = await damaged(components, block.offset + 7);
     assert.equal((await inspectSsTable(broken, PATH)).layout.blocks.length, layout.blocks.length);
-    const isIt = (error: unknown): boolean => error instanceof CorruptionError && error.file === PATH && error.offset === block.offset;
+    const isIt = (error: unknown): boolean =>
+      error instanceof CorruptionError && error.file === PATH && error.offset === block.offset;
     await assert.rejects(inspectSsTable(broken, PATH, { verify: true }), isIt);
     let entries = 0;
     await assert.rejects(
@@ -116,6 +142,9 @@ describe('inspecting an SSTable', () => {
     const components = await table();
     const sizeBytes = await components.fileSystem.size(PATH);
     await assert.rejects(inspectSsTable(await damaged(components, sizeBytes - 1), PATH), CorruptionError);
-    await assert.rejects(inspectSsTable(components, 'tables/other'), (error) => error instanceof BigtableError && error.code === Code.NOT_FOUND);
+    await assert.rejects(
+      inspectSsTable(components, 'tables/other'),
+      (error) => error instanceof BigtableError && error.code === Code.NOT_FOUND,
+    );
   });
 });

@@ -16,7 +16,11 @@ export interface InspectedSsTable {
 }
 
 /** CorruptionError where anything is damaged, NOT_FOUND where there is no such file, FAILED_PRECONDITION where a newer Edubba wrote it. */
-export async function inspectSsTable(components: SsTableComponents, path: string, options: { readonly verify?: boolean } = {}): Promise<InspectedSsTable> {
+export async function inspectSsTable(
+  components: SsTableComponents,
+  path: string,
+  options: { readonly verify?: boolean } = {},
+): Promise<InspectedSsTable> {
   const layout = await describeSsTable(components, path);
   if (!options.verify) return { layout, verified: undefined };
   const table = await openTable(components, path);
@@ -28,7 +32,11 @@ export async function inspectSsTable(components: SsTableComponents, path: string
 }
 
 /** All entries in their order, from the first row at or above `startRow` on. Each block is checked as it is read. */
-export async function* ssTableEntries(components: SsTableComponents, path: string, startRow = ''): AsyncIterable<Entry> {
+export async function* ssTableEntries(
+  components: SsTableComponents,
+  path: string,
+  startRow = '',
+): AsyncIterable<Entry> {
   const table = await openTable(components, path);
   const cursor = table.cursor();
   const pacer = new Pacer(components.clock);

@@ -7,7 +7,12 @@ import { rangeContains } from '../model/index.ts';
 import { type AssignedTablet, LocationCache } from './location-cache.ts';
 
 const location = (start: string, end: string | undefined, tableId = '00000010', epoch = 1): AssignedTablet => ({
-  tableId, range: { start, end }, server: { name: 's', address: 's' }, epoch, version: 1, commitId: '',
+  tableId,
+  range: { start, end },
+  server: { name: 's', address: 's' },
+  epoch,
+  version: 1,
+  commitId: '',
 });
 
 const key = fc.stringMatching(/^[a-e]{0,2}$/);
@@ -19,29 +24,48 @@ const location$ = fc
 describe('the cache of locations', () => {
   test('what was learnt last of a row is found, and nothing that it replaced', () => {
     fc.assert(
-      fc.property(fc.array(fc.oneof(location$.map((added) => ({ added })), fc.nat(20).map((dropped) => ({ dropped }))), { maxLength: 30 }), key, (steps, row) => {
-        const cache = new LocationCache(1000);
-        let known: AssignedTablet[] = [];
-        for (const step of steps) {
-          if ('added' in step) {
-            const { start, end } = step.added.range;
-            known = known.filter(({ range }) => (range.end !== undefined && range.end <= start) || (end !== undefined && end <= range.start));
-            known.push(step.added);
-            cache.add(step.added);
-          } else {
-            const dropped = known[step.dropped % Math.max(known.length, 1)];
-            if (dropped === undefined) continue;
-            known = known.filter((one) => one !== dropped);
-            cache.drop(dropped);
+      fc.property(
+        fc.array(
+          fc.oneof(
+            location$.map((added) => ({ added })),
+            fc.nat(20).map((dropped) => ({ dropped })),
+          ),
+          { maxLength: 30 },
+        ),
+        key,
+        (steps, row) => {
+          const cache = new LocationCache(1000);
+          let known: AssignedTablet[] = [];
+          for (const step of steps) {
+            if ('added' in step) {
+              const { start, end } = step.added.range;
+              known = known.filter(
+                ({ range }) =>
+                  (range.end !== undefined && range.end <= start) || (end !== undefined && end <= range.start),
+              );
+              known.push(step.added);
+              cache.add(step.added);
+            } else {
+              const dropped = known[step.dropped % Math.max(known.length, 1)];
+              if (dropped === undefined) continue;
+              known = known.filter((one) => one !== dropped);
+              cache.drop(dropped);
+            }
           }
-        }
-        assert.equal(cache.entries, known.length);
-        assert.equal(cache.find('00000010', row), known.find(({ range }) => rangeContains(range, row)));
-        const before = known.find(({ range }) => range.start < row && (range.end === undefined || range.end >= row));
-        assert.equal(cache.findBefore('00000010', row), before);
-        assert.equal(cache.findBefore('00000010', undefined), known.find(({ range }) => range.end === undefined));
-        assert.equal(cache.find('00000011', row), undefined);
-      }),
+          assert.equal(cache.entries, known.length);
+          assert.equal(
+            cache.find('00000010', row),
+            known.find(({ range }) => rangeContains(range, row)),
+          );
+          const before = known.find(({ range }) => range.start < row && (range.end === undefined || range.end >= row));
+          assert.equal(cache.findBefore('00000010', row), before);
+          assert.equal(
+            cache.findBefore('00000010', undefined),
+            known.find(({ range }) => range.end === undefined),
+          );
+          assert.equal(cache.find('00000011', row), undefined);
+        },
+      ),
     );
   });
 

@@ -75,7 +75,10 @@ export class LocationCache {
     let entries = 0;
     for (const [tableId, list] of this.#tables) {
       assert(list.length > 0, 'a table without locations is kept');
-      assert(list.every((one) => one.tableId === tableId), 'a location is kept under another table');
+      assert(
+        list.every((one) => one.tableId === tableId),
+        'a location is kept under another table',
+      );
       assertDisjoint(list.map(({ range }) => range));
       entries += list.length;
     }

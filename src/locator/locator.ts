@@ -8,10 +8,25 @@
  * Three round trips where nothing is known, at most six where all that is known is stale: `locator.roundTrips` counts them.
  */
 import { assert, BigtableError, type ByteString, Code, quote, successor } from '../base/index.ts';
-import { type Clock, type LockService, type Metrics, type RequestContext, type Transport, within } from '../env/index.ts';
+import {
+  type Clock,
+  type LockService,
+  type Metrics,
+  type RequestContext,
+  type Transport,
+  within,
+} from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import {
-  decodeLocation, decodeRootFile, keysOfTable, LOCATION_FAMILY, lookupKey, METADATA_TABLE_ID, metadataKey, ROOT_RANGE, type TabletLocation,
+  decodeLocation,
+  decodeRootFile,
+  keysOfTable,
+  LOCATION_FAMILY,
+  lookupKey,
+  METADATA_TABLE_ID,
+  metadataKey,
+  ROOT_RANGE,
+  type TabletLocation,
 } from '../metadata/index.ts';
 import { rangeContains } from '../model/index.ts';
 import { isNotServing, notServing, readTablet } from '../protocol/index.ts';
@@ -131,10 +146,19 @@ export class Locator {
           continue;
         }
         const first = found[0];
-        if (first === undefined || first.tableId !== tableId || (!before && !rangeContains(first.range, row as ByteString))) {
-          throw new BigtableError(Code.NOT_FOUND, `METADATA has no tablet of table ${tableId} for row ${quote(row ?? '')}`, { details: { noTablet: true } });
+        if (
+          first === undefined ||
+          first.tableId !== tableId ||
+          (!before && !rangeContains(first.range, row as ByteString))
+        ) {
+          throw new BigtableError(
+            Code.NOT_FOUND,
+            `METADATA has no tablet of table ${tableId} for row ${quote(row ?? '')}`,
+            { details: { noTablet: true } },
+          );
         }
-        for (const { server, ...rest } of found.slice(1)) if (server !== undefined) this.#cache.add({ ...rest, server });
+        for (const { server, ...rest } of found.slice(1))
+          if (server !== undefined) this.#cache.add({ ...rest, server });
         return first;
       } catch (error) {
         if (!(error instanceof BigtableError && isNotServing(error)) || attempt++ === ATTEMPTS) throw error;
@@ -147,7 +171,13 @@ export class Locator {
     const { transport, metrics } = this.#options;
     metrics.add('locator.roundTrips');
     const ranges = [{ start, end: above.range.end }];
-    const message = { tableId: METADATA_TABLE_ID, ranges, filter: LOCATION_ONLY, rowsLimit: 1 + PREFETCHED, reversed: false };
+    const message = {
+      tableId: METADATA_TABLE_ID,
+      ranges,
+      filter: LOCATION_ONLY,
+      rowsLimit: 1 + PREFETCHED,
+      reversed: false,
+    };
     const rows = new RowCollector();
     for await (const batch of readTablet(transport, above.server.address, message, context)) rows.add(batch);
     return rows.take().flatMap(({ row, cells }) => decodeLocation(row, cells) ?? []);

@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { AssertionError } from '../base/index.ts';
 import {
-  ByteBudget, LocalTransport, ManualClock, MemoryLockService, Metrics, requestContext, SeededRandom,
+  ByteBudget,
+  LocalTransport,
+  ManualClock,
+  MemoryLockService,
+  Metrics,
+  requestContext,
+  SeededRandom,
 } from '../env/index.ts';
 import { type MetadataCommit, metadataKey, type MetadataRow, ROOT_KEY } from '../metadata/index.ts';
 import { Locator } from './locator.ts';
@@ -10,9 +16,15 @@ import { MetadataClient } from './metadata-client.ts';
 
 const context = requestContext({ budget: new ByteBudget(1024) });
 const row: MetadataRow = {
-  tableId: '00000010', range: { start: '', end: undefined }, server: undefined, epoch: 1,
-  version: 1, commitId: 'c', files: {},
-  redo: { epoch: 0, sequence: 0 }, logs: [],
+  tableId: '00000010',
+  range: { start: '', end: undefined },
+  server: undefined,
+  epoch: 1,
+  version: 1,
+  commitId: 'c',
+  files: {},
+  redo: { epoch: 0, sequence: 0 },
+  logs: [],
 };
 
 function client(): MetadataClient {

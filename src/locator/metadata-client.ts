@@ -5,9 +5,24 @@
  * A commit whose outcome is unknown is sent again until its id stands in the row or the row has moved on: so the answer is always known.
  */
 import { assert, BigtableError, Code, type ByteString, toBigtableError } from '../base/index.ts';
-import { type Clock, type LockService, type Random, type RequestContext, type Transport, within } from '../env/index.ts';
 import {
-  decodeRootFile, decodeRow, encodeRootFile, judge, METADATA_TABLE_ID, type MetadataCommit, type MetadataKey, type MetadataRow, ROOT_KEY,
+  type Clock,
+  type LockService,
+  type Random,
+  type RequestContext,
+  type Transport,
+  within,
+} from '../env/index.ts';
+import {
+  decodeRootFile,
+  decodeRow,
+  encodeRootFile,
+  judge,
+  METADATA_TABLE_ID,
+  type MetadataCommit,
+  type MetadataKey,
+  type MetadataRow,
+  ROOT_KEY,
 } from '../metadata/index.ts';
 import { rangeOfRow, type RowRange } from '../model/index.ts';
 import { callServer, type CommitOutcome, isNotServing, readTablet } from '../protocol/index.ts';
@@ -64,7 +79,8 @@ export class MetadataClient {
       try {
         tablet = await locator.locate(METADATA_TABLE_ID, start, context);
         const tabletEnd = tablet.range.end;
-        const end = tabletEnd === undefined || (range.end !== undefined && range.end < tabletEnd) ? range.end : tabletEnd;
+        const end =
+          tabletEnd === undefined || (range.end !== undefined && range.end < tabletEnd) ? range.end : tabletEnd;
         for await (const rows of this.#scanTablet(tablet, { start, end }, context)) {
           const last = rows.at(-1);
           if (last === undefined) continue;
@@ -82,7 +98,11 @@ export class MetadataClient {
     }
   }
 
-  async *#scanTablet(tablet: AssignedTablet, range: RowRange, context: RequestContext): AsyncGenerator<{ key: MetadataKey; row: MetadataRow }[], void, void> {
+  async *#scanTablet(
+    tablet: AssignedTablet,
+    range: RowRange,
+    context: RequestContext,
+  ): AsyncGenerator<{ key: MetadataKey; row: MetadataRow }[], void, void> {
     const message = { tableId: METADATA_TABLE_ID, ranges: [range], rowsLimit: 0, reversed: false };
     const collector = new RowCollector();
     for await (const batch of readTablet(this.#options.transport, tablet.server.address, message, context)) {
@@ -166,7 +186,13 @@ export class MetadataClient {
 
   #send({ tablet, pending }: CommitGroup, context: RequestContext): Promise<readonly CommitOutcome[]> {
     if (tablet === undefined) return Promise.all(pending.map(({ commit }) => this.#commitRoot(commit)));
-    return callServer(this.#options.transport, tablet.server.address, 'commit', { commits: pending.map(({ commit }) => commit) }, context);
+    return callServer(
+      this.#options.transport,
+      tablet.server.address,
+      'commit',
+      { commits: pending.map(({ commit }) => commit) },
+      context,
+    );
   }
 
   /** A commit on the root tablet's row, by compare-and-set. */

@@ -49,7 +49,8 @@ export class SchemaCache {
     try {
       for (const file of await this.#lockService.list(prefix)) {
         const name = file.path.slice(prefix.length);
-        if (!changed.has(name)) this.#set(name, { schema: decodeSchema(file.path, file.contents), version: file.version });
+        if (!changed.has(name))
+          this.#set(name, { schema: decodeSchema(file.path, file.contents), version: file.version });
       }
     } catch (error) {
       this.stop();
@@ -113,7 +114,8 @@ export class SchemaCache {
     const file = await this.#lockService.read(path);
     const known = this.#byName.get(name);
     if (file === undefined) this.#set(name, undefined);
-    else if (known?.version !== file.version) this.#set(name, { schema: decodeSchema(path, file.contents), version: file.version });
+    else if (known?.version !== file.version)
+      this.#set(name, { schema: decodeSchema(path, file.contents), version: file.version });
   }
 
   #set(name: string, next: Known | undefined): void {

@@ -12,8 +12,16 @@ import { readAppends } from '../commitlog/index.ts';
 import { type Env, type RequestContext, within } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import {
-  assertDisjoint, assertPartition,
-  commitOfRow, keyOfRow, METADATA_TABLE_ID, type MetadataCommit, type MetadataRow, ROOT_KEY, ROOT_RANGE, USER_RANGE,
+  assertDisjoint,
+  assertPartition,
+  commitOfRow,
+  keyOfRow,
+  METADATA_TABLE_ID,
+  type MetadataCommit,
+  type MetadataRow,
+  ROOT_KEY,
+  ROOT_RANGE,
+  USER_RANGE,
 } from '../metadata/index.ts';
 import { ALL_ROWS, type RowRange } from '../model/index.ts';
 import { callServer, type CommitOutcome, errorOf, logPathOf, type TabletRef } from '../protocol/index.ts';
@@ -63,12 +71,18 @@ export class Assignment {
     const root = (await metadata.readRoot(context)) ?? (await this.#beginDatabase(context));
     throwFirst(await this.assign([root], context));
     let metadataRows = await this.#collect(ROOT_RANGE, context);
-    if (metadataRows.length === 0) metadataRows = [await this.#createRow(undefined, newRow(METADATA_TABLE_ID, USER_RANGE), context)];
+    if (metadataRows.length === 0)
+      metadataRows = [await this.#createRow(undefined, newRow(METADATA_TABLE_ID, USER_RANGE), context)];
     if (checksInvariants) assertDisjoint(metadataRows.map(({ range }) => range));
     throwFirst(await this.assign(metadataRows, context));
     const failures: BigtableError[] = [];
     for await (const rows of this.#batches(USER_RANGE, context)) {
-      failures.push(...(await this.assign(rows.filter(({ tableId }) => !creating.has(tableId)), context)));
+      failures.push(
+        ...(await this.assign(
+          rows.filter(({ tableId }) => !creating.has(tableId)),
+          context,
+        )),
+      );
     }
     this.#givenUp.end();
     this.#failures.assignedAll();
@@ -97,10 +111,13 @@ export class Assignment {
     assertPartition(ranges, ALL_ROWS);
     const event = { kind: 'created', atMicros: env.clock.nowMicros() } as const;
     const id = env.random.uniqueName();
-    const commits = ranges.map((range) => newRow(tableId, range)).map((row) => commitOfRow(id, event, keyOfRow(row), undefined, row));
+    const commits = ranges
+      .map((range) => newRow(tableId, range))
+      .map((row) => commitOfRow(id, event, keyOfRow(row), undefined, row));
     const outcomes = await metadata.commit(commits, context);
     assert(outcomes.length === commits.length, 'a new row of METADATA has no outcome');
-    if (outcomes.some(({ kind }) => kind === 'refused')) throw new BigtableError(Code.INTERNAL, `METADATA has rows of the new table id ${tableId} already`);
+    if (outcomes.some(({ kind }) => kind === 'refused'))
+      throw new BigtableError(Code.INTERNAL, `METADATA has rows of the new table id ${tableId} already`);
     return commits.map(({ rows }) => rows[0]?.row as MetadataRow);
   }
 
@@ -159,7 +176,13 @@ export class Assignment {
     const row = await metadata.readRow(key, context);
     if (row?.epoch !== epoch || row.server?.name !== from.name) return false;
     if (servers.get(to.name) === undefined) return false;
-    const commit = commitOfRow(env.random.uniqueName(), { kind: 'assigned', atMicros: env.clock.nowMicros() }, key, row, assignTo(row, to));
+    const commit = commitOfRow(
+      env.random.uniqueName(),
+      { kind: 'assigned', atMicros: env.clock.nowMicros() },
+      key,
+      row,
+      assignTo(row, to),
+    );
     const [outcome] = await this.#give([commit], context);
     const moved = commit.rows[0]?.row;
     if (outcome?.kind === 'refused' || moved === undefined) return false;
@@ -173,7 +196,11 @@ export class Assignment {
     const [error] = await callServer(env.transport, server.address, 'unload', { tablets: [ref], flush: true }, context);
     server.tablets.delete(ref.key);
     if (error === undefined) this.#givenUp.add(ref);
-    else if (error.code === Code.FAILED_PRECONDITION) env.logger.info('a tablet server has a tablet no more that it was to give up', { server: server.name, error: error.message });
+    else if (error.code === Code.FAILED_PRECONDITION)
+      env.logger.info('a tablet server has a tablet no more that it was to give up', {
+        server: server.name,
+        error: error.message,
+      });
     else env.logger.warn('a tablet server could not give a tablet up', { server: server.name, error: error.message });
     return error === undefined;
   }
@@ -185,7 +212,10 @@ export class Assignment {
   async removeRows(rows: readonly MetadataRow[], context: RequestContext): Promise<void> {
     const { metadata, env } = this.#options;
     const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
-    const outcomes = await metadata.commit(rows.map((row) => commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, undefined)), context);
+    const outcomes = await metadata.commit(
+      rows.map((row) => commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, undefined)),
+      context,
+    );
     const byServer = this.#byServer(rows.filter((_, i) => outcomes[i]?.kind === 'done'));
     await Promise.all(
       [...byServer].map(async ([server, tablets]) => {
@@ -230,7 +260,13 @@ export class Assignment {
   async #createRow(key: string | undefined, row: MetadataRow, context: RequestContext): Promise<MetadataRow> {
     const { servers, env } = this.#options;
     const assigned = assignTo(row, servers.choose());
-    const commit = commitOfRow(env.random.uniqueName(), { kind: 'created', atMicros: env.clock.nowMicros() }, key ?? keyOfRow(row), undefined, assigned);
+    const commit = commitOfRow(
+      env.random.uniqueName(),
+      { kind: 'created', atMicros: env.clock.nowMicros() },
+      key ?? keyOfRow(row),
+      undefined,
+      assigned,
+    );
     const [outcome] = await this.#give([commit], context);
     if (outcome?.kind === 'refused') throw new BigtableError(Code.ABORTED, 'another master is creating the database');
     return commit.rows[0]?.row as MetadataRow;
@@ -252,7 +288,9 @@ export class Assignment {
     }
     const event = { kind: 'assigned', atMicros: env.clock.nowMicros() } as const;
     // between the choice of a server and the commit nothing is awaited, so that it is not found dead unseen
-    const commits = free.map((row) => commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, assignTo(row, servers.choose())));
+    const commits = free.map((row) =>
+      commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, assignTo(row, servers.choose())),
+    );
     const outcomes = await this.#give(commits, context);
     commits.forEach((commit, i) => {
       const row = commit.rows[0]?.row;
@@ -272,7 +310,9 @@ export class Assignment {
     for (const commit of commits) for (const one of commit.rows) assertGiven(one);
     const names = commits.flatMap(({ rows }) => rows.flatMap(({ row }) => row?.server?.name ?? []));
     const known = servers.giving(names);
-    const committing = metadata.commit(commits, { ...context, signal: undefined, deadlineMs: Number.POSITIVE_INFINITY }).finally(known);
+    const committing = metadata
+      .commit(commits, { ...context, signal: undefined, deadlineMs: Number.POSITIVE_INFINITY })
+      .finally(known);
     return within(committing, context, env.clock);
   }
 
@@ -283,7 +323,8 @@ export class Assignment {
     for (const row of rows) (schemas.byId(row.tableId) === undefined ? unknown : known).push(row);
     const left = unknown.filter(({ epoch }) => epoch === 0);
     if (left.length > 0) await this.removeRows(left, context);
-    for (const row of unknown) if (row.epoch > 0 && !deletions.has(row.tableId)) await this.#keepSchemaless(row, context);
+    for (const row of unknown)
+      if (row.epoch > 0 && !deletions.has(row.tableId)) await this.#keepSchemaless(row, context);
     return known;
   }
 
@@ -294,19 +335,40 @@ export class Assignment {
     assert(epoch > 0, 'a tablet that was never given to a server is left of a creation: its row goes');
     if (!this.#schemaless.has(tableId)) {
       this.#schemaless.add(tableId);
-      const message = `table ${tableId} has tablets and no schema, though nobody has deleted it: the schema's file has vanished from lock-service/files. Its data is kept and cannot be `
-        + 'read. Stop the server and put that file back from a copy of the directory, or have a schema made anew by "edubba inspect repair" (docs/REPAIR.md)';
+      const message =
+        `table ${tableId} has tablets and no schema, though nobody has deleted it: the schema's file has vanished from lock-service/files. Its data is kept and cannot be ` +
+        'read. Stop the server and put that file back from a copy of the directory, or have a schema made anew by "edubba inspect repair" (docs/REPAIR.md)';
       env.logger.error(message, { table: tableId });
     }
     // a sweep needs an answer of every server that a row names
     if (server === undefined || servers.get(server.name) !== undefined || !(await servers.isDead(server.name))) return;
     const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
-    await metadata.commit([commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, { ...row, server: undefined, epoch: epoch + 1 })], context);
+    await metadata.commit(
+      [
+        commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, {
+          ...row,
+          server: undefined,
+          epoch: epoch + 1,
+        }),
+      ],
+      context,
+    );
   }
 }
 
 function newRow(tableId: string, range: RowRange): MetadataRow {
-  return { tableId, range, server: undefined, epoch: 0, version: 0, commitId: '', files: {}, redo: { epoch: 0, sequence: 0 }, logs: [], lastServerMicros: 0 };
+  return {
+    tableId,
+    range,
+    server: undefined,
+    epoch: 0,
+    version: 0,
+    commitId: '',
+    files: {},
+    redo: { epoch: 0, sequence: 0 },
+    logs: [],
+    lastServerMicros: 0,
+  };
 }
 
 /**
@@ -323,7 +385,12 @@ function assertGiven({ expected, row }: MetadataCommit['rows'][number]): void {
 function assignTo(row: MetadataRow, { name, address, tablets }: LiveServer): MetadataRow {
   const log = logPathOf(name);
   tablets.set(keyOfRow(row), 0);
-  return { ...row, server: { name, address }, epoch: row.epoch + 1, logs: row.logs.includes(log) ? row.logs : [...row.logs, log] };
+  return {
+    ...row,
+    server: { name, address },
+    epoch: row.epoch + 1,
+    logs: row.logs.includes(log) ? row.logs : [...row.logs, log],
+  };
 }
 
 function throwFirst(failures: readonly BigtableError[]): void {
@@ -332,5 +399,9 @@ function throwFirst(failures: readonly BigtableError[]): void {
 }
 
 function rootIsLost(beside: string): CorruptionError {
-  return new CorruptionError('root', 0, `the lock service (lock-service/files) has no file "root", which tells where the database begins, though ${beside} is there: the file was removed`);
+  return new CorruptionError(
+    'root',
+    0,
+    `the lock service (lock-service/files) has no file "root", which tells where the database begins, though ${beside} is there: the file was removed`,
+  );
 }

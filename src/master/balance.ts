@@ -36,7 +36,13 @@ interface Side {
 
 /** At most `most` moves, the most useful first. */
 export function chooseMoves(servers: readonly ServerLoad[], most: number): Move[] {
-  const sides = servers.map(({ name, tablets }): Side => ({ name, tablets: [...tablets], sizeBytes: tablets.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) }));
+  const sides = servers.map(
+    ({ name, tablets }): Side => ({
+      name,
+      tablets: [...tablets],
+      sizeBytes: tablets.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+    }),
+  );
   const moves: Move[] = [];
   while (moves.length < most) {
     const move = byNumber(sides) ?? bySize(sides);
@@ -63,7 +69,9 @@ function bySize(sides: readonly Side[]): Move | undefined {
   if (!from || !to || from.tablets.length <= to.tablets.length) return undefined;
   const differenceBytes = from.sizeBytes - to.sizeBytes;
   if (differenceBytes < LEAST_DIFFERENCE_BYTES) return undefined;
-  const useful = from.tablets.filter(({ sizeBytes }) => sizeBytes >= LEAST_DIFFERENCE_BYTES / 4 && sizeBytes <= differenceBytes / 2);
+  const useful = from.tablets.filter(
+    ({ sizeBytes }) => sizeBytes >= LEAST_DIFFERENCE_BYTES / 4 && sizeBytes <= differenceBytes / 2,
+  );
   const tablet = greatest(useful, ({ sizeBytes }) => sizeBytes);
   return tablet && { tablet, from: from.name, to: to.name };
 }

@@ -6,9 +6,18 @@ import { storageFamily, type TableSchema } from '../model/index.ts';
 import type { FamilyChangeMessage } from '../protocol/index.ts';
 import { changeFamilies } from './family-changes.ts';
 
-const empty: TableSchema = { name: 't', id: '00000010', granularity: 'micros', families: {}, deletionProtection: false };
+const empty: TableSchema = {
+  name: 't',
+  id: '00000010',
+  granularity: 'micros',
+  families: {},
+  deletionProtection: false,
+};
 const fails = (code: Code, schema: TableSchema, ...changes: FamilyChangeMessage[]): void => {
-  assert.throws(() => changeFamilies(schema, changes), (error) => error instanceof BigtableError && error.code === code);
+  assert.throws(
+    () => changeFamilies(schema, changes),
+    (error) => error instanceof BigtableError && error.code === code,
+  );
 };
 const create = (name: string): FamilyChangeMessage => ({ kind: 'create', family: { name } });
 const drop = (name: string): FamilyChangeMessage => ({ kind: 'drop', name });
@@ -16,23 +25,26 @@ const drop = (name: string): FamilyChangeMessage => ({ kind: 'drop', name });
 describe('changes of families', () => {
   test('no family is ever stored under a name that was used before', () => {
     fc.assert(
-      fc.property(fc.array(fc.tuple(fc.constantFrom('a', 'b', 'constructor', '__proto__'), fc.boolean()), { maxLength: 30 }), (steps) => {
-        let schema = empty;
-        const used = new Set<string>();
-        for (const [name, creates] of steps) {
-          const exists = Object.hasOwn(schema.families, name);
-          if (creates === exists) {
-            fails(creates ? Code.ALREADY_EXISTS : Code.NOT_FOUND, schema, creates ? create(name) : drop(name));
-            continue;
+      fc.property(
+        fc.array(fc.tuple(fc.constantFrom('a', 'b', 'constructor', '__proto__'), fc.boolean()), { maxLength: 30 }),
+        (steps) => {
+          let schema = empty;
+          const used = new Set<string>();
+          for (const [name, creates] of steps) {
+            const exists = Object.hasOwn(schema.families, name);
+            if (creates === exists) {
+              fails(creates ? Code.ALREADY_EXISTS : Code.NOT_FOUND, schema, creates ? create(name) : drop(name));
+              continue;
+            }
+            schema = changeFamilies(schema, [creates ? create(name) : drop(name)]);
+            assert.equal(Object.hasOwn(schema.families, name), creates);
+            if (!creates) continue;
+            const stored = storageFamily(name, schema.families[name]?.generation);
+            assert.ok(!used.has(stored), stored);
+            used.add(stored);
           }
-          schema = changeFamilies(schema, [creates ? create(name) : drop(name)]);
-          assert.equal(Object.hasOwn(schema.families, name), creates);
-          if (!creates) continue;
-          const stored = storageFamily(name, schema.families[name]?.generation);
-          assert.ok(!used.has(stored), stored);
-          used.add(stored);
-        }
-      }),
+        },
+      ),
     );
   });
 
@@ -43,14 +55,32 @@ describe('changes of families', () => {
   test('updates replace what they name and keep the rest', () => {
     const gcRule = { kind: 'maxVersions', versions: 2 } as const;
     const sum = { aggregate: { kind: 'sum', input: 'int64' } } as const;
-    const schema = changeFamilies(empty, [{ kind: 'create', family: { name: 'a', gcRule, valueType: sum } }, drop('a'), { kind: 'create', family: { name: 'a', gcRule, valueType: sum } }]);
+    const schema = changeFamilies(empty, [
+      { kind: 'create', family: { name: 'a', gcRule, valueType: sum } },
+      drop('a'),
+      { kind: 'create', family: { name: 'a', gcRule, valueType: sum } },
+    ]);
     const update = (fields: ('gcRule' | 'valueType')[], family: Partial<TableSchema['families'][string]>) =>
       changeFamilies(schema, [{ kind: 'update', family: { name: 'a', ...family }, fields }]).families['a'];
     assert.deepEqual(update(['gcRule'], {}), { name: 'a', generation: 1, valueType: sum });
-    assert.deepEqual(update(['valueType'], { valueType: { ...sum, encoded: 'x' } }), { name: 'a', generation: 1, gcRule, valueType: { ...sum, encoded: 'x' } });
-    assert.deepEqual(update([], { gcRule: { kind: 'maxVersions', versions: 9 } }), { name: 'a', generation: 1, gcRule, valueType: sum });
+    assert.deepEqual(update(['valueType'], { valueType: { ...sum, encoded: 'x' } }), {
+      name: 'a',
+      generation: 1,
+      gcRule,
+      valueType: { ...sum, encoded: 'x' },
+    });
+    assert.deepEqual(update([], { gcRule: { kind: 'maxVersions', versions: 9 } }), {
+      name: 'a',
+      generation: 1,
+      gcRule,
+      valueType: sum,
+    });
     fails(Code.INVALID_ARGUMENT, schema, { kind: 'update', family: { name: 'a' }, fields: ['valueType'] });
-    fails(Code.INVALID_ARGUMENT, schema, { kind: 'update', family: { name: 'a', valueType: { aggregate: { kind: 'max', input: 'int64' } } }, fields: ['valueType'] });
+    fails(Code.INVALID_ARGUMENT, schema, {
+      kind: 'update',
+      family: { name: 'a', valueType: { aggregate: { kind: 'max', input: 'int64' } } },
+      fields: ['valueType'],
+    });
     fails(Code.NOT_FOUND, schema, { kind: 'update', family: { name: 'b' }, fields: [] });
   });
 

@@ -14,7 +14,8 @@ export function changeFamilies(schema: TableSchema, changes: readonly FamilyChan
     const name = change.kind === 'drop' ? change.name : change.family.name;
     const family = families.get(name);
     if (change.kind === 'create') {
-      if (family) throw new BigtableError(Code.ALREADY_EXISTS, `table ${schema.name} has a column family "${name}" already`);
+      if (family)
+        throw new BigtableError(Code.ALREADY_EXISTS, `table ${schema.name} has a column family "${name}" already`);
       const { group } = change.family;
       if (group !== undefined && group !== DEFAULT_GROUP && ownOf(schema.groups, group) === undefined)
         throw notFound(`table ${schema.name} has no locality group "${group}"`);
@@ -44,10 +45,20 @@ export function protectedTable(name: string, what: string): BigtableError {
 }
 
 function newFamily({ name, gcRule, valueType, group }: FamilySchema, generation: number | undefined): FamilySchema {
-  return { name, ...(generation !== undefined && { generation }), ...(gcRule && { gcRule }), ...(valueType && { valueType }), ...(group !== undefined && { group }) };
+  return {
+    name,
+    ...(generation !== undefined && { generation }),
+    ...(gcRule && { gcRule }),
+    ...(valueType && { valueType }),
+    ...(group !== undefined && { group }),
+  };
 }
 
-function updatedFamily(family: FamilySchema, change: FamilySchema, fields: readonly ('gcRule' | 'valueType')[]): FamilySchema {
+function updatedFamily(
+  family: FamilySchema,
+  change: FamilySchema,
+  fields: readonly ('gcRule' | 'valueType')[],
+): FamilySchema {
   const gcRule = fields.includes('gcRule') ? change.gcRule : family.gcRule;
   const valueType = fields.includes('valueType') ? change.valueType : family.valueType;
   const [before, after] = [family.valueType?.aggregate, valueType?.aggregate];
@@ -56,5 +67,13 @@ function updatedFamily(family: FamilySchema, change: FamilySchema, fields: reado
       `Immutable fields 'value_type.aggregate_type.*' cannot be updated: column family "${family.name}" aggregates ${before?.kind ?? 'nothing'} for good`,
     );
   }
-  return newFamily({ name: family.name, ...(gcRule && { gcRule }), ...(valueType && { valueType }), ...(family.group !== undefined && { group: family.group }) }, family.generation);
+  return newFamily(
+    {
+      name: family.name,
+      ...(gcRule && { gcRule }),
+      ...(valueType && { valueType }),
+      ...(family.group !== undefined && { group: family.group }),
+    },
+    family.generation,
+  );
 }

@@ -7,7 +7,15 @@ const key = metadataKey('00000010', undefined);
 
 function row(epoch: number): MetadataRow {
   return {
-    tableId: '00000010', range: { start: '', end: undefined }, server: undefined, epoch, version: 1, commitId: '', files: {}, redo: { epoch: 0, sequence: 0 }, logs: [],
+    tableId: '00000010',
+    range: { start: '', end: undefined },
+    server: undefined,
+    epoch,
+    version: 1,
+    commitId: '',
+    files: {},
+    redo: { epoch: 0, sequence: 0 },
+    logs: [],
   };
 }
 
@@ -15,14 +23,18 @@ describe('tablets that were given up', () => {
   test('are those whose row still shows the epoch', () => {
     const givenUp = new GivenUp();
     givenUp.add({ key, epoch: 3 });
-    assert.deepEqual([2, 3, 4].map((epoch) => givenUp.has(row(epoch))), [false, true, false]);
+    assert.deepEqual(
+      [2, 3, 4].map((epoch) => givenUp.has(row(epoch))),
+      [false, true, false],
+    );
     givenUp.delete(key);
     assert.equal(givenUp.has(row(3)), false);
   });
 
   test('are forgotten when all rows were looked at and none bears them out', () => {
     const givenUp = new GivenUp();
-    for (let i = 0; i < 100; i++) givenUp.add({ key: metadataKey(i.toString(16).padStart(8, '0'), undefined), epoch: 1 });
+    for (let i = 0; i < 100; i++)
+      givenUp.add({ key: metadataKey(i.toString(16).padStart(8, '0'), undefined), epoch: 1 });
     givenUp.add({ key, epoch: 3 });
     givenUp.begin();
     assert.ok(givenUp.has(row(3)));

@@ -7,11 +7,17 @@ import { silentLogger } from '../env/index.ts';
 function bench(): { failures: LoadFailures; told: string[] } {
   const told: string[] = [];
   const note = (level: string) => (message: string) => void told.push(`${level}: ${message}`);
-  return { told, failures: new LoadFailures({ ...silentLogger, info: note('info'), warn: note('warn'), error: note('error') }) };
+  return {
+    told,
+    failures: new LoadFailures({ ...silentLogger, info: note('info'), warn: note('warn'), error: note('error') }),
+  };
 }
 
 const damage = new CorruptionError('sstables/a', 5, 'bad');
-const [a, b] = [{ key: 'a', epoch: 1 }, { key: 'b', epoch: 1 }];
+const [a, b] = [
+  { key: 'a', epoch: 1 },
+  { key: 'b', epoch: 1 },
+];
 
 describe('failures of loading', () => {
   test('are told once, and again when they become others, and when they end', () => {

@@ -23,14 +23,20 @@ export class LoadFailures {
 
   failed({ key, epoch }: TabletRef, { code, message }: BigtableError): void {
     this.#failed.add(key);
-    if (RACES.includes(code)) return this.#logger.info('a tablet was not loaded and will be tried again', { tablet: key, epoch, error: message });
+    if (RACES.includes(code))
+      return this.#logger.info('a tablet was not loaded and will be tried again', {
+        tablet: key,
+        epoch,
+        error: message,
+      });
     if (this.#told.get(key) === message) return;
     this.#told.set(key, message);
     this.#logger.error('a tablet could not be loaded and will be tried again', { tablet: key, epoch, error: message });
   }
 
   loaded({ key, epoch }: TabletRef): void {
-    if (this.#told.delete(key)) this.#logger.info('a tablet that could not be loaded is served now', { tablet: key, epoch });
+    if (this.#told.delete(key))
+      this.#logger.info('a tablet that could not be loaded is served now', { tablet: key, epoch });
   }
 
   /** An assignment of all tablets is over: what did not fail in it is somewhere else, or gone. */

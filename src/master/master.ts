@@ -5,9 +5,24 @@
  * Invariant: what it does to METADATA is conditional on the rows, what it does in the lock service on its lock; so one that lost its lock does no harm.
  */
 import { assert, BigtableError, type ByteString, Code, notFound, toBigtableError, unavailable } from '../base/index.ts';
-import { type CallHandler, type Env, type LockHandle, type RequestContext, requestContext, type Timer } from '../env/index.ts';
+import {
+  type CallHandler,
+  type Env,
+  type LockHandle,
+  type RequestContext,
+  requestContext,
+  type Timer,
+} from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
-import { callHandler, encodePeerFile, type Handlers, MASTER_PATH, type MasterCalls, PROTOCOL, SERVERS_DIRECTORY } from '../protocol/index.ts';
+import {
+  callHandler,
+  encodePeerFile,
+  type Handlers,
+  MASTER_PATH,
+  type MasterCalls,
+  PROTOCOL,
+  SERVERS_DIRECTORY,
+} from '../protocol/index.ts';
 import { Assignment, type AssignmentResult } from './assignment.ts';
 import { Deletions } from './deletions.ts';
 import { Servers } from './servers.ts';
@@ -79,12 +94,24 @@ export class Master {
     this.#lock = lock;
     const locator = new Locator(env);
     this.#metadata = new MetadataClient({ ...env, locator, stopped: () => this.#ended || givesUp() });
-    this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: toBigtableError(error).message }));
+    this.#schemas = new SchemaCache(env.lockService, (error) =>
+      env.logger.error('a schema could not be read', { error: toBigtableError(error).message }),
+    );
     this.#servers = new Servers(env, lock);
     this.#deletions = new Deletions(env, lock);
-    const parts = { env, metadata: this.#metadata, schemas: this.#schemas, servers: this.#servers, creating: this.#creating, deletions: this.#deletions };
+    const parts = {
+      env,
+      metadata: this.#metadata,
+      schemas: this.#schemas,
+      servers: this.#servers,
+      creating: this.#creating,
+      deletions: this.#deletions,
+    };
     this.#assignment = new Assignment(parts);
-    this.#forgetGauges = env.metrics.gauges({ 'master.unservedTablets': () => this.#unserved, 'master.tables': () => this.#schemas.size });
+    this.#forgetGauges = env.metrics.gauges({
+      'master.unservedTablets': () => this.#unserved,
+      'master.tables': () => this.#schemas.size,
+    });
     this.#tables = new TableAdmin({ ...parts, lock, assignment: this.#assignment });
   }
 
@@ -103,7 +130,10 @@ export class Master {
       // a server that comes or dies meanwhile has the next one begun
       await master.#oneByOne('assign', () => master.#assignAll());
       master.#stopServing = await env.transport.serve(address, master.#handler());
-      await env.lockService.write(MASTER_PATH, encodePeerFile({ name: sessionId, address, protocol: PROTOCOL }), { lock, sessionId });
+      await env.lockService.write(MASTER_PATH, encodePeerFile({ name: sessionId, address, protocol: PROTOCOL }), {
+        lock,
+        sessionId,
+      });
     } catch (error) {
       await master.close();
       throw error;
@@ -142,12 +172,20 @@ export class Master {
   /** Deaths of servers, new servers, and the end of this master's own session. */
   #watch(): void {
     this.#stopWatching = this.#env.lockService.watch('', (event) => {
-      if (event.kind === 'session-expired' ? event.sessionId === this.#lock.sessionId : event.kind === 'lock-lost' && event.path === MASTER_PATH) {
+      if (
+        event.kind === 'session-expired'
+          ? event.sessionId === this.#lock.sessionId
+          : event.kind === 'lock-lost' && event.path === MASTER_PATH
+      ) {
         if (this.#ended) return;
         this.#env.logger.error('the master has lost its lock and ends itself');
         this.#end();
         void this.#stopServing?.();
-      } else if (event.kind !== 'session-expired' && event.kind !== 'changed' && event.path.startsWith(SERVERS_DIRECTORY)) {
+      } else if (
+        event.kind !== 'session-expired' &&
+        event.kind !== 'changed' &&
+        event.path.startsWith(SERVERS_DIRECTORY)
+      ) {
         // an assignment under way may wait for METADATA, which that server served: it begins anew with the servers that are left
         this.#assignmentIsDue = true;
         this.#assigning.abort();
@@ -294,7 +332,10 @@ export class Master {
         this.#later('sweep', SWEEP_DELAY_MS);
         return undefined;
       },
-      counters: async () => ({ name: this.#env.metrics.name(this.#env.random), counters: this.#env.metrics.snapshot() }),
+      counters: async () => ({
+        name: this.#env.metrics.name(this.#env.random),
+        counters: this.#env.metrics.snapshot(),
+      }),
       sweep: () => this.#sweep(),
     };
     return callHandler<MasterCalls>(handlers);

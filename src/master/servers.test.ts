@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
-  ByteBudget, type CallHandler, type Env, LocalTransport, ManualClock, MemoryFileSystem, MemoryLockService, Metrics, requestContext, SeededRandom, silentLogger,
+  ByteBudget,
+  type CallHandler,
+  type Env,
+  LocalTransport,
+  ManualClock,
+  MemoryFileSystem,
+  MemoryLockService,
+  Metrics,
+  requestContext,
+  SeededRandom,
+  silentLogger,
 } from '../env/index.ts';
 import { encodePeerFile, logPathOf, PROTOCOL } from '../protocol/index.ts';
 import { Servers } from './servers.ts';
@@ -18,7 +28,13 @@ async function bench(): Promise<Bench> {
   const clock = new ManualClock();
   const lockService = new MemoryLockService();
   const requestBudget = new ByteBudget(1 << 20);
-  const parts = { fileSystem: new MemoryFileSystem(), lockService, transport: new LocalTransport(clock), clock, random: new SeededRandom(1) };
+  const parts = {
+    fileSystem: new MemoryFileSystem(),
+    lockService,
+    transport: new LocalTransport(clock),
+    clock,
+    random: new SeededRandom(1),
+  };
   const env = { ...parts, logger: silentLogger, metrics: new Metrics(), requestBudget } as unknown as Env;
   const sessionId = await lockService.openSession();
   const lock = await lockService.tryAcquire('master', sessionId);
@@ -40,7 +56,9 @@ async function bench(): Promise<Bench> {
         stream: () => assert.fail('nothing is streamed'),
       };
       await env.transport.serve(name, handler);
-      await lockService.write(`servers/${name}`, encodePeerFile({ name, address: name, protocol: PROTOCOL }), { sessionId: session });
+      await lockService.write(`servers/${name}`, encodePeerFile({ name, address: name, protocol: PROTOCOL }), {
+        sessionId: session,
+      });
       return () => lockService.closeSession(session);
     },
   };
@@ -56,7 +74,10 @@ describe('the tablet servers as the master sees them', () => {
       if (dies) assert.equal(await servers.isDead('a'), true);
     });
     await scan();
-    assert.deepEqual(servers.all().map(({ name }) => name), ['a']);
+    assert.deepEqual(
+      servers.all().map(({ name }) => name),
+      ['a'],
+    );
     assert.equal(await servers.isDead('a'), false);
     dies = die;
     await scan();

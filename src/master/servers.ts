@@ -7,7 +7,16 @@
 import { assert, BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import type { Env, LockHandle, RequestContext } from '../env/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
-import { callServer, checkProtocol, decodePeerFile, isNotServing, logPathOf, type PeerFile, SERVERS_DIRECTORY, type TabletServerCalls } from '../protocol/index.ts';
+import {
+  callServer,
+  checkProtocol,
+  decodePeerFile,
+  isNotServing,
+  logPathOf,
+  type PeerFile,
+  SERVERS_DIRECTORY,
+  type TabletServerCalls,
+} from '../protocol/index.ts';
 
 export interface LiveServer {
   readonly name: string;
@@ -48,7 +57,8 @@ export class Servers {
   /** The live server with the fewest tablets. */
   choose(): LiveServer {
     let best: LiveServer | undefined;
-    for (const server of this.#live.values()) if (best === undefined || server.tablets.size < best.tablets.size) best = server;
+    for (const server of this.#live.values())
+      if (best === undefined || server.tablets.size < best.tablets.size) best = server;
     if (best === undefined) throw unavailable('no tablet server is alive');
     return best;
   }
@@ -94,7 +104,11 @@ export class Servers {
   async askSilent(context: RequestContext): Promise<boolean> {
     for (const name of [...this.#silent]) {
       const file = await this.#env.lockService.read(SERVERS_DIRECTORY + name);
-      if (file === undefined || !((await this.#ask(decodePeerFile(file.path, file.contents), context)) instanceof BigtableError)) return true;
+      if (
+        file === undefined ||
+        !((await this.#ask(decodePeerFile(file.path, file.contents), context)) instanceof BigtableError)
+      )
+        return true;
     }
     return false;
   }
@@ -113,7 +127,8 @@ export class Servers {
         } catch (thrown) {
           const error = toBigtableError(thrown);
           // one that has ended is an event of its own
-          if (!isNotServing(error)) this.#env.logger.warn('a tablet server failed a call', { server: name, method, error: error.message });
+          if (!isNotServing(error))
+            this.#env.logger.warn('a tablet server failed a call', { server: name, method, error: error.message });
         }
       }),
     );
@@ -199,7 +214,10 @@ export class Servers {
   #tellSilence(server: string, { message }: BigtableError): void {
     if (this.#silent.has(server)) return;
     this.#silent.add(server);
-    this.#env.logger.warn('a tablet server holds its lock and does not answer; it is asked again', { server, error: message });
+    this.#env.logger.warn('a tablet server holds its lock and does not answer; it is asked again', {
+      server,
+      error: message,
+    });
   }
 
   /** Takes the lock of a server that has lost it, and deletes its file: it will kill itself, if it is still there. */

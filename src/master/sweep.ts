@@ -19,7 +19,12 @@ export interface SweepResult {
   readonly logs: number;
 }
 
-export async function sweep(env: Env, metadata: MetadataClient, servers: Servers, context: RequestContext): Promise<SweepResult> {
+export async function sweep(
+  env: Env,
+  metadata: MetadataClient,
+  servers: Servers,
+  context: RequestContext,
+): Promise<SweepResult> {
   const { fileSystem } = env;
   const files = new Set((await fileSystem.list(FILES_DIRECTORY)).map(({ path }) => path));
   const owners = (await fileSystem.listLogs(LOGS_DIRECTORY)).map((path) => path.slice(LOGS_DIRECTORY.length));

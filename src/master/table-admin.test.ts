@@ -35,7 +35,11 @@ test('a second attempt of a deletion keeps its mark while the first, which faile
     const deletions = new Deletions(env, lock);
     await deletions.begin(id, 't');
     const tables = new TableAdmin({
-      env, lock, schemas, deletions, creating: new Set(),
+      env,
+      lock,
+      schemas,
+      deletions,
+      creating: new Set(),
       metadata: { async *scan() {} } as unknown as MetadataClient,
       servers: { callAll: async () => new Map() } as unknown as Servers,
       assignment: {} as unknown as Assignment,

@@ -8,7 +8,15 @@
 import { assert, BigtableError, type ByteString, Code, notFound, toBigtableError } from '../base/index.ts';
 import type { Env, LockHandle, RequestContext } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
-import { decodeSchema, encodeDocument, encodeSchema, keysOfTable, type MetadataRow, PlainObject, schemaPath } from '../metadata/index.ts';
+import {
+  decodeSchema,
+  encodeDocument,
+  encodeSchema,
+  keysOfTable,
+  type MetadataRow,
+  PlainObject,
+  schemaPath,
+} from '../metadata/index.ts';
 import type { RowRange, TableSchema } from '../model/index.ts';
 import type { FamilyChangeMessage, MasterCalls, NewTableMessage } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
@@ -48,7 +56,10 @@ export class TableAdmin {
     return this.#oneByOne(table.name, () => this.#createTable(table, context));
   }
 
-  updateTable({ name, deletionProtection, groups, extra }: MasterCalls['updateTable']['message'], context: RequestContext): Promise<TableSchema> {
+  updateTable(
+    { name, deletionProtection, groups, extra }: MasterCalls['updateTable']['message'],
+    context: RequestContext,
+  ): Promise<TableSchema> {
     return this.#change(name, context, (schema) => ({
       ...(groups ? withGroups(schema, groups) : schema),
       deletionProtection: deletionProtection ?? schema.deletionProtection,
@@ -75,11 +86,13 @@ export class TableAdmin {
     creating.add(id);
     try {
       const rows = await assignment.createRows(id, rangesOf(table.splits), context);
-      await env.lockService.write(schemaPath(table.name), contents, { version: 0, lock }).catch(async (thrown: unknown) => {
-        await assignment.removeRows(rows, context);
-        const error = toBigtableError(thrown);
-        throw error.code === Code.ABORTED && (await schemas.read(table.name)) ? exists(table.name) : error;
-      });
+      await env.lockService
+        .write(schemaPath(table.name), contents, { version: 0, lock })
+        .catch(async (thrown: unknown) => {
+          await assignment.removeRows(rows, context);
+          const error = toBigtableError(thrown);
+          throw error.code === Code.ABORTED && (await schemas.read(table.name)) ? exists(table.name) : error;
+        });
       await this.#tell(table.name, context);
       const [failure] = await assignment.assign(rows, context);
       if (failure) throw failure;
@@ -166,7 +179,10 @@ export class TableAdmin {
       const file = await lockService.read(NEXT_ID_PATH);
       const next = file ? PlainObject.parse(NEXT_ID_PATH, file.contents).count('next') : FIRST_ID;
       if (next > LAST_ID) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `all ${LAST_ID} table ids were given`);
-      await lockService.write(NEXT_ID_PATH, encodeDocument({ next: next + 1 }), { version: file?.version ?? 0, lock: this.#options.lock });
+      await lockService.write(NEXT_ID_PATH, encodeDocument({ next: next + 1 }), {
+        version: file?.version ?? 0,
+        lock: this.#options.lock,
+      });
       return next.toString(16).padStart(8, '0');
     });
     this.#lastId = drawn.catch(() => {});
@@ -189,9 +205,15 @@ export class TableAdmin {
   }
 }
 
-function schemaOf({ name, families, granularity, deletionProtection, groups, extra }: NewTableMessage, id: string): TableSchema {
+function schemaOf(
+  { name, families, granularity, deletionProtection, groups, extra }: NewTableMessage,
+  id: string,
+): TableSchema {
   const changes = families.map((family): FamilyChangeMessage => ({ kind: 'create', family }));
-  const schema = changeFamilies({ name, id, granularity, families: {}, deletionProtection, ...(extra && { extra }) }, changes);
+  const schema = changeFamilies(
+    { name, id, granularity, families: {}, deletionProtection, ...(extra && { extra }) },
+    changes,
+  );
   return groups ? withGroups(schema, groups) : schema;
 }
 

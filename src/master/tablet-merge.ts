@@ -8,7 +8,16 @@
 import { assert, BigtableError, type ByteString, Code, quote, successor } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
-import { commitOfMerge, commitOfRow, keyOfRow, keysOfTable, type MetadataCommit, metadataKey, type MetadataRow, ROOT_RANGE } from '../metadata/index.ts';
+import {
+  commitOfMerge,
+  commitOfRow,
+  keyOfRow,
+  keysOfTable,
+  type MetadataCommit,
+  metadataKey,
+  type MetadataRow,
+  ROOT_RANGE,
+} from '../metadata/index.ts';
 import { rangeContains, type TableSchema } from '../model/index.ts';
 import { callServer, errorOf } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
@@ -22,13 +31,19 @@ export interface MergeParts {
 }
 
 /** Merges the tablet of the table that ends at `row` with the one that begins there. */
-export async function mergeTablets(parts: MergeParts, { id, name }: TableSchema, row: ByteString, context: RequestContext): Promise<void> {
+export async function mergeTablets(
+  parts: MergeParts,
+  { id, name }: TableSchema,
+  row: ByteString,
+  context: RequestContext,
+): Promise<void> {
   const { env, metadata, assignment } = parts;
   const [low, high] = await neighbours(metadata, { id, name }, row, context);
   await checkTogether(metadata, [low, high], context);
   const owned = [low, high].map((tablet) => ({ tablet, owner: ownerOf(parts, tablet) }));
   // most is written while both are still served
-  for (const { tablet, owner } of owned) await callServer(env.transport, owner.address, 'flush', { keys: [keyOfRow(tablet)] }, context);
+  for (const { tablet, owner } of owned)
+    await callServer(env.transport, owner.address, 'flush', { keys: [keyOfRow(tablet)] }, context);
   await Promise.all(owned.map(({ tablet, owner }) => release(parts, tablet, owner, context)));
   const [lowNow, highNow] = await neighbours(metadata, { id, name }, row, context);
   // one of them may have been split before its server gave it up: then the part at the row is another tablet, which is served
@@ -42,35 +57,64 @@ export async function mergeTablets(parts: MergeParts, { id, name }: TableSchema,
   if (failure) throw failure;
 }
 
-async function neighbours(metadata: MetadataClient, { id, name }: Pick<TableSchema, 'id' | 'name'>, row: ByteString, context: RequestContext): Promise<[MetadataRow, MetadataRow]> {
+async function neighbours(
+  metadata: MetadataClient,
+  { id, name }: Pick<TableSchema, 'id' | 'name'>,
+  row: ByteString,
+  context: RequestContext,
+): Promise<[MetadataRow, MetadataRow]> {
   const key = metadataKey(id, row);
   const low = await metadata.readRow(key, context);
-  if (low === undefined) throw new BigtableError(Code.FAILED_PRECONDITION, `no two tablets of table ${name} meet at row ${quote(row)}`);
-  for await (const rows of metadata.scan({ start: successor(key), end: keysOfTable(id).end }, context)) if (rows[0] !== undefined) return [low, rows[0]];
+  if (low === undefined)
+    throw new BigtableError(Code.FAILED_PRECONDITION, `no two tablets of table ${name} meet at row ${quote(row)}`);
+  for await (const rows of metadata.scan({ start: successor(key), end: keysOfTable(id).end }, context))
+    if (rows[0] !== undefined) return [low, rows[0]];
   // the table is being deleted
   throw changed();
 }
 
 /** Both rows lie in one tablet of METADATA: only there one commit changes both. */
-async function checkTogether(metadata: MetadataClient, rows: readonly MetadataRow[], context: RequestContext): Promise<void> {
+async function checkTogether(
+  metadata: MetadataClient,
+  rows: readonly MetadataRow[],
+  context: RequestContext,
+): Promise<void> {
   const keys = rows.map(keyOfRow);
   for await (const tablets of metadata.scan(ROOT_RANGE, context)) {
     if (tablets.some(({ range }) => keys.every((key) => rangeContains(range, key)))) return;
   }
-  throw new BigtableError(Code.FAILED_PRECONDITION, 'the rows of the two tablets lie in different tablets of METADATA: those are not merged');
+  throw new BigtableError(
+    Code.FAILED_PRECONDITION,
+    'the rows of the two tablets lie in different tablets of METADATA: those are not merged',
+  );
 }
 
 /** The tablet is given to nobody, and nothing of it is to be replayed. */
-async function release({ env, metadata }: MergeParts, tablet: MetadataRow, owner: LiveServer, context: RequestContext): Promise<void> {
+async function release(
+  { env, metadata }: MergeParts,
+  tablet: MetadataRow,
+  owner: LiveServer,
+  context: RequestContext,
+): Promise<void> {
   const { epoch } = tablet;
   const key = keyOfRow(tablet);
-  const [error] = await callServer(env.transport, owner.address, 'unload', { tablets: [{ key, epoch }], flush: true }, context);
+  const [error] = await callServer(
+    env.transport,
+    owner.address,
+    'unload',
+    { tablets: [{ key, epoch }], flush: true },
+    context,
+  );
   owner.tablets.delete(key);
   if (error !== undefined) throw errorOf(error);
   const now = await metadata.readRow(key, context);
   if (now?.epoch !== epoch || now.logs.length > 0) throw changed();
   const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
-  await commitAll(metadata, commitOfRow(env.random.uniqueName(), event, key, now, { ...now, server: undefined, epoch: epoch + 1 }), context);
+  await commitAll(
+    metadata,
+    commitOfRow(env.random.uniqueName(), event, key, now, { ...now, server: undefined, epoch: epoch + 1 }),
+    context,
+  );
 }
 
 function ownerOf({ servers }: MergeParts, { server }: MetadataRow): LiveServer {

@@ -7,7 +7,8 @@ import { type EntryTree, EntryTreeEdit, forEachEntry, isBranch, type Node } from
 import { cellEntry, columnStart, compareInRow, type MemEntry, probe } from './mem-entry.ts';
 import { EMPTY_SLAB } from './value-arena.ts';
 
-const put = (column: string, timestamp: number, offset = 0): MemEntry => cellEntry(column, EntryKind.put, timestamp, EMPTY_SLAB, offset, 0);
+const put = (column: string, timestamp: number, offset = 0): MemEntry =>
+  cellEntry(column, EntryKind.put, timestamp, EMPTY_SLAB, offset, 0);
 const column = (n: number): string => `f\0${String(n).padStart(5, '0')}`;
 
 function entriesOf(tree: EntryTree): MemEntry[] {
@@ -29,7 +30,10 @@ function checkNode(node: Node, isRoot: boolean): [MemEntry, MemEntry] | undefine
   }
   assert.ok(node.children.length > 0);
   assert.equal(node.lows.length, node.children.length);
-  assert.deepEqual(node.lowColumns, node.lows.map((low) => low.column));
+  assert.deepEqual(
+    node.lowColumns,
+    node.lows.map((low) => low.column),
+  );
   let first: MemEntry | undefined;
   let last: MemEntry | undefined;
   node.children.forEach((child, i) => {
@@ -76,7 +80,10 @@ describe('EntryTree', () => {
   });
 
   test('a taken tree stays as it was, whatever is done after it', () => {
-    const edit = new EntryTreeEdit(Array.from({ length: 500 }, (_, i) => put(column(i), 1)), true);
+    const edit = new EntryTreeEdit(
+      Array.from({ length: 500 }, (_, i) => put(column(i), 1)),
+      true,
+    );
     const before = edit.end();
     before.take();
     const kept = entriesOf(before);
@@ -118,7 +125,13 @@ describe('EntryTree', () => {
   test('agrees with a sorted array under random puts, removals and floors, and so does every version taken on the way', () => {
     const number = fc.nat({ max: 300 });
     const step = fc.oneof(
-      fc.record({ kind: fc.constant('put' as const), first: number, count: fc.nat({ max: 120 }), stride: fc.integer({ min: 1, max: 5 }), timestamp: fc.nat({ max: 3 }) }),
+      fc.record({
+        kind: fc.constant('put' as const),
+        first: number,
+        count: fc.nat({ max: 120 }),
+        stride: fc.integer({ min: 1, max: 5 }),
+        timestamp: fc.nat({ max: 3 }),
+      }),
       fc.record({ kind: fc.constant('remove' as const), from: number, to: number }),
       fc.record({ kind: fc.constant('floor' as const), at: number, timestamp: fc.nat({ max: 4 }) }),
       fc.record({ kind: fc.constant('end' as const), take: fc.boolean(), inPlace: fc.boolean() }),
@@ -147,7 +160,10 @@ describe('EntryTree', () => {
             model = model.filter((entry) => !inside(entry));
           } else if (each.kind === 'floor') {
             const key = probe(column(each.at), EntryKind.merge, each.timestamp);
-            assert.equal(edit.floor(key), model.findLast((entry) => compareInRow(entry, key) <= 0));
+            assert.equal(
+              edit.floor(key),
+              model.findLast((entry) => compareInRow(entry, key) <= 0),
+            );
           } else {
             const tree = edit.end();
             checkNode(tree.root, true);

@@ -233,7 +233,12 @@ export class EntryTreeEdit {
   #own(node: Node): Node {
     if (node.version === this.#version) return node;
     if (isBranch(node)) {
-      return { version: this.#version, lows: node.lows.slice(), lowColumns: node.lowColumns.slice(), children: node.children.slice() };
+      return {
+        version: this.#version,
+        lows: node.lows.slice(),
+        lowColumns: node.lowColumns.slice(),
+        children: node.children.slice(),
+      };
     }
     return { version: this.#version, entries: node.entries.slice(), columns: node.columns.slice() };
   }
@@ -243,7 +248,12 @@ export class EntryTreeEdit {
     if (isBranch(node)) {
       const appends = rightmost && compareInRow(node.lows[NODE_SIZE - 1] as MemEntry, entry) <= 0;
       const at = appends ? NODE_SIZE - 1 : NODE_SIZE / 2;
-      return { version: this.#version, lows: node.lows.splice(at), lowColumns: node.lowColumns.splice(at), children: node.children.splice(at) };
+      return {
+        version: this.#version,
+        lows: node.lows.splice(at),
+        lowColumns: node.lowColumns.splice(at),
+        children: node.children.splice(at),
+      };
     }
     const appends = rightmost && compareInRow(node.entries[NODE_SIZE - 1] as MemEntry, entry) < 0;
     const at = appends ? NODE_SIZE - 1 : NODE_SIZE / 2;

@@ -23,7 +23,14 @@ export interface MemEntry {
 export const ENTRY_BYTES = 120;
 
 /** Always literals of this one shape: a comparison then meets one hidden class. */
-export function cellEntry(column: ColumnKey, kind: EntryKind, timestamp: Int64, slab: Slab, offset: number, length: number): MemEntry {
+export function cellEntry(
+  column: ColumnKey,
+  kind: EntryKind,
+  timestamp: Int64,
+  slab: Slab,
+  offset: number,
+  length: number,
+): MemEntry {
   return { column, kind, timestamp, rangeEnd: undefined, slab, offset, length };
 }
 

@@ -87,7 +87,8 @@ export class MemtableCursor implements LayerCursor {
     if (this.#entry === undefined) return;
     const key = timestamp === undefined ? columnStart(column) : probe(column, EntryKind.put, timestamp);
     if (compareInRow(this.#entry, key) >= 0) return;
-    if (this.#tree !== undefined && compareInRow(this.#entries[this.#entries.length - 1] as MemEntry, key) < 0) this.#descend(this.#tree, key);
+    if (this.#tree !== undefined && compareInRow(this.#entries[this.#entries.length - 1] as MemEntry, key) < 0)
+      this.#descend(this.#tree, key);
     else this.#index = lowerBound(this.#entries, key);
     this.#settle();
   }

@@ -22,15 +22,30 @@ const aggregateOf = (family: string): AggregateKind | undefined => KINDS[family]
 const none = (): undefined => undefined;
 
 const set = (family: string, qualifier: string, timestamp: Int64, value: string | Uint8Array = 'v'): Mutation => ({
-  kind: 'setCell', family, qualifier, timestamp, value: typeof value === 'string' ? Buffer.from(value) : value,
+  kind: 'setCell',
+  family,
+  qualifier,
+  timestamp,
+  value: typeof value === 'string' ? Buffer.from(value) : value,
 });
-const add = (family: string, qualifier: string, timestamp: Int64, input: Int64): Mutation => ({ kind: 'addToCell', family, qualifier, timestamp, input });
+const add = (family: string, qualifier: string, timestamp: Int64, input: Int64): Mutation => ({
+  kind: 'addToCell',
+  family,
+  qualifier,
+  timestamp,
+  input,
+});
 const deleteRange = (family: string, qualifier: string, start?: Int64, end?: Int64): Mutation => ({
-  kind: 'deleteFromColumn', family, qualifier, range: { start, end },
+  kind: 'deleteFromColumn',
+  family,
+  qualifier,
+  range: { start, end },
 });
 
 /** An entry as plain text, so that comparisons print well: kind column timestamp-or-range value. */
-function show(entry: Pick<Entry, 'row' | 'column' | 'kind' | 'timestamp' | 'rangeEnd'> & { readonly value: Uint8Array }): string {
+function show(
+  entry: Pick<Entry, 'row' | 'column' | 'kind' | 'timestamp' | 'rangeEnd'> & { readonly value: Uint8Array },
+): string {
   const column = entry.column.replace('\0', ':');
   switch (entry.kind) {
     case EntryKind.rowDeletion:
@@ -42,7 +57,10 @@ function show(entry: Pick<Entry, 'row' | 'column' | 'kind' | 'timestamp' | 'rang
     case EntryKind.rangeDeletion:
       return `${entry.row} -range ${column} [${entry.timestamp}, ${entry.rangeEnd ?? 'no end'})`;
     default: {
-      const value = aggregateOf(familyOf(entry.column)) && entry.value.length === 8 ? readInt64BE(Buffer.from(entry.value), 0) : Buffer.from(entry.value).toString();
+      const value =
+        aggregateOf(familyOf(entry.column)) && entry.value.length === 8
+          ? readInt64BE(Buffer.from(entry.value), 0)
+          : Buffer.from(entry.value).toString();
       return `${entry.row} ${entry.kind === EntryKind.put ? 'put' : 'merge'} ${column}@${entry.timestamp} ${value}`;
     }
   }
@@ -51,7 +69,14 @@ function show(entry: Pick<Entry, 'row' | 'column' | 'kind' | 'timestamp' | 'rang
 function showCursor(cursor: LayerCursor): string {
   const value = cursor.value();
   assert.equal(cursor.valueLength, value.length);
-  return show({ row: cursor.row, column: cursor.column, kind: cursor.kind, timestamp: cursor.timestamp, rangeEnd: cursor.rangeEnd, value });
+  return show({
+    row: cursor.row,
+    column: cursor.column,
+    kind: cursor.kind,
+    timestamp: cursor.timestamp,
+    rangeEnd: cursor.rangeEnd,
+    value,
+  });
 }
 
 function rest(cursor: LayerCursor): string[] {
@@ -75,9 +100,17 @@ function applied(...mutations: Mutation[]): string[] {
 
 describe('Memtable: what mutations leave behind', () => {
   test('cells stand by family, qualifier, newest first; a later one at the same place replaces', () => {
-    assert.deepEqual(applied(set('f', 'b', 1), set('f', 'a', 1, 'x'), set('f', 'a', 2), set('e', 'z', 0), set('f', 'a', 1, 'y'), set('f', '', 9)), [
-      'put e:z@0 v', 'put f:@9 v', 'put f:a@2 v', 'put f:a@1 y', 'put f:b@1 v',
-    ]);
+    assert.deepEqual(
+      applied(
+        set('f', 'b', 1),
+        set('f', 'a', 1, 'x'),
+        set('f', 'a', 2),
+        set('e', 'z', 0),
+        set('f', 'a', 1, 'y'),
+        set('f', '', 9),
+      ),
+      ['put e:z@0 v', 'put f:@9 v', 'put f:a@2 v', 'put f:a@1 y', 'put f:b@1 v'],
+    );
   });
 
   test('all of int64 orders as numbers do', () => {
@@ -87,25 +120,49 @@ describe('Memtable: what mutations leave behind', () => {
   });
 
   test('a row deletion hides what was before and leaves what comes after', () => {
-    assert.deepEqual(applied(set('f', 'a', 9), deleteRange('f', 'b', 1, 2), { kind: 'deleteFromRow' }, set('f', 'a', 1)), ['-row', 'put f:a@1 v']);
+    assert.deepEqual(
+      applied(set('f', 'a', 9), deleteRange('f', 'b', 1, 2), { kind: 'deleteFromRow' }, set('f', 'a', 1)),
+      ['-row', 'put f:a@1 v'],
+    );
   });
 
   test('a family deletion takes the family alone, and its finer deletions', () => {
     assert.deepEqual(
-      applied(set('f', 'a', 9), set('f-', 'a', 9), set('g', 'a', 9), deleteRange('f', 'b'), { kind: 'deleteFromFamily', family: 'f' }, set('f', 'c', 1)),
+      applied(
+        set('f', 'a', 9),
+        set('f-', 'a', 9),
+        set('g', 'a', 9),
+        deleteRange('f', 'b'),
+        { kind: 'deleteFromFamily', family: 'f' },
+        set('f', 'c', 1),
+      ),
       ['-family f', 'put f:c@1 v', 'put f-:a@9 v', 'put g:a@9 v'],
     );
   });
 
   test('a column deletion takes the column alone', () => {
     assert.deepEqual(
-      applied(set('f', 'a', 9), set('f', 'a\0', 9), set('f', '', 1), deleteRange('f', 'a', 5, 6), { kind: 'deleteFromColumn', family: 'f', qualifier: 'a' }, set('f', 'a', 1)),
+      applied(
+        set('f', 'a', 9),
+        set('f', 'a\0', 9),
+        set('f', '', 1),
+        deleteRange('f', 'a', 5, 6),
+        { kind: 'deleteFromColumn', family: 'f', qualifier: 'a' },
+        set('f', 'a', 1),
+      ),
       ['put f:@1 v', '-column f:a', 'put f:a@1 v', 'put f:a\0@9 v'],
     );
   });
 
   test('where a coarser deletion stands no finer one is added, but cells go', () => {
-    const finer: Mutation[] = [set('f', 'a', 5), set('f', 'b', 5), set('g', 'a', 5), deleteRange('f', 'a', 1, 9), deleteRange('f', 'b'), { kind: 'deleteFromFamily', family: 'g' }];
+    const finer: Mutation[] = [
+      set('f', 'a', 5),
+      set('f', 'b', 5),
+      set('g', 'a', 5),
+      deleteRange('f', 'a', 1, 9),
+      deleteRange('f', 'b'),
+      { kind: 'deleteFromFamily', family: 'g' },
+    ];
     assert.deepEqual(applied({ kind: 'deleteFromRow' }, ...finer), ['-row']);
     assert.deepEqual(applied({ kind: 'deleteFromFamily', family: 'f' }, ...finer), ['-family f', '-family g']);
     assert.deepEqual(applied(deleteRange('f', 'a'), set('f', 'a', 3), deleteRange('f', 'a', 1, 5)), ['-column f:a']);
@@ -113,20 +170,49 @@ describe('Memtable: what mutations leave behind', () => {
 
   test('ranges take the cells with start <= timestamp < end', () => {
     const cells = [1, 2, 3, 4].map((stamp) => set('f', 'q', stamp));
-    assert.deepEqual(applied(...cells, deleteRange('f', 'q', 2, 4)), ['-range f:q [2, 4)', 'put f:q@4 v', 'put f:q@1 v']);
-    assert.deepEqual(applied(...cells, deleteRange('f', 'q', undefined, 3)), [`-range f:q [${INT64_MIN}, 3)`, 'put f:q@4 v', 'put f:q@3 v']);
-    assert.deepEqual(applied(...cells, set('f', 'q', INT64_MAX), deleteRange('f', 'q', 3)), ['-range f:q [3, no end)', 'put f:q@2 v', 'put f:q@1 v']);
-    assert.deepEqual(applied(set('f', 'q', INT64_MAX), set('f', 'q', INT64_MIN), deleteRange('f', 'q', INT64_MIN, INT64_MAX)), [
-      `-range f:q [${INT64_MIN}, ${INT64_MAX})`, `put f:q@${INT64_MAX} v`,
+    assert.deepEqual(applied(...cells, deleteRange('f', 'q', 2, 4)), [
+      '-range f:q [2, 4)',
+      'put f:q@4 v',
+      'put f:q@1 v',
     ]);
-    assert.deepEqual(applied(set('f', 'q', 2), deleteRange('f', 'q', 3, 3), deleteRange('f', 'q', 3, 1)), ['put f:q@2 v']);
+    assert.deepEqual(applied(...cells, deleteRange('f', 'q', undefined, 3)), [
+      `-range f:q [${INT64_MIN}, 3)`,
+      'put f:q@4 v',
+      'put f:q@3 v',
+    ]);
+    assert.deepEqual(applied(...cells, set('f', 'q', INT64_MAX), deleteRange('f', 'q', 3)), [
+      '-range f:q [3, no end)',
+      'put f:q@2 v',
+      'put f:q@1 v',
+    ]);
+    assert.deepEqual(
+      applied(set('f', 'q', INT64_MAX), set('f', 'q', INT64_MIN), deleteRange('f', 'q', INT64_MIN, INT64_MAX)),
+      [`-range f:q [${INT64_MIN}, ${INT64_MAX})`, `put f:q@${INT64_MAX} v`],
+    );
+    assert.deepEqual(applied(set('f', 'q', 2), deleteRange('f', 'q', 3, 3), deleteRange('f', 'q', 3, 1)), [
+      'put f:q@2 v',
+    ]);
   });
 
   test('ranges that overlap or touch become one, and all of int64 becomes the column', () => {
-    assert.deepEqual(applied(deleteRange('f', 'q', 1, 3), deleteRange('f', 'q', 7, 9), deleteRange('f', 'q', 3, 5)), ['-range f:q [1, 5)', '-range f:q [7, 9)']);
-    assert.deepEqual(applied(deleteRange('f', 'q', 1, 3), deleteRange('f', 'q', 7, 9), deleteRange('f', 'q', 5, 6), deleteRange('f', 'q', 2, 8)), ['-range f:q [1, 9)']);
+    assert.deepEqual(applied(deleteRange('f', 'q', 1, 3), deleteRange('f', 'q', 7, 9), deleteRange('f', 'q', 3, 5)), [
+      '-range f:q [1, 5)',
+      '-range f:q [7, 9)',
+    ]);
+    assert.deepEqual(
+      applied(
+        deleteRange('f', 'q', 1, 3),
+        deleteRange('f', 'q', 7, 9),
+        deleteRange('f', 'q', 5, 6),
+        deleteRange('f', 'q', 2, 8),
+      ),
+      ['-range f:q [1, 9)'],
+    );
     assert.deepEqual(applied(deleteRange('f', 'q', 1, 9), deleteRange('f', 'q', 3, 5)), ['-range f:q [1, 9)']);
-    assert.deepEqual(applied(deleteRange('f', 'q', 5), deleteRange('f', 'q', 7, 8), deleteRange('f', 'q', undefined, 5)), ['-column f:q']);
+    assert.deepEqual(
+      applied(deleteRange('f', 'q', 5), deleteRange('f', 'q', 7, 8), deleteRange('f', 'q', undefined, 5)),
+      ['-column f:q'],
+    );
     assert.deepEqual(applied({ kind: 'deleteFromColumn', family: 'f', qualifier: 'q', range: {} }), ['-column f:q']);
   });
 
@@ -139,17 +225,39 @@ describe('Memtable: what mutations leave behind', () => {
   });
 
   test('inputs fold: a put stays a put, a merge a merge', () => {
-    assert.deepEqual(applied(add('sum', 'q', 1, 5), add('sum', 'q', 1, 2 ** 53 - 1), { kind: 'mergeToCell', family: 'sum', qualifier: 'q', timestamp: 1, state: int64Bytes(-5) }), [
-      'merge sum:q@1 9007199254740991',
+    assert.deepEqual(
+      applied(add('sum', 'q', 1, 5), add('sum', 'q', 1, 2 ** 53 - 1), {
+        kind: 'mergeToCell',
+        family: 'sum',
+        qualifier: 'q',
+        timestamp: 1,
+        state: int64Bytes(-5),
+      }),
+      ['merge sum:q@1 9007199254740991'],
+    );
+    assert.deepEqual(applied(set('sum', 'q', 1, int64Bytes(40)), add('sum', 'q', 1, 2), add('sum', 'q', 2, 2)), [
+      'merge sum:q@2 2',
+      'put sum:q@1 42',
     ]);
-    assert.deepEqual(applied(set('sum', 'q', 1, int64Bytes(40)), add('sum', 'q', 1, 2), add('sum', 'q', 2, 2)), ['merge sum:q@2 2', 'put sum:q@1 42']);
-    assert.deepEqual(applied(add('max', 'q', 1, 5), add('max', 'q', 1, 3), add('min', 'q', 1, 5), add('min', 'q', 1, 3)), ['merge max:q@1 5', 'merge min:q@1 3']);
+    assert.deepEqual(
+      applied(add('max', 'q', 1, 5), add('max', 'q', 1, 3), add('min', 'q', 1, 5), add('min', 'q', 1, 3)),
+      ['merge max:q@1 5', 'merge min:q@1 3'],
+    );
     assert.deepEqual(applied(add('sum', 'q', 1, INT64_MAX), add('sum', 'q', 1, 1)), [`merge sum:q@1 ${INT64_MIN}`]);
-    assert.deepEqual(applied(add('sum', 'q', 1, 5), { kind: 'deleteFromRow' }, add('sum', 'q', 1, 1)), ['-row', 'merge sum:q@1 1']);
+    assert.deepEqual(applied(add('sum', 'q', 1, 5), { kind: 'deleteFromRow' }, add('sum', 'q', 1, 1)), [
+      '-row',
+      'merge sum:q@1 1',
+    ]);
   });
 
   test('an input to a family that is no aggregate any more is passed over', () => {
-    const state: Mutation = { kind: 'mergeToCell', family: 'f', qualifier: 'q', timestamp: 1, state: Buffer.from('any bytes') };
+    const state: Mutation = {
+      kind: 'mergeToCell',
+      family: 'f',
+      qualifier: 'q',
+      timestamp: 1,
+      state: Buffer.from('any bytes'),
+    };
     assert.deepEqual(applied(add('f', 'q', 1, 5), state), []);
     assert.deepEqual(applied(set('f', 'q', 1), add('f', 'q', 1, 5), state), ['put f:q@1 v']);
   });
@@ -162,7 +270,11 @@ describe('Memtable: what mutations leave behind', () => {
 describe('Memtable: its contract', () => {
   test('bad changes are refused before anything is changed', () => {
     const memtable = new Memtable();
-    memtable.apply('r', Array.from({ length: 200 }, (_, i) => set('f', `${i}`, 1)), none);
+    memtable.apply(
+      'r',
+      Array.from({ length: 200 }, (_, i) => set('f', `${i}`, 1)),
+      none,
+    );
     const before = entriesOf(memtable);
     const { sizeBytes } = memtable;
     const bad: Mutation[] = [
@@ -170,7 +282,8 @@ describe('Memtable: its contract', () => {
       add('sum', 'q', 1, Buffer.from('x') as unknown as Int64),
       { kind: 'mergeToCell', family: 'sum', qualifier: 'q', timestamp: 1, state: Buffer.from('short') },
     ];
-    for (const mutation of bad) assert.throws(() => memtable.apply('r', [{ kind: 'deleteFromRow' }, mutation], aggregateOf));
+    for (const mutation of bad)
+      assert.throws(() => memtable.apply('r', [{ kind: 'deleteFromRow' }, mutation], aggregateOf));
     assert.deepEqual(entriesOf(memtable), before);
     assert.equal(memtable.sizeBytes, sizeBytes);
   });
@@ -190,7 +303,11 @@ describe('Memtable: its contract', () => {
 
   test('a change in steps is seen by nobody until it is committed', () => {
     const memtable = new Memtable();
-    memtable.apply('r', Array.from({ length: 100 }, (_, i) => set('f', `old${i}`, 1)), none);
+    memtable.apply(
+      'r',
+      Array.from({ length: 100 }, (_, i) => set('f', `old${i}`, 1)),
+      none,
+    );
     const before = entriesOf(memtable);
     const edit = memtable.edit('r', aggregateOf);
     for (let i = 0; i < 300; i++) {
@@ -219,7 +336,10 @@ describe('Memtable: its contract', () => {
     memtable.dropRows({ start: 'b', end: 'c' });
     memtable.dropRows({ start: 'x', end: 'x' });
     const listed = memtable.rowRangeDeletions();
-    assert.deepEqual(listed, [{ start: 'b', end: 'c' }, { start: 'd', end: 'e' }]);
+    assert.deepEqual(listed, [
+      { start: 'b', end: 'c' },
+      { start: 'd', end: 'e' },
+    ]);
     memtable.dropRows({ start: 'c', end: undefined });
     assert.deepEqual(first, []);
     assert.equal(listed.length, 2);
@@ -238,7 +358,8 @@ describe('Memtable: its contract', () => {
     assert.equal(memtable.mayContainRows('row1001', 'row1002'), false);
     assert.equal(memtable.mayContainRows('row1001', 'row1003'), true);
     assert.equal(memtable.mayContainRows('row1599', undefined), false);
-    for (let i = 0; i < 299; i++) assert.equal(memtable.mayContainRows(`row${i * 2 + 1001}`, `row${i * 2 + 1003}`), true);
+    for (let i = 0; i < 299; i++)
+      assert.equal(memtable.mayContainRows(`row${i * 2 + 1001}`, `row${i * 2 + 1003}`), true);
   });
 
   test('size follows what is held', () => {
@@ -261,7 +382,11 @@ describe('Memtable: its contract', () => {
 describe('Memtable cursor', () => {
   function table(): Memtable {
     const memtable = new Memtable();
-    memtable.apply('b', [set('f', 'a', 2), set('f', 'a', 1), set('f', 'c', 1), deleteRange('f', 'a', 5, 6), deleteRange('f', 'b')], none);
+    memtable.apply(
+      'b',
+      [set('f', 'a', 2), set('f', 'a', 1), set('f', 'c', 1), deleteRange('f', 'a', 5, 6), deleteRange('f', 'b')],
+      none,
+    );
     memtable.apply('d', [set('f', 'a', 1)], none);
     return memtable;
   }
@@ -269,12 +394,25 @@ describe('Memtable cursor', () => {
   test('seeks rows both ways', () => {
     const cursor = table().cursor();
     const at = (): string => (cursor.state === CursorState.ready ? cursor.row : 'done');
-    const seeks: [string, string][] = [['', 'b'], ['b', 'b'], ['b\0', 'd'], ['d', 'd'], ['d\0', 'done']];
+    const seeks: [string, string][] = [
+      ['', 'b'],
+      ['b', 'b'],
+      ['b\0', 'd'],
+      ['d', 'd'],
+      ['d\0', 'done'],
+    ];
     for (const [row, expected] of seeks) {
       cursor.seekRow(row);
       assert.equal(at(), expected);
     }
-    const back: [string | undefined, string][] = [[undefined, 'd'], ['z', 'd'], ['d', 'b'], ['c', 'b'], ['b', 'done'], ['', 'done']];
+    const back: [string | undefined, string][] = [
+      [undefined, 'd'],
+      ['z', 'd'],
+      ['d', 'b'],
+      ['c', 'b'],
+      ['b', 'done'],
+      ['', 'done'],
+    ];
     for (const [row, expected] of back) {
       cursor.seekRowBefore(row);
       assert.equal(at(), expected);
@@ -310,7 +448,11 @@ describe('Memtable cursor', () => {
       for (const row of ['a', 'b', 'c']) memtable.apply(row, cells, none);
       const cursor = memtable.cursor();
       cursor.seekRow('a');
-      memtable.apply('a', [...cells.map((cell) => ({ ...cell, value: Buffer.from('new') }) as Mutation), set('g', 'q', 1)], none);
+      memtable.apply(
+        'a',
+        [...cells.map((cell) => ({ ...cell, value: Buffer.from('new') }) as Mutation), set('g', 'q', 1)],
+        none,
+      );
       memtable.apply('aa', [set('f', 'q', 1, 'new')], none);
       memtable.dropRows({ start: 'b', end: 'c' });
       memtable.apply('c', [{ kind: 'deleteFromRow' }], none);
@@ -327,7 +469,10 @@ describe('Memtable cursor', () => {
     const edit = memtable.edit('r', none);
     for (let i = 0; i < 6000; i++) edit.add([set('f', name((i * 7919) % 6000), 1)]);
     edit.commit();
-    assert.deepEqual(entriesOf(memtable), Array.from({ length: 6000 }, (_, i) => `r put f:${name(i)}@1 v`));
+    assert.deepEqual(
+      entriesOf(memtable),
+      Array.from({ length: 6000 }, (_, i) => `r put f:${name(i)}@1 v`),
+    );
     const cursor = memtable.cursor();
     cursor.seekRow('r');
     for (let i = 0; i < 6000; i += 37) {
@@ -363,8 +508,16 @@ class LayerModel {
   }
 
   #after(row: string, entries: Entry[], mutation: Mutation): Entry[] {
-    const deletion = (column: string, kind: EntryKind, timestamp: Int64 = 0, rangeEnd?: Int64): Entry => ({ row, column, kind, timestamp, value: Buffer.alloc(0), rangeEnd });
-    const has = (column: string, kind: EntryKind): boolean => entries.some((entry) => entry.column === column && entry.kind === kind);
+    const deletion = (column: string, kind: EntryKind, timestamp: Int64 = 0, rangeEnd?: Int64): Entry => ({
+      row,
+      column,
+      kind,
+      timestamp,
+      value: Buffer.alloc(0),
+      rangeEnd,
+    });
+    const has = (column: string, kind: EntryKind): boolean =>
+      entries.some((entry) => entry.column === column && entry.kind === kind);
     if (mutation.kind === 'deleteFromRow') return [deletion('', EntryKind.rowDeletion)];
     const { family } = mutation;
     if (mutation.kind === 'deleteFromFamily') {
@@ -378,7 +531,10 @@ class LayerModel {
       // 2^63 is beyond every timestamp: an end that is none
       const end = mutation.range?.end ?? 2n ** 63n;
       if (end <= start) return entries;
-      const left = entries.filter((entry) => entry.column !== column || entry.kind < EntryKind.put || entry.timestamp < start || entry.timestamp >= end);
+      const left = entries.filter(
+        (entry) =>
+          entry.column !== column || entry.kind < EntryKind.put || entry.timestamp < start || entry.timestamp >= end,
+      );
       if (hidden || has(column, EntryKind.columnDeletion)) return left;
       const isRange = (entry: Entry): boolean => entry.column === column && entry.kind === EntryKind.rangeDeletion;
       let merged = { start, end };
@@ -386,7 +542,11 @@ class LayerModel {
       for (const entry of left.filter(isRange)) {
         const other = { start: entry.timestamp, end: entry.rangeEnd ?? 2n ** 63n };
         if (other.end < merged.start || other.start > merged.end) apart.push(entry);
-        else merged = { start: other.start < merged.start ? other.start : merged.start, end: other.end > merged.end ? other.end : merged.end };
+        else
+          merged = {
+            start: other.start < merged.start ? other.start : merged.start,
+            end: other.end > merged.end ? other.end : merged.end,
+          };
       }
       const whole = merged.start === INT64_MIN && merged.end === 2n ** 63n;
       const made = whole
@@ -395,9 +555,12 @@ class LayerModel {
       return [...left.filter((entry) => !isRange(entry)), ...apart, made];
     }
     const timestamp = mutation.timestamp as Int64;
-    const present = entries.find((entry) => entry.column === column && entry.kind >= EntryKind.put && entry.timestamp === timestamp);
+    const present = entries.find(
+      (entry) => entry.column === column && entry.kind >= EntryKind.put && entry.timestamp === timestamp,
+    );
     const others = entries.filter((entry) => entry !== present);
-    if (mutation.kind === 'setCell') return [...others, { row, column, kind: EntryKind.put, timestamp, value: mutation.value }];
+    if (mutation.kind === 'setCell')
+      return [...others, { row, column, kind: EntryKind.put, timestamp, value: mutation.value }];
     const input = mutation.kind === 'addToCell' ? int64Bytes(mutation.input as Int64) : mergedState(mutation);
     const value = present === undefined ? input : mergeAggregates(KINDS[family] as AggregateKind, present.value, input);
     return [...others, { row, column, kind: present?.kind ?? EntryKind.merge, timestamp, value }];
@@ -413,30 +576,104 @@ class LayerModel {
 }
 
 const rowName = fc.constantFrom('a', 'b', 'b\0', 'c', 'dd', 'e\xff', 'f');
-const timestamp = fc.constantFrom<Int64>(INT64_MIN, -(2n ** 53n), -1, 0, 1, 2, 3, 4, 5, 2 ** 53 - 1, 2n ** 53n, INT64_MAX - 1n, INT64_MAX);
-const qualifier = fc.oneof(fc.constantFrom('', '\0', 'q', 'q\0', 'r'), fc.nat({ max: 80 }).map((n) => `n${n}`));
+const timestamp = fc.constantFrom<Int64>(
+  INT64_MIN,
+  -(2n ** 53n),
+  -1,
+  0,
+  1,
+  2,
+  3,
+  4,
+  5,
+  2 ** 53 - 1,
+  2n ** 53n,
+  INT64_MAX - 1n,
+  INT64_MAX,
+);
+const qualifier = fc.oneof(
+  fc.constantFrom('', '\0', 'q', 'q\0', 'r'),
+  fc.nat({ max: 80 }).map((n) => `n${n}`),
+);
 const plain = fc.constantFrom('f', 'f-', 'g');
 const aggregated = fc.constantFrom('sum', 'min', 'max');
 const anyFamily = fc.oneof(plain, aggregated);
 const mutation: fc.Arbitrary<Mutation> = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ kind: fc.constant('setCell' as const), family: plain, qualifier, timestamp, value: fc.uint8Array({ maxLength: 20 }) }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('setCell' as const), family: aggregated, qualifier, timestamp, value: fc.bigInt({ min: INT64_MIN, max: INT64_MAX }).map(int64Bytes) }) },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('addToCell' as const), family: aggregated, qualifier, timestamp, input: fc.integer() }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('mergeToCell' as const), family: aggregated, qualifier, timestamp, state: fc.integer().map(int64Bytes) }) },
-  { weight: 4, arbitrary: fc.record({
-    kind: fc.constant('deleteFromColumn' as const), family: anyFamily, qualifier,
-    range: fc.option(fc.record({ start: fc.option(timestamp, { nil: undefined }), end: fc.option(timestamp, { nil: undefined }) }), { nil: undefined }),
-  }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant('setCell' as const),
+      family: plain,
+      qualifier,
+      timestamp,
+      value: fc.uint8Array({ maxLength: 20 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('setCell' as const),
+      family: aggregated,
+      qualifier,
+      timestamp,
+      value: fc.bigInt({ min: INT64_MIN, max: INT64_MAX }).map(int64Bytes),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('addToCell' as const),
+      family: aggregated,
+      qualifier,
+      timestamp,
+      input: fc.integer(),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('mergeToCell' as const),
+      family: aggregated,
+      qualifier,
+      timestamp,
+      state: fc.integer().map(int64Bytes),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('deleteFromColumn' as const),
+      family: anyFamily,
+      qualifier,
+      range: fc.option(
+        fc.record({ start: fc.option(timestamp, { nil: undefined }), end: fc.option(timestamp, { nil: undefined }) }),
+        { nil: undefined },
+      ),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('deleteFromFamily' as const), family: anyFamily }) },
   { weight: 1, arbitrary: fc.constant({ kind: 'deleteFromRow' as const }) },
 );
 /** Many cells at once, so that rows become trees. */
-const bulk = fc.record({ first: fc.nat({ max: 40 }), count: fc.integer({ min: 30, max: 150 }), deep: fc.boolean() }).map(({ first, count, deep }) =>
-  Array.from({ length: count }, (_, i) => (deep ? set('f', 'q', first + i) : set('f', `n${first + i}`, i % 3))));
-const changes = fc.oneof({ weight: 6, arbitrary: fc.array(mutation, { minLength: 1, maxLength: 8 }) }, { weight: 1, arbitrary: bulk });
+const bulk = fc
+  .record({ first: fc.nat({ max: 40 }), count: fc.integer({ min: 30, max: 150 }), deep: fc.boolean() })
+  .map(({ first, count, deep }) =>
+    Array.from({ length: count }, (_, i) => (deep ? set('f', 'q', first + i) : set('f', `n${first + i}`, i % 3))),
+  );
+const changes = fc.oneof(
+  { weight: 6, arbitrary: fc.array(mutation, { minLength: 1, maxLength: 8 }) },
+  { weight: 1, arbitrary: bulk },
+);
 const step = fc.oneof(
   { weight: 12, arbitrary: fc.record({ kind: fc.constant('apply' as const), row: rowName, mutations: changes }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('drop' as const), start: rowName, end: fc.option(rowName, { nil: undefined }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('drop' as const),
+      start: rowName,
+      end: fc.option(rowName, { nil: undefined }),
+    }),
+  },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('open' as const), row: rowName, before: fc.boolean() }) },
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('move' as const), steps: fc.integer({ min: 1, max: 12 }) }) },
 );
@@ -466,13 +703,20 @@ describe('Memtable against the model', () => {
             const cursor = memtable.cursor();
             if (each.before) cursor.seekRowBefore(each.row);
             else cursor.seekRow(each.row);
-            open = standing(cursor, each.before ? rows.findLast((row) => row < each.row) : rows.find((row) => row >= each.row));
+            open = standing(
+              cursor,
+              each.before ? rows.findLast((row) => row < each.row) : rows.find((row) => row >= each.row),
+            );
           } else {
             for (let i = 0; i < each.steps && open !== undefined; i++) {
               const { cursor, row, left } = open;
               assert.equal(showCursor(cursor), left.shift());
               cursor.next();
-              if (left.length === 0) open = standing(cursor, rows.find((other) => other > row));
+              if (left.length === 0)
+                open = standing(
+                  cursor,
+                  rows.find((other) => other > row),
+                );
             }
           }
         }
@@ -485,8 +729,11 @@ describe('Memtable against the model', () => {
 
   test('column seeks, with and without a timestamp', () => {
     const seek = fc.record({
-      row: rowName, skip: fc.nat({ max: 20 }), family: anyFamily,
-      qualifier: fc.option(qualifier, { nil: undefined }), timestamp: fc.option(timestamp, { nil: undefined }),
+      row: rowName,
+      skip: fc.nat({ max: 20 }),
+      family: anyFamily,
+      qualifier: fc.option(qualifier, { nil: undefined }),
+      timestamp: fc.option(timestamp, { nil: undefined }),
     });
     const writes = fc.array(fc.record({ row: rowName, mutations: changes }), { minLength: 1, maxLength: 8 });
     fc.assert(
@@ -508,7 +755,9 @@ describe('Memtable against the model', () => {
           const column = wanted === undefined ? family : columnKey(family, wanted);
           cursor.seekColumn(column, at);
           const reached = (entry: Entry): boolean =>
-            entry.row !== own || entry.column > column || (entry.column === column && (at === undefined || (entry.kind >= EntryKind.put && entry.timestamp <= at)));
+            entry.row !== own ||
+            entry.column > column ||
+            (entry.column === column && (at === undefined || (entry.kind >= EntryKind.put && entry.timestamp <= at)));
           const expected = all.slice(from).filter(reached).map(show);
           assert.deepEqual(rest(cursor), expected);
         }
@@ -521,7 +770,8 @@ describe('Memtable against the model', () => {
 test('what was read of a memtable stays as it was when its memory is used again', () => {
   const filled = (byte: number): Memtable => {
     const memtable = new Memtable();
-    for (let i = 0; i < 4000; i++) memtable.apply(`row${String(i).padStart(5, '0')}`, [set('f', 'q', 1, Buffer.alloc(900, byte))], none);
+    for (let i = 0; i < 4000; i++)
+      memtable.apply(`row${String(i).padStart(5, '0')}`, [set('f', 'q', 1, Buffer.alloc(900, byte))], none);
     return memtable;
   };
   const memoriesOf = (memtable: Memtable, cursor: LayerCursor): Set<ArrayBufferLike> => {

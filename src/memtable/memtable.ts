@@ -7,7 +7,15 @@
  * appears at once.
  */
 import { assert, type ByteString, quote } from '../base/index.ts';
-import { type AggregateKind, isCellRun, type Layer, type Mutations, normalizeRanges, type RowRange, type RowRangeDeletion } from '../model/index.ts';
+import {
+  type AggregateKind,
+  isCellRun,
+  type Layer,
+  type Mutations,
+  normalizeRanges,
+  type RowRange,
+  type RowRangeDeletion,
+} from '../model/index.ts';
 import { EntryTree, forEachEntry } from './entry-tree.ts';
 import { ENTRY_BYTES, type MemEntry } from './mem-entry.ts';
 import { MemtableCursor } from './memtable-cursor.ts';
@@ -47,7 +55,13 @@ export class Memtable implements Layer {
 
   /** Memory held: values with their slabs' spare room, and an estimate of what the objects take on a 64-bit heap. */
   get sizeBytes(): number {
-    return this.#store.values.sizeBytes + this.#store.entryBytes + this.#store.columns.madeBytes + this.#rowBytes + this.#droppedBytes;
+    return (
+      this.#store.values.sizeBytes +
+      this.#store.entryBytes +
+      this.#store.columns.madeBytes +
+      this.#rowBytes +
+      this.#droppedBytes
+    );
   }
 
   /**
@@ -107,7 +121,10 @@ export class Memtable implements Layer {
       else forget(row);
     });
     this.#dropped = normalizeRanges([...this.#dropped, range]);
-    this.#droppedBytes = this.#dropped.reduce((sum, { start, end }) => sum + RANGE_BYTES + start.length + (end?.length ?? 0), 0);
+    this.#droppedBytes = this.#dropped.reduce(
+      (sum, { start, end }) => sum + RANGE_BYTES + start.length + (end?.length ?? 0),
+      0,
+    );
   }
 
   /** Writes after this break an invariant. */

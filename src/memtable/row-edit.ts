@@ -12,15 +12,38 @@
  */
 import { assert, type ByteString, INT64_MAX, INT64_MIN, type Int64 } from '../base/index.ts';
 import {
-  type AddToCell, type AggregateKind, aggregateInput, type CellRun, checkAggregateInput, checkAggregateState, columnAt, type ColumnKey, type DeleteFromColumn, EntryKind, familyEnd, type MergeToCell,
-  mergedState, type Mutation, type SetCell, timestampAt,
+  type AddToCell,
+  type AggregateKind,
+  aggregateInput,
+  type CellRun,
+  checkAggregateInput,
+  checkAggregateState,
+  columnAt,
+  type ColumnKey,
+  type DeleteFromColumn,
+  EntryKind,
+  familyEnd,
+  type MergeToCell,
+  mergedState,
+  type Mutation,
+  type SetCell,
+  timestampAt,
 } from '../model/index.ts';
 import { ColumnNames } from './column-names.ts';
 import { EntryTree, EntryTreeEdit } from './entry-tree.ts';
 import { foldAggregates } from './fold-aggregates.ts';
 import { insertAt } from './insert-at.ts';
 import {
-  cellEntry, columnStart, compareInRow, deletionEntry, ENTRY_BYTES, lowerBound, type MemEntry, probe, timestampAfter, timestampBefore,
+  cellEntry,
+  columnStart,
+  compareInRow,
+  deletionEntry,
+  ENTRY_BYTES,
+  lowerBound,
+  type MemEntry,
+  probe,
+  timestampAfter,
+  timestampBefore,
 } from './mem-entry.ts';
 import { ValueArena, valueAt as valueIn } from './value-arena.ts';
 
@@ -42,10 +65,24 @@ export class RowStore {
   entryBytes = 0;
 
   /** An entry for the cell, which is not in any row yet; the value, bytes [from, to), is taken in. */
-  cell(family: string, qualifier: ByteString, timestamp: Int64, bytes: Uint8Array, from = 0, to = bytes.length): MemEntry {
+  cell(
+    family: string,
+    qualifier: ByteString,
+    timestamp: Int64,
+    bytes: Uint8Array,
+    from = 0,
+    to = bytes.length,
+  ): MemEntry {
     const { values } = this;
     values.add(bytes, from, to);
-    return cellEntry(this.columns.key(family, qualifier), EntryKind.put, timestamp, values.slab, values.offset, to - from);
+    return cellEntry(
+      this.columns.key(family, qualifier),
+      EntryKind.put,
+      timestamp,
+      values.slab,
+      values.offset,
+      to - from,
+    );
   }
 
   /** A row that has nothing but the cell, without an edit: what most rows of a batch are. */
@@ -75,7 +112,12 @@ export class RowEdit {
   #tree: EntryTreeEdit | undefined;
 
   /** `inPlace`: begins and ends in one step of the event loop, with mutations that were checked. */
-  constructor(store: RowStore, base: RowVersion | undefined, aggregateOf: (family: string) => AggregateKind | undefined, inPlace: boolean) {
+  constructor(
+    store: RowStore,
+    base: RowVersion | undefined,
+    aggregateOf: (family: string) => AggregateKind | undefined,
+    inPlace: boolean,
+  ) {
     this.#store = store;
     this.#aggregateOf = aggregateOf;
     this.#inPlace = inPlace;
@@ -126,10 +168,15 @@ export class RowEdit {
     const input = mutation.kind === 'addToCell' ? aggregateInput(kind, mutation.input) : mergedState(mutation);
     const column = this.#store.columns.key(mutation.family, mutation.qualifier);
     const present = this.#get(probe(column, EntryKind.merge, mutation.timestamp));
-    const state = present === undefined ? input : foldAggregates(kind, valueIn(present.slab, present.offset, present.length), input);
+    const state =
+      present === undefined
+        ? input
+        : foldAggregates(kind, valueIn(present.slab, present.offset, present.length), input);
     const values = this.#store.values;
     values.add(state);
-    this.#put(cellEntry(column, present?.kind ?? EntryKind.merge, mutation.timestamp, values.slab, values.offset, state.length));
+    this.#put(
+      cellEntry(column, present?.kind ?? EntryKind.merge, mutation.timestamp, values.slab, values.offset, state.length),
+    );
   }
 
   #deleteFromRow(): void {
@@ -164,10 +211,20 @@ export class RowEdit {
   /** Adds a range deletion, as one with those that it overlaps or touches. */
   #putRange(column: ColumnKey, start: Int64, end: Int64 | undefined): void {
     const before = this.#floor(probe(column, EntryKind.rangeDeletion, start));
-    if (isRange(before, column) && (before.rangeEnd === undefined || before.rangeEnd >= start)) start = before.timestamp;
+    if (isRange(before, column) && (before.rangeEnd === undefined || before.rangeEnd >= start))
+      start = before.timestamp;
     const last = this.#floor(probe(column, EntryKind.rangeDeletion, end ?? INT64_MAX));
-    if (isRange(last, column) && last.timestamp >= start && end !== undefined && (last.rangeEnd === undefined || last.rangeEnd > end)) end = last.rangeEnd;
-    const behind = end === undefined ? probe(column, EntryKind.put, INT64_MAX) : probe(column, EntryKind.rangeDeletion, timestampAfter(end));
+    if (
+      isRange(last, column) &&
+      last.timestamp >= start &&
+      end !== undefined &&
+      (last.rangeEnd === undefined || last.rangeEnd > end)
+    )
+      end = last.rangeEnd;
+    const behind =
+      end === undefined
+        ? probe(column, EntryKind.put, INT64_MAX)
+        : probe(column, EntryKind.rangeDeletion, timestampAfter(end));
     this.#removeRange(probe(column, EntryKind.rangeDeletion, start), behind);
     if (start === INT64_MIN && end === undefined) this.#put(deletionEntry(column, EntryKind.columnDeletion));
     else this.#put(deletionEntry(column, EntryKind.rangeDeletion, start, end));
@@ -253,7 +310,8 @@ export function checkMutation(mutation: Mutation, aggregateOf: (family: string) 
 }
 
 export function checkRun(run: CellRun): void {
-  for (let at = run.from; at < run.from + run.length; at++) assert(timestampAt(run, at) !== undefined, 'a memtable gets cells with their final timestamps');
+  for (let at = run.from; at < run.from + run.length; at++)
+    assert(timestampAt(run, at) !== undefined, 'a memtable gets cells with their final timestamps');
 }
 
 function finalTimestamp(mutation: SetCell): Int64 {

@@ -6,9 +6,11 @@ import { RowTree } from './row-tree.ts';
 /** All keys by the list of leaves, forward and backward. */
 function walk(tree: RowTree<number>): { forward: string[]; backward: string[] } {
   const forward: string[] = [];
-  for (let leaf: ReturnType<typeof tree.leafOf> | undefined = tree.leafOf(''); leaf; leaf = leaf.next) forward.push(...leaf.keys);
+  for (let leaf: ReturnType<typeof tree.leafOf> | undefined = tree.leafOf(''); leaf; leaf = leaf.next)
+    forward.push(...leaf.keys);
   const backward: string[] = [];
-  for (let leaf: ReturnType<typeof tree.leafOf> | undefined = tree.lastLeaf(); leaf; leaf = leaf.previous) backward.push(...[...leaf.keys].reverse());
+  for (let leaf: ReturnType<typeof tree.leafOf> | undefined = tree.lastLeaf(); leaf; leaf = leaf.previous)
+    backward.push(...[...leaf.keys].reverse());
   return { forward, backward };
 }
 
@@ -73,7 +75,12 @@ describe('RowTree', () => {
   test('agrees with a Map under random sets and removals of ranges', () => {
     const number = fc.nat({ max: 400 });
     const step = fc.oneof(
-      fc.record({ kind: fc.constant('set' as const), first: number, count: fc.nat({ max: 150 }), stride: fc.integer({ min: 1, max: 7 }) }),
+      fc.record({
+        kind: fc.constant('set' as const),
+        first: number,
+        count: fc.nat({ max: 150 }),
+        stride: fc.integer({ min: 1, max: 7 }),
+      }),
       fc.record({ kind: fc.constant('remove' as const), first: number, end: fc.option(number, { nil: undefined }) }),
     );
     fc.assert(

@@ -174,14 +174,24 @@ function split<V>(node: RowNode<V>, key: ByteString): RowNode<V> {
     return { lows: node.lows.splice(at), children: node.children.splice(at) };
   }
   const at = node.next === undefined && (node.keys[NODE_SIZE - 1] as ByteString) < key ? NODE_SIZE - 1 : NODE_SIZE / 2;
-  const right: RowLeaf<V> = { keys: node.keys.splice(at), values: node.values.splice(at), next: node.next, previous: node };
+  const right: RowLeaf<V> = {
+    keys: node.keys.splice(at),
+    values: node.values.splice(at),
+    next: node.next,
+    previous: node,
+  };
   if (node.next) node.next.previous = right;
   node.next = right;
   return right;
 }
 
 /** The node without the rows in [start, end); undefined when nothing is left of it. */
-function cut<V>(node: RowNode<V>, start: ByteString, end: ByteString | undefined, removed: (value: V, key: ByteString) => void): RowNode<V> | undefined {
+function cut<V>(
+  node: RowNode<V>,
+  start: ByteString,
+  end: ByteString | undefined,
+  removed: (value: V, key: ByteString) => void,
+): RowNode<V> | undefined {
   if (isBranch(node)) {
     const first = childIndex(node, start);
     const last = end === undefined ? node.children.length - 1 : childIndex(node, end);

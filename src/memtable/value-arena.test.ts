@@ -57,8 +57,10 @@ describe('ValueArena', () => {
   });
 
   test('slabs of an arena that is given up are used again, but for those that somebody has a view of', () => {
-    const fill = (arena: ValueArena, byte: number): ReturnType<typeof add>[] => Array.from({ length: 3000 }, () => add(arena, Buffer.alloc(1000, byte)));
-    const memories = (values: readonly ReturnType<typeof add>[]): Set<ArrayBufferLike> => new Set(values.map(({ slab }) => slab.memory));
+    const fill = (arena: ValueArena, byte: number): ReturnType<typeof add>[] =>
+      Array.from({ length: 3000 }, () => add(arena, Buffer.alloc(1000, byte)));
+    const memories = (values: readonly ReturnType<typeof add>[]): Set<ArrayBufferLike> =>
+      new Set(values.map(({ slab }) => slab.memory));
     const first = new ValueArena();
     const before = fill(first, 1);
     const lent = before[2500] as ReturnType<typeof add>;

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { commitOfMerge, commitOfRow, commitOfSplit, judge, type MetadataCommit, mutationsOf, type Verdict } from './commit.ts';
+import {
+  commitOfMerge,
+  commitOfRow,
+  commitOfSplit,
+  judge,
+  type MetadataCommit,
+  mutationsOf,
+  type Verdict,
+} from './commit.ts';
 import { cellsOf, metadataRow } from './fixtures.ts';
 import { decodeRow, keyOfRow, type MetadataRow } from './metadata-row.ts';
 
@@ -52,10 +60,19 @@ describe('conditional commits', () => {
         const key = keyOfRow(row);
         rows.commit(commitOfRow('create', event, key, undefined, row));
         const now = rows.rows.get(key) as MetadataRow;
-        const rivals = [0, 1].map((i) => commitOfRow(`rival-${i}`, event, key, now, { ...now, epoch: now.epoch + 1, server: { name: `s${i}`, address: '' } }));
+        const rivals = [0, 1].map((i) =>
+          commitOfRow(`rival-${i}`, event, key, now, {
+            ...now,
+            epoch: now.epoch + 1,
+            server: { name: `s${i}`, address: '' },
+          }),
+        );
         const winner = order[0] as number;
         for (const [i, which] of order.entries()) {
-          assert.equal(rows.commit(rivals[which] as MetadataCommit), i === 0 ? 'apply' : which === winner ? 'done' : 'refused');
+          assert.equal(
+            rows.commit(rivals[which] as MetadataCommit),
+            i === 0 ? 'apply' : which === winner ? 'done' : 'refused',
+          );
         }
         assert.equal(rows.rows.get(key)?.server?.name, `s${winner}`);
       }),
@@ -90,13 +107,43 @@ describe('conditional commits', () => {
   });
 
   test('a split leaves both parts the newest time that a server gave, a merge the newer of two', () => {
-    const row = { tableId: '0000002a', server: undefined, epoch: 1, version: 1, commitId: '', files: {}, redo: { epoch: 0, sequence: 0 }, logs: [] };
-    const [low, high] = [{ ...row, range: { start: '', end: 'm' } }, { ...row, range: { start: 'm', end: undefined } }] as const;
-    const timesOf = ({ rows }: ReturnType<typeof commitOfMerge>): (number | undefined)[] => rows.map((one) => one.row?.lastServerMicros);
+    const row = {
+      tableId: '0000002a',
+      server: undefined,
+      epoch: 1,
+      version: 1,
+      commitId: '',
+      files: {},
+      redo: { epoch: 0, sequence: 0 },
+      logs: [],
+    };
+    const [low, high] = [
+      { ...row, range: { start: '', end: 'm' } },
+      { ...row, range: { start: 'm', end: undefined } },
+    ] as const;
+    const timesOf = ({ rows }: ReturnType<typeof commitOfMerge>): (number | undefined)[] =>
+      rows.map((one) => one.row?.lastServerMicros);
     const whole = { ...row, range: { start: '', end: undefined }, lastServerMicros: 3 };
-    assert.deepEqual(timesOf(commitOfSplit('split', 0, whole, [{ ...low, lastServerMicros: 5 }, { ...high, lastServerMicros: 5 }])), [5, 5]);
-    for (const [a, b, newer] of [[1, 2, 2], [2, 1, 2], [undefined, 1, 1], [1, undefined, 1], [0, undefined, 0]]) {
-      assert.deepEqual(timesOf(commitOfMerge('merge', 0, { ...low, lastServerMicros: a }, { ...high, lastServerMicros: b })), [undefined, newer]);
+    assert.deepEqual(
+      timesOf(
+        commitOfSplit('split', 0, whole, [
+          { ...low, lastServerMicros: 5 },
+          { ...high, lastServerMicros: 5 },
+        ]),
+      ),
+      [5, 5],
+    );
+    for (const [a, b, newer] of [
+      [1, 2, 2],
+      [2, 1, 2],
+      [undefined, 1, 1],
+      [1, undefined, 1],
+      [0, undefined, 0],
+    ]) {
+      assert.deepEqual(
+        timesOf(commitOfMerge('merge', 0, { ...low, lastServerMicros: a }, { ...high, lastServerMicros: b })),
+        [undefined, newer],
+      );
     }
   });
 
@@ -109,7 +156,13 @@ describe('conditional commits', () => {
         rows.commit(commitOfRow('create', event, keyOfRow(upper), undefined, upper));
         const now = rows.rows.get(keyOfRow(upper)) as MetadataRow;
         const insert = commitOfRow('split', event, keyOfRow(lower), undefined, lower);
-        const shrink = commitOfRow('split', event, keyOfRow(upper), stale ? { ...now, version: now.version + 5 } : now, { ...now, range: { start: 'm', end: undefined } });
+        const shrink = commitOfRow(
+          'split',
+          event,
+          keyOfRow(upper),
+          stale ? { ...now, version: now.version + 5 } : now,
+          { ...now, range: { start: 'm', end: undefined } },
+        );
         const split = { id: 'split', event, rows: [...insert.rows, ...shrink.rows] };
         assert.equal(rows.commit(split), stale ? 'refused' : 'apply');
         assert.equal(rows.rows.size, stale ? 1 : 2);
@@ -125,7 +178,10 @@ describe('conditional commits', () => {
         const now = { ...row, epoch: 5, redo: { epoch: 5, sequence: 5 } };
         assert.throws(() => commitOfRow('id', event, `${key}x`, now, now), /under the key of another/);
         assert.throws(() => commitOfRow('id', event, key, now, { ...now, epoch: 4 }), /epoch of a tablet back/);
-        for (const redo of [{ epoch: 4, sequence: 9 }, { epoch: 5, sequence: 4 }]) {
+        for (const redo of [
+          { epoch: 4, sequence: 9 },
+          { epoch: 5, sequence: 4 },
+        ]) {
           assert.throws(() => commitOfRow('id', event, key, now, { ...now, redo }), /redo point of a tablet back/);
         }
       }),

@@ -34,7 +34,13 @@ export interface MetadataCommit {
 export type Verdict = 'apply' | 'done' | 'refused';
 
 /** A commit of one row: `next` follows `now`, or is new where there is none; undefined deletes. Version and id are filled in. */
-export function commitOfRow(id: string, event: TabletEvent, key: MetadataKey, now: MetadataRow | undefined, next: MetadataRow | undefined): MetadataCommit {
+export function commitOfRow(
+  id: string,
+  event: TabletEvent,
+  key: MetadataKey,
+  now: MetadataRow | undefined,
+  next: MetadataRow | undefined,
+): MetadataCommit {
   assert(next === undefined || keyOfRow(next) === key, 'a commit puts the row of one tablet under the key of another');
   if (now !== undefined && next !== undefined) {
     assert(next.epoch >= now.epoch, 'a commit sets the epoch of a tablet back');
@@ -48,23 +54,44 @@ export function commitOfRow(id: string, event: TabletEvent, key: MetadataKey, no
 export type TabletPart = Pick<MetadataRow, 'range' | 'files' | 'clips' | 'lastServerMicros'>;
 
 /** One row becomes two in one instant: a new one for the low part; the row there was, whose key is the end that stays, is the high part's. */
-export function commitOfSplit(id: string, atMicros: number, now: MetadataRow, [low, high]: readonly [TabletPart, TabletPart]): MetadataCommit {
+export function commitOfSplit(
+  id: string,
+  atMicros: number,
+  now: MetadataRow,
+  [low, high]: readonly [TabletPart, TabletPart],
+): MetadataCommit {
   assertPartition([low.range, high.range], now.range);
   const part = ({ range, files, clips, lastServerMicros }: TabletPart, version: number): MetadataRow => ({
-    ...now, range, files, clips, lastServerMicros, version, commitId: id,
+    ...now,
+    range,
+    files,
+    clips,
+    lastServerMicros,
+    version,
+    commitId: id,
   });
   const [lowRow, highRow] = [part(low, 1), part(high, now.version + 1)];
   return {
     id,
     event: { kind: 'split', atMicros },
-    rows: [{ key: keyOfRow(lowRow), expected: undefined, row: lowRow }, { key: keyOfRow(now), expected: stateOf(now), row: highRow }],
+    rows: [
+      { key: keyOfRow(lowRow), expected: undefined, row: lowRow },
+      { key: keyOfRow(now), expected: stateOf(now), row: highRow },
+    ],
   };
 }
 
 /** Two rows of neighbours, both given to nobody and with nothing to be replayed, become one in one instant: that of the upper. */
 export function commitOfMerge(id: string, atMicros: number, low: MetadataRow, high: MetadataRow): MetadataCommit {
-  assert(low.tableId === high.tableId && low.range.end !== undefined && low.range.end === high.range.start, 'only neighbours are merged');
-  for (const { server, logs } of [low, high]) assert(server === undefined && logs.length === 0, 'tablets are merged when they are released, with nothing to be replayed');
+  assert(
+    low.tableId === high.tableId && low.range.end !== undefined && low.range.end === high.range.start,
+    'only neighbours are merged',
+  );
+  for (const { server, logs } of [low, high])
+    assert(
+      server === undefined && logs.length === 0,
+      'tablets are merged when they are released, with nothing to be replayed',
+    );
   const row: MetadataRow = {
     ...high,
     range: { start: low.range.start, end: high.range.end },
@@ -78,14 +105,19 @@ export function commitOfMerge(id: string, atMicros: number, low: MetadataRow, hi
   return {
     id,
     event: { kind: 'merged', atMicros },
-    rows: [{ key: keyOfRow(low), expected: stateOf(low), row: undefined }, { key: keyOfRow(high), expected: stateOf(high), row }],
+    rows: [
+      { key: keyOfRow(low), expected: stateOf(low), row: undefined },
+      { key: keyOfRow(high), expected: stateOf(high), row },
+    ],
   };
 }
 
 /** What becomes of the commit where its rows are now `current`. */
 export function judge(commit: MetadataCommit, current: (key: MetadataKey) => MetadataRow | undefined): Verdict {
   if (commit.rows.every(({ key, expected }) => isExpected(current(key), expected))) return 'apply';
-  return commit.rows.every(({ key, row }) => (row ? current(key)?.commitId === commit.id : current(key) === undefined)) ? 'done' : 'refused';
+  return commit.rows.every(({ key, row }) => (row ? current(key)?.commitId === commit.id : current(key) === undefined))
+    ? 'done'
+    : 'refused';
 }
 
 /** The mutations that apply the commit, by row. */

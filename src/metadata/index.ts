@@ -2,11 +2,36 @@
  * metadata: METADATA's rows: their keys, what they hold and how it is encoded, the conditional commits by which alone they
  * change, and tables' schemas as files. Pure; who reads and writes them stands above.
  */
-export { commitOfMerge, commitOfRow, commitOfSplit, judge, type MetadataCommit, mutationsOf, type TabletPart } from './commit.ts';
-export { decodeDeletionMark, type DeletionMark, deletionPath, encodeDeletionMark } from './deletion-mark.ts';
-export { keysOfTable, lookupKey, METADATA_TABLE_ID, type MetadataKey, metadataKey, ROOT_KEY, ROOT_RANGE, USER_RANGE } from './keys.ts';
 export {
-  decodeLocation, decodeRootFile, decodeRow, encodeRootFile, keyOfRow, LOCATION_FAMILY, METADATA_SCHEMA, type MetadataRow, type ServerLocation,
+  commitOfMerge,
+  commitOfRow,
+  commitOfSplit,
+  judge,
+  type MetadataCommit,
+  mutationsOf,
+  type TabletPart,
+} from './commit.ts';
+export { decodeDeletionMark, type DeletionMark, deletionPath, encodeDeletionMark } from './deletion-mark.ts';
+export {
+  keysOfTable,
+  lookupKey,
+  METADATA_TABLE_ID,
+  type MetadataKey,
+  metadataKey,
+  ROOT_KEY,
+  ROOT_RANGE,
+  USER_RANGE,
+} from './keys.ts';
+export {
+  decodeLocation,
+  decodeRootFile,
+  decodeRow,
+  encodeRootFile,
+  keyOfRow,
+  LOCATION_FAMILY,
+  METADATA_SCHEMA,
+  type MetadataRow,
+  type ServerLocation,
   type TabletLocation,
 } from './metadata-row.ts';
 export { assertDisjoint, assertPartition } from './partition.ts';

@@ -3,7 +3,16 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AssertionError, CorruptionError, type ByteString } from '../base/index.ts';
 import { rangeContains } from '../model/index.ts';
-import { keysOfTable, lookupKey, METADATA_TABLE_ID, metadataKey, parseMetadataKey, ROOT_KEY, ROOT_RANGE, USER_RANGE } from './keys.ts';
+import {
+  keysOfTable,
+  lookupKey,
+  METADATA_TABLE_ID,
+  metadataKey,
+  parseMetadataKey,
+  ROOT_KEY,
+  ROOT_RANGE,
+  USER_RANGE,
+} from './keys.ts';
 
 /** Byte strings with many of the bytes that matter to the encoding. */
 const row: fc.Arbitrary<ByteString> = fc
@@ -22,22 +31,38 @@ describe('keys of METADATA', () => {
 
   test('keys order as tablets do, tables by id, the last tablet last', () => {
     fc.assert(
-      fc.property(tableId, tableId, fc.option(row, { nil: undefined }), fc.option(row, { nil: undefined }), (a, b, endA, endB) => {
-        const expected = a !== b ? a < b : endA !== undefined && (endB === undefined || endA < endB);
-        assert.equal(metadataKey(a, endA) < metadataKey(b, endB), expected);
-      }),
+      fc.property(
+        tableId,
+        tableId,
+        fc.option(row, { nil: undefined }),
+        fc.option(row, { nil: undefined }),
+        (a, b, endA, endB) => {
+          const expected = a !== b ? a < b : endA !== undefined && (endB === undefined || endA < endB);
+          assert.equal(metadataKey(a, endA) < metadataKey(b, endB), expected);
+        },
+      ),
     );
   });
 
   test('the tablet of a row is the first above its look-up key', () => {
     fc.assert(
-      fc.property(tableId, fc.uniqueArray(row.filter((key) => key !== ''), { maxLength: 8 }), row, (id, splits, wanted) => {
-        const ends = [...splits.sort(), undefined];
-        const keys = ends.map((end) => metadataKey(id, end));
-        const found = keys.find((key) => key > lookupKey(id, wanted));
-        const expected = ends.findIndex((end, i) => rangeContains({ start: i === 0 ? '' : (ends[i - 1] as string), end }, wanted));
-        assert.equal(found, keys[expected]);
-      }),
+      fc.property(
+        tableId,
+        fc.uniqueArray(
+          row.filter((key) => key !== ''),
+          { maxLength: 8 },
+        ),
+        row,
+        (id, splits, wanted) => {
+          const ends = [...splits.sort(), undefined];
+          const keys = ends.map((end) => metadataKey(id, end));
+          const found = keys.find((key) => key > lookupKey(id, wanted));
+          const expected = ends.findIndex((end, i) =>
+            rangeContains({ start: i === 0 ? '' : (ends[i - 1] as string), end }, wanted),
+          );
+          assert.equal(found, keys[expected]);
+        },
+      ),
     );
   });
 
@@ -58,7 +83,8 @@ describe('keys of METADATA', () => {
   });
 
   test('what is no key is refused', () => {
-    for (const key of ['', '0000001', '0000001g\0', '00000010', '00000010\x02', '00000010\x01x', 'XXXXXXXX\0']) assert.throws(() => parseMetadataKey(key), CorruptionError);
+    for (const key of ['', '0000001', '0000001g\0', '00000010', '00000010\x02', '00000010\x01x', 'XXXXXXXX\0'])
+      assert.throws(() => parseMetadataKey(key), CorruptionError);
     assert.throws(() => metadataKey('10', undefined), /eight hexadecimal digits/);
   });
 

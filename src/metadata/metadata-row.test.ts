@@ -5,7 +5,17 @@ import { CorruptionError } from '../base/index.ts';
 import type { Cell } from '../model/index.ts';
 import { cellsOf, metadataRow } from './fixtures.ts';
 import { METADATA_TABLE_ID } from './keys.ts';
-import { decodeLocation, decodeRootFile, decodeRow, encodeRootFile, encodeRow, keyOfRow, LOCATION_FAMILY, METADATA_SCHEMA, type MetadataRow } from './metadata-row.ts';
+import {
+  decodeLocation,
+  decodeRootFile,
+  decodeRow,
+  encodeRootFile,
+  encodeRow,
+  keyOfRow,
+  LOCATION_FAMILY,
+  METADATA_SCHEMA,
+  type MetadataRow,
+} from './metadata-row.ts';
 
 const event = { kind: 'created', atMicros: 1_704_067_200_000_000 } as const;
 const plain: MetadataRow = {
@@ -37,7 +47,13 @@ describe('rows of METADATA', () => {
         const cells = cellsOf(encodeRow(row, event));
         assert.deepEqual(decodeRow(keyOfRow(row), cells), row);
         const { files, redo, logs, lastServerMicros, ...location } = row;
-        assert.deepEqual(decodeLocation(keyOfRow(row), cells.filter((cell) => cell.family === LOCATION_FAMILY)), location);
+        assert.deepEqual(
+          decodeLocation(
+            keyOfRow(row),
+            cells.filter((cell) => cell.family === LOCATION_FAMILY),
+          ),
+          location,
+        );
         assert.ok(cells.every((cell) => cell.timestamp === row.version && METADATA_SCHEMA.families[cell.family]));
       }),
     );
@@ -58,7 +74,14 @@ describe('rows of METADATA', () => {
 
   test('the bytes are those that docs/formats/metadata.md shows', () => {
     const server = { name: '54352d7f6ac202360768dd4c75560a43', address: 'tablet-server-0' };
-    const row = { ...plain, range: { start: '', end: undefined }, server, epoch: 1, version: 1, commitId: 'ce4c72aa8b5bb5b3be372fbc49c33f52' };
+    const row = {
+      ...plain,
+      range: { start: '', end: undefined },
+      server,
+      epoch: 1,
+      version: 1,
+      commitId: 'ce4c72aa8b5bb5b3be372fbc49c33f52',
+    };
     assert.equal(
       Buffer.from(cellsOf(encodeRow(row, event))[0]?.value ?? []).toString(),
       '{"format":1,"requires":0,"start":"","server":{"name":"54352d7f6ac202360768dd4c75560a43","address":"tablet-server-0"},"epoch":1,"version":1,"commitId":"ce4c72aa8b5bb5b3be372fbc49c33f52"}',
@@ -66,30 +89,69 @@ describe('rows of METADATA', () => {
   });
 
   test('the newest time that a server gave stands beside the redo point; rows of earlier versions have none', () => {
-    const filesOf = (row: MetadataRow): string => Buffer.from(cellsOf(encodeRow(row, event))[1]?.value ?? []).toString();
-    const before = '{"format":1,"requires":0,"files":{"default":["sstables/n-2","sstables/n-1"]},"redo":{"epoch":2,"sequence":9},"logs":["logs/n"]}';
+    const filesOf = (row: MetadataRow): string =>
+      Buffer.from(cellsOf(encodeRow(row, event))[1]?.value ?? []).toString();
+    const before =
+      '{"format":1,"requires":0,"files":{"default":["sstables/n-2","sstables/n-1"]},"redo":{"epoch":2,"sequence":9},"logs":["logs/n"]}';
     assert.equal(filesOf(plain), before, 'as it was before there was such a field');
-    assert.equal(filesOf({ ...plain, lastServerMicros: 1_704_067_200_000_001 }), before.replace(/}$/, ',"lastServerMicros":1704067200000001}'));
+    assert.equal(
+      filesOf({ ...plain, lastServerMicros: 1_704_067_200_000_001 }),
+      before.replace(/}$/, ',"lastServerMicros":1704067200000001}'),
+    );
   });
 
   test('fields that are not known are passed over', () => {
-    assert.deepEqual(decodeRow(keyOfRow(plain), withDocument('location', (document) => (document['later'] = [1]))), decodeRow(keyOfRow(plain), cellsOf(encodeRow(plain, event))));
+    assert.deepEqual(
+      decodeRow(
+        keyOfRow(plain),
+        withDocument('location', (document) => (document['later'] = [1])),
+      ),
+      decodeRow(keyOfRow(plain), cellsOf(encodeRow(plain, event))),
+    );
   });
 
   const broken: [string, string, (document: Record<string, unknown>) => void, RegExp][] = [
     ['a later format', 'location', (document) => (document['format'] = 2), /format 2 is not known/],
-    ['features that are not known', 'files', (document) => (document['requires'] = 2 ** 40 + 2), /needs features 0x10000000002/],
+    [
+      'features that are not known',
+      'files',
+      (document) => (document['requires'] = 2 ** 40 + 2),
+      /needs features 0x10000000002/,
+    ],
     ['a missing field', 'location', (document) => delete document['epoch'], /epoch should be a count, not undefined/],
     ['a negative count', 'location', (document) => (document['version'] = -1), /version should be a count/],
-    ['a number that is not exact', 'files', (document) => (document['redo'] = { epoch: 2 ** 53, sequence: 0 }), /epoch should be a count/],
-    ['a row key that is not of bytes', 'location', (document) => (document['start'] = '€'), /start should be a byte string/],
+    [
+      'a number that is not exact',
+      'files',
+      (document) => (document['redo'] = { epoch: 2 ** 53, sequence: 0 }),
+      /epoch should be a count/,
+    ],
+    [
+      'a row key that is not of bytes',
+      'location',
+      (document) => (document['start'] = '€'),
+      /start should be a byte string/,
+    ],
     ['a list of something else', 'files', (document) => (document['logs'] = [1]), /logs should be a list of texts/],
-    ['files that are no lists', 'files', (document) => (document['files'] = { default: 'x' }), /default should be a list of texts/],
-    ['a server that is none', 'location', (document) => (document['server'] = 'n'), /server should be an object|should be an object/],
+    [
+      'files that are no lists',
+      'files',
+      (document) => (document['files'] = { default: 'x' }),
+      /default should be a list of texts/,
+    ],
+    [
+      'a server that is none',
+      'location',
+      (document) => (document['server'] = 'n'),
+      /server should be an object|should be an object/,
+    ],
   ];
   for (const [what, family, change, message] of broken) {
     test(`${what} is refused in words`, () => {
-      assert.throws(() => decodeRow(keyOfRow(plain), withDocument(family, change)), (error) => error instanceof CorruptionError && message.test(error.message));
+      assert.throws(
+        () => decodeRow(keyOfRow(plain), withDocument(family, change)),
+        (error) => error instanceof CorruptionError && message.test(error.message),
+      );
     });
   }
 
@@ -98,6 +160,9 @@ describe('rows of METADATA', () => {
       const cells = cellsOf(encodeRow(plain, event)).map((cell) => ({ ...cell, value: Buffer.from(value, 'latin1') }));
       assert.throws(() => decodeRow(keyOfRow(plain), cells), CorruptionError);
     }
-    assert.throws(() => decodeRow(keyOfRow(plain), cellsOf(encodeRow(plain, event)).slice(0, 1)), /a location and no files/);
+    assert.throws(
+      () => decodeRow(keyOfRow(plain), cellsOf(encodeRow(plain, event)).slice(0, 1)),
+      /a location and no files/,
+    );
   });
 });

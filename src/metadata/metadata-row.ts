@@ -62,7 +62,11 @@ export interface TabletEvent {
 /** Where tablets are is asked for with every miss of a client's cache: that family has a locality group to itself, in memory. */
 const LOCATION_GROUP = 'location';
 
-const family = (name: string, versions: number, group?: string): FamilySchema => ({ name, gcRule: { kind: 'maxVersions', versions }, ...(group && { group }) });
+const family = (name: string, versions: number, group?: string): FamilySchema => ({
+  name,
+  gcRule: { kind: 'maxVersions', versions },
+  ...(group && { group }),
+});
 
 /** The schema of METADATA's own table. */
 export const METADATA_SCHEMA: TableSchema = Object.freeze({
@@ -84,7 +88,13 @@ export function keyOfRow(row: TabletLocation): MetadataKey {
 
 /** What makes the row's cells. A row that is deleted takes `[{ kind: 'deleteFromRow' }]`. */
 export function encodeRow(row: MetadataRow, event: TabletEvent): Mutation[] {
-  const cell = (name: string, value: Buffer): Mutation => ({ kind: 'setCell', family: name, qualifier: 'tablet', timestamp: row.version, value });
+  const cell = (name: string, value: Buffer): Mutation => ({
+    kind: 'setCell',
+    family: name,
+    qualifier: 'tablet',
+    timestamp: row.version,
+    value,
+  });
   return [
     cell(LOCATION_FAMILY, encodeDocument(locationFields(row))),
     cell(FILES_FAMILY, encodeDocument(filesFields(row), row.clips ? FEATURE_CLIPS : 0)),
@@ -110,7 +120,10 @@ export function decodeLocation(key: MetadataKey, cells: readonly Cell[]): Tablet
 
 /** The root tablet's row as the contents of the lock service's file `root`. */
 export function encodeRootFile(row: MetadataRow): Buffer {
-  return encodeDocument({ end: row.range.end, ...locationFields(row), ...filesFields(row) }, row.clips ? FEATURE_CLIPS : 0);
+  return encodeDocument(
+    { end: row.range.end, ...locationFields(row), ...filesFields(row) },
+    row.clips ? FEATURE_CLIPS : 0,
+  );
 }
 
 export function decodeRootFile(contents: Uint8Array): MetadataRow {
@@ -142,7 +155,9 @@ function readFiles(object: PlainObject): Omit<MetadataRow, keyof TabletLocation>
   const redo = object.object('redo');
   return {
     files: object.object('files').record((groups, name) => groups.texts(name)),
-    ...(object.has('clips') && { clips: object.object('clips').record((clips, path) => clips.objects(path).map(readRange)) }),
+    ...(object.has('clips') && {
+      clips: object.object('clips').record((clips, path) => clips.objects(path).map(readRange)),
+    }),
     redo: { epoch: redo.count('epoch'), sequence: redo.count('sequence') },
     logs: object.texts('logs'),
     ...(object.has('lastServerMicros') && { lastServerMicros: object.count('lastServerMicros') }),

@@ -22,7 +22,8 @@ describe('ranges of a table', () => {
       ranges(['', 'b'], ['b', 'b'], ['b', undefined]),
       ranges(['', 'b'], ['b', 'd']),
       ranges(['a', undefined]),
-    ]) assert.throws(() => assertPartition(wrong, ALL_ROWS), /invariant broken/, JSON.stringify(wrong));
+    ])
+      assert.throws(() => assertPartition(wrong, ALL_ROWS), /invariant broken/, JSON.stringify(wrong));
     const overlaps = ranges(['', undefined], ['b', undefined]);
     for (const wrong of [overlaps, ranges(['b', 'c'], ['a', 'b']), ranges(['b', 'a'])]) {
       assert.throws(() => assertDisjoint(wrong), /invariant broken/, JSON.stringify(wrong));

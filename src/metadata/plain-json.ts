@@ -26,7 +26,8 @@ export class PlainObject {
 
   constructor(where: string, value: unknown) {
     this.#where = where;
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) throw this.wrong('the document', 'an object', value);
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      throw this.wrong('the document', 'an object', value);
     this.#fields = value as Record<string, unknown>;
   }
 
@@ -40,9 +41,19 @@ export class PlainObject {
     const object = new PlainObject(where, value);
     const format = object.count('format');
     const requires = object.count('requires');
-    if (format !== FORMAT) throw new CorruptionError(where, 0, `format ${format} is not known to this version of Edubba, which reads ${FORMAT}`);
+    if (format !== FORMAT)
+      throw new CorruptionError(
+        where,
+        0,
+        `format ${format} is not known to this version of Edubba, which reads ${FORMAT}`,
+      );
     const unknown = BigInt(requires) & ~BigInt(KNOWN_FEATURES);
-    if (unknown !== 0n) throw new CorruptionError(where, 0, `needs features 0x${unknown.toString(16)} that this version of Edubba does not have`);
+    if (unknown !== 0n)
+      throw new CorruptionError(
+        where,
+        0,
+        `needs features 0x${unknown.toString(16)} that this version of Edubba does not have`,
+      );
     return object;
   }
 
@@ -59,7 +70,8 @@ export class PlainObject {
   /** A byte string: no character above 0xFF. */
   bytes(name: string): string {
     const value = this.text(name);
-    for (let i = 0; i < value.length; i++) if (value.charCodeAt(i) > 0xff) throw this.wrong(name, 'a byte string', value);
+    for (let i = 0; i < value.length; i++)
+      if (value.charCodeAt(i) > 0xff) throw this.wrong(name, 'a byte string', value);
     return value;
   }
 
@@ -91,7 +103,8 @@ export class PlainObject {
 
   texts(name: string): string[] {
     const value = this.#own(name);
-    if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) throw this.wrong(name, 'a list of texts', value);
+    if (!Array.isArray(value) || !value.every((item) => typeof item === 'string'))
+      throw this.wrong(name, 'a list of texts', value);
     return value as string[];
   }
 
@@ -113,7 +126,11 @@ export class PlainObject {
   }
 
   wrong(name: string, expected: string, value: unknown): CorruptionError {
-    return new CorruptionError(this.#where, 0, `${name} should be ${expected}, not ${JSON.stringify(value)?.slice(0, 80)}`);
+    return new CorruptionError(
+      this.#where,
+      0,
+      `${name} should be ${expected}, not ${JSON.stringify(value)?.slice(0, 80)}`,
+    );
   }
 
   #own(name: string): unknown {

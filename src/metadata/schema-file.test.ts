@@ -12,11 +12,26 @@ const { rule } = fc.letrec<{ rule: GcRule }>((tie) => ({
     { maxDepth: 4 },
     fc.record({ kind: fc.constant('maxVersions' as const), versions: fc.integer({ min: 1, max: 2 ** 31 - 1 }) }, plain),
     // 10,000 years in microseconds are beyond 2^53
-    fc.record({ kind: fc.constant('maxAge' as const), ageMicros: fc.constantFrom(1000, 864e8, 2 ** 53 - 1, 315_576_000_000 * 1e6) }, plain),
-    fc.record({ kind: fc.constantFrom('union' as const, 'intersection' as const), rules: fc.array(tie('rule'), { maxLength: 3 }) }, plain),
+    fc.record(
+      {
+        kind: fc.constant('maxAge' as const),
+        ageMicros: fc.constantFrom(1000, 864e8, 2 ** 53 - 1, 315_576_000_000 * 1e6),
+      },
+      plain,
+    ),
+    fc.record(
+      {
+        kind: fc.constantFrom('union' as const, 'intersection' as const),
+        rules: fc.array(tie('rule'), { maxLength: 3 }),
+      },
+      plain,
+    ),
   ),
 }));
-const familyName = fc.oneof(fc.stringMatching(/^[-_.a-zA-Z0-9]{1,20}$/), fc.constantFrom('__proto__', 'constructor', 'toString', 'f'));
+const familyName = fc.oneof(
+  fc.stringMatching(/^[-_.a-zA-Z0-9]{1,20}$/),
+  fc.constantFrom('__proto__', 'constructor', 'toString', 'f'),
+);
 const family = (name: string): fc.Arbitrary<FamilySchema> =>
   fc.record(
     {
@@ -26,7 +41,18 @@ const family = (name: string): fc.Arbitrary<FamilySchema> =>
       gcRule: rule,
       valueType: fc.oneof(
         fc.record({ encoded: fc.base64String() }, plain),
-        fc.record({ aggregate: fc.record({ kind: fc.constantFrom('sum' as const, 'min' as const, 'max' as const, 'hll' as const), input: fc.constantFrom('int64' as const, 'bytes' as const) }, plain) }, plain),
+        fc.record(
+          {
+            aggregate: fc.record(
+              {
+                kind: fc.constantFrom('sum' as const, 'min' as const, 'max' as const, 'hll' as const),
+                input: fc.constantFrom('int64' as const, 'bytes' as const),
+              },
+              plain,
+            ),
+          },
+          plain,
+        ),
       ),
     },
     { requiredKeys: ['name'], noNullPrototype: true },
@@ -39,7 +65,19 @@ const record = <T>(entries: readonly (readonly [string, T])[]): Record<string, T
 const group: fc.Arbitrary<LocalityGroup> = fc.record(
   {
     blockSizeBytes: fc.nat(),
-    compression: fc.record({ kind: fc.constantFrom('none' as const, 'lz4' as const, 'zstd' as const, 'zstd-dict' as const, 'two-pass' as const), level: fc.nat(19) }, { requiredKeys: ['kind'], ...plain }),
+    compression: fc.record(
+      {
+        kind: fc.constantFrom(
+          'none' as const,
+          'lz4' as const,
+          'zstd' as const,
+          'zstd-dict' as const,
+          'two-pass' as const,
+        ),
+        level: fc.nat(19),
+      },
+      { requiredKeys: ['kind'], ...plain },
+    ),
     bloomFilter: fc.constantFrom('none' as const, 'row' as const, 'row-column' as const),
     inMemory: fc.boolean(),
   },
@@ -69,22 +107,46 @@ describe('schema files', () => {
   });
 
   test('a family that is not there is not found in the prototype', () => {
-    const table = decodeSchema('schemas/x', encodeSchema({ name: 'x', id: '00000010', granularity: 'micros', families: {}, deletionProtection: false }));
-    for (const name of ['constructor', 'toString', '__proto__', 'hasOwnProperty']) assert.equal(table.families[name], undefined);
+    const table = decodeSchema(
+      'schemas/x',
+      encodeSchema({ name: 'x', id: '00000010', granularity: 'micros', families: {}, deletionProtection: false }),
+    );
+    for (const name of ['constructor', 'toString', '__proto__', 'hasOwnProperty'])
+      assert.equal(table.families[name], undefined);
   });
 
   test('the path is the name', () => {
     assert.equal(schemaPath('projects/p/instances/i/tables/t'), 'schemas/projects/p/instances/i/tables/t');
   });
 
-  const good = { format: 1, requires: 0, name: 't', id: '00000010', granularity: 'micros', families: { f: { name: 'f' } }, deletionProtection: false };
+  const good = {
+    format: 1,
+    requires: 0,
+    name: 't',
+    id: '00000010',
+    granularity: 'micros',
+    families: { f: { name: 'f' } },
+    deletionProtection: false,
+  };
   const bad: [string, unknown, RegExp][] = [
     ['an id of another form', { ...good, id: '10' }, /id should be eight hexadecimal digits/],
     ['another granularity', { ...good, granularity: 'nanos' }, /granularity should be one of millis, micros/],
     ['a family under another name', { ...good, families: { f: { name: 'g' } } }, /family g stands under f/],
-    ['protection that is no truth value', { ...good, deletionProtection: 0 }, /deletionProtection should be true or false/],
-    ['an unknown rule', { ...good, families: { f: { name: 'f', gcRule: { kind: 'never' } } } }, /kind should be one of/],
-    ['an unknown aggregate', { ...good, families: { f: { name: 'f', valueType: { aggregate: { kind: 'avg', input: 'int64' } } } } }, /kind should be one of sum/],
+    [
+      'protection that is no truth value',
+      { ...good, deletionProtection: 0 },
+      /deletionProtection should be true or false/,
+    ],
+    [
+      'an unknown rule',
+      { ...good, families: { f: { name: 'f', gcRule: { kind: 'never' } } } },
+      /kind should be one of/,
+    ],
+    [
+      'an unknown aggregate',
+      { ...good, families: { f: { name: 'f', valueType: { aggregate: { kind: 'avg', input: 'int64' } } } } },
+      /kind should be one of sum/,
+    ],
     ['a later format', { ...good, format: 9 }, /format 9/],
     ['unknown features', { ...good, requires: 2 }, /needs features 0x2/],
     ['no object', [], /an object/],
@@ -92,7 +154,11 @@ describe('schema files', () => {
   for (const [what, document, message] of bad) {
     test(`${what} is refused in words`, () => {
       const bytes = Buffer.from(JSON.stringify(document));
-      assert.throws(() => decodeSchema('schemas/t', bytes), (error) => error instanceof CorruptionError && error.file.startsWith('schemas/t') && message.test(error.message));
+      assert.throws(
+        () => decodeSchema('schemas/t', bytes),
+        (error) =>
+          error instanceof CorruptionError && error.file.startsWith('schemas/t') && message.test(error.message),
+      );
     });
   }
 

@@ -37,7 +37,9 @@ export function decodeSchema(path: string, contents: Uint8Array): TableSchema {
     families,
     ...(object.has('groups') && { groups: object.object('groups').record((all, name) => readGroup(all.object(name))) }),
     deletionProtection: object.flag('deletionProtection'),
-    ...(object.has('nextGenerations') && { nextGenerations: object.object('nextGenerations').record((all, name) => all.count(name)) }),
+    ...(object.has('nextGenerations') && {
+      nextGenerations: object.object('nextGenerations').record((all, name) => all.count(name)),
+    }),
     ...(object.has('extra') && { extra: object.object('extra').record((all, name) => all.text(name)) }),
   };
 }
@@ -82,7 +84,12 @@ function readRule(object: PlainObject, depth: number): GcRule {
 function readValueType(object: PlainObject): ValueType {
   const aggregate = object.has('aggregate') ? object.object('aggregate') : undefined;
   return {
-    ...(aggregate && { aggregate: { kind: aggregate.oneOf('kind', ['sum', 'min', 'max', 'hll']), input: aggregate.oneOf('input', ['int64', 'bytes']) } }),
+    ...(aggregate && {
+      aggregate: {
+        kind: aggregate.oneOf('kind', ['sum', 'min', 'max', 'hll']),
+        input: aggregate.oneOf('input', ['int64', 'bytes']),
+      },
+    }),
     ...(object.has('encoded') && { encoded: object.text('encoded') }),
   };
 }

@@ -6,12 +6,19 @@ import { aggregateInput, checkAggregateInput, checkAggregateState, mergeAggregat
 
 const KINDS = ['sum', 'min', 'max'] as const;
 const inputs: fc.Arbitrary<Int64> = fc
-  .oneof(fc.bigInt({ min: INT64_MIN, max: INT64_MAX }), fc.constantFrom(INT64_MIN, INT64_MAX, 2n ** 53n, -(2n ** 53n), 2n ** 53n - 1n, 0n, -1n))
+  .oneof(
+    fc.bigInt({ min: INT64_MIN, max: INT64_MAX }),
+    fc.constantFrom(INT64_MIN, INT64_MAX, 2n ** 53n, -(2n ** 53n), 2n ** 53n - 1n, 0n, -1n),
+  )
   .map(int64);
 
 function plain(kind: (typeof KINDS)[number], all: readonly Int64[]): bigint {
   const values = all.map(BigInt);
-  if (kind === 'sum') return BigInt.asIntN(64, values.reduce((sum, value) => sum + value, 0n));
+  if (kind === 'sum')
+    return BigInt.asIntN(
+      64,
+      values.reduce((sum, value) => sum + value, 0n),
+    );
   return values.reduce((a, b) => ((kind === 'min') === a < b ? a : b));
 }
 
@@ -45,7 +52,8 @@ describe('aggregates', () => {
       assert.throws(() => aggregateInput(kind, Buffer.alloc(8)), { code: Code.INVALID_ARGUMENT });
       assert.throws(() => checkAggregateInput(kind, Buffer.alloc(8)), { code: Code.INVALID_ARGUMENT });
       checkAggregateInput(kind, 5, 'int64');
-      for (const size of [0, 7, 9]) assert.throws(() => checkAggregateState(kind, new Uint8Array(size)), { code: Code.INVALID_ARGUMENT });
+      for (const size of [0, 7, 9])
+        assert.throws(() => checkAggregateState(kind, new Uint8Array(size)), { code: Code.INVALID_ARGUMENT });
       checkAggregateState(kind, new Uint8Array(8));
     }
   });

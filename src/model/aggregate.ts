@@ -14,20 +14,26 @@ export function aggregateInput(kind: AggregateKind, input: Int64 | Uint8Array): 
 }
 
 /** INVALID_ARGUMENT where the kind does not take such an input, or not in a family whose inputs are of `type`. */
-export function checkAggregateInput(kind: AggregateKind, input: Int64 | Uint8Array, type?: AggregateType['input']): void {
+export function checkAggregateInput(
+  kind: AggregateKind,
+  input: Int64 | Uint8Array,
+  type?: AggregateType['input'],
+): void {
   if (kind === 'hll') checkHllInput(input, type);
   else integer(kind, input);
 }
 
 function integer(kind: AggregateKind, input: Int64 | Uint8Array): Int64 {
-  if (typeof input !== 'number' && typeof input !== 'bigint') throw invalidArgument(`aggregate ${kind} takes an int64 input, not bytes`);
+  if (typeof input !== 'number' && typeof input !== 'bigint')
+    throw invalidArgument(`aggregate ${kind} takes an int64 input, not bytes`);
   return input;
 }
 
 /** INVALID_ARGUMENT where the bytes are no state of that kind, or not of a family whose inputs are of `type`. */
 export function checkAggregateState(kind: AggregateKind, state: Uint8Array, type?: AggregateType['input']): void {
   if (kind === 'hll') checkHllState(state, type);
-  else if (state.length !== INTEGER_BYTES) throw invalidArgument(`state of aggregate ${kind} must be ${INTEGER_BYTES} bytes, not ${state.length}`);
+  else if (state.length !== INTEGER_BYTES)
+    throw invalidArgument(`state of aggregate ${kind} must be ${INTEGER_BYTES} bytes, not ${state.length}`);
 }
 
 /** Combines two states. Associative and commutative, so layers may be merged in any grouping. */

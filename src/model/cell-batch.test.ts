@@ -6,19 +6,30 @@ import { columnAt, mutationList } from './cell-run.ts';
 import { setCell } from './mutation.ts';
 
 /** Cells as text: family, qualifier and value, one behind the other, each of the length given. */
-const cell = fc.record({ family: fc.constantFrom('f', 'g', 'family'), qualifier: fc.oneof(fc.constantFrom('', 'a', 'b'), fc.string({ unit: fc.constantFrom('a', 'b', '\xff'), maxLength: 6 })), value: fc.constantFrom('', 'value') });
+const cell = fc.record({
+  family: fc.constantFrom('f', 'g', 'family'),
+  qualifier: fc.oneof(
+    fc.constantFrom('', 'a', 'b'),
+    fc.string({ unit: fc.constantFrom('a', 'b', '\xff'), maxLength: 6 }),
+  ),
+  value: fc.constantFrom('', 'value'),
+});
 
 test('a run gives the cells that were gathered, of few columns and of many', () => {
   fc.assert(
     fc.property(fc.array(cell, { maxLength: 300 }), fc.nat(50), (cells, dropped) => {
-      const bytes = Buffer.from(cells.map(({ family, qualifier, value }) => family + qualifier + value).join(''), 'latin1');
+      const bytes = Buffer.from(
+        cells.map(({ family, qualifier, value }) => family + qualifier + value).join(''),
+        'latin1',
+      );
       const builder = new CellBatchBuilder(bytes);
       const gather = (): void => {
         let at = 0;
         for (const [i, { family, qualifier, value }] of cells.entries()) {
           const middle = at + family.length;
           const end = middle + qualifier.length;
-          if (!builder.toColumn(at, middle, middle, end)) builder.addColumn(at, middle, middle, end, builder.lastFamily(at, middle) ?? family, middle, end);
+          if (!builder.toColumn(at, middle, middle, end))
+            builder.addColumn(at, middle, middle, end, builder.lastFamily(at, middle) ?? family, middle, end);
           builder.add(i % 3 === 0 ? undefined : i, end, end + value.length);
           at = end + value.length;
         }
@@ -30,7 +41,9 @@ test('a run gives the cells that were gathered, of few columns and of many', () 
       const run = builder.runFrom(from);
       assert.deepEqual(
         mutationList(run).map((mutation) => ({ ...mutation })),
-        cells.map(({ family, qualifier, value }, i) => ({ ...setCell(family, qualifier, i % 3 === 0 ? undefined : i, Buffer.from(value)) })),
+        cells.map(({ family, qualifier, value }, i) => ({
+          ...setCell(family, qualifier, i % 3 === 0 ? undefined : i, Buffer.from(value)),
+        })),
       );
     }),
   );

@@ -38,7 +38,16 @@ export class CellBatchBuilder {
   constructor(bytes: Buffer) {
     this.#bytes = bytes;
     const [columns, moreFamilies, moreQualifiers] = [this.#columns, this.#moreFamilies, this.#moreQualifiers];
-    this.#batch = { bytes, columns, moreFamilies, moreQualifiers, columnOf: this.#columnOf, timestamps: this.#timestamps, starts: this.#starts, ends: this.#ends };
+    this.#batch = {
+      bytes,
+      columns,
+      moreFamilies,
+      moreQualifiers,
+      columnOf: this.#columnOf,
+      timestamps: this.#timestamps,
+      starts: this.#starts,
+      ends: this.#ends,
+    };
   }
 
   /** Cells gathered. */
@@ -60,11 +69,21 @@ export class CellBatchBuilder {
   /** The present column's family, if its name stands there, too. */
   lastFamily(familyStart: number, familyEnd: number): string | undefined {
     const last = this.#column;
-    return last !== undefined && this.#isSame(familyStart, familyEnd, last.familyStart, last.familyEnd) ? last.family : undefined;
+    return last !== undefined && this.#isSame(familyStart, familyEnd, last.familyStart, last.familyEnd)
+      ? last.family
+      : undefined;
   }
 
   /** A column that `toColumn` did not know, and where its names stand for it. The qualifier is the bytes [from, to). Cells are added to it from now on. */
-  addColumn(familyStart: number, familyEnd: number, qualifierStart: number, qualifierEnd: number, family: string, from: number, to: number): void {
+  addColumn(
+    familyStart: number,
+    familyEnd: number,
+    qualifierStart: number,
+    qualifierEnd: number,
+    family: string,
+    from: number,
+    to: number,
+  ): void {
     const index = this.#columns.length + this.#moreFamilies.length;
     const place = { index, family, familyStart, familyEnd, qualifierStart, qualifierEnd };
     if (index < MADE_COLUMNS) {
@@ -111,8 +130,17 @@ export class CellBatchBuilder {
     return ((this.#bytes[end - 1] as number) + (this.#bytes[end - 2] as number) * 16) & (SLOTS - 1);
   }
 
-  #isAt(place: ColumnPlace, familyStart: number, familyEnd: number, qualifierStart: number, qualifierEnd: number): boolean {
-    return this.#isSame(familyStart, familyEnd, place.familyStart, place.familyEnd) && this.#isSame(qualifierStart, qualifierEnd, place.qualifierStart, place.qualifierEnd);
+  #isAt(
+    place: ColumnPlace,
+    familyStart: number,
+    familyEnd: number,
+    qualifierStart: number,
+    qualifierEnd: number,
+  ): boolean {
+    return (
+      this.#isSame(familyStart, familyEnd, place.familyStart, place.familyEnd) &&
+      this.#isSame(qualifierStart, qualifierEnd, place.qualifierStart, place.qualifierEnd)
+    );
   }
 
   #isSame(start: number, end: number, otherStart: number, otherEnd: number): boolean {

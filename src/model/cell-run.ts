@@ -65,7 +65,12 @@ export function mutationList(mutations: Mutations): readonly Mutation[] {
 export function sliceMutations(mutations: Mutations, from: number, to: number): Mutations {
   if (!isCellRun(mutations)) return mutations.slice(from, to);
   const end = Math.min(to, mutations.length);
-  return { batch: mutations.batch, from: mutations.from + from, length: end - from, serverMicros: mutations.serverMicros };
+  return {
+    batch: mutations.batch,
+    from: mutations.from + from,
+    length: end - from,
+    serverMicros: mutations.serverMicros,
+  };
 }
 
 /** Undefined: the server's time, not filled in yet. */
@@ -81,7 +86,10 @@ export function columnAt({ batch }: CellRun, at: number): CellColumn {
   if (index < columns.length) return columns[index] as CellColumn;
   const more = index - columns.length;
   const { bytes, moreFamilies, moreQualifiers } = batch;
-  return { family: moreFamilies[more] as string, qualifier: asBuffer(bytes).latin1Slice(moreQualifiers[2 * more], moreQualifiers[2 * more + 1]) };
+  return {
+    family: moreFamilies[more] as string,
+    qualifier: asBuffer(bytes).latin1Slice(moreQualifiers[2 * more], moreQualifiers[2 * more + 1]),
+  };
 }
 
 /** A view. */

@@ -18,9 +18,17 @@ const rows = fc.constantFrom('r', 'r\0', 's');
 const entries: fc.Arbitrary<Entry> = fc.oneof(
   rows.map((row) => entry(row, '', EntryKind.rowDeletion, 0)),
   fc.tuple(rows, families).map(([row, family]) => entry(row, family, EntryKind.familyDeletion, 0)),
-  fc.tuple(rows, families, qualifiers).map(([row, family, qualifier]) => entry(row, columnKey(family, qualifier), EntryKind.columnDeletion, 0)),
   fc
-    .tuple(rows, families, qualifiers, timestamps, fc.constantFrom(EntryKind.rangeDeletion, EntryKind.put, EntryKind.merge))
+    .tuple(rows, families, qualifiers)
+    .map(([row, family, qualifier]) => entry(row, columnKey(family, qualifier), EntryKind.columnDeletion, 0)),
+  fc
+    .tuple(
+      rows,
+      families,
+      qualifiers,
+      timestamps,
+      fc.constantFrom(EntryKind.rangeDeletion, EntryKind.put, EntryKind.merge),
+    )
     .map(([row, family, qualifier, timestamp, kind]) => entry(row, columnKey(family, qualifier), kind, timestamp)),
 );
 
@@ -65,7 +73,10 @@ describe('the order of entries', () => {
       entry('s', '', rowDeletion, 0),
     ];
     assert.deepEqual([...row].reverse().sort(compareEntries), row);
-    assert.deepEqual(row.map((one) => isDeletion(one.kind)), [true, true, false, true, true, true, false, false, false, true, false, true]);
+    assert.deepEqual(
+      row.map((one) => isDeletion(one.kind)),
+      [true, true, false, true, true, true, false, false, false, true, false, true],
+    );
   });
 });
 

@@ -17,13 +17,18 @@ export function sumUsages(usages: readonly FamilyUsage[]): FamilyUsage[] {
   for (const usage of usages) {
     const { family } = usage;
     const sum = sums.get(family);
-    sums.set(family, sum === undefined ? usage : {
+    sums.set(
       family,
-      cells: sum.cells + usage.cells,
-      logicalBytes: sum.logicalBytes + usage.logicalBytes,
-      diskBytes: sum.diskBytes + usage.diskBytes,
-      memoryBytes: sum.memoryBytes + usage.memoryBytes,
-    });
+      sum === undefined
+        ? usage
+        : {
+            family,
+            cells: sum.cells + usage.cells,
+            logicalBytes: sum.logicalBytes + usage.logicalBytes,
+            diskBytes: sum.diskBytes + usage.diskBytes,
+            memoryBytes: sum.memoryBytes + usage.memoryBytes,
+          },
+    );
   }
   return [...sums.values()].sort((a, b) => (a.family < b.family ? -1 : 1));
 }

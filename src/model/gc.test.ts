@@ -17,7 +17,11 @@ function dropped(rule: GcRule, versions: readonly Int64[]): ReadonlySet<Int64> {
     case 'union':
       return new Set(rule.rules.flatMap((part) => [...dropped(part, versions)]));
     case 'intersection':
-      return new Set(versions.filter((timestamp) => rule.rules.length > 0 && rule.rules.every((part) => dropped(part, versions).has(timestamp))));
+      return new Set(
+        versions.filter(
+          (timestamp) => rule.rules.length > 0 && rule.rules.every((part) => dropped(part, versions).has(timestamp)),
+        ),
+      );
   }
 }
 
@@ -42,7 +46,9 @@ describe('garbage collection on read', () => {
       fc.property(rule, columns, (one, versions) => {
         const gone = dropped(one, versions);
         const keeps = versionKeeper(one, NOW);
-        versions.forEach((timestamp, i) => assert.equal(keeps(i, timestamp), !gone.has(timestamp), `version ${i} at ${timestamp}`));
+        versions.forEach((timestamp, i) =>
+          assert.equal(keeps(i, timestamp), !gone.has(timestamp), `version ${i} at ${timestamp}`),
+        );
       }),
       { numRuns: 1000 },
     );

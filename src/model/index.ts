@@ -3,25 +3,84 @@
  * entries and cursor by which storage layers are read. Pure; everything above speaks in these words.
  */
 export { aggregateInput, checkAggregateInput, checkAggregateState, mergeAggregates } from './aggregate.ts';
-export { type Cell, type ColumnKey, columnKey, familyEnd, familyOf, qualifierOf, type ReadBatch, type RowFragment } from './cell.ts';
+export {
+  type Cell,
+  type ColumnKey,
+  columnKey,
+  familyEnd,
+  familyOf,
+  qualifierOf,
+  type ReadBatch,
+  type RowFragment,
+} from './cell.ts';
 export { CellBatchBuilder } from './cell-batch.ts';
 export {
-  type CellBatch, type CellColumn, type CellRun, columnAt, isCellRun, mutationList, type Mutations, sliceMutations, timestampAt, valueLengthAt,
+  type CellBatch,
+  type CellColumn,
+  type CellRun,
+  columnAt,
+  isCellRun,
+  mutationList,
+  type Mutations,
+  sliceMutations,
+  timestampAt,
+  valueLengthAt,
 } from './cell-run.ts';
 export { DEFAULT_INSTANCE, DEFAULT_PARENT, DEFAULT_PROJECT } from './default-instance.ts';
-export { CursorState, compareEntries, type Entry, EntryKind, type EntryPosition, type EntryStream, isDeletion, type Layer, type LayerCursor, type RowRangeDeletion } from './entry.ts';
+export {
+  CursorState,
+  compareEntries,
+  type Entry,
+  EntryKind,
+  type EntryPosition,
+  type EntryStream,
+  isDeletion,
+  type Layer,
+  type LayerCursor,
+  type RowRangeDeletion,
+} from './entry.ts';
 export { type FamilyUsage, sumUsages } from './family-usage.ts';
 export { type VersionKeeper, versionKeeper } from './gc.ts';
 export { LIMITS, type Limits } from './limits.ts';
 export {
-  type AddToCell, type DeleteFromColumn, type DeleteFromFamily, type DeleteFromRow, type MergeToCell, mergedState, type Mutation, type ReadModifyWriteRule, type SetCell, setCell, type TimestampRange,
+  type AddToCell,
+  type DeleteFromColumn,
+  type DeleteFromFamily,
+  type DeleteFromRow,
+  type MergeToCell,
+  mergedState,
+  type Mutation,
+  type ReadModifyWriteRule,
+  type SetCell,
+  setCell,
+  type TimestampRange,
 } from './mutation.ts';
 export {
-  ALL_ROWS, compareStarts, intersectRanges, isEmptyRange, joinRange, normalizeRanges, type RowRange, rangeContains, rangeOfRow, rowOfRange,
+  ALL_ROWS,
+  compareStarts,
+  intersectRanges,
+  isEmptyRange,
+  joinRange,
+  normalizeRanges,
+  type RowRange,
+  rangeContains,
+  rangeOfRow,
+  rowOfRange,
 } from './row-set.ts';
 export {
-  type AggregateKind, DEFAULT_GROUP, type FamilySchema, familyName, familyOfTable, type GcRule, type Granularity, type GroupCompression, type GroupLayout, type LocalityGroup, storageFamily,
-  type TableSchema, type ValueType,
+  type AggregateKind,
+  DEFAULT_GROUP,
+  type FamilySchema,
+  familyName,
+  familyOfTable,
+  type GcRule,
+  type Granularity,
+  type GroupCompression,
+  type GroupLayout,
+  type LocalityGroup,
+  storageFamily,
+  type TableSchema,
+  type ValueType,
 } from './schema.ts';
 export { carriesServerTime, cutToGranularity, needsServerTime, resolveTimestamps } from './server-time.ts';
 export type { TabletStatistics } from './tablet-statistics.ts';

@@ -23,7 +23,12 @@ export interface SetCell {
  * A SetCell of the one shape that all have, whoever made it: what handles them on their way then meets one hidden class. (A spread in which the server's time
  * is filled in makes V8 give up the shape and move every object to another, a microsecond each time it is looked at.)
  */
-export function setCell(family: string, qualifier: ByteString, timestamp: Int64 | undefined, value: Uint8Array): SetCell {
+export function setCell(
+  family: string,
+  qualifier: ByteString,
+  timestamp: Int64 | undefined,
+  value: Uint8Array,
+): SetCell {
   return { kind: 'setCell', family, qualifier, timestamp, value };
 }
 
@@ -80,5 +85,7 @@ export type Mutation = SetCell | AddToCell | MergeToCell | DeleteFromColumn | De
 export interface ReadModifyWriteRule {
   readonly family: string;
   readonly qualifier: ByteString;
-  readonly change: { readonly kind: 'append'; readonly suffix: Uint8Array } | { readonly kind: 'increment'; readonly amount: Int64 };
+  readonly change:
+    | { readonly kind: 'append'; readonly suffix: Uint8Array }
+    | { readonly kind: 'increment'; readonly amount: Int64 };
 }

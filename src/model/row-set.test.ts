@@ -2,11 +2,22 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { successor } from '../base/index.ts';
-import { ALL_ROWS, intersectRanges, isEmptyRange, normalizeRanges, type RowRange, rangeContains, rangeOfRow } from './row-set.ts';
+import {
+  ALL_ROWS,
+  intersectRanges,
+  isEmptyRange,
+  normalizeRanges,
+  type RowRange,
+  rangeContains,
+  rangeOfRow,
+} from './row-set.ts';
 
 /** All keys of up to three letters of {NUL, a, 0xFF}: every bound below is one, so nothing can hide between. */
 const LETTERS = ['\0', 'a', '\xff'];
-const KEYS = LETTERS.reduce((keys) => [...keys, ...keys.filter((key) => key.length < 3).flatMap((key) => LETTERS.map((letter) => key + letter))], ['']);
+const KEYS = LETTERS.reduce(
+  (keys) => [...keys, ...keys.filter((key) => key.length < 3).flatMap((key) => LETTERS.map((letter) => key + letter))],
+  [''],
+);
 const UNIVERSE = [...new Set(KEYS)];
 
 const bounds = fc.constantFrom(...UNIVERSE.filter((key) => key.length <= 2));
@@ -17,7 +28,10 @@ const ranges: fc.Arbitrary<RowRange> = fc.oneof(
 
 describe('row ranges', () => {
   test('the range of a row holds that row alone', () => {
-    assert.deepEqual(UNIVERSE.filter((key) => rangeContains(rangeOfRow('a'), key)), ['a']);
+    assert.deepEqual(
+      UNIVERSE.filter((key) => rangeContains(rangeOfRow('a'), key)),
+      ['a'],
+    );
     assert.deepEqual(rangeOfRow('a'), { start: 'a', end: successor('a') });
     assert.ok(UNIVERSE.every((key) => rangeContains(ALL_ROWS, key)));
   });
@@ -34,7 +48,8 @@ describe('row ranges', () => {
     fc.assert(
       fc.property(ranges, ranges, (a, b) => {
         const common = intersectRanges(a, b);
-        for (const key of UNIVERSE) assert.equal(rangeContains(common, key), rangeContains(a, key) && rangeContains(b, key));
+        for (const key of UNIVERSE)
+          assert.equal(rangeContains(common, key), rangeContains(a, key) && rangeContains(b, key));
       }),
     );
   });
@@ -47,7 +62,11 @@ describe('normalizeRanges', () => {
         const frozen = Object.freeze(input.map((range) => Object.freeze(range)));
         const out = normalizeRanges(frozen);
         for (const key of UNIVERSE) {
-          assert.equal(out.some((range) => rangeContains(range, key)), input.some((range) => rangeContains(range, key)), JSON.stringify(key));
+          assert.equal(
+            out.some((range) => rangeContains(range, key)),
+            input.some((range) => rangeContains(range, key)),
+            JSON.stringify(key),
+          );
         }
         out.forEach((range, i) => {
           assert.equal(isEmptyRange(range), false);
@@ -61,9 +80,27 @@ describe('normalizeRanges', () => {
   });
 
   test('ranges that touch become one; one without an end takes all behind it', () => {
-    assert.deepEqual(normalizeRanges([{ start: 'b', end: 'c' }, { start: 'a', end: 'b' }]), [{ start: 'a', end: 'c' }]);
-    assert.deepEqual(normalizeRanges([{ start: 'a', end: undefined }, { start: 'b', end: 'c' }]), [{ start: 'a', end: undefined }]);
-    assert.deepEqual(normalizeRanges([{ start: 'a', end: 'z' }, { start: 'b', end: 'c' }]), [{ start: 'a', end: 'z' }]);
+    assert.deepEqual(
+      normalizeRanges([
+        { start: 'b', end: 'c' },
+        { start: 'a', end: 'b' },
+      ]),
+      [{ start: 'a', end: 'c' }],
+    );
+    assert.deepEqual(
+      normalizeRanges([
+        { start: 'a', end: undefined },
+        { start: 'b', end: 'c' },
+      ]),
+      [{ start: 'a', end: undefined }],
+    );
+    assert.deepEqual(
+      normalizeRanges([
+        { start: 'a', end: 'z' },
+        { start: 'b', end: 'c' },
+      ]),
+      [{ start: 'a', end: 'z' }],
+    );
     assert.deepEqual(normalizeRanges([]), []);
   });
 });

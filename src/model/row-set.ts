@@ -54,7 +54,8 @@ export function compareStarts(a: RowRange, b: RowRange): number {
 export function joinRange(ranges: RowRange[], range: RowRange): void {
   const last = ranges.at(-1);
   if (last && (last.end === undefined || range.start <= last.end)) {
-    if (last.end !== undefined && (range.end === undefined || range.end > last.end)) ranges[ranges.length - 1] = { start: last.start, end: range.end };
+    if (last.end !== undefined && (range.end === undefined || range.end > last.end))
+      ranges[ranges.length - 1] = { start: last.start, end: range.end };
   } else {
     ranges.push(range);
   }

@@ -13,10 +13,16 @@ describe("the server's time", () => {
     const bare: SetCell = { kind: 'setCell', family: 'cf', qualifier: 'r', value: SET.value };
     const mutations: readonly Mutation[] = [SET, { ...SET, timestamp: undefined }, { kind: 'deleteFromRow' }, bare];
     const times = (granularity: Granularity) =>
-      resolveTimestamps(mutations, now, granularity).map((mutation) => ('timestamp' in mutation ? mutation.timestamp : '-'));
+      resolveTimestamps(mutations, now, granularity).map((mutation) =>
+        'timestamp' in mutation ? mutation.timestamp : '-',
+      );
     assert.deepEqual(times('millis'), [1000, 1_700_000_000_123_000, '-', 1_700_000_000_123_000]);
     assert.deepEqual(times('micros'), [1000, now, '-', now]);
-    assert.equal(mutations[1]?.kind === 'setCell' && mutations[1].timestamp, undefined, 'the mutations given stay as they are');
+    assert.equal(
+      mutations[1]?.kind === 'setCell' && mutations[1].timestamp,
+      undefined,
+      'the mutations given stay as they are',
+    );
   });
 
   test('gives back the same array where nothing is missing', () => {

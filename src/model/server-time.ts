@@ -16,21 +16,29 @@ export function cutToGranularity(micros: number, granularity: Granularity): numb
 
 /** Whether a cell among them is to get the server's time. */
 export function needsServerTime(mutations: Mutations): boolean {
-  if (!isCellRun(mutations)) return mutations.some((mutation) => mutation.kind === 'setCell' && mutation.timestamp === undefined);
-  for (let at = mutations.from; at < mutations.from + mutations.length; at++) if (timestampAt(mutations, at) === undefined) return true;
+  if (!isCellRun(mutations))
+    return mutations.some((mutation) => mutation.kind === 'setCell' && mutation.timestamp === undefined);
+  for (let at = mutations.from; at < mutations.from + mutations.length; at++)
+    if (timestampAt(mutations, at) === undefined) return true;
   return false;
 }
 
 /** The mutations with the server's time where a cell has none: the same ones where nothing had to be filled in. */
 export function resolveTimestamps<M extends Mutations>(mutations: M, nowMicros: number, granularity: Granularity): M;
 export function resolveTimestamps(mutations: Mutations, nowMicros: number, granularity: Granularity): Mutations {
-  if (isCellRun(mutations)) return needsServerTime(mutations) ? runAt(mutations, cutToGranularity(nowMicros, granularity)) : mutations;
+  if (isCellRun(mutations))
+    return needsServerTime(mutations) ? runAt(mutations, cutToGranularity(nowMicros, granularity)) : mutations;
   let resolved: Mutation[] | undefined;
   for (let i = 0; i < mutations.length; i++) {
     const mutation = mutations[i] as Mutation;
     if (mutation.kind !== 'setCell' || mutation.timestamp !== undefined) continue;
     resolved ??= mutations.slice();
-    resolved[i] = setCell(mutation.family, mutation.qualifier, cutToGranularity(nowMicros, granularity), mutation.value);
+    resolved[i] = setCell(
+      mutation.family,
+      mutation.qualifier,
+      cutToGranularity(nowMicros, granularity),
+      mutation.value,
+    );
   }
   return resolved ?? mutations;
 }
@@ -39,8 +47,10 @@ export function resolveTimestamps(mutations: Mutations, nowMicros: number, granu
 export function carriesServerTime(mutations: Mutations, micros: Int64, granularity: Granularity): boolean {
   if (typeof micros === 'bigint') return false;
   const timestamp = cutToGranularity(micros, granularity);
-  if (!isCellRun(mutations)) return mutations.some((mutation) => mutation.kind === 'setCell' && mutation.timestamp === timestamp);
-  for (let at = mutations.from; at < mutations.from + mutations.length; at++) if (timestampAt(mutations, at) === timestamp) return true;
+  if (!isCellRun(mutations))
+    return mutations.some((mutation) => mutation.kind === 'setCell' && mutation.timestamp === timestamp);
+  for (let at = mutations.from; at < mutations.from + mutations.length; at++)
+    if (timestampAt(mutations, at) === timestamp) return true;
   return false;
 }
 

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Code } from '../base/index.ts';
-import { ByteBudget, CallNotes, type LogFields, ManualClock, Metrics, requestContext, silentLogger } from '../env/index.ts';
+import {
+  ByteBudget,
+  CallNotes,
+  type LogFields,
+  ManualClock,
+  Metrics,
+  requestContext,
+  silentLogger,
+} from '../env/index.ts';
 import type { EndedCall } from '../wire/index.ts';
 import { CallLog } from './call-log.ts';
 
@@ -9,26 +17,86 @@ function callLog(options: { accessLog: boolean; slowMs: number }) {
   const [access, warnings]: [LogFields[], LogFields[]] = [[], []];
   const clock = new ManualClock();
   const metrics = new Metrics();
-  const logger = { ...silentLogger, access: (fields: LogFields) => void access.push(fields), warn: (_: string, fields: LogFields = {}) => void warnings.push(fields) };
+  const logger = {
+    ...silentLogger,
+    access: (fields: LogFields) => void access.push(fields),
+    warn: (_: string, fields: LogFields = {}) => void warnings.push(fields),
+  };
   return { log: new CallLog({ clock, logger, metrics, ...options }), access, warnings, clock, metrics };
 }
 
-function call(durationMs: number, notes: Partial<CallNotes> = {}, path = '/google.bigtable.v2.Bigtable/ReadRows'): EndedCall {
-  const context = requestContext({ budget: new ByteBudget(1024), principal: 'ada', notes: Object.assign(new CallNotes(), notes) });
+function call(
+  durationMs: number,
+  notes: Partial<CallNotes> = {},
+  path = '/google.bigtable.v2.Bigtable/ReadRows',
+): EndedCall {
+  const context = requestContext({
+    budget: new ByteBudget(1024),
+    principal: 'ada',
+    notes: Object.assign(new CallNotes(), notes),
+  });
   return { path, context, peer: '192.0.2.1', code: Code.OK, durationMs, receivedBytes: 46, sentBytes: 34 };
 }
 
 test('the access log has a line a call; slow calls are told with what they asked for and what they cost', () => {
   const { log, access, warnings, metrics } = callLog({ accessLog: true, slowMs: 100 });
-  const filter = { kind: 'chain', filters: [{ kind: 'valueRegex', regex: 'secret' }, { kind: 'condition', predicate: { kind: 'passAll' } }, { kind: 'valueRegex', regex: 'x' }] };
+  const filter = {
+    kind: 'chain',
+    filters: [
+      { kind: 'valueRegex', regex: 'secret' },
+      { kind: 'condition', predicate: { kind: 'passAll' } },
+      { kind: 'valueRegex', regex: 'x' },
+    ],
+  };
   log.ended(call(100, { target: 't' }));
-  log.ended(call(250.12345, { target: 't', rows: 3, keys: 2, ranges: 1, filter, files: 4, tablets: 2, rowsScanned: 900, blockHits: 7, blockMisses: 8, loads: 1, loadMs: 99.5, queuedMs: 0.25 }));
-  const facts = { method: 'google.bigtable.v2.Bigtable/ReadRows', target: 't', principal: 'ada', peer: '192.0.2.1', code: 'OK', receivedBytes: 46, sentBytes: 34 };
-  assert.deepEqual(access, [{ ...facts, ms: 100 }, { ...facts, rows: 3, ms: 250.123 }]);
-  assert.deepEqual(warnings, [{
-    ...facts, rows: 3, ms: 250.123, keys: 2, ranges: 1, tablets: 2, files: 4, rowsScanned: 900, blocksInMemory: 7, blocksNotInMemory: 8, waitsForDisk: 1, diskMs: 99.5, queuedMs: 0.25,
-    filter: 'chain,valueRegex,condition,passAll',
-  }]);
+  log.ended(
+    call(250.12345, {
+      target: 't',
+      rows: 3,
+      keys: 2,
+      ranges: 1,
+      filter,
+      files: 4,
+      tablets: 2,
+      rowsScanned: 900,
+      blockHits: 7,
+      blockMisses: 8,
+      loads: 1,
+      loadMs: 99.5,
+      queuedMs: 0.25,
+    }),
+  );
+  const facts = {
+    method: 'google.bigtable.v2.Bigtable/ReadRows',
+    target: 't',
+    principal: 'ada',
+    peer: '192.0.2.1',
+    code: 'OK',
+    receivedBytes: 46,
+    sentBytes: 34,
+  };
+  assert.deepEqual(access, [
+    { ...facts, ms: 100 },
+    { ...facts, rows: 3, ms: 250.123 },
+  ]);
+  assert.deepEqual(warnings, [
+    {
+      ...facts,
+      rows: 3,
+      ms: 250.123,
+      keys: 2,
+      ranges: 1,
+      tablets: 2,
+      files: 4,
+      rowsScanned: 900,
+      blocksInMemory: 7,
+      blocksNotInMemory: 8,
+      waitsForDisk: 1,
+      diskMs: 99.5,
+      queuedMs: 0.25,
+      filter: 'chain,valueRegex,condition,passAll',
+    },
+  ]);
   assert.equal(metrics.get('calls.slow'), 1);
 });
 

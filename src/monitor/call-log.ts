@@ -13,7 +13,11 @@ const MOST_SLOW_LINES = 10;
 const MOST_FILTER_KINDS = 12;
 const MOST_FILTERS = 200;
 /** These stay open until somebody ends them: they are never slow. */
-const ENDLESS = new Set(['/grpc.health.v1.Health/Watch', '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', '/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo']);
+const ENDLESS = new Set([
+  '/grpc.health.v1.Health/Watch',
+  '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
+  '/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo',
+]);
 
 export interface CallLogOptions {
   readonly clock: Pick<Clock, 'monotonicMs'>;
@@ -82,13 +86,44 @@ function accessFields({ path, context, peer, code, receivedBytes, sentBytes, dur
 /** What a slow call asked for and what it cost: only what is not nothing. */
 function planOf(notes: CallNotes | undefined): LogFields {
   if (notes === undefined) return {};
-  const { keys, ranges, rowsLimit, reversed, filter, tablets, files, rowsScanned, blockHits, blockMisses, loads, loadMs, queuedMs, writeWaitMs, passedOn } = notes;
+  const {
+    keys,
+    ranges,
+    rowsLimit,
+    reversed,
+    filter,
+    tablets,
+    files,
+    rowsScanned,
+    blockHits,
+    blockMisses,
+    loads,
+    loadMs,
+    queuedMs,
+    writeWaitMs,
+    passedOn,
+  } = notes;
   const numbers = {
-    keys, ranges, rowsLimit, tablets, files, rowsScanned, blocksInMemory: blockHits, blocksNotInMemory: blockMisses,
-    waitsForDisk: loads, diskMs: rounded(loadMs), queuedMs: rounded(queuedMs), writeWaitMs: rounded(writeWaitMs), passedOn,
+    keys,
+    ranges,
+    rowsLimit,
+    tablets,
+    files,
+    rowsScanned,
+    blocksInMemory: blockHits,
+    blocksNotInMemory: blockMisses,
+    waitsForDisk: loads,
+    diskMs: rounded(loadMs),
+    queuedMs: rounded(queuedMs),
+    writeWaitMs: rounded(writeWaitMs),
+    passedOn,
   };
   const told = Object.entries(numbers).filter(([, value]) => value !== 0);
-  return { ...Object.fromEntries(told), ...(reversed ? { reversed } : {}), ...(filter === undefined ? {} : { filter: filterKinds(filter) }) };
+  return {
+    ...Object.fromEntries(told),
+    ...(reversed ? { reversed } : {}),
+    ...(filter === undefined ? {} : { filter: filterKinds(filter) }),
+  };
 }
 
 /** The kinds of which a filter is made, each once, as far as they are soon found: what it looks for is not told. */

@@ -17,7 +17,13 @@ const MOST_STACK_CHARACTERS = 10_000;
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /** With its line end. `timeMicros`: since 1970. */
-export function logLine(format: LogFormat, kind: LogKind, timeMicros: number, message: string, fields: LogFields = {}): string {
+export function logLine(
+  format: LogFormat,
+  kind: LogKind,
+  timeMicros: number,
+  message: string,
+  fields: LogFields = {},
+): string {
   const time = timeText(timeMicros);
   return format === 'json' ? jsonLine(kind, time, message, fields) : textLine(kind, time, message, fields);
 }
@@ -30,18 +36,30 @@ function timeText(timeMicros: number): string {
 /** `time level message name=value …`. A stack comes behind it, on lines of its own that begin with white space. */
 function textLine(kind: LogKind, time: string, message: string, fields: LogFields): string {
   const { stack, ...rest } = fields;
-  const facts = Object.entries(rest).map(([name, value]) => ` ${name}=${typeof value === 'string' ? quoted(cut(value)) : value}`);
-  const trace = typeof stack === 'string' && stack !== '' ? cut(stack, MOST_STACK_CHARACTERS).split('\n').map((line) => `\n    ${visible(line.trim())}`) : [];
+  const facts = Object.entries(rest).map(
+    ([name, value]) => ` ${name}=${typeof value === 'string' ? quoted(cut(value)) : value}`,
+  );
+  const trace =
+    typeof stack === 'string' && stack !== ''
+      ? cut(stack, MOST_STACK_CHARACTERS)
+          .split('\n')
+          .map((line) => `\n    ${visible(line.trim())}`)
+      : [];
   return `${time} ${kind} ${visible(cut(message))}${facts.join('')}${trace.join('')}\n`;
 }
 
 function jsonLine(kind: LogKind, time: string, message: string, fields: LogFields): string {
   // the first three are the line's own: a field of the same name stands behind them under another
-  const line: Record<string, string | number | boolean> = { time, level: kind === 'access' ? 'info' : kind, message: cut(message) };
+  const line: Record<string, string | number | boolean> = {
+    time,
+    level: kind === 'access' ? 'info' : kind,
+    message: cut(message),
+  };
   if (kind === 'access') line['log'] = 'access';
   for (const [name, value] of Object.entries(fields)) {
     const key = Object.hasOwn(line, name) ? `${name}_` : name;
-    line[key] = typeof value === 'string' ? cut(value, name === 'stack' ? MOST_STACK_CHARACTERS : MOST_VALUE_CHARACTERS) : value;
+    line[key] =
+      typeof value === 'string' ? cut(value, name === 'stack' ? MOST_STACK_CHARACTERS : MOST_VALUE_CHARACTERS) : value;
   }
   return `${escaped(JSON.stringify(line))}\n`;
 }
@@ -64,5 +82,8 @@ function visible(text: string): string {
 }
 
 function escapeOf(character: string): string {
-  return Array.from({ length: character.length }, (_, i) => `\\u${character.charCodeAt(i).toString(16).padStart(4, '0')}`).join('');
+  return Array.from(
+    { length: character.length },
+    (_, i) => `\\u${character.charCodeAt(i).toString(16).padStart(4, '0')}`,
+  ).join('');
 }

@@ -34,13 +34,26 @@ class SlowOutput {
 
 function writer(options: Partial<LogWriterOptions> = {}): { log: LogWriter; output: SlowOutput; metrics: Metrics } {
   const [output, metrics] = [new SlowOutput(), new Metrics()];
-  return { output, metrics, log: new LogWriter({ clock: new ManualClock(), output, level: 'warn', format: 'json', metrics, ...options }) };
+  return {
+    output,
+    metrics,
+    log: new LogWriter({ clock: new ManualClock(), output, level: 'warn', format: 'json', metrics, ...options }),
+  };
 }
 
-const messagesOf = (text: string): string[] => text.split('\n').filter(Boolean).map((line) => JSON.parse(line).message);
+const messagesOf = (text: string): string[] =>
+  text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line).message);
 
 test('writes lines of its level and above, in order, and those of the access log whatever the level is', async () => {
-  for (const [level, wanted] of [['debug', ['d', 'i', 'w', 'e', 'call']], ['info', ['i', 'w', 'e', 'call']], ['warn', ['w', 'e', 'call']], ['error', ['e', 'call']]] as const) {
+  for (const [level, wanted] of [
+    ['debug', ['d', 'i', 'w', 'e', 'call']],
+    ['info', ['i', 'w', 'e', 'call']],
+    ['warn', ['w', 'e', 'call']],
+    ['error', ['e', 'call']],
+  ] as const) {
     const { log, output } = writer({ level });
     log.debug('d');
     log.info('i');
@@ -70,9 +83,14 @@ test('an output that takes nothing costs bounded memory: what comes beyond is dr
   assert.ok(all > dropped);
   await output.takeAll();
   assert.ok(output.text.length < 1_200_000, `${output.text.length}`);
-  const lines = output.text.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+  const lines = output.text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
   assert.ok(lines.some(({ message }) => message === 'important'));
-  const told = lines.filter(({ message }) => message.startsWith('log lines were dropped')).reduce((sum, { count }) => sum + count, 0);
+  const told = lines
+    .filter(({ message }) => message.startsWith('log lines were dropped'))
+    .reduce((sum, { count }) => sum + count, 0);
   assert.equal(told, all, 'each dropped line is told of once');
   log.warn('after');
   await output.takeAll();

@@ -4,7 +4,15 @@
  * Invariants: it never waits, and holds at most MOST_BYTES of lines: what comes beyond that is dropped and counted, lines of the access log sooner than
  * others. A line says how many were dropped, as soon as there is room for it. One piece is written at a time, in the order of the calls.
  */
-import { type Clock, type Counter, LOG_LEVELS, type LogFields, type Logger, type LogLevel, type Metrics } from '../env/index.ts';
+import {
+  type Clock,
+  type Counter,
+  LOG_LEVELS,
+  type LogFields,
+  type Logger,
+  type LogLevel,
+  type Metrics,
+} from '../env/index.ts';
 import { type LogFormat, type LogKind, logLine } from './log-lines.ts';
 
 const MOST_BYTES = 1024 * 1024;

@@ -33,7 +33,9 @@ export function metricsDocument(): string {
   return `${[HEAD, ...parts, process].join('\n')}`;
 }
 
-function table(metrics: readonly (Pick<MetricDefinition, 'name' | 'type' | 'help'> & Partial<MetricDefinition>)[]): string {
+function table(
+  metrics: readonly (Pick<MetricDefinition, 'name' | 'type' | 'help'> & Partial<MetricDefinition>)[],
+): string {
   const rows = metrics.map(({ name, type, help, labels = [], series = [] }) => {
     const names = [...new Set([...labels, ...series.flatMap((each) => Object.keys(each.labels ?? {}))])];
     return `| \`${name}\` | ${type} | ${names.map((label) => `\`${label}\``).join(', ')} | ${help} |\n`;

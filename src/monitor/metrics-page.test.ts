@@ -27,7 +27,11 @@ function everything(): Metrics {
 interface Family {
   readonly help: string;
   readonly type: string;
-  readonly samples: { readonly name: string; readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
+  readonly samples: {
+    readonly name: string;
+    readonly labels: Readonly<Record<string, string>>;
+    readonly value: number;
+  }[];
 }
 
 /** A parser of the text format of its own. */
@@ -49,12 +53,20 @@ function parse(text: string): Map<string, Family> {
       family = { help: help?.[2] as string, type: type[2] as string, samples: [] };
       families.set(of, family);
     } else {
-      const [, name = '', labels = '', value = ''] = /^([a-z_][a-z0-9_]*)(?:\{(.*)\})? (\S+)$/.exec(line) ?? assert.fail(line);
-      assert.ok(family?.type === 'histogram' ? [`${of}_bucket`, `${of}_sum`, `${of}_count`].includes(name) : name === of, `${name} belongs to ${of}`);
+      const [, name = '', labels = '', value = ''] =
+        /^([a-z_][a-z0-9_]*)(?:\{(.*)\})? (\S+)$/.exec(line) ?? assert.fail(line);
+      assert.ok(
+        family?.type === 'histogram' ? [`${of}_bucket`, `${of}_sum`, `${of}_count`].includes(name) : name === of,
+        `${name} belongs to ${of}`,
+      );
       const pairs = [...labels.matchAll(/([a-z_]+)="((?:[^"\\]|\\["\\n])*)"(?:,|$)/g)];
       assert.equal(pairs.map(([pair]) => pair).join(''), labels, line);
       assert.ok(Number.isFinite(Number(value)), line);
-      family?.samples.push({ name, labels: Object.fromEntries(pairs.map(([, label, of]) => [label, of])), value: Number(value) });
+      family?.samples.push({
+        name,
+        labels: Object.fromEntries(pairs.map(([, label, of]) => [label, of])),
+        value: Number(value),
+      });
     }
   }
   return families;
@@ -67,16 +79,30 @@ test('the page keeps the conventions of Prometheus: names, units, HELP and TYPE,
   for (const [name, { type, help, samples }] of families) {
     assert.match(help, /^[A-Z1].*$/, name);
     assert.equal(name.endsWith('_total'), type === 'counter', name);
-    assert.doesNotMatch(name, /_(ms|millis|milliseconds|micros|minutes|hours|kb|mb|kib|mib|percent|count|sum|bucket)(_|$)/, name);
+    assert.doesNotMatch(
+      name,
+      /_(ms|millis|milliseconds|micros|minutes|hours|kb|mb|kib|mib|percent|count|sum|bucket)(_|$)/,
+      name,
+    );
     assert.doesNotMatch(name, /__|(duration|delay|lag|latency|age)(_total)?$/, `${name} names its unit`);
     // nobody may have collected garbage yet
     if (name.startsWith('edubba_')) assert.ok(samples.length > 0, name);
-    assert.equal(new Set(samples.map((sample) => JSON.stringify([sample.name, sample.labels]))).size, samples.length, `${name}: a sample twice`);
+    assert.equal(
+      new Set(samples.map((sample) => JSON.stringify([sample.name, sample.labels]))).size,
+      samples.length,
+      `${name}: a sample twice`,
+    );
     if (type !== 'histogram') continue;
     assert.match(name, /_seconds$/);
     const buckets = samples.filter((sample) => sample.name === `${name}_bucket`);
-    const bounds = buckets.map(({ labels }) => (labels['le'] === '+Inf' ? Number.POSITIVE_INFINITY : Number(labels['le'])));
-    if (name.startsWith('edubba_')) assert.deepEqual(bounds, [...bounds].sort((a, b) => a - b));
+    const bounds = buckets.map(({ labels }) =>
+      labels['le'] === '+Inf' ? Number.POSITIVE_INFINITY : Number(labels['le']),
+    );
+    if (name.startsWith('edubba_'))
+      assert.deepEqual(
+        bounds,
+        [...bounds].sort((a, b) => a - b),
+      );
   }
   for (const { name, type, help } of DEFINITIONS) {
     const family = families.get(name);
@@ -97,8 +123,17 @@ test('durations are told in seconds, and counts of buckets go on to the last one
 
 test('what has not happened yet is there as 0, so that rates begin with the first', async () => {
   const families = parse(await pageOf(new Metrics()).text());
-  assert.deepEqual(families.get('edubba_connections_refused_total')?.samples, [{ name: 'edubba_connections_refused_total', labels: {}, value: 0 }]);
-  assert.deepEqual(families.get('edubba_compactions_total')?.samples.map(({ labels, value }) => [labels['kind'], value]), [['minor', 0], ['merging', 0], ['major', 0]]);
+  assert.deepEqual(families.get('edubba_connections_refused_total')?.samples, [
+    { name: 'edubba_connections_refused_total', labels: {}, value: 0 },
+  ]);
+  assert.deepEqual(
+    families.get('edubba_compactions_total')?.samples.map(({ labels, value }) => [labels['kind'], value]),
+    [
+      ['minor', 0],
+      ['merging', 0],
+      ['major', 0],
+    ],
+  );
 });
 
 test('values of labels are escaped', async () => {
@@ -115,12 +150,14 @@ test('a page is made once a second at most, and once at a time; what a source to
   const page = new MetricsPage(
     {
       good: () => ({ counters: { 'sstable.reads': ++asked }, gauges: {}, histograms: {} }),
-      slow: () => new Promise<MetricsReport>((resolve, reject) => (fails ? reject(new Error('gone')) : (answer = resolve))),
+      slow: () =>
+        new Promise<MetricsReport>((resolve, reject) => (fails ? reject(new Error('gone')) : (answer = resolve))),
     },
     clock,
   );
   await page.load();
-  const reads = async (text: Promise<string>): Promise<string | undefined> => /^edubba_file_reads_total (\d+)$/m.exec(await text)?.[1];
+  const reads = async (text: Promise<string>): Promise<string | undefined> =>
+    /^edubba_file_reads_total (\d+)$/m.exec(await text)?.[1];
   const [first, second] = [page.text(), page.text()];
   while (answer === undefined) await systemClock.yield();
   answer({ counters: { 'sstable.reads': 100 }, gauges: {}, histograms: {} });
@@ -157,7 +194,11 @@ test('all that src counts is in the table, and all that the table tells is count
     add(counted, text, /'([a-z][a-zA-Z]*\.[a-zA-Z]+)': (?:\(\) =>|Number|disk)/g);
   }
   // made with the names of the budget's parts
-  const told = new Set(DEFINITIONS.flatMap(({ series }) => series.map(({ source }) => source)).filter((source) => !source.startsWith('requests.usedBytes.')));
+  const told = new Set(
+    DEFINITIONS.flatMap(({ series }) => series.map(({ source }) => source)).filter(
+      (source) => !source.startsWith('requests.usedBytes.'),
+    ),
+  );
   assert.ok(counted.size > 50, 'they are found');
   for (const source of told) assert.ok(named.has(source), `${source} is in the table, and nobody counts it`);
   for (const source of counted) assert.ok(told.has(source), `${source} is counted, and not in the table`);
@@ -167,5 +208,8 @@ test('the table of what prom-client tells is what it tells', async () => {
   const families = [...parse(await pageOf(new Metrics()).text())].filter(([name]) => !name.startsWith('edubba_'));
   const linuxOnly = (name: string): boolean => /^process_(virtual|heap|open|max)/.test(name);
   const wanted = PROCESS_METRICS.filter(({ name }) => process.platform === 'linux' || !linuxOnly(name));
-  assert.deepEqual(families.map(([name, { type }]) => `${name} ${type}`).sort(), wanted.map(({ name, type }) => `${name} ${type}`).sort());
+  assert.deepEqual(
+    families.map(([name, { type }]) => `${name} ${type}`).sort(),
+    wanted.map(({ name, type }) => `${name} ${type}`).sort(),
+  );
 });

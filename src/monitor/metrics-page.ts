@@ -67,7 +67,13 @@ export class MetricsPage {
   async #read(name: string, read: () => MetricsReport | Promise<MetricsReport>): Promise<MetricsReport> {
     const late = new AbortController();
     try {
-      const report = await Promise.race([read(), sleep(this.#clock, PATIENCE_MS, late.signal).then(() => undefined, () => undefined)]);
+      const report = await Promise.race([
+        read(),
+        sleep(this.#clock, PATIENCE_MS, late.signal).then(
+          () => undefined,
+          () => undefined,
+        ),
+      ]);
       if (report !== undefined) this.#last.set(name, report);
     } catch {
       // it may have ended: what it told last counts
@@ -93,7 +99,13 @@ async function registryOver(report: () => MetricsReport): Promise<Registry> {
 /** What the registry asks of a metric: no more than this. */
 function reportedMetric(definition: MetricDefinition, report: () => MetricsReport): Metric {
   const { name, type, help } = definition;
-  const get = async (): Promise<object> => ({ name, type, help, aggregator: 'sum', values: samplesOf(definition, report()) });
+  const get = async (): Promise<object> => ({
+    name,
+    type,
+    help,
+    aggregator: 'sum',
+    values: samplesOf(definition, report()),
+  });
   return { name, type, help, get } as unknown as Metric;
 }
 
@@ -102,27 +114,47 @@ function samplesOf(definition: MetricDefinition, report: MetricsReport): Sample[
   if (type === 'histogram') return series.flatMap((each) => histogramSamples(definition, each, report.histograms));
   const values = { ...report.gauges, ...report.counters };
   return series.flatMap((each) => {
-    const found = matching(definition, each, values).map(([labels, value]): Sample => ({ labels, value: value * (definition.factor ?? 1) }));
+    const found = matching(definition, each, values).map(
+      ([labels, value]): Sample => ({ labels, value: value * (definition.factor ?? 1) }),
+    );
     // what has not happened yet is zero, unless nobody can know its labels
-    return found.length > 0 || definition.labels !== undefined || (type === 'gauge' && !(each.source in values)) ? found : [{ labels: each.labels ?? {}, value: 0 }];
+    return found.length > 0 || definition.labels !== undefined || (type === 'gauge' && !(each.source in values))
+      ? found
+      : [{ labels: each.labels ?? {}, value: 0 }];
   });
 }
 
-function histogramSamples(definition: MetricDefinition, series: MetricSeries, histograms: MetricsReport['histograms']): Sample[] {
+function histogramSamples(
+  definition: MetricDefinition,
+  series: MetricSeries,
+  histograms: MetricsReport['histograms'],
+): Sample[] {
   const { name, factor = 1 } = definition;
   return matching(definition, series, histograms).flatMap(([labels, { bounds, counts, sum }]) => {
     let count = 0;
     const buckets = counts.map((each, i): Sample => {
       count += each;
       const bound = bounds[i];
-      return { metricName: `${name}_bucket`, labels: { ...labels, le: bound === undefined ? '+Inf' : rounded(bound * factor) }, value: count };
+      return {
+        metricName: `${name}_bucket`,
+        labels: { ...labels, le: bound === undefined ? '+Inf' : rounded(bound * factor) },
+        value: count,
+      };
     });
-    return [...buckets, { metricName: `${name}_sum`, labels, value: sum * factor }, { metricName: `${name}_count`, labels, value: count }];
+    return [
+      ...buckets,
+      { metricName: `${name}_sum`, labels, value: sum * factor },
+      { metricName: `${name}_count`, labels, value: count },
+    ];
   });
 }
 
 /** The values that are counted under the source's name, with their labels. */
-function matching<V>({ labels = [] }: MetricDefinition, { source, labels: fixed = {} }: MetricSeries, values: Readonly<Record<string, V>>): [Record<string, string>, V][] {
+function matching<V>(
+  { labels = [] }: MetricDefinition,
+  { source, labels: fixed = {} }: MetricSeries,
+  values: Readonly<Record<string, V>>,
+): [Record<string, string>, V][] {
   const found: [Record<string, string>, V][] = [];
   for (const [name, value] of Object.entries(values)) {
     if (name !== source && !(labels.length > 0 && name.startsWith(`${source}|`))) continue;

@@ -10,9 +10,17 @@ import { Readiness } from './readiness.ts';
 
 const PAGE = '# HELP a A.\n# TYPE a counter\na 1\n';
 
-async function started(t: TestContext, page = async (): Promise<string> => PAGE): Promise<{ port: number; address: string; readiness: Readiness; server: MonitorServer }> {
+async function started(
+  t: TestContext,
+  page = async (): Promise<string> => PAGE,
+): Promise<{ port: number; address: string; readiness: Readiness; server: MonitorServer }> {
   const readiness = new Readiness(systemClock);
-  const server = await MonitorServer.listen({ clock: systemClock, address: '127.0.0.1:0', page: { text: page }, readiness });
+  const server = await MonitorServer.listen({
+    clock: systemClock,
+    address: '127.0.0.1:0',
+    page: { text: page },
+    readiness,
+  });
   t.after(() => server.close());
   return { port: Number(server.address.split(':')[1]), address: server.address, readiness, server };
 }
@@ -27,7 +35,10 @@ function ask(port: number, path: string, method = 'GET'): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const asking = request({ host: '127.0.0.1', port, path, method, agent: false }, (response) => {
       let text = '';
-      response.setEncoding('utf8').on('data', (more) => (text += more)).on('end', () => resolve({ status: response.statusCode ?? 0, text, type: response.headers['content-type'] }));
+      response
+        .setEncoding('utf8')
+        .on('data', (more) => (text += more))
+        .on('end', () => resolve({ status: response.statusCode ?? 0, text, type: response.headers['content-type'] }));
     });
     asking.on('error', reject).end();
   });
@@ -53,9 +64,16 @@ async function opened(port: number): Promise<Socket> {
 
 test('tells the page, that it lives, and whether the server serves: not while it starts, nor while it stops', async (t) => {
   const { port, readiness } = await started(t);
-  assert.deepEqual(await ask(port, '/metrics'), { status: 200, text: PAGE, type: 'text/plain; version=0.0.4; charset=utf-8' });
+  assert.deepEqual(await ask(port, '/metrics'), {
+    status: 200,
+    text: PAGE,
+    type: 'text/plain; version=0.0.4; charset=utf-8',
+  });
   assert.deepEqual(await ask(port, '/healthz?x=1'), { status: 200, text: 'ok\n', type: 'text/plain; charset=utf-8' });
-  assert.deepEqual([(await ask(port, '/readyz')).status, (await ask(port, '/readyz')).text], [503, 'the server is starting\n']);
+  assert.deepEqual(
+    [(await ask(port, '/readyz')).status, (await ask(port, '/readyz')).text],
+    [503, 'the server is starting\n'],
+  );
   readiness.serving();
   assert.equal((await ask(port, '/readyz')).status, 200);
   readiness.stopping();
@@ -72,32 +90,53 @@ test('a reason why the server cannot serve is told, and looked for once however 
   let reason: string | undefined = 'the disk is full';
   const readiness = new Readiness(systemClock, [async () => (asked++, reason)]);
   readiness.serving();
-  assert.deepEqual(await Promise.all(Array.from({ length: 100 }, () => readiness.obstacle())), new Array(100).fill('the disk is full'));
+  assert.deepEqual(
+    await Promise.all(Array.from({ length: 100 }, () => readiness.obstacle())),
+    new Array(100).fill('the disk is full'),
+  );
   assert.equal(asked, 1);
   reason = undefined;
 });
 
 test('other methods, and requests with bodies, are refused and end their connection', async (t) => {
   const { port } = await started(t);
-  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) assert.equal((await ask(port, '/metrics', method)).status, 405, method);
-  for (const body of ['Content-Length: 6\r\n\r\na body', 'Content-Length: 1000000000\r\n\r\n', 'Transfer-Encoding: chunked\r\n\r\n']) {
+  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS'])
+    assert.equal((await ask(port, '/metrics', method)).status, 405, method);
+  for (const body of [
+    'Content-Length: 6\r\n\r\na body',
+    'Content-Length: 1000000000\r\n\r\n',
+    'Transfer-Encoding: chunked\r\n\r\n',
+  ]) {
     assert.match(await raw(port, `GET /metrics HTTP/1.1\r\nHost: a\r\n${body}`), /^HTTP\/1\.1 413 /, body);
   }
 });
 
 test('garbage, HTTP/2, huge headers and an upgrade end their connection, and the next one is answered', async (t) => {
   const { port } = await started(t);
-  const garbage = ['\0\0\0\0', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', `GET /${'a'.repeat(100_000)} HTTP/1.1\r\n\r\n`, `GET / HTTP/1.1\r\nHost: a\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`, Buffer.alloc(300_000, 0xff)];
+  const garbage = [
+    '\0\0\0\0',
+    'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+    `GET /${'a'.repeat(100_000)} HTTP/1.1\r\n\r\n`,
+    `GET / HTTP/1.1\r\nHost: a\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`,
+    Buffer.alloc(300_000, 0xff),
+  ];
   for (const bytes of garbage) assert.doesNotMatch(await raw(port, bytes), /200 OK/);
   assert.doesNotMatch(await raw(port, 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n'), /200/);
-  const upgrade = await raw(port, 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n', true);
+  const upgrade = await raw(
+    port,
+    'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n',
+    true,
+  );
   assert.doesNotMatch(upgrade, /101/);
   assert.equal((await ask(port, '/healthz')).status, 200);
 });
 
 test('requests that come together on one connection are answered in order', async (t) => {
   const { port } = await started(t);
-  const text = await raw(port, `${'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(50)}GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  const text = await raw(
+    port,
+    `${'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(50)}GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+  );
   assert.deepEqual([text.match(/HTTP\/1\.1 200 OK/g)?.length, text.match(/HTTP\/1\.1 404/g)?.length], [50, 1]);
 });
 
@@ -138,7 +177,10 @@ test('a request that comes in pieces, behind empty lines, and before the end of 
   }
   socket.end();
   await once(socket, 'close');
-  assert.match(text, /^HTTP\/1\.1 200 OK\r\n.*Content-Length: 3\r\n.*Connection: keep-alive\r\n.*\r\n\r\nok\nHTTP\/1\.1 200 OK\r\n.*\r\n\r\n# HELP a A\..*a 1\n$/s);
+  assert.match(
+    text,
+    /^HTTP\/1\.1 200 OK\r\n.*Content-Length: 3\r\n.*Connection: keep-alive\r\n.*\r\n\r\nok\nHTTP\/1\.1 200 OK\r\n.*\r\n\r\n# HELP a A\..*a 1\n$/s,
+  );
 });
 
 test('whoever asks thousands of times in a second loses the connection', async (t) => {
@@ -181,9 +223,14 @@ test('an address in use, and one that is none, are refused; close ends every con
   const { address, server, port } = await started(t);
   const page = { text: async () => '' };
   const readiness = new Readiness(systemClock);
-  const refused = (given: string): Promise<BigtableError> => MonitorServer.listen({ clock: systemClock, address: given, page, readiness }).then(() => assert.fail(given), (error) => error);
+  const refused = (given: string): Promise<BigtableError> =>
+    MonitorServer.listen({ clock: systemClock, address: given, page, readiness }).then(
+      () => assert.fail(given),
+      (error) => error,
+    );
   assert.equal((await refused(address)).code, Code.ALREADY_EXISTS);
-  for (const given of ['nowhere', '127.0.0.1', '127.0.0.1:70000', '']) assert.equal((await refused(given)).code, Code.INVALID_ARGUMENT, given);
+  for (const given of ['nowhere', '127.0.0.1', '127.0.0.1:70000', ''])
+    assert.equal((await refused(given)).code, Code.INVALID_ARGUMENT, given);
   const socket = await opened(port);
   const ended = new Promise((resolve) => socket.once('close', resolve));
   await server.close();

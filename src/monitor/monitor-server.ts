@@ -17,7 +17,8 @@ const MOST_CONNECTIONS = 8;
 const MOST_REQUESTS_A_SECOND = 2000;
 
 const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
-const INDEX = 'Edubba\n\n/metrics   figures, for Prometheus\n/healthz   200 while the process answers\n/readyz    200 while the server serves, else 503 and why\n';
+const INDEX =
+  'Edubba\n\n/metrics   figures, for Prometheus\n/healthz   200 while the process answers\n/readyz    200 while the server serves, else 503 and why\n';
 
 export interface MonitorServerOptions {
   readonly clock: Pick<Clock, 'monotonicMs' | 'nowMicros' | 'timer' | 'yield'>;
@@ -46,24 +47,41 @@ export class MonitorServer {
   /** INVALID_ARGUMENT for an address that is none; ALREADY_EXISTS where it is in use, UNAVAILABLE where it cannot be listened on for another reason. */
   static async listen(options: MonitorServerOptions): Promise<MonitorServer> {
     const parsed = parseAddress(options.address);
-    if (!parsed) throw invalidArgument(`${JSON.stringify(options.address)} is no address for metrics: HOST:PORT, with a port from 0 to 65535`);
+    if (!parsed)
+      throw invalidArgument(
+        `${JSON.stringify(options.address)} is no address for metrics: HOST:PORT, with a port from 0 to 65535`,
+      );
     const { host, port } = parsed;
     const handler = new Handler(options);
     const connections = new Connections();
     const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-      connections.add(socket, () => new ProbeConnection(socket, { clock: options.clock, answer: (head) => handler.answer(head) }));
+      connections.add(
+        socket,
+        () => new ProbeConnection(socket, { clock: options.clock, answer: (head) => handler.answer(head) }),
+      );
     });
     const where = (bound: number): string => (host.includes(':') ? `[${host}]:${bound}` : `${host}:${bound}`);
     return new Promise((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => {
-        if (error.code === 'EADDRINUSE') reject(new BigtableError(Code.ALREADY_EXISTS, `${where(port)} is already in use`, { cause: error }));
-        else reject(new BigtableError(Code.UNAVAILABLE, `cannot listen on ${where(port)}: ${error.message}`, { cause: error }));
+        if (error.code === 'EADDRINUSE')
+          reject(new BigtableError(Code.ALREADY_EXISTS, `${where(port)} is already in use`, { cause: error }));
+        else
+          reject(
+            new BigtableError(Code.UNAVAILABLE, `cannot listen on ${where(port)}: ${error.message}`, { cause: error }),
+          );
       });
       server.listen({ host, port }, () => {
         // an accept that fails is one connection's matter
         server.on('error', () => {});
         const bound = server.address();
-        resolve(new MonitorServer(server, connections, where(bound !== null && typeof bound === 'object' ? bound.port : port), !isLoopback(host)));
+        resolve(
+          new MonitorServer(
+            server,
+            connections,
+            where(bound !== null && typeof bound === 'object' ? bound.port : port),
+            !isLoopback(host),
+          ),
+        );
       });
     });
   }

@@ -20,8 +20,14 @@ const HEAD_END = '\r\n\r\n';
 const [CR, LF] = [13, 10];
 const TEXT = 'text/plain; charset=utf-8';
 const REASONS: Readonly<Record<number, string>> = {
-  200: 'OK', 400: 'Bad Request', 404: 'Not Found', 405: 'Method Not Allowed', 413: 'Content Too Large', 431: 'Request Header Fields Too Large',
-  500: 'Internal Server Error', 503: 'Service Unavailable',
+  200: 'OK',
+  400: 'Bad Request',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  413: 'Content Too Large',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
 };
 
 export interface ProbeAnswer {
@@ -83,7 +89,11 @@ export class ProbeConnection {
     this.#unread = this.#unread.subarray(from);
     const length = this.#unread.indexOf(HEAD_END);
     if (length > MOST_HEAD_BYTES || (length < 0 && this.#unread.length > MOST_HEAD_BYTES)) {
-      this.#send({ status: 431, text: `the head of a request is at most ${MOST_HEAD_BYTES} bytes long\n`, isLast: true });
+      this.#send({
+        status: 431,
+        text: `the head of a request is at most ${MOST_HEAD_BYTES} bytes long\n`,
+        isLast: true,
+      });
     } else if (length >= 0) {
       const head = parseHead(this.#unread.latin1Slice(0, length));
       this.#unread = this.#unread.subarray(length + HEAD_END.length);

@@ -25,17 +25,53 @@ test('method, target, and whether more comes', () => {
 
 test('what is no request', () => {
   const texts = [
-    '', 'GET', 'GET /', 'GET / HTTP/1.1', 'GET / HTTP/2.0', 'GET /  HTTP/1.1\r\nHost: a', 'GET /\tHTTP/1.1\r\nHost: a', 'PRI * HTTP/2.0', ' GET / HTTP/1.1\r\nHost: a',
-    'GET / HTTP/1.1\nHost: a', 'GET / HTTP/1.1\r\nHost: a\nx: y', 'GET / HTTP/1.1\r\nHost: a\r\n folded', 'GET / HTTP/1.1\r\nHost: a\r\nno colon', 'GET / HTTP/1.1\r\nHost : a',
-    'GET / HTTP/1.1\r\nHost: a\r\nHost: a', 'GET / HTTP/1.1\r\nHost: a\0', 'GET /\u00ff HTTP/1.1\r\nHost: a', 'G(T / HTTP/1.1\r\nHost: a',
+    '',
+    'GET',
+    'GET /',
+    'GET / HTTP/1.1',
+    'GET / HTTP/2.0',
+    'GET /  HTTP/1.1\r\nHost: a',
+    'GET /\tHTTP/1.1\r\nHost: a',
+    'PRI * HTTP/2.0',
+    ' GET / HTTP/1.1\r\nHost: a',
+    'GET / HTTP/1.1\nHost: a',
+    'GET / HTTP/1.1\r\nHost: a\nx: y',
+    'GET / HTTP/1.1\r\nHost: a\r\n folded',
+    'GET / HTTP/1.1\r\nHost: a\r\nno colon',
+    'GET / HTTP/1.1\r\nHost : a',
+    'GET / HTTP/1.1\r\nHost: a\r\nHost: a',
+    'GET / HTTP/1.1\r\nHost: a\0',
+    'GET /\u00ff HTTP/1.1\r\nHost: a',
+    'G(T / HTTP/1.1\r\nHost: a',
   ];
   for (const text of texts) assert.equal(parseHead(text), undefined, text);
 });
 
 test('any text is a request or none', () => {
-  const word = fc.constantFrom('GET', ' ', '/', 'HTTP/1.1', '\r\n', '\n', 'Host', ':', 'a', '\0', 'Connection: close', 'Content-Length: 5');
-  fc.assert(fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.array(word).map((words) => words.join(''))), (text) => {
-    const head = parseHead(text);
-    assert.ok(head === undefined || /^\S+$/.test(head.target));
-  }));
+  const word = fc.constantFrom(
+    'GET',
+    ' ',
+    '/',
+    'HTTP/1.1',
+    '\r\n',
+    '\n',
+    'Host',
+    ':',
+    'a',
+    '\0',
+    'Connection: close',
+    'Content-Length: 5',
+  );
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string({ unit: 'binary' }),
+        fc.array(word).map((words) => words.join('')),
+      ),
+      (text) => {
+        const head = parseHead(text);
+        assert.ok(head === undefined || /^\S+$/.test(head.target));
+      },
+    ),
+  );
 });

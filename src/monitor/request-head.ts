@@ -33,7 +33,10 @@ export function parseHead(text: string): RequestHead | undefined {
   }
   if (minor === '1' && !headers.has('host')) return undefined;
   const length = headers.get('content-length');
-  const wishes = (headers.get('connection') ?? '').toLowerCase().split(',').map((wish) => wish.trim());
+  const wishes = (headers.get('connection') ?? '')
+    .toLowerCase()
+    .split(',')
+    .map((wish) => wish.trim());
   return {
     method,
     target: given.replace(/^https?:\/\/[^/?]*/i, '') || '/',

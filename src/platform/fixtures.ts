@@ -17,7 +17,11 @@ export function portPair(clock: Clock): { here: PortEnd; there: PortEnd; close()
   const [here, there] = [port1, port2].map((port): PortEnd => {
     const transport = new PortTransport(new LocalTransport(clock));
     const budget = new ByteBudget(1 << 20);
-    return { transport, budget, peer: new PortPeer({ port, clock, budget, metrics: new Metrics(), handlerOf: transport.handlerOf }) };
+    return {
+      transport,
+      budget,
+      peer: new PortPeer({ port, clock, budget, metrics: new Metrics(), handlerOf: transport.handlerOf }),
+    };
   }) as [PortEnd, PortEnd];
   return {
     here,
@@ -68,12 +72,14 @@ export function smallDisk(): { freeBytes: number; readonly syscalls: Syscalls } 
     }
     return length;
   };
-  const limited = (write: Syscalls['write']): Syscalls['write'] => async (fd, buffers, position) => {
-    const bytes = Buffer.concat(buffers);
-    const fits = take(fd, position, bytes.length);
-    await write(fd, [bytes.subarray(0, fits)], position);
-    if (fits < bytes.length) throw errno('ENOSPC');
-  };
+  const limited =
+    (write: Syscalls['write']): Syscalls['write'] =>
+    async (fd, buffers, position) => {
+      const bytes = Buffer.concat(buffers);
+      const fits = take(fd, position, bytes.length);
+      await write(fd, [bytes.subarray(0, fits)], position);
+      if (fits < bytes.length) throw errno('ENOSPC');
+    };
   const disk = {
     freeBytes: Number.POSITIVE_INFINITY,
     syscalls: {

@@ -5,7 +5,15 @@
 export { type OpenDirectory, openDirectory } from './directory/directory.ts';
 export { type DirectoryLock, lockDirectory } from './locks/directory-lock.ts';
 export { type PosixFileSystem, type PosixOptions, shareFiles } from './posix/posix-file-system.ts';
-export { findDirectory, type LogFiles, openDirectoryToRead, openLoneFile, openReadOnlyDirectory, type ReadOnlyDirectory, type ReadOnlyOptions } from './directory/posix-read-only.ts';
+export {
+  findDirectory,
+  type LogFiles,
+  openDirectoryToRead,
+  openLoneFile,
+  openReadOnlyDirectory,
+  type ReadOnlyDirectory,
+  type ReadOnlyOptions,
+} from './directory/posix-read-only.ts';
 export { nodeSyscalls, type Syscalls } from './posix/posix-syscalls.ts';
 export { type LockFilesRead, readAllLockFiles } from './locks/lock-file-check.ts';
 export { openLocalLockService } from './locks/local-lock-service.ts';

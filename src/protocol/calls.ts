@@ -24,7 +24,12 @@ export function callServer<M extends keyof TabletServerCalls>(
   return transport.call(address, method, message, context) as Promise<TabletServerCalls[M]['answer']>;
 }
 
-export function readTablet(transport: Transport, address: string, message: ReadMessage, context: RequestContext): AsyncIterable<ReadBatch> {
+export function readTablet(
+  transport: Transport,
+  address: string,
+  message: ReadMessage,
+  context: RequestContext,
+): AsyncIterable<ReadBatch> {
   return transport.stream(address, 'read', message, context) as AsyncIterable<ReadBatch>;
 }
 
@@ -43,7 +48,10 @@ export function callHandler<T extends Calls<T>>(
   handlers: Partial<Handlers<T>>,
   read?: (message: ReadMessage, context: RequestContext) => AsyncIterable<ReadBatch>,
 ): CallHandler {
-  const byMethod = new Map(Object.entries(handlers)) as Map<string, (message: unknown, context: RequestContext) => Promise<unknown>>;
+  const byMethod = new Map(Object.entries(handlers)) as Map<
+    string,
+    (message: unknown, context: RequestContext) => Promise<unknown>
+  >;
   return {
     call(method, message, context) {
       const handler = byMethod.get(method);

@@ -4,11 +4,30 @@
  */
 export { callHandler, callMaster, callServer, errorOf, type Handlers, plainError, readTablet } from './calls.ts';
 export type {
-  CheckAndMutateMessage, CommitOutcome, FamilyChangeMessage, Holdings, MasterCalls, NamedCounters, NewTableMessage, PlainError, ReadMessage, RowEntry, ServerStatus,
-  TabletRef, TabletServerCalls,
+  CheckAndMutateMessage,
+  CommitOutcome,
+  FamilyChangeMessage,
+  Holdings,
+  MasterCalls,
+  NamedCounters,
+  NewTableMessage,
+  PlainError,
+  ReadMessage,
+  RowEntry,
+  ServerStatus,
+  TabletRef,
+  TabletServerCalls,
 } from './messages.ts';
 export { isNotServing, notServing } from './not-serving.ts';
 export {
-  checkProtocol, decodePeerFile, encodePeerFile, FILES_DIRECTORY, LOGS_DIRECTORY, logPathOf, MASTER_PATH, type PeerFile, PROTOCOL,
+  checkProtocol,
+  decodePeerFile,
+  encodePeerFile,
+  FILES_DIRECTORY,
+  LOGS_DIRECTORY,
+  logPathOf,
+  MASTER_PATH,
+  type PeerFile,
+  PROTOCOL,
   SERVERS_DIRECTORY,
 } from './version.ts';

@@ -7,7 +7,19 @@
 import type { ByteString, Code } from '../base/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import type { MetadataCommit, MetadataKey, MetadataRow } from '../metadata/index.ts';
-import type { Cell, FamilySchema, FamilyUsage, Granularity, GroupLayout, Mutation, Mutations, ReadModifyWriteRule, RowRange, TableSchema, TabletStatistics } from '../model/index.ts';
+import type {
+  Cell,
+  FamilySchema,
+  FamilyUsage,
+  Granularity,
+  GroupLayout,
+  Mutation,
+  Mutations,
+  ReadModifyWriteRule,
+  RowRange,
+  TableSchema,
+  TabletStatistics,
+} from '../model/index.ts';
 import type { ProtocolVersion } from './version.ts';
 
 /** A BigtableError as data, where an answer holds several. */
@@ -92,10 +104,16 @@ export interface TabletServerCalls {
    * Gives tablets up at their epochs, for ever, with nothing left to replay. Without `flush` what is in memory is dropped where the tablet's row is
    * gone. Answers as load does.
    */
-  unload: { message: { readonly tablets: readonly TabletRef[]; readonly flush: boolean }; answer: readonly (PlainError | undefined)[] };
+  unload: {
+    message: { readonly tablets: readonly TabletRef[]; readonly flush: boolean };
+    answer: readonly (PlainError | undefined)[];
+  };
   mutateRow: { message: RowEntry & { readonly tableId: string }; answer: undefined };
   /** Rows of one tablet, each atomic by itself. Answers by entry: undefined = done. */
-  mutateRows: { message: { readonly tableId: string; readonly entries: readonly RowEntry[] }; answer: readonly (PlainError | undefined)[] };
+  mutateRows: {
+    message: { readonly tableId: string; readonly entries: readonly RowEntry[] };
+    answer: readonly (PlainError | undefined)[];
+  };
   checkAndMutateRow: { message: CheckAndMutateMessage; answer: boolean };
   readModifyWriteRow: {
     /** RESOURCE_EXHAUSTED with the detail `answerBytes`, and nothing written, where the new cells take more than `mostAnswerBytes`. */
@@ -108,12 +126,18 @@ export interface TabletServerCalls {
     answer: readonly Cell[];
   };
   /** For the tablet of exactly that range. */
-  sampleKeys: { message: { readonly tableId: string; readonly range: RowRange; readonly partBytes: number }; answer: TabletSamples };
+  sampleKeys: {
+    message: { readonly tableId: string; readonly range: RowRange; readonly partBytes: number };
+    answer: TabletSamples;
+  };
   /**
    * Splits the tablet that holds `row`: before it, or, with `near: 'middle'`, near its middle by bytes. Where it begins there nothing is to be done. FAILED_PRECONDITION
    * where one row is all it has.
    */
-  split: { message: { readonly tableId: string; readonly row: ByteString; readonly near: 'row' | 'middle' }; answer: undefined };
+  split: {
+    message: { readonly tableId: string; readonly row: ByteString; readonly near: 'row' | 'middle' };
+    answer: undefined;
+  };
   /** A major compaction of the tablet of exactly that range. Answers when it is done; a caller who gives up takes back what has not begun. */
   compact: { message: { readonly tableId: string; readonly range: RowRange }; answer: undefined };
   /** The same for the tablets of METADATA that the server has, if any. */
@@ -162,7 +186,10 @@ export interface MasterCalls {
     answer: TableSchema;
   };
   deleteTable: { message: { readonly name: string }; answer: undefined };
-  modifyFamilies: { message: { readonly name: string; readonly changes: readonly FamilyChangeMessage[] }; answer: TableSchema };
+  modifyFamilies: {
+    message: { readonly name: string; readonly changes: readonly FamilyChangeMessage[] };
+    answer: TableSchema;
+  };
   /** Makes one tablet of the two that meet at `row`. FAILED_PRECONDITION where none do. */
   mergeTablets: { message: { readonly name: string; readonly row: ByteString }; answer: undefined };
   /** The server has split a tablet, and serves these now. The word may get lost: METADATA tells the same. */

@@ -5,10 +5,15 @@
 import { BigtableError, type ByteString, Code, quote } from '../base/index.ts';
 
 export function notServing(tableId: string, row: ByteString): BigtableError {
-  return new BigtableError(Code.UNAVAILABLE, `row ${quote(row)} of table ${tableId} is not served here now`, { details: { notServing: true } });
+  return new BigtableError(Code.UNAVAILABLE, `row ${quote(row)} of table ${tableId} is not served here now`, {
+    details: { notServing: true },
+  });
 }
 
 /** Whether the call surely was not carried out because it came to the wrong place: so may be sent again to the right one. */
-export function isNotServing(error: { readonly code: Code; readonly details: Readonly<Record<string, unknown>> }): boolean {
+export function isNotServing(error: {
+  readonly code: Code;
+  readonly details: Readonly<Record<string, unknown>>;
+}): boolean {
   return error.details.notServing === true || error.details.notReached === true;
 }

@@ -4,7 +4,19 @@ import { BigtableError, Code, CorruptionError, unavailable } from '../base/index
 import { ByteBudget, LocalTransport, ManualClock, requestContext } from '../env/index.ts';
 import type { MasterCalls } from './messages.ts';
 import {
-  callHandler, callMaster, checkProtocol, decodePeerFile, encodePeerFile, errorOf, type Handlers, isNotServing, logPathOf, notServing, plainError, PROTOCOL, readTablet,
+  callHandler,
+  callMaster,
+  checkProtocol,
+  decodePeerFile,
+  encodePeerFile,
+  errorOf,
+  type Handlers,
+  isNotServing,
+  logPathOf,
+  notServing,
+  plainError,
+  PROTOCOL,
+  readTablet,
 } from './index.ts';
 
 const context = requestContext({ budget: new ByteBudget(1000) });
@@ -20,11 +32,24 @@ describe('the internal calls', () => {
     };
     await transport.serve('m', callHandler<MasterCalls>(handlers));
     assert.deepEqual(await callMaster(transport, 'm', 'sweep', {}, context), { files: 1, logs: 2 });
-    await assert.rejects(callMaster(transport, 'm', 'deleteTable', { name: 't' }, context), { code: Code.NOT_FOUND, message: 'no t', details: { name: 't' } });
+    await assert.rejects(callMaster(transport, 'm', 'deleteTable', { name: 't' }, context), {
+      code: Code.NOT_FOUND,
+      message: 'no t',
+      details: { name: 't' },
+    });
     await assert.rejects(transport.call('m', 'toString', {}, context), { code: Code.UNIMPLEMENTED });
-    await assert.rejects(async () => {
-      for await (const _ of readTablet(transport, 'm', { tableId: '00000010', ranges: [], rowsLimit: 0, reversed: false }, context)) assert.fail();
-    }, { code: Code.UNIMPLEMENTED });
+    await assert.rejects(
+      async () => {
+        for await (const _ of readTablet(
+          transport,
+          'm',
+          { tableId: '00000010', ranges: [], rowsLimit: 0, reversed: false },
+          context,
+        ))
+          assert.fail();
+      },
+      { code: Code.UNIMPLEMENTED },
+    );
   });
 
   test('errors as data', () => {
@@ -49,7 +74,10 @@ describe('peers', () => {
 
   test('of another version, or with features not known here, are refused in words', () => {
     checkProtocol('server n', PROTOCOL);
-    assert.throws(() => checkProtocol('server n', { version: 2, requires: 0 }), /server n speaks version 2 .* this program 1/);
+    assert.throws(
+      () => checkProtocol('server n', { version: 2, requires: 0 }),
+      /server n speaks version 2 .* this program 1/,
+    );
     assert.throws(() => checkProtocol('server n', { version: 1, requires: 5 }), /server n requires features 0x5/);
   });
 });

@@ -29,10 +29,17 @@ export const PROTOCOL: ProtocolVersion = Object.freeze({ version: 1, requires: 0
 /** FAILED_PRECONDITION with words where this program cannot talk to such a peer. */
 export function checkProtocol(peer: string, { version, requires }: ProtocolVersion): void {
   if (version !== PROTOCOL.version) {
-    throw new BigtableError(Code.FAILED_PRECONDITION, `${peer} speaks version ${version} of the internal calls, this program ${PROTOCOL.version}`);
+    throw new BigtableError(
+      Code.FAILED_PRECONDITION,
+      `${peer} speaks version ${version} of the internal calls, this program ${PROTOCOL.version}`,
+    );
   }
   const unknown = BigInt(requires) & ~BigInt(PROTOCOL.requires);
-  if (unknown !== 0n) throw new BigtableError(Code.FAILED_PRECONDITION, `${peer} requires features 0x${unknown.toString(16)} that this program does not have`);
+  if (unknown !== 0n)
+    throw new BigtableError(
+      Code.FAILED_PRECONDITION,
+      `${peer} requires features 0x${unknown.toString(16)} that this program does not have`,
+    );
 }
 
 /** A master or a tablet server as its file in the lock service tells of it. */
@@ -49,5 +56,9 @@ export function encodePeerFile(peer: PeerFile): Buffer {
 export function decodePeerFile(path: string, contents: Uint8Array): PeerFile {
   const object = PlainObject.parse(path, contents);
   const protocol = object.object('protocol');
-  return { name: object.text('name'), address: object.text('address'), protocol: { version: protocol.count('version'), requires: protocol.count('requires') } };
+  return {
+    name: object.text('name'),
+    address: object.text('address'),
+    protocol: { version: protocol.count('version'), requires: protocol.count('requires') },
+  };
 }

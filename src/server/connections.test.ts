@@ -11,11 +11,33 @@ import { type ServerOptions, startServer } from './server.ts';
 const LONG_MS = 1e8;
 
 /** A connection without calls to a server on a clock that stands still. */
-async function idleConnection(t: TestContext, options: Partial<ServerOptions>): Promise<{ clock: ManualClock; session: ClientHttp2Session }> {
+async function idleConnection(
+  t: TestContext,
+  options: Partial<ServerOptions>,
+): Promise<{ clock: ManualClock; session: ClientHttp2Session }> {
   const manual = new ManualClock();
-  const clock: Clock = { ...systemClock, monotonicMs: () => manual.monotonicMs(), timer: (ms, wake) => manual.timer(ms, wake) };
-  const env = { clock, random: { float: () => 0, uniqueName: () => '0' }, logger: silentLogger, metrics: new Metrics(), requestBudget: new ByteBudget(1 << 20) };
-  const server = await startServer({ service: {} as Service, env, address: '127.0.0.1:0', graceMs: 0, keepAliveMs: LONG_MS, keepAliveTimeoutMs: LONG_MS, maxIdleMs: LONG_MS, ...options });
+  const clock: Clock = {
+    ...systemClock,
+    monotonicMs: () => manual.monotonicMs(),
+    timer: (ms, wake) => manual.timer(ms, wake),
+  };
+  const env = {
+    clock,
+    random: { float: () => 0, uniqueName: () => '0' },
+    logger: silentLogger,
+    metrics: new Metrics(),
+    requestBudget: new ByteBudget(1 << 20),
+  };
+  const server = await startServer({
+    service: {} as Service,
+    env,
+    address: '127.0.0.1:0',
+    graceMs: 0,
+    keepAliveMs: LONG_MS,
+    keepAliveTimeoutMs: LONG_MS,
+    maxIdleMs: LONG_MS,
+    ...options,
+  });
   const session = connect(`http://${server.address}`);
   session.on('error', () => {});
   t.after(async () => {
@@ -61,8 +83,20 @@ describe('connections without calls', () => {
 });
 
 describe('numbers of connections', () => {
-  const env = { clock: systemClock, random: { float: () => 0, uniqueName: () => '0' }, logger: silentLogger, metrics: new Metrics(), requestBudget: new ByteBudget(1 << 20) };
-  for (const name of ['maxConnections', 'maxConnectionsPerAddress', 'keepAliveMs', 'keepAliveTimeoutMs', 'maxIdleMs'] as const) {
+  const env = {
+    clock: systemClock,
+    random: { float: () => 0, uniqueName: () => '0' },
+    logger: silentLogger,
+    metrics: new Metrics(),
+    requestBudget: new ByteBudget(1 << 20),
+  };
+  for (const name of [
+    'maxConnections',
+    'maxConnectionsPerAddress',
+    'keepAliveMs',
+    'keepAliveTimeoutMs',
+    'maxIdleMs',
+  ] as const) {
     for (const value of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
       test(`${name} ${value} is refused`, async () => {
         const starting = startServer({ service: {} as Service, env, address: '127.0.0.1:0', [name]: value });

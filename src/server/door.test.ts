@@ -17,7 +17,12 @@ const ask = async (door: Door, token?: string, path = '/google.bigtable.v2.Bigta
 describe('the door', () => {
   let directory = '';
   const told: string[] = [];
-  const logger = { ...silentLogger, info: (message: string) => void told.push(message), warn() {}, error: (message: string) => void told.push(message) };
+  const logger = {
+    ...silentLogger,
+    info: (message: string) => void told.push(message),
+    warn() {},
+    error: (message: string) => void told.push(message),
+  };
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'edubba-door-'));
   });
@@ -42,7 +47,16 @@ describe('the door', () => {
     await addToken(tokensFile, 'alice', '-');
     const door = await openDoor({ tokensFile }, false, { clock: new ManualClock(), logger });
     assert.equal(await ask(door, undefined, '/grpc.health.v1.Health/Check'), 'anonymous');
-    for (const path of ['/grpc.health.v1.Health/Watch', '/grpc.health.v1.Health/List', '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', '/google.bigtable.v2.Bigtable/PingAndWarm', '/edubba.v1.Control/CompactTables', '/edubba.v1.Control/GetCounters', '/x', '/grpc.health.v1.Health/check']) {
+    for (const path of [
+      '/grpc.health.v1.Health/Watch',
+      '/grpc.health.v1.Health/List',
+      '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
+      '/google.bigtable.v2.Bigtable/PingAndWarm',
+      '/edubba.v1.Control/CompactTables',
+      '/edubba.v1.Control/GetCounters',
+      '/x',
+      '/grpc.health.v1.Health/check',
+    ]) {
       await assert.rejects(ask(door, undefined, path), { code: Code.UNAUTHENTICATED }, path);
     }
     door.close();
@@ -98,8 +112,17 @@ describe('the door', () => {
 
   test('files that are not what they should be keep the server from starting', async () => {
     const env = { clock: new ManualClock(), logger };
-    await assert.rejects(openDoor({ tokensFile: join(directory, 'none') }, false, env), { code: Code.NOT_FOUND, message: /edubba token add/ });
-    await assert.rejects(openDoor({ jwt: { issuer: 'i', audience: 'a', keys: join(directory, 'none') } }, false, env), { code: Code.INVALID_ARGUMENT, message: /cannot read/ });
-    await assert.rejects(openDoor({ jwt: { issuer: 'i', audience: 'a', keys: 'http://example.org/keys' } }, false, env), { code: Code.INVALID_ARGUMENT, message: /https/ });
+    await assert.rejects(openDoor({ tokensFile: join(directory, 'none') }, false, env), {
+      code: Code.NOT_FOUND,
+      message: /edubba token add/,
+    });
+    await assert.rejects(openDoor({ jwt: { issuer: 'i', audience: 'a', keys: join(directory, 'none') } }, false, env), {
+      code: Code.INVALID_ARGUMENT,
+      message: /cannot read/,
+    });
+    await assert.rejects(
+      openDoor({ jwt: { issuer: 'i', audience: 'a', keys: 'http://example.org/keys' } }, false, env),
+      { code: Code.INVALID_ARGUMENT, message: /https/ },
+    );
   });
 });

@@ -34,18 +34,26 @@ export interface Door {
 }
 
 /** Fails with INVALID_ARGUMENT or NOT_FOUND where a file is not what it should be. `certificates`: whether TLS asks clients for one. */
-export async function openDoor(access: AccessOptions, certificates: boolean, env: Pick<ApiEnv, 'clock' | 'logger'>): Promise<Door> {
+export async function openDoor(
+  access: AccessOptions,
+  certificates: boolean,
+  env: Pick<ApiEnv, 'clock' | 'logger'>,
+): Promise<Door> {
   const { tokensFile, jwt } = access;
   const tokens = tokensFile === undefined ? undefined : await readTokens(tokensFile);
-  const verifier = jwt && new JwtVerifier({ issuer: jwt.issuer, audience: jwt.audience, keys: await keysOf(jwt.keys) }, env.clock);
+  const verifier =
+    jwt && new JwtVerifier({ issuer: jwt.issuer, audience: jwt.audience, keys: await keysOf(jwt.keys) }, env.clock);
   const authenticator = new Authenticator({ tokens, jwt: verifier, certificates });
   const stops: (() => void)[] = [];
   if (tokensFile !== undefined) {
-    stops.push(watchFiles('tokens', [tokensFile], env, async () => {
-      authenticator.tokens = await readTokens(tokensFile);
-    }));
+    stops.push(
+      watchFiles('tokens', [tokensFile], env, async () => {
+        authenticator.tokens = await readTokens(tokensFile);
+      }),
+    );
   }
-  if (jwt && verifier && !isUrl(jwt.keys)) stops.push(watchFiles('keys', [jwt.keys], env, async () => verifier.replaceKeys(await keysOf(jwt.keys))));
+  if (jwt && verifier && !isUrl(jwt.keys))
+    stops.push(watchFiles('keys', [jwt.keys], env, async () => verifier.replaceKeys(await keysOf(jwt.keys))));
   return {
     admit: (applicant) => (OPEN.has(applicant.path) ? ANYBODY : authenticator.principalOf(applicant)),
     close: () => {

@@ -10,8 +10,14 @@ import type { ApiEnv } from '../wire/index.ts';
 const LOOK_MS = 100;
 
 /** Until the function returned is called. */
-export function processGauges({ metrics, clock, requestBudget }: Pick<ApiEnv, 'metrics' | 'clock' | 'requestBudget'>): () => void {
-  const parts = Object.entries(requestBudget.usedByPart()).map(([part]) => [`requests.usedBytes.${part}`, () => requestBudget.usedByPart()[part] ?? 0] as const);
+export function processGauges({
+  metrics,
+  clock,
+  requestBudget,
+}: Pick<ApiEnv, 'metrics' | 'clock' | 'requestBudget'>): () => void {
+  const parts = Object.entries(requestBudget.usedByPart()).map(
+    ([part]) => [`requests.usedBytes.${part}`, () => requestBudget.usedByPart()[part] ?? 0] as const,
+  );
   const forget = metrics.gauges({
     ...Object.fromEntries(parts),
     'requests.limitBytes': () => requestBudget.limitBytes,

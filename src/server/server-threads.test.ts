@@ -24,14 +24,24 @@ test('two threads on one port: every connection sees every row, and the port is 
     const context = requestContext({ budget: server.database.env.requestBudget });
     const [first] = connections;
     const families = [{ name: 'f' }];
-    if (round === 1) await first?.service.createTable(context, { name: TABLE, families, splits: ['b', 'c', 'd'], granularity: 'millis', deletionProtection: false });
+    if (round === 1)
+      await first?.service.createTable(context, {
+        name: TABLE,
+        families,
+        splits: ['b', 'c', 'd'],
+        granularity: 'millis',
+        deletionProtection: false,
+      });
     for (const [i, { service }] of connections.entries()) {
-      const mutations = [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1000, value: Buffer.from('v') }] as const;
+      const mutations = [
+        { kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1000, value: Buffer.from('v') },
+      ] as const;
       await service.mutateRow(context, TABLE, { row: `${'abcd'[i % 4]}${i}`, mutations });
     }
     for (const { service } of connections) {
       const rows: string[] = [];
-      for await (const { fragments } of service.readRows(context, { table: TABLE })) rows.push(...fragments.map(({ row }) => row));
+      for await (const { fragments } of service.readRows(context, { table: TABLE }))
+        rows.push(...fragments.map(({ row }) => row));
       assert.deepEqual(rows, ['a0', 'a4', 'b1', 'b5', 'c2', 'c6', 'd3', 'd7']);
     }
     const counters = [...(await server.database.counters()).values()];
@@ -49,7 +59,10 @@ test('an address that is in use is told, and nothing is left behind', async () =
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   const { port } = other.address() as { port: number };
-  const starting = startThreadedServer({ address: `127.0.0.1:${port}`, database: { directory: join(tmpdir(), 'edubba-never-made'), tabletServers: 2 } });
+  const starting = startThreadedServer({
+    address: `127.0.0.1:${port}`,
+    database: { directory: join(tmpdir(), 'edubba-never-made'), tabletServers: 2 },
+  });
   await assert.rejects(starting, (error) => error instanceof BigtableError && error.code === Code.ALREADY_EXISTS);
   assert.ok(!fstatSync(0).isSocket());
   other.close();
@@ -60,7 +73,11 @@ test('a public address without guard is refused before anything is served, and t
   t.after(() => rm(directory, { recursive: true, force: true }));
   const open = { directory, tabletServers: 2 };
   const refused = startThreadedServer({ address: '0.0.0.0:0', database: open });
-  await assert.rejects(refused, (error) => error instanceof BigtableError && error.code === Code.INVALID_ARGUMENT && /insecure-public/.test(error.message));
+  await assert.rejects(
+    refused,
+    (error) =>
+      error instanceof BigtableError && error.code === Code.INVALID_ARGUMENT && /insecure-public/.test(error.message),
+  );
   assert.ok(!fstatSync(0).isSocket());
   await (await startThreadedServer({ address: '127.0.0.1:0', database: open })).close();
 });

@@ -9,7 +9,8 @@ import { checkedAddress, checkedConnections, type RunningServer, type ServerOpti
 import { LISTENER_FD, openSharedListener } from './shared-listener.ts';
 import { warnOfFiles } from './warn-of-files.ts';
 
-export interface ThreadedServerOptions extends Omit<ServerOptions, 'service' | 'env' | 'listenerFd' | 'sharers' | 'compactionsAtOnce'> {
+export interface ThreadedServerOptions
+  extends Omit<ServerOptions, 'service' | 'env' | 'listenerFd' | 'sharers' | 'compactionsAtOnce'> {
   readonly database: Omit<Parameters<typeof openThreadedDatabase>[0], 'module'>;
 }
 
@@ -32,7 +33,14 @@ export async function startThreadedServer({ database: open, ...door }: ThreadedS
   try {
     database = await openThreadedDatabase({ ...open, module: mustThreadModule('./server-thread.ts', import.meta.url) });
     await warnOfFiles(door, database.env.logger);
-    await database.openDoors({ ...door, maxConnections, compactionsAtOnce, sharers: tabletServers, address, listenerFd: LISTENER_FD } satisfies DoorOptions);
+    await database.openDoors({
+      ...door,
+      maxConnections,
+      compactionsAtOnce,
+      sharers: tabletServers,
+      address,
+      listenerFd: LISTENER_FD,
+    } satisfies DoorOptions);
   } catch (error) {
     listener.close();
     await database?.close();

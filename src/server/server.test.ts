@@ -8,15 +8,28 @@ import type { Service } from '../service/index.ts';
 import { startServer } from './server.ts';
 import type { TlsFiles } from './tls-files.ts';
 
-function start(address: string, more: { insecurePublic?: boolean; graceMs?: number; service?: Partial<Service>; tls?: TlsFiles } = {}) {
+function start(
+  address: string,
+  more: { insecurePublic?: boolean; graceMs?: number; service?: Partial<Service>; tls?: TlsFiles } = {},
+) {
   const { service = {}, ...rest } = more;
-  const env = { clock, random: { float: () => 0, uniqueName: () => '0' }, logger: silentLogger, metrics: new Metrics(), requestBudget: new ByteBudget(1 << 20) };
+  const env = {
+    clock,
+    random: { float: () => 0, uniqueName: () => '0' },
+    logger: silentLogger,
+    metrics: new Metrics(),
+    requestBudget: new ByteBudget(1 << 20),
+  };
   return startServer({ service: service as Service, env, address, ...rest });
 }
 
 const asIs = (bytes: Buffer): Buffer => bytes;
 
-function ping(address: string, path = '/google.bigtable.v2.Bigtable/PingAndWarm', request = Buffer.alloc(0)): Promise<number> {
+function ping(
+  address: string,
+  path = '/google.bigtable.v2.Bigtable/PingAndWarm',
+  request = Buffer.alloc(0),
+): Promise<number> {
   const client = new grpc.Client(address, grpc.credentials.createInsecure());
   return new Promise((resolve) => {
     client.makeUnaryRequest(path, asIs, asIs, request, (error) => {
@@ -28,7 +41,12 @@ function ping(address: string, path = '/google.bigtable.v2.Bigtable/PingAndWarm'
 
 describe('a server', () => {
   test('serves at the address that it tells, on IPv4, IPv6 and localhost', async () => {
-    for (const [asked, told] of [['127.0.0.1:0', /^127\.0\.0\.1:\d+$/], ['127.1.2.3:0', /^127\.1\.2\.3:\d+$/], ['localhost:0', /^localhost:\d+$/], ['[::1]:0', /^\[::1\]:\d+$/]] as const) {
+    for (const [asked, told] of [
+      ['127.0.0.1:0', /^127\.0\.0\.1:\d+$/],
+      ['127.1.2.3:0', /^127\.1\.2\.3:\d+$/],
+      ['localhost:0', /^localhost:\d+$/],
+      ['[::1]:0', /^\[::1\]:\d+$/],
+    ] as const) {
       const server = await start(asked);
       assert.match(server.address, told);
       assert.notEqual(server.address.split(':').at(-1), '0');
@@ -38,9 +56,19 @@ describe('a server', () => {
     }
   });
 
-  for (const address of ['0.0.0.0:0', '[::]:0', '10.1.2.3:0', 'example.org:0', '128.0.0.1:0', '127.0.0.1.example.org:0']) {
+  for (const address of [
+    '0.0.0.0:0',
+    '[::]:0',
+    '10.1.2.3:0',
+    'example.org:0',
+    '128.0.0.1:0',
+    '127.0.0.1.example.org:0',
+  ]) {
     test(`${address} is refused without insecurePublic`, async () => {
-      await assert.rejects(start(address), { code: 3, message: new RegExp(`${address.replace(/[[\].]/g, '\\$&')} can be reached.*--insecure-public`) });
+      await assert.rejects(start(address), {
+        code: 3,
+        message: new RegExp(`${address.replace(/[[\].]/g, '\\$&')} can be reached.*--insecure-public`),
+      });
     });
   }
 
@@ -50,7 +78,17 @@ describe('a server', () => {
     await server.close();
   });
 
-  for (const address of ['', '127.0.0.1', ':8086', '127.0.0.1:', '127.0.0.1:x', '127.0.0.1:65536', '::1:80', 'http://127.0.0.1:80', '[127.0.0.1:80']) {
+  for (const address of [
+    '',
+    '127.0.0.1',
+    ':8086',
+    '127.0.0.1:',
+    '127.0.0.1:x',
+    '127.0.0.1:65536',
+    '::1:80',
+    'http://127.0.0.1:80',
+    '[127.0.0.1:80',
+  ]) {
     test(`${JSON.stringify(address)} is no address`, async () => {
       await assert.rejects(start(address, { insecurePublic: true }), { code: 3, message: /is no address: HOST:PORT/ });
     });
@@ -68,8 +106,14 @@ describe('a server', () => {
   test('serves TLS where it is given certificates', async () => {
     const pem = (name: string): string => `test/certificates/${name}`;
     const server = await start('127.0.0.1:0', { tls: { keyFile: pem('server.key'), certFile: pem('server.pem') } });
-    const client = new grpc.Client(server.address, grpc.credentials.createSsl(readFileSync(pem('ca.pem'))), { 'grpc.ssl_target_name_override': 'localhost' });
-    const code = await new Promise((resolve) => client.makeUnaryRequest('/google.bigtable.v2.Bigtable/PingAndWarm', asIs, asIs, Buffer.alloc(0), (error) => resolve(error?.code ?? 0)));
+    const client = new grpc.Client(server.address, grpc.credentials.createSsl(readFileSync(pem('ca.pem'))), {
+      'grpc.ssl_target_name_override': 'localhost',
+    });
+    const code = await new Promise((resolve) =>
+      client.makeUnaryRequest('/google.bigtable.v2.Bigtable/PingAndWarm', asIs, asIs, Buffer.alloc(0), (error) =>
+        resolve(error?.code ?? 0),
+      ),
+    );
     assert.equal(code, 0);
     client.close();
     await server.close();
@@ -77,9 +121,12 @@ describe('a server', () => {
 
   test('closing lets a call under way end', async () => {
     let finish: (() => void) | undefined;
-    const service: Partial<Service> = { deleteTable: () => new Promise((resolve) => {
-      finish = resolve;
-    }) };
+    const service: Partial<Service> = {
+      deleteTable: () =>
+        new Promise((resolve) => {
+          finish = resolve;
+        }),
+    };
     const server = await start('127.0.0.1:0', { service });
     const call = ping(server.address, '/google.bigtable.admin.v2.BigtableTableAdmin/DeleteTable');
     while (!finish) await clock.yield();
@@ -92,9 +139,12 @@ describe('a server', () => {
 
   test('closing cuts off a call that outlasts the grace', async () => {
     let begun = false;
-    const service: Partial<Service> = { deleteTable: () => new Promise(() => {
-      begun = true;
-    }) };
+    const service: Partial<Service> = {
+      deleteTable: () =>
+        new Promise(() => {
+          begun = true;
+        }),
+    };
     const server = await start('127.0.0.1:0', { service, graceMs: 10 });
     const call = ping(server.address, '/google.bigtable.admin.v2.BigtableTableAdmin/DeleteTable');
     while (!begun) await clock.yield();

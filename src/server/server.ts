@@ -8,7 +8,15 @@ import type { Logger } from '../env/index.ts';
 import { registerCloudApi, wireStatus } from '../grpc/index.ts';
 import { CallLog, type CallLogOptions } from '../monitor/index.ts';
 import type { Service } from '../service/index.ts';
-import { type Address, type ApiEnv, type EndedCall, isLoopback, parseAddress, type WireLimits, WireServer } from '../wire/index.ts';
+import {
+  type Address,
+  type ApiEnv,
+  type EndedCall,
+  isLoopback,
+  parseAddress,
+  type WireLimits,
+  WireServer,
+} from '../wire/index.ts';
 import { type AccessOptions, openDoor } from './door.ts';
 import { processGauges } from './process-gauges.ts';
 import { readTlsFiles, type TlsFiles, watchTlsFiles } from './tls-files.ts';
@@ -81,9 +89,15 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const api = registerCloudApi(server, service, env);
     if (options.listenerFd !== undefined) await server.listenOn(options.listenerFd);
     const bound = options.listenerFd !== undefined ? port : await server.listen(host, port);
-    const loading = env.clock.timer(LOAD_REST_MS, () => void api.load().catch((error: unknown) => {
-      env.logger.error('a part of the program could not be loaded', { message: error instanceof Error ? error.message : String(error) });
-    }));
+    const loading = env.clock.timer(
+      LOAD_REST_MS,
+      () =>
+        void api.load().catch((error: unknown) => {
+          env.logger.error('a part of the program could not be loaded', {
+            message: error instanceof Error ? error.message : String(error),
+          });
+        }),
+    );
     stops.push(() => loading.cancel());
     if (tls) stops.push(watchTlsFiles(tls, env, (renewed) => server.reloadTls(renewed)));
     let closing: Promise<void> | undefined;
@@ -92,7 +106,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       api.health.stop();
       await server.close(options.graceMs ?? GRACE_MS);
     };
-    return { address: host.includes(':') ? `[${host}]:${bound}` : `${host}:${bound}`, close: () => (closing ??= close()) };
+    return {
+      address: host.includes(':') ? `[${host}]:${bound}` : `${host}:${bound}`,
+      close: () => (closing ??= close()),
+    };
   } catch (error) {
     for (const stop of stops) stop();
     throw error;
@@ -100,14 +117,33 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 }
 
 type ConnectionOptions = Pick<
-  ServerOptions, 'maxConnections' | 'maxConnectionsPerAddress' | 'keepAliveMs' | 'keepAliveTimeoutMs' | 'maxIdleMs' | 'compactionsAtOnce' | 'sharers'
+  ServerOptions,
+  | 'maxConnections'
+  | 'maxConnectionsPerAddress'
+  | 'keepAliveMs'
+  | 'keepAliveTimeoutMs'
+  | 'maxIdleMs'
+  | 'compactionsAtOnce'
+  | 'sharers'
 >;
 
 /** A server's share of what the process may have. */
 function limitsOf(options: ConnectionOptions, logger: Logger): Partial<WireLimits> {
-  const { sharers = 1, maxConnectionsPerAddress = DEFAULT_MAX_CONNECTIONS_PER_ADDRESS, keepAliveMs, keepAliveTimeoutMs, maxIdleMs } = options;
-  for (const [name, value] of Object.entries({ maxConnectionsPerAddress, keepAliveMs, keepAliveTimeoutMs, maxIdleMs })) {
-    if (value !== undefined && !isPositive(value)) throw invalidArgument(`${name} must be a whole number above 0, not ${value}`);
+  const {
+    sharers = 1,
+    maxConnectionsPerAddress = DEFAULT_MAX_CONNECTIONS_PER_ADDRESS,
+    keepAliveMs,
+    keepAliveTimeoutMs,
+    maxIdleMs,
+  } = options;
+  for (const [name, value] of Object.entries({
+    maxConnectionsPerAddress,
+    keepAliveMs,
+    keepAliveTimeoutMs,
+    maxIdleMs,
+  })) {
+    if (value !== undefined && !isPositive(value))
+      throw invalidArgument(`${name} must be a whole number above 0, not ${value}`);
   }
   return {
     maxConnections: Math.max(1, Math.floor(checkedConnections(options, sharers, logger) / sharers)),
@@ -119,7 +155,11 @@ function limitsOf(options: ConnectionOptions, logger: Logger): Partial<WireLimit
 }
 
 /** Most connections of the process at once. INVALID_ARGUMENT for a number that is none, RESOURCE_EXHAUSTED where there are too few descriptors for any. */
-export function checkedConnections({ maxConnections, compactionsAtOnce }: ConnectionOptions, tabletServers: number, logger: Logger): number {
+export function checkedConnections(
+  { maxConnections, compactionsAtOnce }: ConnectionOptions,
+  tabletServers: number,
+  logger: Logger,
+): number {
   const wanted = maxConnections ?? DEFAULT_MAX_CONNECTIONS;
   if (!isPositive(wanted)) throw invalidArgument(`maxConnections must be a whole number above 0, not ${wanted}`);
   const possible = connectionLimit(tabletServers, compactionsAtOnce);
@@ -134,9 +174,15 @@ function isPositive(value: number): boolean {
 }
 
 /** Where to listen. Fails with INVALID_ARGUMENT for an address that is none, or that other machines can reach and nothing guards. */
-export function checkedAddress({ address, insecurePublic = false, tls, access }: Pick<ServerOptions, 'address' | 'insecurePublic' | 'tls' | 'access'>): Address {
+export function checkedAddress({
+  address,
+  insecurePublic = false,
+  tls,
+  access,
+}: Pick<ServerOptions, 'address' | 'insecurePublic' | 'tls' | 'access'>): Address {
   const parsed = parseAddress(address);
-  if (!parsed) throw invalidArgument(`${JSON.stringify(address)} is no address: HOST:PORT, with a port from 0 to 65535`);
+  if (!parsed)
+    throw invalidArgument(`${JSON.stringify(address)} is no address: HOST:PORT, with a port from 0 to 65535`);
   if (isLoopback(parsed.host) || insecurePublic) return parsed;
   const isGuarded = access?.tokensFile !== undefined || access?.jwt !== undefined || tls?.clientCaFile !== undefined;
   const lacks = [
@@ -144,5 +190,7 @@ export function checkedAddress({ address, insecurePublic = false, tls, access }:
     ...(isGuarded ? [] : ['authentication (--tokens, --jwt-issuer or --tls-client-ca)']),
   ];
   if (lacks.length === 0) return parsed;
-  throw invalidArgument(`${address} can be reached from other machines and needs ${lacks.join(' and ')}; or use 127.0.0.1, or say --insecure-public to serve everybody as it is`);
+  throw invalidArgument(
+    `${address} can be reached from other machines and needs ${lacks.join(' and ')}; or use 127.0.0.1, or say --insecure-public to serve everybody as it is`,
+  );
 }

@@ -21,7 +21,8 @@ export interface SharedListener {
 
 /** Listens on the address. To be called before anything else is at work: the socket gets the lowest descriptor that is free. ALREADY_EXISTS where the address is in use. */
 export async function openSharedListener(host: string, port: number): Promise<SharedListener> {
-  if (platform() === 'win32') throw new BigtableError(Code.UNIMPLEMENTED, 'several tablet servers cannot share a port on Windows: use one');
+  if (platform() === 'win32')
+    throw new BigtableError(Code.UNIMPLEMENTED, 'several tablet servers cannot share a port on Windows: use one');
   // the first socket of an event loop makes it open other descriptors, so this one goes before; it tells whether the address is free, too
   const first = await listen(host, port);
   const chosen = portOf(first);
@@ -33,7 +34,10 @@ export async function openSharedListener(host: string, port: number): Promise<Sh
   });
   // this thread takes no connections; the socket stays open
   await closed(second);
-  if (!fstatSync(LISTENER_FD).isSocket()) throw unavailable('the listening socket did not get its place: another part of this program opened a file in that instant');
+  if (!fstatSync(LISTENER_FD).isSocket())
+    throw unavailable(
+      'the listening socket did not get its place: another part of this program opened a file in that instant',
+    );
   return {
     port: chosen,
     close: () => {
@@ -48,7 +52,9 @@ function listen(host: string, port: number): Promise<Server> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const inUse = error.code === 'EADDRINUSE';
-      const message = inUse ? `${host}:${port} is already in use` : `cannot listen on ${host}:${port}: ${error.message}`;
+      const message = inUse
+        ? `${host}:${port} is already in use`
+        : `cannot listen on ${host}:${port}: ${error.message}`;
       reject(new BigtableError(inUse ? Code.ALREADY_EXISTS : Code.UNAVAILABLE, message, { cause: error }));
     });
     server.listen({ host, port, backlog: BACKLOG }, () => resolve(server));

@@ -22,13 +22,23 @@ describe('TLS from files', () => {
     const plain = await readTlsFiles({ keyFile: pem('server.key'), certFile: pem('server.pem') });
     assert.match(String(plain.key), /PRIVATE KEY/);
     assert.equal(plain.requestCert, undefined);
-    assert.equal((await readTlsFiles({ keyFile: pem('server.key'), certFile: pem('server.pem'), minVersion: '1.3' })).minVersion, '1.3');
-    const mutual = await readTlsFiles({ keyFile: pem('server.key'), certFile: pem('server.pem'), clientCaFile: pem('ca.pem') });
+    assert.equal(
+      (await readTlsFiles({ keyFile: pem('server.key'), certFile: pem('server.pem'), minVersion: '1.3' })).minVersion,
+      '1.3',
+    );
+    const mutual = await readTlsFiles({
+      keyFile: pem('server.key'),
+      certFile: pem('server.pem'),
+      clientCaFile: pem('ca.pem'),
+    });
     assert.equal(mutual.requestCert, true);
   });
 
   test('a file that is not there is named', async () => {
-    await assert.rejects(readTlsFiles({ keyFile: '/nowhere/key.pem', certFile: pem('server.pem') }), { code: Code.INVALID_ARGUMENT, message: /\/nowhere\/key\.pem/ });
+    await assert.rejects(readTlsFiles({ keyFile: '/nowhere/key.pem', certFile: pem('server.pem') }), {
+      code: Code.INVALID_ARGUMENT,
+      message: /\/nowhere\/key\.pem/,
+    });
   });
 
   test('changed files are read anew; broken ones change nothing and are told', async () => {
@@ -37,7 +47,12 @@ describe('TLS from files', () => {
     await copyFile(pem('server.pem'), files.certFile);
     const clock = new ManualClock();
     const told: string[] = [];
-    const logger = { ...silentLogger, info: (message: string) => told.push(message), warn() {}, error: (message: string) => told.push(message) };
+    const logger = {
+      ...silentLogger,
+      info: (message: string) => told.push(message),
+      warn() {},
+      error: (message: string) => told.push(message),
+    };
     const read: TlsOptions[] = [];
     const stop = watchTlsFiles(files, { clock, logger }, (options) => {
       if (String(options.cert) === 'broken') throw new Error('no certificate');

@@ -19,11 +19,17 @@ export interface TlsFiles {
 /** INVALID_ARGUMENT where a file cannot be read. */
 export async function readTlsFiles({ keyFile, certFile, clientCaFile, minVersion }: TlsFiles): Promise<TlsOptions> {
   const [key, cert] = [await readInput(keyFile), await readInput(certFile)];
-  return clientCaFile === undefined ? { key, cert, minVersion } : { key, cert, minVersion, ca: await readInput(clientCaFile), requestCert: true };
+  return clientCaFile === undefined
+    ? { key, cert, minVersion }
+    : { key, cert, minVersion, ca: await readInput(clientCaFile), requestCert: true };
 }
 
 /** Calls `reload` with what the files hold whenever they have changed; answers how to stop. */
-export function watchTlsFiles(files: TlsFiles, env: Pick<ApiEnv, 'clock' | 'logger'>, reload: (options: TlsOptions) => void): () => void {
+export function watchTlsFiles(
+  files: TlsFiles,
+  env: Pick<ApiEnv, 'clock' | 'logger'>,
+  reload: (options: TlsOptions) => void,
+): () => void {
   const { keyFile, certFile, clientCaFile } = files;
   const paths = [keyFile, certFile, ...(clientCaFile === undefined ? [] : [clientCaFile])];
   return watchFiles('certificates', paths, env, async () => reload(await readTlsFiles(files)));

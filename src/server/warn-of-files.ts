@@ -5,13 +5,19 @@ import type { Logger } from '../env/index.ts';
 import type { AccessOptions } from './door.ts';
 import type { TlsFiles } from './tls-files.ts';
 
-export async function warnOfFiles({ tls, access = {} }: { readonly tls?: TlsFiles | undefined; readonly access?: AccessOptions | undefined }, logger: Logger): Promise<void> {
+export async function warnOfFiles(
+  { tls, access = {} }: { readonly tls?: TlsFiles | undefined; readonly access?: AccessOptions | undefined },
+  logger: Logger,
+): Promise<void> {
   const { tokensFile, jwt } = access;
   const keySet = jwt && !jwt.keys.includes('://') ? jwt.keys : undefined;
   const secrets = [
     [tls?.keyFile, 'the key of the server’s certificate'],
     [tokensFile, 'the list of tokens'],
-    [keySet !== undefined && (await holdsPrivateKeys(keySet)) ? keySet : undefined, 'a set of keys, with private ones among them'],
+    [
+      keySet !== undefined && (await holdsPrivateKeys(keySet)) ? keySet : undefined,
+      'a set of keys, with private ones among them',
+    ],
   ] as const;
   const trusted = [
     [tls?.certFile, 'the server’s certificate'],
@@ -25,7 +31,8 @@ export async function warnOfFiles({ tls, access = {} }: { readonly tls?: TlsFile
 async function warn(file: string | undefined, what: string, kind: 'secret' | 'trusted', logger: Logger): Promise<void> {
   const mode = file === undefined ? undefined : await modeForOthers(file, kind);
   if (file === undefined || mode === undefined) return;
-  const harm = kind === 'secret' ? 'can be read by other users of this machine' : 'can be changed by other users of this machine';
+  const harm =
+    kind === 'secret' ? 'can be read by other users of this machine' : 'can be changed by other users of this machine';
   logger.warn(`${what} ${harm}`, { file, mode, remedy: `chmod ${kind === 'secret' ? '600' : 'go-w'} ${file}` });
 }
 

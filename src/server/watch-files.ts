@@ -13,7 +13,12 @@ const LOOK_MS = 2000;
  * Calls `reload` whenever one of the files has changed, from now on; answers how to stop. Where it fails the old contents stay in use, and
  * the log is told, under the name `what`; the next change is tried again.
  */
-export function watchFiles(what: string, paths: readonly string[], env: Pick<ApiEnv, 'clock' | 'logger'>, reload: () => Promise<void>): () => void {
+export function watchFiles(
+  what: string,
+  paths: readonly string[],
+  env: Pick<ApiEnv, 'clock' | 'logger'>,
+  reload: () => Promise<void>,
+): () => void {
   let timer: Timer | undefined;
   let stopped = false;
   let seen: string | undefined;
@@ -22,7 +27,10 @@ export function watchFiles(what: string, paths: readonly string[], env: Pick<Api
       await reload();
       env.logger.info(`${what} were read anew`, { files: paths.join(' ') });
     } catch (error) {
-      env.logger.error(`${what} could not be read anew; the old ones stay in use`, { files: paths.join(' '), message: error instanceof Error ? error.message : String(error) });
+      env.logger.error(`${what} could not be read anew; the old ones stay in use`, {
+        files: paths.join(' '),
+        message: error instanceof Error ? error.message : String(error),
+      });
     }
   };
   const look = async (): Promise<void> => {
@@ -41,7 +49,11 @@ export function watchFiles(what: string, paths: readonly string[], env: Pick<Api
 /** INVALID_ARGUMENT, with the path, where it cannot be read. */
 export function readInput(path: string): Promise<Buffer> {
   return readFile(path).catch((cause: unknown) => {
-    throw new BigtableError(Code.INVALID_ARGUMENT, `cannot read ${path}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    throw new BigtableError(
+      Code.INVALID_ARGUMENT,
+      `cannot read ${path}: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause },
+    );
   });
 }
 

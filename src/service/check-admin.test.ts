@@ -7,7 +7,13 @@ import type { NewTable } from './service.ts';
 
 const LIMIT = LIMITS.cloud;
 const NAME = 'projects/p/instances/i/tables/t';
-const TABLE: NewTable = { name: NAME, families: [{ name: 'cf' }], splits: ['m'], granularity: 'millis', deletionProtection: false };
+const TABLE: NewTable = {
+  name: NAME,
+  families: [{ name: 'cf' }],
+  splits: ['m'],
+  granularity: 'millis',
+  deletionProtection: false,
+};
 
 function refused(check: () => void, message: RegExp): void {
   assert.throws(check, (thrown) => {
@@ -23,8 +29,12 @@ describe('GC rules', () => {
   const age = (ageMicros: number): GcRule => ({ kind: 'maxAge', ageMicros });
 
   test('taken', () => {
-    for (const rule of [versions(1), versions(2 ** 31 - 1), age(1000), age(1001), age(Number.MAX_SAFE_INTEGER)]) checkGcRule(rule, LIMIT);
-    checkGcRule({ kind: 'union', rules: [versions(3), { kind: 'intersection', rules: [age(5e6), versions(1)] }] }, LIMIT);
+    for (const rule of [versions(1), versions(2 ** 31 - 1), age(1000), age(1001), age(Number.MAX_SAFE_INTEGER)])
+      checkGcRule(rule, LIMIT);
+    checkGcRule(
+      { kind: 'union', rules: [versions(3), { kind: 'intersection', rules: [age(5e6), versions(1)] }] },
+      LIMIT,
+    );
     checkGcRule({ kind: 'union', rules: [] }, LIMIT);
   });
 
@@ -41,7 +51,10 @@ describe('GC rules', () => {
     ];
     for (const [rule, message] of bad) {
       refused(() => checkGcRule(rule, LIMIT), message);
-      refused(() => checkGcRule({ kind: 'union', rules: [versions(1), { kind: 'intersection', rules: [rule] }] }, LIMIT), message);
+      refused(
+        () => checkGcRule({ kind: 'union', rules: [versions(1), { kind: 'intersection', rules: [rule] }] }, LIMIT),
+        message,
+      );
     }
   });
 
@@ -77,22 +90,38 @@ describe('tables', () => {
 
   test('refused', () => {
     refused(() => checkNewTable({ ...TABLE, name: 't' }, LIMIT), /table name "t"/);
-    refused(() => checkNewTable({ ...TABLE, families: [{ name: 'cf' }, { name: 'cf' }] }, LIMIT), /"cf" is given twice/);
+    refused(
+      () => checkNewTable({ ...TABLE, families: [{ name: 'cf' }, { name: 'cf' }] }, LIMIT),
+      /"cf" is given twice/,
+    );
     refused(() => checkNewTable({ ...TABLE, families: [{ name: 'c f' }] }, LIMIT), /column family "c f"/);
-    refused(() => checkNewTable({ ...TABLE, families: [{ name: 'cf', gcRule: { kind: 'maxVersions', versions: 0 } }] }, LIMIT), /versions, not 0/);
+    refused(
+      () =>
+        checkNewTable({ ...TABLE, families: [{ name: 'cf', gcRule: { kind: 'maxVersions', versions: 0 } }] }, LIMIT),
+      /versions, not 0/,
+    );
     refused(() => checkNewTable({ ...TABLE, splits: ['a', ''] }, LIMIT), /row to split at must not be empty/);
     refused(() => checkNewTable({ ...TABLE, splits: ['a'.repeat(4097)] }, LIMIT), /row to split at .* has 4097 bytes/);
     refused(() => checkNewTable({ ...TABLE, granularity: 'nanos' as 'micros' }, LIMIT), /granularity "nanos"/);
   });
 
   test('changes of families', () => {
-    const check = (...changes: Parameters<typeof checkModifyFamilies>[1]): void => checkModifyFamilies(NAME, changes, LIMIT);
-    check({ kind: 'create', family: { name: 'a' } }, { kind: 'update', family: { name: 'a' }, fields: ['gcRule'] }, { kind: 'drop', name: 'a' });
+    const check = (...changes: Parameters<typeof checkModifyFamilies>[1]): void =>
+      checkModifyFamilies(NAME, changes, LIMIT);
+    check(
+      { kind: 'create', family: { name: 'a' } },
+      { kind: 'update', family: { name: 'a' }, fields: ['gcRule'] },
+      { kind: 'drop', name: 'a' },
+    );
     refused(() => check(), /at least one/);
     refused(() => check({ kind: 'drop', name: '' }), /column family ""/);
     refused(() => check({ kind: 'create', family: { name: 'a/b' } }), /column family "a\/b"/);
     refused(() => check({ kind: 'update', family: { name: 'a' }, fields: [] }), /names no field/);
-    refused(() => check({ kind: 'update', family: { name: 'a', gcRule: { kind: 'maxAge', ageMicros: 1 } }, fields: ['gcRule'] }), /not 1 microseconds/);
+    refused(
+      () =>
+        check({ kind: 'update', family: { name: 'a', gcRule: { kind: 'maxAge', ageMicros: 1 } }, fields: ['gcRule'] }),
+      /not 1 microseconds/,
+    );
     refused(() => checkModifyFamilies('projects/p', [{ kind: 'drop', name: 'a' }], LIMIT), /table name/);
   });
 

@@ -61,13 +61,15 @@ function checkFamily(family: FamilySchema, limits: Limits): void {
 /** Versions of 1 or more, ages of a millisecond or more, gcRuleBytes when serialized as google.bigtable.admin.v2.GcRule. */
 export function checkGcRule(rule: GcRule, limits: Limits): void {
   const size = checkedSize(rule, limits, 0);
-  if (size > limits.gcRuleBytes) throw invalidArgument(`the GC rule takes ${size} bytes; the limit is ${limits.gcRuleBytes}`);
+  if (size > limits.gcRuleBytes)
+    throw invalidArgument(`the GC rule takes ${size} bytes; the limit is ${limits.gcRuleBytes}`);
 }
 
 /** Checks the rule and answers its size as a protobuf message. */
 function checkedSize(rule: GcRule, limits: Limits, depth: number): number {
   // a level takes two bytes at the least
-  if (depth * 2 > limits.gcRuleBytes) throw invalidArgument(`the GC rule is nested too deep: it takes more than ${limits.gcRuleBytes} bytes`);
+  if (depth * 2 > limits.gcRuleBytes)
+    throw invalidArgument(`the GC rule is nested too deep: it takes more than ${limits.gcRuleBytes} bytes`);
   switch (rule.kind) {
     case 'maxVersions':
       if (!Number.isInteger(rule.versions) || rule.versions < 1 || rule.versions > MOST_VERSIONS) {
@@ -76,7 +78,9 @@ function checkedSize(rule: GcRule, limits: Limits, depth: number): number {
       return 1 + varintLength(rule.versions);
     case 'maxAge': {
       if (!Number.isSafeInteger(rule.ageMicros) || rule.ageMicros < MILLI_MICROS) {
-        throw invalidArgument(`the age of a GC rule must be a millisecond (1000 microseconds) or more, not ${rule.ageMicros} microseconds`);
+        throw invalidArgument(
+          `the age of a GC rule must be a millisecond (1000 microseconds) or more, not ${rule.ageMicros} microseconds`,
+        );
       }
       const seconds = Math.floor(rule.ageMicros / 1e6);
       const nanos = (rule.ageMicros % 1e6) * 1000;

@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BigtableError, Code, INT64_MAX, INT64_MIN } from '../base/index.ts';
 import { LIMITS, type Limits, type Mutation, type ReadModifyWriteRule } from '../model/index.ts';
-import { checkCheckAndMutateRow, checkMutateRow, checkMutateRows, checkReadModifyWriteRow, checkReadRanges, checkReadRows } from './check-data.ts';
+import {
+  checkCheckAndMutateRow,
+  checkMutateRow,
+  checkMutateRows,
+  checkReadModifyWriteRow,
+  checkReadRanges,
+  checkReadRows,
+} from './check-data.ts';
 import type { RowMutations } from './service.ts';
 
 const TABLE = 'projects/p/instances/i/tables/t';
@@ -25,7 +32,10 @@ const noFailure = (index: number, error: BigtableError): void => assert.fail(`en
 function failing(index: number, entries: readonly RowMutations[], message: RegExp): void {
   const failures: (readonly [number, BigtableError])[] = [];
   checkMutateRows(TABLE, entries, LIMIT, (at, error) => void failures.push([at, error]));
-  assert.deepEqual(failures.map(([at, { code }]) => [at, code]), [[index, Code.INVALID_ARGUMENT]]);
+  assert.deepEqual(
+    failures.map(([at, { code }]) => [at, code]),
+    [[index, Code.INVALID_ARGUMENT]],
+  );
   assert.match(failures[0]?.[1].message ?? '', message);
 }
 
@@ -55,16 +65,40 @@ describe('mutations by their form', () => {
     ['a long qualifier', { ...SET, qualifier: '12345' }, /qualifier "12345" has 5 bytes; the limit is 4/],
     ['a long qualifier to delete', { kind: 'deleteFromColumn', family: 'cf', qualifier: '12345' }, /qualifier "12345"/],
     ['a large value', { ...SET, value: Buffer.alloc(7) }, /value has 7 bytes; the limit is 6/],
-    ['a large input', { kind: 'addToCell', family: 'cf', qualifier: 'q', timestamp: 0, input: Buffer.alloc(7) }, /input of an aggregate has 7 bytes/],
-    ['a large state', { kind: 'mergeToCell', family: 'cf', qualifier: 'q', timestamp: 0, state: Buffer.alloc(7) }, /state of an aggregate has 7 bytes/],
-    ['an input beyond int64', { kind: 'addToCell', family: 'cf', qualifier: 'q', timestamp: 0, input: 2n ** 63n }, /input 9223372036854775808/],
+    [
+      'a large input',
+      { kind: 'addToCell', family: 'cf', qualifier: 'q', timestamp: 0, input: Buffer.alloc(7) },
+      /input of an aggregate has 7 bytes/,
+    ],
+    [
+      'a large state',
+      { kind: 'mergeToCell', family: 'cf', qualifier: 'q', timestamp: 0, state: Buffer.alloc(7) },
+      /state of an aggregate has 7 bytes/,
+    ],
+    [
+      'an input beyond int64',
+      { kind: 'addToCell', family: 'cf', qualifier: 'q', timestamp: 0, input: 2n ** 63n },
+      /input 9223372036854775808/,
+    ],
     ['a timestamp beyond int64', { ...SET, timestamp: 2n ** 63n }, /timestamp 9223372036854775808/],
     ['a timestamp that is not exact', { ...SET, timestamp: 2 ** 53 }, /timestamp 9007199254740992/],
     ['a timestamp with a fraction', { ...SET, timestamp: 1.5 }, /timestamp 1.5/],
     ['a timestamp below 0', { ...SET, timestamp: -1 }, /timestamp -1 must not be below 0/],
-    ['a range turned around', { kind: 'deleteFromColumn', family: 'cf', qualifier: 'q', range: { start: 6, end: 5 } }, /starts at 6, above its end 5/],
-    ['a range below 0', { kind: 'deleteFromColumn', family: 'cf', qualifier: 'q', range: { start: -5n } }, /timestamp -5/],
-    ['no mutation at all', { kind: 'setRow', family: 'cf', qualifier: 'q' } as unknown as Mutation, /unknown mutation "setRow"/],
+    [
+      'a range turned around',
+      { kind: 'deleteFromColumn', family: 'cf', qualifier: 'q', range: { start: 6, end: 5 } },
+      /starts at 6, above its end 5/,
+    ],
+    [
+      'a range below 0',
+      { kind: 'deleteFromColumn', family: 'cf', qualifier: 'q', range: { start: -5n } },
+      /timestamp -5/,
+    ],
+    [
+      'no mutation at all',
+      { kind: 'setRow', family: 'cf', qualifier: 'q' } as unknown as Mutation,
+      /unknown mutation "setRow"/,
+    ],
   ];
   for (const [what, mutation, message] of bad) {
     test(`${what} is refused`, () => {
@@ -78,30 +112,50 @@ describe('mutations by their form', () => {
         ],
         message,
       );
-      refused(() => checkCheckAndMutateRow({ table: TABLE, row: 'r', whenTrue: [], whenFalse: [mutation] }, LIMIT), message);
+      refused(
+        () => checkCheckAndMutateRow({ table: TABLE, row: 'r', whenTrue: [], whenFalse: [mutation] }, LIMIT),
+        message,
+      );
     });
   }
 
   test('timestamps below 0 are a matter of the limits', () => {
     checkMutateRow(TABLE, { row: 'r', mutations: [{ ...SET, timestamp: INT64_MIN }] }, LIMITS.default);
-    refused(() => checkMutateRow(TABLE, { row: 'r', mutations: [{ ...SET, timestamp: INT64_MIN }] }, LIMITS.cloud), /must not be below 0/);
+    refused(
+      () => checkMutateRow(TABLE, { row: 'r', mutations: [{ ...SET, timestamp: INT64_MIN }] }, LIMITS.cloud),
+      /must not be below 0/,
+    );
   });
 });
 
 describe('requests', () => {
   test('table names', () => {
-    const bad = ['t', TABLE.slice(1), TABLE.slice(0, -1), 'projects//instances/i/tables/t', `${TABLE}/x`, 'projects/p/instances/i/tables/a b', `${TABLE}\n`];
+    const bad = [
+      't',
+      TABLE.slice(1),
+      TABLE.slice(0, -1),
+      'projects//instances/i/tables/t',
+      `${TABLE}/x`,
+      'projects/p/instances/i/tables/a b',
+      `${TABLE}\n`,
+    ];
     for (const name of bad) {
       refused(() => checkMutateRow(name, { row: 'r', mutations: [SET] }, LIMIT), /table (name|id) "/);
     }
-    refused(() => checkReadRows({ table: `projects/p/instances/i/tables/${'t'.repeat(51)}` }, LIMIT), /table id "t+" must be 1 to 50/);
+    refused(
+      () => checkReadRows({ table: `projects/p/instances/i/tables/${'t'.repeat(51)}` }, LIMIT),
+      /table id "t+" must be 1 to 50/,
+    );
     checkReadRows({ table: `projects/p:q/instances/i/tables/${'t'.repeat(50)}` }, LIMIT);
     checkReadRows({ table: 'projects/p/instances/i/tables/-_.aZ0' }, LIMIT);
   });
 
   test('row keys', () => {
     refused(() => checkMutateRow(TABLE, { row: '', mutations: [SET] }, LIMIT), /row key must not be empty/);
-    refused(() => checkMutateRow(TABLE, { row: '123456789', mutations: [SET] }, LIMIT), /row key "123456789" has 9 bytes; the limit is 8/);
+    refused(
+      () => checkMutateRow(TABLE, { row: '123456789', mutations: [SET] }, LIMIT),
+      /row key "123456789" has 9 bytes; the limit is 8/,
+    );
     checkMutateRow(TABLE, { row: '\xff'.repeat(8), mutations: [SET] }, LIMIT);
     failing(
       1,
@@ -113,12 +167,18 @@ describe('requests', () => {
       /row key of entry 1 must not be empty/,
     );
     checkMutateRow(TABLE, { row: 'r'.repeat(65_536), mutations: [SET] }, LIMITS.default);
-    refused(() => checkMutateRow(TABLE, { row: 'r'.repeat(4097), mutations: [SET] }, LIMITS.cloud), /the limit is 4096/);
+    refused(
+      () => checkMutateRow(TABLE, { row: 'r'.repeat(4097), mutations: [SET] }, LIMITS.cloud),
+      /the limit is 4096/,
+    );
   });
 
   test('counts of mutations', () => {
     refused(() => checkMutateRow(TABLE, { row: 'r', mutations: [] }, LIMIT), /at least one mutation/);
-    refused(() => checkMutateRow(TABLE, { row: 'r', mutations: [SET, SET, SET, SET] }, LIMIT), /3 mutations at most; this one has 4/);
+    refused(
+      () => checkMutateRow(TABLE, { row: 'r', mutations: [SET, SET, SET, SET] }, LIMIT),
+      /3 mutations at most; this one has 4/,
+    );
     refused(() => checkMutateRows(TABLE, [], LIMIT, noFailure), /at least one entry/);
     failing(
       0,
@@ -152,24 +212,44 @@ describe('requests', () => {
     );
     refused(() => checkMutateRows('t', [{ row: 'r', mutations: [SET] }], LIMIT, noFailure), /table name/);
     checkMutateRow(TABLE, { row: 'r', mutations: new Array<Mutation>(100_000).fill(SET) }, LIMITS.cloud);
-    refused(() => checkMutateRow(TABLE, { row: 'r', mutations: new Array<Mutation>(100_001).fill(SET) }, LIMITS.cloud), /100000 mutations at most/);
+    refused(
+      () => checkMutateRow(TABLE, { row: 'r', mutations: new Array<Mutation>(100_001).fill(SET) }, LIMITS.cloud),
+      /100000 mutations at most/,
+    );
   });
 
   test('check-and-mutate needs one list, each within the limit', () => {
-    refused(() => checkCheckAndMutateRow({ table: TABLE, row: 'r', whenTrue: [], whenFalse: [] }, LIMIT), /true or false mutations/);
+    refused(
+      () => checkCheckAndMutateRow({ table: TABLE, row: 'r', whenTrue: [], whenFalse: [] }, LIMIT),
+      /true or false mutations/,
+    );
     checkCheckAndMutateRow({ table: TABLE, row: 'r', whenTrue: [SET, SET, SET], whenFalse: [SET, SET, SET] }, LIMIT);
-    refused(() => checkCheckAndMutateRow({ table: TABLE, row: 'r', whenTrue: [SET], whenFalse: [SET, SET, SET, SET] }, LIMIT), /3 mutations at most/);
+    refused(
+      () => checkCheckAndMutateRow({ table: TABLE, row: 'r', whenTrue: [SET], whenFalse: [SET, SET, SET, SET] }, LIMIT),
+      /3 mutations at most/,
+    );
     refused(() => checkCheckAndMutateRow({ table: TABLE, row: '', whenTrue: [SET], whenFalse: [] }, LIMIT), /row key/);
-    refused(() => checkCheckAndMutateRow({ table: 't', row: 'r', whenTrue: [SET], whenFalse: [] }, LIMIT), /table name/);
+    refused(
+      () => checkCheckAndMutateRow({ table: 't', row: 'r', whenTrue: [SET], whenFalse: [] }, LIMIT),
+      /table name/,
+    );
   });
 
   test('read-modify-write', () => {
-    const rule = (change: ReadModifyWriteRule['change'], more: Partial<ReadModifyWriteRule> = {}): ReadModifyWriteRule => {
+    const rule = (
+      change: ReadModifyWriteRule['change'],
+      more: Partial<ReadModifyWriteRule> = {},
+    ): ReadModifyWriteRule => {
       return { family: 'cf', qualifier: 'q', change, ...more };
     };
     const plus = rule({ kind: 'increment', amount: 1 });
-    const check = (rules: readonly ReadModifyWriteRule[], row = 'r'): void => checkReadModifyWriteRow(TABLE, row, rules, LIMIT);
-    check([plus, rule({ kind: 'increment', amount: INT64_MIN }), rule({ kind: 'append', suffix: Buffer.alloc(6) }, { qualifier: '' })]);
+    const check = (rules: readonly ReadModifyWriteRule[], row = 'r'): void =>
+      checkReadModifyWriteRow(TABLE, row, rules, LIMIT);
+    check([
+      plus,
+      rule({ kind: 'increment', amount: INT64_MIN }),
+      rule({ kind: 'append', suffix: Buffer.alloc(6) }, { qualifier: '' }),
+    ]);
     refused(() => check([]), /at least one rule/);
     refused(() => check([plus, plus, plus, plus]), /3 mutations at most/);
     refused(() => check([plus], ''), /row key must not be empty/);

@@ -4,10 +4,30 @@
  */
 import { BigtableError, type ByteString, invalidArgument, isInt64 } from '../base/index.ts';
 import {
-  type CellColumn, type CellRun, columnAt, isCellRun, type Limits, type Mutation, type Mutations, type ReadModifyWriteRule, type RowRange, sliceMutations, timestampAt,
-  type TimestampRange, valueLengthAt,
+  type CellColumn,
+  type CellRun,
+  columnAt,
+  isCellRun,
+  type Limits,
+  type Mutation,
+  type Mutations,
+  type ReadModifyWriteRule,
+  type RowRange,
+  sliceMutations,
+  timestampAt,
+  type TimestampRange,
+  valueLengthAt,
 } from '../model/index.ts';
-import { checkFamilyName, checkQualifier, checkRowKey, checkRowRange, checkTableName, checkTimestamp, checkValue, checkValueLength } from './check-names.ts';
+import {
+  checkFamilyName,
+  checkQualifier,
+  checkRowKey,
+  checkRowRange,
+  checkTableName,
+  checkTimestamp,
+  checkValue,
+  checkValueLength,
+} from './check-names.ts';
 import type { CheckAndMutateRequest, ReadRequest, RowMutations } from './service.ts';
 
 /** Has so many items gone over by parts [from, to); with pauses between them where it answers a promise. */
@@ -19,12 +39,19 @@ const whole: Slicer = (count, work) => {
 };
 
 /** MutateRow: 1..mutationsPerRequest mutations of one row. */
-export function checkMutateRow(table: string, { row, mutations }: RowMutations, limits: Limits, slicer = whole): Promise<void> | undefined {
+export function checkMutateRow(
+  table: string,
+  { row, mutations }: RowMutations,
+  limits: Limits,
+  slicer = whole,
+): Promise<void> | undefined {
   checkTableName(table, limits);
   checkRowKey(row, limits);
   if (mutations.length === 0) throw invalidArgument('a MutateRow request must have at least one mutation');
   checkCount(mutations.length, limits);
-  return slicer(mutations.length, (from, to) => checkMutations(to - from === mutations.length ? mutations : sliceMutations(mutations, from, to), limits));
+  return slicer(mutations.length, (from, to) =>
+    checkMutations(to - from === mutations.length ? mutations : sliceMutations(mutations, from, to), limits),
+  );
 }
 
 /**
@@ -80,7 +107,12 @@ export function checkCheckAndMutateRow(request: CheckAndMutateRequest, limits: L
 }
 
 /** ReadModifyWriteRow: 1..mutationsPerRequest rules. */
-export function checkReadModifyWriteRow(table: string, row: ByteString, rules: readonly ReadModifyWriteRule[], limits: Limits): void {
+export function checkReadModifyWriteRow(
+  table: string,
+  row: ByteString,
+  rules: readonly ReadModifyWriteRule[],
+  limits: Limits,
+): void {
   checkTableName(table, limits);
   checkRowKey(row, limits);
   if (rules.length === 0) throw invalidArgument('a ReadModifyWriteRow request must have at least one rule');
@@ -89,7 +121,8 @@ export function checkReadModifyWriteRow(table: string, row: ByteString, rules: r
     checkFamilyName(family, limits);
     checkQualifier(qualifier, limits);
     if (change.kind === 'append') checkValue(change.suffix, limits, 'value to append');
-    else if (!isInt64(change.amount)) throw invalidArgument(`increment ${String(change.amount)} must be a whole number within int64`);
+    else if (!isInt64(change.amount))
+      throw invalidArgument(`increment ${String(change.amount)} must be a whole number within int64`);
   }
 }
 
@@ -102,12 +135,15 @@ export function checkReadRanges(ranges: readonly RowRange[], limits: Limits): vo
 export function checkReadRows(request: ReadRequest, limits: Limits): void {
   checkTableName(request.table, limits);
   const most = request.rowsLimit ?? 0;
-  if (!Number.isSafeInteger(most) || most < 0) throw invalidArgument(`rows limit ${most} must be a whole number of 0 (none) or more`);
+  if (!Number.isSafeInteger(most) || most < 0)
+    throw invalidArgument(`rows limit ${most} must be a whole number of 0 (none) or more`);
 }
 
 function checkCount(count: number, limits: Limits): void {
   if (count > limits.mutationsPerRequest) {
-    throw invalidArgument(`a request may have ${limits.mutationsPerRequest} mutations at most; this one has ${count} or more`);
+    throw invalidArgument(
+      `a request may have ${limits.mutationsPerRequest} mutations at most; this one has ${count} or more`,
+    );
   }
 }
 
@@ -150,7 +186,8 @@ function checkForm(mutation: Exclude<Mutation, { kind: 'deleteFromRow' }>, limit
     case 'addToCell':
       checkTimestamp(mutation.timestamp, limits);
       if (mutation.input instanceof Uint8Array) return checkValue(mutation.input, limits, 'input of an aggregate');
-      if (!isInt64(mutation.input)) throw invalidArgument(`input ${String(mutation.input)} of an aggregate must be a whole number within int64`);
+      if (!isInt64(mutation.input))
+        throw invalidArgument(`input ${String(mutation.input)} of an aggregate must be a whole number within int64`);
       return;
     case 'mergeToCell':
       checkTimestamp(mutation.timestamp, limits);
@@ -167,5 +204,6 @@ function checkTimestampRange(range: TimestampRange | undefined, limits: Limits):
   const { start, end } = range;
   if (start !== undefined) checkTimestamp(start, limits);
   if (end !== undefined) checkTimestamp(end, limits);
-  if (start !== undefined && end !== undefined && start > end) throw invalidArgument(`timestamp range starts at ${start}, above its end ${end}`);
+  if (start !== undefined && end !== undefined && start > end)
+    throw invalidArgument(`timestamp range starts at ${start}, above its end ${end}`);
 }

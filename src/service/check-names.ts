@@ -16,7 +16,8 @@ let goodTable: { readonly name: string; readonly limits: Limits } | undefined;
 export function checkTableName(name: string, limits: Limits): void {
   if (goodTable?.name === name && goodTable.limits === limits) return;
   const id = TABLE_NAME.exec(name)?.[3];
-  if (id === undefined) throw invalidArgument(`table name ${quote(name, 200)} must be projects/PROJECT/instances/INSTANCE/tables/TABLE`);
+  if (id === undefined)
+    throw invalidArgument(`table name ${quote(name, 200)} must be projects/PROJECT/instances/INSTANCE/tables/TABLE`);
   if (!TABLE_ID.test(id) || id.length > limits.tableIdChars) {
     throw invalidArgument(`table id ${quote(id)} must be 1 to ${limits.tableIdChars} characters of [-_.a-zA-Z0-9]`);
   }
@@ -32,13 +33,16 @@ export function checkRowKey(row: ByteString, limits: Limits, what = 'row key'): 
 /** 1..familyNameChars characters of [-_.a-zA-Z0-9]. */
 export function checkFamilyName(family: string, limits: Limits): void {
   if (!FAMILY_NAME.test(family) || family.length > limits.familyNameChars) {
-    throw invalidArgument(`column family ${quote(family)} must be 1 to ${limits.familyNameChars} characters of [-_.a-zA-Z0-9]`);
+    throw invalidArgument(
+      `column family ${quote(family)} must be 1 to ${limits.familyNameChars} characters of [-_.a-zA-Z0-9]`,
+    );
   }
 }
 
 /** 0..qualifierBytes bytes: the empty qualifier is one. */
 export function checkQualifier(qualifier: ByteString, limits: Limits): void {
-  if (qualifier.length > limits.qualifierBytes) throw tooLong(`qualifier ${quote(qualifier, 32)}`, qualifier.length, limits.qualifierBytes);
+  if (qualifier.length > limits.qualifierBytes)
+    throw tooLong(`qualifier ${quote(qualifier, 32)}`, qualifier.length, limits.qualifierBytes);
 }
 
 export function checkValue(value: Uint8Array, limits: Limits, what = 'value'): void {
@@ -51,8 +55,10 @@ export function checkValueLength(length: number, limits: Limits, what = 'value')
 
 /** Within int64, and not below 0 where the limits say so. */
 export function checkTimestamp(timestamp: Int64, limits: Limits): void {
-  if (!isInt64(timestamp)) throw invalidArgument(`timestamp ${String(timestamp)} must be a whole number of microseconds within int64`);
-  if (limits.nonNegativeTimestamps && timestamp < 0) throw invalidArgument(`timestamp ${timestamp} must not be below 0`);
+  if (!isInt64(timestamp))
+    throw invalidArgument(`timestamp ${String(timestamp)} must be a whole number of microseconds within int64`);
+  if (limits.nonNegativeTimestamps && timestamp < 0)
+    throw invalidArgument(`timestamp ${timestamp} must not be below 0`);
 }
 
 /** Bounds no longer than row keys, the start not above the end. Equal bounds make an empty range, which is allowed. */
@@ -68,7 +74,8 @@ export function checkRowRange(range: RowRange, limits: Limits): void {
 
 /** A bound may be a key's successor, one byte longer. */
 function checkBound(bound: ByteString, limits: Limits): void {
-  if (bound.length > limits.rowKeyBytes + 1) throw tooLong(`bound of a row range ${quote(bound, 32)}`, bound.length, limits.rowKeyBytes);
+  if (bound.length > limits.rowKeyBytes + 1)
+    throw tooLong(`bound of a row range ${quote(bound, 32)}`, bound.length, limits.rowKeyBytes);
 }
 
 function tooLong(what: string, size: number, limit: number): BigtableError {

@@ -47,20 +47,62 @@ describe('mutations against the schema', () => {
 
   test('unknown families, also those named like what every object has', () => {
     for (const family of ['nope', 'constructor', 'toString', '__proto__', 'hasOwnProperty']) {
-      refused(Code.NOT_FOUND, new RegExp(`projects/p/instances/i/tables/t has no column family "${family}"`), { ...SET, family });
+      refused(Code.NOT_FOUND, new RegExp(`projects/p/instances/i/tables/t has no column family "${family}"`), {
+        ...SET,
+        family,
+      });
       refused(Code.NOT_FOUND, /no column family/, { kind: 'deleteFromFamily', family });
       refused(Code.NOT_FOUND, /no column family/, { kind: 'deleteFromColumn', family, qualifier: 'q' });
-      refused(Code.NOT_FOUND, /no column family/, { kind: 'addToCell', family, qualifier: 'q', timestamp: 0, input: 1 });
+      refused(Code.NOT_FOUND, /no column family/, {
+        kind: 'addToCell',
+        family,
+        qualifier: 'q',
+        timestamp: 0,
+        input: 1,
+      });
     }
   });
 
   test('the type of a family', () => {
-    refused(Code.INVALID_ARGUMENT, /"sum" .* holds aggregates \(sum\), which SetCell cannot change/, { ...SET, family: 'sum' });
-    refused(Code.INVALID_ARGUMENT, /"cf" .* holds no aggregates, and AddToCell/, { kind: 'addToCell', family: 'cf', qualifier: 'q', timestamp: 0, input: 1 });
-    refused(Code.INVALID_ARGUMENT, /MergeToCell/, { kind: 'mergeToCell', family: 'cf', qualifier: 'q', timestamp: 0, state: int64Bytes(1) });
-    refused(Code.INVALID_ARGUMENT, /takes an int64 input/, { kind: 'addToCell', family: 'sum', qualifier: 'q', timestamp: 0, input: Buffer.from('12345678') });
-    refused(Code.INVALID_ARGUMENT, /must be 8 bytes, not 7/, { kind: 'mergeToCell', family: 'sum', qualifier: 'q', timestamp: 0, state: Buffer.alloc(7) });
-    refused(Code.INVALID_ARGUMENT, /type bytes, not int64/, { kind: 'addToCell', family: 'hll', qualifier: 'q', timestamp: 0, input: 1 });
+    refused(Code.INVALID_ARGUMENT, /"sum" .* holds aggregates \(sum\), which SetCell cannot change/, {
+      ...SET,
+      family: 'sum',
+    });
+    refused(Code.INVALID_ARGUMENT, /"cf" .* holds no aggregates, and AddToCell/, {
+      kind: 'addToCell',
+      family: 'cf',
+      qualifier: 'q',
+      timestamp: 0,
+      input: 1,
+    });
+    refused(Code.INVALID_ARGUMENT, /MergeToCell/, {
+      kind: 'mergeToCell',
+      family: 'cf',
+      qualifier: 'q',
+      timestamp: 0,
+      state: int64Bytes(1),
+    });
+    refused(Code.INVALID_ARGUMENT, /takes an int64 input/, {
+      kind: 'addToCell',
+      family: 'sum',
+      qualifier: 'q',
+      timestamp: 0,
+      input: Buffer.from('12345678'),
+    });
+    refused(Code.INVALID_ARGUMENT, /must be 8 bytes, not 7/, {
+      kind: 'mergeToCell',
+      family: 'sum',
+      qualifier: 'q',
+      timestamp: 0,
+      state: Buffer.alloc(7),
+    });
+    refused(Code.INVALID_ARGUMENT, /type bytes, not int64/, {
+      kind: 'addToCell',
+      family: 'hll',
+      qualifier: 'q',
+      timestamp: 0,
+      input: 1,
+    });
   });
 
   test('a merge of NULL is checked, and left out', () => {
@@ -79,13 +121,43 @@ describe('mutations against the schema', () => {
     const bad = 1_571_902_339_435_782;
     const message = /granularity mismatch.* multiple of 1000 .*, but got 1571902339435782/;
     refused(Code.INVALID_ARGUMENT, message, { ...SET, timestamp: bad });
-    refused(Code.INVALID_ARGUMENT, message, { kind: 'addToCell', family: 'sum', qualifier: 'q', timestamp: bad, input: 1 });
-    refused(Code.INVALID_ARGUMENT, message, { kind: 'mergeToCell', family: 'sum', qualifier: 'q', timestamp: bad, state: int64Bytes(1) });
-    refused(Code.INVALID_ARGUMENT, message, { kind: 'deleteFromColumn', family: 'cf', qualifier: 'q', range: { start: bad } });
-    refused(Code.INVALID_ARGUMENT, message, { kind: 'deleteFromColumn', family: 'cf', qualifier: 'q', range: { start: 0, end: bad } });
+    refused(Code.INVALID_ARGUMENT, message, {
+      kind: 'addToCell',
+      family: 'sum',
+      qualifier: 'q',
+      timestamp: bad,
+      input: 1,
+    });
+    refused(Code.INVALID_ARGUMENT, message, {
+      kind: 'mergeToCell',
+      family: 'sum',
+      qualifier: 'q',
+      timestamp: bad,
+      state: int64Bytes(1),
+    });
+    refused(Code.INVALID_ARGUMENT, message, {
+      kind: 'deleteFromColumn',
+      family: 'cf',
+      qualifier: 'q',
+      range: { start: bad },
+    });
+    refused(Code.INVALID_ARGUMENT, message, {
+      kind: 'deleteFromColumn',
+      family: 'cf',
+      qualifier: 'q',
+      range: { start: 0, end: bad },
+    });
     refused(Code.INVALID_ARGUMENT, /but got 9223372036854775807/, { ...SET, timestamp: INT64_MAX });
-    checkMutations(schema(), [{ ...SET, timestamp: -1000 }, { ...SET, timestamp: 2n ** 53n * 1000n }, { ...SET, timestamp: 0 }]);
-    checkMutations(schema('micros'), [{ ...SET, timestamp: bad }, { ...SET, timestamp: INT64_MAX }, { ...SET, timestamp: INT64_MIN }]);
+    checkMutations(schema(), [
+      { ...SET, timestamp: -1000 },
+      { ...SET, timestamp: 2n ** 53n * 1000n },
+      { ...SET, timestamp: 0 },
+    ]);
+    checkMutations(schema('micros'), [
+      { ...SET, timestamp: bad },
+      { ...SET, timestamp: INT64_MAX },
+      { ...SET, timestamp: INT64_MIN },
+    ]);
   });
 
   test('rules of a read-modify-write', () => {

@@ -67,7 +67,11 @@ function isMergeOfNull(mutation: Mutation): boolean {
 
 const MILLI_MICROS = 1000;
 
-function checkMutation(schema: TableSchema, family: FamilySchema, mutation: Exclude<Mutation, { kind: 'deleteFromRow' }>): void {
+function checkMutation(
+  schema: TableSchema,
+  family: FamilySchema,
+  mutation: Exclude<Mutation, { kind: 'deleteFromRow' }>,
+): void {
   switch (mutation.kind) {
     case 'setCell':
       checkPlain(schema, family, 'SetCell');
@@ -88,21 +92,26 @@ function checkMutation(schema: TableSchema, family: FamilySchema, mutation: Excl
 
 function familyOf(schema: TableSchema, name: string): FamilySchema {
   const family = familyOfTable(schema, name);
-  if (family === undefined) throw new BigtableError(Code.NOT_FOUND, `table ${schema.name} has no column family ${quote(name)}`);
+  if (family === undefined)
+    throw new BigtableError(Code.NOT_FOUND, `table ${schema.name} has no column family ${quote(name)}`);
   return family;
 }
 
 function checkPlain(schema: TableSchema, family: FamilySchema, call: string): void {
   const aggregate = family.valueType?.aggregate;
   if (!aggregate) return;
-  throw invalidArgument(`column family ${quote(family.name)} of ${schema.name} holds aggregates (${aggregate.kind}), which ${call} cannot change`);
+  throw invalidArgument(
+    `column family ${quote(family.name)} of ${schema.name} holds aggregates (${aggregate.kind}), which ${call} cannot change`,
+  );
 }
 
 function checkAggregate(schema: TableSchema, family: FamilySchema, mutation: AddToCell | MergeToCell): void {
   const aggregate = family.valueType?.aggregate;
   if (!aggregate) {
     const call = mutation.kind === 'addToCell' ? 'AddToCell' : 'MergeToCell';
-    throw invalidArgument(`column family ${quote(family.name)} of ${schema.name} holds no aggregates, and ${call} is for those`);
+    throw invalidArgument(
+      `column family ${quote(family.name)} of ${schema.name} holds no aggregates, and ${call} is for those`,
+    );
   }
   if (mutation.kind === 'addToCell') checkAggregateInput(aggregate.kind, mutation.input, aggregate.input);
   else if (mutation.state !== undefined) checkAggregateState(aggregate.kind, mutation.state, aggregate.input);
@@ -111,5 +120,8 @@ function checkAggregate(schema: TableSchema, family: FamilySchema, mutation: Add
 function checkGranularity(schema: TableSchema, timestamp: Int64): void {
   if (schema.granularity === 'micros') return;
   const aligned = typeof timestamp === 'number' ? timestamp % MILLI_MICROS === 0 : timestamp % 1000n === 0n;
-  if (!aligned) throw invalidArgument(`Timestamp granularity mismatch. Expected a multiple of 1000 (millisecond granularity), but got ${timestamp}`);
+  if (!aligned)
+    throw invalidArgument(
+      `Timestamp granularity mismatch. Expected a multiple of 1000 (millisecond granularity), but got ${timestamp}`,
+    );
 }

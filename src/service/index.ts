@@ -4,11 +4,28 @@
  */
 export { checkDropRowRange, checkGcRule, checkModifyFamilies, checkNewTable, checkUpdateTable } from './check-admin.ts';
 export { checkTabletBound } from './check-control.ts';
-export { checkCheckAndMutateRow, checkMutateRow, checkMutateRows, checkReadModifyWriteRow, checkReadRanges, checkReadRows, type Slicer } from './check-data.ts';
+export {
+  checkCheckAndMutateRow,
+  checkMutateRow,
+  checkMutateRows,
+  checkReadModifyWriteRow,
+  checkReadRanges,
+  checkReadRows,
+  type Slicer,
+} from './check-data.ts';
 export { checkGroupLayout } from './check-groups.ts';
 export { checkTableName } from './check-names.ts';
 export { checkMutations, checkRules, effectiveMutations } from './check-schema.ts';
 export type { CompactionProgress, ControlService } from './control-service.ts';
 export type {
-  AdminService, CheckAndMutateRequest, DataService, FamilyChange, KeySample, NewTable, ReadRequest, RowMutations, Service, TableChange,
+  AdminService,
+  CheckAndMutateRequest,
+  DataService,
+  FamilyChange,
+  KeySample,
+  NewTable,
+  ReadRequest,
+  RowMutations,
+  Service,
+  TableChange,
 } from './service.ts';

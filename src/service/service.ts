@@ -9,7 +9,18 @@
 import type { BigtableError, ByteString } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
-import type { Cell, FamilySchema, Granularity, GroupLayout, Mutation, Mutations, ReadBatch, ReadModifyWriteRule, RowRange, TableSchema } from '../model/index.ts';
+import type {
+  Cell,
+  FamilySchema,
+  Granularity,
+  GroupLayout,
+  Mutation,
+  Mutations,
+  ReadBatch,
+  ReadModifyWriteRule,
+  RowRange,
+  TableSchema,
+} from '../model/index.ts';
 import type { ControlService } from './control-service.ts';
 
 export interface RowMutations {
@@ -49,7 +60,11 @@ export interface DataService {
    * Each entry is atomic by itself. Answers by entry: undefined = done, else why not, also where the entry's form is
    * wrong. The call as a whole fails without a table, without entries, and with more mutations than a request may have.
    */
-  mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]>;
+  mutateRows(
+    context: RequestContext,
+    table: string,
+    entries: readonly RowMutations[],
+  ): Promise<readonly (BigtableError | undefined)[]>;
   /** Rows in key order (or against it), each seen in one instant. Ending the iteration ends the read. */
   readRows(context: RequestContext, request: ReadRequest): AsyncIterable<ReadBatch>;
   /** Ascending; the last is the end of the table. */
@@ -61,7 +76,11 @@ export interface DataService {
    * and nothing written, where the new cells take more than `mostAnswerBytes` (default: any number).
    */
   readModifyWriteRow(
-    context: RequestContext, table: string, row: ByteString, rules: readonly ReadModifyWriteRule[], mostAnswerBytes?: number,
+    context: RequestContext,
+    table: string,
+    row: ByteString,
+    rules: readonly ReadModifyWriteRule[],
+    mostAnswerBytes?: number,
   ): Promise<readonly Cell[]>;
 }
 

@@ -4,7 +4,19 @@ import fc from 'fast-check';
 import type { CompressionKind } from '../compress/index.ts';
 import { SeededRandom } from '../env/index.ts';
 import { columnKey, type Entry } from '../model/index.ts';
-import { CODECS, numberedRows, openFile, PATH, plain, put, rowName, scan, settle, sortedEntries, writeFile } from './fixtures.ts';
+import {
+  CODECS,
+  numberedRows,
+  openFile,
+  PATH,
+  plain,
+  put,
+  rowName,
+  scan,
+  settle,
+  sortedEntries,
+  writeFile,
+} from './fixtures.ts';
 import { describeSsTable } from './layout.ts';
 
 const KINDS: readonly CompressionKind[] = ['lz4', 'zstd', 'zstd-dict', 'two-pass'];
@@ -13,9 +25,20 @@ const Q = columnKey('f', 'q');
 /** Values of words: compressible, and no two alike. */
 function pages(count: number, words: number): Entry[] {
   const random = new SeededRandom(7);
-  const vocabulary = ['<div class="page">', '<a href="https://example.com/', 'tablet', 'house', '</a></div>', 'index.html', ' of ', ' and '];
+  const vocabulary = [
+    '<div class="page">',
+    '<a href="https://example.com/',
+    'tablet',
+    'house',
+    '</a></div>',
+    'index.html',
+    ' of ',
+    ' and ',
+  ];
   return Array.from({ length: count }, (_, i) => {
-    const text = Array.from({ length: words }, () => vocabulary[Math.floor(random.float() * vocabulary.length)]).join('');
+    const text = Array.from({ length: words }, () => vocabulary[Math.floor(random.float() * vocabulary.length)]).join(
+      '',
+    );
     return put(rowName(i), Q, 1, text);
   });
 }
@@ -32,7 +55,10 @@ describe('compressed blocks', () => {
       const file = await writeFile(entries, { blockSizeBytes: 4096, compression: { kind } });
       const { compression, sizeBytes } = file.written;
       assert.equal(compression.kind, kind);
-      assert.ok(compression.storedBytes * 2 < compression.rawBytes, `${compression.storedBytes} of ${compression.rawBytes}`);
+      assert.ok(
+        compression.storedBytes * 2 < compression.rawBytes,
+        `${compression.storedBytes} of ${compression.rawBytes}`,
+      );
       assert.ok(sizeBytes < compression.rawBytes);
       const table = await openFile(file);
       assert.deepEqual(await scan(table.cursor()), entries.map(plain));
@@ -51,13 +77,22 @@ describe('compressed blocks', () => {
 
   test('hold any entries, however small the blocks', async () => {
     await fc.assert(
-      fc.asyncProperty(sortedEntries, fc.constantFrom(...KINDS), fc.constantFrom(64, 300, 4096), fc.constantFrom(0, 3000, 1_000_000), async (entries, kind, blockSizeBytes, cache) => {
-        fc.pre(entries.length > 0);
-        const table = await openFile(await writeFile(entries, { compression: { kind }, blockSizeBytes, bloomFilter: 'row' }), cache);
-        assert.deepEqual(await scan(table.cursor()), entries.map(plain));
-        assert.equal((await table.verify()).entries, entries.length);
-        table.close();
-      }),
+      fc.asyncProperty(
+        sortedEntries,
+        fc.constantFrom(...KINDS),
+        fc.constantFrom(64, 300, 4096),
+        fc.constantFrom(0, 3000, 1_000_000),
+        async (entries, kind, blockSizeBytes, cache) => {
+          fc.pre(entries.length > 0);
+          const table = await openFile(
+            await writeFile(entries, { compression: { kind }, blockSizeBytes, bloomFilter: 'row' }),
+            cache,
+          );
+          assert.deepEqual(await scan(table.cursor()), entries.map(plain));
+          assert.equal((await table.verify()).entries, entries.length);
+          table.close();
+        },
+      ),
       { numRuns: 60 },
     );
   });
@@ -68,20 +103,31 @@ describe('compressed blocks', () => {
     const file = await writeFile(one(), { compression: { kind: 'lz4' } });
     const layout = await describeSsTable({ ...file, codecs: CODECS }, PATH);
     assert.equal(layout.requiredFeatures, 0);
-    assert.deepEqual(layout.blocks.map(({ lengthBytes, rawBytes }) => rawBytes === lengthBytes), [true]);
+    assert.deepEqual(
+      layout.blocks.map(({ lengthBytes, rawBytes }) => rawBytes === lengthBytes),
+      [true],
+    );
     assert.deepEqual(await scan((await openFile(file)).cursor()), one().map(plain));
   });
 
   test('of a value above the block size too; a very large value stands as it is between them, in its order', async () => {
     const text = 'a page of a thousand words '.repeat(8000);
     const entries = [
-      ...pages(20, 60), put('x', Q, 3, text), put('x', Q, 2, Buffer.alloc(3 * 1024 * 1024, 'large ')), put('x', Q, 1, text), ...pages(20, 60).map((each) => ({ ...each, row: `z${each.row}` })),
+      ...pages(20, 60),
+      put('x', Q, 3, text),
+      put('x', Q, 2, Buffer.alloc(3 * 1024 * 1024, 'large ')),
+      put('x', Q, 1, text),
+      ...pages(20, 60).map((each) => ({ ...each, row: `z${each.row}` })),
     ];
     for (const kind of KINDS) {
       const file = await writeFile(entries, { blockSizeBytes: 4096, compression: { kind } });
       const { blocks } = await describeSsTable({ ...file, codecs: CODECS }, PATH);
       const large = blocks.filter(({ rawBytes }) => rawBytes > 100_000);
-      assert.deepEqual(large.map(({ rawBytes, lengthBytes }) => rawBytes === lengthBytes), [false, true, false], kind);
+      assert.deepEqual(
+        large.map(({ rawBytes, lengthBytes }) => rawBytes === lengthBytes),
+        [false, true, false],
+        kind,
+      );
       assert.deepEqual(await scan((await openFile(file)).cursor()), entries.map(plain));
     }
   });
@@ -111,6 +157,9 @@ describe('compressed blocks', () => {
   test('share nothing where there is nothing to share, and cost a small file no section', async () => {
     const file = await writeFile(numberedRows(1, 10), { compression: { kind: 'lz4' }, bloomFilter: 'row' });
     const { sections } = await describeSsTable({ ...file, codecs: CODECS }, PATH);
-    assert.deepEqual(sections.map(({ name }) => name), ['bloom', 'index', 'properties', 'row-range-deletions']);
+    assert.deepEqual(
+      sections.map(({ name }) => name),
+      ['bloom', 'index', 'properties', 'row-range-deletions'],
+    );
   });
 });

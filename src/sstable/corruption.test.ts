@@ -6,8 +6,28 @@ import { ManualClock, Metrics } from '../env/index.ts';
 import { CursorState, columnKey, type Entry, EntryKind } from '../model/index.ts';
 import { Block } from './read/block.ts';
 import { BlockCursor } from './read/block-cursor.ts';
-import { decodeDirectory, decodeFooter, encodeFooter, FOOTER_BYTES, type Footer, TRAILER_BYTES } from './format/format.ts';
-import { CODECS, deletion, fileBytes, fileSystemWith, openFile, PATH, plain, put, scan, settle, sortedEntries, writeFile } from './fixtures.ts';
+import {
+  decodeDirectory,
+  decodeFooter,
+  encodeFooter,
+  FOOTER_BYTES,
+  type Footer,
+  TRAILER_BYTES,
+} from './format/format.ts';
+import {
+  CODECS,
+  deletion,
+  fileBytes,
+  fileSystemWith,
+  openFile,
+  PATH,
+  plain,
+  put,
+  scan,
+  settle,
+  sortedEntries,
+  writeFile,
+} from './fixtures.ts';
 import { SeekTarget } from './format/seek-target.ts';
 
 const ENTRIES: Entry[] = [
@@ -16,7 +36,14 @@ const ENTRIES: Entry[] = [
   put('a', columnKey('f', ''), 20, 'first'),
   put('a', columnKey('f', ''), 10, 'second'),
   put('ab', columnKey('f', 'x'), -5, ''),
-  { row: 'b', column: columnKey('g', 'y'), kind: EntryKind.merge, timestamp: 2n ** 62n, value: Buffer.from('state'), rangeEnd: undefined },
+  {
+    row: 'b',
+    column: columnKey('g', 'y'),
+    kind: EntryKind.merge,
+    timestamp: 2n ** 62n,
+    value: Buffer.from('state'),
+    rangeEnd: undefined,
+  },
   put('b', columnKey('h', 'z'), 1, 'v'.repeat(90)),
 ];
 const DELETIONS = [{ start: 'c', end: undefined }];
@@ -27,14 +54,26 @@ function smallFile(): ReturnType<typeof writeFile> {
 
 /** The same with everything that a file can have, its blocks compressed. */
 function fullFile(): ReturnType<typeof writeFile> {
-  const entries = [...ENTRIES, put('c', columnKey('f', 'x'), 1, 'abcd'.repeat(60)), put('d', columnKey('f', 'x'), 1, 'dcba'.repeat(60))];
+  const entries = [
+    ...ENTRIES,
+    put('c', columnKey('f', 'x'), 1, 'abcd'.repeat(60)),
+    put('d', columnKey('f', 'x'), 1, 'dcba'.repeat(60)),
+  ];
   return writeFile(entries, {
-    blockSizeBytes: 300, rowRangeDeletions: DELETIONS, compression: { kind: 'lz4' }, bloomFilter: 'row-column', newest: { epoch: 4, sequence: 9 },
+    blockSizeBytes: 300,
+    rowRangeDeletions: DELETIONS,
+    compression: { kind: 'lz4' },
+    bloomFilter: 'row-column',
+    newest: { epoch: 4, sequence: 9 },
   });
 }
 
 async function readAll(bytes: Uint8Array): Promise<{ entries: Entry[]; deletions: unknown; properties: unknown }> {
-  const table = await openFile({ fileSystem: await fileSystemWith(bytes), clock: new ManualClock(), metrics: new Metrics() });
+  const table = await openFile({
+    fileSystem: await fileSystemWith(bytes),
+    clock: new ManualClock(),
+    metrics: new Metrics(),
+  });
   return { entries: await scan(table.cursor()), deletions: table.rowRangeDeletions(), properties: table.properties };
 }
 
@@ -60,7 +99,7 @@ describe('a damaged SSTable', () => {
 
   async function everyByteChanged(bytes: Buffer): Promise<void> {
     for (let at = 0; at < bytes.length; at++) {
-      for (const mask of [0xff, 1 << at % 8]) {
+      for (const mask of [0xff, 1 << (at % 8)]) {
         const damaged = Buffer.from(bytes);
         damaged[at] = (damaged[at] as number) ^ mask;
         await assert.rejects(readAll(damaged), (error: unknown) => {
@@ -108,13 +147,18 @@ describe('a damaged SSTable', () => {
     const writer = await file.fileSystem.create(PATH);
     await writer.append(bytes.subarray(0, 10));
     await writer.close();
-    await assert.rejects(scan(table.cursor()), (error: unknown) => error instanceof CorruptionError && /ends too early/.test(error.message));
+    await assert.rejects(
+      scan(table.cursor()),
+      (error: unknown) => error instanceof CorruptionError && /ends too early/.test(error.message),
+    );
   });
 });
 
 describe('an SSTable for another program', () => {
-  const refused = (pattern: RegExp) => (error: unknown): boolean =>
-    error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && pattern.test(error.message);
+  const refused =
+    (pattern: RegExp) =>
+    (error: unknown): boolean =>
+      error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && pattern.test(error.message);
 
   test('is refused with words: version, features, codec', async () => {
     const bytes = await fileBytes((await smallFile()).fileSystem);
@@ -125,7 +169,9 @@ describe('an SSTable for another program', () => {
     await assert.rejects(readAll(coded), refused(/codec 99/));
     const properties = decodeDirectoryOf(bytes)[1];
     assert.ok(properties);
-    const codedSection = forged(bytes, properties.offset, properties.lengthBytes, (part) => part.writeUInt8(1, part.length - 1));
+    const codedSection = forged(bytes, properties.offset, properties.lengthBytes, (part) =>
+      part.writeUInt8(1, part.length - 1),
+    );
     await assert.rejects(readAll(codedSection), refused(/codec 1/));
   });
 
@@ -164,13 +210,22 @@ describe('an SSTable for another program', () => {
     const [index, properties, deletions] = sections;
     assert.ok(index && properties && deletions);
     const cases: [string, Buffer][] = [
-      ['a section that overlaps', forged(bytes, offset, lengthBytes, (part) => part.writeUInt8(part.readUInt8(8) ^ 1, 8))],
+      [
+        'a section that overlaps',
+        forged(bytes, offset, lengthBytes, (part) => part.writeUInt8(part.readUInt8(8) ^ 1, 8)),
+      ],
       ['no such section', forged(bytes, offset, lengthBytes, (part) => part.write('Index', 2))],
       ['more sections than there are', forged(bytes, offset, lengthBytes, (part) => part.writeUInt8(9, 0))],
       ['more blocks than there are', forged(bytes, index.offset, index.lengthBytes, (part) => part.writeUInt8(100, 0))],
       ['fewer blocks', forged(bytes, index.offset, index.lengthBytes, (part) => part.writeUInt8(1, 0))],
-      ['another version of properties', forged(bytes, properties.offset, properties.lengthBytes, (part) => part.writeUInt8(2, 0))],
-      ['another number of rows deleted', forged(bytes, deletions.offset, deletions.lengthBytes, (part) => part.writeUInt8(2, 0))],
+      [
+        'another version of properties',
+        forged(bytes, properties.offset, properties.lengthBytes, (part) => part.writeUInt8(2, 0)),
+      ],
+      [
+        'another number of rows deleted',
+        forged(bytes, deletions.offset, deletions.lengthBytes, (part) => part.writeUInt8(2, 0)),
+      ],
       ['a file of another size', withFooter(bytes, { fileBytes: bytes.length + 1 })],
       ['a directory elsewhere', withFooter(bytes, { directory: { offset: offset - 1, lengthBytes } })],
     ];
@@ -184,24 +239,52 @@ describe('an SSTable for another program', () => {
     assert.deepEqual([bloom.name, index.name], ['bloom', 'index']);
     const footer = decodeFooter(PATH, bytes.length, bytes.subarray(-FOOTER_BYTES), crc32c);
     assert.equal(footer.requiredFeatures, 1);
-    const table = await openFile({ fileSystem: await fileSystemWith(bytes), clock: new ManualClock(), metrics: new Metrics() });
+    const table = await openFile({
+      fileSystem: await fileSystemWith(bytes),
+      clock: new ManualClock(),
+      metrics: new Metrics(),
+    });
     const [, second, third] = table.blockBoundaries();
     assert.ok(second && third);
     const lengthBytes = third.offsetBytes - second.offsetBytes - TRAILER_BYTES;
     const at = second.offsetBytes;
     const cases: [string, Buffer][] = [
       ['compressed blocks that the footer does not know of', withFooter(bytes, { requiredFeatures: 0 })],
-      ['a compressed block that says it is none', forged(bytes, at, lengthBytes, (part) => part.writeUInt8(0, part.length - 1))],
+      [
+        'a compressed block that says it is none',
+        forged(bytes, at, lengthBytes, (part) => part.writeUInt8(0, part.length - 1)),
+      ],
       ['a block of another codec', forged(bytes, at, lengthBytes, (part) => part.writeUInt8(2, part.length - 1))],
-      ['a block with another raw length', forged(bytes, at, lengthBytes, (part) => part.writeUInt8(part.readUInt8(0) ^ 1, 0))],
+      [
+        'a block with another raw length',
+        forged(bytes, at, lengthBytes, (part) => part.writeUInt8(part.readUInt8(0) ^ 1, 0)),
+      ],
       ['a block that says it is long', forged(bytes, at, lengthBytes, (part) => part.fill(0xff, 0, 7))],
       ['an unknown kind of filter', forged(bytes, bloom.offset, bloom.lengthBytes, (part) => part.writeUInt8(9, 0))],
       ['another kind of filter', forged(bytes, bloom.offset, bloom.lengthBytes, (part) => part.writeUInt8(1, 0))],
       ['a filter of more lines', forged(bytes, bloom.offset, bloom.lengthBytes, (part) => part.writeUInt8(100, 2))],
-      ['no kind of compression', forged(bytes, properties.offset, properties.lengthBytes, (part) => part.write('lz5', part.indexOf('lz4')))],
-      ['no kind of filter', forged(bytes, properties.offset, properties.lengthBytes, (part) => part.write('Row', part.indexOf('row-column')))],
-      ['other bytes of blocks', forged(bytes, properties.offset, properties.lengthBytes, (part) => part.writeUInt8(1, part.indexOf('blockRawBytes') + 14))],
-      ['families that go back', forged(bytes, properties.offset, properties.lengthBytes, (part) => part.write('z', part.indexOf('families') + 11))],
+      [
+        'no kind of compression',
+        forged(bytes, properties.offset, properties.lengthBytes, (part) => part.write('lz5', part.indexOf('lz4'))),
+      ],
+      [
+        'no kind of filter',
+        forged(bytes, properties.offset, properties.lengthBytes, (part) =>
+          part.write('Row', part.indexOf('row-column')),
+        ),
+      ],
+      [
+        'other bytes of blocks',
+        forged(bytes, properties.offset, properties.lengthBytes, (part) =>
+          part.writeUInt8(1, part.indexOf('blockRawBytes') + 14),
+        ),
+      ],
+      [
+        'families that go back',
+        forged(bytes, properties.offset, properties.lengthBytes, (part) =>
+          part.write('z', part.indexOf('families') + 11),
+        ),
+      ],
     ];
     for (const [what, forgery] of cases) await assert.rejects(readAll(forgery), CorruptionError, what);
   });
@@ -211,30 +294,55 @@ describe('an SSTable for another program', () => {
     const [bloom] = decodeDirectoryOf(bytes);
     assert.ok(bloom);
     const emptied = forged(bytes, bloom.offset, bloom.lengthBytes, (part) => part.fill(0, 3, part.length - 1));
-    const table = await openFile({ fileSystem: await fileSystemWith(emptied), clock: new ManualClock(), metrics: new Metrics() });
-    await assert.rejects(table.verify(), (error: unknown) => error instanceof CorruptionError && error.offset === bloom.offset && /filter/.test(error.message));
+    const table = await openFile({
+      fileSystem: await fileSystemWith(emptied),
+      clock: new ManualClock(),
+      metrics: new Metrics(),
+    });
+    await assert.rejects(
+      table.verify(),
+      (error: unknown) =>
+        error instanceof CorruptionError && error.offset === bloom.offset && /filter/.test(error.message),
+    );
   });
 
   test('verify finds what reading cannot: order, restart points, counts, bounds', async () => {
-    const entries = Array.from({ length: 40 }, (_, i) => put('row', columnKey('f', String.fromCharCode(48 + i)), 1, 'x'));
+    const entries = Array.from({ length: 40 }, (_, i) =>
+      put('row', columnKey('f', String.fromCharCode(48 + i)), 1, 'x'),
+    );
     const file = await writeFile(entries);
     const bytes = await fileBytes(file.fileSystem);
     const sections = decodeDirectoryOf(bytes);
     const blockBytes = (sections[0]?.offset ?? 0) - TRAILER_BYTES;
     const verified = async (forgery: Buffer): Promise<unknown> =>
-      (await openFile({ fileSystem: await fileSystemWith(forgery), clock: new ManualClock(), metrics: new Metrics() })).verify();
+      (
+        await openFile({ fileSystem: await fileSystemWith(forgery), clock: new ManualClock(), metrics: new Metrics() })
+      ).verify();
     assert.deepEqual(await verified(bytes), { blocks: 1, entries: 40, blockBytes });
     const swapped = forged(bytes, 0, blockBytes, (part) => {
       const second = part.indexOf(Buffer.from('1', 'latin1'));
       part.writeUInt8('9'.charCodeAt(0), second);
     });
-    await assert.rejects(verified(swapped), (error: unknown) => error instanceof CorruptionError && /out of order/.test(error.message));
-    const fewerRestarts = forged(bytes, 0, blockBytes, (part) => part.writeUInt32BE(part.readUInt32BE(blockBytes - 8) + 1, blockBytes - 8));
-    await assert.rejects(verified(fewerRestarts), (error: unknown) => error instanceof CorruptionError && /restart point/.test(error.message));
+    await assert.rejects(
+      verified(swapped),
+      (error: unknown) => error instanceof CorruptionError && /out of order/.test(error.message),
+    );
+    const fewerRestarts = forged(bytes, 0, blockBytes, (part) =>
+      part.writeUInt32BE(part.readUInt32BE(blockBytes - 8) + 1, blockBytes - 8),
+    );
+    await assert.rejects(
+      verified(fewerRestarts),
+      (error: unknown) => error instanceof CorruptionError && /restart point/.test(error.message),
+    );
     const [, properties] = sections;
     assert.ok(properties);
-    const wrongRows = forged(bytes, properties.offset, properties.lengthBytes, (part) => part.writeUInt8(7, part.indexOf('rows') + 5));
-    await assert.rejects(verified(wrongRows), (error: unknown) => error instanceof CorruptionError && /"rows"/.test(error.message));
+    const wrongRows = forged(bytes, properties.offset, properties.lengthBytes, (part) =>
+      part.writeUInt8(7, part.indexOf('rows') + 5),
+    );
+    await assert.rejects(
+      verified(wrongRows),
+      (error: unknown) => error instanceof CorruptionError && /"rows"/.test(error.message),
+    );
   });
 });
 
@@ -251,11 +359,15 @@ describe('verify', () => {
   }
 
   async function verified(bytes: Buffer): Promise<unknown> {
-    return (await openFile({ fileSystem: await fileSystemWith(bytes), clock: new ManualClock(), metrics: new Metrics() })).verify();
+    return (
+      await openFile({ fileSystem: await fileSystemWith(bytes), clock: new ManualClock(), metrics: new Metrics() })
+    ).verify();
   }
 
   test('finds an index and properties that agree with each other and not with the blocks', async () => {
-    const bytes = await fileBytes((await writeFile([put('row-a', columnKey('f', ''), 1), put('row-b', columnKey('f', ''), 1)])).fileSystem);
+    const bytes = await fileBytes(
+      (await writeFile([put('row-a', columnKey('f', ''), 1), put('row-b', columnKey('f', ''), 1)])).fileSystem,
+    );
     await verified(bytes);
     const otherLast = replaced(replaced(bytes, 'index', 'row-b', 'row-c'), 'properties', 'row-b', 'row-c');
     await assert.rejects(verified(otherLast), /not the last row that the index tells/);
@@ -289,7 +401,8 @@ describe('a block that passed its checksum and makes no sense', () => {
             const cursor = new BlockCursor();
             cursor.open(block);
             let steps = 0;
-            for (; cursor.next(); steps++) assert.ok(cursor.row.length + cursor.column.length + cursor.value().length <= 10_000);
+            for (; cursor.next(); steps++)
+              assert.ok(cursor.row.length + cursor.column.length + cursor.value().length <= 10_000);
             assert.ok(steps <= body.length);
             const target = new SeekTarget();
             target.set(row);

@@ -6,7 +6,15 @@ import fc from 'fast-check';
 import { asBuffer, type ByteString, int64 } from '../base/index.ts';
 import { type Codecs, ManualClock, MemoryFileSystem, Metrics } from '../env/index.ts';
 import {
-  type ColumnKey, CursorState, columnKey, compareEntries, type Entry, EntryKind, isDeletion, type LayerCursor, type RowRangeDeletion,
+  type ColumnKey,
+  CursorState,
+  columnKey,
+  compareEntries,
+  type Entry,
+  EntryKind,
+  isDeletion,
+  type LayerCursor,
+  type RowRangeDeletion,
 } from '../model/index.ts';
 import { nativeCodecs } from '../platform/index.ts';
 import { BlockCache } from './cache/block-cache.ts';
@@ -19,7 +27,12 @@ export const CODECS: Codecs = nativeCodecs();
 export const PATH = 'tables/1.sst';
 const NO_VALUE = Buffer.alloc(0);
 
-export function put(row: ByteString, column: ColumnKey, timestamp: number | bigint, value: string | Uint8Array = ''): Entry {
+export function put(
+  row: ByteString,
+  column: ColumnKey,
+  timestamp: number | bigint,
+  value: string | Uint8Array = '',
+): Entry {
   return { row, column, kind: EntryKind.put, timestamp, value: Buffer.from(value) };
 }
 
@@ -29,7 +42,9 @@ export function deletion(kind: EntryKind, row: ByteString, column: ColumnKey, ti
 
 /** Rows row00000, row00001, … with one cell of `valueBytes` each. */
 export function numberedRows(count: number, valueBytes: number): Entry[] {
-  return Array.from({ length: count }, (_, i) => put(rowName(i), columnKey('f', 'q'), 1000 + i, Buffer.alloc(valueBytes, i)));
+  return Array.from({ length: count }, (_, i) =>
+    put(rowName(i), columnKey('f', 'q'), 1000 + i, Buffer.alloc(valueBytes, i)),
+  );
 }
 
 export function rowName(i: number): string {
@@ -38,13 +53,19 @@ export function rowName(i: number): string {
 
 const keyCharacter = fc.constantFrom('\0', 'a', 'b', '\xff');
 const key = fc.array(keyCharacter, { maxLength: 5 }).map((characters) => characters.join(''));
-const rowKey = fc.oneof({ weight: 6, arbitrary: key }, { weight: 1, arbitrary: key.map((end) => 'long-shared-prefix/'.repeat(9) + end) });
+const rowKey = fc.oneof(
+  { weight: 6, arbitrary: key },
+  { weight: 1, arbitrary: key.map((end) => 'long-shared-prefix/'.repeat(9) + end) },
+);
 const family = fc.constantFrom('f', 'fam', 'g');
 const timestamp = fc.oneof(
   { weight: 6, arbitrary: fc.integer({ min: -3, max: 12 }) },
   { weight: 2, arbitrary: fc.integer({ min: 1_700_000_000_000_000, max: 1_700_000_000_000_009 }) },
   { weight: 1, arbitrary: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(int64) },
-  { weight: 1, arbitrary: fc.constantFrom(-(2n ** 63n), 2n ** 63n - 1n, -(2n ** 53n), 2n ** 53n, 2 ** 53 - 1, 1 - 2 ** 53) },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(-(2n ** 63n), 2n ** 63n - 1n, -(2n ** 53n), 2n ** 53n, 2 ** 53 - 1, 1 - 2 ** 53),
+  },
 );
 const value = fc.oneof(
   { weight: 5, arbitrary: fc.uint8Array({ maxLength: 20 }) },
@@ -52,13 +73,29 @@ const value = fc.oneof(
 );
 
 export const entry: fc.Arbitrary<Entry> = fc
-  .tuple(rowKey, fc.constantFrom(...Object.values(EntryKind), EntryKind.put, EntryKind.put), family, key, timestamp, value, fc.option(timestamp))
+  .tuple(
+    rowKey,
+    fc.constantFrom(...Object.values(EntryKind), EntryKind.put, EntryKind.put),
+    family,
+    key,
+    timestamp,
+    value,
+    fc.option(timestamp),
+  )
   .map(([row, kind, name, qualifier, at, bytes, end]): Entry => {
     if (kind === EntryKind.rowDeletion) return deletion(kind, row, '');
     if (kind === EntryKind.familyDeletion) return deletion(kind, row, name);
     const column = columnKey(name, qualifier);
     if (kind === EntryKind.columnDeletion) return deletion(kind, row, column);
-    if (kind === EntryKind.rangeDeletion) return { row, column, kind, timestamp: at, value: NO_VALUE, rangeEnd: end !== null && end > at ? end : undefined };
+    if (kind === EntryKind.rangeDeletion)
+      return {
+        row,
+        column,
+        kind,
+        timestamp: at,
+        value: NO_VALUE,
+        rangeEnd: end !== null && end > at ? end : undefined,
+      };
     return { row, column, kind, timestamp: at, value: asBuffer(bytes) };
   });
 

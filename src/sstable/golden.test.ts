@@ -7,7 +7,19 @@ import { crc32c, INT64_MAX, INT64_MIN } from '../base/index.ts';
 import { ManualClock, Metrics } from '../env/index.ts';
 import { columnKey, type Entry, EntryKind } from '../model/index.ts';
 import { decodeDirectory, decodeFooter, FOOTER_BYTES } from './format/format.ts';
-import { CODECS, deletion, fileBytes, fileSystemWith, numberedRows, openFile, PATH, plain, put, scan, writeFile } from './fixtures.ts';
+import {
+  CODECS,
+  deletion,
+  fileBytes,
+  fileSystemWith,
+  numberedRows,
+  openFile,
+  PATH,
+  plain,
+  put,
+  scan,
+  writeFile,
+} from './fixtures.ts';
 import { describeSsTable } from './layout.ts';
 import type { SsTable } from './ss-table.ts';
 
@@ -48,13 +60,18 @@ function goldenEntries(): Entry[] {
     { ...put('row', q, INT64_MIN, 'least'), kind: EntryKind.merge },
     put('row\0', columnKey('f', ''), 1, 'the empty qualifier'),
     put('row\xff', columnKey('f', '\0\xff'), 1, Buffer.from([0, 255, 128])),
-    ...Array.from({ length: 40 }, (_, i) => put('wide', columnKey('g', `column${String.fromCharCode(48 + i)}`), 1000 - i, `value ${i}`)),
+    ...Array.from({ length: 40 }, (_, i) =>
+      put('wide', columnKey('g', `column${String.fromCharCode(48 + i)}`), 1000 - i, `value ${i}`),
+    ),
     put('x', columnKey('g', 'large'), 2, Buffer.alloc(700, 'large ')),
     put('x', columnKey('g', 'large'), 1, 'small'),
   ];
 }
 
-const ROW_RANGE_DELETIONS = [{ start: 'a', end: 'c' }, { start: 'd\xff', end: undefined }];
+const ROW_RANGE_DELETIONS = [
+  { start: 'a', end: 'c' },
+  { start: 'd\xff', end: undefined },
+];
 
 function goldenFile(name: string, bytes: Buffer): Buffer {
   const path = join(repository(), name);
@@ -63,7 +80,11 @@ function goldenFile(name: string, bytes: Buffer): Buffer {
 }
 
 async function checkContent(bytes: Buffer): Promise<SsTable> {
-  const table = await openFile({ fileSystem: await fileSystemWith(bytes), clock: new ManualClock(), metrics: new Metrics() });
+  const table = await openFile({
+    fileSystem: await fileSystemWith(bytes),
+    clock: new ManualClock(),
+    metrics: new Metrics(),
+  });
   assert.deepEqual(await scan(table.cursor()), goldenEntries().map(plain));
   assert.deepEqual(table.rowRangeDeletions(), ROW_RANGE_DELETIONS);
   assert.equal((await table.verify()).blocks, 4);
@@ -73,14 +94,20 @@ async function checkContent(bytes: Buffer): Promise<SsTable> {
 function bloomSection(bytes: Buffer): Buffer {
   const footer = decodeFooter('golden', bytes.length, bytes.subarray(-FOOTER_BYTES), crc32c);
   const { offset, lengthBytes } = footer.directory;
-  const section = decodeDirectory('golden', footer.directory, bytes.subarray(offset, offset + lengthBytes)).find(({ name }) => name === 'bloom');
+  const section = decodeDirectory('golden', footer.directory, bytes.subarray(offset, offset + lengthBytes)).find(
+    ({ name }) => name === 'bloom',
+  );
   assert.ok(section);
   return bytes.subarray(section.offset, section.offset + section.lengthBytes);
 }
 
 describe('the format of SSTables', () => {
   test('is that of the golden file, byte for byte', async () => {
-    const { fileSystem } = await writeFile(goldenEntries(), { blockSizeBytes: 512, origin: 'elsewhere', rowRangeDeletions: ROW_RANGE_DELETIONS });
+    const { fileSystem } = await writeFile(goldenEntries(), {
+      blockSizeBytes: 512,
+      origin: 'elsewhere',
+      rowRangeDeletions: ROW_RANGE_DELETIONS,
+    });
     const golden = goldenFile(PLAIN, await fileBytes(fileSystem));
     assert.equal((await fileBytes(fileSystem)).toString('hex'), golden.toString('hex'));
     await checkContent(golden);
@@ -95,13 +122,24 @@ describe('the format of SSTables', () => {
   });
 
   test('of compressed blocks and Bloom filters is read, and filters are written so', async () => {
-    const options = { blockSizeBytes: 512, rowRangeDeletions: ROW_RANGE_DELETIONS, bloomFilter: 'row-column', newest: { epoch: 3, sequence: 77 } } as const;
+    const options = {
+      blockSizeBytes: 512,
+      rowRangeDeletions: ROW_RANGE_DELETIONS,
+      bloomFilter: 'row-column',
+      newest: { epoch: 3, sequence: 77 },
+    } as const;
     const { fileSystem } = await writeFile(goldenEntries(), { ...options, compression: { kind: 'lz4' } });
     const bytes = await fileBytes(fileSystem);
     const golden = goldenFile(FULL, bytes);
     const table = await checkContent(golden);
     assert.deepEqual(table.properties.newest, options.newest);
-    assert.deepEqual(table.families?.map(({ family, cells }) => [family, cells]), [['f', 9], ['g', 42]]);
+    assert.deepEqual(
+      table.families?.map(({ family, cells }) => [family, cells]),
+      [
+        ['f', 9],
+        ['g', 42],
+      ],
+    );
     assert.equal(table.properties.compression.kind, 'lz4');
     assert.ok(table.properties.compression.storedBytes < table.properties.compression.rawBytes);
     const written = bloomSection(bytes);
@@ -116,22 +154,41 @@ describe('the format of SSTables', () => {
     const golden = goldenFile(PAGES, bytes);
     assert.equal(bytes.toString('hex'), golden.toString('hex'));
     const file = { fileSystem: await fileSystemWith(golden), clock: new ManualClock(), metrics: new Metrics() };
-    assert.deepEqual((await describeSsTable({ ...file, codecs: CODECS }, PATH)).blocks.map(({ pages }) => pages), [3]);
+    assert.deepEqual(
+      (await describeSsTable({ ...file, codecs: CODECS }, PATH)).blocks.map(({ pages }) => pages),
+      [3],
+    );
     const table = await openFile(file);
     assert.equal((await table.verify()).entries, 13);
     assert.deepEqual(await scan(table.cursor()), entries.map(plain));
   });
 
   test('of what a tablet tells of itself is that of the golden file, byte for byte', async () => {
-    const lineage = { tableId: '0000002a', range: { start: 'a', end: undefined }, families: ['f', 'g'], since: { epoch: 3, sequence: 70 } };
+    const lineage = {
+      tableId: '0000002a',
+      range: { start: 'a', end: undefined },
+      families: ['f', 'g'],
+      since: { epoch: 3, sequence: 70 },
+    };
     const told = { newest: { epoch: 3, sequence: 77 }, lineage, lastServerMicros: 1_704_067_200_000_001 };
-    const { fileSystem } = await writeFile(goldenEntries(), { blockSizeBytes: 512, rowRangeDeletions: ROW_RANGE_DELETIONS, ...told });
+    const { fileSystem } = await writeFile(goldenEntries(), {
+      blockSizeBytes: 512,
+      rowRangeDeletions: ROW_RANGE_DELETIONS,
+      ...told,
+    });
     const golden = goldenFile(TOLD, await fileBytes(fileSystem));
     assert.equal((await fileBytes(fileSystem)).toString('hex'), golden.toString('hex'));
     const { properties } = await checkContent(golden);
-    assert.deepEqual([properties.newest, properties.lineage, properties.lastServerMicros], [told.newest, { ...lineage, path: PATH }, told.lastServerMicros]);
+    assert.deepEqual(
+      [properties.newest, properties.lineage, properties.lastServerMicros],
+      [told.newest, { ...lineage, path: PATH }, told.lastServerMicros],
+    );
     for (const name of [FIRST, PLAIN, FULL, PAGES]) {
-      const file = { fileSystem: await fileSystemWith(readFileSync(join(repository(), name))), clock: new ManualClock(), metrics: new Metrics() };
+      const file = {
+        fileSystem: await fileSystemWith(readFileSync(join(repository(), name))),
+        clock: new ManualClock(),
+        metrics: new Metrics(),
+      };
       assert.equal((await openFile(file)).properties.lastServerMicros, undefined, `${name} is older`);
     }
   });
@@ -139,9 +196,14 @@ describe('the format of SSTables', () => {
   test('is that of the example in its page', async () => {
     const column = columnKey('f', '');
     const { fileSystem } = await writeFile([put('a', column, 1000, 'x'), put('ab', column, 1000, 'yz')]);
-    const example = readFileSync(join(repository(), PAGE), 'utf8').split('## Example')[1]?.match(/```\n([^`]*)```/)?.[1];
+    const example = readFileSync(join(repository(), PAGE), 'utf8')
+      .split('## Example')[1]
+      ?.match(/```\n([^`]*)```/)?.[1];
     assert.ok(example, 'the page has an example');
-    const bytes = example.split('\n').map((line) => line.slice(6, 54).replaceAll(' ', '')).join('');
+    const bytes = example
+      .split('\n')
+      .map((line) => line.slice(6, 54).replaceAll(' ', ''))
+      .join('');
     assert.equal(bytes, (await fileBytes(fileSystem)).toString('hex'));
   });
 });

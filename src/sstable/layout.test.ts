@@ -7,12 +7,18 @@ import { describeSsTable } from './layout.ts';
 
 describe('describeSsTable', () => {
   test('shows the parts of a file as plain data that fill it', async () => {
-    const file = await writeFile(numberedRows(10, 100), { blockSizeBytes: 400, rowRangeDeletions: [{ start: 'x', end: 'y' }] });
+    const file = await writeFile(numberedRows(10, 100), {
+      blockSizeBytes: 400,
+      rowRangeDeletions: [{ start: 'x', end: 'y' }],
+    });
     const layout = await describeSsTable({ ...file, codecs: CODECS }, PATH);
     assert.deepEqual(structuredClone(layout), layout);
     assert.equal(layout.sizeBytes, file.written.sizeBytes);
     assert.deepEqual([layout.formatVersion, layout.requiredFeatures, layout.optionalFeatures], [1, 0, 0]);
-    assert.deepEqual(layout.sections.map(({ name }) => name), ['index', 'properties', 'row-range-deletions']);
+    assert.deepEqual(
+      layout.sections.map(({ name }) => name),
+      ['index', 'properties', 'row-range-deletions'],
+    );
     assert.deepEqual(layout.rowRangeDeletions, [{ start: 'x', end: 'y' }]);
     assert.equal(layout.properties.rows, 10);
     let end = 0;
@@ -20,11 +26,22 @@ describe('describeSsTable', () => {
       assert.equal(offset, end);
       end = offset + lengthBytes + 5;
     }
-    assert.deepEqual(layout.blocks[0]?.first, { row: rowName(0), column: columnKey('f', 'q'), kind: EntryKind.put, timestamp: 1000 });
+    assert.deepEqual(layout.blocks[0]?.first, {
+      row: rowName(0),
+      column: columnKey('f', 'q'),
+      kind: EntryKind.put,
+      timestamp: 1000,
+    });
     assert.equal(layout.blocks.at(-1)?.lastRow, rowName(9));
-    assert.equal(layout.blocks.reduce((sum, { entries }) => sum + entries, 0), 10);
+    assert.equal(
+      layout.blocks.reduce((sum, { entries }) => sum + entries, 0),
+      10,
+    );
     const table = await openFile(file);
-    assert.deepEqual(layout.blocks.map(({ offset }) => offset), table.blockBoundaries().map(({ offsetBytes }) => offsetBytes));
+    assert.deepEqual(
+      layout.blocks.map(({ offset }) => offset),
+      table.blockBoundaries().map(({ offsetBytes }) => offsetBytes),
+    );
   });
 
   test('fails on what is no SSTable', async () => {

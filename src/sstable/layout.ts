@@ -33,7 +33,9 @@ export interface SsTableLayout {
   readonly rowRangeDeletions: readonly RowRangeDeletion[];
   readonly blocks: readonly BlockLayout[];
   /** Undefined where there is none. */
-  readonly bloomFilter: { readonly kind: BloomFilterKind; readonly keys: number; readonly sizeBytes: number } | undefined;
+  readonly bloomFilter:
+    | { readonly kind: BloomFilterKind; readonly keys: number; readonly sizeBytes: number }
+    | undefined;
   /** Bytes that compressed blocks share: a dictionary, or the reference of long strings; 0 = nothing. */
   readonly compressionSharedBytes: number;
 }
@@ -44,18 +46,32 @@ export async function describeSsTable(
   path: string,
 ): Promise<SsTableLayout> {
   const file = new CheckedFile(path, { ...components, metrics: new Metrics() });
-  const { footer, sections, index, pages, properties, rowRangeDeletions, bloom, compressionShared } = await openFrame(file, components.codecs.checksum);
-  const blocks = Array.from({ length: index.length }, (_, block): BlockLayout => ({
-    ...index.extent(block),
-    rawBytes: index.rawLengthBytes(block),
-    entries: index.entries(block),
-    pages: pages?.pagesOf(block) ?? 0,
-    first: index.first(block),
-    lastRow: index.lastRow(block),
-  }));
+  const { footer, sections, index, pages, properties, rowRangeDeletions, bloom, compressionShared } = await openFrame(
+    file,
+    components.codecs.checksum,
+  );
+  const blocks = Array.from(
+    { length: index.length },
+    (_, block): BlockLayout => ({
+      ...index.extent(block),
+      rawBytes: index.rawLengthBytes(block),
+      entries: index.entries(block),
+      pages: pages?.pagesOf(block) ?? 0,
+      first: index.first(block),
+      lastRow: index.lastRow(block),
+    }),
+  );
   const { fileBytes, formatVersion, requiredFeatures, optionalFeatures } = footer;
   return {
-    path, sizeBytes: fileBytes, formatVersion, requiredFeatures, optionalFeatures, sections, properties, rowRangeDeletions, blocks,
+    path,
+    sizeBytes: fileBytes,
+    formatVersion,
+    requiredFeatures,
+    optionalFeatures,
+    sections,
+    properties,
+    rowRangeDeletions,
+    blocks,
     bloomFilter: bloom && { kind: bloom.kind, keys: bloom.keys, sizeBytes: bloom.sizeBytes },
     compressionSharedBytes: compressionShared?.length ?? 0,
   };

@@ -10,17 +10,22 @@ const Q = columnKey('f', 'q');
 describe('SsTable', () => {
   test('gives back what was written, whatever it was and however small the blocks', async () => {
     await fc.assert(
-      fc.asyncProperty(sortedEntries, fc.constantFrom(64, 100, 300, 65536), fc.constantFrom(0, 2000, 1_000_000), async (entries, blockSizeBytes, cache) => {
-        fc.pre(entries.length > 0);
-        const file = await writeFile(entries, { blockSizeBytes });
-        const table = await openFile(file, cache);
-        assert.deepEqual(await scan(table.cursor()), entries.map(plain));
-        const verified = await table.verify();
-        assert.equal(verified.entries, entries.length);
-        const { sizeBytes, ...properties } = file.written;
-        assert.deepEqual({ ...table.properties }, properties);
-        assert.equal(table.sizeBytes, sizeBytes);
-      }),
+      fc.asyncProperty(
+        sortedEntries,
+        fc.constantFrom(64, 100, 300, 65536),
+        fc.constantFrom(0, 2000, 1_000_000),
+        async (entries, blockSizeBytes, cache) => {
+          fc.pre(entries.length > 0);
+          const file = await writeFile(entries, { blockSizeBytes });
+          const table = await openFile(file, cache);
+          assert.deepEqual(await scan(table.cursor()), entries.map(plain));
+          const verified = await table.verify();
+          assert.equal(verified.entries, entries.length);
+          const { sizeBytes, ...properties } = file.written;
+          assert.deepEqual({ ...table.properties }, properties);
+          assert.equal(table.sizeBytes, sizeBytes);
+        },
+      ),
       { numRuns: 150 },
     );
   });
@@ -32,34 +37,62 @@ describe('SsTable', () => {
       put('a', Q, INT64_MIN, ''),
       deletion(EntryKind.rangeDeletion, 'b\xff', Q, 5, 9),
     ];
-    const rowRangeDeletions = [{ start: '', end: 'a\0' }, { start: 'b', end: undefined }];
-    const lineage = { tableId: '0000001f', range: { start: 'a', end: 'b\xff\xff' }, families: ['f', 'g\x012'], since: { epoch: 2, sequence: 9 } };
-    const table = await openFile(await writeFile(entries, { rowRangeDeletions, group: 'größe', origin: 'east', newest: { epoch: 3, sequence: 2 ** 40 }, lineage, lastServerMicros: 2 ** 53 - 1 }));
+    const rowRangeDeletions = [
+      { start: '', end: 'a\0' },
+      { start: 'b', end: undefined },
+    ];
+    const lineage = {
+      tableId: '0000001f',
+      range: { start: 'a', end: 'b\xff\xff' },
+      families: ['f', 'g\x012'],
+      since: { epoch: 2, sequence: 9 },
+    };
+    const table = await openFile(
+      await writeFile(entries, {
+        rowRangeDeletions,
+        group: 'größe',
+        origin: 'east',
+        newest: { epoch: 3, sequence: 2 ** 40 },
+        lineage,
+        lastServerMicros: 2 ** 53 - 1,
+      }),
+    );
     assert.equal(table.firstRow, 'a');
     assert.equal(table.lastRow, 'b\xff');
     assert.deepEqual(table.rowRangeDeletions(), rowRangeDeletions);
-    assert.deepEqual({ ...table.properties, entries: { ...table.properties.entries } }, {
-      entries: { rowDeletion: 1, familyDeletion: 0, columnDeletion: 0, rangeDeletion: 1, put: 2, merge: 0 },
-      rows: 2,
-      firstRow: 'a',
-      lastRow: 'b\xff',
-      minTimestamp: INT64_MIN,
-      maxTimestamp: INT64_MAX,
-      rawBytes: 9 + 15 + 12 + 13,
-      group: 'größe',
-      createdMicros: 7,
-      origin: 'east',
-      families: [{ family: 'f', cells: 2, logicalBytes: 15 + 12 }],
-      newest: { epoch: 3, sequence: 2 ** 40 },
-      lineage: { ...lineage, path: table.path },
-      lastServerMicros: 2 ** 53 - 1,
-      compression: { kind: 'none', rawBytes: (await table.verify()).blockBytes, storedBytes: (await table.verify()).blockBytes },
-      bloomFilter: 'none',
-    });
+    assert.deepEqual(
+      { ...table.properties, entries: { ...table.properties.entries } },
+      {
+        entries: { rowDeletion: 1, familyDeletion: 0, columnDeletion: 0, rangeDeletion: 1, put: 2, merge: 0 },
+        rows: 2,
+        firstRow: 'a',
+        lastRow: 'b\xff',
+        minTimestamp: INT64_MIN,
+        maxTimestamp: INT64_MAX,
+        rawBytes: 9 + 15 + 12 + 13,
+        group: 'größe',
+        createdMicros: 7,
+        origin: 'east',
+        families: [{ family: 'f', cells: 2, logicalBytes: 15 + 12 }],
+        newest: { epoch: 3, sequence: 2 ** 40 },
+        lineage: { ...lineage, path: table.path },
+        lastServerMicros: 2 ** 53 - 1,
+        compression: {
+          kind: 'none',
+          rawBytes: (await table.verify()).blockBytes,
+          storedBytes: (await table.verify()).blockBytes,
+        },
+        bloomFilter: 'none',
+      },
+    );
   });
 
   test('the bounds of its timestamps are those of cells, not of deletions', async () => {
-    const entries = [deletion(EntryKind.rangeDeletion, 'a', Q, -50), put('a', Q, 8, ''), { ...put('a', Q, 5, 'v'), kind: EntryKind.merge }];
+    const entries = [
+      deletion(EntryKind.rangeDeletion, 'a', Q, -50),
+      put('a', Q, 8, ''),
+      { ...put('a', Q, 5, 'v'), kind: EntryKind.merge },
+    ];
     const { minTimestamp, maxTimestamp } = (await openFile(await writeFile(entries))).properties;
     assert.deepEqual([minTimestamp, maxTimestamp], [5, 8]);
     const alone = await openFile(await writeFile(entries.slice(0, 1)));
@@ -78,12 +111,17 @@ describe('SsTable', () => {
 
   test('mayContainRows never wrongly says no, and says no outside and between blocks', async () => {
     await fc.assert(
-      fc.asyncProperty(sortedEntries, fc.string({ maxLength: 3 }), fc.option(fc.string({ maxLength: 3 }), { nil: undefined }), async (entries, start, end) => {
-        fc.pre(entries.length > 0);
-        const table = await openFile(await writeFile(entries, { blockSizeBytes: 64 }));
-        const holds = entries.some(({ row }) => row >= start && (end === undefined || row < end));
-        if (holds) assert.equal(table.mayContainRows(start, end), true);
-      }),
+      fc.asyncProperty(
+        sortedEntries,
+        fc.string({ maxLength: 3 }),
+        fc.option(fc.string({ maxLength: 3 }), { nil: undefined }),
+        async (entries, start, end) => {
+          fc.pre(entries.length > 0);
+          const table = await openFile(await writeFile(entries, { blockSizeBytes: 64 }));
+          const holds = entries.some(({ row }) => row >= start && (end === undefined || row < end));
+          if (holds) assert.equal(table.mayContainRows(start, end), true);
+        },
+      ),
       { numRuns: 100 },
     );
     // one row a block
@@ -103,7 +141,13 @@ describe('SsTable', () => {
     assert.deepEqual(boundaries[0], { row: rowName(0), offsetBytes: 0 });
     for (let i = 1; i < boundaries.length; i++) {
       const [before, here] = [boundaries[i - 1], boundaries[i]] as const;
-      assert.ok(before && here && before.row < here.row && here.offsetBytes > before.offsetBytes && here.offsetBytes - before.offsetBytes < 1100);
+      assert.ok(
+        before &&
+          here &&
+          before.row < here.row &&
+          here.offsetBytes > before.offsetBytes &&
+          here.offsetBytes - before.offsetBytes < 1100,
+      );
     }
   });
 

@@ -88,7 +88,9 @@ export class SsTable implements Layer {
     this.#rows = inMemory ? undefined : cache.rowCache?.open(path);
     this.#bloomSkips = metrics.counter('sstable.bloomSkips');
     this.#bloomPasses = metrics.counter('sstable.bloomPasses');
-    const readAheadLimitBytes = inMemory ? READ_AHEAD_LIMIT_BYTES : Math.min(READ_AHEAD_LIMIT_BYTES, Math.floor(cache.limitBytes * READ_AHEAD_SHARE));
+    const readAheadLimitBytes = inMemory
+      ? READ_AHEAD_LIMIT_BYTES
+      : Math.min(READ_AHEAD_LIMIT_BYTES, Math.floor(cache.limitBytes * READ_AHEAD_SHARE));
     this.#source = {
       index,
       readAheadLimitBytes,
@@ -129,7 +131,8 @@ export class SsTable implements Layer {
 
   mayContainRows(start: ByteString, end: ByteString | undefined): boolean {
     const { firstRow, lastRow } = this.properties;
-    if (firstRow === undefined || lastRow === undefined || lastRow < start || (end !== undefined && end <= firstRow)) return false;
+    if (firstRow === undefined || lastRow === undefined || lastRow < start || (end !== undefined && end <= firstRow))
+      return false;
     const { index } = this.#frame;
     const target = new SeekTarget();
     target.set(start);
@@ -190,7 +193,10 @@ export class SsTable implements Layer {
   /** For every block its first row and the bytes before it: for sampling keys and finding the middle of a tablet. */
   blockBoundaries(): readonly BlockBoundary[] {
     const { index } = this.#frame;
-    return Array.from({ length: index.length }, (_, block) => ({ row: index.firstRow(block), offsetBytes: index.offset(block) }));
+    return Array.from({ length: index.length }, (_, block) => ({
+      row: index.firstRow(block),
+      offsetBytes: index.offset(block),
+    }));
   }
 
   /** Bytes of the blocks that begin in [start, end), and of the one before them: about what the rows in the range take. */
@@ -215,7 +221,14 @@ export class SsTable implements Layer {
   async verify(damaged?: (error: CorruptionError) => void): Promise<Verification> {
     this.#cursors++;
     try {
-      return await verifyBlocks(this.path, this.#frame, new Pacer(this.#clock), this.#options.codecs.checksum, (block) => this.#decoder.read(block), damaged);
+      return await verifyBlocks(
+        this.path,
+        this.#frame,
+        new Pacer(this.#clock),
+        this.#options.codecs.checksum,
+        (block) => this.#decoder.read(block),
+        damaged,
+      );
     } finally {
       this.#cursorClosed();
     }
@@ -235,7 +248,8 @@ export class SsTable implements Layer {
    */
   #findPage(number: number, row: ByteString): Page | undefined {
     const { pages } = this.#frame;
-    if (pages === undefined || this.#options.cache.keepsAll || this.#options.inMemory || this.#blocks.has(number)) return undefined;
+    if (pages === undefined || this.#options.cache.keepsAll || this.#options.inMemory || this.#blocks.has(number))
+      return undefined;
     return pages.find(number, row) ? pages : undefined;
   }
 
@@ -277,11 +291,13 @@ export class SsTable implements Layer {
     if (first === last) return blocks.load(wanted, () => this.#decoder.read(wanted));
     const from = index.offset(first);
     const range = this.#file.read(from, this.#endOf(last) - from);
-    const stored = async (block: number): Promise<Buffer> => (await range).subarray(index.offset(block) - from, this.#endOf(block) - from);
+    const stored = async (block: number): Promise<Buffer> =>
+      (await range).subarray(index.offset(block) - from, this.#endOf(block) - from);
     const read = new SharedRead();
     const origin = index.isCompressed(wanted) ? undefined : { read, isAhead: false };
     const load = blocks.load(wanted, async () => this.#decoder.decode(wanted, await stored(wanted)), origin);
-    for (let block = first; block <= last; block++) if (block !== wanted) blocks.loadAhead(block, async () => this.#unread(block, await stored(block)), read);
+    for (let block = first; block <= last; block++)
+      if (block !== wanted) blocks.loadAhead(block, async () => this.#unread(block, await stored(block)), read);
     return load;
   }
 
@@ -293,7 +309,9 @@ export class SsTable implements Layer {
     let rawBytes = index.rawLengthBytes(wanted);
     for (let next = wanted + step; next >= 0 && next < index.length && !this.#blocks.has(next); next += step) {
       rawBytes += index.rawLengthBytes(next);
-      const storedBytes = backwards ? this.#endOf(wanted) - index.offset(next) : this.#endOf(next) - index.offset(wanted);
+      const storedBytes = backwards
+        ? this.#endOf(wanted) - index.offset(next)
+        : this.#endOf(next) - index.offset(wanted);
       if (storedBytes > readAheadBytes || rawBytes > readAheadBytes * RAW_TO_STORED) break;
       end = next;
     }
@@ -301,7 +319,11 @@ export class SsTable implements Layer {
   }
 
   #unread(block: number, stored: Buffer): UnreadBlock {
-    return { storedBytes: stored.length, isCompressed: this.#frame.index.isCompressed(block), decode: () => this.#decoder.decode(block, stored) };
+    return {
+      storedBytes: stored.length,
+      isCompressed: this.#frame.index.isCompressed(block),
+      decode: () => this.#decoder.decode(block, stored),
+    };
   }
 
   /** In the file, behind the trailer. */

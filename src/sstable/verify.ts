@@ -21,7 +21,12 @@ export interface Verification {
 
 /** `damaged`: told of each block that is; the others are looked at all the same. Without it the first ends the check with its error. */
 export async function verifyBlocks(
-  file: string, frame: SsTableFrame, pacer: Pacer, checksum: Checksum, read: (block: number) => Promise<Block>, damaged?: (error: CorruptionError) => void,
+  file: string,
+  frame: SsTableFrame,
+  pacer: Pacer,
+  checksum: Checksum,
+  read: (block: number) => Promise<Block>,
+  damaged?: (error: CorruptionError) => void,
 ): Promise<Verification> {
   const { index } = frame;
   const collector = new PropertiesCollector();
@@ -46,7 +51,13 @@ export async function verifyBlocks(
 }
 
 async function verifyBlock(
-  file: string, frame: SsTableFrame, number: number, block: Block, before: EntryPosition | undefined, collector: PropertiesCollector, pacer: Pacer,
+  file: string,
+  frame: SsTableFrame,
+  number: number,
+  block: Block,
+  before: EntryPosition | undefined,
+  collector: PropertiesCollector,
+  pacer: Pacer,
   checksum: Checksum,
 ): Promise<BlockWalk> {
   const { index } = frame;
@@ -58,9 +69,11 @@ async function verifyBlock(
   }
   const { first } = walk;
   const told = index.first(number);
-  if (!first || compareEntries(first, told) !== 0 || first.kind !== told.kind) walk.fail('not the first entry that the index tells');
+  if (!first || compareEntries(first, told) !== 0 || first.kind !== told.kind)
+    walk.fail('not the first entry that the index tells');
   if (walk.at.row !== index.lastRow(number)) walk.fail('not the last row that the index tells');
-  if (walk.entries !== index.entries(number)) walk.fail(`${walk.entries} entries, ${index.entries(number)} in the index`);
+  if (walk.entries !== index.entries(number))
+    walk.fail(`${walk.entries} entries, ${index.entries(number)} in the index`);
   walk.checkPages(checksum);
   return walk;
 }
@@ -105,7 +118,8 @@ class BlockWalk {
   next(): boolean {
     const { at } = this;
     if (!at.next()) {
-      if (this.#restarts !== this.block.restarts) this.fail(`${this.#restarts} restart points, ${this.block.restarts} listed`);
+      if (this.#restarts !== this.block.restarts)
+        this.fail(`${this.#restarts} restart points, ${this.block.restarts} listed`);
       return false;
     }
     const { row, column, kind, timestamp } = at;
@@ -125,13 +139,15 @@ class BlockWalk {
   /** A page begins where a row does, and is told from the rows before it by its separator. */
   #checkCut({ at, separator }: PageCut, row: ByteString): void {
     const rowBefore = this.before?.row ?? '';
-    if (!this.at.isRestart || rowBefore >= separator || separator > row) this.fail(`the page at ${at} does not begin with a row of which its separator tells`);
+    if (!this.at.isRestart || rowBefore >= separator || separator > row)
+      this.fail(`the page at ${at} does not begin with a row of which its separator tells`);
     this.#cutsMet++;
   }
 
   /** All pages that are listed were met, and their checksums are those of the block. */
   checkPages(checksum: Checksum): void {
-    if (this.#cutsMet !== this.#cuts.length) this.fail(`no entry where the page at ${this.#cuts[this.#cutsMet]?.at} begins`);
+    if (this.#cutsMet !== this.#cuts.length)
+      this.fail(`no entry where the page at ${this.#cuts[this.#cutsMet]?.at} begins`);
     let crc = 0;
     let from = 0;
     for (const cut of this.#cuts) {

@@ -3,7 +3,17 @@ import assert from 'node:assert/strict';
 import type { ByteString } from '../base/index.ts';
 import { type LogRecord, readAppends, ServerLog } from '../commitlog/index.ts';
 import {
-  ByteBudget, type Env, InlineWorkers, LocalTransport, ManualClock, MemoryFileSystem, MemoryLockService, Metrics, requestContext, SeededRandom, silentLogger,
+  ByteBudget,
+  type Env,
+  InlineWorkers,
+  LocalTransport,
+  ManualClock,
+  MemoryFileSystem,
+  MemoryLockService,
+  Metrics,
+  requestContext,
+  SeededRandom,
+  silentLogger,
 } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import { ALL_ROWS, LIMITS, type Mutation, rangeOfRow, type RowRange, type TableSchema } from '../model/index.ts';
@@ -17,7 +27,14 @@ import type { TabletState } from './contract/tablet-state.ts';
 const TABLE_ID = '00000010';
 
 export function schemaOf(families: TableSchema['families'], groups?: TableSchema['groups']): TableSchema {
-  return { name: 'projects/p/instances/i/tables/t', id: TABLE_ID, granularity: 'micros', deletionProtection: false, families, ...(groups && { groups }) };
+  return {
+    name: 'projects/p/instances/i/tables/t',
+    id: TABLE_ID,
+    granularity: 'micros',
+    deletionProtection: false,
+    families,
+    ...(groups && { groups }),
+  };
 }
 
 export class CompactionBench {
@@ -44,9 +61,16 @@ export class CompactionBench {
     const codecs = nativeCodecs();
     const tools = { fileSystem, codecs, clock };
     this.env = {
-      ...tools, lockService: new MemoryLockService(), transport: new LocalTransport(clock), random: new SeededRandom(1),
-      workers: new InlineWorkers({ [COMPACTION_TASK]: (job: CompactionJob) => this.onCompaction().then(() => compactFiles(tools, job)) }),
-      logger: silentLogger, metrics: new Metrics(), requestBudget: new ByteBudget(1 << 24),
+      ...tools,
+      lockService: new MemoryLockService(),
+      transport: new LocalTransport(clock),
+      random: new SeededRandom(1),
+      workers: new InlineWorkers({
+        [COMPACTION_TASK]: (job: CompactionJob) => this.onCompaction().then(() => compactFiles(tools, job)),
+      }),
+      logger: silentLogger,
+      metrics: new Metrics(),
+      requestBudget: new ByteBudget(1 << 24),
     };
   }
 
@@ -58,8 +82,11 @@ export class CompactionBench {
   async load(): Promise<this> {
     const records: LogRecord[] = [];
     const { redo } = this.state;
-    for (const path of this.#logs) for await (const append of readAppends(this.fileSystem, path)) records.push(...append.records);
-    const later = records.filter(({ epoch, sequence }) => epoch > redo.epoch || (epoch === redo.epoch && sequence > redo.sequence));
+    for (const path of this.#logs)
+      for await (const append of readAppends(this.fileSystem, path)) records.push(...append.records);
+    const later = records.filter(
+      ({ epoch, sequence }) => epoch > redo.epoch || (epoch === redo.epoch && sequence > redo.sequence),
+    );
     const epoch = this.state.epoch + 1;
     this.state = { ...this.state, epoch };
     const path = `logs/${epoch}`;
@@ -74,14 +101,23 @@ export class CompactionBench {
         this.state = { ...this.state, ...change };
       },
       newFilePath: () => `sstables/${epoch}-${this.#files++}`,
-      released: (files: readonly string[]) => void Promise.all(files.map((file) => this.fileSystem.delete(file))).catch(() => {}),
+      released: (files: readonly string[]) =>
+        void Promise.all(files.map((file) => this.fileSystem.delete(file))).catch(() => {}),
       filesChanged: () => {},
       written: () => {},
       leftToSweep: () => {},
       clockIsBehind: () => {},
     };
     const cache = new BlockCache({ limitBytes: 1 << 20, metrics: this.env.metrics });
-    const options = { env: this.env, host, log: this.#log, cache, memory: new MemoryBudget(1 << 22), limits: LIMITS.default, blockSizeBytes: 256 };
+    const options = {
+      env: this.env,
+      host,
+      log: this.#log,
+      cache,
+      memory: new MemoryBudget(1 << 22),
+      limits: LIMITS.default,
+      blockSizeBytes: 256,
+    };
     this.tablet = await Tablet.load(options, this.state, later);
     return this;
   }
@@ -116,7 +152,8 @@ export class CompactionBench {
     const lines: string[] = [];
     for await (const { fragments } of this.tablet.read(this.context, { ranges, filter, rowsLimit, reversed })) {
       for (const { row, cells } of fragments) {
-        for (const { family, qualifier, timestamp, value } of cells) lines.push(`${row} ${family}:${qualifier}@${timestamp}=${Buffer.from(value).toString('latin1')}`);
+        for (const { family, qualifier, timestamp, value } of cells)
+          lines.push(`${row} ${family}:${qualifier}@${timestamp}=${Buffer.from(value).toString('latin1')}`);
       }
     }
     return lines;

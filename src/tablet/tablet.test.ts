@@ -3,7 +3,19 @@ import { describe, test } from 'node:test';
 import { BigtableError, type ByteString, Code } from '../base/index.ts';
 import { type LogRecord, readAppends, type RedoPoint, ServerLog } from '../commitlog/index.ts';
 import {
-  ByteBudget, type Env, type FileFaults, InlineWorkers, LocalTransport, ManualClock, MemoryFileSystem, MemoryLockService, Metrics, type RequestContext, requestContext, SeededRandom, silentLogger,
+  ByteBudget,
+  type Env,
+  type FileFaults,
+  InlineWorkers,
+  LocalTransport,
+  ManualClock,
+  MemoryFileSystem,
+  MemoryLockService,
+  Metrics,
+  type RequestContext,
+  requestContext,
+  SeededRandom,
+  silentLogger,
 } from '../env/index.ts';
 import { LIMITS, type Mutation, rangeOfRow, type TableSchema } from '../model/index.ts';
 import { nativeCodecs } from '../platform/index.ts';
@@ -12,10 +24,20 @@ import { Tablet } from './tablet.ts';
 import type { TabletCommit, TabletHost, TabletState } from './contract/tablet-state.ts';
 
 const SCHEMA: TableSchema = {
-  name: 'projects/p/instances/i/tables/t', id: '00000010', granularity: 'micros', deletionProtection: false,
+  name: 'projects/p/instances/i/tables/t',
+  id: '00000010',
+  granularity: 'micros',
+  deletionProtection: false,
   families: { f: { name: 'f' }, sum: { name: 'sum', valueType: { aggregate: { kind: 'sum', input: 'int64' } } } },
 };
-const STATE: TabletState = { tableId: SCHEMA.id, range: { start: '', end: undefined }, epoch: 1, files: {}, redo: { epoch: 0, sequence: 0 }, logs: [] };
+const STATE: TabletState = {
+  tableId: SCHEMA.id,
+  range: { start: '', end: undefined },
+  epoch: 1,
+  files: {},
+  redo: { epoch: 0, sequence: 0 },
+  logs: [],
+};
 
 /** A tablet with its server's part played by the plainest host there can be. */
 class Bench {
@@ -34,8 +56,16 @@ class Bench {
     this.fileSystem = fileSystem;
     const clock = new ManualClock();
     this.env = {
-      fileSystem, lockService: new MemoryLockService(), transport: new LocalTransport(clock), clock, random: new SeededRandom(1), workers: new InlineWorkers({}),
-      codecs: nativeCodecs(), logger: silentLogger, metrics: new Metrics(), requestBudget: new ByteBudget(1 << 20),
+      fileSystem,
+      lockService: new MemoryLockService(),
+      transport: new LocalTransport(clock),
+      clock,
+      random: new SeededRandom(1),
+      workers: new InlineWorkers({}),
+      codecs: nativeCodecs(),
+      logger: silentLogger,
+      metrics: new Metrics(),
+      requestBudget: new ByteBudget(1 << 20),
     };
     this.context = requestContext({ budget: this.env.requestBudget });
   }
@@ -58,7 +88,19 @@ class Bench {
       clockIsBehind: () => {},
     };
     const cache = new BlockCache({ limitBytes: 1 << 20, metrics: this.env.metrics });
-    this.tablet = await Tablet.load({ env: this.env, host, log: this.log, cache, memory: new MemoryBudget(1 << 20), limits: LIMITS.default, blockSizeBytes: 1024 }, state, records);
+    this.tablet = await Tablet.load(
+      {
+        env: this.env,
+        host,
+        log: this.log,
+        cache,
+        memory: new MemoryBudget(1 << 20),
+        limits: LIMITS.default,
+        blockSizeBytes: 1024,
+      },
+      state,
+      records,
+    );
     return this;
   }
 
@@ -73,7 +115,8 @@ class Bench {
   async rows(reversed = false): Promise<string[]> {
     const lines: string[] = [];
     for await (const batch of this.tablet.read(this.context, { ranges: [STATE.range], rowsLimit: 0, reversed })) {
-      for (const { row, cells } of batch.fragments) lines.push(`${row}=${cells.map(({ value }) => Buffer.from(value).toString()).join(',')}`);
+      for (const { row, cells } of batch.fragments)
+        lines.push(`${row}=${cells.map(({ value }) => Buffer.from(value).toString()).join(',')}`);
     }
     return lines;
   }
@@ -126,9 +169,16 @@ describe('a tablet', () => {
     const state = bench.tablet.state;
     assert.deepEqual(state.redo, { epoch: 1, sequence: 1 });
     const records = await bench.records(state.redo);
-    assert.deepEqual(records.map(({ sequence }) => sequence), [2, 3]);
+    assert.deepEqual(
+      records.map(({ sequence }) => sequence),
+      [2, 3],
+    );
     const before = await bench.rows();
-    const next = await new Bench(bench.fileSystem).load({ ...state, epoch: 2, logs: ['logs/one', 'logs/two'] }, records, 'logs/two');
+    const next = await new Bench(bench.fileSystem).load(
+      { ...state, epoch: 2, logs: ['logs/one', 'logs/two'] },
+      records,
+      'logs/two',
+    );
     assert.deepEqual(await next.rows(), before);
     // the first commit of the new owner drops the dead log
     await next.tablet.flush();
@@ -139,7 +189,8 @@ describe('a tablet', () => {
   test('a flush that fails loses nothing and is made up for by the next', async () => {
     let full = false;
     const faults: FileFaults = (operation, path) => {
-      if (full && operation === 'create' && path.startsWith('sstables/')) throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full');
+      if (full && operation === 'create' && path.startsWith('sstables/'))
+        throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full');
       return undefined;
     };
     const bench = await new Bench(new MemoryFileSystem({ faults })).load();
@@ -167,7 +218,16 @@ describe('a tablet', () => {
 
   test('a change of 10,000 mutations is there whole or not at all', async () => {
     const bench = await new Bench().load();
-    const many = Array.from({ length: 10_000 }, (_, i): Mutation => ({ kind: 'setCell', family: 'f', qualifier: String(i), timestamp: 1, value: Buffer.from('v') }));
+    const many = Array.from(
+      { length: 10_000 },
+      (_, i): Mutation => ({
+        kind: 'setCell',
+        family: 'f',
+        qualifier: String(i),
+        timestamp: 1,
+        value: Buffer.from('v'),
+      }),
+    );
     let done = false;
     const write = bench.apply('r', ...many).then(() => {
       done = true;
@@ -175,7 +235,11 @@ describe('a tablet', () => {
     const seen = new Set<number>();
     while (!done) {
       let cells = 0;
-      for await (const batch of bench.tablet.read(bench.context, { ranges: [rangeOfRow('r')], rowsLimit: 0, reversed: false })) {
+      for await (const batch of bench.tablet.read(bench.context, {
+        ranges: [rangeOfRow('r')],
+        rowsLimit: 0,
+        reversed: false,
+      })) {
         for (const fragment of batch.fragments) cells += fragment.cells.length;
       }
       seen.add(cells);
@@ -199,15 +263,23 @@ describe('a tablet', () => {
     assert.equal(bench.tablet.state.files['default']?.length, 2);
     assert.equal(bench.released.length, 1, 'a read between two rows holds nothing');
     assert.equal(bench.tablet.heldFiles().length, 2);
-    assert.deepEqual(first.value?.fragments.map(({ row }) => row), ['a', 'b', 'm']);
+    assert.deepEqual(
+      first.value?.fragments.map(({ row }) => row),
+      ['a', 'b', 'm'],
+    );
     assert.equal((await read.next()).done, true);
   });
 
   test('a read within a row holds its files until the row ends, and goes on with the newer ones', async () => {
     const bench = await new Bench().load();
-    const wide = (value: string): Mutation[] => Array.from({ length: 3000 }, (_, i) => ({
-      kind: 'setCell', family: 'f', qualifier: String(i).padStart(4, '0'), timestamp: 1, value: Buffer.alloc(200, value),
-    }));
+    const wide = (value: string): Mutation[] =>
+      Array.from({ length: 3000 }, (_, i) => ({
+        kind: 'setCell',
+        family: 'f',
+        qualifier: String(i).padStart(4, '0'),
+        timestamp: 1,
+        value: Buffer.alloc(200, value),
+      }));
     await bench.apply('b', ...wide('1'));
     await bench.set('c', 'old');
     await bench.tablet.flush();
@@ -215,7 +287,8 @@ describe('a tablet', () => {
     const values: string[] = [];
     const take = async (): Promise<boolean> => {
       const { done, value } = await read.next();
-      for (const { cells } of value?.fragments ?? []) values.push(...cells.map((cell) => Buffer.from(cell.value).toString()[0] as string));
+      for (const { cells } of value?.fragments ?? [])
+        values.push(...cells.map((cell) => Buffer.from(cell.value).toString()[0] as string));
       return done !== true;
     };
     assert.ok(await take());
@@ -232,42 +305,82 @@ describe('a tablet', () => {
 
   test('a batch of rows is written in order, among other writes, each row by itself', async () => {
     const bench = await new Bench().load();
-    const set = (value: string): Mutation => ({ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.from(value) });
+    const set = (value: string): Mutation => ({
+      kind: 'setCell',
+      family: 'f',
+      qualifier: 'q',
+      timestamp: 1,
+      value: Buffer.from(value),
+    });
     const change = (row: string, value: string) => ({ row, mutations: [set(value)] });
     const { tablet, context } = bench;
-    const increment = tablet.readModifyWriteRow(context, 'held', [{ family: 'f', qualifier: 'q', change: { kind: 'append', suffix: Buffer.from('!') } }]);
+    const increment = tablet.readModifyWriteRow(context, 'held', [
+      { family: 'f', qualifier: 'q', change: { kind: 'append', suffix: Buffer.from('!') } },
+    ]);
     const before = tablet.mutateRow(context, 'a', [set('before')]);
-    const batch = tablet.mutateRows(context, [change('a', 'one'), change('b', 'two'), change('held', 'three'), change('a', 'four')]);
+    const batch = tablet.mutateRows(context, [
+      change('a', 'one'),
+      change('b', 'two'),
+      change('held', 'three'),
+      change('a', 'four'),
+    ]);
     const after = tablet.mutateRow(context, 'b', [set('after')]);
-    const large = { row: 'large', mutations: Array.from({ length: 3000 }, (_, i) => ({ ...set('x'), qualifier: `${i}` }) as Mutation) };
+    const large = {
+      row: 'large',
+      mutations: Array.from({ length: 3000 }, (_, i) => ({ ...set('x'), qualifier: `${i}` }) as Mutation),
+    };
     const second = tablet.mutateRows(context, [large, change('c', 'five')]);
     assert.deepEqual(await batch, [undefined, undefined, undefined, undefined]);
     assert.deepEqual(await second, [undefined, undefined]);
     await Promise.all([increment, before, after]);
-    assert.deepEqual((await bench.rows()).filter((row) => !row.startsWith('large')), ['a=four', 'b=after', 'c=five', 'held=!,three']);
+    assert.deepEqual(
+      (await bench.rows()).filter((row) => !row.startsWith('large')),
+      ['a=four', 'b=after', 'c=five', 'held=!,three'],
+    );
   });
 
   test('a batch is logged in few records, none of them large, and replayed to the same rows', async () => {
     const bench = await new Bench().load();
-    const value = (bytes: number): Mutation => ({ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.alloc(bytes, 'x') });
+    const value = (bytes: number): Mutation => ({
+      kind: 'setCell',
+      family: 'f',
+      qualifier: 'q',
+      timestamp: 1,
+      value: Buffer.alloc(bytes, 'x'),
+    });
     const key = (i: number): string => `r${String(i).padStart(4, '0')}`;
     const small = Array.from({ length: 600 }, (_, i) => ({ row: key(i), mutations: [value(1)] }));
     const large = Array.from({ length: 4 }, (_, i) => ({ row: key(600 + i), mutations: [value(200_000)] }));
     const wide = { row: key(604), mutations: Array.from({ length: 300 }, () => value(1)) };
-    assert.deepEqual(new Set(await bench.tablet.mutateRows(bench.context, [...small, ...large, wide])), new Set([undefined]));
+    assert.deepEqual(
+      new Set(await bench.tablet.mutateRows(bench.context, [...small, ...large, wide])),
+      new Set([undefined]),
+    );
     const records = await bench.records();
-    assert.deepEqual(records.map(({ body }) => (body.kind === 'rows' ? body.rows.length : 0)), [256, 256, 88 + 2, 2, 1]);
+    assert.deepEqual(
+      records.map(({ body }) => (body.kind === 'rows' ? body.rows.length : 0)),
+      [256, 256, 88 + 2, 2, 1],
+    );
     const again = await new Bench(bench.fileSystem).load(STATE, records, 'logs/two');
     assert.deepEqual(await again.rows(), await bench.rows());
   });
 
   test('a batch whose lease may have lapsed meanwhile has no row acknowledged, and lets all of them go', async () => {
     const bench = await new Bench().load();
-    const change = (row: string) => ({ row, mutations: [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.from('x') } as const] });
+    const change = (row: string) => ({
+      row,
+      mutations: [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.from('x') } as const],
+    });
     const written = bench.tablet.mutateRows(bench.context, [change('a'), change('b')]);
     bench.leaseHeld = false;
-    assert.deepEqual((await written).map((error) => error?.code), [Code.UNAVAILABLE, Code.UNAVAILABLE]);
-    assert.deepEqual((await bench.tablet.mutateRows(bench.context, [change('a')])).map((error) => error?.code), [Code.UNAVAILABLE]);
+    assert.deepEqual(
+      (await written).map((error) => error?.code),
+      [Code.UNAVAILABLE, Code.UNAVAILABLE],
+    );
+    assert.deepEqual(
+      (await bench.tablet.mutateRows(bench.context, [change('a')])).map((error) => error?.code),
+      [Code.UNAVAILABLE],
+    );
     bench.leaseHeld = true;
     await bench.tablet.dropRows(bench.context, { start: '', end: undefined });
     assert.deepEqual(await bench.rows(), []);
@@ -277,11 +390,13 @@ describe('a tablet', () => {
     const bench = await new Bench().load();
     const add = (rows: string[]): Promise<void> =>
       bench.tablet.transact(bench.context, rows, undefined, (seen) => {
-        return new Map(rows.map((row) => {
-          const old = seen.get(row)?.[0];
-          const value = Buffer.from(`${old === undefined ? '' : Buffer.from(old.value).toString()}+`);
-          return [row, [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value }] as const];
-        }));
+        return new Map(
+          rows.map((row) => {
+            const old = seen.get(row)?.[0];
+            const value = Buffer.from(`${old === undefined ? '' : Buffer.from(old.value).toString()}+`);
+            return [row, [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value }] as const];
+          }),
+        );
       });
     await Promise.all(Array.from({ length: 10 }, (_, i) => add(i % 2 ? ['a', 'b'] : ['b', 'a'])));
     assert.deepEqual(await bench.rows(), ['a=++++++++++', 'b=++++++++++']);

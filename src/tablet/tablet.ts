@@ -11,7 +11,16 @@ import type { RedoPoint, RedoRecord, RowChange, ServerLog } from '../commitlog/i
 import { type Env, Pacer, type PullStream, type RequestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import {
-  type Cell, type FamilyUsage, type Limits, type Mutation, type Mutations, type ReadBatch, type ReadModifyWriteRule, type RowRange, rangeContains, type TableSchema,
+  type Cell,
+  type FamilyUsage,
+  type Limits,
+  type Mutation,
+  type Mutations,
+  type ReadBatch,
+  type ReadModifyWriteRule,
+  type RowRange,
+  rangeContains,
+  type TableSchema,
 } from '../model/index.ts';
 import type { BlockCache, MemoryBudget } from '../sstable/index.ts';
 import type { CompactionKind } from './contract/compaction-job.ts';
@@ -81,18 +90,45 @@ export class Tablet implements TabletApi {
     const time = (this.#time = new ServerTime(clock, host, state, tables));
     const commits = (this.#commits = new TabletCommits(host, layers, time, state));
     const locks = this.#locks;
-    const writer = (this.#writer = new TabletWriter({ clock, host, log, layers, locks, time, schema, buffered }, state));
+    const writer = (this.#writer = new TabletWriter(
+      { clock, host, log, layers, locks, time, schema, buffered },
+      state,
+    ));
     const reads = (this.#reads = new LayerReads({ env, layers, limits, serving, schema }));
     this.#writes = new RowWrites({ clock, limits, range, locks, time, writer, reads, serving, schema });
-    const compactor = (this.#compactor = new FileCompactor({ env, layers, opener, blockSizeBytes, range, schema, time, madeFiles, commits }));
-    this.#flusher = new Flusher({ env, host, layers, time, writer, commits, madeFiles, opener, compactor, blockSizeBytes, schema });
+    const compactor = (this.#compactor = new FileCompactor({
+      env,
+      layers,
+      opener,
+      blockSizeBytes,
+      range,
+      schema,
+      time,
+      madeFiles,
+      commits,
+    }));
+    this.#flusher = new Flusher({
+      env,
+      host,
+      layers,
+      time,
+      writer,
+      commits,
+      madeFiles,
+      opener,
+      compactor,
+      blockSizeBytes,
+      schema,
+    });
   }
 
   /** Opens the files that METADATA lists and replays `records`: those of the tablet's range behind its redo point, in order. */
   static async load(options: TabletOptions, state: TabletState, records: Iterable<RedoRecord>): Promise<Tablet> {
     const opener = new FileOpener(options);
     const grouping = groupingOf(options.host.schema(state.tableId));
-    const groups = Object.entries(state.files).map(([group, paths]) => Promise.all(paths.map((path) => opener.openListed(path, group, grouping.tuning(group), state))));
+    const groups = Object.entries(state.files).map(([group, paths]) =>
+      Promise.all(paths.map((path) => opener.openListed(path, group, grouping.tuning(group), state))),
+    );
     const tablet = new Tablet(options, state, (await Promise.all(groups)).flat(), opener);
     const pacer = new Pacer(options.env.clock);
     for (const record of records) {
@@ -144,11 +180,22 @@ export class Tablet implements TabletApi {
     return this.#writes.transact(context, rows, filter, decide);
   }
 
-  checkAndMutateRow(context: RequestContext, row: ByteString, predicate: RowFilter | undefined, whenTrue: readonly Mutation[], whenFalse: readonly Mutation[]): Promise<boolean> {
+  checkAndMutateRow(
+    context: RequestContext,
+    row: ByteString,
+    predicate: RowFilter | undefined,
+    whenTrue: readonly Mutation[],
+    whenFalse: readonly Mutation[],
+  ): Promise<boolean> {
     return this.#writes.checkAndMutateRow(context, row, predicate, whenTrue, whenFalse);
   }
 
-  readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[], mostAnswerBytes?: number): Promise<readonly Cell[]> {
+  readModifyWriteRow(
+    context: RequestContext,
+    row: ByteString,
+    rules: readonly ReadModifyWriteRule[],
+    mostAnswerBytes?: number,
+  ): Promise<readonly Cell[]> {
     return this.#writes.readModifyWriteRow(context, row, rules, mostAnswerBytes);
   }
 
@@ -203,9 +250,15 @@ export class Tablet implements TabletApi {
   get uncollectedSinceMicros(): number | undefined {
     const { tables } = this.#layers;
     const hasRules = Object.values(this.#schema().families).some(({ gcRule }) => gcRule !== undefined);
-    const isClean = this.#layers.memtablesAreEmpty && this.#layers.mostFiles <= 1 && tables.every((table) => !hasDeletions(table) && !table.hasForeignRows);
+    const isClean =
+      this.#layers.memtablesAreEmpty &&
+      this.#layers.mostFiles <= 1 &&
+      tables.every((table) => !hasDeletions(table) && !table.hasForeignRows);
     if (tables.length === 0 || (isClean && !hasRules)) return undefined;
-    return tables.reduce((oldest, { properties }) => Math.min(oldest, Number(properties.createdMicros)), Number.POSITIVE_INFINITY);
+    return tables.reduce(
+      (oldest, { properties }) => Math.min(oldest, Number(properties.createdMicros)),
+      Number.POSITIVE_INFINITY,
+    );
   }
 
   async close(options: { readonly flush: boolean }): Promise<void> {
@@ -234,7 +287,15 @@ export class Tablet implements TabletApi {
         if (this.#serving.isOver) throw this.#serving.refusal();
         await this.#writer.drain();
         await this.flush();
-        return await this.#commits.inTurn(() => this.#divide([{ start: range.start, end: row }, { start: row, end: range.end }], commit));
+        return await this.#commits.inTurn(() =>
+          this.#divide(
+            [
+              { start: range.start, end: row },
+              { start: row, end: range.end },
+            ],
+            commit,
+          ),
+        );
       } finally {
         this.#locks.leaveAll();
       }
@@ -249,10 +310,19 @@ export class Tablet implements TabletApi {
   }
 
   async #divide(ranges: readonly [RowRange, RowRange], commit: DivideCommit): Promise<readonly [Tablet, Tablet]> {
-    assert(this.#layers.memtablesAreEmpty && this.#flusher.isCommitted, 'everything is in files before a tablet is divided');
+    assert(
+      this.#layers.memtablesAreEmpty && this.#flusher.isCommitted,
+      'everything is in files before a tablet is divided',
+    );
     const parts = ranges.map((range) => {
       const tables = this.#layers.tables.flatMap((table) => table.part(range) ?? []);
-      const state: TabletState = { ...this.state, range, files: filesByGroup(tables), clips: clipsOf(tables), lastServerMicros: this.#time.lastMicros };
+      const state: TabletState = {
+        ...this.state,
+        range,
+        files: filesByGroup(tables),
+        clips: clipsOf(tables),
+        lastServerMicros: this.#time.lastMicros,
+      };
       return { tables, state };
     });
     const [low, high] = parts as [(typeof parts)[number], (typeof parts)[number]];
@@ -267,7 +337,8 @@ export class Tablet implements TabletApi {
     // from here on the two share them
     this.#madeFiles.share();
     this.#layers.retire();
-    const open = ({ state, tables }: (typeof parts)[number], host: TabletHost): Tablet => new Tablet({ ...this.#options, host }, state, tables, this.#opener);
+    const open = ({ state, tables }: (typeof parts)[number], host: TabletHost): Tablet =>
+      new Tablet({ ...this.#options, host }, state, tables, this.#opener);
     return [open(low, hosts[0]), open(high, hosts[1])];
   }
 
@@ -278,5 +349,8 @@ export class Tablet implements TabletApi {
 
 function hasDeletions(table: TabletFile): boolean {
   const { entries } = table.properties;
-  return table.rowRangeDeletions().length > 0 || entries.rowDeletion + entries.familyDeletion + entries.columnDeletion + entries.rangeDeletion > 0;
+  return (
+    table.rowRangeDeletions().length > 0 ||
+    entries.rowDeletion + entries.familyDeletion + entries.columnDeletion + entries.rangeDeletion > 0
+  );
 }

@@ -8,7 +8,10 @@ const SECOND = 1_000_000;
 test('a clock that falls behind is told of once for all tablets, and again when it falls behind what it had caught up with', () => {
   const behindMs: unknown[] = [];
   const metrics = new Metrics();
-  const warning = new ClockWarning({ metrics, logger: { ...silentLogger, warn: (_message, fields) => void behindMs.push(fields?.['behindMs']) } });
+  const warning = new ClockWarning({
+    metrics,
+    logger: { ...silentLogger, warn: (_message, fields) => void behindMs.push(fields?.['behindMs']) },
+  });
   warning.isBehind(100 * SECOND, 100.9 * SECOND);
   assert.deepEqual(behindMs, [], 'less than a second');
   // two tablets, one of which was written a little earlier

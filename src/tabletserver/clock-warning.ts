@@ -30,7 +30,8 @@ export class ClockWarning {
     // each write takes another microsecond
     this.#untilMicros = isToldOf ? Math.max(this.#untilMicros, lastMicros) : lastMicros;
     if (isToldOf) return;
-    const what = 'the wall clock is behind the newest time that a server gave in a tablet: until it has caught up, cells without a timestamp get that time + 1 microsecond';
+    const what =
+      'the wall clock is behind the newest time that a server gave in a tablet: until it has caught up, cells without a timestamp get that time + 1 microsecond';
     this.#logger.warn(what, { behindMs: Math.round(behindMicros / 1000), newestTimeMicros: lastMicros });
   }
 }

@@ -46,7 +46,12 @@ class Bench {
   constructor(atOnce = 1, majorMs = 1e9) {
     const note = (message: string): void => void this.errors.push(message);
     this.schedule = new CompactionSchedule({
-      atOnce, majorMs, clock: this.clock, random: new SeededRandom(1), metrics: this.metrics, logger: { ...silentLogger, info: note, warn: note, error: note },
+      atOnce,
+      majorMs,
+      clock: this.clock,
+      random: new SeededRandom(1),
+      metrics: this.metrics,
+      logger: { ...silentLogger, info: note, warn: note, error: note },
       tablets: () => this.served.values(),
       isServed: (served) => this.served.get(served.key) === served,
     });
@@ -54,7 +59,15 @@ class Bench {
 
   tablet(key: string, tableId = '00000010'): [ServedTablet, Files] {
     const files = new Files();
-    const served = { key, tableId, range: { start: '', end: undefined }, epoch: 1, tablet: files, host: {}, countedBytes: 0 } as unknown as ServedTablet;
+    const served = {
+      key,
+      tableId,
+      range: { start: '', end: undefined },
+      epoch: 1,
+      tablet: files,
+      host: {},
+      countedBytes: 0,
+    } as unknown as ServedTablet;
     this.served.set(key, served);
     return [served, files];
   }
@@ -78,7 +91,13 @@ describe('the schedule of compactions', () => {
     const [few, fewFiles] = bench.tablet('few');
     const [many, manyFiles] = bench.tablet('many');
     const [metadata, metadataFiles] = bench.tablet('metadata', METADATA_TABLE_ID);
-    for (const [files, count] of [[busyFiles, 9], [fewFiles, 8], [manyFiles, 20], [metadataFiles, 8]] as const) [files.crowding, files.due] = [count, 'merging'];
+    for (const [files, count] of [
+      [busyFiles, 9],
+      [fewFiles, 8],
+      [manyFiles, 20],
+      [metadataFiles, 8],
+    ] as const)
+      [files.crowding, files.due] = [count, 'merging'];
     for (const served of [busy, few, many, metadata]) bench.schedule.changed(served);
     assert.deepEqual(busyFiles.begun, ['merging']);
     assert.deepEqual([fewFiles.begun, manyFiles.begun, metadataFiles.begun], [[], [], []]);
@@ -102,16 +121,25 @@ describe('the schedule of compactions', () => {
     const running = bench.schedule.compact(busy, context);
     const giveUp = new AbortController();
     const impatient = requestContext({ budget: new ByteBudget(1024), signal: giveUp.signal });
-    const waiting = [bench.schedule.compact(shared, impatient), bench.schedule.compact(shared, context), bench.schedule.compact(left, impatient)];
+    const waiting = [
+      bench.schedule.compact(shared, impatient),
+      bench.schedule.compact(shared, context),
+      bench.schedule.compact(left, impatient),
+    ];
     const given = Promise.allSettled([waiting[0], waiting[2], bench.schedule.compact(busy, impatient)]);
     giveUp.abort();
-    for (const { status, reason } of (await given) as PromiseRejectedResult[]) assert.deepEqual([status, reason.code], ['rejected', Code.CANCELLED]);
+    for (const { status, reason } of (await given) as PromiseRejectedResult[])
+      assert.deepEqual([status, reason.code], ['rejected', Code.CANCELLED]);
     await busyFiles.end();
     await running;
     assert.deepEqual([busyFiles.begun, sharedFiles.begun, leftFiles.begun], [['major'], ['major'], []]);
     await sharedFiles.end();
     await waiting[1];
-    assert.deepEqual([busyFiles.begun, sharedFiles.begun, leftFiles.begun], [['major'], ['major'], []], 'nobody waits for the others');
+    assert.deepEqual(
+      [busyFiles.begun, sharedFiles.begun, leftFiles.begun],
+      [['major'], ['major'], []],
+      'nobody waits for the others',
+    );
     bench.schedule.stop();
   });
 
@@ -119,7 +147,10 @@ describe('the schedule of compactions', () => {
     const bench = new Bench();
     const [served, files] = bench.tablet('t');
     const giveUp = new AbortController();
-    const first = bench.schedule.compact(served, requestContext({ budget: new ByteBudget(1024), signal: giveUp.signal }));
+    const first = bench.schedule.compact(
+      served,
+      requestContext({ budget: new ByteBudget(1024), signal: giveUp.signal }),
+    );
     assert.deepEqual(files.begun, ['major']);
     giveUp.abort();
     await assert.rejects(first, { code: Code.CANCELLED });

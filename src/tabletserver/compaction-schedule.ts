@@ -6,7 +6,16 @@
  * wait until it has fewer, METADATA's excepted.
  */
 import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
-import { type Clock, type Logger, type Metrics, Pacer, type Random, type RequestContext, type Timer, within } from '../env/index.ts';
+import {
+  type Clock,
+  type Logger,
+  type Metrics,
+  Pacer,
+  type Random,
+  type RequestContext,
+  type Timer,
+  within,
+} from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
 import { type CompactionKind, TOO_CROWDED } from '../tablet/index.ts';
 import { isRace } from './races.ts';
@@ -158,7 +167,9 @@ export class CompactionSchedule {
     let kind: CompactionKind | undefined;
     for (const served of this.#changed) {
       if (this.#running.has(served) || this.#standing(served).retryAtMs > this.#options.clock.monotonicMs()) continue;
-      const due = this.#options.isServed(served) ? (served.tablet.dueCompaction() ?? (this.#isMajorDue(served) ? 'major' : undefined)) : undefined;
+      const due = this.#options.isServed(served)
+        ? (served.tablet.dueCompaction() ?? (this.#isMajorDue(served) ? 'major' : undefined))
+        : undefined;
       if (due === undefined) this.#changed.delete(served);
       else if (best === undefined || weight(served) > weight(best)) [best, kind] = [served, due];
     }
@@ -194,7 +205,11 @@ export class CompactionSchedule {
       clock.timer(delayMs, () => this.#startMore());
       if (this.#stopped || !this.#options.isServed(served) || isRace(error)) return;
       metrics.add('tabletserver.failedCompactions');
-      logger.error(`a ${kind} compaction failed and will be tried again`, { table: served.tableId, error: error.message, retryMs: delayMs });
+      logger.error(`a ${kind} compaction failed and will be tried again`, {
+        table: served.tableId,
+        error: error.message,
+        retryMs: delayMs,
+      });
     }
   }
 
@@ -216,7 +231,10 @@ export class CompactionSchedule {
 
   #lookLater(): void {
     const { clock, majorMs } = this.#options;
-    this.#timer = clock.timer(Math.min(LOOK_MS, Math.max(1, majorMs / 50)), () => void this.#look().then(() => this.#stopped || this.#lookLater()));
+    this.#timer = clock.timer(
+      Math.min(LOOK_MS, Math.max(1, majorMs / 50)),
+      () => void this.#look().then(() => this.#stopped || this.#lookLater()),
+    );
   }
 
   async #look(): Promise<void> {

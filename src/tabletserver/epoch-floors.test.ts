@@ -7,8 +7,15 @@ const keyOf = (i: number): MetadataKey => metadataKey(i.toString(16).padStart(8,
 
 function rowOf(server: string, epoch: number): MetadataRow {
   return {
-    tableId: '00000010', range: { start: '', end: undefined }, server: { name: server, address: 'here' }, epoch, version: 1, commitId: '', files: {},
-    redo: { epoch: 0, sequence: 0 }, logs: [],
+    tableId: '00000010',
+    range: { start: '', end: undefined },
+    server: { name: server, address: 'here' },
+    epoch,
+    version: 1,
+    commitId: '',
+    files: {},
+    redo: { epoch: 0, sequence: 0 },
+    logs: [],
   };
 }
 
@@ -19,7 +26,11 @@ function bench(): { rows: Map<MetadataKey, MetadataRow>; floors: EpochFloors; er
     if (errors.length === 1) throw new Error('METADATA is away again');
     return rows.get(key);
   };
-  return { rows, errors, floors: new EpochFloors({ serverName: 'me', readRow, onError: (error) => errors.push(error) }) };
+  return {
+    rows,
+    errors,
+    floors: new EpochFloors({ serverName: 'me', readRow, onError: (error) => errors.push(error) }),
+  };
 }
 
 describe('floors of epochs', () => {

@@ -1,18 +1,38 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type EncodedRecord, isAfter, type LogRecord, Origin, type RecordBody, type RecordsOfAppend } from '../commitlog/index.ts';
+import {
+  type EncodedRecord,
+  isAfter,
+  type LogRecord,
+  Origin,
+  type RecordBody,
+  type RecordsOfAppend,
+} from '../commitlog/index.ts';
 import { ManualClock } from '../env/index.ts';
 import { intersectRanges, isEmptyRange, rangeContains, type RowRange } from '../model/index.ts';
 import { LogReplay } from './log-replay.ts';
 
-const record = (tableId: string, epoch: number, sequence: number, body: RecordBody): LogRecord => ({ tableId, epoch, sequence, commitMicros: 0, origin: Origin.user, body });
-const rows = (...keys: string[]): RecordBody => ({ kind: 'rows', rows: keys.map((row) => ({ row, mutations: [{ kind: 'deleteFromRow' }] })) });
+const record = (tableId: string, epoch: number, sequence: number, body: RecordBody): LogRecord => ({
+  tableId,
+  epoch,
+  sequence,
+  commitMicros: 0,
+  origin: Origin.user,
+  body,
+});
+const rows = (...keys: string[]): RecordBody => ({
+  kind: 'rows',
+  rows: keys.map((row) => ({ row, mutations: [{ kind: 'deleteFromRow' }] })),
+});
 
 /** As a record comes from its log; `decoded` hears of each that is decoded. */
 function encoded(made: LogRecord, decoded: (made: LogRecord) => void): EncodedRecord {
   const { tableId, epoch, sequence, body } = made;
-  const touches = (range: RowRange): boolean => (body.kind === 'rows' ? body.rows.some(({ row }) => rangeContains(range, row)) : !isEmptyRange(intersectRanges(body.range, range)));
+  const touches = (range: RowRange): boolean =>
+    body.kind === 'rows'
+      ? body.rows.some(({ row }) => rangeContains(range, row))
+      : !isEmptyRange(intersectRanges(body.range, range));
   return { tableId, epoch, sequence, touches, decode: () => (decoded(made), made), redo: () => (decoded(made), made) };
 }
 
@@ -32,7 +52,8 @@ function logsOf(logs: Record<string, readonly LogRecord[]>): Logs {
     read: async function* (path) {
       reads.push(path);
       yield { position: 0, records: [] };
-      for (const [position, one] of (logs[path] ?? []).entries()) yield { position, records: [encoded(one, (made) => decoded.push(made))] };
+      for (const [position, one] of (logs[path] ?? []).entries())
+        yield { position, records: [encoded(one, (made) => decoded.push(made))] };
     },
   };
 }
@@ -40,53 +61,99 @@ function logsOf(logs: Record<string, readonly LogRecord[]>): Logs {
 describe('the replay of logs', () => {
   test('gives each tablet its records behind its redo point, in order, once', async () => {
     const key = fc.constantFrom('a', 'b', 'c', 'd');
-    const one = fc.record({ table: fc.constantFrom('00000010', '00000011'), epoch: fc.integer({ min: 1, max: 3 }), sequence: fc.integer({ min: 1, max: 6 }), keys: fc.uniqueArray(key, { minLength: 1, maxLength: 3 }) });
-    const unique = fc.uniqueArray(one, { maxLength: 20, selector: ({ table, epoch, sequence }) => `${table} ${epoch} ${sequence}` });
+    const one = fc.record({
+      table: fc.constantFrom('00000010', '00000011'),
+      epoch: fc.integer({ min: 1, max: 3 }),
+      sequence: fc.integer({ min: 1, max: 6 }),
+      keys: fc.uniqueArray(key, { minLength: 1, maxLength: 3 }),
+    });
+    const unique = fc.uniqueArray(one, {
+      maxLength: 20,
+      selector: ({ table, epoch, sequence }) => `${table} ${epoch} ${sequence}`,
+    });
     await fc.assert(
-      fc.asyncProperty(unique, fc.array(fc.nat(2), { maxLength: 25 }), fc.nat(3), fc.nat(6), fc.constantFrom<[string, string | undefined]>(['', 'b'], ['b', undefined], ['', undefined], ['b', 'd']), async (all, places, epoch, sequence, [start, end]) => {
-        const logs: Record<string, LogRecord[]> = { x: [], y: [] };
-        for (const [i, { table, epoch: e, sequence: s, keys }] of all.entries()) {
-          const made = record(table, e, s, rows(...keys));
-          // some are in both logs: written again when an append was slow
-          const place = places[i] ?? 0;
-          if (place !== 1) logs['x']?.push(made);
-          if (place !== 0) logs['y']?.push(made);
-        }
-        const { read, reads } = logsOf(logs);
-        const replay = new LogReplay(read, new ManualClock());
-        const range = { start, end };
-        const redo = { epoch, sequence };
-        const found = [...(await replay.records({ tableId: '00000010', range, redo, logs: ['x', 'y'] }))];
-        const expected = all
-          .filter((entry) => entry.table === '00000010' && isAfter(entry, redo) && entry.keys.some((row) => rangeContains(range, row)))
-          .sort((a, b) => a.epoch - b.epoch || a.sequence - b.sequence);
-        assert.deepEqual(found.map((entry) => [entry.epoch, entry.sequence]), expected.map((entry) => [entry.epoch, entry.sequence]));
-        for (const [i, { body }] of found.entries()) {
-          assert.ok(body.kind === 'rows');
-          assert.deepEqual(body.rows.map(({ row }) => row), expected[i]?.keys.filter((row) => rangeContains(range, row)));
-        }
-        await replay.records({ tableId: '00000011', range, redo, logs: ['x', 'y'] });
-        assert.deepEqual(reads, ['x', 'y'], 'a log is read once for all tablets');
-        replay.forget();
-      }),
+      fc.asyncProperty(
+        unique,
+        fc.array(fc.nat(2), { maxLength: 25 }),
+        fc.nat(3),
+        fc.nat(6),
+        fc.constantFrom<[string, string | undefined]>(['', 'b'], ['b', undefined], ['', undefined], ['b', 'd']),
+        async (all, places, epoch, sequence, [start, end]) => {
+          const logs: Record<string, LogRecord[]> = { x: [], y: [] };
+          for (const [i, { table, epoch: e, sequence: s, keys }] of all.entries()) {
+            const made = record(table, e, s, rows(...keys));
+            // some are in both logs: written again when an append was slow
+            const place = places[i] ?? 0;
+            if (place !== 1) logs['x']?.push(made);
+            if (place !== 0) logs['y']?.push(made);
+          }
+          const { read, reads } = logsOf(logs);
+          const replay = new LogReplay(read, new ManualClock());
+          const range = { start, end };
+          const redo = { epoch, sequence };
+          const found = [...(await replay.records({ tableId: '00000010', range, redo, logs: ['x', 'y'] }))];
+          const expected = all
+            .filter(
+              (entry) =>
+                entry.table === '00000010' &&
+                isAfter(entry, redo) &&
+                entry.keys.some((row) => rangeContains(range, row)),
+            )
+            .sort((a, b) => a.epoch - b.epoch || a.sequence - b.sequence);
+          assert.deepEqual(
+            found.map((entry) => [entry.epoch, entry.sequence]),
+            expected.map((entry) => [entry.epoch, entry.sequence]),
+          );
+          for (const [i, { body }] of found.entries()) {
+            assert.ok(body.kind === 'rows');
+            assert.deepEqual(
+              body.rows.map(({ row }) => row),
+              expected[i]?.keys.filter((row) => rangeContains(range, row)),
+            );
+          }
+          await replay.records({ tableId: '00000011', range, redo, logs: ['x', 'y'] });
+          assert.deepEqual(reads, ['x', 'y'], 'a log is read once for all tablets');
+          replay.forget();
+        },
+      ),
     );
   });
 
   test('decodes nothing of other tables, nothing at or below the redo point, and no row of another tablet', async () => {
     const wanted = record('00000010', 2, 4, rows('b'));
-    const others = [record('00000010', 1, 9, rows('b')), record('00000010', 2, 2, rows('b')), record('00000011', 2, 3, rows('b')), record('00000010', 2, 5, rows('c'))];
+    const others = [
+      record('00000010', 1, 9, rows('b')),
+      record('00000010', 2, 2, rows('b')),
+      record('00000011', 2, 3, rows('b')),
+      record('00000010', 2, 5, rows('c')),
+    ];
     const { read, decoded } = logsOf({ x: [...others, wanted] });
     const replay = new LogReplay(read, new ManualClock());
-    const found = await replay.records({ tableId: '00000010', range: { start: 'a', end: 'c' }, redo: { epoch: 2, sequence: 2 }, logs: ['x'] });
+    const found = await replay.records({
+      tableId: '00000010',
+      range: { start: 'a', end: 'c' },
+      redo: { epoch: 2, sequence: 2 },
+      logs: ['x'],
+    });
     assert.deepEqual(decoded, [], 'nothing is decoded before its turn');
     assert.deepEqual([...found], [wanted]);
     assert.deepEqual(decoded, [wanted]);
   });
 
   test('cuts dropped rows to the tablet', async () => {
-    const { read } = logsOf({ x: [record('00000010', 1, 1, { kind: 'dropRows', range: { start: 'b', end: undefined } })] });
+    const { read } = logsOf({
+      x: [record('00000010', 1, 1, { kind: 'dropRows', range: { start: 'b', end: undefined } })],
+    });
     const replay = new LogReplay(read, new ManualClock());
-    const ask = async (start: string, end: string | undefined) => [...(await replay.records({ tableId: '00000010', range: { start, end }, redo: { epoch: 0, sequence: 0 }, logs: ['x'] }))].map(({ body }) => body);
+    const ask = async (start: string, end: string | undefined) =>
+      [
+        ...(await replay.records({
+          tableId: '00000010',
+          range: { start, end },
+          redo: { epoch: 0, sequence: 0 },
+          logs: ['x'],
+        })),
+      ].map(({ body }) => body);
     assert.deepEqual(await ask('a', 'c'), [{ kind: 'dropRows', range: { start: 'b', end: 'c' } }]);
     assert.deepEqual(await ask('a', 'b'), []);
     assert.deepEqual(await ask('c', undefined), [{ kind: 'dropRows', range: { start: 'c', end: undefined } }]);
@@ -100,7 +167,12 @@ describe('the replay of logs', () => {
       if (fails) throw new Error('not now');
       return read(path);
     }, clock);
-    const request = { tableId: '00000010', range: { start: '', end: undefined }, redo: { epoch: 0, sequence: 0 }, logs: ['x'] };
+    const request = {
+      tableId: '00000010',
+      range: { start: '', end: undefined },
+      redo: { epoch: 0, sequence: 0 },
+      logs: ['x'],
+    };
     await assert.rejects(replay.records(request), /not now/);
     fails = false;
     await replay.records(request);
@@ -116,7 +188,12 @@ describe('the replay of logs', () => {
 
   test('a log without anything is damage, since every log begins with a record', async () => {
     const replay = new LogReplay(async function* () {}, new ManualClock());
-    const request = { tableId: '00000010', range: { start: '', end: undefined }, redo: { epoch: 0, sequence: 0 }, logs: ['x'] };
+    const request = {
+      tableId: '00000010',
+      range: { start: '', end: undefined },
+      redo: { epoch: 0, sequence: 0 },
+      logs: ['x'],
+    };
     await assert.rejects(replay.records(request), { name: 'CorruptionError', file: 'x' });
   });
 });

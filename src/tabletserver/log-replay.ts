@@ -7,7 +7,13 @@
  */
 import { CorruptionError } from '../base/index.ts';
 import { type Clock, Pacer, type Timer } from '../env/index.ts';
-import { type EncodedRecord, isAfter, type RecordsOfAppend, type RedoPoint, type RedoRecord } from '../commitlog/index.ts';
+import {
+  type EncodedRecord,
+  isAfter,
+  type RecordsOfAppend,
+  type RedoPoint,
+  type RedoRecord,
+} from '../commitlog/index.ts';
 import { intersectRanges, isEmptyRange, rangeContains, type RowRange } from '../model/index.ts';
 
 /** How long a log that was read is kept for tablets that are loaded later. */
@@ -77,7 +83,12 @@ export class LogReplay {
         else tables.set(record.tableId, [record]);
       }
     }
-    if (appends === 0) throw new CorruptionError(path, 0, 'METADATA lists the log, and it is not there or holds nothing, not even what every log begins with');
+    if (appends === 0)
+      throw new CorruptionError(
+        path,
+        0,
+        'METADATA lists the log, and it is not there or holds nothing, not even what every log begins with',
+      );
     return tables;
   }
 

@@ -32,7 +32,10 @@ export class MasterNotices {
   /** These tablets are served in the place of one. */
   split(tablets: readonly ServedTablet[]): void {
     const { server } = this.#options;
-    void this.#tell('tabletSplit', { server, tablets: tablets.map(({ key, epoch, tablet }) => ({ key, epoch, sizeBytes: tablet.sizeBytes() })) });
+    void this.#tell('tabletSplit', {
+      server,
+      tablets: tablets.map(({ key, epoch, tablet }) => ({ key, epoch, sizeBytes: tablet.sizeBytes() })),
+    });
   }
 
   /** Files are there that perhaps nobody needs. */

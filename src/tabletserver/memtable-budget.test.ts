@@ -33,7 +33,18 @@ function budgetOf(limitBytes: number, logger: Logger = silentLogger, clock = new
 
 function tabletOf(bytes: number): [ServedTablet, Memory] {
   const memory = new Memory(bytes);
-  return [{ key: 'k', tableId: '00000010', range: { start: '', end: undefined }, epoch: 1, tablet: memory, host: {}, countedBytes: 0 } as unknown as ServedTablet, memory];
+  return [
+    {
+      key: 'k',
+      tableId: '00000010',
+      range: { start: '', end: undefined },
+      epoch: 1,
+      tablet: memory,
+      host: {},
+      countedBytes: 0,
+    } as unknown as ServedTablet,
+    memory,
+  ];
 }
 
 const settled = async (): Promise<void> => {
@@ -124,7 +135,10 @@ describe('the memory of memtables', () => {
     const context = requestContext({ budget: new ByteBudget(1) });
     budget.add(served);
     for (let write = 0; write < 2; write++) {
-      await assert.rejects(budget.wait(context), { code: Code.RESOURCE_EXHAUSTED, message: /limit of 100 bytes .* nothing was written: the disk is full/ });
+      await assert.rejects(budget.wait(context), {
+        code: Code.RESOURCE_EXHAUSTED,
+        message: /limit of 100 bytes .* nothing was written: the disk is full/,
+      });
     }
     memory.failure = undefined;
     clock.advance(1000);

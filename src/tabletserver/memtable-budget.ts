@@ -231,7 +231,11 @@ export class MemtableBudget {
         await this.flush(next);
       } catch (thrown) {
         const error = toBigtableError(thrown);
-        if (!isRace(error)) this.#options.logger.error('a minor compaction failed and will be tried again', { table: next.tableId, error: error.message });
+        if (!isRace(error))
+          this.#options.logger.error('a minor compaction failed and will be tried again', {
+            table: next.tableId,
+            error: error.message,
+          });
         this.#refusal = error.code === Code.RESOURCE_EXHAUSTED ? error : undefined;
         this.#waiting.wake();
         await sleep(this.#options.clock, RETRY_MS, this.#stop.signal).catch(() => {});
@@ -253,7 +257,11 @@ export class MemtableBudget {
     for (const served of this.#tablets) {
       const bytes = served.tablet.memtableBytes;
       const position = served.tablet.oldestUnflushed;
-      if (served.tableId === METADATA_TABLE_ID && (bytes >= METADATA_FLUSH_BYTES || (position !== undefined && position < oldForMetadata))) return served;
+      if (
+        served.tableId === METADATA_TABLE_ID &&
+        (bytes >= METADATA_FLUSH_BYTES || (position !== undefined && position < oldForMetadata))
+      )
+        return served;
       if (bytes > (largest?.tablet.memtableBytes ?? 0)) largest = served;
       if (position !== undefined && position < (oldest?.tablet.oldestUnflushed ?? old)) oldest = served;
     }
@@ -271,7 +279,11 @@ export class MemtableBudget {
       if (this.#tablets.has(served)) this.count(served);
     } catch (thrown) {
       const error = toBigtableError(thrown);
-      if (!isRace(error)) this.#options.logger.warn('a tablet still lists the logs of dead servers', { table: served.tableId, error: error.message });
+      if (!isRace(error))
+        this.#options.logger.warn('a tablet still lists the logs of dead servers', {
+          table: served.tableId,
+          error: error.message,
+        });
     }
   }
 

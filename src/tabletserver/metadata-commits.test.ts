@@ -15,7 +15,9 @@ const commit: MetadataCommit = {
 
 /** As much of a tablet as a commit takes: it decides as often as `reads` says, on those rows. */
 function tabletOf(...reads: readonly ReadonlyMap<string, readonly Cell[]>[]): TabletApi {
-  const transact = async (...[, , , decide]: [unknown, unknown, unknown, (cells: unknown) => unknown]): Promise<void> => {
+  const transact = async (
+    ...[, , , decide]: [unknown, unknown, unknown, (cells: unknown) => unknown]
+  ): Promise<void> => {
     for (const cells of reads) decide(cells);
   };
   return { transact } as unknown as TabletApi;

@@ -4,7 +4,14 @@
  */
 import { assert, type ByteString } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
-import { decodeRow, judge, type MetadataCommit, type MetadataKey, type MetadataRow, mutationsOf } from '../metadata/index.ts';
+import {
+  decodeRow,
+  judge,
+  type MetadataCommit,
+  type MetadataKey,
+  type MetadataRow,
+  mutationsOf,
+} from '../metadata/index.ts';
 import type { Mutation } from '../model/index.ts';
 import type { CommitOutcome } from '../protocol/index.ts';
 import type { TabletApi } from '../tablet/index.ts';
@@ -13,7 +20,11 @@ import type { TabletApi } from '../tablet/index.ts';
 const JUDGED_FAMILIES = { kind: 'familyNameRegex', regex: 'location|files' } as const;
 
 /** All rows must be in the tablet. */
-export async function commitRows(tablet: TabletApi, commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
+export async function commitRows(
+  tablet: TabletApi,
+  commits: readonly MetadataCommit[],
+  context: RequestContext,
+): Promise<CommitOutcome[]> {
   const outcomes: CommitOutcome[] = [];
   const keys = commits.flatMap(({ rows }) => rows.map(({ key }) => key));
   await tablet.transact(context, keys, JUDGED_FAMILIES, (cells) => {
@@ -22,9 +33,16 @@ export async function commitRows(tablet: TabletApi, commits: readonly MetadataCo
     const writes = new Map<ByteString, readonly Mutation[]>();
     assert(outcomes.length === 0, 'commits are judged twice');
     for (const commit of commits) {
-      assert(commit.rows.every(({ key }) => rows.has(key)), 'a commit is judged by a row that was not read');
+      assert(
+        commit.rows.every(({ key }) => rows.has(key)),
+        'a commit is judged by a row that was not read',
+      );
       const verdict = judge(commit, (key) => rows.get(key));
-      outcomes.push(verdict === 'refused' ? { kind: 'refused', rows: commit.rows.map(({ key }) => rows.get(key)) } : { kind: 'done' });
+      outcomes.push(
+        verdict === 'refused'
+          ? { kind: 'refused', rows: commit.rows.map(({ key }) => rows.get(key)) }
+          : { kind: 'done' },
+      );
       if (verdict !== 'apply') continue;
       for (const { key, row } of commit.rows) rows.set(key, row);
       for (const [key, mutations] of mutationsOf(commit)) writes.set(key, [...(writes.get(key) ?? []), ...mutations]);

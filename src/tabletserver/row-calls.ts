@@ -8,10 +8,23 @@ import { assert, type BigtableError, type ByteString, invalidArgument, toBigtabl
 import { type Clock, inParts, Pacer, type RequestContext } from '../env/index.ts';
 import { METADATA_TABLE_ID, type MetadataCommit } from '../metadata/index.ts';
 import {
-  type Cell, type Mutations, rangeContains, type ReadBatch, type RowRange, sliceMutations, type TableSchema,
+  type Cell,
+  type Mutations,
+  rangeContains,
+  type ReadBatch,
+  type RowRange,
+  sliceMutations,
+  type TableSchema,
 } from '../model/index.ts';
 import {
-  type CheckAndMutateMessage, type CommitOutcome, notServing, plainError, type PlainError, type ReadMessage, type RowEntry, type TabletServerCalls,
+  type CheckAndMutateMessage,
+  type CommitOutcome,
+  notServing,
+  plainError,
+  type PlainError,
+  type ReadMessage,
+  type RowEntry,
+  type TabletServerCalls,
 } from '../protocol/index.ts';
 import { checkMutations, checkRules, effectiveMutations } from '../service/index.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
@@ -85,10 +98,14 @@ export class RowCalls {
     if (this.#options.tablets.get(served.key) !== served) throw notServing(served.tableId, row);
   }
 
-  mutateRow({ tableId, row, mutations }: RowEntry & { readonly tableId: string }, context: RequestContext): Promise<undefined> {
+  mutateRow(
+    { tableId, row, mutations }: RowEntry & { readonly tableId: string },
+    context: RequestContext,
+  ): Promise<undefined> {
     const served = this.serving(tableId, row);
     const schema = this.#schemaOf(served, row);
-    if (mutations.length > MOST_IN_ONE_STEP || !this.#hasRoom(served)) return this.#mutateRowLater(served, schema, row, mutations, context);
+    if (mutations.length > MOST_IN_ONE_STEP || !this.#hasRoom(served))
+      return this.#mutateRowLater(served, schema, row, mutations, context);
     const effective = checkedMutations(schema, mutations);
     return effective.length === 0
       ? Promise.resolve(undefined)
@@ -96,8 +113,16 @@ export class RowCalls {
   }
 
   /** A change that is checked in steps, or that waits. */
-  async #mutateRowLater(served: ServedTablet, schema: TableSchema, row: ByteString, mutations: Mutations, context: RequestContext): Promise<undefined> {
-    const checking = inParts(this.#options.clock, mutations.length, (from, to) => checkMutations(schema, sliceMutations(mutations, from, to)));
+  async #mutateRowLater(
+    served: ServedTablet,
+    schema: TableSchema,
+    row: ByteString,
+    mutations: Mutations,
+    context: RequestContext,
+  ): Promise<undefined> {
+    const checking = inParts(this.#options.clock, mutations.length, (from, to) =>
+      checkMutations(schema, sliceMutations(mutations, from, to)),
+    );
     if (checking !== undefined) await checking;
     const effective = effectiveMutations(mutations);
     if (effective.length === 0) return undefined;
@@ -106,20 +131,33 @@ export class RowCalls {
     return undefined;
   }
 
-  checkAndMutateRow({ tableId, row, predicate, whenTrue, whenFalse }: CheckAndMutateMessage, context: RequestContext): Promise<boolean> {
+  checkAndMutateRow(
+    { tableId, row, predicate, whenTrue, whenFalse }: CheckAndMutateMessage,
+    context: RequestContext,
+  ): Promise<boolean> {
     const served = this.serving(tableId, row);
     const schema = this.#schemaOf(served, row);
     const [ifTrue, ifFalse] = [checkedMutations(schema, whenTrue), checkedMutations(schema, whenFalse)];
-    return this.#withRoom(served, row, context, () => served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse));
+    return this.#withRoom(served, row, context, () =>
+      served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse),
+    );
   }
 
-  readModifyWriteRow({ tableId, row, rules, mostAnswerBytes }: TabletServerCalls['readModifyWriteRow']['message'], context: RequestContext): Promise<readonly Cell[]> {
+  readModifyWriteRow(
+    { tableId, row, rules, mostAnswerBytes }: TabletServerCalls['readModifyWriteRow']['message'],
+    context: RequestContext,
+  ): Promise<readonly Cell[]> {
     const served = this.serving(tableId, row);
     checkRules(this.#schemaOf(served, row), rules);
-    return this.#withRoom(served, row, context, () => served.tablet.readModifyWriteRow(context, row, rules, mostAnswerBytes));
+    return this.#withRoom(served, row, context, () =>
+      served.tablet.readModifyWriteRow(context, row, rules, mostAnswerBytes),
+    );
   }
 
-  async dropRows({ tableId, range }: { readonly tableId: string; readonly range: RowRange }, context: RequestContext): Promise<undefined> {
+  async dropRows(
+    { tableId, range }: { readonly tableId: string; readonly range: RowRange },
+    context: RequestContext,
+  ): Promise<undefined> {
     const served = this.serving(tableId, range.start);
     if (!isWithin(range.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
     if (!this.#hasRoom(served)) await this.#waitForRoom(served, range.start, context);
@@ -138,19 +176,30 @@ export class RowCalls {
     return commitRows(served.tablet, commits, context);
   }
 
-  async mutateRows(tableId: string, entries: readonly RowEntry[], context: RequestContext): Promise<(PlainError | undefined)[]> {
+  async mutateRows(
+    tableId: string,
+    entries: readonly RowEntry[],
+    context: RequestContext,
+  ): Promise<(PlainError | undefined)[]> {
     const outcomes: (PlainError | undefined)[] = new Array(entries.length).fill(undefined);
     const pacer = new Pacer(this.#options.clock);
     const writes: Promise<void>[] = [];
     const fail = (index: number, thrown: unknown): void => void (outcomes[index] = plainError(toBigtableError(thrown)));
     for (let next = 0; next < entries.length; ) {
-      const step: { served: ServedTablet | undefined; readonly changes: RowEntry[]; readonly indexes: number[] } = { served: undefined, changes: [], indexes: [] };
+      const step: { served: ServedTablet | undefined; readonly changes: RowEntry[]; readonly indexes: number[] } = {
+        served: undefined,
+        changes: [],
+        indexes: [],
+      };
       // as many as one step of the event loop takes; all rows of a message are of one tablet, unless it was split meanwhile
       for (let due = false; next < entries.length && !due; next++) {
         const entry = entries[next] as RowEntry;
         const { row, mutations } = entry;
         try {
-          const served = step.served !== undefined && rangeContains(step.served.range, row) ? step.served : this.serving(tableId, row);
+          const served =
+            step.served !== undefined && rangeContains(step.served.range, row)
+              ? step.served
+              : this.serving(tableId, row);
           if (step.served !== undefined && served !== step.served) break;
           const effective = checkedMutations(this.#schemaOf(served, row), mutations);
           if (effective.length > 0) {
@@ -168,10 +217,12 @@ export class RowCalls {
         try {
           if (!this.#hasRoom(served)) await this.#waitForRoom(served, (changes[0] as RowEntry).row, context);
           const written = served.tablet.mutateRows(context, changes);
-          writes.push(written.then((answers) => {
-            assert(answers.length === indexes.length, 'a row that was to be written has no outcome');
-            answers.forEach((error, at) => error && fail(indexes[at] as number, error));
-          }));
+          writes.push(
+            written.then((answers) => {
+              assert(answers.length === indexes.length, 'a row that was to be written has no outcome');
+              answers.forEach((error, at) => error && fail(indexes[at] as number, error));
+            }),
+          );
         } catch (thrown) {
           for (const index of indexes) fail(index, thrown);
         }

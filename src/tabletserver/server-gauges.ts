@@ -16,7 +16,10 @@ export interface ServerParts {
 }
 
 /** Until the function returned is called. */
-export function serverGauges(metrics: Metrics, { cache, memory, budget, compactions, log, tablets }: ServerParts): () => void {
+export function serverGauges(
+  metrics: Metrics,
+  { cache, memory, budget, compactions, log, tablets }: ServerParts,
+): () => void {
   return metrics.gauges({
     'blockCache.usedBytes': () => cache.usedBytes,
     'blockCache.limitBytes': () => cache.limitBytes,

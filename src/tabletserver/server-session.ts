@@ -25,7 +25,12 @@ export class ServerSession {
       onLost();
     };
     this.#stopWatching = lockService.watch(lock.path, (event) => {
-      if (event.kind === 'session-expired' ? event.sessionId === lock.sessionId : event.path === lock.path && event.kind !== 'changed') lose();
+      if (
+        event.kind === 'session-expired'
+          ? event.sessionId === lock.sessionId
+          : event.path === lock.path && event.kind !== 'changed'
+      )
+        lose();
     });
   }
 
@@ -45,7 +50,11 @@ export class ServerSession {
 
   /** Makes the file, by which masters learn of the server. */
   async announce(peer: PeerFile): Promise<void> {
-    await this.#lockService.write(this.#lock.path, encodePeerFile(peer), { version: 0, lock: this.#lock, sessionId: this.#lock.sessionId });
+    await this.#lockService.write(this.#lock.path, encodePeerFile(peer), {
+      version: 0,
+      lock: this.#lock,
+      sessionId: this.#lock.sessionId,
+    });
   }
 
   /** Whether the lock surely holds at this instant. */

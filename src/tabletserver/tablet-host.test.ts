@@ -6,8 +6,15 @@ import type { TabletCommit, TabletState } from '../tablet/index.ts';
 import { type HostServices, ServedTabletHost } from './tablet-host.ts';
 
 const row: MetadataRow = {
-  tableId: '00000010', range: { start: '', end: undefined }, server: { name: 's', address: 'a' }, epoch: 3, version: 7,
-  commitId: 'c', files: {}, redo: { epoch: 3, sequence: 5 }, logs: ['logs/s'],
+  tableId: '00000010',
+  range: { start: '', end: undefined },
+  server: { name: 's', address: 'a' },
+  epoch: 3,
+  version: 7,
+  commitId: 'c',
+  files: {},
+  redo: { epoch: 3, sequence: 5 },
+  logs: ['logs/s'],
 };
 const { tableId, range, epoch, files, redo, logs } = row;
 const state = { tableId, range, epoch, files, redo, logs, clips: undefined, lastServerMicros: 0 } satisfies TabletState;

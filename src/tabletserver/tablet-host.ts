@@ -5,7 +5,14 @@
 import { assert, BigtableError, Code } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
-import { commitOfRow, commitOfSplit, keyOfRow, type MetadataCommit, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
+import {
+  commitOfRow,
+  commitOfSplit,
+  keyOfRow,
+  type MetadataCommit,
+  type MetadataKey,
+  type MetadataRow,
+} from '../metadata/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import type { TabletCommit, TabletHost, TabletState } from '../tablet/index.ts';
 
@@ -42,7 +49,12 @@ export class ServedTabletHost implements TabletHost {
   /** Called when METADATA shows that the tablet is no longer this server's, with its row as it is now. */
   readonly #onLost: (now: MetadataRow | undefined) => void;
 
-  constructor(services: HostServices, row: MetadataRow, schema: TableSchema, onLost: (now: MetadataRow | undefined) => void) {
+  constructor(
+    services: HostServices,
+    row: MetadataRow,
+    schema: TableSchema,
+    onLost: (now: MetadataRow | undefined) => void,
+  ) {
     this.#services = services;
     this.#row = row;
     this.#schema = schema;

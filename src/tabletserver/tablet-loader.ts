@@ -76,13 +76,19 @@ export class TabletLoader {
     await this.#unloading.get(key);
     const served = this.#options.tablets.get(key);
     if (served?.epoch === epoch) return;
-    if (this.#unfinished.has(key)) throw stale(`tablet at epoch ${epoch} is not loaded: an earlier unloading is not finished`);
+    if (this.#unfinished.has(key))
+      throw stale(`tablet at epoch ${epoch} is not loaded: an earlier unloading is not finished`);
     const under = this.#loading.get(key);
     if (under?.epoch === epoch) return under.loaded;
-    if (served || under) throw stale(`tablet at epoch ${epoch} is not loaded: this server has it at epoch ${(served ?? under)?.epoch}`);
+    if (served || under)
+      throw stale(`tablet at epoch ${epoch} is not loaded: this server has it at epoch ${(served ?? under)?.epoch}`);
     if (this.#stopped) throw ending();
     if (this.#floors.of(key) >= epoch) throw stale(`tablet at epoch ${epoch} is not loaded: this server has let it go`);
-    const loading: Loading = { epoch, aborted: false, loaded: Promise.resolve().then(() => this.#load(ref, loading, context)) };
+    const loading: Loading = {
+      epoch,
+      aborted: false,
+      loaded: Promise.resolve().then(() => this.#load(ref, loading, context)),
+    };
     this.#loading.set(key, loading);
     const forget = (): void => void this.#loading.delete(key);
     loading.loaded.then(forget, forget);
@@ -102,7 +108,8 @@ export class TabletLoader {
     await this.#options.splitOf(key);
     await this.#unloading.get(key);
     const served = this.#options.tablets.get(key) ?? this.#unfinished.get(key);
-    if (served && served.epoch > epoch) throw stale(`tablet at epoch ${epoch} is not unloaded: this server has it at epoch ${served.epoch}`);
+    if (served && served.epoch > epoch)
+      throw stale(`tablet at epoch ${epoch} is not unloaded: this server has it at epoch ${served.epoch}`);
     if (served) await this.giveUp(served, flush || !(await this.#isGone(key)));
     this.#damaged.delete(key);
     this.#floors.raise(key, epoch);
@@ -150,14 +157,22 @@ export class TabletLoader {
   /** Files of tablets that are served no more and not given up yet. */
   heldFiles(): string[] {
     for (const tablet of this.#retired) if (tablet.heldFiles().length === 0) this.#retired.delete(tablet);
-    return [...this.#retired, ...[...this.#unfinished.values()].map(({ tablet }) => tablet)].flatMap((tablet) => tablet.heldFiles());
+    return [...this.#retired, ...[...this.#unfinished.values()].map(({ tablet }) => tablet)].flatMap((tablet) =>
+      tablet.heldFiles(),
+    );
   }
 
   /** The two that a tablet was split into are served in its place. */
-  replace(parent: ServedTablet, children: readonly { readonly host: ServedTabletHost; readonly tablet: TabletApi }[]): ServedTablet[] {
+  replace(
+    parent: ServedTablet,
+    children: readonly { readonly host: ServedTabletHost; readonly tablet: TabletApi }[],
+  ): ServedTablet[] {
     const { tablets, budget } = this.#options;
     assert(tablets.get(parent.key) === parent, 'a tablet is replaced that is not served');
-    assertPartition(children.map(({ host }) => host.row.range), parent.range);
+    assertPartition(
+      children.map(({ host }) => host.row.range),
+      parent.range,
+    );
     assert(
       children.every(({ host }) => host.row.epoch === parent.epoch),
       'a part of a tablet is served at another epoch',
@@ -170,7 +185,9 @@ export class TabletLoader {
 
   /** What the tablet of the row asks of its server. */
   hostOf(row: MetadataRow, schema: TableSchema): ServedTabletHost {
-    const host: ServedTabletHost = new ServedTabletHost(this.#options.services, row, schema, (now) => this.#lose(host, now));
+    const host: ServedTabletHost = new ServedTabletHost(this.#options.services, row, schema, (now) =>
+      this.#lose(host, now),
+    );
     return host;
   }
 
@@ -180,18 +197,30 @@ export class TabletLoader {
       'a tablet is closed while it is served, or twice',
     );
     await tablet.close({ flush });
-    assert(!flush || tablet.oldestUnflushed === undefined, 'a tablet that was given up with a flush needs nothing of the log');
+    assert(
+      !flush || tablet.oldestUnflushed === undefined,
+      'a tablet that was given up with a flush needs nothing of the log',
+    );
     this.#retired.add(tablet);
     const { state } = tablet;
     // nothing is left to replay: the next owner need not read a log for it
-    if (flush && state.logs.length > 0) await host.commit(state, { files: state.files, clips: state.clips, redo: state.redo, logs: [], lastServerMicros: state.lastServerMicros });
+    if (flush && state.logs.length > 0)
+      await host.commit(state, {
+        files: state.files,
+        clips: state.clips,
+        redo: state.redo,
+        logs: [],
+        lastServerMicros: state.lastServerMicros,
+      });
   }
 
   async #load({ key, epoch }: TabletRef, loading: Loading, context: RequestContext): Promise<void> {
     const { metadata, serverName, services, budget } = this.#options;
     const row = await metadata.readRow(key, context);
     if (row?.server?.name !== serverName || row.epoch !== epoch) {
-      throw stale(`tablet at epoch ${epoch} is not loaded: METADATA gives it to ${row?.server?.name ?? 'nobody'} at epoch ${row?.epoch ?? 0}`);
+      throw stale(
+        `tablet at epoch ${epoch} is not loaded: METADATA gives it to ${row?.server?.name ?? 'nobody'} at epoch ${row?.epoch ?? 0}`,
+      );
     }
     const schema = services.schema(row.tableId);
     if (schema === undefined) throw new BigtableError(Code.FAILED_PRECONDITION, `table ${row.tableId} has no schema`);
@@ -237,7 +266,14 @@ export class TabletLoader {
     const toRead = logs.filter((log) => log !== services.logPath);
     try {
       const records = toRead.length === 0 ? [] : await replay.records({ tableId, range, redo, logs: toRead });
-      return { host, tablet: await this.#options.openTablet(host, { tableId, range, epoch, files, clips, redo, logs, lastServerMicros }, records) };
+      return {
+        host,
+        tablet: await this.#options.openTablet(
+          host,
+          { tableId, range, epoch, files, clips, redo, logs, lastServerMicros },
+          records,
+        ),
+      };
     } catch (thrown) {
       const error = toBigtableError(thrown);
       if (error.code !== Code.NOT_FOUND && error.code !== Code.DATA_LOSS) throw error;
@@ -245,7 +281,11 @@ export class TabletLoader {
       if (now?.epoch !== epoch) throw stale('the tablet was given to another server while it was loaded');
       if (now.version !== row.version) return this.#open(now, schema);
       if (error.code === Code.DATA_LOSS) throw error;
-      throw new BigtableError(Code.DATA_LOSS, `tablet of table ${tableId}: a file that METADATA lists is missing: ${error.message}`, { cause: error });
+      throw new BigtableError(
+        Code.DATA_LOSS,
+        `tablet of table ${tableId}: a file that METADATA lists is missing: ${error.message}`,
+        { cause: error },
+      );
     }
   }
 
@@ -253,7 +293,11 @@ export class TabletLoader {
   #tellDamage(key: MetadataKey, row: MetadataRow, error: BigtableError): void {
     const isKnown = this.#damaged.get(key)?.error.message === error.message;
     this.#damaged.set(key, { row, error });
-    if (!isKnown) this.#options.logger.error('a tablet is damaged and cannot be served', { table: row.tableId, error: error.message });
+    if (!isKnown)
+      this.#options.logger.error('a tablet is damaged and cannot be served', {
+        table: row.tableId,
+        error: error.message,
+      });
   }
 
   /**
@@ -263,11 +307,16 @@ export class TabletLoader {
   #lose(host: ServedTabletHost, now: MetadataRow | undefined): void {
     const { tablets, budget, logger, services } = this.#options;
     const served = this.#hosts.get(host);
-    if (served === undefined || (tablets.get(served.key) !== served && this.#unfinished.get(served.key) !== served)) return;
+    if (served === undefined || (tablets.get(served.key) !== served && this.#unfinished.get(served.key) !== served))
+      return;
     const { key, tableId, epoch } = served;
     if (now !== undefined && now.epoch !== epoch) {
       const owner = now.server === undefined ? 'nobody' : `server ${now.server.name}`;
-      services.takenAway(unavailable(`METADATA gives tablet ${quote(key)} to ${owner} at epoch ${now.epoch}, and this server had it at epoch ${epoch}`));
+      services.takenAway(
+        unavailable(
+          `METADATA gives tablet ${quote(key)} to ${owner} at epoch ${now.epoch}, and this server had it at epoch ${epoch}`,
+        ),
+      );
       return;
     }
     tablets.delete(served);

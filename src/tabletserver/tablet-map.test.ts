@@ -7,7 +7,13 @@ import { type ServedTablet, TabletMap } from './tablet-map.ts';
 
 /** The map looks at nothing of the tablet itself. */
 const served = (tableId: string, start: string, end: string | undefined): ServedTablet => ({
-  key: metadataKey(tableId, end), tableId, range: { start, end }, epoch: 1, tablet: undefined as never, host: undefined as never, countedBytes: 0,
+  key: metadataKey(tableId, end),
+  tableId,
+  range: { start, end },
+  epoch: 1,
+  tablet: undefined as never,
+  host: undefined as never,
+  countedBytes: 0,
 });
 
 describe('the map of tablets', () => {
@@ -15,32 +21,44 @@ describe('the map of tablets', () => {
     const cuts = ['', 'b', 'd', 'f', 'h'];
     const all = ['00000010', '00000011'].flatMap((id) => cuts.map((start, i) => served(id, start, cuts[i + 1])));
     fc.assert(
-      fc.property(fc.array(fc.nat(all.length - 1), { maxLength: 40 }), fc.stringMatching(/^[a-i]{0,2}$/), (steps, row) => {
-        const map = new TabletMap();
-        const there = new Set<ServedTablet>();
-        for (const step of steps) {
-          const one = all[step] as ServedTablet;
-          if (there.delete(one)) {
-            map.delete(one);
-          } else {
-            there.add(one);
-            map.add(one);
+      fc.property(
+        fc.array(fc.nat(all.length - 1), { maxLength: 40 }),
+        fc.stringMatching(/^[a-i]{0,2}$/),
+        (steps, row) => {
+          const map = new TabletMap();
+          const there = new Set<ServedTablet>();
+          for (const step of steps) {
+            const one = all[step] as ServedTablet;
+            if (there.delete(one)) {
+              map.delete(one);
+            } else {
+              there.add(one);
+              map.add(one);
+            }
           }
-        }
-        assert.equal(map.size, there.size);
-        assert.deepEqual(new Set(map.all()), there);
-        for (const id of ['00000010', '00000011']) {
-          assert.equal(map.find(id, row), [...there].find((one) => one.tableId === id && rangeContains(one.range, row)));
-        }
-        for (const one of all) assert.equal(map.get(one.key), there.has(one) ? one : undefined);
-      }),
+          assert.equal(map.size, there.size);
+          assert.deepEqual(new Set(map.all()), there);
+          for (const id of ['00000010', '00000011']) {
+            assert.equal(
+              map.find(id, row),
+              [...there].find((one) => one.tableId === id && rangeContains(one.range, row)),
+            );
+          }
+          for (const one of all) assert.equal(map.get(one.key), there.has(one) ? one : undefined);
+        },
+      ),
     );
   });
 
   test('two tablets for one row are a bug, and told', () => {
     const map = new TabletMap();
     map.add(served('00000010', 'b', 'd'));
-    for (const [start, end] of [['', 'c'], ['c', 'cc'], ['c', undefined], ['', undefined]] as const) {
+    for (const [start, end] of [
+      ['', 'c'],
+      ['c', 'cc'],
+      ['c', undefined],
+      ['', undefined],
+    ] as const) {
       assert.throws(() => map.add(served('00000010', start, end)), /overlaps/);
     }
     map.add(served('00000010', '', 'b'));

@@ -55,8 +55,14 @@ export class TabletMap {
     if (list === undefined) this.#tables.set(tableId, (list = []));
     const at = firstAbove(list, served.range.start);
     const [before, after] = [list[at - 1], list[at]];
-    assert(before === undefined || (before.range.end !== undefined && before.range.end <= served.range.start), 'a tablet overlaps the one before it');
-    assert(after === undefined || (served.range.end !== undefined && served.range.end <= after.range.start), 'a tablet overlaps the one behind it');
+    assert(
+      before === undefined || (before.range.end !== undefined && before.range.end <= served.range.start),
+      'a tablet overlaps the one before it',
+    );
+    assert(
+      after === undefined || (served.range.end !== undefined && served.range.end <= after.range.start),
+      'a tablet overlaps the one behind it',
+    );
     list.splice(at, 0, served);
     this.#byKey.set(served.key, served);
     if (checksInvariants) this.assertConsistent();

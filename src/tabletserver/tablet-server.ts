@@ -12,7 +12,18 @@ import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { METADATA_TABLE_ID, type MetadataKey, ROOT_KEY } from '../metadata/index.ts';
 import type { Limits } from '../model/index.ts';
 import {
-  callHandler, FILES_DIRECTORY, type Handlers, type Holdings, logPathOf, notServing, plainError, type PlainError, PROTOCOL, type ServerStatus, type TabletRef, type TabletServerCalls,
+  callHandler,
+  FILES_DIRECTORY,
+  type Handlers,
+  type Holdings,
+  logPathOf,
+  notServing,
+  plainError,
+  type PlainError,
+  PROTOCOL,
+  type ServerStatus,
+  type TabletRef,
+  type TabletServerCalls,
 } from '../protocol/index.ts';
 import { BlockCache, MemoryBudget, RowCache } from '../sstable/index.ts';
 import { Tablet } from '../tablet/index.ts';
@@ -23,7 +34,7 @@ import { MemtableBudget } from './memtable-budget.ts';
 import { ServerSession } from './server-session.ts';
 import { serverGauges } from './server-gauges.ts';
 import type { HostServices } from './tablet-host.ts';
-import { TabletLoader } from './tablet-loader.ts';
+import { TabletLoader, type TabletLoaderOptions } from './tablet-loader.ts';
 import { TabletSplits } from './tablet-splits.ts';
 import { MasterNotices } from './master-notices.ts';
 import { isRace } from './races.ts';
@@ -85,6 +96,9 @@ export class TabletServer {
   readonly #notices: MasterNotices;
   readonly #replay: LogReplay;
   readonly #cache: BlockCache;
+  readonly #memory: MemoryBudget;
+  /** Without a limit: METADATA must always be served. */
+  readonly #metadataMemory = new MemoryBudget(Number.POSITIVE_INFINITY);
   readonly #metadata: MetadataClient;
   readonly #session: ServerSession;
   readonly #clockWarning: ClockWarning;
@@ -111,10 +125,25 @@ export class TabletServer {
     this.#session = session;
     this.#clockWarning = new ClockWarning(env);
     const { metrics } = env;
-    this.#cache = new BlockCache({ limitBytes: settings.blockCacheBytes, metrics, rowCache: new RowCache({ limitBytes: settings.scanCacheBytes, metrics }) });
-    this.#schemas = new SchemaCache(env.lockService, (error) => env.logger.error('a schema could not be read', { error: toBigtableError(error).message }));
-    this.#metadata = new MetadataClient({ ...env, locator: new Locator(env), stopped: () => this.#ended || env.clock.monotonicMs() >= this.#givesUpAtMs });
-    this.#budget = new MemtableBudget({ limitBytes: settings.memtableBytes, logLimitBytes: settings.logLimitBytes, log, ...env });
+    this.#cache = new BlockCache({
+      limitBytes: settings.blockCacheBytes,
+      metrics,
+      rowCache: new RowCache({ limitBytes: settings.scanCacheBytes, metrics }),
+    });
+    this.#schemas = new SchemaCache(env.lockService, (error) =>
+      env.logger.error('a schema could not be read', { error: toBigtableError(error).message }),
+    );
+    this.#metadata = new MetadataClient({
+      ...env,
+      locator: new Locator(env),
+      stopped: () => this.#ended || env.clock.monotonicMs() >= this.#givesUpAtMs,
+    });
+    this.#budget = new MemtableBudget({
+      limitBytes: settings.memtableBytes,
+      logLimitBytes: settings.logLimitBytes,
+      log,
+      ...env,
+    });
     this.#compactions = new CompactionSchedule({
       ...env,
       atOnce: settings.compactionsAtOnce,
@@ -123,9 +152,7 @@ export class TabletServer {
       isServed: (served) => this.#tablets.get(served.key) === served,
     });
     this.#replay = new LogReplay((path) => readEncodedAppends(env.fileSystem, path), env.clock);
-    const memory = new MemoryBudget(settings.inMemoryBytes);
-    // where tablets are must always be told
-    const metadataMemory = new MemoryBudget(Number.POSITIVE_INFINITY);
+    this.#memory = new MemoryBudget(settings.inMemoryBytes);
     this.#loader = new TabletLoader({
       serverName: name,
       services: this.#hostServices(),
@@ -135,11 +162,7 @@ export class TabletServer {
       replay: this.#replay,
       logger: env.logger,
       splitOf: (key) => this.#splits.under(key),
-      openTablet: (host, state, records) =>
-        Tablet.load({
-          env, host, log, cache: this.#cache, memory: state.tableId === METADATA_TABLE_ID ? metadataMemory : memory, limits: settings.limits, blockSizeBytes: settings.blockSizeBytes,
-          buffered: settings.durability === 'buffered' && state.tableId !== METADATA_TABLE_ID,
-        }, state, records),
+      openTablet: (...tablet) => this.#openTablet(options, ...tablet),
     });
     this.#notices = new MasterNotices({ ...env, server: name, context: () => this.#context() });
     this.#splits = new TabletSplits({
@@ -152,7 +175,35 @@ export class TabletServer {
         this.#notices.split(children);
       },
     });
-    this.#forgetGauges = serverGauges(metrics, { cache: this.#cache, memory, budget: this.#budget, compactions: this.#compactions, log, tablets: this.#tablets });
+    this.#forgetGauges = serverGauges(metrics, {
+      cache: this.#cache,
+      memory: this.#memory,
+      budget: this.#budget,
+      compactions: this.#compactions,
+      log,
+      tablets: this.#tablets,
+    });
+  }
+
+  #openTablet(
+    { env, settings }: TabletServerOptions,
+    ...[host, state, records]: Parameters<TabletLoaderOptions['openTablet']>
+  ): Promise<Tablet> {
+    const isMetadata = state.tableId === METADATA_TABLE_ID;
+    return Tablet.load(
+      {
+        env,
+        host,
+        log: this.#log,
+        cache: this.#cache,
+        memory: isMetadata ? this.#metadataMemory : this.#memory,
+        limits: settings.limits,
+        blockSizeBytes: settings.blockSizeBytes,
+        buffered: settings.durability === 'buffered' && !isMetadata,
+      },
+      state,
+      records,
+    );
   }
 
   /** A new incarnation: takes its lock, opens its log, announces itself, and waits to be given tablets. */
@@ -171,7 +222,13 @@ export class TabletServer {
     try {
       log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name), onFailure, env });
       // a log that METADATA lists is never empty: one that is has lost its beginning
-      await log.append({ tableId: METADATA_TABLE_ID, epoch: 0, commitMicros: env.clock.nowMicros(), origin: Origin.user, body: { kind: 'rows', rows: [] } }).durable;
+      await log.append({
+        tableId: METADATA_TABLE_ID,
+        epoch: 0,
+        commitMicros: env.clock.nowMicros(),
+        origin: Origin.user,
+        body: { kind: 'rows', rows: [] },
+      }).durable;
       server = new TabletServer(options, name, log, session);
       await server.#schemas.start();
       server.#stopServing = await env.transport.serve(address, server.#handler());
@@ -179,7 +236,9 @@ export class TabletServer {
       return server;
     } catch (error) {
       await (server?.close() ?? closeBoth(log, session)).catch((thrown: unknown) => {
-        env.logger.warn('a tablet server that could not start did not end in good order', { error: toBigtableError(thrown).message });
+        env.logger.warn('a tablet server that could not start did not end in good order', {
+          error: toBigtableError(thrown).message,
+        });
       });
       throw error;
     }
@@ -200,11 +259,16 @@ export class TabletServer {
     await this.#splits.stop();
     await this.#budget.stop();
     const all = [...this.#tablets.all()];
-    this.#leavesNothing ||= this.#budget.writtenBytes > REPLAYED_BYTES || all.some(({ tablet }) => tablet.state.logs.length > REPLAYED_LOGS);
+    this.#leavesNothing ||=
+      this.#budget.writtenBytes > REPLAYED_BYTES || all.some(({ tablet }) => tablet.state.logs.length > REPLAYED_LOGS);
     for (const served of all.filter((one) => kindOf(one) === kind)) {
       await this.#loader.giveUp(served, this.#leavesNothing).catch((thrown: unknown) => {
         const error = toBigtableError(thrown);
-        if (!isRace(error)) this.#env.logger.warn('a tablet could not be flushed and is left to be replayed', { table: served.tableId, error: error.message });
+        if (!isRace(error))
+          this.#env.logger.warn('a tablet could not be flushed and is left to be replayed', {
+            table: served.tableId,
+            error: error.message,
+          });
       });
     }
   }
@@ -245,7 +309,8 @@ export class TabletServer {
 
   async #compactMetadata(context: RequestContext): Promise<void> {
     const all = [...this.#tablets.all()];
-    for (const kind of ['metadata', 'root']) await Promise.all(all.filter((one) => kindOf(one) === kind).map((one) => this.#compact(one, context)));
+    for (const kind of ['metadata', 'root'])
+      await Promise.all(all.filter((one) => kindOf(one) === kind).map((one) => this.#compact(one, context)));
   }
 
   async #finish(): Promise<void> {
@@ -275,7 +340,9 @@ export class TabletServer {
     this.#budget.stop().catch(() => {});
     void this.#stopServing?.()
       .then(() => this.#finish())
-      .catch((error: unknown) => this.#env.logger.warn('a tablet server did not end in good order', { error: toBigtableError(error).message }))
+      .catch((error: unknown) =>
+        this.#env.logger.warn('a tablet server did not end in good order', { error: toBigtableError(error).message }),
+      )
       .then(() => this.#onEnd?.(reason));
   }
 
@@ -302,7 +369,10 @@ export class TabletServer {
   async #delete(files: readonly string[]): Promise<void> {
     for (const path of files) {
       await this.#env.fileSystem.delete(path).catch((thrown: unknown) => {
-        this.#env.logger.warn('a file that nothing needs any more could not be deleted', { file: path, error: toBigtableError(thrown).message });
+        this.#env.logger.warn('a file that nothing needs any more could not be deleted', {
+          file: path,
+          error: toBigtableError(thrown).message,
+        });
       });
     }
   }
@@ -353,7 +423,13 @@ export class TabletServer {
         const { memtableBytes, state } = tablet;
         assert(tablet.sizeBytes() >= memtableBytes, 'a tablet is smaller than its memtables');
         const files = Object.values(state.files).reduce((sum, { length }) => sum + length, 0);
-        return { range, server: this.name, files, fileBytes: tablet.sizeBytes() - memtableBytes, memoryBytes: memtableBytes };
+        return {
+          range,
+          server: this.name,
+          files,
+          fileBytes: tablet.sizeBytes() - memtableBytes,
+          memoryBytes: memtableBytes,
+        };
       },
       compact: async ({ tableId, range }, context) => {
         await this.#compact(rows.servingAll(tableId, range), context);
@@ -363,7 +439,10 @@ export class TabletServer {
         await this.#compactMetadata(context);
         return undefined;
       },
-      counters: async () => ({ name: this.#env.metrics.name(this.#env.random), counters: this.#env.metrics.snapshot() }),
+      counters: async () => ({
+        name: this.#env.metrics.name(this.#env.random),
+        counters: this.#env.metrics.snapshot(),
+      }),
       familyUsage: async ({ tableId, range }) => rows.servingAll(tableId, range).tablet.familyUsage(),
       split: async ({ tableId, row, near }) => {
         await this.#splits.split(rows.serving(tableId, row), row, near);
@@ -379,7 +458,8 @@ export class TabletServer {
       schemaChanged: async ({ tableName }) => {
         await this.#schemas.refresh(tableName);
         // families may have been moved to other locality groups
-        for (const served of this.#tablets.all()) if (this.#schemas.byId(served.tableId)?.name === tableName) this.#compactions.changed(served);
+        for (const served of this.#tablets.all())
+          if (this.#schemas.byId(served.tableId)?.name === tableName) this.#compactions.changed(served);
         return undefined;
       },
     };
@@ -401,7 +481,11 @@ export class TabletServer {
   }
 
   #status(): ServerStatus {
-    const tablets = [...this.#tablets.all()].map(({ key, epoch, tablet }) => ({ key, epoch, sizeBytes: tablet.sizeBytes() }));
+    const tablets = [...this.#tablets.all()].map(({ key, epoch, tablet }) => ({
+      key,
+      epoch,
+      sizeBytes: tablet.sizeBytes(),
+    }));
     return { name: this.name, protocol: PROTOCOL, locked: this.#leaseHeld(), tablets };
   }
 
@@ -411,7 +495,10 @@ export class TabletServer {
     return { files: [...files, ...this.#loader.heldFiles()], logs: [logPathOf(this.name)] };
   }
 
-  async #each(refs: readonly TabletRef[], work: (ref: TabletRef) => Promise<void>): Promise<(PlainError | undefined)[]> {
+  async #each(
+    refs: readonly TabletRef[],
+    work: (ref: TabletRef) => Promise<void>,
+  ): Promise<(PlainError | undefined)[]> {
     if (this.#ended) throw new BigtableError(Code.UNAVAILABLE, 'the tablet server has ended');
     return Promise.all(
       refs.map((ref) =>
@@ -425,9 +512,13 @@ export class TabletServer {
 
   #settleLater(): void {
     this.#settling?.cancel();
-    this.#settling = this.#env.clock.timer(SETTLE_MS, () => void this.#budget.settle().catch((error: unknown) => {
-      this.#env.logger.warn('the log could not be trimmed', { error: toBigtableError(error).message });
-    }));
+    this.#settling = this.#env.clock.timer(
+      SETTLE_MS,
+      () =>
+        void this.#budget.settle().catch((error: unknown) => {
+          this.#env.logger.warn('the log could not be trimmed', { error: toBigtableError(error).message });
+        }),
+    );
   }
 }
 

@@ -52,7 +52,13 @@ export class TabletSplits {
   /** Splits the tablet if it has grown too large, some time soon. */
   filesChanged(served: ServedTablet): void {
     const { tabletBytes, tablets } = this.#options;
-    if (this.#stopped || this.#own !== undefined || served.tableId === METADATA_TABLE_ID || served.tablet.sizeBytes() < tabletBytes) return;
+    if (
+      this.#stopped ||
+      this.#own !== undefined ||
+      served.tableId === METADATA_TABLE_ID ||
+      served.tablet.sizeBytes() < tabletBytes
+    )
+      return;
     if (this.#running.has(served.key)) return;
     const row = served.tablet.middleRow();
     if (row === undefined) return;
@@ -90,7 +96,10 @@ export class TabletSplits {
     if (tablets.get(served.key) !== served || this.#running.has(served.key)) throw notServing(served.tableId, row);
     const middle = served.tablet.middleRow();
     if (middle === undefined) {
-      throw new BigtableError(Code.FAILED_PRECONDITION, `the tablet that begins at ${quote(served.range.start)} has no two rows between which it could be split`);
+      throw new BigtableError(
+        Code.FAILED_PRECONDITION,
+        `the tablet that begins at ${quote(served.range.start)} has no two rows between which it could be split`,
+      );
     }
     await this.#begin(served, middle);
   }
@@ -115,13 +124,19 @@ export class TabletSplits {
     const { tablet, host, tableId } = served;
     const hosts: ServedTabletHost[] = [];
     const parts = await tablet.divide(row, async (states) => {
-      const [low, high] = (await host.split(states)).map((child) => loader.hostOf(child, host.schema(tableId))) as [ServedTabletHost, ServedTabletHost];
+      const [low, high] = (await host.split(states)).map((child) => loader.hostOf(child, host.schema(tableId))) as [
+        ServedTabletHost,
+        ServedTabletHost,
+      ];
       hosts.push(low, high);
       return [low, high];
     });
     // the server has ended meanwhile: METADATA has two tablets, of which this server has none
     if (tablets.get(served.key) !== served) throw notServing(tableId, row);
-    const children = loader.replace(served, parts.map((part, i) => ({ host: hosts[i] as ServedTabletHost, tablet: part })));
+    const children = loader.replace(
+      served,
+      parts.map((part, i) => ({ host: hosts[i] as ServedTabletHost, tablet: part })),
+    );
     metrics.add('tabletserver.splits');
     onSplit(children);
     return children;

@@ -27,10 +27,21 @@ export class WaitList {
         settle();
       };
       const wake = (): void => end(resolve);
-      const onAbort = (): void => end(() => reject(new BigtableError(Code.CANCELLED, `the caller gave the call up while it waited for ${this.#what}`)));
-      const onDeadline = (): void => end(() => reject(new BigtableError(Code.DEADLINE_EXCEEDED, `the deadline passed while the write waited for ${this.#what}`)));
+      const onAbort = (): void =>
+        end(() =>
+          reject(new BigtableError(Code.CANCELLED, `the caller gave the call up while it waited for ${this.#what}`)),
+        );
+      const onDeadline = (): void =>
+        end(() =>
+          reject(
+            new BigtableError(Code.DEADLINE_EXCEEDED, `the deadline passed while the write waited for ${this.#what}`),
+          ),
+        );
       const { deadlineMs, signal } = context;
-      const timer = deadlineMs === Number.POSITIVE_INFINITY ? undefined : this.#clock.timer(deadlineMs - this.#clock.monotonicMs(), onDeadline);
+      const timer =
+        deadlineMs === Number.POSITIVE_INFINITY
+          ? undefined
+          : this.#clock.timer(deadlineMs - this.#clock.monotonicMs(), onDeadline);
       if (signal?.aborted) return onAbort();
       signal?.addEventListener('abort', onAbort, { once: true });
       this.#waiting.add(wake);

@@ -15,9 +15,21 @@ export interface TestEnv extends ApiEnv {
 
 export function testEnv(budgetBytes = 64 * 1024 * 1024, clock = systemClock): TestEnv {
   const [errors, warnings, infos]: [string[], string[], string[]] = [[], [], []];
-  const into = (lines: string[]): Logger['info'] => (message, fields) => void lines.push(`${message} ${JSON.stringify(fields)}`);
+  const into =
+    (lines: string[]): Logger['info'] =>
+    (message, fields) =>
+      void lines.push(`${message} ${JSON.stringify(fields)}`);
   const logger: Logger = { ...silentLogger, info: into(infos), warn: into(warnings), error: into(errors) };
-  return { clock, random: { float: () => 0.5, uniqueName: () => '0'.repeat(32) }, logger, metrics: new Metrics(), requestBudget: new ByteBudget(budgetBytes), errors, warnings, infos };
+  return {
+    clock,
+    random: { float: () => 0.5, uniqueName: () => '0'.repeat(32) },
+    logger,
+    metrics: new Metrics(),
+    requestBudget: new ByteBudget(budgetBytes),
+    errors,
+    warnings,
+    infos,
+  };
 }
 
 export function testStatus(thrown: unknown): RpcStatus {
@@ -45,18 +57,29 @@ interface CallOptions {
 
 const asIs = (bytes: Buffer): Buffer => bytes;
 /** The client dials an address; a certificate is asked for by name, since TLS has no server names that are addresses. */
-const CLIENT_OPTIONS = { 'grpc.ssl_target_name_override': 'localhost', 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 };
+const CLIENT_OPTIONS = {
+  'grpc.ssl_target_name_override': 'localhost',
+  'grpc.max_receive_message_length': -1,
+  'grpc.max_send_message_length': -1,
+};
 
 /** A server with what `register` puts on it, and a raw client to it. */
 export async function rawServer(
   env: ApiEnv,
   register: (server: WireServer) => void,
-  more: { server?: Partial<WireServerOptions>; client?: Partial<grpc.ChannelOptions>; credentials?: grpc.ChannelCredentials } = {},
+  more: {
+    server?: Partial<WireServerOptions>;
+    client?: Partial<grpc.ChannelOptions>;
+    credentials?: grpc.ChannelCredentials;
+  } = {},
 ) {
   const server = new WireServer({ env, statusOf: testStatus, ...more.server });
   register(server);
   const port = await server.listen('127.0.0.1', 0);
-  const client = new grpc.Client(`127.0.0.1:${port}`, more.credentials ?? grpc.credentials.createInsecure(), { ...CLIENT_OPTIONS, ...more.client });
+  const client = new grpc.Client(`127.0.0.1:${port}`, more.credentials ?? grpc.credentials.createInsecure(), {
+    ...CLIENT_OPTIONS,
+    ...more.client,
+  });
   return {
     port,
     client,
@@ -70,7 +93,9 @@ export async function rawServer(
         const answers: Buffer[] = [];
         call.on('data', (bytes: Buffer) => answers.push(bytes));
         call.on('error', () => {});
-        call.on('status', (status: grpc.StatusObject) => resolve({ code: status.code, message: status.details, messages: answers, trailers: status.metadata }));
+        call.on('status', (status: grpc.StatusObject) =>
+          resolve({ code: status.code, message: status.details, messages: answers, trailers: status.metadata }),
+        );
         for (const bytes of messages) call.write(bytes);
         call.end();
       }),

@@ -5,6 +5,17 @@
 export { type Address, isLoopback, parseAddress } from './contract/address.ts';
 export { type ClientTlsOptions, WireClient } from './client/wire-client.ts';
 export type { RpcClient } from './contract/rpc-client.ts';
-export { type Admit, type ApiEnv, type EndedCall, type OnCall, type RpcCall, type RpcMethod, type RpcServer, type RpcSink, type RpcStatus, TINY_REQUEST_BYTES } from './contract/rpc-server.ts';
+export {
+  type Admit,
+  type ApiEnv,
+  type EndedCall,
+  type OnCall,
+  type RpcCall,
+  type RpcMethod,
+  type RpcServer,
+  type RpcSink,
+  type RpcStatus,
+  TINY_REQUEST_BYTES,
+} from './contract/rpc-server.ts';
 export type { TlsOptions } from './server/tls.ts';
 export { type WireLimits, WireServer } from './server/wire-server.ts';

@@ -11,7 +11,16 @@ import { ByteBudget, type Clock, requestContext } from '../../src/env/index.ts';
 import { systemClock, systemRandom } from '../../src/platform/index.ts';
 import { startServer } from '../../src/server/index.ts';
 import { WireClient } from '../../src/wire/index.ts';
-import { Flag, FrameType, frame, HELLO, headerBlock, INITIAL_WINDOW_SIZE, settingsFrame, windowUpdateFrame } from '../wire/raw-frames.ts';
+import {
+  Flag,
+  FrameType,
+  frame,
+  HELLO,
+  headerBlock,
+  INITIAL_WINDOW_SIZE,
+  settingsFrame,
+  windowUpdateFrame,
+} from '../wire/raw-frames.ts';
 import { RawPeer } from '../wire/raw-peer.ts';
 import { Victim } from './victim.ts';
 
@@ -22,8 +31,22 @@ const DATA = '/google.bigtable.v2.Bigtable/';
 const NO_WINDOW = settingsFrame([[INITIAL_WINDOW_SIZE, 0]]);
 
 const request = (path: string): Buffer =>
-  headerBlock([':method', 'POST', ':scheme', 'http', ':path', path, ':authority', 'a', 'te', 'trailers', 'content-type', 'application/grpc']);
-const headers = (streamId: number, path: string): Buffer => frame(FrameType.HEADERS, Flag.END_HEADERS, streamId, request(path));
+  headerBlock([
+    ':method',
+    'POST',
+    ':scheme',
+    'http',
+    ':path',
+    path,
+    ':authority',
+    'a',
+    'te',
+    'trailers',
+    'content-type',
+    'application/grpc',
+  ]);
+const headers = (streamId: number, path: string): Buffer =>
+  frame(FrameType.HEADERS, Flag.END_HEADERS, streamId, request(path));
 const data = (streamId: number, bytes: Buffer, flags = 0): Buffer => frame(FrameType.DATA, flags, streamId, bytes);
 const prefix = (length: number): Buffer => {
   const bytes = Buffer.alloc(5);
@@ -38,11 +61,16 @@ const announce = (streamId: number, path: string, length: number, bytes: number)
   return Buffer.concat(frames);
 };
 const call = (streamId: number, path: string, message: Buffer): Buffer =>
-  Buffer.concat([headers(streamId, path), data(streamId, Buffer.concat([prefix(message.length), message]), Flag.END_STREAM)]);
-const times = (count: number, make: (i: number) => Buffer): Buffer => Buffer.concat(Array.from({ length: count }, (_, i) => make(i)));
+  Buffer.concat([
+    headers(streamId, path),
+    data(streamId, Buffer.concat([prefix(message.length), message]), Flag.END_STREAM),
+  ]);
+const times = (count: number, make: (i: number) => Buffer): Buffer =>
+  Buffer.concat(Array.from({ length: count }, (_, i) => make(i)));
 const odd = (i: number): number => 2 * i + 1;
 /** A field of bytes in a protobuf message, below 128 of them. */
-const field = (number: number, bytes: Buffer | string): Buffer => Buffer.concat([Buffer.of((number << 3) | 2, bytes.length), Buffer.from(bytes)]);
+const field = (number: number, bytes: Buffer | string): Buffer =>
+  Buffer.concat([Buffer.of((number << 3) | 2, bytes.length), Buffer.from(bytes)]);
 
 /** An attack that goes on until it is told to stop; every step is awaited. */
 function goesOn(step: () => Promise<unknown>): { readonly ended: Promise<void>; stop(): void } {
@@ -54,7 +82,11 @@ function goesOn(step: () => Promise<unknown>): { readonly ended: Promise<void>; 
 }
 
 describe('a server in another process', () => {
-  for (const [connections, words] of [[1, []], [2, []], [4, ['--tablet-servers', '2']]] as const) {
+  for (const [connections, words] of [
+    [1, []],
+    [2, []],
+    [4, ['--tablet-servers', '2']],
+  ] as const) {
     test(`health checks that announce 256 MiB, on ${connections} connections ${words.join(' ')}`, async (t) => {
       const victim = await Victim.start(t, { words });
       const peers = await Promise.all(Array.from({ length: connections }, () => victim.raw()));
@@ -63,8 +95,14 @@ describe('a server in another process', () => {
       const announceAgain = async (): Promise<void> => {
         const streamId = odd(streams++);
         for (const peer of peers) await peer.send(announce(streamId, HEALTH, 256 * MIB, 0));
-        while (peers.some((peer) => peer.end === undefined && peer.statusOf(streamId) === undefined)) await systemClock.yield();
-        for (const peer of peers) assert.equal(peer.statusOf(streamId), 'status 8', `a request of 256 MiB is refused by its length (${peer.end})`);
+        while (peers.some((peer) => peer.end === undefined && peer.statusOf(streamId) === undefined))
+          await systemClock.yield();
+        for (const peer of peers)
+          assert.equal(
+            peer.statusOf(streamId),
+            'status 8',
+            `a request of 256 MiB is refused by its length (${peer.end})`,
+          );
         await systemClock.yield();
       };
       const attack = goesOn(announceAgain);
@@ -81,12 +119,18 @@ describe('a server in another process', () => {
     const before = await victim.memory();
     const peers = await Promise.all(Array.from({ length: 60 }, () => victim.raw()));
     // some 900 KiB on each connection, of 300 MiB that are announced on each
-    for (const peer of peers) await peer.send(Buffer.concat([HELLO, times(30, (i) => announce(odd(i), `${DATA}MutateRows`, 10 * MIB, 30 * KIB))]));
+    for (const peer of peers)
+      await peer.send(
+        Buffer.concat([HELLO, times(30, (i) => announce(odd(i), `${DATA}MutateRows`, 10 * MIB, 30 * KIB))]),
+      );
     const attack = goesOn(() => systemClock.yield());
     await victim.answerOthersDuring(attack.ended);
     attack.stop();
     const { peakRssBytes } = await victim.memory();
-    assert.ok(peakRssBytes - before.rssBytes < 256 * MIB, `the server grew by ${(peakRssBytes - before.rssBytes) / MIB} MiB`);
+    assert.ok(
+      peakRssBytes - before.rssBytes < 256 * MIB,
+      `the server grew by ${(peakRssBytes - before.rssBytes) / MIB} MiB`,
+    );
   });
 });
 
@@ -112,7 +156,11 @@ describe('a server with a budget of 16 MiB', () => {
     budget = env.requestBudget;
     address = server.address;
     client = overService(connection.service, connection.env, connection.close);
-    stops.push(() => client.close(), () => server.close(), close);
+    stops.push(
+      () => client.close(),
+      () => server.close(),
+      close,
+    );
     const table = await client.createTable('t', { families: { f: {} } });
     tableName = table.fullName;
     for (let i = 0; i < 32; i++) await table.apply(new RowMutation(`row ${i}`).set('f:q', VALUE));
@@ -143,7 +191,8 @@ describe('a server with a budget of 16 MiB', () => {
   }
 
   async function health(): Promise<void> {
-    const errorOf = ({ code, message }: { code: Code; message: string }): BigtableError => new BigtableError(code, message);
+    const errorOf = ({ code, message }: { code: Code; message: string }): BigtableError =>
+      new BigtableError(code, message);
     const wire = new WireClient({ address, clock: systemClock, random: systemRandom, errorOf });
     const context = requestContext({ budget: new ByteBudget(KIB), deadlineMs: systemClock.monotonicMs() + 60_000 });
     await wire.unary(HEALTH, new Uint8Array(0), context);
@@ -163,7 +212,10 @@ describe('a server with a budget of 16 MiB', () => {
     await large;
     await small();
     assert.ok(mostUsed <= LIMIT, `${mostUsed} bytes of ${LIMIT} were used`);
-    assert.ok(peers.every((peer) => !peer.isClosed), 'the attackers are still there');
+    assert.ok(
+      peers.every((peer) => !peer.isClosed),
+      'the attackers are still there',
+    );
   }
 
   async function leave(): Promise<void> {
@@ -176,8 +228,13 @@ describe('a server with a budget of 16 MiB', () => {
     for (const peer of readers) await peer.send(times(80, (i) => call(odd(i), `${DATA}ReadRows`, field(1, tableName))));
     await until(() => budget.usedBytes > LIMIT / 2);
     await othersAreServed();
-    const ended = readers.flatMap((peer) => Array.from({ length: 80 }, (_, i) => peer.statusOf(odd(i)))).filter((status) => status !== undefined);
-    assert.ok(ended.length > 0 && ended.every((status) => status === 'status 14'), `ended with ${[...new Set(ended)]}: clients go on after UNAVAILABLE`);
+    const ended = readers
+      .flatMap((peer) => Array.from({ length: 80 }, (_, i) => peer.statusOf(odd(i))))
+      .filter((status) => status !== undefined);
+    assert.ok(
+      ended.length > 0 && ended.every((status) => status === 'status 14'),
+      `ended with ${[...new Set(ended)]}: clients go on after UNAVAILABLE`,
+    );
     await leave();
   });
 
@@ -198,11 +255,19 @@ describe('a server with a budget of 16 MiB', () => {
   test('answers of writes that nobody reads: what is held is bounded, and what is refused is not written', async () => {
     const table = client.table('t');
     await table.apply(new RowMutation('grows').set('f:q', CELL));
-    const append = Buffer.concat([field(1, tableName), field(2, 'grows'), field(3, Buffer.concat([field(1, 'f'), field(2, 'q'), field(3, 'x')]))]);
+    const append = Buffer.concat([
+      field(1, tableName),
+      field(2, 'grows'),
+      field(3, Buffer.concat([field(1, 'f'), field(2, 'q'), field(3, 'x')])),
+    ]);
     const writers = await attackers(2, Buffer.concat([HELLO, NO_WINDOW]));
     for (const peer of writers) await peer.send(times(10, (i) => call(odd(i), `${DATA}ReadModifyWriteRow`, append)));
-    const statuses = (): string[] => writers.flatMap((peer) => Array.from({ length: 10 }, (_, i) => peer.statusOf(odd(i)) ?? '')).filter((status) => status !== '');
-    const answered = (): number => writers.reduce((sum, peer) => sum + peer.frames.filter(({ type }) => type === FrameType.HEADERS).length, 0);
+    const statuses = (): string[] =>
+      writers
+        .flatMap((peer) => Array.from({ length: 10 }, (_, i) => peer.statusOf(odd(i)) ?? ''))
+        .filter((status) => status !== '');
+    const answered = (): number =>
+      writers.reduce((sum, peer) => sum + peer.frames.filter(({ type }) => type === FrameType.HEADERS).length, 0);
     await until(() => answered() >= 20);
     const refused = statuses().filter((status) => status === 'status 8').length;
     assert.ok(refused >= 15, `${refused} of 20 were refused`);
@@ -238,7 +303,8 @@ describe('a server with a budget of 16 MiB', () => {
 
   test('large requests that stop after a good beginning are ended for those who wait', async () => {
     const writers = await attackers(4);
-    for (const peer of writers) await peer.send(times(4, (i) => announce(odd(i), `${DATA}MutateRows`, 10 * MIB, 65 * KIB)));
+    for (const peer of writers)
+      await peer.send(times(4, (i) => announce(odd(i), `${DATA}MutateRows`, 10 * MIB, 65 * KIB)));
     await until(() => budget.waiting > 0);
     await othersAreServed();
     await leave();

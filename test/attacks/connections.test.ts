@@ -25,7 +25,11 @@ before(async () => {
   }
   const listener = createServer().listen(0, '127.0.0.1');
   await once(listener, 'listening');
-  const client = connectTls({ port: (listener.address() as AddressInfo).port, host: '127.0.0.1', ALPNProtocols: ['h2'] }).on('error', () => {});
+  const client = connectTls({
+    port: (listener.address() as AddressInfo).port,
+    host: '127.0.0.1',
+    ALPNProtocols: ['h2'],
+  }).on('error', () => {});
   const [socket] = (await once(listener, 'connection')) as [Socket];
   [clientHello] = (await once(socket, 'data')) as [Buffer];
   client.destroy();
@@ -50,13 +54,15 @@ class Crowd {
   }
 
   async grow(count: number): Promise<void> {
-    await Promise.all(Array.from({ length: count }, async () => {
-      const socket = connect({ port: this.#port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {});
-      this.sockets.push(socket);
-      await Promise.race([once(socket, 'connect'), once(socket, 'close')]).catch(() => {});
-      if (this.#bytes.length > 0 && !socket.destroyed) socket.write(this.#bytes);
-      socket.resume();
-    }));
+    await Promise.all(
+      Array.from({ length: count }, async () => {
+        const socket = connect({ port: this.#port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {});
+        this.sockets.push(socket);
+        await Promise.race([once(socket, 'connect'), once(socket, 'close')]).catch(() => {});
+        if (this.#bytes.length > 0 && !socket.destroyed) socket.write(this.#bytes);
+        socket.resume();
+      }),
+    );
   }
 
   /** Those that the server has not ended. */
@@ -81,7 +87,10 @@ describe('connections that never finish their TLS handshake', () => {
     for (const { name, bytes } of STUCK) {
       test(`hundreds of them, ${name}: others are answered, few places are taken, and SIGTERM ends the server at once (${servers} tablet servers)`, async (t) => {
         const most = 100;
-        const victim = await Victim.start(t, { ...TLS, words: [...TLS.words, '--tablet-servers', servers, '--max-connections', String(most)] });
+        const victim = await Victim.start(t, {
+          ...TLS,
+          words: [...TLS.words, '--tablet-servers', servers, '--max-connections', String(most)],
+        });
         const idle = descriptorsOf(victim.process.pid);
         const crowd = new Crowd(t, victim.port, bytes());
         for (let i = 0; i < 4; i++) {
@@ -90,8 +99,12 @@ describe('connections that never finish their TLS handshake', () => {
         }
         assert.ok(crowd.open > 0, 'the attack goes on');
         // those that came later took the places of the first
-        while (crowd.open > most) await once(crowd.sockets.find((socket) => !socket.destroyed && !socket.readableEnded) as Socket, 'end');
-        assert.ok(descriptorsOf(victim.process.pid) <= idle + most + 20, `${descriptorsOf(victim.process.pid)} descriptors, ${idle} before the attack`);
+        while (crowd.open > most)
+          await once(crowd.sockets.find((socket) => !socket.destroyed && !socket.readableEnded) as Socket, 'end');
+        assert.ok(
+          descriptorsOf(victim.process.pid) <= idle + most + 20,
+          `${descriptorsOf(victim.process.pid)} descriptors, ${idle} before the attack`,
+        );
         assert.equal(await victim.stop(), 0, victim.err);
       });
     }

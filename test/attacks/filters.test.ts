@@ -35,7 +35,8 @@ class Attacker {
 
   private constructor(t: TestContext, victim: Victim) {
     this.victim = victim;
-    const errorOf = ({ code, message: text }: { code: Code; message: string }): BigtableError => new BigtableError(code, text);
+    const errorOf = ({ code, message: text }: { code: Code; message: string }): BigtableError =>
+      new BigtableError(code, text);
     this.#client = new WireClient({ address: victim.address, clock: systemClock, random: systemRandom, errorOf });
     t.after(() => this.#client.close());
   }
@@ -71,8 +72,16 @@ class Attacker {
     assert.ok(peakRssBytes < MOST_RSS_BYTES, `${peakRssBytes} bytes were resident`);
   }
 
-  async #call(method: string, fields: Readonly<Record<number, FieldValue>>, deadlineMs = Number.POSITIVE_INFINITY): Promise<Answer> {
-    const context = requestContext({ budget: new ByteBudget(1e9), signal: this.#abort.signal, deadlineMs: systemClock.monotonicMs() + deadlineMs });
+  async #call(
+    method: string,
+    fields: Readonly<Record<number, FieldValue>>,
+    deadlineMs = Number.POSITIVE_INFINITY,
+  ): Promise<Answer> {
+    const context = requestContext({
+      budget: new ByteBudget(1e9),
+      signal: this.#abort.signal,
+      deadlineMs: systemClock.monotonicMs() + deadlineMs,
+    });
     let bytes = 0;
     try {
       for await (const part of this.#client.stream(`${DATA}${method}`, message(fields), context)) bytes += part.length;
@@ -118,7 +127,10 @@ describe('copies of cells', () => {
   test('as many copies as are taken, of each of 100,000 cells', async (t) => {
     const attacker = await Attacker.start(t);
     for (let row = 0; row < 10; row++) {
-      await attacker.put(`row${row}`, Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`q${i}`, Buffer.from('v')])));
+      await attacker.put(
+        `row${row}`,
+        Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`q${i}`, Buffer.from('v')])),
+      );
     }
     const many = chain([...times(3, interleave(times(16, PASS))), valueRegex('nothing')]);
     const attack = Promise.all(times(3, many).map((filter) => attacker.read({ 3: filter })));
@@ -154,7 +166,8 @@ describe('regular expressions', () => {
     test(`a slow one on a value of 4 MB and on keys of 60 KB (${words.join(' ') || 'one tablet server'})`, async (t) => {
       const attacker = await Attacker.start(t, words);
       await attacker.put('value', { q: noise(4 * 1024 * 1024) });
-      for (let row = 0; row < 10; row++) await attacker.put(`${noise(60_000).toString('latin1')}${row}`, { q: Buffer.from('v') });
+      for (let row = 0; row < 10; row++)
+        await attacker.put(`${noise(60_000).toString('latin1')}${row}`, { q: Buffer.from('v') });
       const attack = Promise.all([attacker.read({ 3: valueRegex(SLOW) }), attacker.read({ 3: rowKeyRegex(SLOW) })]);
       await attacker.victim.answerOthersDuring(attack);
       attacker.giveUp();
@@ -174,7 +187,10 @@ describe('regular expressions', () => {
     // waits for the row, which the check held alone
     await attacker.put('row', { after: Buffer.from('v') });
     const row = await (await attacker.victim.database()).table('attacked').get('row');
-    assert.deepEqual(row?.cells.map(({ column }) => column), ['f:after', 'f:q']);
+    assert.deepEqual(
+      row?.cells.map(({ column }) => column),
+      ['f:after', 'f:q'],
+    );
   });
 
   test('a needle in a value of 100 MiB is found', async (t) => {
@@ -191,7 +207,8 @@ describe('regular expressions', () => {
 });
 
 describe('sets of rows', () => {
-  const keys = (count: number): Buffer[] => Array.from({ length: count }, (_, i) => Buffer.from(`k${(i * 7919) % (count + 3)}`));
+  const keys = (count: number): Buffer[] =>
+    Array.from({ length: count }, (_, i) => Buffer.from(`k${(i * 7919) % (count + 3)}`));
 
   test('a million keys, and a hundred thousand ranges, none of which is there', async (t) => {
     const attacker = await Attacker.start(t);

@@ -64,14 +64,26 @@ export class Victim {
     const here = fileURLToPath(import.meta.url);
     const script = join(dirname(here), '..', 'cli', `edubba${extname(here)}`);
     const probe = new URL(`victim-probe${extname(here)}`, import.meta.url).href;
-    const node = [process.execPath, ...process.execArgv.filter((word) => !word.startsWith('--test')), '--import', probe, script];
+    const node = [
+      process.execPath,
+      ...process.execArgv.filter((word) => !word.startsWith('--test')),
+      '--import',
+      probe,
+      script,
+    ];
     const words = [...node, 'serve', '--dir', directory, '--address', '127.0.0.1:0', ...(options.words ?? [])];
-    const limited = options.descriptors === undefined ? words : ['sh', '-c', `ulimit -n ${options.descriptors}; exec "$@"`, 'sh', ...words];
+    const limited =
+      options.descriptors === undefined
+        ? words
+        : ['sh', '-c', `ulimit -n ${options.descriptors}; exec "$@"`, 'sh', ...words];
     this.#t = t;
     this.#token = options.token;
     this.#tlsCa = options.tlsCa;
     this.directory = directory;
-    this.process = spawn(limited[0] as string, limited.slice(1), { stdio: ['ignore', 'pipe', 'pipe', 'ipc'], env: userEnvironment() });
+    this.process = spawn(limited[0] as string, limited.slice(1), {
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      env: userEnvironment(),
+    });
     this.process.stdout?.setEncoding('utf8').on('data', (text: string) => (this.out += text));
     this.process.stderr?.setEncoding('utf8').on('data', (text: string) => (this.err += text));
     this.#ended = once(this.process, 'close');
@@ -101,7 +113,10 @@ export class Victim {
 
   /** A well-behaved client on a connection of its own. Closed after the test. */
   async database(): Promise<Database> {
-    const { service, env, close } = await connect(this.address, { token: this.#token, tls: this.#tlsCa === undefined ? undefined : { caFile: this.#tlsCa } });
+    const { service, env, close } = await connect(this.address, {
+      token: this.#token,
+      tls: this.#tlsCa === undefined ? undefined : { caFile: this.#tlsCa },
+    });
     const database = overService(service, env, close);
     this.#t.after(() => database.close());
     return database;
@@ -160,7 +175,10 @@ export class Victim {
     const tls = this.#tlsCa === undefined ? {} : { tls: { ca: readFileSync(this.#tlsCa) } };
     const client = new WireClient({ address: this.address, clock: systemClock, random: systemRandom, errorOf, ...tls });
     try {
-      const context = requestContext({ budget: new ByteBudget(1024), deadlineMs: systemClock.monotonicMs() + ANSWER_MS });
+      const context = requestContext({
+        budget: new ByteBudget(1024),
+        deadlineMs: systemClock.monotonicMs() + ANSWER_MS,
+      });
       const answer = await client.unary(HEALTH, new Uint8Array(0), context);
       assert.deepEqual([...answer], [8, 1], 'SERVING');
     } finally {
@@ -177,7 +195,10 @@ export class Victim {
       timer = setTimeout(() => reject(late), ANSWER_MS);
     });
     try {
-      const [row] = await Promise.race([Promise.all([table.get('known'), table.apply(new RowMutation('written').set('f:q', 'x'))]), limit]);
+      const [row] = await Promise.race([
+        Promise.all([table.get('known'), table.apply(new RowMutation('written').set('f:q', 'x'))]),
+        limit,
+      ]);
       assert.equal(row?.get('f:q')?.text, 'value');
     } finally {
       clearTimeout(timer);

@@ -18,7 +18,8 @@ import type { TableSchema } from '../../src/model/index.ts';
 import { cannotBeSeen, type Damage, damagesOf, isNotSeenYet, KINDS } from './damages.ts';
 
 const SEED = Number(process.env['EDUBBA_SEED'] ?? 1);
-const STRIDE = process.env['EDUBBA_CORRUPTION_STRIDE'] === undefined ? undefined : Number(process.env['EDUBBA_CORRUPTION_STRIDE']);
+const STRIDE =
+  process.env['EDUBBA_CORRUPTION_STRIDE'] === undefined ? undefined : Number(process.env['EDUBBA_CORRUPTION_STRIDE']);
 /** Copies opened at once: most of their time is waiting for the disk. */
 const AT_ONCE = 8;
 /** A read is waited for so long; where a tablet could not be loaded, by a database that has said so, no longer than that. */
@@ -37,7 +38,10 @@ interface Contents {
 }
 
 function asBigtableError(thrown: unknown): BigtableError {
-  assert.ok(thrown instanceof BigtableError, `not a BigtableError: ${thrown instanceof Error ? thrown.stack : String(thrown)}`);
+  assert.ok(
+    thrown instanceof BigtableError,
+    `not a BigtableError: ${thrown instanceof Error ? thrown.stack : String(thrown)}`,
+  );
   return thrown;
 }
 
@@ -55,7 +59,8 @@ async function contentsOf(directory: string): Promise<Contents> {
     return { lines, errors: [asBigtableError(error)], told };
   }
   const { service, env, close } = database;
-  const context = (patienceMs: number) => requestContext({ budget: env.requestBudget, deadlineMs: env.clock.monotonicMs() + patienceMs });
+  const context = (patienceMs: number) =>
+    requestContext({ budget: env.requestBudget, deadlineMs: env.clock.monotonicMs() + patienceMs });
   /** Where the deadline was over before anything was found out, as on a busy machine, there is more time. */
   const patiently = async <T>(call: (context: RequestContext) => Promise<T>): Promise<T> => {
     for (let patienceMs = told.length === 0 ? READ_MS : HOPELESS_READ_MS; ; patienceMs *= 4) {
@@ -70,7 +75,8 @@ async function contentsOf(directory: string): Promise<Contents> {
     const rows = [JSON.stringify(schema)];
     for await (const { fragments } of service.readRows(asked, { table: schema.name })) {
       for (const { row, cells } of fragments) {
-        for (const { family, qualifier, timestamp, value } of cells) rows.push(`${schema.name} ${row} ${family}:${qualifier}@${timestamp}=${Buffer.from(value).toString('hex')}`);
+        for (const { family, qualifier, timestamp, value } of cells)
+          rows.push(`${schema.name} ${row} ${family}:${qualifier}@${timestamp}=${Buffer.from(value).toString('hex')}`);
       }
     }
     rows.push(`${schema.name}: ${rows.length - 1} cells`);
@@ -98,11 +104,21 @@ async function makeDatabase(directory: string): Promise<void> {
   for (const life of [1, 2]) {
     const database = await open(directory);
     if (life === 1) {
-      await database.createTable('pages', { families: { text: {}, links: { gcRule: { kind: 'maxVersions', versions: 3 } } }, splits: ['m'], granularity: 'millis' });
+      await database.createTable('pages', {
+        families: { text: {}, links: { gcRule: { kind: 'maxVersions', versions: 3 } } },
+        splits: ['m'],
+        granularity: 'millis',
+      });
       await database.createTable('counters', { families: { n: { aggregate: 'sum' } } });
     }
     for (const row of ['com.cnn.www', 'com.example', 'org.wikipedia', 'org.zoo']) {
-      await database.table('pages').apply(new RowMutation(row).set('text:en', `page ${row} of life ${life}`, life * 1000).set(`links:${life}`, 'x'.repeat(40), 1000));
+      await database
+        .table('pages')
+        .apply(
+          new RowMutation(row)
+            .set('text:en', `page ${row} of life ${life}`, life * 1000)
+            .set(`links:${life}`, 'x'.repeat(40), 1000),
+        );
     }
     await database.table('pages').apply(new RowMutation(`only.${life}`).set('text:', Buffer.alloc(300, life), 1000));
     await database.table('pages').apply(new RowMutation('org.zoo').delete(`links:${life - 1}`));
@@ -115,7 +131,8 @@ async function makeDatabase(directory: string): Promise<void> {
 
 async function filesIn(directory: string): Promise<string[]> {
   const paths: string[] = [];
-  for (const name of await readdir(directory, { recursive: true })) if ((await stat(join(directory, name))).isFile()) paths.push(name);
+  for (const name of await readdir(directory, { recursive: true }))
+    if ((await stat(join(directory, name))).isFile()) paths.push(name);
   return paths.sort();
 }
 
@@ -144,7 +161,9 @@ async function inflict(directory: string, original: string, { path, kind, at, ma
 
 function within<T>(ms: number, what: string, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => (timer = setTimeout(() => reject(new Error(`${what}: nothing after ${ms} ms`)), ms)));
+  const late = new Promise<never>(
+    (_, reject) => (timer = setTimeout(() => reject(new Error(`${what}: nothing after ${ms} ms`)), ms)),
+  );
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
@@ -163,7 +182,11 @@ describe('a database with a damaged file', () => {
     original = join(home, 'original');
     await makeDatabase(original);
     paths = await filesIn(original);
-    for (const path of paths) assert.ok(KINDS.some(({ pattern }) => pattern.test(path)), `a file of no known kind: ${path}`);
+    for (const path of paths)
+      assert.ok(
+        KINDS.some(({ pattern }) => pattern.test(path)),
+        `a file of no known kind: ${path}`,
+      );
     const whole = join(home, 'whole');
     await copyOf(original, paths, whole);
     const contents = await contentsOf(whole);
@@ -186,12 +209,20 @@ describe('a database with a damaged file', () => {
     const whole = lines.length === expected.length;
     if (whole) assert.deepEqual(lines, expected);
     if (errors.length === 0 && !whole) {
-      assert.fail(`data is missing and nobody says so: ${expected.filter((line) => !lines.includes(line)).slice(0, 5).join(' | ')}`);
+      assert.fail(
+        `data is missing and nobody says so: ${expected
+          .filter((line) => !lines.includes(line))
+          .slice(0, 5)
+          .join(' | ')}`,
+      );
     }
     const file = damage.path.replace(/^files\//, '');
     for (const { code, message } of errors) {
       assert.ok(HONEST.includes(code), `${codeName(code)}: ${message}`);
-      assert.ok(code === Code.FAILED_PRECONDITION || message.includes(file) || message.includes(logOf(file) ?? dirname(file)), `the file is not named: ${codeName(code)} ${message}`);
+      assert.ok(
+        code === Code.FAILED_PRECONDITION || message.includes(file) || message.includes(logOf(file) ?? dirname(file)),
+        `the file is not named: ${codeName(code)} ${message}`,
+      );
     }
     if (errors.length > 0 && putBack) {
       await rm(join(directory, damage.path), { force: true });
@@ -206,13 +237,17 @@ describe('a database with a damaged file', () => {
 
   async function damagesOfAll(pattern: RegExp, random: SeededRandom): Promise<Damage[]> {
     const all: Damage[] = [];
-    for (const path of paths.filter((each) => pattern.test(each))) all.push(...damagesOf(path, await readFile(join(original, path)), random, STRIDE));
+    for (const path of paths.filter((each) => pattern.test(each)))
+      all.push(...damagesOf(path, await readFile(join(original, path)), random, STRIDE));
     return all;
   }
 
   /** The root tablet's location, by which everything else is found. */
   async function isRoot(path: string): Promise<boolean> {
-    return path.startsWith('files/lock-service/files/') && (await readFile(join(original, path))).subarray(36, 40).toString() === 'root';
+    return (
+      path.startsWith('files/lock-service/files/') &&
+      (await readFile(join(original, path))).subarray(36, 40).toString() === 'root'
+    );
   }
 
   for (const kind of KINDS) {
@@ -228,7 +263,11 @@ describe('a database with a damaged file', () => {
           if (isNotSeenYet(damage, root)) continue;
           const what = wordsOf(damage);
           try {
-            const outcome = await within(MOST_MS, what, suffer(damage, random.float() < 0.2 || damage.kind === 'removed'));
+            const outcome = await within(
+              MOST_MS,
+              what,
+              suffer(damage, random.float() < 0.2 || damage.kind === 'removed'),
+            );
             tally.set(outcome, (tally.get(outcome) ?? 0) + 1);
           } catch (error) {
             if (cannotBeSeen(damage, root)) tally.set('cannot be seen', (tally.get('cannot be seen') ?? 0) + 1);
@@ -237,12 +276,17 @@ describe('a database with a damaged file', () => {
         }
       };
       await Promise.all(Array.from({ length: AT_ONCE }, worker));
-      assert.equal(failures.length, 0, `seed ${SEED}: ${failures.length} of ${damages.length} damages:\n${failures.join('\n')}`);
+      assert.equal(
+        failures.length,
+        0,
+        `seed ${SEED}: ${failures.length} of ${damages.length} damages:\n${failures.join('\n')}`,
+      );
     });
   }
 
-  test('the root tablet\'s location is removed', async () => {
-    for (const path of paths) if (await isRoot(path)) assert.notEqual(await suffer({ path, kind: 'removed', at: 0, mask: 0 }, true), 'right');
+  test("the root tablet's location is removed", async () => {
+    for (const path of paths)
+      if (await isRoot(path)) assert.notEqual(await suffer({ path, kind: 'removed', at: 0, mask: 0 }, true), 'right');
   });
 
   test('a log that METADATA lists is removed', async () => {
@@ -252,7 +296,9 @@ describe('a database with a damaged file', () => {
     assert.ok(outcomes.has('DATA_LOSS'), [...outcomes].join());
   });
 
-  after(() => console.log(`damages by outcome: ${[...tally].map(([outcome, count]) => `${outcome} ${count}`).join(', ')}`));
+  after(() =>
+    console.log(`damages by outcome: ${[...tally].map(([outcome, count]) => `${outcome} ${count}`).join(', ')}`),
+  );
 });
 
 /** A log, of which segments are the parts, by the name that METADATA lists. */
@@ -261,5 +307,9 @@ function logOf(file: string): string | undefined {
 }
 
 function wordsOf({ path, kind, at, mask }: Damage): string {
-  return kind === 'removed' ? `${path} removed` : kind === 'cut' ? `${path} cut to ${at} bytes` : `${path}: byte ${at} changed by ${mask}`;
+  return kind === 'removed'
+    ? `${path} removed`
+    : kind === 'cut'
+      ? `${path} cut to ${at} bytes`
+      : `${path}: byte ${at} changed by ${mask}`;
 }

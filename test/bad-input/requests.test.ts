@@ -21,7 +21,9 @@ interface Door {
   close(): Promise<void>;
 }
 
-const DOORS: readonly { readonly name: string; readonly limits: Limits; start(): Promise<Door> }[] = (['default', 'cloud'] as const).flatMap((limits) => [
+const DOORS: readonly { readonly name: string; readonly limits: Limits; start(): Promise<Door> }[] = (
+  ['default', 'cloud'] as const
+).flatMap((limits) => [
   { name: `embedded, limits ${limits}`, limits, start: () => embedded(limits) },
   { name: `a server, limits ${limits}`, limits, start: () => served(limits) },
 ]);
@@ -61,7 +63,9 @@ async function linesOf(database: Database): Promise<string[]> {
   for (const name of await database.listTables()) {
     const table = database.table(name);
     lines.push(JSON.stringify(await table.schema()));
-    for await (const row of table.scan({ versions: 'all' })) for (const cell of row.cells) lines.push(`${name} ${row.name} ${cell.column}@${cell.timestamp}=${cell.value.toString('hex')}`);
+    for await (const row of table.scan({ versions: 'all' }))
+      for (const cell of row.cells)
+        lines.push(`${name} ${row.name} ${cell.column}@${cell.timestamp}=${cell.value.toString('hex')}`);
   }
   return lines;
 }
@@ -74,7 +78,11 @@ for (const { name, limits, start } of DOORS) {
     before(async () => {
       door = await start();
       const { database } = door;
-      await database.createTable('t', { families: { f: {}, g: {}, sum: { aggregate: 'sum' }, low: { aggregate: 'min' } }, splits: ['m'], granularity: 'millis' });
+      await database.createTable('t', {
+        families: { f: {}, g: {}, sum: { aggregate: 'sum' }, low: { aggregate: 'min' } },
+        splits: ['m'],
+        granularity: 'millis',
+      });
       await database.table('t').apply(new RowMutation('kept').set('f:text', 'not a number', 1000).set('f:n', 7n, 1000));
       asIs = await linesOf(database);
     });
@@ -84,13 +92,16 @@ for (const { name, limits, start } of DOORS) {
       if (request.limits !== undefined && request.limits !== limits) continue;
       test(request.name, async () => {
         const { database } = door;
-        await assert.rejects(async () => request.ask(database.table('t'), database), (error) => {
-          assert.ok(error instanceof BigtableError, error instanceof Error ? error.stack : String(error));
-          assert.equal(error.code, request.code, error.message);
-          assert.match(error.message, request.says);
-          assert.ok(error.message.length < 3000, `a message of ${error.message.length} characters`);
-          return true;
-        });
+        await assert.rejects(
+          async () => request.ask(database.table('t'), database),
+          (error) => {
+            assert.ok(error instanceof BigtableError, error instanceof Error ? error.stack : String(error));
+            assert.equal(error.code, request.code, error.message);
+            assert.match(error.message, request.says);
+            assert.ok(error.message.length < 3000, `a message of ${error.message.length} characters`);
+            return true;
+          },
+        );
       });
     }
 
@@ -102,7 +113,9 @@ for (const { name, limits, start } of DOORS) {
       for (let round = 0; round < 3; round++) {
         for (const request of LIBRARY_REQUESTS) {
           if (/MiB|100,001/.test(request.name) || (request.limits !== undefined && request.limits !== limits)) continue;
-          await Promise.resolve().then(() => request.ask(table, database)).catch(() => {});
+          await Promise.resolve()
+            .then(() => request.ask(table, database))
+            .catch(() => {});
         }
       }
       const grown = heldBytes() - before;
@@ -142,7 +155,8 @@ test('calls of a closed database are refused in words, one after another', async
     () => database.hasTable('t'),
     () => database.deleteTable('t'),
   ];
-  for (const call of calls) await assert.rejects(call, { code: Code.FAILED_PRECONDITION, message: /the database is closed/ }, String(call));
+  for (const call of calls)
+    await assert.rejects(call, { code: Code.FAILED_PRECONDITION, message: /the database is closed/ }, String(call));
   await database.close();
 });
 
@@ -157,7 +171,10 @@ test('a scan that is under way when the database closes ends', async () => {
   try {
     for await (const _ of scan) rows++;
   } catch (error) {
-    assert.ok(error instanceof BigtableError && [Code.UNAVAILABLE, Code.FAILED_PRECONDITION].includes(error.code as 14 | 9), String(error));
+    assert.ok(
+      error instanceof BigtableError && [Code.UNAVAILABLE, Code.FAILED_PRECONDITION].includes(error.code as 14 | 9),
+      String(error),
+    );
     return;
   }
   assert.equal(rows, 3);

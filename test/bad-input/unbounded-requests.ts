@@ -282,8 +282,11 @@ const BY_PLACE: LibraryRequest[] = [
   refused('a deletion of a qualifier that is undefined', INVALID_ARGUMENT, /qualifier.*undefined/, async (t) =>
     apply(t, row().delete({ family: 'f', qualifier: undefined as never })),
   ),
-  refused('a deletion of a qualifier that is misspelt', INVALID_ARGUMENT, /no field "qualifer" \(did you mean qualifier\?\)/, async (t) =>
-    apply(t, row().delete({ family: 'f', qualifer: 'n' } as never)),
+  refused(
+    'a deletion of a qualifier that is misspelt',
+    INVALID_ARGUMENT,
+    /no field "qualifer" \(did you mean qualifier\?\)/,
+    async (t) => apply(t, row().delete({ family: 'f', qualifer: 'n' } as never)),
   ),
   refused('a deletion of a family alone as a column', INVALID_ARGUMENT, /"f".*family:qualifier/, async (t) =>
     apply(t, row().delete('f')),

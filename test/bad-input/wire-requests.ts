@@ -26,11 +26,22 @@ type Fields = Readonly<Record<number, FieldValue>>;
 const { INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED, UNIMPLEMENTED } = Code;
 const NOT_UTF8 = Buffer.from([0x66, 0xff, 0xfe]);
 
-const bad = (name: string, path: string, fields: Fields | Buffer, says: RegExp, code: Code = INVALID_ARGUMENT): WireRequest => ({
-  name, path, bytes: Buffer.isBuffer(fields) ? fields : message(fields), code, says,
+const bad = (
+  name: string,
+  path: string,
+  fields: Fields | Buffer,
+  says: RegExp,
+  code: Code = INVALID_ARGUMENT,
+): WireRequest => ({
+  name,
+  path,
+  bytes: Buffer.isBuffer(fields) ? fields : message(fields),
+  code,
+  says,
 });
 
-export const setCell = (fields: Fields = {}): Buffer => message({ 1: message({ 1: 'f', 2: 'q', 3: 1000, 4: 'v', ...fields }) });
+export const setCell = (fields: Fields = {}): Buffer =>
+  message({ 1: message({ 1: 'f', 2: 'q', 3: 1000, 4: 'v', ...fields }) });
 const mutateRow = (fields: Fields): Fields => ({ 1: T, 2: 'refused', 3: [setCell()], ...fields });
 const mutated = (mutation: Buffer): Fields => mutateRow({ 3: [setCell(), mutation] });
 const read = (fields: Fields): Fields => ({ 1: T, ...fields });
@@ -40,18 +51,52 @@ const integer = (value: number | bigint): Buffer => message({ 6: value });
 const WRITES: WireRequest[] = [
   bad('a write without a table', `${DATA}MutateRow`, { 2: 'refused', 3: [setCell()] }, /table name ""/),
   bad('a write to half a table name', `${DATA}MutateRow`, mutateRow({ 1: 'projects/local' }), /projects\/PROJECT/),
-  bad('a write to a table name that is not UTF-8', `${DATA}MutateRow`, mutateRow({ 1: NOT_UTF8 }), /UTF-8|utf|table name/i),
+  bad(
+    'a write to a table name that is not UTF-8',
+    `${DATA}MutateRow`,
+    mutateRow({ 1: NOT_UTF8 }),
+    /UTF-8|utf|table name/i,
+  ),
   bad('a write without a row', `${DATA}MutateRow`, { 1: T, 3: [setCell()] }, /row key must not be empty/),
   bad('a mutation of no kind', `${DATA}MutateRow`, mutated(message()), /mutation/i),
   bad('a mutation of a kind to come', `${DATA}MutateRow`, mutated(message({ 99: message() })), /mutation/i),
   bad('a family name that is not UTF-8', `${DATA}MutateRow`, mutated(setCell({ 1: NOT_UTF8 })), /family/),
   bad('a cell without a family', `${DATA}MutateRow`, mutated(setCell({ 1: '' })), /column family ""/),
   bad('a timestamp of -2', `${DATA}MutateRow`, mutated(setCell({ 3: -2 })), /-2/),
-  bad('a timestamp of the least int64', `${DATA}MutateRow`, mutated(setCell({ 3: -(2n ** 63n) })), /-9223372036854775808/),
-  bad('an addition without an input', `${DATA}MutateRow`, mutated(message({ 5: message({ 1: 'sum', 2: message({ 8: 'q' }), 3: message({ 9: 0 }) }) })), /input/i),
-  bad('an addition without a timestamp', `${DATA}MutateRow`, mutated(message({ 5: message({ 1: 'sum', 2: message({ 8: 'q' }), 4: integer(1) }) })), /timestamp/i),
-  bad('an addition of text', `${DATA}MutateRow`, mutated(message({ 5: message({ 1: 'sum', 2: message({ 8: 'q' }), 3: message({ 9: 0 }), 4: message({ 3: 'x' }) }) })), /input/i),
-  bad('a state of seven bytes', `${DATA}MutateRow`, mutated(message({ 6: message({ 1: 'sum', 2: message({ 8: 'q' }), 3: message({ 9: 0 }), 4: message({ 8: 'seven b' }) }) })), /8 bytes, not 7/),
+  bad(
+    'a timestamp of the least int64',
+    `${DATA}MutateRow`,
+    mutated(setCell({ 3: -(2n ** 63n) })),
+    /-9223372036854775808/,
+  ),
+  bad(
+    'an addition without an input',
+    `${DATA}MutateRow`,
+    mutated(message({ 5: message({ 1: 'sum', 2: message({ 8: 'q' }), 3: message({ 9: 0 }) }) })),
+    /input/i,
+  ),
+  bad(
+    'an addition without a timestamp',
+    `${DATA}MutateRow`,
+    mutated(message({ 5: message({ 1: 'sum', 2: message({ 8: 'q' }), 4: integer(1) }) })),
+    /timestamp/i,
+  ),
+  bad(
+    'an addition of text',
+    `${DATA}MutateRow`,
+    mutated(
+      message({ 5: message({ 1: 'sum', 2: message({ 8: 'q' }), 3: message({ 9: 0 }), 4: message({ 3: 'x' }) }) }),
+    ),
+    /input/i,
+  ),
+  bad(
+    'a state of seven bytes',
+    `${DATA}MutateRow`,
+    mutated(
+      message({ 6: message({ 1: 'sum', 2: message({ 8: 'q' }), 3: message({ 9: 0 }), 4: message({ 8: 'seven b' }) }) }),
+    ),
+    /8 bytes, not 7/,
+  ),
   bad('a batch without entries', `${DATA}MutateRows`, { 1: T }, /at least one entry/),
   bad(
     'a batch of 100,001 entries',
@@ -86,17 +131,44 @@ const WRITES: WireRequest[] = [
     /protobuf/,
   ),
   bad('a check without mutations', `${DATA}CheckAndMutateRow`, { 1: T, 2: 'refused' }, /mutations/),
-  bad('a check by an empty chain', `${DATA}CheckAndMutateRow`, { 1: T, 2: 'refused', 4: [setCell()], 5: [setCell()], 6: message({ 1: message() }) }, /at least two filters/),
+  bad(
+    'a check by an empty chain',
+    `${DATA}CheckAndMutateRow`,
+    { 1: T, 2: 'refused', 4: [setCell()], 5: [setCell()], 6: message({ 1: message() }) },
+    /at least two filters/,
+  ),
   bad('a read-modify-write without rules', `${DATA}ReadModifyWriteRow`, { 1: T, 2: 'refused' }, /at least one rule/),
-  bad('a rule that says nothing', `${DATA}ReadModifyWriteRow`, { 1: T, 2: 'refused', 3: [message({ 1: 'f', 2: 'q' })] }, /rule/i),
-  bad('a write through an authorized view', `${DATA}MutateRow`, { ...mutateRow({}), 6: `${T}/authorizedViews/v` }, /authorizedViews\/v/, NOT_FOUND),
+  bad(
+    'a rule that says nothing',
+    `${DATA}ReadModifyWriteRow`,
+    { 1: T, 2: 'refused', 3: [message({ 1: 'f', 2: 'q' })] },
+    /rule/i,
+  ),
+  bad(
+    'a write through an authorized view',
+    `${DATA}MutateRow`,
+    { ...mutateRow({}), 6: `${T}/authorizedViews/v` },
+    /authorizedViews\/v/,
+    NOT_FOUND,
+  ),
 ];
 
 const READS: WireRequest[] = [
   bad('a read of -1 rows', `${DATA}ReadRows`, read({ 4: -1 }), /rows_limit.*-1/),
   bad('a read of an empty row key', `${DATA}ReadRows`, read({ 2: message({ 1: ['kept', ''] }) }), /row key 1/),
-  bad('a range that starts above its end', `${DATA}ReadRows`, read({ 2: message({ 2: [message({ 1: 'b', 3: 'a' })] }) }), /"b".*above.*"a"/),
-  bad('a read of a view', `${DATA}ReadRows`, { 11: `${INSTANCE}/materializedViews/v` }, /materializedViews\/v/, NOT_FOUND),
+  bad(
+    'a range that starts above its end',
+    `${DATA}ReadRows`,
+    read({ 2: message({ 2: [message({ 1: 'b', 3: 'a' })] }) }),
+    /"b".*above.*"a"/,
+  ),
+  bad(
+    'a read of a view',
+    `${DATA}ReadRows`,
+    { 11: `${INSTANCE}/materializedViews/v` },
+    /materializedViews\/v/,
+    NOT_FOUND,
+  ),
   bad('a filter of 20 KiB and more', `${DATA}ReadRows`, filtered({ 9: 'x'.repeat(20_480) }), /the limit is 20480/),
   bad('a filter of a kind to come', `${DATA}ReadRows`, filtered({ 99: 1 }), /twenty kinds/),
   bad(
@@ -113,15 +185,27 @@ const READS: WireRequest[] = [
   ),
   bad('a sink that is false', `${DATA}ReadRows`, filtered({ 16: false }), /sink/),
   bad('a pass-all that is false', `${DATA}ReadRows`, filtered({ 17: false }), /passAll/),
-  bad('a condition without a predicate', `${DATA}ReadRows`, filtered({ 3: message({ 2: message({ 17: true }) }) }), /predicate_filter/),
-  bad('filters nested 5,000 deep', `${DATA}ReadRows`, filtered(nestedFilter(5000)), /limit is 20480|recursion depth|deep/),
+  bad(
+    'a condition without a predicate',
+    `${DATA}ReadRows`,
+    filtered({ 3: message({ 2: message({ 17: true }) }) }),
+    /predicate_filter/,
+  ),
+  bad(
+    'filters nested 5,000 deep',
+    `${DATA}ReadRows`,
+    filtered(nestedFilter(5000)),
+    /limit is 20480|recursion depth|deep/,
+  ),
   bad('a filter that is no message', `${DATA}ReadRows`, read({ 3: Buffer.from([0xff, 0xff, 0xff]) }), /RowFilter/),
   bad('a filter as a number', `${DATA}ReadRows`, read({ 3: 7 }), /./),
 ];
 
 /** Filters whose ranges start above their end: no mistake, but nothing passes them. */
 export const EMPTY_FILTERS: readonly Buffer[] = [
-  message({ 7: message({ 1: 'f', 2: 'b', 4: 'a' }) }), message({ 15: message({ 1: 'z', 3: 'a' }) }), message({ 8: message({ 1: 3000, 2: 2000 }) }),
+  message({ 7: message({ 1: 'f', 2: 'b', 4: 'a' }) }),
+  message({ 15: message({ 1: 'z', 3: 'a' }) }),
+  message({ 8: message({ 1: 3000, 2: 2000 }) }),
 ];
 
 function nestedFilter(depth: number): Fields {
@@ -136,24 +220,72 @@ const ADMINISTRATION: WireRequest[] = [
   bad('a table in nothing', `${ADMIN}CreateTable`, { 2: 'other' }, /parent/),
   bad('a table without a name', `${ADMIN}CreateTable`, { 1: INSTANCE }, /table (id|name)/),
   bad('a table id of two parts', `${ADMIN}CreateTable`, { 1: INSTANCE, 2: 'a/b' }, /a\/b/),
-  bad('a table with a split at the empty row', `${ADMIN}CreateTable`, { 1: INSTANCE, 2: 'other', 4: [message()] }, /split/),
+  bad(
+    'a table with a split at the empty row',
+    `${ADMIN}CreateTable`,
+    { 1: INSTANCE, 2: 'other', 4: [message()] },
+    /split/,
+  ),
   bad('a granularity to come', `${ADMIN}CreateTable`, table({ 4: 9 }), /granularity.*9/i),
   bad('a rule of no versions', `${ADMIN}CreateTable`, family({ 1: message({ 1: 0 }) }), /versions/),
-  bad('an age above every calendar', `${ADMIN}CreateTable`, family({ 1: message({ 2: message({ 1: 2n ** 62n }) }) }), /max_age|age/),
+  bad(
+    'an age above every calendar',
+    `${ADMIN}CreateTable`,
+    family({ 1: message({ 2: message({ 1: 2n ** 62n }) }) }),
+    /max_age|age/,
+  ),
   bad('a negative age', `${ADMIN}CreateTable`, family({ 1: message({ 2: message({ 1: -5 }) }) }), /-5000000/),
-  bad('an aggregate of text', `${ADMIN}CreateTable`, family({ 3: message({ 6: message({ 1: message({ 2: message() }), 4: message() }) }) }), /aggregate|input|type/i),
-  bad('a request of more than 4 MiB', `${ADMIN}CreateTable`, { 1: INSTANCE, 2: 'x'.repeat(5 << 20) }, /the limit is 4194304/, RESOURCE_EXHAUSTED),
+  bad(
+    'an aggregate of text',
+    `${ADMIN}CreateTable`,
+    family({ 3: message({ 6: message({ 1: message({ 2: message() }), 4: message() }) }) }),
+    /aggregate|input|type/i,
+  ),
+  bad(
+    'a request of more than 4 MiB',
+    `${ADMIN}CreateTable`,
+    { 1: INSTANCE, 2: 'x'.repeat(5 << 20) },
+    /the limit is 4194304/,
+    RESOURCE_EXHAUSTED,
+  ),
   bad('a list of tables of nothing', `${ADMIN}ListTables`, {}, /parent/),
   bad('a page of -1 tables', `${ADMIN}ListTables`, { 1: INSTANCE, 4: -1 }, /page_size.*-1/),
   bad('a page token that is none', `${ADMIN}ListTables`, { 1: INSTANCE, 3: 'zzzz' }, /page_token/),
   bad('no change of families', `${ADMIN}ModifyColumnFamilies`, { 1: T }, /modifications/),
-  bad('a change that says nothing', `${ADMIN}ModifyColumnFamilies`, { 1: T, 2: [message({ 1: 'f' })] }, /create, update and drop/),
-  bad('a drop that is false', `${ADMIN}ModifyColumnFamilies`, { 1: T, 2: [message({ 1: 'f', 4: false })] }, /create, update and drop/),
-  bad('an update of an unknown field', `${ADMIN}ModifyColumnFamilies`, { 1: T, 2: [message({ 1: 'f', 3: message(), 6: message({ 1: 'colour' }) })] }, /colour/),
-  bad('a good change and a bad one', `${ADMIN}ModifyColumnFamilies`, { 1: T, 2: [message({ 1: 'new', 2: message() }), message({ 1: 'none', 4: true })] }, /"none"/, NOT_FOUND),
+  bad(
+    'a change that says nothing',
+    `${ADMIN}ModifyColumnFamilies`,
+    { 1: T, 2: [message({ 1: 'f' })] },
+    /create, update and drop/,
+  ),
+  bad(
+    'a drop that is false',
+    `${ADMIN}ModifyColumnFamilies`,
+    { 1: T, 2: [message({ 1: 'f', 4: false })] },
+    /create, update and drop/,
+  ),
+  bad(
+    'an update of an unknown field',
+    `${ADMIN}ModifyColumnFamilies`,
+    { 1: T, 2: [message({ 1: 'f', 3: message(), 6: message({ 1: 'colour' }) })] },
+    /colour/,
+  ),
+  bad(
+    'a good change and a bad one',
+    `${ADMIN}ModifyColumnFamilies`,
+    { 1: T, 2: [message({ 1: 'new', 2: message() }), message({ 1: 'none', 4: true })] },
+    /"none"/,
+    NOT_FOUND,
+  ),
   bad('a drop of no rows', `${ADMIN}DropRowRange`, { 1: T }, /row_key_prefix/),
   bad('a drop of an empty prefix', `${ADMIN}DropRowRange`, { 1: T, 2: '' }, /row_key_prefix/),
-  bad('a drop of all rows of no table', `${ADMIN}DropRowRange`, { 1: `${INSTANCE}/tables/none`, 3: true }, /tables\/none/, NOT_FOUND),
+  bad(
+    'a drop of all rows of no table',
+    `${ADMIN}DropRowRange`,
+    { 1: `${INSTANCE}/tables/none`, 3: true },
+    /tables\/none/,
+    NOT_FOUND,
+  ),
   bad('a token that nobody gave', `${ADMIN}CheckConsistency`, { 1: T, 2: 'made up' }, /token/),
   bad('an update of a table without a table', `${ADMIN}UpdateTable`, {}, /./),
   bad('a deletion of nothing', `${ADMIN}DeleteTable`, {}, /./),
@@ -162,11 +294,28 @@ const ADMINISTRATION: WireRequest[] = [
 
 const CONTROL: WireRequest[] = [
   bad('a compaction of half a table name', `${OPERATOR}CompactTables`, { 1: 'projects/local' }, /projects\/PROJECT/),
-  bad('a compaction of a table name that is not UTF-8', `${OPERATOR}CompactTables`, { 1: NOT_UTF8 }, /UTF-8|utf|table name/i),
-  bad('a compaction of no table', `${OPERATOR}CompactTables`, { 1: `${INSTANCE}/tables/none` }, /tables\/none/, NOT_FOUND),
+  bad(
+    'a compaction of a table name that is not UTF-8',
+    `${OPERATOR}CompactTables`,
+    { 1: NOT_UTF8 },
+    /UTF-8|utf|table name/i,
+  ),
+  bad(
+    'a compaction of no table',
+    `${OPERATOR}CompactTables`,
+    { 1: `${INSTANCE}/tables/none` },
+    /tables\/none/,
+    NOT_FOUND,
+  ),
   bad('a split of nothing', `${OPERATOR}SplitTablets`, {}, /table name ""/),
   bad('a split at a row that is too long', `${OPERATOR}SplitTablets`, { 1: T, 2: Buffer.alloc(65_537) }, /65537 bytes/),
-  bad('a split of no table', `${OPERATOR}SplitTablets`, { 1: `${INSTANCE}/tables/none`, 2: 'r' }, /tables\/none/, NOT_FOUND),
+  bad(
+    'a split of no table',
+    `${OPERATOR}SplitTablets`,
+    { 1: `${INSTANCE}/tables/none`, 2: 'r' },
+    /tables\/none/,
+    NOT_FOUND,
+  ),
   bad('a merge without a row', `${OPERATOR}MergeTablets`, { 1: T }, /row must name/),
   bad('a merge of nothing', `${OPERATOR}MergeTablets`, { 2: 'r' }, /table name ""/),
   bad('a merge at a row that is too long', `${OPERATOR}MergeTablets`, { 1: T, 2: Buffer.alloc(65_537) }, /65537 bytes/),
@@ -183,8 +332,18 @@ const STRANGE: WireRequest[] = [
   bad('an unknown method', `${DATA}Nothing`, {}, /./, UNIMPLEMENTED),
   bad('an unknown service', '/google.bigtable.v9.Bigtable/MutateRow', {}, /./, UNIMPLEMENTED),
   bad('a method that is not implemented', `${ADMIN}CreateBackup`, {}, /CreateBackup/, UNIMPLEMENTED),
-  bad('broken bytes for a method that is not implemented', `${ADMIN}CreateBackup`, Buffer.from([0x0a, 0x7f, 0x61]), /CreateBackupRequest/),
-  bad('a length of 2^64 bytes', `${DATA}MutateRow`, Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]), /./),
+  bad(
+    'broken bytes for a method that is not implemented',
+    `${ADMIN}CreateBackup`,
+    Buffer.from([0x0a, 0x7f, 0x61]),
+    /CreateBackupRequest/,
+  ),
+  bad(
+    'a length of 2^64 bytes',
+    `${DATA}MutateRow`,
+    Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]),
+    /./,
+  ),
   bad('a varint without an end', `${DATA}ReadRows`, Buffer.alloc(20, 0xff), /./),
   bad('a group without an end', `${DATA}ReadRows`, Buffer.from([0x0b, 0x0b, 0x0b]), /./),
   bad('a field numbered 0', `${DATA}MutateRow`, Buffer.from([0x02, 0x00]), /./),

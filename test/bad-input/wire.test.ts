@@ -17,20 +17,63 @@ import { silentLogger } from '../../src/env/index.ts';
 const SEED = Number(process.env['EDUBBA_SEED'] ?? 1);
 const RUNS_A_METHOD = Number(process.env['EDUBBA_FUZZ_RUNS'] ?? 12);
 /** What would be a fault of ours. A call that takes longer than the deadline hangs. */
-const FAULTS: readonly number[] = [Code.UNKNOWN, Code.INTERNAL, Code.DATA_LOSS, Code.DEADLINE_EXCEEDED, Code.UNAVAILABLE];
+const FAULTS: readonly number[] = [
+  Code.UNKNOWN,
+  Code.INTERNAL,
+  Code.DATA_LOSS,
+  Code.DEADLINE_EXCEEDED,
+  Code.UNAVAILABLE,
+];
 const DEADLINE_MS = 30_000;
-const METHODS = ['bigtable/v2/bigtable', 'bigtable/admin/v2/bigtable_table_admin', 'bigtable/admin/v2/bigtable_instance_admin'].flatMap((name) => methodsOf(`google/${name}.proto`));
+const METHODS = [
+  'bigtable/v2/bigtable',
+  'bigtable/admin/v2/bigtable_table_admin',
+  'bigtable/admin/v2/bigtable_instance_admin',
+].flatMap((name) => methodsOf(`google/${name}.proto`));
 
 const FUZZED = `${INSTANCE}/tables/fuzzed`;
 /** Good requests, to be mutilated. They are all about a table of their own. */
 const GOOD: Readonly<Record<string, Buffer>> = {
-  [`${DATA}MutateRow`]: message({ 1: FUZZED, 2: 'r', 3: [setCell(), message({ 2: message({ 1: 'f', 2: 'q', 3: message({ 1: 1000 }) }) })] }),
-  [`${DATA}MutateRows`]: message({ 1: FUZZED, 2: [message({ 1: 'r', 2: [setCell(), message({ 4: message() })] }), message({ 1: 's', 2: [message({ 3: message({ 1: 'f' }) })] })] }),
-  [`${DATA}CheckAndMutateRow`]: message({ 1: FUZZED, 2: 'r', 4: [setCell()], 5: [setCell()], 6: message({ 1: message({ 1: [message({ 9: 'v.*' }), message({ 11: 1 })] }) }) }),
-  [`${DATA}ReadModifyWriteRow`]: message({ 1: FUZZED, 2: 'r', 3: [message({ 1: 'f', 2: 'n', 4: 1 }), message({ 1: 'f', 2: 'a', 3: 'x' })] }),
-  [`${DATA}ReadRows`]: message({ 1: FUZZED, 2: message({ 1: ['r'], 2: [message({ 1: 'a', 3: 'z' })] }), 3: message({ 3: message({ 1: message({ 6: 'q+' }), 2: message({ 13: true }) }) }), 4: 5 }),
+  [`${DATA}MutateRow`]: message({
+    1: FUZZED,
+    2: 'r',
+    3: [setCell(), message({ 2: message({ 1: 'f', 2: 'q', 3: message({ 1: 1000 }) }) })],
+  }),
+  [`${DATA}MutateRows`]: message({
+    1: FUZZED,
+    2: [
+      message({ 1: 'r', 2: [setCell(), message({ 4: message() })] }),
+      message({ 1: 's', 2: [message({ 3: message({ 1: 'f' }) })] }),
+    ],
+  }),
+  [`${DATA}CheckAndMutateRow`]: message({
+    1: FUZZED,
+    2: 'r',
+    4: [setCell()],
+    5: [setCell()],
+    6: message({ 1: message({ 1: [message({ 9: 'v.*' }), message({ 11: 1 })] }) }),
+  }),
+  [`${DATA}ReadModifyWriteRow`]: message({
+    1: FUZZED,
+    2: 'r',
+    3: [message({ 1: 'f', 2: 'n', 4: 1 }), message({ 1: 'f', 2: 'a', 3: 'x' })],
+  }),
+  [`${DATA}ReadRows`]: message({
+    1: FUZZED,
+    2: message({ 1: ['r'], 2: [message({ 1: 'a', 3: 'z' })] }),
+    3: message({ 3: message({ 1: message({ 6: 'q+' }), 2: message({ 13: true }) }) }),
+    4: 5,
+  }),
   [`${DATA}SampleRowKeys`]: message({ 1: FUZZED }),
-  [`${ADMIN}ModifyColumnFamilies`]: message({ 1: FUZZED, 2: [message({ 1: 'f', 3: message({ 1: message({ 4: message({ 1: [message({ 1: 3 }), message({ 2: message({ 1: 60 }) })] }) }) }) })] }),
+  [`${ADMIN}ModifyColumnFamilies`]: message({
+    1: FUZZED,
+    2: [
+      message({
+        1: 'f',
+        3: message({ 1: message({ 4: message({ 1: [message({ 1: 3 }), message({ 2: message({ 1: 60 }) })] }) }) }),
+      }),
+    ],
+  }),
   [`${ADMIN}DropRowRange`]: message({ 1: FUZZED, 2: 'zz' }),
 };
 
@@ -63,13 +106,20 @@ describe('bad bytes', () => {
   }
 
   const contents = async (): Promise<string> => {
-    const [table, rows] = [await call(`${ADMIN}GetTable`, message({ 1: T })), await call(`${DATA}ReadRows`, message({ 1: T }))];
+    const [table, rows] = [
+      await call(`${ADMIN}GetTable`, message({ 1: T })),
+      await call(`${DATA}ReadRows`, message({ 1: T })),
+    ];
     assert.deepEqual([table.code, rows.code], [0, 0], table.text + rows.text);
     return Buffer.concat([...table.messages, ...rows.messages]).toString('hex');
   };
 
   before(async () => {
-    const silent = { ...silentLogger, warn: () => {}, error: (text: string, fields?: object) => void errors.push(`${text} ${JSON.stringify(fields)}`) };
+    const silent = {
+      ...silentLogger,
+      warn: () => {},
+      error: (text: string, fields?: object) => void errors.push(`${text} ${JSON.stringify(fields)}`),
+    };
     database = await openDatabase({ memory: true, logger: silent });
     server = await startServer({ service: database.service, env: database.env, address: '127.0.0.1:0' });
     address = server.address;
@@ -77,8 +127,14 @@ describe('bad bytes', () => {
     const int64 = message({ 5: message({ 1: message({ 1: message() }) }) });
     const sum = message({ 3: message({ 6: message({ 1: int64, 4: message() }) }) });
     const families = ['f', 'g'].map((name) => message({ 1: name, 2: message() }));
-    for (const [id, more] of [['t', [message({ 1: 'sum', 2: sum })]], ['fuzzed', []]] as const) {
-      const made = await call(`${ADMIN}CreateTable`, message({ 1: INSTANCE, 2: id, 3: message({ 3: [...families, ...more], 4: 1 }) }));
+    for (const [id, more] of [
+      ['t', [message({ 1: 'sum', 2: sum })]],
+      ['fuzzed', []],
+    ] as const) {
+      const made = await call(
+        `${ADMIN}CreateTable`,
+        message({ 1: INSTANCE, 2: id, 3: message({ 3: [...families, ...more], 4: 1 }) }),
+      );
       assert.equal(made.code, 0, made.text);
     }
     const written = await call(`${DATA}MutateRow`, message({ 1: T, 2: 'kept', 3: [setCell()] }));
@@ -95,11 +151,15 @@ describe('bad bytes', () => {
     assert.equal(await contents(), asItWas, 'a refused request has changed something');
     const good = await call(`${DATA}MutateRow`, message({ 1: FUZZED, 2: 'good', 3: [setCell({ 1: 'g' })] }));
     assert.equal(good.code, 0, good.text);
-    const read = await call(`${DATA}ReadRows`, message({ 1: FUZZED, 2: message({ 1: ['good'] }), 3: message({ 5: 'g' }) }));
+    const read = await call(
+      `${DATA}ReadRows`,
+      message({ 1: FUZZED, 2: message({ 1: ['good'] }), 3: message({ 5: 'g' }) }),
+    );
     assert.equal(read.code, 0, read.text);
     assert.ok(Buffer.concat([...read.messages]).includes('good'));
     // the last answer's bytes are given back when the transport has taken them
-    for (let turns = 0; database.env.requestBudget.usedBytes > 0 && turns < 1000; turns++) await new Promise((resolve) => setImmediate(resolve));
+    for (let turns = 0; database.env.requestBudget.usedBytes > 0 && turns < 1000; turns++)
+      await new Promise((resolve) => setImmediate(resolve));
     assert.deepEqual([database.env.requestBudget.usedBytes, database.env.requestBudget.waiting], [0, 0]);
     assert.deepEqual(errors, [], 'faults of our own');
   }
@@ -135,7 +195,10 @@ describe('bad bytes', () => {
   test('after those everything is as it was', checkSound);
 
   test('a value of 100 MiB and a byte, and none of it stays', async () => {
-    const answer = await call(`${DATA}MutateRow`, message({ 1: T, 2: 'refused', 3: [setCell({ 4: Buffer.alloc(100 * 1024 * 1024 + 1) })] }));
+    const answer = await call(
+      `${DATA}MutateRow`,
+      message({ 1: T, 2: 'refused', 3: [setCell({ 4: Buffer.alloc(100 * 1024 * 1024 + 1) })] }),
+    );
     assert.equal(answer.code, Code.INVALID_ARGUMENT, answer.text);
     assert.match(answer.text, /value has 104857601 bytes; the limit is 104857600/);
     await checkSound();
@@ -143,11 +206,17 @@ describe('bad bytes', () => {
 
   test(`random bytes to each of ${METHODS.length} methods, seed ${SEED}`, { timeout: 120_000 }, async () => {
     assert.equal(METHODS.length, 84);
-    const anyBytes = fc.oneof({ weight: 3, arbitrary: fc.uint8Array({ maxLength: 60 }) }, { weight: 1, arbitrary: fc.uint8Array({ maxLength: 3000 }) });
+    const anyBytes = fc.oneof(
+      { weight: 3, arbitrary: fc.uint8Array({ maxLength: 60 }) },
+      { weight: 1, arbitrary: fc.uint8Array({ maxLength: 3000 }) },
+    );
     await fc.assert(
       fc.asyncProperty(fc.array(anyBytes, { minLength: 4, maxLength: 4 }), async (inputs) => {
-        const answers = await Promise.all(METHODS.flatMap((path) => inputs.map(async (bytes) => ({ path, ...(await call(path, Buffer.from(bytes))) }))));
-        for (const { path, code, text } of answers) assert.ok(!FAULTS.includes(code), `${path}: ${codeName(code as Code)} ${text}`);
+        const answers = await Promise.all(
+          METHODS.flatMap((path) => inputs.map(async (bytes) => ({ path, ...(await call(path, Buffer.from(bytes))) }))),
+        );
+        for (const { path, code, text } of answers)
+          assert.ok(!FAULTS.includes(code), `${path}: ${codeName(code as Code)} ${text}`);
       }),
       { seed: SEED, numRuns: Math.ceil(RUNS_A_METHOD / 4), endOnFailure: true },
     );
@@ -155,18 +224,26 @@ describe('bad bytes', () => {
   });
 
   test(`good requests cut short and with bytes changed, seed ${SEED}`, { timeout: 120_000 }, async () => {
-    const change = fc.record({ at: fc.nat(), by: fc.integer({ min: 1, max: 255 }), cut: fc.option(fc.nat(), { freq: 3 }) });
+    const change = fc.record({
+      at: fc.nat(),
+      by: fc.integer({ min: 1, max: 255 }),
+      cut: fc.option(fc.nat(), { freq: 3 }),
+    });
     await fc.assert(
-      fc.asyncProperty(fc.constantFrom(...Object.keys(GOOD)), fc.array(change, { minLength: 1, maxLength: 3 }), async (path, changes) => {
-        let bytes = Buffer.from(GOOD[path] as Buffer);
-        for (const { at, by, cut } of changes) {
-          if (bytes.length === 0) break;
-          bytes[at % bytes.length] = (bytes[at % bytes.length] as number) ^ by;
-          if (cut !== null) bytes = bytes.subarray(0, cut % bytes.length);
-        }
-        const { code, text } = await call(path, bytes);
-        assert.ok(!FAULTS.includes(code), `${path} ${bytes.toString('hex')}: ${codeName(code as Code)} ${text}`);
-      }),
+      fc.asyncProperty(
+        fc.constantFrom(...Object.keys(GOOD)),
+        fc.array(change, { minLength: 1, maxLength: 3 }),
+        async (path, changes) => {
+          let bytes = Buffer.from(GOOD[path] as Buffer);
+          for (const { at, by, cut } of changes) {
+            if (bytes.length === 0) break;
+            bytes[at % bytes.length] = (bytes[at % bytes.length] as number) ^ by;
+            if (cut !== null) bytes = bytes.subarray(0, cut % bytes.length);
+          }
+          const { code, text } = await call(path, bytes);
+          assert.ok(!FAULTS.includes(code), `${path} ${bytes.toString('hex')}: ${codeName(code as Code)} ${text}`);
+        },
+      ),
       { seed: SEED, numRuns: RUNS_A_METHOD * 40, endOnFailure: true },
     );
     await checkSound();
@@ -175,7 +252,8 @@ describe('bad bytes', () => {
   test('every beginning of a good request', async () => {
     for (const [path, bytes] of Object.entries(GOOD)) {
       const answers = await Promise.all(Array.from(bytes, (_, length) => call(path, bytes.subarray(0, length))));
-      for (const [length, { code, text }] of answers.entries()) assert.ok(!FAULTS.includes(code), `${path} of ${length} bytes: ${codeName(code as Code)} ${text}`);
+      for (const [length, { code, text }] of answers.entries())
+        assert.ok(!FAULTS.includes(code), `${path} of ${length} bytes: ${codeName(code as Code)} ${text}`);
     }
     await checkSound();
   });
@@ -210,7 +288,13 @@ describe('bad bytes', () => {
     /** Headers and trailers of the answer together; 'reset' where there is none. */
     function request(headers: IncomingHttpHeaders, body: Buffer, end = true): Promise<IncomingHttpHeaders | 'reset'> {
       return new Promise((resolve) => {
-        const stream = session.request({ ':method': 'POST', ':path': `${DATA}MutateRow`, 'content-type': 'application/grpc', te: 'trailers', ...headers });
+        const stream = session.request({
+          ':method': 'POST',
+          ':path': `${DATA}MutateRow`,
+          'content-type': 'application/grpc',
+          te: 'trailers',
+          ...headers,
+        });
         let seen: IncomingHttpHeaders = {};
         stream.on('response', (given: IncomingHttpHeaders & { readonly ':status'?: number }) => {
           seen = { ...seen, ...given };
@@ -225,11 +309,15 @@ describe('bad bytes', () => {
       });
     }
 
-    const status = (answer: IncomingHttpHeaders | 'reset'): string => (answer === 'reset' ? 'reset' : String(answer['grpc-status'] ?? `http ${answer[':status']}`));
+    const status = (answer: IncomingHttpHeaders | 'reset'): string =>
+      answer === 'reset' ? 'reset' : String(answer['grpc-status'] ?? `http ${answer[':status']}`);
     const good = message({ 1: T, 2: 'kept', 3: [setCell()] });
 
     test('a message that is said to be larger than any may be is refused before it comes', async () => {
-      assert.equal(status(await request({}, frame(Buffer.alloc(100), { length: 300 * 1024 * 1024 }), false)), String(Code.RESOURCE_EXHAUSTED));
+      assert.equal(
+        status(await request({}, frame(Buffer.alloc(100), { length: 300 * 1024 * 1024 }), false)),
+        String(Code.RESOURCE_EXHAUSTED),
+      );
     });
 
     for (const [name, headers, body] of [
@@ -237,8 +325,16 @@ describe('bad bytes', () => {
       ['half a frame header', {}, Buffer.from([0, 0, 0])],
       ['no message', {}, Buffer.alloc(0)],
       ['two messages', {}, Buffer.concat([frame(good), frame(good)])],
-      ['a message compressed by something unknown', { 'grpc-encoding': 'zstd-of-tomorrow' }, frame(good, { compressed: 1 })],
-      ['a gzipped message that is none', { 'grpc-encoding': 'gzip' }, frame(Buffer.from('this is not gzip'), { compressed: 1 })],
+      [
+        'a message compressed by something unknown',
+        { 'grpc-encoding': 'zstd-of-tomorrow' },
+        frame(good, { compressed: 1 }),
+      ],
+      [
+        'a gzipped message that is none',
+        { 'grpc-encoding': 'gzip' },
+        frame(Buffer.from('this is not gzip'), { compressed: 1 }),
+      ],
       ['a content type that is not gRPC', { 'content-type': 'text/html' }, frame(good)],
       ['no content type', { 'content-type': '' }, frame(good)],
       ['a GET', { ':method': 'GET' }, frame(good)],
@@ -253,7 +349,12 @@ describe('bad bytes', () => {
     test('a thousand calls that are reset at once', async () => {
       await Promise.all(
         Array.from({ length: 1000 }, (_, i) => {
-          const stream = session.request({ ':method': 'POST', ':path': `${DATA}${i % 2 ? 'ReadRows' : 'MutateRow'}`, 'content-type': 'application/grpc', te: 'trailers' });
+          const stream = session.request({
+            ':method': 'POST',
+            ':path': `${DATA}${i % 2 ? 'ReadRows' : 'MutateRow'}`,
+            'content-type': 'application/grpc',
+            te: 'trailers',
+          });
           stream.on('error', () => {});
           stream.write(frame(i % 2 ? message({ 1: T }) : good, { length: i % 3 === 0 ? 1_000_000 : good.length }));
           stream.close(constants.NGHTTP2_CANCEL);
@@ -267,7 +368,12 @@ describe('bad bytes', () => {
       const other = connectHttp2(`http://${address}`);
       other.on('error', () => {});
       for (let i = 0; i < 50; i++) {
-        const stream = other.request({ ':method': 'POST', ':path': `${DATA}ReadRows`, 'content-type': 'application/grpc', te: 'trailers' });
+        const stream = other.request({
+          ':method': 'POST',
+          ':path': `${DATA}ReadRows`,
+          'content-type': 'application/grpc',
+          te: 'trailers',
+        });
         stream.on('error', () => {});
         stream.end(frame(message({ 1: T })));
       }

@@ -21,10 +21,13 @@ async function all<T>(given: AsyncIterable<T>): Promise<T[]> {
 }
 
 async function codeOf(call: Promise<unknown>): Promise<number> {
-  return call.then(() => Code.OK, (error: unknown) => {
-    assert.ok(error instanceof BigtableError, String(error));
-    return error.code;
-  });
+  return call.then(
+    () => Code.OK,
+    (error: unknown) => {
+      assert.ok(error instanceof BigtableError, String(error));
+      return error.code;
+    },
+  );
 }
 
 for (const { name, open } of DOORS) {
@@ -50,7 +53,8 @@ for (const { name, open } of DOORS) {
     };
     const idOf = ({ fullName }: Table): string => fullName;
     const keysOf = async (table: Table): Promise<string[]> => (await all(table.scan())).map((row) => row.name);
-    const startsOf = async (table: Table): Promise<string[]> => (await table.tablets()).map(({ start }) => start.toString());
+    const startsOf = async (table: Table): Promise<string[]> =>
+      (await table.tablets()).map(({ start }) => start.toString());
 
     test('a compaction drops deleted data and tells of every tablet', async () => {
       const table = await fill(['row10', 'row30']);
@@ -60,11 +64,25 @@ for (const { name, open } of DOORS) {
       await database.compact(idOf(table), { onProgress: (progress) => told.push(progress) });
       assert.deepEqual(told[0], { doneTablets: 0, totalTablets: 3 });
       assert.deepEqual(told.at(-1), { doneTablets: 3, totalTablets: 3 });
-      assert.deepEqual(told, told.toSorted((a, b) => a.doneTablets - b.doneTablets));
-      assert.deepEqual((await table.statistics()).map(({ family, cells }) => [family, cells]), [['f', 40]]);
+      assert.deepEqual(
+        told,
+        told.toSorted((a, b) => a.doneTablets - b.doneTablets),
+      );
+      assert.deepEqual(
+        (await table.statistics()).map(({ family, cells }) => [family, cells]),
+        [['f', 40]],
+      );
       const tablets = await table.tablets();
-      assert.deepEqual(tablets.map(({ start, end }) => [start.toString(), end?.toString()]), [['', 'row10'], ['row10', 'row30'], ['row30', undefined]]);
-      for (const { files, fileBytes, server } of tablets) assert.ok(files === 1 && fileBytes > 0 && server !== '', JSON.stringify(tablets));
+      assert.deepEqual(
+        tablets.map(({ start, end }) => [start.toString(), end?.toString()]),
+        [
+          ['', 'row10'],
+          ['row10', 'row30'],
+          ['row30', undefined],
+        ],
+      );
+      for (const { files, fileBytes, server } of tablets)
+        assert.ok(files === 1 && fileBytes > 0 && server !== '', JSON.stringify(tablets));
       assert.equal((await keysOf(table)).length, 40);
     });
 
@@ -75,7 +93,10 @@ for (const { name, open } of DOORS) {
       await database.compact({ onProgress: (progress) => told.push(progress) });
       assert.ok((told[0]?.totalTablets ?? 0) >= 60);
       assert.equal(told.at(-1)?.doneTablets, told[0]?.totalTablets);
-      assert.deepEqual((await table.statistics()).map(({ cells }) => cells), [50]);
+      assert.deepEqual(
+        (await table.statistics()).map(({ cells }) => cells),
+        [50],
+      );
     });
 
     test('a compaction without tablets, rows or progress', async () => {
@@ -116,7 +137,10 @@ for (const { name, open } of DOORS) {
       assert.deepEqual(await keysOf(table), KEYS);
       await table.deleteRow('row00');
       await database.compact(idOf(table));
-      assert.deepEqual((await table.statistics()).map(({ cells }) => cells), [KEYS.length - 1]);
+      assert.deepEqual(
+        (await table.statistics()).map(({ cells }) => cells),
+        [KEYS.length - 1],
+      );
       assert.equal(await codeOf(database.compact(idOf(table), { signal: AbortSignal.abort() })), Code.CANCELLED);
     });
 
@@ -125,7 +149,8 @@ for (const { name, open } of DOORS) {
       const { service } = door;
       const late = requestContext({ budget: BUDGET, deadlineMs: 0 });
       await assert.rejects(all(service.compactTables(late, idOf(table))), { code: Code.DEADLINE_EXCEEDED });
-      for await (const { doneTablets } of service.compactTables(door.context, idOf(table))) if (doneTablets === 1) break;
+      for await (const { doneTablets } of service.compactTables(door.context, idOf(table)))
+        if (doneTablets === 1) break;
       const thrower = database.compact(idOf(table), {
         onProgress() {
           throw new RangeError('enough');
@@ -154,7 +179,10 @@ for (const { name, open } of DOORS) {
 
     test('a flush writes what is in memory', async () => {
       const table = await fill();
-      assert.deepEqual((await table.tablets()).map(({ files, memoryBytes }) => [files, memoryBytes > 0]), [[0, true]]);
+      assert.deepEqual(
+        (await table.tablets()).map(({ files, memoryBytes }) => [files, memoryBytes > 0]),
+        [[0, true]],
+      );
       const [before] = await table.tablets();
       await database.flush();
       const [after] = await table.tablets();
@@ -168,15 +196,25 @@ for (const { name, open } of DOORS) {
       await database.flush();
       await database.compact(idOf(table));
       const now = await database.counters();
-      assert.ok((now['tablet.majorCompactions'] ?? 0) >= (before['tablet.majorCompactions'] ?? 0) + 2, JSON.stringify(now));
+      assert.ok(
+        (now['tablet.majorCompactions'] ?? 0) >= (before['tablet.majorCompactions'] ?? 0) + 2,
+        JSON.stringify(now),
+      );
       assert.deepEqual(Object.keys(now), Object.keys(now).toSorted());
     });
 
     test('the tables of all instances are listed', async () => {
-      const names = ['projects/p/instances/i/tables/t', 'projects/p/instances/j/tables/t', 'projects/q/instances/i/tables/t'];
+      const names = [
+        'projects/p/instances/i/tables/t',
+        'projects/p/instances/j/tables/t',
+        'projects/q/instances/i/tables/t',
+      ];
       for (const each of names) await database.createTable(each);
       const every = await database.listTableNames();
-      assert.deepEqual(every.filter((each) => !each.startsWith('projects/local/')), names);
+      assert.deepEqual(
+        every.filter((each) => !each.startsWith('projects/local/')),
+        names,
+      );
       assert.deepEqual(await database.listTableNames('projects/p/'), names.slice(0, 2));
       assert.deepEqual(await database.listTableNames('projects/p/instances/i/tables/'), names.slice(0, 1));
     });

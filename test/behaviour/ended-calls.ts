@@ -3,7 +3,13 @@ import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import {
-  BigtableError, CallEndedError, type CallOptions, Code, type Database, RowMutation, type Table,
+  BigtableError,
+  CallEndedError,
+  type CallOptions,
+  Code,
+  type Database,
+  RowMutation,
+  type Table,
 } from '../../src/embedded/index.ts';
 
 export interface CallsSubject {
@@ -25,8 +31,10 @@ const CALLS: Readonly<Record<string, (table: Table, options: CallOptions, databa
   toArray: (t, options) => t.scan(options).toArray(),
   increment: (t, options) => t.increment('r', 'f:a', 1, options),
   append: (t, options) => t.append('r', 'f:a', 'x', options),
-  readModifyWrite: (t, options) => t.readModifyWrite('r', [{ family: 'f', qualifier: 'a', change: { kind: 'append', suffix: 'x' } }], options),
-  checkAndMutate: (t, options) => t.checkAndMutate('r', { column: 'f:a' }, { otherwise: (row) => row.set('f:a', '1', 1000) }, options),
+  readModifyWrite: (t, options) =>
+    t.readModifyWrite('r', [{ family: 'f', qualifier: 'a', change: { kind: 'append', suffix: 'x' } }], options),
+  checkAndMutate: (t, options) =>
+    t.checkAndMutate('r', { column: 'f:a' }, { otherwise: (row) => row.set('f:a', '1', 1000) }, options),
   deleteRow: (t, options) => t.deleteRow('r', options),
   deleteRows: (t, options) => t.deleteRows({ prefix: 'r' }, options),
   deleteAllRows: (t, options) => t.deleteAllRows(options),
@@ -65,7 +73,9 @@ async function errorOf(call: () => Promise<unknown>): Promise<BigtableError> {
 async function filled(table: () => Promise<Table>, rows: number): Promise<Table> {
   const t = await table();
   const value = Buffer.alloc(1000, 'x');
-  await t.applyAll(Array.from({ length: rows }, (_, i) => new RowMutation(`r${String(i).padStart(5, '0')}`).set('f:a', value, 1000)));
+  await t.applyAll(
+    Array.from({ length: rows }, (_, i) => new RowMutation(`r${String(i).padStart(5, '0')}`).set('f:a', value, 1000)),
+  );
   return t;
 }
 
@@ -76,10 +86,18 @@ export function endedCallTests({ database, table }: CallsSubject): void {
     for (const [name, call] of Object.entries(CALLS)) {
       const aborted = await errorOf(() => call(t, { signal: AbortSignal.abort(reason) }, database()));
       assert.ok(aborted instanceof CallEndedError, `${name}: ${String(aborted)}`);
-      assert.deepEqual([aborted.code, aborted.name, aborted.cause, aborted.outcomeUnknown], [Code.CANCELLED, 'AbortError', reason, false], name);
+      assert.deepEqual(
+        [aborted.code, aborted.name, aborted.cause, aborted.outcomeUnknown],
+        [Code.CANCELLED, 'AbortError', reason, false],
+        name,
+      );
       const late = await errorOf(() => call(t, { timeoutMs: 0 }, database()));
       assert.ok(late instanceof CallEndedError, `${name}: ${String(late)}`);
-      assert.deepEqual([late.code, late.name, late.outcomeUnknown], [Code.DEADLINE_EXCEEDED, 'TimeoutError', false], name);
+      assert.deepEqual(
+        [late.code, late.name, late.outcomeUnknown],
+        [Code.DEADLINE_EXCEEDED, 'TimeoutError', false],
+        name,
+      );
     }
     assert.deepEqual(await t.scan().toArray(), []);
     assert.deepEqual(Object.keys((await t.schema()).families).sort(), ['f', 'g']);
@@ -125,7 +143,10 @@ export function endedCallTests({ database, table }: CallsSubject): void {
     abort.abort('enough');
     const error = await errorOf(() => written);
     assert.ok(error instanceof CallEndedError);
-    assert.deepEqual([error.name, error.cause, error.outcomeUnknown, error.details['outcomeUnknown']], ['AbortError', 'enough', true, true]);
+    assert.deepEqual(
+      [error.name, error.cause, error.outcomeUnknown, error.details['outcomeUnknown']],
+      ['AbortError', 'enough', true, true],
+    );
     const read = new AbortController();
     const got = t.get('r', { signal: read.signal });
     read.abort();
@@ -156,7 +177,9 @@ export function endedCallTests({ database, table }: CallsSubject): void {
     try {
       const options = { signal, timeoutMs: 600_000 };
       for (let wave = 0; wave < 20; wave++) {
-        const calls = Array.from({ length: 500 }, (_, i) => (i % 50 === 0 ? t.apply(new RowMutation(`w${i}`).set('f:a', '', 1000), options) : t.get('r00001', options)));
+        const calls = Array.from({ length: 500 }, (_, i) =>
+          i % 50 === 0 ? t.apply(new RowMutation(`w${i}`).set('f:a', '', 1000), options) : t.get('r00001', options),
+        );
         await Promise.all(calls);
       }
       await Promise.all(Array.from({ length: 100 }, () => t.scan(options).toArray()));

@@ -22,11 +22,17 @@ export function manyRowsTests(table: () => Promise<Table>): void {
     await t.applyAll([...mutations(300)]);
     const asked = [299, 7, 1000, 7, 0, 150, 5000].map(key);
     const rows = await t.getMany(asked);
-    assert.deepEqual(rows.map((row) => row?.get('f:n')?.text), ['299', '7', undefined, '7', '0', '150', undefined]);
+    assert.deepEqual(
+      rows.map((row) => row?.get('f:n')?.text),
+      ['299', '7', undefined, '7', '0', '150', undefined],
+    );
     assert.equal(rows[1], rows[3]);
     assert.deepEqual(await t.getMany([]), []);
     const bytes = Buffer.from(key(3));
-    assert.deepEqual((await t.getMany([bytes, key(3)])).map((row) => row?.name), [key(3), key(3)]);
+    assert.deepEqual(
+      (await t.getMany([bytes, key(3)])).map((row) => row?.name),
+      [key(3), key(3)],
+    );
     assert.deepEqual(await t.getMany([key(1)], { families: ['g'] }), [undefined]);
     assert.equal((await t.getMany([key(1)], { columns: ['f:n'], timeoutMs: 60_000 }))[0]?.cells.length, 1);
   });
@@ -36,24 +42,38 @@ export function manyRowsTests(table: () => Promise<Table>): void {
     await t.applyAll([...mutations(1000)]);
     const asked = Array.from({ length: 7000 }, (_, i) => (i * 7919) % 6000);
     const rows = await t.getMany(asked.map(key));
-    assert.deepEqual(rows.map((row) => row && Number(row.get('f:n')?.text)), asked.map((n) => (n < 1000 ? n : undefined)));
+    assert.deepEqual(
+      rows.map((row) => row && Number(row.get('f:n')?.text)),
+      asked.map((n) => (n < 1000 ? n : undefined)),
+    );
   });
 
   test('getMany refuses what is no list of row keys, and a table that is not there', async () => {
     const t = await table();
-    for (const wrong of [undefined, 'k', [''], [undefined], [7]]) await assert.rejects(t.getMany(wrong as never), { code: Code.INVALID_ARGUMENT });
-    for (const wrong of [{ limit: 1 }, { rows: ['a'] }, { preffix: 'a' }]) await assert.rejects(t.getMany(['a'], wrong as never), { code: Code.INVALID_ARGUMENT });
+    for (const wrong of [undefined, 'k', [''], [undefined], [7]])
+      await assert.rejects(t.getMany(wrong as never), { code: Code.INVALID_ARGUMENT });
+    for (const wrong of [{ limit: 1 }, { rows: ['a'] }, { preffix: 'a' }])
+      await assert.rejects(t.getMany(['a'], wrong as never), { code: Code.INVALID_ARGUMENT });
   });
 
   test('toArray gives the rows that are left, and refuses more than its max', async () => {
     const t = await table();
     await t.applyAll([...mutations(50)]);
-    assert.deepEqual((await t.scan().toArray()).map((row) => row.name), Array.from({ length: 50 }, (_, n) => key(n)));
+    assert.deepEqual(
+      (await t.scan().toArray()).map((row) => row.name),
+      Array.from({ length: 50 }, (_, n) => key(n)),
+    );
     const rows = t.scan({ start: key(40) });
     await rows.next();
-    assert.deepEqual((await rows.toArray({ max: 9 })).map((row) => row.name), Array.from({ length: 9 }, (_, n) => key(41 + n)));
+    assert.deepEqual(
+      (await rows.toArray({ max: 9 })).map((row) => row.name),
+      Array.from({ length: 9 }, (_, n) => key(41 + n)),
+    );
     assert.deepEqual(await rows.toArray(), []);
-    await assert.rejects(t.scan().toArray({ max: 49 }), { code: Code.RESOURCE_EXHAUSTED, message: /more than 49 rows/ });
+    await assert.rejects(t.scan().toArray({ max: 49 }), {
+      code: Code.RESOURCE_EXHAUSTED,
+      message: /more than 49 rows/,
+    });
     for (const wrong of [{ max: -1 }, { max: '9' }, { max: undefined }, { limit: 1 }, 9]) {
       await assert.rejects(t.scan().toArray(wrong as never), { code: Code.INVALID_ARGUMENT });
     }
@@ -66,10 +86,19 @@ export function manyRowsTests(table: () => Promise<Table>): void {
       for (let n = 0; n < steps; n++) many.set('f:a', '', 1000);
       return many;
     };
-    const rows = [...mutations(10), wide('w1', 60_000), wide('w2', 60_000), new RowMutation('bad').set('no:x', '', 1000), ...mutations(10, 10)];
+    const rows = [
+      ...mutations(10),
+      wide('w1', 60_000),
+      wide('w2', 60_000),
+      new RowMutation('bad').set('no:x', '', 1000),
+      ...mutations(10, 10),
+    ];
     await assert.rejects(t.applyAll(rows), (error: unknown) => {
       assert.ok(error instanceof BatchError);
-      assert.deepEqual(error.failures.map(({ index }) => index), [12]);
+      assert.deepEqual(
+        error.failures.map(({ index }) => index),
+        [12],
+      );
       return true;
     });
     assert.equal(await countOf(t), 22);
@@ -111,7 +140,10 @@ export function manyRowsTests(table: () => Promise<Table>): void {
     for (const bad of [new RowMutation('x').set('no:x', ''), undefined, { row: 'x' }]) {
       await assert.rejects(t.load(source(bad)), (error: unknown) => {
         assert.ok(error instanceof LoadError);
-        assert.deepEqual([error.name, error.code, error.failures[0]?.index], ['LoadError', error.failures[0]?.error.code, 2500]);
+        assert.deepEqual(
+          [error.name, error.code, error.failures[0]?.index],
+          ['LoadError', error.failures[0]?.error.code, 2500],
+        );
         assert.match(error.message, /^mutation 2500 failed.*applied: /);
         assert.ok(error.applied >= 2000);
         return true;
@@ -126,7 +158,14 @@ export function manyRowsTests(table: () => Promise<Table>): void {
     await assert.rejects(t.load(breaks()), broken);
     assert.notEqual(await t.get(key(10_009)), undefined);
     const stop = new Error('enough');
-    await assert.rejects(t.load(source(mutation(0)), { onProgress: () => { throw stop; } }), stop);
+    await assert.rejects(
+      t.load(source(mutation(0)), {
+        onProgress: () => {
+          throw stop;
+        },
+      }),
+      stop,
+    );
     assert.equal(closed, 4);
   });
 
@@ -138,7 +177,10 @@ export function manyRowsTests(table: () => Promise<Table>): void {
       for (;;) yield mutation(given++);
     }
     const reason = new Error('stop');
-    const loading = t.load(endless(), { signal: abort.signal, onProgress: ({ applied }) => applied >= 2000 && abort.abort(reason) });
+    const loading = t.load(endless(), {
+      signal: abort.signal,
+      onProgress: ({ applied }) => applied >= 2000 && abort.abort(reason),
+    });
     await assert.rejects(loading, { name: 'AbortError', cause: reason, outcomeUnknown: true });
     const before = given;
     await t.get('k');
@@ -153,7 +195,9 @@ export function manyRowsTests(table: () => Promise<Table>): void {
 
   test('load refuses what is no source, and options that are none', async () => {
     const t = await table();
-    for (const wrong of [undefined, null, 7, 'text', {}, mutation(1)]) await assert.rejects(t.load(wrong as never), { code: Code.INVALID_ARGUMENT });
-    for (const wrong of [{ onProgres() {} }, { onProgress: 7 }, 7]) await assert.rejects(t.load([], wrong as never), { code: Code.INVALID_ARGUMENT });
+    for (const wrong of [undefined, null, 7, 'text', {}, mutation(1)])
+      await assert.rejects(t.load(wrong as never), { code: Code.INVALID_ARGUMENT });
+    for (const wrong of [{ onProgres() {} }, { onProgress: 7 }, 7])
+      await assert.rejects(t.load([], wrong as never), { code: Code.INVALID_ARGUMENT });
   });
 }

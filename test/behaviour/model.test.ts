@@ -8,18 +8,46 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
-import { BigtableError, Code, type Database, type GroupLayout, open, type ScanOptions, type Table } from '../../src/embedded/index.ts';
+import {
+  BigtableError,
+  Code,
+  type Database,
+  type GroupLayout,
+  open,
+  type ScanOptions,
+  type Table,
+} from '../../src/embedded/index.ts';
 import { bytesOf as bytes, mutationOf, plainCellsOf } from './plain-calls.ts';
 import { mayShow, type PlainCell, type PlainFamilies, type Step } from './plain-row.ts';
 import { PlainTable } from './plain-table.ts';
 
 const FAMILIES = ['f', 'f-2', 'capped'];
-const PLAIN_FAMILIES: PlainFamilies = new Map([['f', {}], ['f-2', {}], ['capped', { gcRule: { kind: 'maxVersions', versions: 2 } }], ['n', {}]]);
+const PLAIN_FAMILIES: PlainFamilies = new Map([
+  ['f', {}],
+  ['f-2', {}],
+  ['capped', { gcRule: { kind: 'maxVersions', versions: 2 } }],
+  ['n', {}],
+]);
 const KEYS = ['a', 'a\x00', 'ab', 'b', 'm', 'z\xff', 'zz'];
 const QUALIFIERS = ['', 'q', 'q\x00', '\xff'];
-const TIMES = [-(2n ** 63n), -(2n ** 53n) - 1n, -1n, 0n, 1n, 1000n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, 2n ** 63n - 1n];
+const TIMES = [
+  -(2n ** 63n),
+  -(2n ** 53n) - 1n,
+  -1n,
+  0n,
+  1n,
+  1000n,
+  2n ** 53n - 1n,
+  2n ** 53n,
+  2n ** 53n + 1n,
+  2n ** 63n - 1n,
+];
 
-const GROUPS: readonly GroupLayout[] = [{}, { g: { families: ['f'] } }, { g: { families: ['f-2', 'n'] }, h: { families: ['capped'] } }];
+const GROUPS: readonly GroupLayout[] = [
+  {},
+  { g: { families: ['f'] } },
+  { g: { families: ['f-2', 'n'] }, h: { families: ['capped'] } },
+];
 
 type Command =
   | { readonly kind: 'mutate'; readonly row: string; readonly steps: readonly Step[] }
@@ -52,23 +80,48 @@ const time = fc.constantFrom(...TIMES);
 const maybe = <T>(of: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(of, { nil: undefined });
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant('set' as const), family, qualifier, timestamp: time, value: fc.constantFrom('', 'v', 'w'.repeat(300)) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('set' as const),
+      family,
+      qualifier,
+      timestamp: time,
+      value: fc.constantFrom('', 'v', 'w'.repeat(300)),
+    }),
+  },
   {
     weight: 2,
-    arbitrary: fc.record({ family, qualifier, since: maybe(time), until: maybe(time) }).map(({ since, until, ...rest }) => ({
-      kind: 'delete' as const,
-      ...rest,
-      ...(since === undefined ? {} : { since }),
-      ...(until === undefined || (since !== undefined && until < since) ? {} : { until }),
-    })),
+    arbitrary: fc
+      .record({ family, qualifier, since: maybe(time), until: maybe(time) })
+      .map(({ since, until, ...rest }) => ({
+        kind: 'delete' as const,
+        ...rest,
+        ...(since === undefined ? {} : { since }),
+        ...(until === undefined || (since !== undefined && until < since) ? {} : { until }),
+      })),
   },
   { weight: 1, arbitrary: family.map((name) => ({ kind: 'deleteFamily' as const, family: name })) },
   { weight: 1, arbitrary: fc.constant({ kind: 'deleteRow' as const }) },
 );
 
 const command: fc.Arbitrary<Command> = fc.oneof(
-  { weight: 12, arbitrary: fc.record({ kind: fc.constant('mutate' as const), row: key, steps: fc.array(step, { minLength: 1, maxLength: 5 }) }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('increment' as const), row: key, amount: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }) }) },
+  {
+    weight: 12,
+    arbitrary: fc.record({
+      kind: fc.constant('mutate' as const),
+      row: key,
+      steps: fc.array(step, { minLength: 1, maxLength: 5 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('increment' as const),
+      row: key,
+      amount: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('dropRows' as const), start: key, end: maybe(key) }) },
   { weight: 3, arbitrary: fc.constant({ kind: 'flush' as const }) },
   { weight: 1, arbitrary: fc.constant({ kind: 'compact' as const }) },
@@ -81,8 +134,14 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('read' as const),
       read: fc.record({
-        start: maybe(key), end: maybe(key), family: maybe(family), qualifier: maybe(qualifier), since: maybe(time),
-        versions: maybe(fc.integer({ min: 1, max: 3 })), limit: maybe(fc.integer({ min: 1, max: 3 })), reverse: fc.boolean(),
+        start: maybe(key),
+        end: maybe(key),
+        family: maybe(family),
+        qualifier: maybe(qualifier),
+        since: maybe(time),
+        versions: maybe(fc.integer({ min: 1, max: 3 })),
+        limit: maybe(fc.integer({ min: 1, max: 3 })),
+        reverse: fc.boolean(),
       }),
     }),
   },
@@ -179,7 +238,10 @@ class Run {
       }
       case 'dropRows': {
         if (one.end !== undefined && one.end <= one.start) return;
-        await this.#table.deleteRows({ start: bytes(one.start), ...(one.end === undefined ? {} : { end: bytes(one.end) }) });
+        await this.#table.deleteRows({
+          start: bytes(one.start),
+          ...(one.end === undefined ? {} : { end: bytes(one.end) }),
+        });
         return this.model.dropRows(one.start, one.end);
       }
       case 'flush':
@@ -189,7 +251,9 @@ class Run {
       case 'setGroups':
         return this.#table.setGroups(one.groups);
       case 'split':
-        return unlessImpossible((this.#database as Database).split('t', ...(one.row === undefined ? [] : [bytes(one.row)] as const)));
+        return unlessImpossible(
+          (this.#database as Database).split('t', ...(one.row === undefined ? [] : ([bytes(one.row)] as const))),
+        );
       case 'merge':
         return unlessImpossible((this.#database as Database).merge('t', bytes(one.row)));
       case 'reopen':
@@ -202,7 +266,10 @@ class Run {
         // versions that a rule hid once may be gone
         await this.compareAll();
         const withoutCounters = { ...one.read, family: one.read.family ?? 'f' };
-        assert.deepEqual(await readCells(this.#table, scanOptions(withoutCounters)), expected(this.model, withoutCounters));
+        assert.deepEqual(
+          await readCells(this.#table, scanOptions(withoutCounters)),
+          expected(this.model, withoutCounters),
+        );
       }
     }
   }
@@ -214,11 +281,18 @@ class Run {
       const row = new Map([...this.model.row(key)].filter(([name]) => name !== 'n'));
       if (mayShow(key, row, cells, PLAIN_FAMILIES, 0)) this.model.resolve(key, cells);
     }
-    assert.deepEqual(got, this.model.cells().filter((cell) => cell.family !== 'n'));
+    assert.deepEqual(
+      got,
+      this.model.cells().filter((cell) => cell.family !== 'n'),
+    );
     const counters = await readCells(this.#table, { families: ['n'] });
     const newest = new Map<string, string>();
-    for (const cell of this.model.cells()) if (cell.family === 'n' && !newest.has(cell.row)) newest.set(cell.row, cell.value);
-    assert.deepEqual(counters.map(({ row, value }) => [row, value]), [...newest]);
+    for (const cell of this.model.cells())
+      if (cell.family === 'n' && !newest.has(cell.row)) newest.set(cell.row, cell.value);
+    assert.deepEqual(
+      counters.map(({ row, value }) => [row, value]),
+      [...newest],
+    );
   }
 
   close(): Promise<void> {

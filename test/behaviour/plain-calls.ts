@@ -12,9 +12,14 @@ export function fill<M extends Mutations>(mutations: M, steps: readonly Step[]):
     else {
       const column = { family: step.family, qualifier: bytesOf(step.qualifier) };
       if (step.kind === 'set') mutations.set(column, bytesOf(step.value), step.timestamp);
-      else if (step.kind === 'add') mutations.add(column, typeof step.input === 'string' ? bytesOf(step.input) : step.input, step.timestamp);
+      else if (step.kind === 'add')
+        mutations.add(column, typeof step.input === 'string' ? bytesOf(step.input) : step.input, step.timestamp);
       else if (step.since === undefined && step.until === undefined) mutations.delete(column);
-      else mutations.delete(column, { ...(step.since !== undefined && { since: step.since }), ...(step.until !== undefined && { until: step.until }) });
+      else
+        mutations.delete(column, {
+          ...(step.since !== undefined && { since: step.since }),
+          ...(step.until !== undefined && { until: step.until }),
+        });
     }
   }
   return mutations;
@@ -26,5 +31,11 @@ export function mutationOf(row: string, steps: readonly Step[]): RowMutation {
 
 export function plainCellsOf(row: Row): PlainCell[] {
   const key = row.key.toString('latin1');
-  return row.cells.map(({ family, qualifier, timestamp, value }) => ({ row: key, family, qualifier: qualifier.toString('latin1'), timestamp, value: value.toString('latin1') }));
+  return row.cells.map(({ family, qualifier, timestamp, value }) => ({
+    row: key,
+    family,
+    qualifier: qualifier.toString('latin1'),
+    timestamp,
+    value: value.toString('latin1'),
+  }));
 }

@@ -10,9 +10,27 @@ import type { GcRule } from '../../src/embedded/index.ts';
 import { type AggregateKind, aggregateInput, mergeAggregates } from '../../src/model/index.ts';
 
 export type Step =
-  | { readonly kind: 'set'; readonly family: string; readonly qualifier: string; readonly timestamp: bigint; readonly value: string }
-  | { readonly kind: 'add'; readonly family: string; readonly qualifier: string; readonly timestamp: bigint; readonly input: bigint | string }
-  | { readonly kind: 'delete'; readonly family: string; readonly qualifier: string; readonly since?: bigint; readonly until?: bigint }
+  | {
+      readonly kind: 'set';
+      readonly family: string;
+      readonly qualifier: string;
+      readonly timestamp: bigint;
+      readonly value: string;
+    }
+  | {
+      readonly kind: 'add';
+      readonly family: string;
+      readonly qualifier: string;
+      readonly timestamp: bigint;
+      readonly input: bigint | string;
+    }
+  | {
+      readonly kind: 'delete';
+      readonly family: string;
+      readonly qualifier: string;
+      readonly since?: bigint;
+      readonly until?: bigint;
+    }
   | { readonly kind: 'deleteFamily'; readonly family: string }
   | { readonly kind: 'deleteRow' };
 
@@ -56,14 +74,23 @@ export function changed(row: PlainRow, steps: readonly Step[], families: PlainFa
 }
 
 /** The row with the integer in the column grown by `amount`, and the integer; the newest version counts. */
-export function incremented(row: PlainRow, families: PlainFamilies, column: { family: string; qualifier: string; amount: bigint; nowMicros: number }): [PlainRow, bigint] {
+export function incremented(
+  row: PlainRow,
+  families: PlainFamilies,
+  column: { family: string; qualifier: string; amount: bigint; nowMicros: number },
+): [PlainRow, bigint] {
   const { family, qualifier, amount, nowMicros } = column;
   const [newest] = newestFirst(row.get(family)?.get(qualifier) ?? new Map());
   const now = BigInt(nowMicros);
   const value = Buffer.alloc(8);
-  value.writeBigInt64BE(BigInt.asIntN(64, (newest === undefined ? 0n : bytesOf(newest[1].value).readBigInt64BE()) + amount));
+  value.writeBigInt64BE(
+    BigInt.asIntN(64, (newest === undefined ? 0n : bytesOf(newest[1].value).readBigInt64BE()) + amount),
+  );
   const timestamp = newest !== undefined && newest[0] > now ? newest[0] : now;
-  return [changed(row, [{ kind: 'set', family, qualifier, timestamp, value: textOf(value) }], families, nowMicros), value.readBigInt64BE()];
+  return [
+    changed(row, [{ kind: 'set', family, qualifier, timestamp, value: textOf(value) }], families, nowMicros),
+    value.readBigInt64BE(),
+  ];
 }
 
 /** What rules hide now is in doubt from now on. To be called before they change. */
@@ -72,7 +99,8 @@ export function doubted(row: PlainRow, families: PlainFamilies, nowMicros: numbe
     const rule = families.get(family)?.gcRule;
     if (rule === undefined) return versions;
     const marked = newestFirst(versions).map(([timestamp, version], index): [bigint, Version] => [
-      timestamp, version.inDoubt || keeps(rule, index, timestamp, nowMicros) ? version : { ...version, inDoubt: true },
+      timestamp,
+      version.inDoubt || keeps(rule, index, timestamp, nowMicros) ? version : { ...version, inDoubt: true },
     ]);
     return new Map(marked);
   });
@@ -84,7 +112,11 @@ export function cellsOf(key: string, row: PlainRow, families: PlainFamilies, now
   for (const family of [...row.keys()].sort(byteOrder)) {
     const columns = row.get(family) as Columns;
     for (const qualifier of [...columns.keys()].sort(byteOrder)) {
-      for (const [timestamp, { value }] of shown(newestFirst(columns.get(qualifier) as Versions), families.get(family), nowMicros)) {
+      for (const [timestamp, { value }] of shown(
+        newestFirst(columns.get(qualifier) as Versions),
+        families.get(family),
+        nowMicros,
+      )) {
         cells.push({ row: key, family, qualifier, timestamp, value });
       }
     }
@@ -93,19 +125,31 @@ export function cellsOf(key: string, row: PlainRow, families: PlainFamilies, now
 }
 
 /** Whether a read at that time may have shown these cells of the row. */
-export function mayShow(key: string, row: PlainRow, cells: readonly PlainCell[], families: PlainFamilies, nowMicros: number): boolean {
+export function mayShow(
+  key: string,
+  row: PlainRow,
+  cells: readonly PlainCell[],
+  families: PlainFamilies,
+  nowMicros: number,
+): boolean {
   const left = resolved(row, cells, families, nowMicros);
   const want = cellsOf(key, left, families, nowMicros);
   return want.length === cells.length && want.every((cell, i) => isSame(cell, cells[i] as PlainCell));
 }
 
 /** The row without what these cells, read at that time, show to be gone. */
-export function resolved(row: PlainRow, cells: readonly PlainCell[], families: PlainFamilies, nowMicros: number): PlainRow {
+export function resolved(
+  row: PlainRow,
+  cells: readonly PlainCell[],
+  families: PlainFamilies,
+  nowMicros: number,
+): PlainRow {
   const seen = new Set(cells.map(({ family, qualifier, timestamp }) => `${family}:${qualifier}@${timestamp}`));
   return eachColumn(row, (versions, family, qualifier) => {
     const sorted = newestFirst(versions);
     if (!sorted.some(([, { inDoubt }]) => inDoubt)) return versions;
-    const isThere = ([timestamp, { inDoubt }]: [bigint, Version]): boolean => !inDoubt || seen.has(`${family}:${qualifier}@${timestamp}`);
+    const isThere = ([timestamp, { inDoubt }]: [bigint, Version]): boolean =>
+      !inDoubt || seen.has(`${family}:${qualifier}@${timestamp}`);
     const gone = sorted.filter((one) => {
       if (isThere(one)) return false;
       const withIt = sorted.filter((other) => other === one || isThere(other));
@@ -117,14 +161,21 @@ export function resolved(row: PlainRow, cells: readonly PlainCell[], families: P
 
 /** Cells in order, for people. */
 export function describeCells(cells: readonly PlainCell[]): string {
-  const text = (bytes: string): string => (bytes.length > 24 ? `${JSON.stringify(bytes.slice(0, 24))}… (${bytes.length} bytes)` : JSON.stringify(bytes));
-  return cells.map(({ family, qualifier, timestamp, value }) => `${family}:${qualifier}@${timestamp}=${text(value)}`).join(' ') || '(nothing)';
+  const text = (bytes: string): string =>
+    bytes.length > 24 ? `${JSON.stringify(bytes.slice(0, 24))}… (${bytes.length} bytes)` : JSON.stringify(bytes);
+  return (
+    cells
+      .map(({ family, qualifier, timestamp, value }) => `${family}:${qualifier}@${timestamp}=${text(value)}`)
+      .join(' ') || '(nothing)'
+  );
 }
 
 function afterStep(row: PlainRow, step: Step, families: PlainFamilies): PlainRow {
   switch (step.kind) {
     case 'set':
-      return withVersions(row, step, (versions) => new Map(versions).set(step.timestamp, { value: step.value, inDoubt: false }));
+      return withVersions(row, step, (versions) =>
+        new Map(versions).set(step.timestamp, { value: step.value, inDoubt: false }),
+      );
     case 'add': {
       const kind = families.get(step.family)?.aggregate as AggregateKind;
       const added = aggregateInput(kind, typeof step.input === 'string' ? bytesOf(step.input) : step.input);
@@ -136,7 +187,8 @@ function afterStep(row: PlainRow, step: Step, families: PlainFamilies): PlainRow
     }
     case 'delete':
       return withVersions(row, step, (versions) => {
-        const isDeleted = (timestamp: bigint): boolean => (step.since === undefined || timestamp >= step.since) && (step.until === undefined || timestamp < step.until);
+        const isDeleted = (timestamp: bigint): boolean =>
+          (step.since === undefined || timestamp >= step.since) && (step.until === undefined || timestamp < step.until);
         return new Map([...versions].filter(([timestamp]) => !isDeleted(timestamp)));
       });
     case 'deleteFamily':
@@ -146,7 +198,11 @@ function afterStep(row: PlainRow, step: Step, families: PlainFamilies): PlainRow
   }
 }
 
-function withVersions(row: PlainRow, { family, qualifier }: { family: string; qualifier: string }, change: (versions: Versions) => Versions): PlainRow {
+function withVersions(
+  row: PlainRow,
+  { family, qualifier }: { family: string; qualifier: string },
+  change: (versions: Versions) => Versions,
+): PlainRow {
   const columns = new Map(row.get(family));
   const versions = change(columns.get(qualifier) ?? new Map());
   if (versions.size > 0) columns.set(qualifier, versions);
@@ -157,13 +213,27 @@ function withVersions(row: PlainRow, { family, qualifier }: { family: string; qu
   return families;
 }
 
-function eachColumn(row: PlainRow, change: (versions: Versions, family: string, qualifier: string) => Versions): PlainRow {
-  return new Map([...row].map(([family, columns]) => [family, new Map([...columns].map(([qualifier, versions]) => [qualifier, change(versions, family, qualifier)]))]));
+function eachColumn(
+  row: PlainRow,
+  change: (versions: Versions, family: string, qualifier: string) => Versions,
+): PlainRow {
+  return new Map(
+    [...row].map(([family, columns]) => [
+      family,
+      new Map([...columns].map(([qualifier, versions]) => [qualifier, change(versions, family, qualifier)])),
+    ]),
+  );
 }
 
-function shown(versions: readonly [bigint, Version][], family: PlainFamily | undefined, nowMicros: number): [bigint, Version][] {
+function shown(
+  versions: readonly [bigint, Version][],
+  family: PlainFamily | undefined,
+  nowMicros: number,
+): [bigint, Version][] {
   const rule = family?.gcRule;
-  return rule === undefined ? [...versions] : versions.filter(([timestamp], index) => keeps(rule, index, timestamp, nowMicros));
+  return rule === undefined
+    ? [...versions]
+    : versions.filter(([timestamp], index) => keeps(rule, index, timestamp, nowMicros));
 }
 
 /** `index`: of the visible versions of the column, newest = 0. */
@@ -181,5 +251,11 @@ function keeps(rule: GcRule, index: number, timestamp: bigint, nowMicros: number
 }
 
 function isSame(a: PlainCell, b: PlainCell): boolean {
-  return a.row === b.row && a.family === b.family && a.qualifier === b.qualifier && a.timestamp === b.timestamp && a.value === b.value;
+  return (
+    a.row === b.row &&
+    a.family === b.family &&
+    a.qualifier === b.qualifier &&
+    a.timestamp === b.timestamp &&
+    a.value === b.value
+  );
 }

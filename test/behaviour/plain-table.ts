@@ -1,5 +1,17 @@
 /** A table in its plainest form: rows (plain-row.ts) by key. */
-import { byteOrder, cellsOf, changed, doubted, incremented, NO_CELLS, type PlainCell, type PlainFamilies, type PlainRow, resolved, type Step } from './plain-row.ts';
+import {
+  byteOrder,
+  cellsOf,
+  changed,
+  doubted,
+  incremented,
+  NO_CELLS,
+  type PlainCell,
+  type PlainFamilies,
+  type PlainRow,
+  resolved,
+  type Step,
+} from './plain-row.ts';
 
 export class PlainTable {
   readonly #rows = new Map<string, PlainRow>();
@@ -41,7 +53,8 @@ export class PlainTable {
   }
 
   dropRows(start: string, end: string | undefined): void {
-    for (const key of this.keys()) if (byteOrder(key, start) >= 0 && (end === undefined || byteOrder(key, end) < 0)) this.#rows.delete(key);
+    for (const key of this.keys())
+      if (byteOrder(key, start) >= 0 && (end === undefined || byteOrder(key, end) < 0)) this.#rows.delete(key);
   }
 
   /** Families and their rules change. What is in a family that is no more is gone. */

@@ -4,7 +4,17 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { BatchError, BigtableError, type Cell, Code, type Database, type Row, type RowFilter, RowMutation, type Table } from '../../src/embedded/index.ts';
+import {
+  BatchError,
+  BigtableError,
+  type Cell,
+  Code,
+  type Database,
+  type Row,
+  type RowFilter,
+  RowMutation,
+  type Table,
+} from '../../src/embedded/index.ts';
 import { endedCallTests } from './ended-calls.ts';
 import { manyRowsTests } from './many-rows.ts';
 
@@ -70,10 +80,14 @@ export function behaviourSuite(manifest: Manifest): void {
 
   /** A row's cells; sorted by family where the subject does not do it itself. */
   const cellsOf = ({ cells }: Row): readonly Cell[] =>
-    manifest.lacks?.includes('order over families') ? [...cells].sort((a, b) => (a.family < b.family ? -1 : a.family > b.family ? 1 : 0)) : cells;
+    manifest.lacks?.includes('order over families')
+      ? [...cells].sort((a, b) => (a.family < b.family ? -1 : a.family > b.family ? 1 : 0))
+      : cells;
   /** "row family:qualifier@time=value" lines of what a read gave. */
   const linesOf = async (rows: AsyncIterable<Row>): Promise<string[]> =>
-    (await rowsOf(rows)).flatMap((row) => cellsOf(row).map((cell) => `${row.name} ${cell.column}@${cell.timestamp}=${cell.text}`));
+    (await rowsOf(rows)).flatMap((row) =>
+      cellsOf(row).map((cell) => `${row.name} ${cell.column}@${cell.timestamp}=${cell.text}`),
+    );
 
   describe(`behaviour: ${manifest.name}`, () => {
     let subject: Subject;
@@ -81,8 +95,13 @@ export function behaviourSuite(manifest: Manifest): void {
     let count = 0;
     const table = (options: Parameters<Database['createTable']>[1] = { families: { f: {}, g: {} } }): Promise<Table> =>
       database.createTable(`t${++count}`, { granularity: 'millis', ...options });
-    const set = (target: Table, row: string, column: string, value: string | Uint8Array | bigint, at = 1000n): Promise<void> =>
-      target.apply(new RowMutation(row).set(column, value, at));
+    const set = (
+      target: Table,
+      row: string,
+      column: string,
+      value: string | Uint8Array | bigint,
+      at = 1000n,
+    ): Promise<void> => target.apply(new RowMutation(row).set(column, value, at));
 
     before(async () => {
       subject = await manifest.start();
@@ -95,7 +114,10 @@ export function behaviourSuite(manifest: Manifest): void {
       await set(t, 'com.cnn.www', 'f:x', 'hello', 5000n);
       const row = await t.get('com.cnn.www');
       assert.equal(row?.name, 'com.cnn.www');
-      assert.deepEqual(row.cells.map((cell) => [cell.family, cell.qualifier.toString(), cell.timestamp, cell.text]), [['f', 'x', 5000n, 'hello']]);
+      assert.deepEqual(
+        row.cells.map((cell) => [cell.family, cell.qualifier.toString(), cell.timestamp, cell.text]),
+        [['f', 'x', 5000n, 'hello']],
+      );
       assert.equal(await t.get('com.cnn'), undefined);
     });
 
@@ -112,22 +134,42 @@ export function behaviourSuite(manifest: Manifest): void {
     test('rows come in byte order, columns by family and qualifier, versions newest first', async () => {
       const t = await table();
       for (const key of ['b', 'a\xff', 'a', 'B', 'a\x01']) await set(t, key, 'g:z', 'v');
-      await t.apply(new RowMutation('a').set('f:b', '1', 1000).set('f:a', '2', 3000).set('f:a', '3', 2000).set('f:a\x01', '4', 1000));
-      assert.deepEqual((await rowsOf(t.scan())).map((row) => row.name), ['B', 'a', 'a\x01', 'a\xff', 'b']);
-      assert.deepEqual(await linesOf(t.scan({ rows: ['a'], versions: 'all' })), ['a f:a@3000=2', 'a f:a@2000=3', 'a f:a\x01@1000=4', 'a f:b@1000=1', 'a g:z@1000=v']);
+      await t.apply(
+        new RowMutation('a')
+          .set('f:b', '1', 1000)
+          .set('f:a', '2', 3000)
+          .set('f:a', '3', 2000)
+          .set('f:a\x01', '4', 1000),
+      );
+      assert.deepEqual(
+        (await rowsOf(t.scan())).map((row) => row.name),
+        ['B', 'a', 'a\x01', 'a\xff', 'b'],
+      );
+      assert.deepEqual(await linesOf(t.scan({ rows: ['a'], versions: 'all' })), [
+        'a f:a@3000=2',
+        'a f:a@2000=3',
+        'a f:a\x01@1000=4',
+        'a f:b@1000=1',
+        'a g:z@1000=v',
+      ]);
     });
 
     test('a mutation of several steps is applied in order', async () => {
       const t = await table();
       await t.apply(new RowMutation('r').set('f:a', '1', 1000).deleteRow().set('f:b', '2', 1000));
       assert.deepEqual(await linesOf(t.scan()), ['r f:b@1000=2']);
-      await t.apply(new RowMutation('r').set('f:c', '3', 1000).delete('f:c').set('f:c', '4', 500_000n).deleteFamily('g'));
+      await t.apply(
+        new RowMutation('r').set('f:c', '3', 1000).delete('f:c').set('f:c', '4', 500_000n).deleteFamily('g'),
+      );
       assert.deepEqual(await linesOf(t.scan()), ['r f:b@1000=2', 'r f:c@500000=4']);
     });
 
     test('a mutation with one bad step changes nothing', lacks('refusals change nothing'), async () => {
       const t = await table();
-      assert.equal(await codeOf(t.apply(new RowMutation('r').set('f:a', '1', 1000).set('nofamily:a', '2', 1000))) > 0, true);
+      assert.equal(
+        (await codeOf(t.apply(new RowMutation('r').set('f:a', '1', 1000).set('nofamily:a', '2', 1000)))) > 0,
+        true,
+      );
       assert.deepEqual(await linesOf(t.scan()), []);
     });
 
@@ -162,7 +204,13 @@ export function behaviourSuite(manifest: Manifest): void {
     test('get at a time answers the newest version at or below it', async () => {
       const t = await table();
       for (const at of [1000n, 3000n]) await set(t, 'r', 'f:a', String(at), at);
-      for (const [at, want] of [[999, undefined], [1000, '1000'], [2999, '1000'], [3000, '3000'], [MAX, '3000']] as const) {
+      for (const [at, want] of [
+        [999, undefined],
+        [1000, '1000'],
+        [2999, '1000'],
+        [3000, '3000'],
+        [MAX, '3000'],
+      ] as const) {
         assert.equal((await t.getCell('r', 'f:a', at))?.text, want, `at ${at}`);
       }
     });
@@ -179,10 +227,20 @@ export function behaviourSuite(manifest: Manifest): void {
 
     test('timestamps cover int64 exactly', lacks('micros'), async () => {
       const t = await table({ families: { f: {} }, granularity: 'micros' });
-      const some = [2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, MAX, 0n, ...(lacks('negative timestamps').skip ? [] : [MIN, -(2n ** 53n) - 1n, -2n])];
+      const some = [
+        2n ** 53n - 1n,
+        2n ** 53n,
+        2n ** 53n + 1n,
+        MAX,
+        0n,
+        ...(lacks('negative timestamps').skip ? [] : [MIN, -(2n ** 53n) - 1n, -2n]),
+      ];
       for (const at of some) await set(t, 'r', 'f:a', String(at), at);
       const row = await t.get('r', { versions: 'all' });
-      assert.deepEqual(row?.cells.map((cell) => cell.timestamp), [...some].sort((a, b) => (a < b ? 1 : -1)));
+      assert.deepEqual(
+        row?.cells.map((cell) => cell.timestamp),
+        [...some].sort((a, b) => (a < b ? 1 : -1)),
+      );
       for (const cell of row.cells) assert.equal(cell.text, String(cell.timestamp));
       for (const at of some) assert.equal((await t.getCell('r', 'f:a', at))?.text, String(at));
       await t.apply(new RowMutation('r').delete('f:a', { since: 2n ** 53n, until: 2n ** 53n + 1n }));
@@ -225,7 +283,9 @@ export function behaviourSuite(manifest: Manifest): void {
         { family: 'f', qualifier: 's', change: { kind: 'append', suffix: Buffer.from('ef') } },
         { family: 'g', qualifier: 'n', change: { kind: 'increment', amount: 7 } },
       ]);
-      const [s, n] = manifest.lacks?.includes('order over families') ? [...cells].sort((a, b) => (a.column < b.column ? -1 : 1)) : cells;
+      const [s, n] = manifest.lacks?.includes('order over families')
+        ? [...cells].sort((a, b) => (a.column < b.column ? -1 : 1))
+        : cells;
       assert.deepEqual([cells.length, s?.column, s?.text, n?.column, n?.int], [2, 'f:s', 'abcdef', 'g:n', 7n]);
       assert.equal((await t.getCell('r', 'f:s'))?.text, 'abcdef');
     });
@@ -233,14 +293,20 @@ export function behaviourSuite(manifest: Manifest): void {
     test('concurrent increments lose nothing', async () => {
       const t = await table();
       const answers = await Promise.all(Array.from({ length: 50 }, () => t.increment('r', 'f:n')));
-      assert.deepEqual(answers.sort((a, b) => Number(a - b)), Array.from({ length: 50 }, (_, i) => BigInt(i + 1)));
+      assert.deepEqual(
+        answers.sort((a, b) => Number(a - b)),
+        Array.from({ length: 50 }, (_, i) => BigInt(i + 1)),
+      );
     });
 
     test('check-and-mutate picks by the predicate', async () => {
       const t = await table();
       await set(t, 'r', 'f:a', 'x');
       const outcome = (predicate: Parameters<Table['checkAndMutate']>[1]): Promise<boolean> =>
-        t.checkAndMutate('r', predicate, { then: (row) => row.set('g:yes', '1', 1000), otherwise: (row) => row.set('g:no', '1', 1000) });
+        t.checkAndMutate('r', predicate, {
+          then: (row) => row.set('g:yes', '1', 1000),
+          otherwise: (row) => row.set('g:no', '1', 1000),
+        });
       assert.equal(await outcome({ column: 'f:a', equals: 'x' }), true);
       assert.deepEqual(await linesOf(t.scan({ families: ['g'] })), ['r g:yes@1000=1']);
       assert.equal(await outcome({ column: 'f:a', equals: 'y' }), false);
@@ -250,15 +316,19 @@ export function behaviourSuite(manifest: Manifest): void {
 
     test('only one of many concurrent check-and-mutates wins', async () => {
       const t = await table();
-      const answers = await Promise.all(Array.from({ length: 20 }, (_, i) =>
-        t.checkAndMutate('r', { column: 'f:lock' }, { otherwise: (row) => row.set('f:lock', String(i), 1000) })));
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, (_, i) =>
+          t.checkAndMutate('r', { column: 'f:lock' }, { otherwise: (row) => row.set('f:lock', String(i), 1000) }),
+        ),
+      );
       assert.equal(answers.filter((matched) => !matched).length, 1);
     });
 
     test('ranges, prefixes, keys, limits, forward and reverse', async () => {
       const t = await table();
       await t.applyAll(['a', 'b', 'ba', 'bb', 'c', 'd'].map((key) => new RowMutation(key).set('f:x', key, 1000)));
-      const keys = async (options: Parameters<Table['scan']>[0]): Promise<string> => (await rowsOf(t.scan(options))).map((row) => row.name).join(' ');
+      const keys = async (options: Parameters<Table['scan']>[0]): Promise<string> =>
+        (await rowsOf(t.scan(options))).map((row) => row.name).join(' ');
       for (const reverse of [false, true]) {
         const order = (text: string): string => (reverse ? text.split(' ').reverse().join(' ') : text);
         assert.equal(await keys({ reverse }), order('a b ba bb c d'));
@@ -276,8 +346,10 @@ export function behaviourSuite(manifest: Manifest): void {
     test('what asks for nothing gives and changes nothing', async () => {
       const t = await table();
       await t.applyAll(['a', 'b'].map((key) => new RowMutation(key).set('f:x', key, 1000)));
-      for (const reverse of [false, true]) for (const nothing of NOTHING) assert.deepEqual(await linesOf(t.scan({ ...nothing, reverse })), []);
-      for (const option of [{ start: 'b', end: '' }, { end: '' }, { start: '' }, { start: 'b', end: 'a' }]) assert.equal(await codeOf(rowsOf(t.scan(option))), Code.INVALID_ARGUMENT);
+      for (const reverse of [false, true])
+        for (const nothing of NOTHING) assert.deepEqual(await linesOf(t.scan({ ...nothing, reverse })), []);
+      for (const option of [{ start: 'b', end: '' }, { end: '' }, { start: '' }, { start: 'b', end: 'a' }])
+        assert.equal(await codeOf(rowsOf(t.scan(option))), Code.INVALID_ARGUMENT);
       await t.applyAll([]);
       await t.deleteRows({ start: 'a', end: 'a' });
       assert.equal((await rowsOf(t.scan())).length, 2);
@@ -318,23 +390,39 @@ export function behaviourSuite(manifest: Manifest): void {
       await t.applyAll(['a', 'b', 'c'].map((key) => new RowMutation(key).set('f:x', key, 1000)));
       for (const none of [{ rows: [] }, { families: [] }, { columns: [] }]) {
         assert.deepEqual(await linesOf(t.scan(none)), [], JSON.stringify(none));
-        assert.deepEqual(await linesOf(t.scan({ ...none, reverse: true, limit: 5, versions: 'all' })), [], JSON.stringify(none));
+        assert.deepEqual(
+          await linesOf(t.scan({ ...none, reverse: true, limit: 5, versions: 'all' })),
+          [],
+          JSON.stringify(none),
+        );
       }
       await t.deleteRows({ start: 'b', end: 'b' });
       await t.deleteRows({ prefix: 'bb' });
-      assert.deepEqual((await rowsOf(t.scan())).map(({ name }) => name), ['a', 'b', 'c']);
+      assert.deepEqual(
+        (await rowsOf(t.scan())).map(({ name }) => name),
+        ['a', 'b', 'c'],
+      );
     });
 
     test('a limit counts only rows that give cells', async () => {
       const t = await table();
-      await t.applyAll(['a', 'b', 'c', 'd'].map((key) => new RowMutation(key).set(key < 'c' ? 'f:x' : 'g:x', key, 1000)));
+      await t.applyAll(
+        ['a', 'b', 'c', 'd'].map((key) => new RowMutation(key).set(key < 'c' ? 'f:x' : 'g:x', key, 1000)),
+      );
       assert.deepEqual(await linesOf(t.scan({ families: ['g'], limit: 1 })), ['c g:x@1000=c']);
     });
 
     test('families, columns, column regular expressions and ranges', async () => {
       const t = await table();
-      await t.apply(new RowMutation('r').set('f:a.cnn.com', '1', 1000).set('f:b.cnn.com', '2', 1000).set('f:cnn.org', '3', 1000).set('g:a.cnn.com', '4', 1000));
-      const values = async (options: Parameters<Table['scan']>[0]): Promise<string> => (await rowsOf(t.scan(options))).flatMap((row) => cellsOf(row).map((cell) => cell.text)).join('');
+      await t.apply(
+        new RowMutation('r')
+          .set('f:a.cnn.com', '1', 1000)
+          .set('f:b.cnn.com', '2', 1000)
+          .set('f:cnn.org', '3', 1000)
+          .set('g:a.cnn.com', '4', 1000),
+      );
+      const values = async (options: Parameters<Table['scan']>[0]): Promise<string> =>
+        (await rowsOf(t.scan(options))).flatMap((row) => cellsOf(row).map((cell) => cell.text)).join('');
       assert.equal(await values({ families: ['g'] }), '4');
       assert.equal(await values({ families: ['g', 'f'] }), '1234');
       assert.equal(await values({ columnRegex: 'f:.*\\.cnn\\.com' }), '12');
@@ -363,8 +451,15 @@ export function behaviourSuite(manifest: Manifest): void {
             end === undefined || name < end.value || (end.closed && name === end.value);
           const expected = names.filter((name) => isAbove(name) && isBelow(name));
           const range = { ...(start && { start }), ...(end && { end }) };
-          for (const filter of [{ kind: 'columnRange', family: 'f', ...range }, { kind: 'valueRange', ...range }] as const) {
-            assert.deepEqual((await t.get('r', { filter }))?.cells.map((cell) => cell.text) ?? [], expected, JSON.stringify(filter));
+          for (const filter of [
+            { kind: 'columnRange', family: 'f', ...range },
+            { kind: 'valueRange', ...range },
+          ] as const) {
+            assert.deepEqual(
+              (await t.get('r', { filter }))?.cells.map((cell) => cell.text) ?? [],
+              expected,
+              JSON.stringify(filter),
+            );
           }
         }
       }
@@ -372,8 +467,14 @@ export function behaviourSuite(manifest: Manifest): void {
 
     test('text in filters, ranges and rules is UTF-8, and expressions in text are of characters', async () => {
       const t = await table();
-      for (const [key, column, value] of [['ключ', 'f:Zürich', 'Zürich'], ['日本', 'f:東京', '東京'], ['plain', 'f:q', 'Zurich']] as const) await set(t, key, column, value);
-      const texts = async (filter: RowFilter): Promise<string[]> => (await rowsOf(t.scan({ filter }))).flatMap((row) => cellsOf(row).map((cell) => cell.text));
+      for (const [key, column, value] of [
+        ['ключ', 'f:Zürich', 'Zürich'],
+        ['日本', 'f:東京', '東京'],
+        ['plain', 'f:q', 'Zurich'],
+      ] as const)
+        await set(t, key, column, value);
+      const texts = async (filter: RowFilter): Promise<string[]> =>
+        (await rowsOf(t.scan({ filter }))).flatMap((row) => cellsOf(row).map((cell) => cell.text));
       assert.deepEqual(await texts({ kind: 'valueRegex', regex: 'Zürich' }), ['Zürich']);
       assert.deepEqual(await texts({ kind: 'valueRegex', regex: 'Z[äöü]rich' }), ['Zürich']);
       assert.deepEqual(await texts({ kind: 'valueRegex', regex: 'Z.rich' }), ['Zurich', 'Zürich']);
@@ -381,54 +482,108 @@ export function behaviourSuite(manifest: Manifest): void {
       assert.deepEqual(await texts({ kind: 'valueRegex', regex: '..' }), ['東京']);
       assert.deepEqual(await texts({ kind: 'rowKeyRegex', regex: 'ключ|日.' }), ['Zürich', '東京']);
       assert.deepEqual(await texts({ kind: 'columnQualifierRegex', regex: 'Zü+rich' }), ['Zürich']);
-      assert.deepEqual(await texts({ kind: 'columnRange', family: 'f', start: { value: 'Zü', closed: true }, end: { value: '東', closed: false } }), ['Zurich', 'Zürich']);
+      assert.deepEqual(
+        await texts({
+          kind: 'columnRange',
+          family: 'f',
+          start: { value: 'Zü', closed: true },
+          end: { value: '東', closed: false },
+        }),
+        ['Zurich', 'Zürich'],
+      );
       assert.deepEqual(await texts({ kind: 'valueRange', start: { value: 'Zü', closed: true } }), ['Zürich', '東京']);
-      if (!lacks('value bitmasks').skip) assert.deepEqual(await texts({ kind: 'valueBitmask', mask: 'Zürich' }), ['Zürich']);
-      assert.deepEqual(await texts({ kind: 'interleave', filters: [{ kind: 'valueRegex', regex: '東京' }, { kind: 'blockAll' }] }), ['東京']);
+      if (!lacks('value bitmasks').skip)
+        assert.deepEqual(await texts({ kind: 'valueBitmask', mask: 'Zürich' }), ['Zürich']);
+      assert.deepEqual(
+        await texts({ kind: 'interleave', filters: [{ kind: 'valueRegex', regex: '東京' }, { kind: 'blockAll' }] }),
+        ['東京'],
+      );
       // bytes are bytes: one of the two that ü has, and a byte at a time
       assert.deepEqual(await texts({ kind: 'valueRegex', regex: Buffer.from('Z[\xc3]..ich', 'latin1') }), ['Zürich']);
       assert.deepEqual(await texts({ kind: 'valueRegex', regex: Buffer.from('Z.rich', 'latin1') }), ['Zurich']);
-      const row = async (options: Parameters<Table['scan']>[0]): Promise<string[]> => (await rowsOf(t.scan(options))).map(({ name }) => name);
+      const row = async (options: Parameters<Table['scan']>[0]): Promise<string[]> =>
+        (await rowsOf(t.scan(options))).map(({ name }) => name);
       assert.deepEqual(await row({ columnRegex: 'f:[ü東].*' }), ['日本']);
       assert.deepEqual(await row({ columnRegex: 'f:Z.rich' }), ['ключ']);
       assert.deepEqual(await row({ prefix: 'клю' }), ['ключ']);
-      assert.equal(await t.checkAndMutate('ключ', { filter: { kind: 'valueRegex', regex: 'Zü.*' } }, { then: (r) => r.set('g:checked', 'ja', 1000) }), true);
-      const cells = await t.readModifyWrite('ключ', [{ family: 'f', qualifier: 'Zürich', change: { kind: 'append', suffix: ' Höngg' } }]);
-      assert.deepEqual(cells.map((cell) => [cell.column, cell.text]), [['f:Zürich', 'Zürich Höngg']]);
+      assert.equal(
+        await t.checkAndMutate(
+          'ключ',
+          { filter: { kind: 'valueRegex', regex: 'Zü.*' } },
+          { then: (r) => r.set('g:checked', 'ja', 1000) },
+        ),
+        true,
+      );
+      const cells = await t.readModifyWrite('ключ', [
+        { family: 'f', qualifier: 'Zürich', change: { kind: 'append', suffix: ' Höngg' } },
+      ]);
+      assert.deepEqual(
+        cells.map((cell) => [cell.column, cell.text]),
+        [['f:Zürich', 'Zürich Höngg']],
+      );
     });
 
     test('a filter that is changed between two reads means what it says then', async () => {
       const t = await table();
       await t.applyAll(['a', 'b'].map((value) => new RowMutation(value).set('f:q', value, 1000)));
       const filter = { kind: 'valueRegex' as const, regex: 'a' };
-      assert.deepEqual((await rowsOf(t.scan({ filter, versions: 'all' }))).map(({ name }) => name), ['a']);
+      assert.deepEqual(
+        (await rowsOf(t.scan({ filter, versions: 'all' }))).map(({ name }) => name),
+        ['a'],
+      );
       filter.regex = 'b';
-      assert.deepEqual((await rowsOf(t.scan({ filter, versions: 'all' }))).map(({ name }) => name), ['b']);
+      assert.deepEqual(
+        (await rowsOf(t.scan({ filter, versions: 'all' }))).map(({ name }) => name),
+        ['b'],
+      );
     });
 
     test('times are Dates, bigints and numbers of microseconds', async () => {
       const t = await table();
       const noon = new Date('2026-01-01T12:00:00Z');
-      await t.apply(new RowMutation('r').set('f:a', 'date', noon).set('f:b', 'number', noon.getTime() * 1000).set('f:c', 'early', 1_700_000_000_000n));
-      assert.deepEqual((await t.get('r'))?.cells.map(({ timestamp }) => timestamp), [BigInt(noon.getTime()) * 1000n, BigInt(noon.getTime()) * 1000n, 1_700_000_000_000n]);
-      assert.deepEqual(await linesOf(t.scan({ filter: { kind: 'timestampRange', range: { end: noon } } })), ['r f:c@1700000000000=early']);
+      await t.apply(
+        new RowMutation('r')
+          .set('f:a', 'date', noon)
+          .set('f:b', 'number', noon.getTime() * 1000)
+          .set('f:c', 'early', 1_700_000_000_000n),
+      );
+      assert.deepEqual(
+        (await t.get('r'))?.cells.map(({ timestamp }) => timestamp),
+        [BigInt(noon.getTime()) * 1000n, BigInt(noon.getTime()) * 1000n, 1_700_000_000_000n],
+      );
+      assert.deepEqual(await linesOf(t.scan({ filter: { kind: 'timestampRange', range: { end: noon } } })), [
+        'r f:c@1700000000000=early',
+      ]);
     });
 
     test('columns of several families come in order', lacks('order over families'), async () => {
       const t = await table();
       await t.apply(new RowMutation('r').set('g:a', '3', 1000).set('f:b', '2', 1000).set('f:a', '1', 1000));
       const row = await t.get('r', { columns: ['g:a', 'f:b', 'f:a', 'f:b'] });
-      assert.deepEqual(row?.cells.map((cell) => cell.text), ['1', '2', '3']);
-      assert.deepEqual((await t.get('r', { cellsPerRow: 2 }))?.cells.map((cell) => cell.text), ['1', '2']);
+      assert.deepEqual(
+        row?.cells.map((cell) => cell.text),
+        ['1', '2', '3'],
+      );
+      assert.deepEqual(
+        (await t.get('r', { cellsPerRow: 2 }))?.cells.map((cell) => cell.text),
+        ['1', '2'],
+      );
     });
 
     test('time ranges and numbers of versions', async () => {
       const t = await table();
-      for (const at of [1000n, 2000n, 3000n]) await t.apply(new RowMutation('r').set('f:a', `a${at}`, at).set('g:b', `b${at}`, at));
-      const texts = async (options: Parameters<Table['scan']>[0]): Promise<string[]> => (await rowsOf(t.scan(options))).flatMap((row) => cellsOf(row).map((cell) => cell.text));
+      for (const at of [1000n, 2000n, 3000n])
+        await t.apply(new RowMutation('r').set('f:a', `a${at}`, at).set('g:b', `b${at}`, at));
+      const texts = async (options: Parameters<Table['scan']>[0]): Promise<string[]> =>
+        (await rowsOf(t.scan(options))).flatMap((row) => cellsOf(row).map((cell) => cell.text));
       assert.deepEqual(await texts({}), ['a3000', 'b3000']);
       assert.deepEqual(await texts({ versions: 2 }), ['a3000', 'a2000', 'b3000', 'b2000']);
-      assert.deepEqual(await texts({ since: 1000, until: 3000, versions: 'all' }), ['a2000', 'a1000', 'b2000', 'b1000']);
+      assert.deepEqual(await texts({ since: 1000, until: 3000, versions: 'all' }), [
+        'a2000',
+        'a1000',
+        'b2000',
+        'b1000',
+      ]);
       assert.deepEqual(await texts({ until: 2000 }), ['a1000', 'b1000']);
     });
 
@@ -439,16 +594,31 @@ export function behaviourSuite(manifest: Manifest): void {
           versions: { maxVersions: 2 },
           age: { maxAgeMs: hour },
           either: { maxVersions: 2, maxAgeMs: hour },
-          both: { gcRule: { kind: 'intersection', rules: [{ kind: 'maxVersions', versions: 2 }, { kind: 'maxAge', ageMicros: hour * 1000 }] } },
+          both: {
+            gcRule: {
+              kind: 'intersection',
+              rules: [
+                { kind: 'maxVersions', versions: 2 },
+                { kind: 'maxAge', ageMicros: hour * 1000 },
+              ],
+            },
+          },
         },
       });
       const now = Date.now();
       const row = new RowMutation('r');
       for (const family of ['versions', 'age', 'either', 'both']) {
-        for (const [name, at] of [['new1', now], ['new2', now - 1000], ['new3', now - 2000], ['old', now - 2 * hour]] as const) row.set(`${family}:q`, name, new Date(at));
+        for (const [name, at] of [
+          ['new1', now],
+          ['new2', now - 1000],
+          ['new3', now - 2000],
+          ['old', now - 2 * hour],
+        ] as const)
+          row.set(`${family}:q`, name, new Date(at));
       }
       await t.apply(row);
-      const kept = async (family: string): Promise<string> => ((await t.get('r', { families: [family], versions: 'all' }))?.cells ?? []).map((cell) => cell.text).join(' ');
+      const kept = async (family: string): Promise<string> =>
+        ((await t.get('r', { families: [family], versions: 'all' }))?.cells ?? []).map((cell) => cell.text).join(' ');
       assert.equal(await kept('versions'), 'new1 new2');
       assert.equal(await kept('age'), 'new1 new2 new3');
       assert.equal(await kept('either'), 'new1 new2');
@@ -456,10 +626,15 @@ export function behaviourSuite(manifest: Manifest): void {
     });
 
     test('sums, minima and maxima are merged and never overwritten', lacks('min and max'), async () => {
-      const t = await table({ families: { sum: { aggregate: 'sum' }, min: { aggregate: 'min' }, max: { aggregate: 'max' } } });
+      const t = await table({
+        families: { sum: { aggregate: 'sum' }, min: { aggregate: 'min' }, max: { aggregate: 'max' } },
+      });
       for (const n of [6, 5, 7, 6]) await t.apply(new RowMutation('r').add('sum:n', n).add('min:n', n).add('max:n', n));
       const row = await t.get('r');
-      assert.deepEqual(['sum:n', 'min:n', 'max:n'].map((column) => row?.get(column)?.int), [24n, 5n, 7n]);
+      assert.deepEqual(
+        ['sum:n', 'min:n', 'max:n'].map((column) => row?.get(column)?.int),
+        [24n, 5n, 7n],
+      );
       await t.apply(new RowMutation('r').delete('sum:n').add('sum:n', 2n ** 53n + 1n));
       assert.equal((await t.get('r'))?.get('sum:n')?.int, 2n ** 53n + 1n);
     });
@@ -516,12 +691,15 @@ export function behaviourSuite(manifest: Manifest): void {
       for (const name of OBJECT_NAMES) {
         await t.setGcRule(name, { kind: 'maxVersions', versions: 3 });
         await t.deleteFamily(name);
-        assert.equal(await codeOf(set(t, 'r', `${name}:${name}`, 'x')) === Code.OK, false);
+        assert.equal((await codeOf(set(t, 'r', `${name}:${name}`, 'x'))) === Code.OK, false);
         await t.createFamily(name);
         await database.deleteTable(name);
         assert.equal(await database.hasTable(name), false);
       }
-      assert.deepEqual(await families(), sorted.map((name) => [name, undefined]));
+      assert.deepEqual(
+        await families(),
+        sorted.map((name) => [name, undefined]),
+      );
       assert.deepEqual(await linesOf(t.scan()), []);
     });
 
@@ -529,16 +707,28 @@ export function behaviourSuite(manifest: Manifest): void {
       const t = await table({ families: { f: {} }, splits: ['g', 'n', 't'] });
       const keys = [...'abcdefghijklmnopqrstuvwxyz'];
       await t.applyAll(keys.map((key) => new RowMutation(key).set('f:x', key, 1000)));
-      assert.deepEqual((await rowsOf(t.scan())).map((row) => row.name), keys);
-      assert.deepEqual((await rowsOf(t.scan({ reverse: true, limit: 20 }))).map((row) => row.name), [...keys].reverse().slice(0, 20));
-      assert.deepEqual((await rowsOf(t.scan({ start: 'f', end: 'o' }))).map((row) => row.name), [...'fghijklmn']);
+      assert.deepEqual(
+        (await rowsOf(t.scan())).map((row) => row.name),
+        keys,
+      );
+      assert.deepEqual(
+        (await rowsOf(t.scan({ reverse: true, limit: 20 }))).map((row) => row.name),
+        [...keys].reverse().slice(0, 20),
+      );
+      assert.deepEqual(
+        (await rowsOf(t.scan({ start: 'f', end: 'o' }))).map((row) => row.name),
+        [...'fghijklmn'],
+      );
     });
 
     test('rows of any range are dropped over tablets', lacks('drop of any row range'), async () => {
       const t = await table({ families: { f: {} }, splits: ['g', 'n', 't'] });
       await t.applyAll([...'abcghnotxyz'].map((key) => new RowMutation(key).set('f:x', key, 1000)));
       await t.deleteRows({ start: 'b', end: 'x' });
-      assert.deepEqual((await rowsOf(t.scan())).map((row) => row.name), ['a', 'x', 'y', 'z']);
+      assert.deepEqual(
+        (await rowsOf(t.scan())).map((row) => row.name),
+        ['a', 'x', 'y', 'z'],
+      );
     });
 
     test('tables are created, listed and deleted; their names are checked', async () => {
@@ -567,7 +757,11 @@ export function behaviourSuite(manifest: Manifest): void {
         Object.values((await again.schema()).families)
           .map(({ name: family, gcRule, valueType }) => [family, gcRule?.kind, valueType?.aggregate?.kind])
           .sort(),
-        [['f', 'maxVersions', undefined], ['g', 'maxAge', undefined], ['sum', undefined, 'sum']],
+        [
+          ['f', 'maxVersions', undefined],
+          ['g', 'maxAge', undefined],
+          ['sum', undefined, 'sum'],
+        ],
       );
       assert.equal((await first.getCell('r', 'f:a'))?.text, 'kept');
       assert.equal((await database.openTable(name)).fullName, first.fullName);
@@ -577,12 +771,21 @@ export function behaviourSuite(manifest: Manifest): void {
 
     test('opening a table changes nothing that is there', async () => {
       const name = `opened${++count}`;
-      const rule = { kind: 'union', rules: [{ kind: 'maxVersions', versions: 2 }, { kind: 'maxAge', ageMicros: 5e6 }] } as const;
+      const rule = {
+        kind: 'union',
+        rules: [
+          { kind: 'maxVersions', versions: 2 },
+          { kind: 'maxAge', ageMicros: 5e6 },
+        ],
+      } as const;
       const families = { f: { gcRule: rule }, g: {}, sum: { aggregate: 'sum' } } as const;
       const table = await database.openTable(name, { families, granularity: 'millis' });
       const before = await table.schema();
       const refused: readonly [options: Parameters<Database['openTable']>[1], message: RegExp][] = [
-        [{ families: { f: { maxVersions: 3 } } }, /opened.*"f" with the GC rule \{"kind":"union".* asks for \{"kind":"maxVersions","versions":3\}.*setGcRule\("f"/],
+        [
+          { families: { f: { maxVersions: 3 } } },
+          /opened.*"f" with the GC rule \{"kind":"union".* asks for \{"kind":"maxVersions","versions":3\}.*setGcRule\("f"/,
+        ],
         [{ families: { g: { maxVersions: 3 } } }, /"g" with the GC rule never/],
         [{ families: { f: { gcRule: 'never' } } }, /asks for never/],
         [{ families: { g: { aggregate: 'sum' } } }, /"g" of plain cells.*asks for aggregate sum/],
@@ -591,7 +794,11 @@ export function behaviourSuite(manifest: Manifest): void {
         [{ granularity: 'micros' }, /timestamps in millis.*asks for micros/],
       ];
       for (const [options, message] of refused)
-        await assert.rejects(database.openTable(name, options), { code: Code.FAILED_PRECONDITION, message }, JSON.stringify(options));
+        await assert.rejects(
+          database.openTable(name, options),
+          { code: Code.FAILED_PRECONDITION, message },
+          JSON.stringify(options),
+        );
       assert.deepEqual(await table.schema(), before);
       // the same rule in other words
       await database.openTable(name, { families: { f: { maxAgeMs: 5000, maxVersions: 2 }, g: { gcRule: 'never' } } });
@@ -606,16 +813,35 @@ export function behaviourSuite(manifest: Manifest): void {
         ),
       );
       await Promise.all(tables.map((table, i) => set(table, `r${i}`, `f${i % 4}:a`, 'x')));
-      assert.deepEqual(Object.keys((await tables[0]?.schema())?.families ?? {}).sort(), ['all', 'f0', 'f1', 'f2', 'f3']);
+      assert.deepEqual(Object.keys((await tables[0]?.schema())?.families ?? {}).sort(), [
+        'all',
+        'f0',
+        'f1',
+        'f2',
+        'f3',
+      ]);
     });
 
     test('a batch answers for each of its mutations', async () => {
       const t = await table();
-      await assert.rejects(t.applyAll([new RowMutation('a').set('f:x', '1', 1000), new RowMutation('b').set('no:x', '2', 1000), new RowMutation('c').set('f:x', '3', 1000)]), (error: unknown) => {
-        assert.deepEqual((error as { failures: { index: number }[] }).failures.map(({ index }) => index), [1]);
-        return true;
-      });
-      assert.deepEqual((await rowsOf(t.scan())).map((row) => row.name), ['a', 'c']);
+      await assert.rejects(
+        t.applyAll([
+          new RowMutation('a').set('f:x', '1', 1000),
+          new RowMutation('b').set('no:x', '2', 1000),
+          new RowMutation('c').set('f:x', '3', 1000),
+        ]),
+        (error: unknown) => {
+          assert.deepEqual(
+            (error as { failures: { index: number }[] }).failures.map(({ index }) => index),
+            [1],
+          );
+          return true;
+        },
+      );
+      assert.deepEqual(
+        (await rowsOf(t.scan())).map((row) => row.name),
+        ['a', 'c'],
+      );
     });
 
     test('an entry of a batch that is malformed fails by itself', lacks('refusals change nothing'), async () => {
@@ -640,13 +866,20 @@ export function behaviourSuite(manifest: Manifest): void {
         );
         return true;
       });
-      assert.deepEqual(await linesOf(t.scan()), bad.map((_, i) => `good ${i} f:x@1000=good ${i}`));
+      assert.deepEqual(
+        await linesOf(t.scan()),
+        bad.map((_, i) => `good ${i} f:x@1000=good ${i}`),
+      );
       await assert.rejects(t.applyAll([good('')]), { name: 'BatchError', code: Code.INVALID_ARGUMENT });
     });
 
     test('a read that is left early leaves the table usable', async () => {
       const t = await table();
-      await t.applyAll(Array.from({ length: 500 }, (_, i) => new RowMutation(`r${String(i).padStart(4, '0')}`).set('f:x', Buffer.alloc(2000, i), 1000)));
+      await t.applyAll(
+        Array.from({ length: 500 }, (_, i) =>
+          new RowMutation(`r${String(i).padStart(4, '0')}`).set('f:x', Buffer.alloc(2000, i), 1000),
+        ),
+      );
       for await (const row of t.scan()) {
         assert.equal(row.name, 'r0000');
         break;

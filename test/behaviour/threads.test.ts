@@ -14,7 +14,10 @@ async function started(through: 'wire' | 'ports'): Promise<Subject> {
   const directory = await mkdtemp(join(tmpdir(), 'edubba-threads-'));
   const server = await startThreadedServer({ address: '127.0.0.1:0', database: { directory, tabletServers: 2 } });
   const { service, env } = server.database;
-  const database = through === 'wire' ? await connect(server.address, { project: 'p', instance: 'i' }) : overService(service, env, async () => {});
+  const database =
+    through === 'wire'
+      ? await connect(server.address, { project: 'p', instance: 'i' })
+      : overService(service, env, async () => {});
   return {
     database,
     close: async () => {

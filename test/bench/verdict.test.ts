@@ -5,7 +5,10 @@ import { judge, quantile, type Round } from '../../bench/compare/verdict.ts';
 
 /** Nine rounds of a machine whose speed drifts by a factor of three, with a build that costs `ratio` times as much. */
 const rounds = (ratio: number, noise: readonly number[] = [0]): Round[] =>
-  Array.from({ length: 9 }, (_, i) => ({ before: 10 + (i * 20) / 9, now: (10 + (i * 20) / 9) * (ratio + (noise[i % noise.length] as number)) }));
+  Array.from({ length: 9 }, (_, i) => ({
+    before: 10 + (i * 20) / 9,
+    now: (10 + (i * 20) / 9) * (ratio + (noise[i % noise.length] as number)),
+  }));
 
 describe('the verdict on two builds', () => {
   test('quantiles lie between neighbours in proportion', () => {
@@ -15,20 +18,38 @@ describe('the verdict on two builds', () => {
   });
 
   test('the drift of the machine does not count, and equal builds pass', () => {
-    const { passes, meanRatio, lines } = judge(new Map([['scan', rounds(1)], ['get', rounds(1.01)]]));
+    const { passes, meanRatio, lines } = judge(
+      new Map([
+        ['scan', rounds(1)],
+        ['get', rounds(1.01)],
+      ]),
+    );
     assert.equal(passes, true);
     assert.ok(Math.abs(meanRatio - Math.sqrt(1.01)) < 1e-9);
-    assert.deepEqual(lines.map(({ line }) => line), ['scan', 'get']);
+    assert.deepEqual(
+      lines.map(({ line }) => line),
+      ['scan', 'get'],
+    );
   });
 
   test('3 % more in all lines fails by the mean, though no line fails alone', () => {
-    const { passes, lines } = judge(new Map([['scan', rounds(1.03)], ['get', rounds(1.03)]]));
+    const { passes, lines } = judge(
+      new Map([
+        ['scan', rounds(1.03)],
+        ['get', rounds(1.03)],
+      ]),
+    );
     assert.equal(passes, false);
     assert.ok(lines.every((line) => line.passes));
   });
 
   test('one line 8 % worse fails, though the mean passes', () => {
-    const { passes, meanRatio } = judge(new Map([['scan', rounds(1.08)], ['get', rounds(0.9)]]));
+    const { passes, meanRatio } = judge(
+      new Map([
+        ['scan', rounds(1.08)],
+        ['get', rounds(0.9)],
+      ]),
+    );
     assert.ok(meanRatio < 1);
     assert.equal(passes, false);
   });

@@ -26,7 +26,10 @@ describe('edubba token', () => {
     await output(['token', 'add', file, 'bob']);
     assert.ok(!(await readFile(file, 'utf8')).includes(token.slice(-43)));
     const listed = documents(await output(['--json', 'token', 'list', file]));
-    assert.deepEqual(listed.map(({ name }) => name), ['alice', 'bob']);
+    assert.deepEqual(
+      listed.map(({ name }) => name),
+      ['alice', 'bob'],
+    );
     assert.ok(token.includes(String(listed[0]?.id)));
     assert.match(await output(['token', 'list', file]), /^[a-z0-9]{8} {2}20\d\d-\S+Z {2}alice\n/);
     assert.match(await output(['token', 'remove', file, 'alice']), /alice\n$/);
@@ -40,7 +43,16 @@ describe('edubba serve, guarded', () => {
     const directory = await temporaryDirectory(t);
     const [tokens, mine] = [join(directory, 'tokens.txt'), join(directory, 'mine')];
     assert.equal(await output(['token', 'add', tokens, 'alice', '--out', mine]), '');
-    const server = new Child(t, ['serve', '--dir', join(directory, 'data'), '--address', '0.0.0.0:0', ...TLS, '--tokens', tokens]);
+    const server = new Child(t, [
+      'serve',
+      '--dir',
+      join(directory, 'data'),
+      '--address',
+      '0.0.0.0:0',
+      ...TLS,
+      '--tokens',
+      tokens,
+    ]);
     const there = `127.0.0.1:${(await server.address()).split(':')[1]}`;
     assert.doesNotMatch(server.out, /BIGTABLE_EMULATOR_HOST=/);
     const target = ['--address', there, '--tls-ca', pem('ca.pem')];
@@ -50,7 +62,11 @@ describe('edubba serve, guarded', () => {
     assert.match((await edubba([...target, 'compact', 't'], { EDUBBA_TOKEN: token })).err, /^$/);
     for (const [words, environment, message] of [
       [[...target, 'ls'], {}, /^edubba: UNAUTHENTICATED: the call has no bearer token/],
-      [[...target, 'ls'], { EDUBBA_TOKEN: `${token.slice(0, -1)}_` }, /^edubba: UNAUTHENTICATED: the bearer token is not known/],
+      [
+        [...target, 'ls'],
+        { EDUBBA_TOKEN: `${token.slice(0, -1)}_` },
+        /^edubba: UNAUTHENTICATED: the bearer token is not known/,
+      ],
       [[...target, 'compact'], {}, /^edubba: UNAUTHENTICATED: the call has no bearer token/],
       [[...target, 'split', 't', 'r'], {}, /^edubba: UNAUTHENTICATED: the call has no bearer token/],
       [['--address', there, '--tls', 'ls'], { EDUBBA_TOKEN: token }, /^edubba: UNAVAILABLE: .*certificate/],
@@ -67,7 +83,16 @@ describe('edubba serve, guarded', () => {
 
   test('with an authority for clients, a certificate says who asks', async (t) => {
     const directory = await temporaryDirectory(t);
-    const server = new Child(t, ['serve', '--dir', join(directory, 'data'), '--address', '127.0.0.1:0', ...TLS, '--tls-client-ca', pem('ca.pem')]);
+    const server = new Child(t, [
+      'serve',
+      '--dir',
+      join(directory, 'data'),
+      '--address',
+      '127.0.0.1:0',
+      ...TLS,
+      '--tls-client-ca',
+      pem('ca.pem'),
+    ]);
     const target = ['--address', await server.address(), '--tls-ca', pem('ca.pem')];
     assert.equal(await output([...target, '--tls-key', pem('client.key'), '--tls-cert', pem('client.pem'), 'ls']), '');
     for (const words of [[], ['--tls-key', pem('stranger.key'), '--tls-cert', pem('stranger.pem')]]) {

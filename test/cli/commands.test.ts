@@ -19,7 +19,13 @@ for (const [name, make] of Object.entries(TARGETS)) {
   describe(`the commands on ${name}`, () => {
     test('tables and families are made, listed, changed and deleted', async (t) => {
       const { words, close } = await make(t);
-      const made = await edubba([...words, 'createtable', 'web', 'families=contents:maxversions=3,anchor:maxage=10d||maxversions=1,plain,all:never', 'splits=g,p']);
+      const made = await edubba([
+        ...words,
+        'createtable',
+        'web',
+        'families=contents:maxversions=3,anchor:maxage=10d||maxversions=1,plain,all:never',
+        'splits=g,p',
+      ]);
       assert.equal(made.status, 0, made.err);
       assert.equal(made.out, '');
       assert.match(made.err, /^edubba: warning: plain: no policy was given, so one version of a column is kept/);
@@ -42,23 +48,45 @@ for (const [name, make] of Object.entries(TARGETS)) {
       ];
       assert.equal(await output([...words, 'ls', 'web']), `${families.join('\n')}\n`);
       const json = JSON.parse(await output(['--json', ...words, 'ls', 'web'])) as { name: string; gcRule?: unknown }[];
-      assert.deepEqual(json.map((family) => family.name), ['all', 'anchor', 'contents', 'gc', 'more', 'plain']);
+      assert.deepEqual(
+        json.map((family) => family.name),
+        ['all', 'anchor', 'contents', 'gc', 'more', 'plain'],
+      );
       assert.deepEqual(json[3]?.gcRule, { kind: 'maxVersions', versions: 2 });
       await output([...words, 'deletetable', 'empty']);
       assert.equal(await output([...words, 'ls']), 'web\n');
       const elsewhere = await edubba([...words, '--instance', 'other', 'ls']);
       assert.deepEqual(elsewhere, { status: 0, out: '', err: 'no tables in projects/local/instances/other\n' });
-      assert.deepEqual(await edubba([...words, '--instance', 'other', 'ls', '--json']), { status: 0, out: '[]\n', err: '' });
+      assert.deepEqual(await edubba([...words, '--instance', 'other', 'ls', '--json']), {
+        status: 0,
+        out: '[]\n',
+        err: '',
+      });
       assert.equal(await output([...words, '--instance', 'other', 'createtable', 'mine', 'families=f:never']), '');
-      assert.equal(await output([...words, '--instance', 'other', 'ls', 'projects/local/instances/other/tables/mine']), 'Family Name\tGC Policy\n-----------\t---------\nf\t\t<never>\n');
+      assert.equal(
+        await output([...words, '--instance', 'other', 'ls', 'projects/local/instances/other/tables/mine']),
+        'Family Name\tGC Policy\n-----------\t---------\nf\t\t<never>\n',
+      );
       refused(await edubba([...words, 'createtable', 'web']), 'ALREADY_EXISTS', /web/);
       refused(await edubba([...words, 'ls', 'nothing']), 'NOT_FOUND', /nothing/);
       refused(await edubba([...words, 'deletetable', 'nothing']), 'NOT_FOUND', /nothing/);
       refused(await edubba([...words, 'createfamily', 'web', 'no/name']), 'INVALID_ARGUMENT', /no\/name/);
-      refused(await edubba([...words, 'createtable', 't', 'families=f,f']), 'INVALID_ARGUMENT', /family "f" is given twice/);
+      refused(
+        await edubba([...words, 'createtable', 't', 'families=f,f']),
+        'INVALID_ARGUMENT',
+        /family "f" is given twice/,
+      );
       refused(await edubba([...words, 'createtable', 't', 'families=:never']), 'INVALID_ARGUMENT', /names no family/);
-      refused(await edubba([...words, 'createtable', 't', 'family=f']), 'INVALID_ARGUMENT', /known: families=…, splits=…/);
-      refused(await edubba([...words, 'setgcpolicy', 'web', 'all', 'maxage=5']), 'INVALID_ARGUMENT', /GC policy "maxage=5"/);
+      refused(
+        await edubba([...words, 'createtable', 't', 'family=f']),
+        'INVALID_ARGUMENT',
+        /known: families=…, splits=…/,
+      );
+      refused(
+        await edubba([...words, 'setgcpolicy', 'web', 'all', 'maxage=5']),
+        'INVALID_ARGUMENT',
+        /GC policy "maxage=5"/,
+      );
       refused(await edubba([...words, 'setgcpolicy', 'web', 'nothing', 'never']), 'NOT_FOUND', /nothing/);
       await close();
     });
@@ -71,16 +99,24 @@ for (const [name, make] of Object.entries(TARGETS)) {
       await output([...words, 'set', 't', 'r2', 'f:q=a@b']);
       await output([...words, 'set', 't', 'other', 'g:n=7@1000']);
       const r1 = [
-        DASHES, 'r1',
-        `  ${'f:q'.padEnd(40)} @ 1970/01/01-00:00:00.003000`, '    "two"',
-        `  ${'f:q'.padEnd(40)} @ 1970/01/01-00:00:00.001000`, '    "one"',
-        `  ${'f:x'.padEnd(40)} @ 2023/11/14-22:13:20.123000`, '    "\\"quoted\\"\\t☃"',
-        `  ${'g:'.padEnd(40)} @ 1970/01/01-00:00:00.002000`, '    "empty name"',
+        DASHES,
+        'r1',
+        `  ${'f:q'.padEnd(40)} @ 1970/01/01-00:00:00.003000`,
+        '    "two"',
+        `  ${'f:q'.padEnd(40)} @ 1970/01/01-00:00:00.001000`,
+        '    "one"',
+        `  ${'f:x'.padEnd(40)} @ 2023/11/14-22:13:20.123000`,
+        '    "\\"quoted\\"\\t☃"',
+        `  ${'g:'.padEnd(40)} @ 1970/01/01-00:00:00.002000`,
+        '    "empty name"',
       ];
       assert.equal(await output([...words, 'lookup', 't', 'r1']), `${r1.join('\n')}\n`);
       assert.equal(await output([...words, 'read', 't', 'start=r1', 'end=r2']), `${r1.join('\n')}\n`);
       const newest = [...r1.slice(0, 4), ...r1.slice(6)];
-      assert.equal(await output([...words, 'read', 't', 'prefix=r', 'count=1', 'cells-per-column=1']), `${newest.join('\n')}\n`);
+      assert.equal(
+        await output([...words, 'read', 't', 'prefix=r', 'count=1', 'cells-per-column=1']),
+        `${newest.join('\n')}\n`,
+      );
       assert.equal(await output([...words, 'count', 't']), '3\n');
       assert.equal(await output([...words, 'count', 't', 'prefix=r']), '2\n');
       assert.equal(await output([...words, 'count', 't', '--json']), '3\n');
@@ -94,7 +130,11 @@ for (const [name, make] of Object.entries(TARGETS)) {
         assert.deepEqual([missing.status, missing.out], [1, '']);
         assert.match(missing.err, /NOT_FOUND.*there is no row .*r2/);
       }
-      refused(await edubba([...words, 'lookup', 't', 'r1', 'columns=f:none']), 'NOT_FOUND', /nothing in columns f:none of row "r1"/);
+      refused(
+        await edubba([...words, 'lookup', 't', 'r1', 'columns=f:none']),
+        'NOT_FOUND',
+        /nothing in columns f:none of row "r1"/,
+      );
       await close();
     });
 
@@ -104,11 +144,38 @@ for (const [name, make] of Object.entries(TARGETS)) {
       for (const row of ['a', 'b']) await output([...words, 'set', 't', row, 'f:q=1@1000']);
       const all = await output([...words, 'read', 't']);
       const EMPTY: readonly (readonly string[])[] = [
-        ['deleteallrows', ''], ['deletetable', ''], ['deleterow', 't', ''], ['deleterow', '', 'a'], ['read', 't', 'prefix='], ['read', 't', 'start='], ['read', 't', 'end='],
-        ['read', 't', 'regex='], ['read', 't', 'columns='], ['read', 't', 'count='], ['read', 't', 'cells-per-column='], ['read', ''], ['count', 't', 'prefix='], ['count', ''],
-        ['lookup', 't', ''], ['lookup', 't', 'a', 'columns='], ['ls', ''], ['set', 't', '', 'f:q=1'], ['createtable', ''], ['createtable', 'u', 'families='],
-        ['createtable', 'u', 'families=f:'], ['createtable', 'u', 'splits='], ['createfamily', 't', ''], ['createfamily', 't', 'g:'], ['setgcpolicy', 't', 'f', ''],
-        ['setgcpolicy', 't', '', 'never'], ['setgroups', 't'], ['setgroups', 't', ''], ['split', 't', ''], ['split', ''], ['merge', 't', ''], ['compact', ''],
+        ['deleteallrows', ''],
+        ['deletetable', ''],
+        ['deleterow', 't', ''],
+        ['deleterow', '', 'a'],
+        ['read', 't', 'prefix='],
+        ['read', 't', 'start='],
+        ['read', 't', 'end='],
+        ['read', 't', 'regex='],
+        ['read', 't', 'columns='],
+        ['read', 't', 'count='],
+        ['read', 't', 'cells-per-column='],
+        ['read', ''],
+        ['count', 't', 'prefix='],
+        ['count', ''],
+        ['lookup', 't', ''],
+        ['lookup', 't', 'a', 'columns='],
+        ['ls', ''],
+        ['set', 't', '', 'f:q=1'],
+        ['createtable', ''],
+        ['createtable', 'u', 'families='],
+        ['createtable', 'u', 'families=f:'],
+        ['createtable', 'u', 'splits='],
+        ['createfamily', 't', ''],
+        ['createfamily', 't', 'g:'],
+        ['setgcpolicy', 't', 'f', ''],
+        ['setgcpolicy', 't', '', 'never'],
+        ['setgroups', 't'],
+        ['setgroups', 't', ''],
+        ['split', 't', ''],
+        ['split', ''],
+        ['merge', 't', ''],
+        ['compact', ''],
       ];
       for (const empty of EMPTY) {
         const { status, out, err } = await edubba([...words, ...empty]);
@@ -131,8 +198,14 @@ for (const [name, make] of Object.entries(TARGETS)) {
       const { words, close } = await make(t);
       await output([...words, 'createtable', 't', 'families=f:never']);
       await output([...words, 'set', 't', 'Zürich', 'f:größe=ä@1000']);
-      for (const regex of ['Zürich', 'Z[äü]rich', 'Z.rich']) assert.equal(await output([...words, 'read', 't', `regex=${regex}`, 'keys-only=true']), 'Zürich\n', regex);
-      for (const columns of ['f:größe', 'gr.ße', 'f:gr[öü]ße']) assert.equal(await output([...words, 'read', 't', `columns=${columns}`, 'keys-only=true']), 'Zürich\n', columns);
+      for (const regex of ['Zürich', 'Z[äü]rich', 'Z.rich'])
+        assert.equal(await output([...words, 'read', 't', `regex=${regex}`, 'keys-only=true']), 'Zürich\n', regex);
+      for (const columns of ['f:größe', 'gr.ße', 'f:gr[öü]ße'])
+        assert.equal(
+          await output([...words, 'read', 't', `columns=${columns}`, 'keys-only=true']),
+          'Zürich\n',
+          columns,
+        );
       await close();
     });
 
@@ -141,9 +214,13 @@ for (const [name, make] of Object.entries(TARGETS)) {
       await output([...words, 'createtable', 't', 'families=f:never']);
       const early = await edubba([...words, 'set', 't', 'r', 'f:q=v@1700000000000']);
       assert.deepEqual([early.status, early.out], [0, '']);
-      assert.equal(early.err, 'edubba: warning: @1700000000000 is in microseconds, and so 1970/01/20-16:13:20.000000; if milliseconds were meant, write @1700000000000000\n');
+      assert.equal(
+        early.err,
+        'edubba: warning: @1700000000000 is in microseconds, and so 1970/01/20-16:13:20.000000; if milliseconds were meant, write @1700000000000000\n',
+      );
       assert.match(await output([...words, 'read', 't']), /@ 1970\/01\/20-16:13:20\.000000/);
-      for (const time of ['1700000000000000', '999999999000', '10000000000000']) assert.equal((await edubba([...words, 'set', 't', 'r', `f:q=v@${time}`])).err, '', time);
+      for (const time of ['1700000000000000', '999999999000', '10000000000000'])
+        assert.equal((await edubba([...words, 'set', 't', 'r', `f:q=v@${time}`])).err, '', time);
       await close();
     });
 
@@ -151,12 +228,29 @@ for (const [name, make] of Object.entries(TARGETS)) {
       const { words, close } = await make(t);
       await output([...words, 'createtable', 't', 'families=f:never,fam:never']);
       await output([...words, 'set', 't', 'r', 'f:a=1@1000', 'f:ab=2@1000', 'fam:a=3@1000', 'fam:x:y=4@1000']);
-      const CASES: Readonly<Record<string, string>> = { 'f:a': '1', 'f:a.*': '12', 'f:': '12', a: '13', ':a': '13', 'f:ab,fam:a': '23', 'f:ab,f:ab': '2', 'fam:x:y': '4', 'f.*:a': '13', 'fa:': '' };
+      const CASES: Readonly<Record<string, string>> = {
+        'f:a': '1',
+        'f:a.*': '12',
+        'f:': '12',
+        a: '13',
+        ':a': '13',
+        'f:ab,fam:a': '23',
+        'f:ab,f:ab': '2',
+        'fam:x:y': '4',
+        'f.*:a': '13',
+        'fa:': '',
+      };
       for (const [columns, expected] of Object.entries(CASES)) {
-        const rows = documents(await output([...words, 'read', 't', `columns=${columns}`, '--json'])) as { cells?: { value: string }[] }[];
+        const rows = documents(await output([...words, 'read', 't', `columns=${columns}`, '--json'])) as {
+          cells?: { value: string }[];
+        }[];
         assert.equal((rows[0]?.cells ?? []).map(({ value }) => value).join(''), expected, columns);
       }
-      refused(await edubba([...words, 'read', 't', 'columns=:']), 'INVALID_ARGUMENT', /names neither a family nor a column/);
+      refused(
+        await edubba([...words, 'read', 't', 'columns=:']),
+        'INVALID_ARGUMENT',
+        /names neither a family nor a column/,
+      );
       refused(await edubba([...words, 'read', 't', 'columns=']), 'INVALID_ARGUMENT', /"columns=" has no value/);
       refused(await edubba([...words, 'read', 't', 'columns=,']), 'INVALID_ARGUMENT', /names no column/);
       refused(await edubba([...words, 'read', 't', 'columns=f:(']), 'INVALID_ARGUMENT', /./);
@@ -183,16 +277,32 @@ for (const [name, make] of Object.entries(TARGETS)) {
     test('wrong arguments are told by name and change nothing', async (t) => {
       const { words, close } = await make(t);
       await output([...words, 'createtable', 't', 'families=f:never']);
-      refused(await edubba([...words, 'set', 't', 'r', 'f:q']), 'INVALID_ARGUMENT', /"f:q" must be written family:column=value/);
+      refused(
+        await edubba([...words, 'set', 't', 'r', 'f:q']),
+        'INVALID_ARGUMENT',
+        /"f:q" must be written family:column=value/,
+      );
       refused(await edubba([...words, 'set', 't', 'r', 'f:q=1', 'missing:q=1']), 'NOT_FOUND', /missing/);
       refused(await edubba([...words, 'set', 'nothing', 'r', 'f:q=1']), 'NOT_FOUND', /nothing/);
       refused(await edubba([...words, 'set', 't', 'r', 'app-profile=x']), 'INVALID_ARGUMENT', /at least one cell/);
       refused(await edubba([...words, 'set', 't', '', 'f:q=1']), 'INVALID_ARGUMENT', /./);
       refused(await edubba([...words, 'set', 't', 'a\ufffd', 'f:q=1']), 'INVALID_ARGUMENT', /no UTF-8/);
       refused(await edubba([...words, 'read', 't', 'limit=1']), 'INVALID_ARGUMENT', /"limit=1" is not known here/);
-      refused(await edubba([...words, 'read', 't', 'count=0']), 'INVALID_ARGUMENT', /count must be a whole number above 0/);
-      refused(await edubba([...words, 'read', 't', 'prefix=a', 'start=b']), 'INVALID_ARGUMENT', /either prefix, or start and end/);
-      refused(await edubba([...words, 'read', 't', 'reversed=maybe']), 'INVALID_ARGUMENT', /reversed must be true or false/);
+      refused(
+        await edubba([...words, 'read', 't', 'count=0']),
+        'INVALID_ARGUMENT',
+        /count must be a whole number above 0/,
+      );
+      refused(
+        await edubba([...words, 'read', 't', 'prefix=a', 'start=b']),
+        'INVALID_ARGUMENT',
+        /either prefix, or start and end/,
+      );
+      refused(
+        await edubba([...words, 'read', 't', 'reversed=maybe']),
+        'INVALID_ARGUMENT',
+        /reversed must be true or false/,
+      );
       refused(await edubba([...words, 'read', 't', 'regex=(']), 'INVALID_ARGUMENT', /./);
       refused(await edubba([...words, 'count', 'nothing']), 'NOT_FOUND', /nothing/);
       assert.equal(await output([...words, 'count', 't']), '0\n');
@@ -203,8 +313,21 @@ for (const [name, make] of Object.entries(TARGETS)) {
 
 describe('where the data is', () => {
   test('a directory of no name is refused, and is not the current one', async () => {
-    const commands = [['ls'], ['createtable', 't'], ['deletetable', 't'], ['serve'], ['inspect', 'check'], ['inspect', 'repair', '--yes'], ['inspect', 'repair', '--dir', '/none', '--write-to', '']];
-    for (const words of commands) refused(await edubba(words.at(-1) === '' ? words : ['--dir', '', ...words]), 'INVALID_ARGUMENT', /the directory of an option is empty/);
+    const commands = [
+      ['ls'],
+      ['createtable', 't'],
+      ['deletetable', 't'],
+      ['serve'],
+      ['inspect', 'check'],
+      ['inspect', 'repair', '--yes'],
+      ['inspect', 'repair', '--dir', '/none', '--write-to', ''],
+    ];
+    for (const words of commands)
+      refused(
+        await edubba(words.at(-1) === '' ? words : ['--dir', '', ...words]),
+        'INVALID_ARGUMENT',
+        /the directory of an option is empty/,
+      );
   });
 
   test('BIGTABLE_EMULATOR_HOST names the server where nothing else does', async (t) => {
@@ -220,10 +343,18 @@ describe('where the data is', () => {
   test('it must be said, once, and be there', async (t) => {
     const directory = await temporaryDirectory(t);
     refused(await edubba(['ls']), 'INVALID_ARGUMENT', /--dir DIR, or --address HOST:PORT/);
-    refused(await edubba(['--dir', directory, '--address', '127.0.0.1:1', 'ls']), 'INVALID_ARGUMENT', /either --dir .* or --address \(127\.0\.0\.1:1\), not both/);
+    refused(
+      await edubba(['--dir', directory, '--address', '127.0.0.1:1', 'ls']),
+      'INVALID_ARGUMENT',
+      /either --dir .* or --address \(127\.0\.0\.1:1\), not both/,
+    );
     refused(await edubba(['--dir', ':memory:', 'ls']), 'INVALID_ARGUMENT', /in memory/);
     for (const address of ['somewhere', '127.0.0.1', '127.0.0.1:0', '127.0.0.1:99999', 'http://127.0.0.1:1', '']) {
-      refused(await edubba(['--address', address, 'ls']), 'INVALID_ARGUMENT', address === '' ? /say where the data is/ : /is no address of a server/);
+      refused(
+        await edubba(['--address', address, 'ls']),
+        'INVALID_ARGUMENT',
+        address === '' ? /say where the data is/ : /is no address of a server/,
+      );
     }
     refused(await edubba(['--address', '127.0.0.1:1', 'ls']), 'UNAVAILABLE', /127\.0\.0\.1:1/);
   });
@@ -231,20 +362,35 @@ describe('where the data is', () => {
   test('a name that was mistyped makes no database; something else’s directory is left alone', async (t) => {
     const directory = await temporaryDirectory(t);
     for (const command of [['ls'], ['read', 't'], ['set', 't', 'r', 'f:q=1'], ['deletetable', 't']]) {
-      refused(await edubba(['--dir', join(directory, 'typo'), ...command]), 'NOT_FOUND', /there is no database in .*typo/);
+      refused(
+        await edubba(['--dir', join(directory, 'typo'), ...command]),
+        'NOT_FOUND',
+        /there is no database in .*typo/,
+      );
     }
     assert.deepEqual(await readdir(directory), []);
     await mkdir(join(directory, 'other'));
     await writeFile(join(directory, 'other', 'file'), '');
-    refused(await edubba(['--dir', join(directory, 'other'), 'createtable', 't']), 'FAILED_PRECONDITION', /is no Edubba directory/);
-    assert.deepEqual((await readdir(join(directory, 'other'))).filter((entry) => entry !== 'LOCK'), ['file']);
+    refused(
+      await edubba(['--dir', join(directory, 'other'), 'createtable', 't']),
+      'FAILED_PRECONDITION',
+      /is no Edubba directory/,
+    );
+    assert.deepEqual(
+      (await readdir(join(directory, 'other'))).filter((entry) => entry !== 'LOCK'),
+      ['file'],
+    );
   });
 
   test('a directory that is in use is refused, and says by whom', async (t) => {
     const directory = await temporaryDirectory(t);
     const { close } = await openDatabase({ directory });
     try {
-      refused(await edubba(['--dir', directory, 'ls']), 'FAILED_PRECONDITION', /is open in this very process, since \d{4}-/);
+      refused(
+        await edubba(['--dir', directory, 'ls']),
+        'FAILED_PRECONDITION',
+        /is open in this very process, since \d{4}-/,
+      );
     } finally {
       await close();
     }
@@ -274,7 +420,7 @@ describe('what is not understood', () => {
   });
 
   test('help tells every command, and more of each', async () => {
-        const help = await output(['--help']);
+    const help = await output(['--help']);
     const commands = [...help.matchAll(/^ {2}([a-z]+) {2,}\S.*$/gm)].map(([, name = '']) => name);
     assert.ok(commands.length > 25, commands.join(' '));
     assert.match(help, /Examples:/);
@@ -283,7 +429,11 @@ describe('what is not understood', () => {
       const more = await output(['help', command]);
       assert.ok(more.startsWith(`Usage: edubba ${command}`), more);
       // what every command takes comes last, and short
-      assert.equal(/It takes besides:[^\n]*\n[^\n]*--json[^\n]*\n\s*$/.test(more), !withoutTables.includes(command), more);
+      assert.equal(
+        /It takes besides:[^\n]*\n[^\n]*--json[^\n]*\n\s*$/.test(more),
+        !withoutTables.includes(command),
+        more,
+      );
       // options are laid out by commander, as wide as the longest
       const text = more.split('\n').filter((line) => !/^ {2,}-/.test(line));
       for (const line of text) assert.ok(line.length <= 120, `${command}: ${line}`);

@@ -20,7 +20,15 @@ interface Asked {
 
 function run(shell: string, words: readonly string[], home: string): string {
   const { status, stdout, stderr } = spawnSync(shell, words, {
-    encoding: 'utf8', cwd: home, env: { ...userEnvironment(), PATH: `${home}:${process.env['PATH']}`, HOME: home, XDG_CONFIG_HOME: home, XDG_DATA_HOME: home },
+    encoding: 'utf8',
+    cwd: home,
+    env: {
+      ...userEnvironment(),
+      PATH: `${home}:${process.env['PATH']}`,
+      HOME: home,
+      XDG_CONFIG_HOME: home,
+      XDG_DATA_HOME: home,
+    },
   });
   assert.equal(status, 0, stderr);
   assert.equal(stderr, '', stderr);
@@ -47,7 +55,8 @@ const SHELLS: Readonly<Record<string, (asked: Asked) => string>> = {
       source "$1"; words=(\${(z)2}); [[ $2 == *' ' ]] && words+=(''); CURRENT=$#words; _edubba`;
     return run('zsh', ['-f', '-c', ask, 'zsh', script, line], home);
   },
-  fish: ({ script, home, line }) => run('fish', ['--no-config', '-c', `source "$argv[1]"; complete -C "$argv[2]"`, script, line], home),
+  fish: ({ script, home, line }) =>
+    run('fish', ['--no-config', '-c', `source "$argv[1]"; complete -C "$argv[2]"`, script, line], home),
 };
 
 for (const [shell, offers] of Object.entries(SHELLS)) {
@@ -58,22 +67,42 @@ for (const [shell, offers] of Object.entries(SHELLS)) {
     before(async () => {
       home = await mkdtemp(join(tmpdir(), 'edubba-completion-'));
       const here = fileURLToPath(import.meta.url);
-      const command = [process.execPath, ...process.execArgv.filter((word) => !word.startsWith('--test')), join(dirname(here), `edubba${extname(here)}`)];
-      writeFileSync(join(home, 'edubba'), `#!/bin/sh\ncd '${process.cwd()}' && exec ${command.map((word) => `'${word}'`).join(' ')} "$@"\n`);
+      const command = [
+        process.execPath,
+        ...process.execArgv.filter((word) => !word.startsWith('--test')),
+        join(dirname(here), `edubba${extname(here)}`),
+      ];
+      writeFileSync(
+        join(home, 'edubba'),
+        `#!/bin/sh\ncd '${process.cwd()}' && exec ${command.map((word) => `'${word}'`).join(' ')} "$@"\n`,
+      );
       chmodSync(join(home, 'edubba'), 0o755);
       mkdirSync(join(home, 'folder'));
       script = join(home, `script.${shell}`);
       writeFileSync(script, await output(['completion', shell]));
-      for (const table of ['web', 'metrics']) await output(['--dir', join(home, 'data'), 'createtable', table, 'families=f:never']);
+      for (const table of ['web', 'metrics'])
+        await output(['--dir', join(home, 'data'), 'createtable', table, 'families=f:never']);
     });
     after(() => rm(home, { recursive: true, force: true }));
 
-    const wordsFor = (line: string): string[] => offers({ script, home, line }).split('\n').map((one) => one.split('\t')[0] as string).filter((word) => word !== '').sort();
+    const wordsFor = (line: string): string[] =>
+      offers({ script, home, line })
+        .split('\n')
+        .map((one) => one.split('\t')[0] as string)
+        .filter((word) => word !== '')
+        .sort();
 
     test('commands, of edubba and of its commands', () => {
-      assert.deepEqual(wordsFor('edubba dele'), ['deleteallrows', 'deletecolumn', 'deletefamily', 'deleterow', 'deletetable']);
+      assert.deepEqual(wordsFor('edubba dele'), [
+        'deleteallrows',
+        'deletecolumn',
+        'deletefamily',
+        'deleterow',
+        'deletetable',
+      ]);
       const all = wordsFor('edubba ');
-      for (const command of ['serve', 'ls', 'inspect', 'version', 'completion', 'help']) assert.ok(all.includes(command), all.join(' '));
+      for (const command of ['serve', 'ls', 'inspect', 'version', 'completion', 'help'])
+        assert.ok(all.includes(command), all.join(' '));
       assert.deepEqual(wordsFor('edubba inspect '), ['check', 'help', 'log', 'metadata', 'repair', 'sstable']);
       assert.deepEqual(wordsFor('edubba --json token '), ['add', 'help', 'list', 'remove']);
       assert.deepEqual(wordsFor('edubba completion '), ['bash', 'fish', 'zsh']);
@@ -81,17 +110,23 @@ for (const [shell, offers] of Object.entries(SHELLS)) {
     });
 
     test('every command that help shows is offered', async () => {
-      const shown = [...(await output(['--help'])).matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map(([, name]) => name as string);
+      const shown = [...(await output(['--help'])).matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map(
+        ([, name]) => name as string,
+      );
       assert.deepEqual(wordsFor('edubba '), [...new Set(shown)].sort());
     });
 
     test('options of the command and of all commands, and their values', () => {
       const options = wordsFor('edubba inspect check --');
-      for (const option of ['--verbose', '--dir', '--json', '--help']) assert.ok(options.includes(option), options.join(' '));
+      for (const option of ['--verbose', '--dir', '--json', '--help'])
+        assert.ok(options.includes(option), options.join(' '));
       assert.ok(!options.includes('--entries'));
       assert.deepEqual(wordsFor('edubba --tls-c'), ['--tls-ca', '--tls-cert']);
       assert.deepEqual(wordsFor('edubba serve --limits '), ['cloud', 'default']);
-      assert.deepEqual(wordsFor('edubba --dir fold').map((word) => word.replace(/\/$/, '')), ['folder']);
+      assert.deepEqual(
+        wordsFor('edubba --dir fold').map((word) => word.replace(/\/$/, '')),
+        ['folder'],
+      );
       assert.ok(wordsFor('edubba token list scr').includes(`script.${shell}`));
       assert.deepEqual(wordsFor('edubba --project '), []);
     });

@@ -10,9 +10,18 @@ import { Child, output, temporaryDirectory } from './run.ts';
 import { userEnvironment } from './user-environment.ts';
 
 /** `bin/edubba serve`, or `npm start`'s own script, under a limit of descriptors. Ends it once it listens. */
-async function serve(t: TestContext, limit: number, directory: string, more: readonly string[] = [], start: readonly string[] = ['bin/edubba', 'serve']) {
+async function serve(
+  t: TestContext,
+  limit: number,
+  directory: string,
+  more: readonly string[] = [],
+  start: readonly string[] = ['bin/edubba', 'serve'],
+) {
   const words = [process.execPath, ...start, '--dir', directory, '--address', '127.0.0.1:0', ...more];
-  const child = spawn('sh', ['-c', `ulimit -n ${limit}; exec "$@"`, 'sh', ...words], { stdio: ['ignore', 'pipe', 'pipe'], env: userEnvironment() });
+  const child = spawn('sh', ['-c', `ulimit -n ${limit}; exec "$@"`, 'sh', ...words], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: userEnvironment(),
+  });
   t.after(() => child.kill('SIGKILL'));
   let [out, err] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -30,13 +39,24 @@ describe('edubba serve with few descriptors', () => {
   // a build would need more; npm test has built already
   before(() => execFileSync(process.execPath, ['scripts/build.mjs'], { stdio: 'ignore' }));
 
-  for (const [limit, start] of [[24, undefined], [26, undefined], [40, undefined], [88, undefined], [26, ['scripts/start.mjs']]] as const) {
+  for (const [limit, start] of [
+    [24, undefined],
+    [26, undefined],
+    [40, undefined],
+    [88, undefined],
+    [26, ['scripts/start.mjs']],
+  ] as const) {
     test(`ulimit -n ${limit}: says what the limit is and what is needed, and makes nothing (${start?.[0] ?? 'bin/edubba'})`, async (t) => {
       const above = await temporaryDirectory(t);
       const { status, out, err } = await serve(t, limit, join(above, 'data'), [], start);
       assert.equal(status, 1, err);
       assert.equal(out, '');
-      assert.match(err, new RegExp(`^edubba: RESOURCE_EXHAUSTED: this process may open ${limit} files, and a database needs at least 89: raise .*ulimit -n 89.*\n$`));
+      assert.match(
+        err,
+        new RegExp(
+          `^edubba: RESOURCE_EXHAUSTED: this process may open ${limit} files, and a database needs at least 89: raise .*ulimit -n 89.*\n$`,
+        ),
+      );
       assert.deepEqual(await readdir(above), []);
     });
   }
@@ -51,7 +71,9 @@ describe('edubba serve with few descriptors', () => {
   test('what is said to be enough is enough', async (t) => {
     const above = await temporaryDirectory(t);
     assert.deepEqual((await serve(t, 89, join(above, 'one'))).err, '');
-    const needed = Number(/at least (\d+)/.exec((await serve(t, 89, join(above, 'two'), ['--tablet-servers', '2'])).err)?.[1]);
+    const needed = Number(
+      /at least (\d+)/.exec((await serve(t, 89, join(above, 'two'), ['--tablet-servers', '2'])).err)?.[1],
+    );
     const { status, err } = await serve(t, needed, join(above, 'two'), ['--tablet-servers', '2']);
     assert.deepEqual([status, err], [0, '']);
   });
@@ -99,10 +121,14 @@ describe('a server without a descriptor left', () => {
     };
     await told(/^held [1-9]/m);
     const [host, port] = address.split(':') as [string, string];
-    await Promise.all(Array.from({ length: 50 }, async () => {
-      const socket = connect(Number(port), host).on('error', () => {}).resume();
-      await once(socket, 'close');
-    }));
+    await Promise.all(
+      Array.from({ length: 50 }, async () => {
+        const socket = connect(Number(port), host)
+          .on('error', () => {})
+          .resume();
+        await once(socket, 'close');
+      }),
+    );
     assert.equal(server.process.exitCode, null, server.err);
     await told(/^held 0$/m);
     assert.equal(await output(['--address', address, 'ls']), 't\n');

@@ -33,7 +33,11 @@ async function clientOf(t: TestContext, server: Child): Promise<Database> {
 }
 
 /** Writes rows of random bytes, several at once, until `more` says otherwise. Answers the rows that were acknowledged. */
-async function writeRows(database: Database, prefix: string, more: (acknowledged: number, error?: BigtableError) => boolean): Promise<string[]> {
+async function writeRows(
+  database: Database,
+  prefix: string,
+  more: (acknowledged: number, error?: BigtableError) => boolean,
+): Promise<string[]> {
   const acknowledged: string[] = [];
   let next = 0;
   let goesOn = true;
@@ -62,7 +66,11 @@ async function rowsOf(database: Database): Promise<Set<string>> {
 
 async function assertServed(database: Database, rows: readonly string[], when: string): Promise<void> {
   const found = await rowsOf(database);
-  assert.deepEqual(rows.filter((row) => !found.has(row)), [], `acknowledged and lost, ${when}`);
+  assert.deepEqual(
+    rows.filter((row) => !found.has(row)),
+    [],
+    `acknowledged and lost, ${when}`,
+  );
 }
 
 describe('edubba serve that cannot write files', () => {
@@ -74,8 +82,13 @@ describe('edubba serve that cannot write files', () => {
     // where SSTables are to be made there is a file
     await rm(join(directory, 'files', 'sstables'), { recursive: true, force: true });
     await writeFile(join(directory, 'files', 'sstables'), '');
-    const rows = await writeRows(database, 'r', (count) => count * VALUE_BYTES < FLUSHED_BYTES && !server.err.includes('a minor compaction failed'));
-    while (!server.err.includes('a minor compaction failed')) await new Promise((resolve) => server.process.stderr?.once('data', resolve));
+    const rows = await writeRows(
+      database,
+      'r',
+      (count) => count * VALUE_BYTES < FLUSHED_BYTES && !server.err.includes('a minor compaction failed'),
+    );
+    while (!server.err.includes('a minor compaction failed'))
+      await new Promise((resolve) => server.process.stderr?.once('data', resolve));
     server.process.kill('SIGTERM');
     assert.equal(await server.ended(), 0, server.err);
     await rm(join(directory, 'files', 'sstables'));
@@ -112,7 +125,17 @@ for (const durability of ['synced', 'buffered']) {
       await mkdir(directory);
       const ballast = join(disk, 'ballast');
       await writeFile(ballast, Buffer.alloc(8 << 20));
-      const server = new Child(t, ['serve', '--dir', directory, '--address', '127.0.0.1:0', '--durability', durability, '--tablet-servers', servers]);
+      const server = new Child(t, [
+        'serve',
+        '--dir',
+        directory,
+        '--address',
+        '127.0.0.1:0',
+        '--durability',
+        durability,
+        '--tablet-servers',
+        servers,
+      ]);
       const database = await clientOf(t, server);
       await database.createTable(TABLE, { families: { f: {} }, splits: ['a3', 'a6', 'b3', 'b6'] });
       let refusals = 0;

@@ -11,17 +11,43 @@ test('groups are set, shown and carried out; a compaction leaves one file for ea
   const words = ['--dir', directory];
   await output([...words, 'createtable', 'web', 'families=contents:never,language:never,anchor:never']);
   await output([...words, 'set', 'web', 'com.cnn', 'contents:=<html>', 'language:=en', 'anchor:x=CNN']);
-  await output([...words, 'setgroups', 'web', 'meta=language,anchor:inmemory=true:bloom=row-column', 'default=:compression=zstd/9']);
+  await output([
+    ...words,
+    'setgroups',
+    'web',
+    'meta=language,anchor:inmemory=true:bloom=row-column',
+    'default=:compression=zstd/9',
+  ]);
   await output([...words, 'compact', 'web']);
   assert.match(await output([...words, 'read', 'web']), /"CNN"[\s\S]*"<html>"[\s\S]*"en"/);
-  assert.match(await output([...words, 'ls', 'web']), /^meta\s+anchor,language \{"bloomFilter":"row-column","inMemory":true\}$/m);
-  const families = JSON.parse(await output([...words, '--json', 'ls', 'web'])) as { name: string; group?: string; tuning?: object }[];
-  assert.deepEqual(families.map(({ name, group }) => [name, group]), [['anchor', 'meta'], ['contents', undefined], ['language', 'meta']]);
+  assert.match(
+    await output([...words, 'ls', 'web']),
+    /^meta\s+anchor,language \{"bloomFilter":"row-column","inMemory":true\}$/m,
+  );
+  const families = JSON.parse(await output([...words, '--json', 'ls', 'web'])) as {
+    name: string;
+    group?: string;
+    tuning?: object;
+  }[];
+  assert.deepEqual(
+    families.map(({ name, group }) => [name, group]),
+    [
+      ['anchor', 'meta'],
+      ['contents', undefined],
+      ['language', 'meta'],
+    ],
+  );
   assert.deepEqual(families[1]?.tuning, { compression: { kind: 'zstd', level: 9 } });
-  assert.match(await output(['inspect', 'metadata', directory]), /tables\/web,[\s\S]*default: sstables\/\S+ \(newest first\)\s+meta: sstables\/\S+ \(newest first\)/);
+  assert.match(
+    await output(['inspect', 'metadata', directory]),
+    /tables\/web,[\s\S]*default: sstables\/\S+ \(newest first\)\s+meta: sstables\/\S+ \(newest first\)/,
+  );
   const wrong = await edubba([...words, 'setgroups', 'web', 'meta=nobody']);
   assert.deepEqual([wrong.status, wrong.err.split(':')[1]], [1, ' NOT_FOUND']);
-  assert.match((await edubba([...words, 'setgroups', 'web', 'meta=anchor:bloom=all'])).err, /bloomFilter must be one of none, row, row-column, not all/);
+  assert.match(
+    (await edubba([...words, 'setgroups', 'web', 'meta=anchor:bloom=all'])).err,
+    /bloomFilter must be one of none, row, row-column, not all/,
+  );
   assert.match((await edubba([...words, 'compact', 'nothing'])).err, /NOT_FOUND/);
 });
 
@@ -29,7 +55,10 @@ test('a tablet is split before a row and near its middle, and two become one', a
   const directory = join(await temporaryDirectory(t), 'data');
   const words = ['--dir', directory];
   const rows = ['a', 'd', 'g', 'k', 'p', 'x'];
-  const tablets = async (): Promise<string[]> => [...(await output(['inspect', 'metadata', directory])).matchAll(/tables\/t, (rows from .*)$/gm)].map(([, range = '']) => range);
+  const tablets = async (): Promise<string[]> =>
+    [...(await output(['inspect', 'metadata', directory])).matchAll(/tables\/t, (rows from .*)$/gm)].map(
+      ([, range = '']) => range,
+    );
   await output([...words, 'createtable', 't', 'families=f:never']);
   for (const row of rows) await output([...words, 'set', 't', row, `f:q=${row}`]);
   await output([...words, 'split', 't', 'k']);
@@ -50,7 +79,10 @@ test('a running server compacts, splits and merges too; groups are set where the
   try {
     const words = ['--address', server.address];
     await output([...words, 'createtable', 't', 'families=f:never']);
-    assert.match((await edubba([...words, 'setgroups', 't', 'x=f'])).err, /UNIMPLEMENTED: locality groups cannot be set over the Cloud API/);
+    assert.match(
+      (await edubba([...words, 'setgroups', 't', 'x=f'])).err,
+      /UNIMPLEMENTED: locality groups cannot be set over the Cloud API/,
+    );
     await output([...words, 'set', 't', 'a', 'f:q=x']);
     await output([...words, 'set', 't', 'z', 'f:q=x']);
     await output([...words, 'split', 't', 'k']);

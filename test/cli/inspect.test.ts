@@ -23,8 +23,12 @@ async function filesIn(directory: string): Promise<Files> {
 /** A database with a table of three tablets, rows in files and later ones in the log alone. */
 async function makeDatabase(directory: string): Promise<void> {
   const database = await open(directory);
-  const table = await database.createTable('web', { families: { f: { maxVersions: 2 }, gone: {} }, splits: ['g', 'p'] });
-  for (const row of ['a', 'h', 'z']) await table.apply(new RowMutation(row).set('f:q', `value of ${row}`, 1000n).set('gone:x', 'y'));
+  const table = await database.createTable('web', {
+    families: { f: { maxVersions: 2 }, gone: {} },
+    splits: ['g', 'p'],
+  });
+  for (const row of ['a', 'h', 'z'])
+    await table.apply(new RowMutation(row).set('f:q', `value of ${row}`, 1000n).set('gone:x', 'y'));
   await table.apply(new RowMutation('a').set('f:bytes', Buffer.from([0xff, 0]), 1000n));
   await database.flush();
   await table.deleteRow('h');
@@ -42,10 +46,12 @@ async function database(t: TestContext): Promise<Files> {
 /** Every file with its size, time and inode. */
 async function snapshot(directory: string): Promise<string[]> {
   const names = (await readdir(directory, { recursive: true })).sort();
-  return Promise.all(names.map(async (name) => {
-    const { size, mtimeMs, ino } = await stat(join(directory, name));
-    return `${name} ${size} ${mtimeMs} ${ino}`;
-  }));
+  return Promise.all(
+    names.map(async (name) => {
+      const { size, mtimeMs, ino } = await stat(join(directory, name));
+      return `${name} ${size} ${mtimeMs} ${ino}`;
+    }),
+  );
 }
 
 async function flip(path: string, at: number): Promise<void> {
@@ -63,18 +69,29 @@ describe('edubba inspect', () => {
 
     const metadata = await output(['inspect', 'metadata', directory, '--verify', '--entries']);
     assert.match(metadata, /^database [0-9a-f]{32} in /);
-    assert.match(metadata, /projects\/local\/instances\/local\/tables\/web, timestamps in micros\n {4}f: versions\(\) > 2\n {4}gone: <never>\n/);
-    for (const range of ['from the first to "g"', 'from "g" to "p"', 'from "p" to the last']) assert.ok(metadata.includes(`tables/web, rows ${range}`), metadata);
-    for (const path of sstables) assert.ok(metadata.includes(`${relative(join(directory, 'files'), path)}: `), `${path} was not verified`);
+    assert.match(
+      metadata,
+      /projects\/local\/instances\/local\/tables\/web, timestamps in micros\n {4}f: versions\(\) > 2\n {4}gone: <never>\n/,
+    );
+    for (const range of ['from the first to "g"', 'from "g" to "p"', 'from "p" to the last'])
+      assert.ok(metadata.includes(`tables/web, rows ${range}`), metadata);
+    for (const path of sstables)
+      assert.ok(metadata.includes(`${relative(join(directory, 'files'), path)}: `), `${path} was not verified`);
     assert.match(metadata, /compacted, epoch 1/);
     assert.match(metadata, /5 tablets, \d+ SSTables, \d+ entries verified/);
     assert.match(metadata, /read without a lock/);
-    assert.equal(await output(['inspect', 'metadata', sstables[0] as string]), await output(['inspect', 'metadata', directory]));
+    assert.equal(
+      await output(['inspect', 'metadata', sstables[0] as string]),
+      await output(['inspect', 'metadata', directory]),
+    );
 
-    const tables = await Promise.all(sstables.map((path) => output(['inspect', 'sstable', path, '--verify', '--entries'])));
+    const tables = await Promise.all(
+      sstables.map((path) => output(['inspect', 'sstable', path, '--verify', '--entries'])),
+    );
     assert.ok(tables.some((text) => /"a" f:"q" put @ 1000 "value of a"\n/.test(text)));
     assert.ok(tables.some((text) => text.includes('"a" f:"bytes" put @ 1000 "\\xff\\x00"\n')));
-    for (const text of tables) assert.match(text, /verified: 1 block, \d+ entr(y|ies), \d+ bytes: all is as it was written/);
+    for (const text of tables)
+      assert.match(text, /verified: 1 block, \d+ entr(y|ies), \d+ bytes: all is as it was written/);
 
     const log = await output(['inspect', 'log', logs[0] as string, '--entries']);
     assert.match(log, /table 00000010, .*: row "h", 1 deleteFromRow, 0 bytes of values\n {4}"h" deleteFromRow\n/);
@@ -91,26 +108,56 @@ describe('edubba inspect', () => {
   test('--json prints a document a line, and says the same', async (t) => {
     const { directory, sstables, logs } = await database(t);
     const metadata = documents(await output(['inspect', 'metadata', directory, '--verify', '--json']));
-    assert.deepEqual([...new Set(metadata.map(({ kind }) => kind))].sort(), ['database', 'table', 'tablet', 'verified']);
+    assert.deepEqual([...new Set(metadata.map(({ kind }) => kind))].sort(), [
+      'database',
+      'table',
+      'tablet',
+      'verified',
+    ]);
     const web = metadata.filter(({ kind, rowIn }) => kind === 'tablet' && rowIn === 'METADATA');
-    assert.deepEqual(web.map(({ range }) => range), [{ start: '', end: 'g' }, { start: 'g', end: 'p' }, { start: 'p' }]);
+    assert.deepEqual(
+      web.map(({ range }) => range),
+      [{ start: '', end: 'g' }, { start: 'g', end: 'p' }, { start: 'p' }],
+    );
     const verified = metadata.filter(({ kind }) => kind === 'verified').map(({ path }) => path as string);
-    assert.deepEqual(verified.sort(), sstables.map((path) => relative(join(directory, 'files'), path)));
+    assert.deepEqual(
+      verified.sort(),
+      sstables.map((path) => relative(join(directory, 'files'), path)),
+    );
 
     const entries: Record<string, unknown>[] = [];
     for (const path of sstables) {
-      const [layout, ...rest] = documents(await output(['inspect', 'sstable', path, '--entries', '--json'])) as [{ properties: { entries: Record<string, number> } }, ...Record<string, unknown>[]];
-      assert.equal(rest.length, Object.values(layout.properties.entries).reduce((sum, count) => sum + count, 0));
+      const [layout, ...rest] = documents(await output(['inspect', 'sstable', path, '--entries', '--json'])) as [
+        { properties: { entries: Record<string, number> } },
+        ...Record<string, unknown>[],
+      ];
+      assert.equal(
+        rest.length,
+        Object.values(layout.properties.entries).reduce((sum, count) => sum + count, 0),
+      );
       entries.push(...rest);
     }
     const bytes = entries.find(({ qualifier }) => qualifier === 'bytes');
-    assert.deepEqual(bytes, { row: 'a', family: 'f', qualifier: 'bytes', kind: 'put', timestamp: 1000, valueBase64: '/wA=' });
+    assert.deepEqual(bytes, {
+      row: 'a',
+      family: 'f',
+      qualifier: 'bytes',
+      kind: 'put',
+      timestamp: 1000,
+      valueBase64: '/wA=',
+    });
 
-    const appends = documents(await output(['inspect', 'log', logs[0] as string, '--entries', '--json'])) as { records?: { sequence: number; rows?: { row: string }[] }[]; appends?: number }[];
+    const appends = documents(await output(['inspect', 'log', logs[0] as string, '--entries', '--json'])) as {
+      records?: { sequence: number; rows?: { row: string }[] }[];
+      appends?: number;
+    }[];
     const sum = appends.pop();
     assert.equal(sum?.appends, appends.length);
     const sequences = appends.flatMap(({ records }) => records ?? []).map(({ sequence }) => sequence);
-    assert.deepEqual(sequences, sequences.map((_, i) => i + 1));
+    assert.deepEqual(
+      sequences,
+      sequences.map((_, i) => i + 1),
+    );
     assert.ok(appends.some(({ records }) => records?.[0]?.rows?.[0]?.row === 'h'));
   });
 
@@ -140,11 +187,17 @@ describe('edubba inspect', () => {
 
   test('damage is told with the file and where, with status 1', async (t) => {
     const { directory, sstables, logs } = await database(t);
-    const users = await Promise.all(sstables.map(async (path) => ({ path, text: await output(['inspect', 'sstable', path, '--entries']) })));
+    const users = await Promise.all(
+      sstables.map(async (path) => ({ path, text: await output(['inspect', 'sstable', path, '--entries']) })),
+    );
     const broken = users.find(({ text }) => text.includes('value of a'))?.path as string;
     await flip(broken, 12);
     const name = relative(join(directory, 'files'), broken);
-    for (const words of [['sstable', broken, '--verify'], ['sstable', broken, '--entries'], ['metadata', directory, '--verify']]) {
+    for (const words of [
+      ['sstable', broken, '--verify'],
+      ['sstable', broken, '--entries'],
+      ['metadata', directory, '--verify'],
+    ]) {
       const { status, err } = await edubba(['inspect', ...words]);
       assert.equal(status, 1, words.join(' '));
       assert.ok(err.startsWith(`edubba: DATA_LOSS: ${name}: corrupt at byte 0: `), err);
@@ -171,7 +224,9 @@ describe('edubba inspect', () => {
     assert.match(torn, /torn tail: 1\d{3} bytes behind the end/);
     assert.equal(torn.split('  torn tail')[0], whole.split('  read without a lock')[0]);
 
-    const [root] = (await readdir(join(directory, 'files', 'lock-service', 'files'))).map((entry) => join(directory, 'files', 'lock-service', 'files', entry));
+    const [root] = (await readdir(join(directory, 'files', 'lock-service', 'files'))).map((entry) =>
+      join(directory, 'files', 'lock-service', 'files', entry),
+    );
     await flip(root as string, 40);
     const locks = await edubba(['inspect', 'metadata', directory]);
     assert.match(locks.err, /^edubba: DATA_LOSS: lock-service\/files\/\S+: corrupt at byte \d+: checksum/);

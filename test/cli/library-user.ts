@@ -3,7 +3,16 @@ import { open } from '../../src/embedded/index.ts';
 import { startThreadedServer } from '../../src/server/index.ts';
 
 const [directory = '', what] = process.argv.slice(2);
-const EVENTS = ['unhandledRejection', 'uncaughtException', 'uncaughtExceptionMonitor', 'SIGTERM', 'SIGINT', 'exit', 'beforeExit', 'warning'] as const;
+const EVENTS = [
+  'unhandledRejection',
+  'uncaughtException',
+  'uncaughtExceptionMonitor',
+  'SIGTERM',
+  'SIGINT',
+  'exit',
+  'beforeExit',
+  'warning',
+] as const;
 const handlers = (): number => EVENTS.reduce((sum, event) => sum + process.listenerCount(event), 0);
 
 const before = handlers();

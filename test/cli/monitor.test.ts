@@ -9,7 +9,10 @@ import { connect, type Database, RowMutation } from '../../src/embedded/index.ts
 import { systemClock } from '../../src/platform/index.ts';
 import { Child, documents, edubba, output, temporaryDirectory } from './run.ts';
 
-async function serve(t: TestContext, words: readonly string[] = []): Promise<{ server: Child; address: string; metrics: string; directory: string }> {
+async function serve(
+  t: TestContext,
+  words: readonly string[] = [],
+): Promise<{ server: Child; address: string; metrics: string; directory: string }> {
   const directory = join(await temporaryDirectory(t), 'data');
   const server = new Child(t, ['serve', '--dir', directory, '--address', '127.0.0.1:0', ...words]);
   const address = await server.address();
@@ -48,14 +51,26 @@ test('metrics tell of calls, promtool finds no fault with them, and probes of th
   const table = await database.createTable('t', { families: { f: {} } });
   await table.apply(new RowMutation('r').set('f:q', 'v'));
   for (let i = 0; i < 10; i++) await table.get('r');
-  const page = await pageWhere(metrics, (text) => text.includes('google.bigtable.v2.Bigtable/ReadRows') && sumOf(text, 'edubba_calls_total', 'Bigtable/ReadRows') === 10);
+  const page = await pageWhere(
+    metrics,
+    (text) =>
+      text.includes('google.bigtable.v2.Bigtable/ReadRows') &&
+      sumOf(text, 'edubba_calls_total', 'Bigtable/ReadRows') === 10,
+  );
   assert.equal(sumOf(page, 'edubba_calls_total', 'Bigtable/MutateRow"'), 1);
   assert.equal(sumOf(page, 'edubba_call_duration_seconds_count', 'Bigtable/ReadRows'), 10);
   assert.equal(sumOf(page, 'edubba_tables'), 1);
   assert.equal(sumOf(page, 'edubba_tablets_unserved'), 0);
   assert.equal(sumOf(page, 'edubba_ready'), 1);
   assert.equal(sumOf(page, 'edubba_build_info'), 1);
-  for (const name of ['edubba_log_appended_bytes_total', 'edubba_memtables_used_bytes', 'edubba_disk_free_bytes', 'edubba_connections', 'edubba_request_budget_limit_bytes', 'edubba_block_cache_limit_bytes']) {
+  for (const name of [
+    'edubba_log_appended_bytes_total',
+    'edubba_memtables_used_bytes',
+    'edubba_disk_free_bytes',
+    'edubba_connections',
+    'edubba_request_budget_limit_bytes',
+    'edubba_block_cache_limit_bytes',
+  ]) {
     assert.ok(sumOf(page, name) > 0, name);
   }
   const promtool = spawnSync('promtool', ['check', 'metrics'], { input: page, encoding: 'utf8' });
@@ -93,10 +108,15 @@ test('the figures of all threads are on one page', async (t) => {
   const first = await databaseAt(t, address);
   await first.createTable('t', { families: { f: {} } });
   const databases = await Promise.all(Array.from({ length: 8 }, () => databaseAt(t, address)));
-  await Promise.all(databases.map(async (database) => {
-    for (let i = 0; i < 5; i++) await database.table('t').get('r');
-  }));
-  const page = await pageWhere(metrics, (text) => text.includes('Bigtable/ReadRows') && sumOf(text, 'edubba_calls_total', 'Bigtable/ReadRows') === 40);
+  await Promise.all(
+    databases.map(async (database) => {
+      for (let i = 0; i < 5; i++) await database.table('t').get('r');
+    }),
+  );
+  const page = await pageWhere(
+    metrics,
+    (text) => text.includes('Bigtable/ReadRows') && sumOf(text, 'edubba_calls_total', 'Bigtable/ReadRows') === 40,
+  );
   assert.equal(sumOf(page, 'edubba_tables'), 1);
   assert.ok(sumOf(page, 'edubba_tablets') >= 3);
   assert.equal(sumOf(page, 'edubba_request_budget_limit_bytes'), 2 * Math.floor((128 * 1024 * 1024) / 2));
@@ -111,10 +131,26 @@ test('an address for metrics that is taken: an error where it was asked for, els
   t.after(() => holder.close());
   await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
   const { port } = holder.address() as AddressInfo;
-  const refused = await edubba(['serve', '--dir', directory, '--address', '127.0.0.1:0', '--metrics-address', `127.0.0.1:${port}`]);
+  const refused = await edubba([
+    'serve',
+    '--dir',
+    directory,
+    '--address',
+    '127.0.0.1:0',
+    '--metrics-address',
+    `127.0.0.1:${port}`,
+  ]);
   assert.deepEqual([refused.status, refused.out], [1, '']);
   assert.match(refused.err, new RegExp(`^edubba: ALREADY_EXISTS: 127\\.0\\.0\\.1:${port} is already in use`));
-  const nonsense = await edubba(['serve', '--dir', directory, '--address', '127.0.0.1:0', '--metrics-address', 'nowhere']);
+  const nonsense = await edubba([
+    'serve',
+    '--dir',
+    directory,
+    '--address',
+    '127.0.0.1:0',
+    '--metrics-address',
+    'nowhere',
+  ]);
   assert.match(nonsense.err, /argument 'nowhere' is invalid. It must be HOST:PORT .*; or off/);
   const server = new Child(t, ['serve', '--dir', directory, '--address', `127.0.0.1:${port - 1000}`]);
   await server.address();
@@ -129,9 +165,20 @@ test('an address for metrics that is taken: an error where it was asked for, els
 
 test('an address for metrics that other machines can reach is warned of', async (t) => {
   const directory = join(await temporaryDirectory(t), 'data');
-  const server = new Child(t, ['serve', '--dir', directory, '--address', '127.0.0.1:0', '--metrics-address', '0.0.0.0:0']);
+  const server = new Child(t, [
+    'serve',
+    '--dir',
+    directory,
+    '--address',
+    '127.0.0.1:0',
+    '--metrics-address',
+    '0.0.0.0:0',
+  ]);
   await server.address();
-  assert.match(server.err, /^\S+ warn other machines can read the metrics: nobody is asked who they are address=0\.0\.0\.0:\d+$/m);
+  assert.match(
+    server.err,
+    /^\S+ warn other machines can read the metrics: nobody is asked who they are address=0\.0\.0\.0:\d+$/m,
+  );
 });
 
 test('logs as JSON: each call in the access log, slow ones with what they cost, nothing of values and keys', async (t) => {
@@ -144,10 +191,19 @@ test('logs as JSON: each call in the access log, slow ones with what they cost, 
   assert.equal(await server.ended(), 0, server.err);
   const lines = documents(server.err);
   const access = lines.filter(({ log }) => log === 'access');
-  const method = (name: string): Record<string, unknown> | undefined => access.find((line) => String(line['method']).endsWith(`/${name}`));
-  assert.deepEqual([method('CreateTable')?.['code'], method('CreateTable')?.['principal'], method('CreateTable')?.['level']], ['OK', 'anonymous', 'info']);
-  assert.deepEqual([method('MutateRow')?.['target'], method('ReadRows')?.['target'], method('ReadRows')?.['rows']], ['projects/local/instances/local/tables/web', 'projects/local/instances/local/tables/web', 1]);
-  const slow = lines.find(({ message, method: its }) => message === 'a slow call' && String(its).endsWith('/CreateTable'));
+  const method = (name: string): Record<string, unknown> | undefined =>
+    access.find((line) => String(line['method']).endsWith(`/${name}`));
+  assert.deepEqual(
+    [method('CreateTable')?.['code'], method('CreateTable')?.['principal'], method('CreateTable')?.['level']],
+    ['OK', 'anonymous', 'info'],
+  );
+  assert.deepEqual(
+    [method('MutateRow')?.['target'], method('ReadRows')?.['target'], method('ReadRows')?.['rows']],
+    ['projects/local/instances/local/tables/web', 'projects/local/instances/local/tables/web', 1],
+  );
+  const slow = lines.find(
+    ({ message, method: its }) => message === 'a slow call' && String(its).endsWith('/CreateTable'),
+  );
   assert.ok(Number(slow?.['ms']) > 1, 'the first call waits for a part of the program to be loaded');
   assert.doesNotMatch(server.err, /secret/);
 });
@@ -158,7 +214,10 @@ test('nobody reads the log: calls are answered, lines are dropped and counted, a
   const database = await databaseAt(t, address);
   const table = await database.createTable('t', { families: { f: {} } });
   for (let i = 0; i < 150; i++) await Promise.all(Array.from({ length: 50 }, () => table.get('r')));
-  const page = await pageWhere(metrics, (text) => text.includes('Bigtable/ReadRows') && sumOf(text, 'edubba_calls_total', 'Bigtable/ReadRows') === 7500);
+  const page = await pageWhere(
+    metrics,
+    (text) => text.includes('Bigtable/ReadRows') && sumOf(text, 'edubba_calls_total', 'Bigtable/ReadRows') === 7500,
+  );
   assert.ok(sumOf(page, 'edubba_log_lines_dropped_total') > 100, page);
   await database.close();
   server.process.kill('SIGTERM');

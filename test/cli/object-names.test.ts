@@ -63,12 +63,10 @@ test('locality groups keep such names over flushes, merges of tablets, compactio
   const second = await open(directory);
   assert.deepEqual(await groupsOf(second), tuned);
   assert.deepEqual(await cellsOf(second), cells);
-  await second
-    .table('t')
-    .setGroups({
-      ['__proto__']: { families: ['constructor'], inMemory: true },
-      constructor: { families: ['__proto__'] },
-    });
+  await second.table('t').setGroups({
+    ['__proto__']: { families: ['constructor'], inMemory: true },
+    constructor: { families: ['__proto__'] },
+  });
   assert.deepEqual(await groupsOf(second), [
     ['__proto__', { inMemory: true }],
     ['constructor', {}],

@@ -28,7 +28,11 @@ function assertPrivate(modes: ReadonlyMap<string, string>): void {
 /** The command with a umask that takes nothing away. */
 function withOpenUmask(t: TestContext, words: readonly string[]): ChildProcess {
   const script = join(dirname(here), `edubba${extname(here)}`);
-  const child = spawn('sh', ['-c', 'umask 000; exec "$@"', 'sh', process.execPath, ...process.execArgv, script, ...words], { stdio: ['ignore', 'pipe', 'inherit'], env: userEnvironment() });
+  const child = spawn(
+    'sh',
+    ['-c', 'umask 000; exec "$@"', 'sh', process.execPath, ...process.execArgv, script, ...words],
+    { stdio: ['ignore', 'pipe', 'inherit'], env: userEnvironment() },
+  );
   t.after(() => child.kill('SIGKILL'));
   return child;
 }
@@ -48,7 +52,15 @@ describe('files and directories', () => {
     test(`of a database are the owner's alone, with ${servers} tablet servers and a umask of 000`, async (t) => {
       const above = join(await temporaryDirectory(t), 'above');
       const directory = join(above, 'data');
-      const server = withOpenUmask(t, ['serve', '--dir', directory, '--address', '127.0.0.1:0', '--tablet-servers', servers]);
+      const server = withOpenUmask(t, [
+        'serve',
+        '--dir',
+        directory,
+        '--address',
+        '127.0.0.1:0',
+        '--tablet-servers',
+        servers,
+      ]);
       const address = await listening(server);
       await output(['--address', address, 'createtable', 't', 'families=f']);
       await output(['--address', address, 'set', 't', 'r', 'f:q=1']);
@@ -59,9 +71,13 @@ describe('files and directories', () => {
       for (const modes of [whileServing, afterwards]) {
         assertPrivate(modes);
         const parts = [...modes.keys()];
-        for (const part of ['data/LOCK', 'data/EDUBBA', 'data/tmp', 'data/files/lock-service', 'data/logs']) assert.ok(parts.includes(part), part);
+        for (const part of ['data/LOCK', 'data/EDUBBA', 'data/tmp', 'data/files/lock-service', 'data/logs'])
+          assert.ok(parts.includes(part), part);
       }
-      assert.ok([...whileServing].some(([path, mode]) => path.startsWith('data/logs/') && mode.startsWith('file')), 'a log segment');
+      assert.ok(
+        [...whileServing].some(([path, mode]) => path.startsWith('data/logs/') && mode.startsWith('file')),
+        'a log segment',
+      );
     });
   }
 
@@ -98,9 +114,32 @@ describe('what others can read', () => {
       const [directory, tokens, keys] = [join(above, 'data'), join(above, 'tokens.txt'), join(above, 'keys.json')];
       await output(['token', 'add', tokens, 'alice']);
       await writeFile(keys, JSON.stringify({ keys: [{ kty: 'oct', k: 'AAAA', kid: '1' }] }), { mode: 0o600 });
-      const words = ['serve', '--dir', directory, '--address', '127.0.0.1:0', '--tls-key', key, '--tls-cert', cert, '--tls-client-ca', cert, '--tokens', tokens];
+      const words = [
+        'serve',
+        '--dir',
+        directory,
+        '--address',
+        '127.0.0.1:0',
+        '--tls-key',
+        key,
+        '--tls-cert',
+        cert,
+        '--tls-client-ca',
+        cert,
+        '--tokens',
+        tokens,
+      ];
       words.push('--jwt-issuer', 'i', '--jwt-audience', 'a', '--jwt-jwks', keys, '--tablet-servers', servers);
-      for (const expected of [[], [['data', '755'], ['server.key', '644'], ['tokens.txt', '640'], ['keys.json', '604'], ['server.pem', '666']]]) {
+      for (const expected of [
+        [],
+        [
+          ['data', '755'],
+          ['server.key', '644'],
+          ['tokens.txt', '640'],
+          ['keys.json', '604'],
+          ['server.pem', '666'],
+        ],
+      ]) {
         const server = new Child(t, words);
         await server.address();
         server.process.kill('SIGTERM');
@@ -110,7 +149,14 @@ describe('what others can read', () => {
         }
         // the certificate is the authority of the clients' certificates too
         assert.equal(server.err.split('\n').length - 1, expected.length === 0 ? 0 : expected.length + 1, server.err);
-        for (const [path, mode] of [[directory, 0o755], [key, 0o644], [tokens, 0o640], [keys, 0o604], [cert, 0o666]] as const) await chmod(path, mode);
+        for (const [path, mode] of [
+          [directory, 0o755],
+          [key, 0o644],
+          [tokens, 0o640],
+          [keys, 0o604],
+          [cert, 0o666],
+        ] as const)
+          await chmod(path, mode);
         // root's files may be read by a group
         if ((await stat(tokens)).uid === 0) await chown(tokens, 1, 0);
       }
@@ -127,7 +173,13 @@ describe('what others can read', () => {
     await chmod(token, 0o644);
     await chmod(key, 0o666);
     const { err } = await edubba(ls);
-    assert.match(err, new RegExp(`^edubba: warning: ${token} is secret and can be read by other users of this machine \\(mode 644\\)`, 'm'));
+    assert.match(
+      err,
+      new RegExp(
+        `^edubba: warning: ${token} is secret and can be read by other users of this machine \\(mode 644\\)`,
+        'm',
+      ),
+    );
     assert.match(err, new RegExp(`^edubba: warning: ${key} .*\\(mode 666\\)`, 'm'));
   });
 
@@ -141,12 +193,19 @@ describe('what others can read', () => {
     const token = await readFile(out, 'utf8');
     assert.match(token, /^edubba_[a-z0-9]{8}_[A-Za-z0-9_-]{43}\n$/);
     const list = await readFile(tokens, 'utf8');
-    for (const [where, code] of [[out, 'ALREADY_EXISTS'], [join(above, 'nowhere', 'x'), 'FAILED_PRECONDITION']] as const) {
+    for (const [where, code] of [
+      [out, 'ALREADY_EXISTS'],
+      [join(above, 'nowhere', 'x'), 'FAILED_PRECONDITION'],
+    ] as const) {
       const { status, err } = await edubba(['token', 'add', tokens, 'crawler', '--out', where]);
       assert.deepEqual([status, err.split(':', 2)[1]], [1, ` ${code}`]);
       assert.ok(err.includes(where), err);
     }
-    assert.deepEqual([await readFile(out, 'utf8'), await readFile(tokens, 'utf8')], [token, list], 'nothing has changed');
+    assert.deepEqual(
+      [await readFile(out, 'utf8'), await readFile(tokens, 'utf8')],
+      [token, list],
+      'nothing has changed',
+    );
     const refused = await edubba(['token', 'add', tokens, 'no name', '--out', join(above, 'other')]);
     assert.equal(refused.status, 1);
     await assert.rejects(stat(join(above, 'other')), { code: 'ENOENT' });

@@ -33,11 +33,19 @@ async function readyWhere(base: string, holds: (answer: Probe) => boolean): Prom
   }
 }
 
-async function serve(t: TestContext, directory: string, words: readonly string[] = []): Promise<{ server: Child; database: Database; metrics: string }> {
+async function serve(
+  t: TestContext,
+  directory: string,
+  words: readonly string[] = [],
+): Promise<{ server: Child; database: Database; metrics: string }> {
   const server = new Child(t, ['serve', '--dir', directory, '--address', '127.0.0.1:0', ...words]);
   const database = await connect(await server.address());
   t.after(() => database.close());
-  return { server, database, metrics: /^metrics: (http:\/\/[^/\s]+)\/metrics/m.exec(server.out)?.[1] ?? assert.fail(server.out) };
+  return {
+    server,
+    database,
+    metrics: /^metrics: (http:\/\/[^/\s]+)\/metrics/m.exec(server.out)?.[1] ?? assert.fail(server.out),
+  };
 }
 
 async function stop(server: Child): Promise<void> {
@@ -61,14 +69,27 @@ async function freePort(): Promise<number> {
 }
 
 for (const servers of ['1', '2']) {
-  test(`whoever waits until a server that starts is ready is served by it, tablet servers: ${servers}`, { timeout: 120_000 }, async (t) => {
+  test(`whoever waits until a server that starts is ready is served by it, tablet servers: ${servers}`, {
+    timeout: 120_000,
+  }, async (t) => {
     const directory = join(await temporaryDirectory(t), 'data');
     const [address, metrics] = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`];
     for (const isNew of [true, false]) {
-      const server = new Child(t, ['serve', '--dir', directory, '--address', address, '--metrics-address', metrics, '--tablet-servers', servers]);
+      const server = new Child(t, [
+        'serve',
+        '--dir',
+        directory,
+        '--address',
+        address,
+        '--metrics-address',
+        metrics,
+        '--tablet-servers',
+        servers,
+      ]);
       const answers: Probe[] = [];
       await readyWhere(`http://${metrics}`, (answer) => answers.push(answer) > 0 && answer.status === 200);
-      for (const answer of answers.slice(0, -1)) assert.deepEqual(answer, { status: NOT_READY, text: 'the server is starting' });
+      for (const answer of answers.slice(0, -1))
+        assert.deepEqual(answer, { status: NOT_READY, text: 'the server is starting' });
       const database = await connect(address);
       if (isNew) await database.createTable('t', { families: { f: {} }, splits: ['m'] });
       await Promise.all(['a', 'z'].map((row) => database.table('t').apply(new RowMutation(row).set('f:q', 'v'))));
@@ -78,7 +99,9 @@ for (const servers of ['1', '2']) {
     }
   });
 
-  test(`tablets whose files are lost: not ready, and why; the rest is served, tablet servers: ${servers}`, { timeout: 120_000 }, async (t) => {
+  test(`tablets whose files are lost: not ready, and why; the rest is served, tablet servers: ${servers}`, {
+    timeout: 120_000,
+  }, async (t) => {
     const directory = join(await temporaryDirectory(t), 'data');
     const before = await serve(t, directory);
     const whole = await before.database.createTable('whole', { families: { f: {} } });
@@ -90,7 +113,10 @@ for (const servers of ['1', '2']) {
     await stop(before.server);
     await rm(await largest(join(directory, 'files', 'sstables')));
     const { server, database, metrics } = await serve(t, directory, ['--tablet-servers', servers]);
-    assert.deepEqual(await readyWhere(metrics, ({ status }) => status !== 200), { status: NOT_READY, text: 'tablets that cannot be served: 1' });
+    assert.deepEqual(await readyWhere(metrics, ({ status }) => status !== 200), {
+      status: NOT_READY,
+      text: 'tablets that cannot be served: 1',
+    });
     assert.equal((await probe(metrics, '/healthz'))?.status, 200);
     assert.equal((await database.table('whole').getCell('r', 'f:q'))?.text, 'v');
     await database.close();
@@ -99,7 +125,9 @@ for (const servers of ['1', '2']) {
 }
 
 for (const servers of ['1', '2']) {
-  test(`a full disk: not ready while writes are refused, ready when there is room, tablet servers: ${servers}`, { timeout: 120_000 }, async (t) => {
+  test(`a full disk: not ready while writes are refused, ready when there is room, tablet servers: ${servers}`, {
+    timeout: 120_000,
+  }, async (t) => {
     const disk = await mkdtemp(join(tmpdir(), 'edubba-ready-'));
     const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m`, 'edubba-test', disk]);
     t.after(async () => {
@@ -115,8 +143,16 @@ for (const servers of ['1', '2']) {
     const { bavail, bsize } = await statfs(disk);
     await writeFile(ballast, Buffer.alloc(bavail * bsize));
     const large = (): Promise<void> => table.apply(new RowMutation('large').set('f:q', randomBytes(4 << 20)));
-    await assert.rejects(async () => { for (;;) await large(); }, ({ code }: BigtableError) => code === Code.RESOURCE_EXHAUSTED);
-    assert.deepEqual(await readyWhere(metrics, ({ status: ready }) => ready !== 200), { status: NOT_READY, text: 'the disk is full' });
+    await assert.rejects(
+      async () => {
+        for (;;) await large();
+      },
+      ({ code }: BigtableError) => code === Code.RESOURCE_EXHAUSTED,
+    );
+    assert.deepEqual(await readyWhere(metrics, ({ status: ready }) => ready !== 200), {
+      status: NOT_READY,
+      text: 'the disk is full',
+    });
     assert.equal((await probe(metrics, '/healthz'))?.status, 200);
     assert.match(await (await fetch(`${metrics}/metrics`)).text(), /^edubba_disk_free_bytes \d+$/m);
     assert.equal((await table.getCell('kept', 'f:q'))?.text, 'v');

@@ -39,7 +39,10 @@ export async function output(words: readonly string[], environment: Record<strin
 
 /** One document a line. */
 export function documents(text: string): Record<string, unknown>[] {
-  return text.split('\n').slice(0, -1).map((line) => JSON.parse(line) as Record<string, unknown>);
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
 export async function temporaryDirectory(t: TestContext): Promise<string> {
@@ -59,11 +62,18 @@ export class Child {
   readonly #ended: Promise<unknown[]>;
 
   /** `preload`: a CommonJS module that is loaded before the command, in its threads too. */
-  constructor(t: TestContext, words: readonly string[], more: { readonly preload?: string; readonly environment?: Readonly<Record<string, string>> } = {}) {
+  constructor(
+    t: TestContext,
+    words: readonly string[],
+    more: { readonly preload?: string; readonly environment?: Readonly<Record<string, string>> } = {},
+  ) {
     const here = fileURLToPath(import.meta.url);
     const script = join(dirname(here), `edubba${extname(here)}`);
     const preload = more.preload === undefined ? [] : ['--require', more.preload];
-    this.process = spawn(process.execPath, [...process.execArgv, ...preload, script, ...words], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...userEnvironment(), ...CALM, ...more.environment } });
+    this.process = spawn(process.execPath, [...process.execArgv, ...preload, script, ...words], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...userEnvironment(), ...CALM, ...more.environment },
+    });
     this.process.stdout?.setEncoding('utf8').on('data', (text: string) => (this.out += text));
     this.process.stderr?.setEncoding('utf8').on('data', (text: string) => (this.err += text));
     this.#ended = once(this.process, 'close');

@@ -42,7 +42,16 @@ describe('edubba serve', () => {
     }
     const nonsense = await edubba(['serve', '--dir', directory, '--address', 'nowhere']);
     assert.match(nonsense.err, /^edubba: INVALID_ARGUMENT: --address: address must be HOST:PORT.*, not "nowhere"/);
-    const server = new Child(t, ['serve', '--dir', directory, '--address', '127.0.0.1:0', '--insecure-public', '--limits', 'cloud']);
+    const server = new Child(t, [
+      'serve',
+      '--dir',
+      directory,
+      '--address',
+      '127.0.0.1:0',
+      '--insecure-public',
+      '--limits',
+      'cloud',
+    ]);
     const address = await server.address();
     const taken = await edubba(['serve', '--dir', `${directory}-2`, '--address', address]);
     assert.equal(taken.status, 1);

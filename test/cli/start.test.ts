@@ -20,7 +20,11 @@ for (const [name, script, words] of [
   test(`${name} serves with the settings of V8 that the engine was tuned with`, async (t) => {
     const directory = await mkdtemp(join(tmpdir(), 'edubba-start-'));
     t.after(() => rm(directory, { recursive: true, force: true }));
-    const child = spawn(process.execPath, ['--import', PROBE, join(ROOT, script), ...words, '--dir', directory, '--address', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'pipe'], env: userEnvironment() });
+    const child = spawn(
+      process.execPath,
+      ['--import', PROBE, join(ROOT, script), ...words, '--dir', directory, '--address', '127.0.0.1:0'],
+      { stdio: ['ignore', 'pipe', 'pipe'], env: userEnvironment() },
+    );
     t.after(() => child.kill('SIGKILL'));
     let out = '';
     let err = '';

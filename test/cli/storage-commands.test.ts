@@ -15,7 +15,13 @@ for (const [name, make] of Object.entries(TARGETS)) {
       for (const row of ['a', 'z']) await output([...words, 'set', 't', row, 'f:q=value']);
       await output([...words, 'split', 't', 'k']);
       const tablets = documents(await output([...words, 'tablets', 't', '--json']));
-      assert.deepEqual(tablets.map(({ start, end }) => [start, end]), [['', 'k'], ['k', undefined]]);
+      assert.deepEqual(
+        tablets.map(({ start, end }) => [start, end]),
+        [
+          ['', 'k'],
+          ['k', undefined],
+        ],
+      );
       const listed = (await output([...words, 'tablets', 't'])).split('\n');
       assert.match(listed[0] as string, /^First row +Up to +Server +Files +Bytes in files +Bytes in memory$/);
       assert.match(listed[1] as string, /^- +"k" +\S+ +\d+ +\d+ +\d+$/);
@@ -23,7 +29,8 @@ for (const [name, make] of Object.entries(TARGETS)) {
       await output([...words, 'flush']);
       await output([...words, 'compact', 't']);
       await output([...words, 'compact']);
-      for (const { files } of documents(await output([...words, 'tablets', 't', '--json']))) assert.ok((files as number) > 0);
+      for (const { files } of documents(await output([...words, 'tablets', 't', '--json'])))
+        assert.ok((files as number) > 0);
       const [usage] = JSON.parse(await output([...words, 'stats', 't', '--json'])) as [{ cells: number }];
       assert.equal(usage.cells, 2);
       await output([...words, 'merge', 't', 'k']);
@@ -62,7 +69,16 @@ test('a server that wants tokens wants them for storage commands too', async (t)
   const words = ['--address', server.address];
   const environment = { EDUBBA_TOKEN: token };
   await output([...words, 'createtable', 't', 'families=f:never', 'splits=k'], environment);
-  const commands = [['stats', 't'], ['tablets', 't'], ['flush'], ['counters'], ['compact'], ['compact', 't'], ['merge', 't', 'k'], ['ls']];
+  const commands = [
+    ['stats', 't'],
+    ['tablets', 't'],
+    ['flush'],
+    ['counters'],
+    ['compact'],
+    ['compact', 't'],
+    ['merge', 't', 'k'],
+    ['ls'],
+  ];
   for (const command of commands) {
     const refused = await edubba([...words, ...command]);
     assert.deepEqual([refused.status, refused.out], [1, ''], command.join(' '));

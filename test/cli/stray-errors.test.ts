@@ -53,7 +53,13 @@ describe('an error that nobody catches, in edubba serve', () => {
       const { server, address } = await serve(t, 'main rejection', ['--tablet-servers', servers]);
       for (const count of [1, 2]) {
         server.process.kill('SIGUSR2');
-        await complained(server, new RegExp(`^\\S+ error .* count=${count}\\n[\\s\\S]*a stray rejection[\\s\\S]*strayBug[\\s\\S]*stray\\.cjs`, 'm'));
+        await complained(
+          server,
+          new RegExp(
+            `^\\S+ error .* count=${count}\\n[\\s\\S]*a stray rejection[\\s\\S]*strayBug[\\s\\S]*stray\\.cjs`,
+            'm',
+          ),
+        );
       }
       await output(['--address', address, 'set', 't', 'r', 'f:q=after']);
       assert.match(await output(['--address', address, 'read', 't']), /"after"/);
@@ -65,7 +71,11 @@ describe('an error that nobody catches, in edubba serve', () => {
   test('a rejection in the threads of tablet servers is told and counted, and each goes on', async (t) => {
     const { server, address } = await serve(t, 'threads rejection', ['--tablet-servers', '2']);
     server.process.kill('SIGUSR2');
-    for (const thread of [0, 1]) await complained(server, new RegExp(`^\\S+ error .* count=1 thread=${thread}\\n[\\s\\S]*a stray rejection[\\s\\S]*strayBug`, 'm'));
+    for (const thread of [0, 1])
+      await complained(
+        server,
+        new RegExp(`^\\S+ error .* count=1 thread=${thread}\\n[\\s\\S]*a stray rejection[\\s\\S]*strayBug`, 'm'),
+      );
     await output(['--address', address, 'set', 't', 'r', 'f:q=after']);
     assert.doesNotMatch(server.err, /has failed/);
     server.process.kill('SIGTERM');
@@ -75,7 +85,14 @@ describe('an error that nobody catches, in edubba serve', () => {
   test('an exception in the threads of tablet servers is told with its stack; others take their place', async (t) => {
     const { server, address } = await serve(t, 'threads exception', ['--tablet-servers', '2']);
     server.process.kill('SIGUSR2');
-    for (const thread of [0, 1]) await complained(server, new RegExp(`^\\S+ error the thread of a tablet server has failed thread=${thread} .*a stray exception.*\\n[\\s\\S]*stray\\.cjs`, 'm'));
+    for (const thread of [0, 1])
+      await complained(
+        server,
+        new RegExp(
+          `^\\S+ error the thread of a tablet server has failed thread=${thread} .*a stray exception.*\\n[\\s\\S]*stray\\.cjs`,
+          'm',
+        ),
+      );
     await output(['--address', address, 'set', 't', 'r', 'f:q=after']);
     assert.match(await output(['--address', address, 'read', 't']), /"after"/);
     server.process.kill('SIGTERM');
@@ -84,7 +101,12 @@ describe('an error that nobody catches, in edubba serve', () => {
 
   for (const servers of ['1', '2']) {
     test(`an exception in the main thread ends the server in order, with status 1 (${servers} tablet servers)`, async (t) => {
-      const { directory, server, address } = await serve(t, 'main exception', ['--tablet-servers', servers, '--durability', 'buffered']);
+      const { directory, server, address } = await serve(t, 'main exception', [
+        '--tablet-servers',
+        servers,
+        '--durability',
+        'buffered',
+      ]);
       await output(['--address', address, 'set', 't', 'r', 'f:q=before']);
       server.process.kill('SIGUSR2');
       assert.equal(await server.ended(), 1, server.err);
@@ -101,8 +123,13 @@ describe('the library', () => {
   test('leaves errors that nobody catches to the program that uses it', async (t) => {
     const directory = join(await temporaryDirectory(t), 'data');
     const program = join(dirname(here), `library-user${extname(here)}`);
-    for (const [what, status] of [['rejection', 1], ['handled', 0]] as const) {
-      const child = spawn(process.execPath, [...process.execArgv, program, directory, what], { stdio: ['ignore', 'pipe', 'pipe'] });
+    for (const [what, status] of [
+      ['rejection', 1],
+      ['handled', 0],
+    ] as const) {
+      const child = spawn(process.execPath, [...process.execArgv, program, directory, what], {
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
       t.after(() => child.kill('SIGKILL'));
       let [out, err] = ['', ''];
       child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text));

@@ -12,7 +12,10 @@ export interface Target {
 }
 
 export const TARGETS = {
-  'a directory': async (t: TestContext): Promise<Target> => ({ words: ['--dir', join(await temporaryDirectory(t), 'data')], close: async () => {} }),
+  'a directory': async (t: TestContext): Promise<Target> => ({
+    words: ['--dir', join(await temporaryDirectory(t), 'data')],
+    close: async () => {},
+  }),
   'a server': async (t: TestContext): Promise<Target> => {
     const { service, env, close } = await openDatabase({ memory: true });
     const server = await startServer({ service, env, address: '127.0.0.1:0' });

@@ -96,7 +96,9 @@ function filesAreWriteOnce(contract: Contract): void {
   contract('of many that create one path together exactly one succeeds', async (fs) => {
     for (let round = 0; round < 10; round++) {
       const path = `race/${round}`;
-      const outcomes = await Promise.allSettled(Array.from({ length: 8 }, (_, i) => writeFile(fs, path, `writer ${i}`)));
+      const outcomes = await Promise.allSettled(
+        Array.from({ length: 8 }, (_, i) => writeFile(fs, path, `writer ${i}`)),
+      );
       const winners = outcomes.flatMap((outcome, i) => (outcome.status === 'fulfilled' ? [i] : []));
       assert.equal(winners.length, 1, `${winners.length} winners`);
       for (const outcome of outcomes) if (outcome.status === 'rejected') hasCode(outcome.reason, Code.ALREADY_EXISTS);
@@ -166,7 +168,8 @@ function readsAndLists(contract: Contract): void {
   contract('a file of several MB of uneven appends reads back by ranges', async (fs) => {
     const whole = pattern(5_000_003, 7);
     const writer = await fs.create('big');
-    for (let at = 0, step = 1; at < whole.length; at += step, step = Math.min(step * 3, 1_500_000)) await writer.append(whole.subarray(at, at + step));
+    for (let at = 0, step = 1; at < whole.length; at += step, step = Math.min(step * 3, 1_500_000))
+      await writer.append(whole.subarray(at, at + step));
     await writer.close();
     assert.equal(await fs.size('big'), whole.length);
     assert.ok((await fs.read('big', 0, whole.length)).equals(whole));
@@ -211,7 +214,10 @@ function readsAndLists(contract: Contract): void {
       expected.push(path);
       await writeFile(fs, path, 'x');
     }
-    assert.deepEqual((await fs.list('many/')).map((file) => file.path), expected);
+    assert.deepEqual(
+      (await fs.list('many/')).map((file) => file.path),
+      expected,
+    );
   });
 }
 
@@ -222,8 +228,14 @@ function logsKeepWhatTheyAcknowledge(contract: Contract): void {
     for (let i = 0; i < 50; i++) positions.push(await log.append([bytes(`record ${i}, `), bytes('second part')]));
     assertAscending(positions);
     const appends = await readLog(fs, 'logs/a');
-    assert.deepEqual(appends.map(({ bytes: content }) => content.toString()), positions.map((_, i) => `record ${i}, second part`));
-    assert.deepEqual(appends.map(({ position }) => position), positions);
+    assert.deepEqual(
+      appends.map(({ bytes: content }) => content.toString()),
+      positions.map((_, i) => `record ${i}, second part`),
+    );
+    assert.deepEqual(
+      appends.map(({ position }) => position),
+      positions,
+    );
     await log.close();
     assert.deepEqual(await readLog(fs, 'logs/a'), appends);
   });
@@ -238,7 +250,10 @@ function logsKeepWhatTheyAcknowledge(contract: Contract): void {
   contract('reading from a position skips what lies before it', async (fs) => {
     const { log, positions } = await filledLog(fs, 'log', 10);
     for (const [i, from] of positions.entries()) {
-      assert.deepEqual(texts(await readLog(fs, 'log', from)), Array.from({ length: 10 - i }, (_, k) => `record ${i + k}`));
+      assert.deepEqual(
+        texts(await readLog(fs, 'log', from)),
+        Array.from({ length: 10 - i }, (_, k) => `record ${i + k}`),
+      );
     }
     assert.deepEqual(await readLog(fs, 'log', (positions[9] as number) + 1), []);
     await log.close();
@@ -252,7 +267,10 @@ function logsKeepWhatTheyAcknowledge(contract: Contract): void {
     assert.deepEqual(texts(await readLog(again, 'logs/closed')), numbered(20));
     const open = await readLog(again, 'logs/open');
     assert.deepEqual(texts(open), numbered(20));
-    assert.deepEqual(open.map(({ position }) => position), positions);
+    assert.deepEqual(
+      open.map(({ position }) => position),
+      positions,
+    );
     assert.deepEqual(await again.listLogs('logs/'), ['logs/closed', 'logs/open']);
     await fails(again.openLog('logs/open'), Code.ALREADY_EXISTS);
   });
@@ -288,7 +306,9 @@ function logsKeepWhatTheyAcknowledge(contract: Contract): void {
 
   contract('random appends read back, before and after reopening', async (_, subject) => {
     const { fileSystem } = subject;
-    const sizes = fc.array(fc.array(fc.oneof(fc.nat(40), fc.nat(9000)), { minLength: 1, maxLength: 5 }), { maxLength: 12 });
+    const sizes = fc.array(fc.array(fc.oneof(fc.nat(40), fc.nat(9000)), { minLength: 1, maxLength: 5 }), {
+      maxLength: 12,
+    });
     const written = new Map<string, Buffer[]>();
     let n = 0;
     await fc.assert(
@@ -303,12 +323,19 @@ function logsKeepWhatTheyAcknowledge(contract: Contract): void {
         }
         await log.close();
         written.set(path, contents);
-        assert.deepEqual((await readLog(fileSystem, path)).map((append) => append.bytes), contents);
+        assert.deepEqual(
+          (await readLog(fileSystem, path)).map((append) => append.bytes),
+          contents,
+        );
       }),
       { numRuns: 10 },
     );
     const again = await subject.reopen();
-    for (const [path, contents] of written) assert.deepEqual((await readLog(again, path)).map((append) => append.bytes), contents);
+    for (const [path, contents] of written)
+      assert.deepEqual(
+        (await readLog(again, path)).map((append) => append.bytes),
+        contents,
+      );
   });
 
   contract('a reader may stop early, and a log may be read while it is written', async (fs) => {
@@ -396,7 +423,8 @@ function logsEnd(contract: Contract): void {
       assert.ok(place > before, 'in order');
       assert.ok(read.equals(pattern(700_000, place)), `append ${place}`);
       assert.equal(afterTrim === true, place > before + 1, 'a hole is told of, and nothing else');
-      if (place > before + 1) assert.ok(place <= (before < 12 ? 11 : 31), `appends ${before + 1} to ${place - 1} are left out`);
+      if (place > before + 1)
+        assert.ok(place <= (before < 12 ? 11 : 31), `appends ${before + 1} to ${place - 1} are left out`);
     }
     assert.ok((places.at(-1) as number) >= 19, 'all that was there when the reading began');
     const rest = await readLog(fs, 'log', positions[31] as number);
@@ -412,7 +440,10 @@ function logsEnd(contract: Contract): void {
     }
     const check = async (from: FileSystem): Promise<void> => {
       const got = await readLog(from, 'log', positions[9]);
-      assert.deepEqual(got.map(({ position }) => position), positions.slice(9));
+      assert.deepEqual(
+        got.map(({ position }) => position),
+        positions.slice(9),
+      );
       got.forEach((append, i) => assert.ok(append.bytes.equals(pattern(700_000, 9 + i))));
     };
     await check(fs);
@@ -459,19 +490,22 @@ function logsEnd(contract: Contract): void {
 }
 
 function fullStorageRefuses(contract: Contract): void {
-  contract('what finds no room is refused, nothing of it is there, and all goes on when there is room again', async (fs, subject) => {
-    const { log } = await filledLog(fs, 'log', 5);
-    subject.setFreeBytes(0);
-    await fails(log.append([pattern(3_000_000, 1)]), Code.RESOURCE_EXHAUSTED);
-    await fails(log.reserve(3_000_000), Code.RESOURCE_EXHAUSTED);
-    await fails(writeFile(fs, 'file', pattern(3_000_000, 1)), Code.RESOURCE_EXHAUSTED);
-    assert.deepEqual(texts(await readLog(fs, 'log')), numbered(5));
-    subject.setFreeBytes(Number.POSITIVE_INFINITY);
-    await log.append([bytes('record 5')]);
-    await writeFile(fs, 'file', 'whole');
-    assert.equal(await readText(fs, 'file'), 'whole');
-    assert.deepEqual(texts(await readLog(await subject.reopen(), 'log')), numbered(6));
-  });
+  contract(
+    'what finds no room is refused, nothing of it is there, and all goes on when there is room again',
+    async (fs, subject) => {
+      const { log } = await filledLog(fs, 'log', 5);
+      subject.setFreeBytes(0);
+      await fails(log.append([pattern(3_000_000, 1)]), Code.RESOURCE_EXHAUSTED);
+      await fails(log.reserve(3_000_000), Code.RESOURCE_EXHAUSTED);
+      await fails(writeFile(fs, 'file', pattern(3_000_000, 1)), Code.RESOURCE_EXHAUSTED);
+      assert.deepEqual(texts(await readLog(fs, 'log')), numbered(5));
+      subject.setFreeBytes(Number.POSITIVE_INFINITY);
+      await log.append([bytes('record 5')]);
+      await writeFile(fs, 'file', 'whole');
+      assert.equal(await readText(fs, 'file'), 'whole');
+      assert.deepEqual(texts(await readLog(await subject.reopen(), 'log')), numbered(6));
+    },
+  );
 
   contract('appends into reserved room are never refused, whatever else is', async (_, subject) => {
     const size = fc.oneof(fc.nat(200), fc.nat(9000), fc.nat(100_000));
@@ -515,26 +549,43 @@ function fullStorageRefuses(contract: Contract): void {
           await log.append([contents.at(-1) as Buffer], { reserved: true });
         }
         if (n % 2 === 0) await log.close();
-        assert.deepEqual((await readLog(fileSystem, path)).map((append) => append.bytes), contents);
+        assert.deepEqual(
+          (await readLog(fileSystem, path)).map((append) => append.bytes),
+          contents,
+        );
       }),
       { numRuns: 40 },
     );
     assert.ok(appends > 20, `only ${appends} appends into reserved room`);
     subject.setFreeBytes(Number.POSITIVE_INFINITY);
     const again = await subject.reopen();
-    for (const [path, contents] of written) assert.deepEqual((await readLog(again, path)).map((append) => append.bytes), contents);
+    for (const [path, contents] of written)
+      assert.deepEqual(
+        (await readLog(again, path)).map((append) => append.bytes),
+        contents,
+      );
   });
 
-  contract('room is reserved while an append is in flight, and for more than a log takes in one piece', async (fs, subject) => {
-    const log = await fs.openLog('log');
-    const large = 20_000_000;
-    const [, , first] = await Promise.all([log.reserve(large + 4 * (1000 + APPEND_OVERHEAD_BYTES)), log.reserve(APPEND_OVERHEAD_BYTES + 1000), log.append([bytes('first')])]);
-    assert.ok(first >= 0);
-    subject.setFreeBytes(0);
-    for (let i = 0; i < 4; i++) await log.append([pattern(1000, i)], { reserved: true });
-    await log.append([pattern(large, 5)], { reserved: true });
-    assert.deepEqual((await readLog(fs, 'log')).map((append) => append.bytes.length), [5, 1000, 1000, 1000, 1000, large]);
-  });
+  contract(
+    'room is reserved while an append is in flight, and for more than a log takes in one piece',
+    async (fs, subject) => {
+      const log = await fs.openLog('log');
+      const large = 20_000_000;
+      const [, , first] = await Promise.all([
+        log.reserve(large + 4 * (1000 + APPEND_OVERHEAD_BYTES)),
+        log.reserve(APPEND_OVERHEAD_BYTES + 1000),
+        log.append([bytes('first')]),
+      ]);
+      assert.ok(first >= 0);
+      subject.setFreeBytes(0);
+      for (let i = 0; i < 4; i++) await log.append([pattern(1000, i)], { reserved: true });
+      await log.append([pattern(large, 5)], { reserved: true });
+      assert.deepEqual(
+        (await readLog(fs, 'log')).map((append) => append.bytes.length),
+        [5, 1000, 1000, 1000, 1000, large],
+      );
+    },
+  );
 }
 
 /** Whether it was done; the storage may refuse it for lack of room. */
@@ -571,7 +622,8 @@ async function readText(fs: FileSystem, path: string): Promise<string> {
 
 async function readLog(fs: FileSystem, path: string, from?: number): Promise<LogAppend[]> {
   const appends: LogAppend[] = [];
-  for await (const append of fs.readLog(path, from)) appends.push({ position: append.position, bytes: Buffer.from(append.bytes) });
+  for await (const append of fs.readLog(path, from))
+    appends.push({ position: append.position, bytes: Buffer.from(append.bytes) });
   return appends;
 }
 
@@ -583,7 +635,11 @@ function numbered(count: number): string[] {
   return Array.from({ length: count }, (_, i) => `record ${i}`);
 }
 
-async function filledLog(fs: FileSystem, path: string, count: number): Promise<{ log: LogWriter; positions: number[] }> {
+async function filledLog(
+  fs: FileSystem,
+  path: string,
+  count: number,
+): Promise<{ log: LogWriter; positions: number[] }> {
   const log = await fs.openLog(path);
   const positions: number[] = [];
   for (const text of numbered(count)) positions.push(await log.append([bytes(text)]));
@@ -591,7 +647,8 @@ async function filledLog(fs: FileSystem, path: string, count: number): Promise<{
 }
 
 function assertAscending(positions: readonly number[]): void {
-  for (let i = 1; i < positions.length; i++) assert.ok((positions[i] as number) > (positions[i - 1] as number), `position ${i}`);
+  for (let i = 1; i < positions.length; i++)
+    assert.ok((positions[i] as number) > (positions[i - 1] as number), `position ${i}`);
 }
 
 async function failure(call: Promise<unknown>): Promise<BigtableError> {

@@ -57,7 +57,8 @@ function filesHaveVersions(contract: Contract): void {
       versions.push(await service.write('a', bytes(`${i}`)));
       assert.equal(await service.remove('a'), true);
     }
-    for (let i = 1; i < versions.length; i++) assert.ok((versions[i] as number) > (versions[i - 1] as number), `${versions}`);
+    for (let i = 1; i < versions.length; i++)
+      assert.ok((versions[i] as number) > (versions[i - 1] as number), `${versions}`);
   });
 
   contract('removing tells whether there was a file', async (service) => {
@@ -81,7 +82,21 @@ function filesHaveVersions(contract: Contract): void {
   });
 
   contract('paths are any text in parts', async (service) => {
-    const paths = ['a b', 'a:b', 'ä/ö/ü', '日本', '..', '.', 'a%2Fb', 'A', 'a', '\u0001', '😀', `long/${'x'.repeat(600)}`, `${'y/'.repeat(300)}z`];
+    const paths = [
+      'a b',
+      'a:b',
+      'ä/ö/ü',
+      '日本',
+      '..',
+      '.',
+      'a%2Fb',
+      'A',
+      'a',
+      '\u0001',
+      '😀',
+      `long/${'x'.repeat(600)}`,
+      `${'y/'.repeat(300)}z`,
+    ];
     for (const path of paths) await service.write(path, bytes(path));
     for (const path of paths) assert.equal(text((await service.read(path))?.contents), path);
     assert.equal((await service.list('')).length, paths.length);
@@ -131,7 +146,9 @@ function guardsHold(contract: Contract): void {
   contract('of many that write at one version exactly one wins', async (service) => {
     let version = 0;
     for (let round = 0; round < 5; round++) {
-      const outcomes = await Promise.allSettled(Array.from({ length: 8 }, (_, i) => service.write('a', bytes(`${i}`), { version })));
+      const outcomes = await Promise.allSettled(
+        Array.from({ length: 8 }, (_, i) => service.write('a', bytes(`${i}`), { version })),
+      );
       const winners = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
       assert.equal(winners.length, 1);
       assert.equal((await service.read('a'))?.version, winners[0]);
@@ -191,7 +208,9 @@ function locksBelongToSessions(contract: Contract): void {
 
   contract('of many that take a lock exactly one gets it', async (service) => {
     const sessions = await Promise.all(Array.from({ length: 6 }, () => service.openSession()));
-    const got = (await Promise.all(sessions.map((session) => service.tryAcquire('l', session)))).filter((lock) => lock !== undefined);
+    const got = (await Promise.all(sessions.map((session) => service.tryAcquire('l', session)))).filter(
+      (lock) => lock !== undefined,
+    );
     assert.equal(got.length, 1);
     assert.deepEqual(await service.holder('l'), got[0]);
   });
@@ -222,23 +241,35 @@ function locksBelongToSessions(contract: Contract): void {
     assert.equal((await service.read('servers/mine'))?.sessionId, mine);
     assert.equal(Object.hasOwn((await service.read('lasting')) ?? {}, 'sessionId'), false);
     await subject.endSession(mine);
-    assert.deepEqual((await service.list('')).map(({ path }) => path), ['lasting', 'servers/yours']);
+    assert.deepEqual(
+      (await service.list('')).map(({ path }) => path),
+      ['lasting', 'servers/yours'],
+    );
     assert.equal(await service.holder('l/mine'), undefined);
     assert.deepEqual(await service.holder('l/yours'), yourLock);
     await service.closeSession(yours);
-    assert.deepEqual((await service.list('')).map(({ path }) => path), ['lasting']);
+    assert.deepEqual(
+      (await service.list('')).map(({ path }) => path),
+      ['lasting'],
+    );
     assert.equal(await service.holder('l/yours'), undefined);
   });
 
-  contract('a file that becomes lasting outlives its session, one that becomes ephemeral does not', async (service, subject) => {
-    const session = await service.openSession();
-    await service.write('a', bytes('1'), { sessionId: session });
-    await service.write('b', bytes('1'));
-    await service.write('a', bytes('2'));
-    await service.write('b', bytes('2'), { sessionId: session });
-    await subject.endSession(session);
-    assert.deepEqual((await service.list('')).map(({ path }) => path), ['a']);
-  });
+  contract(
+    'a file that becomes lasting outlives its session, one that becomes ephemeral does not',
+    async (service, subject) => {
+      const session = await service.openSession();
+      await service.write('a', bytes('1'), { sessionId: session });
+      await service.write('b', bytes('1'));
+      await service.write('a', bytes('2'));
+      await service.write('b', bytes('2'), { sessionId: session });
+      await subject.endSession(session);
+      assert.deepEqual(
+        (await service.list('')).map(({ path }) => path),
+        ['a'],
+      );
+    },
+  );
 
   contract('a session that has ended takes no lock and owns no file', async (service, subject) => {
     const session = await service.openSession();
@@ -340,7 +371,12 @@ function watchersSeeEveryChange(contract: Contract): void {
 function behavesLikeItsModel(contract: Contract): void {
   const paths = ['a', 'a/b', 'c'];
   const step = fc.oneof(
-    fc.record({ call: fc.constant('write' as const), path: fc.constantFrom(...paths), ephemeral: fc.boolean(), guarded: fc.boolean() }),
+    fc.record({
+      call: fc.constant('write' as const),
+      path: fc.constantFrom(...paths),
+      ephemeral: fc.boolean(),
+      guarded: fc.boolean(),
+    }),
     fc.record({ call: fc.constant('remove' as const), path: fc.constantFrom(...paths), guarded: fc.boolean() }),
     fc.record({ call: fc.constant('acquire' as const), path: fc.constantFrom(...paths) }),
     fc.record({ call: fc.constant('release' as const), path: fc.constantFrom(...paths) }),
@@ -356,7 +392,10 @@ function behavesLikeItsModel(contract: Contract): void {
         for (const [i, now] of steps.entries()) {
           if (now.call === 'write') {
             const version = now.guarded ? { version: files.get(now.path)?.version ?? 0 } : {};
-            const written = await service.write(now.path, bytes(`${i}`), { ...version, ...(now.ephemeral && { sessionId: session }) });
+            const written = await service.write(now.path, bytes(`${i}`), {
+              ...version,
+              ...(now.ephemeral && { sessionId: session }),
+            });
             files.set(now.path, { version: written, ephemeral: now.ephemeral });
           } else if (now.call === 'remove') {
             const version = now.guarded ? { version: files.get(now.path)?.version ?? 0 } : {};
@@ -378,7 +417,9 @@ function behavesLikeItsModel(contract: Contract): void {
           const listed = await service.list('');
           assert.deepEqual(
             listed.map(({ path, version }) => [path, version]),
-            [...files].map(([path, { version }]) => [path, version]).sort(([a], [b]) => ((a as string) < (b as string) ? -1 : 1)),
+            [...files]
+              .map(([path, { version }]) => [path, version])
+              .sort(([a], [b]) => ((a as string) < (b as string) ? -1 : 1)),
           );
           for (const path of paths) assert.deepEqual(await service.holder(path), locks.get(path));
         }

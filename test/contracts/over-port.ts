@@ -8,8 +8,19 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { BigtableError, Code, toBigtableError } from '../../src/base/index.ts';
 import {
-  ByteBudget, type CallHandler, fromPlainError, type LockEvent, type LockHandle, type LockService, type PlainError, type RequestContext, requestContext,
-  type SmallFile, type Transport, toPlainError, type Workers,
+  ByteBudget,
+  type CallHandler,
+  fromPlainError,
+  type LockEvent,
+  type LockHandle,
+  type LockService,
+  type PlainError,
+  type RequestContext,
+  requestContext,
+  type SmallFile,
+  type Transport,
+  toPlainError,
+  type Workers,
 } from '../../src/env/index.ts';
 
 type Method = (args: readonly unknown[], signal: AbortSignal) => unknown;
@@ -37,7 +48,12 @@ class PortPeer {
   readonly #beside: () => unknown;
   readonly #onBeside: (beside: unknown) => void;
 
-  constructor(port: MessagePort, methods: Methods, beside: () => unknown = () => undefined, onBeside: (beside: unknown) => void = () => {}) {
+  constructor(
+    port: MessagePort,
+    methods: Methods,
+    beside: () => unknown = () => undefined,
+    onBeside: (beside: unknown) => void = () => {},
+  ) {
     this.#port = port;
     this.#methods = {
       ...methods,
@@ -190,7 +206,10 @@ export function lockServiceOverPort(service: LockService): OverPort<LockService>
       release: ([lock]) => service.release(lock as LockHandle),
       holder: ([path]) => service.holder(path as string),
       watch: ([prefix, id]) => {
-        stops.set(id as number, service.watch(prefix as string, (event) => void host.call('event', [id, event])));
+        stops.set(
+          id as number,
+          service.watch(prefix as string, (event) => void host.call('event', [id, event])),
+        );
       },
       unwatch: ([id]) => stops.get(id as number)?.(),
     },
@@ -201,7 +220,8 @@ export function lockServiceOverPort(service: LockService): OverPort<LockService>
     { event: ([id, event]) => listeners.get(id as number)?.(event as LockEvent) },
     undefined,
     (beside) => {
-      for (const [sessionId, deadlineMs] of (beside as Map<string, number> | undefined) ?? []) deadlines.set(sessionId, deadlineMs);
+      for (const [sessionId, deadlineMs] of (beside as Map<string, number> | undefined) ?? [])
+        deadlines.set(sessionId, deadlineMs);
     },
   );
   const proxy: LockService = {
@@ -238,7 +258,8 @@ function plainContext({ deadlineMs, principal, appProfile, priority, trace }: Re
 export function transportOverPort(transport: Transport): OverPort<Transport> {
   const { port1, port2 } = new MessageChannel();
   const budget = new ByteBudget(1 << 20);
-  const contextOf = (plain: unknown, signal: AbortSignal): RequestContext => requestContext({ ...(plain as PlainContext), budget, signal });
+  const contextOf = (plain: unknown, signal: AbortSignal): RequestContext =>
+    requestContext({ ...(plain as PlainContext), budget, signal });
   const handlers = new Map<number, CallHandler>();
   const stops = new Map<number, () => Promise<void>>();
   let lastHandler = 0;
@@ -246,19 +267,25 @@ export function transportOverPort(transport: Transport): OverPort<Transport> {
   const host: PortPeer = new PortPeer(port1, {
     serve: async ([address, id]) => {
       const handler: CallHandler = {
-        call: (method, message, context) => host.call('handle', [id, method, message, plainContext(context)], context.signal),
-        stream: (method, message, context) => host.stream('handle stream', [id, method, message, plainContext(context)], context.signal),
+        call: (method, message, context) =>
+          host.call('handle', [id, method, message, plainContext(context)], context.signal),
+        stream: (method, message, context) =>
+          host.stream('handle stream', [id, method, message, plainContext(context)], context.signal),
       };
       stops.set(id as number, await transport.serve(address as string, handler));
     },
     stop: ([id]) => stops.get(id as number)?.(),
-    call: ([address, method, message, context], signal) => transport.call(address as string, method as string, message, contextOf(context, signal)),
+    call: ([address, method, message, context], signal) =>
+      transport.call(address as string, method as string, message, contextOf(context, signal)),
     stream: ([address, method, message, context]) =>
-      host.openStream((signal) => transport.stream(address as string, method as string, message, contextOf(context, signal))),
+      host.openStream((signal) =>
+        transport.stream(address as string, method as string, message, contextOf(context, signal)),
+      ),
   });
   const handlerOf = (id: unknown): CallHandler => handlers.get(id as number) as CallHandler;
   const caller: PortPeer = new PortPeer(port2, {
-    handle: ([id, method, message, context], signal) => handlerOf(id).call(method as string, message, contextOf(context, signal)),
+    handle: ([id, method, message, context], signal) =>
+      handlerOf(id).call(method as string, message, contextOf(context, signal)),
     'handle stream': ([id, method, message, context]) =>
       caller.openStream((signal) => handlerOf(id).stream(method as string, message, contextOf(context, signal))),
   });
@@ -272,8 +299,10 @@ export function transportOverPort(transport: Transport): OverPort<Transport> {
         await caller.call('stop', [id]);
       };
     },
-    call: (address, method, message, context) => caller.call('call', [address, method, message, plainContext(context)], context.signal),
-    stream: (address, method, message, context) => caller.stream('stream', [address, method, message, plainContext(context)], context.signal),
+    call: (address, method, message, context) =>
+      caller.call('call', [address, method, message, plainContext(context)], context.signal),
+    stream: (address, method, message, context) =>
+      caller.stream('stream', [address, method, message, plainContext(context)], context.signal),
   };
   return { proxy, close: () => host.close() };
 }

@@ -5,7 +5,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BigtableError, Code, CorruptionError, codeName } from '../../src/base/index.ts';
-import { ByteBudget, type CallHandler, type ContextOptions, type RequestContext, requestContext, type Transport } from '../../src/env/index.ts';
+import {
+  ByteBudget,
+  type CallHandler,
+  type ContextOptions,
+  type RequestContext,
+  requestContext,
+  type Transport,
+} from '../../src/env/index.ts';
 
 export interface TransportUnderTest {
   readonly transport: Transport;
@@ -41,8 +48,14 @@ const budget = new ByteBudget(1 << 20);
 
 function addressesAreServed(contract: Contract): void {
   contract('a call reaches the handler of its address', async (transport) => {
-    await transport.serve('one', answering((method) => `one: ${method}`));
-    await transport.serve('two', answering((method) => `two: ${method}`));
+    await transport.serve(
+      'one',
+      answering((method) => `one: ${method}`),
+    );
+    await transport.serve(
+      'two',
+      answering((method) => `two: ${method}`),
+    );
     assert.equal(await transport.call('one', 'm', null, context()), 'one: m');
     assert.equal(await transport.call('two', 'n', null, context()), 'two: n');
   });
@@ -53,12 +66,24 @@ function addressesAreServed(contract: Contract): void {
   });
 
   contract('an address is served by one handler, and free when that stops', async (transport) => {
-    const stop = await transport.serve('a', answering(() => 1));
-    await fails(transport.serve('a', answering(() => 2)), Code.ALREADY_EXISTS);
+    const stop = await transport.serve(
+      'a',
+      answering(() => 1),
+    );
+    await fails(
+      transport.serve(
+        'a',
+        answering(() => 2),
+      ),
+      Code.ALREADY_EXISTS,
+    );
     assert.equal(await transport.call('a', 'm', null, context()), 1);
     await stop();
     await fails(transport.call('a', 'm', null, context()), Code.UNAVAILABLE);
-    await transport.serve('a', answering(() => 3));
+    await transport.serve(
+      'a',
+      answering(() => 3),
+    );
     await stop();
     assert.equal(await transport.call('a', 'm', null, context()), 3);
   });
@@ -74,7 +99,17 @@ function callsAreAnswered(contract: Contract): void {
         return message;
       },
     });
-    const messages = [undefined, null, 1.5, 2n ** 63n - 1n, 'text', { list: [{ a: 1 }] }, new Map([['k', Uint8Array.of(1)]]), Uint8Array.of(0, 255), true];
+    const messages = [
+      undefined,
+      null,
+      1.5,
+      2n ** 63n - 1n,
+      'text',
+      { list: [{ a: 1 }] },
+      new Map([['k', Uint8Array.of(1)]]),
+      Uint8Array.of(0, 255),
+      true,
+    ];
     for (const message of messages) assert.deepEqual(await transport.call('a', 'echo', message, context()), message);
     assert.deepEqual(seen, messages);
   });
@@ -87,7 +122,13 @@ function callsAreAnswered(contract: Contract): void {
         yield seen.push(received);
       },
     });
-    const given = { deadlineMs: nowMs() + 5000, principal: 'anna', appProfile: 'batch', priority: 'low', trace: 't-1' } as const;
+    const given = {
+      deadlineMs: nowMs() + 5000,
+      principal: 'anna',
+      appProfile: 'batch',
+      priority: 'low',
+      trace: 't-1',
+    } as const;
     await transport.call('a', 'm', null, context(given));
     await collect(transport.stream('a', 'm', null, context(given)));
     assert.equal(seen.length, 2);
@@ -142,7 +183,10 @@ function callsAreAnswered(contract: Contract): void {
     const calls = Array.from({ length: 30 }, (_, i) => transport.call('a', 'm', i, context()));
     while (held.length < calls.length) await turn();
     for (const answer of held.reverse()) answer(undefined);
-    assert.deepEqual(await Promise.all(calls), Array.from({ length: 30 }, (_, i) => i));
+    assert.deepEqual(
+      await Promise.all(calls),
+      Array.from({ length: 30 }, (_, i) => i),
+    );
   });
 }
 
@@ -159,7 +203,10 @@ function callsAreGivenUp(contract: Contract): void {
   });
 
   contract('a call given up before it began never reaches an answer', async (transport) => {
-    await transport.serve('a', answering(() => 1));
+    await transport.serve(
+      'a',
+      answering(() => 1),
+    );
     const signal = AbortSignal.abort();
     await fails(transport.call('a', 'm', null, context({ signal })), Code.CANCELLED);
     await fails(collect(transport.stream('a', 'm', null, context({ signal }))), Code.CANCELLED);
@@ -183,19 +230,34 @@ function callsAreGivenUp(contract: Contract): void {
 
   contract('a deadline in the past fails the call', async (transport, { nowMs, pass }) => {
     pass(10);
-    await transport.serve('a', answering(() => 1));
+    await transport.serve(
+      'a',
+      answering(() => 1),
+    );
     await fails(transport.call('a', 'm', null, context({ deadlineMs: nowMs() - 1 })), Code.DEADLINE_EXCEEDED);
-    await fails(collect(transport.stream('a', 'm', null, context({ deadlineMs: nowMs() - 1 }))), Code.DEADLINE_EXCEEDED);
+    await fails(
+      collect(transport.stream('a', 'm', null, context({ deadlineMs: nowMs() - 1 }))),
+      Code.DEADLINE_EXCEEDED,
+    );
   });
 
-  contract('an answer in time is not touched by the deadline or by a later abort', async (transport, { nowMs, pass }) => {
-    await transport.serve('a', answering(() => 'in time'));
-    const abort = new AbortController();
-    assert.equal(await transport.call('a', 'm', null, context({ deadlineMs: nowMs() + 100, signal: abort.signal })), 'in time');
-    pass(1000);
-    abort.abort();
-    await turn();
-  });
+  contract(
+    'an answer in time is not touched by the deadline or by a later abort',
+    async (transport, { nowMs, pass }) => {
+      await transport.serve(
+        'a',
+        answering(() => 'in time'),
+      );
+      const abort = new AbortController();
+      assert.equal(
+        await transport.call('a', 'm', null, context({ deadlineMs: nowMs() + 100, signal: abort.signal })),
+        'in time',
+      );
+      pass(1000);
+      abort.abort();
+      await turn();
+    },
+  );
 }
 
 function streamsFlow(contract: Contract): void {
@@ -272,8 +334,13 @@ function streamsFlow(contract: Contract): void {
         for (let n = 0; n < 20; n++) yield `${message} ${n}`;
       },
     });
-    const streams = await Promise.all(['x', 'y', 'z'].map((name) => collect(transport.stream('a', 'm', name, context()))));
-    assert.deepEqual(streams, ['x', 'y', 'z'].map((name) => Array.from({ length: 20 }, (_, n) => `${name} ${n}`)));
+    const streams = await Promise.all(
+      ['x', 'y', 'z'].map((name) => collect(transport.stream('a', 'm', name, context()))),
+    );
+    assert.deepEqual(
+      streams,
+      ['x', 'y', 'z'].map((name) => Array.from({ length: 20 }, (_, n) => `${name} ${n}`)),
+    );
   });
 }
 
@@ -317,7 +384,9 @@ function streamsAreGivenUp(contract: Contract): void {
   contract('a stream with a deadline and a signal that ends in time is whole', async (transport, { nowMs, pass }) => {
     await transport.serve('a', counting(10));
     const abort = new AbortController();
-    const answers = await collect(transport.stream('a', 'm', null, context({ deadlineMs: nowMs() + 100, signal: abort.signal })));
+    const answers = await collect(
+      transport.stream('a', 'm', null, context({ deadlineMs: nowMs() + 100, signal: abort.signal })),
+    );
     assert.equal(answers.length, 10);
     pass(1000);
     abort.abort();

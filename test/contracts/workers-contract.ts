@@ -34,7 +34,17 @@ type Contract = (title: string, body: (workers: Workers) => Promise<void>) => vo
 function tasksRun(contract: Contract): void {
   contract('a task gets its argument and its answer comes back, whatever can be cloned', async (workers) => {
     const values = [
-      undefined, null, true, 1.5, Number.POSITIVE_INFINITY, 2n ** 63n, 'text', [1, [2]], { a: { b: 1 } }, new Map([['k', 1]]), Uint8Array.of(1, 2, 3),
+      undefined,
+      null,
+      true,
+      1.5,
+      Number.POSITIVE_INFINITY,
+      2n ** 63n,
+      'text',
+      [1, [2]],
+      { a: { b: 1 } },
+      new Map([['k', 1]]),
+      Uint8Array.of(1, 2, 3),
     ];
     for (const value of values) assert.deepEqual(await workers.run('echo', value), value);
   });
@@ -51,7 +61,10 @@ function tasksRun(contract: Contract): void {
 
   contract('many tasks at once each get their own answer', async (workers) => {
     const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => workers.run('echo', i)));
-    assert.deepEqual(answers, Array.from({ length: 40 }, (_, i) => i));
+    assert.deepEqual(
+      answers,
+      Array.from({ length: 40 }, (_, i) => i),
+    );
   });
 }
 
@@ -67,11 +80,17 @@ function tasksFail(contract: Contract): void {
   contract('corruption keeps its file and offset', async (workers) => {
     const error = await failure(workers.run('fail', { kind: 'corruption' }));
     assert.ok(error instanceof CorruptionError);
-    assert.deepEqual([error.file, error.offset, error.message], ['a/b.sst', 17, 'a/b.sst: corrupt at byte 17: bad magic']);
+    assert.deepEqual(
+      [error.file, error.offset, error.message],
+      ['a/b.sst', 17, 'a/b.sst: corrupt at byte 17: bad magic'],
+    );
   });
 
   contract('what is no BigtableError becomes INTERNAL', async (workers) => {
-    for (const [kind, message] of [['type-error', 'not a thing'], ['text', 'just text']] as const) {
+    for (const [kind, message] of [
+      ['type-error', 'not a thing'],
+      ['text', 'just text'],
+    ] as const) {
       const error = await failure(workers.run('fail', { kind }));
       assert.equal(codeName(error.code), codeName(Code.INTERNAL));
       assert.equal(error.message, message);
@@ -99,7 +118,11 @@ function closingEnds(make: () => Promise<WorkersUnderTest>): void {
     const outcomes = Promise.allSettled([1, 2, 3].map((i) => workers.run('hang', i)));
     await workers.close();
     for (const outcome of await outcomes) {
-      assert.ok(outcome.status === 'rejected' && outcome.reason instanceof BigtableError && outcome.reason.code === Code.UNAVAILABLE);
+      assert.ok(
+        outcome.status === 'rejected' &&
+          outcome.reason instanceof BigtableError &&
+          outcome.reason.code === Code.UNAVAILABLE,
+      );
     }
     assert.equal((await failure(workers.run('echo', 1))).code, Code.UNAVAILABLE);
     await workers.close();

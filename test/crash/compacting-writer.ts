@@ -13,8 +13,14 @@ const LAYOUTS: readonly GroupLayout[] = [
   { cold: { families: ['f'], compression: { kind: 'two-pass' }, bloomFilter: 'row-column' } },
 ];
 
-const database = await open(process.argv[2] as string, { memtableBytes: 1 << 20, logLimitBytes: 1 << 20, compactionsAtOnce: 2 });
-const table = (await database.hasTable(TABLE)) ? database.table(TABLE) : await database.createTable(TABLE, { families: { f: {} }, splits: ['row-3', 'row-8'] });
+const database = await open(process.argv[2] as string, {
+  memtableBytes: 1 << 20,
+  logLimitBytes: 1 << 20,
+  compactionsAtOnce: 2,
+});
+const table = (await database.hasTable(TABLE))
+  ? database.table(TABLE)
+  : await database.createTable(TABLE, { families: { f: {} }, splits: ['row-3', 'row-8'] });
 
 async function disturb(): Promise<never> {
   for (let round = 0; ; round++) {

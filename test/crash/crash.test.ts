@@ -20,8 +20,15 @@ const MOST_ITERATIONS = 600;
 const pathOf = (writer: string): string => fileURLToPath(import.meta.url).replace('crash.test', writer);
 
 /** Starts the writer and kills it after `iterations` acknowledged ones; gives all that it printed. */
-async function writeAndKill(writer: string, directory: string, iterations: number, tabletServers: number): Promise<string> {
-  const child = spawn(process.execPath, [...process.execArgv, pathOf(writer), directory, String(tabletServers)], { stdio: ['ignore', 'pipe', 'pipe'] });
+async function writeAndKill(
+  writer: string,
+  directory: string,
+  iterations: number,
+  tabletServers: number,
+): Promise<string> {
+  const child = spawn(process.execPath, [...process.execArgv, pathOf(writer), directory, String(tabletServers)], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let output = '';
   let errors = '';
   let lines = 0;
@@ -55,7 +62,11 @@ async function look(directory: string, last: readonly number[]): Promise<number[
 }
 
 // what a process of two threads leaves behind is looked through by one of one
-for (const [what, writer, tabletServers] of [['writing', 'writer', 1], ['writing on two threads', 'writer', 2], ['compacting', 'compacting-writer', 1]] as const) {
+for (const [what, writer, tabletServers] of [
+  ['writing', 'writer', 1],
+  ['writing on two threads', 'writer', 2],
+  ['compacting', 'compacting-writer', 1],
+] as const) {
   test(`kill -9 while ${what}, ${ROUNDS} times`, { timeout: 3_600_000 }, async (t) => {
     const directory = await mkdtemp(join(tmpdir(), 'edubba-crash-'));
     t.after(() => rm(directory, { recursive: true, force: true }));
@@ -67,7 +78,10 @@ for (const [what, writer, tabletServers] of [['writing', 'writer', 1], ['writing
       try {
         last = await look(directory, last);
       } catch (error) {
-        throw new Error(`round ${round}, killed after ${iterations} iterations: ${error instanceof Error ? error.stack : String(error)}`, { cause: error });
+        throw new Error(
+          `round ${round}, killed after ${iterations} iterations: ${error instanceof Error ? error.stack : String(error)}`,
+          { cause: error },
+        );
       }
     }
     const sum = last.reduce((a, b) => a + b, 0);

@@ -16,7 +16,17 @@ import type { Witness } from './witness.ts';
 const STRIDE = Number(process.env['EDUBBA_CRASH_STRIDE'] ?? 4);
 const MOST_MS = STRIDE === 1 ? 3_600_000 : 600_000;
 const CHANGES: ReadonlySet<FileOperation> = new Set([
-  'create', 'appendFile', 'closeFile', 'syncFile', 'delete', 'openLog', 'appendLog', 'syncLog', 'trimLog', 'fence', 'deleteLog',
+  'create',
+  'appendFile',
+  'closeFile',
+  'syncFile',
+  'delete',
+  'openLog',
+  'appendLog',
+  'syncLog',
+  'trimLog',
+  'fence',
+  'deleteLog',
 ]);
 
 let stage: Stage;
@@ -29,7 +39,11 @@ async function lookAfter(fileSystem: MemoryFileSystem, witness: Witness, simulat
   const db = await simulation.open(fileSystem);
   const life = new Life(simulation, witness, db, false);
   await witness.check(db.database.table(TABLE), 'after the power failed');
-  await life.write('row-1', { kind: 'set', family: 'f', qualifier: 'after', timestamp: 5n, value: 'w' }, { kind: 'add', family: 'sum', qualifier: 'n', timestamp: 0n, input: 1n });
+  await life.write(
+    'row-1',
+    { kind: 'set', family: 'f', qualifier: 'after', timestamp: 5n, value: 'w' },
+    { kind: 'add', family: 'sum', qualifier: 'n', timestamp: 0n, input: 1n },
+  );
   await db.opened.compact();
   await witness.check(db.database.table(TABLE), 'after a major compaction of all');
   await db.opened.sweep();
@@ -73,7 +87,10 @@ async function crashAt(scenario: Scenario, at: number): Promise<string | undefin
     await later.run(lookAfter(found ?? set.fileSystem.crash(), rebased(witness, later), later));
   } catch (error) {
     const messages = [...simulation.messages.slice(-3), ...later.messages.slice(-5)].join('\n');
-    throw new Error(`the power failed before operation ${at}, ${crashed ?? 'which never came'}: ${error instanceof Error ? error.stack : error}\n${messages}`, { cause: error });
+    throw new Error(
+      `the power failed before operation ${at}, ${crashed ?? 'which never came'}: ${error instanceof Error ? error.stack : error}\n${messages}`,
+      { cause: error },
+    );
   }
   return crashed;
 }

@@ -17,14 +17,17 @@ const DELETE_BACK = 3;
 const LARGE_EVERY = 40;
 const LARGE_BYTES = 200_000;
 
-export const rowKey = (writer: number, iteration: number): string => `row-${writer}-${String(iteration).padStart(9, '0')}`;
+export const rowKey = (writer: number, iteration: number): string =>
+  `row-${writer}-${String(iteration).padStart(9, '0')}`;
 export const registerKey = (writer: number): string => `register-${writer}`;
 export const counterKey = (writer: number): string => `counter-${writer}`;
 
 /** The row that this iteration deletes, or 0. */
-export const deletedIn = (iteration: number): number => (iteration % DELETE_EVERY === 0 ? Math.max(0, iteration - DELETE_BACK) : 0);
+export const deletedIn = (iteration: number): number =>
+  iteration % DELETE_EVERY === 0 ? Math.max(0, iteration - DELETE_BACK) : 0;
 
-const isDeletedBy = (iteration: number, last: number): boolean => iteration + DELETE_BACK <= last && (iteration + DELETE_BACK) % DELETE_EVERY === 0;
+const isDeletedBy = (iteration: number, last: number): boolean =>
+  iteration + DELETE_BACK <= last && (iteration + DELETE_BACK) % DELETE_EVERY === 0;
 
 /** The value of a row: a function of its key alone, incompressible, small but for every fortieth. */
 export function valueOf(writer: number, iteration: number): Buffer {
@@ -43,7 +46,8 @@ export function acknowledged(output: string): number[] {
   const last = new Array<number>(WRITERS).fill(0);
   for (const line of output.split('\n').slice(0, -1)) {
     const [writer, iteration] = line.split(' ').map(Number);
-    if (writer !== undefined && iteration !== undefined && writer < WRITERS) last[writer] = Math.max(last[writer] as number, iteration);
+    if (writer !== undefined && iteration !== undefined && writer < WRITERS)
+      last[writer] = Math.max(last[writer] as number, iteration);
   }
   return last;
 }
@@ -60,7 +64,10 @@ async function checkWriter(table: Table, writer: number, last: number): Promise<
   const known = `writer ${writer}, acknowledged up to iteration ${last}`;
   assert.ok(register === last || register === last + 1, `${known}: the register says ${register}`);
   const counter = Number((await table.getCell(counterKey(writer), 'f:n'))?.int ?? 0n);
-  assert.ok(counter >= register && counter <= last + 1, `${known}: the counter says ${counter}, the register ${register}`);
+  assert.ok(
+    counter >= register && counter <= last + 1,
+    `${known}: the counter says ${counter}, the register ${register}`,
+  );
   let next = 1;
   for await (const row of table.scan({ prefix: `row-${writer}-` })) {
     const iteration = Number(row.name.slice(`row-${writer}-`.length));
@@ -77,7 +84,10 @@ async function checkWriter(table: Table, writer: number, last: number): Promise<
 /** Fails on the first row that is lost, wrong or too many. Gives where each writer stands now: the acknowledged of the next round. */
 export async function checkLedger(database: Database, last: readonly number[]): Promise<number[]> {
   if (!(await database.hasTable(TABLE))) {
-    assert.ok(last.every((iteration) => iteration === 0), 'the table is lost');
+    assert.ok(
+      last.every((iteration) => iteration === 0),
+      'the table is lost',
+    );
     return [...last];
   }
   const table = database.table(TABLE);

@@ -16,9 +16,16 @@ const FLUSHES = 7;
 const ROWS = 6;
 const WAIT_MS = 300_000;
 
-const FAMILIES: PlainFamilies = new Map([['f', {}], ['capped', { gcRule: { kind: 'maxVersions', versions: 2 } }], ['sum', { aggregate: 'sum' }]]);
+const FAMILIES: PlainFamilies = new Map([
+  ['f', {}],
+  ['capped', { gcRule: { kind: 'maxVersions', versions: 2 } }],
+  ['sum', { aggregate: 'sum' }],
+]);
 const GROUPS: GroupLayout = { hot: { families: ['sum'], compression: { kind: 'zstd' } } };
-const OTHER_GROUPS: GroupLayout = { hot: { families: ['f'], compression: { kind: 'zstd-dict' } }, cold: { families: ['capped'], compression: { kind: 'two-pass' }, inMemory: true } };
+const OTHER_GROUPS: GroupLayout = {
+  hot: { families: ['f'], compression: { kind: 'zstd-dict' } },
+  cold: { families: ['capped'], compression: { kind: 'two-pass' }, inMemory: true },
+};
 
 /** A life of the database: its calls, and what is known of them. */
 export class Life {
@@ -76,7 +83,10 @@ export class Life {
   async until(what: string, isReached: () => boolean): Promise<void> {
     const endMs = this.simulation.clock.monotonicMs() + WAIT_MS;
     while (!isReached()) {
-      assert.ok(this.simulation.clock.monotonicMs() < endMs, `${what} does not come: ${this.simulation.messages.slice(-5).join('\n')}`);
+      assert.ok(
+        this.simulation.clock.monotonicMs() < endMs,
+        `${what} does not come: ${this.simulation.messages.slice(-5).join('\n')}`,
+      );
       await this.simulation.sleep(50);
     }
   }
@@ -116,7 +126,10 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'a minor compaction of rows, while others are written',
     counter: 'tablet.minorCompactions',
     async run(life) {
-      await Promise.all([life.write('first', { kind: 'set', family: 'f', qualifier: 'q', timestamp: 1n, value: 'x' }), minorFlush(life)]);
+      await Promise.all([
+        life.write('first', { kind: 'set', family: 'f', qualifier: 'q', timestamp: 1n, value: 'x' }),
+        minorFlush(life),
+      ]);
       await life.write('last', { kind: 'set', family: 'f', qualifier: 'q', timestamp: 1n, value: 'y' });
     },
   },
@@ -128,7 +141,8 @@ export const SCENARIOS: readonly Scenario[] = [
       await minorFlush(life);
       await life.write('last', { kind: 'set', family: 'f', qualifier: 'q', timestamp: 1n, value: 'z' });
       // until it is merged: in trouble an incarnation may have ended, and the next begins with a flush of its own
-      if (life.failures.length === 0) await life.until('the merging compaction', () => (life.counters['tablet.mergingCompactions'] ?? 0) > 0);
+      if (life.failures.length === 0)
+        await life.until('the merging compaction', () => (life.counters['tablet.mergingCompactions'] ?? 0) > 0);
     },
   },
   {
@@ -147,7 +161,9 @@ export const SCENARIOS: readonly Scenario[] = [
       const isMoved = await life.call(() => life.table.setGroups(OTHER_GROUPS));
       await writeSome(life, FLUSHES + 3);
       // a server that ended in the midst may have committed it without living to count it
-      const isCounted = (): boolean => (life.counters['tablet.majorCompactions'] ?? 0) > 0 || life.simulation.messages.some((text) => ENDS_WAITING.test(text));
+      const isCounted = (): boolean =>
+        (life.counters['tablet.majorCompactions'] ?? 0) > 0 ||
+        life.simulation.messages.some((text) => ENDS_WAITING.test(text));
       if (isMoved && life.failures.length === 0) await life.until('the compaction of the moved families', isCounted);
       await minorFlush(life);
     },
@@ -207,7 +223,12 @@ export class Stage {
     const witness = new Witness(FAMILIES, () => simulation.clock.nowMicros());
     const life = async (): Promise<void> => {
       const db = await simulation.open(fileSystem);
-      const families = Object.fromEntries([...FAMILIES].map(([name, { gcRule, aggregate }]) => [name, { ...(gcRule && { gcRule }), ...(aggregate && { aggregate }) }]));
+      const families = Object.fromEntries(
+        [...FAMILIES].map(([name, { gcRule, aggregate }]) => [
+          name,
+          { ...(gcRule && { gcRule }), ...(aggregate && { aggregate }) },
+        ]),
+      );
       await db.database.createTable(TABLE, { families, groups: GROUPS });
       for (let round = 1; round <= FLUSHES; round++) {
         await writeSome(new Life(simulation, witness, db, false), round);

@@ -3,13 +3,24 @@
  */
 import { type DatabaseSettings, type OpenDatabase, openDatabase } from '../../src/boot/index.ts';
 import { type Database, overService } from '../../src/embedded/index.ts';
-import { type Logger, ManualClock, type MemoryFileSystem, SeededRandom, sleep, silentLogger } from '../../src/env/index.ts';
+import {
+  type Logger,
+  ManualClock,
+  type MemoryFileSystem,
+  SeededRandom,
+  sleep,
+  silentLogger,
+} from '../../src/env/index.ts';
 import { inSimulatedTime } from '../simulated-time.ts';
 
 /** Messages that are kept. */
 const MOST_MESSAGES = 100;
 /** Work on files comes soon. */
-export const SMALL: Partial<DatabaseSettings> = { memtableBytes: 1 << 20, logLimitBytes: 1 << 20, blockSizeBytes: 1024 };
+export const SMALL: Partial<DatabaseSettings> = {
+  memtableBytes: 1 << 20,
+  logLimitBytes: 1 << 20,
+  blockSizeBytes: 1024,
+};
 
 /** Names are never used again, so no two openings draw the same ones. */
 let openings = 0;
@@ -26,7 +37,12 @@ export class Simulation {
 
   /** Lets time go on until the work has ended. `progress`: changes as long as work of days gets on. */
   run<T>(work: Promise<T>, progress?: () => number): Promise<T> {
-    return inSimulatedTime(this.clock, work, () => `the last messages: ${this.messages.slice(-5).join('\n')}`, progress);
+    return inSimulatedTime(
+      this.clock,
+      work,
+      () => `the last messages: ${this.messages.slice(-5).join('\n')}`,
+      progress,
+    );
   }
 
   sleep(delayMs: number): Promise<void> {
@@ -39,7 +55,13 @@ export class Simulation {
       if (this.messages.length > MOST_MESSAGES) this.messages.shift();
     };
     const logger: Logger = { ...silentLogger, info: note, warn: note, error: note };
-    const opened = await openDatabase({ fileSystem, clock: this.clock, random: new SeededRandom(++openings), logger, settings });
+    const opened = await openDatabase({
+      fileSystem,
+      clock: this.clock,
+      random: new SeededRandom(++openings),
+      logger,
+      settings,
+    });
     return { opened, database: overService(opened.service, opened.env, opened.close) };
   }
 }

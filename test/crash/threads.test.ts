@@ -38,18 +38,25 @@ async function check(database: Database, last: readonly number[]): Promise<void>
   const table = database.table('t');
   for (const [writer, count] of last.entries()) {
     let n = 0;
-    for await (const row of table.scan({ prefix: 'abcdefghijkl'[writer] as string })) assert.equal(row.name, keyOf(writer, ++n));
+    for await (const row of table.scan({ prefix: 'abcdefghijkl'[writer] as string }))
+      assert.equal(row.name, keyOf(writer, ++n));
     assert.equal(n, count, `writer ${writer}`);
   }
 }
 
 /** How many the tablet server of that place serves; 0 while there is none. */
 async function tabletsOf({ transport, requestBudget: budget }: Env, place: number): Promise<number> {
-  const answer = transport.call(`tablet-server-${place}`, 'status', {}, requestContext({ budget })) as Promise<{ tablets: readonly unknown[] }>;
+  const answer = transport.call(`tablet-server-${place}`, 'status', {}, requestContext({ budget })) as Promise<{
+    tablets: readonly unknown[];
+  }>;
   return answer.then(({ tablets }) => tablets.length).catch(() => 0);
 }
 
-async function eventually(what: string, messages: readonly string[], condition: () => boolean | Promise<boolean>): Promise<void> {
+async function eventually(
+  what: string,
+  messages: readonly string[],
+  condition: () => boolean | Promise<boolean>,
+): Promise<void> {
   const endMs = performance.now() + 60_000;
   while (!(await condition())) {
     assert.ok(performance.now() < endMs, `${what}; ${messages.join('\n')}`);
@@ -61,8 +68,14 @@ test('threads die while they are written to, one after the other', async (t) => 
   const directory = await mkdtemp(join(tmpdir(), 'edubba-mortal-'));
   t.after(() => rm(directory, { recursive: true, force: true }));
   const messages: string[] = [];
-  const note = (message: string, fields: object = {}): void => void messages.push(`${message} ${JSON.stringify(fields)}`);
-  const threaded = await openThreadedDatabase({ directory, tabletServers: 2, module, logger: { ...silentLogger, info: note, warn: note, error: note } });
+  const note = (message: string, fields: object = {}): void =>
+    void messages.push(`${message} ${JSON.stringify(fields)}`);
+  const threaded = await openThreadedDatabase({
+    directory,
+    tabletServers: 2,
+    module,
+    logger: { ...silentLogger, info: note, warn: note, error: note },
+  });
   const database = overService(threaded.service, threaded.env, threaded.close);
   await threaded.openDoors({});
   await database.createTable('t', { families: { f: {} }, splits: [...'bcdefgh'] });
@@ -77,10 +90,18 @@ test('threads die while they are written to, one after the other', async (t) => 
       await eventually('writers go on', messages, () => progress.every((n, i) => n > (before[i] as number) + 20));
       const died = messages.length;
       await env.lockService.write(`mortal/${place}`, Buffer.from('now'));
-      await eventually('the thread dies', messages, () => messages.slice(died).some((line) => line.includes('killed by the test') && line.includes(`"thread":${place}`)));
+      await eventually('the thread dies', messages, () =>
+        messages.slice(died).some((line) => line.includes('killed by the test') && line.includes(`"thread":${place}`)),
+      );
       const after = [...progress];
-      await eventually('all rows are served again', messages, () => progress.every((n, i) => n > (after[i] as number) + 20));
-      await eventually('the new thread gets its share', messages, async () => (await tabletsOf(env, place)) >= TABLETS / 2);
+      await eventually('all rows are served again', messages, () =>
+        progress.every((n, i) => n > (after[i] as number) + 20),
+      );
+      await eventually(
+        'the new thread gets its share',
+        messages,
+        async () => (await tabletsOf(env, place)) >= TABLETS / 2,
+      );
     }
   } finally {
     stopped = true;

@@ -25,32 +25,42 @@ async function merged(simulation: Simulation, rows: readonly string[]): Promise<
 
 test('a tablet just merged lists files of two, each newest first, and the two in no order', async () => {
   const simulation = new Simulation();
-  await simulation.run((async () => {
-    // the high part's file is the newer one, and stands behind the low part's
-    const { opened, database } = await merged(simulation, ['a', 'z']);
-    await assertWhole(opened, 'behind the merge');
-    await database.close();
-  })());
+  await simulation.run(
+    (async () => {
+      // the high part's file is the newer one, and stands behind the low part's
+      const { opened, database } = await merged(simulation, ['a', 'z']);
+      await assertWhole(opened, 'behind the merge');
+      await database.close();
+    })(),
+  );
 });
 
 test('a file behind an older one of the same former tablet is found, also among those of a merge', async () => {
   const simulation = new Simulation();
-  await simulation.run((async () => {
-    const { opened, database } = await merged(simulation, ['a', 'z', 'b']);
-    const { env } = opened;
-    const metadata = new MetadataClient({ ...env, locator: new Locator(env), stopped: () => false });
-    const context = requestContext({ budget: env.requestBudget });
-    const listed: MetadataRow[] = [];
-    for await (const rows of metadata.scan(keysOfTable('00000010'), context)) listed.push(...rows);
-    const [row] = listed;
-    assert.ok(row !== undefined && listed.length === 1);
-    assert.equal(row.files['default']?.length, 3);
-    const files = { default: [...(row.files['default'] as string[])].reverse() };
-    const event = { kind: 'compacted', atMicros: env.clock.nowMicros() } as const;
-    const [outcome] = await metadata.commit([commitOfRow('reversed', event, keyOfRow(row), row, { ...row, files })], context);
-    assert.notEqual(outcome?.kind, 'refused');
-    const { findings } = await checkDatabase({ ...env, readAllLockFiles: () => readAllLockFiles(env.fileSystem) });
-    assert.deepEqual(findings.map(({ message }) => /is newer than the one before it/.test(message)), [true]);
-    await database.close();
-  })());
+  await simulation.run(
+    (async () => {
+      const { opened, database } = await merged(simulation, ['a', 'z', 'b']);
+      const { env } = opened;
+      const metadata = new MetadataClient({ ...env, locator: new Locator(env), stopped: () => false });
+      const context = requestContext({ budget: env.requestBudget });
+      const listed: MetadataRow[] = [];
+      for await (const rows of metadata.scan(keysOfTable('00000010'), context)) listed.push(...rows);
+      const [row] = listed;
+      assert.ok(row !== undefined && listed.length === 1);
+      assert.equal(row.files['default']?.length, 3);
+      const files = { default: [...(row.files['default'] as string[])].reverse() };
+      const event = { kind: 'compacted', atMicros: env.clock.nowMicros() } as const;
+      const [outcome] = await metadata.commit(
+        [commitOfRow('reversed', event, keyOfRow(row), row, { ...row, files })],
+        context,
+      );
+      assert.notEqual(outcome?.kind, 'refused');
+      const { findings } = await checkDatabase({ ...env, readAllLockFiles: () => readAllLockFiles(env.fileSystem) });
+      assert.deepEqual(
+        findings.map(({ message }) => /is newer than the one before it/.test(message)),
+        [true],
+      );
+      await database.close();
+    })(),
+  );
 });

@@ -6,7 +6,10 @@ import { readAllLockFiles } from '../../src/platform/index.ts';
 
 /** Every block, order and reference, and no file or log that nothing refers to. */
 export async function assertWhole({ env }: OpenDatabase, when: string): Promise<void> {
-  const { findings, orphans } = await checkDatabase({ ...env, readAllLockFiles: () => readAllLockFiles(env.fileSystem) });
+  const { findings, orphans } = await checkDatabase({
+    ...env,
+    readAllLockFiles: () => readAllLockFiles(env.fileSystem),
+  });
   assert.deepEqual(findings, [], when);
   assert.deepEqual(orphans, [], `${when}: nothing is left behind`);
 }

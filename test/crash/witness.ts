@@ -6,7 +6,17 @@ import assert from 'node:assert/strict';
 import type { Table } from '../../src/embedded/index.ts';
 import { plainCellsOf } from '../behaviour/plain-calls.ts';
 import {
-  byteOrder, cellsOf, changed, describeCells, mayShow, NO_CELLS, type PlainCell, type PlainFamilies, type PlainRow, resolved, type Step,
+  byteOrder,
+  cellsOf,
+  changed,
+  describeCells,
+  mayShow,
+  NO_CELLS,
+  type PlainCell,
+  type PlainFamilies,
+  type PlainRow,
+  resolved,
+  type Step,
 } from '../behaviour/plain-row.ts';
 
 export class Witness {
@@ -52,8 +62,12 @@ export class Witness {
     const now = this.#now();
     const left = this.#of(key).filter((row) => mayShow(key, row, cells, this.families, now));
     if (left.length === 0) {
-      const allowed = this.#of(key).map((row) => `\n  or ${describeCells(cellsOf(key, row, this.families, now))}`).join('');
-      assert.fail(`${when}: row ${JSON.stringify(key)} shows\n     ${describeCells(cells)}\n  it may show${allowed.replace('\n  or', '\n    ')}`);
+      const allowed = this.#of(key)
+        .map((row) => `\n  or ${describeCells(cellsOf(key, row, this.families, now))}`)
+        .join('');
+      assert.fail(
+        `${when}: row ${JSON.stringify(key)} shows\n     ${describeCells(cells)}\n  it may show${allowed.replace('\n  or', '\n    ')}`,
+      );
     }
     const [row] = left.map((one) => resolved(one, cells, this.families, now));
     this.#rows.set(key, left.length === 1 && row !== undefined ? [row] : left);

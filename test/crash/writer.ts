@@ -10,11 +10,20 @@ import { writeForEver } from './writing.ts';
 /** With the tablet servers in threads, each dying with this process. */
 async function openInThreads(count: number): Promise<Database> {
   const module = moduleUrl('./mortal-thread.ts', import.meta.url);
-  const { service, env, close } = await openThreadedDatabase({ directory, tabletServers: count, module, settings: { memtableBytes: count << 20 } });
+  const { service, env, close } = await openThreadedDatabase({
+    directory,
+    tabletServers: count,
+    module,
+    settings: { memtableBytes: count << 20 },
+  });
   return overService(service, env, close);
 }
 
 const [directory = '', tabletServers = '1'] = process.argv.slice(2);
 const settings = { memtableBytes: 1 << 20 };
 const database = tabletServers === '1' ? await open(directory, settings) : await openInThreads(Number(tabletServers));
-await writeForEver((await database.hasTable(TABLE)) ? database.table(TABLE) : await database.createTable(TABLE, { families: { f: {} }, splits: ['register', 'row-1', 'row-5'] }));
+await writeForEver(
+  (await database.hasTable(TABLE))
+    ? database.table(TABLE)
+    : await database.createTable(TABLE, { families: { f: {} }, splits: ['register', 'row-1', 'row-5'] }),
+);

@@ -30,14 +30,28 @@ interface Service {
 
 /** Keys of a service that are right: a misspelt one is passed over by some versions of Docker and refused by others. */
 const SERVICE_KEYS = [
-  'build', 'image', 'ports', 'volumes', 'read_only', 'cap_drop', 'security_opt', 'ulimits', 'stop_grace_period', 'restart', 'profiles', 'environment', 'command', 'depends_on',
+  'build',
+  'image',
+  'ports',
+  'volumes',
+  'read_only',
+  'cap_drop',
+  'security_opt',
+  'ulimits',
+  'stop_grace_period',
+  'restart',
+  'profiles',
+  'environment',
+  'command',
+  'depends_on',
 ];
 
 /** Every option among `words` stands in the help of the command, or in that of all commands. */
 async function assertKnown(words: readonly string[]): Promise<void> {
   const command = words.find((word) => !word.startsWith('-')) ?? assert.fail('no command');
   const help = `${await output([command, '--help'])}${await output(['--help'])}`;
-  for (const option of words.filter((word) => word.startsWith('--'))) assert.match(help, new RegExp(`^ +${option} `, 'm'), `${option} is no option of ${command}`);
+  for (const option of words.filter((word) => word.startsWith('--')))
+    assert.match(help, new RegExp(`^ +${option} `, 'm'), `${option} is no option of ${command}`);
 }
 
 const image = parseDockerfile(read('deploy/Dockerfile')).at(-1)?.image ?? assert.fail('no stage');
@@ -59,7 +73,10 @@ describe('the image', () => {
 
   test('its health is asked of the probe of the server, which is on by default', async () => {
     assert.ok(image.healthcheck?.command.at(-1)?.includes("process.env.EDUBBA_METRICS_ADDRESS + '/readyz'"));
-    assert.match(await output(['settings', ...image.command.slice(1)], image.environment), /^metrics-address = "127\.0\.0\.1:\d+"/m);
+    assert.match(
+      await output(['settings', ...image.command.slice(1)], image.environment),
+      /^metrics-address = "127\.0\.0\.1:\d+"/m,
+    );
   });
 
   test('is built on the newest Node that is supported, in every stage', () => {
@@ -69,23 +86,53 @@ describe('the image', () => {
 
   test('the context has what the build needs, and neither packages nor builds of this machine', () => {
     const isIgnored = ignoredBy(read('.dockerignore'));
-    const needed = ['package.json', 'package-lock.json', '.npmrc', 'tsconfig.json', 'src/cli/index.ts', 'scripts/build.mjs', 'bin/edubba', 'proto', 'docs', 'CHANGELOG.md', 'LICENSE', 'README.md'];
-    assert.deepEqual(needed.filter((path) => isIgnored(path) || !existsSync(join(ROOT, path))), []);
-    assert.deepEqual(['.git', 'node_modules/a', 'dist/b', 'edubba-data/c'].filter((path) => !isIgnored(path)), []);
+    const needed = [
+      'package.json',
+      'package-lock.json',
+      '.npmrc',
+      'tsconfig.json',
+      'src/cli/index.ts',
+      'scripts/build.mjs',
+      'bin/edubba',
+      'proto',
+      'docs',
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+    ];
+    assert.deepEqual(
+      needed.filter((path) => isIgnored(path) || !existsSync(join(ROOT, path))),
+      [],
+    );
+    assert.deepEqual(
+      ['.git', 'node_modules/a', 'dist/b', 'edubba-data/c'].filter((path) => !isIgnored(path)),
+      [],
+    );
   });
 });
 
 describe('compose.yaml', () => {
-  const { services, volumes } = parse(read('deploy/compose.yaml')) as { services: Readonly<Record<string, Service>>; volumes: Readonly<Record<string, unknown>> };
+  const { services, volumes } = parse(read('deploy/compose.yaml')) as {
+    services: Readonly<Record<string, Service>>;
+    volumes: Readonly<Record<string, unknown>>;
+  };
   const server = services['edubba'] ?? assert.fail('no service edubba');
 
   test('its services are written with keys that exist', () => {
-    for (const [name, service] of Object.entries(services)) assert.deepEqual(Object.keys(service).filter((key) => !SERVICE_KEYS.includes(key)), [], name);
+    for (const [name, service] of Object.entries(services))
+      assert.deepEqual(
+        Object.keys(service).filter((key) => !SERVICE_KEYS.includes(key)),
+        [],
+        name,
+      );
   });
 
   test('builds this repository and keeps its data in a named volume', () => {
     assert.ok(existsSync(join(ROOT, 'deploy', server.build?.context ?? '', server.build?.dockerfile ?? '')));
-    assert.deepEqual(server.volumes, Object.keys(volumes).map((name) => `${name}:${image.volumes[0]}`));
+    assert.deepEqual(
+      server.volumes,
+      Object.keys(volumes).map((name) => `${name}:${image.volumes[0]}`),
+    );
   });
 
   test('is published to this machine alone', () => {
@@ -119,7 +166,9 @@ describe('the unit of systemd', () => {
   test('its command serves, and ends with status 0 on the signal that stops it', async (t) => {
     const directory = await temporaryDirectory(t);
     assert.ok(words[0]?.endsWith('/edubba'));
-    const settings = (parseUnit(text).get('Environment')?.[0] ?? '').split(' ').map((setting) => setting.replace('%S', directory).replace(/:\d+$/, ':0').split('=') as [string, string]);
+    const settings = (parseUnit(text).get('Environment')?.[0] ?? '')
+      .split(' ')
+      .map((setting) => setting.replace('%S', directory).replace(/:\d+$/, ':0').split('=') as [string, string]);
     const server = new Child(t, words.slice(1), { environment: Object.fromEntries(settings) });
     await server.address();
     server.process.kill(parseUnit(text).get('KillSignal')?.[0] as NodeJS.Signals);
@@ -145,19 +194,30 @@ describe('the unit of systemd', () => {
   });
 
   test('so it is with the drop-in of deploy/README.md', { skip }, async (t) => {
-    const block = blocksOf(read('deploy/README.md')).find((one) => one.text.startsWith('[Service]'))?.text ?? assert.fail('no drop-in');
+    const block =
+      blocksOf(read('deploy/README.md')).find((one) => one.text.startsWith('[Service]'))?.text ??
+      assert.fail('no drop-in');
     const directory = await temporaryDirectory(t);
-    writeFileSync(join(directory, 'edubba.service'), `${text.replace(words[0] as string, join(ROOT, 'bin/edubba'))}\n${block}`);
+    writeFileSync(
+      join(directory, 'edubba.service'),
+      `${text.replace(words[0] as string, join(ROOT, 'bin/edubba'))}\n${block}`,
+    );
     assert.deepEqual(analyze(['verify', join(directory, 'edubba.service')]), { status: 0, said: '' });
     const settings = [...block.matchAll(/^Environment=(EDUBBA_\w+)=/gm)].map(([, name]) => name as string);
     const known = read('docs/SETTINGS.md');
-    assert.deepEqual(settings.filter((name) => !known.includes(`\`${name}\``)), []);
+    assert.deepEqual(
+      settings.filter((name) => !known.includes(`\`${name}\``)),
+      [],
+    );
     assert.ok(settings.length > 0);
   });
 
   test('a mistake would be found', { skip }, async (t) => {
     const path = join(await temporaryDirectory(t), 'edubba.service');
-    writeFileSync(path, text.replace(words[0] as string, join(ROOT, 'bin/edubba')).replace('TimeoutStopSec=60', 'TimeoutStop=60'));
+    writeFileSync(
+      path,
+      text.replace(words[0] as string, join(ROOT, 'bin/edubba')).replace('TimeoutStopSec=60', 'TimeoutStop=60'),
+    );
     assert.match(analyze(['verify', path]).said, /TimeoutStop/);
   });
 });
@@ -169,13 +229,23 @@ function supportedNodes(): number[] {
 }
 
 describe('.github', () => {
-  const files = (folder: string): string[] => readdirSync(join(ROOT, folder)).filter((name) => name.endsWith('.yml')).map((name) => `${folder}/${name}`);
+  const files = (folder: string): string[] =>
+    readdirSync(join(ROOT, folder))
+      .filter((name) => name.endsWith('.yml'))
+      .map((name) => `${folder}/${name}`);
 
   test('the workflow runs .ci/run on every Node that is supported', () => {
-    const { jobs } = parse(read('.github/workflows/ci.yml')) as { jobs: { ci: { 'timeout-minutes': number; strategy: { matrix: { node: string[] } }; steps: { run?: string }[] } } };
+    const { jobs } = parse(read('.github/workflows/ci.yml')) as {
+      jobs: { ci: { 'timeout-minutes': number; strategy: { matrix: { node: string[] } }; steps: { run?: string }[] } };
+    };
     assert.deepEqual(jobs.ci.strategy.matrix.node.map(Number), supportedNodes());
-    assert.deepEqual(jobs.ci.steps.flatMap(({ run }) => run ?? []), ['bash .ci/run']);
-    const limits = [...read('.ci/run').matchAll(/^(?:.*then )?part \S+ (\d+) /gm)].map(([, seconds]) => Number(seconds));
+    assert.deepEqual(
+      jobs.ci.steps.flatMap(({ run }) => run ?? []),
+      ['bash .ci/run'],
+    );
+    const limits = [...read('.ci/run').matchAll(/^(?:.*then )?part \S+ (\d+) /gm)].map(([, seconds]) =>
+      Number(seconds),
+    );
     assert.ok(limits.length >= 7, 'the limits of .ci/run are not found');
     const minutes = limits.reduce((a, b) => a + b, 0) / 60;
     assert.ok(minutes <= 85, `the limits of .ci/run sum to ${minutes} minutes`);
@@ -184,7 +254,11 @@ describe('.github', () => {
 
   test('every form of an issue has a name and fields that can be told apart', () => {
     for (const path of files('.github/ISSUE_TEMPLATE').filter((name) => !name.endsWith('/config.yml'))) {
-      const { name, description, body } = parse(read(path)) as { name: string; description: string; body: { type: string; id?: string }[] };
+      const { name, description, body } = parse(read(path)) as {
+        name: string;
+        description: string;
+        body: { type: string; id?: string }[];
+      };
       assert.ok(name && description, path);
       const ids = body.filter(({ type }) => type !== 'markdown').map(({ id }) => id);
       assert.ok(ids.length > 0 && !ids.includes(undefined) && new Set(ids).size === ids.length, path);
@@ -192,8 +266,15 @@ describe('.github', () => {
   });
 
   test('dependabot looks where something is', () => {
-    const { updates } = parse(read('.github/dependabot.yml')) as { updates: { 'package-ecosystem': string; directory: string }[] };
-    const files: Record<string, string> = { npm: 'package-lock.json', docker: 'Dockerfile', 'github-actions': '.github/workflows' };
-    for (const { 'package-ecosystem': kind, directory } of updates) assert.ok(existsSync(join(ROOT, directory, files[kind] ?? assert.fail(kind))), kind);
+    const { updates } = parse(read('.github/dependabot.yml')) as {
+      updates: { 'package-ecosystem': string; directory: string }[];
+    };
+    const files: Record<string, string> = {
+      npm: 'package-lock.json',
+      docker: 'Dockerfile',
+      'github-actions': '.github/workflows',
+    };
+    for (const { 'package-ecosystem': kind, directory } of updates)
+      assert.ok(existsSync(join(ROOT, directory, files[kind] ?? assert.fail(kind))), kind);
   });
 });

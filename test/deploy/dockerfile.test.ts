@@ -33,9 +33,20 @@ CMD ["serve", "--x"]
       { kind: 'env', name: 'NAME', value: 'value' },
     ]);
     assert.equal(build?.name, 'build');
-    assert.deepEqual(last?.steps, [{ kind: 'copy', from: 'build', sources: ['/out'], target: '/in' }, { kind: 'env', name: 'OWN', value: '1' }]);
+    assert.deepEqual(last?.steps, [
+      { kind: 'copy', from: 'build', sources: ['/out'], target: '/in' },
+      { kind: 'env', name: 'OWN', value: '1' },
+    ]);
     assert.deepEqual(last?.image, {
-      user: 'node', workdir: '/', environment: { OWN: '1' }, volumes: ['/data'], ports: [1, 2], stopSignal: 'SIGINT', healthcheck: { command: ['a', 'b'], timeoutMs: 3000 }, entrypoint: ['edubba'], command: ['serve', '--x'],
+      user: 'node',
+      workdir: '/',
+      environment: { OWN: '1' },
+      volumes: ['/data'],
+      ports: [1, 2],
+      stopSignal: 'SIGINT',
+      healthcheck: { command: ['a', 'b'], timeoutMs: 3000 },
+      entrypoint: ['edubba'],
+      command: ['serve', '--x'],
     });
   });
 
@@ -56,7 +67,7 @@ CMD ["serve", "--x"]
     ['FROM a\nCMD [1]', /as JSON/],
     ['FROM a\nENTRYPOINT {}', /as JSON/],
     ['FROM a\nHEALTHCHECK NONE', /HEALTHCHECK/],
-  ['FROM a\nHEALTHCHECK CMD ["a"]', /--timeout/],
+    ['FROM a\nHEALTHCHECK CMD ["a"]', /--timeout/],
     ['FROM a\nRUN true \\', /continued by nothing/],
   ] as const) {
     test(`refuses ${JSON.stringify(text)}`, () => assert.throws(() => parseDockerfile(text), message));
@@ -64,8 +75,26 @@ CMD ["serve", "--x"]
 
   test('.dockerignore: whole folders, at the top or everywhere', () => {
     const isIgnored = ignoredBy('# comment\nnode_modules\n\nbench/x\n**/*.log\n/dist/\n');
-    const paths = ['node_modules', 'node_modules/a/b', 'src/node_modules', 'bench/x', 'bench/xy', 'a.log', 'a/b/c.log', 'a.logs', 'dist/x', 'src/dist'];
-    assert.deepEqual(paths.filter(isIgnored), ['node_modules', 'node_modules/a/b', 'bench/x', 'a.log', 'a/b/c.log', 'dist/x']);
+    const paths = [
+      'node_modules',
+      'node_modules/a/b',
+      'src/node_modules',
+      'bench/x',
+      'bench/xy',
+      'a.log',
+      'a/b/c.log',
+      'a.logs',
+      'dist/x',
+      'src/dist',
+    ];
+    assert.deepEqual(paths.filter(isIgnored), [
+      'node_modules',
+      'node_modules/a/b',
+      'bench/x',
+      'a.log',
+      'a/b/c.log',
+      'dist/x',
+    ]);
     for (const rule of ['!x', 'a?', '[ab]']) assert.throws(() => ignoredBy(rule), /is not read here/);
   });
 });

@@ -5,7 +5,12 @@
 
 export type Step =
   | { readonly kind: 'run'; readonly command: string }
-  | { readonly kind: 'copy'; readonly from: string | undefined; readonly sources: readonly string[]; readonly target: string }
+  | {
+      readonly kind: 'copy';
+      readonly from: string | undefined;
+      readonly sources: readonly string[];
+      readonly target: string;
+    }
   | { readonly kind: 'env'; readonly name: string; readonly value: string }
   | { readonly kind: 'workdir'; readonly path: string };
 
@@ -29,7 +34,12 @@ export interface Image {
   readonly command: readonly string[];
 }
 
-type Building = { base: string; name: string | undefined; steps: Step[]; image: { -readonly [K in keyof Image]: Image[K] } };
+type Building = {
+  base: string;
+  name: string | undefined;
+  steps: Step[];
+  image: { -readonly [K in keyof Image]: Image[K] };
+};
 
 /** Fails with an Error that names the line of what it does not know. */
 export function parseDockerfile(text: string): Stage[] {
@@ -40,7 +50,22 @@ export function parseDockerfile(text: string): Stage[] {
     };
     if (keyword === 'FROM') {
       const [, base, name] = /^(\S+)(?: AS (\S+))?$/.exec(rest) ?? fail(`FROM IMAGE [AS NAME] is wanted, not ${rest}`);
-      stages.push({ base: base as string, name, steps: [], image: { user: 'root', workdir: '/', environment: {}, volumes: [], ports: [], stopSignal: 'SIGTERM', healthcheck: undefined, entrypoint: [], command: [] } });
+      stages.push({
+        base: base as string,
+        name,
+        steps: [],
+        image: {
+          user: 'root',
+          workdir: '/',
+          environment: {},
+          volumes: [],
+          ports: [],
+          stopSignal: 'SIGTERM',
+          healthcheck: undefined,
+          entrypoint: [],
+          command: [],
+        },
+      });
       continue;
     }
     addTo(stages.at(-1) ?? fail(`${keyword} stands before FROM`), keyword, rest, fail);
@@ -59,7 +84,8 @@ function addTo(stage: Building, keyword: string, rest: string, fail: (why: strin
     case 'COPY': {
       const [, from, words = ''] = /^(?:--from=(\S+) )?(.*)$/.exec(rest) ?? [];
       const paths = words.split(/ +/);
-      if (paths.length < 2 || paths.some((path) => path.startsWith('-') || path.startsWith('['))) fail(`COPY [--from=STAGE] SOURCE… TARGET is wanted, not ${rest}`);
+      if (paths.length < 2 || paths.some((path) => path.startsWith('-') || path.startsWith('[')))
+        fail(`COPY [--from=STAGE] SOURCE… TARGET is wanted, not ${rest}`);
       steps.push({ kind: 'copy', from, sources: paths.slice(0, -1), target: paths.at(-1) as string });
       return;
     }
@@ -82,13 +108,20 @@ function addTo(stage: Building, keyword: string, rest: string, fail: (why: strin
       image.volumes = [...image.volumes, rest];
       return;
     case 'EXPOSE':
-      image.ports = [...image.ports, ...rest.split(/ +/).map((word) => (/^\d+$/.test(word) ? Number(word) : fail(`EXPOSE takes numbers here, not ${word}`)))];
+      image.ports = [
+        ...image.ports,
+        ...rest
+          .split(/ +/)
+          .map((word) => (/^\d+$/.test(word) ? Number(word) : fail(`EXPOSE takes numbers here, not ${word}`))),
+      ];
       return;
     case 'STOPSIGNAL':
       image.stopSignal = rest;
       return;
     case 'HEALTHCHECK': {
-      const [, command] = /^(?:--(?:interval|timeout|start-period)=\d+s |--retries=\d+ )*CMD (.*)$/.exec(rest) ?? fail(`HEALTHCHECK [OPTIONS] CMD […] is wanted, not ${rest}`);
+      const [, command] =
+        /^(?:--(?:interval|timeout|start-period)=\d+s |--retries=\d+ )*CMD (.*)$/.exec(rest) ??
+        fail(`HEALTHCHECK [OPTIONS] CMD […] is wanted, not ${rest}`);
       const [, seconds] = /--timeout=(\d+)s /.exec(rest) ?? fail('HEALTHCHECK needs a --timeout');
       image.healthcheck = { command: wordsOf(command as string, fail), timeoutMs: Number(seconds) * 1000 };
       return;
@@ -112,7 +145,9 @@ function wordsOf(text: string, fail: (why: string) => never): string[] {
   } catch {
     fail(`a list of words as JSON is wanted, not ${text}`);
   }
-  return Array.isArray(words) && words.every((word) => typeof word === 'string') ? (words as string[]) : fail(`a list of words as JSON is wanted, not ${text}`);
+  return Array.isArray(words) && words.every((word) => typeof word === 'string')
+    ? (words as string[])
+    : fail(`a list of words as JSON is wanted, not ${text}`);
 }
 
 /** Instructions without comments, continued lines joined. */
@@ -132,11 +167,16 @@ function* instructions(text: string): Generator<{ line: number; keyword: string;
 
 /** Whether a path of the build's context (with forward slashes) is kept from it by the lines of a .dockerignore. `!` is refused. */
 export function ignoredBy(text: string): (path: string) => boolean {
-  const rules = text.split('\n').map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#'));
+  const rules = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.startsWith('#'));
   const patterns = rules.map((rule) => {
     if (/[![\]?\\]/.test(rule)) throw new Error(`.dockerignore: ${rule} is not read here`);
     const parts = rule.split('/').filter((part) => part !== '');
-    const source = parts.map((part) => (part === '**' ? '(?:[^/]+/)*' : `${part.replaceAll('.', '\\.').replaceAll('*', '[^/]*')}/`)).join('');
+    const source = parts
+      .map((part) => (part === '**' ? '(?:[^/]+/)*' : `${part.replaceAll('.', '\\.').replaceAll('*', '[^/]*')}/`))
+      .join('');
     return new RegExp(`^${source}`);
   });
   return (path) => patterns.some((pattern) => pattern.test(`${path}/`));

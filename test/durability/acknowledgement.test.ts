@@ -10,7 +10,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { BigtableError, Code, crc32c } from '../../src/base/index.ts';
-import { type FileFaults, type FileSystem, type LogWriter, MemoryFileSystem, requestContext, SeededRandom } from '../../src/env/index.ts';
+import {
+  type FileFaults,
+  type FileSystem,
+  type LogWriter,
+  MemoryFileSystem,
+  requestContext,
+  SeededRandom,
+} from '../../src/env/index.ts';
 import { nodeSyscalls, openDirectory, type Syscalls, systemClock } from '../../src/platform/index.ts';
 import { Engine } from './engine.ts';
 import { checkTable, createTable, isWritten, Ledger, write } from './writers.ts';
@@ -71,7 +78,8 @@ interface Trouble {
 function faultsOf(trouble: Trouble, random: SeededRandom, ledger: Ledger): FileFaults {
   return (operation, path) => {
     const ofLock = path.startsWith('lock-service/');
-    if (trouble.full && (operation === 'appendLog' || (operation === 'appendFile' && !ofLock))) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${path}: the disk is full`);
+    if (trouble.full && (operation === 'appendLog' || (operation === 'appendFile' && !ofLock)))
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${path}: the disk is full`);
     if (operation !== 'syncLog' && (operation !== 'syncFile' || ofLock)) return;
     if (operation === 'syncLog' ? trouble.failIn > 0 && --trouble.failIn === 0 : random.float() < trouble.failing) {
       if (operation === 'syncLog') ledger.failedSyncs++;
@@ -111,7 +119,15 @@ describe('in memory', () => {
           }
           return !crashed;
         };
-        const writing = write({ engine, ledger, random, round: `${round}`, writers: WRITERS, more, allowed: [Code.UNAVAILABLE] });
+        const writing = write({
+          engine,
+          ledger,
+          random,
+          round: `${round}`,
+          writers: WRITERS,
+          more,
+          allowed: [Code.UNAVAILABLE],
+        });
         // nobody is told anything any more once the power is gone
         await Promise.race([writing, crash]);
         assert.ok(crashed);
@@ -127,17 +143,30 @@ describe('in memory', () => {
     });
   }
 
-  test('a failed sync is told as an unknown outcome, and the database goes on by itself', { timeout: 60_000 }, async () => {
+  test('a failed sync is told as an unknown outcome, and the database goes on by itself', {
+    timeout: 60_000,
+  }, async () => {
     const random = new SeededRandom(FIRST_SEED);
     const ledger = new Ledger();
     const trouble: Trouble = { failIn: 0, failing: 0, slow: true, full: false };
-    const engine = await Engine.start(watched(new MemoryFileSystem({ faults: faultsOf(trouble, random, ledger) }), ledger), random);
+    const engine = await Engine.start(
+      watched(new MemoryFileSystem({ faults: faultsOf(trouble, random, ledger) }), ledger),
+      random,
+    );
     await createTable(engine);
     for (let failure = 0; failure < 3; failure++) {
       trouble.failIn = 3;
       const unknownBefore = ledger.unknown.size;
       const target = ledger.acknowledged.size + 300;
-      await write({ engine, ledger, random, round: `f${failure}`, writers: WRITERS, more: () => ledger.acknowledged.size < target, allowed: [Code.UNAVAILABLE] });
+      await write({
+        engine,
+        ledger,
+        random,
+        round: `f${failure}`,
+        writers: WRITERS,
+        more: () => ledger.acknowledged.size < target,
+        allowed: [Code.UNAVAILABLE],
+      });
       assert.ok(ledger.unknown.size > unknownBefore, 'nobody was told');
       await checkTable(engine, ledger);
     }
@@ -164,10 +193,16 @@ describe('in memory', () => {
       await engine.close();
     };
     await Promise.all(Array.from({ length: 12 }, (_, i) => recover(i + 1)));
-    assert.deepEqual(stuck.sort((a, b) => a - b), [], `after so many syncs nothing is served for ${RECOVERY_MS} ms`);
+    assert.deepEqual(
+      stuck.sort((a, b) => a - b),
+      [],
+      `after so many syncs nothing is served for ${RECOVERY_MS} ms`,
+    );
   });
 
-  test('a full disk refuses writes, loses nothing, and takes writes when there is room again', { timeout: 60_000 }, async () => {
+  test('a full disk refuses writes, loses nothing, and takes writes when there is room again', {
+    timeout: 60_000,
+  }, async () => {
     const random = new SeededRandom(FIRST_SEED);
     const ledger = new Ledger();
     const trouble: Trouble = { failIn: 0, failing: 0, slow: true, full: false };
@@ -182,14 +217,33 @@ describe('in memory', () => {
         if (ledger.acknowledged.size >= acknowledged + 200) trouble.full = true;
         return ledger.refused.size < refused + 200;
       };
-      await write({ engine, ledger, random, round: `d${time}`, writers: WRITERS, more, allowed: [Code.RESOURCE_EXHAUSTED] });
+      await write({
+        engine,
+        ledger,
+        random,
+        round: `d${time}`,
+        writers: WRITERS,
+        more,
+        allowed: [Code.RESOURCE_EXHAUSTED],
+      });
       // reads are served all the while
       await checkTable(engine, ledger);
     }
     trouble.full = false;
     const target = ledger.acknowledged.size + 100;
-    await write({ engine, ledger, random, round: 'after', writers: WRITERS, more: () => ledger.acknowledged.size < target, allowed: [] });
-    assert.deepEqual(engine.messages.filter((text) => text.includes('ends itself')), []);
+    await write({
+      engine,
+      ledger,
+      random,
+      round: 'after',
+      writers: WRITERS,
+      more: () => ledger.acknowledged.size < target,
+      allowed: [],
+    });
+    assert.deepEqual(
+      engine.messages.filter((text) => text.includes('ends itself')),
+      [],
+    );
     assert.equal(ledger.unknown.size, 0);
     disk = disk.crash();
     const next = await Engine.start(watched(disk, ledger), random);
@@ -200,12 +254,15 @@ describe('in memory', () => {
   });
 });
 
-test('a change of the lock service whose sync fails is told, and the next one is made', { timeout: 60_000 }, async () => {
+test('a change of the lock service whose sync fails is told, and the next one is made', {
+  timeout: 60_000,
+}, async () => {
   const random = new SeededRandom(FIRST_SEED);
   const ledger = new Ledger();
   let failing = false;
   const faults: FileFaults = (operation, path) => {
-    if (failing && operation === 'syncFile' && path.startsWith('lock-service/')) throw new BigtableError(Code.UNAVAILABLE, `${path}: the disk does not answer`);
+    if (failing && operation === 'syncFile' && path.startsWith('lock-service/'))
+      throw new BigtableError(Code.UNAVAILABLE, `${path}: the disk does not answer`);
   };
   let disk = new MemoryFileSystem({ faults });
   const engine = await Engine.start(watched(disk, ledger), random);
@@ -213,27 +270,47 @@ test('a change of the lock service whose sync fails is told, and the next one is
   failing = true;
   const { service, env } = engine;
   const create = (id: string): Promise<unknown> =>
-    service.createTable(requestContext({ budget: env.requestBudget }), { name: `projects/p/instances/i/tables/${id}`, families: [], splits: [], granularity: 'micros', deletionProtection: false });
+    service.createTable(requestContext({ budget: env.requestBudget }), {
+      name: `projects/p/instances/i/tables/${id}`,
+      families: [],
+      splits: [],
+      granularity: 'micros',
+      deletionProtection: false,
+    });
   await assert.rejects(create('u'), { code: Code.UNAVAILABLE });
   failing = false;
   await create('v');
   const target = ledger.acknowledged.size + 100;
-  await write({ engine, ledger, random, round: 'lock', writers: WRITERS, more: () => ledger.acknowledged.size < target, allowed: [] });
+  await write({
+    engine,
+    ledger,
+    random,
+    round: 'lock',
+    writers: WRITERS,
+    more: () => ledger.acknowledged.size < target,
+    allowed: [],
+  });
   disk = disk.crash();
   const again = await Engine.start(watched(disk, ledger), random);
   await checkTable(again, ledger);
   const tables = await again.service.listTables(requestContext({ budget: again.env.requestBudget }), '');
-  assert.ok(tables.some(({ name }) => name.endsWith('/v')), 'an acknowledged table is gone');
+  assert.ok(
+    tables.some(({ name }) => name.endsWith('/v')),
+    'an acknowledged table is gone',
+  );
   await again.close();
   await engine.close().catch(() => {});
 });
 
-test('writes that wait for memory while the disk is full go on when there is room again', { timeout: 60_000 }, async () => {
+test('writes that wait for memory while the disk is full go on when there is room again', {
+  timeout: 60_000,
+}, async () => {
   const random = new SeededRandom(FIRST_SEED);
   const ledger = new Ledger();
   let full = false;
   const noRoom: FileFaults = (operation, path) => {
-    if (full && operation === 'appendFile' && path.startsWith('sstables/')) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${path}: the disk is full`);
+    if (full && operation === 'appendFile' && path.startsWith('sstables/'))
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${path}: the disk is full`);
   };
   const engine = await Engine.start(watched(new MemoryFileSystem({ faults: noRoom }), ledger), random);
   await createTable(engine);
@@ -244,7 +321,10 @@ test('writes that wait for memory while the disk is full go on when there is roo
     full = false;
   };
   const more = (): boolean => full || ledger.acknowledged.size < 400;
-  await Promise.all([makeRoom(), write({ engine, ledger, random, round: 'wait', writers: WRITERS, paddingBytes: PADDING_BYTES, more, allowed: [] })]);
+  await Promise.all([
+    makeRoom(),
+    write({ engine, ledger, random, round: 'wait', writers: WRITERS, paddingBytes: PADDING_BYTES, more, allowed: [] }),
+  ]);
   await checkTable(engine, ledger);
   await engine.close();
   assert.deepEqual(ledger.early, []);
@@ -295,7 +375,7 @@ describe('in a directory', () => {
         if (disk.failIn > 0 && --disk.failIn === 0) {
           ledger.failedSyncs++;
           // a disk writes whole sectors
-          const half = Math.max(0, (position + (bytes.length >> 1) & ~(SECTOR_BYTES - 1)) - position);
+          const half = Math.max(0, ((position + (bytes.length >> 1)) & ~(SECTOR_BYTES - 1)) - position);
           const written = [0, half, bytes.length][below(random, 3)] as number;
           if (written > 0) await nodeSyscalls.writeDurable(fd, [bytes.subarray(0, written)], position);
           throw failure('EIO');
@@ -329,7 +409,9 @@ describe('in a directory', () => {
     return { engine, close };
   }
 
-  test(`durable writes late and failing, opened again and again: seed ${FIRST_SEED}`, { timeout: 120_000 }, async () => {
+  test(`durable writes late and failing, opened again and again: seed ${FIRST_SEED}`, {
+    timeout: 120_000,
+  }, async () => {
     const random = new SeededRandom(FIRST_SEED);
     const ledger = new Ledger();
     const disk: Disk = { failIn: 0, full: false, lies: false };
@@ -340,7 +422,15 @@ describe('in a directory', () => {
       else await checkTable(engine, ledger);
       disk.failIn = 1 + below(random, 12);
       const target = ledger.acknowledged.size + 400;
-      await write({ engine, ledger, random, round: `${round}`, writers: WRITERS, more: () => ledger.acknowledged.size < target, allowed: [Code.UNAVAILABLE] });
+      await write({
+        engine,
+        ledger,
+        random,
+        round: `${round}`,
+        writers: WRITERS,
+        more: () => ledger.acknowledged.size < target,
+        allowed: [Code.UNAVAILABLE],
+      });
       disk.failIn = 0;
       await checkTable(engine, ledger);
       await close();
@@ -350,7 +440,9 @@ describe('in a directory', () => {
     console.log(`seed ${FIRST_SEED}, in a directory: ${ledger.words}`);
   });
 
-  test('a full disk refuses writes, loses nothing, and takes writes when there is room again', { timeout: 60_000 }, async () => {
+  test('a full disk refuses writes, loses nothing, and takes writes when there is room again', {
+    timeout: 60_000,
+  }, async () => {
     const random = new SeededRandom(FIRST_SEED);
     const ledger = new Ledger();
     const disk: Disk = { failIn: 0, full: false, lies: false };
@@ -359,12 +451,32 @@ describe('in a directory', () => {
     await createTable(engine);
     disk.full = true;
     // room that was made ahead is used up first
-    await write({ engine, ledger, random, round: 'full', writers: WRITERS, paddingBytes: PADDING_BYTES, more: () => ledger.refused.size < 100, allowed: [Code.RESOURCE_EXHAUSTED] });
+    await write({
+      engine,
+      ledger,
+      random,
+      round: 'full',
+      writers: WRITERS,
+      paddingBytes: PADDING_BYTES,
+      more: () => ledger.refused.size < 100,
+      allowed: [Code.RESOURCE_EXHAUSTED],
+    });
     await checkTable(engine, ledger);
     disk.full = false;
     const target = ledger.acknowledged.size + 100;
-    await write({ engine, ledger, random, round: 'room', writers: WRITERS, more: () => ledger.acknowledged.size < target, allowed: [] });
-    assert.deepEqual(engine.messages.filter((text) => text.includes('ends itself')), []);
+    await write({
+      engine,
+      ledger,
+      random,
+      round: 'room',
+      writers: WRITERS,
+      more: () => ledger.acknowledged.size < target,
+      allowed: [],
+    });
+    assert.deepEqual(
+      engine.messages.filter((text) => text.includes('ends itself')),
+      [],
+    );
     await close();
     const again = await openHere(directory, disk, random, ledger);
     await checkTable(again.engine, ledger);
@@ -379,7 +491,15 @@ describe('in a directory', () => {
     const { engine, close } = await openHere(join(home, `${++directories}`), disk, random, ledger);
     await createTable(engine);
     disk.lies = true;
-    await write({ engine, ledger, random, round: 'lie', writers: WRITERS, more: () => ledger.acknowledged.size < 200, allowed: [] });
+    await write({
+      engine,
+      ledger,
+      random,
+      round: 'lie',
+      writers: WRITERS,
+      more: () => ledger.acknowledged.size < 200,
+      allowed: [],
+    });
     disk.lies = false;
     assert.ok(ledger.early.length > 100, `${ledger.early.length} early acknowledgements were seen`);
     await close();

@@ -3,7 +3,18 @@
  * ends itself is followed by a new incarnation, to which the master gives its tablets.
  */
 import { Client } from '../../src/client/index.ts';
-import { ByteBudget, type Env, type FileSystem, InlineWorkers, LocalTransport, type Logger, Metrics, type SeededRandom, sleep, silentLogger } from '../../src/env/index.ts';
+import {
+  ByteBudget,
+  type Env,
+  type FileSystem,
+  InlineWorkers,
+  LocalTransport,
+  type Logger,
+  Metrics,
+  type SeededRandom,
+  sleep,
+  silentLogger,
+} from '../../src/env/index.ts';
 import { Master } from '../../src/master/index.ts';
 import { LIMITS } from '../../src/model/index.ts';
 import { nativeCodecs, openLocalLockService, systemClock } from '../../src/platform/index.ts';
@@ -24,7 +35,11 @@ export class Engine {
   readonly #master: Master;
   readonly #servers: Servers;
 
-  private constructor(env: Env, messages: readonly string[], parts: { client: Client; master: Master; servers: Servers }) {
+  private constructor(
+    env: Env,
+    messages: readonly string[],
+    parts: { client: Client; master: Master; servers: Servers },
+  ) {
     this.env = env;
     this.messages = messages;
     this.service = parts.client;
@@ -76,11 +91,27 @@ class Servers {
 
   constructor(env: Env, memtableBytes: number) {
     this.#env = env;
-    this.#settings = { limits: LIMITS.default, blockSizeBytes: 4096, blockCacheBytes: MIB, memtableBytes, logLimitBytes: memtableBytes, inMemoryBytes: MIB, scanCacheBytes: 0, tabletBytes: 1 << 30, compactionsAtOnce: 1, majorCompactionMs: 86_400_000 };
+    this.#settings = {
+      limits: LIMITS.default,
+      blockSizeBytes: 4096,
+      blockCacheBytes: MIB,
+      memtableBytes,
+      logLimitBytes: memtableBytes,
+      inMemoryBytes: MIB,
+      scanCacheBytes: 0,
+      tabletBytes: 1 << 30,
+      compactionsAtOnce: 1,
+      majorCompactionMs: 86_400_000,
+    };
   }
 
   async start(): Promise<void> {
-    this.#server = await TabletServer.start({ env: this.#env, address: 'tablet-server', settings: this.#settings, onEnd: () => this.#replace() });
+    this.#server = await TabletServer.start({
+      env: this.#env,
+      address: 'tablet-server',
+      settings: this.#settings,
+      onEnd: () => this.#replace(),
+    });
   }
 
   /** From now on an end is the end. */

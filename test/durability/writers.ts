@@ -40,7 +40,13 @@ export class Ledger {
 
 export async function createTable({ service, env }: Engine): Promise<void> {
   const families = [{ name: 'f' }];
-  await service.createTable(requestContext({ budget: env.requestBudget }), { name: TABLE, families, splits: ['g', 'n', 't'], granularity: 'micros', deletionProtection: false });
+  await service.createTable(requestContext({ budget: env.requestBudget }), {
+    name: TABLE,
+    families,
+    splits: ['g', 'n', 't'],
+    granularity: 'micros',
+    deletionProtection: false,
+  });
 }
 
 const valueOf = (row: string, paddingBytes = 0): Buffer => Buffer.from(`<${row}>${'.'.repeat(paddingBytes)}`);
@@ -61,7 +67,16 @@ export interface Writing {
 }
 
 /** Writes until there is to be no more; each writer waits for one write before the next. */
-export async function write({ engine, ledger, random, round, writers, paddingBytes, more, allowed }: Writing): Promise<void> {
+export async function write({
+  engine,
+  ledger,
+  random,
+  round,
+  writers,
+  paddingBytes,
+  more,
+  allowed,
+}: Writing): Promise<void> {
   const { service, env } = engine;
   const note = (row: string, thrown: unknown): void => {
     ledger.unknown.delete(row);
@@ -72,10 +87,12 @@ export async function write({ engine, ledger, random, round, writers, paddingByt
     else ledger.unknown.add(row);
   };
   const context = () => requestContext({ budget: env.requestBudget });
-  const mutationOf = (row: string) => ({ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: valueOf(row, paddingBytes) }) as const;
+  const mutationOf = (row: string) =>
+    ({ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: valueOf(row, paddingBytes) }) as const;
   const one = async (writer: number, count: number): Promise<void> => {
     // first letters are spread over the tablets
-    const name = (i: number): string => `${String.fromCharCode(97 + ((writer * 7 + count + i) % 26))}${round}-${writer}-${count}-${i}`;
+    const name = (i: number): string =>
+      `${String.fromCharCode(97 + ((writer * 7 + count + i) % 26))}${round}-${writer}-${count}-${i}`;
     const draw = random.float();
     const rows = Array.from({ length: draw < 0.15 ? 5 : 1 }, (_, i) => name(i));
     for (const row of rows) ledger.unknown.add(row);
@@ -87,8 +104,17 @@ export async function write({ engine, ledger, random, round, writers, paddingByt
         outcomes.forEach((outcome, i) => note(rows[i] as string, outcome));
         return;
       }
-      if (draw < 0.25) await service.checkAndMutateRow(context(), { table: TABLE, row: first, whenTrue: [], whenFalse: [mutationOf(first)] });
-      else if (draw < 0.35) await service.readModifyWriteRow(context(), TABLE, first, [{ family: 'f', qualifier: 'q', change: { kind: 'append', suffix: valueOf(first, paddingBytes) } }]);
+      if (draw < 0.25)
+        await service.checkAndMutateRow(context(), {
+          table: TABLE,
+          row: first,
+          whenTrue: [],
+          whenFalse: [mutationOf(first)],
+        });
+      else if (draw < 0.35)
+        await service.readModifyWriteRow(context(), TABLE, first, [
+          { family: 'f', qualifier: 'q', change: { kind: 'append', suffix: valueOf(first, paddingBytes) } },
+        ]);
       else await service.mutateRow(context(), TABLE, { row: first, mutations: [mutationOf(first)] });
       note(first, undefined);
     } catch (error) {
@@ -109,7 +135,10 @@ export async function isWritten({ service, env }: Engine, row: string, timeoutMs
     await service.mutateRow(context, TABLE, { row, mutations: [mutation] });
     return true;
   } catch (error) {
-    assert.ok(error instanceof BigtableError && [Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED].includes(error.code as 14 | 4), String(error));
+    assert.ok(
+      error instanceof BigtableError && [Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED].includes(error.code as 14 | 4),
+      String(error),
+    );
     return false;
   }
 }

@@ -38,7 +38,9 @@ describe('accounting by family', () => {
     const database = await open(home.path, { blockSizeBytes: 4096 });
     t.after(() => database.close());
     const table = await database.createTable('t', {
-      families: { big: { maxVersions: 2 }, small: {}, hot: {}, gone: {} }, splits: ['row-2', 'row-5'], groups: { memory: { families: ['hot'], inMemory: true } },
+      families: { big: { maxVersions: 2 }, small: {}, hot: {}, gone: {} },
+      splits: ['row-2', 'row-5'],
+      groups: { memory: { families: ['hot'], inMemory: true } },
     });
     const random = new SeededRandom(5);
     const below = (most: number): number => Math.floor(random.float() * most);
@@ -46,17 +48,27 @@ describe('accounting by family', () => {
       const mutations = Array.from({ length: 100 }, () => {
         const mutation = new RowMutation(`row-${below(10)}${below(100)}`);
         if (random.float() < 0.15) return mutation.deleteRow();
-        return mutation.set(`big:${below(2)}`, Buffer.alloc(below(400), below(256)), below(1e6)).set(`small:${below(3)}`, 'x', below(1000)).set('hot:q', Buffer.alloc(20, below(256)), 7).set('gone:q', 'y', 1);
+        return mutation
+          .set(`big:${below(2)}`, Buffer.alloc(below(400), below(256)), below(1e6))
+          .set(`small:${below(3)}`, 'x', below(1000))
+          .set('hot:q', Buffer.alloc(20, below(256)), 7)
+          .set('gone:q', 'y', 1);
       });
       await table.applyAll(mutations);
       if (batch % 3 === 0) await database.flush();
     }
     const before = await table.statistics();
-    assert.ok(before.every(({ memoryBytes, cells }) => memoryBytes > 0 && cells > 0), `memtables are counted: ${JSON.stringify(before)}`);
+    assert.ok(
+      before.every(({ memoryBytes, cells }) => memoryBytes > 0 && cells > 0),
+      `memtables are counted: ${JSON.stringify(before)}`,
+    );
     await table.deleteFamily('gone');
     await database.compact();
     const usages = await table.statistics();
-    assert.deepEqual(usages.map(({ family }) => family), ['big', 'hot', 'small']);
+    assert.deepEqual(
+      usages.map(({ family }) => family),
+      ['big', 'hot', 'small'],
+    );
     for (const [family, { cells, logicalBytes }] of await counted(table)) {
       isNear(of(usages, family).cells, cells, `cells of ${family}`);
       isNear(of(usages, family).logicalBytes, logicalBytes, `logical bytes of ${family}`);
@@ -64,9 +76,13 @@ describe('accounting by family', () => {
     assert.ok(of(usages, 'big').cells < of(before, 'big').cells, 'hidden versions were counted before the compaction');
     assert.deepEqual([of(usages, 'big').memoryBytes, of(usages, 'small').memoryBytes], [0, 0]);
     const { memoryBytes, logicalBytes } = of(usages, 'hot');
-    assert.ok(memoryBytes > logicalBytes / 2 && memoryBytes <= logicalBytes, `the in-memory group lies in memory, its keys shortened: ${memoryBytes} bytes of ${logicalBytes}`);
+    assert.ok(
+      memoryBytes > logicalBytes / 2 && memoryBytes <= logicalBytes,
+      `the in-memory group lies in memory, its keys shortened: ${memoryBytes} bytes of ${logicalBytes}`,
+    );
     let bytes = 0;
-    for (const path of await filesIn(home.path)) if (path.startsWith('files/sstables/')) bytes += (await stat(join(home.path, path))).size;
+    for (const path of await filesIn(home.path))
+      if (path.startsWith('files/sstables/')) bytes += (await stat(join(home.path, path))).size;
     const told = usages.reduce((sum, { diskBytes }) => sum + diskBytes, 0);
     assert.ok(told > bytes * 0.8 && told <= bytes, `${told} of ${bytes} bytes on disk, METADATA's among them`);
   });

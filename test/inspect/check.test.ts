@@ -58,7 +58,11 @@ describe('checking a database', () => {
       const { findings } = await check(plant);
       const found = findings.filter((finding) => file.test(finding.file) || file.test(finding.message));
       assert.ok(found.length > 0, `${name}: ${JSON.stringify(findings)}`);
-      if (offset !== undefined) assert.ok(found.some((finding) => finding.offset === offset), `${name}: byte ${offset} is wanted: ${JSON.stringify(found)}`);
+      if (offset !== undefined)
+        assert.ok(
+          found.some((finding) => finding.offset === offset),
+          `${name}: byte ${offset} is wanted: ${JSON.stringify(found)}`,
+        );
     }
   }
 
@@ -66,8 +70,12 @@ describe('checking a database', () => {
   async function table(group: string) {
     const source = await openForInspection(original);
     try {
-      const layouts = await Promise.all(below('files/sstables/').map((path) => describeSsTable(source, path.slice('files/'.length))));
-      const fitting = layouts.filter(({ properties }) => properties.group === group && properties.lineage?.tableId !== '00000000');
+      const layouts = await Promise.all(
+        below('files/sstables/').map((path) => describeSsTable(source, path.slice('files/'.length))),
+      );
+      const fitting = layouts.filter(
+        ({ properties }) => properties.group === group && properties.lineage?.tableId !== '00000000',
+      );
       return fitting.sort((a, b) => b.blocks.length - a.blocks.length)[0] as (typeof layouts)[number];
     } finally {
       await source.close();
@@ -100,17 +108,26 @@ describe('checking a database', () => {
       assert.ok(layout.blocks.length >= 2 && layout.bloomFilter, `group ${group}: ${layout.blocks.length} blocks`);
       const path = join('files', layout.path);
       const flipAt = (name: string, at: number, offset?: number): Planted => ({
-        name: `${name} of ${layout.path}`, file: named(path), plant: (copy) => flip(join(copy, path), at), ...(offset !== undefined && { offset }),
+        name: `${name} of ${layout.path}`,
+        file: named(path),
+        plant: (copy) => flip(join(copy, path), at),
+        ...(offset !== undefined && { offset }),
       });
       const last = layout.blocks.at(-1) as { offset: number; lengthBytes: number };
       const parts = layout.sections.flatMap(({ name, offset, lengthBytes }) => [
-        flipAt(`section ${name}`, offset + Math.floor(lengthBytes / 2), offset), flipAt(`trailer of section ${name}`, offset + lengthBytes + 2, offset),
+        flipAt(`section ${name}`, offset + Math.floor(lengthBytes / 2), offset),
+        flipAt(`trailer of section ${name}`, offset + lengthBytes + 2, offset),
       ]);
-      const directoryAt = (layout.sections.at(-1)?.offset as number) + (layout.sections.at(-1)?.lengthBytes as number) + 5;
+      const directoryAt =
+        (layout.sections.at(-1)?.offset as number) + (layout.sections.at(-1)?.lengthBytes as number) + 5;
       await findsAll([
-        flipAt('block', 3, 0), flipAt('last block', last.offset + 1, last.offset), flipAt('trailer of a block', last.offset + last.lengthBytes + 1, last.offset),
+        flipAt('block', 3, 0),
+        flipAt('last block', last.offset + 1, last.offset),
+        flipAt('trailer of a block', last.offset + last.lengthBytes + 1, last.offset),
         ...parts,
-        flipAt('directory', directoryAt + 1), flipAt('footer', layout.sizeBytes - 40), flipAt('end', layout.sizeBytes - 1),
+        flipAt('directory', directoryAt + 1),
+        flipAt('footer', layout.sizeBytes - 40),
+        flipAt('end', layout.sizeBytes - 1),
       ]);
     }
     assert.ok((await table('small')).compressionSharedBytes > 0, 'a dictionary was among the parts');
@@ -119,9 +136,13 @@ describe('checking a database', () => {
   test('every damaged block is told, with the rows that it holds', async () => {
     const layout = await table('default');
     const { findings } = await check(async (copy) => {
-      for (const number of [0, 2]) await flip(join(copy, 'files', layout.path), (layout.blocks[number]?.offset as number) + 1);
+      for (const number of [0, 2])
+        await flip(join(copy, 'files', layout.path), (layout.blocks[number]?.offset as number) + 1);
     });
-    assert.deepEqual(findings.map(({ file, offset }) => [file, offset]), [0, 2].map((number) => [layout.path, layout.blocks[number]?.offset]));
+    assert.deepEqual(
+      findings.map(({ file, offset }) => [file, offset]),
+      [0, 2].map((number) => [layout.path, layout.blocks[number]?.offset]),
+    );
     assert.match(findings[0]?.message ?? '', /it holds rows "page-/);
   });
 
@@ -129,24 +150,43 @@ describe('checking a database', () => {
     const segment = below('logs/').find((path) => path.endsWith('.segment')) as string;
     const bytes = await readFile(join(original, segment));
     const end = bytes.lastIndexOf('DONE') + 4;
-    const flipAt = (name: string, at: number, offset?: number): Planted => ({ name, file: named(segment), plant: (copy) => flip(join(copy, segment), at), ...(offset !== undefined && { offset }) });
+    const flipAt = (name: string, at: number, offset?: number): Planted => ({
+      name,
+      file: named(segment),
+      plant: (copy) => flip(join(copy, segment), at),
+      ...(offset !== undefined && { offset }),
+    });
     const middle = bytes.indexOf('FRAM', Math.floor(end / 2));
     await findsAll([
-      flipAt('magic', 0, 0), flipAt('header', 20), flipAt('first frame', 70), flipAt('frame header', middle + 5, middle), flipAt('payload', middle + 40, middle),
+      flipAt('magic', 0, 0),
+      flipAt('header', 20),
+      flipAt('first frame', 70),
+      flipAt('frame header', middle + 5, middle),
+      flipAt('payload', middle + 40, middle),
       flipAt('behind the end', end + 8),
     ]);
     // the end mark says that all sectors of a frame were written, which the payload's checksum says too; the other byte is room made ahead
-    for (const at of [end - 1, bytes.length - 1]) assert.deepEqual((await check((copy) => flip(join(copy, segment), at))).findings, [], `byte ${at} holds nothing`);
+    for (const at of [end - 1, bytes.length - 1])
+      assert.deepEqual((await check((copy) => flip(join(copy, segment), at))).findings, [], `byte ${at} holds nothing`);
   });
 
   test('a flipped byte in every small file of the lock service, and in the format file', async () => {
     const small = below('files/lock-service/');
     assert.ok(small.length >= 5, 'root, two schemas, numbers, the next id');
-    const planted = await Promise.all(small.map(async (path): Promise<Planted[]> => {
-      const { length } = await readFile(join(original, path));
-      return [0, 9, 25, 37, Math.floor((36 + length) / 2), length - 1].map((at) => ({ name: `${path} at ${at}`, file: named(path), plant: (copy) => flip(join(copy, path), at) }));
-    }));
-    await findsAll([...planted.flat(), { name: 'EDUBBA', file: /EDUBBA/, plant: (copy) => flip(join(copy, 'EDUBBA'), 40) }]);
+    const planted = await Promise.all(
+      small.map(async (path): Promise<Planted[]> => {
+        const { length } = await readFile(join(original, path));
+        return [0, 9, 25, 37, Math.floor((36 + length) / 2), length - 1].map((at) => ({
+          name: `${path} at ${at}`,
+          file: named(path),
+          plant: (copy) => flip(join(copy, path), at),
+        }));
+      }),
+    );
+    await findsAll([
+      ...planted.flat(),
+      { name: 'EDUBBA', file: /EDUBBA/, plant: (copy) => flip(join(copy, 'EDUBBA'), 40) },
+    ]);
   });
 
   test('a file that is cut short, or gone', async () => {
@@ -154,15 +194,32 @@ describe('checking a database', () => {
     for (const path of paths.filter((each) => each !== 'LOCK')) {
       const { length } = await readFile(join(original, path));
       const cutTo = path.endsWith('.segment') ? [0, 50, 3000] : [0, Math.floor(length / 2), length - 1];
-      for (const left of cutTo) planted.push({ name: `${path} cut to ${left}`, file: named(path), plant: (copy) => truncate(join(copy, path), left) });
+      for (const left of cutTo)
+        planted.push({
+          name: `${path} cut to ${left}`,
+          file: named(path),
+          plant: (copy) => truncate(join(copy, path), left),
+        });
     }
     await findsAll(planted);
-    const gone = (path: string, file: RegExp): Planted => ({ name: `${path} gone`, file, plant: (copy) => rm(join(copy, path)) });
+    const gone = (path: string, file: RegExp): Planted => ({
+      name: `${path} gone`,
+      file,
+      plant: (copy) => rm(join(copy, path)),
+    });
     await findsAll(below('files/sstables/').map((path) => gone(path, named(path))));
     await findsAll(below('logs/').map((path) => gone(path, /logs\//)));
-    const contents = await Promise.all(below('files/lock-service/').map(async (path) => [path, (await readFile(join(original, path))).toString('latin1')] as const));
+    const contents = await Promise.all(
+      below('files/lock-service/').map(
+        async (path) => [path, (await readFile(join(original, path))).toString('latin1')] as const,
+      ),
+    );
     const having = (text: string): string => contents.find(([, bytes]) => bytes.includes(text))?.[0] as string;
-    await findsAll([gone(having('"end"'), /^root$/), gone(having('"families"'), /METADATA/), gone(below('files/lock-service/numbers/')[0] as string, /lock-service/)]);
+    await findsAll([
+      gone(having('"end"'), /^root$/),
+      gone(having('"families"'), /METADATA/),
+      gone(below('files/lock-service/numbers/')[0] as string, /lock-service/),
+    ]);
   });
 
   test('files in one another’s place', async () => {
@@ -177,6 +234,9 @@ describe('checking a database', () => {
     });
     const tables = below('files/sstables/');
     const small = below('files/lock-service/files/');
-    await findsAll([...tables.slice(1).map((path, i) => swap(tables[i] as string, path)), ...small.slice(1).map((path, i) => swap(small[i] as string, path))]);
+    await findsAll([
+      ...tables.slice(1).map((path, i) => swap(tables[i] as string, path)),
+      ...small.slice(1).map((path, i) => swap(small[i] as string, path)),
+    ]);
   });
 });

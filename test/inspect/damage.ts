@@ -22,11 +22,20 @@ export async function fillDatabase(directory: string): Promise<Database> {
   const pages = await database.createTable('pages', {
     families: { text: {}, meta: {} },
     splits: [pageRow(PAGES / 2)],
-    groups: { small: { families: ['meta'], compression: { kind: 'zstd-dict' }, bloomFilter: 'row-column' }, default: { bloomFilter: 'row' } },
+    groups: {
+      small: { families: ['meta'], compression: { kind: 'zstd-dict' }, bloomFilter: 'row-column' },
+      default: { bloomFilter: 'row' },
+    },
   });
   await database.createTable('counters', { families: { n: { aggregate: 'sum' } } });
-  const write = (life: number) => pages.applyAll(Array.from({ length: PAGES }, (_, i) =>
-    new RowMutation(pageRow(i)).set('text:body', `the text of page ${i} in life ${life} `.repeat(8), life * 1000).set('meta:length', `${i * life}`.padStart(60, '.'), 1000)));
+  const write = (life: number) =>
+    pages.applyAll(
+      Array.from({ length: PAGES }, (_, i) =>
+        new RowMutation(pageRow(i))
+          .set('text:body', `the text of page ${i} in life ${life} `.repeat(8), life * 1000)
+          .set('meta:length', `${i * life}`.padStart(60, '.'), 1000),
+      ),
+    );
   await write(1);
   await database.flush();
   await write(2);
@@ -40,7 +49,8 @@ export async function fillDatabase(directory: string): Promise<Database> {
 /** Paths below the directory. */
 export async function filesIn(directory: string): Promise<string[]> {
   const names: string[] = [];
-  for (const name of await readdir(directory, { recursive: true })) if ((await stat(join(directory, name))).isFile()) names.push(name);
+  for (const name of await readdir(directory, { recursive: true }))
+    if ((await stat(join(directory, name))).isFile()) names.push(name);
   return names.sort();
 }
 

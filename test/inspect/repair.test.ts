@@ -12,7 +12,12 @@ import { copyOf, filesIn, flip, temporaryDirectory } from './damage.ts';
 /** EDUBBA_SEED=N tries another life. */
 const SEEDS = process.env['EDUBBA_SEED'] === undefined ? [1, 2] : [Number(process.env['EDUBBA_SEED'])];
 const FAMILIES = ['a', 'b', 'c', 'n'] as const;
-const LAYOUTS = [{}, { one: { families: ['a'] } }, { one: { families: ['b', 'c'] }, two: { families: ['a'] } }, { two: { families: ['b', 'n'] } }];
+const LAYOUTS = [
+  {},
+  { one: { families: ['a'] } },
+  { one: { families: ['b', 'c'] }, two: { families: ['a'] } },
+  { two: { families: ['b', 'n'] } },
+];
 
 /** Every cell of every table, a line each. */
 async function contentsOf(database: Database): Promise<string[]> {
@@ -21,7 +26,8 @@ async function contentsOf(database: Database): Promise<string[]> {
     const schema = await database.table(name).schema();
     lines.push(`${name}: ${JSON.stringify(schema.families)}`);
     for await (const { key, cells } of database.table(name).scan({ versions: 100 })) {
-      for (const { family, qualifier, timestamp, value } of cells) lines.push(`${name} ${key} ${family}:${qualifier}@${timestamp}=${value.toString('hex')}`);
+      for (const { family, qualifier, timestamp, value } of cells)
+        lines.push(`${name} ${key} ${family}:${qualifier}@${timestamp}=${value.toString('hex')}`);
     }
   }
   return lines;
@@ -58,7 +64,10 @@ async function live(directory: string, seed: number, droppings: boolean, stash: 
   await database.createTable('one', { families, splits: ['row-3', 'row-6'] });
   await database.createTable('two', { families, groups: LAYOUTS[1] ?? {} });
   // of each family something is always there
-  for (const table of ['one', 'two']) await database.table(table).apply(new RowMutation('always').set('a:', 'x', 1).set('b:', 'x', 1).set('c:', 'x', 1).add('n:', 1, 0));
+  for (const table of ['one', 'two'])
+    await database
+      .table(table)
+      .apply(new RowMutation('always').set('a:', 'x', 1).set('b:', 'x', 1).set('c:', 'x', 1).add('n:', 1, 0));
   for (let step = 0; step < 80; step++) {
     const table = database.table(random.float() < 0.7 ? 'one' : 'two');
     const row = `row-${below(10)}`;
@@ -66,13 +75,17 @@ async function live(directory: string, seed: number, droppings: boolean, stash: 
     const kind = random.float();
     if (kind < 0.55) {
       const mutation = new RowMutation(row);
-      await table.apply(family === 'n' ? mutation.add(`n:${below(3)}`, below(100), 0) : mutation.set(`${family}:${below(3)}`, `value ${step} `.repeat(1 + below(20)), below(50) * 1000));
+      await table.apply(
+        family === 'n'
+          ? mutation.add(`n:${below(3)}`, below(100), 0)
+          : mutation.set(`${family}:${below(3)}`, `value ${step} `.repeat(1 + below(20)), below(50) * 1000),
+      );
     } else if (kind < 0.62) await table.deleteRow(row);
     else if (kind < 0.7) await table.apply(new RowMutation(row).deleteFamily(family));
     else if (kind < 0.76 && family !== 'n') await table.apply(new RowMutation(row).delete(`${family}:${below(3)}`));
     else if (kind < 0.78 && droppings) await table.deleteRows({ prefix: row });
     else if (kind < 0.88) await database.flush();
-    else if (kind < 0.92) await database.compact(...(random.float() < 0.5 ? ['one'] as const : []));
+    else if (kind < 0.92) await database.compact(...(random.float() < 0.5 ? (['one'] as const) : []));
     else if (kind < 0.95) await table.setGroups(LAYOUTS[below(LAYOUTS.length)] ?? {});
     else if (kind < 0.97) {
       await database.close();
@@ -97,13 +110,18 @@ const isMetadata = async (directory: string, path: string): Promise<boolean> => 
 
 async function metadataFiles(directory: string): Promise<string[]> {
   const found: string[] = [];
-  for (const path of await filesIn(directory)) if (path.startsWith('files/sstables/') && (await isMetadata(directory, path))) found.push(path);
+  for (const path of await filesIn(directory))
+    if (path.startsWith('files/sstables/') && (await isMetadata(directory, path))) found.push(path);
   return found;
 }
 
 async function rootFile(directory: string): Promise<string> {
   for (const path of await filesIn(directory)) {
-    if (path.startsWith('files/lock-service/files/') && (await readFile(join(directory, path))).subarray(36, 41).toString() === 'root{') return path;
+    if (
+      path.startsWith('files/lock-service/files/') &&
+      (await readFile(join(directory, path))).subarray(36, 41).toString() === 'root{'
+    )
+      return path;
   }
   return assert.fail('there is no root file');
 }
@@ -171,14 +189,24 @@ describe('repairing a database', () => {
           }
           const elsewhere = `${damaged}-elsewhere`;
           const report = await repairDirectory(damaged, elsewhere);
-          assert.deepEqual(report.unsaved.filter((what) => !what.includes('lock service') && !what.startsWith('an SSTable')), [], name);
+          assert.deepEqual(
+            report.unsaved.filter((what) => !what.includes('lock service') && !what.startsWith('an SSTable')),
+            [],
+            name,
+          );
           assert.deepEqual(report.notes, []);
           if (leftovers) assert.ok(report.superfluous.length > 0);
           await isWhole(elsewhere, expected);
           await rm(elsewhere, { recursive: true });
           await repairDirectory(damaged).then(
             () => isWhole(damaged, expected),
-            (error: unknown) => assert.ok(error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && name.includes('SSTables are damaged'), String(error)),
+            (error: unknown) =>
+              assert.ok(
+                error instanceof BigtableError &&
+                  error.code === Code.FAILED_PRECONDITION &&
+                  name.includes('SSTables are damaged'),
+                String(error),
+              ),
           );
           await rm(damaged, { recursive: true });
         }

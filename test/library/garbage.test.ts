@@ -6,7 +6,18 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { BatchError, BigtableError, type Cell, Code, Database, Mutations, open, Row, RowMutation, Table } from '../../src/embedded/index.ts';
+import {
+  BatchError,
+  BigtableError,
+  type Cell,
+  Code,
+  Database,
+  Mutations,
+  open,
+  Row,
+  RowMutation,
+  Table,
+} from '../../src/embedded/index.ts';
 import { DOORS } from './doors.ts';
 
 class Marker extends Error {}
@@ -81,14 +92,31 @@ const filter = {
   ],
 };
 const reading = (): object => ({
-  families: ['f'], columns: ['f:q', { family: 'f', qualifier: 'q' }], columnRegex: 'f:q', columnRange: { family: 'f', start: 'a', end: 'z' },
-  since: 0n, until: 9000n, versions: 2, cellsPerRow: 3, filter, ...call(),
+  families: ['f'],
+  columns: ['f:q', { family: 'f', qualifier: 'q' }],
+  columnRegex: 'f:q',
+  columnRange: { family: 'f', start: 'a', end: 'z' },
+  since: 0n,
+  until: 9000n,
+  versions: 2,
+  cellsPerRow: 3,
+  filter,
+  ...call(),
 });
-const rule = { kind: 'union', rules: [{ kind: 'maxVersions', versions: 2 }, { kind: 'maxAge', ageMicros: 1e12 }] };
+const rule = {
+  kind: 'union',
+  rules: [
+    { kind: 'maxVersions', versions: 2 },
+    { kind: 'maxAge', ageMicros: 1e12 },
+  ],
+};
 const schema = (): object => ({
   families: { f: { maxVersions: 3, group: 'meta' }, g: { gcRule: rule }, sum: { aggregate: 'sum' } },
-  splits: ['m'], granularity: 'millis',
-  groups: { meta: { compression: { kind: 'zstd', level: 3 }, blockSizeBytes: 65536, bloomFilter: 'row', inMemory: false } },
+  splits: ['m'],
+  granularity: 'millis',
+  groups: {
+    meta: { compression: { kind: 'zstd', level: 3 }, blockSizeBytes: 65536, bloomFilter: 'row', inMemory: false },
+  },
   ...call(),
 });
 
@@ -96,7 +124,7 @@ const schema = (): object => ({
 type Arguments = () => readonly unknown[];
 
 const OF_DATABASE: Readonly<Record<string, Arguments>> = {
-  createTable: () => ['new', schema(), ],
+  createTable: () => ['new', schema()],
   openTable: () => ['opened', schema()],
   table: () => ['t'],
   hasTable: () => ['t', call()],
@@ -120,8 +148,20 @@ const OF_TABLE: Readonly<Record<string, Arguments>> = {
   scan: () => [{ rows: ['r'], limit: 3, reverse: true, ...reading() }],
   increment: () => ['n', 'f:n', 1, call()],
   append: () => ['a', 'f:a', 'x', call()],
-  readModifyWrite: () => ['m', [{ family: 'f', qualifier: 'm', change: { kind: 'append', suffix: 'x' } }, { family: 'f', qualifier: 'i', change: { kind: 'increment', amount: 1 } }], call()],
-  checkAndMutate: () => ['r', { column: 'f:q', equals: 'v' }, { then: () => undefined, otherwise: (row: Mutations) => row.set('f:q', 'w') }, call()],
+  readModifyWrite: () => [
+    'm',
+    [
+      { family: 'f', qualifier: 'm', change: { kind: 'append', suffix: 'x' } },
+      { family: 'f', qualifier: 'i', change: { kind: 'increment', amount: 1 } },
+    ],
+    call(),
+  ],
+  checkAndMutate: () => [
+    'r',
+    { column: 'f:q', equals: 'v' },
+    { then: () => undefined, otherwise: (row: Mutations) => row.set('f:q', 'w') },
+    call(),
+  ],
   deleteRow: () => ['gone', call()],
   deleteRows: () => [{ prefix: 'gone' }, call()],
   deleteAllRows: () => [call()],
@@ -139,7 +179,10 @@ const OF_MUTATIONS: Readonly<Record<string, Arguments>> = {
   set: () => [{ family: 'f', qualifier: 'q' }, 'v', 1000n],
   add: () => [{ family: 'sum', qualifier: 'q' }, 5, 1000n],
   merge: () => [{ family: 'sum', qualifier: 'q' }, Buffer.alloc(8), 1000n],
-  delete: () => [{ family: 'f', qualifier: 'q' }, { since: 1n, until: 5n }],
+  delete: () => [
+    { family: 'f', qualifier: 'q' },
+    { since: 1n, until: 5n },
+  ],
   deleteFamily: () => ['f'],
   deleteRow: () => [],
 };
@@ -181,7 +224,8 @@ async function outcomeOf(target: object, method: string, args: readonly unknown[
   } catch (error) {
     return { thrown: error };
   }
-  const isAsync = result instanceof Promise || (typeof result === 'object' && result !== null && Symbol.asyncIterator in result);
+  const isAsync =
+    result instanceof Promise || (typeof result === 'object' && result !== null && Symbol.asyncIterator in result);
   try {
     if (result instanceof Promise) await result;
     else if (isAsync) for await (const _row of result as AsyncIterable<Row>);
@@ -192,21 +236,34 @@ async function outcomeOf(target: object, method: string, args: readonly unknown[
 }
 
 /** Why the outcome is not as it should be; undefined where it is. */
-function faultOf(outcome: { thrown?: unknown; rejected?: unknown; isAsync?: boolean }, isHopeless: boolean, isAsync: boolean): string | undefined {
+function faultOf(
+  outcome: { thrown?: unknown; rejected?: unknown; isAsync?: boolean },
+  isHopeless: boolean,
+  isAsync: boolean,
+): string | undefined {
   if ('isAsync' in outcome) return isHopeless ? 'was taken' : undefined;
   if ('thrown' in outcome && isAsync) return `threw: ${String(outcome.thrown)}`;
   const error = outcome.thrown ?? outcome.rejected;
   if (!(error instanceof BigtableError)) return `failed with ${String(error)}`;
   if (error.code === Code.INTERNAL || error.code === Code.UNKNOWN) return `is ${error.codeName}: ${error.message}`;
   if (isHopeless && error.code !== Code.INVALID_ARGUMENT) return `is ${error.codeName}: ${error.message}`;
-  const isOwn = error.cause === undefined || error.cause instanceof Marker || /^outcome \w+ threw|cannot be read: .*(revoked|incompatible receiver|this is not a Date|Illegal invocation|AbortSignal)/.test(error.message);
-  if (!isOwn && error.code === Code.INVALID_ARGUMENT && !(error instanceof BatchError)) return `has a cause: ${error.message}`;
+  const isOwn =
+    error.cause === undefined ||
+    error.cause instanceof Marker ||
+    /^outcome \w+ threw|cannot be read: .*(revoked|incompatible receiver|this is not a Date|Illegal invocation|AbortSignal)/.test(
+      error.message,
+    );
+  if (!isOwn && error.code === Code.INVALID_ARGUMENT && !(error instanceof BatchError))
+    return `has a cause: ${error.message}`;
   return undefined;
 }
 
 async function faultsOf(target: () => object, method: string, good: Arguments, isAsync: boolean): Promise<string[]> {
   const faults: string[] = [];
-  for (const [kinds, isHopeless] of [[HOPELESS, true], [PERHAPS, false]] as const) {
+  for (const [kinds, isHopeless] of [
+    [HOPELESS, true],
+    [PERHAPS, false],
+  ] as const) {
     for (const [kind, put] of Object.entries(kinds)) {
       for (let place = 0; place < good().length; place++) {
         for (const [path, value] of variants(good()[place], put)) {
@@ -227,7 +284,10 @@ for (const door of DOORS) {
     let given: Given;
     before(async () => {
       const database = await door.open();
-      const table = await database.createTable('t', { families: { f: {}, g: {}, sum: { aggregate: 'sum' } }, granularity: 'millis' });
+      const table = await database.createTable('t', {
+        families: { f: {}, g: {}, sum: { aggregate: 'sum' } },
+        granularity: 'millis',
+      });
       await table.apply(cell());
       given = { database, table };
     });
@@ -264,11 +324,22 @@ describe('garbage: what is no call', () => {
     });
   test('new RowMutation', async () => {
     const maker = { make: (row: string) => new RowMutation(row) };
-    assert.deepEqual(await faultsOf(() => maker, 'make', () => ['r'], false), []);
+    assert.deepEqual(
+      await faultsOf(
+        () => maker,
+        'make',
+        () => ['r'],
+        false,
+      ),
+      [],
+    );
   });
   test('open', async () => {
     const opener = { open: async (...args: Parameters<typeof open>) => (await open(...args)).close() };
-    const kinds = [...Object.entries(HOPELESS), ...Object.entries(PERHAPS).filter(([kind]) => !kind.includes('text') && !/name|surrogate/.test(kind))];
+    const kinds = [
+      ...Object.entries(HOPELESS),
+      ...Object.entries(PERHAPS).filter(([kind]) => !kind.includes('text') && !/name|surrogate/.test(kind)),
+    ];
     const faults: string[] = [];
     for (const [kind, put] of kinds) {
       const fault = faultOf((await outcomeOf(opener, 'open', [put()])) as object, true, true);
@@ -276,7 +347,14 @@ describe('garbage: what is no call', () => {
     }
     // names would be made as directories
     const inMemory = { open: (...settings: readonly unknown[]) => opener.open(':memory:', ...(settings as [object])) };
-    faults.push(...(await faultsOf(() => inMemory, 'open', () => [{ blockCacheBytes: 0, durability: 'buffered' }], true)));
+    faults.push(
+      ...(await faultsOf(
+        () => inMemory,
+        'open',
+        () => [{ blockCacheBytes: 0, durability: 'buffered' }],
+        true,
+      )),
+    );
     assert.deepEqual(faults, []);
   });
 });

@@ -141,10 +141,7 @@ for (const door of DOORS) {
 
 test('opening a database', async () => {
   const given = {} as Given;
-  const calls: readonly Call[] = [
-    () => open('package.json'),
-    () => open(':memory:', { blockCacheBytes: -1 }),
-  ];
+  const calls: readonly Call[] = [() => open('package.json'), () => open(':memory:', { blockCacheBytes: -1 })];
   for (const call of calls) assert.match((await errorOf(call, given)).stack ?? '', /theProgram.*stacks\.test/);
 });
 

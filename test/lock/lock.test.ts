@@ -32,7 +32,9 @@ const ROUNDS = Number(process.env['EDUBBA_LOCK_ROUNDS'] ?? 50);
 describe('one owner a directory', () => {
   test(`of two that start together exactly one has it (${ROUNDS} rounds)`, async (t) => {
     const result = await race(ROUNDS);
-    t.diagnostic(`${result.rounds} races: won ${result.wins.join(' and ')}, ${result.broken} without exactly one winner`);
+    t.diagnostic(
+      `${result.rounds} races: won ${result.wins.join(' and ')}, ${result.broken} without exactly one winner`,
+    );
     assert.equal(result.broken, 0);
     assert.equal(result.wins[0] + result.wins[1], ROUNDS);
   });
@@ -63,7 +65,13 @@ describe('one owner a directory', () => {
   test('another thread is refused', async (t) => {
     const directory = temporaryDirectory(t);
     const lock = await lockDirectory(directory);
-    const worker = new Worker(IN_THREAD, { eval: true, workerData: HOLDER, argv: [directory], stdin: true, stdout: true });
+    const worker = new Worker(IN_THREAD, {
+      eval: true,
+      workerData: HOLDER,
+      argv: [directory],
+      stdin: true,
+      stdout: true,
+    });
     const said = await firstLine(worker.stdout);
     await worker.terminate();
     assert.match(said, /^refused: .* is in use by another Edubba/);
@@ -76,7 +84,10 @@ describe('one owner a directory', () => {
     assert.equal(line, 'held');
     const error = await refused(lockDirectory(directory), `pid ${child.pid} on host`);
     assert.match(error.message, /Deleting LOCK frees nothing/);
-    assert.match((await holder(t, directory)).line, /^refused: .* is in use by another Edubba, which calls itself: pid \d+ on host .*, since \d{4}-/);
+    assert.match(
+      (await holder(t, directory)).line,
+      /^refused: .* is in use by another Edubba, which calls itself: pid \d+ on host .*, since \d{4}-/,
+    );
   });
 });
 
@@ -123,7 +134,13 @@ describe('what is written down decides nothing', () => {
     const living = spawn(process.execPath, ['-e', 'process.stdin.resume()'], { stdio: ['pipe', 'ignore', 'ignore'] });
     t.after(() => kill(living));
     // as after a crash, when another process has been given the same pid
-    for (const note of [`pid ${living.pid} on host here, since 2020-01-01`, 'pid 1 on host x', 'pid 999999999', '\0\xff'.repeat(5000), '']) {
+    for (const note of [
+      `pid ${living.pid} on host here, since 2020-01-01`,
+      'pid 1 on host x',
+      'pid 999999999',
+      '\0\xff'.repeat(5000),
+      '',
+    ]) {
       writeFileSync(join(directory, 'LOCK'), note);
       const lock = await lockDirectory(directory);
       assert.match(readFileSync(join(directory, 'LOCK'), 'utf8'), new RegExp(`^pid ${process.pid} on host .*\n$`));
@@ -134,7 +151,11 @@ describe('what is written down decides nothing', () => {
   test('a lock file that tells a dead process, or nothing, is respected while it is locked', async (t) => {
     const directory = temporaryDirectory(t);
     await holder(t, directory);
-    const notes = [['pid 999999999 on host gone', 'pid 999999999 on host'], ['', 'has not said yet who it is'], ['\x1b[2J\x07bell', '?[2J?bell']] as const;
+    const notes = [
+      ['pid 999999999 on host gone', 'pid 999999999 on host'],
+      ['', 'has not said yet who it is'],
+      ['\x1b[2J\x07bell', '?[2J?bell'],
+    ] as const;
     for (const [note, shown] of notes) {
       writeFileSync(join(directory, 'LOCK'), note);
       await refused(lockDirectory(directory), shown);
@@ -166,8 +187,18 @@ function temporaryDirectory(t: TestContext): string {
 }
 
 /** A process that has tried to take the lock, and what it said. */
-async function holder(t: TestContext, directory: string, wrapper: readonly string[] = []): Promise<{ child: ChildProcess; line: string }> {
-  const [command = '', ...args] = [...wrapper, process.execPath, ...process.execArgv.filter((arg) => !arg.startsWith('--test')), HOLDER, directory];
+async function holder(
+  t: TestContext,
+  directory: string,
+  wrapper: readonly string[] = [],
+): Promise<{ child: ChildProcess; line: string }> {
+  const [command = '', ...args] = [
+    ...wrapper,
+    process.execPath,
+    ...process.execArgv.filter((arg) => !arg.startsWith('--test')),
+    HOLDER,
+    directory,
+  ];
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   t.after(() => kill(child));
   return { child, line: await firstLine(child.stdout as NodeJS.ReadableStream) };
@@ -186,7 +217,10 @@ async function kill(child: ChildProcess): Promise<void> {
 }
 
 async function refused(attempt: Promise<unknown>, naming: string): Promise<BigtableError> {
-  const error = await attempt.then(() => undefined, (thrown: unknown) => thrown);
+  const error = await attempt.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
   assert.ok(error instanceof BigtableError, `expected a refusal, not ${error}`);
   assert.equal(error.code, Code.FAILED_PRECONDITION);
   assert.ok(error.message.includes(naming), error.message);
@@ -220,4 +254,3 @@ function canUnshare(): boolean {
     return false;
   }
 }
-

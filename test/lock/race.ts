@@ -66,7 +66,8 @@ export async function race(rounds: number): Promise<RaceResult> {
       writeFileSync(join(root, `go${round}`), '');
       const outcomes = [await racers[0].line(), await racers[1].line()];
       const winners = outcomes.flatMap((outcome, i) => (outcome === 'held' ? [i] : []));
-      if (winners.length === 1 && outcomes.filter((outcome) => outcome === 'refused').length === 1) wins[winners[0] as 0 | 1]++;
+      if (winners.length === 1 && outcomes.filter((outcome) => outcome === 'refused').length === 1)
+        wins[winners[0] as 0 | 1]++;
       else broken++;
       for (const racer of racers) racer.say('release');
       for (const racer of racers) if ((await racer.line()) !== 'released') broken++;
@@ -80,6 +81,8 @@ export async function race(rounds: number): Promise<RaceResult> {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const result = await race(Number(process.argv[2] ?? 1000));
-  console.log(`${result.rounds} races of two: won ${result.wins[0]} and ${result.wins[1]}, ${result.broken} without exactly one winner`);
+  console.log(
+    `${result.rounds} races of two: won ${result.wins[0]} and ${result.wins[1]}, ${result.broken} without exactly one winner`,
+  );
   process.exitCode = result.broken === 0 ? 0 : 1;
 }

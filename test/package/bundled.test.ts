@@ -22,12 +22,22 @@ for (const [format, ending] of FORMATS) {
       const program = await readmeProgram();
       await project.write(`program.${ending}`, format === 'esm' ? program : asCommonJs(program));
     });
-    after(() => Promise.all([project.remove(), ...folders.map((folder) => rm(folder, { recursive: true, force: true }))]));
+    after(() =>
+      Promise.all([project.remove(), ...folders.map((folder) => rm(folder, { recursive: true, force: true }))]),
+    );
 
     async function bundle(target: string, external: readonly string[] = []): Promise<string> {
       const outfile = join(target, `bundle.${ending}`);
       // it warns that a CommonJS file has no import.meta
-      await build({ entryPoints: [join(project.folder, `program.${ending}`)], outfile, bundle: true, platform: 'node', format, external: [...external], logLevel: 'silent' });
+      await build({
+        entryPoints: [join(project.folder, `program.${ending}`)],
+        outfile,
+        bundle: true,
+        platform: 'node',
+        format,
+        external: [...external],
+        logLevel: 'silent',
+      });
       return outfile;
     }
 
@@ -58,9 +68,14 @@ for (const [format, ending] of FORMATS) {
     });
 
     test('without edubba beside it compactions run on the main thread, and one warning says what to leave out', async () => {
-      const { dependencies } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { readonly dependencies: Record<string, string> };
+      const { dependencies } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
+        readonly dependencies: Record<string, string>;
+      };
       const path = await bundle(await lonely(Object.keys(dependencies)));
-      await runTwice(path, /^(?=.*EDUBBA_BUNDLED)(?=.*compactions run on the main thread)(?=.*--external:edubba)(?!.*EDUBBA_BUNDLED.*EDUBBA_BUNDLED)/s);
+      await runTwice(
+        path,
+        /^(?=.*EDUBBA_BUNDLED)(?=.*compactions run on the main thread)(?=.*--external:edubba)(?!.*EDUBBA_BUNDLED.*EDUBBA_BUNDLED)/s,
+      );
     });
 
     test('without any package beside it a directory is refused, and the error says what to leave out', async () => {

@@ -12,7 +12,8 @@ interface PackageJson {
   readonly [field: string]: unknown;
 }
 
-const readManifest = async (folder: string): Promise<PackageJson> => JSON.parse(await readFile(join(ROOT, folder, 'package.json'), 'utf8')) as PackageJson;
+const readManifest = async (folder: string): Promise<PackageJson> =>
+  JSON.parse(await readFile(join(ROOT, folder, 'package.json'), 'utf8')) as PackageJson;
 
 describe('the package', () => {
   let project: UserProject;
@@ -23,16 +24,45 @@ describe('the package', () => {
 
   test('holds code, types, command, licences and changelog, and neither tests nor sources a second time', () => {
     const { files } = project;
-    for (const path of ['dist/bundle/index.js', 'dist/bundle/server.js', 'dist/bundle/edubba.js', 'dist/bundle/thread-main.js', 'dist/bundle/THIRD-PARTY.txt', 'dist/types/embedded/index.d.ts', 'bin/edubba', 'CHANGELOG.md', 'LICENSE']) {
+    for (const path of [
+      'dist/bundle/index.js',
+      'dist/bundle/server.js',
+      'dist/bundle/edubba.js',
+      'dist/bundle/thread-main.js',
+      'dist/bundle/THIRD-PARTY.txt',
+      'dist/types/embedded/index.d.ts',
+      'bin/edubba',
+      'CHANGELOG.md',
+      'LICENSE',
+    ]) {
       assert.ok(files.includes(path), `${path} is missing`);
     }
-    const unwanted = files.filter((path) => /\.test\.|fixtures|^dist\/(src|test|examples|bench)|^dist\/bundle\/cache|^scripts/.test(path) || (path.startsWith('dist/types/') && !path.endsWith('.d.ts')));
+    const unwanted = files.filter(
+      (path) =>
+        /\.test\.|fixtures|^dist\/(src|test|examples|bench)|^dist\/bundle\/cache|^scripts/.test(path) ||
+        (path.startsWith('dist/types/') && !path.endsWith('.d.ts')),
+    );
     assert.deepEqual(unwanted, []);
   });
 
   test('says what it is, where it comes from, and for which Node', async () => {
     const manifest = await readManifest('.');
-    for (const field of ['description', 'keywords', 'homepage', 'repository', 'bugs', 'license', 'author', 'engines', 'bin', 'main', 'types', 'exports', 'files', 'publishConfig']) {
+    for (const field of [
+      'description',
+      'keywords',
+      'homepage',
+      'repository',
+      'bugs',
+      'license',
+      'author',
+      'engines',
+      'bin',
+      'main',
+      'types',
+      'exports',
+      'files',
+      'publishConfig',
+    ]) {
       assert.ok(manifest[field], `package.json has no ${field}`);
     }
     assert.equal(manifest.engines.node, '^20.19.0 || >=22.12.0');
@@ -43,7 +73,10 @@ describe('the package', () => {
     assert.ok(maps.length > 0);
     const placeOf = new Map<string, string>();
     for (const path of maps) {
-      const { sources, sourcesContent } = JSON.parse(await readFile(join(ROOT, path), 'utf8')) as { sources: string[]; sourcesContent?: (string | null)[] };
+      const { sources, sourcesContent } = JSON.parse(await readFile(join(ROOT, path), 'utf8')) as {
+        sources: string[];
+        sourcesContent?: (string | null)[];
+      };
       assert.equal(sourcesContent?.filter((text) => text !== null).length ?? 0, sources.length, path);
       for (const source of sources) {
         assert.equal(placeOf.get(source), undefined, `${source} is in ${path} too`);
@@ -56,17 +89,26 @@ describe('the package', () => {
   test('nothing in it is resolved while a bundler runs that only a run from the sources needs', async () => {
     for (const path of project.files.filter((file) => file.endsWith('.js'))) {
       // webpack follows both, and fails where the first leads nowhere
-      assert.doesNotMatch(await readFile(join(ROOT, path), 'utf8'), /import\.meta\.resolve|import \{[^}]*createRequire/, path);
+      assert.doesNotMatch(
+        await readFile(join(ROOT, path), 'utf8'),
+        /import\.meta\.resolve|import \{[^}]*createRequire/,
+        path,
+      );
     }
   });
 
   test('what is part of the bundle is named with its licence and not installed beside it', async () => {
     const text = await readFile(join(ROOT, 'dist/bundle/THIRD-PARTY.txt'), 'utf8');
-    const inside = Object.keys((await readManifest('scripts/bundle')).dependencies ?? {}).filter((name) => name !== 'esbuild');
+    const inside = Object.keys((await readManifest('scripts/bundle')).dependencies ?? {}).filter(
+      (name) => name !== 'esbuild',
+    );
     assert.ok(inside.length > 0);
     for (const name of inside) assert.match(text, new RegExp(`^${name} \\d`, 'm'));
     const installed = Object.keys((await readManifest('.')).dependencies ?? {});
-    assert.deepEqual(installed.filter((name) => inside.includes(name) || text.includes(`\n${name} `)), []);
+    assert.deepEqual(
+      installed.filter((name) => inside.includes(name) || text.includes(`\n${name} `)),
+      [],
+    );
   });
 
   async function runTwice(path: string): Promise<void> {
@@ -90,7 +132,10 @@ describe('the package', () => {
   });
 
   test('the server door and package.json can be loaded', async () => {
-    await project.write('server.mjs', `import * as server from 'edubba/server';\nimport { readFileSync } from 'node:fs';\nconsole.log(typeof server.startServer, JSON.parse(readFileSync(new URL(import.meta.resolve('edubba/package.json')))).name);`);
+    await project.write(
+      'server.mjs',
+      `import * as server from 'edubba/server';\nimport { readFileSync } from 'node:fs';\nconsole.log(typeof server.startServer, JSON.parse(readFileSync(new URL(import.meta.resolve('edubba/package.json')))).name);`,
+    );
     assert.equal((await project.node('server.mjs')).stdout, 'function edubba\n');
   });
 
@@ -99,7 +144,12 @@ describe('the package', () => {
     const server = `import { startServer } from 'edubba/server';\nvoid startServer;\n`;
     await project.write('types.mts', `${program}${server}`);
     // no `await` outside functions there
-    const inFunction = `${program}${server}`.replace(/^(import [^;]*;)$/gm, '').replace(/^/, `import { open, RowMutation } from 'edubba';\n${server}\nexport async function main(): Promise<void> {\n`);
+    const inFunction = `${program}${server}`
+      .replace(/^(import [^;]*;)$/gm, '')
+      .replace(
+        /^/,
+        `import { open, RowMutation } from 'edubba';\n${server}\nexport async function main(): Promise<void> {\n`,
+      );
     await project.write('types.cts', `${inFunction}\n}\n`);
     await project.write('types.ts', `${inFunction}\n}\n`);
     const ways: [string, string[]][] = [
@@ -115,11 +165,15 @@ describe('the package', () => {
         ['typescript-5.8', ['--module', 'nodenext', 'types.mts', 'types.cts']],
       );
     }
-    for (const [compiler, words] of ways) assert.equal(await project.typeErrors(compiler, words), '', `${compiler} ${words.join(' ')}`);
+    for (const [compiler, words] of ways)
+      assert.equal(await project.typeErrors(compiler, words), '', `${compiler} ${words.join(' ')}`);
   });
 
   test('a misspelt option is an error of types', async () => {
-    await project.write('misspelt.mts', `import { open } from 'edubba';\nconst database = await open(':memory:');\nvoid database.createTable('t', { famillies: {} });\n`);
+    await project.write(
+      'misspelt.mts',
+      `import { open } from 'edubba';\nconst database = await open(':memory:');\nvoid database.createTable('t', { famillies: {} });\n`,
+    );
     assert.match(await project.typeErrors('typescript-native', ['--module', 'nodenext', 'misspelt.mts']), /famillies/);
   });
 });
@@ -131,7 +185,10 @@ describe('without the binary of file locks', () => {
     await project.without('fs-native-extensions');
     await copyPackage('fs-native-extensions', project.folder, 'prebuilds');
     for (const name of ['require-addon', 'which-runtime']) await link(name, project.folder);
-    await project.write('locks.mjs', `import { open } from 'edubba';\nawait (await open(':memory:')).close();\nawait open('./data').catch(({ code, message }) => console.log(code, message));`);
+    await project.write(
+      'locks.mjs',
+      `import { open } from 'edubba';\nawait (await open(':memory:')).close();\nawait open('./data').catch(({ code, message }) => console.log(code, message));`,
+    );
     const { stdout } = await project.node('locks.mjs');
     assert.match(stdout, /^12 .*LOCK: no file locks on \S+ \S+.*fs-native-extensions.*':memory:' works here\n$/);
   });

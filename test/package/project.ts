@@ -13,7 +13,9 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 /** Whether packages come from the registry. */
 export const FROM_REGISTRY = process.env['EDUBBA_PACKAGE_REGISTRY'] === '1';
-export const ROOT = fileURLToPath(new URL(import.meta.url.includes('/dist/test/') ? '../../../' : '../../', import.meta.url));
+export const ROOT = fileURLToPath(
+  new URL(import.meta.url.includes('/dist/test/') ? '../../../' : '../../', import.meta.url),
+);
 
 interface Manifest {
   readonly filename: string;
@@ -26,7 +28,8 @@ export interface Output {
 }
 
 /** Node 22 before 22.13 says of each `require` of an ES module that it is an experiment. */
-const EXPERIMENT = /^\(node:\d+\) ExperimentalWarning: CommonJS module .*\n(Support for loading ES Module.*\n)?(\(Use `node --trace-warnings.*\n)?/gm;
+const EXPERIMENT =
+  /^\(node:\d+\) ExperimentalWarning: CommonJS module .*\n(Support for loading ES Module.*\n)?(\(Use `node --trace-warnings.*\n)?/gm;
 
 /** Runs a program by this Node in the folder. Rejects where its status is not 0. What Node itself says of `require` is left out. */
 export async function runNode(path: string, cwd: string): Promise<Output> {
@@ -47,10 +50,21 @@ export class UserProject {
   static async make(): Promise<UserProject> {
     const folder = await mkdtemp(join(tmpdir(), 'edubba-package-'));
     await writeFile(join(folder, 'package.json'), '{ "name": "a-user", "private": true }');
-        // the build is there: whoever runs tests made it, and `prepack` would only look whether it is
-    const [packed] = JSON.parse(await npm(ROOT, ['pack', '--json', '--ignore-scripts', ...(FROM_REGISTRY ? ['--pack-destination', folder] : ['--dry-run'])])) as [Manifest];
-    const project = new UserProject(folder, packed.files.map(({ path }) => path));
-    if (FROM_REGISTRY) await project.install([join(folder, packed.filename), `@types/node@${await versionHere('@types/node')}`]);
+    // the build is there: whoever runs tests made it, and `prepack` would only look whether it is
+    const [packed] = JSON.parse(
+      await npm(ROOT, [
+        'pack',
+        '--json',
+        '--ignore-scripts',
+        ...(FROM_REGISTRY ? ['--pack-destination', folder] : ['--dry-run']),
+      ]),
+    ) as [Manifest];
+    const project = new UserProject(
+      folder,
+      packed.files.map(({ path }) => path),
+    );
+    if (FROM_REGISTRY)
+      await project.install([join(folder, packed.filename), `@types/node@${await versionHere('@types/node')}`]);
     else await project.#copy();
     return project;
   }
@@ -61,7 +75,9 @@ export class UserProject {
       await mkdir(dirname(target), { recursive: true });
       await cp(join(ROOT, path), target);
     }
-    const { dependencies } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { readonly dependencies: Record<string, string> };
+    const { dependencies } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
+      readonly dependencies: Record<string, string>;
+    };
     for (const name of [...Object.keys(dependencies), '@types/node', 'undici-types']) await link(name, this.folder);
   }
 
@@ -85,7 +101,17 @@ export class UserProject {
   async typeErrors(compiler: string, words: readonly string[]): Promise<string> {
     const installed = join(this.folder, 'node_modules', compiler, 'bin/tsc');
     const tsc = existsSync(installed) ? installed : join(ROOT, 'node_modules', compiler, 'bin/tsc');
-    const options = ['--noEmit', '--strict', '--exactOptionalPropertyTypes', '--skipLibCheck', 'false', '--types', 'node', '--target', 'es2022'];
+    const options = [
+      '--noEmit',
+      '--strict',
+      '--exactOptionalPropertyTypes',
+      '--skipLibCheck',
+      'false',
+      '--types',
+      'node',
+      '--target',
+      'es2022',
+    ];
     return run(process.execPath, [tsc, ...options, ...words], { cwd: this.folder }).then(
       () => '',
       (error: Output) => error.stdout,
@@ -131,5 +157,7 @@ async function npm(cwd: string, words: readonly string[]): Promise<string> {
 }
 
 async function versionHere(name: string): Promise<string> {
-  return (JSON.parse(await readFile(join(ROOT, 'node_modules', name, 'package.json'), 'utf8')) as { readonly version: string }).version;
+  return (
+    JSON.parse(await readFile(join(ROOT, 'node_modules', name, 'package.json'), 'utf8')) as { readonly version: string }
+  ).version;
 }

@@ -14,7 +14,9 @@ await again.close();
 /** As an ES module, which is TypeScript too. */
 export async function readmeProgram(): Promise<string> {
   const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-  const program = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, text = '']) => text).find((text) => text.includes("await open('./data')"));
+  const program = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)]
+    .map(([, text = '']) => text)
+    .find((text) => text.includes("await open('./data')"));
   if (program === undefined) throw new Error("README.md has no TypeScript program with await open('./data')");
   return `${program}${MORE}`;
 }

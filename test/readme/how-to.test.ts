@@ -19,8 +19,13 @@ function pathsOf(cell: string): string[] {
 }
 
 test('every file that is named is there', () => {
-  const rows = readFileSync(join(ROOT, 'docs/HOW-TO-ADD.md'), 'utf8').split('\n').filter((line) => line.startsWith('| '));
+  const rows = readFileSync(join(ROOT, 'docs/HOW-TO-ADD.md'), 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('| '));
   const paths = rows.flatMap(pathsOf);
   assert.ok(paths.length > 60, `only ${paths.length} paths were found`);
-  assert.deepEqual(paths.filter((path) => !existsSync(join(ROOT, path)) && !existsSync(join(ROOT, path.split('/').at(-1) as string))), []);
+  assert.deepEqual(
+    paths.filter((path) => !existsSync(join(ROOT, path)) && !existsSync(join(ROOT, path.split('/').at(-1) as string))),
+    [],
+  );
 });

@@ -5,7 +5,18 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { ROOT } from './place.ts';
 
-const FOLDERS = ['.', '.github', 'deploy', 'docs', 'docs/decisions', 'docs/formats', 'examples/webtable', 'test/interop', 'test/interop/suites', 'bench/btbench'];
+const FOLDERS = [
+  '.',
+  '.github',
+  'deploy',
+  'docs',
+  'docs/decisions',
+  'docs/formats',
+  'examples/webtable',
+  'test/interop',
+  'test/interop/suites',
+  'bench/btbench',
+];
 
 test('every link to a file of the repository has its file', () => {
   const dead: string[] = [];

@@ -41,5 +41,6 @@ describe('blocks of a page', () => {
     assert.equal(firstLine(block), 'one --option');
   });
 
-  test('a fence that never ends is refused', () => assert.throws(() => blocksOf('a\n```sh\nx\n'), /line 2: the fence ends nowhere/));
+  test('a fence that never ends is refused', () =>
+    assert.throws(() => blocksOf('a\n```sh\nx\n'), /line 2: the fence ends nowhere/));
 });

@@ -22,12 +22,30 @@ export function blocksOf(page: string): Block[] {
     if (fence !== undefined) {
       const end = lines.indexOf(fence, i + 1);
       if (end < 0) throw new Error(`line ${i + 1}: the fence ends nowhere`);
-      blocks.push({ line: i + 2, language: language ?? '', text: lines.slice(i + 1, end).map((row) => `${row}\n`).join('') });
+      blocks.push({
+        line: i + 2,
+        language: language ?? '',
+        text: lines
+          .slice(i + 1, end)
+          .map((row) => `${row}\n`)
+          .join(''),
+      });
       i = end;
     } else if (line.startsWith(INDENT) && !isInList && (lines[i - 1] ?? '') === '') {
       let end = i + 1;
-      while (end < lines.length && (lines[end]?.startsWith(INDENT) || (lines[end] === '' && lines[end + 1]?.startsWith(INDENT)))) end++;
-      blocks.push({ line: i + 1, language: '', text: lines.slice(i, end).map((row) => `${row.slice(INDENT.length)}\n`).join('') });
+      while (
+        end < lines.length &&
+        (lines[end]?.startsWith(INDENT) || (lines[end] === '' && lines[end + 1]?.startsWith(INDENT)))
+      )
+        end++;
+      blocks.push({
+        line: i + 1,
+        language: '',
+        text: lines
+          .slice(i, end)
+          .map((row) => `${row.slice(INDENT.length)}\n`)
+          .join(''),
+      });
       i = end - 1;
     } else if (/^\s*([-*]|\d+\.) /.test(line)) isInList = true;
     else if (/^\S/.test(line)) isInList = false;

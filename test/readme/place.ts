@@ -16,12 +16,27 @@ import type { TestContext } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type Block, commandsOf } from './markdown.ts';
 
-export const ROOT = fileURLToPath(new URL(import.meta.url.includes('/dist/test/') ? '../../../' : '../../', import.meta.url));
+export const ROOT = fileURLToPath(
+  new URL(import.meta.url.includes('/dist/test/') ? '../../../' : '../../', import.meta.url),
+);
 /** What a checkout has and a reader's commands do not come to, or must not write to. */
 const NOT_LINKED = ['.git', 'node_modules', 'dist', 'edubba-data'];
 const SERVES = /(^| )(npm start|serve)( |$)/;
 /** Strict, as in a project of today. */
-const TSCONFIG = { compilerOptions: { strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, noEmit: true, module: 'nodenext', target: 'es2022', lib: ['es2023', 'esnext.disposable'], types: ['node'], skipLibCheck: false }, include: ['*.ts'] };
+const TSCONFIG = {
+  compilerOptions: {
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    noEmit: true,
+    module: 'nodenext',
+    target: 'es2022',
+    lib: ['es2023', 'esnext.disposable'],
+    types: ['node'],
+    skipLibCheck: false,
+  },
+  include: ['*.ts'],
+};
 
 /** What is written otherwise than in the page, and why a reader would write the same: every port and file name of a reader's own. */
 export type Replacements = readonly (readonly [from: string, to: string])[];
@@ -43,13 +58,18 @@ export class Place {
     this.directory = directory;
     this.port = port;
     const { BIGTABLE_EMULATOR_HOST: _, EDUBBA_TOKEN: _token, ...environment } = process.env;
-    this.#environment = { ...environment, NODE_NO_WARNINGS: '1', PATH: `${join(directory, '.bin')}${delimiter}${environment['PATH']}` };
+    this.#environment = {
+      ...environment,
+      NODE_NO_WARNINGS: '1',
+      PATH: `${join(directory, '.bin')}${delimiter}${environment['PATH']}`,
+    };
   }
 
   static async make(t: TestContext): Promise<Place> {
     const directory = await mkdtemp(join(tmpdir(), 'edubba-readme-'));
     t.after(() => rm(directory, { recursive: true, force: true }));
-    for (const name of await readdir(ROOT)) if (!NOT_LINKED.includes(name)) await symlink(join(ROOT, name), join(directory, name));
+    for (const name of await readdir(ROOT))
+      if (!NOT_LINKED.includes(name)) await symlink(join(ROOT, name), join(directory, name));
     await mkdir(join(directory, '.bin'));
     await symlink(join(ROOT, 'bin/edubba'), join(directory, '.bin/edubba'));
     return new Place(directory, await freePort());
@@ -96,21 +116,33 @@ export class Place {
   }
 
   /** Runs a program in TypeScript in a project that has Edubba as a dependency, checked strictly first, `times` times; gives what it printed last. */
-  async program(block: Block, { times = 1, replacements = [] }: { readonly times?: number; readonly replacements?: Replacements } = {}): Promise<string> {
+  async program(
+    block: Block,
+    { times = 1, replacements = [] }: { readonly times?: number; readonly replacements?: Replacements } = {},
+  ): Promise<string> {
     const project = join(this.directory, `.project-${++this.#programs}`);
     await mkdir(join(project, 'node_modules/@types'), { recursive: true });
     await symlink(ROOT, join(project, 'node_modules/edubba'));
-    for (const name of ['@types/node', 'undici-types']) await symlink(join(ROOT, 'node_modules', name), join(project, 'node_modules', name));
+    for (const name of ['@types/node', 'undici-types'])
+      await symlink(join(ROOT, 'node_modules', name), join(project, 'node_modules', name));
     await writeFile(join(project, 'package.json'), '{ "type": "module", "private": true }');
     await writeFile(join(project, 'tsconfig.json'), JSON.stringify(TSCONFIG));
     await writeFile(join(project, 'program.ts'), this.#replaced(block.text, replacements));
-    const checked = await this.run(process.execPath, [join(ROOT, 'node_modules/typescript-native/bin/tsc'), '-p', project]);
+    const checked = await this.run(process.execPath, [
+      join(ROOT, 'node_modules/typescript-native/bin/tsc'),
+      '-p',
+      project,
+    ]);
     assert.equal(checked.status, 0, `line ${block.line}: the program does not compile:\n${checked.out}${checked.err}`);
     const loader = pathToFileURL(createRequire(join(ROOT, 'package.json')).resolve('tsx')).href;
     let out = '';
     for (let time = 1; time <= times; time++) {
       const done = await this.run(process.execPath, ['--import', loader, 'program.ts'], project);
-      assert.equal(done.status, 0, `line ${block.line}: the program fails when it is run for the ${time}. time:\n${done.out}${done.err}`);
+      assert.equal(
+        done.status,
+        0,
+        `line ${block.line}: the program fails when it is run for the ${time}. time:\n${done.out}${done.err}`,
+      );
       out = done.out;
     }
     return out;
@@ -137,7 +169,14 @@ export class Place {
   }
 
   async #serve(command: string): Promise<Server> {
-    const server = new Server(spawn('bash', ['-c', command], { cwd: this.directory, env: this.#environment, stdio: ['ignore', 'pipe', 'pipe'], detached: true }));
+    const server = new Server(
+      spawn('bash', ['-c', command], {
+        cwd: this.directory,
+        env: this.#environment,
+        stdio: ['ignore', 'pipe', 'pipe'],
+        detached: true,
+      }),
+    );
     await server.ready();
     return server;
   }
@@ -151,7 +190,8 @@ class Server {
 
   constructor(child: ChildProcess) {
     this.#child = child;
-    for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', (text: string) => (this.#said += text));
+    for (const stream of [child.stdout, child.stderr])
+      stream?.setEncoding('utf8').on('data', (text: string) => (this.#said += text));
     this.#ended = once(child, 'close');
   }
 

@@ -11,11 +11,20 @@ import { Place, ROOT } from './place.ts';
 
 interface Snippet {
   readonly begins: string;
-  readonly run: ((place: Place, block: Block) => Promise<unknown>) | { readonly elsewhere: string } | { readonly cannot: string };
+  readonly run:
+    | ((place: Place, block: Block) => Promise<unknown>)
+    | { readonly elsewhere: string }
+    | { readonly cannot: string };
 }
 
 const PORT = '8086';
-const shell = (...replacements: readonly (readonly [string, string])[]) => (place: Place, block: Block): Promise<string> => place.shell(block, replacements.map(([from, to]) => [from, to.replaceAll('PORT', String(place.port))]));
+const shell =
+  (...replacements: readonly (readonly [string, string])[]) =>
+  (place: Place, block: Block): Promise<string> =>
+    place.shell(
+      block,
+      replacements.map(([from, to]) => [from, to.replaceAll('PORT', String(place.port))]),
+    );
 /** The reader's port is one on which nothing listens. */
 const onFreePort = shell([PORT, 'PORT']);
 
@@ -23,7 +32,10 @@ const README: readonly Snippet[] = [
   { begins: 'npm start', run: shell(['npm start', 'npm start -- --address 127.0.0.1:PORT']) },
   { begins: 'export BIGTABLE_EMULATOR_HOST=127.0.0.1:8086', run: onFreePort },
   { begins: "import { open, RowMutation } from 'edubba';", run: (place, block) => place.program(block, { times: 2 }) },
-  { begins: 'export BIGTABLE_EMULATOR_HOST=127.0.0.1:8086', run: (place, block) => place.beside(() => onFreePort(place, block)) },
+  {
+    begins: 'export BIGTABLE_EMULATOR_HOST=127.0.0.1:8086',
+    run: (place, block) => place.beside(() => onFreePort(place, block)),
+  },
   {
     begins: 'bin/edubba token add tokens.txt crawler --out crawler.token',
     run: async (place, block) => {
@@ -31,26 +43,40 @@ const README: readonly Snippet[] = [
       await place.provide('server.key', 'test/certificates/server.key');
       await place.provide('server.pem', 'test/certificates/server.pem');
       await place.provide('ca.pem', 'test/certificates/ca.pem');
-      await place.shell(block, [[PORT, String(place.port)], ['db.example.org', 'localhost']]);
+      await place.shell(block, [
+        [PORT, String(place.port)],
+        ['db.example.org', 'localhost'],
+      ]);
     },
   },
 ];
 
-const DOCKER = { cannot: 'needs Docker; npm run test:image does the steps of the image and runs a container of it' } as const;
-const SYSTEMD = { cannot: 'needs systemd as process 1; deploy.test.ts runs the command of the unit and has systemd verify it, with the drop-in' } as const;
+const DOCKER = {
+  cannot: 'needs Docker; npm run test:image does the steps of the image and runs a container of it',
+} as const;
+const SYSTEMD = {
+  cannot:
+    'needs systemd as process 1; deploy.test.ts runs the command of the unit and has systemd verify it, with the drop-in',
+} as const;
 
 const DEPLOY: readonly Snippet[] = [
   { begins: 'docker build -f deploy/Dockerfile -t edubba .', run: DOCKER },
   { begins: 'docker run --rm -p 127.0.0.1:8086:8086 -v edubba-data:/data edubba', run: DOCKER },
   { begins: 'docker compose -f deploy/compose.yaml up --wait', run: DOCKER },
-  { begins: 'docker run -d --name edubba -p 8086:8086 -v edubba-data:/data -v "$PWD/secrets:/secrets:ro" edubba \\', run: DOCKER },
+  {
+    begins: 'docker run -d --name edubba -p 8086:8086 -v edubba-data:/data -v "$PWD/secrets:/secrets:ro" edubba \\',
+    run: DOCKER,
+  },
   { begins: 'npm pack --pack-destination /opt', run: SYSTEMD },
   { begins: '[Service]', run: SYSTEMD },
 ];
 
 /** A database with a row, closed. */
 async function makeDatabase(place: Place, name: string): Promise<void> {
-  for (const words of [['createtable', 't', 'families=f'], ['set', 't', 'r', 'f:q=v']]) {
+  for (const words of [
+    ['createtable', 't', 'families=f'],
+    ['set', 't', 'r', 'f:q=v'],
+  ]) {
     const { status, err } = await place.run('edubba', ['--dir', name, ...words]);
     assert.equal(status, 0, err);
   }
@@ -82,7 +108,11 @@ const MOVING: readonly Snippet[] = [
 ];
 
 const UPGRADING: readonly Snippet[] = [
-  { begins: 'FAILED_PRECONDITION: sstables/7d1845446df451d896ce57ba45f02bf4-18 needs features 0x1 that this version of Edubba does not know', run: { cannot: 'is what an older commit prints; npm run test:upgrade shows it' } },
+  {
+    begins:
+      'FAILED_PRECONDITION: sstables/7d1845446df451d896ce57ba45f02bf4-18 needs features 0x1 that this version of Edubba does not know',
+    run: { cannot: 'is what an older commit prints; npm run test:upgrade shows it' },
+  },
   {
     begins: 'cp -a ./data ./before-going-back',
     run: async (place, block) => {
@@ -100,7 +130,8 @@ const REPAIR: readonly Snippet[] = [
       // what is whole is not repaired: the file that tells where METADATA is gets lost
       await place.run('bash', ['-c', 'grep -rlaZ "^iroot\\|root{" DIR/files/lock-service/files | xargs -0 rm']);
       assert.match(await place.shell(block), /NEWDIR: everything was saved.*DIR: everything was saved/s);
-      for (const directory of ['DIR', 'NEWDIR']) assert.match((await place.run('edubba', ['--dir', directory, 'read', 't'])).out, /"v"/);
+      for (const directory of ['DIR', 'NEWDIR'])
+        assert.match((await place.run('edubba', ['--dir', directory, 'read', 't'])).out, /"v"/);
     },
   },
 ];
@@ -117,7 +148,9 @@ const SETTINGS: readonly Snippet[] = [
   },
 ];
 
-const HELLO = { elsewhere: 'npm run interop -- --only=hello runs each program of this page with the client it is for' } as const;
+const HELLO = {
+  elsewhere: 'npm run interop -- --only=hello runs each program of this page with the client it is for',
+} as const;
 const CLIENTS: readonly Snippet[] = [
   { begins: 'export BIGTABLE_EMULATOR_HOST=127.0.0.1:8086', run: HELLO },
   { begins: "import { Bigtable } from '@google-cloud/bigtable';", run: HELLO },
@@ -128,7 +161,10 @@ const CLIENTS: readonly Snippet[] = [
 ];
 
 const METRICS: readonly Snippet[] = [
-  { begins: 'sum by (method) (rate(edubba_calls_total{code!="OK"}[1m]))', run: { cannot: 'is asked of Prometheus, which is not here' } },
+  {
+    begins: 'sum by (method) (rate(edubba_calls_total{code!="OK"}[1m]))',
+    run: { cannot: 'is asked of Prometheus, which is not here' },
+  },
 ];
 
 /** Every page for users, with its snippets. */
@@ -151,15 +187,29 @@ const PAGES: Readonly<Record<string, readonly Snippet[]>> = {
 const WITHOUT_SNIPPETS = ['docs/ARCHITECTURE.md', 'docs/BENCHMARKS.md'];
 
 test('every page for users is known here', () => {
-  const pages = ['.', 'docs', 'deploy'].flatMap((folder) => readdirSync(join(ROOT, folder)).filter((name) => name.endsWith('.md')).map((name) => (folder === '.' ? name : `${folder}/${name}`)));
-  assert.deepEqual(pages.filter((page) => !(page in PAGES) && !WITHOUT_SNIPPETS.includes(page)), []);
-  assert.deepEqual(Object.keys(PAGES).filter((page) => !pages.includes(page)), []);
+  const pages = ['.', 'docs', 'deploy'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => (folder === '.' ? name : `${folder}/${name}`)),
+  );
+  assert.deepEqual(
+    pages.filter((page) => !(page in PAGES) && !WITHOUT_SNIPPETS.includes(page)),
+    [],
+  );
+  assert.deepEqual(
+    Object.keys(PAGES).filter((page) => !pages.includes(page)),
+    [],
+  );
 });
 
 for (const [page, snippets] of Object.entries(PAGES)) {
   test(page, async (t) => {
     const blocks = blocksOf(readFileSync(join(ROOT, page), 'utf8'));
-    assert.deepEqual(blocks.map(firstLine), snippets.map(({ begins }) => begins), 'the snippets of the page are not those that are known here: say in this file how each new one is run');
+    assert.deepEqual(
+      blocks.map(firstLine),
+      snippets.map(({ begins }) => begins),
+      'the snippets of the page are not those that are known here: say in this file how each new one is run',
+    );
     if (snippets.every(({ run }) => typeof run !== 'function')) return;
     const place = await Place.make(t);
     for (const [i, { begins, run }] of snippets.entries()) {

@@ -41,7 +41,18 @@ export const FAMILIES: PlainFamilies = new Map([
   [PLAIN, {}],
   ['capped', { gcRule: { kind: 'maxVersions', versions: 2 } }],
   ['aged', { gcRule: { kind: 'maxAge', ageMicros: HOUR_MICROS } }],
-  ['mixed', { gcRule: { kind: 'intersection', rules: [{ kind: 'maxVersions', versions: 1 }, { kind: 'maxAge', ageMicros: HOUR_MICROS }] } }],
+  [
+    'mixed',
+    {
+      gcRule: {
+        kind: 'intersection',
+        rules: [
+          { kind: 'maxVersions', versions: 1 },
+          { kind: 'maxAge', ageMicros: HOUR_MICROS },
+        ],
+      },
+    },
+  ],
   [PASSING_FAMILY, {}],
   [COUNTERS, { gcRule: { kind: 'maxVersions', versions: 1 } }],
   ['sum', { aggregate: 'sum' }],
@@ -54,7 +65,13 @@ export const FAMILIES: PlainFamilies = new Map([
 export function drawRule(draw: Draw): { readonly family: string; readonly gcRule: GcRule | undefined } {
   const versions: GcRule = { kind: 'maxVersions', versions: 1 + draw.number(4) };
   const age: GcRule = { kind: 'maxAge', ageMicros: HOUR_MICROS * (1 + draw.number(5)) };
-  const rule = draw.one<GcRule | undefined>([versions, age, { kind: 'union', rules: [versions, age] }, { kind: 'intersection', rules: [versions, age] }, undefined]);
+  const rule = draw.one<GcRule | undefined>([
+    versions,
+    age,
+    { kind: 'union', rules: [versions, age] },
+    { kind: 'intersection', rules: [versions, age] },
+    undefined,
+  ]);
   return { family: draw.one(['capped', 'aged', 'mixed']), gcRule: rule };
 }
 
@@ -79,24 +96,45 @@ export function drawSteps(draw: Draw, nowMicros: number, hasPassing: boolean): S
   return steps;
 }
 
-const plainFamilies = (hasPassing: boolean): string[] => [PLAIN, 'capped', 'aged', 'mixed', ...(hasPassing ? [PASSING_FAMILY] : [])];
+const plainFamilies = (hasPassing: boolean): string[] => [
+  PLAIN,
+  'capped',
+  'aged',
+  'mixed',
+  ...(hasPassing ? [PASSING_FAMILY] : []),
+];
 const AGGREGATES = ['sum', 'least', 'most', 'seen'];
 
 function drawStep(draw: Draw, nowMicros: number, hasPassing: boolean): Step {
   const family = draw.one(plainFamilies(hasPassing));
   const qualifier = draw.one(['', 'a', 'b', 'b\x00']);
   const drawn = draw.number(100);
-  if (drawn < 55) return { kind: 'set', family, qualifier, timestamp: drawTime(draw, nowMicros), value: drawValue(draw) };
+  if (drawn < 55)
+    return { kind: 'set', family, qualifier, timestamp: drawTime(draw, nowMicros), value: drawValue(draw) };
   if (drawn < 72) {
     const aggregate = draw.one(AGGREGATES);
-    return { kind: 'add', family: aggregate, qualifier, timestamp: BigInt(draw.number(2)), input: aggregate === 'seen' ? `visitor ${draw.number(5000)}` : BigInt(draw.number(2000) - 1000) };
+    return {
+      kind: 'add',
+      family: aggregate,
+      qualifier,
+      timestamp: BigInt(draw.number(2)),
+      input: aggregate === 'seen' ? `visitor ${draw.number(5000)}` : BigInt(draw.number(2000) - 1000),
+    };
   }
-  if (drawn < 80) return { kind: 'delete', family: draw.chance(0.3) ? draw.one([...AGGREGATES, COUNTERS]) : family, qualifier };
+  if (drawn < 80)
+    return { kind: 'delete', family: draw.chance(0.3) ? draw.one([...AGGREGATES, COUNTERS]) : family, qualifier };
   if (drawn < 90) {
     const [a, b] = [drawTime(draw, nowMicros), drawTime(draw, nowMicros)];
-    return { kind: 'delete', family, qualifier, since: a < b ? a : b, ...(draw.chance(0.5) ? { until: a < b ? b : a } : {}) };
+    return {
+      kind: 'delete',
+      family,
+      qualifier,
+      since: a < b ? a : b,
+      ...(draw.chance(0.5) ? { until: a < b ? b : a } : {}),
+    };
   }
-  if (drawn < 96) return { kind: 'deleteFamily', family: draw.chance(0.3) ? draw.one([...AGGREGATES, COUNTERS]) : family };
+  if (drawn < 96)
+    return { kind: 'deleteFamily', family: draw.chance(0.3) ? draw.one([...AGGREGATES, COUNTERS]) : family };
   return { kind: 'deleteRow' };
 }
 

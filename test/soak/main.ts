@@ -10,7 +10,15 @@ const world = place === 'memory' ? memoryWorld(Number(seed)) : await directoryWo
 try {
   const { failure, counts, memory, mostFiles } = await new Soak(world, Number(seed), Number(minutes)).run();
   if (failure !== undefined) console.log(`${place}, seed ${seed}: ${failure}`);
-  console.log(JSON.stringify({ failed: failure !== undefined, counts, mostFiles, used: memory.trend('usedMib'), resident: memory.trend('residentMib') }));
+  console.log(
+    JSON.stringify({
+      failed: failure !== undefined,
+      counts,
+      mostFiles,
+      used: memory.trend('usedMib'),
+      resident: memory.trend('residentMib'),
+    }),
+  );
 } finally {
   await world.end();
 }

@@ -29,11 +29,17 @@ export class Memory {
     if (now - this.#startMs < this.#warmMs || writes < WARM_UP_WRITES) return;
     (globalThis as { gc?: () => void }).gc?.();
     const { heapUsed, external, rss } = process.memoryUsage();
-    this.#samples.push({ minutes: (now - this.#startMs) / 60_000, usedMib: (heapUsed + external) / MIB, residentMib: rss / MIB });
+    this.#samples.push({
+      minutes: (now - this.#startMs) / 60_000,
+      usedMib: (heapUsed + external) / MIB,
+      residentMib: rss / MIB,
+    });
   }
 
   /** Mean, and slope in MiB a minute, after the warm-up; undefined where there are too few samples. */
-  trend(of: 'usedMib' | 'residentMib'): { readonly meanMib: number; readonly slopeMib: number; readonly grownMib: number } | undefined {
+  trend(
+    of: 'usedMib' | 'residentMib',
+  ): { readonly meanMib: number; readonly slopeMib: number; readonly grownMib: number } | undefined {
     const samples = this.#samples;
     if (samples.length < 5) return undefined;
     const mean = (values: number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -41,6 +47,10 @@ export class Memory {
     const y = mean(samples.map((sample) => sample[of]));
     const up = samples.reduce((sum, sample) => sum + (sample.minutes - x) * (sample[of] - y), 0);
     const slopeMib = up / samples.reduce((sum, sample) => sum + (sample.minutes - x) ** 2, 0);
-    return { meanMib: y, slopeMib, grownMib: slopeMib * ((samples.at(-1) as Sample).minutes - (samples[0] as Sample).minutes) };
+    return {
+      meanMib: y,
+      slopeMib,
+      grownMib: slopeMib * ((samples.at(-1) as Sample).minutes - (samples[0] as Sample).minutes),
+    };
   }
 }

@@ -6,7 +6,16 @@
  * has ended. After a loss of power the writer of the row reads it, to learn what became of the write.
  */
 import type { GcRule } from '../../src/embedded/index.ts';
-import { cellsOf, describeCells, mayShow, NO_CELLS, type PlainCell, type PlainFamilies, type PlainRow, resolved } from '../behaviour/plain-row.ts';
+import {
+  cellsOf,
+  describeCells,
+  mayShow,
+  NO_CELLS,
+  type PlainCell,
+  type PlainFamilies,
+  type PlainRow,
+  resolved,
+} from '../behaviour/plain-row.ts';
 
 /** Changes of a row that are kept for people to read. */
 const TRACED = 12;
@@ -51,7 +60,12 @@ export class SoakRecord {
     this.families = families;
     this.#now = now;
     for (const key of keys) {
-      this.#rows.set(key, { held: [{ row: NO_CELLS, from: 0, until: Number.POSITIVE_INFINITY, note: 'made' }], writing: undefined, waiting: [], trace: [] });
+      this.#rows.set(key, {
+        held: [{ row: NO_CELLS, from: 0, until: Number.POSITIVE_INFINITY, note: 'made' }],
+        writing: undefined,
+        waiting: [],
+        trace: [],
+      });
     }
   }
 
@@ -89,7 +103,12 @@ export class SoakRecord {
   }
 
   /** Judges the row as it arrived now; no cells: it did not. Throws a Difference, `onDifference` gets one that is found later. */
-  judge(key: string, cells: readonly PlainCell[], reading: Reading, onDifference: (difference: Difference) => void): void {
+  judge(
+    key: string,
+    cells: readonly PlainCell[],
+    reading: Reading,
+    onDifference: (difference: Difference) => void,
+  ): void {
     const known = this.#known(key);
     const until = this.#instant;
     const nowMicros = this.#now();
@@ -98,7 +117,9 @@ export class SoakRecord {
       const held = known.held.filter((one) => one.from <= until && one.until >= reading.from);
       const isRight = held.some(({ row: whole }) => {
         const row = part(whole, reading.families);
-        return this.#instants(row, reading.nowMicros, nowMicros).some((now) => mayShow(key, row, cells, this.families, now));
+        return this.#instants(row, reading.nowMicros, nowMicros).some((now) =>
+          mayShow(key, row, cells, this.families, now),
+        );
       });
       if (!isRight) throw new Difference(this.#describe(key, cells, reading, until, held));
     };
@@ -126,7 +147,9 @@ export class SoakRecord {
 
   /** Which of these contents the read, which ended now, may have shown. */
   possible(key: string, cells: readonly PlainCell[], reading: Reading, rows: readonly PlainRow[]): PlainRow[] {
-    return rows.filter((row) => this.#instants(row, reading.nowMicros, this.#now()).some((now) => mayShow(key, row, cells, this.families, now)));
+    return rows.filter((row) =>
+      this.#instants(row, reading.nowMicros, this.#now()).some((now) => mayShow(key, row, cells, this.families, now)),
+    );
   }
 
   /** All rows at once, nothing being read or written. */
@@ -136,7 +159,13 @@ export class SoakRecord {
 
   describe(key: string, cells: readonly PlainCell[], rows: readonly PlainRow[]): string {
     const held = rows.map((row) => ({ row, from: 0, until: Number.POSITIVE_INFINITY, note: '' }));
-    return this.#describe(key, cells, { from: 0, families: undefined, nowMicros: this.#now(), unjudged: 0, isOver: true }, this.#instant, held);
+    return this.#describe(
+      key,
+      cells,
+      { from: 0, families: undefined, nowMicros: this.#now(), unjudged: 0, isOver: true },
+      this.#instant,
+      held,
+    );
   }
 
   #known(key: string): KnownRow {
@@ -178,10 +207,17 @@ export class SoakRecord {
 
   #describe(key: string, cells: readonly PlainCell[], reading: Reading, until: number, held: readonly Held[]): string {
     const now = this.#now();
-    const allowed = held.map(({ row, from, until: to }) => `  ${from} to ${to}: ${describeCells(cellsOf(key, part(row, reading.families), this.families, now))}`);
+    const allowed = held.map(
+      ({ row, from, until: to }) =>
+        `  ${from} to ${to}: ${describeCells(cellsOf(key, part(row, reading.families), this.families, now))}`,
+    );
     return [
       `row ${JSON.stringify(key)}, read between ${reading.from} and ${until}, at real time ${reading.nowMicros} to ${now}, shows`,
-      `  ${describeCells(cells)}`, 'and held', ...allowed, 'its last changes were', ...this.#known(key).trace.map((line) => `  ${line}`),
+      `  ${describeCells(cells)}`,
+      'and held',
+      ...allowed,
+      'its last changes were',
+      ...this.#known(key).trace.map((line) => `  ${line}`),
     ].join('\n');
   }
 }

@@ -7,10 +7,31 @@ import type { OpenDatabase } from '../../src/boot/index.ts';
 import { type Database, overService, type Row, type RowMutation, type Table } from '../../src/embedded/index.ts';
 import { SeededRandom } from '../../src/env/index.ts';
 import { bytesOf, fill, mutationOf, plainCellsOf } from '../behaviour/plain-calls.ts';
-import { byteOrder, changed, doubted, incremented, NO_CELLS, type PlainCell, type PlainRow, type Step } from '../behaviour/plain-row.ts';
+import {
+  byteOrder,
+  changed,
+  doubted,
+  incremented,
+  NO_CELLS,
+  type PlainCell,
+  type PlainRow,
+  type Step,
+} from '../behaviour/plain-row.ts';
 import { assertWhole } from '../crash/whole.ts';
 import { Barrier } from './barrier.ts';
-import { COUNTERS, Draw, drawGroups, drawRule, drawSteps, FAMILIES, keysOf, PASSING_FAMILY, PLAIN, SPLITS, WRITERS } from './draw.ts';
+import {
+  COUNTERS,
+  Draw,
+  drawGroups,
+  drawRule,
+  drawSteps,
+  FAMILIES,
+  keysOf,
+  PASSING_FAMILY,
+  PLAIN,
+  SPLITS,
+  WRITERS,
+} from './draw.ts';
 import { Memory } from './memory.ts';
 import { Difference, SoakRecord } from './record.ts';
 import type { World } from './worlds.ts';
@@ -81,11 +102,18 @@ export class Soak {
 
   async #live(): Promise<void> {
     await this.#open();
-    const families = Object.fromEntries([...FAMILIES].map(([name, { gcRule, aggregate }]) => [name, { ...(gcRule && { gcRule }), ...(aggregate && { aggregate }) }]));
+    const families = Object.fromEntries(
+      [...FAMILIES].map(([name, { gcRule, aggregate }]) => [
+        name,
+        { ...(gcRule && { gcRule }), ...(aggregate && { aggregate }) },
+      ]),
+    );
     await this.#database.createTable(TABLE, { families, splits: SPLITS });
     const actors = [
       ...Array.from({ length: WRITERS }, (_, writer) => this.#act((draw) => this.#write(writer, draw), writer)),
-      ...Array.from({ length: SCANNERS }, (_, scanner) => this.#act((draw) => this.#scan(scanner < LONG_SCANNERS, draw), WRITERS + scanner)),
+      ...Array.from({ length: SCANNERS }, (_, scanner) =>
+        this.#act((draw) => this.#scan(scanner < LONG_SCANNERS, draw), WRITERS + scanner),
+      ),
     ];
     await this.#conduct(new Draw(new SeededRandom(this.#seed * 100 + 99))).catch((error: unknown) => this.#fail(error));
     this.#isOver = true;
@@ -111,7 +139,12 @@ export class Soak {
   }
 
   #fail(error: unknown): void {
-    this.#failure ??= error instanceof Difference ? error.message : error instanceof Error ? `${error.stack}${error.cause ? `\ncaused by ${(error.cause as Error).stack}` : ''}` : String(error);
+    this.#failure ??=
+      error instanceof Difference
+        ? error.message
+        : error instanceof Error
+          ? `${error.stack}${error.cause ? `\ncaused by ${(error.cause as Error).stack}` : ''}`
+          : String(error);
     this.#isOver = true;
   }
 
@@ -141,7 +174,8 @@ export class Soak {
     const key = draw.one(keysOf(writer));
     const drawn = draw.number(100);
     if (drawn < 58) return this.#mutate(writer, [key], draw);
-    if (drawn < 66) return this.#mutate(writer, [...new Set([key, ...keysOf(writer).filter(() => draw.chance(0.3))])], draw);
+    if (drawn < 66)
+      return this.#mutate(writer, [...new Set([key, ...keysOf(writer).filter(() => draw.chance(0.3))])], draw);
     if (drawn < 72) return this.#increment(writer, key, draw);
     if (drawn < 80) return this.#checkAndMutate(writer, key, draw);
     if (drawn < 81) return this.#dropRows(writer, draw);
@@ -151,14 +185,20 @@ export class Soak {
   readonly #unresolved = new Map<number, Unresolved[]>();
 
   /** Rows change together: `next` tells them once the call has succeeded. */
-  async #change(writer: number, note: string, unresolved: readonly Unresolved[], work: () => Promise<(key: string) => PlainRow>): Promise<void> {
+  async #change(
+    writer: number,
+    note: string,
+    unresolved: readonly Unresolved[],
+    work: () => Promise<(key: string) => PlainRow>,
+  ): Promise<void> {
     for (const { key } of unresolved) this.#record.beginWrite(key, note);
     try {
       const next = await this.#call(work());
       this.#count('writes');
       for (const { key } of unresolved) this.#record.endWrite(key, next(key));
     } catch (error) {
-      if (error instanceof PowerLost) this.#unresolved.set(writer, [...(this.#unresolved.get(writer) ?? []), ...unresolved]);
+      if (error instanceof PowerLost)
+        this.#unresolved.set(writer, [...(this.#unresolved.get(writer) ?? []), ...unresolved]);
       throw error;
     }
   }
@@ -167,29 +207,41 @@ export class Soak {
     const now = this.#world.clock.nowMicros();
     const steps = new Map(keys.map((key) => [key, drawSteps(draw, now, this.#hasPassing)]));
     const before = new Map(keys.map((key) => [key, this.#record.row(key)]));
-    const next = (key: string): PlainRow => changed(before.get(key) as PlainRow, steps.get(key) as Step[], this.#record.families, now);
-    const unresolved = keys.map((key): Unresolved => ({ key, possible: () => [before.get(key) as PlainRow, next(key)] }));
-    await this.#change(writer, keys.map((key) => describe(steps.get(key) as Step[])).join(' | '), unresolved, async () => {
-      const mutations = keys.map((key) => mutationOf(key, steps.get(key) as Step[]));
-      if (keys.length === 1) await this.#table.apply(mutations[0] as RowMutation);
-      else await this.#table.applyAll(mutations);
-      return next;
-    });
+    const next = (key: string): PlainRow =>
+      changed(before.get(key) as PlainRow, steps.get(key) as Step[], this.#record.families, now);
+    const unresolved = keys.map(
+      (key): Unresolved => ({ key, possible: () => [before.get(key) as PlainRow, next(key)] }),
+    );
+    await this.#change(
+      writer,
+      keys.map((key) => describe(steps.get(key) as Step[])).join(' | '),
+      unresolved,
+      async () => {
+        const mutations = keys.map((key) => mutationOf(key, steps.get(key) as Step[]));
+        if (keys.length === 1) await this.#table.apply(mutations[0] as RowMutation);
+        else await this.#table.applyAll(mutations);
+        return next;
+      },
+    );
   }
 
   async #increment(writer: number, key: string, draw: Draw): Promise<void> {
     const before = this.#record.row(key);
     const amount = BigInt(draw.number(200) - 100);
-    const at = (nowMicros: number): [PlainRow, bigint] => incremented(before, this.#record.families, { family: COUNTERS, qualifier: 'a', amount, nowMicros });
+    const at = (nowMicros: number): [PlainRow, bigint] =>
+      incremented(before, this.#record.families, { family: COUNTERS, qualifier: 'a', amount, nowMicros });
     // what time the server gave it a read tells
     const possible = (cells: readonly PlainCell[]): PlainRow[] => {
       const found = cells.find(({ family }) => family === COUNTERS);
       return [before, ...(found ? [at(Number(found.timestamp))[0]] : [])];
     };
     await this.#change(writer, `increment by ${amount}`, [{ key, possible }], async () => {
-      const [cell] = await this.#table.readModifyWrite(bytesOf(key), [{ family: COUNTERS, qualifier: 'a', change: { kind: 'increment', amount: Number(amount) } }]);
+      const [cell] = await this.#table.readModifyWrite(bytesOf(key), [
+        { family: COUNTERS, qualifier: 'a', change: { kind: 'increment', amount: Number(amount) } },
+      ]);
       const [row, value] = at(Number(cell?.timestamp ?? 0n));
-      if (cell?.int !== value) throw new Difference(`row ${key}: an increment by ${amount} answered ${cell?.int}, not ${value}`);
+      if (cell?.int !== value)
+        throw new Difference(`row ${key}: an increment by ${amount} answered ${cell?.int}, not ${value}`);
       return () => row;
     });
   }
@@ -197,14 +249,27 @@ export class Soak {
   async #checkAndMutate(writer: number, key: string, draw: Draw): Promise<void> {
     const now = this.#world.clock.nowMicros();
     const before = this.#record.row(key);
-    const [thenSteps, otherwiseSteps] = [drawSteps(draw, now, this.#hasPassing), drawSteps(draw, now, this.#hasPassing)];
+    const [thenSteps, otherwiseSteps] = [
+      drawSteps(draw, now, this.#hasPassing),
+      drawSteps(draw, now, this.#hasPassing),
+    ];
     const isThere = (before.get(PLAIN)?.get('a')?.size ?? 0) > 0;
     const next = changed(before, isThere ? thenSteps : otherwiseSteps, this.#record.families, now);
-    await this.#change(writer, `check ${PLAIN}:a, then ${describe(isThere ? thenSteps : otherwiseSteps)}`, [{ key, possible: () => [before, next] }], async () => {
-      const found = await this.#table.checkAndMutate(bytesOf(key), { column: `${PLAIN}:a` }, { then: (m) => fill(m, thenSteps), otherwise: (m) => fill(m, otherwiseSteps) });
-      if (found !== isThere) throw new Difference(`row ${key}: checkAndMutate of ${PLAIN}:a answered ${found}, not ${isThere}`);
-      return () => next;
-    });
+    await this.#change(
+      writer,
+      `check ${PLAIN}:a, then ${describe(isThere ? thenSteps : otherwiseSteps)}`,
+      [{ key, possible: () => [before, next] }],
+      async () => {
+        const found = await this.#table.checkAndMutate(
+          bytesOf(key),
+          { column: `${PLAIN}:a` },
+          { then: (m) => fill(m, thenSteps), otherwise: (m) => fill(m, otherwiseSteps) },
+        );
+        if (found !== isThere)
+          throw new Difference(`row ${key}: checkAndMutate of ${PLAIN}:a answered ${found}, not ${isThere}`);
+        return () => next;
+      },
+    );
   }
 
   async #dropRows(writer: number, draw: Draw): Promise<void> {
@@ -243,12 +308,17 @@ export class Soak {
       const cells = cellsOfRow(await this.#call(this.#table.get(bytesOf(key), { versions: 'all' })));
       const rows = unresolved.possible(cells);
       const possible = this.#record.possible(key, cells, reading, rows);
-      if (possible.length === 0) throw new Difference(`after the power failed during a write:\n${this.#record.describe(key, cells, rows)}`);
+      if (possible.length === 0)
+        throw new Difference(`after the power failed during a write:\n${this.#record.describe(key, cells, rows)}`);
       this.#record.endWrite(key, possible.at(-1) as PlainRow, `(power failed; ${possible.length} outcomes possible)`);
       // what differs is hidden by a rule, or is the same: the row begins anew
-      if (possible.length > 1) await this.#change(writer, 'delete the row', [{ key, possible: () => [...possible, NO_CELLS] }], () => this.#table.deleteRow(bytesOf(key)).then(() => () => NO_CELLS));
+      if (possible.length > 1)
+        await this.#change(writer, 'delete the row', [{ key, possible: () => [...possible, NO_CELLS] }], () =>
+          this.#table.deleteRow(bytesOf(key)).then(() => () => NO_CELLS),
+        );
     } catch (error) {
-      if (error instanceof PowerLost && !this.#unresolved.get(writer)?.some((one) => one.key === key)) this.#unresolved.set(writer, [...(this.#unresolved.get(writer) ?? []), unresolved]);
+      if (error instanceof PowerLost && !this.#unresolved.get(writer)?.some((one) => one.key === key))
+        this.#unresolved.set(writer, [...(this.#unresolved.get(writer) ?? []), unresolved]);
       throw error;
     } finally {
       this.#record.endRead(reading);
@@ -259,20 +329,32 @@ export class Soak {
 
   async #scan(isLong: boolean, draw: Draw): Promise<void> {
     const reverse = draw.chance(0.5);
-    const families = draw.chance(0.4) ? [...FAMILIES.keys()].filter((name) => name !== PASSING_FAMILY && draw.chance(0.3)) : undefined;
+    const families = draw.chance(0.4)
+      ? [...FAMILIES.keys()].filter((name) => name !== PASSING_FAMILY && draw.chance(0.3))
+      : undefined;
     const keys = this.#record.keys().sort(byteOrder);
     const start = draw.chance(0.5) ? draw.number(keys.length) : 0;
     const range = keys.slice(start, draw.chance(0.5) ? start + 1 + draw.number(keys.length) : undefined);
     const left = reverse ? [...range].reverse() : range;
     const reading = this.#record.beginRead(families);
-    const judge = (key: string, cells: readonly PlainCell[]): void => this.#record.judge(key, cells, reading, (difference) => this.#fail(difference));
-    const rows = this.#table.scan({ start: bytesOf(range[0] as string), end: bytesOf(`${range.at(-1)}\x00`), versions: 'all', reverse, ...(families && { families }) });
+    const judge = (key: string, cells: readonly PlainCell[]): void =>
+      this.#record.judge(key, cells, reading, (difference) => this.#fail(difference));
+    const rows = this.#table.scan({
+      start: bytesOf(range[0] as string),
+      end: bytesOf(`${range.at(-1)}\x00`),
+      versions: 'all',
+      reverse,
+      ...(families && { families }),
+    });
     try {
       for (;;) {
         const { value: row, done } = await this.#call(rows.next());
         if (done || row === undefined) break;
         const key = row.key.toString('latin1');
-        if (!left.includes(key)) throw new Difference(`a ${reverse ? 'reverse ' : ''}scan from ${range[0]} to ${range.at(-1)} gives row ${key} where only ${left[0] ?? 'its end'} and what follows may come`);
+        if (!left.includes(key))
+          throw new Difference(
+            `a ${reverse ? 'reverse ' : ''}scan from ${range[0]} to ${range.at(-1)} gives row ${key} where only ${left[0] ?? 'its end'} and what follows may come`,
+          );
         while (left[0] !== key) judge(left.shift() as string, []);
         judge(left.shift() as string, plainCellsOf(row));
         if (isLong) await this.#world.pause(draw.chance(0.02) ? draw.number(3000) : draw.number(20));
@@ -359,7 +441,10 @@ export class Soak {
   async #changeRule(draw: Draw): Promise<void> {
     const { family, gcRule } = drawRule(draw);
     await this.#table.setGcRule(family, gcRule ?? 'never');
-    this.#record.changeAll((row) => doubted(row, this.#record.families, this.#world.clock.nowMicros()), `the rule of ${family} becomes ${JSON.stringify(gcRule)}`);
+    this.#record.changeAll(
+      (row) => doubted(row, this.#record.families, this.#world.clock.nowMicros()),
+      `the rule of ${family} becomes ${JSON.stringify(gcRule)}`,
+    );
     this.#record.families = new Map(this.#record.families).set(family, { gcRule });
   }
 
@@ -367,7 +452,10 @@ export class Soak {
     if (this.#hasPassing) await this.#table.deleteFamily(PASSING_FAMILY);
     else await this.#table.createFamily(PASSING_FAMILY);
     this.#hasPassing = !this.#hasPassing;
-    this.#record.changeAll((row) => new Map([...row].filter(([family]) => family !== PASSING_FAMILY)), `${PASSING_FAMILY} is dropped or made`);
+    this.#record.changeAll(
+      (row) => new Map([...row].filter(([family]) => family !== PASSING_FAMILY)),
+      `${PASSING_FAMILY} is dropped or made`,
+    );
   }
 
   async #reopen(): Promise<void> {
@@ -422,7 +510,8 @@ export class Soak {
   }
 
   async #finish(): Promise<void> {
-    for (const [writer, list] of this.#unresolved) for (const unresolved of list.splice(0)) await this.#resolve(writer, unresolved);
+    for (const [writer, list] of this.#unresolved)
+      for (const unresolved of list.splice(0)) await this.#resolve(writer, unresolved);
     await this.#background;
     await this.#lookAtRest();
     await this.#reopen();
@@ -435,7 +524,8 @@ export class Soak {
   }
 
   async #close(): Promise<void> {
-    for (const [name, count] of Object.entries(this.#opened.env.metrics.snapshot())) if (/Compactions$/.test(name)) this.#counts[name] = (this.#counts[name] ?? 0) + count;
+    for (const [name, count] of Object.entries(this.#opened.env.metrics.snapshot()))
+      if (/Compactions$/.test(name)) this.#counts[name] = (this.#counts[name] ?? 0) + count;
     await this.#database.close();
   }
 }
@@ -448,7 +538,9 @@ function describe(steps: readonly Step[]): string {
   return steps
     .map((step) => {
       const { kind, ...rest } = step;
-      const shown = Object.values(rest).map((part) => (typeof part === 'string' && part.length > 20 ? `${part.slice(0, 20)}…` : String(part)));
+      const shown = Object.values(rest).map((part) =>
+        typeof part === 'string' && part.length > 20 ? `${part.slice(0, 20)}…` : String(part),
+      );
       return [kind, ...shown].join(' ');
     })
     .join(', ');

@@ -14,7 +14,12 @@ import { Simulation } from '../crash/simulation.ts';
 const HOUR_MS = 3_600_000;
 /** Small, so that everything happens often. */
 const SETTINGS: Partial<DatabaseSettings> = {
-  memtableBytes: 1 << 20, logLimitBytes: 1 << 20, blockSizeBytes: 2048, blockCacheBytes: 1 << 20, scanCacheBytes: 1 << 18, majorCompactionMs: 12 * HOUR_MS,
+  memtableBytes: 1 << 20,
+  logLimitBytes: 1 << 20,
+  blockSizeBytes: 2048,
+  blockCacheBytes: 1 << 20,
+  scanCacheBytes: 1 << 18,
+  majorCompactionMs: 12 * HOUR_MS,
 };
 
 export interface World {
@@ -54,7 +59,8 @@ export async function directoryWorld(): Promise<World> {
   const directory = await mkdtemp(join(tmpdir(), 'edubba-soak-'));
   let aheadMicros = 0;
   const clock: Clock = { ...systemClock, nowMicros: () => systemClock.nowMicros() + aheadMicros };
-  const tell = (message: string, fields?: object): void => console.log(`  database: ${message} ${JSON.stringify(fields ?? {})}`);
+  const tell = (message: string, fields?: object): void =>
+    console.log(`  database: ${message} ${JSON.stringify(fields ?? {})}`);
   const logger: Logger = { ...silentLogger, warn: tell, error: tell };
   return {
     clock,

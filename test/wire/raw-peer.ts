@@ -58,7 +58,9 @@ export class RawPeer {
 
   /** Whether the answer to a stream has come with its trailers. */
   statusOf(streamId: number): string | undefined {
-    const block = this.frames.findLast((each) => each.type === FrameType.HEADERS && each.streamId === streamId && (each.flags & 1) !== 0)?.payload.latin1Slice();
+    const block = this.frames
+      .findLast((each) => each.type === FrameType.HEADERS && each.streamId === streamId && (each.flags & 1) !== 0)
+      ?.payload.latin1Slice();
     const at = block?.indexOf('grpc-status') ?? -1;
     if (block === undefined || at < 0) return undefined;
     const value = at + 'grpc-status'.length;

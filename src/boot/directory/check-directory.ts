@@ -11,7 +11,12 @@ export async function checkDirectory(directory: string, options: CheckOptions = 
   } catch (error) {
     if (!(error instanceof CorruptionError)) throw error;
     const counts = { lockFiles: 0, tables: 0, tablets: 0, ssTables: 0, entries: 0, logs: 0, records: 0, bytes: 0 };
-    return { findings: [{ file: error.file, offset: error.offset, message: error.message }], orphans: undefined, notes: ['nothing else was looked at'], counts };
+    return {
+      findings: [{ file: error.file, offset: error.offset, message: error.message }],
+      orphans: undefined,
+      notes: ['nothing else was looked at'],
+      counts,
+    };
   }
   try {
     return await checkDatabase(source, options);

@@ -7,6 +7,8 @@ export function filePathOf(url: URL): string {
   try {
     return fileURLToPath(url);
   } catch (error) {
-    throw invalidArgument(`the URL ${url.href} names no file of this machine: ${error instanceof Error ? error.message : String(error)}`);
+    throw invalidArgument(
+      `the URL ${url.href} names no file of this machine: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
 }

@@ -4,7 +4,14 @@
  */
 import type { Clock, Codecs, FileSystem } from '../../env/index.ts';
 import {
-  findDirectory, type LockFilesRead, nativeCodecs, openLoneFile, openReadOnlyDirectory, readAllLockFiles, type ReadOnlyDirectory, systemClock,
+  findDirectory,
+  type LockFilesRead,
+  nativeCodecs,
+  openLoneFile,
+  openReadOnlyDirectory,
+  readAllLockFiles,
+  type ReadOnlyDirectory,
+  systemClock,
 } from '../../platform/index.ts';
 
 export { findDirectory };
@@ -15,14 +22,18 @@ interface Components {
 }
 
 /** The database in the directory. NOT_FOUND where there is none. Close it. */
-export async function openForInspection(directory: string): Promise<ReadOnlyDirectory & Components & { readAllLockFiles(): Promise<LockFilesRead> }> {
+export async function openForInspection(
+  directory: string,
+): Promise<ReadOnlyDirectory & Components & { readAllLockFiles(): Promise<LockFilesRead> }> {
   const codecs = nativeCodecs();
   const opened = await openReadOnlyDirectory(directory, { checksum: codecs.checksum, clock: systemClock });
   return { ...opened, codecs, clock: systemClock, readAllLockFiles: () => readAllLockFiles(opened.fileSystem) };
 }
 
 /** A file that lies in no database: `path` is its name in the file system. Close it. */
-export function openFileForInspection(file: string): Components & { readonly fileSystem: FileSystem; readonly path: string; close(): Promise<void> } {
+export function openFileForInspection(
+  file: string,
+): Components & { readonly fileSystem: FileSystem; readonly path: string; close(): Promise<void> } {
   const codecs = nativeCodecs();
   return { ...openLoneFile(file, { checksum: codecs.checksum, clock: systemClock }), codecs, clock: systemClock };
 }

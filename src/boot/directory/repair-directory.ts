@@ -3,7 +3,14 @@
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import { carryOutRepair, checkDatabase, planRepair, type RepairPlan, type RepairResult } from '../../inspect/index.ts';
-import { findDirectory, nativeCodecs, openDirectory, openLocalLockService, systemClock, systemRandom } from '../../platform/index.ts';
+import {
+  findDirectory,
+  nativeCodecs,
+  openDirectory,
+  openLocalLockService,
+  systemClock,
+  systemRandom,
+} from '../../platform/index.ts';
 import { openForInspection } from './inspection.ts';
 
 export interface RepairReport extends Omit<RepairPlan, 'tables' | 'lockFiles' | 'metadataFiles' | 'metadataEpoch'> {
@@ -20,7 +27,8 @@ export async function repairDirectory(directory: string, writeTo?: string): Prom
   const source = await openForInspection(directory);
   try {
     if (writeTo !== undefined) {
-      if ((await findDirectory(writeTo)) !== undefined) throw new BigtableError(Code.ALREADY_EXISTS, `there is a database in ${writeTo}: name a directory that is new`);
+      if ((await findDirectory(writeTo)) !== undefined)
+        throw new BigtableError(Code.ALREADY_EXISTS, `there is a database in ${writeTo}: name a directory that is new`);
       const plan = await planRepair(source);
       return await write(source, plan, writeTo, true);
     }
@@ -38,8 +46,16 @@ export async function repairDirectory(directory: string, writeTo?: string): Prom
   }
 }
 
-async function write(components: Parameters<typeof planRepair>[0], plan: RepairPlan, directory: string, isElsewhere: boolean): Promise<RepairReport> {
-  const { fileSystem, release } = await openDirectory(directory, { checksum: nativeCodecs().checksum, clock: systemClock });
+async function write(
+  components: Parameters<typeof planRepair>[0],
+  plan: RepairPlan,
+  directory: string,
+  isElsewhere: boolean,
+): Promise<RepairReport> {
+  const { fileSystem, release } = await openDirectory(directory, {
+    checksum: nativeCodecs().checksum,
+    clock: systemClock,
+  });
   try {
     // the lock service refuses to open over damage; what was readable is in the plan
     if (!isElsewhere) for (const { name } of plan.lockFiles.damages) await fileSystem.delete(name);

@@ -38,14 +38,24 @@ export interface Connection {
 /** `address`: HOST:PORT. Nothing is sent before the first call. INVALID_ARGUMENT for an address that is none, or files that cannot be read. */
 export async function connect(address: string, { tls, token }: ConnectOptions = {}): Promise<Connection> {
   const parsed = parseAddress(address);
-  if (!parsed || parsed.port === 0) throw invalidArgument(`"${address}" is no address of a server: HOST:PORT, for example 127.0.0.1:8086`);
-  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) throw invalidArgument('the bearer token is empty, or holds characters that no token has');
+  if (!parsed || parsed.port === 0)
+    throw invalidArgument(`"${address}" is no address of a server: HOST:PORT, for example 127.0.0.1:8086`);
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
+    throw invalidArgument('the bearer token is empty, or holds characters that no token has');
   if (token !== undefined && !tls && !isLoopback(parsed.host)) {
-    throw invalidArgument(`the bearer token would go to ${address} for everybody to read: use TLS (on the command line --tls, or --tls-ca FILE)`);
+    throw invalidArgument(
+      `the bearer token would go to ${address} for everybody to read: use TLS (on the command line --tls, or --tls-ca FILE)`,
+    );
   }
   // only clients need the API here
   const { connectService } = await import('../../grpc/index.ts');
-  const service = await connectService({ address, clock: systemClock, random: systemRandom, token, tls: tls && (await certificatesOf(tls)) });
+  const service = await connectService({
+    address,
+    clock: systemClock,
+    random: systemRandom,
+    token,
+    tls: tls && (await certificatesOf(tls)),
+  });
   return {
     service,
     env: { clock: systemClock, metrics: new Metrics(), requestBudget: new ByteBudget(DEFAULT_SETTINGS.requestBytes) },
@@ -55,17 +65,27 @@ export async function connect(address: string, { tls, token }: ConnectOptions = 
 
 async function certificatesOf(tls: ConnectTls): Promise<ClientTlsOptions> {
   const [ca, key, cert] = await Promise.all([
-    pemOf(tls.ca, tls.caFile, 'ca'), pemOf(tls.key, tls.keyFile, 'key'), pemOf(tls.cert, tls.certFile, 'cert'),
+    pemOf(tls.ca, tls.caFile, 'ca'),
+    pemOf(tls.key, tls.keyFile, 'key'),
+    pemOf(tls.cert, tls.certFile, 'cert'),
   ]);
   if ((key === undefined) !== (cert === undefined)) {
-    throw invalidArgument('a client certificate needs both its key and itself (on the command line --tls-key and --tls-cert)');
+    throw invalidArgument(
+      'a client certificate needs both its key and itself (on the command line --tls-key and --tls-cert)',
+    );
   }
   const { serverName } = tls;
-  return { ...(ca && { ca }), ...(key && { key }), ...(cert && { cert }), ...(serverName !== undefined && { serverName }) };
+  return {
+    ...(ca && { ca }),
+    ...(key && { key }),
+    ...(cert && { cert }),
+    ...(serverName !== undefined && { serverName }),
+  };
 }
 
 async function pemOf(pem: Pem, file: string | undefined, what: string): Promise<string | Buffer | undefined> {
-  if (pem !== undefined && file !== undefined) throw invalidArgument(`give either ${what} or ${what}File for TLS, not both`);
+  if (pem !== undefined && file !== undefined)
+    throw invalidArgument(`give either ${what} or ${what}File for TLS, not both`);
   if (file !== undefined) return read(file);
   return pem instanceof Uint8Array ? asBuffer(pem) : pem;
 }
@@ -74,6 +94,10 @@ async function read(path: string): Promise<Buffer> {
   try {
     return await readFile(path);
   } catch (cause) {
-    throw new BigtableError(Code.INVALID_ARGUMENT, `cannot read ${path}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    throw new BigtableError(
+      Code.INVALID_ARGUMENT,
+      `cannot read ${path}: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause },
+    );
   }
 }

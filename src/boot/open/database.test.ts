@@ -14,17 +14,30 @@ describe('a database in one process', () => {
     await first.create('t');
     await first.set('t', 'a', '1');
     await first.set('t', 'b', '2');
-    assert.deepEqual(await first.read('t'), [['a', '1'], ['b', '2']]);
+    assert.deepEqual(await first.read('t'), [
+      ['a', '1'],
+      ['b', '2'],
+    ]);
     await first.close();
     const second = await world.start();
-    assert.deepEqual(await second.read('t'), [['a', '1'], ['b', '2']]);
+    assert.deepEqual(await second.read('t'), [
+      ['a', '1'],
+      ['b', '2'],
+    ]);
     await second.database.flush();
     await second.set('t', 'c', '3');
     world.crash();
     const third = await world.start();
-    assert.deepEqual(await third.read('t'), [['a', '1'], ['b', '2'], ['c', '3']]);
+    assert.deepEqual(await third.read('t'), [
+      ['a', '1'],
+      ['b', '2'],
+      ['c', '3'],
+    ]);
     // what had its power cut may have been at work, and say so
-    assert.deepEqual(world.messages.filter((message) => message.includes('could not') && !message.includes('has crashed')), []);
+    assert.deepEqual(
+      world.messages.filter((message) => message.includes('could not') && !message.includes('has crashed')),
+      [],
+    );
     await third.close();
   });
 
@@ -42,12 +55,27 @@ describe('a database in one process', () => {
       assert.deepEqual(await db.rows('t', { rowsLimit, reversed: true }), backwards.slice(0, rowsLimit));
     }
     const ranges = [
-      { start: 'y', end: undefined }, { start: 'c', end: 'e' }, { start: 'h', end: 'h\0' }, { start: 'g', end: 'h' }, { start: 'm', end: 'n' }, { start: 'k', end: 'k' },
+      { start: 'y', end: undefined },
+      { start: 'c', end: 'e' },
+      { start: 'h', end: 'h\0' },
+      { start: 'g', end: 'h' },
+      { start: 'm', end: 'n' },
+      { start: 'k', end: 'k' },
     ];
     assert.deepEqual(await db.rows('t', { ranges }), ['c', 'd', 'g', 'h', 'm', 'y', 'z']);
     assert.deepEqual(await db.rows('t', { ranges, reversed: true }), ['z', 'y', 'm', 'h', 'g', 'd', 'c']);
     assert.deepEqual(await db.rows('t', { ranges, rowsLimit: 4, reversed: true }), ['z', 'y', 'm', 'h']);
-    assert.deepEqual(await db.rows('t', { ranges: [{ start: 'd', end: 'm' }], reversed: true }), ['l', 'k', 'j', 'i', 'h', 'g', 'f', 'e', 'd']);
+    assert.deepEqual(await db.rows('t', { ranges: [{ start: 'd', end: 'm' }], reversed: true }), [
+      'l',
+      'k',
+      'j',
+      'i',
+      'h',
+      'g',
+      'f',
+      'e',
+      'd',
+    ]);
     await db.close();
   });
 
@@ -55,10 +83,20 @@ describe('a database in one process', () => {
     const world = new World({ tabletServers: 2 });
     const db = await world.start();
     await db.create('t', { splits: ['b', 'c'] });
-    const entries = ['c', 'a', 'x', 'b', 'a'].map((row, i) => ({ row, mutations: [setCell(`${i}`, i === 2 ? 'none' : 'f', i)] }));
+    const entries = ['c', 'a', 'x', 'b', 'a'].map((row, i) => ({
+      row,
+      mutations: [setCell(`${i}`, i === 2 ? 'none' : 'f', i)],
+    }));
     const outcomes = await db.service.mutateRows(db.context(), `${TABLES}t`, entries);
-    assert.deepEqual(outcomes.map((outcome) => outcome?.code), [undefined, undefined, Code.NOT_FOUND, undefined, undefined]);
-    assert.deepEqual(await db.read('t'), [['a', '4', '1'], ['b', '3'], ['c', '0']]);
+    assert.deepEqual(
+      outcomes.map((outcome) => outcome?.code),
+      [undefined, undefined, Code.NOT_FOUND, undefined, undefined],
+    );
+    assert.deepEqual(await db.read('t'), [
+      ['a', '4', '1'],
+      ['b', '3'],
+      ['c', '0'],
+    ]);
     await db.close();
   });
 
@@ -72,7 +110,10 @@ describe('a database in one process', () => {
       assert.equal(await db.service.checkAndMutateRow(db.context(), request), true);
       const rules = [{ family: 'f', qualifier: 'q', change: { kind: 'append' as const, suffix: Buffer.from('!') } }];
       const cells = await db.service.readModifyWriteRow(db.context(), `${TABLES}t`, row, rules);
-      assert.deepEqual(cells.map(({ value }) => Buffer.from(value).toString()), ['true!']);
+      assert.deepEqual(
+        cells.map(({ value }) => Buffer.from(value).toString()),
+        ['true!'],
+      );
     }
     await db.close();
   });
@@ -84,9 +125,15 @@ describe('a database in one process', () => {
     for (const row of ['a', 'h', 'q']) await db.set('t', row, 'x'.repeat(1000));
     await db.database.flush();
     const samples = await db.service.sampleRowKeys(db.context(), `${TABLES}t`);
-    assert.deepEqual(samples.map(({ row }) => row), ['g', 'p', '']);
+    assert.deepEqual(
+      samples.map(({ row }) => row),
+      ['g', 'p', ''],
+    );
     const offsets = samples.map(({ offsetBytes }) => offsetBytes);
-    assert.ok(offsets.every((offset, i) => offset > (offsets[i - 1] ?? 0)), `${offsets}`);
+    assert.ok(
+      offsets.every((offset, i) => offset > (offsets[i - 1] ?? 0)),
+      `${offsets}`,
+    );
     await db.close();
   });
 
@@ -133,7 +180,10 @@ describe('a database in one process', () => {
     await rejectsWith(Code.INVALID_ARGUMENT, db.set('t', '', '1'));
     await rejectsWith(Code.INVALID_ARGUMENT, db.mutate('t', 'a'));
     await rejectsWith(Code.NOT_FOUND, db.service.sampleRowKeys(db.context(), `${TABLES}none`));
-    await rejectsWith(Code.NOT_FOUND, db.service.dropRowRange(db.context(), `${TABLES}none`, { start: '', end: undefined }));
+    await rejectsWith(
+      Code.NOT_FOUND,
+      db.service.dropRowRange(db.context(), `${TABLES}none`, { start: '', end: undefined }),
+    );
     await rejectsWith(Code.NOT_FOUND, db.set('t', 'a', '1', 'constructor'));
     await db.close();
   });

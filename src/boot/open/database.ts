@@ -49,7 +49,10 @@ export class Database {
   readonly #abort = new AbortController();
   readonly #startServer: StartServer;
 
-  private constructor(options: DatabaseOptions, parts: { client: Client; master: Master; servers: (HostedServer | undefined)[]; startServer: StartServer }) {
+  private constructor(
+    options: DatabaseOptions,
+    parts: { client: Client; master: Master; servers: (HostedServer | undefined)[]; startServer: StartServer },
+  ) {
     this.env = options.env;
     this.settings = options.settings;
     this.service = parts.client;
@@ -131,7 +134,8 @@ export class Database {
     this.#client.close();
     await this.#master.close();
     await Promise.all(this.#restarts);
-    for (const kind of ['users', 'metadata', 'root'] as const) for (const server of this.#servers) await server?.giveUpTablets(kind);
+    for (const kind of ['users', 'metadata', 'root'] as const)
+      for (const server of this.#servers) await server?.giveUpTablets(kind);
     for (const server of this.#servers) await server?.close();
   }
 
@@ -162,5 +166,11 @@ export function serverAddress(place: number): string {
 }
 
 function inThisThread({ env, settings, tabletServers = 1 }: DatabaseOptions): StartServer {
-  return (place, onEnd) => TabletServer.start({ env, address: serverAddress(place), settings: tabletServerSettings(settings, tabletServers), onEnd });
+  return (place, onEnd) =>
+    TabletServer.start({
+      env,
+      address: serverAddress(place),
+      settings: tabletServerSettings(settings, tabletServers),
+      onEnd,
+    });
 }

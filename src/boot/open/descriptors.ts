@@ -39,7 +39,10 @@ export interface DescriptorShares {
 }
 
 /** RESOURCE_EXHAUSTED, with what is needed, where the limit is too low. `limit`: undefined where there is none. */
-export function shareDescriptors(limit: number | undefined, { tabletServers, compactionsAtOnce, serves }: DescriptorUse): DescriptorShares {
+export function shareDescriptors(
+  limit: number | undefined,
+  { tabletServers, compactionsAtOnce, serves }: DescriptorUse,
+): DescriptorShares {
   const compactions = tabletServers * compactionsAtOnce;
   const serverThreads = tabletServers > 1 ? tabletServers : 0;
   const fileSystems = 1 + serverThreads + compactions;

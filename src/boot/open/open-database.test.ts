@@ -21,7 +21,10 @@ after(async () => {
 
 async function rowsOf({ service, env }: OpenDatabase): Promise<string[]> {
   const rows: string[] = [];
-  for await (const { fragments } of service.readRows(requestContext({ budget: env.requestBudget }), { table: `${TABLES}t` })) rows.push(...fragments.map(({ row }) => row));
+  for await (const { fragments } of service.readRows(requestContext({ budget: env.requestBudget }), {
+    table: `${TABLES}t`,
+  }))
+    rows.push(...fragments.map(({ row }) => row));
   return rows;
 }
 
@@ -30,7 +33,13 @@ async function fill({ service, env }: OpenDatabase, rows: readonly string[]): Pr
   for (const row of rows) await service.mutateRow(context, `${TABLES}t`, { row, mutations: [setCell(row)] });
 }
 
-const newTable = { name: `${TABLES}t`, families: [{ name: 'f' }], splits: ['m'], granularity: 'micros', deletionProtection: false } as const;
+const newTable = {
+  name: `${TABLES}t`,
+  families: [{ name: 'f' }],
+  splits: ['m'],
+  granularity: 'micros',
+  deletionProtection: false,
+} as const;
 
 describe('openDatabase', () => {
   test('in a directory: kept over closing, with and without a flush, and owned by one', async () => {
@@ -64,7 +73,11 @@ describe('openDatabase', () => {
 
   test('settings are checked before anything is touched', async () => {
     const where = join(directory, 'untouched');
-    await rejectsWith(Code.INVALID_ARGUMENT, openDatabase({ directory: where, settings: { memtableBytes: 5 } }), /memtableBytes must be a whole number of bytes from 1048576/);
+    await rejectsWith(
+      Code.INVALID_ARGUMENT,
+      openDatabase({ directory: where, settings: { memtableBytes: 5 } }),
+      /memtableBytes must be a whole number of bytes from 1048576/,
+    );
     await assert.rejects(rm(where), /ENOENT/);
   });
 });

@@ -3,8 +3,33 @@
  */
 import { resolve } from 'node:path';
 import { type ByteString, invalidArgument } from '../../base/index.ts';
-import { ByteBudget, type Clock, type Env, type FileSystem, InlineWorkers, LocalTransport, type Logger, MemoryFileSystem, MemoryLockService, Metrics, OverlayFileSystem, type Random, silentLogger, type Workers } from '../../env/index.ts';
-import { nativeCodecs, openDirectory, openDirectoryToRead, openLocalLockService, systemClock, systemRandom, ThreadWorkers, threadModule, warnOfNoThreads } from '../../platform/index.ts';
+import {
+  ByteBudget,
+  type Clock,
+  type Env,
+  type FileSystem,
+  InlineWorkers,
+  LocalTransport,
+  type Logger,
+  MemoryFileSystem,
+  MemoryLockService,
+  Metrics,
+  OverlayFileSystem,
+  type Random,
+  silentLogger,
+  type Workers,
+} from '../../env/index.ts';
+import {
+  nativeCodecs,
+  openDirectory,
+  openDirectoryToRead,
+  openLocalLockService,
+  systemClock,
+  systemRandom,
+  ThreadWorkers,
+  threadModule,
+  warnOfNoThreads,
+} from '../../platform/index.ts';
 import type { Service } from '../../service/index.ts';
 import { COMPACTION_TASK, type CompactionJob, type CompactionTools, compactFiles } from '../../tablet/index.ts';
 import { type DirectoryJob, run as compactInDirectory } from './compaction-worker.ts';
@@ -14,7 +39,10 @@ import { ReadOnlyService } from './read-only-service.ts';
 import { checkSettings, type DatabaseSettings } from '../settings/settings.ts';
 
 /** Where the database is: in a directory, made where there is none; in the memory of this process; or in a file system that nobody else uses meanwhile. */
-export type DatabasePlace = { readonly directory: string } | { readonly memory: true } | { readonly fileSystem: FileSystem };
+export type DatabasePlace =
+  | { readonly directory: string }
+  | { readonly memory: true }
+  | { readonly fileSystem: FileSystem };
 
 export type OpenOptions = DatabasePlace & {
   /** Nothing in the directory is changed, and every call that would change it is refused. Default: false. */
@@ -59,7 +87,9 @@ export async function openDatabase(options: OpenOptions): Promise<OpenDatabase> 
   const checked = checkSettings(options.settings);
   const readOnly = options.readOnly === true;
   const settings = readOnly ? { ...checked, ...AT_REST } : checked;
-  const storage = await (readOnly ? readOnlyStorage(options, clock) : storageOf(options, { clock, logger, compactionsAtOnce: settings.compactionsAtOnce }));
+  const storage = await (readOnly
+    ? readOnlyStorage(options, clock)
+    : storageOf(options, { clock, logger, compactionsAtOnce: settings.compactionsAtOnce }));
   const env: Env = {
     ...storage.adapters,
     transport: new LocalTransport(clock),
@@ -101,7 +131,10 @@ export async function startOn(storage: Storage, options: DatabaseOptions): Promi
 }
 
 /** What is read and never changed is neither compacted nor split: that would read all of it, and write it to memory. */
-const AT_REST = { compactionsAtOnce: 0, tabletBytes: Number.MAX_SAFE_INTEGER } as const satisfies Partial<DatabaseSettings>;
+const AT_REST = {
+  compactionsAtOnce: 0,
+  tabletBytes: Number.MAX_SAFE_INTEGER,
+} as const satisfies Partial<DatabaseSettings>;
 
 /** The directory below memory: what a start writes (what logs hold and files do not, locks, its own log) goes no further than there. */
 async function readOnlyStorage(place: DatabasePlace, clock: Clock): Promise<Storage> {
@@ -154,18 +187,36 @@ export interface WorkersOptions extends Pick<StorageParts, 'clock' | 'logger' | 
 }
 
 /** Compactions of files in the directory, each in a thread of its own; on the event loop where a bundler has left the threads' code behind. */
-export function directoryWorkers(directory: string, { mostOpenFiles, compactionsAtOnce, clock, logger }: WorkersOptions): Workers {
+export function directoryWorkers(
+  directory: string,
+  { mostOpenFiles, compactionsAtOnce, clock, logger }: WorkersOptions,
+): Workers {
   const module = threadModule('./compaction-worker.ts', import.meta.url);
   if (module === undefined) warnOfNoThreads();
   const workers = module
     ? new ThreadWorkers({ clock, logger, size: compactionsAtOnce, tasks: { [COMPACTION_TASK]: module } })
     : new InlineWorkers({ [COMPACTION_TASK]: (job: DirectoryJob) => compactInDirectory(job) });
-  return { run: (task, job) => workers.run(task, { directory: resolve(directory), mostOpenFiles, job }), close: () => workers.close() };
+  return {
+    run: (task, job) => workers.run(task, { directory: resolve(directory), mostOpenFiles, job }),
+    close: () => workers.close(),
+  };
 }
 
 /** Takes the directory. RESOURCE_EXHAUSTED where the process may not open as many files as a database needs. */
-export async function directoryStorage(directory: string, { clock, logger, compactionsAtOnce, tabletServers = 1 }: StorageParts): Promise<Storage> {
+export async function directoryStorage(
+  directory: string,
+  { clock, logger, compactionsAtOnce, tabletServers = 1 }: StorageParts,
+): Promise<Storage> {
   const mostOpenFiles = openFilesLimit(tabletServers, compactionsAtOnce);
-  const { fileSystem, release } = await openDirectory(directory, { checksum: nativeCodecs().checksum, clock, logger, mostOpenFiles });
-  return storageOn(fileSystem, directoryWorkers(directory, { mostOpenFiles, compactionsAtOnce, clock, logger }), release);
+  const { fileSystem, release } = await openDirectory(directory, {
+    checksum: nativeCodecs().checksum,
+    clock,
+    logger,
+    mostOpenFiles,
+  });
+  return storageOn(
+    fileSystem,
+    directoryWorkers(directory, { mostOpenFiles, compactionsAtOnce, clock, logger }),
+    release,
+  );
 }

@@ -20,8 +20,14 @@ const DURATIONS: readonly (readonly [unit: string, ms: number])[] = [
   ['ms', 1],
 ];
 const TRUTHS: ReadonlyMap<string, boolean> = new Map([
-  ['true', true], ['yes', true], ['on', true], ['1', true],
-  ['false', false], ['no', false], ['off', false], ['0', false],
+  ['true', true],
+  ['yes', true],
+  ['on', true],
+  ['1', true],
+  ['false', false],
+  ['no', false],
+  ['off', false],
+  ['0', false],
 ]);
 
 /** The value that a text stands for; undefined where it stands for none that the setting may have. */
@@ -63,7 +69,8 @@ export function formatSetting(setting: Setting, value: SettingValue): string {
 }
 
 function formatNumber(value: number, units: readonly (readonly [string, number])[]): string {
-  const [unit, factor] = units.find(([, size]) => value >= size && value % size === 0) ?? (units.at(-1) as readonly [string, number]);
+  const [unit, factor] =
+    units.find(([, size]) => value >= size && value % size === 0) ?? (units.at(-1) as readonly [string, number]);
   return `${value / factor} ${unit}`;
 }
 
@@ -92,7 +99,9 @@ export function wantedText(setting: Setting): string {
 /** "from 1 KiB to 16 MiB", or "of at least 1 MiB" where there is no upper bound. */
 function rangeText(setting: NumberSetting): string {
   const { least, most } = setting;
-  return most === undefined ? `of at least ${formatSetting(setting, least)}` : `from ${formatSetting(setting, least)} to ${formatSetting(setting, most)}`;
+  return most === undefined
+    ? `of at least ${formatSetting(setting, least)}`
+    : `from ${formatSetting(setting, least)} to ${formatSetting(setting, most)}`;
 }
 
 /** "64 MiB", "an eighth of the memory", "none". */

@@ -80,7 +80,9 @@ export function defaultOf(setting: Setting): SettingValue | undefined {
 
 /** The settings that have defaults, with them. */
 export function defaultsOf<T extends Readonly<Record<string, Setting>>>(table: T): SettingsOf<T> {
-  return Object.fromEntries(Object.entries(table).map(([name, setting]) => [name, defaultOf(setting)])) as SettingsOf<T>;
+  return Object.fromEntries(
+    Object.entries(table).map(([name, setting]) => [name, defaultOf(setting)]),
+  ) as SettingsOf<T>;
 }
 
 /** Whether the setting may have the value. */
@@ -89,7 +91,11 @@ export function isValueOf(setting: Setting, value: unknown): value is SettingVal
     case 'bytes':
     case 'count':
     case 'duration':
-      return Number.isSafeInteger(value) && (value as number) >= setting.least && (value as number) <= (setting.most ?? Number.MAX_SAFE_INTEGER);
+      return (
+        Number.isSafeInteger(value) &&
+        (value as number) >= setting.least &&
+        (value as number) <= (setting.most ?? Number.MAX_SAFE_INTEGER)
+      );
     case 'choice':
       return typeof value === 'string' && setting.choices.includes(value);
     case 'boolean':

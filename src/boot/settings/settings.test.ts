@@ -4,12 +4,23 @@ import { describe, test } from 'node:test';
 import { BigtableError, Code } from '../../base/index.ts';
 import { LIMITS } from '../../model/index.ts';
 import { docText } from './setting-text.ts';
-import { checkSettings, checkShares, DATABASE_SETTINGS, DEFAULT_SETTINGS, type DatabaseSettings, serverCacheBytes } from './settings.ts';
+import {
+  checkSettings,
+  checkShares,
+  DATABASE_SETTINGS,
+  DEFAULT_SETTINGS,
+  type DatabaseSettings,
+  serverCacheBytes,
+} from './settings.ts';
 
 describe('settings', () => {
   test('what is not given is the default', () => {
     assert.deepEqual(checkSettings(), DEFAULT_SETTINGS);
-    assert.deepEqual(checkSettings({ limits: 'cloud', blockCacheBytes: 0 }), { ...DEFAULT_SETTINGS, limits: 'cloud', blockCacheBytes: 0 });
+    assert.deepEqual(checkSettings({ limits: 'cloud', blockCacheBytes: 0 }), {
+      ...DEFAULT_SETTINGS,
+      limits: 'cloud',
+      blockCacheBytes: 0,
+    });
     const explicit = { blockSizeBytes: undefined } as unknown as Partial<DatabaseSettings>;
     assert.equal(checkSettings(explicit).blockSizeBytes, DEFAULT_SETTINGS.blockSizeBytes);
   });
@@ -21,7 +32,10 @@ describe('settings', () => {
 
   test('a server keeps an eighth of the memory it may use, within bounds', () => {
     const gib = 2 ** 30;
-    assert.deepEqual([gib / 4, 8 * gib, 1024 * gib].map((bytes) => serverCacheBytes(bytes)), [gib / 16, gib, 4 * gib]);
+    assert.deepEqual(
+      [gib / 4, 8 * gib, 1024 * gib].map((bytes) => serverCacheBytes(bytes)),
+      [gib / 16, gib, 4 * gib],
+    );
     assert.ok(serverCacheBytes() >= gib / 16);
   });
 
@@ -32,8 +46,14 @@ describe('settings', () => {
   test('each has a docstring, and it says what the table says', () => {
     const source = readFileSync('src/boot/settings/settings.ts', 'utf8');
     const [body = ''] = /export interface DatabaseSettings \{[^}]*\}/.exec(source) ?? [];
-    const documented = [...body.matchAll(/\/\*\*([^/]*)\*\/\s*readonly (\w+):/g)].map(([, text = '', name]) => [name, text.replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim()]);
-    assert.deepEqual(documented, Object.entries(DATABASE_SETTINGS).map(([name, setting]) => [name, docText(setting)]));
+    const documented = [...body.matchAll(/\/\*\*([^/]*)\*\/\s*readonly (\w+):/g)].map(([, text = '', name]) => [
+      name,
+      text.replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim(),
+    ]);
+    assert.deepEqual(
+      documented,
+      Object.entries(DATABASE_SETTINGS).map(([name, setting]) => [name, docText(setting)]),
+    );
   });
 
   test('all limits of the API may be chosen', () => {
@@ -66,7 +86,11 @@ describe('settings', () => {
   ];
   for (const [given, message] of wrong) {
     test(`${JSON.stringify(given)} is refused`, () => {
-      assert.throws(() => checkSettings(given as Partial<DatabaseSettings>), (error) => error instanceof BigtableError && error.code === Code.INVALID_ARGUMENT && message.test(error.message));
+      assert.throws(
+        () => checkSettings(given as Partial<DatabaseSettings>),
+        (error) =>
+          error instanceof BigtableError && error.code === Code.INVALID_ARGUMENT && message.test(error.message),
+      );
     });
   }
 });

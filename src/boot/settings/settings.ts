@@ -50,45 +50,103 @@ const HOUR_MS = 3_600_000;
 
 export const DATABASE_SETTINGS = {
   memtableBytes: {
-    kind: 'bytes', least: MIB, default: 64 * MIB, group: 'Memory',
+    kind: 'bytes',
+    least: MIB,
+    default: 64 * MIB,
+    group: 'Memory',
     doc: 'What all memtables take together. Flushing begins at half of it; writes wait when all of it is used.',
   },
-  blockCacheBytes: { kind: 'bytes', least: 0, default: 64 * MIB, group: 'Memory', doc: 'Blocks of SSTables kept in memory; 0 keeps none.' },
+  blockCacheBytes: {
+    kind: 'bytes',
+    least: 0,
+    default: 64 * MIB,
+    group: 'Memory',
+    doc: 'Blocks of SSTables kept in memory; 0 keeps none.',
+  },
   scanCacheBytes: {
-    kind: 'bytes', least: 0, default: 16 * MIB, group: 'Memory',
+    kind: 'bytes',
+    least: 0,
+    default: 16 * MIB,
+    group: 'Memory',
     doc: 'Single rows of SSTables kept in memory, for hot rows among cold ones; 0 keeps none.',
   },
-  requestBytes: { kind: 'bytes', least: MIB, default: 128 * MIB, group: 'Memory', doc: 'What requests in flight and answers not yet sent take together.' },
+  requestBytes: {
+    kind: 'bytes',
+    least: MIB,
+    default: 128 * MIB,
+    group: 'Memory',
+    doc: 'What requests in flight and answers not yet sent take together.',
+  },
   inMemoryBytes: {
-    kind: 'bytes', least: 0, default: 64 * MIB, group: 'Memory',
+    kind: 'bytes',
+    least: 0,
+    default: 64 * MIB,
+    group: 'Memory',
     doc: 'In-memory locality groups: their files stay in memory once they have been read. Reads of what does not fit fail.',
   },
   durability: {
-    kind: 'choice', choices: ['synced', 'buffered'], default: 'synced', group: 'Storage',
-    brief: 'when a write is acknowledged: synced = when it is on the disk; buffered = before, and a crash loses the last milliseconds',
-    doc: 'When a write is acknowledged. `synced`: when it is on the disk; nothing acknowledged is ever lost. `buffered`: when it is handed to the commit log, '
-      + 'whose writing goes on at once and without a pause; a power failure, or an end of the process without `close`, then loses the last writes: always '
-      + 'the newest ones, some milliseconds of them, 4 MiB and one write at the most. `close` brings all of them to the disk.',
+    kind: 'choice',
+    choices: ['synced', 'buffered'],
+    default: 'synced',
+    group: 'Storage',
+    brief:
+      'when a write is acknowledged: synced = when it is on the disk; buffered = before, and a crash loses the last milliseconds',
+    doc:
+      'When a write is acknowledged. `synced`: when it is on the disk; nothing acknowledged is ever lost. `buffered`: when it is handed to the commit log, ' +
+      'whose writing goes on at once and without a pause; a power failure, or an end of the process without `close`, then loses the last writes: always ' +
+      'the newest ones, some milliseconds of them, 4 MiB and one write at the most. `close` brings all of them to the disk.',
   },
   logLimitBytes: {
-    kind: 'bytes', least: MIB, default: 64 * MIB, group: 'Storage',
+    kind: 'bytes',
+    least: MIB,
+    default: 64 * MIB,
+    group: 'Storage',
     doc: 'Length of the commit log at which memtables are flushed. It bounds what a start has to replay.',
   },
-  blockSizeBytes: { kind: 'bytes', least: KIB, most: 16 * MIB, default: DEFAULT_BLOCK_SIZE_BYTES, group: 'Storage', doc: 'Size at which a block of an SSTable is closed.' },
-  tabletBytes: { kind: 'bytes', least: MIB, default: 200 * MIB, group: 'Storage', doc: 'A tablet is split when its files take more than this.' },
-  compactionsAtOnce: { kind: 'count', least: 1, most: 64, default: 1, group: 'Storage', doc: 'How many compactions of files run at once, each in a thread of its own.' },
+  blockSizeBytes: {
+    kind: 'bytes',
+    least: KIB,
+    most: 16 * MIB,
+    default: DEFAULT_BLOCK_SIZE_BYTES,
+    group: 'Storage',
+    doc: 'Size at which a block of an SSTable is closed.',
+  },
+  tabletBytes: {
+    kind: 'bytes',
+    least: MIB,
+    default: 200 * MIB,
+    group: 'Storage',
+    doc: 'A tablet is split when its files take more than this.',
+  },
+  compactionsAtOnce: {
+    kind: 'count',
+    least: 1,
+    most: 64,
+    default: 1,
+    group: 'Storage',
+    doc: 'How many compactions of files run at once, each in a thread of its own.',
+  },
   majorCompactionMs: {
-    kind: 'duration', least: 1000, most: 365 * 24 * HOUR_MS, default: 24 * HOUR_MS, group: 'Storage',
+    kind: 'duration',
+    least: 1000,
+    most: 365 * 24 * HOUR_MS,
+    default: 24 * HOUR_MS,
+    group: 'Storage',
     doc: 'How often each tablet gets a major compaction: deleted data is gone from the disk within this time.',
   },
   limits: {
-    kind: 'choice', choices: ['default', 'cloud'], default: 'default', group: 'API',
+    kind: 'choice',
+    choices: ['default', 'cloud'],
+    default: 'default',
+    group: 'API',
     brief: 'limits of the API: cloud = those of Cloud Bigtable; default = wider where the paper is',
     doc: 'Limits of the API. `cloud`: those of Cloud Bigtable. `default`: wider where the paper is (row keys to 64 KiB).',
   },
 } as const satisfies { readonly [K in keyof DatabaseSettings]: Setting };
 
-export const DEFAULT_SETTINGS: DatabaseSettings = Object.freeze(defaultsOf(DATABASE_SETTINGS) satisfies SettingsOf<typeof DATABASE_SETTINGS>);
+export const DEFAULT_SETTINGS: DatabaseSettings = Object.freeze(
+  defaultsOf(DATABASE_SETTINGS) satisfies SettingsOf<typeof DATABASE_SETTINGS>,
+);
 
 const NAMES = Object.keys(DATABASE_SETTINGS) as (keyof DatabaseSettings)[];
 /** None is a bound: a setting that is undefined has its default. */
@@ -101,7 +159,10 @@ const MOST_SERVER_CACHE_BYTES = 4 * 1024 * MIB;
 
 /** `blockCacheBytes` of a process that does nothing but serve: whole MiB. */
 export function serverCacheBytes(availableBytes = memoryBytes()): number {
-  return Math.min(MOST_SERVER_CACHE_BYTES, Math.max(LEAST_SERVER_CACHE_BYTES, Math.floor((availableBytes * SERVER_CACHE_SHARE) / MIB) * MIB));
+  return Math.min(
+    MOST_SERVER_CACHE_BYTES,
+    Math.max(LEAST_SERVER_CACHE_BYTES, Math.floor((availableBytes * SERVER_CACHE_SHARE) / MIB) * MIB),
+  );
 }
 
 /** The defaults with `given` over them. INVALID_ARGUMENT for a name that is none, or a value out of its range. */

@@ -36,7 +36,12 @@ export async function openThreadedDatabase(options: ThreadedOptions): Promise<Th
   const { directory, tabletServers, module, logger = silentLogger } = options;
   const settings = checkSettings(options.settings);
   checkShares(settings, tabletServers);
-  const storage = await directoryStorage(directory, { clock: systemClock, logger, compactionsAtOnce: settings.compactionsAtOnce, tabletServers });
+  const storage = await directoryStorage(directory, {
+    clock: systemClock,
+    logger,
+    compactionsAtOnce: settings.compactionsAtOnce,
+    tabletServers,
+  });
   const env = {
     ...storage.adapters,
     transport: new PortTransport(new LocalTransport(systemClock)),
@@ -48,7 +53,12 @@ export async function openThreadedDatabase(options: ThreadedOptions): Promise<Th
     requestBudget: new ByteBudget(settings.requestBytes),
   };
   const threads = new ServerThreads({ env, settings, directory: resolve(directory), count: tabletServers, module });
-  const database = await startOn(storage, { env, settings, tabletServers, startServer: (place, onEnd) => threads.start(place, onEnd) });
+  const database = await startOn(storage, {
+    env,
+    settings,
+    tabletServers,
+    startServer: (place, onEnd) => threads.start(place, onEnd),
+  });
   return {
     ...database,
     openDoors: (door) => threads.openDoors(door),

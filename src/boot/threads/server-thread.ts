@@ -11,7 +11,16 @@ import { assert } from '../../base/index.ts';
 import { Client } from '../../client/index.ts';
 import { ByteBudget, type CallHandler, type Env, LocalTransport, type Logger, Metrics } from '../../env/index.ts';
 import { LIMITS } from '../../model/index.ts';
-import { LockServiceClient, nativeCodecs, PortPeer, PortTransport, shareFiles, systemClock, systemRandom, watchStrayErrors } from '../../platform/index.ts';
+import {
+  LockServiceClient,
+  nativeCodecs,
+  PortPeer,
+  PortTransport,
+  shareFiles,
+  systemClock,
+  systemRandom,
+  watchStrayErrors,
+} from '../../platform/index.ts';
 import type { Service } from '../../service/index.ts';
 import { TabletServer } from '../../tabletserver/index.ts';
 import { serverAddress } from '../open/database.ts';
@@ -19,7 +28,13 @@ import { openFilesLimit } from '../open/descriptors.ts';
 import { directoryWorkers } from '../open/open-database.ts';
 import { tabletServerSettings } from '../settings/settings.ts';
 import { threadLogger } from './thread-log.ts';
-import { threadAddress, type ThreadMethod, type ThreadNotice, type ThreadRoute, type ThreadStart } from './thread-start.ts';
+import {
+  threadAddress,
+  type ThreadMethod,
+  type ThreadNotice,
+  type ThreadRoute,
+  type ThreadStart,
+} from './thread-start.ts';
 
 export interface Door {
   close(): Promise<void>;
@@ -48,22 +63,43 @@ interface ThreadEnv {
   readonly close: () => Promise<void>;
 }
 
-function threadEnv({ directory, settings, tabletServers, lockService: address, leases }: ThreadStart, logger: Logger): ThreadEnv {
+function threadEnv(
+  { directory, settings, tabletServers, lockService: address, leases }: ThreadStart,
+  logger: Logger,
+): ThreadEnv {
   const transport = new PortTransport(new LocalTransport(systemClock));
   const metrics = new Metrics();
   const budget = new ByteBudget(Math.floor(settings.requestBytes / tabletServers));
   const codecs = nativeCodecs();
   const mostOpenFiles = openFilesLimit(tabletServers, settings.compactionsAtOnce);
   const fileSystem = shareFiles(directory, { checksum: codecs.checksum, clock: systemClock, logger, mostOpenFiles });
-  const workers = directoryWorkers(directory, { mostOpenFiles, compactionsAtOnce: settings.compactionsAtOnce, clock: systemClock, logger });
+  const workers = directoryWorkers(directory, {
+    mostOpenFiles,
+    compactionsAtOnce: settings.compactionsAtOnce,
+    clock: systemClock,
+    logger,
+  });
   const lockService = new LockServiceClient({ transport, address, leases, budget });
   const env: Env = {
-    fileSystem, lockService, transport, clock: systemClock, random: systemRandom, workers, codecs, logger, metrics, requestBudget: budget,
+    fileSystem,
+    lockService,
+    transport,
+    clock: systemClock,
+    random: systemRandom,
+    workers,
+    codecs,
+    logger,
+    metrics,
+    requestBudget: budget,
   };
   const connect = ({ addresses, port }: ThreadRoute): void => {
     const stops: (() => void)[] = [];
     const peer = new PortPeer({
-      port, clock: systemClock, budget, metrics, handlerOf: transport.handlerOf,
+      port,
+      clock: systemClock,
+      budget,
+      metrics,
+      handlerOf: transport.handlerOf,
       onClosed: () => {
         for (const stop of stops) stop();
       },
@@ -125,7 +161,10 @@ class ServerThread implements CallHandler {
     const { place, settings, tabletServers } = this.#parts.start;
     this.#client = await Client.open({ env, limits: LIMITS[settings.limits] });
     this.#server = await TabletServer.start({
-      env, address: serverAddress(place), settings: tabletServerSettings(settings, tabletServers), onEnd: ({ message }) => ended(message),
+      env,
+      address: serverAddress(place),
+      settings: tabletServerSettings(settings, tabletServers),
+      onEnd: ({ message }) => ended(message),
     });
   }
 

@@ -8,11 +8,24 @@
 import { MessageChannel, type Worker } from 'node:worker_threads';
 import { toBigtableError, unavailable } from '../../base/index.ts';
 import { type Env, type MetricsReport, requestContext, sleep, sumOfReports } from '../../env/index.ts';
-import { LockServiceHost, PortPeer, type PortTransport, sharedLeases, stackOf, startThread } from '../../platform/index.ts';
+import {
+  LockServiceHost,
+  PortPeer,
+  type PortTransport,
+  sharedLeases,
+  stackOf,
+  startThread,
+} from '../../platform/index.ts';
 import { type HostedServer, MASTER_ADDRESS, serverAddress } from '../open/database.ts';
 import type { DatabaseSettings } from '../settings/settings.ts';
 import { logCounts, takeLine } from './thread-log.ts';
-import { threadAddress, type ThreadMethod, type ThreadNotice, type ThreadRoute, type ThreadStart } from './thread-start.ts';
+import {
+  threadAddress,
+  type ThreadMethod,
+  type ThreadNotice,
+  type ThreadRoute,
+  type ThreadStart,
+} from './thread-start.ts';
 
 /** A thread has this long to tell its figures. */
 const REPORT_PATIENCE_MS = 1000;
@@ -57,8 +70,21 @@ export class ServerThreads {
       routes.push({ addresses: [serverAddress(other)], port: port1 });
       thread.connect({ addresses: [serverAddress(place)], port: port2 });
     }
-    const data: ThreadStart = { place, tabletServers, directory, settings, lockService, leases, logCounts: counts, routes };
-    const worker = startThread(module, { workerData: data, transferList: routes.map(({ port }) => port), name: `tablet server ${place}` });
+    const data: ThreadStart = {
+      place,
+      tabletServers,
+      directory,
+      settings,
+      lockService,
+      leases,
+      logCounts: counts,
+      routes,
+    };
+    const worker = startThread(module, {
+      workerData: data,
+      transferList: routes.map(({ port }) => port),
+      name: `tablet server ${place}`,
+    });
     const thread = new ServerThread(worker, place, env, { port: toMain.port2, counts }, async () => {
       if (this.#threads[place] === thread) this.#threads[place] = undefined;
       if (thread.report !== undefined) this.#keepEnded({ ...thread.report, gauges: {} });
@@ -99,7 +125,8 @@ export class ServerThreads {
   /** The counters of each thread that lives, by place. */
   async counters(): Promise<ReadonlyMap<number, Readonly<Record<string, number>>>> {
     const counters = new Map<number, Readonly<Record<string, number>>>();
-    for (const thread of this.#all()) counters.set(thread.place, (await thread.call('counters')) as Record<string, number>);
+    for (const thread of this.#all())
+      counters.set(thread.place, (await thread.call('counters')) as Record<string, number>);
     return counters;
   }
 
@@ -135,7 +162,13 @@ class ServerThread implements HostedServer {
   /** Told when the thread ends without having been asked to. */
   onEnd: (() => void) | undefined;
 
-  constructor(worker: Worker, place: number, env: ServerThreadsOptions['env'], { port, counts }: ThreadShares, bury: () => Promise<void>) {
+  constructor(
+    worker: Worker,
+    place: number,
+    env: ServerThreadsOptions['env'],
+    { port, counts }: ThreadShares,
+    bury: () => Promise<void>,
+  ) {
     this.place = place;
     this.#worker = worker;
     this.#env = env;
@@ -148,7 +181,11 @@ class ServerThread implements HostedServer {
     });
     worker.on('error', (error) => {
       metrics.add('process.uncaughtExceptions');
-      logger.error('the thread of a tablet server has failed', { thread: place, error: toBigtableError(error).message, stack: stackOf(error) });
+      logger.error('the thread of a tablet server has failed', {
+        thread: place,
+        error: toBigtableError(error).message,
+        stack: stackOf(error),
+      });
     });
     this.#gone = new Promise((resolve) => {
       // comes after 'error' too, when nothing of the thread runs or is on its way to the disk any more
@@ -157,7 +194,12 @@ class ServerThread implements HostedServer {
         for (const stop of stops) stop();
         this.#peer.close();
         bury()
-          .catch((error: unknown) => logger.warn('the sessions of a thread that ended were not closed', { thread: place, error: toBigtableError(error).message }))
+          .catch((error: unknown) =>
+            logger.warn('the sessions of a thread that ended were not closed', {
+              thread: place,
+              error: toBigtableError(error).message,
+            }),
+          )
           .finally(() => {
             resolve();
             if (!this.#closing) this.onEnd?.();
@@ -172,25 +214,39 @@ class ServerThread implements HostedServer {
   }
 
   call(method: ThreadMethod, message?: unknown): Promise<unknown> {
-    return this.#peer.call(threadAddress(this.place), method, message, requestContext({ budget: this.#env.requestBudget, principal: 'operator' }));
+    return this.#peer.call(
+      threadAddress(this.place),
+      method,
+      message,
+      requestContext({ budget: this.#env.requestBudget, principal: 'operator' }),
+    );
   }
 
   /** Asks for the thread's figures; a thread that is busy keeps nobody waiting long. */
   async renewReport(): Promise<void> {
-    const asked = this.call('report').then((report) => void (this.report = report as MetricsReport), () => {});
+    const asked = this.call('report').then(
+      (report) => void (this.report = report as MetricsReport),
+      () => {},
+    );
     await Promise.race([asked, sleep(this.#env.clock, REPORT_PATIENCE_MS)]);
   }
 
   async giveUpTablets(kind: 'users' | 'metadata' | 'root'): Promise<void> {
     await this.call('giveUpTablets', kind).catch((error: unknown) => {
-      this.#env.logger.warn('tablets are left to be replayed', { thread: this.place, error: toBigtableError(error).message });
+      this.#env.logger.warn('tablets are left to be replayed', {
+        thread: this.place,
+        error: toBigtableError(error).message,
+      });
     });
   }
 
   async close(): Promise<void> {
     this.#closing = true;
     await this.call('close').catch((error: unknown) => {
-      this.#env.logger.warn('a tablet server did not end in good order', { thread: this.place, error: toBigtableError(error).message });
+      this.#env.logger.warn('a tablet server did not end in good order', {
+        thread: this.place,
+        error: toBigtableError(error).message,
+      });
     });
     await this.terminate();
   }

@@ -14,11 +14,17 @@ test('lines that the main thread does not take are dropped, counted, and told of
 
   const metrics = new Metrics();
   const told: string[] = [];
-  const tell = (kind: string) => (message: string, fields: LogFields = {}) => void told.push(`${kind} ${message} ${JSON.stringify(fields)}`);
+  const tell =
+    (kind: string) =>
+    (message: string, fields: LogFields = {}) =>
+      void told.push(`${kind} ${message} ${JSON.stringify(fields)}`);
   const logger = { ...silentLogger, warn: tell('warn'), access: (fields: LogFields) => tell('access')('', fields) };
   for (const notice of sent.splice(0)) takeLine(notice, counts, 7, { logger, metrics });
   assert.equal(metrics.get('logLines.dropped'), 8000);
-  assert.deepEqual(told.slice(0, 2), ['warn log lines of a thread were dropped: they are made faster than they are taken {"count":8000,"thread":7}', 'access  {"i":0,"thread":7}']);
+  assert.deepEqual(told.slice(0, 2), [
+    'warn log lines of a thread were dropped: they are made faster than they are taken {"count":8000,"thread":7}',
+    'access  {"i":0,"thread":7}',
+  ]);
   assert.deepEqual([told.length, told.at(-1)], [2001, 'warn w {"i":999,"thread":7}']);
   // there is room again, and nothing is told twice
   thread.error('e');

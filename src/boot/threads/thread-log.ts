@@ -33,17 +33,34 @@ export function threadLogger(counts: Int32Array, tell: (notice: LogNotice) => vo
     Atomics.add(counts, ON_THEIR_WAY, 1);
     tell(notice);
   };
-  const log = (level: LogLevel) => (message: string, fields: LogFields = {}) => send({ kind: 'log', level, message, fields }, MOST_LINES);
-  return { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error'), access: (fields) => send({ kind: 'access', fields }, MOST_ACCESS_LINES) };
+  const log =
+    (level: LogLevel) =>
+    (message: string, fields: LogFields = {}) =>
+      send({ kind: 'log', level, message, fields }, MOST_LINES);
+  return {
+    debug: log('debug'),
+    info: log('info'),
+    warn: log('warn'),
+    error: log('error'),
+    access: (fields) => send({ kind: 'access', fields }, MOST_ACCESS_LINES),
+  };
 }
 
 /** The main thread's side: takes a line, and tells of those that were dropped before it. */
-export function takeLine(notice: LogNotice, counts: Int32Array, thread: number, { logger, metrics }: { readonly logger: Logger; readonly metrics: Metrics }): void {
+export function takeLine(
+  notice: LogNotice,
+  counts: Int32Array,
+  thread: number,
+  { logger, metrics }: { readonly logger: Logger; readonly metrics: Metrics },
+): void {
   Atomics.sub(counts, ON_THEIR_WAY, 1);
   const dropped = Atomics.exchange(counts, DROPPED, 0);
   if (dropped > 0) {
     metrics.add('logLines.dropped', dropped);
-    logger.warn('log lines of a thread were dropped: they are made faster than they are taken', { count: dropped, thread });
+    logger.warn('log lines of a thread were dropped: they are made faster than they are taken', {
+      count: dropped,
+      thread,
+    });
   }
   const fields = { ...notice.fields, thread };
   if (notice.kind === 'access') logger.access(fields);

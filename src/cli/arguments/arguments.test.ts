@@ -4,7 +4,10 @@ import { BigtableError, Code } from '../../base/index.ts';
 import { cellArgument, checkText, namedArguments, positiveNumber, truth } from './arguments.ts';
 
 function refused(work: () => unknown, message: RegExp): void {
-  assert.throws(work, (error) => error instanceof BigtableError && error.code === Code.INVALID_ARGUMENT && message.test(error.message));
+  assert.throws(
+    work,
+    (error) => error instanceof BigtableError && error.code === Code.INVALID_ARGUMENT && message.test(error.message),
+  );
 }
 
 describe('named arguments', () => {
@@ -15,7 +18,10 @@ describe('named arguments', () => {
 
   test('one that is not known is refused, and those that are known are told', () => {
     refused(() => namedArguments(['begin=a'], ['start', 'end']), /"begin=a" is not known here; known: start=…, end=…/);
-    refused(() => namedArguments(['prefx=a'], ['start', 'prefix']), /"prefx=a" is not known here \(did you mean prefix\?\); known: start=…, prefix=…/);
+    refused(
+      () => namedArguments(['prefx=a'], ['start', 'prefix']),
+      /"prefx=a" is not known here \(did you mean prefix\?\); known: start=…, prefix=…/,
+    );
     refused(() => namedArguments(['start'], ['start']), /"start" is not known here \(did you mean start=…\?\)/);
     refused(() => namedArguments(['start=a', 'start=b'], ['start']), /"start=" is given twice/);
     refused(() => namedArguments(['__proto__=a'], ['start']), /not known/);
@@ -24,7 +30,8 @@ describe('named arguments', () => {
 
   test('numbers and truths are what they say', () => {
     assert.equal(positiveNumber('12', 'count'), 12);
-    for (const text of ['0', '-1', '1.5', '1e3', '0x10', '', ' 1', '9007199254740993', 'ten']) refused(() => positiveNumber(text, 'count'), /count must be a whole number above 0/);
+    for (const text of ['0', '-1', '1.5', '1e3', '0x10', '', ' 1', '9007199254740993', 'ten'])
+      refused(() => positiveNumber(text, 'count'), /count must be a whole number above 0/);
     assert.deepEqual([truth('true', 'x'), truth('false', 'x'), truth(undefined, 'x')], [true, false, false]);
     refused(() => truth('yes', 'reversed'), /reversed must be true or false, not "yes"/);
   });
@@ -51,7 +58,8 @@ describe('cells', () => {
   }
 
   test('anything else is refused, with the form it must have', () => {
-    for (const word of ['f', 'f=v', 'f:q', ':q=v', '=v', '']) refused(() => cellArgument(word), /must be written family:column=value/);
+    for (const word of ['f', 'f=v', 'f:q', ':q=v', '=v', ''])
+      refused(() => cellArgument(word), /must be written family:column=value/);
   });
 });
 

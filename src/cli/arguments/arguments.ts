@@ -10,7 +10,10 @@ export const APP_PROFILE = 'app-profile';
  * Splits `name=value` words. A word that is not among `known`, comes twice or has no value is an error that says so:
  * `prefix=$UNSET` must not mean every row.
  */
-export function namedArguments<K extends string>(words: readonly string[], known: readonly K[]): Partial<Record<K, string>> {
+export function namedArguments<K extends string>(
+  words: readonly string[],
+  known: readonly K[],
+): Partial<Record<K, string>> {
   const found: Partial<Record<K, string>> = {};
   for (const word of words) {
     const at = word.indexOf('=');
@@ -31,12 +34,15 @@ export function namedArguments<K extends string>(words: readonly string[], known
 export function notKnown(noun: string, word: string, known: readonly string[]): BigtableError {
   const [name = ''] = word.split('=', 1);
   const guess = known.includes(name) ? ` (did you mean ${name}=…?)` : didYouMean(name, known);
-  return invalidArgument(`${noun} "${word}" is not known here${guess}; known: ${known.map((one) => `${one}=…`).join(', ')}`);
+  return invalidArgument(
+    `${noun} "${word}" is not known here${guess}; known: ${known.map((one) => `${one}=…`).join(', ')}`,
+  );
 }
 
 export function positiveNumber(text: string, what: string): number {
   const value = Number(text);
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value === 0) throw invalidArgument(`${what} must be a whole number above 0, not "${text}"`);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value === 0)
+    throw invalidArgument(`${what} must be a whole number above 0, not "${text}"`);
   return value;
 }
 
@@ -75,8 +81,15 @@ export interface CellArgument {
 /** family:column=value[@timestamp]; an @ that no number follows belongs to the value. */
 export function cellArgument(word: string): CellArgument {
   const match = /^([^:=]+:[^=]*)=([\s\S]*?)(?:@(-?\d+))?$/.exec(word);
-  if (!match) throw invalidArgument(`"${word}" must be written family:column=value or family:column=value@timestamp (microseconds)`);
-  return { column: match[1] as string, value: match[2] as string, timestamp: match[3] === undefined ? undefined : BigInt(match[3]) };
+  if (!match)
+    throw invalidArgument(
+      `"${word}" must be written family:column=value or family:column=value@timestamp (microseconds)`,
+    );
+  return {
+    column: match[1] as string,
+    value: match[2] as string,
+    timestamp: match[3] === undefined ? undefined : BigInt(match[3]),
+  };
 }
 
 /** Microseconds of early 1970, which are milliseconds of the years 2001 to 2286. */
@@ -91,6 +104,8 @@ export function looksLikeMilliseconds(micros: bigint): boolean {
 export function checkText(words: readonly string[]): void {
   const broken = words.find((word) => word.includes('\ufffd'));
   if (broken !== undefined) {
-    throw invalidArgument(`argument "${broken}" holds bytes that are no UTF-8 text, which cannot be given on the command line: use a client or the library for them`);
+    throw invalidArgument(
+      `argument "${broken}" holds bytes that are no UTF-8 text, which cannot be given on the command line: use a client or the library for them`,
+    );
   }
 }

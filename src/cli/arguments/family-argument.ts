@@ -54,7 +54,9 @@ export function familySchema({ name, policy, type }: FamilyArgument, defaultPoli
 /** The type that setvaluetype sets, by cbt's name. */
 export function settableType(name: string): ValueType {
   if (name === 'stringutf8bytes') return { encoded: STRING_TYPE };
-  throw invalidArgument(`the type can only be set to stringutf8bytes, not to "${name}"; aggregates are made by createtable and createfamily`);
+  throw invalidArgument(
+    `the type can only be set to stringutf8bytes, not to "${name}"; aggregates are made by createtable and createfamily`,
+  );
 }
 
 /** The name of a type in lists; '' for plain bytes. */

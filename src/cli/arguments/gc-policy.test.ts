@@ -22,8 +22,16 @@ const CASES: readonly [string, GcRule | undefined, string][] = [
   ['maxversions = 2', versions(2), 'versions() > 2'],
   ['maxage=1d or maxversions=3', { kind: 'union', rules: [age(DAY), versions(3)] }, '(age() > 1d || versions() > 3)'],
   ['maxage=1d||maxversions=3', { kind: 'union', rules: [age(DAY), versions(3)] }, '(age() > 1d || versions() > 3)'],
-  ['maxage=1d and maxversions=3', { kind: 'intersection', rules: [age(DAY), versions(3)] }, '(age() > 1d && versions() > 3)'],
-  ['maxage=1d&&maxversions=3', { kind: 'intersection', rules: [age(DAY), versions(3)] }, '(age() > 1d && versions() > 3)'],
+  [
+    'maxage=1d and maxversions=3',
+    { kind: 'intersection', rules: [age(DAY), versions(3)] },
+    '(age() > 1d && versions() > 3)',
+  ],
+  [
+    'maxage=1d&&maxversions=3',
+    { kind: 'intersection', rules: [age(DAY), versions(3)] },
+    '(age() > 1d && versions() > 3)',
+  ],
   ['((maxversions=4))', versions(4), 'versions() > 4'],
   [
     'maxversions=1 or maxage=1d and maxversions=3 or maxage=2d',
@@ -63,20 +71,35 @@ describe('GC policies', () => {
 
   for (const [text, message] of WRONG) {
     test(`"${text}" is refused, with an example of a right one`, () => {
-      assert.throws(() => parseGcPolicy(text), (error) => error instanceof BigtableError && error.code === Code.INVALID_ARGUMENT && message.test(error.message) && error.message.includes('maxversions=3'));
+      assert.throws(
+        () => parseGcPolicy(text),
+        (error) =>
+          error instanceof BigtableError &&
+          error.code === Code.INVALID_ARGUMENT &&
+          message.test(error.message) &&
+          error.message.includes('maxversions=3'),
+      );
     });
   }
 
   test('what is shown, with cbt’s words put back, is the same rule again', () => {
     const leaf = fc.oneof(
       fc.integer({ min: 1, max: 100 }).map(versions),
-      fc.tuple(fc.integer({ min: 1, max: 1000 }), fc.constantFrom(0.001, 1, 60, 3600, DAY)).map(([count, unit]) => age(count * unit)),
+      fc
+        .tuple(fc.integer({ min: 1, max: 1000 }), fc.constantFrom(0.001, 1, 60, 3600, DAY))
+        .map(([count, unit]) => age(count * unit)),
     );
     const { rule } = fc.letrec<{ rule: GcRule }>((tie) => ({
       rule: fc.oneof(
         { maxDepth: 3, depthIdentifier: 'rule' },
         leaf,
-        fc.record({ kind: fc.constantFrom('union' as const, 'intersection' as const), rules: fc.array(tie('rule'), { minLength: 2, maxLength: 3, depthIdentifier: 'rule' }) }, { noNullPrototype: true }),
+        fc.record(
+          {
+            kind: fc.constantFrom('union' as const, 'intersection' as const),
+            rules: fc.array(tie('rule'), { minLength: 2, maxLength: 3, depthIdentifier: 'rule' }),
+          },
+          { noNullPrototype: true },
+        ),
       ),
     }));
     fc.assert(

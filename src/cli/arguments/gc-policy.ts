@@ -12,12 +12,22 @@ const UNIT_MICROS: Readonly<Record<string, number>> = { ms: 1e3, s: 1e6, m: 6e7,
 
 /** Undefined for `never`. */
 export function parseGcPolicy(text: string): GcRule | undefined {
-  const tokens = text.toLowerCase().replace(/\s*=\s*/g, '=').match(/[()]|&&|\|\||[a-z0-9.=]+|\S/g) ?? [];
+  const tokens =
+    text
+      .toLowerCase()
+      .replace(/\s*=\s*/g, '=')
+      .match(/[()]|&&|\|\||[a-z0-9.=]+|\S/g) ?? [];
   let at = 0;
   const fail = (what: string): never => {
-    throw invalidArgument(`GC policy "${text}": ${what} (write e.g. maxversions=3, maxage=10d, "maxage=1d or maxversions=3", never)`);
+    throw invalidArgument(
+      `GC policy "${text}": ${what} (write e.g. maxversions=3, maxage=10d, "maxage=1d or maxversions=3", never)`,
+    );
   };
-  const joined = (kind: 'union' | 'intersection', words: readonly string[], part: () => GcRule | undefined): GcRule | undefined => {
+  const joined = (
+    kind: 'union' | 'intersection',
+    words: readonly string[],
+    part: () => GcRule | undefined,
+  ): GcRule | undefined => {
     const rules = [part()];
     while (words.includes(tokens[at] ?? '')) {
       at++;
@@ -40,7 +50,8 @@ export function parseGcPolicy(text: string): GcRule | undefined {
     const versions = /^maxversions=(\d+)$/.exec(token);
     if (versions) return { kind: 'maxVersions', versions: Number(versions[1]) };
     const age = /^maxage=(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(token);
-    if (age) return { kind: 'maxAge', ageMicros: Math.round(Number(age[1]) * (UNIT_MICROS[age[2] as string] as number)) };
+    if (age)
+      return { kind: 'maxAge', ageMicros: Math.round(Number(age[1]) * (UNIT_MICROS[age[2] as string] as number)) };
     return fail(`"${token}" is not a rule`);
   };
   const rule = expression();

@@ -24,7 +24,10 @@ export function parseGroups(words: readonly string[]): GroupLayout {
     if (at <= 0) throw invalidArgument(`"${word}" must be written GROUP=FAMILY,… or GROUP=FAMILY,…:option=value`);
     const name = first.slice(0, at);
     if (groups.has(name)) throw invalidArgument(`locality group "${name}" is given twice`);
-    const families = first.slice(at + 1).split(',').filter((family) => family !== '');
+    const families = first
+      .slice(at + 1)
+      .split(',')
+      .filter((family) => family !== '');
     groups.set(name, Object.assign({ families }, ...options.map(optionOf)));
   }
   return Object.fromEntries(groups);
@@ -41,5 +44,8 @@ function optionOf(word: string): Group {
 /** KIND or KIND/LEVEL. */
 function compressionOf(text: string): Compression {
   const [kind = '', level] = text.split('/');
-  return { kind: kind as Compression['kind'], ...(level !== undefined && { level: positiveNumber(level, 'the level of a compression') }) };
+  return {
+    kind: kind as Compression['kind'],
+    ...(level !== undefined && { level: positiveNumber(level, 'the level of a compression') }),
+  };
 }

@@ -46,7 +46,9 @@ export function addCellCommands(program: Command, terminal: Terminal): void {
     .argument('<row>', 'the key of the row')
     .argument('<cell>', 'FAMILY:COLUMN, to add 1, or FAMILY:COLUMN=NUMBER')
     .addHelpText('after', INCREMENT)
-    .action((table: string, row: string, cell: string, _: unknown, command: Command) => increment(new Session(command, terminal), table, row, cell));
+    .action((table: string, row: string, cell: string, _: unknown, command: Command) =>
+      increment(new Session(command, terminal), table, row, cell),
+    );
 }
 
 async function addToCells(table: Table, row: string, cells: readonly CellArgument[]): Promise<void> {
@@ -66,6 +68,9 @@ async function increment(session: Session, table: string, row: string, word: str
   if (!match) throw invalidArgument(`"${word}" must be written family:column or family:column=number`);
   const [, family = '', qualifier = '', number = '1'] = match;
   const amount = int64Argument(number, 'what is added');
-  const cells = await session.withTable(table, (found) => found.readModifyWrite(row, [{ family, qualifier, change: { kind: 'increment', amount } }]));
-  for (const cell of cells) await session.terminal.print(session.json ? `${cellJson(cell, 'int64')}\n` : `${cell.int}\n`);
+  const cells = await session.withTable(table, (found) =>
+    found.readModifyWrite(row, [{ family, qualifier, change: { kind: 'increment', amount } }]),
+  );
+  for (const cell of cells)
+    await session.terminal.print(session.json ? `${cellJson(cell, 'int64')}\n` : `${cell.int}\n`);
 }

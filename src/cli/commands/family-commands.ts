@@ -58,7 +58,9 @@ export function addFamilyCommands(program: Command, terminal: Terminal): void {
     .description('delete a column family and everything in it')
     .addArgument(tableArgument())
     .argument('<family>', 'the family')
-    .action((table: string, name: string, _: unknown, command: Command) => new Session(command, terminal).withTable(table, (found) => found.deleteFamily(name)));
+    .action((table: string, name: string, _: unknown, command: Command) =>
+      new Session(command, terminal).withTable(table, (found) => found.deleteFamily(name)),
+    );
   program
     .command('setgcpolicy')
     .description('replace the garbage-collection policy of a family')
@@ -88,7 +90,8 @@ export function addFamilyCommands(program: Command, terminal: Terminal): void {
     .argument('[groups...]', 'GROUP=FAMILY,…[:OPTION=VALUE]…')
     .addHelpText('after', SET_GROUPS)
     .action((table: string, words: string[], _: unknown, command: Command) => {
-      if (words.length === 0) throw invalidArgument('give at least one group; default= puts every family into the group default');
+      if (words.length === 0)
+        throw invalidArgument('give at least one group; default= puts every family into the group default');
       const groups = parseGroups(words);
       return new Session(command, terminal).withTable(table, (found) => found.setGroups(groups));
     });

@@ -2,7 +2,14 @@
 import type { Command } from 'commander';
 import { invalidArgument, notFound } from '../../base/index.ts';
 import { type Row, type RowFilter, RowMutation, type ScanOptions, type Table } from '../../embedded/index.ts';
-import { APP_PROFILE, cellArgument, looksLikeMilliseconds, namedArguments, positiveNumber, truth } from '../arguments/arguments.ts';
+import {
+  APP_PROFILE,
+  cellArgument,
+  looksLikeMilliseconds,
+  namedArguments,
+  positiveNumber,
+  truth,
+} from '../arguments/arguments.ts';
 import { aligned, counted, formatMicros, jsonLine } from '../output/output.ts';
 import { visible } from '../output/quote.ts';
 import { keyJson, rowJson, rowText } from '../output/row-output.ts';
@@ -74,14 +81,18 @@ export function addRowCommands(program: Command, terminal: Terminal): void {
     .argument('<row>', 'the key of the row')
     .argument('<cells...>', 'FAMILY:COLUMN=VALUE[@TIMESTAMP], all in one atomic step')
     .addHelpText('after', SET)
-    .action((table: string, row: string, cells: string[], _: unknown, command: Command) => set(new Session(command, terminal), table, row, cells));
+    .action((table: string, row: string, cells: string[], _: unknown, command: Command) =>
+      set(new Session(command, terminal), table, row, cells),
+    );
   program
     .command('read')
     .description('read rows')
     .addArgument(tableArgument())
     .addArgument(new WordsArgument(READ_WORDS, 'which rows and cells, see below'))
     .addHelpText('after', READ)
-    .action((table: string, words: string[], _: unknown, command: Command) => read(new Session(command, terminal), table, words));
+    .action((table: string, words: string[], _: unknown, command: Command) =>
+      read(new Session(command, terminal), table, words),
+    );
   program
     .command('lookup')
     .description('read one row')
@@ -89,14 +100,18 @@ export function addRowCommands(program: Command, terminal: Terminal): void {
     .argument('<row>', 'the key of the row')
     .addArgument(new WordsArgument(CELL_WORDS, 'which cells, see below'))
     .addHelpText('after', LOOKUP)
-    .action((table: string, row: string, words: string[], _: unknown, command: Command) => lookup(new Session(command, terminal), table, row, words));
+    .action((table: string, row: string, words: string[], _: unknown, command: Command) =>
+      lookup(new Session(command, terminal), table, row, words),
+    );
   program
     .command('count')
     .description('count rows')
     .addArgument(tableArgument())
     .addArgument(new WordsArgument(COUNT_WORDS, 'which rows, see below'))
     .addHelpText('after', COUNT)
-    .action((table: string, words: string[], _: unknown, command: Command) => count(new Session(command, terminal), table, words));
+    .action((table: string, words: string[], _: unknown, command: Command) =>
+      count(new Session(command, terminal), table, words),
+    );
   program
     .command('samplekeys')
     .description('print keys that cut a table into equal parts')
@@ -113,14 +128,24 @@ function addDeletions(program: Command, terminal: Terminal): void {
     .addArgument(tableArgument())
     .argument('<row>', 'the key of the row')
     .argument('<family>', 'the family of the column')
-    .argument('<column>', 'the column, without its family; \'\' is the column with the empty name')
+    .argument('<column>', "the column, without its family; '' is the column with the empty name")
     .addArgument(new WordsArgument([APP_PROFILE], 'app-profile=ANY is taken, as cbt has it, and makes no difference'))
     .addHelpText('after', '\nExample: edubba deletecolumn web com.cnn.www anchor my.look.ca')
-    .action((table: string, row: string, family: string, qualifier: string, words: string[], _: unknown, command: Command) => {
-      namedArguments(words, [APP_PROFILE]);
-      const mutation = new RowMutation(row).delete({ family, qualifier });
-      return new Session(command, terminal).withTable(table, (found) => found.apply(mutation));
-    });
+    .action(
+      (
+        table: string,
+        row: string,
+        family: string,
+        qualifier: string,
+        words: string[],
+        _: unknown,
+        command: Command,
+      ) => {
+        namedArguments(words, [APP_PROFILE]);
+        const mutation = new RowMutation(row).delete({ family, qualifier });
+        return new Session(command, terminal).withTable(table, (found) => found.apply(mutation));
+      },
+    );
   program
     .command('deleterow')
     .description('delete a row')
@@ -135,7 +160,9 @@ function addDeletions(program: Command, terminal: Terminal): void {
     .command('deleteallrows')
     .description('delete all rows of a table; its families stay')
     .addArgument(tableArgument())
-    .action((table: string, _: unknown, command: Command) => new Session(command, terminal).withTable(table, (found) => found.deleteAllRows()));
+    .action((table: string, _: unknown, command: Command) =>
+      new Session(command, terminal).withTable(table, (found) => found.deleteAllRows()),
+    );
 }
 
 async function set(session: Session, table: string, row: string, words: readonly string[]): Promise<void> {
@@ -163,7 +190,10 @@ function columnFilter(word: string): RowFilter {
 }
 
 /** What several commands take: which rows by their key, which columns, how many versions. */
-function cellOptions(given: { readonly columns?: string; readonly regex?: string; readonly 'cells-per-column'?: string }, keysOnly: boolean): ScanOptions {
+function cellOptions(
+  given: { readonly columns?: string; readonly regex?: string; readonly 'cells-per-column'?: string },
+  keysOnly: boolean,
+): ScanOptions {
   const filters: RowFilter[] = [];
   if (given.regex !== undefined) filters.push({ kind: 'rowKeyRegex', regex: given.regex });
   if (given.columns !== undefined) {
@@ -175,7 +205,9 @@ function cellOptions(given: { readonly columns?: string; readonly regex?: string
   const versions = given['cells-per-column'];
   return {
     versions: versions === undefined ? 'all' : positiveNumber(versions, 'cells-per-column'),
-    ...(filters.length === 0 ? {} : { filter: filters.length === 1 ? (filters[0] as RowFilter) : { kind: 'chain', filters } }),
+    ...(filters.length === 0
+      ? {}
+      : { filter: filters.length === 1 ? (filters[0] as RowFilter) : { kind: 'chain', filters } }),
   };
 }
 
@@ -215,18 +247,27 @@ async function lookup(session: Session, table: string, key: string, words: reado
     const row = await found.get(key, cellOptions(given, keysOnly));
     if (row !== undefined) return show(session, row, kinds);
     const where = `row "${key}" of ${found.fullName}`;
-    throw notFound(given.columns === undefined ? `there is no ${where}` : `there is nothing in columns ${given.columns} of ${where}`);
+    throw notFound(
+      given.columns === undefined ? `there is no ${where}` : `there is nothing in columns ${given.columns} of ${where}`,
+    );
   });
 }
 
 async function count(session: Session, table: string, words: readonly string[]): Promise<void> {
   const { prefix } = namedArguments(words, COUNT_WORDS);
-  const scan: ScanOptions = { cellsPerRow: 1, filter: { kind: 'stripValue' }, ...(prefix === undefined ? {} : { prefix }) };
+  const scan: ScanOptions = {
+    cellsPerRow: 1,
+    filter: { kind: 'stripValue' },
+    ...(prefix === undefined ? {} : { prefix }),
+  };
   let rows = 0;
   const scanAll = (found: Table): Promise<void> =>
-    session.withProgress(() => `counting ${table}: ${counted(rows, 'row')}`, async () => {
-      for await (const _ of found.scan(scan)) rows++;
-    });
+    session.withProgress(
+      () => `counting ${table}: ${counted(rows, 'row')}`,
+      async () => {
+        for await (const _ of found.scan(scan)) rows++;
+      },
+    );
   await session.withTable(table, scanAll);
   await session.terminal.print(`${rows}\n`);
 }

@@ -41,7 +41,9 @@ export function addTableCommands(program: Command, terminal: Terminal): void {
     .argument('<table>', 'its id, or its full name: projects/P/instances/I/tables/T')
     .addArgument(new WordsArgument(TABLE_WORDS, 'what it has, see below'))
     .addHelpText('after', CREATE_TABLE)
-    .action((table: string, words: string[], _: unknown, command: Command) => createTable(new Session(command, terminal), table, words));
+    .action((table: string, words: string[], _: unknown, command: Command) =>
+      createTable(new Session(command, terminal), table, words),
+    );
   program
     .command('ls')
     .description('list tables, or the families of a table')
@@ -81,7 +83,8 @@ async function createTable(session: Session, table: string, words: readonly stri
   } as const;
   await session.withService((service, context) => service.createTable(context, definition), { create: true });
   const left = wanted.filter(({ policy }) => policy === undefined).map(({ name }) => name);
-  if (left.length > 0) session.warn(`${left.join(', ')}: no policy was given, so one version of a column is kept (maxversions=1)`);
+  if (left.length > 0)
+    session.warn(`${left.join(', ')}: no policy was given, so one version of a column is kept (maxversions=1)`);
 }
 
 async function listTables(session: Session): Promise<void> {
@@ -90,9 +93,18 @@ async function listTables(session: Session): Promise<void> {
     const names = namesInstance ? await database.listTableNames(prefix) : await allTables(database, prefix);
     const isOwn = (name: string): boolean => name.startsWith(prefix);
     // those of the instance first
-    const shown = [...names.filter(isOwn).map((name) => name.slice(prefix.length)).sort(), ...names.filter((name) => !isOwn(name)).sort()];
+    const shown = [
+      ...names
+        .filter(isOwn)
+        .map((name) => name.slice(prefix.length))
+        .sort(),
+      ...names.filter((name) => !isOwn(name)).sort(),
+    ];
     await session.terminal.print(session.json ? jsonLine(shown) : shown.map((name) => `${name}\n`).join(''));
-    if (shown.length === 0 && !session.json) session.terminal.complain(namesInstance ? `no tables in ${prefix.slice(0, -'/tables/'.length)}\n` : 'no tables\n');
+    if (shown.length === 0 && !session.json)
+      session.terminal.complain(
+        namesInstance ? `no tables in ${prefix.slice(0, -'/tables/'.length)}\n` : 'no tables\n',
+      );
   });
 }
 
@@ -110,11 +122,20 @@ async function listFamilies(session: Session, table: string): Promise<void> {
   const schema = await session.withTable(table, (found) => found.schema());
   const families = Object.values(schema.families).sort((a, b) => (a.name < b.name ? -1 : 1));
   if (session.json) {
-    const documents = families.map(({ name, gcRule, valueType, group }) => ({ name, gcRule, valueType, group, tuning: ownOf(schema.groups, group ?? 'default') }));
+    const documents = families.map(({ name, gcRule, valueType, group }) => ({
+      name,
+      gcRule,
+      valueType,
+      group,
+      tuning: ownOf(schema.groups, group ?? 'default'),
+    }));
     return session.terminal.print(jsonLine(documents));
   }
   const isTyped = families.some(({ valueType }) => typeName(valueType) !== '');
-  const heads = [['Family Name', 'GC Policy', 'Value Type'], ['-----------', '---------', '----------']];
+  const heads = [
+    ['Family Name', 'GC Policy', 'Value Type'],
+    ['-----------', '---------', '----------'],
+  ];
   const rows = families.map(({ name, gcRule, valueType }) => [name, formatGcRule(gcRule), typeName(valueType)]);
   await session.terminal.print(tabbed([...heads, ...rows].map((row) => row.slice(0, isTyped ? 3 : 2))));
   if (schema.groups !== undefined) await session.terminal.print(tabbed(groupRows(schema)));
@@ -123,7 +144,15 @@ async function listFamilies(session: Session, table: string): Promise<void> {
 function groupRows({ families, groups }: TableSchema): [string, string][] {
   const rows = [...new Set(['default', ...Object.keys(groups ?? {})])].map((group): [string, string] => {
     const own = Object.values(families).filter((family) => (family.group ?? 'default') === group);
-    return [group, `${own.map(({ name }) => name).sort().join(',') || '-'} ${JSON.stringify(ownOf(groups, group) ?? {})}`];
+    return [
+      group,
+      `${
+        own
+          .map(({ name }) => name)
+          .sort()
+          .join(',') || '-'
+      } ${JSON.stringify(ownOf(groups, group) ?? {})}`,
+    ];
   });
   return [['', ''], ['Locality Group', 'Families and tuning'], ['--------------', '-------------------'], ...rows];
 }

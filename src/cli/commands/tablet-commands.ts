@@ -83,7 +83,9 @@ export function addTabletCommands(program: Command, terminal: Terminal): void {
     .command('flush')
     .description('write what is in memory to files')
     .addHelpText('after', FLUSH)
-    .action((_: unknown, command: Command) => new Session(command, terminal).withDatabase((database) => database.flush()));
+    .action((_: unknown, command: Command) =>
+      new Session(command, terminal).withDatabase((database) => database.flush()),
+    );
   program
     .command('counters')
     .description('print what was counted since the start')
@@ -91,34 +93,66 @@ export function addTabletCommands(program: Command, terminal: Terminal): void {
     .action((_: unknown, command: Command) => printCounters(new Session(command, terminal)));
 }
 
-async function compact(session: Session, database: Database, table: readonly [] | readonly [table: string]): Promise<void> {
+async function compact(
+  session: Session,
+  database: Database,
+  table: readonly [] | readonly [table: string],
+): Promise<void> {
   let done = '';
-  const onProgress = ({ doneTablets, totalTablets }: { readonly doneTablets: number; readonly totalTablets: number }): void => {
+  const onProgress = ({
+    doneTablets,
+    totalTablets,
+  }: {
+    readonly doneTablets: number;
+    readonly totalTablets: number;
+  }): void => {
     done = `: ${doneTablets} of ${counted(totalTablets, 'tablet')}`;
   };
-  await session.withProgress(() => `compacting ${table[0] ?? 'all tables'}${done}`, () => database.compact(...table, { onProgress }));
+  await session.withProgress(
+    () => `compacting ${table[0] ?? 'all tables'}${done}`,
+    () => database.compact(...table, { onProgress }),
+  );
 }
 
 async function printTablets(session: Session, table: string): Promise<void> {
   const tablets = await session.withTable(table, (found) => found.tablets());
   if (session.json) {
-    const lines = tablets.map(({ start, end, ...facts }) => jsonLine({ ...jsonField('start', start), ...(end && jsonField('end', end)), ...facts }));
+    const lines = tablets.map(({ start, end, ...facts }) =>
+      jsonLine({ ...jsonField('start', start), ...(end && jsonField('end', end)), ...facts }),
+    );
     return session.terminal.print(lines.join(''));
   }
   const rows = tablets.map(({ start, end, server, files, fileBytes, memoryBytes }) => [
-    start.length === 0 ? '-' : quoted(start), end === undefined ? '-' : quoted(end), server, files, fileBytes, memoryBytes,
+    start.length === 0 ? '-' : quoted(start),
+    end === undefined ? '-' : quoted(end),
+    server,
+    files,
+    fileBytes,
+    memoryBytes,
   ]);
-  return session.terminal.print(aligned([['First row', 'Up to', 'Server', 'Files', 'Bytes in files', 'Bytes in memory'], ...rows]));
+  return session.terminal.print(
+    aligned([['First row', 'Up to', 'Server', 'Files', 'Bytes in files', 'Bytes in memory'], ...rows]),
+  );
 }
 
 async function printCounters(session: Session): Promise<void> {
-  const counters = Object.entries(await session.withDatabase((database) => database.counters())).sort(([a], [b]) => (a < b ? -1 : 1));
+  const counters = Object.entries(await session.withDatabase((database) => database.counters())).sort(([a], [b]) =>
+    a < b ? -1 : 1,
+  );
   await session.terminal.print(session.json ? jsonLine(Object.fromEntries(counters)) : aligned(counters));
 }
 
 async function printStatistics(session: Session, table: string): Promise<void> {
   const usages = await session.withTable(table, (found) => found.statistics());
   if (session.json) return session.terminal.print(jsonLine(usages));
-  const rows = usages.map(({ family, cells, logicalBytes, diskBytes, memoryBytes }) => [family, cells, logicalBytes, diskBytes, memoryBytes]);
-  return session.terminal.print(aligned([['Family', 'Cells', 'Logical bytes', 'Bytes on disk', 'Bytes in memory'], ...rows]));
+  const rows = usages.map(({ family, cells, logicalBytes, diskBytes, memoryBytes }) => [
+    family,
+    cells,
+    logicalBytes,
+    diskBytes,
+    memoryBytes,
+  ]);
+  return session.terminal.print(
+    aligned([['Family', 'Cells', 'Logical bytes', 'Bytes on disk', 'Bytes in memory'], ...rows]),
+  );
 }

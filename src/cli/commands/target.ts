@@ -27,11 +27,19 @@ interface TargetOptions {
   readonly tokenFile?: string;
 }
 
-type Tls = { readonly caFile: string | undefined; readonly keyFile: string | undefined; readonly certFile: string | undefined };
+type Tls = {
+  readonly caFile: string | undefined;
+  readonly keyFile: string | undefined;
+  readonly certFile: string | undefined;
+};
 
 type Place =
   | { readonly directory: string }
-  | { readonly directory: undefined; readonly address: string; readonly access: { readonly tls: Tls | undefined; readonly token: string | undefined } };
+  | {
+      readonly directory: undefined;
+      readonly address: string;
+      readonly access: { readonly tls: Tls | undefined; readonly token: string | undefined };
+    };
 
 /** What a command has at hand: its options, where it prints, and the database they name. */
 export class Session {
@@ -43,7 +51,9 @@ export class Session {
   constructor(command: Command, terminal: Terminal) {
     this.options = command.optsWithGlobals<TargetOptions>();
     this.terminal = terminal;
-    this.namesInstance = ['project', 'instance'].some((name) => command.getOptionValueSourceWithGlobals(name) === 'cli');
+    this.namesInstance = ['project', 'instance'].some(
+      (name) => command.getOptionValueSourceWithGlobals(name) === 'cli',
+    );
   }
 
   get json(): boolean {
@@ -79,13 +89,22 @@ export class Session {
   async withDatabase<T>(work: (database: Database) => Promise<T>, { create = false } = {}): Promise<T> {
     const { project, instance } = this.options;
     const place = await this.#place(create);
-    return use(place.directory === undefined ? await connect(place.address, { project, instance, ...place.access }) : await open(place.directory), work);
+    return use(
+      place.directory === undefined
+        ? await connect(place.address, { project, instance, ...place.access })
+        : await open(place.directory),
+      work,
+    );
   }
 
   /** For what the library has no word for. `create` as above. */
-  async withService<T>(work: (service: Service, context: RequestContext) => Promise<T>, { create = false } = {}): Promise<T> {
+  async withService<T>(
+    work: (service: Service, context: RequestContext) => Promise<T>,
+    { create = false } = {},
+  ): Promise<T> {
     const place = await this.#place(create);
-    const { service, env, close } = place.directory === undefined ? await connectService(place.address, place.access) : await openDatabase(place);
+    const { service, env, close } =
+      place.directory === undefined ? await connectService(place.address, place.access) : await openDatabase(place);
     const context = requestContext({ budget: env.requestBudget, principal: 'edubba' });
     return use({ close }, () => work(service, context).finally(() => context.reservation.release()));
   }
@@ -96,14 +115,17 @@ export class Session {
 
   async #place(create: boolean): Promise<Place> {
     const { dir, address } = this.options;
-    if (dir !== undefined && address !== undefined) throw invalidArgument(`give either --dir (${dir}) or --address (${address}), not both`);
+    if (dir !== undefined && address !== undefined)
+      throw invalidArgument(`give either --dir (${dir}) or --address (${address}), not both`);
     if (dir !== undefined) {
       await checkDirectory(dir, create);
       return { directory: dir };
     }
     const where = address ?? this.terminal.environment['BIGTABLE_EMULATOR_HOST'];
     if (where === undefined || where === '') {
-      throw invalidArgument('say where the data is: --dir DIR, or --address HOST:PORT of a server (or BIGTABLE_EMULATOR_HOST)');
+      throw invalidArgument(
+        'say where the data is: --dir DIR, or --address HOST:PORT of a server (or BIGTABLE_EMULATOR_HOST)',
+      );
     }
     await this.#warnOfFiles();
     return { directory: undefined, address: where, access: { tls: this.#tls, token: await this.#token() } };
@@ -112,14 +134,17 @@ export class Session {
   /** Whoever names a file for TLS wants TLS. */
   get #tls(): Tls | undefined {
     const { tls, tlsCa: caFile, tlsKey: keyFile, tlsCert: certFile } = this.options;
-    return tls || caFile !== undefined || keyFile !== undefined || certFile !== undefined ? { caFile, keyFile, certFile } : undefined;
+    return tls || caFile !== undefined || keyFile !== undefined || certFile !== undefined
+      ? { caFile, keyFile, certFile }
+      : undefined;
   }
 
   /** Tells of secrets that others than their owner can read. */
   async #warnOfFiles(): Promise<void> {
     for (const file of [this.options.tokenFile, this.options.tlsKey]) {
       const mode = file === undefined ? undefined : await modeForOthers(file, 'secret');
-      if (mode !== undefined) this.warn(`${file} is secret and can be read by other users of this machine (mode ${mode}): chmod 600 ${file}`);
+      if (mode !== undefined)
+        this.warn(`${file} is secret and can be read by other users of this machine (mode ${mode}): chmod 600 ${file}`);
     }
   }
 
@@ -133,7 +158,10 @@ export class Session {
   }
 }
 
-async function use<T, D extends { close(): Promise<void> }>(database: D, work: (database: D) => Promise<T>): Promise<T> {
+async function use<T, D extends { close(): Promise<void> }>(
+  database: D,
+  work: (database: D) => Promise<T>,
+): Promise<T> {
   try {
     return await work(database);
   } finally {
@@ -143,7 +171,8 @@ async function use<T, D extends { close(): Promise<void> }>(database: D, work: (
 
 /** A mistyped name must not make a database. */
 async function checkDirectory(dir: string, create: boolean): Promise<void> {
-  if (dir === ':memory:') throw invalidArgument('a database in memory would end with this command: give --dir a directory');
+  if (dir === ':memory:')
+    throw invalidArgument('a database in memory would end with this command: give --dir a directory');
   if (!create && (await findDirectory(dir)) === undefined) {
     throw notFound(`there is no database in ${dir}; createtable and serve make one where there is none`);
   }

@@ -16,16 +16,23 @@ Examples:
   edubba token remove tokens.txt crawler`;
 
 export function addTokenCommand(program: Command, terminal: Terminal): void {
-  const token = program.command('token').description('the bearer tokens that a server takes').addHelpText('after', MORE);
+  const token = program
+    .command('token')
+    .description('the bearer tokens that a server takes')
+    .addHelpText('after', MORE);
   const show = async (entries: readonly TokenEntry[], json: boolean): Promise<void> => {
     for (const { id, principal, added } of entries) {
-      await terminal.print(json ? `${JSON.stringify({ id, name: principal, added })}\n` : `${id}  ${added}  ${principal}\n`);
+      await terminal.print(
+        json ? `${JSON.stringify({ id, name: principal, added })}\n` : `${id}  ${added}  ${principal}\n`,
+      );
     }
   };
   const wantsJson = (command: Command): boolean => command.optsWithGlobals<{ json?: boolean }>().json === true;
   token
     .command('add <file> <name>')
-    .description('make a token for a name, put its hash into the file (a new one where there is none) and print the token')
+    .description(
+      'make a token for a name, put its hash into the file (a new one where there is none) and print the token',
+    )
     .option('--out <file>', 'write the token into this new file, which only its owner may read, instead of printing it')
     .action(async (file: string, name: string, { out }: { readonly out?: string }) => {
       const added = `${new Date().toISOString().slice(0, 19)}Z`;
@@ -36,9 +43,13 @@ export function addTokenCommand(program: Command, terminal: Terminal): void {
   token
     .command('remove <file> <id-or-name>')
     .description('take out one token by its id, or all of a name')
-    .action(async (file: string, which: string, _own: unknown, command: Command) => show(await removeTokens(file, which), wantsJson(command)));
+    .action(async (file: string, which: string, _own: unknown, command: Command) =>
+      show(await removeTokens(file, which), wantsJson(command)),
+    );
   token
     .command('list <file>')
     .description('print id, time and name of each token')
-    .action(async (file: string, _own: unknown, command: Command) => show((await readTokens(file)).entries, wantsJson(command)));
+    .action(async (file: string, _own: unknown, command: Command) =>
+      show((await readTokens(file)).entries, wantsJson(command)),
+    );
 }

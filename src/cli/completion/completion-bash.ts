@@ -5,7 +5,8 @@ import { cases, placePatterns, quotedForShell, subcommandCases } from './complet
 export function bashScript(tree: readonly CommandWords[]): string {
   const [program] = tree as readonly [CommandWords];
   const values = valueOptions(tree);
-  const flags = (command: CommandWords): string[] => command.options.flatMap((option) => option.flags.filter((flag) => flag.startsWith('--')));
+  const flags = (command: CommandWords): string[] =>
+    command.options.flatMap((option) => option.flags.filter((flag) => flag.startsWith('--')));
   const global = flags(program);
   return `# Completes the words of edubba in bash. Made by: edubba completion bash
 _edubba() {
@@ -33,19 +34,33 @@ ${subcommandCases(tree, (path) => `command=${quotedForShell(path)}; place=0`, ' 
   case "$cur" in --*=*) words+=("\${cur%%=*}"); cur="\${cur#*=}"; at=$((at + 2)) ;; esac
   if (( at > \${#words[@]} )); then
     case "\${words[-1]}" in
-${cases(values.map(({ flags: names, value }) => [names.join('|'), answer(value as WordKind)]), '      ')}
+${cases(
+  values.map(({ flags: names, value }) => [names.join('|'), answer(value as WordKind)]),
+  '      ',
+)}
     esac
     return
   fi
   case "$cur" in
     -*)
       case "$command" in
-${cases(tree.map((command) => [quotedForShell(command.path), answer({ kind: 'choices', choices: [...new Set([...flags(command), ...global, '--help'])] })]), '        ')}
+${cases(
+  tree.map((command) => [
+    quotedForShell(command.path),
+    answer({ kind: 'choices', choices: [...new Set([...flags(command), ...global, '--help'])] }),
+  ]),
+  '        ',
+)}
       esac
       return ;;
   esac
   case "$command:$place" in
-${cases(tree.flatMap((command) => placePatterns(command).map(({ pattern, kind }): [string, string] => [pattern, answer(kind)])), '    ')}
+${cases(
+  tree.flatMap((command) =>
+    placePatterns(command).map(({ pattern, kind }): [string, string] => [pattern, answer(kind)]),
+  ),
+  '    ',
+)}
   esac
 }
 

@@ -6,7 +6,11 @@ import { type CommandWords, completionTree } from './completion-tree.ts';
 import { zshScript } from './completion-zsh.ts';
 import type { Terminal } from '../output/terminal.ts';
 
-const SCRIPTS: Readonly<Record<string, (tree: readonly CommandWords[]) => string>> = { bash: bashScript, zsh: zshScript, fish: fishScript };
+const SCRIPTS: Readonly<Record<string, (tree: readonly CommandWords[]) => string>> = {
+  bash: bashScript,
+  zsh: zshScript,
+  fish: fishScript,
+};
 
 const MORE = `
 The script completes commands, options, names of arguments, paths, and names of tables, for which it calls

@@ -2,9 +2,14 @@
 import { type CommandWords, type OptionWords, TARGET_OPTIONS, valueOptions, type WordKind } from './completion-tree.ts';
 
 export function fishScript(tree: readonly CommandWords[]): string {
-  const values = valueOptions(tree).flatMap(({ flags }) => flags).filter((flag) => !TARGET_OPTIONS.includes(flag));
+  const values = valueOptions(tree)
+    .flatMap(({ flags }) => flags)
+    .filter((flag) => !TARGET_OPTIONS.includes(flag));
   const enter = tree.flatMap(({ path, subcommands }) =>
-    subcommands.map(({ name }) => `        case ${quoted(`${path}:${name}`)}\n          set state ${quoted(path === '' ? name : `${path} ${name}`)}\n          set place 0`),
+    subcommands.map(
+      ({ name }) =>
+        `        case ${quoted(`${path}:${name}`)}\n          set state ${quoted(path === '' ? name : `${path} ${name}`)}\n          set place 0`,
+    ),
   );
   return `# Completes the words of edubba in fish. Made by: edubba completion fish
 # Prints the command that the line has, how many words stand behind it, and the options that say where the tables are.
@@ -64,22 +69,30 @@ ${tree.flatMap(linesOf).join('\n')}
 }
 
 function linesOf({ path, subcommands, options, places, repeats }: CommandWords): string[] {
-  const complete = (condition: string, rest: string): string => `complete -c edubba${condition === '' ? '' : ` -n ${quoted(condition)}`} ${rest}`;
+  const complete = (condition: string, rest: string): string =>
+    `complete -c edubba${condition === '' ? '' : ` -n ${quoted(condition)}`} ${rest}`;
   return [
-    ...subcommands.map(({ name, description }) => complete(`__edubba_at ${quoted(path)} 0`, `-a ${quoted(name)} -d ${quoted(description)}`)),
+    ...subcommands.map(({ name, description }) =>
+      complete(`__edubba_at ${quoted(path)} 0`, `-a ${quoted(name)} -d ${quoted(description)}`),
+    ),
     // what edubba itself takes every command takes
     ...options.map((option) => complete(path === '' ? '' : `__edubba_in ${quoted(path)}`, optionWords(option))),
     ...places.flatMap((kind, place) => {
       const isRest = repeats && place === places.length - 1;
       const words = answer(kind);
-      return words === '' ? [] : [complete(`${isRest ? '__edubba_from' : '__edubba_at'} ${quoted(path)} ${place}`, words)];
+      return words === ''
+        ? []
+        : [complete(`${isRest ? '__edubba_from' : '__edubba_at'} ${quoted(path)} ${place}`, words)];
     }),
   ];
 }
 
 function optionWords({ flags, description, value }: OptionWords): string {
   const names = flags.map((flag) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`)).join(' ');
-  const words = value === undefined ? '' : ` ${value.kind === 'text' ? '-x' : value.kind === 'file' ? '-rF' : `-x ${answer(value)}`}`;
+  const words =
+    value === undefined
+      ? ''
+      : ` ${value.kind === 'text' ? '-x' : value.kind === 'file' ? '-rF' : `-x ${answer(value)}`}`;
   return `${names} -d ${quoted(description)}${words}`;
 }
 

@@ -12,16 +12,31 @@ export function cases(branches: readonly (readonly [pattern: string, commands: s
 }
 
 /** Branches on "PATH:WORD" that go down to a subcommand. */
-export function subcommandCases(tree: readonly CommandWords[], enter: (path: string) => string, indent: string): string {
+export function subcommandCases(
+  tree: readonly CommandWords[],
+  enter: (path: string) => string,
+  indent: string,
+): string {
   const branches = tree.flatMap(({ path, subcommands }) =>
-    subcommands.map(({ name }): [string, string] => [quotedForShell(`${path}:${name}`), enter(path === '' ? name : `${path} ${name}`)]),
+    subcommands.map(({ name }): [string, string] => [
+      quotedForShell(`${path}:${name}`),
+      enter(path === '' ? name : `${path} ${name}`),
+    ]),
   );
   return cases(branches, indent);
 }
 
 /** Patterns on "PATH:PLACE", and what may stand there. */
-export function placePatterns({ path, subcommands, places, repeats }: CommandWords): readonly { readonly pattern: string; readonly kind: WordKind }[] {
-  if (subcommands.length > 0) return [{ pattern: quotedForShell(`${path}:0`), kind: { kind: 'choices', choices: subcommands.map(({ name }) => name) } }];
+export function placePatterns({
+  path,
+  subcommands,
+  places,
+  repeats,
+}: CommandWords): readonly { readonly pattern: string; readonly kind: WordKind }[] {
+  if (subcommands.length > 0)
+    return [
+      { pattern: quotedForShell(`${path}:0`), kind: { kind: 'choices', choices: subcommands.map(({ name }) => name) } },
+    ];
   return places.map((kind, place) => {
     const isLast = place === places.length - 1;
     // a repeated place is reached after the branches of those before it

@@ -29,7 +29,16 @@ export interface CommandWords {
 }
 
 /** Options that say where tables are: a script that lists tables hands them on. */
-export const TARGET_OPTIONS: readonly string[] = ['--dir', '--address', '--project', '--instance', '--tls-ca', '--tls-cert', '--tls-key', '--token-file'];
+export const TARGET_OPTIONS: readonly string[] = [
+  '--dir',
+  '--address',
+  '--project',
+  '--instance',
+  '--tls-ca',
+  '--tls-cert',
+  '--tls-key',
+  '--token-file',
+];
 
 /** edubba itself first. */
 export function completionTree(program: Command): readonly CommandWords[] {
@@ -38,7 +47,9 @@ export function completionTree(program: Command): readonly CommandWords[] {
 
 function wordsOf(command: Command, path: string): CommandWords[] {
   const help = new Help();
-  const subcommands = help.visibleCommands(command).map((sub) => ({ name: sub.name(), description: help.subcommandDescription(sub) }));
+  const subcommands = help
+    .visibleCommands(command)
+    .map((sub) => ({ name: sub.name(), description: help.subcommandDescription(sub) }));
   const names = subcommands.map(({ name }) => name).filter((name) => name !== 'help');
   const own: CommandWords = {
     path,
@@ -50,7 +61,15 @@ function wordsOf(command: Command, path: string): CommandWords[] {
   const below = help.visibleCommands(command).flatMap((sub) => {
     const subPath = path === '' ? sub.name() : `${path} ${sub.name()}`;
     if (sub.name() !== 'help') return wordsOf(sub, subPath);
-    return [{ path: subPath, subcommands: [], options: [], places: [{ kind: 'choices', choices: names } as const], repeats: false }];
+    return [
+      {
+        path: subPath,
+        subcommands: [],
+        options: [],
+        places: [{ kind: 'choices', choices: names } as const],
+        repeats: false,
+      },
+    ];
   });
   return [own, ...below];
 }
@@ -78,10 +97,12 @@ function kindOf(choices: readonly string[] | undefined, name: string): WordKind 
 /** Every option that takes a value, with its flags, once. */
 export function valueOptions(tree: readonly CommandWords[]): readonly OptionWords[] {
   const seen = new Set<string>();
-  return tree.flatMap(({ options }) => options).filter(({ flags, value }) => {
-    const key = flags.join();
-    if (value === undefined || seen.has(key)) return false;
-    seen.add(key);
-    return true;
-  });
+  return tree
+    .flatMap(({ options }) => options)
+    .filter(({ flags, value }) => {
+      const key = flags.join();
+      if (value === undefined || seen.has(key)) return false;
+      seen.add(key);
+      return true;
+    });
 }

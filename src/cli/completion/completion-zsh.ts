@@ -6,8 +6,13 @@ export function zshScript(tree: readonly CommandWords[]): string {
   const [program] = tree as readonly [CommandWords];
   const values = valueOptions(tree);
   const help: OptionWords = { flags: ['--help'], description: 'print help', value: undefined };
-  const described = (options: readonly OptionWords[]): string => describe('option', options.map(({ flags, description }) => [flags[0] as string, description]));
-  const optionsOf = (command: CommandWords): readonly OptionWords[] => (command === program ? program.options : [...command.options, ...program.options, help]);
+  const described = (options: readonly OptionWords[]): string =>
+    describe(
+      'option',
+      options.map(({ flags, description }) => [flags[0] as string, description]),
+    );
+  const optionsOf = (command: CommandWords): readonly OptionWords[] =>
+    command === program ? program.options : [...command.options, ...program.options, help];
   return `#compdef edubba
 # Completes the words of edubba in zsh. Made by: edubba completion zsh
 _edubba() {
@@ -31,13 +36,19 @@ ${subcommandCases(tree, (path) => `command=${quotedForShell(path)}; place=0`, ' 
   done
   if (( at > CURRENT )); then
     case "$words[CURRENT-1]" in
-${cases(values.map(({ flags, value }) => [flags.join('|'), answer(value as WordKind)]), '      ')}
+${cases(
+  values.map(({ flags, value }) => [flags.join('|'), answer(value as WordKind)]),
+  '      ',
+)}
     esac
     return
   fi
   if [[ "$cur" == -* ]]; then
     case "$command" in
-${cases(tree.map((command) => [quotedForShell(command.path), described(optionsOf(command))]), '      ')}
+${cases(
+  tree.map((command) => [quotedForShell(command.path), described(optionsOf(command))]),
+  '      ',
+)}
     esac
     return
   fi
@@ -51,7 +62,8 @@ if [[ "\${funcstack[1]}" = _edubba ]]; then _edubba "$@"; elif (( $+functions[co
 }
 
 function branchesOf(command: CommandWords): (readonly [string, string])[] {
-  if (command.subcommands.length === 0) return placePatterns(command).map(({ pattern, kind }) => [pattern, answer(kind)] as const);
+  if (command.subcommands.length === 0)
+    return placePatterns(command).map(({ pattern, kind }) => [pattern, answer(kind)] as const);
   const names = command.subcommands.map(({ name, description }): [string, string] => [name, description]);
   return [[quotedForShell(`${command.path}:0`), describe('command', names)]];
 }

@@ -30,7 +30,8 @@ export async function inspectCheck(options: CheckArguments, terminal: Terminal):
   const onProgress = (now: CheckProgress): void => void (progress = now);
   const report = await withProgress(terminal, options, describe, () => checkDirectory(dir, { onProgress }));
   await terminal.print(json ? reportAsJson(report) : reportText(report, verbose));
-  if (report.findings.length > 0) throw new BigtableError(Code.DATA_LOSS, `${counted(report.findings.length, 'finding')} in ${dir}`);
+  if (report.findings.length > 0)
+    throw new BigtableError(Code.DATA_LOSS, `${counted(report.findings.length, 'finding')} in ${dir}`);
 }
 
 function reportAsJson({ findings, orphans, notes, counts }: CheckReport): string {
@@ -47,11 +48,12 @@ function reportText({ findings, orphans = [], notes, counts }: CheckReport, verb
   const { lockFiles, tables, tablets, ssTables, entries, logs, records, bytes } = counts;
   const lines = findings.map(findingText);
   if (verbose) for (const file of orphans) lines.push(`waits for clean-up: ${file}`);
-  else if (orphans.length > 0) lines.push(`${countedOrphans(orphans)} for clean-up by a server, which is no damage (--verbose lists them)`);
+  else if (orphans.length > 0)
+    lines.push(`${countedOrphans(orphans)} for clean-up by a server, which is no damage (--verbose lists them)`);
   for (const note of notes) lines.push(`note: ${note}`);
   lines.push(
-    `checked ${counted(tables, 'table')} in ${counted(tablets, 'tablet')}, ${counted(ssTables, 'SSTable')} of ${counted(bytes, 'byte')} with ${counted(entries, 'entry', 'entries')}, `
-      + `${counted(logs, 'log')} with ${counted(records, 'record')}, ${counted(lockFiles, 'file')} of the lock service`,
+    `checked ${counted(tables, 'table')} in ${counted(tablets, 'tablet')}, ${counted(ssTables, 'SSTable')} of ${counted(bytes, 'byte')} with ${counted(entries, 'entry', 'entries')}, ` +
+      `${counted(logs, 'log')} with ${counted(records, 'record')}, ${counted(lockFiles, 'file')} of the lock service`,
   );
   if (findings.length === 0) lines.push('all is as it was written');
   return `${lines.join('\n')}\n`;
@@ -61,7 +63,10 @@ function reportText({ findings, orphans = [], notes, counts }: CheckReport, verb
 function countedOrphans(orphans: readonly string[]): string {
   const logs = orphans.filter((file) => file.startsWith(LOGS)).length;
   const files = orphans.length - logs;
-  const parts = [logs === 0 ? '' : counted(logs, 'old log'), files === 0 ? '' : counted(files, 'unused SSTable')].filter((part) => part !== '');
+  const parts = [
+    logs === 0 ? '' : counted(logs, 'old log'),
+    files === 0 ? '' : counted(files, 'unused SSTable'),
+  ].filter((part) => part !== '');
   return `${parts.join(' and ')} ${orphans.length === 1 ? 'waits' : 'wait'}`;
 }
 

@@ -39,7 +39,10 @@ METADATA is as it was at one instant.
 Example: edubba inspect metadata data --verify     checks every SSTable of the database`;
 
 export function addInspectCommand(program: Command, terminal: Terminal): void {
-  const inspect = program.command('inspect').description('look inside the files of a database, check or repair it').addHelpText('after', MORE);
+  const inspect = program
+    .command('inspect')
+    .description('look inside the files of a database, check or repair it')
+    .addHelpText('after', MORE);
   inspect
     .command('sstable <file>')
     .description('an SSTable: its parts, properties and blocks')
@@ -112,9 +115,14 @@ async function placeOf(file: string): Promise<Place> {
 
 async function sstable(file: string, options: InspectOptions, terminal: Terminal): Promise<void> {
   const { directory, parts, isDirectory } = await placeOf(file);
-  if (isDirectory) throw invalidArgument(`${file} is a directory: name an SSTable; edubba inspect metadata ${directory ?? 'DIR'} lists those of a database`);
+  if (isDirectory)
+    throw invalidArgument(
+      `${file} is a directory: name an SSTable; edubba inspect metadata ${directory ?? 'DIR'} lists those of a database`,
+    );
   const inDatabase = directory !== undefined && parts[0] === 'files';
-  const source = inDatabase ? { ...(await openForInspection(directory)), path: parts.slice(1).join('/') } : openFileForInspection(file);
+  const source = inDatabase
+    ? { ...(await openForInspection(directory)), path: parts.slice(1).join('/') }
+    : openFileForInspection(file);
   try {
     await inspectSsTableFile(source, source.path, options, terminal);
   } finally {
@@ -126,7 +134,8 @@ async function log(file: string, options: InspectOptions, terminal: Terminal): P
   const { directory, parts, isDirectory } = await placeOf(file);
   if (directory === undefined) throw noDatabase(file);
   const path = (isDirectory ? parts : parts.slice(0, -1)).slice(1).join('/');
-  if (parts[0] !== 'logs' || path === '') throw invalidArgument(`${file} is no log: name a directory below ${directory}${sep}logs, or a segment in one`);
+  if (parts[0] !== 'logs' || path === '')
+    throw invalidArgument(`${file} is no log: name a directory below ${directory}${sep}logs, or a segment in one`);
   const source = await openForInspection(directory);
   try {
     await inspectLogFile(source, { path, segment: isDirectory ? undefined : basename(file) }, options, terminal);

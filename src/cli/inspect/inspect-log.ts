@@ -24,7 +24,10 @@ const ORIGINS = ['user', 'garbage collection', 'replication'];
 
 /** `segment`: the name of the one that is asked for; undefined for the whole log. */
 export async function inspectLogFile(
-  source: LogSource, { path, segment }: { readonly path: string; readonly segment: string | undefined }, options: InspectOptions, terminal: Terminal,
+  source: LogSource,
+  { path, segment }: { readonly path: string; readonly segment: string | undefined },
+  options: InspectOptions,
+  terminal: Terminal,
 ): Promise<void> {
   // a torn or damaged log is shown as far as it can be read: its end is looked for last
   const sum = { appends: 0, records: 0, firstSequence: 0, lastSequence: 0 };
@@ -34,18 +37,26 @@ export async function inspectLogFile(
     sum.records += append.records.length;
     if (sum.appends === 1) sum.firstSequence = append.records[0]?.sequence ?? 0;
     sum.lastSequence = append.records.at(-1)?.sequence ?? sum.lastSequence;
-    if (!options.verify) await terminal.print(options.json ? jsonLine(appendAsJson(append, options)) : appendText(append, options));
+    if (!options.verify)
+      await terminal.print(options.json ? jsonLine(appendAsJson(append, options)) : appendText(append, options));
   }
   const files = await source.logFiles(path);
   await terminal.print(options.json ? jsonLine({ log: path, ...files, ...sum }) : summaryText(path, files, sum));
 }
 
 /** Where the segment begins and the next one does. */
-async function segmentOf(source: LogSource, path: string, name: string): Promise<{ from: number; before: number | undefined }> {
+async function segmentOf(
+  source: LogSource,
+  path: string,
+  name: string,
+): Promise<{ from: number; before: number | undefined }> {
   const { segments } = await source.logFiles(path);
   const at = segments.findIndex((segment) => segment.name === name);
   const found = segments[at];
-  if (!found) throw notFound(`${name} is no segment of the log ${path}; its segments: ${segments.map((one) => one.name).join(', ') || 'none'}`);
+  if (!found)
+    throw notFound(
+      `${name} is no segment of the log ${path}; its segments: ${segments.map((one) => one.name).join(', ') || 'none'}`,
+    );
   return { from: found.base, before: segments[at + 1]?.base };
 }
 
@@ -59,10 +70,18 @@ function recordText(inspected: InspectedRecord, { entries }: InspectOptions): st
   const head = `  record ${sequence} of epoch ${epoch}, table ${tableId}, ${formatMicros(toBigInt(commitMicros))}${origin === 0 ? '' : `, by ${ORIGINS[origin]}`}: `;
   if (change.kind === 'dropRows') return `${head}drops ${rangeText(change.range)}\n`;
   const counts = Object.entries(change.mutations).map(([kind, count]) => `${count} ${kind}`);
-  const rows = change.rows === 1 ? `row ${quote(change.firstRow ?? '')}` : `${change.rows} rows, ${quote(change.firstRow ?? '')} to ${quote(change.lastRow ?? '')}`;
+  const rows =
+    change.rows === 1
+      ? `row ${quote(change.firstRow ?? '')}`
+      : `${change.rows} rows, ${quote(change.firstRow ?? '')} to ${quote(change.lastRow ?? '')}`;
   const text = `${head}${rows}, ${counts.join(', ')}, ${counted(change.valueBytes, 'byte')} of values\n`;
   if (!entries || record.body.kind === 'dropRows') return text;
-  return text + record.body.rows.flatMap(({ row, mutations }) => mutations.map((mutation) => `    ${quote(row)} ${mutationText(mutation)}\n`)).join('');
+  return (
+    text +
+    record.body.rows
+      .flatMap(({ row, mutations }) => mutations.map((mutation) => `    ${quote(row)} ${mutationText(mutation)}\n`))
+      .join('')
+  );
 }
 
 function rangeText({ start, end }: { readonly start: string; readonly end: string | undefined }): string {
@@ -87,7 +106,11 @@ function mutationText(mutation: Mutation): string {
   }
 }
 
-function summaryText(path: string, files: LogFiles, sum: { appends: number; records: number; firstSequence: number; lastSequence: number }): string {
+function summaryText(
+  path: string,
+  files: LogFiles,
+  sum: { appends: number; records: number; firstSequence: number; lastSequence: number },
+): string {
   const { segments, fenced, end, tornBytes } = files;
   const rows = segments.map(({ name, base, sizeBytes }) => [name, base, sizeBytes]);
   const records = sum.records === 0 ? '' : `, ${sum.firstSequence} to ${sum.lastSequence}`;
@@ -107,11 +130,21 @@ function appendAsJson({ position, sizeBytes, records }: InspectedAppend, { entri
 }
 
 function recordAsJson({ record, change, ...head }: InspectedRecord, entries: boolean): unknown {
-  if (change.kind === 'dropRows') return { ...head, change: { kind: change.kind, ...jsonKey('start', change.range.start), ...jsonKey('end', change.range.end) } };
+  if (change.kind === 'dropRows')
+    return {
+      ...head,
+      change: { kind: change.kind, ...jsonKey('start', change.range.start), ...jsonKey('end', change.range.end) },
+    };
   const { firstRow, lastRow, ...counts } = change;
   const summary = { ...head, change: { ...counts, ...jsonKey('firstRow', firstRow), ...jsonKey('lastRow', lastRow) } };
   if (!entries || record.body.kind === 'dropRows') return summary;
-  return { ...summary, rows: record.body.rows.map(({ row, mutations }) => ({ ...jsonKey('row', row), mutations: mutations.map(mutationAsJson) })) };
+  return {
+    ...summary,
+    rows: record.body.rows.map(({ row, mutations }) => ({
+      ...jsonKey('row', row),
+      mutations: mutations.map(mutationAsJson),
+    })),
+  };
 }
 
 function mutationAsJson(mutation: Mutation): unknown {
@@ -125,7 +158,11 @@ function mutationAsJson(mutation: Mutation): unknown {
       return { ...column, timestamp: mutation.timestamp, ...jsonField('value', asBuffer(mutation.value)) };
     case 'addToCell': {
       const { input, timestamp } = mutation;
-      return { ...column, timestamp, ...(input instanceof Uint8Array ? jsonField('input', asBuffer(input)) : { input }) };
+      return {
+        ...column,
+        timestamp,
+        ...(input instanceof Uint8Array ? jsonField('input', asBuffer(input)) : { input }),
+      };
     }
     case 'mergeToCell':
       return { ...column, timestamp: mutation.timestamp, ...jsonField('state', asBuffer(mergedState(mutation))) };

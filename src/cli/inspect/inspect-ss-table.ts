@@ -9,12 +9,18 @@ import type { Terminal } from '../output/terminal.ts';
 
 const NAME_OF_KIND = new Map<number, string>(Object.entries(EntryKind).map(([name, kind]) => [kind, name]));
 
-export async function inspectSsTableFile(source: SsTableComponents, path: string, options: InspectOptions, terminal: Terminal): Promise<void> {
+export async function inspectSsTableFile(
+  source: SsTableComponents,
+  path: string,
+  options: InspectOptions,
+  terminal: Terminal,
+): Promise<void> {
   const inspected = await inspectSsTable(source, path, { verify: options.verify ?? false });
   await terminal.print(options.json ? jsonLine(asJson(inspected)) : asText(inspected));
   if (!options.entries) return;
   if (!options.json) await terminal.print('\nentries\n');
-  for await (const entry of ssTableEntries(source, path)) await terminal.print(options.json ? jsonLine(entryAsJson(entry)) : entryText(entry));
+  for await (const entry of ssTableEntries(source, path))
+    await terminal.print(options.json ? jsonLine(entryAsJson(entry)) : entryText(entry));
 }
 
 function asText({ layout, verified }: InspectedSsTable): string {
@@ -23,23 +29,63 @@ function asText({ layout, verified }: InspectedSsTable): string {
   const total = counts.reduce((sum, [, count]) => sum + count, 0);
   const facts: [string, string][] = [
     ['file', `${layout.path}, ${counted(layout.sizeBytes, 'byte')}`],
-    ['format', `version ${layout.formatVersion}, required features ${layout.requiredFeatures}, optional features ${layout.optionalFeatures}`],
+    [
+      'format',
+      `version ${layout.formatVersion}, required features ${layout.requiredFeatures}, optional features ${layout.optionalFeatures}`,
+    ],
     ['group', properties.group],
-    ['created', `${formatMicros(toBigInt(properties.createdMicros))}${properties.origin === '' ? '' : `, from ${properties.origin}`}`],
-    ['entries', `${total}${counts.length === 0 ? '' : `: ${counts.map(([name, count]) => `${count} ${name}`).join(', ')}`}`],
-    ['rows', properties.firstRow === undefined ? '0' : `${properties.rows}, from ${quote(properties.firstRow)} to ${quote(properties.lastRow ?? '')}`],
-    ['timestamps', properties.minTimestamp === undefined ? 'none' : `from ${properties.minTimestamp} to ${properties.maxTimestamp}`],
+    [
+      'created',
+      `${formatMicros(toBigInt(properties.createdMicros))}${properties.origin === '' ? '' : `, from ${properties.origin}`}`,
+    ],
+    [
+      'entries',
+      `${total}${counts.length === 0 ? '' : `: ${counts.map(([name, count]) => `${count} ${name}`).join(', ')}`}`,
+    ],
+    [
+      'rows',
+      properties.firstRow === undefined
+        ? '0'
+        : `${properties.rows}, from ${quote(properties.firstRow)} to ${quote(properties.lastRow ?? '')}`,
+    ],
+    [
+      'timestamps',
+      properties.minTimestamp === undefined ? 'none' : `from ${properties.minTimestamp} to ${properties.maxTimestamp}`,
+    ],
     ['raw bytes', String(properties.rawBytes)],
     ['families', familiesText(properties.families ?? [])],
-    ['newest record', properties.newest === undefined ? 'not told' : `epoch ${properties.newest.epoch}, sequence ${properties.newest.sequence}`],
-    ['newest time given', properties.lastServerMicros ? formatMicros(BigInt(properties.lastServerMicros)) : properties.lastServerMicros === 0 ? 'none' : 'not told'],
+    [
+      'newest record',
+      properties.newest === undefined
+        ? 'not told'
+        : `epoch ${properties.newest.epoch}, sequence ${properties.newest.sequence}`,
+    ],
+    [
+      'newest time given',
+      properties.lastServerMicros
+        ? formatMicros(BigInt(properties.lastServerMicros))
+        : properties.lastServerMicros === 0
+          ? 'none'
+          : 'not told',
+    ],
     ['compression', compressionText(layout)],
     ['bloom filter', bloomText(layout)],
-    ...layout.rowRangeDeletions.map(({ start, end }): [string, string] => ['deleted', `rows from ${quote(start)} ${end === undefined ? 'on' : `to ${quote(end)}`}, in older files`]),
+    ...layout.rowRangeDeletions.map(({ start, end }): [string, string] => [
+      'deleted',
+      `rows from ${quote(start)} ${end === undefined ? 'on' : `to ${quote(end)}`}, in older files`,
+    ]),
   ];
   const sections = layout.sections.map(({ name, offset, lengthBytes }) => [name, offset, lengthBytes]);
   const blocks = layout.blocks.map(({ offset, lengthBytes, rawBytes, entries, first, lastRow }, i) => [
-    i, offset, lengthBytes, rawBytes, ratio(rawBytes, lengthBytes), entries, quote(first.row), first.column === '' ? '' : columnText(first.column), quote(lastRow),
+    i,
+    offset,
+    lengthBytes,
+    rawBytes,
+    ratio(rawBytes, lengthBytes),
+    entries,
+    quote(first.row),
+    first.column === '' ? '' : columnText(first.column),
+    quote(lastRow),
   ]);
   return [
     aligned(facts),
@@ -50,12 +96,17 @@ function asText({ layout, verified }: InspectedSsTable): string {
 }
 
 function familiesText(families: NonNullable<InspectedSsTable['layout']['properties']['families']>): string {
-  const texts = families.map(({ family, cells, logicalBytes }) => `${familyText(family)}: ${counted(cells, 'cell')}, ${counted(logicalBytes, 'byte')}`);
+  const texts = families.map(
+    ({ family, cells, logicalBytes }) =>
+      `${familyText(family)}: ${counted(cells, 'cell')}, ${counted(logicalBytes, 'byte')}`,
+  );
   return texts.join('; ') || 'not told';
 }
 
 function bloomText({ bloomFilter }: InspectedSsTable['layout']): string {
-  return bloomFilter ? `${bloomFilter.kind}, ${counted(bloomFilter.keys, 'key')}, ${counted(bloomFilter.sizeBytes, 'byte')}` : 'none';
+  return bloomFilter
+    ? `${bloomFilter.kind}, ${counted(bloomFilter.keys, 'key')}, ${counted(bloomFilter.sizeBytes, 'byte')}`
+    : 'none';
 }
 
 function compressionText({ properties, compressionSharedBytes }: InspectedSsTable['layout']): string {
@@ -99,7 +150,10 @@ function asJson({ layout, verified }: InspectedSsTable): unknown {
       ...jsonKey('lastRow', lastRow),
       families: properties.families?.map(({ family, ...counts }) => ({ family: familyText(family), ...counts })),
     },
-    rowRangeDeletions: layout.rowRangeDeletions.map(({ start, end }) => ({ ...jsonKey('start', start), ...jsonKey('end', end) })),
+    rowRangeDeletions: layout.rowRangeDeletions.map(({ start, end }) => ({
+      ...jsonKey('start', start),
+      ...jsonKey('end', end),
+    })),
     blocks: layout.blocks.map((inspected) => {
       const { first, lastRow: last, ...block } = inspected;
       return { ...block, first: positionAsJson(first), ...jsonKey('lastRow', last) };
@@ -108,7 +162,12 @@ function asJson({ layout, verified }: InspectedSsTable): unknown {
   };
 }
 
-function positionAsJson({ row, column, kind, timestamp }: Pick<Entry, 'row' | 'column' | 'kind' | 'timestamp'>): Record<string, unknown> {
+function positionAsJson({
+  row,
+  column,
+  kind,
+  timestamp,
+}: Pick<Entry, 'row' | 'column' | 'kind' | 'timestamp'>): Record<string, unknown> {
   return {
     ...jsonKey('row', row),
     ...(column !== '' && { family: familyText(familyOf(column)) }),
@@ -119,7 +178,11 @@ function positionAsJson({ row, column, kind, timestamp }: Pick<Entry, 'row' | 'c
 }
 
 function entryAsJson(entry: Entry): unknown {
-  return { ...positionAsJson(entry), rangeEnd: entry.rangeEnd, ...(entry.kind >= EntryKind.put && jsonField('value', bufferOf(entry.value))) };
+  return {
+    ...positionAsJson(entry),
+    rangeEnd: entry.rangeEnd,
+    ...(entry.kind >= EntryKind.put && jsonField('value', bufferOf(entry.value))),
+  };
 }
 
 function bufferOf(bytes: Uint8Array): Buffer {

@@ -40,19 +40,26 @@ describe('bytes for people', () => {
         const rune = u ?? long;
         if (x !== undefined) parts.push(Buffer.from(x, 'hex'));
         else if (rune !== undefined) parts.push(Buffer.from(String.fromCodePoint(Number.parseInt(rune, 16))));
-        else if (short !== undefined) parts.push(short in SHORT ? Buffer.from([SHORT[short] as number]) : Buffer.from(short));
+        else if (short !== undefined)
+          parts.push(short in SHORT ? Buffer.from([SHORT[short] as number]) : Buffer.from(short));
         else parts.push(Buffer.from(plain as string));
       }
       return Buffer.concat(parts);
     };
-    const bytes = fc.oneof(fc.uint8Array({ maxLength: 40 }).map((some) => Buffer.from(some)), fc.string({ unit: 'binary', maxLength: 20 }).map((text) => Buffer.from(text)));
+    const bytes = fc.oneof(
+      fc.uint8Array({ maxLength: 40 }).map((some) => Buffer.from(some)),
+      fc.string({ unit: 'binary', maxLength: 20 }).map((text) => Buffer.from(text)),
+    );
     fc.assert(fc.property(bytes, (some) => assert.deepEqual(unquote(quoted(some)), some)));
   });
 });
 
 describe('JSON', () => {
   test('int64 comes as text, a document is a line', () => {
-    assert.equal(jsonLine({ timestamp: 9223372036854775807n, small: 5, text: 'a\nb' }), '{"timestamp":"9223372036854775807","small":5,"text":"a\\nb"}\n');
+    assert.equal(
+      jsonLine({ timestamp: 9223372036854775807n, small: 5, text: 'a\nb' }),
+      '{"timestamp":"9223372036854775807","small":5,"text":"a\\nb"}\n',
+    );
   });
 });
 
@@ -61,21 +68,53 @@ describe('times and tables of text', () => {
     assert.equal(formatMicros(0n), '1970/01/01-00:00:00.000000');
     assert.equal(formatMicros(1_700_000_000_123_456n), '2023/11/14-22:13:20.123456');
     assert.equal(formatMicros(253_402_300_799_999_999n), '9999/12/31-23:59:59.999999');
-    for (const micros of [253_402_300_800_000_000n, -1n, -(2n ** 63n), 2n ** 63n - 1n]) assert.equal(formatMicros(micros), `${micros}`);
+    for (const micros of [253_402_300_800_000_000n, -1n, -(2n ** 63n), 2n ** 63n - 1n])
+      assert.equal(formatMicros(micros), `${micros}`);
   });
 
   test('lists have cbt’s tab stops', () => {
-    assert.equal(tabbed([['Family Name', 'GC Policy'], ['f', 'x']]), 'Family Name\tGC Policy\nf\t\tx\n');
-    assert.equal(tabbed([['1234567890123', 'a'], ['12345678', 'b']]), '1234567890123\t\ta\n12345678\t\tb\n');
+    assert.equal(
+      tabbed([
+        ['Family Name', 'GC Policy'],
+        ['f', 'x'],
+      ]),
+      'Family Name\tGC Policy\nf\t\tx\n',
+    );
+    assert.equal(
+      tabbed([
+        ['1234567890123', 'a'],
+        ['12345678', 'b'],
+      ]),
+      '1234567890123\t\ta\n12345678\t\tb\n',
+    );
     assert.equal(tabbed([['twelve_chars', 'a']]), 'twelve_chars\ta\n');
-    assert.equal(tabbed([['a', 'b', 'c'], ['d', '', '']]), 'a\t\tb\t\tc\nd\t\t\t\t\n');
+    assert.equal(
+      tabbed([
+        ['a', 'b', 'c'],
+        ['d', '', ''],
+      ]),
+      'a\t\tb\t\tc\nd\t\t\t\t\n',
+    );
   });
 
   test('columns are aligned, numbers to the right, and no line ends in spaces', () => {
-    assert.equal(aligned([['a', 'bytes', 'z'], ['longer', 5, ''], ['b', 12345, 'z']], ' '), ' a       bytes  z\n longer      5\n b       12345  z\n');
+    assert.equal(
+      aligned(
+        [
+          ['a', 'bytes', 'z'],
+          ['longer', 5, ''],
+          ['b', 12345, 'z'],
+        ],
+        ' ',
+      ),
+      ' a       bytes  z\n longer      5\n b       12345  z\n',
+    );
   });
 
   test('one is one and two are many', () => {
-    assert.deepEqual([counted(1, 'row'), counted(0, 'row'), counted(2, 'entry', 'entries')], ['1 row', '0 rows', '2 entries']);
+    assert.deepEqual(
+      [counted(1, 'row'), counted(0, 'row'), counted(2, 'entry', 'entries')],
+      ['1 row', '0 rows', '2 entries'],
+    );
   });
 });

@@ -15,7 +15,9 @@ export function formatMicros(micros: bigint): string {
 /** Columns joined by tabs of eight, as cbt's lists are: at least four columns of air behind the widest. */
 export function tabbed(rows: readonly (readonly string[])[]): string {
   const columns = rows[0]?.length ?? 0;
-  const stops = Array.from({ length: columns }, (_, column) => Math.ceil(Math.max(10, ...rows.map((row) => (row[column] ?? '').length + 4)) / 8));
+  const stops = Array.from({ length: columns }, (_, column) =>
+    Math.ceil(Math.max(10, ...rows.map((row) => (row[column] ?? '').length + 4)) / 8),
+  );
   const cell = (text: string, column: number): string => {
     const isLast = column === columns - 1;
     return isLast ? text : text + '\t'.repeat((stops[column] as number) - Math.floor(text.length / 8));

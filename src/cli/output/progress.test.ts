@@ -17,11 +17,27 @@ function start(columns: number | undefined, options: ProgressOptions, text = 'co
   const clock = new ManualClock();
   const told: string[] = [];
   const terminal: Terminal = {
-    environment: {}, clock, columns, print: async () => assert.fail('progress is never an answer'), complain: (line) => void told.push(line),
+    environment: {},
+    clock,
+    columns,
+    print: async () => assert.fail('progress is never an answer'),
+    complain: (line) => void told.push(line),
   };
   let end: (fails?: Error) => void = () => {};
-  const work = new Promise<string>((resolve, reject) => (end = (fails) => (fails === undefined ? resolve('done') : reject(fails))));
-  return { clock, told, end: (fails) => end(fails), ended: withProgress(terminal, options, () => text, () => work) };
+  const work = new Promise<string>(
+    (resolve, reject) => (end = (fails) => (fails === undefined ? resolve('done') : reject(fails))),
+  );
+  return {
+    clock,
+    told,
+    end: (fails) => end(fails),
+    ended: withProgress(
+      terminal,
+      options,
+      () => text,
+      () => work,
+    ),
+  };
 }
 
 describe('progress', () => {
@@ -42,7 +58,10 @@ describe('progress', () => {
   });
 
   test('a line is never wider than the terminal', async () => {
-    for (const [columns, width] of [[20, 19], [0, 79]] as const) {
+    for (const [columns, width] of [
+      [20, 19],
+      [0, 79],
+    ] as const) {
       const { clock, told, end, ended } = start(columns, {}, '☃'.repeat(200));
       clock.advance(600);
       assert.equal([...(told[0] as string).replace('\r\x1b[K', '')].length, width);
@@ -57,7 +76,14 @@ describe('progress', () => {
       [undefined, { json: true }, []],
       [80, { json: true }, []],
       [undefined, { progress: true }, ['counting t: 7 rows, 1 s\n', 'counting t: 7 rows, 3 s\n']],
-      [80, { progress: true, json: true }, ['{"progress":{"message":"counting t: 7 rows, 1 s"}}\n', '{"progress":{"message":"counting t: 7 rows, 3 s"}}\n']],
+      [
+        80,
+        { progress: true, json: true },
+        [
+          '{"progress":{"message":"counting t: 7 rows, 1 s"}}\n',
+          '{"progress":{"message":"counting t: 7 rows, 3 s"}}\n',
+        ],
+      ],
     ];
     for (const [columns, options, expected] of cases) {
       const { clock, told, end, ended } = start(columns, options);

@@ -24,7 +24,12 @@ export interface ProgressOptions {
 }
 
 /** Does the work; meanwhile `describe` is asked what there is to say. The time that has gone by is added to it. */
-export async function withProgress<T>(terminal: Terminal, options: ProgressOptions, describe: () => string, work: () => Promise<T>): Promise<T> {
+export async function withProgress<T>(
+  terminal: Terminal,
+  options: ProgressOptions,
+  describe: () => string,
+  work: () => Promise<T>,
+): Promise<T> {
   const { progress = false, json = false } = options;
   const { clock = systemClock, columns } = terminal;
   const isRewritten = columns !== undefined && !json;
@@ -33,7 +38,8 @@ export async function withProgress<T>(terminal: Terminal, options: ProgressOptio
   const tell = (): void => {
     const message = `${describe()}, ${Math.round((clock.monotonicMs() - startMs) / 1000)} s`;
     // a line as wide as the terminal would begin another one
-    if (isRewritten) terminal.complain(`${CLEAR_LINE}${[...message].slice(0, (columns || DEFAULT_COLUMNS) - 1).join('')}`);
+    if (isRewritten)
+      terminal.complain(`${CLEAR_LINE}${[...message].slice(0, (columns || DEFAULT_COLUMNS) - 1).join('')}`);
     else terminal.complain(json ? jsonLine({ progress: { message } }) : `${message}\n`);
   };
   let timer: Timer;

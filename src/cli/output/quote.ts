@@ -3,7 +3,15 @@
  */
 
 const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
-const SHORT: Readonly<Record<string, string>> = { '\x07': '\\a', '\b': '\\b', '\f': '\\f', '\n': '\\n', '\r': '\\r', '\t': '\\t', '\v': '\\v' };
+const SHORT: Readonly<Record<string, string>> = {
+  '\x07': '\\a',
+  '\b': '\\b',
+  '\f': '\\f',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\v': '\\v',
+};
 
 const REPLACEMENT = Buffer.from('\ufffd');
 
@@ -26,7 +34,9 @@ function escaped(bytes: Buffer, printable: (text: string) => string): string {
       at++;
       continue;
     }
-    out += PRINTABLE.test(character) ? printable(character) : (SHORT[character] ?? escapedRune(character.codePointAt(0) as number));
+    out += PRINTABLE.test(character)
+      ? printable(character)
+      : (SHORT[character] ?? escapedRune(character.codePointAt(0) as number));
     at += Buffer.byteLength(character);
   }
   return out;
@@ -49,6 +59,7 @@ function characterAt(bytes: Buffer, at: number): string | undefined {
   if (lead < 0xc2 || lead > 0xf4 || at + length > bytes.length) return undefined;
   const text = bytes.toString('utf8', at, at + length);
   // what is malformed was replaced, and the replacement may have as many bytes
-  const isReplaced = text.includes('\ufffd') && bytes.compare(REPLACEMENT, 0, REPLACEMENT.length, at, at + length) !== 0;
+  const isReplaced =
+    text.includes('\ufffd') && bytes.compare(REPLACEMENT, 0, REPLACEMENT.length, at, at + length) !== 0;
   return isReplaced || text.length !== (length === 4 ? 2 : 1) ? undefined : text;
 }

@@ -9,7 +9,10 @@ import { keyJson, rowJson, rowText } from './row-output.ts';
 import { ValueKinds } from './value-kinds.ts';
 
 const SCHEMA: TableSchema = {
-  name: 'projects/p/instances/i/tables/t', id: '00000010', granularity: 'micros', deletionProtection: false,
+  name: 'projects/p/instances/i/tables/t',
+  id: '00000010',
+  granularity: 'micros',
+  deletionProtection: false,
   families: {
     plain: { name: 'plain' },
     sum: { name: 'sum', valueType: { aggregate: { kind: 'sum', input: 'int64' } } },
@@ -53,34 +56,48 @@ describe('rows as JSON', () => {
   test('a field has one type, whatever the bytes are, and the bytes can be made again', () => {
     const kinds = new ValueKinds(SCHEMA, 'plain:number');
     fc.assert(
-      fc.property(bytes, bytes, bytes, fc.constantFrom('plain', 'text', 'distinct'), (key, qualifier, value, family) => {
-        if (family === 'plain' && qualifier.toString() === 'number') return;
-        const row = rowOf(key, family, qualifier, value);
-        const json = JSON.parse(rowJson(row, kinds)) as RowDocument;
-        const [cell] = json.cells;
-        assert.deepEqual(bytesOf(json.key, json.keyBase64), key);
-        assert.deepEqual(bytesOf(cell.qualifier, cell.qualifierBase64), qualifier);
-        assert.equal(cell.timestamp, '5');
-        assert.deepEqual(bytesOf(cell.value as string | undefined, cell.valueBase64), value);
-        if (family === 'distinct') assert.equal(cell.value, undefined, 'a sketch is never text');
-        assert.deepEqual({ ...(JSON.parse(keyJson(row)) as object), cells: json.cells }, json);
-      }),
+      fc.property(
+        bytes,
+        bytes,
+        bytes,
+        fc.constantFrom('plain', 'text', 'distinct'),
+        (key, qualifier, value, family) => {
+          if (family === 'plain' && qualifier.toString() === 'number') return;
+          const row = rowOf(key, family, qualifier, value);
+          const json = JSON.parse(rowJson(row, kinds)) as RowDocument;
+          const [cell] = json.cells;
+          assert.deepEqual(bytesOf(json.key, json.keyBase64), key);
+          assert.deepEqual(bytesOf(cell.qualifier, cell.qualifierBase64), qualifier);
+          assert.equal(cell.timestamp, '5');
+          assert.deepEqual(bytesOf(cell.value as string | undefined, cell.valueBase64), value);
+          if (family === 'distinct') assert.equal(cell.value, undefined, 'a sketch is never text');
+          assert.deepEqual({ ...(JSON.parse(keyJson(row)) as object), cells: json.cells }, json);
+        },
+      ),
     );
   });
 
   test('the number of an aggregate, or of a column that the reader names, is a number with all its digits', () => {
-    const columns: readonly [string, string][] = [['sum', 'q'], ['least', ''], ['plain', 'number']];
+    const columns: readonly [string, string][] = [
+      ['sum', 'q'],
+      ['least', ''],
+      ['plain', 'number'],
+    ];
     fc.assert(
-      fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), fc.constantFrom(...columns), (number, [family, qualifier]) => {
-        const value = Buffer.alloc(8);
-        value.writeBigInt64BE(number);
-        const row = rowOf(Buffer.from('r'), family, Buffer.from(qualifier), value);
-        const kinds = new ValueKinds(SCHEMA, 'plain:number');
-        const line = rowJson(row, kinds);
-        assert.equal(typeof (JSON.parse(line) as RowDocument).cells[0].value, 'number');
-        assert.match(line, new RegExp(`"value":${number}}]}\n$`));
-        assert.ok(rowText(row, kinds).endsWith(`\n    ${number}\n`));
-      }),
+      fc.property(
+        fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+        fc.constantFrom(...columns),
+        (number, [family, qualifier]) => {
+          const value = Buffer.alloc(8);
+          value.writeBigInt64BE(number);
+          const row = rowOf(Buffer.from('r'), family, Buffer.from(qualifier), value);
+          const kinds = new ValueKinds(SCHEMA, 'plain:number');
+          const line = rowJson(row, kinds);
+          assert.equal(typeof (JSON.parse(line) as RowDocument).cells[0].value, 'number');
+          assert.match(line, new RegExp(`"value":${number}}]}\n$`));
+          assert.ok(rowText(row, kinds).endsWith(`\n    ${number}\n`));
+        },
+      ),
     );
   });
 
@@ -95,9 +112,15 @@ describe('rows as JSON', () => {
 test('int64= names columns and whole families of the table, and nothing else', () => {
   const kinds = new ValueKinds(SCHEMA, 'plain:größe,text:');
   const cases: readonly [string, string, string][] = [
-    ['plain', 'größe', 'int64'], ['plain', 'q', 'text'], ['text', 'q', 'int64'], ['sum', 'q', 'int64'], ['distinct', 'q', 'sketch'], ['unknown', 'q', 'text'],
+    ['plain', 'größe', 'int64'],
+    ['plain', 'q', 'text'],
+    ['text', 'q', 'int64'],
+    ['sum', 'q', 'int64'],
+    ['distinct', 'q', 'sketch'],
+    ['unknown', 'q', 'text'],
   ];
-  for (const [family, qualifier, kind] of cases) assert.equal(kinds.of(family, Buffer.from(qualifier)), kind, `${family}:${qualifier}`);
+  for (const [family, qualifier, kind] of cases)
+    assert.equal(kinds.of(family, Buffer.from(qualifier)), kind, `${family}:${qualifier}`);
   assert.throws(() => new ValueKinds(SCHEMA, 'plain'), /int64=: "plain" must be FAMILY:COLUMN/);
   assert.throws(() => new ValueKinds(SCHEMA, ':q'), /must be FAMILY:COLUMN/);
   assert.throws(() => new ValueKinds(SCHEMA, 'other:q'), /no family "other"/);

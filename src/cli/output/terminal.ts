@@ -42,7 +42,8 @@ function logTo(stderr: NodeJS.WriteStream & { readonly fd: number }): (text: str
   let fd = stderr.fd;
   try {
     if (process.platform === 'win32' || fstatSync(fd).isFile()) return writeByNode;
-    if (stderr.isTTY) fd = openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+    if (stderr.isTTY)
+      fd = openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   } catch {
     return writeByNode;
   }

@@ -32,7 +32,8 @@ export class ValueKinds {
     if (at <= 0) throw invalidArgument(`int64=: "${word}" must be FAMILY:COLUMN, or FAMILY: for a whole family`);
     const family = word.slice(0, at);
     if (!Object.hasOwn(schema.families, family)) throw invalidArgument(`int64=: the table has no family "${family}"`);
-    if (this.#families.get(family) === 'sketch') throw invalidArgument(`int64=: family "${family}" holds sketches of distinct values, not int64`);
+    if (this.#families.get(family) === 'sketch')
+      throw invalidArgument(`int64=: family "${family}" holds sketches of distinct values, not int64`);
     if (at === word.length - 1) this.#families.set(family, 'int64');
     else this.#columns.add(`${family}:${Buffer.from(word.slice(at + 1)).toString('latin1')}`);
   }

@@ -9,7 +9,8 @@ function lineOf(given: { address: string; tls: boolean; tokens: boolean }, part:
 }
 
 test('clients are told an address that they can call', () => {
-  const variable = (address: string): string => lineOf({ address, tls: false, tokens: false }, 'export').replace(/.*=/, '');
+  const variable = (address: string): string =>
+    lineOf({ address, tls: false, tokens: false }, 'export').replace(/.*=/, '');
   assert.equal(variable('127.0.0.1:8086'), '127.0.0.1:8086');
   assert.equal(variable('10.0.0.0:8086'), '10.0.0.0:8086');
   assert.equal(variable('0.0.0.0:9000'), '127.0.0.1:9000');
@@ -17,7 +18,11 @@ test('clients are told an address that they can call', () => {
 });
 
 test('with TLS the command says all that a call needs', () => {
-  const command = (address: string, tokens: boolean): string => lineOf({ address, tls: true, tokens }, '  edubba ').trim();
+  const command = (address: string, tokens: boolean): string =>
+    lineOf({ address, tls: true, tokens }, '  edubba ').trim();
   assert.equal(command('10.0.0.1:8086', false), 'edubba  edubba --address 10.0.0.1:8086 --tls-ca FILE ls');
-  assert.equal(command('0.0.0.0:8086', true), 'edubba  edubba --address HOST:8086 --tls-ca FILE --token-file FILE ls    HOST: a name of the certificate');
+  assert.equal(
+    command('0.0.0.0:8086', true),
+    'edubba  edubba --address HOST:8086 --tls-ca FILE --token-file FILE ls    HOST: a name of the certificate',
+  );
 });

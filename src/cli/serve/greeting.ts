@@ -17,7 +17,14 @@ interface Greeting {
 export function greeting({ address, directory, durability, tls, tokens, memory, metrics }: Greeting): string[] {
   const when = durability === 'synced' ? 'acknowledged = on disk' : 'acknowledged = on its way to the disk';
   const how = tls ? tlsClients(address, tokens) : plainClients(address);
-  return [`Edubba: Cloud Bigtable API v2 (data and table admin), ${when}`, `data in ${directory}`, memory, metrics, ...how, 'any project and instance will do, and local is the default of edubba ls; stop with Ctrl-C'];
+  return [
+    `Edubba: Cloud Bigtable API v2 (data and table admin), ${when}`,
+    `data in ${directory}`,
+    memory,
+    metrics,
+    ...how,
+    'any project and instance will do, and local is the default of edubba ls; stop with Ctrl-C',
+  ];
 }
 
 /** Where one listens on all addresses nobody can call: `host` stands there for one that a caller may use. */

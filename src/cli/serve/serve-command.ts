@@ -3,7 +3,14 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { BigtableError, Code } from '../../base/index.ts';
 import type { Logger, Metrics, MetricsReport } from '../../env/index.ts';
-import { connectionLimit, DATABASE_SETTINGS, type DatabaseSettings, modeForOthers, openDatabase, type ThreadedDatabase } from '../../boot/index.ts';
+import {
+  connectionLimit,
+  DATABASE_SETTINGS,
+  type DatabaseSettings,
+  modeForOthers,
+  openDatabase,
+  type ThreadedDatabase,
+} from '../../boot/index.ts';
 import type { JwtOptions, RunningServer, ServerOptions, TlsFiles } from '../../server/index.ts';
 import { greeting } from './greeting.ts';
 import { ServeMonitor } from './serve-monitor.ts';
@@ -45,7 +52,10 @@ Examples:
     --jwt-issuer https://accounts.example.org --jwt-audience edubba --jwt-jwks https://accounts.example.org/keys`;
 
 export function addServeCommand(program: Command, terminal: Terminal): void {
-  const command = program.command('serve').description('serve the Cloud Bigtable API from a directory').addHelpText('after', MORE);
+  const command = program
+    .command('serve')
+    .description('serve the Cloud Bigtable API from a directory')
+    .addHelpText('after', MORE);
   addSettingOptions(command).action(async (_own: unknown, called: Command) => {
     // how they are to be told is a setting, too
     const warnings: string[] = [];
@@ -53,7 +63,11 @@ export function addServeCommand(program: Command, terminal: Terminal): void {
   });
 }
 
-async function serve({ values: settings, origins }: EffectiveSettings, terminal: Terminal, warnings: readonly string[]): Promise<void> {
+async function serve(
+  { values: settings, origins }: EffectiveSettings,
+  terminal: Terminal,
+  warnings: readonly string[],
+): Promise<void> {
   const { dir, durability, tabletServers, compactionsAtOnce } = settings;
   // before anything is loaded or opened that could fail for want of descriptors, and not say so
   connectionLimit(tabletServers, compactionsAtOnce);
@@ -73,7 +87,8 @@ async function serve({ values: settings, origins }: EffectiveSettings, terminal:
     server = await startIn(open, tabletServers, door);
     const tokens = settings.tokens !== undefined || settings.jwtIssuer !== undefined;
     const facts = { address: server.address, directory: resolve(dir), durability, tls: door.tls !== undefined, tokens };
-    for (const line of greeting({ ...facts, memory: describeMemory(settings), metrics: monitor.greeting })) await say(line);
+    for (const line of greeting({ ...facts, memory: describeMemory(settings), metrics: monitor.greeting }))
+      await say(line);
     stop.isServing = true;
     monitor.serving(server.reports);
     await say(`listening on ${server.address}`);
@@ -86,7 +101,11 @@ async function serve({ values: settings, origins }: EffectiveSettings, terminal:
     stop.end();
     await monitor.close();
   }
-  if (stop.isFailure) throw new BigtableError(Code.INTERNAL, 'the server has ended because of an exception that nobody caught: see above');
+  if (stop.isFailure)
+    throw new BigtableError(
+      Code.INTERNAL,
+      'the server has ended because of an exception that nobody caught: see above',
+    );
 }
 
 function databaseSettings(settings: ServeSettings): DatabaseSettings {
@@ -97,7 +116,19 @@ function databaseSettings(settings: ServeSettings): DatabaseSettings {
 type Door = Omit<ServerOptions, 'service' | 'env'>;
 
 function doorOf(settings: ServeSettings, { isMaxConnectionsSet }: { readonly isMaxConnectionsSet: boolean }): Door {
-  const { address, insecurePublic, tokens, maxConnections, maxConnectionsPerAddress, keepAliveMs, keepAliveTimeoutMs, maxIdleMs, stopGraceMs, accessLog, slowMs } = settings;
+  const {
+    address,
+    insecurePublic,
+    tokens,
+    maxConnections,
+    maxConnectionsPerAddress,
+    keepAliveMs,
+    keepAliveTimeoutMs,
+    maxIdleMs,
+    stopGraceMs,
+    accessLog,
+    slowMs,
+  } = settings;
   return {
     address,
     insecurePublic,
@@ -115,15 +146,30 @@ function doorOf(settings: ServeSettings, { isMaxConnectionsSet }: { readonly isM
 
 async function warnOfDirectory(directory: string, logger: Logger): Promise<void> {
   const mode = await modeForOthers(directory, 'secret');
-  if (mode !== undefined) logger.warn('other users of this machine can read the database', { directory, mode, remedy: `chmod 700 ${directory}` });
+  if (mode !== undefined)
+    logger.warn('other users of this machine can read the database', {
+      directory,
+      mode,
+      remedy: `chmod 700 ${directory}`,
+    });
 }
 
 /** Serves the directory, in this thread or in several; `close` ends the server and the database. */
 async function startIn(
-  open: { readonly directory: string; readonly settings: DatabaseSettings; readonly logger: Logger; readonly metrics: Metrics },
+  open: {
+    readonly directory: string;
+    readonly settings: DatabaseSettings;
+    readonly logger: Logger;
+    readonly metrics: Metrics;
+  },
   tabletServers: number,
   door: Door,
-): Promise<RunningServer & { readonly report?: () => Promise<string[]>; readonly reports?: () => Promise<readonly MetricsReport[]> }> {
+): Promise<
+  RunningServer & {
+    readonly report?: () => Promise<string[]>;
+    readonly reports?: () => Promise<readonly MetricsReport[]>;
+  }
+> {
   // loaded while the disk is waited for: the API's messages alone take as long as opening a small directory
   const opening = tabletServers > 1 ? undefined : openDatabase(open);
   // that it failed is told below
@@ -146,10 +192,18 @@ async function startIn(
 /** What came to one thread and belonged to another, or to the master. */
 async function passedOn(database: ThreadedDatabase): Promise<string[]> {
   const counters = [...(await database.counters())];
-  return counters.map(([place, counts]) => `tablet server ${place} passed ${counts['transport.callsPassedOn'] ?? 0} calls on to other threads`);
+  return counters.map(
+    ([place, counts]) =>
+      `tablet server ${place} passed ${counts['transport.callsPassedOn'] ?? 0} calls on to other threads`,
+  );
 }
 
-function tlsOf({ tlsKey: keyFile, tlsCert: certFile, tlsClientCa: clientCaFile, tlsMinVersion: minVersion }: ServeSettings): TlsFiles | undefined {
+function tlsOf({
+  tlsKey: keyFile,
+  tlsCert: certFile,
+  tlsClientCa: clientCaFile,
+  tlsMinVersion: minVersion,
+}: ServeSettings): TlsFiles | undefined {
   return keyFile !== undefined && certFile !== undefined ? { keyFile, certFile, clientCaFile, minVersion } : undefined;
 }
 

@@ -37,9 +37,18 @@ export class ServeMonitor {
   constructor(options: ServeMonitorOptions, terminal: Terminal) {
     this.#options = options;
     const { logLevel: level, logFormat: format } = options;
-    this.logger = new LogWriter({ clock: systemClock, output: { write: async (text) => (terminal.log ? terminal.log(text) : terminal.complain(text)) }, level, format, metrics: this.metrics });
+    this.logger = new LogWriter({
+      clock: systemClock,
+      output: { write: async (text) => (terminal.log ? terminal.log(text) : terminal.complain(text)) },
+      level,
+      format,
+      metrics: this.metrics,
+    });
     this.readiness = new Readiness(systemClock, [() => this.#isDiskFull(), () => this.#cannotServe()]);
-    this.#page = new MetricsPage({ main: () => this.#mainReport(), threads: async () => sumOfReports(await this.#threads()) }, systemClock);
+    this.#page = new MetricsPage(
+      { main: () => this.#mainReport(), threads: async () => sumOfReports(await this.#threads()) },
+      systemClock,
+    );
     this.metrics.gauge(labelled('build.info', VERSION, process.version), () => 1);
   }
 
@@ -49,14 +58,23 @@ export class ServeMonitor {
     if (metricsAddress === 'off') return;
     const address = metricsAddress ?? usualAddress(this.#options.address);
     try {
-      this.#server = await MonitorServer.listen({ clock: systemClock, address, page: this.#page, readiness: this.readiness });
+      this.#server = await MonitorServer.listen({
+        clock: systemClock,
+        address,
+        page: this.#page,
+        readiness: this.readiness,
+      });
     } catch (error) {
-      if (metricsAddress !== undefined || !(error instanceof BigtableError) || error.code === Code.INVALID_ARGUMENT) throw error;
+      if (metricsAddress !== undefined || !(error instanceof BigtableError) || error.code === Code.INVALID_ARGUMENT)
+        throw error;
       this.#where = `off, because ${error.message} (--metrics-address chooses another)`;
       return;
     }
     this.#where = `http://${this.#server.address}/metrics, /healthz, /readyz`;
-    if (this.#server.isPublic) this.logger.warn('other machines can read the metrics: nobody is asked who they are', { address: this.#server.address });
+    if (this.#server.isPublic)
+      this.logger.warn('other machines can read the metrics: nobody is asked who they are', {
+        address: this.#server.address,
+      });
   }
 
   /** A line for whoever starts the server. */
@@ -69,7 +87,9 @@ export class ServeMonitor {
     if (threads) this.#threads = threads;
     this.readiness.serving();
     if (this.#server !== undefined) {
-      this.#page.load().catch((error: unknown) => this.logger.error('the metrics could not be loaded', { message: String(error) }));
+      this.#page
+        .load()
+        .catch((error: unknown) => this.logger.error('the metrics could not be loaded', { message: String(error) }));
     }
   }
 
@@ -93,22 +113,31 @@ export class ServeMonitor {
     const disk = this.#disk;
     const own: MetricsReport = {
       counters: {},
-      gauges: { 'server.ready': Number(isReady), ...(disk === undefined ? {} : { 'disk.freeBytes': disk.freeBytes, 'disk.sizeBytes': disk.sizeBytes }) },
+      gauges: {
+        'server.ready': Number(isReady),
+        ...(disk === undefined ? {} : { 'disk.freeBytes': disk.freeBytes, 'disk.sizeBytes': disk.sizeBytes }),
+      },
       histograms: {},
     };
     return sumOfReports([own, this.metrics.report()]);
   }
 
   async #isDiskFull(): Promise<string | undefined> {
-    const { bavail, blocks, bsize } = await statfs(this.#options.dir).catch(() => ({ bavail: undefined, blocks: 0, bsize: 0 }));
+    const { bavail, blocks, bsize } = await statfs(this.#options.dir).catch(() => ({
+      bavail: undefined,
+      blocks: 0,
+      bsize: 0,
+    }));
     // no file system tells it, or not every one
-    this.#disk = bavail === undefined || blocks === 0 ? undefined : { freeBytes: bavail * bsize, sizeBytes: blocks * bsize };
+    this.#disk =
+      bavail === undefined || blocks === 0 ? undefined : { freeBytes: bavail * bsize, sizeBytes: blocks * bsize };
     return this.#disk !== undefined && this.#disk.freeBytes < LEAST_FREE_BYTES ? 'the disk is full' : undefined;
   }
 
   async #cannotServe(): Promise<string | undefined> {
     const { gauges } = sumOfReports([this.metrics.report(), ...(await this.#threads())]);
-    if ((gauges['memtables.refusing'] ?? 0) > 0) return 'what is in memory cannot be written to files: writes are refused as soon as memory is full';
+    if ((gauges['memtables.refusing'] ?? 0) > 0)
+      return 'what is in memory cannot be written to files: writes are refused as soon as memory is full';
     const unserved = gauges['master.unservedTablets'] ?? 0;
     return unserved > 0 ? `tablets that cannot be served: ${unserved}` : undefined;
   }

@@ -25,17 +25,26 @@ describe('settings together', () => {
   test('a sum above the memory is a warning; the program and its threads count', () => {
     const available = (336 + 80) * MIB;
     assert.deepEqual(checkTogether(settings(), available), []);
-    assert.match(String(checkTogether(settings(), available - 1)), /^the memory that settings allow \(336 MiB\) and the program \(about 80 MiB\) are more than there is \(416 MiB\): memtables 64 MiB/);
+    assert.match(
+      String(checkTogether(settings(), available - 1)),
+      /^the memory that settings allow \(336 MiB\) and the program \(about 80 MiB\) are more than there is \(416 MiB\): memtables 64 MiB/,
+    );
     assert.match(String(checkTogether(settings({ tabletServers: 4 }), available)), /the program \(about 144 MiB\)/);
   });
 
   test('one size above the memory is refused, but a default is not', () => {
-    assert.throws(() => checkTogether(settings({ memtableBytes: 200 * MIB }), 150 * MIB), { code: Code.INVALID_ARGUMENT, message: /^memtable-bytes is 200 MiB, more than the memory there is \(150 MiB\)$/ });
+    assert.throws(() => checkTogether(settings({ memtableBytes: 200 * MIB }), 150 * MIB), {
+      code: Code.INVALID_ARGUMENT,
+      message: /^memtable-bytes is 200 MiB, more than the memory there is \(150 MiB\)$/,
+    });
     assert.equal(checkTogether(settings(), 100 * MIB).length, 1);
   });
 
   test('all that contradicts is told at once', () => {
-    const message = /^3 settings are wrong:\n {2}TLS needs both .*\n {2}tokens of an issuer need all of .*\n {2}scan-cache-bytes is 2 GiB, more than/;
-    assert.throws(() => checkTogether(settings({ tlsKey: 'k', jwtIssuer: 'i', scanCacheBytes: 2 * GIB }), GIB), { message });
+    const message =
+      /^3 settings are wrong:\n {2}TLS needs both .*\n {2}tokens of an issuer need all of .*\n {2}scan-cache-bytes is 2 GiB, more than/;
+    assert.throws(() => checkTogether(settings({ tlsKey: 'k', jwtIssuer: 'i', scanCacheBytes: 2 * GIB }), GIB), {
+      message,
+    });
   });
 });

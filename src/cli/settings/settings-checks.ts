@@ -20,20 +20,30 @@ const THREAD_BYTES = 16 * 1024 * 1024;
 export function checkTogether(settings: ServeSettings, availableBytes = memoryBytes()): string[] {
   const { tlsKey, tlsCert, tlsClientCa, jwtIssuer, jwtAudience, jwtJwks } = settings;
   const problems: string[] = [];
-  if ((tlsKey === undefined) !== (tlsCert === undefined)) problems.push(`TLS needs both ${flagOf('tlsKey')} and ${flagOf('tlsCert')}`);
-  if (tlsClientCa !== undefined && tlsKey === undefined && tlsCert === undefined) problems.push(`${flagOf('tlsClientCa')} needs TLS: ${flagOf('tlsKey')} and ${flagOf('tlsCert')}`);
+  if ((tlsKey === undefined) !== (tlsCert === undefined))
+    problems.push(`TLS needs both ${flagOf('tlsKey')} and ${flagOf('tlsCert')}`);
+  if (tlsClientCa !== undefined && tlsKey === undefined && tlsCert === undefined)
+    problems.push(`${flagOf('tlsClientCa')} needs TLS: ${flagOf('tlsKey')} and ${flagOf('tlsCert')}`);
   const ofIssuer = [jwtIssuer, jwtAudience, jwtJwks].filter((value) => value !== undefined).length;
-  if (ofIssuer % 3 !== 0) problems.push(`tokens of an issuer need all of ${flagOf('jwtIssuer')}, ${flagOf('jwtAudience')} and ${flagOf('jwtJwks')}`);
+  if (ofIssuer % 3 !== 0)
+    problems.push(
+      `tokens of an issuer need all of ${flagOf('jwtIssuer')}, ${flagOf('jwtAudience')} and ${flagOf('jwtJwks')}`,
+    );
   for (const [name] of MEMORY) {
     // a default that is too large is only told of, below
-    if (settings[name] > availableBytes && settings[name] !== defaultOf(SERVE_SETTINGS[name])) problems.push(`${keyOf(name)} is ${roughBytes(settings[name])}, more than the memory there is (${roughBytes(availableBytes)})`);
+    if (settings[name] > availableBytes && settings[name] !== defaultOf(SERVE_SETTINGS[name]))
+      problems.push(
+        `${keyOf(name)} is ${roughBytes(settings[name])}, more than the memory there is (${roughBytes(availableBytes)})`,
+      );
   }
   complain(problems);
   checkShares(settings, settings.tabletServers);
   const sum = sumOf(settings);
   const program = PROGRAM_BYTES + (settings.tabletServers > 1 ? settings.tabletServers * THREAD_BYTES : 0);
   if (sum + program <= availableBytes) return [];
-  return [`the memory that settings allow (${roughBytes(sum)}) and the program (about ${roughBytes(program)}) are more than there is (${roughBytes(availableBytes)}): ${partsOf(settings)}`];
+  return [
+    `the memory that settings allow (${roughBytes(sum)}) and the program (about ${roughBytes(program)}) are more than there is (${roughBytes(availableBytes)}): ${partsOf(settings)}`,
+  ];
 }
 
 /** For the start of a server: what its parts may take. */

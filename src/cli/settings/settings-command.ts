@@ -21,10 +21,14 @@ Examples:
   edubba settings --json --memtable-bytes 256MiB`;
 
 export function addSettingsCommand(program: Command, terminal: Terminal): void {
-  const command = program.command('settings').description('print what serve would run with, and from where').addHelpText('after', MORE);
+  const command = program
+    .command('settings')
+    .description('print what serve would run with, and from where')
+    .addHelpText('after', MORE);
   addSettingOptions(command).action(async (_own: unknown, called: Command) => {
     const isJson = called.optsWithGlobals<{ json?: boolean }>().json === true;
-    const warn = (message: string): void => terminal.complain(isJson ? jsonLine({ warning: { message } }) : `edubba: warning: ${message}\n`);
+    const warn = (message: string): void =>
+      terminal.complain(isJson ? jsonLine({ warning: { message } }) : `edubba: warning: ${message}\n`);
     const effective = await settingsOf(called, terminal, warn);
     await terminal.print(isJson ? jsonOf(effective) : tomlOf(effective));
   });
@@ -34,7 +38,12 @@ export function addSettingsCommand(program: Command, terminal: Terminal): void {
 function jsonOf({ values, origins }: EffectiveSettings): string {
   const documents = [...settingGroups().values()].flat().map((name) => {
     const { source, where } = origins[name];
-    return JSON.stringify({ setting: keyOf(name), value: shown(name, values[name]) ?? null, source, ...(where !== undefined && { where }) });
+    return JSON.stringify({
+      setting: keyOf(name),
+      value: shown(name, values[name]) ?? null,
+      source,
+      ...(where !== undefined && { where }),
+    });
   });
   return `${documents.join('\n')}\n`;
 }
@@ -45,7 +54,8 @@ function tomlOf({ values, origins }: EffectiveSettings): string {
     const lines = names.map((name) => {
       const value = shown(name, values[name]);
       const { where = 'default' } = origins[name];
-      const assignment = `${keyOf(name)} = ${value === undefined ? '' : tomlValue(SERVE_SETTINGS[name], value)}`.trimEnd();
+      const assignment =
+        `${keyOf(name)} = ${value === undefined ? '' : tomlValue(SERVE_SETTINGS[name], value)}`.trimEnd();
       return `${where === 'default' ? `# ${assignment}` : assignment}`.padEnd(44).concat(` # ${where}`);
     });
     return [`# ${group}`, ...lines, ''].join('\n');

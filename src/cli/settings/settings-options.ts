@@ -21,7 +21,12 @@ const CACHE_FLAG = '--cache';
 
 /** Adds a flag for each setting. The program takes some of them for all commands and parses them itself: here they are for the help. */
 export function addSettingOptions(command: Command): Command {
-  command.addOption(new Option('--settings <file>', `a file of settings (TOML), or ${FILE_VARIABLE}; docs/SETTINGS.md has them all`).helpGroup('Settings:'));
+  command.addOption(
+    new Option(
+      '--settings <file>',
+      `a file of settings (TOML), or ${FILE_VARIABLE}; docs/SETTINGS.md has them all`,
+    ).helpGroup('Settings:'),
+  );
   for (const [group, names] of settingGroups()) {
     for (const option of names.flatMap(optionsOf)) command.addOption(option.helpGroup(`${group}:`));
   }
@@ -30,7 +35,8 @@ export function addSettingOptions(command: Command): Command {
 
 function optionsOf(name: SettingName): Option[] {
   const setting: Setting = SERVE_SETTINGS[name];
-  if (setting.kind === 'boolean') return [new Option(flagOf(name), helpOf(setting)), new Option(`--no-${keyOf(name)}`).hideHelp()];
+  if (setting.kind === 'boolean')
+    return [new Option(flagOf(name), helpOf(setting)), new Option(`--no-${keyOf(name)}`).hideHelp()];
   const check = (text: string): string => {
     if (parseSetting(setting, text) === undefined) throw new InvalidArgumentError(`It must be ${wantedText(setting)}.`);
     return text;
@@ -40,20 +46,38 @@ function optionsOf(name: SettingName): Option[] {
 }
 
 function placeholderOf(setting: Setting): string {
-  return setting.placeholder ?? { bytes: 'size', count: 'count', duration: 'duration', choice: 'which', boolean: '', path: 'path', address: 'host:port', text: 'text' }[setting.kind];
+  return (
+    setting.placeholder ??
+    {
+      bytes: 'size',
+      count: 'count',
+      duration: 'duration',
+      choice: 'which',
+      boolean: '',
+      path: 'path',
+      address: 'host:port',
+      text: 'text',
+    }[setting.kind]
+  );
 }
 
 /** As help has it: the page has the whole text. */
 function helpOf(setting: Setting): string {
   const [first = ''] = /^.*?\.(?= |$)/.exec(setting.doc.replaceAll('`', '')) ?? [];
   const { brief: sentence = `${first.charAt(0).toLowerCase()}${first.slice(1, -1)}` } = setting;
-  const facts = [boundsText(setting), hasDefault(setting) ? `default: ${defaultText(setting).replaceAll('`', '')}` : ''].filter((fact) => fact !== '');
+  const facts = [
+    boundsText(setting),
+    hasDefault(setting) ? `default: ${defaultText(setting).replaceAll('`', '')}` : '',
+  ].filter((fact) => fact !== '');
   return facts.length === 0 ? sentence : `${sentence} (${facts.join('; ')})`;
 }
 
 /** A default that is worth saying. */
 function hasDefault(setting: Setting): boolean {
-  return setting.kind !== 'boolean' && (setting.default !== undefined || ('without' in setting && setting.without !== undefined));
+  return (
+    setting.kind !== 'boolean' &&
+    (setting.default !== undefined || ('without' in setting && setting.without !== undefined))
+  );
 }
 
 function wholeMebibytes(text: string): string {
@@ -62,18 +86,28 @@ function wholeMebibytes(text: string): string {
 }
 
 /** The effective settings of a command with such options. INVALID_ARGUMENT with all that is wrong; warnings go to `warn`. */
-export async function settingsOf(command: Command, terminal: Pick<Terminal, 'environment'>, warn: (message: string) => void): Promise<EffectiveSettings> {
+export async function settingsOf(
+  command: Command,
+  terminal: Pick<Terminal, 'environment'>,
+  warn: (message: string) => void,
+): Promise<EffectiveSettings> {
   const { settings: file, cache, ...flags } = command.optsWithGlobals<Record<string, string | boolean | undefined>>();
   const [foreign] = Object.keys(FLAGS_OF_CLIENTS).filter((name) => flags[name] !== undefined);
   if (foreign !== undefined) throw invalidArgument(FLAGS_OF_CLIENTS[foreign] as string);
   if (cache !== undefined) {
-    if (flags['blockCacheBytes'] !== undefined) throw invalidArgument(`give either ${CACHE_FLAG} or ${flagOf('blockCacheBytes')}, not both`);
+    if (flags['blockCacheBytes'] !== undefined)
+      throw invalidArgument(`give either ${CACHE_FLAG} or ${flagOf('blockCacheBytes')}, not both`);
     flags['blockCacheBytes'] = cache;
   }
   const path = file ?? (terminal.environment[FILE_VARIABLE] || undefined);
-  const effective = effectiveSettings({ flags, environment: terminal.environment, file: path === undefined ? undefined : await readSettingsFile(String(path)) });
+  const effective = effectiveSettings({
+    flags,
+    environment: terminal.environment,
+    file: path === undefined ? undefined : await readSettingsFile(String(path)),
+  });
   const mode = path === undefined ? undefined : await modeForOthers(String(path), 'trusted');
-  if (mode !== undefined) warn(`the settings can be changed by other users of this machine (mode ${mode}): chmod go-w ${path}`);
+  if (mode !== undefined)
+    warn(`the settings can be changed by other users of this machine (mode ${mode}): chmod go-w ${path}`);
   for (const warning of checkTogether(effective.values)) warn(warning);
   return effective;
 }

@@ -76,5 +76,12 @@ function section(group: string, names: readonly SettingName[]): string {
     const value = [`default: ${defaultText(setting)}`, boundsText(setting)].filter((text) => text !== '').join('<br>');
     return `| \`${flagOf(name)}\`<br>\`${variableOf(name)}\`<br>\`${keyOf(name)}\` | ${setting.doc.replaceAll('|', '\\|')} | ${value} | ${inLibrary} |`;
   });
-  return [`## ${group}`, '', '| flag, variable, key | what it does | value | in the library |', '|---|---|---|---|', ...rows, ''].join('\n');
+  return [
+    `## ${group}`,
+    '',
+    '| flag, variable, key | what it does | value | in the library |',
+    '|---|---|---|---|',
+    ...rows,
+    '',
+  ].join('\n');
 }

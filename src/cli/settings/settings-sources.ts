@@ -5,7 +5,15 @@
 import { dirname, resolve } from 'node:path';
 import { describeValue, didYouMean, invalidArgument, ownOf } from '../../base/index.ts';
 import { defaultOf, isValueOf, parseSetting, type Setting, type SettingValue, wantedText } from '../../boot/index.ts';
-import { flagOf, keyOf, SERVE_SETTINGS, type ServeSettings, SETTING_NAMES, type SettingName, variableOf } from './serve-settings.ts';
+import {
+  flagOf,
+  keyOf,
+  SERVE_SETTINGS,
+  type ServeSettings,
+  SETTING_NAMES,
+  type SettingName,
+  variableOf,
+} from './serve-settings.ts';
 import type { SettingsFile } from './settings-file.ts';
 
 export const FILE_VARIABLE = 'EDUBBA_SETTINGS';
@@ -46,12 +54,16 @@ export function effectiveSettings(given: GivenSettings): EffectiveSettings {
   const origins: Partial<Record<SettingName, Origin>> = {};
   for (const name of SETTING_NAMES) {
     const setting: Setting = SERVE_SETTINGS[name];
-    const found = [flagFor(name, flags), variableFor(name, environment), entryFor(name, file)].filter((one) => one !== undefined);
+    const found = [flagFor(name, flags), variableFor(name, environment), entryFor(name, file)].filter(
+      (one) => one !== undefined,
+    );
     // what is overridden is checked too: it would surprise when the other goes
     const [first] = found.map((one) => {
       const value = typeof one.value === 'string' ? parseSetting(setting, one.value) : one.value;
       if (isValueOf(setting, value)) return { value: pathFrom(setting, value, one.origin, file), origin: one.origin };
-      problems.push(`${one.origin.where}: ${keyOf(name)} must be ${wantedText(setting)}, not ${typeof one.value === 'string' ? quoted(one.value) : describeValue(one.value)}`);
+      problems.push(
+        `${one.origin.where}: ${keyOf(name)} must be ${wantedText(setting)}, not ${typeof one.value === 'string' ? quoted(one.value) : describeValue(one.value)}`,
+      );
       return undefined;
     });
     values[name] = first === undefined ? defaultOf(setting) : first.value;
@@ -86,7 +98,12 @@ function entryFor(name: SettingName, file: SettingsFile | undefined): Found | un
 }
 
 /** A relative path in the file is meant from the file's directory. */
-function pathFrom(setting: Setting, value: SettingValue, { source }: Origin, file: SettingsFile | undefined): SettingValue {
+function pathFrom(
+  setting: Setting,
+  value: SettingValue,
+  { source }: Origin,
+  file: SettingsFile | undefined,
+): SettingValue {
   if (setting.kind !== 'path' || source !== 'file' || !file || String(value).includes('://')) return value;
   return resolve(dirname(file.path), String(value));
 }
@@ -98,12 +115,15 @@ function quoted(text: string): string {
 }
 
 /** What Kubernetes sets in every container for a service whose name begins with "edubba". */
-const OF_KUBERNETES = /^EDUBBA_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
+const OF_KUBERNETES =
+  /^EDUBBA_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
 
 /** Whether the variable is Edubba's by its name, and known to nobody. */
 function unknownVariables(environment: GivenSettings['environment']): string[] {
   const known = [...SETTING_NAMES.map(variableOf), ...OTHER_VARIABLES];
-  const unknown = Object.keys(environment).filter((name) => name.startsWith('EDUBBA_') && !known.includes(name) && !OF_KUBERNETES.test(name));
+  const unknown = Object.keys(environment).filter(
+    (name) => name.startsWith('EDUBBA_') && !known.includes(name) && !OF_KUBERNETES.test(name),
+  );
   return unknown.map((name) => `there is no setting for the environment variable ${name}${didYouMean(name, known)}`);
 }
 

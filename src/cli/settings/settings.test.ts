@@ -5,7 +5,14 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { DATABASE_SETTINGS, defaultOf, formatSetting, isValueOf, type Setting, type SettingValue } from '../../boot/index.ts';
+import {
+  DATABASE_SETTINGS,
+  defaultOf,
+  formatSetting,
+  isValueOf,
+  type Setting,
+  type SettingValue,
+} from '../../boot/index.ts';
 import { main } from '../index.ts';
 import { flagOf, keyOf, SERVE_SETTINGS, SETTING_NAMES, type SettingName, variableOf } from './serve-settings.ts';
 import { readSettingsFile } from './settings-file.ts';
@@ -18,11 +25,25 @@ const FILE = join(directory, 'edubba.toml');
 after(() => rmSync(directory, { recursive: true }));
 
 /** What `edubba settings --json` answers, by key. */
-async function effective(words: readonly string[], environment: Readonly<Record<string, string>>): Promise<Map<string, { value: unknown; source: string }>> {
+async function effective(
+  words: readonly string[],
+  environment: Readonly<Record<string, string>>,
+): Promise<Map<string, { value: unknown; source: string }>> {
   let [out, err] = ['', ''];
-  const terminal = { environment, print: async (text: string) => void (out += text), complain: (text: string) => void (err += text), log: async (text: string) => void (err += text) };
+  const terminal = {
+    environment,
+    print: async (text: string) => void (out += text),
+    complain: (text: string) => void (err += text),
+    log: async (text: string) => void (err += text),
+  };
   assert.equal(await main(['settings', '--json', ...words], terminal), 0, err);
-  return new Map(out.trimEnd().split('\n').map((line) => JSON.parse(line)).map(({ setting, value, source }) => [setting, { value, source }]));
+  return new Map(
+    out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+      .map(({ setting, value, source }) => [setting, { value, source }]),
+  );
 }
 
 /** Values that every setting may have, whatever the others are. */
@@ -32,13 +53,21 @@ function valuesOf(setting: Setting): fc.Arbitrary<SettingValue> {
       return fc.integer({ min: Math.max(setting.least, 8 * MIB), max: Math.min(setting.most ?? 64 * MIB, 64 * MIB) });
     case 'duration':
     case 'count':
-      return fc.integer({ min: setting.least, max: setting.kind === 'count' ? Math.min(setting.most ?? 8, 8) : (setting.most ?? 1000 * setting.least) });
+      return fc.integer({
+        min: setting.least,
+        max: setting.kind === 'count' ? Math.min(setting.most ?? 8, 8) : (setting.most ?? 1000 * setting.least),
+      });
     case 'choice':
       return fc.constantFrom(...setting.choices);
     case 'boolean':
       return fc.boolean();
     case 'address':
-      return fc.constantFrom('127.0.0.1:0', '[::1]:8086', 'localhost:65535', ...(setting.word === undefined ? [] : [setting.word]));
+      return fc.constantFrom(
+        '127.0.0.1:0',
+        '[::1]:8086',
+        'localhost:65535',
+        ...(setting.word === undefined ? [] : [setting.word]),
+      );
     case 'path':
       return fc.constantFrom('relative', '../above/it', '/absolute/path', 'with space', 'ünï"\\code');
     case 'text':
@@ -48,8 +77,15 @@ function valuesOf(setting: Setting): fc.Arbitrary<SettingValue> {
 
 /** Texts that stand for the value. */
 function textsOf(setting: Setting, value: SettingValue): fc.Arbitrary<string> {
-  if (setting.kind === 'boolean') return fc.constantFrom(...(value === true ? ['true', 'yes', 'on', '1', 'True'] : ['false', 'no', 'off', '0', 'FALSE']));
-  return fc.constantFrom(String(value), formatSetting(setting, value), typeof value === 'number' ? formatSetting(setting, value).replace(' ', '') : String(value));
+  if (setting.kind === 'boolean')
+    return fc.constantFrom(
+      ...(value === true ? ['true', 'yes', 'on', '1', 'True'] : ['false', 'no', 'off', '0', 'FALSE']),
+    );
+  return fc.constantFrom(
+    String(value),
+    formatSetting(setting, value),
+    typeof value === 'number' ? formatSetting(setting, value).replace(' ', '') : String(value),
+  );
 }
 
 interface Given {
@@ -66,24 +102,32 @@ interface Sources {
 }
 
 function givenOf(setting: Setting): fc.Arbitrary<Given> {
-  return valuesOf(setting).chain((value) => fc.record({ value: fc.constant(value), text: textsOf(setting, value), plain: fc.boolean() }));
+  return valuesOf(setting).chain((value) =>
+    fc.record({ value: fc.constant(value), text: textsOf(setting, value), plain: fc.boolean() }),
+  );
 }
 
 const anySources = fc.record(
-  Object.fromEntries(SETTING_NAMES.map((name) => {
-    const given = fc.option(givenOf(SERVE_SETTINGS[name]), { nil: undefined });
-    return [name, fc.record({ flag: given, environment: given, file: given })];
-  })) as Record<SettingName, fc.Arbitrary<Sources>>,
+  Object.fromEntries(
+    SETTING_NAMES.map((name) => {
+      const given = fc.option(givenOf(SERVE_SETTINGS[name]), { nil: undefined });
+      return [name, fc.record({ flag: given, environment: given, file: given })];
+    }),
+  ) as Record<SettingName, fc.Arbitrary<Sources>>,
 );
 
 /** Settings that are refused without one another. */
-const TOGETHER: SettingName[][] = [['tlsKey', 'tlsCert', 'tlsClientCa'], ['jwtIssuer', 'jwtAudience', 'jwtJwks']];
+const TOGETHER: SettingName[][] = [
+  ['tlsKey', 'tlsCert', 'tlsClientCa'],
+  ['jwtIssuer', 'jwtAudience', 'jwtJwks'],
+];
 
 function completed(sources: Readonly<Record<SettingName, Sources>>): Record<SettingName, Sources> {
   const whole = { ...sources };
   for (const names of TOGETHER) {
     if (!names.some((name) => isGiven(whole[name]))) continue;
-    for (const name of names) if (!isGiven(whole[name])) whole[name] = { ...whole[name], file: { value: 'x', text: 'x', plain: false } };
+    for (const name of names)
+      if (!isGiven(whole[name])) whole[name] = { ...whole[name], file: { value: 'x', text: 'x', plain: false } };
   }
   return whole;
 }
@@ -115,9 +159,13 @@ function expected(name: SettingName, { flag, environment, file }: Sources): { va
 
 describe('the table of settings', () => {
   test('names are told apart in every form, and by no name that Kubernetes gives', () => {
-    for (const form of [keyOf, flagOf, variableOf]) assert.equal(new Set(SETTING_NAMES.map(form)).size, SETTING_NAMES.length);
+    for (const form of [keyOf, flagOf, variableOf])
+      assert.equal(new Set(SETTING_NAMES.map(form)).size, SETTING_NAMES.length);
     for (const name of SETTING_NAMES) assert.doesNotMatch(variableOf(name), /_(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)/);
-    assert.deepEqual([keyOf('tlsClientCa'), flagOf('memtableBytes'), variableOf('majorCompactionMs')], ['tls-client-ca', '--memtable-bytes', 'EDUBBA_MAJOR_COMPACTION_MS']);
+    assert.deepEqual(
+      [keyOf('tlsClientCa'), flagOf('memtableBytes'), variableOf('majorCompactionMs')],
+      ['tls-client-ca', '--memtable-bytes', 'EDUBBA_MAJOR_COMPACTION_MS'],
+    );
   });
 
   test('each has a default in its range, and whole sentences', () => {
@@ -142,12 +190,18 @@ describe('the table of settings', () => {
     const program = files.filter((file) => file.endsWith('.ts') && !/\.test\.ts$|^settings\b/.test(file));
     const text = program.map((file) => readFileSync(join('src/cli', file), 'utf8')).join('\n');
     // the engine's are handed to it as a whole
-    for (const name of SETTING_NAMES.filter((one) => !Object.hasOwn(DATABASE_SETTINGS, one))) assert.match(text, new RegExp(`\\b${name}\\b`), name);
+    for (const name of SETTING_NAMES.filter((one) => !Object.hasOwn(DATABASE_SETTINGS, one)))
+      assert.match(text, new RegExp(`\\b${name}\\b`), name);
   });
 
   test('docs/SETTINGS.md is what the table says', () => {
-    assert.equal(readFileSync('docs/SETTINGS.md', 'utf8'), settingsPage(), 'node --import tsx scripts/settings.mjs --write');
-    for (const name of SETTING_NAMES) for (const form of [keyOf, flagOf, variableOf]) assert.ok(settingsPage().includes(`\`${form(name)}\``), name);
+    assert.equal(
+      readFileSync('docs/SETTINGS.md', 'utf8'),
+      settingsPage(),
+      'node --import tsx scripts/settings.mjs --write',
+    );
+    for (const name of SETTING_NAMES)
+      for (const form of [keyOf, flagOf, variableOf]) assert.ok(settingsPage().includes(`\`${form(name)}\``), name);
   });
 });
 
@@ -156,35 +210,58 @@ describe('effective settings', () => {
     const [, example = ''] = /```toml\n([^`]*)```/.exec(settingsPage()) ?? [];
     writeFileSync(FILE, example);
     const { values } = effectiveSettings({ flags: {}, environment: {}, file: await readSettingsFile(FILE) });
-    assert.deepEqual([values.dir, values.tabletServers, values.blockCacheBytes, values.memtableBytes], ['/var/lib/edubba', 4, 6 * 1024 * MIB, 512 * MIB]);
+    assert.deepEqual(
+      [values.dir, values.tabletServers, values.blockCacheBytes, values.memtableBytes],
+      ['/var/lib/edubba', 4, 6 * 1024 * MIB, 512 * MIB],
+    );
   });
 
   for (const name of SETTING_NAMES) {
     test(`${keyOf(name)} is reachable by flag, environment and file`, async () => {
       const setting: Setting = SERVE_SETTINGS[name];
-      const sample = fc.sample(givenOf(setting).filter(({ value }) => value !== defaultOf(setting)), { numRuns: 1, seed: 1 })[0] as Given;
+      const sample = fc.sample(
+        givenOf(setting).filter(({ value }) => value !== defaultOf(setting)),
+        { numRuns: 1, seed: 1 },
+      )[0] as Given;
       for (const source of ['flag', 'environment', 'file'] as const) {
         const none = { flag: undefined, environment: undefined, file: undefined };
-        const all = completed({ ...Object.fromEntries(SETTING_NAMES.map((one) => [one, none])), [name]: { ...none, [source]: sample } } as Record<SettingName, Sources>);
+        const all = completed({
+          ...Object.fromEntries(SETTING_NAMES.map((one) => [one, none])),
+          [name]: { ...none, [source]: sample },
+        } as Record<SettingName, Sources>);
         assert.deepEqual((await found(all)).get(keyOf(name)), expected(name, all[name]));
       }
     });
   }
 
   test('any mix of sources means what the order of precedence says', async () => {
-    await fc.assert(fc.asyncProperty(anySources, async (sources) => {
-      const all = completed(sources);
-      const model = SETTING_NAMES.map((name) => [keyOf(name), expected(name, all[name])]);
-      assert.deepEqual(Object.fromEntries(await found(all)), Object.fromEntries(model));
-    }), { numRuns: 200 });
+    await fc.assert(
+      fc.asyncProperty(anySources, async (sources) => {
+        const all = completed(sources);
+        const model = SETTING_NAMES.map((name) => [keyOf(name), expected(name, all[name])]);
+        assert.deepEqual(Object.fromEntries(await found(all)), Object.fromEntries(model));
+      }),
+      { numRuns: 200 },
+    );
   });
 });
 
 /** Gives the settings as an operator would. */
 function found(all: Readonly<Record<SettingName, Sources>>): ReturnType<typeof effective> {
   const given = (source: keyof Sources): [SettingName, Given][] =>
-    SETTING_NAMES.flatMap((name): [SettingName, Given][] => (all[name][source] === undefined ? [] : [[name, all[name][source]]]));
-  writeFileSync(FILE, given('file').map(([name, one]) => `${fileLine(name, one)}\n`).join(''), { mode: 0o600 });
+    SETTING_NAMES.flatMap((name): [SettingName, Given][] =>
+      all[name][source] === undefined ? [] : [[name, all[name][source]]],
+    );
+  writeFileSync(
+    FILE,
+    given('file')
+      .map(([name, one]) => `${fileLine(name, one)}\n`)
+      .join(''),
+    { mode: 0o600 },
+  );
   const environment = Object.fromEntries(given('environment').map(([name, { text }]) => [variableOf(name), text]));
-  return effective(given('flag').flatMap(([name, one]) => flagWords(name, one)), { ...environment, EDUBBA_SETTINGS: FILE });
+  return effective(
+    given('flag').flatMap(([name, one]) => flagWords(name, one)),
+    { ...environment, EDUBBA_SETTINGS: FILE },
+  );
 }

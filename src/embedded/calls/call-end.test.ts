@@ -43,11 +43,14 @@ describe('a call that its caller may end', () => {
     const abort = new AbortController();
     clock.advance(7);
     let told: unknown;
-    const call = calls.read((_, context) => {
-      assert.equal(context.deadlineMs, 17);
-      context.signal?.addEventListener('abort', () => (told = context.signal?.reason));
-      return never();
-    }, { signal: abort.signal, timeoutMs: 10 });
+    const call = calls.read(
+      (_, context) => {
+        assert.equal(context.deadlineMs, 17);
+        context.signal?.addEventListener('abort', () => (told = context.signal?.reason));
+        return never();
+      },
+      { signal: abort.signal, timeoutMs: 10 },
+    );
     abort.abort();
     const error = await call.catch((ended: unknown) => ended);
     assert.ok(error instanceof CallEndedError);
@@ -58,9 +61,15 @@ describe('a call that its caller may end', () => {
   test('a deadline that others have told first is told as its own', async () => {
     const { calls } = subject();
     const first = new BigtableError(Code.DEADLINE_EXCEEDED, 'the server says so');
-    await assert.rejects(calls.write(() => Promise.reject(first), { timeoutMs: 10 }), { name: 'TimeoutError', cause: first, outcomeUnknown: true });
+    await assert.rejects(
+      calls.write(() => Promise.reject(first), { timeoutMs: 10 }),
+      { name: 'TimeoutError', cause: first, outcomeUnknown: true },
+    );
     // nobody here gave a time
-    await assert.rejects(calls.write(() => Promise.reject(first), { signal: new AbortController().signal }), first);
+    await assert.rejects(
+      calls.write(() => Promise.reject(first), { signal: new AbortController().signal }),
+      first,
+    );
   });
 
   test('a signal has one listener, however many calls it serves; all of them end', async () => {
@@ -77,12 +86,15 @@ describe('a call that its caller may end', () => {
     const { calls, budget } = subject();
     let fail: (error: Error) => void = () => {};
     const abort = new AbortController();
-    const call = calls.write((_, context) => {
-      assert.ok(context.reservation.tryAdmit(1000));
-      return new Promise<never>((_resolve, reject) => {
-        fail = reject;
-      });
-    }, { signal: abort.signal });
+    const call = calls.write(
+      (_, context) => {
+        assert.ok(context.reservation.tryAdmit(1000));
+        return new Promise<never>((_resolve, reject) => {
+          fail = reject;
+        });
+      },
+      { signal: abort.signal },
+    );
     abort.abort();
     await assert.rejects(call, { name: 'AbortError' });
     assert.equal(budget.usedBytes, 1000);

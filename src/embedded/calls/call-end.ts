@@ -17,8 +17,15 @@ export class CallEndedError extends BigtableError {
   /** Whether the call may have changed something all the same: it was a write, and had begun. */
   readonly outcomeUnknown: boolean;
 
-  constructor(code: typeof Code.CANCELLED | typeof Code.DEADLINE_EXCEEDED, message: string, options: { cause: unknown; outcomeUnknown: boolean }) {
-    super(code, message, { cause: options.cause, ...(options.outcomeUnknown && { details: { outcomeUnknown: true } }) });
+  constructor(
+    code: typeof Code.CANCELLED | typeof Code.DEADLINE_EXCEEDED,
+    message: string,
+    options: { cause: unknown; outcomeUnknown: boolean },
+  ) {
+    super(code, message, {
+      cause: options.cause,
+      ...(options.outcomeUnknown && { details: { outcomeUnknown: true } }),
+    });
     this.name = code === Code.CANCELLED ? 'AbortError' : 'TimeoutError';
     this.outcomeUnknown = options.outcomeUnknown;
   }
@@ -89,7 +96,8 @@ export class CallEnd implements AbortListener {
     if (signal?.aborted) throw this.#aborted(false);
     if (timeoutMs <= 0) throw this.#timedOut(false);
     this.context = new CallContext({ budget, principal: 'embedded', deadlineMs: clock.monotonicMs() + timeoutMs });
-    if (timeoutMs !== Number.POSITIVE_INFINITY) this.#timer = clock.timer(timeoutMs, () => this.#end(this.#timedOut(true)));
+    if (timeoutMs !== Number.POSITIVE_INFINITY)
+      this.#timer = clock.timer(timeoutMs, () => this.#end(this.#timedOut(true)));
     if (signal !== undefined) listen(signal, this);
   }
 
@@ -135,24 +143,43 @@ export class CallEnd implements AbortListener {
 
   /** Those who know the deadline too may be the first to tell that it is over. */
   #errorOf(error: unknown): unknown {
-    const isDue = error instanceof BigtableError && error.code === Code.DEADLINE_EXCEEDED && this.#options.timeoutMs !== undefined;
+    const isDue =
+      error instanceof BigtableError && error.code === Code.DEADLINE_EXCEEDED && this.#options.timeoutMs !== undefined;
     return isDue && !(error instanceof CallEndedError) ? this.#timedOut(true, error) : error;
   }
 
   #aborted(begun: boolean): CallEndedError {
     const reason: unknown = this.#options.signal?.reason;
     const isTimeout = reason instanceof Error && reason.name === 'TimeoutError';
-    return this.#errorFor(isTimeout ? Code.DEADLINE_EXCEEDED : Code.CANCELLED, `the call was given up: ${reasonText(reason)}`, begun, reason);
+    return this.#errorFor(
+      isTimeout ? Code.DEADLINE_EXCEEDED : Code.CANCELLED,
+      `the call was given up: ${reasonText(reason)}`,
+      begun,
+      reason,
+    );
   }
 
   #timedOut(begun: boolean, cause?: unknown): CallEndedError {
     const { timeoutMs } = this.#options;
-    return this.#errorFor(Code.DEADLINE_EXCEEDED, `the call took longer than its timeoutMs of ${timeoutMs}`, begun, cause);
+    return this.#errorFor(
+      Code.DEADLINE_EXCEEDED,
+      `the call took longer than its timeoutMs of ${timeoutMs}`,
+      begun,
+      cause,
+    );
   }
 
-  #errorFor(code: typeof Code.CANCELLED | typeof Code.DEADLINE_EXCEEDED, message: string, begun: boolean, cause: unknown): CallEndedError {
+  #errorFor(
+    code: typeof Code.CANCELLED | typeof Code.DEADLINE_EXCEEDED,
+    message: string,
+    begun: boolean,
+    cause: unknown,
+  ): CallEndedError {
     const kind = this.#kind;
-    return new CallEndedError(code, `${message}${begun ? BEGUN[kind] : ''}`, { cause, outcomeUnknown: begun && kind === 'write' });
+    return new CallEndedError(code, `${message}${begun ? BEGUN[kind] : ''}`, {
+      cause,
+      outcomeUnknown: begun && kind === 'write',
+    });
   }
 }
 

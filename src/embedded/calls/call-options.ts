@@ -37,10 +37,16 @@ export function checkCallValues({ signal, timeoutMs }: CallOptions): void {
 }
 
 /** An argument that may be left out, before the options, which may be left out too. */
-export type ThenOptions<T, O extends CallOptions = CallOptions> = [] | [own: T] | [options: O] | [own: T, options: O | undefined];
+export type ThenOptions<T, O extends CallOptions = CallOptions> =
+  | []
+  | [own: T]
+  | [options: O]
+  | [own: T, options: O | undefined];
 
 /** Such arguments apart: the one in a list, and the options. `T` is never a plain object. */
-export function takeOptions<T, O extends CallOptions = CallOptions>(given: Readonly<ThenOptions<T, O>>): readonly [own: [] | [T], options: O | undefined] {
+export function takeOptions<T, O extends CallOptions = CallOptions>(
+  given: Readonly<ThenOptions<T, O>>,
+): readonly [own: [] | [T], options: O | undefined] {
   const [first, options] = given;
   if (given.length === 0) return [[], undefined];
   if (given.length === 1 && isObjectOfNames(first)) return [[], first as O];

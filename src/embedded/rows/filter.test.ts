@@ -98,7 +98,10 @@ describe('filters in the library', () => {
             inside({ ...good, [field]: none }),
             new RegExp(`filter\\.predicate\\.filters\\[1\\].*\\b${field}\\b`),
           );
-        refusedNaming({ ...good, [`${field}s`]: value }, new RegExp(`no field "${field}s" .did you mean ${field}.*; there are kind`));
+        refusedNaming(
+          { ...good, [`${field}s`]: value },
+          new RegExp(`no field "${field}s" .did you mean ${field}.*; there are kind`),
+        );
       }
     });
   }

@@ -11,12 +11,19 @@ const READ = { keys: 5000, bytes: 1024 * 1024 } as const;
 
 /** The row of each key, undefined where there is none. A key that comes twice has one row. */
 export async function getMany(
-  service: Service, context: RequestContext, table: string, keys: readonly ByteString[], options: RowOptions,
+  service: Service,
+  context: RequestContext,
+  table: string,
+  keys: readonly ByteString[],
+  options: RowOptions,
 ): Promise<(Row | undefined)[]> {
   const found = new Map<ByteString, Row>();
   for (const part of partsOf(new Set(keys))) {
     const builder = new RowBuilder();
-    for await (const { fragments } of service.readRows(context, asked(() => rowsRequest(table, part, options)))) {
+    for await (const { fragments } of service.readRows(
+      context,
+      asked(() => rowsRequest(table, part, options)),
+    )) {
       for (const fragment of fragments) {
         const row = builder.add(fragment);
         if (row !== undefined) found.set(fragment.row, row);

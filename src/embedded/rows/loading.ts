@@ -45,10 +45,15 @@ export function checkLoad(source: MutationSource, options: LoadOptions): void {
   checkOptions(options, LOAD, 'load');
   const { onProgress } = options;
   const iterable: unknown = source;
-  if (typeof iterable !== 'object' || iterable === null || !(Symbol.iterator in iterable || Symbol.asyncIterator in iterable)) {
+  if (
+    typeof iterable !== 'object' ||
+    iterable === null ||
+    !(Symbol.iterator in iterable || Symbol.asyncIterator in iterable)
+  ) {
     throw invalidArgument(`load takes mutations out of an iterable or an async iterable, not ${describeValue(source)}`);
   }
-  if (onProgress !== undefined && typeof onProgress !== 'function') throw invalidArgument(`onProgress must be a function, not ${describeValue(onProgress)}`);
+  if (onProgress !== undefined && typeof onProgress !== 'function')
+    throw invalidArgument(`onProgress must be a function, not ${describeValue(onProgress)}`);
 }
 
 export interface LoadOutcome {
@@ -61,7 +66,11 @@ export interface LoadOutcome {
 }
 
 export async function load(
-  service: Service, context: RequestContext, table: string, source: MutationSource, onProgress: LoadOptions['onProgress'],
+  service: Service,
+  context: RequestContext,
+  table: string,
+  source: MutationSource,
+  onProgress: LoadOptions['onProgress'],
 ): Promise<LoadOutcome> {
   const loading = new Loading(service, context, table, onProgress);
   try {
@@ -109,7 +118,10 @@ class Loading {
   add(mutation: RowMutation): Promise<void> | undefined {
     const index = this.#taken++;
     if (!Array.isArray((mutation as RowMutation | undefined)?.mutations) || typeof mutation.row !== 'string') {
-      this.#failures.push({ index, error: invalidArgument(`a mutation to load must be a RowMutation, not ${describeValue(mutation)}`) });
+      this.#failures.push({
+        index,
+        error: invalidArgument(`a mutation to load must be a RowMutation, not ${describeValue(mutation)}`),
+      });
       return undefined;
     }
     const entry = { row: mutation.row, mutations: mutation.mutations };
@@ -125,7 +137,11 @@ class Loading {
     if (!this.isOver && (this.#batch.length > 0 || this.#taken === 0)) await this.#send();
     await this.#sending;
     if (this.#interruption !== undefined) throw this.#interruption;
-    return { applied: this.#applied, failures: this.#failures.sort((a, b) => a.index - b.index), thrown: thrown ?? this.#thrown };
+    return {
+      applied: this.#applied,
+      failures: this.#failures.sort((a, b) => a.index - b.index),
+      thrown: thrown ?? this.#thrown,
+    };
   }
 
   get #interruption(): unknown {

@@ -55,7 +55,12 @@ function stepIn({ bytes, column, int, time }: Style, step: Mutation): object {
     case 'deleteFromColumn':
       return { kind, ...column(step.family, step.qualifier), ...rangeIn(time, step.range) };
     case 'setCell':
-      return { kind, ...column(step.family, step.qualifier), ...timeIn(time, step.timestamp), ...bytes('value', step.value) };
+      return {
+        kind,
+        ...column(step.family, step.qualifier),
+        ...timeIn(time, step.timestamp),
+        ...bytes('value', step.value),
+      };
     case 'addToCell': {
       const input = step.input instanceof Uint8Array ? bytes('input', step.input) : { input: int(step.input) };
       return { kind, ...column(step.family, step.qualifier), ...timeIn(time, step.timestamp), ...input };

@@ -7,11 +7,29 @@
  *   await table.apply(r1);
  */
 import {
-  type ByteString, checkOptions, describeValue, int64, invalidArgument, isInt64, jsonField, type OptionTable, toBytes,
+  type ByteString,
+  checkOptions,
+  describeValue,
+  int64,
+  invalidArgument,
+  isInt64,
+  jsonField,
+  type OptionTable,
+  toBytes,
 } from '../../base/index.ts';
 import { type Mutation, setCell, type TimestampRange } from '../../model/index.ts';
 import {
-  asked, type Bytes, type Column, columnOf, isBytes, keyOf, textOf, type Timestamp, timestampOf, type Value, valueOf,
+  asked,
+  type Bytes,
+  type Column,
+  columnOf,
+  isBytes,
+  keyOf,
+  textOf,
+  type Timestamp,
+  timestampOf,
+  type Value,
+  valueOf,
 } from '../values/input.ts';
 import { jsonStep, shownStep } from './mutation-steps.ts';
 import { INSPECT, type Inspect, type InspectOptions, inspected, readable } from '../values/show.ts';
@@ -36,7 +54,9 @@ export class Mutations {
   /** Sets a cell. Without a timestamp it gets the database's time. */
   set(column: Column, value: Value, timestamp?: Timestamp): this {
     const { family, qualifier } = columnOf(column);
-    this.#mutations.push(setCell(family, qualifier, timestamp === undefined ? undefined : timestampOf(timestamp), valueOf(value)));
+    this.#mutations.push(
+      setCell(family, qualifier, timestamp === undefined ? undefined : timestampOf(timestamp), valueOf(value)),
+    );
     return this;
   }
 
@@ -47,13 +67,23 @@ export class Mutations {
       const wrong = describeValue(input);
       throw invalidArgument(`an aggregate's input must be text, bytes or a whole number within int64, not ${wrong}`);
     }
-    this.#mutations.push({ kind: 'addToCell', ...columnOf(column), input: isText ? valueOf(input) : int64(input), timestamp: timestampOf(timestamp) });
+    this.#mutations.push({
+      kind: 'addToCell',
+      ...columnOf(column),
+      input: isText ? valueOf(input) : int64(input),
+      timestamp: timestampOf(timestamp),
+    });
     return this;
   }
 
   /** Merges the state of an aggregate, as a read of such a cell answers it, into another cell of its kind. */
   merge(column: Column, state: Uint8Array, timestamp: Timestamp = 0): this {
-    this.#mutations.push({ kind: 'mergeToCell', ...columnOf(column), state: valueOf(state), timestamp: timestampOf(timestamp) });
+    this.#mutations.push({
+      kind: 'mergeToCell',
+      ...columnOf(column),
+      state: valueOf(state),
+      timestamp: timestampOf(timestamp),
+    });
     return this;
   }
 

@@ -2,7 +2,14 @@
  * The rows of one read, as the library gives them out: fragments of the service joined into whole rows. It begins with the first pull, where a wrong
  * request fails too. A row that is ready costs no promise, which is what makes a `get` of a cached row cheap.
  */
-import { BigtableError, checkOptions, Code, describeValue, invalidArgument, type OptionTable } from '../../base/index.ts';
+import {
+  BigtableError,
+  checkOptions,
+  Code,
+  describeValue,
+  invalidArgument,
+  type OptionTable,
+} from '../../base/index.ts';
 import { PullStream, pullStreamOf } from '../../env/index.ts';
 import type { ReadBatch, RowFragment } from '../../model/index.ts';
 import type { ReadRequest } from '../../service/index.ts';
@@ -88,7 +95,8 @@ export class RowStream extends PullStream<Row> implements Rows {
   async toArray(options: ToArrayOptions = {}): Promise<Row[]> {
     checkOptions(options, TO_ARRAY, 'toArray');
     const { max = MOST_ROWS } = options;
-    if (typeof max !== 'number' || !(max >= 0)) throw invalidArgument(`max must be a number of rows, not ${describeValue(max)}`);
+    if (typeof max !== 'number' || !(max >= 0))
+      throw invalidArgument(`max must be a number of rows, not ${describeValue(max)}`);
     const rows: Row[] = [];
     for await (const row of this) {
       if (rows.length >= max) throw new BigtableError(Code.RESOURCE_EXHAUSTED, tooMany(max));

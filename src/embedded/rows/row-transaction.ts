@@ -92,7 +92,9 @@ function filledBy(fill: ((row: Mutations) => unknown) | undefined, name: string)
     result = fill(steps);
   } catch (error) {
     if (error instanceof BigtableError) throw error;
-    throw new BigtableError(Code.INVALID_ARGUMENT, `outcome ${name} threw: ${toBigtableError(error).message}`, { cause: error });
+    throw new BigtableError(Code.INVALID_ARGUMENT, `outcome ${name} threw: ${toBigtableError(error).message}`, {
+      cause: error,
+    });
   }
   if (result instanceof Promise) {
     result.catch(() => {});

@@ -1,7 +1,17 @@
 /**
  * Rows and cells as the library gives them out: a map of maps of maps (family, qualifier, timestamp -> value), newest version first.
  */
-import { asBuffer, BigtableError, type ByteString, Code, type Int64, jsonField, toBigInt, toBytes, toText } from '../../base/index.ts';
+import {
+  asBuffer,
+  BigtableError,
+  type ByteString,
+  Code,
+  type Int64,
+  jsonField,
+  toBigInt,
+  toBytes,
+  toText,
+} from '../../base/index.ts';
 import type { Cell as ModelCell, RowFragment } from '../../model/index.ts';
 import { type Column, columnOf, ownBytes, type Timestamp, timestampOf } from '../values/input.ts';
 import { INSPECT, type Inspect, type InspectOptions, inspected, readable, readableTime } from '../values/show.ts';
@@ -54,7 +64,11 @@ export class Cell {
 
   /** The value as a counter; FAILED_PRECONDITION where it is not 8 bytes. */
   get int(): bigint {
-    if (this.value.length !== 8) throw new BigtableError(Code.FAILED_PRECONDITION, `${this.column} holds ${this.value.length} bytes, a counter has 8`);
+    if (this.value.length !== 8)
+      throw new BigtableError(
+        Code.FAILED_PRECONDITION,
+        `${this.column} holds ${this.value.length} bytes, a counter has 8`,
+      );
     return this.value.readBigInt64BE(0);
   }
 
@@ -163,7 +177,12 @@ function ownCells(cells: readonly ModelCell[]): Cell[] {
     const { value } = cell;
     copies.set(value, at);
     // as `subarray` does, for less
-    own.push(new Cell(cell, value.length === bytes ? copies : Buffer.from(copies.buffer, copies.byteOffset + at, value.length)));
+    own.push(
+      new Cell(
+        cell,
+        value.length === bytes ? copies : Buffer.from(copies.buffer, copies.byteOffset + at, value.length),
+      ),
+    );
     at += value.length;
   }
   return own;

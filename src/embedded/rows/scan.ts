@@ -2,8 +2,19 @@
  * What to read, in the words of the paper's Scanner (section 3, figure 3), turned into a read request of the service.
  */
 import {
-  BigtableError, type ByteString, checkOptions, Code, describeValue, INT64_MAX, int64, invalidArgument,
-  type OptionTable, prefixEnd, quote, toBigInt, utf8,
+  BigtableError,
+  type ByteString,
+  checkOptions,
+  Code,
+  describeValue,
+  INT64_MAX,
+  int64,
+  invalidArgument,
+  type OptionTable,
+  prefixEnd,
+  quote,
+  toBigInt,
+  utf8,
 } from '../../base/index.ts';
 import type { RowFilter as ModelFilter } from '../../filter/index.ts';
 import type { RowRange } from '../../model/index.ts';
@@ -12,7 +23,15 @@ import type { ReadRequest } from '../../service/index.ts';
 import type { CallOptions } from '../calls/call-options.ts';
 import { type RowFilter, rowFilterOf } from './filter.ts';
 import {
-  boundOf, type Bytes, type Column, columnOf, keyOf, listOf, textOf, type Timestamp, timestampOf,
+  boundOf,
+  type Bytes,
+  type Column,
+  columnOf,
+  keyOf,
+  listOf,
+  textOf,
+  type Timestamp,
+  timestampOf,
 } from '../values/input.ts';
 import type { TimeRange } from './row-mutation.ts';
 import { bytePattern } from '../values/text-pattern.ts';
@@ -56,11 +75,27 @@ export interface ScanOptions extends TimeRange, CallOptions {
 export type RowOptions = Omit<ScanOptions, 'rows' | 'prefix' | 'start' | 'end' | 'limit' | 'reverse'>;
 
 const OF_ROW = {
-  families: 'bound', columns: 'bound', columnRegex: 'bound', columnRange: 'bound', since: 'bound', until: 'bound',
-  at: 'bound', cellsPerRow: 'bound', filter: 'bound', versions: 'free', signal: 'free', timeoutMs: 'free',
+  families: 'bound',
+  columns: 'bound',
+  columnRegex: 'bound',
+  columnRange: 'bound',
+  since: 'bound',
+  until: 'bound',
+  at: 'bound',
+  cellsPerRow: 'bound',
+  filter: 'bound',
+  versions: 'free',
+  signal: 'free',
+  timeoutMs: 'free',
 } satisfies OptionTable<RowOptions>;
 const OF_SCAN = {
-  rows: 'bound', prefix: 'bound', start: 'bound', end: 'bound', limit: 'bound', reverse: 'free', ...OF_ROW,
+  rows: 'bound',
+  prefix: 'bound',
+  start: 'bound',
+  end: 'bound',
+  limit: 'bound',
+  reverse: 'free',
+  ...OF_ROW,
 } satisfies OptionTable<ScanOptions>;
 type ColumnRange = NonNullable<ScanOptions['columnRange']>;
 const COLUMN_RANGE = { family: 'bound', start: 'bound', end: 'bound' } satisfies OptionTable<ColumnRange>;
@@ -162,7 +197,16 @@ function filterOf(options: ScanOptions): ModelFilter | undefined {
   return filter;
 }
 
-const ROW_KEYS: ReadonlySet<string> = new Set(['rows', 'prefix', 'start', 'end', 'limit', 'reverse', 'signal', 'timeoutMs']);
+const ROW_KEYS: ReadonlySet<string> = new Set([
+  'rows',
+  'prefix',
+  'start',
+  'end',
+  'limit',
+  'reverse',
+  'signal',
+  'timeoutMs',
+]);
 
 /** The name of the one column whose newest version is asked for, '' for the newest of all columns; undefined where anything else is. */
 function onlyColumn(options: ScanOptions): string | undefined {
@@ -187,7 +231,10 @@ function makeFilter(options: ScanOptions): ModelFilter | undefined {
     filters.push(versions === 1 ? NEWEST_VERSION : { kind: 'cellsPerColumnLimit', cells: versions });
   }
   if (options.cellsPerRow !== undefined) {
-    filters.push({ kind: 'cellsPerRowLimit', cells: aboveZero(options.cellsPerRow, 'cellsPerRow', { most: MOST_CELLS }) });
+    filters.push({
+      kind: 'cellsPerRowLimit',
+      cells: aboveZero(options.cellsPerRow, 'cellsPerRow', { most: MOST_CELLS }),
+    });
   }
   return filters.length > 1 ? { kind: 'chain', filters } : filters[0];
 }
@@ -230,11 +277,20 @@ function* columnFilters(options: ScanOptions): Generator<ModelFilter> {
 
 /** Asked for twice is read once: branches of an interleave would give its cells twice. */
 function distinctColumns(columns: readonly Column[]): { family: string; qualifier: ByteString }[] {
-  return [...new Map(columns.map((column) => columnOf(column)).map((name) => [`${name.family}:${name.qualifier}`, name])).values()];
+  return [
+    ...new Map(
+      columns.map((column) => columnOf(column)).map((name) => [`${name.family}:${name.qualifier}`, name]),
+    ).values(),
+  ];
 }
 
 function singleColumn({ family, qualifier }: { family: string; qualifier: ByteString }): ModelFilter {
-  return { kind: 'columnRange', family, start: { value: qualifier, closed: true }, end: { value: qualifier, closed: true } };
+  return {
+    kind: 'columnRange',
+    family,
+    start: { value: qualifier, closed: true },
+    end: { value: qualifier, closed: true },
+  };
 }
 
 function timeFilter({ since, until, at }: ScanOptions): ModelFilter | undefined {

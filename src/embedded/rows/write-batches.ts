@@ -53,7 +53,11 @@ function endOfRequest(entries: readonly Entry[], from: number, bounds: BatchBoun
  * server) fails as it is where it is the first; later it fails every entry that is left.
  */
 export async function applyEntries(
-  service: Service, context: RequestContext, table: string, entries: readonly Entry[], bounds = REQUEST,
+  service: Service,
+  context: RequestContext,
+  table: string,
+  entries: readonly Entry[],
+  bounds = REQUEST,
 ): Promise<readonly BatchFailure[]> {
   const failures: BatchFailure[] = [];
   for (let from = 0; from < entries.length; ) {

@@ -1,6 +1,11 @@
 /** Locality groups in the library's words. What the options mean is checked where every door's groups are. */
 import { describeValue, invalidArgument, isObjectOfNames } from '../../base/index.ts';
-import { type GroupCompression, type GroupLayout as ModelLayout, LIMITS, type LocalityGroup } from '../../model/index.ts';
+import {
+  type GroupCompression,
+  type GroupLayout as ModelLayout,
+  LIMITS,
+  type LocalityGroup,
+} from '../../model/index.ts';
 import { checkGroupLayout } from '../../service/index.ts';
 import { listOf, textOf } from '../values/input.ts';
 

@@ -19,7 +19,10 @@ test('groups are made with the table, and later ones agree in what they say', as
   ];
   for (const options of agreeing) await database.openTable('t', options);
   const refused: readonly [TableOptions, RegExp][] = [
-    [{ groups: { meta: { families: ['f'], compression: 'lz4' } } }, /group "meta" with compression \{"kind":"zstd".*asks for \{"kind":"lz4"\}.*setGroups/],
+    [
+      { groups: { meta: { families: ['f'], compression: 'lz4' } } },
+      /group "meta" with compression \{"kind":"zstd".*asks for \{"kind":"lz4"\}.*setGroups/,
+    ],
     [{ groups: { meta: { families: ['f'], inMemory: false } } }, /inMemory true/],
     [{ groups: { other: { families: ['f'] } } }, /no locality group "other".*setGroups/],
     [{ groups: { meta: { families: ['g'] } } }, /"g" in locality group "default".*"meta".*setGroups/],
@@ -60,6 +63,11 @@ test('a table that another program makes, changes or deletes meanwhile is opened
 });
 
 test('who is overtaken without end gives up', async () => {
-  await using database = await overtaken((other, attempt) => (attempt % 2 === 1 ? other.createTable('t') : other.deleteTable('t')));
-  await assert.rejects(database.openTable('t', { families: { f: {} } }), { name: 'BigtableError', code: Code.NOT_FOUND });
+  await using database = await overtaken((other, attempt) =>
+    attempt % 2 === 1 ? other.createTable('t') : other.deleteTable('t'),
+  );
+  await assert.rejects(database.openTable('t', { families: { f: {} } }), {
+    name: 'BigtableError',
+    code: Code.NOT_FOUND,
+  });
 });

@@ -36,12 +36,19 @@ export async function bringTo(service: Service, context: RequestContext, asked: 
   }
   const missing = missingFamilies(there, asked);
   if (missing.length === 0) return;
-  await service.modifyFamilies(context, asked.table.name, missing.map((family) => ({ kind: 'create', family })));
+  await service.modifyFamilies(
+    context,
+    asked.table.name,
+    missing.map((family) => ({ kind: 'create', family })),
+  );
 }
 
 /** The families to create. FAILED_PRECONDITION, which says what to call, where the table is otherwise than asked for. */
 export function missingFamilies(table: TableSchema, asked: AskedTable): readonly FamilySchema[] {
-  const { granularity, table: { groups = {} } } = asked;
+  const {
+    granularity,
+    table: { groups = {} },
+  } = asked;
   if (granularity !== undefined && granularity !== table.granularity)
     throw otherwise(table, `has timestamps in ${table.granularity}`, granularity, 'a granularity is fixed at creation');
   for (const [name, group] of Object.entries(groups)) checkGroup(table, name, group);
@@ -64,7 +71,12 @@ function checkFamily(table: TableSchema, there: FamilySchema, asked: FamilySchem
   if (kind !== askedKind)
     throw otherwise(table, `${has}of ${kind}`, askedKind, "what a family's cells are is fixed when it is created");
   if (saysRule && canonical(there.gcRule) !== canonical(asked.gcRule))
-    throw otherwise(table, `${has}with the GC rule ${ruleText(there.gcRule)}`, ruleText(asked.gcRule), `setGcRule(${name}, …) changes it`);
+    throw otherwise(
+      table,
+      `${has}with the GC rule ${ruleText(there.gcRule)}`,
+      ruleText(asked.gcRule),
+      `setGcRule(${name}, …) changes it`,
+    );
 }
 
 /** A family that is not there yet is created in its group. */
@@ -72,7 +84,12 @@ function checkPlace(table: TableSchema, family: string, asked: string): void {
   const there = familyOfTable(table, family);
   const group = there?.group ?? DEFAULT_GROUP;
   if (there !== undefined && group !== asked)
-    throw otherwise(table, `has column family ${JSON.stringify(family)} in locality group "${group}"`, `"${asked}"`, 'setGroups(…) moves it');
+    throw otherwise(
+      table,
+      `has column family ${JSON.stringify(family)} in locality group "${group}"`,
+      `"${asked}"`,
+      'setGroups(…) moves it',
+    );
 }
 
 /** Every family of a table lies in one group. */
@@ -86,7 +103,12 @@ const TUNING = { compression: { kind: 'lz4' }, bloomFilter: 'row', inMemory: fal
 function checkGroup(table: TableSchema, name: string, { families: _, ...asked }: GroupLayout[string]): void {
   const there = name === DEFAULT_GROUP ? (ownOf(table.groups, name) ?? {}) : ownOf(table.groups, name);
   if (there === undefined)
-    throw otherwise(table, `has no locality group "${name}"`, 'one', 'setGroups(…) makes groups of a table that exists');
+    throw otherwise(
+      table,
+      `has no locality group "${name}"`,
+      'one',
+      'setGroups(…) makes groups of a table that exists',
+    );
   const tuning: LocalityGroup = { ...TUNING, ...there };
   for (const [option, value] of Object.entries(asked)) {
     const own: unknown = tuning[option as keyof LocalityGroup];
@@ -102,7 +124,8 @@ function checkGroup(table: TableSchema, name: string, { families: _, ...asked }:
 
 /** Compares only the fields that were asked for. */
 function agrees(there: unknown, asked: unknown): boolean {
-  if (typeof asked !== 'object' || asked === null || typeof there !== 'object' || there === null) return there === asked;
+  if (typeof asked !== 'object' || asked === null || typeof there !== 'object' || there === null)
+    return there === asked;
   return Object.entries(asked).every(
     ([field, value]) => value === undefined || (there as Readonly<Record<string, unknown>>)[field] === value,
   );

@@ -50,4 +50,3 @@ export function askedTable(name: string, options: TableOptions, call: string): A
     granularity,
   };
 }
-

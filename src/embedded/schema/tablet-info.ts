@@ -15,6 +15,19 @@ export interface TabletInfo {
   readonly memoryBytes: number;
 }
 
-export function tabletInfo({ range: { start, end }, server, files, fileBytes, memoryBytes }: TabletStatistics): TabletInfo {
-  return { start: toBytes(start), end: end === undefined ? undefined : toBytes(end), server, files, fileBytes, memoryBytes };
+export function tabletInfo({
+  range: { start, end },
+  server,
+  files,
+  fileBytes,
+  memoryBytes,
+}: TabletStatistics): TabletInfo {
+  return {
+    start: toBytes(start),
+    end: end === undefined ? undefined : toBytes(end),
+    server,
+    files,
+    fileBytes,
+    memoryBytes,
+  };
 }

@@ -85,7 +85,9 @@ export function valueOf(value: Value): Uint8Array {
   if (typeof value === 'string') return Buffer.from(value, 'utf8');
   if (isBytes(value)) return value;
   if (typeof value === 'bigint' && isInt64(value)) return int64Bytes(int64(value));
-  throw invalidArgument(`a value must be text, bytes or an int64 as bigint, not ${describeValue(value)}${valueHint(value)}`);
+  throw invalidArgument(
+    `a value must be text, bytes or an int64 as bigint, not ${describeValue(value)}${valueHint(value)}`,
+  );
 }
 
 /** What to write for values that have no bytes of their own. */

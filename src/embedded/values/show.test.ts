@@ -20,7 +20,10 @@ async function rowOf(mutation: RowMutation): Promise<Row> {
 
 test('a row shows its key, and each cell its column, time and value', async () => {
   const row = await rowOf(
-    new RowMutation('Zürich').set('f:a', 'grüezi', TIME).set({ family: 'f', qualifier: NOT_TEXT }, NOT_TEXT, 5n).set('f:n', 7n, -1n),
+    new RowMutation('Zürich')
+      .set('f:a', 'grüezi', TIME)
+      .set({ family: 'f', qualifier: NOT_TEXT }, NOT_TEXT, 5n)
+      .set('f:n', 7n, -1n),
   );
   assert.equal(
     inspect(row),
@@ -34,7 +37,7 @@ test('a row shows its key, and each cell its column, time and value', async () =
       "      text: 'grüezi'",
       '    },',
       '    Cell {',
-      '      column: \'f:n\',',
+      "      column: 'f:n',",
       '      timestamp: -1n,',
       '      value: <Buffer 00 00 00 00 00 00 00 07>',
       '    },',
@@ -111,7 +114,10 @@ test('tables and databases say what they are', async () => {
   const database = await open(':memory:');
   assert.equal(inspect(database), "Database { where: ':memory:', closed: false }");
   assert.equal(inspect(database.table('web')), "Table { name: 'web' }");
-  assert.equal(inspect(database.table('projects/p/instances/i/tables/web')), "Table { name: 'projects/p/instances/i/tables/web' }");
+  assert.equal(
+    inspect(database.table('projects/p/instances/i/tables/web')),
+    "Table { name: 'projects/p/instances/i/tables/web' }",
+  );
   await database.close();
   assert.match(inspect(database), /closed: true/);
 });
@@ -150,12 +156,25 @@ describe('mutations that failed', () => {
     test(`the failures of a ${name} stay an array for programs, and JSON has all of them`, async () => {
       const error = await failed(work);
       assert.ok(Array.isArray(error.failures));
-      assert.deepEqual(error.failures.map(({ index }) => index), MUTATIONS.map((_, i) => i));
+      assert.deepEqual(
+        error.failures.map(({ index }) => index),
+        MUTATIONS.map((_, i) => i),
+      );
       assert.deepEqual(Object.keys(error.failures[0] ?? {}), ['index', 'error']);
       const json = JSON.parse(JSON.stringify(error));
-      assert.deepEqual([json.name, json.message, json.codeName, json.failures.length], [name, error.message, 'NOT_FOUND', 100]);
+      assert.deepEqual(
+        [json.name, json.message, json.codeName, json.failures.length],
+        [name, error.message, 'NOT_FOUND', 100],
+      );
       assert.deepEqual(json.failures[99], {
-        index: 99, error: { name: 'BigtableError', message: 'table t has no column family "nofamily"', code: 5, codeName: 'NOT_FOUND', retry: false },
+        index: 99,
+        error: {
+          name: 'BigtableError',
+          message: 'table t has no column family "nofamily"',
+          code: 5,
+          codeName: 'NOT_FOUND',
+          retry: false,
+        },
       });
       assert.equal('stack' in json, false);
       // a line each, where they are shown by themselves
@@ -166,7 +185,9 @@ describe('mutations that failed', () => {
   }
 
   test('one of them is told by its index', async () => {
-    const error = await failed((table) => table.applyAll([new RowMutation('a').set('f:q', 'v'), new RowMutation('b').set('g:q', 'v')]));
+    const error = await failed((table) =>
+      table.applyAll([new RowMutation('a').set('f:q', 'v'), new RowMutation('b').set('g:q', 'v')]),
+    );
     assert.equal(error.message, 'mutation 1 failed: table t has no column family "g"');
     assert.equal(inspect(error.failures), '[\n  1: NOT_FOUND table t has no column family "g"\n]');
   });
@@ -182,14 +203,24 @@ describe('mutations that failed', () => {
 
 test('any bytes are shown, and come back from JSON', () => {
   fc.assert(
-    fc.property(fc.uint8Array(), fc.uint8Array({ minLength: 1 }), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), (value, key, time) => {
-      const row = new Row(fromBytes(key), [{ family: 'f', qualifier: fromBytes(key), timestamp: time, value }]);
-      assert.ok(inspect(row).startsWith('Row {'));
-      const json = JSON.parse(JSON.stringify(row));
-      const bytes = (object: Record<string, string>, name: string): Buffer =>
-        name in object ? Buffer.from(object[name] as string, 'utf8') : Buffer.from(object[`${name}Base64`] as string, 'base64');
-      assert.deepEqual([bytes(json, 'key'), bytes(json.cells[0], 'qualifier'), bytes(json.cells[0], 'value')], [key, key, value].map((one) => Buffer.from(one)));
-      assert.equal(json.cells[0].timestamp, String(time));
-    }),
+    fc.property(
+      fc.uint8Array(),
+      fc.uint8Array({ minLength: 1 }),
+      fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+      (value, key, time) => {
+        const row = new Row(fromBytes(key), [{ family: 'f', qualifier: fromBytes(key), timestamp: time, value }]);
+        assert.ok(inspect(row).startsWith('Row {'));
+        const json = JSON.parse(JSON.stringify(row));
+        const bytes = (object: Record<string, string>, name: string): Buffer =>
+          name in object
+            ? Buffer.from(object[name] as string, 'utf8')
+            : Buffer.from(object[`${name}Base64`] as string, 'base64');
+        assert.deepEqual(
+          [bytes(json, 'key'), bytes(json.cells[0], 'qualifier'), bytes(json.cells[0], 'value')],
+          [key, key, value].map((one) => Buffer.from(one)),
+        );
+        assert.equal(json.cells[0].timestamp, String(time));
+      },
+    ),
   );
 });

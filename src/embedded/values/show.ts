@@ -24,7 +24,13 @@ const MOST_CHARS = 200;
 const NOT_SHOWN = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/;
 
 /** `NAME { … }`, whatever depth is left, so that a list of rows shows their cells. */
-export function inspected(name: string, fields: object, depth: number, options: InspectOptions, inspect: Inspect): string {
+export function inspected(
+  name: string,
+  fields: object,
+  depth: number,
+  options: InspectOptions,
+  inspect: Inspect,
+): string {
   if (depth < 0) return `[${name}]`;
   const { maxStringLength } = options;
   const inner = {

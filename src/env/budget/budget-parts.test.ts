@@ -12,7 +12,12 @@ describe('the parts of a budget', () => {
   test('are the limit together', () => {
     for (const limit of [1, 10, 1000, MIB, LIMIT]) {
       const parts = new BudgetParts(limit);
-      assert.equal(Object.values(Part).map((part) => parts.sizeOf(part)).reduce((sum, bytes) => sum + bytes), limit);
+      assert.equal(
+        Object.values(Part)
+          .map((part) => parts.sizeOf(part))
+          .reduce((sum, bytes) => sum + bytes),
+        limit,
+      );
     }
   });
 

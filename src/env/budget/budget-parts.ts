@@ -63,7 +63,12 @@ export class BudgetParts {
 
   /** What is used of the common part, by those who borrow from it too. */
   get commonUsedBytes(): number {
-    return this.usedOf(Part.common) + this.#borrowed(Part.small) + this.#borrowed(Part.arriving) + this.#borrowed(Part.unread);
+    return (
+      this.usedOf(Part.common) +
+      this.#borrowed(Part.small) +
+      this.#borrowed(Part.arriving) +
+      this.#borrowed(Part.unread)
+    );
   }
 
   /** Whether a part has room. `awaited`: somebody waits for the common part. `ownBytes`: what the asker uses of the part already. */

@@ -22,9 +22,16 @@ interface Grown {
 }
 
 /** Asks for a request's bytes. */
-function grow(budget: ByteBudget, bytes: number, { owner, signal }: { owner?: Owner; signal?: AbortSignal } = {}): Grown {
+function grow(
+  budget: ByteBudget,
+  bytes: number,
+  { owner, signal }: { owner?: Owner; signal?: AbortSignal } = {},
+): Grown {
   const grown: Grown = { held: budget.reservation(owner), isDone: false };
-  grown.held.grow(bytes, signal).then(() => (grown.isDone = true), () => {});
+  grown.held.grow(bytes, signal).then(
+    () => (grown.isDone = true),
+    () => {},
+  );
   return grown;
 }
 
@@ -198,7 +205,10 @@ describe('a reservation', () => {
     const budget = new ByteBudget(LIMIT);
     const one = budget.reservation();
     const other = holding(budget, 51);
-    assert.deepEqual([10, 5].map((bytes) => one.tryHoldAnswer(bytes)), ['held', 'tight']);
+    assert.deepEqual(
+      [10, 5].map((bytes) => one.tryHoldAnswer(bytes)),
+      ['held', 'tight'],
+    );
     assert.equal(budget.reservation().tryHoldAnswer(1), 'refused');
     one.shrink(5);
     assert.deepEqual([budget.usedOf(Part.unread), budget.usedOf(Part.common)], [0, 61]);
@@ -255,7 +265,12 @@ describe('a reservation', () => {
 
 describe('whatever is asked for', () => {
   const kinds = ['request', 'request', 'arrive', 'answer', 'give', 'give', 'abort'] as const;
-  const step = fc.record({ kind: fc.constantFrom(...kinds), bytes: fc.integer({ min: 1, max: 100 }), small: fc.boolean(), which: fc.nat({ max: 50 }) });
+  const step = fc.record({
+    kind: fc.constantFrom(...kinds),
+    bytes: fc.integer({ min: 1, max: 100 }),
+    small: fc.boolean(),
+    which: fc.nat({ max: 50 }),
+  });
 
   test('never above the limit but alone, small ones never wait for large ones, and nobody waits for ever', async () => {
     await fc.assert(
@@ -281,13 +296,23 @@ describe('whatever is asked for', () => {
           }, leave);
         };
         const check = (): void => {
-          assert.equal(budget.usedBytes, held.reduce((sum, each) => sum + each.heldBytes, 0));
+          assert.equal(
+            budget.usedBytes,
+            held.reduce((sum, each) => sum + each.heldBytes, 0),
+          );
           const giants = held.filter((each) => each.heldBytes > COMMON);
           assert.ok(giants.length <= 1, 'above its part only alone');
-          assert.ok(budget.usedBytes <= LIMIT - COMMON + Math.max(COMMON, giants[0]?.heldBytes ?? 0), `${budget.usedBytes} bytes are used`);
+          assert.ok(
+            budget.usedBytes <= LIMIT - COMMON + Math.max(COMMON, giants[0]?.heldBytes ?? 0),
+            `${budget.usedBytes} bytes are used`,
+          );
           const small = budget.usedOf(Part.small);
           const waits = waiting.filter(({ bytes }) => bytes <= PARTS.smallBytes);
-          if (waits.length > 0) assert.ok(waits.some(({ bytes }) => small + bytes > PARTS.sizeOf(Part.small)), 'a small request waits only for small ones');
+          if (waits.length > 0)
+            assert.ok(
+              waits.some(({ bytes }) => small + bytes > PARTS.sizeOf(Part.small)),
+              'a small request waits only for small ones',
+            );
         };
         for (const { kind, bytes, small, which } of steps) {
           const owner = owners[which % 5];
@@ -309,7 +334,10 @@ describe('whatever is asked for', () => {
           check();
         }
         assert.deepEqual([budget.waiting, budget.usedBytes, waiting.length], [0, 0, 0]);
-        assert.deepEqual(owners.map(({ heldBytes }) => heldBytes), [0, 0, 0, 0]);
+        assert.deepEqual(
+          owners.map(({ heldBytes }) => heldBytes),
+          [0, 0, 0, 0],
+        );
       }),
       { numRuns: 200 },
     );

@@ -52,7 +52,11 @@ describe('whose turn it is', () => {
 });
 
 test('however they come and whatever they hold: nobody waits for more than the patience, those before it, and one more', () => {
-  const arrival = fc.record({ owner: fc.nat({ max: 5 }), bytes: fc.integer({ min: 1, max: 50 }), grants: fc.nat({ max: 3 }) });
+  const arrival = fc.record({
+    owner: fc.nat({ max: 5 }),
+    bytes: fc.integer({ min: 1, max: 50 }),
+    grants: fc.nat({ max: 3 }),
+  });
   fc.assert(
     fc.property(fc.array(arrival, { maxLength: 200 }), (arrivals) => {
       const patience = 100;
@@ -65,7 +69,10 @@ test('however they come and whatever they hold: nobody waits for more than the p
       const grant = (): void => {
         const next = queue.next();
         if (next === undefined) return;
-        assert.ok(granted <= (bounds.get(next) as number), `${granted} bytes were granted before a turn that was due at ${bounds.get(next)}`);
+        assert.ok(
+          granted <= (bounds.get(next) as number),
+          `${granted} bytes were granted before a turn that was due at ${bounds.get(next)}`,
+        );
         queue.remove(next, true);
         bounds.delete(next);
         granted += next.bytes;

@@ -27,7 +27,9 @@ export class ContextWait {
       signal.addEventListener('abort', this.#onAbort, { once: true });
     }
     if (deadlineMs !== Number.POSITIVE_INFINITY) {
-      this.#timer = clock.timer(deadlineMs - clock.monotonicMs(), () => this.#interrupt(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over'));
+      this.#timer = clock.timer(deadlineMs - clock.monotonicMs(), () =>
+        this.#interrupt(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over'),
+      );
     }
   }
 
@@ -73,5 +75,7 @@ export function within<T>(work: Promise<T>, context: RequestContext, clock: Cloc
 
 /** Whether nothing but the answer ends a call of this context. */
 export function isEndless(context: RequestContext): boolean {
-  return context.deadlineMs === Number.POSITIVE_INFINITY && !(context instanceof CallContext) && context.signal === undefined;
+  return (
+    context.deadlineMs === Number.POSITIVE_INFINITY && !(context instanceof CallContext) && context.signal === undefined
+  );
 }

@@ -10,7 +10,15 @@ describe('the request context', () => {
   test('has defaults, and a reservation of its own', () => {
     const budget = new ByteBudget(100);
     const { reservation, ...rest } = requestContext({ budget });
-    assert.deepEqual(rest, { deadlineMs: Number.POSITIVE_INFINITY, signal: undefined, principal: 'anonymous', appProfile: '', priority: 'medium', trace: '', notes: undefined });
+    assert.deepEqual(rest, {
+      deadlineMs: Number.POSITIVE_INFINITY,
+      signal: undefined,
+      principal: 'anonymous',
+      appProfile: '',
+      priority: 'medium',
+      trace: '',
+      notes: undefined,
+    });
     assert.equal(reservation.tryGrow(60), true);
     assert.equal(budget.usedBytes, 60);
     assert.notEqual(requestContext({ budget }).reservation, reservation);
@@ -18,7 +26,14 @@ describe('the request context', () => {
 
   test('keeps what it is given', () => {
     const { signal } = new AbortController();
-    const given = { deadlineMs: 5, signal, principal: 'user:a', appProfile: 'batch', priority: 'low', trace: 't1' } as const;
+    const given = {
+      deadlineMs: 5,
+      signal,
+      principal: 'user:a',
+      appProfile: 'batch',
+      priority: 'low',
+      trace: 't1',
+    } as const;
     const { reservation: _, ...rest } = requestContext({ budget: new ByteBudget(1), ...given });
     assert.deepEqual(rest, { ...given, notes: undefined });
   });
@@ -128,7 +143,10 @@ describe('waiting for shared work under a context', () => {
     await assert.rejects(byAbort, { code: Code.CANCELLED });
     await assert.rejects(byWire, /the peer has gone/);
     // whose context has ended already does not wait at all
-    await assert.rejects(within(shared.promise, requestContext({ budget: new ByteBudget(1), signal: abort.signal }), clock), { code: Code.CANCELLED });
+    await assert.rejects(
+      within(shared.promise, requestContext({ budget: new ByteBudget(1), signal: abort.signal }), clock),
+      { code: Code.CANCELLED },
+    );
     shared.resolve('done');
     assert.equal(await patient, 'done');
   });

@@ -24,9 +24,18 @@ export function fromPlainError(plain: PlainError): BigtableError {
   const { file, offset } = plain.details;
   if (plain.name === 'CorruptionError' && typeof file === 'string' && typeof offset === 'number') {
     const prefix = `${file}: corrupt at byte ${offset}: `;
-    return new CorruptionError(file, offset, plain.message.startsWith(prefix) ? plain.message.slice(prefix.length) : plain.message, origin(plain));
+    return new CorruptionError(
+      file,
+      offset,
+      plain.message.startsWith(prefix) ? plain.message.slice(prefix.length) : plain.message,
+      origin(plain),
+    );
   }
-  return new BigtableError(plain.code, plain.message, { retry: plain.retry, details: plain.details, cause: origin(plain) });
+  return new BigtableError(plain.code, plain.message, {
+    retry: plain.retry,
+    details: plain.details,
+    cause: origin(plain),
+  });
 }
 
 function origin(plain: PlainError): Error {

@@ -82,10 +82,16 @@ export class InProcessLockService implements LockService {
     return found.sort((a, b) => (a.path < b.path ? -1 : 1)).map(copyOf);
   }
 
-  async write(path: string, contents: Uint8Array, options: Guard & { readonly sessionId?: string } = {}): Promise<number> {
+  async write(
+    path: string,
+    contents: Uint8Array,
+    options: Guard & { readonly sessionId?: string } = {},
+  ): Promise<number> {
     checkPath(path);
     if (contents.length > MAX_CONTENTS_BYTES) {
-      throw invalidArgument(`lock service file ${JSON.stringify(path)}: contents of ${contents.length} bytes, at most ${MAX_CONTENTS_BYTES} are allowed`);
+      throw invalidArgument(
+        `lock service file ${JSON.stringify(path)}: contents of ${contents.length} bytes, at most ${MAX_CONTENTS_BYTES} are allowed`,
+      );
     }
     const copy = Uint8Array.from(contents);
     const { sessionId } = options;
@@ -183,15 +189,22 @@ export class InProcessLockService implements LockService {
   #checkGuard(path: string, guard: Guard): void {
     const version = this.#files.get(path)?.version ?? 0;
     if (guard.version !== undefined && guard.version !== version) {
-      throw new BigtableError(Code.ABORTED, `lock service file ${JSON.stringify(path)}: version ${guard.version} was expected, it is ${version}`);
+      throw new BigtableError(
+        Code.ABORTED,
+        `lock service file ${JSON.stringify(path)}: version ${guard.version} was expected, it is ${version}`,
+      );
     }
     if (guard.lock && !this.#holds(guard.lock)) {
-      throw new BigtableError(Code.ABORTED, `lock ${JSON.stringify(guard.lock.path)} is no longer held in epoch ${guard.lock.epoch}`);
+      throw new BigtableError(
+        Code.ABORTED,
+        `lock ${JSON.stringify(guard.lock.path)} is no longer held in epoch ${guard.lock.epoch}`,
+      );
     }
   }
 
   #checkSession(sessionId: string): void {
-    if (!this.#sessions.has(sessionId)) throw new BigtableError(Code.FAILED_PRECONDITION, `session ${JSON.stringify(sessionId)} has ended`);
+    if (!this.#sessions.has(sessionId))
+      throw new BigtableError(Code.FAILED_PRECONDITION, `session ${JSON.stringify(sessionId)} has ended`);
   }
 
   #holds(lock: LockHandle): boolean {
@@ -221,7 +234,10 @@ function copyOf(file: SmallFile): SmallFile {
 
 function checkPath(path: string): void {
   const bytes = Buffer.from(path, 'utf8');
-  if (bytes.length > MAX_PATH_BYTES) throw invalidArgument(`a lock service path has ${bytes.length} bytes, at most ${MAX_PATH_BYTES} are allowed`);
-  if (bytes.toString('utf8') !== path) throw invalidArgument(`lock service path ${JSON.stringify(path)} is no well-formed text`);
-  if (path.split('/').includes('')) throw invalidArgument(`lock service path ${JSON.stringify(path)} has an empty part`);
+  if (bytes.length > MAX_PATH_BYTES)
+    throw invalidArgument(`a lock service path has ${bytes.length} bytes, at most ${MAX_PATH_BYTES} are allowed`);
+  if (bytes.toString('utf8') !== path)
+    throw invalidArgument(`lock service path ${JSON.stringify(path)} is no well-formed text`);
+  if (path.split('/').includes(''))
+    throw invalidArgument(`lock service path ${JSON.stringify(path)} has an empty part`);
 }

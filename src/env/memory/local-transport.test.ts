@@ -15,7 +15,12 @@ transportContract('local', async () => {
 transportContract('local, over a port', async () => {
   const clock = new ManualClock();
   const { proxy, close } = transportOverPort(new LocalTransport(clock));
-  return { transport: proxy, nowMs: () => clock.monotonicMs(), pass: (ms) => clock.advance(ms), close: async () => close() };
+  return {
+    transport: proxy,
+    nowMs: () => clock.monotonicMs(),
+    pass: (ms) => clock.advance(ms),
+    close: async () => close(),
+  };
 });
 
 describe('LocalTransport', () => {

@@ -21,7 +21,8 @@ export class LocalTransport implements Transport {
   }
 
   async serve(address: string, handler: CallHandler): Promise<() => Promise<void>> {
-    if (this.#handlers.has(address)) throw new BigtableError(Code.ALREADY_EXISTS, `address ${JSON.stringify(address)} is served already`);
+    if (this.#handlers.has(address))
+      throw new BigtableError(Code.ALREADY_EXISTS, `address ${JSON.stringify(address)} is served already`);
     this.#handlers.set(address, handler);
     return async () => {
       if (this.#handlers.get(address) === handler) this.#handlers.delete(address);
@@ -67,7 +68,12 @@ class PendingCall implements Interruptible {
   readonly #resolve: (value: unknown) => void;
   readonly #reject: (error: BigtableError) => void;
 
-  constructor(context: RequestContext, clock: Clock, resolve: (value: unknown) => void, reject: (error: BigtableError) => void) {
+  constructor(
+    context: RequestContext,
+    clock: Clock,
+    resolve: (value: unknown) => void,
+    reject: (error: BigtableError) => void,
+  ) {
     this.#resolve = resolve;
     this.#reject = reject;
     this.#wait = new ContextWait(context, clock, this);
@@ -100,7 +106,14 @@ class LocalStream extends PullStream<unknown> implements Interruptible {
   #wait: ContextWait | undefined;
   #reject: ((error: BigtableError) => void) | undefined;
 
-  constructor(transport: LocalTransport, clock: Clock, address: string, method: string, message: unknown, context: RequestContext) {
+  constructor(
+    transport: LocalTransport,
+    clock: Clock,
+    address: string,
+    method: string,
+    message: unknown,
+    context: RequestContext,
+  ) {
     super();
     this.#transport = transport;
     this.#clock = clock;
@@ -116,7 +129,9 @@ class LocalStream extends PullStream<unknown> implements Interruptible {
       checkContext(this.#context, this.#clock);
       if (!this.#begun) {
         this.#begun = true;
-        this.#answers = pullStreamOf(this.#transport.handlerOf(this.#address).stream(this.#method, this.#message, this.#context));
+        this.#answers = pullStreamOf(
+          this.#transport.handlerOf(this.#address).stream(this.#method, this.#message, this.#context),
+        );
       }
       const answer = (this.#answers as PullStream<unknown>).pull();
       if (answer instanceof Promise) return this.#await(answer);
@@ -170,5 +185,7 @@ function rethrow(thrown: unknown): never {
 
 function nobodyServes(address: string): BigtableError {
   // the call went nowhere, so whoever looks for the right address may send it again
-  return new BigtableError(Code.UNAVAILABLE, `nobody serves address ${JSON.stringify(address)}`, { details: { notReached: true } });
+  return new BigtableError(Code.UNAVAILABLE, `nobody serves address ${JSON.stringify(address)}`, {
+    details: { notReached: true },
+  });
 }

@@ -28,20 +28,33 @@ describe('ManualClock', () => {
 
   test('timers fire in order of time, then of setting, at their time', () => {
     fc.assert(
-      fc.property(fc.array(fc.record({ delayMs: fc.nat(50), cancelled: fc.boolean() })), fc.nat(60), (plans, advanceMs) => {
-        const clock = new ManualClock();
-        const fired: [number, number][] = [];
-        const timers = plans.map(({ delayMs }, i) => clock.timer(delayMs, () => fired.push([clock.monotonicMs(), i])));
-        plans.forEach(({ cancelled }, i) => {
-          if (cancelled) timers[i]?.cancel();
-        });
-        const live = plans.map(({ delayMs, cancelled }, i) => ({ delayMs, cancelled, i })).filter(({ cancelled }) => !cancelled);
-        assert.equal(clock.nextTimerMs(), Math.min(...live.map(({ delayMs }) => delayMs), Number.POSITIVE_INFINITY));
-        clock.advance(advanceMs);
-        const expected = live.filter(({ delayMs }) => delayMs <= advanceMs).sort((a, b) => a.delayMs - b.delayMs || a.i - b.i);
-        assert.deepEqual(fired, expected.map(({ delayMs, i }) => [delayMs, i]));
-        assert.equal(clock.monotonicMs(), advanceMs);
-      }),
+      fc.property(
+        fc.array(fc.record({ delayMs: fc.nat(50), cancelled: fc.boolean() })),
+        fc.nat(60),
+        (plans, advanceMs) => {
+          const clock = new ManualClock();
+          const fired: [number, number][] = [];
+          const timers = plans.map(({ delayMs }, i) =>
+            clock.timer(delayMs, () => fired.push([clock.monotonicMs(), i])),
+          );
+          plans.forEach(({ cancelled }, i) => {
+            if (cancelled) timers[i]?.cancel();
+          });
+          const live = plans
+            .map(({ delayMs, cancelled }, i) => ({ delayMs, cancelled, i }))
+            .filter(({ cancelled }) => !cancelled);
+          assert.equal(clock.nextTimerMs(), Math.min(...live.map(({ delayMs }) => delayMs), Number.POSITIVE_INFINITY));
+          clock.advance(advanceMs);
+          const expected = live
+            .filter(({ delayMs }) => delayMs <= advanceMs)
+            .sort((a, b) => a.delayMs - b.delayMs || a.i - b.i);
+          assert.deepEqual(
+            fired,
+            expected.map(({ delayMs, i }) => [delayMs, i]),
+          );
+          assert.equal(clock.monotonicMs(), advanceMs);
+        },
+      ),
     );
   });
 

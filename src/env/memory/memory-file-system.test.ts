@@ -9,7 +9,11 @@ import { SeededRandom } from './seeded-random.ts';
 
 fileSystemContract('memory', async () => {
   const fileSystem = new MemoryFileSystem();
-  return { fileSystem, reopen: async () => fileSystem.crash('nothing'), setFreeBytes: (bytes) => (fileSystem.freeBytes = bytes) };
+  return {
+    fileSystem,
+    reopen: async () => fileSystem.crash('nothing'),
+    setFreeBytes: (bytes) => (fileSystem.freeBytes = bytes),
+  };
 });
 
 fileSystemContract('memory, every operation delayed', async () => {
@@ -18,7 +22,11 @@ fileSystemContract('memory, every operation delayed', async () => {
     for (let turns = Math.floor(random.float() * 4); turns > 0; turns--) await undefined;
   };
   const fileSystem = new MemoryFileSystem({ faults });
-  return { fileSystem, reopen: async () => fileSystem.crash('nothing'), setFreeBytes: (bytes) => (fileSystem.freeBytes = bytes) };
+  return {
+    fileSystem,
+    reopen: async () => fileSystem.crash('nothing'),
+    setFreeBytes: (bytes) => (fileSystem.freeBytes = bytes),
+  };
 });
 
 /** Holds back the operations named until let go. */
@@ -44,7 +52,11 @@ class Gate {
 
 describe('MemoryFileSystem crashes', () => {
   test('an append in flight leaves nothing, a torn part or all, and the log ends cleanly', async () => {
-    for (const [choice, expected] of [['nothing', ['kept']], ['torn', ['kept']], ['all', ['kept', 'in flight']]] as const) {
+    for (const [choice, expected] of [
+      ['nothing', ['kept']],
+      ['torn', ['kept']],
+      ['all', ['kept', 'in flight']],
+    ] as const) {
       const gate = new Gate('syncLog');
       let holding = false;
       const fs = new MemoryFileSystem({ faults: (operation) => (holding ? gate.faults(operation) : undefined) });
@@ -62,7 +74,11 @@ describe('MemoryFileSystem crashes', () => {
   });
 
   test('a file whose sync is in flight is there whole or not at all', async () => {
-    for (const [choice, expected] of [['nothing', []], ['torn', []], ['all', ['f']]] as const) {
+    for (const [choice, expected] of [
+      ['nothing', []],
+      ['torn', []],
+      ['all', ['f']],
+    ] as const) {
       const gate = new Gate('syncFile');
       const fs = new MemoryFileSystem({ faults: gate.faults });
       const writer = await fs.create('f');
@@ -73,7 +89,10 @@ describe('MemoryFileSystem crashes', () => {
       const next = fs.crash(choice);
       gate.open();
       await fails(closing, Code.UNAVAILABLE);
-      assert.deepEqual((await next.list('')).map(({ path }) => path), expected);
+      assert.deepEqual(
+        (await next.list('')).map(({ path }) => path),
+        expected,
+      );
       if (expected.length > 0) assert.equal((await next.read('f', 0, 7)).toString(), 'content');
     }
   });
@@ -84,9 +103,20 @@ describe('MemoryFileSystem crashes', () => {
     const writer = await fs.create('f');
     const next = fs.crash();
     const calls: (() => Promise<unknown>)[] = [
-      () => fs.create('g'), () => fs.size('f'), () => fs.read('f', 0, 0), () => fs.list(''), () => fs.delete('f'), () => fs.openLog('other'),
-      () => fs.fence('log'), () => logTexts(fs), () => fs.listLogs(''), () => fs.deleteLog('log'),
-      () => writer.append(Buffer.from('x')), () => writer.close(), () => log.append([Buffer.from('x')]), () => log.trimBefore(0),
+      () => fs.create('g'),
+      () => fs.size('f'),
+      () => fs.read('f', 0, 0),
+      () => fs.list(''),
+      () => fs.delete('f'),
+      () => fs.openLog('other'),
+      () => fs.fence('log'),
+      () => logTexts(fs),
+      () => fs.listLogs(''),
+      () => fs.deleteLog('log'),
+      () => writer.append(Buffer.from('x')),
+      () => writer.close(),
+      () => log.append([Buffer.from('x')]),
+      () => log.trimBefore(0),
     ];
     for (const call of calls) await fails(call(), Code.UNAVAILABLE);
     assert.deepEqual(await next.list(''), []);
@@ -191,8 +221,22 @@ describe('MemoryFileSystem faults', () => {
     await fs.listLogs('q');
     await fs.deleteLog('log');
     assert.deepEqual(asked, [
-      'create f', 'appendFile f', 'closeFile f', 'syncFile f', 'size f', 'read f', 'list p', 'delete f',
-      'openLog log', 'appendLog log', 'syncLog log', 'trimLog log', 'fence log', 'readLog log', 'listLogs q', 'deleteLog log',
+      'create f',
+      'appendFile f',
+      'closeFile f',
+      'syncFile f',
+      'size f',
+      'read f',
+      'list p',
+      'delete f',
+      'openLog log',
+      'appendLog log',
+      'syncLog log',
+      'trimLog log',
+      'fence log',
+      'readLog log',
+      'listLogs q',
+      'deleteLog log',
     ]);
   });
 });
@@ -252,11 +296,18 @@ describe('MemoryFileSystem logs', () => {
   test('a damaged append is corruption, the last one a torn tail', async () => {
     const fs = new MemoryFileSystem();
     const log = await fs.openLog('log');
-    const positions = [await log.append([Buffer.from('a')]), await log.append([Buffer.from('b')]), await log.append([Buffer.from('c')])];
+    const positions = [
+      await log.append([Buffer.from('a')]),
+      await log.append([Buffer.from('b')]),
+      await log.append([Buffer.from('c')]),
+    ];
     fs.damage('log', positions[2] as number);
     assert.deepEqual(await logTexts(fs), ['a', 'b']);
     fs.damage('log', positions[1] as number);
-    await assert.rejects(logTexts(fs), (error) => error instanceof CorruptionError && error.file === 'log' && error.offset === positions[1]);
+    await assert.rejects(
+      logTexts(fs),
+      (error) => error instanceof CorruptionError && error.file === 'log' && error.offset === positions[1],
+    );
   });
 
   test('a damaged file differs in one byte', async () => {

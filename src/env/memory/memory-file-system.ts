@@ -6,19 +6,52 @@
  * Invariant: nothing is acknowledged before its sync is done; `counts` tells how many. Faults come in through one function that is asked
  * before every operation and every sync, and may delay or fail it.
  */
-import { assert, BigtableError, Code, CorruptionError, notFound, toBigtableError, unavailable } from '../../base/index.ts';
+import {
+  assert,
+  BigtableError,
+  Code,
+  CorruptionError,
+  notFound,
+  toBigtableError,
+  unavailable,
+} from '../../base/index.ts';
 import { ChunkedBytes } from './chunked-bytes.ts';
 import type { Random } from '../seams/clock.ts';
 import { checkFilePath } from '../seams/file-path.ts';
-import { APPEND_OVERHEAD_BYTES, type AppendOptions, type FileInfo, type FileSystem, type FileWriter, type LogAppend, type LogPosition, type LogWriter } from '../seams/file-system.ts';
+import {
+  APPEND_OVERHEAD_BYTES,
+  type AppendOptions,
+  type FileInfo,
+  type FileSystem,
+  type FileWriter,
+  type LogAppend,
+  type LogPosition,
+  type LogWriter,
+} from '../seams/file-system.ts';
 
 /**
  * `syncFile` and `syncLog` stand between the writing of the bytes and the acknowledgement by `closeFile` and `appendLog`. `appendReserved` is an append to a
  * log into room that was reserved.
  */
 export type FileOperation =
-  | 'create' | 'appendFile' | 'closeFile' | 'syncFile' | 'size' | 'read' | 'list' | 'delete'
-  | 'openLog' | 'reserveLog' | 'appendLog' | 'appendReserved' | 'syncLog' | 'trimLog' | 'fence' | 'readLog' | 'listLogs' | 'deleteLog';
+  | 'create'
+  | 'appendFile'
+  | 'closeFile'
+  | 'syncFile'
+  | 'size'
+  | 'read'
+  | 'list'
+  | 'delete'
+  | 'openLog'
+  | 'reserveLog'
+  | 'appendLog'
+  | 'appendReserved'
+  | 'syncLog'
+  | 'trimLog'
+  | 'fence'
+  | 'readLog'
+  | 'listLogs'
+  | 'deleteLog';
 
 /** Asked before each operation: throws to fail it, answers a promise to delay it. */
 export type FileFaults = (operation: FileOperation, path: string) => void | Promise<void>;
@@ -108,10 +141,11 @@ export class MemoryFileSystem implements FileSystem {
       if (this.#files.has(path)) throw exists(path, 'file');
       return new MemoryFileWriter(
         path,
-        (bytes, append) => this.#perform('appendFile', path, () => {
-          this.#take(path, bytes);
-          append();
-        }),
+        (bytes, append) =>
+          this.#perform('appendFile', path, () => {
+            this.#take(path, bytes);
+            append();
+          }),
         (content) => this.#closeFile(path, content),
         (content) => (this.freeBytes += content.length),
       );
@@ -126,14 +160,19 @@ export class MemoryFileSystem implements FileSystem {
     return this.#perform('read', path, () => {
       const content = this.#file(path);
       if (offset < 0 || length < 0 || offset + length > content.length) {
-        throw new BigtableError(Code.OUT_OF_RANGE, `${path}: bytes ${offset} to ${offset + length} of ${content.length}`);
+        throw new BigtableError(
+          Code.OUT_OF_RANGE,
+          `${path}: bytes ${offset} to ${offset + length} of ${content.length}`,
+        );
       }
       return content.slice(offset, length);
     });
   }
 
   list(prefix: string): Promise<FileInfo[]> {
-    return this.#perform('list', prefix, () => sortedWith(this.#files, prefix).map(([path, content]) => ({ path, sizeBytes: content.length })));
+    return this.#perform('list', prefix, () =>
+      sortedWith(this.#files, prefix).map(([path, content]) => ({ path, sizeBytes: content.length })),
+    );
   }
 
   delete(path: string): Promise<void> {
@@ -151,13 +190,15 @@ export class MemoryFileSystem implements FileSystem {
       this.#logs.set(path, log);
       return new MemoryLogWriter(path, log, {
         append: (parts, reserved) => this.#appendToLog(path, log, parts, reserved),
-        reserve: (bytes) => this.#perform('reserveLog', path, () => {
-          this.#take(path, bytes);
-          log.reservedBytes += bytes;
-        }),
-        trim: (position) => this.#perform('trimLog', path, () => {
-          this.freeBytes += trim(log, position);
-        }),
+        reserve: (bytes) =>
+          this.#perform('reserveLog', path, () => {
+            this.#take(path, bytes);
+            log.reservedBytes += bytes;
+          }),
+        trim: (position) =>
+          this.#perform('trimLog', path, () => {
+            this.freeBytes += trim(log, position);
+          }),
         close: () => {
           this.freeBytes += log.reservedBytes;
           log.reservedBytes = 0;
@@ -182,7 +223,11 @@ export class MemoryFileSystem implements FileSystem {
   }
 
   async *readLog(path: string, from: LogPosition = 0): AsyncIterable<LogAppend> {
-    const appends = await this.#perform('readLog', path, () => this.#logs.get(path)?.appends.filter(({ position }) => position >= from) ?? []);
+    const appends = await this.#perform(
+      'readLog',
+      path,
+      () => this.#logs.get(path)?.appends.filter(({ position }) => position >= from) ?? [],
+    );
     for (const [i, append] of appends.entries()) {
       this.#checkAlive();
       if (append.broken) {
@@ -247,14 +292,27 @@ export class MemoryFileSystem implements FileSystem {
     }
   }
 
-  async #appendToLog(path: string, log: StoredLog, parts: readonly Uint8Array[], reserved: boolean): Promise<LogPosition> {
+  async #appendToLog(
+    path: string,
+    log: StoredLog,
+    parts: readonly Uint8Array[],
+    reserved: boolean,
+  ): Promise<LogPosition> {
     const append = await this.#perform(reserved ? 'appendReserved' : 'appendLog', path, () => {
       if (log.fenced) throw new BigtableError(Code.FAILED_PRECONDITION, `${path}: the log is fenced`);
       this.#notDeleted(path, log);
-      const made: StoredAppend = { position: log.nextPosition, bytes: Buffer.concat(parts), durable: false, broken: false };
+      const made: StoredAppend = {
+        position: log.nextPosition,
+        bytes: Buffer.concat(parts),
+        durable: false,
+        broken: false,
+      };
       if (reserved) {
         const takenBytes = made.bytes.length + APPEND_OVERHEAD_BYTES;
-        assert(takenBytes <= log.reservedBytes, `${path}: an append of ${takenBytes} bytes where ${log.reservedBytes} are reserved`);
+        assert(
+          takenBytes <= log.reservedBytes,
+          `${path}: an append of ${takenBytes} bytes where ${log.reservedBytes} are reserved`,
+        );
         log.reservedBytes -= takenBytes;
         this.freeBytes += takenBytes - storedBytes(made);
       } else {
@@ -278,7 +336,11 @@ export class MemoryFileSystem implements FileSystem {
   }
 
   #take(path: string, bytes: number): void {
-    if (bytes > this.freeBytes) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${path}: no room for ${bytes} bytes, ${this.freeBytes} are free`);
+    if (bytes > this.freeBytes)
+      throw new BigtableError(
+        Code.RESOURCE_EXHAUSTED,
+        `${path}: no room for ${bytes} bytes, ${this.freeBytes} are free`,
+      );
     this.freeBytes -= bytes;
   }
 
@@ -379,7 +441,8 @@ class MemoryLogWriter implements LogWriter {
     try {
       return await deed();
     } catch (error) {
-      if (!(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED)) this.#ended = 'an earlier append failed';
+      if (!(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED))
+        this.#ended = 'an earlier append failed';
       throw error;
     }
   }

@@ -4,7 +4,8 @@ import { Code } from '../../base/index.ts';
 import { MemoryFileSystem } from './memory-file-system.ts';
 import { OverlayFileSystem } from './overlay-file-system.ts';
 
-const text = async (fs: OverlayFileSystem | MemoryFileSystem, path: string): Promise<string> => String(await fs.read(path, 0, await fs.size(path)));
+const text = async (fs: OverlayFileSystem | MemoryFileSystem, path: string): Promise<string> =>
+  String(await fs.read(path, 0, await fs.size(path)));
 
 async function write(fs: OverlayFileSystem | MemoryFileSystem, path: string, what: string): Promise<void> {
   const writer = await fs.create(path);
@@ -28,7 +29,10 @@ describe('overlay file system', () => {
     const before = below.counts;
     const overlay = new OverlayFileSystem(below);
     await write(overlay, 'b', 'above b');
-    assert.deepEqual((await overlay.list('')).map(({ path }) => path), ['a', 'b', 'c']);
+    assert.deepEqual(
+      (await overlay.list('')).map(({ path }) => path),
+      ['a', 'b', 'c'],
+    );
     assert.deepEqual([await text(overlay, 'a'), await text(overlay, 'b')], ['below a', 'above b']);
     await assert.rejects(overlay.create('a'), { code: Code.ALREADY_EXISTS });
     await assert.rejects(overlay.openLog('logs/1'), { code: Code.ALREADY_EXISTS });
@@ -47,6 +51,9 @@ describe('overlay file system', () => {
     assert.equal(overlay.readNow('a', 0, 1), undefined);
     // deleted here or not: it is there
     await assert.rejects(overlay.create('a'), { code: Code.ALREADY_EXISTS });
-    assert.deepEqual([await text(below, 'a'), await logOf(below, 'logs/1'), below.counts], ['below a', ['one'], before]);
+    assert.deepEqual(
+      [await text(below, 'a'), await logOf(below, 'logs/1'), below.counts],
+      ['below a', ['one'], before],
+    );
   });
 });

@@ -56,7 +56,9 @@ export class SeededRandom implements Random {
     const product = multiplyHigh(low, MULTIPLIER_LOW);
     const nextLow = (Math.imul(low, MULTIPLIER_LOW) >>> 0) + INCREMENT_LOW;
     const carry = nextLow >= TWO_32 ? 1 : 0;
-    this.#high = (product + Math.imul(this.#high, MULTIPLIER_LOW) + Math.imul(low, MULTIPLIER_HIGH) + INCREMENT_HIGH + carry) >>> 0;
+    this.#high =
+      (product + Math.imul(this.#high, MULTIPLIER_LOW) + Math.imul(low, MULTIPLIER_HIGH) + INCREMENT_HIGH + carry) >>>
+      0;
     this.#low = nextLow >>> 0;
   }
 }

@@ -30,7 +30,7 @@ describe('sleep', () => {
     assert.equal(clock.nextTimerMs(), Number.POSITIVE_INFINITY);
   });
 
-  test('an abort after the end is nobody\'s business', async () => {
+  test("an abort after the end is nobody's business", async () => {
     const clock = new ManualClock();
     const abort = new AbortController();
     const sleeping = sleep(clock, 5, abort.signal);
@@ -67,7 +67,10 @@ describe('parts', () => {
     const clock = new ManualClock();
     const items = Array.from({ length: 2500 }, (_, i) => i);
     const seen: number[] = [];
-    assert.equal(inParts(clock, 1000, (from, to) => void seen.push(...items.slice(from, to))), undefined);
+    assert.equal(
+      inParts(clock, 1000, (from, to) => void seen.push(...items.slice(from, to))),
+      undefined,
+    );
     assert.equal(seen.length, 1000);
     seen.length = 0;
     const starts: number[] = [];
@@ -96,9 +99,15 @@ describe('the pacer', () => {
     const clock = new ManualClock();
     const pacer = new Pacer(clock, 4);
     clock.advance(STEP_MS - 1);
-    assert.deepEqual([1, 2, 3, 4].map(() => pacer.due()), [false, false, false, false]);
+    assert.deepEqual(
+      [1, 2, 3, 4].map(() => pacer.due()),
+      [false, false, false, false],
+    );
     clock.advance(1);
-    assert.deepEqual([1, 2, 3, 4, 5].map(() => pacer.due()), [false, false, false, true, false]);
+    assert.deepEqual(
+      [1, 2, 3, 4, 5].map(() => pacer.due()),
+      [false, false, false, true, false],
+    );
   });
 
   test('a heavy item counts for many', () => {

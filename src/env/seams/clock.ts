@@ -145,7 +145,11 @@ const SLICE = 1000;
  * Has `work` go over `count` items, by parts [from, to), with pauses between them. Up to a slice it is one plain call and undefined is answered: the
  * common case stays synchronous.
  */
-export function inParts(clock: Clock, count: number, work: (from: number, to: number) => void): Promise<void> | undefined {
+export function inParts(
+  clock: Clock,
+  count: number,
+  work: (from: number, to: number) => void,
+): Promise<void> | undefined {
   if (count > SLICE) return parts(clock, count, work);
   work(0, count);
   return undefined;

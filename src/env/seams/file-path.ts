@@ -10,5 +10,7 @@ const DOTS = /(?:^|\/)\.{1,2}(?:\/|$)/;
 /** Throws INVALID_ARGUMENT where `path` is no path of a file or log. */
 export function checkFilePath(path: string): void {
   if (PATH.test(path) && !DOTS.test(path)) return;
-  throw invalidArgument(`path ${JSON.stringify(path)}: parts of [A-Za-z0-9._-] joined by "/" are wanted, none of them "." or ".."`);
+  throw invalidArgument(
+    `path ${JSON.stringify(path)}: parts of [A-Za-z0-9._-] joined by "/" are wanted, none of them "." or ".."`,
+  );
 }

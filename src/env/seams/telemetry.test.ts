@@ -5,14 +5,26 @@ import { Histogram, labelled, Metrics, sumOfReports } from './telemetry.ts';
 
 test('a histogram counts each value at the first bound that is not below it', () => {
   const value = fc.double({ min: 0, max: 100, noNaN: true });
-  fc.assert(fc.property(fc.array(value), fc.uniqueArray(fc.integer({ min: 0, max: 90 }), { minLength: 1 }), (values, numbers) => {
-    const bounds = numbers.sort((a, b) => a - b);
-    const histogram = new Histogram(bounds);
-    for (const each of values) histogram.observe(each);
-    const wanted = [...bounds, Number.POSITIVE_INFINITY].map((bound, i) => values.filter((each) => each <= bound && each > (bounds[i - 1] ?? Number.NEGATIVE_INFINITY)).length);
-    assert.deepEqual([...histogram.counts], wanted);
-    assert.equal(histogram.sum, values.reduce((sum, each) => sum + each, 0));
-  }));
+  fc.assert(
+    fc.property(
+      fc.array(value),
+      fc.uniqueArray(fc.integer({ min: 0, max: 90 }), { minLength: 1 }),
+      (values, numbers) => {
+        const bounds = numbers.sort((a, b) => a - b);
+        const histogram = new Histogram(bounds);
+        for (const each of values) histogram.observe(each);
+        const wanted = [...bounds, Number.POSITIVE_INFINITY].map(
+          (bound, i) =>
+            values.filter((each) => each <= bound && each > (bounds[i - 1] ?? Number.NEGATIVE_INFINITY)).length,
+        );
+        assert.deepEqual([...histogram.counts], wanted);
+        assert.equal(
+          histogram.sum,
+          values.reduce((sum, each) => sum + each, 0),
+        );
+      },
+    ),
+  );
 });
 
 test('gauges of one name are added up, and end when they are told to', () => {
@@ -28,7 +40,10 @@ test('gauges of one name are added up, and end when they are told to', () => {
 
 test('a report is plain data, and reports are added up name by name', () => {
   const [one, other] = [new Metrics(), new Metrics()];
-  for (const [metrics, amount] of [[one, 1], [other, 2]] as const) {
+  for (const [metrics, amount] of [
+    [one, 1],
+    [other, 2],
+  ] as const) {
     metrics.add(labelled('calls', 'Read', 'OK'), amount);
     metrics.gauge('open', () => amount * 10);
     metrics.histogram('ms', [1, 10]).observe(amount);

@@ -128,15 +128,21 @@ export class Metrics {
   /** All counters that have counted something, by name. */
   snapshot(): Record<string, number> {
     const counted = [...this.#counters].filter(([, { value }]) => value !== 0);
-    return Object.fromEntries(counted.map(([name, { value }]): [string, number] => [name, value]).sort(([a], [b]) => (a < b ? -1 : 1)));
+    return Object.fromEntries(
+      counted.map(([name, { value }]): [string, number] => [name, value]).sort(([a], [b]) => (a < b ? -1 : 1)),
+    );
   }
 
   report(): MetricsReport {
     const gauges = [...this.#gauges].filter(([, readers]) => readers.size > 0);
     return {
       counters: this.snapshot(),
-      gauges: Object.fromEntries(gauges.map(([name, readers]) => [name, [...readers].reduce((sum, read) => sum + read(), 0)])),
-      histograms: Object.fromEntries([...this.#histograms].map(([name, { bounds, counts, sum }]) => [name, { bounds, counts: [...counts], sum }])),
+      gauges: Object.fromEntries(
+        gauges.map(([name, readers]) => [name, [...readers].reduce((sum, read) => sum + read(), 0)]),
+      ),
+      histograms: Object.fromEntries(
+        [...this.#histograms].map(([name, { bounds, counts, sum }]) => [name, { bounds, counts: [...counts], sum }]),
+      ),
     };
   }
 }
@@ -150,7 +156,13 @@ export function sumOfReports(reports: readonly MetricsReport[]): MetricsReport {
     for (const [name, value] of Object.entries(report.gauges)) gauges[name] = (gauges[name] ?? 0) + value;
     for (const [name, histogram] of Object.entries(report.histograms)) {
       const before = histograms[name];
-      histograms[name] = before ? { bounds: before.bounds, counts: before.counts.map((count, i) => count + (histogram.counts[i] ?? 0)), sum: before.sum + histogram.sum } : histogram;
+      histograms[name] = before
+        ? {
+            bounds: before.bounds,
+            counts: before.counts.map((count, i) => count + (histogram.counts[i] ?? 0)),
+            sum: before.sum + histogram.sum,
+          }
+        : histogram;
     }
   }
   return { counters, gauges, histograms };

@@ -38,9 +38,23 @@ describe('the wire reader', () => {
     fc.assert(
       fc.property(value, fc.integer({ min: 16, max: 2 ** 29 - 1 }), (bytes, number) => {
         const given = message((writer) =>
-          writer.tag(number, WireType.LengthDelimited).bytes(bytes).tag(2, WireType.Bit32).fixed32(7).tag(3, WireType.Bit64).fixed64(7n)
-            .tag(4, WireType.StartGroup).tag(9, WireType.Varint).int32(1).tag(4, WireType.StartGroup).tag(4, WireType.EndGroup).tag(4, WireType.EndGroup)
-            .tag(5, WireType.Varint).uint64(2n ** 64n - 1n).tag(6, WireType.LengthDelimited).string('last'),
+          writer
+            .tag(number, WireType.LengthDelimited)
+            .bytes(bytes)
+            .tag(2, WireType.Bit32)
+            .fixed32(7)
+            .tag(3, WireType.Bit64)
+            .fixed64(7n)
+            .tag(4, WireType.StartGroup)
+            .tag(9, WireType.Varint)
+            .int32(1)
+            .tag(4, WireType.StartGroup)
+            .tag(4, WireType.EndGroup)
+            .tag(4, WireType.EndGroup)
+            .tag(5, WireType.Varint)
+            .uint64(2n ** 64n - 1n)
+            .tag(6, WireType.LengthDelimited)
+            .string('last'),
         );
         const reader = new WireReader(given);
         const fields: number[] = [];
@@ -56,7 +70,13 @@ describe('the wire reader', () => {
   });
 
   test('a span is read without a copy, and no further than its end', () => {
-    const given = message((writer) => writer.tag(1, WireType.LengthDelimited).bytes(message((inner) => inner.tag(1, WireType.LengthDelimited).string('é'))).tag(2, WireType.Varint).int32(3));
+    const given = message((writer) =>
+      writer
+        .tag(1, WireType.LengthDelimited)
+        .bytes(message((inner) => inner.tag(1, WireType.LengthDelimited).string('é')))
+        .tag(2, WireType.Varint)
+        .int32(3),
+    );
     const outer = new WireReader(given);
     assert.ok(outer.next());
     outer.span();
@@ -72,11 +92,16 @@ describe('the wire reader', () => {
 
   test('a text that is known is given out itself, and any other is read', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary', maxLength: 20 }), fc.string({ unit: 'binary', maxLength: 20 }), fc.boolean(), (text, other, same) => {
-        const reader = new WireReader(message((writer) => writer.tag(1, WireType.LengthDelimited).string(text)));
-        assert.ok(reader.next());
-        assert.equal(reader.textLike(same ? text : other), Buffer.from(text, 'utf8').toString('utf8'));
-      }),
+      fc.property(
+        fc.string({ unit: 'binary', maxLength: 20 }),
+        fc.string({ unit: 'binary', maxLength: 20 }),
+        fc.boolean(),
+        (text, other, same) => {
+          const reader = new WireReader(message((writer) => writer.tag(1, WireType.LengthDelimited).string(text)));
+          assert.ok(reader.next());
+          assert.equal(reader.textLike(same ? text : other), Buffer.from(text, 'utf8').toString('utf8'));
+        },
+      ),
     );
     // a byte that is no UTF-8 is not the character of its number
     const reader = new WireReader(message((writer) => writer.tag(1, WireType.LengthDelimited).bytes(Buffer.of(0xe9))));
@@ -85,7 +110,18 @@ describe('the wire reader', () => {
   });
 
   test('a message inside is read to its own end', () => {
-    const reader = new WireReader(message((writer) => writer.tag(2, WireType.LengthDelimited).fork().tag(1, WireType.Varint).int32(7).join().tag(3, WireType.Varint).int32(8)));
+    const reader = new WireReader(
+      message((writer) =>
+        writer
+          .tag(2, WireType.LengthDelimited)
+          .fork()
+          .tag(1, WireType.Varint)
+          .int32(7)
+          .join()
+          .tag(3, WireType.Varint)
+          .int32(8),
+      ),
+    );
     assert.ok(reader.next());
     const inner = reader.message();
     assert.ok(inner.next());

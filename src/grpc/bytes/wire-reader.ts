@@ -56,7 +56,8 @@ export class WireReader {
   span(): void {
     if (this.#type !== LENGTH) throw this.#malformed(`field ${this.field} has wire type ${this.#type}`);
     const length = this.#uint32();
-    if (length > this.#end - this.#at) throw this.#malformed(`field ${this.field} of ${length} bytes runs over the end`);
+    if (length > this.#end - this.#at)
+      throw this.#malformed(`field ${this.field} of ${length} bytes runs over the end`);
     this.spanStart = this.#at;
     this.#at += length;
     this.spanEnd = this.#at;
@@ -146,7 +147,8 @@ export class WireReader {
   }
 
   #pass(length: number): void {
-    if (length > this.#end - this.#at) throw this.#malformed(`field ${this.field} of ${length} bytes runs over the end`);
+    if (length > this.#end - this.#at)
+      throw this.#malformed(`field ${this.field} of ${length} bytes runs over the end`);
     this.#at += length;
   }
 

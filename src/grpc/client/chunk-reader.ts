@@ -4,7 +4,10 @@
  */
 import { BigtableError, Code, fromBytes, int64, utf8, type ByteString, type Int64 } from '../../base/index.ts';
 import type { Cell, RowFragment } from '../../model/index.ts';
-import type { ReadRowsResponse, ReadRowsResponse_CellChunk as CellChunk } from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import type {
+  ReadRowsResponse,
+  ReadRowsResponse_CellChunk as CellChunk,
+} from '../generated/google/bigtable/v2/bigtable_pb.ts';
 
 /** A cell whose value is not yet whole. */
 interface Partial {
@@ -42,7 +45,8 @@ export class ChunkReader {
     if (this.#row === undefined) {
       if (chunk.rowKey.length === 0) throw broken('a row begins without a key');
       this.#row = fromBytes(chunk.rowKey);
-    } else if (chunk.rowKey.length > 0 && fromBytes(chunk.rowKey) !== this.#row) throw broken('a row begins inside another');
+    } else if (chunk.rowKey.length > 0 && fromBytes(chunk.rowKey) !== this.#row)
+      throw broken('a row begins inside another');
     if (this.#partial === undefined) {
       if (chunk.familyName !== undefined) {
         if (chunk.qualifier === undefined) throw broken('a family comes without a qualifier');
@@ -56,7 +60,13 @@ export class ChunkReader {
     const { timestamp, labels, pieces } = this.#partial;
     if (this.#family === undefined || this.#qualifier === undefined) throw broken('a cell comes without a column');
     const value = pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces);
-    this.#cells.push({ family: this.#family, qualifier: this.#qualifier, timestamp, value, ...(labels.length > 0 && { labels }) });
+    this.#cells.push({
+      family: this.#family,
+      qualifier: this.#qualifier,
+      timestamp,
+      value,
+      ...(labels.length > 0 && { labels }),
+    });
     this.#partial = undefined;
   }
 

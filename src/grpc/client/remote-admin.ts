@@ -5,8 +5,15 @@ import type { RequestContext } from '../../env/index.ts';
 import { isEmptyRange, type RowRange, type TableSchema } from '../../model/index.ts';
 import type { AdminService, FamilyChange, NewTable, TableChange } from '../../service/index.ts';
 import { applyExtra, columnFamiliesOf, familyMessage, schemaOf } from '../convert/table.ts';
-import { BigtableTableAdmin, type ModifyColumnFamiliesRequest_ModificationSchema as ModificationSchema } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
-import { Table_TimestampGranularity as TimestampGranularity, Table_View as View, TableSchema as TableMessageSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
+import {
+  BigtableTableAdmin,
+  type ModifyColumnFamiliesRequest_ModificationSchema as ModificationSchema,
+} from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
+import {
+  Table_TimestampGranularity as TimestampGranularity,
+  Table_View as View,
+  TableSchema as TableMessageSchema,
+} from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { errorOfStatus } from '../rpc/error-of-status.ts';
 import { call, RemoteControl } from './remote-control.ts';
 
@@ -23,7 +30,9 @@ export class RemoteAdmin extends RemoteControl implements AdminService {
     if (table.groups) throw noGroups();
     applyExtra(message, table.extra ?? {});
     const initialSplits = table.splits.map((split) => ({ key: toBytes(split) }));
-    return schemaOf(await call(this.client, context, admin.createTable, { parent, tableId, table: message, initialSplits }));
+    return schemaOf(
+      await call(this.client, context, admin.createTable, { parent, tableId, table: message, initialSplits }),
+    );
   }
 
   /** Asks for each table's schema, as servers answer names alone to a list. */
@@ -42,7 +51,9 @@ export class RemoteAdmin extends RemoteControl implements AdminService {
 
   /** A server that is not Edubba's lists one instance at a time. */
   async listTableNames(context: RequestContext, prefix: string): Promise<readonly string[]> {
-    const names = prefix.includes('/tables/') ? await this.#namesOfInstance(context, prefix) : await this.tableNames(context, prefix);
+    const names = prefix.includes('/tables/')
+      ? await this.#namesOfInstance(context, prefix)
+      : await this.tableNames(context, prefix);
     return names.sort();
   }
 
@@ -67,7 +78,8 @@ export class RemoteAdmin extends RemoteControl implements AdminService {
     const paths = applyExtra(table, change.extra ?? {});
     if (change.deletionProtection !== undefined) paths.push('deletion_protection');
     const operation = await call(this.client, context, admin.updateTable, { table, updateMask: { paths } });
-    if (operation.result.case === 'error') throw errorOfStatus(operation.result.value.code, operation.result.value.message) ?? unfinished(name);
+    if (operation.result.case === 'error')
+      throw errorOfStatus(operation.result.value.code, operation.result.value.message) ?? unfinished(name);
     if (!operation.done) throw unfinished(name);
     return this.getTable(context, name);
   }
@@ -77,7 +89,12 @@ export class RemoteAdmin extends RemoteControl implements AdminService {
   }
 
   async modifyFamilies(context: RequestContext, name: string, changes: readonly FamilyChange[]): Promise<TableSchema> {
-    return schemaOf(await call(this.client, context, admin.modifyColumnFamilies, { name, modifications: changes.map(modificationOf) }));
+    return schemaOf(
+      await call(this.client, context, admin.modifyColumnFamilies, {
+        name,
+        modifications: changes.map(modificationOf),
+      }),
+    );
   }
 
   /** The API drops all rows or those with a prefix: other ranges are INVALID_ARGUMENT. */
@@ -89,9 +106,14 @@ export class RemoteAdmin extends RemoteControl implements AdminService {
     }
     const all = range.start === '' && range.end === undefined;
     if (!all && (range.start === '' || prefixEnd(range.start) !== range.end)) {
-      throw new BigtableError(Code.INVALID_ARGUMENT, 'the Bigtable API drops all rows of a table or all with a prefix, no other range');
+      throw new BigtableError(
+        Code.INVALID_ARGUMENT,
+        'the Bigtable API drops all rows of a table or all with a prefix, no other range',
+      );
     }
-    const target = all ? ({ case: 'deleteAllDataFromTable', value: true } as const) : ({ case: 'rowKeyPrefix', value: toBytes(range.start) } as const);
+    const target = all
+      ? ({ case: 'deleteAllDataFromTable', value: true } as const)
+      : ({ case: 'rowKeyPrefix', value: toBytes(range.start) } as const);
     await call(this.client, context, admin.dropRowRange, { name, target });
   }
 
@@ -116,10 +138,13 @@ function modificationOf(change: FamilyChange): MessageInitShape<typeof Modificat
 /** projects/P/instances/I/tables/T -> [projects/P/instances/I, T]. */
 function parts(name: string): [string, string] {
   const at = name.lastIndexOf('/tables/');
-  if (at < 0) throw new BigtableError(Code.INVALID_ARGUMENT, `${JSON.stringify(name)} is no table's name: projects/P/instances/I/tables/T`);
+  if (at < 0)
+    throw new BigtableError(
+      Code.INVALID_ARGUMENT,
+      `${JSON.stringify(name)} is no table's name: projects/P/instances/I/tables/T`,
+    );
   return [name.slice(0, at), name.slice(at + '/tables/'.length)];
 }
-
 
 function unfinished(name: string): BigtableError {
   return new BigtableError(Code.UNAVAILABLE, `the server has not finished updating ${name}`);
@@ -127,5 +152,8 @@ function unfinished(name: string): BigtableError {
 
 /** The Cloud API has no word for them. */
 function noGroups(): BigtableError {
-  return new BigtableError(Code.UNIMPLEMENTED, 'locality groups cannot be set over the Cloud API: set them where the directory is open');
+  return new BigtableError(
+    Code.UNIMPLEMENTED,
+    'locality groups cannot be set over the Cloud API: set them where the directory is open',
+  );
 }

@@ -41,11 +41,14 @@ describe('what an operator asks of a remote service', () => {
       }
     }
     const service = new Proxy({} as Service, {
-      get: (_target, name) => (name === 'compactTables' ? progress : async (_context: unknown, ...given: unknown[]) => {
-        seen = [name, ...given];
-        if (answer instanceof Error) throw answer;
-        return answer;
-      }),
+      get: (_target, name) =>
+        name === 'compactTables'
+          ? progress
+          : async (_context: unknown, ...given: unknown[]) => {
+              seen = [name, ...given];
+              if (answer instanceof Error) throw answer;
+              return answer;
+            },
     });
     wire = await rawServer(env, (server) => void registerCloudApi(server, service, env));
     remote = overWire({ address: `127.0.0.1:${wire.port}`, clock: systemClock, random: env.random });
@@ -99,20 +102,34 @@ describe('what an operator asks of a remote service', () => {
   });
 
   test('tablets, usage and counters come back as they are, however many', async () => {
-    const range = fc.record({ start: fc.oneof(fc.constant(''), rowKey), end: fc.option(rowKey, { nil: undefined }) }, PLAIN);
-    const tablet: fc.Arbitrary<TabletStatistics> = fc.record({ range, server: fc.string(), files: count, fileBytes: count, memoryBytes: count }, PLAIN);
-    const usage: fc.Arbitrary<FamilyUsage> = fc.record({ family: fc.constantFrom('f', 'g'), cells: count, logicalBytes: count, diskBytes: count, memoryBytes: count }, PLAIN);
+    const range = fc.record(
+      { start: fc.oneof(fc.constant(''), rowKey), end: fc.option(rowKey, { nil: undefined }) },
+      PLAIN,
+    );
+    const tablet: fc.Arbitrary<TabletStatistics> = fc.record(
+      { range, server: fc.string(), files: count, fileBytes: count, memoryBytes: count },
+      PLAIN,
+    );
+    const usage: fc.Arbitrary<FamilyUsage> = fc.record(
+      { family: fc.constantFrom('f', 'g'), cells: count, logicalBytes: count, diskBytes: count, memoryBytes: count },
+      PLAIN,
+    );
     await fc.assert(
-      fc.asyncProperty(fc.array(tablet, { maxLength: 50 }), fc.array(usage, { maxLength: 4 }), count, async (tablets, usages, counted) => {
-        answer = tablets;
-        assert.deepEqual(await remote.listTablets(context, TABLE), tablets);
-        assert.deepEqual(seen, ['listTablets', TABLE]);
-        answer = usages;
-        assert.deepEqual(await remote.familyUsage(context, TABLE), usages);
-        assert.deepEqual(seen, ['familyUsage', TABLE]);
-        answer = { 'log.bytes': counted, 'a.b': 1 };
-        assert.deepEqual(await remote.counters(context), answer);
-      }),
+      fc.asyncProperty(
+        fc.array(tablet, { maxLength: 50 }),
+        fc.array(usage, { maxLength: 4 }),
+        count,
+        async (tablets, usages, counted) => {
+          answer = tablets;
+          assert.deepEqual(await remote.listTablets(context, TABLE), tablets);
+          assert.deepEqual(seen, ['listTablets', TABLE]);
+          answer = usages;
+          assert.deepEqual(await remote.familyUsage(context, TABLE), usages);
+          assert.deepEqual(seen, ['familyUsage', TABLE]);
+          answer = { 'log.bytes': counted, 'a.b': 1 };
+          assert.deepEqual(await remote.counters(context), answer);
+        },
+      ),
       RUNS,
     );
   });
@@ -132,7 +149,11 @@ describe('what an operator asks of a remote service', () => {
       () => elsewhere.counters(context),
       () => elsewhere.listTables(context, ''),
     ];
-    for (const call of calls) await assert.rejects(call, { code: Code.UNIMPLEMENTED, message: /lacks edubba\.v1\.Control\/[A-Za-z]+: it is not an Edubba server, or one of an earlier version/ });
+    for (const call of calls)
+      await assert.rejects(call, {
+        code: Code.UNIMPLEMENTED,
+        message: /lacks edubba\.v1\.Control\/[A-Za-z]+: it is not an Edubba server, or one of an earlier version/,
+      });
     elsewhere.close();
     await other.close();
   });

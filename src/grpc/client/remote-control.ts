@@ -1,5 +1,11 @@
 /** What an operator asks of an Edubba server, over its own API (edubba.v1.Control). Other servers of the Cloud API lack it: UNIMPLEMENTED. */
-import { create, type DescMessage, type DescMethod, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf';
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type MessageInitShape,
+  type MessageShape,
+} from '@bufbuild/protobuf';
 import { BigtableError, type ByteString, Code, fromBytes, toBytes, utf8 } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { FamilyUsage, TabletStatistics } from '../../model/index.ts';
@@ -38,7 +44,9 @@ export class RemoteControl implements ControlService {
   }
 
   async *compactTables(context: RequestContext, table?: string): AsyncIterable<CompactionProgress> {
-    for await (const { doneTablets, totalTablets } of this.#stream(context, control.compactTables, { table: table ?? '' })) {
+    for await (const { doneTablets, totalTablets } of this.#stream(context, control.compactTables, {
+      table: table ?? '',
+    })) {
       yield { doneTablets: Number(doneTablets), totalTablets: Number(totalTablets) };
     }
   }
@@ -61,7 +69,13 @@ export class RemoteControl implements ControlService {
     for await (const { tablets } of this.#stream(context, control.listTablets, { table })) {
       for (const { start, end, server, files, fileBytes, memoryBytes } of tablets) {
         const range = { start: fromBytes(start), end: end.length === 0 ? undefined : fromBytes(end) };
-        all.push({ range, server, files: Number(files), fileBytes: Number(fileBytes), memoryBytes: Number(memoryBytes) });
+        all.push({
+          range,
+          server,
+          files: Number(files),
+          fileBytes: Number(fileBytes),
+          memoryBytes: Number(memoryBytes),
+        });
       }
     }
     return all;
@@ -70,13 +84,21 @@ export class RemoteControl implements ControlService {
   async familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {
     const { families } = await this.#call(context, control.getFamilyUsage, { table });
     return families.map(({ family, cells, logicalBytes, diskBytes, memoryBytes }) => ({
-      family: utf8(family), cells: Number(cells), logicalBytes: Number(logicalBytes), diskBytes: Number(diskBytes), memoryBytes: Number(memoryBytes),
+      family: utf8(family),
+      cells: Number(cells),
+      logicalBytes: Number(logicalBytes),
+      diskBytes: Number(diskBytes),
+      memoryBytes: Number(memoryBytes),
     }));
   }
 
   async counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {
     const { counters } = await this.#call(context, control.getCounters, {});
-    return Object.fromEntries(Object.entries(counters).map(([name, count]): [string, number] => [name, Number(count)]).sort(([a], [b]) => (a < b ? -1 : 1)));
+    return Object.fromEntries(
+      Object.entries(counters)
+        .map(([name, count]): [string, number] => [name, Number(count)])
+        .sort(([a], [b]) => (a < b ? -1 : 1)),
+    );
   }
 
   /** Names of tables that begin so, in any instance, ascending. */
@@ -86,7 +108,11 @@ export class RemoteControl implements ControlService {
     return names;
   }
 
-  async #call<I extends DescMessage, O extends DescMessage>(context: RequestContext, method: Method<I, O, 'unary'>, request: MessageInitShape<I>): Promise<MessageShape<O>> {
+  async #call<I extends DescMessage, O extends DescMessage>(
+    context: RequestContext,
+    method: Method<I, O, 'unary'>,
+    request: MessageInitShape<I>,
+  ): Promise<MessageShape<O>> {
     try {
       return await call(this.client, context, method, request);
     } catch (error) {
@@ -95,10 +121,17 @@ export class RemoteControl implements ControlService {
   }
 
   async *#stream<I extends DescMessage, O extends DescMessage>(
-    context: RequestContext, method: Method<I, O, 'server_streaming'>, request: MessageInitShape<I>,
+    context: RequestContext,
+    method: Method<I, O, 'server_streaming'>,
+    request: MessageInitShape<I>,
   ): AsyncIterable<MessageShape<O>> {
     try {
-      for await (const bytes of this.client.stream(pathOf(method), encode(method.input, create(method.input, request)), context)) yield decodeAnswer(method.output, bytes);
+      for await (const bytes of this.client.stream(
+        pathOf(method),
+        encode(method.input, create(method.input, request)),
+        context,
+      ))
+        yield decodeAnswer(method.output, bytes);
     } catch (error) {
       throw explained(error, method);
     }

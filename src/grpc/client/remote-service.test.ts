@@ -25,11 +25,14 @@ describe('a remote service', () => {
 
   before(async () => {
     const service = new Proxy({} as Service, {
-      get: (_target, name) => (name === 'readRows' ? stream : async (_context: unknown, ...given: unknown[]) => {
-        seen = [name, ...given];
-        if (answer instanceof Error) throw answer;
-        return answer;
-      }),
+      get: (_target, name) =>
+        name === 'readRows'
+          ? stream
+          : async (_context: unknown, ...given: unknown[]) => {
+              seen = [name, ...given];
+              if (answer instanceof Error) throw answer;
+              return answer;
+            },
     });
     async function* stream(_context: unknown, ...given: unknown[]) {
       seen = ['readRows', ...given];
@@ -56,11 +59,17 @@ describe('a remote service', () => {
   });
 
   test('batches come back with an outcome for each entry', async () => {
-    const entries = Array.from({ length: 4500 }, (_, i) => ({ row: `row${i}`, mutations: [{ kind: 'deleteFromRow' as const }] }));
+    const entries = Array.from({ length: 4500 }, (_, i) => ({
+      row: `row${i}`,
+      mutations: [{ kind: 'deleteFromRow' as const }],
+    }));
     answer = entries.map((_, i) => (i % 3 === 1 ? invalidArgument(`entry ${i} is wrong`) : undefined));
     const outcomes = await remote.mutateRows(context, TABLE, entries);
     assert.equal(outcomes.length, entries.length);
-    assert.deepEqual(outcomes.map((error) => error?.message), (answer as (BigtableError | undefined)[]).map((error) => error?.message));
+    assert.deepEqual(
+      outcomes.map((error) => error?.message),
+      (answer as (BigtableError | undefined)[]).map((error) => error?.message),
+    );
     assert.deepEqual(new Set(outcomes.map((error) => error?.code)), new Set([undefined, Code.INVALID_ARGUMENT]));
     assert.deepEqual(seen, ['mutateRows', TABLE, entries]);
   });
@@ -113,17 +122,36 @@ describe('a remote service', () => {
 
   test('an entry that a server forgot is not taken for done', async () => {
     answer = [undefined];
-    const outcomes = await remote.mutateRows(context, TABLE, ['a', 'b'].map((row) => ({ row, mutations: [] })));
-    assert.deepEqual(outcomes.map((error) => error?.code), [undefined, Code.UNAVAILABLE]);
+    const outcomes = await remote.mutateRows(
+      context,
+      TABLE,
+      ['a', 'b'].map((row) => ({ row, mutations: [] })),
+    );
+    assert.deepEqual(
+      outcomes.map((error) => error?.code),
+      [undefined, Code.UNAVAILABLE],
+    );
   });
 
   test('conditions and changes arrive, their answers come back', async () => {
     await fc.assert(
-      fc.asyncProperty(rowKey, fc.option(rowFilter, { nil: undefined }), fc.array(mutation, { maxLength: 3 }), fc.boolean(), async (row, predicate, whenTrue, matched) => {
-        answer = matched;
-        assert.equal(await remote.checkAndMutateRow(context, { table: TABLE, row, predicate, whenTrue, whenFalse: [] }), matched);
-        assert.deepEqual(plain(seen), plain(['checkAndMutateRow', { table: TABLE, row, predicate, whenTrue, whenFalse: [] }]));
-      }),
+      fc.asyncProperty(
+        rowKey,
+        fc.option(rowFilter, { nil: undefined }),
+        fc.array(mutation, { maxLength: 3 }),
+        fc.boolean(),
+        async (row, predicate, whenTrue, matched) => {
+          answer = matched;
+          assert.equal(
+            await remote.checkAndMutateRow(context, { table: TABLE, row, predicate, whenTrue, whenFalse: [] }),
+            matched,
+          );
+          assert.deepEqual(
+            plain(seen),
+            plain(['checkAndMutateRow', { table: TABLE, row, predicate, whenTrue, whenFalse: [] }]),
+          );
+        },
+      ),
       RUNS,
     );
     await fc.assert(
@@ -139,20 +167,34 @@ describe('a remote service', () => {
 
   test('reads arrive as they were asked, rows come back', async () => {
     const fragments: fc.Arbitrary<RowFragment[]> = fc
-      .uniqueArray(fc.tuple(rowKey, fc.array(cell, { minLength: 1, maxLength: 4 })), { selector: ([row]) => row, maxLength: 5 })
+      .uniqueArray(fc.tuple(rowKey, fc.array(cell, { minLength: 1, maxLength: 4 })), {
+        selector: ([row]) => row,
+        maxLength: 5,
+      })
       .map((rows) => rows.map(([row, cells]) => ({ row, cells, last: true })));
     await fc.assert(
-      fc.asyncProperty(fragments, fc.array(rowRange, { maxLength: 3 }), fc.option(rowFilter, { nil: undefined }), fc.nat(), fc.boolean(), async (rows, ranges, filter, rowsLimit, reversed) => {
-        answer = (async function* () {
-          yield { fragments: rows };
-        })();
-        const got: RowFragment[] = [];
-        for await (const batch of remote.readRows(context, { table: TABLE, ranges, filter, rowsLimit, reversed })) got.push(...batch.fragments);
-        assert.deepEqual(plain(got), plain(rows));
-        const [, asked] = seen as [string, { ranges: { start: string }[] }];
-        const byStart = (a: { start: string }, b: { start: string }) => (a.start < b.start ? -1 : 1);
-        assert.deepEqual({ ...asked, ranges: [...asked.ranges].sort(byStart) }, { table: TABLE, ranges: [...ranges].sort(byStart), filter, rowsLimit, reversed });
-      }),
+      fc.asyncProperty(
+        fragments,
+        fc.array(rowRange, { maxLength: 3 }),
+        fc.option(rowFilter, { nil: undefined }),
+        fc.nat(),
+        fc.boolean(),
+        async (rows, ranges, filter, rowsLimit, reversed) => {
+          answer = (async function* () {
+            yield { fragments: rows };
+          })();
+          const got: RowFragment[] = [];
+          for await (const batch of remote.readRows(context, { table: TABLE, ranges, filter, rowsLimit, reversed }))
+            got.push(...batch.fragments);
+          assert.deepEqual(plain(got), plain(rows));
+          const [, asked] = seen as [string, { ranges: { start: string }[] }];
+          const byStart = (a: { start: string }, b: { start: string }) => (a.start < b.start ? -1 : 1);
+          assert.deepEqual(
+            { ...asked, ranges: [...asked.ranges].sort(byStart) },
+            { table: TABLE, ranges: [...ranges].sort(byStart), filter, rowsLimit, reversed },
+          );
+        },
+      ),
       RUNS,
     );
   });
@@ -161,7 +203,16 @@ describe('a remote service', () => {
     let ended = false;
     answer = (async function* () {
       try {
-        for (let i = 0; ; i++) yield { fragments: [{ row: `r${i}`, last: true, cells: [{ family: 'f', qualifier: '', timestamp: 0, value: Buffer.alloc(100_000) } satisfies Cell] }] };
+        for (let i = 0; ; i++)
+          yield {
+            fragments: [
+              {
+                row: `r${i}`,
+                last: true,
+                cells: [{ family: 'f', qualifier: '', timestamp: 0, value: Buffer.alloc(100_000) } satisfies Cell],
+              },
+            ],
+          };
       } finally {
         ended = true;
       }
@@ -171,7 +222,11 @@ describe('a remote service', () => {
   });
 
   test('samples come back, or those of a range', async () => {
-    answer = [{ row: 'g', offsetBytes: 100 }, { row: 'p', offsetBytes: 2 ** 40 }, { row: '', offsetBytes: 2 ** 41 }];
+    answer = [
+      { row: 'g', offsetBytes: 100 },
+      { row: 'p', offsetBytes: 2 ** 40 },
+      { row: '', offsetBytes: 2 ** 41 },
+    ];
     assert.deepEqual(await remote.sampleRowKeys(context, TABLE), answer);
     assert.deepEqual(seen, ['sampleRowKeys', TABLE]);
   });
@@ -199,8 +254,18 @@ describe('a remote service', () => {
   test('families are changed in their order', async () => {
     await fc.assert(
       fc.asyncProperty(family, family, async (first, second) => {
-        answer = { name: TABLE, id: '', granularity: 'millis', families: {}, deletionProtection: false } satisfies TableSchema;
-        const changes = [{ kind: 'create', family: first }, { kind: 'update', family: second, fields: ['gcRule', 'valueType'] }, { kind: 'drop', name: 'old' }] as const;
+        answer = {
+          name: TABLE,
+          id: '',
+          granularity: 'millis',
+          families: {},
+          deletionProtection: false,
+        } satisfies TableSchema;
+        const changes = [
+          { kind: 'create', family: first },
+          { kind: 'update', family: second, fields: ['gcRule', 'valueType'] },
+          { kind: 'drop', name: 'old' },
+        ] as const;
         assert.deepEqual(await remote.modifyFamilies(context, TABLE, changes), answer);
         assert.deepEqual(seen, ['modifyFamilies', TABLE, changes]);
       }),
@@ -210,7 +275,12 @@ describe('a remote service', () => {
 
   test('rows are dropped by prefix or all, and in no other way', async () => {
     answer = undefined;
-    for (const range of [{ start: 'p', end: 'q' }, { start: 'p\xff', end: 'q' }, { start: '\xff', end: undefined }, { start: '', end: undefined }]) {
+    for (const range of [
+      { start: 'p', end: 'q' },
+      { start: 'p\xff', end: 'q' },
+      { start: '\xff', end: undefined },
+      { start: '', end: undefined },
+    ]) {
       await remote.dropRowRange(context, TABLE, range);
       assert.deepEqual(seen, ['dropRowRange', TABLE, range]);
     }
@@ -223,7 +293,11 @@ describe('a remote service', () => {
     } satisfies TableSchema;
     await remote.dropRowRange(context, TABLE, { start: 'b', end: 'b' });
     assert.deepEqual(seen, ['getTable', TABLE], 'no rows: only the table is looked for');
-    for (const range of [{ start: 'a', end: 'z' }, { start: '', end: 'z' }, { start: 'a', end: undefined }]) {
+    for (const range of [
+      { start: 'a', end: 'z' },
+      { start: '', end: 'z' },
+      { start: 'a', end: undefined },
+    ]) {
       await assert.rejects(remote.dropRowRange(context, TABLE, range), { code: Code.INVALID_ARGUMENT });
     }
   });
@@ -237,17 +311,36 @@ describe('a remote service', () => {
   });
 
   test('failures keep their code and words', async () => {
-    for (const code of [Code.NOT_FOUND, Code.ALREADY_EXISTS, Code.FAILED_PRECONDITION, Code.UNAVAILABLE, Code.DATA_LOSS, Code.UNIMPLEMENTED]) {
+    for (const code of [
+      Code.NOT_FOUND,
+      Code.ALREADY_EXISTS,
+      Code.FAILED_PRECONDITION,
+      Code.UNAVAILABLE,
+      Code.DATA_LOSS,
+      Code.UNIMPLEMENTED,
+    ]) {
       answer = new BigtableError(code, `because of ${code}`);
       await assert.rejects(remote.getTable(context, TABLE), { code, message: `because of ${code}` });
     }
     answer = undefined;
-    await assert.rejects(remote.createTable(context, { name: 'nonsense', families: [], splits: [], granularity: 'millis', deletionProtection: false }), { code: Code.INVALID_ARGUMENT });
+    await assert.rejects(
+      remote.createTable(context, {
+        name: 'nonsense',
+        families: [],
+        splits: [],
+        granularity: 'millis',
+        deletionProtection: false,
+      }),
+      { code: Code.INVALID_ARGUMENT },
+    );
   });
 
   test('nobody at the address is UNAVAILABLE', async () => {
     const nowhere = overWire({ address: '127.0.0.1:1', clock: systemClock, random: env.random });
-    await assert.rejects(nowhere.getTable(context, TABLE), { code: Code.UNAVAILABLE, message: /^cannot reach a server at 127\.0\.0\.1:1: connect ECONNREFUSED/ });
+    await assert.rejects(nowhere.getTable(context, TABLE), {
+      code: Code.UNAVAILABLE,
+      message: /^cannot reach a server at 127\.0\.0\.1:1: connect ECONNREFUSED/,
+    });
     nowhere.close();
   });
 });

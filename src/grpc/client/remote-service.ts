@@ -31,7 +31,10 @@ import { RemoteAdmin } from './remote-admin.ts';
 import { call, pathOf } from './remote-control.ts';
 
 const data = Bigtable.method;
-const FEATURES = toBinary(FeatureFlagsSchema, create(FeatureFlagsSchema, { reverseScans: true, lastScannedRowResponses: true, microsecondTimestamp: true }));
+const FEATURES = toBinary(
+  FeatureFlagsSchema,
+  create(FeatureFlagsSchema, { reverseScans: true, lastScannedRowResponses: true, microsecondTimestamp: true }),
+);
 
 export interface RemoteService extends Service {
   /** Gives up the connection, and calls that are under way on it: CANCELLED. */
@@ -51,17 +54,31 @@ export interface RemoteOptions {
 
 /** A service over the server at `address`. Nothing is sent before the first call. */
 export function overWire({ address, clock, random, tls, token }: RemoteOptions): RemoteService {
-  const headers = { 'bigtable-features': Buffer.from(FEATURES).toString('base64url'), ...(token !== undefined && { authorization: `Bearer ${token}` }) };
+  const headers = {
+    'bigtable-features': Buffer.from(FEATURES).toString('base64url'),
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  };
   return new Remote(new WireClient({ address, clock, random, headers, errorOf: errorOfAnswer, ...(tls && { tls }) }));
 }
 
 class Remote extends RemoteAdmin implements RemoteService {
   async mutateRow(context: RequestContext, table: string, { row, mutations }: RowMutations): Promise<void> {
-    await call(this.client, context, data.mutateRow, { tableName: table, rowKey: toBytes(row), mutations: mutationList(mutations).map(mutationMessage) });
+    await call(this.client, context, data.mutateRow, {
+      tableName: table,
+      rowKey: toBytes(row),
+      mutations: mutationList(mutations).map(mutationMessage),
+    });
   }
 
-  async mutateRows(context: RequestContext, table: string, entries: readonly RowMutations[]): Promise<readonly (BigtableError | undefined)[]> {
-    const unanswered = new BigtableError(Code.UNAVAILABLE, 'the server answered without a status for this entry: its outcome is unknown');
+  async mutateRows(
+    context: RequestContext,
+    table: string,
+    entries: readonly RowMutations[],
+  ): Promise<readonly (BigtableError | undefined)[]> {
+    const unanswered = new BigtableError(
+      Code.UNAVAILABLE,
+      'the server answered without a status for this entry: its outcome is unknown',
+    );
     const outcomes = new Array<BigtableError | undefined>(entries.length).fill(unanswered);
     const request = create(MutateRowsRequestSchema, { tableName: table });
     /** By place in the request: the entry's index. */
@@ -85,7 +102,11 @@ class Remote extends RemoteAdmin implements RemoteService {
       await this.getTable(context, table);
       return outcomes;
     }
-    for await (const bytes of this.client.stream(pathOf(data.mutateRows), encode(MutateRowsRequestSchema, request), context)) {
+    for await (const bytes of this.client.stream(
+      pathOf(data.mutateRows),
+      encode(MutateRowsRequestSchema, request),
+      context,
+    )) {
       for (const { index, status } of decodeAnswer(MutateRowsResponseSchema, bytes).entries) {
         const at = sent[Number(index)];
         if (at !== undefined) outcomes[at] = errorOfStatus(status?.code ?? Code.OK, status?.message ?? '');
@@ -104,7 +125,11 @@ class Remote extends RemoteAdmin implements RemoteService {
       reversed: reversed ?? false,
     });
     const reader = new ChunkReader();
-    for await (const bytes of this.client.stream(pathOf(data.readRows), encode(ReadRowsRequestSchema, message), context)) {
+    for await (const bytes of this.client.stream(
+      pathOf(data.readRows),
+      encode(ReadRowsRequestSchema, message),
+      context,
+    )) {
       const answer = decodeAnswer(ReadRowsResponseSchema, bytes);
       const fragments = reader.rows(answer);
       if (answer.lastScannedRowKey.length > 0) yield { fragments, scannedTo: fromBytes(answer.lastScannedRowKey) };
@@ -135,8 +160,17 @@ class Remote extends RemoteAdmin implements RemoteService {
     return answer.predicateMatched;
   }
 
-  async readModifyWriteRow(context: RequestContext, table: string, row: ByteString, rules: readonly ReadModifyWriteRule[]): Promise<readonly Cell[]> {
-    const answer = await call(this.client, context, data.readModifyWriteRow, { tableName: table, rowKey: toBytes(row), rules: rules.map(ruleMessage) });
+  async readModifyWriteRow(
+    context: RequestContext,
+    table: string,
+    row: ByteString,
+    rules: readonly ReadModifyWriteRule[],
+  ): Promise<readonly Cell[]> {
+    const answer = await call(this.client, context, data.readModifyWriteRow, {
+      tableName: table,
+      rowKey: toBytes(row),
+      rules: rules.map(ruleMessage),
+    });
     return cellsOf(answer.row);
   }
 

@@ -5,19 +5,30 @@ import fc from 'fast-check';
 import { BigtableError, Code, invalidArgument, toBytes } from '../../base/index.ts';
 import { cell, rowKey } from '../convert/fixtures.ts';
 import { rowMessage } from '../convert/row.ts';
-import { CheckAndMutateRowResponseSchema, MutateRowsResponseSchema, ReadModifyWriteRowResponseSchema, ReadRowsResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import {
+  CheckAndMutateRowResponseSchema,
+  MutateRowsResponseSchema,
+  ReadModifyWriteRowResponseSchema,
+  ReadRowsResponseSchema,
+} from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { StatusSchema } from '../generated/google/rpc/status_pb.ts';
 import { statusBytes } from '../rpc/status.ts';
 import { checkAndMutateAnswer, mutateRowsAnswer, readModifyWriteAnswer, scannedAnswer } from './answers.ts';
 
 describe('the answers of writes are what the generated codec makes of the same', () => {
-  const outcome = fc.option(fc.constantFrom(new BigtableError(Code.UNAVAILABLE, 'später'), invalidArgument('bad', { field: 'x' })), { nil: undefined });
+  const outcome = fc.option(
+    fc.constantFrom(new BigtableError(Code.UNAVAILABLE, 'später'), invalidArgument('bad', { field: 'x' })),
+    { nil: undefined },
+  );
 
   test('MutateRows, any part of it', () => {
     fc.assert(
       fc.property(fc.array(outcome, { maxLength: 300 }), fc.nat(300), fc.nat(300), (outcomes, a, b) => {
         const [from, to] = [Math.min(a, b, outcomes.length), Math.min(Math.max(a, b), outcomes.length)];
-        const entries = outcomes.slice(from, to).map((error, i) => ({ index: BigInt(from + i), status: error ? fromBinary(StatusSchema, statusBytes(error)) : { code: 0 } }));
+        const entries = outcomes.slice(from, to).map((error, i) => ({
+          index: BigInt(from + i),
+          status: error ? fromBinary(StatusSchema, statusBytes(error)) : { code: 0 },
+        }));
         const expected = toBinary(MutateRowsResponseSchema, create(MutateRowsResponseSchema, { entries }));
         assert.deepEqual(mutateRowsAnswer(outcomes, from, to), Buffer.from(expected));
       }),
@@ -26,7 +37,10 @@ describe('the answers of writes are what the generated codec makes of the same',
 
   test('CheckAndMutateRow', () => {
     for (const predicateMatched of [true, false]) {
-      const expected = toBinary(CheckAndMutateRowResponseSchema, create(CheckAndMutateRowResponseSchema, { predicateMatched }));
+      const expected = toBinary(
+        CheckAndMutateRowResponseSchema,
+        create(CheckAndMutateRowResponseSchema, { predicateMatched }),
+      );
       assert.deepEqual(checkAndMutateAnswer(predicateMatched), Buffer.from(expected));
     }
   });
@@ -34,7 +48,12 @@ describe('the answers of writes are what the generated codec makes of the same',
   test('ReadRows that tells how far it came', () => {
     fc.assert(
       fc.property(rowKey, (row) => {
-        assert.deepEqual(scannedAnswer(row), Buffer.from(toBinary(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { lastScannedRowKey: toBytes(row) }))));
+        assert.deepEqual(
+          scannedAnswer(row),
+          Buffer.from(
+            toBinary(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { lastScannedRowKey: toBytes(row) })),
+          ),
+        );
       }),
     );
   });
@@ -43,7 +62,13 @@ describe('the answers of writes are what the generated codec makes of the same',
     await fc.assert(
       fc.asyncProperty(rowKey, fc.array(cell, { maxLength: 3 }), async (row, cells) => {
         const expected = create(ReadModifyWriteRowResponseSchema, { row: rowMessage(row, cells) });
-        assert.deepEqual(fromBinary(ReadModifyWriteRowResponseSchema, await readModifyWriteAnswer(row, cells)), fromBinary(ReadModifyWriteRowResponseSchema, Buffer.from(toBinary(ReadModifyWriteRowResponseSchema, expected))));
+        assert.deepEqual(
+          fromBinary(ReadModifyWriteRowResponseSchema, await readModifyWriteAnswer(row, cells)),
+          fromBinary(
+            ReadModifyWriteRowResponseSchema,
+            Buffer.from(toBinary(ReadModifyWriteRowResponseSchema, expected)),
+          ),
+        );
       }),
     );
   });

@@ -51,9 +51,11 @@ export function scannedAnswer(lastScannedRow: ByteString): Buffer {
 /** ReadModifyWriteRowResponse. */
 export function readModifyWriteAnswer(row: ByteString, cells: readonly Cell[]): Buffer | Promise<Buffer> {
   const cell = cells[0];
-  if (cell === undefined || cells.length > 1 || cell.labels !== undefined) return loadRareMessages().then((rare) => rare.rowAnswer(row, cells));
+  if (cell === undefined || cells.length > 1 || cell.labels !== undefined)
+    return loadRareMessages().then((rare) => rare.rowAnswer(row, cells));
   const { family, qualifier, timestamp, value } = cell;
-  const cellSize = (timestamp === 0 ? 0 : 1 + int64Length(timestamp)) + (value.length > 0 ? lengthDelimited(value.length) : 0);
+  const cellSize =
+    (timestamp === 0 ? 0 : 1 + int64Length(timestamp)) + (value.length > 0 ? lengthDelimited(value.length) : 0);
   const columnSize = (qualifier === '' ? 0 : lengthDelimited(qualifier.length)) + lengthDelimited(cellSize);
   const familySize = (family === '' ? 0 : lengthDelimited(family.length)) + lengthDelimited(columnSize);
   const rowSize = (row === '' ? 0 : lengthDelimited(row.length)) + lengthDelimited(familySize);

@@ -31,29 +31,57 @@ before(loadRareMessages);
 const TABLE = 'projects/p/instances/i/tables/t';
 const SUM = { aggregate: { kind: 'sum', input: 'int64' } } as const;
 const SCHEMA = {
-  id: '00000010', name: TABLE, families: { f: { name: 'f' }, g: { name: 'g' }, sum: { name: 'sum', valueType: SUM } }, granularity: 'millis', deletionProtection: false,
+  id: '00000010',
+  name: TABLE,
+  families: { f: { name: 'f' }, g: { name: 'g' }, sum: { name: 'sum', valueType: SUM } },
+  granularity: 'millis',
+  deletionProtection: false,
 } as unknown as TableSchema;
 
-const known = { family: fc.constantFrom('f', 'g'), qualifier: fc.constantFrom('', 'q', 'r', 'a longer qualifier that goes through another branch') };
+const known = {
+  family: fc.constantFrom('f', 'g'),
+  qualifier: fc.constantFrom('', 'q', 'r', 'a longer qualifier that goes through another branch'),
+};
 const whole = fc.nat({ max: 5 }).map((n) => n * 1000);
-const good: fc.Arbitrary<SetCell> = fc.record({ kind: fc.constant('setCell' as const), ...known, timestamp: fc.option(whole, { nil: undefined }), value: fc.uint8Array({ maxLength: 40 }) });
+const good: fc.Arbitrary<SetCell> = fc.record({
+  kind: fc.constant('setCell' as const),
+  ...known,
+  timestamp: fc.option(whole, { nil: undefined }),
+  value: fc.uint8Array({ maxLength: 40 }),
+});
 const other: fc.Arbitrary<Mutation> = fc.oneof(
   fc.record({ kind: fc.constant('deleteFromColumn' as const), ...known }),
   fc.constant({ kind: 'deleteFromRow' as const }),
 );
 const bad: fc.Arbitrary<SetCell> = good.chain((cell) =>
   fc.constantFrom<SetCell>(
-    { ...cell, timestamp: 2n ** 62n + 1n }, { ...cell, timestamp: -5 }, { ...cell, timestamp: 1001 }, { ...cell, family: '' }, { ...cell, family: 'none' }, { ...cell, family: 'sum' },
-    { ...cell, family: 'größe' }, { ...cell, qualifier: 'q'.repeat(17 * 1024) },
-  ));
+    { ...cell, timestamp: 2n ** 62n + 1n },
+    { ...cell, timestamp: -5 },
+    { ...cell, timestamp: 1001 },
+    { ...cell, family: '' },
+    { ...cell, family: 'none' },
+    { ...cell, family: 'sum' },
+    { ...cell, family: 'größe' },
+    { ...cell, qualifier: 'q'.repeat(17 * 1024) },
+  ),
+);
 const rowsOf = (mutation: fc.Arbitrary<Mutation>): fc.Arbitrary<RowMutations[]> =>
-  fc.array(fc.record({ row: fc.constantFrom('a', 'b', 'c', 'd'), mutations: fc.array(mutation, { minLength: 1, maxLength: 5 }) }), { minLength: 1, maxLength: 8 });
+  fc.array(
+    fc.record({
+      row: fc.constantFrom('a', 'b', 'c', 'd'),
+      mutations: fc.array(mutation, { minLength: 1, maxLength: 5 }),
+    }),
+    { minLength: 1, maxLength: 8 },
+  );
 const goodRows = rowsOf(fc.oneof({ weight: 9, arbitrary: good }, { weight: 1, arbitrary: other }));
 const anyRows = rowsOf(fc.oneof({ weight: 9, arbitrary: good }, { weight: 1, arbitrary: bad }));
 
 /** The rows as a request's reader answers them. */
 async function read(rows: readonly RowMutations[]): Promise<RowMutations[]> {
-  const entries = rows.map(({ row, mutations }) => ({ rowKey: toBytes(row), mutations: mutationList(mutations).map(mutationMessage) }));
+  const entries = rows.map(({ row, mutations }) => ({
+    rowKey: toBytes(row),
+    mutations: mutationList(mutations).map(mutationMessage),
+  }));
   const bytes = toBinary(MutateRowsRequestSchema, create(MutateRowsRequestSchema, { tableName: TABLE, entries }));
   const { entries: read, failures } = await new MutationReader(Buffer.from(bytes), new ManualClock()).mutateRows();
   assert.deepEqual(failures, []);
@@ -62,7 +90,14 @@ async function read(rows: readonly RowMutations[]): Promise<RowMutations[]> {
 
 /** One row as the reader of a request of one row answers it. */
 async function readRow(mutations: readonly Mutation[]): Promise<RowMutations> {
-  const bytes = toBinary(MutateRowRequestSchema, create(MutateRowRequestSchema, { tableName: TABLE, rowKey: toBytes('a'), mutations: mutations.map(mutationMessage) }));
+  const bytes = toBinary(
+    MutateRowRequestSchema,
+    create(MutateRowRequestSchema, {
+      tableName: TABLE,
+      rowKey: toBytes('a'),
+      mutations: mutations.map(mutationMessage),
+    }),
+  );
   return new MutationReader(Buffer.from(bytes), new ManualClock()).mutateRow();
 }
 
@@ -75,7 +110,8 @@ function storedInParts({ row, mutations }: RowChange, part: number): unknown[] {
   return entriesOf(memtable);
 }
 
-const asObjects = (entries: readonly RowMutations[]): RowMutations[] => entries.map(({ row, mutations }) => ({ row, mutations: mutationList(mutations) }));
+const asObjects = (entries: readonly RowMutations[]): RowMutations[] =>
+  entries.map(({ row, mutations }) => ({ row, mutations: mutationList(mutations) }));
 
 /** A mutation to be compared, whatever its bytes are a view of. */
 function plain(mutation: Mutation): unknown {
@@ -105,7 +141,13 @@ function resolved(entries: readonly RowMutations[]): RowChange[] {
 async function logged(changes: readonly RowChange[]): Promise<unknown> {
   const fileSystem = new MemoryFileSystem();
   const log = await ServerLog.open({ fileSystem, path: 'log' });
-  const record = { tableId: '1', epoch: 1, commitMicros: 1, origin: Origin.user, body: { kind: 'rows' as const, rows: changes } };
+  const record = {
+    tableId: '1',
+    epoch: 1,
+    commitMicros: 1,
+    origin: Origin.user,
+    body: { kind: 'rows' as const, rows: changes },
+  };
   await log.append(record).durable;
   const bytes: Buffer[] = [];
   for await (const append of fileSystem.readLog('log')) bytes.push(append.bytes);
@@ -124,7 +166,14 @@ function entriesOf(memtable: Memtable): unknown[] {
   const cursor = memtable.cursor();
   const entries: unknown[] = [memtable.sizeBytes];
   for (cursor.seekRow(''); cursor.state === CursorState.ready; cursor.next()) {
-    entries.push([cursor.row, cursor.column, cursor.kind, cursor.timestamp, cursor.rangeEnd, Buffer.from(cursor.value()).toString('hex')]);
+    entries.push([
+      cursor.row,
+      cursor.column,
+      cursor.kind,
+      cursor.timestamp,
+      cursor.rangeEnd,
+      Buffer.from(cursor.value()).toString('hex'),
+    ]);
   }
   return entries;
 }
@@ -137,7 +186,10 @@ describe('cells of a batch as runs and as objects', () => {
         for (const [i, { row, mutations }] of rows.entries()) {
           const entry = entries[i] as RowMutations;
           assert.equal(entry.row, row);
-          assert.equal(isCellRun(entry.mutations), mutationList(mutations).every(({ kind }) => kind === 'setCell'));
+          assert.equal(
+            isCellRun(entry.mutations),
+            mutationList(mutations).every(({ kind }) => kind === 'setCell'),
+          );
           assert.equal(entry.mutations.length, mutations.length);
         }
       }),
@@ -151,7 +203,10 @@ describe('cells of a batch as runs and as objects', () => {
         const limits = cloud ? LIMITS.cloud : LIMITS.default;
         assert.deepEqual(failuresOf(entries, limits), failuresOf(asObjects(entries), limits));
         for (const { mutations } of entries) {
-          assert.deepEqual(thrownBy(() => checkMutations(SCHEMA, mutations)), thrownBy(() => checkMutations(SCHEMA, mutationList(mutations))));
+          assert.deepEqual(
+            thrownBy(() => checkMutations(SCHEMA, mutations)),
+            thrownBy(() => checkMutations(SCHEMA, mutationList(mutations))),
+          );
         }
       }),
       { numRuns: 200 },
@@ -167,7 +222,7 @@ describe('cells of a batch as runs and as objects', () => {
     );
   });
 
-  test('the same is stored, and was the request\'s', async () => {
+  test("the same is stored, and was the request's", async () => {
     await fc.assert(
       fc.asyncProperty(goodRows, async (rows) => {
         const entries = await read(rows);
@@ -180,51 +235,105 @@ describe('cells of a batch as runs and as objects', () => {
 
   test('a large request of one row is a run where it has set-cells alone, wherever anything else stands in it', async () => {
     const cells = (count: number): Mutation[] =>
-      Array.from({ length: count }, (_, i) => ({ kind: 'setCell', family: i % 3 === 0 ? 'g' : 'f', qualifier: `q${i % 700}`, timestamp: 1000 * (i % 5), value: Buffer.alloc(60, i) }));
+      Array.from({ length: count }, (_, i) => ({
+        kind: 'setCell',
+        family: i % 3 === 0 ? 'g' : 'f',
+        qualifier: `q${i % 700}`,
+        timestamp: 1000 * (i % 5),
+        value: Buffer.alloc(60, i),
+      }));
     const deletion: Mutation = { kind: 'deleteFromFamily', family: 'g' };
-    const requests = [cells(3000), [...cells(3000), deletion], [deletion, ...cells(3000)], [...cells(1500), deletion, ...cells(1500)], cells(3)];
+    const requests = [
+      cells(3000),
+      [...cells(3000), deletion],
+      [deletion, ...cells(3000)],
+      [...cells(1500), deletion, ...cells(1500)],
+      cells(3),
+    ];
     for (const mutations of requests) {
       const entry = await readRow(mutations);
       assert.equal(isCellRun(entry.mutations), mutations.length === 3000);
       assert.deepEqual(mutationList(entry.mutations).map(plain), mutations.map(plain));
-      const [change, objects] = [resolved([entry])[0] as RowChange, resolved([{ row: 'a', mutations }])[0] as RowChange];
+      const [change, objects] = [
+        resolved([entry])[0] as RowChange,
+        resolved([{ row: 'a', mutations }])[0] as RowChange,
+      ];
       for (const part of [1, 64, 5000]) assert.deepEqual(storedInParts(change, part), storedInParts(objects, part));
-      const steps = async (rows: readonly RowChange[]): Promise<string> => Buffer.concat(await encodeRows(rows, new Pacer(new ManualClock()))).toString('hex');
+      const steps = async (rows: readonly RowChange[]): Promise<string> =>
+        Buffer.concat(await encodeRows(rows, new Pacer(new ManualClock()))).toString('hex');
       assert.equal(await steps([change]), await steps([objects]));
-      assert.equal(thrownBy(() => checkMutateRow(TABLE, entry, LIMITS.default)), undefined);
+      assert.equal(
+        thrownBy(() => checkMutateRow(TABLE, entry, LIMITS.default)),
+        undefined,
+      );
       const narrow = { ...LIMITS.default, valueBytes: 10 };
-      assert.deepEqual(thrownBy(() => checkMutateRow(TABLE, entry, narrow)), thrownBy(() => checkMutateRow(TABLE, { row: 'a', mutations }, narrow)));
+      assert.deepEqual(
+        thrownBy(() => checkMutateRow(TABLE, entry, narrow)),
+        thrownBy(() => checkMutateRow(TABLE, { row: 'a', mutations }, narrow)),
+      );
     }
   });
 
   test('the same after it has crossed to another thread', async () => {
-    const entries = await read([{ row: 'a', mutations: [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1000, value: Buffer.from('v') }] }]);
+    const entries = await read([
+      {
+        row: 'a',
+        mutations: [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1000, value: Buffer.from('v') }],
+      },
+    ]);
     const there = structuredClone(entries);
     assert.equal(isCellRun((there[0] as RowMutations).mutations), true);
     assert.deepEqual(await logged(there), await logged(entries));
   });
 
   test('a time of the server is filled in once, and only where one is missing', async () => {
-    const [entry] = await read([{ row: 'a', mutations: [{ kind: 'setCell', family: 'f', qualifier: 'q', value: Buffer.from('v') }] }]);
+    const [entry] = await read([
+      { row: 'a', mutations: [{ kind: 'setCell', family: 'f', qualifier: 'q', value: Buffer.from('v') }] },
+    ]);
     const { mutations } = entry as RowMutations;
     const first = resolveTimestamps(mutations, 5_000_999, 'millis');
-    assert.deepEqual(mutationList(first).map((each) => each.kind === 'setCell' && each.timestamp), [5_000_000]);
+    assert.deepEqual(
+      mutationList(first).map((each) => each.kind === 'setCell' && each.timestamp),
+      [5_000_000],
+    );
     assert.equal(resolveTimestamps(first, 9_000_000, 'millis'), first);
-    assert.deepEqual(mutationList(mutations).map((each) => each.kind === 'setCell' && each.timestamp), [undefined], 'the request itself stays as it was');
+    assert.deepEqual(
+      mutationList(mutations).map((each) => each.kind === 'setCell' && each.timestamp),
+      [undefined],
+      'the request itself stays as it was',
+    );
   });
 
   test('a row of very many cells, and times that the client made up, come as objects', async () => {
     const cell: SetCell = { kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1000, value: Buffer.from('v') };
-    const [many, few] = await read([{ row: 'a', mutations: Array.from({ length: 257 }, (_, i) => ({ ...cell, qualifier: `q${i}` })) }, { row: 'b', mutations: [cell] }]);
+    const [many, few] = await read([
+      { row: 'a', mutations: Array.from({ length: 257 }, (_, i) => ({ ...cell, qualifier: `q${i}` })) },
+      { row: 'b', mutations: [cell] },
+    ]);
     assert.equal(isCellRun((many as RowMutations).mutations), false);
-    assert.deepEqual(mutationList((many as RowMutations).mutations).map((each) => each.kind === 'setCell' && each.qualifier), Array.from({ length: 257 }, (_, i) => `q${i}`));
+    assert.deepEqual(
+      mutationList((many as RowMutations).mutations).map((each) => each.kind === 'setCell' && each.qualifier),
+      Array.from({ length: 257 }, (_, i) => `q${i}`),
+    );
     assert.equal(isCellRun((few as RowMutations).mutations), true);
 
-    const madeUp = create(MutationSchema, { ...mutationMessage({ ...cell, timestamp: 1_234_567 }), timestampOrigin: Mutation_TimestampOrigin.CLIENT_AUTO_GENERATED });
-    const request = toBinary(MutateRowsRequestSchema, create(MutateRowsRequestSchema, { tableName: TABLE, entries: [{ rowKey: toBytes('a'), mutations: [mutationMessage(cell), madeUp] }] }));
+    const madeUp = create(MutationSchema, {
+      ...mutationMessage({ ...cell, timestamp: 1_234_567 }),
+      timestampOrigin: Mutation_TimestampOrigin.CLIENT_AUTO_GENERATED,
+    });
+    const request = toBinary(
+      MutateRowsRequestSchema,
+      create(MutateRowsRequestSchema, {
+        tableName: TABLE,
+        entries: [{ rowKey: toBytes('a'), mutations: [mutationMessage(cell), madeUp] }],
+      }),
+    );
     const reader = new MutationReader(Buffer.from(request), new ManualClock());
     const [entry] = (await reader.mutateRows()).entries;
     reader.truncate();
-    assert.deepEqual(mutationList((entry as RowMutations).mutations).map((each) => each.kind === 'setCell' && each.timestamp), [1000, 1_234_000]);
+    assert.deepEqual(
+      mutationList((entry as RowMutations).mutations).map((each) => each.kind === 'setCell' && each.timestamp),
+      [1000, 1_234_000],
+    );
   });
 });

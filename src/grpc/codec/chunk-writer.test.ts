@@ -40,18 +40,30 @@ function readBack(sent: readonly Buffer[]): RowFragment[] {
 }
 
 function plain(rows: readonly RowFragment[]) {
-  return rows.map(({ row, cells }) => ({ row, cells: cells.map((each) => ({ ...each, value: Buffer.from(each.value).toString('hex') })) }));
+  return rows.map(({ row, cells }) => ({
+    row,
+    cells: cells.map((each) => ({ ...each, value: Buffer.from(each.value).toString('hex') })),
+  }));
 }
 
 function whole(row: string, cells: readonly Cell[]): RowFragment {
   return { row, cells, last: true };
 }
 
-const at = (qualifier: string, value: Uint8Array, timestamp: Cell['timestamp'] = 1000): Cell => ({ family: 'cf', qualifier, timestamp, value });
+const at = (qualifier: string, value: Uint8Array, timestamp: Cell['timestamp'] = 1000): Cell => ({
+  family: 'cf',
+  qualifier,
+  timestamp,
+  value,
+});
 
 /** Rows whose cells were cut into fragments at any places, the last perhaps empty. */
 const rows = fc.uniqueArray(
-  fc.record({ row: rowKey, cells: fc.array(cell, { minLength: 1, maxLength: 12 }), cuts: fc.array(fc.nat({ max: 12 }), { maxLength: 3 }) }),
+  fc.record({
+    row: rowKey,
+    cells: fc.array(cell, { minLength: 1, maxLength: 12 }),
+    cuts: fc.array(fc.nat({ max: 12 }), { maxLength: 3 }),
+  }),
   { selector: (each) => each.row, maxLength: 6 },
 );
 
@@ -61,13 +73,18 @@ describe('rows as cell chunks', () => {
       fc.property(rows, fc.constantFrom('parted', 'keyed', 'whole'), (given, rowsGo) => {
         const fragments = given.flatMap(({ row, cells, cuts }) => {
           const places = [0, ...cuts.map((cut) => Math.min(cut, cells.length)).sort((a, b) => a - b), cells.length];
-          return places.slice(1).map((end, i) => ({ row, cells: cells.slice(places[i], end), last: i === places.length - 2 }));
+          return places
+            .slice(1)
+            .map((end, i) => ({ row, cells: cells.slice(places[i], end), last: i === places.length - 2 }));
         });
         const writer = new ChunkWriter({ rowsGo });
         const back = readBack(messages(fragments, writer));
         assert.deepEqual(plain(back), plain(given.map(({ row, cells }) => whole(row, cells))));
         assert.equal(writer.rows, given.length);
-        assert.equal(writer.cells, given.reduce((sum, { cells }) => sum + cells.length, 0));
+        assert.equal(
+          writer.cells,
+          given.reduce((sum, { cells }) => sum + cells.length, 0),
+        );
         assert.equal(writer.insideRow, false);
       }),
       { numRuns: 300 },
@@ -75,17 +92,46 @@ describe('rows as cell chunks', () => {
   });
 
   test('say row, family and qualifier only where they change', () => {
-    const cells: Cell[] = [at('a', Buffer.from('1'), 2000), at('a', Buffer.from('2')), at('', Buffer.from('3')), { ...at('', Buffer.from('4')), family: 'g' }];
+    const cells: Cell[] = [
+      at('a', Buffer.from('1'), 2000),
+      at('a', Buffer.from('2')),
+      at('', Buffer.from('3')),
+      { ...at('', Buffer.from('4')), family: 'g' },
+    ];
     const chunks = messages([whole('r', cells), whole('s', cells.slice(3))]).flatMap((bytes) => decode(bytes).chunks);
-    assert.deepEqual(chunks.map((chunk) => chunk.rowKey.length > 0), [true, false, false, false, true]);
-    assert.deepEqual(chunks.map((chunk) => chunk.familyName), ['cf', undefined, undefined, 'g', 'g']);
-    assert.deepEqual(chunks.map((chunk) => chunk.qualifier && Buffer.from(chunk.qualifier).toString()), ['a', undefined, '', '', '']);
-    assert.deepEqual(chunks.map((chunk) => chunk.rowStatus.case), [undefined, undefined, undefined, 'commitRow', 'commitRow']);
+    assert.deepEqual(
+      chunks.map((chunk) => chunk.rowKey.length > 0),
+      [true, false, false, false, true],
+    );
+    assert.deepEqual(
+      chunks.map((chunk) => chunk.familyName),
+      ['cf', undefined, undefined, 'g', 'g'],
+    );
+    assert.deepEqual(
+      chunks.map((chunk) => chunk.qualifier && Buffer.from(chunk.qualifier).toString()),
+      ['a', undefined, '', '', ''],
+    );
+    assert.deepEqual(
+      chunks.map((chunk) => chunk.rowStatus.case),
+      [undefined, undefined, undefined, 'commitRow', 'commitRow'],
+    );
     assert.ok(chunks.every((chunk) => chunk.valueSize === 0));
   });
 
   test('carry every int64 as timestamp', () => {
-    for (const timestamp of [0, 1, -1, 127, 128, 2 ** 53 - 1, -(2 ** 53 - 1), int64(2n ** 53n), int64(2n ** 53n + 1n), int64(INT64_MIN), int64(INT64_MAX)]) {
+    for (const timestamp of [
+      0,
+      1,
+      -1,
+      127,
+      128,
+      2 ** 53 - 1,
+      -(2 ** 53 - 1),
+      int64(2n ** 53n),
+      int64(2n ** 53n + 1n),
+      int64(INT64_MIN),
+      int64(INT64_MAX),
+    ]) {
       const [bytes] = messages([whole('r', [at('q', Buffer.alloc(0), timestamp)])]);
       assert.equal(decode(bytes as Buffer).chunks[0]?.timestampMicros, toBigInt(timestamp));
     }
@@ -95,7 +141,13 @@ describe('rows as cell chunks', () => {
     const writer = new ChunkWriter({ rowsGo: 'parted' });
     assert.deepEqual(messages([{ row: 'r', cells: [], last: true }], writer), []);
     assert.equal(writer.rows, 0);
-    const sent = messages([{ row: 'r', cells: [at('q', Buffer.from('v'))], last: false }, { row: 'r', cells: [], last: true }], writer);
+    const sent = messages(
+      [
+        { row: 'r', cells: [at('q', Buffer.from('v'))], last: false },
+        { row: 'r', cells: [], last: true },
+      ],
+      writer,
+    );
     assert.deepEqual(plain(readBack(sent)), plain([whole('r', [at('q', Buffer.from('v'))])]));
     assert.equal(writer.rows, 1);
   });
@@ -120,7 +172,9 @@ describe('sizes', () => {
       written.push(writer.cells);
     }
     assert.deepEqual(written, [256, 512, 768, 1000]);
-    assert.deepEqual(new ChunkReader().rows(decode(joined(writer.take()) as Buffer)), [{ row: 'r', cells, last: true }]);
+    assert.deepEqual(new ChunkReader().rows(decode(joined(writer.take()) as Buffer)), [
+      { row: 'r', cells, last: true },
+    ]);
   });
 
   test('a row of 100 MB in cells of 5 MB comes in messages below 1 MiB', () => {
@@ -163,30 +217,66 @@ describe('sizes', () => {
   });
 
   test('a message that begins inside a row says its key again, one that begins inside a value does not', () => {
-    const chunks = messages([whole('r', [at('a', Buffer.alloc(1_000_000)), at('b', Buffer.alloc(320_000)), at('c', Buffer.alloc(300_000)), at('d', Buffer.alloc(10))])]).map((bytes) => decode(bytes).chunks);
-    assert.deepEqual(chunks.map((each) => each.map((chunk) => [chunk.rowKey.length, chunk.familyName ?? '', chunk.valueSize])), [
-      [[1, 'cf', 1_000_000], [0, '', 1_000_000]],
-      [[0, '', 0], [0, '', 0]],
-      [[1, '', 0], [0, '', 0]],
-    ]);
+    const chunks = messages([
+      whole('r', [
+        at('a', Buffer.alloc(1_000_000)),
+        at('b', Buffer.alloc(320_000)),
+        at('c', Buffer.alloc(300_000)),
+        at('d', Buffer.alloc(10)),
+      ]),
+    ]).map((bytes) => decode(bytes).chunks);
+    assert.deepEqual(
+      chunks.map((each) => each.map((chunk) => [chunk.rowKey.length, chunk.familyName ?? '', chunk.valueSize])),
+      [
+        [
+          [1, 'cf', 1_000_000],
+          [0, '', 1_000_000],
+        ],
+        [
+          [0, '', 0],
+          [0, '', 0],
+        ],
+        [
+          [1, '', 0],
+          [0, '', 0],
+        ],
+      ],
+    );
   });
 
   test('whole rows are never parted and their values never cut', () => {
     const writer = new ChunkWriter({ rowsGo: 'whole' });
-    const big = whole('big', [at('a', Buffer.alloc(5_000_000, 1)), at('b', Buffer.alloc(10)), at('c', Buffer.alloc(2_000_000, 2))]);
-    const sent = messages([whole('a', [at('q', Buffer.alloc(300_000))]), big, { ...big, row: 'cut', last: false }, { row: 'cut', cells: [], last: true }], writer);
+    const big = whole('big', [
+      at('a', Buffer.alloc(5_000_000, 1)),
+      at('b', Buffer.alloc(10)),
+      at('c', Buffer.alloc(2_000_000, 2)),
+    ]);
+    const sent = messages(
+      [
+        whole('a', [at('q', Buffer.alloc(300_000))]),
+        big,
+        { ...big, row: 'cut', last: false },
+        { row: 'cut', cells: [], last: true },
+      ],
+      writer,
+    );
     assert.equal(sent.length, 3);
     for (const bytes of sent) {
       const { chunks } = decode(bytes);
       assert.equal(chunks.at(-1)?.rowStatus.case, 'commitRow');
       assert.ok((chunks[0]?.rowKey.length ?? 0) > 0 && chunks.every((chunk) => chunk.valueSize === 0));
     }
-    assert.deepEqual(plain(readBack(sent)), plain([whole('a', [at('q', Buffer.alloc(300_000))]), big, { ...big, row: 'cut' }]));
+    assert.deepEqual(
+      plain(readBack(sent)),
+      plain([whole('a', [at('q', Buffer.alloc(300_000))]), big, { ...big, row: 'cut' }]),
+    );
   });
 
   test('small rows are packed into messages of about 64 KB', () => {
     const value = Buffer.alloc(1000, 1);
-    const sent = messages(Array.from({ length: 1000 }, (_, i) => whole(`row${String(i).padStart(6, '0')}`, [at('q', value)])));
+    const sent = messages(
+      Array.from({ length: 1000 }, (_, i) => whole(`row${String(i).padStart(6, '0')}`, [at('q', value)])),
+    );
     assert.equal(sent.length, 16);
     for (const bytes of sent.slice(0, -1)) assert.ok(bytes.length >= 64 * 1024 && bytes.length < 66 * 1024);
     assert.equal(readBack(sent).length, 1000);
@@ -207,7 +297,10 @@ describe('chunks of any server', () => {
   const reset = { rowStatus: { case: 'resetRow', value: true } } as const;
 
   test('a reset forgets the row', () => {
-    assert.deepEqual(plain(read([first, reset, { ...first, rowKey: bytes('s'), ...commit }])).map((row) => row.row), ['s']);
+    assert.deepEqual(
+      plain(read([first, reset, { ...first, rowKey: bytes('s'), ...commit }])).map((row) => row.row),
+      ['s'],
+    );
   });
 
   test('keys may be repeated in every chunk, as the emulator does', () => {
@@ -222,11 +315,17 @@ describe('chunks of any server', () => {
     ['a commit inside a cell', [{ ...first, valueSize: 9, ...commit }]],
     ['an end inside a row', [first]],
   ];
-  for (const [name, chunks] of broken) test(`${name} is INTERNAL`, () => assert.throws(() => read(chunks), { code: 13 }));
+  for (const [name, chunks] of broken)
+    test(`${name} is INTERNAL`, () => assert.throws(() => read(chunks), { code: 13 }));
 
   test('a large value is a part of its message, not a copy; small ones around it keep their order', () => {
     const large = Buffer.alloc(20_000, 7);
-    const cells = [large, Buffer.from('small'), large].map((value, i) => ({ family: 'f', qualifier: `q${i}`, timestamp: i, value }));
+    const cells = [large, Buffer.from('small'), large].map((value, i) => ({
+      family: 'f',
+      qualifier: `q${i}`,
+      timestamp: i,
+      value,
+    }));
     const writer = new ChunkWriter({ rowsGo: 'parted' });
     writer.begin({ row: 'r', cells, last: true });
     assert.ok(writer.advance());
@@ -237,26 +336,37 @@ describe('chunks of any server', () => {
   });
 
   test('short messages take turns in one buffer; writers at work never share it, and longer messages leave it alone', () => {
-    const rowOf = (key: string, sizeBytes: number): RowFragment => ({ row: key, last: true, cells: [{ family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.alloc(sizeBytes, key) }] });
-    fc.assert(fc.property(fc.array(fc.record({ turn: fc.nat(2), sizeBytes: fc.constantFrom(10, 1000, 3000, 5000, 20_000) }), { maxLength: 30 }), (steps) => {
-      const open = new Map<number, { readonly writer: ChunkWriter; readonly rows: RowFragment[] }>();
-      const kept: [Buffer | readonly Buffer[], Buffer][] = [];
-      steps.forEach(({ turn, sizeBytes }, i) => {
-        const { writer, rows } = open.get(turn) ?? { writer: new ChunkWriter({ rowsGo: 'whole' }), rows: [] };
-        open.set(turn, { writer, rows });
-        const fragment = rowOf(`r${i}`, sizeBytes);
-        writer.begin(fragment);
-        assert.ok(writer.advance());
-        rows.push(fragment);
-        if (rows.length < 1 + turn) return;
-        open.delete(turn);
-        const { isShort } = writer;
-        const message = writer.take() as Buffer | readonly Buffer[];
-        const copy = joined(message) as Buffer;
-        assert.deepEqual(plain(readBack([copy])), plain(rows));
-        if (!isShort) kept.push([message, copy]);
-      });
-      for (const [message, copy] of kept) assert.ok(joined(message)?.equals(copy));
-    }));
+    const rowOf = (key: string, sizeBytes: number): RowFragment => ({
+      row: key,
+      last: true,
+      cells: [{ family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.alloc(sizeBytes, key) }],
+    });
+    fc.assert(
+      fc.property(
+        fc.array(fc.record({ turn: fc.nat(2), sizeBytes: fc.constantFrom(10, 1000, 3000, 5000, 20_000) }), {
+          maxLength: 30,
+        }),
+        (steps) => {
+          const open = new Map<number, { readonly writer: ChunkWriter; readonly rows: RowFragment[] }>();
+          const kept: [Buffer | readonly Buffer[], Buffer][] = [];
+          steps.forEach(({ turn, sizeBytes }, i) => {
+            const { writer, rows } = open.get(turn) ?? { writer: new ChunkWriter({ rowsGo: 'whole' }), rows: [] };
+            open.set(turn, { writer, rows });
+            const fragment = rowOf(`r${i}`, sizeBytes);
+            writer.begin(fragment);
+            assert.ok(writer.advance());
+            rows.push(fragment);
+            if (rows.length < 1 + turn) return;
+            open.delete(turn);
+            const { isShort } = writer;
+            const message = writer.take() as Buffer | readonly Buffer[];
+            const copy = joined(message) as Buffer;
+            assert.deepEqual(plain(readBack([copy])), plain(rows));
+            if (!isShort) kept.push([message, copy]);
+          });
+          for (const [message, copy] of kept) assert.ok(joined(message)?.equals(copy));
+        },
+      ),
+    );
   });
 });

@@ -135,7 +135,10 @@ export class ChunkWriter {
 
   /** Sets the fragment to write; the one before must be done. */
   begin(fragment: RowFragment): void {
-    assert(this.#row === undefined || this.#row === fragment.row, 'a row of a read begins before the one before it ended');
+    assert(
+      this.#row === undefined || this.#row === fragment.row,
+      'a row of a read begins before the one before it ended',
+    );
     this.#fragment = fragment;
     this.#nextCell = 0;
   }
@@ -190,7 +193,16 @@ export class ChunkWriter {
       this.#value = NO_BYTES;
       this.#valueAt = 0;
     }
-    return { row: this.#keyInsideValues ? this.#row : undefined, startsRow: false, family: undefined, qualifier: undefined, timestamp: 0, labels: undefined, value, valueSize };
+    return {
+      row: this.#keyInsideValues ? this.#row : undefined,
+      startsRow: false,
+      family: undefined,
+      qualifier: undefined,
+      timestamp: 0,
+      labels: undefined,
+      value,
+      valueSize,
+    };
   }
 
   #hold(chunk: Chunk): void {

@@ -37,6 +37,8 @@ describe('filters of requests', () => {
   test('no bytes are no filter; broken bytes and too many of them are refused', () => {
     assert.equal(filterFrom(Buffer.alloc(0)), undefined);
     assert.throws(() => filterFrom(Buffer.from([0x0a, 0x7f])), { code: Code.INVALID_ARGUMENT });
-    assert.throws(() => filterFrom(bytesOf({ kind: 'valueRegex', regex: 'x'.repeat(20_480) })), { code: Code.INVALID_ARGUMENT });
+    assert.throws(() => filterFrom(bytesOf({ kind: 'valueRegex', regex: 'x'.repeat(20_480) })), {
+      code: Code.INVALID_ARGUMENT,
+    });
   });
 });

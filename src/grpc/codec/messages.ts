@@ -9,7 +9,9 @@ export function decodeRequest<Desc extends DescMessage>(schema: Desc, bytes: Uin
   try {
     return fromBinary(schema, bytes);
   } catch (error) {
-    throw invalidArgument(`the request is no valid ${schema.typeName}: ${error instanceof Error ? error.message : String(error)}`);
+    throw invalidArgument(
+      `the request is no valid ${schema.typeName}: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
 }
 

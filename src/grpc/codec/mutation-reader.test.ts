@@ -8,7 +8,10 @@ import { filterMessage } from '../convert/filter.ts';
 import { byteString, familyName, mutation, rowFilter, rowKey, rule, timestamp, value } from '../convert/fixtures.ts';
 import { mutationMessage, ruleMessage } from '../convert/mutation.ts';
 import {
-  CheckAndMutateRowRequestSchema, MutateRowRequestSchema, MutateRowsRequestSchema, ReadModifyWriteRowRequestSchema,
+  CheckAndMutateRowRequestSchema,
+  MutateRowRequestSchema,
+  MutateRowsRequestSchema,
+  ReadModifyWriteRowRequestSchema,
 } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { Mutation_TimestampOrigin as Origin, MutationSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { toBytes } from '../../base/index.ts';
@@ -35,7 +38,12 @@ describe('requests with mutations', () => {
   test('MutateRow', async () => {
     await fc.assert(
       fc.asyncProperty(byteString, mutations, async (row, given) => {
-        const one = reader(toBinary(MutateRowRequestSchema, create(MutateRowRequestSchema, { ...target, rowKey: toBytes(row), mutations: given.map(mutationMessage) })));
+        const one = reader(
+          toBinary(
+            MutateRowRequestSchema,
+            create(MutateRowRequestSchema, { ...target, rowKey: toBytes(row), mutations: given.map(mutationMessage) }),
+          ),
+        );
         assert.deepEqual(plain(await one.mutateRow()), plain({ row, mutations: given }));
         assert.deepEqual(one.target, expectedTarget);
       }),
@@ -59,15 +67,32 @@ describe('requests with mutations', () => {
 
   test('CheckAndMutateRow', async () => {
     await fc.assert(
-      fc.asyncProperty(byteString, mutations, mutations, fc.option(rowFilter, { nil: undefined }), async (row, whenTrue, whenFalse, predicate) => {
-        const init = { ...target, rowKey: toBytes(row), trueMutations: whenTrue.map(mutationMessage), falseMutations: whenFalse.map(mutationMessage) };
-        const message = create(CheckAndMutateRowRequestSchema, { ...init, ...(predicate && { predicateFilter: filterMessage(predicate) }) });
-        const check = reader(toBinary(CheckAndMutateRowRequestSchema, message));
-        const got = await check.checkAndMutateRow();
-        assert.deepEqual(plain({ ...got, predicate: undefined }), plain({ row, predicate: undefined, whenTrue, whenFalse }));
-        assert.deepEqual(got.predicate, predicate);
-        assert.deepEqual(check.target, expectedTarget);
-      }),
+      fc.asyncProperty(
+        byteString,
+        mutations,
+        mutations,
+        fc.option(rowFilter, { nil: undefined }),
+        async (row, whenTrue, whenFalse, predicate) => {
+          const init = {
+            ...target,
+            rowKey: toBytes(row),
+            trueMutations: whenTrue.map(mutationMessage),
+            falseMutations: whenFalse.map(mutationMessage),
+          };
+          const message = create(CheckAndMutateRowRequestSchema, {
+            ...init,
+            ...(predicate && { predicateFilter: filterMessage(predicate) }),
+          });
+          const check = reader(toBinary(CheckAndMutateRowRequestSchema, message));
+          const got = await check.checkAndMutateRow();
+          assert.deepEqual(
+            plain({ ...got, predicate: undefined }),
+            plain({ row, predicate: undefined, whenTrue, whenFalse }),
+          );
+          assert.deepEqual(got.predicate, predicate);
+          assert.deepEqual(check.target, expectedTarget);
+        },
+      ),
     );
   });
 
@@ -162,26 +187,34 @@ describe('requests with mutations', () => {
   });
 
   test('a request cut off anywhere is refused or read, and never breaks', async () => {
-    const entries = fc.sample(mutations, { numRuns: 5, seed: 11 }).map((given) => ({ rowKey: Buffer.from('r'), mutations: given.map(mutationMessage) }));
+    const entries = fc
+      .sample(mutations, { numRuns: 5, seed: 11 })
+      .map((given) => ({ rowKey: Buffer.from('r'), mutations: given.map(mutationMessage) }));
     const whole = toBinary(MutateRowsRequestSchema, create(MutateRowsRequestSchema, { tableName: TABLE, entries }));
     let refused = 0;
     for (let length = 0; length < whole.length; length++) {
-      await reader(whole.subarray(0, length)).mutateRows().catch((error: { code: number }) => {
-        assert.equal(error.code, 3);
-        refused++;
-      });
+      await reader(whole.subarray(0, length))
+        .mutateRows()
+        .catch((error: { code: number }) => {
+          assert.equal(error.code, 3);
+          refused++;
+        });
     }
     assert.ok(refused > whole.length / 2, `${refused} of ${whole.length} refused`);
   });
 
   test('flipped bytes are refused or read as something else', async () => {
-    const entries = fc.sample(mutations, { numRuns: 5, seed: 12 }).map((given) => ({ rowKey: Buffer.from('r'), mutations: given.map(mutationMessage) }));
+    const entries = fc
+      .sample(mutations, { numRuns: 5, seed: 12 })
+      .map((given) => ({ rowKey: Buffer.from('r'), mutations: given.map(mutationMessage) }));
     const whole = toBinary(MutateRowsRequestSchema, create(MutateRowsRequestSchema, { tableName: TABLE, entries }));
     await fc.assert(
       fc.asyncProperty(fc.nat({ max: whole.length - 1 }), fc.integer({ min: 1, max: 255 }), async (at, flip) => {
         const bytes = Buffer.from(whole);
         bytes[at] = (bytes[at] as number) ^ flip;
-        await reader(bytes).mutateRows().catch((error: { code: number }) => assert.equal(error.code, 3));
+        await reader(bytes)
+          .mutateRows()
+          .catch((error: { code: number }) => assert.equal(error.code, 3));
       }),
       { numRuns: 300 },
     );
@@ -196,7 +229,10 @@ describe('what a request may hold', () => {
     const most = reader(Buffer.concat([Buffer.from([0x12]), varint(400_000), emptyMutations(100_000)]));
     const { entries } = await most.mutateRows();
     assert.equal(entries[0]?.mutations.length, 100_000);
-    await assert.rejects(reader(Buffer.concat([Buffer.from([0x12]), varint(400_004), emptyMutations(100_001)])).mutateRows(), { code: 3, message: /limit is 100000/ });
+    await assert.rejects(
+      reader(Buffer.concat([Buffer.from([0x12]), varint(400_004), emptyMutations(100_001)])).mutateRows(),
+      { code: 3, message: /limit is 100000/ },
+    );
   });
 
   test('no more entries than mutations, though they be empty', async () => {
@@ -206,7 +242,10 @@ describe('what a request may hold', () => {
 
   test('no more than 100,000 rules', async () => {
     const one = Buffer.from([0x1a, 0x02, 0x20, 0x01]);
-    await assert.rejects(async () => reader(Buffer.concat(Array.from({ length: 100_001 }, () => one))).readModifyWriteRow(), { code: 3 });
+    await assert.rejects(
+      async () => reader(Buffer.concat(Array.from({ length: 100_001 }, () => one))).readModifyWriteRow(),
+      { code: 3 },
+    );
   });
 
   test('a predicate above 20,480 bytes is refused', async () => {
@@ -218,25 +257,57 @@ describe('what a request may hold', () => {
   test('the reading pauses between mutations when its step is over', async () => {
     const clock = new ManualClock();
     let pauses = 0;
-    const slow: Clock = { nowMicros: () => clock.nowMicros(), timer: (ms, wake) => clock.timer(ms, wake), monotonicMs: () => performance.now() * 1000, yield: async () => void pauses++ };
+    const slow: Clock = {
+      nowMicros: () => clock.nowMicros(),
+      timer: (ms, wake) => clock.timer(ms, wake),
+      monotonicMs: () => performance.now() * 1000,
+      yield: async () => void pauses++,
+    };
     const rule = Buffer.from([0x1a, 0x02, 0x20, 0x01]);
-    const request = { MutateRows: Buffer.concat([Buffer.from([0x12]), varint(40_000), emptyMutations(10_000)]), ReadModifyWriteRow: Buffer.concat(Array.from({ length: 10_000 }, () => rule)) };
+    const request = {
+      MutateRows: Buffer.concat([Buffer.from([0x12]), varint(40_000), emptyMutations(10_000)]),
+      ReadModifyWriteRow: Buffer.concat(Array.from({ length: 10_000 }, () => rule)),
+    };
     await new MutationReader(request.MutateRows, slow).mutateRows();
     assert.ok(pauses > 10, `${pauses} pauses`);
     pauses = 0;
-    assert.equal((await new MutationReader(request.ReadModifyWriteRow, slow).readModifyWriteRow()).rules.length, 10_000);
+    assert.equal(
+      (await new MutationReader(request.ReadModifyWriteRow, slow).readModifyWriteRow()).rules.length,
+      10_000,
+    );
     assert.ok(pauses > 10, `${pauses} pauses`);
   });
 
   test('a small request is read in one step', () => {
-    const one = toBinary(ReadModifyWriteRowRequestSchema, create(ReadModifyWriteRowRequestSchema, { rowKey: Buffer.from('r'), rules: [{ familyName: 'f', columnQualifier: Buffer.from('q'), rule: { case: 'incrementAmount', value: -(2n ** 63n) } }] }));
-    assert.deepEqual(reader(one).readModifyWriteRow(), { row: 'r', rules: [{ family: 'f', qualifier: 'q', change: { kind: 'increment', amount: -(2n ** 63n) } }] });
+    const one = toBinary(
+      ReadModifyWriteRowRequestSchema,
+      create(ReadModifyWriteRowRequestSchema, {
+        rowKey: Buffer.from('r'),
+        rules: [
+          {
+            familyName: 'f',
+            columnQualifier: Buffer.from('q'),
+            rule: { case: 'incrementAmount', value: -(2n ** 63n) },
+          },
+        ],
+      }),
+    );
+    assert.deepEqual(reader(one).readModifyWriteRow(), {
+      row: 'r',
+      rules: [{ family: 'f', qualifier: 'q', change: { kind: 'increment', amount: -(2n ** 63n) } }],
+    });
   });
 
   test('of two changes in a rule the last one counts, and none is refused', async () => {
     const two = Buffer.from([0x1a, 0x05, 0x1a, 0x01, 0x41, 0x20, 0x03]);
-    assert.deepEqual(await reader(two).readModifyWriteRow(), { row: '', rules: [{ family: '', qualifier: '', change: { kind: 'increment', amount: 3 } }] });
-    await assert.rejects(async () => reader(Buffer.from([0x1a, 0x03, 0x0a, 0x01, 0x66])).readModifyWriteRow(), { code: 3, message: /append_value or increment_amount must be set/ });
+    assert.deepEqual(await reader(two).readModifyWriteRow(), {
+      row: '',
+      rules: [{ family: '', qualifier: '', change: { kind: 'increment', amount: 3 } }],
+    });
+    await assert.rejects(async () => reader(Buffer.from([0x1a, 0x03, 0x0a, 0x01, 0x66])).readModifyWriteRow(), {
+      code: 3,
+      message: /append_value or increment_amount must be set/,
+    });
   });
 });
 
@@ -248,17 +319,34 @@ describe('timestamps that a client made up', () => {
 
   test('are truncated toward 0 on demand, others never', async () => {
     const given = [
-      set(1_234_567n, Origin.CLIENT_AUTO_GENERATED), set(1_234_567n, Origin.USER_SPECIFIED), set(1_234_567n, Origin.TIMESTAMP_ORIGIN_UNSPECIFIED),
-      set(5000n, Origin.CLIENT_AUTO_GENERATED), set(-1n, Origin.CLIENT_AUTO_GENERATED), set(2n ** 62n + 1n, Origin.CLIENT_AUTO_GENERATED),
+      set(1_234_567n, Origin.CLIENT_AUTO_GENERATED),
+      set(1_234_567n, Origin.USER_SPECIFIED),
+      set(1_234_567n, Origin.TIMESTAMP_ORIGIN_UNSPECIFIED),
+      set(5000n, Origin.CLIENT_AUTO_GENERATED),
+      set(-1n, Origin.CLIENT_AUTO_GENERATED),
+      set(2n ** 62n + 1n, Origin.CLIENT_AUTO_GENERATED),
     ];
-    const bytes = toBinary(MutateRowRequestSchema, create(MutateRowRequestSchema, { tableName: TABLE, mutations: given.map((init) => create(MutationSchema, init)) }));
+    const bytes = toBinary(
+      MutateRowRequestSchema,
+      create(MutateRowRequestSchema, {
+        tableName: TABLE,
+        mutations: given.map((init) => create(MutationSchema, init)),
+      }),
+    );
     const request = reader(bytes);
     const read = mutationList((await request.mutateRow()).mutations);
     const timestamps = () => read.map((each) => (each as SetCell).timestamp);
     assert.deepEqual(timestamps(), [1_234_567, 1_234_567, 1_234_567, 5000, undefined, 2n ** 62n + 1n]);
     assert.equal(request.untruncated.length, 2);
     request.truncate();
-    assert.deepEqual(timestamps(), [1_234_000, 1_234_567, 1_234_567, 5000, undefined, 2n ** 62n + 1n - ((2n ** 62n + 1n) % 1000n)]);
+    assert.deepEqual(timestamps(), [
+      1_234_000,
+      1_234_567,
+      1_234_567,
+      5000,
+      undefined,
+      2n ** 62n + 1n - ((2n ** 62n + 1n) % 1000n),
+    ]);
   });
 
   test('are seen in mutations that are not read by hand, too', async () => {
@@ -283,5 +371,7 @@ function plain(given: unknown): unknown {
   if (typeof given !== 'object' || given === null) return given;
   if (ArrayBuffer.isView(given)) return Buffer.from(given as Uint8Array).toString('hex');
   if (Array.isArray(given)) return given.map(plain);
-  return Object.fromEntries(Object.entries(given as Record<string, Mutation>).map(([name, each]) => [name, plain(each)]));
+  return Object.fromEntries(
+    Object.entries(given as Record<string, Mutation>).map(([name, each]) => [name, plain(each)]),
+  );
 }

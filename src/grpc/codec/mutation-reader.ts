@@ -12,7 +12,16 @@
 import { BigtableError, type ByteString, invalidArgument, viewOf } from '../../base/index.ts';
 import { type Clock, inParts, Pacer } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
-import { CellBatchBuilder, LIMITS, type Mutation, mutationList, type ReadModifyWriteRule, type SetCell, setCell, sliceMutations } from '../../model/index.ts';
+import {
+  CellBatchBuilder,
+  LIMITS,
+  type Mutation,
+  mutationList,
+  type ReadModifyWriteRule,
+  type SetCell,
+  setCell,
+  sliceMutations,
+} from '../../model/index.ts';
 import type { RowMutations } from '../../service/index.ts';
 import { filterFrom, withFilterPart } from './filter-reader.ts';
 import { rareMessages } from './rare.ts';
@@ -84,9 +93,17 @@ export class MutationReader {
   mutateRow(): RowMutations | Promise<RowMutations> {
     const reader = new WireReader(this.#bytes);
     const isLarge = this.#bytes.length > LARGE_REQUEST_BYTES;
-    const entry: EntryInProgress = { row: '', cells: isLarge ? new CellBatchBuilder(this.#bytes) : undefined, from: 0, most: MOST, list: isLarge ? undefined : [] };
+    const entry: EntryInProgress = {
+      row: '',
+      cells: isLarge ? new CellBatchBuilder(this.#bytes) : undefined,
+      from: 0,
+      most: MOST,
+      list: isLarge ? undefined : [],
+    };
     const pause = this.#rowFields(reader, entry);
-    return pause === undefined ? rowOf(entry) : this.#restOf(entry, pause, () => this.#rowFields(reader, entry)).then(rowOf);
+    return pause === undefined
+      ? rowOf(entry)
+      : this.#restOf(entry, pause, () => this.#rowFields(reader, entry)).then(rowOf);
   }
 
   /** MutateRowsRequest. */
@@ -105,7 +122,12 @@ export class MutationReader {
         if (index === MOST) throw tooMany();
         fields.begin(reader.spanStart, reader.spanEnd);
         const entry: EntryInProgress = { row: '', cells, from: cells.count, most: MOST_CELLS, list: undefined };
-        for (let pause = this.#entryFields(fields, entry); pause !== undefined; pause = this.#entryFields(fields, entry)) await pause;
+        for (
+          let pause = this.#entryFields(fields, entry);
+          pause !== undefined;
+          pause = this.#entryFields(fields, entry)
+        )
+          await pause;
         if (this.#entryFailure === undefined) entries.push(rowOf(entry));
         else failures.push({ index, error: this.#entryFailure });
         this.#entryFailure = undefined;
@@ -153,7 +175,8 @@ export class MutationReader {
       if (reader.field === 1) this.target.table = tableName(reader);
       else if (reader.field === 2) request.row = reader.byteString();
       else if (reader.field === 3) {
-        if (++this.#count > MOST) throw invalidArgument(`too many rules: the limit is ${MOST} a request`, { field: 'rules' });
+        if (++this.#count > MOST)
+          throw invalidArgument(`too many rules: the limit is ${MOST} a request`, { field: 'rules' });
         reader.span();
         request.rules.push(this.#rule(reader.spanStart, reader.spanEnd));
         const pause = this.#pauseIfDue();
@@ -170,7 +193,11 @@ export class MutationReader {
     for (const { list, at } of this.untruncated) {
       const cell = list[at] as SetCell;
       const timestamp = cell.timestamp as number | bigint;
-      list[at] = { ...cell, timestamp: typeof timestamp === 'number' ? timestamp - (timestamp % MICROS_A_MILLI) : timestamp - (timestamp % 1000n) };
+      list[at] = {
+        ...cell,
+        timestamp:
+          typeof timestamp === 'number' ? timestamp - (timestamp % MICROS_A_MILLI) : timestamp - (timestamp % 1000n),
+      };
     }
   }
 
@@ -214,12 +241,16 @@ export class MutationReader {
     if (++this.#count > MOST) throw tooMany();
     reader.span();
     const cell = this.#setCell;
-    if (cells.count - from >= most || !cell.read(reader.spanStart, reader.spanEnd) || cell.isUntruncated) return this.#listed(entry, cells, reader.spanStart, reader.spanEnd);
+    if (cells.count - from >= most || !cell.read(reader.spanStart, reader.spanEnd) || cell.isUntruncated)
+      return this.#listed(entry, cells, reader.spanStart, reader.spanEnd);
     this.#addCell(cells, cell);
     return this.#pauseIfDue();
   }
 
-  #addCell(cells: CellBatchBuilder, { familyStart, familyEnd, qualifierStart, qualifierEnd, timestamp, valueStart, valueEnd }: SetCellFields): void {
+  #addCell(
+    cells: CellBatchBuilder,
+    { familyStart, familyEnd, qualifierStart, qualifierEnd, timestamp, valueStart, valueEnd }: SetCellFields,
+  ): void {
     if (!cells.toColumn(familyStart, familyEnd, qualifierStart, qualifierEnd)) {
       const family = cells.lastFamily(familyStart, familyEnd) ?? this.#bytes.latin1Slice(familyStart, familyEnd);
       cells.addColumn(familyStart, familyEnd, qualifierStart, qualifierEnd, family, qualifierStart, qualifierEnd);
@@ -282,13 +313,19 @@ export class MutationReader {
     if (cell.isUntruncated) this.untruncated.push({ list, at: list.length });
     const bytes = this.#bytes;
     const family = bytes.latin1Slice(cell.familyStart, cell.familyEnd);
-    return setCell(family, bytes.latin1Slice(cell.qualifierStart, cell.qualifierEnd), cell.timestamp, viewOf(bytes, cell.valueStart, cell.valueEnd));
+    return setCell(
+      family,
+      bytes.latin1Slice(cell.qualifierStart, cell.qualifierEnd),
+      cell.timestamp,
+      viewOf(bytes, cell.valueStart, cell.valueEnd),
+    );
   }
 
   #anyKind(start: number, end: number, list: Mutation[]): Mutation {
     const { mutation, timestampOrigin } = rareMessages().mutation(this.#bytes.subarray(start, end));
     if (mutation instanceof BigtableError) return this.#malformed(mutation);
-    if (mutation.kind === 'setCell' && isUntruncated(timestampOrigin, mutation.timestamp ?? SERVER_TIME)) this.untruncated.push({ list, at: list.length });
+    if (mutation.kind === 'setCell' && isUntruncated(timestampOrigin, mutation.timestamp ?? SERVER_TIME))
+      this.untruncated.push({ list, at: list.length });
     return mutation;
   }
 

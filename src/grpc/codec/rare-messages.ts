@@ -9,7 +9,10 @@ import type { Cell, Mutation, ReadModifyWriteRule } from '../../model/index.ts';
 import { filterOf } from '../convert/filter.ts';
 import { mutationOf, ruleOf } from '../convert/mutation.ts';
 import { rowMessage } from '../convert/row.ts';
-import { ReadModifyWriteRowResponseSchema, ReadRowsResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import {
+  ReadModifyWriteRowResponseSchema,
+  ReadRowsResponseSchema,
+} from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { MutationSchema, ReadModifyWriteRuleSchema, RowFilterSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { decodeRequest, encode } from './messages.ts';
 
@@ -42,14 +45,28 @@ export const RARE_MESSAGES = {
 
   /** ReadModifyWriteRowResponse, of any cells. */
   rowAnswer(row: ByteString, cells: readonly Cell[]): Buffer {
-    return encode(ReadModifyWriteRowResponseSchema, create(ReadModifyWriteRowResponseSchema, { row: rowMessage(row, cells) }));
+    return encode(
+      ReadModifyWriteRowResponseSchema,
+      create(ReadModifyWriteRowResponseSchema, { row: rowMessage(row, cells) }),
+    );
   },
 
   /** ReadRowsResponse with the statistics that a client asked for. The service does not tell what it passed over: seen is at least what was returned. */
   readStatistics(rows: number, cells: number, latencyMs: number): Buffer {
-    const readIterationStats = { rowsSeenCount: BigInt(rows), rowsReturnedCount: BigInt(rows), cellsSeenCount: BigInt(cells), cellsReturnedCount: BigInt(cells) };
-    const frontendServerLatency = { seconds: BigInt(Math.floor(latencyMs / 1000)), nanos: Math.floor((latencyMs % 1000) * 1e6) };
+    const readIterationStats = {
+      rowsSeenCount: BigInt(rows),
+      rowsReturnedCount: BigInt(rows),
+      cellsSeenCount: BigInt(cells),
+      cellsReturnedCount: BigInt(cells),
+    };
+    const frontendServerLatency = {
+      seconds: BigInt(Math.floor(latencyMs / 1000)),
+      nanos: Math.floor((latencyMs % 1000) * 1e6),
+    };
     const value = { readIterationStats, requestLatencyStats: { frontendServerLatency } };
-    return encode(ReadRowsResponseSchema, create(ReadRowsResponseSchema, { requestStats: { statsView: { case: 'fullReadStatsView', value } } }));
+    return encode(
+      ReadRowsResponseSchema,
+      create(ReadRowsResponseSchema, { requestStats: { statsView: { case: 'fullReadStatsView', value } } }),
+    );
   },
 };

@@ -9,9 +9,22 @@ test('what needs the generated codec is read again from its beginning when that 
     reads++;
     return rareMessages().filter(Buffer.alloc(0));
   };
-  assert.equal(withRareMessages(() => 7), 7, 'who does not need it does not wait for it');
-  await assert.rejects(withRareMessages(async () => Promise.reject(new Error('its own'))), /its own/);
-  assert.throws(() => withRareMessages(() => { throw new Error('its own'); }), /its own/);
+  assert.equal(
+    withRareMessages(() => 7),
+    7,
+    'who does not need it does not wait for it',
+  );
+  await assert.rejects(
+    withRareMessages(async () => Promise.reject(new Error('its own'))),
+    /its own/,
+  );
+  assert.throws(
+    () =>
+      withRareMessages(() => {
+        throw new Error('its own');
+      }),
+    /its own/,
+  );
   assert.throws(rareMessages, /not loaded/);
 
   const waits = [withRareMessages(read), withRareMessages(async () => read())];

@@ -8,7 +8,10 @@ import { filterMessage } from '../convert/filter.ts';
 import { rowFilter, rowKey, rowRange } from '../convert/fixtures.ts';
 import { rowKeyRangeOf } from '../convert/row-range.ts';
 import { rowSetMessage } from '../convert/row-set.ts';
-import { ReadRowsRequest_RequestStatsView as StatsView, ReadRowsRequestSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import {
+  ReadRowsRequest_RequestStatsView as StatsView,
+  ReadRowsRequestSchema,
+} from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { RowFilterSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { loadRareMessages } from './rare.ts';
 import { readRowsCall } from './read-rows-reader.ts';
@@ -16,25 +19,46 @@ import { readRowsCall } from './read-rows-reader.ts';
 before(loadRareMessages);
 
 async function read(init: MessageInitShape<typeof ReadRowsRequestSchema>) {
-  return readRowsCall(Buffer.from(toBinary(ReadRowsRequestSchema, create(ReadRowsRequestSchema, init))), new Pacer(new ManualClock()));
+  return readRowsCall(
+    Buffer.from(toBinary(ReadRowsRequestSchema, create(ReadRowsRequestSchema, init))),
+    new Pacer(new ManualClock()),
+  );
 }
 
 describe('ReadRowsRequest', () => {
   test('everything a client says arrives', async () => {
     await fc.assert(
       fc.asyncProperty(
-        fc.array(fc.oneof(rowRange, rowKey.map((key) => rowKeyRangeOf(key, 0))), { maxLength: 5 }),
-        fc.option(rowFilter, { nil: undefined }), fc.nat(), fc.boolean(), fc.boolean(),
+        fc.array(
+          fc.oneof(
+            rowRange,
+            rowKey.map((key) => rowKeyRangeOf(key, 0)),
+          ),
+          { maxLength: 5 },
+        ),
+        fc.option(rowFilter, { nil: undefined }),
+        fc.nat(),
+        fc.boolean(),
+        fc.boolean(),
         async (ranges, filter, rowsLimit, reversed, fullStats) => {
           const call = await read({
-            tableName: 't', authorizedViewName: 'av', materializedViewName: 'mv', appProfileId: 'app', rows: rowSetMessage(ranges), rowsLimit: BigInt(rowsLimit), reversed,
+            tableName: 't',
+            authorizedViewName: 'av',
+            materializedViewName: 'mv',
+            appProfileId: 'app',
+            rows: rowSetMessage(ranges),
+            rowsLimit: BigInt(rowsLimit),
+            reversed,
             ...(filter && { filter: filterMessage(filter) }),
             requestStatsView: fullStats ? StatsView.REQUEST_STATS_FULL : StatsView.REQUEST_STATS_NONE,
           });
           assert.deepEqual(normalizeRanges(call.request.ranges ?? []), normalizeRanges(ranges));
           assert.equal(call.request.ranges?.length, ranges.length);
           assert.deepEqual({ ...call.request, ranges: [] }, { table: 't', ranges: [], filter, rowsLimit, reversed });
-          assert.deepEqual({ ...call, request: undefined }, { request: undefined, authorizedView: 'av', materializedView: 'mv', appProfile: 'app', fullStats });
+          assert.deepEqual(
+            { ...call, request: undefined },
+            { request: undefined, authorizedView: 'av', materializedView: 'mv', appProfile: 'app', fullStats },
+          );
         },
       ),
     );
@@ -60,18 +84,33 @@ describe('ReadRowsRequest', () => {
 
   test('filters nested beyond all measure are refused', async () => {
     let filter = filterMessage({ kind: 'passAll' });
-    for (let depth = 0; depth < 200; depth++) filter = create(RowFilterSchema, { filter: { case: 'chain', value: { filters: [filter] } } });
+    for (let depth = 0; depth < 200; depth++)
+      filter = create(RowFilterSchema, { filter: { case: 'chain', value: { filters: [filter] } } });
     await assert.rejects(read({ filter }), { code: 3 });
   });
 
   test('row keys and ranges are checked', async () => {
-    await assert.rejects(read({ rows: { rowKeys: [Buffer.from('a'), Buffer.alloc(0)] } }), { code: 3, message: /row key 1/ });
-    const backwards = { startKey: { case: 'startKeyOpen', value: Buffer.from('b') }, endKey: { case: 'endKeyOpen', value: Buffer.from('a') } } as const;
+    await assert.rejects(read({ rows: { rowKeys: [Buffer.from('a'), Buffer.alloc(0)] } }), {
+      code: 3,
+      message: /row key 1/,
+    });
+    const backwards = {
+      startKey: { case: 'startKeyOpen', value: Buffer.from('b') },
+      endKey: { case: 'endKeyOpen', value: Buffer.from('a') },
+    } as const;
     await assert.rejects(read({ rows: { rowRanges: [backwards] } }), { code: 3, message: /row range 0/ });
   });
 
   test('a request cut off anywhere is refused or read, and never breaks', async () => {
-    const message = create(ReadRowsRequestSchema, { tableName: 't', rows: rowSetMessage([{ start: 'a', end: 'b' }, { start: 'k', end: 'k\0' }]), filter: filterMessage({ kind: 'passAll' }), rowsLimit: 300n });
+    const message = create(ReadRowsRequestSchema, {
+      tableName: 't',
+      rows: rowSetMessage([
+        { start: 'a', end: 'b' },
+        { start: 'k', end: 'k\0' },
+      ]),
+      filter: filterMessage({ kind: 'passAll' }),
+      rowsLimit: 300n,
+    });
     const whole = Buffer.from(toBinary(ReadRowsRequestSchema, message));
     for (let length = 0; length < whole.length; length++) {
       try {
@@ -82,4 +121,3 @@ describe('ReadRowsRequest', () => {
     }
   });
 });
-

@@ -102,7 +102,8 @@ class ReadRowsReader {
       if (reader.field === 1) ranges.push(rowKeyRangeOf(reader.byteString(), ranges.length));
       else if (reader.field === 2) ranges.push(rowRange(reader.message(), ranges.length));
       else reader.skip();
-      if (ranges.length > MOST_RANGES) throw invalidArgument(`too many row keys and ranges: the limit is ${MOST_RANGES} a request`, { field: 'rows' });
+      if (ranges.length > MOST_RANGES)
+        throw invalidArgument(`too many row keys and ranges: the limit is ${MOST_RANGES} a request`, { field: 'rows' });
       if (this.#pacer.due()) return false;
     }
     return true;

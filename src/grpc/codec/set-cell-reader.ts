@@ -6,7 +6,6 @@ import type { Int64 } from '../../base/index.ts';
 import { WireReader } from '../bytes/wire-reader.ts';
 import { isUntruncated, SERVER_TIME } from '../convert/set-cell-timestamp.ts';
 
-
 /** Where the parts of a SetCell lie. */
 export interface SetCellFields {
   readonly familyStart: number;

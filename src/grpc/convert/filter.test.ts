@@ -4,7 +4,11 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { INT64_MAX, INT64_MIN, int64 } from '../../base/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
-import { type RowFilter as RowFilterMessage, RowFilterSchema, TimestampRangeSchema } from '../generated/google/bigtable/v2/data_pb.ts';
+import {
+  type RowFilter as RowFilterMessage,
+  RowFilterSchema,
+  TimestampRangeSchema,
+} from '../generated/google/bigtable/v2/data_pb.ts';
 import { filterMessage, filterOf, timestampRangeMessage, timestampRangeOf } from './filter.ts';
 import { rowFilter, simpleFilters } from './fixtures.ts';
 
@@ -27,7 +31,10 @@ function unsetIn({ filter }: RowFilterMessage): RowFilterMessage[] {
 
 describe('filters', () => {
   test('every filter comes back as it was', () => {
-    fc.assert(fc.property(rowFilter, (filter) => assert.deepEqual(roundTrip(filter), filter)), { numRuns: 300 });
+    fc.assert(
+      fc.property(rowFilter, (filter) => assert.deepEqual(roundTrip(filter), filter)),
+      { numRuns: 300 },
+    );
   });
 
   test('each of the twenty kinds comes back, and all are tried', () => {
@@ -50,7 +57,7 @@ describe('filters', () => {
   test('nothing set is no filter; a kind from the future is refused', () => {
     assert.equal(filterOf(undefined), undefined);
     assert.equal(filterOf(create(RowFilterSchema)), undefined);
-    const future = fromBinary(RowFilterSchema, Buffer.from([(99 << 3) & 0x7f | 0x80, 0x06, 0x01]));
+    const future = fromBinary(RowFilterSchema, Buffer.from([((99 << 3) & 0x7f) | 0x80, 0x06, 0x01]));
     assert.equal(future.$unknown?.length, 1);
     assert.throws(() => filterOf(future), invalid);
   });
@@ -96,15 +103,21 @@ describe('filters', () => {
     ['a condition without predicate', { filter: { case: 'condition', value: {} } }],
   ];
   for (const [name, init] of broken) {
-    test(`${name} is INVALID_ARGUMENT`, () => assert.throws(() => filterOf(create(RowFilterSchema, init) as RowFilterMessage), invalid));
+    test(`${name} is INVALID_ARGUMENT`, () =>
+      assert.throws(() => filterOf(create(RowFilterSchema, init) as RowFilterMessage), invalid));
   }
 
   test('a time range says 0 where its start is left out, and no end by 0', () => {
     assert.deepEqual(timestampRangeOf(create(TimestampRangeSchema)), { start: 0, end: undefined });
-    assert.deepEqual(timestampRangeOf(create(TimestampRangeSchema, { startTimestampMicros: INT64_MIN, endTimestampMicros: INT64_MAX })), {
-      start: int64(INT64_MIN),
-      end: int64(INT64_MAX),
-    });
+    assert.deepEqual(
+      timestampRangeOf(
+        create(TimestampRangeSchema, { startTimestampMicros: INT64_MIN, endTimestampMicros: INT64_MAX }),
+      ),
+      {
+        start: int64(INT64_MIN),
+        end: int64(INT64_MAX),
+      },
+    );
     assert.equal(timestampRangeMessage({}).startTimestampMicros, INT64_MIN);
     assert.equal(timestampRangeMessage({}).endTimestampMicros, 0n);
     assert.throws(() => timestampRangeMessage({ end: 0 }), invalid);

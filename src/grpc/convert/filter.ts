@@ -13,8 +13,14 @@ import { fromBytes, INT64_MIN, int64, invalidArgument, toBigInt, toBytes, toText
 import type { Bound, RowFilter } from '../../filter/index.ts';
 import type { TimestampRange } from '../../model/index.ts';
 import {
-  type ColumnRange, ColumnRangeSchema, type RowFilter as RowFilterMessage, RowFilterSchema, type TimestampRange as TimestampRangeMessage,
-  TimestampRangeSchema, type ValueRange, ValueRangeSchema,
+  type ColumnRange,
+  ColumnRangeSchema,
+  type RowFilter as RowFilterMessage,
+  RowFilterSchema,
+  type TimestampRange as TimestampRangeMessage,
+  TimestampRangeSchema,
+  type ValueRange,
+  ValueRangeSchema,
 } from '../generated/google/bigtable/v2/data_pb.ts';
 
 /** Undefined where nothing is set: all cells pass. */
@@ -32,8 +38,16 @@ function partOf(message: RowFilterMessage): RowFilter {
       return { kind: filter.case, filters: filter.value.filters.map(partOf) };
     case 'condition': {
       const { predicateFilter, trueFilter, falseFilter } = filter.value;
-      if (!predicateFilter) throw invalidArgument('condition: predicate_filter must be set', { field: 'filter.condition.predicate_filter' });
-      return { kind: 'condition', predicate: partOf(predicateFilter), whenTrue: trueFilter && partOf(trueFilter), whenFalse: falseFilter && partOf(falseFilter) };
+      if (!predicateFilter)
+        throw invalidArgument('condition: predicate_filter must be set', {
+          field: 'filter.condition.predicate_filter',
+        });
+      return {
+        kind: 'condition',
+        predicate: partOf(predicateFilter),
+        whenTrue: trueFilter && partOf(trueFilter),
+        whenFalse: falseFilter && partOf(falseFilter),
+      };
     }
     case 'sink':
       return { kind: flag('sink', filter.value) };
@@ -116,7 +130,8 @@ export function timestampRangeOf(message: TimestampRangeMessage): TimestampRange
 
 /** INVALID_ARGUMENT for an end of 0, which the API cannot say. */
 export function timestampRangeMessage(range: TimestampRange): TimestampRangeMessage {
-  if (range.end === 0) throw invalidArgument('a time range that ends at 0 cannot be sent over the Bigtable API, where 0 means no end');
+  if (range.end === 0)
+    throw invalidArgument('a time range that ends at 0 cannot be sent over the Bigtable API, where 0 means no end');
   return create(TimestampRangeSchema, {
     startTimestampMicros: range.start === undefined ? INT64_MIN : toBigInt(range.start),
     endTimestampMicros: range.end === undefined ? 0n : toBigInt(range.end),
@@ -186,16 +201,29 @@ function columnRangeMessage(filter: Extract<RowFilter, { kind: 'columnRange' }>)
   const { start, end } = filter;
   return create(ColumnRangeSchema, {
     familyName: toText(filter.family),
-    ...(start && { startQualifier: { case: start.closed ? 'startQualifierClosed' : 'startQualifierOpen', value: toBytes(start.value) } as const }),
-    ...(end && { endQualifier: { case: end.closed ? 'endQualifierClosed' : 'endQualifierOpen', value: toBytes(end.value) } as const }),
+    ...(start && {
+      startQualifier: {
+        case: start.closed ? 'startQualifierClosed' : 'startQualifierOpen',
+        value: toBytes(start.value),
+      } as const,
+    }),
+    ...(end && {
+      endQualifier: {
+        case: end.closed ? 'endQualifierClosed' : 'endQualifierOpen',
+        value: toBytes(end.value),
+      } as const,
+    }),
   });
 }
 
 function valueRangeMessage(filter: Extract<RowFilter, { kind: 'valueRange' }>): ValueRange {
   const { start, end } = filter;
   return create(ValueRangeSchema, {
-    ...(start && { startValue: { case: start.closed ? 'startValueClosed' : 'startValueOpen', value: toBytes(start.value) } as const }),
-    ...(end && { endValue: { case: end.closed ? 'endValueClosed' : 'endValueOpen', value: toBytes(end.value) } as const }),
+    ...(start && {
+      startValue: { case: start.closed ? 'startValueClosed' : 'startValueOpen', value: toBytes(start.value) } as const,
+    }),
+    ...(end && {
+      endValue: { case: end.closed ? 'endValueClosed' : 'endValueOpen', value: toBytes(end.value) } as const,
+    }),
   });
 }
-

@@ -2,7 +2,16 @@
 import fc from 'fast-check';
 import { type ByteString, fromBytes, INT64_MAX, INT64_MIN, int64, type Int64 } from '../../base/index.ts';
 import type { Bound, RowFilter } from '../../filter/index.ts';
-import type { Cell, FamilySchema, GcRule, Mutation, ReadModifyWriteRule, RowRange, TableSchema, TimestampRange } from '../../model/index.ts';
+import type {
+  Cell,
+  FamilySchema,
+  GcRule,
+  Mutation,
+  ReadModifyWriteRule,
+  RowRange,
+  TableSchema,
+  TimestampRange,
+} from '../../model/index.ts';
 
 /** Objects with the usual prototype, so that they compare equal to those that the product makes. */
 function record<T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> {
@@ -10,10 +19,15 @@ function record<T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<
 }
 
 export const byteString: fc.Arbitrary<ByteString> = fc.uint8Array({ maxLength: 12 }).map((bytes) => fromBytes(bytes));
-export const rowKey: fc.Arbitrary<ByteString> = fc.uint8Array({ minLength: 1, maxLength: 12 }).map((bytes) => fromBytes(bytes));
+export const rowKey: fc.Arbitrary<ByteString> = fc
+  .uint8Array({ minLength: 1, maxLength: 12 })
+  .map((bytes) => fromBytes(bytes));
 export const familyName = fc.constantFrom('a', 'cf', 'anchor', 'contents', 'x-y_z.9', '__proto__', 'constructor');
 export const anyInt64: fc.Arbitrary<Int64> = fc
-  .oneof(fc.bigInt({ min: INT64_MIN, max: INT64_MAX }), fc.constantFrom(0n, 1n, INT64_MIN, INT64_MAX, 2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, -(2n ** 53n)))
+  .oneof(
+    fc.bigInt({ min: INT64_MIN, max: INT64_MAX }),
+    fc.constantFrom(0n, 1n, INT64_MIN, INT64_MAX, 2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, -(2n ** 53n)),
+  )
   .map(int64);
 /** -1 means the server's time on the wire. */
 export const timestamp = anyInt64.filter((value) => value !== -1);
@@ -21,9 +35,17 @@ export const timestamp = anyInt64.filter((value) => value !== -1);
 export const value: fc.Arbitrary<Buffer> = fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes));
 
 /** Starts are always told on the wire, and an end of 0 cannot be. */
-export const timestampRange: fc.Arbitrary<TimestampRange> = record({ start: anyInt64, end: fc.option(anyInt64.filter((end) => end !== 0), { nil: undefined }) });
+export const timestampRange: fc.Arbitrary<TimestampRange> = record({
+  start: anyInt64,
+  end: fc.option(
+    anyInt64.filter((end) => end !== 0),
+    { nil: undefined },
+  ),
+});
 
-const bound: fc.Arbitrary<Bound | undefined> = fc.option(record({ value: byteString, closed: fc.boolean() }), { nil: undefined });
+const bound: fc.Arbitrary<Bound | undefined> = fc.option(record({ value: byteString, closed: fc.boolean() }), {
+  nil: undefined,
+});
 const cells = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
 
 /** The kinds of filters that hold no other filter. */
@@ -64,10 +86,17 @@ export const rowFilter: fc.Arbitrary<RowFilter> = fc.letrec<{ filter: RowFilter 
 const column = { family: familyName, qualifier: byteString };
 
 /** Time ranges of a deletion hold something, as the API demands. */
-const deletionRange = timestampRange.filter(({ start, end }) => start === undefined || end === undefined || start < end);
+const deletionRange = timestampRange.filter(
+  ({ start, end }) => start === undefined || end === undefined || start < end,
+);
 
 export const mutation: fc.Arbitrary<Mutation> = fc.oneof(
-  record({ kind: fc.constant('setCell' as const), ...column, timestamp: fc.option(timestamp, { nil: undefined }), value }),
+  record({
+    kind: fc.constant('setCell' as const),
+    ...column,
+    timestamp: fc.option(timestamp, { nil: undefined }),
+    value,
+  }),
   record({ kind: fc.constant('addToCell' as const), ...column, timestamp: anyInt64, input: fc.oneof(anyInt64, value) }),
   record({
     kind: fc.constant('mergeToCell' as const),
@@ -86,11 +115,16 @@ export const mutation: fc.Arbitrary<Mutation> = fc.oneof(
 
 export const rule: fc.Arbitrary<ReadModifyWriteRule> = record({
   ...column,
-  change: fc.oneof(record({ kind: fc.constant('append' as const), suffix: value }), record({ kind: fc.constant('increment' as const), amount: anyInt64 })),
+  change: fc.oneof(
+    record({ kind: fc.constant('append' as const), suffix: value }),
+    record({ kind: fc.constant('increment' as const), amount: anyInt64 }),
+  ),
 });
 
-export const rowRange: fc.Arbitrary<RowRange> = record({ start: byteString, end: fc.option(rowKey, { nil: undefined }) })
-  .filter(({ start, end }) => end === undefined || start <= end);
+export const rowRange: fc.Arbitrary<RowRange> = record({
+  start: byteString,
+  end: fc.option(rowKey, { nil: undefined }),
+}).filter(({ start, end }) => end === undefined || start <= end);
 
 export const gcRule: fc.Arbitrary<GcRule> = fc.letrec<{ rule: GcRule }>((tie) => ({
   rule: fc.oneof(
@@ -102,16 +136,24 @@ export const gcRule: fc.Arbitrary<GcRule> = fc.letrec<{ rule: GcRule }>((tie) =>
   ),
 })).rule;
 
-export const family: fc.Arbitrary<FamilySchema> = record({ name: familyName, gcRule: fc.option(gcRule, { nil: undefined }) })
-  .map(({ name, gcRule: given }) => ({ name, ...(given && { gcRule: given }) }));
+export const family: fc.Arbitrary<FamilySchema> = record({
+  name: familyName,
+  gcRule: fc.option(gcRule, { nil: undefined }),
+}).map(({ name, gcRule: given }) => ({ name, ...(given && { gcRule: given }) }));
 
 export const tableSchema: fc.Arbitrary<TableSchema> = record({
   name: fc.constantFrom('projects/p/instances/i/tables/t', 'projects/p/instances/i/tables/other'),
   id: fc.constant(''),
   granularity: fc.constantFrom('millis' as const, 'micros' as const),
-  families: fc.uniqueArray(family, { selector: (each) => each.name, maxLength: 4 }).map((families) => Object.fromEntries(families.map((each) => [each.name, each]))),
+  families: fc
+    .uniqueArray(family, { selector: (each) => each.name, maxLength: 4 })
+    .map((families) => Object.fromEntries(families.map((each) => [each.name, each]))),
   deletionProtection: fc.boolean(),
 });
 
-export const cell: fc.Arbitrary<Cell> = record({ ...column, timestamp: anyInt64, value, labels: fc.option(fc.constantFrom(['x'], ['a-label']), { nil: undefined }) })
-  .map(({ labels, ...rest }) => ({ ...rest, ...(labels && { labels }) }));
+export const cell: fc.Arbitrary<Cell> = record({
+  ...column,
+  timestamp: anyInt64,
+  value,
+  labels: fc.option(fc.constantFrom(['x'], ['a-label']), { nil: undefined }),
+}).map(({ labels, ...rest }) => ({ ...rest, ...(labels && { labels }) }));

@@ -14,7 +14,8 @@ export function gcRuleOf(message: GcRuleMessage | undefined): GcRule | undefined
   if (message === undefined || (message.rule.case === undefined && message.$unknown === undefined)) return undefined;
   const size = toBinary(GcRuleSchema, message).length;
   const most = LIMITS.default.gcRuleBytes;
-  if (size > most) throw invalidArgument(`the GC rule has ${size} bytes serialized; the limit is ${most}`, { field: 'gc_rule' });
+  if (size > most)
+    throw invalidArgument(`the GC rule has ${size} bytes serialized; the limit is ${most}`, { field: 'gc_rule' });
   return ruleOf(message);
 }
 
@@ -29,14 +30,17 @@ function ruleOf(message: GcRuleMessage): GcRule {
     case 'intersection':
       return { kind: rule.case, rules: rule.value.rules.map(ruleOf) };
     default:
-      throw invalidArgument('a nested GcRule must be one of max_num_versions, max_age, union, intersection', { field: 'gc_rule' });
+      throw invalidArgument('a nested GcRule must be one of max_num_versions, max_age, union, intersection', {
+        field: 'gc_rule',
+      });
   }
 }
 
 /** Cut to microseconds, as the API says. */
 function microsOf(age: Duration): number {
   const micros = age.seconds * 1_000_000n + BigInt(Math.trunc(age.nanos / 1000));
-  if (micros > MOST_AGE_MICROS || micros < -MOST_AGE_MICROS) throw invalidArgument(`max_age of ${age.seconds} seconds is above 285 years`, { field: 'gc_rule.max_age' });
+  if (micros > MOST_AGE_MICROS || micros < -MOST_AGE_MICROS)
+    throw invalidArgument(`max_age of ${age.seconds} seconds is above 285 years`, { field: 'gc_rule.max_age' });
   return Number(micros);
 }
 

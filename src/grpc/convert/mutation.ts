@@ -6,12 +6,29 @@
  */
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type ByteString, fromBytes, int64, type Int64, invalidArgument, quote, toBigInt, toBytes, toText, utf8 } from '../../base/index.ts';
+import {
+  type ByteString,
+  fromBytes,
+  int64,
+  type Int64,
+  invalidArgument,
+  quote,
+  toBigInt,
+  toBytes,
+  toText,
+  utf8,
+} from '../../base/index.ts';
 import type { Mutation, ReadModifyWriteRule } from '../../model/index.ts';
 import { SERVER_TIME } from './set-cell-timestamp.ts';
 import {
-  type Mutation as MutationMessage, type Mutation_AddToCell, type Mutation_MergeToCell, MutationSchema,
-  type ReadModifyWriteRule as RuleMessage, ReadModifyWriteRuleSchema, type Value, ValueSchema,
+  type Mutation as MutationMessage,
+  type Mutation_AddToCell,
+  type Mutation_MergeToCell,
+  MutationSchema,
+  type ReadModifyWriteRule as RuleMessage,
+  ReadModifyWriteRuleSchema,
+  type Value,
+  ValueSchema,
 } from '../generated/google/bigtable/v2/data_pb.ts';
 import { timestampRangeMessage, timestampRangeOf } from './filter.ts';
 
@@ -21,17 +38,33 @@ export function mutationOf(message: MutationMessage): Mutation {
     case 'setCell': {
       const { familyName, columnQualifier, timestampMicros, value } = mutation.value;
       const timestamp = int64(timestampMicros);
-      return { kind: 'setCell', family: utf8(familyName), qualifier: fromBytes(columnQualifier), timestamp: timestamp === SERVER_TIME ? undefined : timestamp, value };
+      return {
+        kind: 'setCell',
+        family: utf8(familyName),
+        qualifier: fromBytes(columnQualifier),
+        timestamp: timestamp === SERVER_TIME ? undefined : timestamp,
+        value,
+      };
     }
     case 'addToCell':
-      return { kind: 'addToCell', ...aggregateCell('add_to_cell', mutation.value), input: inputOf(mutation.value.input) };
+      return {
+        kind: 'addToCell',
+        ...aggregateCell('add_to_cell', mutation.value),
+        input: inputOf(mutation.value.input),
+      };
     case 'mergeToCell':
-      return { kind: 'mergeToCell', ...aggregateCell('merge_to_cell', mutation.value), state: stateOf(mutation.value.input) };
+      return {
+        kind: 'mergeToCell',
+        ...aggregateCell('merge_to_cell', mutation.value),
+        state: stateOf(mutation.value.input),
+      };
     case 'deleteFromColumn': {
       const { familyName, columnQualifier, timeRange } = mutation.value;
       const range = timeRange && timestampRangeOf(timeRange);
       if (range?.end !== undefined && range.start !== undefined && range.start >= range.end) {
-        throw invalidArgument(`delete_from_column: time range [${range.start}, ${range.end}) holds nothing`, { field: 'delete_from_column.time_range' });
+        throw invalidArgument(`delete_from_column: time range [${range.start}, ${range.end}) holds nothing`, {
+          field: 'delete_from_column.time_range',
+        });
       }
       return { kind: 'deleteFromColumn', family: utf8(familyName), qualifier: fromBytes(columnQualifier), range };
     }
@@ -40,16 +73,27 @@ export function mutationOf(message: MutationMessage): Mutation {
     case 'deleteFromRow':
       return { kind: 'deleteFromRow' };
     default:
-      throw invalidArgument('a Mutation must be one of the six kinds of google.bigtable.v2.Mutation', { field: 'mutations' });
+      throw invalidArgument('a Mutation must be one of the six kinds of google.bigtable.v2.Mutation', {
+        field: 'mutations',
+      });
   }
 }
 
-function aggregateCell(name: string, message: Mutation_AddToCell | Mutation_MergeToCell): { family: string; qualifier: ByteString; timestamp: Int64 } {
+function aggregateCell(
+  name: string,
+  message: Mutation_AddToCell | Mutation_MergeToCell,
+): { family: string; qualifier: ByteString; timestamp: Int64 } {
   const column = message.columnQualifier?.kind;
   if (column?.case !== 'rawValue' && column?.case !== 'bytesValue') {
-    throw invalidArgument(`${name}: column_qualifier must be a raw_value of bytes`, { field: `${name}.column_qualifier` });
+    throw invalidArgument(`${name}: column_qualifier must be a raw_value of bytes`, {
+      field: `${name}.column_qualifier`,
+    });
   }
-  return { family: utf8(message.familyName), qualifier: fromBytes(column.value), timestamp: timestampOf(name, message.timestamp) };
+  return {
+    family: utf8(message.familyName),
+    qualifier: fromBytes(column.value),
+    timestamp: timestampOf(name, message.timestamp),
+  };
 }
 
 function timestampOf(name: string, value: Value | undefined): Int64 {
@@ -99,14 +143,28 @@ function kindMessage(mutation: Mutation): Kind {
   switch (mutation.kind) {
     case 'setCell': {
       const { timestamp, value } = mutation;
-      if (timestamp === SERVER_TIME) throw invalidArgument('a cell at timestamp -1 cannot be sent over the Bigtable API, where -1 means the server\'s time');
+      if (timestamp === SERVER_TIME)
+        throw invalidArgument(
+          "a cell at timestamp -1 cannot be sent over the Bigtable API, where -1 means the server's time",
+        );
       const timestampMicros = timestamp === undefined ? BigInt(SERVER_TIME) : toBigInt(timestamp);
-      return { case: 'setCell', value: { familyName: toText(mutation.family), columnQualifier: toBytes(mutation.qualifier), timestampMicros, value } };
+      return {
+        case: 'setCell',
+        value: {
+          familyName: toText(mutation.family),
+          columnQualifier: toBytes(mutation.qualifier),
+          timestampMicros,
+          value,
+        },
+      };
     }
     case 'addToCell': {
       const { input } = mutation;
       const given = typeof input === 'number' || typeof input === 'bigint';
-      return { case: 'addToCell', value: { ...cellMessage(mutation), input: given ? intValue(toBigInt(input)) : rawValue(input) } };
+      return {
+        case: 'addToCell',
+        value: { ...cellMessage(mutation), input: given ? intValue(toBigInt(input)) : rawValue(input) },
+      };
     }
     case 'mergeToCell':
       return {
@@ -118,8 +176,14 @@ function kindMessage(mutation: Mutation): Kind {
       };
     case 'deleteFromColumn': {
       const { range } = mutation;
-      const timeRange = range === undefined || (range.start === undefined && range.end === undefined) ? {} : { timeRange: timestampRangeMessage(range) };
-      return { case: 'deleteFromColumn', value: { familyName: toText(mutation.family), columnQualifier: toBytes(mutation.qualifier), ...timeRange } };
+      const timeRange =
+        range === undefined || (range.start === undefined && range.end === undefined)
+          ? {}
+          : { timeRange: timestampRangeMessage(range) };
+      return {
+        case: 'deleteFromColumn',
+        value: { familyName: toText(mutation.family), columnQualifier: toBytes(mutation.qualifier), ...timeRange },
+      };
     }
     case 'deleteFromFamily':
       return { case: 'deleteFromFamily', value: { familyName: toText(mutation.family) } };
@@ -153,7 +217,10 @@ export function ruleOf(message: RuleMessage): ReadModifyWriteRule {
     case 'incrementAmount':
       return { ...column, change: { kind: 'increment', amount: int64(rule.value) } };
     default:
-      throw invalidArgument(`rule for column ${quote(column.family)}:${quote(column.qualifier)}: append_value or increment_amount must be set`, { field: 'rules' });
+      throw invalidArgument(
+        `rule for column ${quote(column.family)}:${quote(column.qualifier)}: append_value or increment_amount must be set`,
+        { field: 'rules' },
+      );
   }
 }
 
@@ -162,6 +229,9 @@ export function ruleMessage(rule: ReadModifyWriteRule): RuleMessage {
   return create(ReadModifyWriteRuleSchema, {
     familyName: toText(rule.family),
     columnQualifier: toBytes(rule.qualifier),
-    rule: change.kind === 'append' ? { case: 'appendValue', value: change.suffix } : { case: 'incrementAmount', value: toBigInt(change.amount) },
+    rule:
+      change.kind === 'append'
+        ? { case: 'appendValue', value: change.suffix }
+        : { case: 'incrementAmount', value: toBigInt(change.amount) },
   });
 }

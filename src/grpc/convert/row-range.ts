@@ -15,7 +15,9 @@ export function rowRangeOf(message: Pick<RowRangeMessage, 'startKey' | 'endKey'>
   const start = startKey.case === undefined ? '' : fromBytes(startKey.value);
   const end = endKey.case === undefined ? '' : fromBytes(endKey.value);
   if (start !== '' && end !== '' && start > end) {
-    throw invalidArgument(`row range ${at}: start ${quote(start)} is above end ${quote(end)}`, { field: `rows.row_ranges[${at}]` });
+    throw invalidArgument(`row range ${at}: start ${quote(start)} is above end ${quote(end)}`, {
+      field: `rows.row_ranges[${at}]`,
+    });
   }
   const first = startKey.case === 'startKeyOpen' ? successor(start) : start;
   if (end === '') return { start: first, end: endKey.case === 'endKeyClosed' ? first : undefined };

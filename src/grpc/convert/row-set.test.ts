@@ -10,7 +10,12 @@ import { byteString, rowKey, rowRange } from './fixtures.ts';
 import { rowKeyRangeOf, rowRangeOf } from './row-range.ts';
 import { rowRangeMessage, rowSetMessage } from './row-set.ts';
 
-type Ends = readonly ['startKeyClosed' | 'startKeyOpen' | undefined, string, 'endKeyClosed' | 'endKeyOpen' | undefined, string];
+type Ends = readonly [
+  'startKeyClosed' | 'startKeyOpen' | undefined,
+  string,
+  'endKeyClosed' | 'endKeyOpen' | undefined,
+  string,
+];
 
 function message([startCase, start, endCase, end]: Ends) {
   return create(RowRangeSchema, {
@@ -31,12 +36,24 @@ describe('row sets', () => {
 
   test('a set comes back with the same rows, point reads as row keys', () => {
     fc.assert(
-      fc.property(fc.array(fc.oneof(rowRange, rowKey.map((key) => rowKeyRangeOf(key, 0))), { maxLength: 6 }), (ranges) => {
-        const set = fromBinary(RowSetSchema, toBinary(RowSetSchema, rowSetMessage(ranges)));
-        const back: RowRange[] = [...set.rowKeys.map((key, i) => rowKeyRangeOf(fromBytes(key), i)), ...set.rowRanges.map((range) => rowRangeOf(range))];
-        assert.deepEqual(normalizeRanges(back), normalizeRanges(ranges));
-        assert.equal(back.length, ranges.length);
-      }),
+      fc.property(
+        fc.array(
+          fc.oneof(
+            rowRange,
+            rowKey.map((key) => rowKeyRangeOf(key, 0)),
+          ),
+          { maxLength: 6 },
+        ),
+        (ranges) => {
+          const set = fromBinary(RowSetSchema, toBinary(RowSetSchema, rowSetMessage(ranges)));
+          const back: RowRange[] = [
+            ...set.rowKeys.map((key, i) => rowKeyRangeOf(fromBytes(key), i)),
+            ...set.rowRanges.map((range) => rowRangeOf(range)),
+          ];
+          assert.deepEqual(normalizeRanges(back), normalizeRanges(ranges));
+          assert.equal(back.length, ranges.length);
+        },
+      ),
     );
   });
 
@@ -98,12 +115,17 @@ describe('row sets', () => {
     assert.ok(isEmptyRange(rowRangeOf(message(['startKeyOpen', 'k', 'endKeyClosed', 'k']))));
     assert.ok(rangeContains(rowRangeOf(message(['startKeyClosed', 'k', 'endKeyClosed', 'k'])), 'k'));
     for (const start of ['startKeyClosed', 'startKeyOpen'] as const) {
-      for (const end of ['endKeyClosed', 'endKeyOpen'] as const) assert.throws(() => rowRangeOf(message([start, 'l', end, 'k']), 3), { code: 3, message: /range 3/ });
+      for (const end of ['endKeyClosed', 'endKeyOpen'] as const)
+        assert.throws(() => rowRangeOf(message([start, 'l', end, 'k']), 3), { code: 3, message: /range 3/ });
     }
   });
 
   test('row keys hold one row and must not be empty', () => {
-    fc.assert(fc.property(rowKey, byteString, (key, other) => assert.equal(rangeContains(rowKeyRangeOf(key, 0), other), key === other)));
+    fc.assert(
+      fc.property(rowKey, byteString, (key, other) =>
+        assert.equal(rangeContains(rowKeyRangeOf(key, 0), other), key === other),
+      ),
+    );
     assert.throws(() => rowKeyRangeOf('', 7), { code: 3, message: /row key 7/ });
   });
 });

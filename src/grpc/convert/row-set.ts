@@ -2,7 +2,12 @@
 import { create } from '@bufbuild/protobuf';
 import { invalidArgument, quote, toBytes } from '../../base/index.ts';
 import { type RowRange, rowOfRange } from '../../model/index.ts';
-import { type RowRange as RowRangeMessage, RowRangeSchema, type RowSet, RowSetSchema } from '../generated/google/bigtable/v2/data_pb.ts';
+import {
+  type RowRange as RowRangeMessage,
+  RowRangeSchema,
+  type RowSet,
+  RowSetSchema,
+} from '../generated/google/bigtable/v2/data_pb.ts';
 
 /** Ranges of exactly one row become row keys, so that any server reads them as point reads. */
 export function rowSetMessage(ranges: readonly RowRange[]): RowSet {

@@ -12,7 +12,8 @@ export function rowMessage(key: ByteString, cells: readonly Cell[]): Row {
   for (const cell of sorted) {
     if (cell.family !== before?.family) row.families.push(create(FamilySchema, { name: toText(cell.family) }));
     const family = row.families.at(-1);
-    if (cell.family !== before?.family || cell.qualifier !== before.qualifier) family?.columns.push(create(ColumnSchema, { qualifier: toBytes(cell.qualifier) }));
+    if (cell.family !== before?.family || cell.qualifier !== before.qualifier)
+      family?.columns.push(create(ColumnSchema, { qualifier: toBytes(cell.qualifier) }));
     const given = { timestampMicros: toBigInt(cell.timestamp), value: cell.value, labels: [...(cell.labels ?? [])] };
     family?.columns.at(-1)?.cells.push({ $typeName: 'google.bigtable.v2.Cell', ...given });
     before = cell;

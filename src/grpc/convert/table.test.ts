@@ -3,13 +3,28 @@ import { describe, test } from 'node:test';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { toBytes } from '../../base/index.ts';
-import { ColumnFamilySchema, GcRuleSchema, type Table, Table_View as View, TableSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
+import {
+  ColumnFamilySchema,
+  GcRuleSchema,
+  type Table,
+  Table_View as View,
+  TableSchema,
+} from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { TypeSchema } from '../generated/google/bigtable/admin/v2/types_pb.ts';
 import { RowSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { cell, gcRule, rowKey, tableSchema } from './fixtures.ts';
 import { gcRuleMessage, gcRuleOf } from './gc-rule.ts';
 import { cellsOf, rowMessage } from './row.ts';
-import { applyExtra, extraOf, familyMessage, familyOf, granularityOf, KEPT_FIELDS, schemaOf, tableMessage } from './table.ts';
+import {
+  applyExtra,
+  extraOf,
+  familyMessage,
+  familyOf,
+  granularityOf,
+  KEPT_FIELDS,
+  schemaOf,
+  tableMessage,
+} from './table.ts';
 import { valueTypeMessage, valueTypeOf } from './value-type.ts';
 
 const invalid = { code: 3 };
@@ -29,12 +44,17 @@ describe('tables', () => {
   });
 
   test('views show what they should', () => {
-    const schema = fc.sample(tableSchema.filter((each) => Object.keys(each.families).length > 0), { numRuns: 1, seed: 3 })[0];
+    const schema = fc.sample(
+      tableSchema.filter((each) => Object.keys(each.families).length > 0),
+      { numRuns: 1, seed: 3 },
+    )[0];
     assert.ok(schema);
     const named = { ...schema, deletionProtection: true, granularity: 'micros' as const };
     assert.deepEqual(tableMessage(named, View.NAME_ONLY), create(TableSchema, { name: named.name }));
-    for (const view of [View.REPLICATION_VIEW, View.ENCRYPTION_VIEW]) assert.deepEqual(Object.keys(tableMessage(named, view).columnFamilies), []);
-    for (const view of [View.SCHEMA_VIEW, View.FULL]) assert.notDeepEqual(Object.keys(tableMessage(named, view).columnFamilies), []);
+    for (const view of [View.REPLICATION_VIEW, View.ENCRYPTION_VIEW])
+      assert.deepEqual(Object.keys(tableMessage(named, view).columnFamilies), []);
+    for (const view of [View.SCHEMA_VIEW, View.FULL])
+      assert.notDeepEqual(Object.keys(tableMessage(named, view).columnFamilies), []);
     assert.equal(tableMessage(named, View.SCHEMA_VIEW).granularity, 2);
     assert.equal(tableMessage(named, View.SCHEMA_VIEW).deletionProtection, true);
   });
@@ -78,7 +98,10 @@ describe('GC rules', () => {
         else assert.deepEqual(gcRuleOf(message), rule);
       }),
     );
-    const long = { kind: 'union' as const, rules: Array.from({ length: 200 }, () => ({ kind: 'maxVersions' as const, versions: 7 })) };
+    const long = {
+      kind: 'union' as const,
+      rules: Array.from({ length: 200 }, () => ({ kind: 'maxVersions' as const, versions: 7 })),
+    };
     assert.ok(size(long) > 500);
     assert.throws(() => gcRuleOf(gcRuleMessage(long)), { code: 3, message: /limit is 500/ });
   });
@@ -90,7 +113,8 @@ describe('GC rules', () => {
   });
 
   test('ages are cut to microseconds and must be representable', () => {
-    const age = (seconds: bigint, nanos: number) => create(GcRuleSchema, { rule: { case: 'maxAge', value: { seconds, nanos } } });
+    const age = (seconds: bigint, nanos: number) =>
+      create(GcRuleSchema, { rule: { case: 'maxAge', value: { seconds, nanos } } });
     assert.deepEqual(gcRuleOf(age(1n, 1999)), { kind: 'maxAge', ageMicros: 1_000_001 });
     assert.throws(() => gcRuleOf(age(315_576_000_000n, 0)), { code: 3, message: /285 years/ });
     assert.throws(() => gcRuleOf(create(GcRuleSchema, { rule: { case: 'union', value: { rules: [{}] } } })), invalid);
@@ -98,11 +122,20 @@ describe('GC rules', () => {
 });
 
 describe('value types', () => {
-  const int64Type = { kind: { case: 'int64Type', value: { encoding: { encoding: { case: 'bigEndianBytes', value: {} } } } } } as const;
+  const int64Type = {
+    kind: { case: 'int64Type', value: { encoding: { encoding: { case: 'bigEndianBytes', value: {} } } } },
+  } as const;
 
-  for (const [aggregator, kind] of [['sum', 'sum'], ['min', 'min'], ['max', 'max'], ['hllppUniqueCount', 'hll']] as const) {
+  for (const [aggregator, kind] of [
+    ['sum', 'sum'],
+    ['min', 'min'],
+    ['max', 'max'],
+    ['hllppUniqueCount', 'hll'],
+  ] as const) {
     test(`${aggregator} gets its meaning and is given back as written`, () => {
-      const message = create(TypeSchema, { kind: { case: 'aggregateType', value: { inputType: int64Type, aggregator: { case: aggregator, value: {} } } } });
+      const message = create(TypeSchema, {
+        kind: { case: 'aggregateType', value: { inputType: int64Type, aggregator: { case: aggregator, value: {} } } },
+      });
       const type = valueTypeOf(message);
       assert.deepEqual(type?.aggregate, { kind, input: 'int64' });
       assert.deepEqual(valueTypeMessage(type), message);
@@ -112,7 +145,10 @@ describe('value types', () => {
   }
 
   test('without an input type sums take integers and unique counts bytes', () => {
-    const of = (aggregator: 'sum' | 'hllppUniqueCount') => valueTypeOf(create(TypeSchema, { kind: { case: 'aggregateType', value: { aggregator: { case: aggregator, value: {} } } } }));
+    const of = (aggregator: 'sum' | 'hllppUniqueCount') =>
+      valueTypeOf(
+        create(TypeSchema, { kind: { case: 'aggregateType', value: { aggregator: { case: aggregator, value: {} } } } }),
+      );
     assert.equal(of('sum')?.aggregate?.input, 'int64');
     assert.equal(of('hllppUniqueCount')?.aggregate?.input, 'bytes');
     assert.equal(valueTypeMessage({ aggregate: { kind: 'hll', input: 'bytes' } }).kind.case, 'aggregateType');
@@ -125,13 +161,26 @@ describe('value types', () => {
     assert.equal(valueTypeOf(undefined), undefined);
     assert.equal(valueTypeOf(create(TypeSchema)), undefined);
     assert.throws(() => valueTypeOf(create(TypeSchema, { kind: { case: 'aggregateType', value: {} } })), invalid);
-    const sumOfText = create(TypeSchema, { kind: { case: 'aggregateType', value: { inputType: { kind: { case: 'stringType', value: {} } }, aggregator: { case: 'sum', value: {} } } } });
+    const sumOfText = create(TypeSchema, {
+      kind: {
+        case: 'aggregateType',
+        value: { inputType: { kind: { case: 'stringType', value: {} } }, aggregator: { case: 'sum', value: {} } },
+      },
+    });
     assert.throws(() => valueTypeOf(sumOfText), invalid);
-    const ordered = create(TypeSchema, { kind: { case: 'int64Type', value: { encoding: { encoding: { case: 'orderedCodeBytes', value: {} } } } } });
+    const ordered = create(TypeSchema, {
+      kind: { case: 'int64Type', value: { encoding: { encoding: { case: 'orderedCodeBytes', value: {} } } } },
+    });
     const inOrderedCode = (aggregator: 'sum' | 'hllppUniqueCount') =>
-      create(TypeSchema, { kind: { case: 'aggregateType', value: { inputType: ordered, aggregator: { case: aggregator, value: {} } } } });
+      create(TypeSchema, {
+        kind: { case: 'aggregateType', value: { inputType: ordered, aggregator: { case: aggregator, value: {} } } },
+      });
     assert.throws(() => valueTypeOf(inOrderedCode('sum')), { ...invalid, message: /big_endian_bytes/ });
-    assert.deepEqual(valueTypeOf(inOrderedCode('hllppUniqueCount'))?.aggregate, { kind: 'hll', input: 'int64' }, 'a count of distinct numbers has no number for its state');
+    assert.deepEqual(
+      valueTypeOf(inOrderedCode('hllppUniqueCount'))?.aggregate,
+      { kind: 'hll', input: 'int64' },
+      'a count of distinct numbers has no number for its state',
+    );
   });
 });
 
@@ -146,7 +195,11 @@ describe('rows', () => {
         assert.deepEqual(cellsOf(row).map(plain), sorted.map(plain));
         const names = row.families.map((family) => family.name);
         assert.deepEqual(names, [...new Set(names)].sort());
-        for (const family of row.families) assert.equal(new Set(family.columns.map((column) => Buffer.from(column.qualifier).toString('hex'))).size, family.columns.length);
+        for (const family of row.families)
+          assert.equal(
+            new Set(family.columns.map((column) => Buffer.from(column.qualifier).toString('hex'))).size,
+            family.columns.length,
+          );
       }),
     );
     assert.deepEqual(cellsOf(undefined), []);

@@ -7,9 +7,17 @@ import { create, type DescMessage, fromBinary, type MessageShape, toBinary } fro
 import { toText, utf8, invalidArgument } from '../../base/index.ts';
 import type { FamilySchema, Granularity, TableSchema } from '../../model/index.ts';
 import {
-  ChangeStreamConfigSchema, type ColumnFamily, ColumnFamilySchema, type Table, Table_AutomatedBackupPolicySchema, Table_ClusterState_ReplicationState as ReplicationState, Table_ClusterStateSchema as ClusterStateSchema,
+  ChangeStreamConfigSchema,
+  type ColumnFamily,
+  ColumnFamilySchema,
+  type Table,
+  Table_AutomatedBackupPolicySchema,
+  Table_ClusterState_ReplicationState as ReplicationState,
+  Table_ClusterStateSchema as ClusterStateSchema,
   Table_TimestampGranularity as TimestampGranularity,
-  Table_View as View, TableSchema as TableMessageSchema, TieredStorageConfigSchema,
+  Table_View as View,
+  TableSchema as TableMessageSchema,
+  TieredStorageConfigSchema,
 } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { Type_StructSchema } from '../generated/google/bigtable/admin/v2/types_pb.ts';
 import { gcRuleMessage, gcRuleOf } from './gc-rule.ts';
@@ -72,23 +80,39 @@ function kept<Desc extends DescMessage>(
 }
 
 const KEPT: readonly KeptField[] = [
-  kept('change_stream_config', ChangeStreamConfigSchema, (table) => table.changeStreamConfig, (table, value) => {
-    table.changeStreamConfig = value;
-  }),
+  kept(
+    'change_stream_config',
+    ChangeStreamConfigSchema,
+    (table) => table.changeStreamConfig,
+    (table, value) => {
+      table.changeStreamConfig = value;
+    },
+  ),
   kept(
     'automated_backup_policy',
     Table_AutomatedBackupPolicySchema,
-    (table) => (table.automatedBackupConfig.case === 'automatedBackupPolicy' ? table.automatedBackupConfig.value : undefined),
+    (table) =>
+      table.automatedBackupConfig.case === 'automatedBackupPolicy' ? table.automatedBackupConfig.value : undefined,
     (table, value) => {
       table.automatedBackupConfig = { case: 'automatedBackupPolicy', value };
     },
   ),
-  kept('tiered_storage_config', TieredStorageConfigSchema, (table) => table.tieredStorageConfig, (table, value) => {
-    table.tieredStorageConfig = value;
-  }),
-  kept('row_key_schema', Type_StructSchema, (table) => table.rowKeySchema, (table, value) => {
-    table.rowKeySchema = value;
-  }),
+  kept(
+    'tiered_storage_config',
+    TieredStorageConfigSchema,
+    (table) => table.tieredStorageConfig,
+    (table, value) => {
+      table.tieredStorageConfig = value;
+    },
+  ),
+  kept(
+    'row_key_schema',
+    Type_StructSchema,
+    (table) => table.rowKeySchema,
+    (table, value) => {
+      table.rowKeySchema = value;
+    },
+  ),
 ];
 
 /** Names of the fields that `extraOf` keeps. */
@@ -110,7 +134,8 @@ export function tableMessage(schema: TableSchema, view: View): Table {
   if (view === View.NAME_ONLY) return table;
   table.granularity = schema.granularity === 'micros' ? TimestampGranularity.MICROS : TimestampGranularity.MILLIS;
   table.deletionProtection = schema.deletionProtection;
-  if (view === View.REPLICATION_VIEW || view === View.FULL) table.clusterStates[CLUSTER_ID] = create(ClusterStateSchema, { replicationState: ReplicationState.READY });
+  if (view === View.REPLICATION_VIEW || view === View.FULL)
+    table.clusterStates[CLUSTER_ID] = create(ClusterStateSchema, { replicationState: ReplicationState.READY });
   if (view === View.REPLICATION_VIEW || view === View.ENCRYPTION_VIEW) return table;
   table.columnFamilies = columnFamiliesOf(Object.values(schema.families));
   applyExtra(table, schema.extra ?? {});
@@ -134,7 +159,9 @@ export function schemaOf(table: Table): TableSchema {
     name: table.name,
     id: '',
     granularity: granularityOf(table.granularity),
-    families: Object.fromEntries(Object.entries(table.columnFamilies).map(([name, family]) => [utf8(name), familyOf(name, family)])),
+    families: Object.fromEntries(
+      Object.entries(table.columnFamilies).map(([name, family]) => [utf8(name), familyOf(name, family)]),
+    ),
     deletionProtection: table.deletionProtection,
     ...(extra && { extra }),
   };

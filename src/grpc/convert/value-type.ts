@@ -18,16 +18,24 @@ export function valueTypeOf(message: Type | undefined): ValueType | undefined {
 
 function aggregateOf(message: Type_Aggregate): NonNullable<ValueType['aggregate']> {
   const which = message.aggregator.case;
-  if (which === undefined) throw invalidArgument('aggregate_type: one of sum, min, max and hllpp_unique_count must be set', { field: 'value_type.aggregate_type' });
+  if (which === undefined)
+    throw invalidArgument('aggregate_type: one of sum, min, max and hllpp_unique_count must be set', {
+      field: 'value_type.aggregate_type',
+    });
   const kind = KINDS[which];
   const input = message.inputType?.kind.case;
   if (kind !== 'hll' && input !== undefined && input !== 'int64Type') {
-    throw invalidArgument(`aggregate ${kind}: input_type must be an int64_type`, { field: 'value_type.aggregate_type.input_type' });
+    throw invalidArgument(`aggregate ${kind}: input_type must be an int64_type`, {
+      field: 'value_type.aggregate_type.input_type',
+    });
   }
-  const encoding = message.inputType?.kind.case === 'int64Type' ? message.inputType.kind.value.encoding?.encoding.case : undefined;
+  const encoding =
+    message.inputType?.kind.case === 'int64Type' ? message.inputType.kind.value.encoding?.encoding.case : undefined;
   if (kind !== 'hll' && encoding === 'orderedCodeBytes') {
     // the state of such a family would be in the ordered code too, and cells of this one hold big-endian integers
-    throw invalidArgument(`aggregate ${kind}: the encoding of input_type must be big_endian_bytes`, { field: 'value_type.aggregate_type.input_type.int64_type.encoding' });
+    throw invalidArgument(`aggregate ${kind}: the encoding of input_type must be big_endian_bytes`, {
+      field: 'value_type.aggregate_type.input_type.int64_type.encoding',
+    });
   }
   return { kind, input: input === 'int64Type' || kind !== 'hll' ? 'int64' : 'bytes' };
 }
@@ -36,10 +44,22 @@ export function valueTypeMessage(type: ValueType): Type {
   if (type.encoded !== undefined) return fromBinary(TypeSchema, Buffer.from(type.encoded, 'base64'));
   if (type.aggregate === undefined) return create(TypeSchema);
   const { kind, input } = type.aggregate;
-  const inputType = input === 'int64' ? INT64 : create(TypeSchema, { kind: { case: 'bytesType', value: { encoding: { encoding: { case: 'raw', value: {} } } } } });
-  return create(TypeSchema, { kind: { case: 'aggregateType', value: { inputType, aggregator: { case: AGGREGATORS[kind], value: {} } } } });
+  const inputType =
+    input === 'int64'
+      ? INT64
+      : create(TypeSchema, {
+          kind: { case: 'bytesType', value: { encoding: { encoding: { case: 'raw', value: {} } } } },
+        });
+  return create(TypeSchema, {
+    kind: { case: 'aggregateType', value: { inputType, aggregator: { case: AGGREGATORS[kind], value: {} } } },
+  });
 }
 
-const AGGREGATORS = { sum: 'sum', min: 'min', max: 'max', hll: 'hllppUniqueCount' } as const satisfies Record<AggregateKind, string>;
+const AGGREGATORS = { sum: 'sum', min: 'min', max: 'max', hll: 'hllppUniqueCount' } as const satisfies Record<
+  AggregateKind,
+  string
+>;
 
-const INT64 = create(TypeSchema, { kind: { case: 'int64Type', value: { encoding: { encoding: { case: 'bigEndianBytes', value: {} } } } } });
+const INT64 = create(TypeSchema, {
+  kind: { case: 'int64Type', value: { encoding: { encoding: { case: 'bigEndianBytes', value: {} } } } },
+});

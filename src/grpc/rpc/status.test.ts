@@ -25,11 +25,17 @@ describe('statuses', () => {
     const any = fromBinary(StatusSchema, details ?? Buffer.alloc(0)).details[0];
     assert.ok(any);
     const request = anyUnpack(any, BadRequestSchema);
-    assert.deepEqual(request?.fieldViolations.map(({ field, description }) => [field, description]), [['row_key', 'too long']]);
+    assert.deepEqual(
+      request?.fieldViolations.map(({ field, description }) => [field, description]),
+      [['row_key', 'too long']],
+    );
   });
 
   test('other facts become an ErrorInfo', () => {
-    const any = fromBinary(StatusSchema, wireStatus(new CorruptionError('sst-7', 512, 'bad checksum')).details ?? Buffer.alloc(0)).details[0];
+    const any = fromBinary(
+      StatusSchema,
+      wireStatus(new CorruptionError('sst-7', 512, 'bad checksum')).details ?? Buffer.alloc(0),
+    ).details[0];
     assert.ok(any);
     const info = anyUnpack(any, ErrorInfoSchema);
     assert.equal(info?.reason, 'DATA_LOSS');
@@ -59,7 +65,10 @@ describe('statuses', () => {
   });
 
   test('facts that are no plain values are left out', () => {
-    assert.equal(wireStatus(new BigtableError(Code.ABORTED, 'x', { details: { nested: { a: 1 } } })).details, undefined);
+    assert.equal(
+      wireStatus(new BigtableError(Code.ABORTED, 'x', { details: { nested: { a: 1 } } })).details,
+      undefined,
+    );
   });
 
   test('whatever is thrown becomes a status that a header can carry', () => {

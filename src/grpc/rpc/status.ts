@@ -36,14 +36,24 @@ function statusOf(code: Code, message: string, any: Buffer): Buffer {
 
 /** google.protobuf.Any of a google.rpc.BadRequest or ErrorInfo; undefined where there is nothing to tell. */
 function errorDetails(error: BigtableError): Buffer | undefined {
-  const entries = Object.entries(error.details).filter(([, value]) => ['string', 'number', 'bigint', 'boolean'].includes(typeof value));
+  const entries = Object.entries(error.details).filter(([, value]) =>
+    ['string', 'number', 'bigint', 'boolean'].includes(typeof value),
+  );
   if (entries.length === 0) return undefined;
   const at = error.details.field;
   if (error.code === Code.INVALID_ARGUMENT && typeof at === 'string') {
-    return anyOf('google.rpc.BadRequest', field(1, Buffer.concat([field(1, wellFormed(at)), field(2, wellFormed(error.message))])));
+    return anyOf(
+      'google.rpc.BadRequest',
+      field(1, Buffer.concat([field(1, wellFormed(at)), field(2, wellFormed(error.message))])),
+    );
   }
-  const metadata = entries.map(([name, value]) => field(3, Buffer.concat([field(1, name), field(2, wellFormed(String(value)))])));
-  return anyOf('google.rpc.ErrorInfo', Buffer.concat([field(1, codeName(error.code) ?? ''), field(2, 'edubba'), ...metadata]));
+  const metadata = entries.map(([name, value]) =>
+    field(3, Buffer.concat([field(1, name), field(2, wellFormed(String(value)))])),
+  );
+  return anyOf(
+    'google.rpc.ErrorInfo',
+    Buffer.concat([field(1, codeName(error.code) ?? ''), field(2, 'edubba'), ...metadata]),
+  );
 }
 
 function anyOf(typeName: string, message: Buffer): Buffer {

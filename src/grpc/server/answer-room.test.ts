@@ -12,7 +12,8 @@ function row(...sizes: number[]) {
   const call = async (mostAnswerBytes: number): Promise<string> => {
     const answerBytes = sizes[Math.min(limits.length, sizes.length - 1)] as number;
     limits.push(mostAnswerBytes);
-    if (answerBytes > mostAnswerBytes) throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'too low', { details: { answerBytes } });
+    if (answerBytes > mostAnswerBytes)
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'too low', { details: { answerBytes } });
     return 'written';
   };
   return { limits, call };
@@ -37,7 +38,10 @@ describe('room for an answer', () => {
     const budget = new ByteBudget(16 * MIB);
     budget.reservation().tryGrow(10 * MIB);
     const { limits, call } = row(4 * MIB);
-    await assert.rejects(withAnswerRoom(budget.reservation(), call), { code: Code.RESOURCE_EXHAUSTED, message: /4194304 bytes has no room.*nothing was written/ });
+    await assert.rejects(withAnswerRoom(budget.reservation(), call), {
+      code: Code.RESOURCE_EXHAUSTED,
+      message: /4194304 bytes has no room.*nothing was written/,
+    });
     assert.equal(limits.length, 1);
   });
 

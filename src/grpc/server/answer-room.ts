@@ -19,7 +19,11 @@ export function withAnswerRoom<T>(reservation: Reservation, call: (mostAnswerByt
   return call(FIRST_BYTES).catch((error: unknown) => withMoreRoom(reservation, call, error));
 }
 
-async function withMoreRoom<T>(reservation: Reservation, call: (mostAnswerBytes: number) => Promise<T>, thrown: unknown): Promise<T> {
+async function withMoreRoom<T>(
+  reservation: Reservation,
+  call: (mostAnswerBytes: number) => Promise<T>,
+  thrown: unknown,
+): Promise<T> {
   let error = thrown;
   let roomBytes = FIRST_BYTES;
   for (let i = 1; i < MOST_TRIES; i++) {
@@ -43,5 +47,8 @@ function answerBytesOf(error: unknown): number | undefined {
 }
 
 export function noRoomForAnswer(bytes: number): BigtableError {
-  return new BigtableError(Code.RESOURCE_EXHAUSTED, `an answer of ${bytes} bytes has no room beside the other requests and their answers: nothing was written`);
+  return new BigtableError(
+    Code.RESOURCE_EXHAUSTED,
+    `an answer of ${bytes} bytes has no room beside the other requests and their answers: nothing was written`,
+  );
 }

@@ -13,9 +13,23 @@ import { API_METHODS, API_SERVICES } from './api-methods.ts';
 const KINDS = { unary: 'unary', server_streaming: 'stream', client_streaming: 'bidi', bidi_streaming: 'bidi' } as const;
 
 test('the calls are those of the descriptors, and of their kinds', () => {
-  const services = [Bigtable, BigtableTableAdmin, BigtableInstanceAdmin, Control, Operations, Health, ServerReflection, ServerReflectionAlpha];
-  assert.deepEqual(API_SERVICES, services.map(({ typeName }) => typeName));
-  const expected = services.flatMap(({ typeName, methods }) => methods.map(({ name, methodKind }) => ({ path: `/${typeName}/${name}`, kind: KINDS[methodKind] })));
+  const services = [
+    Bigtable,
+    BigtableTableAdmin,
+    BigtableInstanceAdmin,
+    Control,
+    Operations,
+    Health,
+    ServerReflection,
+    ServerReflectionAlpha,
+  ];
+  assert.deepEqual(
+    API_SERVICES,
+    services.map(({ typeName }) => typeName),
+  );
+  const expected = services.flatMap(({ typeName, methods }) =>
+    methods.map(({ name, methodKind }) => ({ path: `/${typeName}/${name}`, kind: KINDS[methodKind] })),
+  );
   const byPath = (a: { readonly path: string }, b: { readonly path: string }): number => (a.path < b.path ? -1 : 1);
   assert.deepEqual([...API_METHODS].sort(byPath), expected.sort(byPath));
 });

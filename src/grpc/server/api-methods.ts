@@ -57,5 +57,7 @@ export interface ApiMethod {
 export const API_SERVICES: readonly string[] = Object.keys(METHODS);
 
 export const API_METHODS: readonly ApiMethod[] = Object.entries(METHODS).flatMap(([service, kinds]) =>
-  Object.entries(kinds).flatMap(([kind, names]) => names.split(' ').map((name) => ({ path: `/${service}/${name}`, kind: kind as Kind }))),
+  Object.entries(kinds).flatMap(([kind, names]) =>
+    names.split(' ').map((name) => ({ path: `/${service}/${name}`, kind: kind as Kind })),
+  ),
 );

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import * as http2 from 'node:http2';
 import { after, before, describe, test } from 'node:test';
-import { create, type DescMethod, fromBinary, type MessageInitShape, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import {
+  create,
+  type DescMethod,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from '@bufbuild/protobuf';
 import { anyUnpack, FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import { Code } from '../../base/index.ts';
@@ -11,11 +18,17 @@ import { rawServer, testEnv } from '../fixtures.ts';
 import { systemClock } from '../../platform/index.ts';
 import { Control } from '../generated/edubba/v1/control_pb.ts';
 import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
-import { BigtableTableAdmin, UpdateTableMetadataSchema } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
+import {
+  BigtableTableAdmin,
+  UpdateTableMetadataSchema,
+} from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { TableSchema as TableMessageSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { Bigtable } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { Operations, type OperationSchema } from '../generated/google/longrunning/operations_pb.ts';
-import { Health as HealthService, HealthCheckResponse_ServingStatus as Serving } from '../generated/grpc/health/v1/health_pb.ts';
+import {
+  Health as HealthService,
+  HealthCheckResponse_ServingStatus as Serving,
+} from '../generated/grpc/health/v1/health_pb.ts';
 import { ServerReflection } from '../generated/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../generated/grpc/reflection/v1alpha/reflection_pb.ts';
 import { registerCloudApi } from './cloud-api.ts';
@@ -24,8 +37,25 @@ import type { Health } from './health.ts';
 const API = [Bigtable, BigtableTableAdmin, BigtableInstanceAdmin];
 const METHODS: readonly DescMethod[] = API.flatMap((service): readonly DescMethod[] => service.methods);
 const IMPLEMENTED = new Set([
-  'ReadRows', 'SampleRowKeys', 'MutateRow', 'MutateRows', 'CheckAndMutateRow', 'PingAndWarm', 'ReadModifyWriteRow', 'CreateTable', 'ListTables', 'GetTable',
-  'UpdateTable', 'DeleteTable', 'ModifyColumnFamilies', 'DropRowRange', 'GenerateConsistencyToken', 'CheckConsistency', 'GetInstance', 'ListInstances', 'GetCluster',
+  'ReadRows',
+  'SampleRowKeys',
+  'MutateRow',
+  'MutateRows',
+  'CheckAndMutateRow',
+  'PingAndWarm',
+  'ReadModifyWriteRow',
+  'CreateTable',
+  'ListTables',
+  'GetTable',
+  'UpdateTable',
+  'DeleteTable',
+  'ModifyColumnFamilies',
+  'DropRowRange',
+  'GenerateConsistencyToken',
+  'CheckConsistency',
+  'GetInstance',
+  'ListInstances',
+  'GetCluster',
   'ListClusters',
 ]);
 const TABLE = 'projects/p/instances/i/tables/t';
@@ -39,14 +69,24 @@ class OneTable implements Partial<Service> {
     return this.schema;
   }
 
-  async updateTable(_context: unknown, _name: string, change: Parameters<Service['updateTable']>[2]): Promise<TableSchema> {
+  async updateTable(
+    _context: unknown,
+    _name: string,
+    change: Parameters<Service['updateTable']>[2],
+  ): Promise<TableSchema> {
     const { extra, deletionProtection } = change;
-    this.schema = { ...this.schema, ...(extra && { extra }), deletionProtection: deletionProtection ?? this.schema.deletionProtection };
+    this.schema = {
+      ...this.schema,
+      ...(extra && { extra }),
+      deletionProtection: deletionProtection ?? this.schema.deletionProtection,
+    };
     return this.schema;
   }
 
   async listTables(_context: unknown, prefix: string): Promise<readonly TableSchema[]> {
-    return [this.schema, ...this.others].filter((table) => table.name.startsWith(prefix)).sort((a, b) => (a.name < b.name ? -1 : 1));
+    return [this.schema, ...this.others]
+      .filter((table) => table.name.startsWith(prefix))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 }
 
@@ -72,7 +112,9 @@ describe('the Cloud API', () => {
     method: DescMethod & { readonly input: I; readonly output: O },
     request: MessageInitShape<I>,
   ): Promise<{ code: number; message: string; answer: MessageShape<O> }> {
-    const { code, message, messages } = await wire.call(pathOf(method), [Buffer.from(toBinary(method.input, create(method.input, request)))]);
+    const { code, message, messages } = await wire.call(pathOf(method), [
+      Buffer.from(toBinary(method.input, create(method.input, request))),
+    ]);
     return { code, message, answer: fromBinary(method.output, messages[0] ?? Buffer.alloc(0)) };
   }
 
@@ -91,18 +133,33 @@ describe('the Cloud API', () => {
     test(`answers ${name} with INVALID_ARGUMENT in every one of them`, async () => {
       const methods: readonly DescMethod[] = [...METHODS, ...Control.methods];
       const outcomes = await Promise.all(methods.map((method) => wire.call(pathOf(method), [bytes])));
-      assert.deepEqual(outcomes.map(({ code, message }, i) => (code === Code.INVALID_ARGUMENT ? '' : `${methods[i]?.name}: ${code} ${message}`)).filter((wrong) => wrong !== ''), []);
+      assert.deepEqual(
+        outcomes
+          .map(({ code, message }, i) =>
+            code === Code.INVALID_ARGUMENT ? '' : `${methods[i]?.name}: ${code} ${message}`,
+          )
+          .filter((wrong) => wrong !== ''),
+        [],
+      );
     });
   }
 
   test('names the call where it is not implemented', async () => {
     const missing = METHODS.filter((method) => !IMPLEMENTED.has(method.name));
     assert.equal(missing.length, 84 - IMPLEMENTED.size);
-    const calls = missing.flatMap((method) => [[Buffer.alloc(0)], ...(method.methodKind === 'bidi_streaming' ? [[]] : [])].map((messages) => ({ method, messages })));
+    const calls = missing.flatMap((method) =>
+      [[Buffer.alloc(0)], ...(method.methodKind === 'bidi_streaming' ? [[]] : [])].map((messages) => ({
+        method,
+        messages,
+      })),
+    );
     await Promise.all(
       calls.map(async ({ method, messages }) => {
         const { code, message } = await wire.call(pathOf(method), messages);
-        assert.deepEqual([code, message], [Code.UNIMPLEMENTED, `${pathOf(method).slice(1)} is not implemented by Edubba`]);
+        assert.deepEqual(
+          [code, message],
+          [Code.UNIMPLEMENTED, `${pathOf(method).slice(1)} is not implemented by Edubba`],
+        );
       }),
     );
   });
@@ -132,7 +189,13 @@ describe('the Cloud API', () => {
       fc.asyncProperty(fc.constantFrom(...METHODS), bytes, async (method, request) => {
         const { code } = await wire.call(pathOf(method), [request]);
         // INTERNAL is what the table-less service of this test makes of a request that is well-formed
-        const allowed: number[] = [Code.OK, Code.INVALID_ARGUMENT, Code.UNIMPLEMENTED, Code.NOT_FOUND, ...(IMPLEMENTED.has(method.name) ? [Code.INTERNAL] : [])];
+        const allowed: number[] = [
+          Code.OK,
+          Code.INVALID_ARGUMENT,
+          Code.UNIMPLEMENTED,
+          Code.NOT_FOUND,
+          ...(IMPLEMENTED.has(method.name) ? [Code.INTERNAL] : []),
+        ];
         assert.ok(allowed.includes(code), `${pathOf(method)}: ${code}`);
       }),
       { numRuns: 300 },
@@ -147,7 +210,12 @@ describe('the Cloud API', () => {
 
   test('refuses messages above 256 MiB in any, by what they say their length is', async () => {
     const session = http2.connect(`http://127.0.0.1:${wire.port}`);
-    const stream = session.request({ ':method': 'POST', ':path': pathOf(Bigtable.method.mutateRow), 'content-type': 'application/grpc', te: 'trailers' });
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': pathOf(Bigtable.method.mutateRow),
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    });
     const status = new Promise((resolve) => {
       stream.on('response', (headers) => headers['grpc-status'] !== undefined && resolve(headers['grpc-status']));
       stream.on('trailers', (headers) => resolve(headers['grpc-status']));
@@ -158,13 +226,23 @@ describe('the Cloud API', () => {
     session.destroy();
   });
 
-  test('PingAndWarm answers', async () => assert.equal((await ask(Bigtable.method.pingAndWarm, { name: 'projects/p/instances/i' })).code, Code.OK));
+  test('PingAndWarm answers', async () =>
+    assert.equal((await ask(Bigtable.method.pingAndWarm, { name: 'projects/p/instances/i' })).code, Code.OK));
 
   test('views are refused with words', async () => {
-    for (const method of [Bigtable.method.readRows, Bigtable.method.sampleRowKeys] as (typeof Bigtable.method.readRows)[]) {
-      assert.match((await ask(method, { authorizedViewName: 'x/views/v' })).message, /authorized view "x\/views\/v" not found/);
+    for (const method of [
+      Bigtable.method.readRows,
+      Bigtable.method.sampleRowKeys,
+    ] as (typeof Bigtable.method.readRows)[]) {
+      assert.match(
+        (await ask(method, { authorizedViewName: 'x/views/v' })).message,
+        /authorized view "x\/views\/v" not found/,
+      );
       const materialized = await ask(method, { materializedViewName: 'm' });
-      assert.deepEqual([materialized.code, materialized.message], [Code.NOT_FOUND, 'materialized view "m" not found: Edubba has no materialized views yet']);
+      assert.deepEqual(
+        [materialized.code, materialized.message],
+        [Code.NOT_FOUND, 'materialized view "m" not found: Edubba has no materialized views yet'],
+      );
     }
     assert.equal((await ask(Bigtable.method.mutateRow, { authorizedViewName: 'v' })).code, Code.NOT_FOUND);
     assert.equal((await ask(Bigtable.method.mutateRows, { authorizedViewName: 'v' })).code, Code.NOT_FOUND);
@@ -173,51 +251,108 @@ describe('the Cloud API', () => {
   const admin = BigtableTableAdmin.method;
   const refused: readonly [string, () => Promise<{ code: number }>][] = [
     ['CreateTable without parent', () => ask(admin.createTable, { tableId: 't' })],
-    ['CreateTable with an unknown granularity', () => ask(admin.createTable, { parent: 'projects/p/instances/i', tableId: 't', table: { granularity: 77 as 1 } })],
+    [
+      'CreateTable with an unknown granularity',
+      () => ask(admin.createTable, { parent: 'projects/p/instances/i', tableId: 't', table: { granularity: 77 as 1 } }),
+    ],
     ['ListTables without parent', () => ask(admin.listTables, {})],
-    ['ListTables with a page of its own making', () => ask(admin.listTables, { parent: 'projects/p/instances/i', pageToken: 'xyz' })],
-    ['ListTables with a negative page', () => ask(admin.listTables, { parent: 'projects/p/instances/i', pageSize: -1 })],
+    [
+      'ListTables with a page of its own making',
+      () => ask(admin.listTables, { parent: 'projects/p/instances/i', pageToken: 'xyz' }),
+    ],
+    [
+      'ListTables with a negative page',
+      () => ask(admin.listTables, { parent: 'projects/p/instances/i', pageSize: -1 }),
+    ],
     ['ModifyColumnFamilies with nothing', () => ask(admin.modifyColumnFamilies, { name: TABLE })],
-    ['a modification that is none', () => ask(admin.modifyColumnFamilies, { name: TABLE, modifications: [{ id: 'cf' }] })],
-    ['a drop that is false', () => ask(admin.modifyColumnFamilies, { name: TABLE, modifications: [{ id: 'cf', mod: { case: 'drop', value: false } }] })],
-    ['an update of an unknown field', () => ask(admin.modifyColumnFamilies, { name: TABLE, modifications: [{ id: 'cf', mod: { case: 'update', value: {} }, updateMask: { paths: ['stats'] } }] })],
+    [
+      'a modification that is none',
+      () => ask(admin.modifyColumnFamilies, { name: TABLE, modifications: [{ id: 'cf' }] }),
+    ],
+    [
+      'a drop that is false',
+      () =>
+        ask(admin.modifyColumnFamilies, {
+          name: TABLE,
+          modifications: [{ id: 'cf', mod: { case: 'drop', value: false } }],
+        }),
+    ],
+    [
+      'an update of an unknown field',
+      () =>
+        ask(admin.modifyColumnFamilies, {
+          name: TABLE,
+          modifications: [{ id: 'cf', mod: { case: 'update', value: {} }, updateMask: { paths: ['stats'] } }],
+        }),
+    ],
     ['DropRowRange without target', () => ask(admin.dropRowRange, { name: TABLE })],
-    ['DropRowRange with an empty prefix', () => ask(admin.dropRowRange, { name: TABLE, target: { case: 'rowKeyPrefix', value: Buffer.alloc(0) } })],
+    [
+      'DropRowRange with an empty prefix',
+      () => ask(admin.dropRowRange, { name: TABLE, target: { case: 'rowKeyPrefix', value: Buffer.alloc(0) } }),
+    ],
     ['UpdateTable without table', () => ask(admin.updateTable, { updateMask: { paths: ['deletion_protection'] } })],
     ['UpdateTable without mask', () => ask(admin.updateTable, { table: { name: TABLE } })],
-    ['UpdateTable of an unknown field', () => ask(admin.updateTable, { table: { name: TABLE }, updateMask: { paths: ['color'] } })],
+    [
+      'UpdateTable of an unknown field',
+      () => ask(admin.updateTable, { table: { name: TABLE }, updateMask: { paths: ['color'] } }),
+    ],
   ];
-  for (const [name, call] of refused) test(`${name} is INVALID_ARGUMENT`, async () => assert.equal((await call()).code, Code.INVALID_ARGUMENT));
+  for (const [name, call] of refused)
+    test(`${name} is INVALID_ARGUMENT`, async () => assert.equal((await call()).code, Code.INVALID_ARGUMENT));
 
   test('UpdateTable changes what it can, keeps what it does not act upon, and says what it cannot change', async () => {
-    const update = (table: MessageInitShape<typeof TableMessageSchema>, paths: string[]) => ask(admin.updateTable, { table: { name: TABLE, ...table }, updateMask: { paths } });
-    const first = await update({ deletionProtection: true, changeStreamConfig: { retentionPeriod: { seconds: 86_400n } } }, ['deletion_protection', 'change_stream_config.retention_period']);
+    const update = (table: MessageInitShape<typeof TableMessageSchema>, paths: string[]) =>
+      ask(admin.updateTable, { table: { name: TABLE, ...table }, updateMask: { paths } });
+    const first = await update(
+      { deletionProtection: true, changeStreamConfig: { retentionPeriod: { seconds: 86_400n } } },
+      ['deletion_protection', 'change_stream_config.retention_period'],
+    );
     assert.equal(first.code, Code.OK);
     assert.equal(first.answer.done, true);
-    const table = anyUnpack(first.answer.result.value as MessageShape<typeof OperationSchema>['metadata'] & object, TableMessageSchema);
+    const table = anyUnpack(
+      first.answer.result.value as MessageShape<typeof OperationSchema>['metadata'] & object,
+      TableMessageSchema,
+    );
     assert.equal(table?.deletionProtection, true);
     assert.equal(table?.changeStreamConfig?.retentionPeriod?.seconds, 86_400n);
     const metadata = first.answer.metadata && anyUnpack(first.answer.metadata, UpdateTableMetadataSchema);
     assert.equal(metadata?.name, TABLE);
     await update({ rowKeySchema: { fields: [{ fieldName: 'f' }] } }, ['row_key_schema']);
     const kept = (await ask(admin.getTable, { name: TABLE })).answer;
-    assert.deepEqual([kept.deletionProtection, kept.rowKeySchema?.fields.length, kept.changeStreamConfig?.retentionPeriod?.seconds], [true, 1, 86_400n]);
+    assert.deepEqual(
+      [kept.deletionProtection, kept.rowKeySchema?.fields.length, kept.changeStreamConfig?.retentionPeriod?.seconds],
+      [true, 1, 86_400n],
+    );
     await update({}, ['change_stream_config']);
     assert.equal((await ask(admin.getTable, { name: TABLE })).answer.changeStreamConfig, undefined);
     const families = await update({}, ['column_families']);
-    assert.deepEqual([families.code, families.message], [Code.UNIMPLEMENTED, 'update_mask: UpdateTable cannot change column_families']);
+    assert.deepEqual(
+      [families.code, families.message],
+      [Code.UNIMPLEMENTED, 'update_mask: UpdateTable cannot change column_families'],
+    );
   });
 
   test('operations can be asked for again', async () => {
-    const made = await ask(admin.updateTable, { table: { name: TABLE }, updateMask: { paths: ['deletion_protection'] } });
+    const made = await ask(admin.updateTable, {
+      table: { name: TABLE },
+      updateMask: { paths: ['deletion_protection'] },
+    });
     const { name } = made.answer;
-    const calls = [Operations.method.getOperation, Operations.method.waitOperation, Operations.method.cancelOperation, Operations.method.deleteOperation];
+    const calls = [
+      Operations.method.getOperation,
+      Operations.method.waitOperation,
+      Operations.method.cancelOperation,
+      Operations.method.deleteOperation,
+    ];
     const [get, wait, cancel, remove] = calls as (typeof Operations.method.getOperation)[];
     assert.ok(get && wait && cancel && remove);
     for (const method of [get, wait]) assert.deepEqual((await ask(method, { name })).answer, made.answer);
     const listed = (await ask(Operations.method.listOperations, { name: `operations/${TABLE}` })).answer;
     assert.ok(listed.operations.some((operation) => operation.name === name));
-    assert.equal((await ask(Operations.method.listOperations, { name: 'operations/projects/other' })).answer.operations.length, 0);
+    assert.equal(
+      (await ask(Operations.method.listOperations, { name: 'operations/projects/other' })).answer.operations.length,
+      0,
+    );
     assert.equal((await ask(cancel, { name })).code, Code.OK);
     assert.equal((await ask(remove, { name })).code, Code.OK);
     for (const method of [get, cancel, remove]) assert.equal((await ask(method, { name })).code, Code.NOT_FOUND);
@@ -229,12 +364,18 @@ describe('the Cloud API', () => {
     for (let pageToken = '', pages = 0; pages === 0 || pageToken !== ''; pages++) {
       const { answer } = await ask(admin.listTables, { parent: 'projects/p/instances/i', pageSize: 3, pageToken });
       assert.ok(answer.tables.length <= 3);
-      assert.ok(answer.tables.every((table) => table.granularity === 0), 'names alone');
+      assert.ok(
+        answer.tables.every((table) => table.granularity === 0),
+        'names alone',
+      );
       names.push(...answer.tables.map((table) => table.name));
       pageToken = answer.nextPageToken;
     }
     assert.deepEqual(names, [TABLE, ...Array.from({ length: 6 }, (_, i) => `${TABLE}${i}`)]);
-    assert.equal((await ask(admin.listTables, { parent: 'projects/p/instances/i', view: 2 })).answer.tables[0]?.granularity, 1);
+    assert.equal(
+      (await ask(admin.listTables, { parent: 'projects/p/instances/i', view: 2 })).answer.tables[0]?.granularity,
+      1,
+    );
     assert.equal((await ask(admin.listTables, { parent: 'projects/p/instances/other' })).answer.tables.length, 0);
     service.others = [];
   });
@@ -242,12 +383,20 @@ describe('the Cloud API', () => {
   test('reflection tells the services, their files and their types, in both packages', async () => {
     for (const service of [ServerReflection, ServerReflectionAlpha]) {
       const method = service.method.serverReflectionInfo as typeof ServerReflection.method.serverReflectionInfo;
-      const answer = async (messageRequest: MessageShape<typeof method.input>['messageRequest']) => (await ask(method, { host: 'h', messageRequest })).answer.messageResponse;
+      const answer = async (messageRequest: MessageShape<typeof method.input>['messageRequest']) =>
+        (await ask(method, { host: 'h', messageRequest })).answer.messageResponse;
       const list = await answer({ case: 'listServices', value: '' });
       assert.ok(list.case === 'listServicesResponse');
       const names = list.value.service.map((each) => each.name);
-      for (const each of [...API, Control, Operations, HealthService, ServerReflection, ServerReflectionAlpha]) assert.ok(names.includes(each.typeName));
-      const symbols = [Bigtable.typeName, 'google.bigtable.v2.Bigtable.ReadRows', 'google.bigtable.v2.RowFilter.Chain', 'google.bigtable.v2.RowFilter.chain', 'google.bigtable.admin.v2.Table.View'];
+      for (const each of [...API, Control, Operations, HealthService, ServerReflection, ServerReflectionAlpha])
+        assert.ok(names.includes(each.typeName));
+      const symbols = [
+        Bigtable.typeName,
+        'google.bigtable.v2.Bigtable.ReadRows',
+        'google.bigtable.v2.RowFilter.Chain',
+        'google.bigtable.v2.RowFilter.chain',
+        'google.bigtable.admin.v2.Table.View',
+      ];
       for (const symbol of symbols) {
         const file = await answer({ case: 'fileContainingSymbol', value: symbol });
         assert.ok(file.case === 'fileDescriptorResponse', symbol);
@@ -255,11 +404,22 @@ describe('the Cloud API', () => {
         assert.match(name, /^google\/bigtable\/(admin\/)?v2\/\w+\.proto$/);
         assert.equal((await answer({ case: 'fileByFilename', value: name })).case, 'fileDescriptorResponse');
       }
-      const http = await answer({ case: 'fileContainingExtension', value: { $typeName: 'grpc.reflection.v1.ExtensionRequest', containingType: 'google.protobuf.MethodOptions', extensionNumber: 72295728 } });
+      const http = await answer({
+        case: 'fileContainingExtension',
+        value: {
+          $typeName: 'grpc.reflection.v1.ExtensionRequest',
+          containingType: 'google.protobuf.MethodOptions',
+          extensionNumber: 72295728,
+        },
+      });
       assert.equal(http.case, 'fileDescriptorResponse');
       const numbers = await answer({ case: 'allExtensionNumbersOfType', value: 'google.protobuf.MethodOptions' });
       assert.ok(numbers.case === 'allExtensionNumbersResponse' && numbers.value.extensionNumber.includes(72295728));
-      for (const unknown of [{ case: 'fileByFilename', value: 'no.proto' }, { case: 'fileContainingSymbol', value: 'no.Such' }, { case: 'allExtensionNumbersOfType', value: 'no.Such' }] as const) {
+      for (const unknown of [
+        { case: 'fileByFilename', value: 'no.proto' },
+        { case: 'fileContainingSymbol', value: 'no.Such' },
+        { case: 'allExtensionNumbersOfType', value: 'no.Such' },
+      ] as const) {
         const error = await answer(unknown);
         assert.ok(error.case === 'errorResponse' && error.value.errorCode === Code.NOT_FOUND);
       }
@@ -269,12 +429,17 @@ describe('the Cloud API', () => {
 
   // last: it stops the health of the server that all tests share
   test('health says SERVING until the server stops, to those who ask and those who watch', async () => {
-    assert.equal((await ask(HealthService.method.check, { service: Bigtable.typeName })).answer.status, Serving.SERVING);
+    assert.equal(
+      (await ask(HealthService.method.check, { service: Bigtable.typeName })).answer.status,
+      Serving.SERVING,
+    );
     assert.equal((await ask(HealthService.method.check, { service: 'no.Such' })).code, Code.NOT_FOUND);
     const listed = (await ask(HealthService.method.list, {})).answer.statuses;
     assert.equal(listed['']?.status, Serving.SERVING);
     const asIs = (bytes: Buffer): Buffer => bytes;
-    const request = Buffer.from(toBinary(HealthService.method.watch.input, create(HealthService.method.watch.input, { service: '' })));
+    const request = Buffer.from(
+      toBinary(HealthService.method.watch.input, create(HealthService.method.watch.input, { service: '' })),
+    );
     const watch = wire.client.makeServerStreamRequest(pathOf(HealthService.method.watch), asIs, asIs, request);
     const leaver = wire.client.makeServerStreamRequest(pathOf(HealthService.method.watch), asIs, asIs, request);
     leaver.on('error', () => {});
@@ -288,6 +453,9 @@ describe('the Cloud API', () => {
     await ended;
     assert.deepEqual(seen, [Serving.SERVING, Serving.NOT_SERVING]);
     assert.equal((await ask(HealthService.method.check, {})).answer.status, Serving.NOT_SERVING);
-    assert.equal((await ask(HealthService.method.watch, { service: 'no.Such' })).answer.status, Serving.SERVICE_UNKNOWN);
+    assert.equal(
+      (await ask(HealthService.method.watch, { service: 'no.Such' })).answer.status,
+      Serving.SERVICE_UNKNOWN,
+    );
   });
 });

@@ -34,7 +34,10 @@ export function registerCloudApi(server: Pick<RpcServer, 'register'>, service: S
   });
   const load: Load = async (path) => (await rest()).get(path);
   for (const method of API_METHODS) {
-    server.register(method.path, { ...(atOnce.get(method.path) ?? loadedMethod(method, load)), maxRequestBytes: maxRequestBytesOf(method) });
+    server.register(method.path, {
+      ...(atOnce.get(method.path) ?? loadedMethod(method, load)),
+      maxRequestBytes: maxRequestBytesOf(method),
+    });
   }
   return {
     health,

@@ -11,7 +11,10 @@ const NAMES_A_MESSAGE = 1000;
 export function registerControl(methods: MethodTable, service: Service): void {
   const control = Control.method;
   methods.stream(control.compactTables, async (context, { table }, send) => {
-    for await (const { doneTablets, totalTablets } of service.compactTables(context, table === '' ? undefined : table)) {
+    for await (const { doneTablets, totalTablets } of service.compactTables(
+      context,
+      table === '' ? undefined : table,
+    )) {
       await send({ doneTablets: BigInt(doneTablets), totalTablets: BigInt(totalTablets) });
     }
   });
@@ -32,7 +35,12 @@ export function registerControl(methods: MethodTable, service: Service): void {
     for (const some of parts(tablets, TABLETS_A_MESSAGE)) {
       await send({
         tablets: some.map(({ range, server, files, fileBytes, memoryBytes }) => ({
-          start: toBytes(range.start), end: toBytes(range.end ?? ''), server, files: BigInt(files), fileBytes: BigInt(fileBytes), memoryBytes: BigInt(memoryBytes),
+          start: toBytes(range.start),
+          end: toBytes(range.end ?? ''),
+          server,
+          files: BigInt(files),
+          fileBytes: BigInt(fileBytes),
+          memoryBytes: BigInt(memoryBytes),
         })),
       });
     }
@@ -42,13 +50,21 @@ export function registerControl(methods: MethodTable, service: Service): void {
     for (const tables of parts(names, NAMES_A_MESSAGE)) await send({ tables: [...tables] });
   });
   methods.unary(control.getFamilyUsage, async (context, { table }) => ({
-    families: (await service.familyUsage(context, table)).map(({ family, cells, logicalBytes, diskBytes, memoryBytes }) => ({
-      family: toText(family), cells: BigInt(cells), logicalBytes: BigInt(logicalBytes), diskBytes: BigInt(diskBytes), memoryBytes: BigInt(memoryBytes),
-    })),
+    families: (await service.familyUsage(context, table)).map(
+      ({ family, cells, logicalBytes, diskBytes, memoryBytes }) => ({
+        family: toText(family),
+        cells: BigInt(cells),
+        logicalBytes: BigInt(logicalBytes),
+        diskBytes: BigInt(diskBytes),
+        memoryBytes: BigInt(memoryBytes),
+      }),
+    ),
   }));
   methods.unary(control.getCounters, async (context) => {
     const counters = await service.counters(context);
-    return { counters: Object.fromEntries(Object.entries(counters).map(([name, count]) => [name, BigInt(Math.trunc(count))])) };
+    return {
+      counters: Object.fromEntries(Object.entries(counters).map(([name, count]) => [name, BigInt(Math.trunc(count))])),
+    };
   });
 }
 

@@ -21,11 +21,26 @@ const ENTRIES_A_MESSAGE = 500;
 export function dataApi(service: Service, env: ApiEnv): ReadonlyMap<string, RpcMethod> {
   const writes = new Writes(service, env);
   return new Map<string, RpcMethod>([
-    ['/google.bigtable.v2.Bigtable/ReadRows', { kind: 'stream', handle: (call, bytes, sink) => readRows(service, env, call, bytes, sink) }],
-    ['/google.bigtable.v2.Bigtable/MutateRow', { kind: 'unary', handle: (call, bytes) => writes.mutateRow(call, bytes) }],
-    ['/google.bigtable.v2.Bigtable/MutateRows', { kind: 'stream', handle: (call, bytes, sink) => writes.mutateRows(call, bytes, sink) }],
-    ['/google.bigtable.v2.Bigtable/CheckAndMutateRow', { kind: 'unary', handle: (call, bytes) => writes.checkAndMutateRow(call, bytes) }],
-    ['/google.bigtable.v2.Bigtable/ReadModifyWriteRow', { kind: 'unary', handle: (call, bytes) => writes.readModifyWriteRow(call, bytes) }],
+    [
+      '/google.bigtable.v2.Bigtable/ReadRows',
+      { kind: 'stream', handle: (call, bytes, sink) => readRows(service, env, call, bytes, sink) },
+    ],
+    [
+      '/google.bigtable.v2.Bigtable/MutateRow',
+      { kind: 'unary', handle: (call, bytes) => writes.mutateRow(call, bytes) },
+    ],
+    [
+      '/google.bigtable.v2.Bigtable/MutateRows',
+      { kind: 'stream', handle: (call, bytes, sink) => writes.mutateRows(call, bytes, sink) },
+    ],
+    [
+      '/google.bigtable.v2.Bigtable/CheckAndMutateRow',
+      { kind: 'unary', handle: (call, bytes) => writes.checkAndMutateRow(call, bytes) },
+    ],
+    [
+      '/google.bigtable.v2.Bigtable/ReadModifyWriteRow',
+      { kind: 'unary', handle: (call, bytes) => writes.readModifyWriteRow(call, bytes) },
+    ],
   ]);
 }
 
@@ -39,7 +54,12 @@ class Writes {
   }
 
   mutateRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
-    return this.#carriedOut(call, bytes, (reader) => reader.mutateRow(), (context, mutations, table) => this.#service.mutateRow(context, table, mutations)).then(nothing);
+    return this.#carriedOut(
+      call,
+      bytes,
+      (reader) => reader.mutateRow(),
+      (context, mutations, table) => this.#service.mutateRow(context, table, mutations),
+    ).then(nothing);
   }
 
   async mutateRows(call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> {
@@ -82,22 +102,33 @@ class Writes {
   }
 
   checkAndMutateRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
-    return this.#carriedOut(call, bytes, (reader) => reader.checkAndMutateRow(), (context, { row, predicate, whenTrue, whenFalse }, table) =>
-      this.#service.checkAndMutateRow(context, { table, row, predicate, whenTrue, whenFalse }),
+    return this.#carriedOut(
+      call,
+      bytes,
+      (reader) => reader.checkAndMutateRow(),
+      (context, { row, predicate, whenTrue, whenFalse }, table) =>
+        this.#service.checkAndMutateRow(context, { table, row, predicate, whenTrue, whenFalse }),
     ).then(checkAndMutateAnswer);
   }
 
   readModifyWriteRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
-    return this.#carriedOut(call, bytes, (reader) => reader.readModifyWriteRow(), (context, { row, rules }, table) =>
-      withAnswerRoom(context.reservation, (mostAnswerBytes) => this.#service.readModifyWriteRow(context, table, row, rules, mostAnswerBytes)).then((cells) =>
-        readModifyWriteAnswer(row, cells),
-      ),
+    return this.#carriedOut(
+      call,
+      bytes,
+      (reader) => reader.readModifyWriteRow(),
+      (context, { row, rules }, table) =>
+        withAnswerRoom(context.reservation, (mostAnswerBytes) =>
+          this.#service.readModifyWriteRow(context, table, row, rules, mostAnswerBytes),
+        ).then((cells) => readModifyWriteAnswer(row, cells)),
     );
   }
 
   /** Carries out what is read, in the same step where nothing has to be waited for first: that is the rule. */
   #carriedOut<Q, A>(
-    call: RpcCall, bytes: Buffer, read: (reader: MutationReader) => Q | Promise<Q>, work: (context: RequestContext, request: Q, table: string) => Promise<A>,
+    call: RpcCall,
+    bytes: Buffer,
+    read: (reader: MutationReader) => Q | Promise<Q>,
+    work: (context: RequestContext, request: Q, table: string) => Promise<A>,
   ): Promise<A> {
     let reader!: MutationReader;
     const request = withRareMessages(() => {
@@ -109,7 +140,9 @@ class Writes {
       const { table } = reader.target;
       if (call.context.notes !== undefined) call.context.notes.target = table;
       const context = this.#prepare(call.context, reader);
-      return context instanceof Promise ? context.then((prepared) => work(prepared, given, table)) : work(context, given, table);
+      return context instanceof Promise
+        ? context.then((prepared) => work(prepared, given, table))
+        : work(context, given, table);
     };
     return request instanceof Promise ? request.then(carryOut) : carryOut(request);
   }

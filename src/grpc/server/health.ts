@@ -28,7 +28,8 @@ export class Health {
 
   /** Resolves when it serves no more, or the context is over. */
   stopped(context: RequestContext): Promise<void> {
-    if (this.#watchers.size >= MOST_WATCHERS) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${MOST_WATCHERS} watch the health already`);
+    if (this.#watchers.size >= MOST_WATCHERS)
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${MOST_WATCHERS} watch the health already`);
     return new Promise((resolve) => {
       const wake = (): void => {
         this.#watchers.delete(wake);

@@ -12,7 +12,13 @@ import { CLUSTER_ID } from '../convert/table.ts';
 import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
 import { StorageType } from '../generated/google/bigtable/admin/v2/common_pb.ts';
 import {
-  type Cluster, Cluster_State as ClusterState, ClusterSchema, type Instance, Instance_State as InstanceState, Instance_Type as InstanceType, InstanceSchema,
+  type Cluster,
+  Cluster_State as ClusterState,
+  ClusterSchema,
+  type Instance,
+  Instance_State as InstanceState,
+  Instance_Type as InstanceType,
+  InstanceSchema,
 } from '../generated/google/bigtable/admin/v2/instance_pb.ts';
 import type { MethodTable } from './method-table.ts';
 
@@ -32,14 +38,26 @@ export function registerInstanceAdmin(methods: MethodTable, service: Service): v
   });
   methods.unary(admin.listInstances, async (context, { parent }) => {
     const [project] = idsOf(parent, PROJECT, 'parent', 'projects/PROJECT');
-    return { instances: (await instancesOf(service, context, project)).map((instance) => instanceMessage(project, instance)) };
+    return {
+      instances: (await instancesOf(service, context, project)).map((instance) => instanceMessage(project, instance)),
+    };
   });
   methods.unary(admin.getCluster, async (_context, { name }) => {
-    const [project, instance, cluster] = idsOf(name, CLUSTER, 'name', 'projects/PROJECT/instances/INSTANCE/clusters/CLUSTER');
+    const [project, instance, cluster] = idsOf(
+      name,
+      CLUSTER,
+      'name',
+      'projects/PROJECT/instances/INSTANCE/clusters/CLUSTER',
+    );
     return clusterMessage(project, instance, cluster);
   });
   methods.unary(admin.listClusters, async (context, { parent }) => {
-    const [project, instance] = idsOf(parent, INSTANCE, 'parent', 'projects/PROJECT/instances/INSTANCE, or - for all instances');
+    const [project, instance] = idsOf(
+      parent,
+      INSTANCE,
+      'parent',
+      'projects/PROJECT/instances/INSTANCE, or - for all instances',
+    );
     const instances = instance === ANY ? await instancesOf(service, context, project) : [instance];
     return { clusters: instances.map((each) => clusterMessage(project, each, CLUSTER_ID)) };
   });
@@ -56,7 +74,10 @@ async function instancesOf(service: Service, context: RequestContext, project: s
 
 function instanceMessage(project: string, instance: string): Instance {
   return create(InstanceSchema, {
-    name: `projects/${project}/instances/${instance}`, displayName: instance, state: InstanceState.READY, type: InstanceType.PRODUCTION,
+    name: `projects/${project}/instances/${instance}`,
+    displayName: instance,
+    state: InstanceState.READY,
+    type: InstanceType.PRODUCTION,
   });
 }
 

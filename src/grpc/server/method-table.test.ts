@@ -4,11 +4,16 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { Code } from '../../base/index.ts';
 import { ByteBudget, CallContext } from '../../env/index.ts';
 import type { RpcCall, RpcMethod } from '../../wire/index.ts';
-import { BigtableTableAdmin, ModifyColumnFamiliesRequestSchema } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
+import {
+  BigtableTableAdmin,
+  ModifyColumnFamiliesRequestSchema,
+} from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { MethodTable } from './method-table.ts';
 
 const MIB = 1024 * 1024;
-const REQUEST = Buffer.from(toBinary(ModifyColumnFamiliesRequestSchema, create(ModifyColumnFamiliesRequestSchema, { name: 't' })));
+const REQUEST = Buffer.from(
+  toBinary(ModifyColumnFamiliesRequestSchema, create(ModifyColumnFamiliesRequestSchema, { name: 't' })),
+);
 
 function changeOf(handle: () => Promise<{ name: string }>): (call: RpcCall) => Promise<Uint8Array> {
   let method: RpcMethod | undefined;
@@ -33,7 +38,10 @@ describe('calls that change something', () => {
     });
     const answer = await change(call);
     assert.ok(answer.length > 100_000);
-    assert.ok(call.context.reservation.heldBytes >= answer.length, `${call.context.reservation.heldBytes} bytes are held for ${answer.length}`);
+    assert.ok(
+      call.context.reservation.heldBytes >= answer.length,
+      `${call.context.reservation.heldBytes} bytes are held for ${answer.length}`,
+    );
   });
 
   test('are refused before they change anything where there is no room for a usual answer', async () => {

@@ -2,7 +2,14 @@
  * Makes an API's methods: those that are implemented by a handler in terms of messages (or of raw bytes on hot
  * paths), all others as UNIMPLEMENTED, naming the call. Every method, implemented or not, answers malformed bytes with INVALID_ARGUMENT.
  */
-import { create, type DescMessage, type DescMethod, type DescService, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf';
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  type MessageInitShape,
+  type MessageShape,
+} from '@bufbuild/protobuf';
 import { BigtableError, Code } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { decodeRequest, encode } from '../codec/messages.ts';
@@ -70,14 +77,20 @@ export class MethodTable {
   /** `send` resolves when the reader is ready for more. */
   stream<I extends DescMessage, O extends DescMessage>(
     method: Method<I, O, 'server_streaming'>,
-    handle: (context: RequestContext, request: MessageShape<I>, send: (message: MessageInitShape<O>) => Promise<void>) => Promise<void>,
+    handle: (
+      context: RequestContext,
+      request: MessageShape<I>,
+      send: (message: MessageInitShape<O>) => Promise<void>,
+    ) => Promise<void>,
   ): void {
     this.raw(method, {
       kind: 'stream',
       handle: (call, bytes, sink) => {
         const request = decodeRequest(method.input, bytes);
         noteTarget(call.context, request);
-        return handle(call.context, request, async (message) => sink.send(encode(method.output, create(method.output, message))));
+        return handle(call.context, request, async (message) =>
+          sink.send(encode(method.output, create(method.output, message))),
+        );
       },
     });
   }
@@ -110,7 +123,10 @@ function noteTarget({ notes }: RequestContext, request: object): void {
 function unimplemented(method: DescMethod): RpcMethod {
   const refuse = (bytes: Buffer): never => {
     decodeRequest(method.input, bytes);
-    throw new BigtableError(Code.UNIMPLEMENTED, `${method.parent.typeName}/${method.name} is not implemented by Edubba`);
+    throw new BigtableError(
+      Code.UNIMPLEMENTED,
+      `${method.parent.typeName}/${method.name} is not implemented by Edubba`,
+    );
   };
   switch (method.methodKind) {
     case 'unary':

@@ -5,7 +5,10 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { type Any, type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { notFound } from '../../base/index.ts';
-import { type OperationSchema, Operations as OperationsService } from '../generated/google/longrunning/operations_pb.ts';
+import {
+  type OperationSchema,
+  Operations as OperationsService,
+} from '../generated/google/longrunning/operations_pb.ts';
 import type { ApiEnv } from '../../wire/index.ts';
 import type { MethodTable } from './method-table.ts';
 
@@ -61,7 +64,10 @@ export class Operations {
 
   #get(name: string): Operation {
     const operation = this.#kept.get(name);
-    if (!operation) throw notFound(`operation ${JSON.stringify(name)} is unknown: the last ${KEPT} since the server's start are kept`);
+    if (!operation)
+      throw notFound(
+        `operation ${JSON.stringify(name)} is unknown: the last ${KEPT} since the server's start are kept`,
+      );
     return operation;
   }
 }

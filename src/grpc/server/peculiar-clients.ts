@@ -3,7 +3,9 @@ import type { RowsGo } from '../codec/chunk-writer.ts';
 import type { RpcCall } from '../../wire/index.ts';
 
 /** A client sends the same headers with every call, and clients are of few kinds. */
-let last: { readonly client: string; readonly agent: string; readonly hasPrefix: boolean; readonly rowsGo: RowsGo } | undefined;
+let last:
+  | { readonly client: string; readonly agent: string; readonly hasPrefix: boolean; readonly rowsGo: RowsGo }
+  | undefined;
 
 /**
  * What the caller's client can follow (docs/decisions/0006-grpc-codec.md). Google's Go client names itself by its gRPC library and the
@@ -13,7 +15,8 @@ export function rowsGoTo(call: Pick<RpcCall, 'header'>): RowsGo {
   const client = call.header('x-goog-api-client') ?? '';
   const agent = call.header('user-agent') ?? '';
   const hasPrefix = call.header('google-cloud-resource-prefix') !== undefined;
-  if (last?.client !== client || last.agent !== agent || last.hasPrefix !== hasPrefix) last = { client, agent, hasPrefix, rowsGo: rowsGo(client, agent, hasPrefix) };
+  if (last?.client !== client || last.agent !== agent || last.hasPrefix !== hasPrefix)
+    last = { client, agent, hasPrefix, rowsGo: rowsGo(client, agent, hasPrefix) };
   return last.rowsGo;
 }
 

@@ -9,7 +9,12 @@ import type { ReadRequest, Service } from '../../service/index.ts';
 import { ChunkReader } from '../client/chunk-reader.ts';
 import { rawServer, testEnv } from '../fixtures.ts';
 import { systemClock } from '../../platform/index.ts';
-import { ReadRowsRequest_RequestStatsView as StatsView, type ReadRowsResponse, ReadRowsRequestSchema, ReadRowsResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import {
+  ReadRowsRequest_RequestStatsView as StatsView,
+  type ReadRowsResponse,
+  ReadRowsRequestSchema,
+  ReadRowsResponseSchema,
+} from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { FeatureFlagsSchema } from '../generated/google/bigtable/v2/feature_flags_pb.ts';
 import { registerCloudApi } from './cloud-api.ts';
 
@@ -20,7 +25,16 @@ const asIs = (bytes: Buffer): Buffer => bytes;
 type Source = (context: RequestContext, request: ReadRequest) => AsyncIterable<ReadBatch>;
 
 function row(key: string, sizeBytes = 10, cells = 1): RowFragment {
-  return { row: key, last: true, cells: Array.from({ length: cells }, (_, i) => ({ family: 'cf', qualifier: `q${i}`, timestamp: 1000, value: Buffer.alloc(sizeBytes, i) })) };
+  return {
+    row: key,
+    last: true,
+    cells: Array.from({ length: cells }, (_, i) => ({
+      family: 'cf',
+      qualifier: `q${i}`,
+      timestamp: 1000,
+      value: Buffer.alloc(sizeBytes, i),
+    })),
+  };
 }
 
 function request(init: MessageInitShape<typeof ReadRowsRequestSchema>): Buffer {
@@ -29,7 +43,10 @@ function request(init: MessageInitShape<typeof ReadRowsRequestSchema>): Buffer {
 
 function features(init: MessageInitShape<typeof FeatureFlagsSchema>): grpc.Metadata {
   const metadata = new grpc.Metadata();
-  metadata.set('bigtable-features', Buffer.from(toBinary(FeatureFlagsSchema, create(FeatureFlagsSchema, init))).toString('base64url'));
+  metadata.set(
+    'bigtable-features',
+    Buffer.from(toBinary(FeatureFlagsSchema, create(FeatureFlagsSchema, init))).toString('base64url'),
+  );
   return metadata;
 }
 
@@ -40,7 +57,9 @@ describe('ReadRows', () => {
   let source: Source;
 
   before(async () => {
-    const service = { readRows: (context: RequestContext, given: ReadRequest) => source(context, given) } as Partial<Service> as Service;
+    const service = {
+      readRows: (context: RequestContext, given: ReadRequest) => source(context, given),
+    } as Partial<Service> as Service;
     wire = await rawServer(env, (server) => void registerCloudApi(server, service, env));
   });
 
@@ -61,13 +80,24 @@ describe('ReadRows', () => {
     };
     const { code, rows, messages } = await read({});
     assert.equal(code, Code.OK);
-    assert.deepEqual(rows.map(({ row: key, cells }) => [key, cells.length]), [['a', 1], ['b', 3], ['c', 1]]);
+    assert.deepEqual(
+      rows.map(({ row: key, cells }) => [key, cells.length]),
+      [
+        ['a', 1],
+        ['b', 3],
+        ['c', 1],
+      ],
+    );
     assert.equal(messages.length, 1);
     await untilFree();
   });
 
   test('what is there at once and what is waited for are answered alike, and every read is ended once', async () => {
-    const batches: ReadBatch[] = [{ fragments: [row('a'), row('b', 300 * 1024, 4)] }, { fragments: [] }, { fragments: [row('c', 70_000), row('d')] }];
+    const batches: ReadBatch[] = [
+      { fragments: [row('a'), row('b', 300 * 1024, 4)] },
+      { fragments: [] },
+      { fragments: [row('c', 70_000), row('d')] },
+    ];
     const sent: string[] = [];
     for (const waits of [[], [0], [1], [3], [0, 1, 2, 3]]) {
       let [next, ends] = [0, 0];
@@ -120,8 +150,17 @@ describe('ReadRows', () => {
       profile = context.appProfile;
       yield { fragments: [] };
     };
-    await read({ rows: { rowKeys: [Buffer.from('k')] }, rowsLimit: 5n, reversed: true, appProfileId: 'batch' }, features({ reverseScans: true }));
-    assert.deepEqual(seen, { table: 't', ranges: [{ start: 'k', end: 'k\0' }], filter: undefined, rowsLimit: 5, reversed: true });
+    await read(
+      { rows: { rowKeys: [Buffer.from('k')] }, rowsLimit: 5n, reversed: true, appProfileId: 'batch' },
+      features({ reverseScans: true }),
+    );
+    assert.deepEqual(seen, {
+      table: 't',
+      ranges: [{ start: 'k', end: 'k\0' }],
+      filter: undefined,
+      rowsLimit: 5,
+      reversed: true,
+    });
     assert.equal(profile, 'batch');
   });
 
@@ -143,7 +182,10 @@ describe('ReadRows', () => {
     const view = answers.at(-1)?.requestStats?.statsView;
     assert.ok(view?.case === 'fullReadStatsView');
     const stats = view.value.readIterationStats;
-    assert.deepEqual([stats?.rowsReturnedCount, stats?.cellsReturnedCount, stats?.rowsSeenCount, stats?.cellsSeenCount], [2n, 5n, 2n, 5n]);
+    assert.deepEqual(
+      [stats?.rowsReturnedCount, stats?.cellsReturnedCount, stats?.rowsSeenCount, stats?.cellsSeenCount],
+      [2n, 5n, 2n, 5n],
+    );
     assert.ok(view.value.requestLatencyStats?.frontendServerLatency);
     assert.ok((await read({})).answers.every((answer) => answer.requestStats === undefined));
   });
@@ -178,7 +220,13 @@ describe('ReadRows', () => {
       for (let i = 0; i < 3; i++) yield { fragments: [{ ...row('wide', 3 * MIB), last: i === 2 }] };
     };
     const { rows, answers, messages } = await read({}, metadata);
-    assert.deepEqual(rows.map(({ row: key, cells }) => [key, cells.length]), [['a', 1], ['wide', 3]]);
+    assert.deepEqual(
+      rows.map(({ row: key, cells }) => [key, cells.length]),
+      [
+        ['a', 1],
+        ['wide', 3],
+      ],
+    );
     assert.ok(answers.length > 5 && messages.every((bytes) => bytes.length < MIB));
     for (const answer of answers.slice(1)) assert.equal(Buffer.from(answer.chunks[0]?.rowKey ?? '').toString(), 'wide');
     await untilFree();
@@ -197,7 +245,14 @@ describe('ReadRows', () => {
         yield { fragments: [row('z')] };
       };
       const { rows, answers } = await read({}, metadata);
-      assert.deepEqual(rows.map(({ row: key, cells }) => [key, cells.length]), [['a', 1], ['wide', 10], ['z', 1]]);
+      assert.deepEqual(
+        rows.map(({ row: key, cells }) => [key, cells.length]),
+        [
+          ['a', 1],
+          ['wide', 10],
+          ['z', 1],
+        ],
+      );
       assert.ok(answers.every((answer) => answer.chunks.at(-1)?.rowStatus.case === 'commitRow'));
       source = async function* () {
         for (let i = 0; i < 30; i++) yield { fragments: [{ ...row('wider', MIB), last: i === 29 }] };
@@ -213,21 +268,28 @@ describe('ReadRows', () => {
     const clock = { ...systemClock, monotonicMs: () => (now += 400) };
     let now = 0;
     const slowEnv = { ...testEnv(), clock };
-    const service = { readRows: async function* () {
-      for (const key of ['b', 'd', 'f', 'h', 'j']) yield { fragments: [], scannedTo: key };
-      yield { fragments: [{ ...row('k'), last: false }], scannedTo: 'j' };
-      yield { fragments: [{ ...row('k'), last: true }], scannedTo: 'k' };
-    } } as Partial<Service> as Service;
+    const service = {
+      readRows: async function* () {
+        for (const key of ['b', 'd', 'f', 'h', 'j']) yield { fragments: [], scannedTo: key };
+        yield { fragments: [{ ...row('k'), last: false }], scannedTo: 'j' };
+        yield { fragments: [{ ...row('k'), last: true }], scannedTo: 'k' };
+      },
+    } as Partial<Service> as Service;
     const other = await rawServer(slowEnv, (server) => void registerCloudApi(server, service, slowEnv));
     const progress = async (metadata: grpc.Metadata) => {
       const { messages } = await other.call(PATH, [request({})], { metadata });
-      return messages.map((bytes) => fromBinary(ReadRowsResponseSchema, bytes)).map((answer) => Buffer.from(answer.lastScannedRowKey).toString());
+      return messages
+        .map((bytes) => fromBinary(ReadRowsResponseSchema, bytes))
+        .map((answer) => Buffer.from(answer.lastScannedRowKey).toString());
     };
     const told = await progress(features({ lastScannedRowResponses: true }));
     const keys = told.filter((key) => key !== '');
     assert.ok(keys.length >= 1, JSON.stringify(told));
     assert.deepEqual(keys, [...keys].sort());
-    assert.ok(told.indexOf('') === told.length - told.filter((key) => key === '').length, 'no progress is told once rows came');
+    assert.ok(
+      told.indexOf('') === told.length - told.filter((key) => key === '').length,
+      'no progress is told once rows came',
+    );
     assert.ok((await progress(new grpc.Metadata())).every((key) => key === ''));
     await other.close();
   });
@@ -275,7 +337,9 @@ describe('ReadRows', () => {
     };
     const call = wire.client.makeServerStreamRequest(PATH, asIs, asIs, request({}));
     const keys: string[] = [];
-    call.on('data', (bytes: Buffer) => keys.push(...new ChunkReader().rows(fromBinary(ReadRowsResponseSchema, bytes)).map((each) => each.row)));
+    call.on('data', (bytes: Buffer) =>
+      keys.push(...new ChunkReader().rows(fromBinary(ReadRowsResponseSchema, bytes)).map((each) => each.row)),
+    );
     while (keys.length < 2) await systemClock.yield();
     assert.deepEqual(keys, ['a', 'b']);
     release();

@@ -31,7 +31,13 @@ const MOST_TOLD_APART = 1000;
 const UNRESERVED_BYTES = 1024 * 1024;
 
 /** Undefined where all was answered at once, as a read of one row in memory is: a promise costs more than such a row does. */
-export function readRows(service: Service, env: ApiEnv, call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> | undefined {
+export function readRows(
+  service: Service,
+  env: ApiEnv,
+  call: RpcCall,
+  bytes: Buffer,
+  sink: RpcSink,
+): Promise<void> | undefined {
   const startMs = env.clock.monotonicMs();
   const pacer = new Pacer(env.clock);
   const answer = (asked: ReadRowsCall): Promise<void> | undefined => {
@@ -42,18 +48,35 @@ export function readRows(service: Service, env: ApiEnv, call: RpcCall, bytes: Bu
     const { notes } = call.context;
     if (notes !== undefined) noteRead(notes, request);
     if (request.reversed && !features.reverseScans) {
-      throw new BigtableError(Code.UNIMPLEMENTED, 'a reversed read needs a client that sets reverse_scans in its feature flags');
+      throw new BigtableError(
+        Code.UNIMPLEMENTED,
+        'a reversed read needs a client that sets reverse_scans in its feature flags',
+      );
     }
     const batches = pullStreamOf(service.readRows(withAppProfile(call.context, appProfile), request));
     const tellsProgress = features.lastScannedRowResponses;
-    return new Reply({ env, notes, sink, pacer, batches, tellsProgress, fullStats, rowsGo: rowsGoTo(call), reservation: call.context.reservation, startMs }).run();
+    return new Reply({
+      env,
+      notes,
+      sink,
+      pacer,
+      batches,
+      tellsProgress,
+      fullStats,
+      rowsGo: rowsGoTo(call),
+      reservation: call.context.reservation,
+      startMs,
+    }).run();
   };
   const read = withRareMessages(() => readRowsCall(bytes, pacer));
   return read instanceof Promise ? read.then(answer) : answer(read);
 }
 
 /** What a read asks for. */
-function noteRead(notes: CallNotes, { table, ranges = [], filter, rowsLimit = 0, reversed = false }: ReadRequest): void {
+function noteRead(
+  notes: CallNotes,
+  { table, ranges = [], filter, rowsLimit = 0, reversed = false }: ReadRequest,
+): void {
   const { length } = ranges;
   const first = ranges[0];
   notes.target = table;
@@ -61,7 +84,12 @@ function noteRead(notes: CallNotes, { table, ranges = [], filter, rowsLimit = 0,
   notes.rowsLimit = rowsLimit;
   notes.reversed = reversed;
   // of very many it is not worth a step of the event loop to tell which are single rows
-  const keys = length === 1 ? Number(first !== undefined && rowOfRange(first) !== undefined) : length <= MOST_TOLD_APART ? ranges.filter((range) => rowOfRange(range) !== undefined).length : 0;
+  const keys =
+    length === 1
+      ? Number(first !== undefined && rowOfRange(first) !== undefined)
+      : length <= MOST_TOLD_APART
+        ? ranges.filter((range) => rowOfRange(range) !== undefined).length
+        : 0;
   notes.keys = keys;
   notes.ranges = length - keys;
 }
@@ -168,7 +196,8 @@ class Reply {
     const idleMs = this.#options.env.clock.monotonicMs() - this.#sentMs;
     if (idleMs < LINGER_MS || !this.#writer.mayEnd) return undefined;
     if (this.#writer.messageBytes > 0) return this.#flush();
-    if (scannedTo === undefined || !this.#options.tellsProgress || idleMs < PROGRESS_MS || this.#writer.insideRow) return undefined;
+    if (scannedTo === undefined || !this.#options.tellsProgress || idleMs < PROGRESS_MS || this.#writer.insideRow)
+      return undefined;
     return this.#timed(this.#options.sink.send(scannedAnswer(scannedTo)));
   }
 
@@ -202,7 +231,10 @@ class Reply {
     const more = this.#writer.messageBytes - UNRESERVED_BYTES - this.#reservedBytes;
     if (more <= 0) return undefined;
     if (this.#options.reservation.tryHoldAnswer(more, true) !== 'held') {
-      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a row of more than ${this.#writer.messageBytes} bytes has no room beside the other requests: read fewer of its cells at once`);
+      throw new BigtableError(
+        Code.RESOURCE_EXHAUSTED,
+        `a row of more than ${this.#writer.messageBytes} bytes has no room beside the other requests: read fewer of its cells at once`,
+      );
     }
     this.#reservedBytes += more;
     return undefined;

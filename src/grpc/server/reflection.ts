@@ -7,7 +7,10 @@ import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { Code } from '../../base/index.ts';
 import { decodeRequest, encode } from '../codec/messages.ts';
 import {
-  ServerReflection, type ServerReflectionRequest, ServerReflectionRequestSchema, ServerReflectionResponseSchema,
+  ServerReflection,
+  type ServerReflectionRequest,
+  ServerReflectionRequestSchema,
+  ServerReflectionResponseSchema,
 } from '../generated/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../generated/grpc/reflection/v1alpha/reflection_pb.ts';
 import type { MethodTable } from './method-table.ts';
@@ -37,7 +40,11 @@ export class Reflection {
         handle: async (_call, requests, sink) => {
           for await (const bytes of requests) {
             const request = decodeRequest(ServerReflectionRequestSchema, bytes);
-            const answer = { validHost: request.host, originalRequest: request, messageResponse: this.#answer(request.messageRequest) };
+            const answer = {
+              validHost: request.host,
+              originalRequest: request,
+              messageResponse: this.#answer(request.messageRequest),
+            };
             await sink.send(encode(ServerReflectionResponseSchema, create(ServerReflectionResponseSchema, answer)));
           }
         },
@@ -55,21 +62,34 @@ export class Reflection {
         return this.#fileAnswer(this.#symbols.get(question.value), `symbol ${JSON.stringify(question.value)}`);
       case 'fileContainingExtension': {
         const { containingType, extensionNumber } = question.value;
-        return this.#fileAnswer(this.#extensions.get(containingType)?.get(extensionNumber), `extension ${extensionNumber} of ${JSON.stringify(containingType)}`);
+        return this.#fileAnswer(
+          this.#extensions.get(containingType)?.get(extensionNumber),
+          `extension ${extensionNumber} of ${JSON.stringify(containingType)}`,
+        );
       }
       case 'allExtensionNumbersOfType': {
         const numbers = [...(this.#extensions.get(question.value)?.keys() ?? [])];
-        if (numbers.length === 0 && !this.#symbols.has(question.value)) return notFoundAnswer(`type ${JSON.stringify(question.value)}`);
-        return { case: 'allExtensionNumbersResponse', value: { baseTypeName: question.value, extensionNumber: numbers } };
+        if (numbers.length === 0 && !this.#symbols.has(question.value))
+          return notFoundAnswer(`type ${JSON.stringify(question.value)}`);
+        return {
+          case: 'allExtensionNumbersResponse',
+          value: { baseTypeName: question.value, extensionNumber: numbers },
+        };
       }
       default:
-        return { case: 'errorResponse', value: { errorCode: Code.INVALID_ARGUMENT, errorMessage: 'the request asks for nothing' } };
+        return {
+          case: 'errorResponse',
+          value: { errorCode: Code.INVALID_ARGUMENT, errorMessage: 'the request asks for nothing' },
+        };
     }
   }
 
   #fileAnswer(file: DescFile | undefined, what: string): Answer {
     if (!file) return notFoundAnswer(what);
-    return { case: 'fileDescriptorResponse', value: { fileDescriptorProto: [toBinary(FileDescriptorProtoSchema, file.proto)] } };
+    return {
+      case: 'fileDescriptorResponse',
+      value: { fileDescriptorProto: [toBinary(FileDescriptorProtoSchema, file.proto)] },
+    };
   }
 
   #addFile(file: DescFile): void {

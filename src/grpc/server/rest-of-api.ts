@@ -17,7 +17,14 @@ import { Reflection } from './reflection.ts';
 import { registerSampleRowKeys } from './sample-row-keys.ts';
 import { registerTableAdmin } from './table-admin.ts';
 
-const SERVICES = [Bigtable, BigtableTableAdmin, BigtableInstanceAdmin, Control, OperationsService, HealthService] as const;
+const SERVICES = [
+  Bigtable,
+  BigtableTableAdmin,
+  BigtableInstanceAdmin,
+  Control,
+  OperationsService,
+  HealthService,
+] as const;
 
 /** By path. */
 export function restOfApi(service: Service, env: ApiEnv, health: Health): ReadonlyMap<string, RpcMethod> {

@@ -13,7 +13,8 @@ export function registerSampleRowKeys(methods: MethodTable, service: Service): v
     refuseMaterializedView(request.materializedViewName);
     const range = request.rowRange && rowRangeOf(request.rowRange);
     const samples = await service.sampleRowKeys(withAppProfile(context, request.appProfileId), request.tableName);
-    for (const sample of range ? clipSamples(samples, range) : samples) await send({ rowKey: toBytes(sample.row), offsetBytes: BigInt(sample.offsetBytes) });
+    for (const sample of range ? clipSamples(samples, range) : samples)
+      await send({ rowKey: toBytes(sample.row), offsetBytes: BigInt(sample.offsetBytes) });
   });
 }
 
@@ -25,11 +26,16 @@ type Sample = { readonly row: ByteString; readonly offsetBytes: number };
  */
 function clipSamples(samples: readonly Sample[], range: RowRange): Sample[] {
   if (isEmptyRange(range)) return [{ row: range.end as ByteString, offsetBytes: 0 }];
-  const isInside = (row: ByteString): boolean => row !== '' && row > range.start && (range.end === undefined || row < range.end);
+  const isInside = (row: ByteString): boolean =>
+    row !== '' && row > range.start && (range.end === undefined || row < range.end);
   const before = samples.filter((sample) => sample.row !== '' && sample.row <= range.start).at(-1)?.offsetBytes ?? 0;
-  const after = samples.find((sample) => sample.row === '' || (range.end !== undefined && sample.row >= range.end))?.offsetBytes ?? before;
-  return [...samples.filter((sample) => isInside(sample.row)), { row: range.end ?? '', offsetBytes: after }].map((sample) => ({
-    row: sample.row,
-    offsetBytes: sample.offsetBytes - before,
-  }));
+  const after =
+    samples.find((sample) => sample.row === '' || (range.end !== undefined && sample.row >= range.end))?.offsetBytes ??
+    before;
+  return [...samples.filter((sample) => isInside(sample.row)), { row: range.end ?? '', offsetBytes: after }].map(
+    (sample) => ({
+      row: sample.row,
+      offsetBytes: sample.offsetBytes - before,
+    }),
+  );
 }

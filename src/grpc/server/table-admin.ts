@@ -8,7 +8,11 @@ import { ALL_ROWS, type RowRange } from '../../model/index.ts';
 import type { FamilyChange, NewTable, Service } from '../../service/index.ts';
 import { extraOf, familyOf, granularityOf, tableMessage } from '../convert/table.ts';
 import {
-  BigtableTableAdmin, type CreateTableRequest, type DropRowRangeRequest, type ListTablesRequest, type ModifyColumnFamiliesRequest_Modification as Modification,
+  BigtableTableAdmin,
+  type CreateTableRequest,
+  type DropRowRangeRequest,
+  type ListTablesRequest,
+  type ModifyColumnFamiliesRequest_Modification as Modification,
 } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { Table_View as View } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import type { MethodTable } from './method-table.ts';
@@ -19,17 +23,25 @@ const MOST_PAGE = 1000;
 
 export function registerTableAdmin(methods: MethodTable, service: Service, operations: Operations): void {
   const admin = BigtableTableAdmin.method;
-  methods.change(admin.createTable, async (context, request) => tableMessage(await service.createTable(context, newTableOf(request)), View.SCHEMA_VIEW));
+  methods.change(admin.createTable, async (context, request) =>
+    tableMessage(await service.createTable(context, newTableOf(request)), View.SCHEMA_VIEW),
+  );
   methods.unary(admin.listTables, (context, request) => listTables(service, context, request));
-  methods.unary(admin.getTable, async (context, request) => tableMessage(await service.getTable(context, request.name), request.view || View.SCHEMA_VIEW));
+  methods.unary(admin.getTable, async (context, request) =>
+    tableMessage(await service.getTable(context, request.name), request.view || View.SCHEMA_VIEW),
+  );
   methods.change(admin.updateTable, (context, request) => updateTable(service, operations, context, request));
   methods.change(admin.deleteTable, async (context, request) => {
     await service.deleteTable(context, request.name);
     return {};
   });
   methods.change(admin.modifyColumnFamilies, async (context, request) => {
-    if (request.modifications.length === 0) throw invalidArgument('modifications must not be empty', { field: 'modifications' });
-    return tableMessage(await service.modifyFamilies(context, request.name, request.modifications.map(familyChangeOf)), View.SCHEMA_VIEW);
+    if (request.modifications.length === 0)
+      throw invalidArgument('modifications must not be empty', { field: 'modifications' });
+    return tableMessage(
+      await service.modifyFamilies(context, request.name, request.modifications.map(familyChangeOf)),
+      View.SCHEMA_VIEW,
+    );
   });
   methods.change(admin.dropRowRange, async (context, request) => {
     const { case: target, value } = request.target;
@@ -38,7 +50,9 @@ export function registerTableAdmin(methods: MethodTable, service: Service, opera
     else await service.dropRowRange(context, request.name, dropRangeOf(request));
     return {};
   });
-  methods.unary(admin.generateConsistencyToken, async (context, request) => ({ consistencyToken: await service.generateConsistencyToken(context, request.name) }));
+  methods.unary(admin.generateConsistencyToken, async (context, request) => ({
+    consistencyToken: await service.generateConsistencyToken(context, request.name),
+  }));
   methods.unary(admin.checkConsistency, async (context, request) => ({
     consistent: await service.checkConsistency(context, request.name, request.consistencyToken),
   }));
@@ -46,7 +60,8 @@ export function registerTableAdmin(methods: MethodTable, service: Service, opera
 
 function newTableOf(request: CreateTableRequest): NewTable {
   const { table } = request;
-  if (request.parent === '') throw invalidArgument('parent must name an instance: projects/P/instances/I', { field: 'parent' });
+  if (request.parent === '')
+    throw invalidArgument('parent must name an instance: projects/P/instances/I', { field: 'parent' });
   const families = Object.entries(table?.columnFamilies ?? {}).map(([name, family]) => familyOf(name, family));
   const extra = table && extraOf(table);
   return {
@@ -61,11 +76,16 @@ function newTableOf(request: CreateTableRequest): NewTable {
 
 /** Page by page where the caller asks so; a page's token is the name of its last table. */
 async function listTables(service: Service, context: RequestContext, request: ListTablesRequest) {
-  if (request.parent === '') throw invalidArgument('parent must name an instance: projects/P/instances/I', { field: 'parent' });
-  if (request.pageSize < 0) throw invalidArgument(`page_size must not be negative, is ${request.pageSize}`, { field: 'page_size' });
+  if (request.parent === '')
+    throw invalidArgument('parent must name an instance: projects/P/instances/I', { field: 'parent' });
+  if (request.pageSize < 0)
+    throw invalidArgument(`page_size must not be negative, is ${request.pageSize}`, { field: 'page_size' });
   const prefix = `${request.parent}/tables/`;
   const after = request.pageToken === '' ? '' : Buffer.from(request.pageToken, 'base64url').toString();
-  if (after !== '' && !after.startsWith(prefix)) throw invalidArgument(`page_token ${JSON.stringify(request.pageToken)} is not one of this list`, { field: 'page_token' });
+  if (after !== '' && !after.startsWith(prefix))
+    throw invalidArgument(`page_token ${JSON.stringify(request.pageToken)} is not one of this list`, {
+      field: 'page_token',
+    });
   const tables = (await service.listTables(context, prefix)).filter((table) => table.name > after);
   const page = tables.slice(0, request.pageSize === 0 ? MOST_PAGE : Math.min(request.pageSize, MOST_PAGE));
   const last = page.at(-1);
@@ -87,7 +107,10 @@ function familyChangeOf(modification: Modification): FamilyChange {
       const paths = updateMask?.paths.length ? updateMask.paths : ['gc_rule'];
       const fields = paths.map((path) => {
         const field = ownOf(FIELDS, path);
-        if (field === undefined) throw invalidArgument(`update_mask: ${JSON.stringify(path)} is not one of gc_rule, value_type`, { field: 'update_mask' });
+        if (field === undefined)
+          throw invalidArgument(`update_mask: ${JSON.stringify(path)} is not one of gc_rule, value_type`, {
+            field: 'update_mask',
+          });
         return field;
       });
       return { kind: 'update', family: familyOf(id, mod.value), fields };
@@ -96,7 +119,9 @@ function familyChangeOf(modification: Modification): FamilyChange {
       if (!mod.value) break;
       return { kind: 'drop', name: utf8(id) };
   }
-  throw invalidArgument(`modification of family ${JSON.stringify(id)}: one of create, update and drop must be set`, { field: 'modifications' });
+  throw invalidArgument(`modification of family ${JSON.stringify(id)}: one of create, update and drop must be set`, {
+    field: 'modifications',
+  });
 }
 
 function dropRangeOf(request: DropRowRangeRequest): RowRange {

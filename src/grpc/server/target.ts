@@ -3,11 +3,13 @@ import { notFound } from '../../base/index.ts';
 import { CallContext, type RequestContext } from '../../env/index.ts';
 
 export function refuseAuthorizedView(name: string): void {
-  if (name !== '') throw notFound(`authorized view ${JSON.stringify(name)} not found: Edubba has no authorized views yet`);
+  if (name !== '')
+    throw notFound(`authorized view ${JSON.stringify(name)} not found: Edubba has no authorized views yet`);
 }
 
 export function refuseMaterializedView(name: string): void {
-  if (name !== '') throw notFound(`materialized view ${JSON.stringify(name)} not found: Edubba has no materialized views yet`);
+  if (name !== '')
+    throw notFound(`materialized view ${JSON.stringify(name)} not found: Edubba has no materialized views yet`);
 }
 
 export function withAppProfile(context: RequestContext, appProfile: string): RequestContext {

@@ -7,7 +7,10 @@ import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { Service, TableChange } from '../../service/index.ts';
 import { extraOf, KEPT_FIELDS, tableMessage } from '../convert/table.ts';
-import { UpdateTableMetadataSchema, type UpdateTableRequest } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
+import {
+  UpdateTableMetadataSchema,
+  type UpdateTableRequest,
+} from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { type Table, Table_View as View, TableSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import type { OperationSchema } from '../generated/google/longrunning/operations_pb.ts';
 import type { Operations } from './operations.ts';
@@ -23,14 +26,18 @@ export async function updateTable(
 ): Promise<MessageInitShape<typeof OperationSchema>> {
   const { table, updateMask } = request;
   if (!table) throw invalidArgument('table must be set', { field: 'table' });
-  if (!updateMask || updateMask.paths.length === 0) throw invalidArgument('update_mask must name at least one field', { field: 'update_mask' });
+  if (!updateMask || updateMask.paths.length === 0)
+    throw invalidArgument('update_mask must name at least one field', { field: 'update_mask' });
   const fields = [...new Set(updateMask.paths.map(changeableField))];
   const present = await service.getTable(context, table.name);
   const changed = await service.updateTable(context, table.name, changeOf(table, fields, present.extra ?? {}));
   const now = operations.now();
   return operations.done(
     table.name,
-    anyPack(UpdateTableMetadataSchema, create(UpdateTableMetadataSchema, { name: table.name, startTime: now, endTime: now })),
+    anyPack(
+      UpdateTableMetadataSchema,
+      create(UpdateTableMetadataSchema, { name: table.name, startTime: now, endTime: now }),
+    ),
     anyPack(TableSchema, tableMessage(changed, View.SCHEMA_VIEW)),
   );
 }
@@ -39,7 +46,8 @@ export async function updateTable(
 function changeableField(path: string): string {
   const field = path.split('.')[0] ?? '';
   if (field === 'deletion_protection' || KEPT_FIELDS.includes(field)) return field;
-  if (FIXED_FIELDS.includes(field)) throw new BigtableError(Code.UNIMPLEMENTED, `update_mask: UpdateTable cannot change ${field}`);
+  if (FIXED_FIELDS.includes(field))
+    throw new BigtableError(Code.UNIMPLEMENTED, `update_mask: UpdateTable cannot change ${field}`);
   throw invalidArgument(`update_mask: a Table has no field ${JSON.stringify(path)}`, { field: 'update_mask' });
 }
 

@@ -69,7 +69,11 @@ function ofMiddle(bytes: Buffer): bigint {
     a = wrap(a + third);
     return [wrap(a + fourth), wrap(b + rotate(a, 31n) + c)];
   };
-  const front = half(wrap(word(0) + times(wrap(BigInt(length) + word(length - 16)), K0)), [word(8), word(16), word(24)]);
+  const front = half(wrap(word(0) + times(wrap(BigInt(length) + word(length - 16)), K0)), [
+    word(8),
+    word(16),
+    word(24),
+  ]);
   const back = half(wrap(word(16) + word(length - 32)), [word(length - 24), word(length - 16), word(length - 8)]);
   const r = mix(wrap(times(wrap(front[0] + back[1]), K2) + times(wrap(back[0] + front[1]), K0)));
   return times(mix(wrap(times(r, K0) + front[1])), K2);

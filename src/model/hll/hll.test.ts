@@ -5,7 +5,17 @@ import fc from 'fast-check';
 import { Code, INT64_MAX, INT64_MIN, type Int64, int64 } from '../../base/index.ts';
 import { fingerprint, fingerprintInt64 } from './fingerprint.ts';
 import { checkHllInput, checkHllState, hllInput, mergeHll } from './hll.ts';
-import { HIGHEST_RANK, isSparseValue, PRECISION, REGISTERS, rankOf, registerOf, SPARSE_PRECISION, sparseIndexOf, sparseValueOf } from './register.ts';
+import {
+  HIGHEST_RANK,
+  isSparseValue,
+  PRECISION,
+  REGISTERS,
+  rankOf,
+  registerOf,
+  SPARSE_PRECISION,
+  sparseIndexOf,
+  sparseValueOf,
+} from './register.ts';
 import type { Sketch } from './sketch.ts';
 import { decodeSketch, encodeSketch } from './sketch-codec.ts';
 
@@ -54,7 +64,11 @@ describe('hash', () => {
   });
 
   test('is of 64 bits, whatever the length', () => {
-    fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => assert.equal(BigInt.asUintN(64, fingerprint(bytes)), fingerprint(bytes))));
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) =>
+        assert.equal(BigInt.asUintN(64, fingerprint(bytes)), fingerprint(bytes)),
+      ),
+    );
   });
 
   test('does not depend on where the bytes lie', () => {
@@ -73,10 +87,15 @@ describe('registers', () => {
     const digits = hash.toString(2).padStart(64, '0');
     const rest = digits.slice(PRECISION);
     const firstOne = rest.indexOf('1');
-    return { register: Number.parseInt(digits.slice(0, PRECISION), 2), rank: firstOne < 0 ? HIGHEST_RANK : firstOne + 1 };
+    return {
+      register: Number.parseInt(digits.slice(0, PRECISION), 2),
+      rank: firstOne < 0 ? HIGHEST_RANK : firstOne + 1,
+    };
   }
   // many leading zeros behind the index are rare by chance alone
-  const hashes = fc.tuple(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), fc.nat(64)).map(([hash, low]) => (hash >> BigInt(64 - 15)) * 2n ** 49n + BigInt.asUintN(Math.max(0, 49 - low), hash));
+  const hashes = fc
+    .tuple(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), fc.nat(64))
+    .map(([hash, low]) => (hash >> BigInt(64 - 15)) * 2n ** 49n + BigInt.asUintN(Math.max(0, 49 - low), hash));
 
   test('a sparse value tells register and rank', () => {
     fc.assert(
@@ -110,16 +129,23 @@ describe('states', () => {
     assert.equal(stateOf(integers.map(int64)).toString('base64'), GOLDEN.integers);
     assert.equal(stateOf(numbers(100)).toString('base64'), GOLDEN.hundred);
     assert.equal(sha256(stateOf(strings)), '3092bda1268d6f004624923b78999660ed7b7b77f073816fa5020017fed4af77');
-    assert.equal(sha256(stateOf(numbers(20_000))), '5987d3db673afc7ced400fe933fa4ce818866fa262da691da694de560abfe4af', 'a long list');
+    assert.equal(
+      sha256(stateOf(numbers(20_000))),
+      '5987d3db673afc7ced400fe933fa4ce818866fa262da691da694de560abfe4af',
+      'a long list',
+    );
   });
 
   test('of any hash are read back as they were written', () => {
     fc.assert(
-      fc.property(fc.array(fc.bigInt({ min: INT64_MIN, max: INT64_MAX }), { minLength: 1, maxLength: 50 }), (inputs) => {
-        const state = stateOf(inputs.map(int64));
-        checkHllState(state, 'int64');
-        assert.deepEqual(encodeSketch(decodeSketch(state)), state);
-      }),
+      fc.property(
+        fc.array(fc.bigInt({ min: INT64_MIN, max: INT64_MAX }), { minLength: 1, maxLength: 50 }),
+        (inputs) => {
+          const state = stateOf(inputs.map(int64));
+          checkHllState(state, 'int64');
+          assert.deepEqual(encodeSketch(decodeSketch(state)), state);
+        },
+      ),
     );
   });
 
@@ -130,7 +156,11 @@ describe('states', () => {
     assert.ok('registers' in back.data);
     assert.deepEqual(Uint8Array.from(back.data.registers), registers);
     assert.ok(mergeHll(state, state).length <= REGISTERS + 64);
-    assert.equal(decodeSketch(mergeHll(state, state)).inputs, Number.MAX_SAFE_INTEGER, 'the count of inputs stays at its end');
+    assert.equal(
+      decodeSketch(mergeHll(state, state)).inputs,
+      Number.MAX_SAFE_INTEGER,
+      'the count of inputs stays at its end',
+    );
   });
 
   test('an empty one is a state, and changes nothing', () => {
@@ -176,7 +206,13 @@ describe('merging', () => {
     assert.equal(decodeSketch(mergeHll(once, once)).inputs, 100);
   });
 
-  for (const [count, percent] of [[1, 0.1], [100, 0.5], [5_000, 1], [20_000, 1.5], [60_000, 3]] as const) {
+  for (const [count, percent] of [
+    [1, 0.1],
+    [100, 0.5],
+    [5_000, 1],
+    [20_000, 1.5],
+    [60_000, 3],
+  ] as const) {
     test(`${count} distinct inputs are estimated within ${percent} %`, () => {
       const inputs = numbers(count).map((i) => i * 7919 + 1);
       const estimated = estimate(decodeSketch(stateOf(inputs)));
@@ -186,7 +222,8 @@ describe('merging', () => {
 });
 
 describe('what is refused', () => {
-  const refused = (state: Uint8Array, words: RegExp): void => assert.throws(() => checkHllState(state), { code: Code.INVALID_ARGUMENT, message: words });
+  const refused = (state: Uint8Array, words: RegExp): void =>
+    assert.throws(() => checkHllState(state), { code: Code.INVALID_ARGUMENT, message: words });
   const good = stateOf(numbers(3));
   /** The state with some bytes of its encoding replaced. */
   const altered = (from: string, to: string): Buffer => {
@@ -206,7 +243,11 @@ describe('what is refused', () => {
     assert.throws(() => checkHllState(good, 'bytes'), { code: Code.INVALID_ARGUMENT, message: /type number 8/ });
     assert.throws(() => checkHllState(stateOf([Buffer.from('x')]), 'int64'), { code: Code.INVALID_ARGUMENT });
     checkHllState(altered('2008', '2004'), 'int64');
-    assert.deepEqual(mergeHll(altered('2008', '2004'), good), mergeHll(good, good), 'both numbers of 64-bit integers are one type');
+    assert.deepEqual(
+      mergeHll(altered('2008', '2004'), good),
+      mergeHll(good, good),
+      'both numbers of 64-bit integers are one type',
+    );
   });
 
   test('other aggregators, versions and precisions', () => {
@@ -219,7 +260,8 @@ describe('what is refused', () => {
   });
 
   test('lists that are out of order, too short, too long or of values that no hash gives', () => {
-    const listed = (sparse: readonly number[]): Buffer => encodeSketch({ inputs: 1, valueType: 8, data: { sparse: Uint32Array.from(sparse) } });
+    const listed = (sparse: readonly number[]): Buffer =>
+      encodeSketch({ inputs: 1, valueType: 8, data: { sparse: Uint32Array.from(sparse) } });
     refused(listed([5, 5]), /does not come after/);
     refused(listed([32]), /no sparse value/);
     refused(listed([2 ** 21 + 46]), /no sparse value/);

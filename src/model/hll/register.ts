@@ -39,7 +39,8 @@ export function rankOf(sparseValue: number): number {
 }
 
 /** The value without its rank: equal for two values that only the higher of should stand for. */
-export const sparseIndexOf = (sparseValue: number): number => ((sparseValue & RANK_FLAG) === 0 ? sparseValue : sparseValue & ~RANK_MASK);
+export const sparseIndexOf = (sparseValue: number): number =>
+  (sparseValue & RANK_FLAG) === 0 ? sparseValue : sparseValue & ~RANK_MASK;
 
 /** Whether any hash gives this value. */
 export function isSparseValue(value: number): boolean {

@@ -2,7 +2,14 @@
  * The state of an HLL++ aggregate as bytes: a protocol buffer that other programs read and write too (docs/formats/aggregates.md). What is written has
  * one form; what comes from a client is checked to the last bit, since a wrong register would spoil every later merge.
  */
-import { asBuffer, type BigtableError, invalidArgument, VarintReader, varintLength, writeVarint } from '../../base/index.ts';
+import {
+  asBuffer,
+  type BigtableError,
+  invalidArgument,
+  VarintReader,
+  varintLength,
+  writeVarint,
+} from '../../base/index.ts';
 import { HIGHEST_RANK, isSparseValue, PRECISION, REGISTERS, SPARSE_PRECISION, sparseIndexOf } from './register.ts';
 import type { Sketch } from './sketch.ts';
 
@@ -28,7 +35,8 @@ function fieldsOf(message: Buffer, known: readonly number[], of: string): Fields
   while (reader.offset < message.length) {
     const tag = next(reader);
     const [field, wire] = [Math.floor(tag / 8), tag % 8];
-    if (!known.includes(field) || (wire !== VARINT && wire !== LENGTH_DELIMITED)) throw bad(`${of} has an unknown field (number ${field}, wire type ${wire})`);
+    if (!known.includes(field) || (wire !== VARINT && wire !== LENGTH_DELIMITED))
+      throw bad(`${of} has an unknown field (number ${field}, wire type ${wire})`);
     if (fields.has(field)) throw bad(`${of} has field ${field} twice`);
     const value = next(reader);
     if (wire === VARINT) {
@@ -93,7 +101,8 @@ export function decodeSketch(state: Uint8Array): Sketch {
 function checkRegisters(registers: Buffer): Buffer {
   expect('the number of registers', registers.length, REGISTERS);
   for (let i = 0; i < registers.length; i++) {
-    if ((registers[i] as number) > HIGHEST_RANK) throw bad(`register ${i} holds ${registers[i]}, the highest is ${HIGHEST_RANK}`);
+    if ((registers[i] as number) > HIGHEST_RANK)
+      throw bad(`register ${i} holds ${registers[i]}, the highest is ${HIGHEST_RANK}`);
   }
   return registers;
 }
@@ -108,7 +117,8 @@ function sparseList(bytes: Buffer, size: number): Uint32Array {
     const before = value;
     value += next(reader);
     if (!isSparseValue(value)) throw bad(`${value} is no sparse value`);
-    if (i > 0 && sparseIndexOf(value) <= sparseIndexOf(before)) throw bad(`sparse value ${value} does not come after ${before}`);
+    if (i > 0 && sparseIndexOf(value) <= sparseIndexOf(before))
+      throw bad(`sparse value ${value} does not come after ${before}`);
     values[i] = value;
   }
   expect('the length of the sparse list', bytes.length, reader.offset);
@@ -118,7 +128,15 @@ function sparseList(bytes: Buffer, size: number): Uint32Array {
 /** The one form of a sketch as bytes. */
 export function encodeSketch({ inputs, valueType, data }: Sketch): Buffer {
   const inner = 'sparse' in data ? encodeSparse(data.sparse) : encodeRegisters(data.registers);
-  const head = [OUTER.aggregator, AGGREGATOR, OUTER.inputs, inputs, OUTER.encodingVersion, ENCODING_VERSION, ...(valueType === 0 ? [] : [OUTER.valueType, valueType])];
+  const head = [
+    OUTER.aggregator,
+    AGGREGATOR,
+    OUTER.inputs,
+    inputs,
+    OUTER.encodingVersion,
+    ENCODING_VERSION,
+    ...(valueType === 0 ? [] : [OUTER.valueType, valueType]),
+  ];
   return Buffer.concat([numbers(head), tagAndLength(OUTER.state, inner.length), inner]);
 }
 

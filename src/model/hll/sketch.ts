@@ -24,7 +24,9 @@ export function mergeSketches(a: Sketch, b: Sketch): Sketch {
 function mergeData(a: Sketch['data'], b: Sketch['data']): Sketch['data'] {
   if ('sparse' in a && 'sparse' in b) {
     const sparse = union(a.sparse, b.sparse);
-    return listedBytes(sparse) <= MOST_SPARSE_BYTES ? { sparse } : { registers: addSparse(new Uint8Array(REGISTERS), sparse) };
+    return listedBytes(sparse) <= MOST_SPARSE_BYTES
+      ? { sparse }
+      : { registers: addSparse(new Uint8Array(REGISTERS), sparse) };
   }
   const registers = new Uint8Array(REGISTERS);
   for (const side of [a, b]) {
@@ -76,5 +78,6 @@ function addSparse(registers: Uint8Array, sparse: Uint32Array): Uint8Array {
 
 function addRegisters(registers: Uint8Array, others: Uint8Array): void {
   assert(others.length === registers.length, 'registers of one precision');
-  for (let i = 0; i < registers.length; i++) if ((registers[i] as number) < (others[i] as number)) registers[i] = others[i] as number;
+  for (let i = 0; i < registers.length; i++)
+    if ((registers[i] as number) < (others[i] as number)) registers[i] = others[i] as number;
 }

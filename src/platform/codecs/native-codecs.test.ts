@@ -58,13 +58,17 @@ describe('nativeCodecs', () => {
 
 describe('LZ4 in native code', () => {
   const { lz4 } = nativeCodecs();
-  const block = (length: number, seed: number): Buffer => Buffer.from(Array.from({ length }, (_, i) => ((i >> 1) * seed) % 251));
+  const block = (length: number, seed: number): Buffer =>
+    Buffer.from(Array.from({ length }, (_, i) => ((i >> 1) * seed) % 251));
 
   test('blocks of all sizes come back, and stay as they are when others follow', () => {
     const raw = [1, 100, 4096, 65_536, 131_072, 300_000].flatMap((length) => [block(length, 7), block(length, 30_011)]);
     const packed = raw.map((bytes) => lz4.compress(bytes));
     for (const order of [packed.keys(), [...packed.keys()].reverse()]) {
-      const unpacked = [...order].map((i) => ({ i, bytes: lz4.decompress(packed[i] as Buffer, (raw[i] as Buffer).length) }));
+      const unpacked = [...order].map((i) => ({
+        i,
+        bytes: lz4.decompress(packed[i] as Buffer, (raw[i] as Buffer).length),
+      }));
       for (const { i, bytes } of unpacked) assert.ok(bytes.equals(raw[i] as Buffer), `block ${i}`);
     }
   });

@@ -21,7 +21,11 @@ export interface NativeLoaders {
 }
 
 export function nativeCodecs(load: NativeLoaders = {}): Codecs {
-  return { checksum: checksumBy(load.checksum ?? loadChecksum), lz4: lazyLz4(load.lz4 ?? loadNativeLz4), zstd: lazyZstd(load.zstd ?? nodeZstd) };
+  return {
+    checksum: checksumBy(load.checksum ?? loadChecksum),
+    lz4: lazyLz4(load.lz4 ?? loadNativeLz4),
+    zstd: lazyZstd(load.zstd ?? nodeZstd),
+  };
 }
 
 function checksumBy(load: () => Checksum): Checksum {
@@ -50,7 +54,10 @@ function lazyLz4(load: () => NativeLz4): Lz4 {
     }
     return loaded;
   };
-  return { compress: (bytes) => lz4().compress(bytes), decompress: (bytes, sizeBytes) => lz4().decompress(bytes, sizeBytes) };
+  return {
+    compress: (bytes) => lz4().compress(bytes),
+    decompress: (bytes, sizeBytes) => lz4().decompress(bytes, sizeBytes),
+  };
 }
 
 function lazyZstd(load: () => Zstd | undefined): Zstd {

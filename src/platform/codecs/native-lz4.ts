@@ -41,7 +41,8 @@ export function nativeLz4(native: NativeLz4): Lz4 {
   return {
     compress: (bytes) => native.compressSync(asBuffer(bytes)).subarray(PREFIX_BYTES),
     decompress(bytes, sizeBytes) {
-      if (sizeBytes > bytes.length * LARGEST_RATIO) throw new RangeError(`no LZ4 block: ${bytes.length} bytes cannot hold ${sizeBytes}`);
+      if (sizeBytes > bytes.length * LARGEST_RATIO)
+        throw new RangeError(`no LZ4 block: ${bytes.length} bytes cannot hold ${sizeBytes}`);
       let raw: Buffer;
       try {
         raw = native.uncompressSync(withPrefix(bytes, sizeBytes));

@@ -32,7 +32,8 @@ export function nodeZstd(): Zstd | undefined {
   return hasZstd(zlib) ? adapter(zlib) : undefined;
 }
 
-const withDictionary = (dictionary: ZstdDictionary | undefined) => (dictionary === undefined ? {} : { dictionary: dictionary.bytes });
+const withDictionary = (dictionary: ZstdDictionary | undefined) =>
+  dictionary === undefined ? {} : { dictionary: dictionary.bytes };
 
 function adapter(zstd: NodeZstd): Zstd {
   return {
@@ -53,7 +54,9 @@ function adapter(zstd: NodeZstd): Zstd {
           ...withDictionary(dictionary),
         });
       } catch (error) {
-        throw new RangeError(`no zstd frame of ${sizeBytes} bytes: ${error instanceof Error ? error.message : String(error)}`);
+        throw new RangeError(
+          `no zstd frame of ${sizeBytes} bytes: ${error instanceof Error ? error.message : String(error)}`,
+        );
       }
       if (raw.length !== sizeBytes) throw new RangeError(`no zstd frame: ${raw.length} bytes of ${sizeBytes}`);
       return raw;

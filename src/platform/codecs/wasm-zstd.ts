@@ -30,9 +30,24 @@ interface ZstdModule {
   _ZSTD_createCCtx(): number;
   _ZSTD_createDCtx(): number;
   _ZSTD_compress_usingDict(
-    context: number, to: number, capacity: number, from: number, size: number, dictionary: number, dictionaryBytes: number, level: number,
+    context: number,
+    to: number,
+    capacity: number,
+    from: number,
+    size: number,
+    dictionary: number,
+    dictionaryBytes: number,
+    level: number,
   ): number;
-  _ZSTD_decompress_usingDict(context: number, to: number, capacity: number, from: number, size: number, dictionary: number, dictionaryBytes: number): number;
+  _ZSTD_decompress_usingDict(
+    context: number,
+    to: number,
+    capacity: number,
+    from: number,
+    size: number,
+    dictionary: number,
+    dictionaryBytes: number,
+  ): number;
 }
 
 /** Buffers up to this size are kept between calls. */
@@ -44,7 +59,8 @@ function loadModule(): ZstdModule {
   const wasm = readFileSync(join(folder, 'zstd.wasm'));
   // one module a thread: the package keeps it, so a second load finds it started
   if (module.HEAPU8 === undefined) {
-    module.instantiateWasm = (imports, receive) => receive(new WebAssembly.Instance(new WebAssembly.Module(wasm), imports));
+    module.instantiateWasm = (imports, receive) =>
+      receive(new WebAssembly.Instance(new WebAssembly.Module(wasm), imports));
     module.init(wasm);
   }
   return module;
@@ -126,14 +142,31 @@ class WasmZstd implements Zstd {
     const capacity = this.#module._ZSTD_compressBound(bytes.length);
     return this.#call(bytes, capacity, (from, to) => {
       const [address, size] = placeOf(dictionary);
-      return this.#module._ZSTD_compress_usingDict(this.#compression, to, capacity, from, bytes.length, address, size, level);
+      return this.#module._ZSTD_compress_usingDict(
+        this.#compression,
+        to,
+        capacity,
+        from,
+        bytes.length,
+        address,
+        size,
+        level,
+      );
     });
   }
 
   decompress(bytes: Uint8Array, sizeBytes: number, dictionary?: ZstdDictionary): Buffer {
     const raw = this.#call(bytes, sizeBytes, (from, to) => {
       const [address, size] = placeOf(dictionary);
-      return this.#module._ZSTD_decompress_usingDict(this.#decompression, to, sizeBytes, from, bytes.length, address, size);
+      return this.#module._ZSTD_decompress_usingDict(
+        this.#decompression,
+        to,
+        sizeBytes,
+        from,
+        bytes.length,
+        address,
+        size,
+      );
     });
     if (raw.length !== sizeBytes) throw new RangeError(`no zstd frame: ${raw.length} bytes of ${sizeBytes}`);
     return raw;
@@ -147,7 +180,8 @@ class WasmZstd implements Zstd {
       const to = this.#output.take(capacity);
       module.HEAPU8.set(bytes, from);
       const result = work(from, to);
-      if (module._ZSTD_isError(result) !== 0) throw new RangeError(`zstd refuses ${bytes.length} bytes with error ${-result}`);
+      if (module._ZSTD_isError(result) !== 0)
+        throw new RangeError(`zstd refuses ${bytes.length} bytes with error ${-result}`);
       return Buffer.from(module.HEAPU8.subarray(to, to + result));
     } finally {
       this.#input.trim();

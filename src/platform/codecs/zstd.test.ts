@@ -11,7 +11,9 @@ import { wasmZstd } from './wasm-zstd.ts';
 const ADAPTERS = new Map<string, Zstd>([['WebAssembly', wasmZstd()]]);
 const ofNode = nodeZstd();
 if (ofNode) ADAPTERS.set('node:zlib', ofNode);
-const PAIRS = [...ADAPTERS].flatMap(([from, writer]) => [...ADAPTERS].map(([to, reader]) => ({ name: `${from} to ${to}`, writer, reader })));
+const PAIRS = [...ADAPTERS].flatMap(([from, writer]) =>
+  [...ADAPTERS].map(([to, reader]) => ({ name: `${from} to ${to}`, writer, reader })),
+);
 
 const TEXT = Buffer.from(Array.from({ length: 3000 }, (_, i) => `line ${(i * 7919) % 1000} of the text\n`).join(''));
 const DICTIONARY = TEXT.subarray(1000, 9000);
@@ -41,7 +43,8 @@ for (const { name, writer, reader } of PAIRS) {
       const packed = writer.compress(TEXT, 3);
       const withDictionary = writer.compress(TEXT, 3, dictionary);
       const other = reader.dictionary(Buffer.alloc(5000, 'other'));
-      for (const size of [0, 1, TEXT.length - 1, TEXT.length + 1]) assert.throws(() => reader.decompress(packed, size), RangeError, `${size} bytes`);
+      for (const size of [0, 1, TEXT.length - 1, TEXT.length + 1])
+        assert.throws(() => reader.decompress(packed, size), RangeError, `${size} bytes`);
       assert.throws(() => reader.decompress(withDictionary, TEXT.length), RangeError);
       assert.throws(() => reader.decompress(packed.subarray(0, -1), TEXT.length), RangeError);
       assert.throws(() => reader.decompress(Buffer.from('no frame at all'), 100), RangeError);
@@ -106,7 +109,8 @@ describe('zstd', () => {
       },
     });
     assert.equal(loads, 0);
-    for (let i = 0; i < 2; i++) assert.ok(codecs.zstd.decompress(codecs.zstd.compress(TEXT, 3), TEXT.length).equals(TEXT));
+    for (let i = 0; i < 2; i++)
+      assert.ok(codecs.zstd.decompress(codecs.zstd.compress(TEXT, 3), TEXT.length).equals(TEXT));
     assert.equal(loads, 1);
   });
 

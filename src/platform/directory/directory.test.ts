@@ -36,7 +36,9 @@ describe('a database directory', () => {
     await other.release();
   });
 
-  test('where no directory can be made the start fails, also where the system says that something is missing though the parent is there', { timeout: 60_000 }, async () => {
+  test('where no directory can be made the start fails, also where the system says that something is missing though the parent is there', {
+    timeout: 60_000,
+  }, async () => {
     await assert.rejects(openDirectory('/proc/edubba', OPTIONS), BigtableError);
     await assert.rejects(openDirectory('/proc/edubba/deeper', OPTIONS), BigtableError);
   });
@@ -87,7 +89,8 @@ describe('a database directory', () => {
   test('a format that is refused gives the lock back', async (t) => {
     const directory = temporaryDirectory(t);
     fs.writeFileSync(join(directory, 'EDUBBA'), formatText('00'.repeat(16), 2));
-    for (let i = 0; i < 2; i++) assert.match((await fails(openDirectory(directory, OPTIONS), Code.FAILED_PRECONDITION)).message, /version 2/);
+    for (let i = 0; i < 2; i++)
+      assert.match((await fails(openDirectory(directory, OPTIONS), Code.FAILED_PRECONDITION)).message, /version 2/);
     assert.deepEqual(fs.readdirSync(directory).sort(), ['EDUBBA', 'LOCK']);
   });
 });
@@ -101,9 +104,12 @@ describe('the format file', () => {
   test('later versions and unknown features are refused in words', () => {
     const identity = '00'.repeat(16);
     const refused = (text: string, words: RegExp): void => {
-      assert.throws(() => parseFormat(text, 'EDUBBA'), (error) => {
-        return error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && words.test(error.message);
-      });
+      assert.throws(
+        () => parseFormat(text, 'EDUBBA'),
+        (error) => {
+          return error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && words.test(error.message);
+        },
+      );
     };
     refused(formatText(identity, 2), /version 2 .* knows version 1/);
     refused(formatText(identity, 1, 0x80000001), /requires the features 80000001/);
@@ -112,7 +118,11 @@ describe('the format file', () => {
   test('every flipped bit and every truncation is corruption', () => {
     const golden = Buffer.from(GOLDEN, 'latin1');
     const corrupt = (bytes: Buffer, what: string): void => {
-      assert.throws(() => parseFormat(bytes.toString('latin1'), 'EDUBBA'), (error) => error instanceof CorruptionError && error.file === 'EDUBBA', what);
+      assert.throws(
+        () => parseFormat(bytes.toString('latin1'), 'EDUBBA'),
+        (error) => error instanceof CorruptionError && error.file === 'EDUBBA',
+        what,
+      );
     };
     for (let at = 0; at < golden.length; at++) {
       corrupt(golden.subarray(0, at), `cut to ${at}`);
@@ -132,7 +142,10 @@ function temporaryDirectory(t: TestContext): string {
 }
 
 async function fails(call: Promise<unknown>, code: Code): Promise<BigtableError> {
-  const error = await call.then(() => undefined, (thrown: unknown) => thrown);
+  const error = await call.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
   assert.ok(error instanceof BigtableError, `expected a BigtableError, not ${error}`);
   assert.equal(codeName(error.code), codeName(code), error.message);
   return error;

@@ -24,7 +24,8 @@ export interface OpenDirectory {
 
 export const FORMAT_NAME = 'EDUBBA';
 const VERSION = 1;
-const FORMAT = /^edubba directory\nversion (\d{1,9})\nrequires ([0-9a-f]{8})\nidentity ([0-9a-f]{32})\nchecksum ([0-9a-f]{8})\n$/;
+const FORMAT =
+  /^edubba directory\nversion (\d{1,9})\nrequires ([0-9a-f]{8})\nidentity ([0-9a-f]{32})\nchecksum ([0-9a-f]{8})\n$/;
 
 /** Names that do not make a directory somebody else's. */
 const HARMLESS = new Set([LOCK_NAME, `${FORMAT_NAME}.new`, 'lost+found']);
@@ -63,7 +64,8 @@ export function parseFormat(text: string, file: string): string {
   if (!match) throw new CorruptionError(file, 0, 'not the format file of an Edubba directory');
   const [, version = '', requires = '', identity = '', checksum] = match;
   const checked = text.slice(0, text.lastIndexOf('checksum '));
-  if (hex32(crc32c(Buffer.from(checked, 'latin1'))) !== checksum) throw new CorruptionError(file, checked.length, 'the checksum is wrong');
+  if (hex32(crc32c(Buffer.from(checked, 'latin1'))) !== checksum)
+    throw new CorruptionError(file, checked.length, 'the checksum is wrong');
   if (Number(version) !== VERSION || requires !== hex32(0)) {
     throw new BigtableError(
       Code.FAILED_PRECONDITION,
@@ -86,7 +88,8 @@ async function makeDirectory(directory: string, isParentThere = false): Promise<
     await mkdir(directory, { mode: DIRECTORY_MODE });
   } catch (error) {
     if (await isDirectory(directory)) return;
-    if (errnoOf(error) === 'EEXIST') throw new BigtableError(Code.FAILED_PRECONDITION, `${directory} is a file, and must be a directory`);
+    if (errnoOf(error) === 'EEXIST')
+      throw new BigtableError(Code.FAILED_PRECONDITION, `${directory} is a file, and must be a directory`);
     // ENOTDIR: one of those above is a file, and will say so
     if (isParentThere || !['ENOENT', 'ENOTDIR'].includes(errnoOf(error))) throw error;
     await makeDirectory(dirname(directory));
@@ -96,7 +99,10 @@ async function makeDirectory(directory: string, isParentThere = false): Promise<
 }
 
 async function isDirectory(path: string): Promise<boolean> {
-  return stat(path).then((found) => found.isDirectory(), () => false);
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
 }
 
 async function syncDirectory(directory: string): Promise<void> {

@@ -32,7 +32,11 @@ async function beside(t: TestContext, logSegmentBytes = 8192) {
   return { directory, owner, reader };
 }
 
-async function write(fileSystem: Awaited<ReturnType<typeof beside>>['owner'], path: string, text: string): Promise<void> {
+async function write(
+  fileSystem: Awaited<ReturnType<typeof beside>>['owner'],
+  path: string,
+  text: string,
+): Promise<void> {
   const writer = await fileSystem.create(path);
   await writer.append(Buffer.from(text));
   await writer.close();
@@ -46,14 +50,20 @@ async function textsOf(log: AsyncIterable<LogAppend>): Promise<string[]> {
 
 /** Every file below the directory with its size and time of change. */
 function snapshot(directory: string): string[] {
-  return fs.readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort().map((name) => {
-    const { size, mtimeMs, ino } = fs.statSync(join(directory, name));
-    return `${name} ${size} ${mtimeMs} ${ino}`;
-  });
+  return fs
+    .readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .sort()
+    .map((name) => {
+      const { size, mtimeMs, ino } = fs.statSync(join(directory, name));
+      return `${name} ${size} ${mtimeMs} ${ino}`;
+    });
 }
 
 async function fails(work: Promise<unknown>, code: Code): Promise<BigtableError> {
-  const error = await work.then(() => assert.fail('it should have failed'), (thrown: unknown) => thrown);
+  const error = await work.then(
+    () => assert.fail('it should have failed'),
+    (thrown: unknown) => thrown,
+  );
   assert.ok(error instanceof BigtableError, String(error));
   assert.equal(codeName(error.code), codeName(code), error.message);
   return error;
@@ -86,7 +96,10 @@ describe('a directory for reading only', () => {
     fs.writeFileSync(join(directory, 'tmp', 'left-behind'), 'x');
     const before = snapshot(directory);
     const { fileSystem } = reader;
-    await fails(fileSystem.create('tables/c').then((writer) => writer.close()), Code.PERMISSION_DENIED);
+    await fails(
+      fileSystem.create('tables/c').then((writer) => writer.close()),
+      Code.PERMISSION_DENIED,
+    );
     await fails(fileSystem.delete('tables/a'), Code.PERMISSION_DENIED);
     await fails(fileSystem.openLog('logs/y'), Code.PERMISSION_DENIED);
     await fails(fileSystem.fence('logs/x'), Code.PERMISSION_DENIED);
@@ -111,7 +124,13 @@ describe('a directory for reading only', () => {
     await service.write('servers/s', Buffer.from('ephemeral'), { sessionId: await service.openSession() });
     const before = snapshot(directory);
     const files = await reader.lockServiceFiles();
-    assert.deepEqual(files.map(({ path, contents }) => [path, Buffer.from(contents).toString()]), [['root', 'new'], ['schemas/t', 'schema']]);
+    assert.deepEqual(
+      files.map(({ path, contents }) => [path, Buffer.from(contents).toString()]),
+      [
+        ['root', 'new'],
+        ['schemas/t', 'schema'],
+      ],
+    );
     assert.equal(files[0]?.version, version);
     assert.deepEqual(snapshot(directory), before);
   });
@@ -119,7 +138,8 @@ describe('a directory for reading only', () => {
   test('is found from any path inside, and refused where there is none', async (t) => {
     const { directory, owner, reader } = await beside(t);
     await write(owner, 'tables/deep/a', 'one');
-    for (const path of ['', 'EDUBBA', 'files/tables/deep/a', 'logs/not/there']) assert.equal(await findDirectory(join(directory, path)), directory);
+    for (const path of ['', 'EDUBBA', 'files/tables/deep/a', 'logs/not/there'])
+      assert.equal(await findDirectory(join(directory, path)), directory);
     assert.equal(await findDirectory(join(directory, '..')), undefined);
     assert.equal(reader.identity, /identity (\w+)/.exec(fs.readFileSync(join(directory, 'EDUBBA'), 'latin1'))?.[1]);
     await fails(openReadOnlyDirectory(join(directory, '..'), OPTIONS), Code.NOT_FOUND);
@@ -220,7 +240,10 @@ describe('a log beside its writer', () => {
     const reader = await openReadOnlyDirectory(data, OPTIONS);
     const whole = await reader.logFiles('logs/x');
     assert.deepEqual([whole.fenced, whole.tornBytes], [false, 0]);
-    assert.deepEqual(whole.segments.map(({ base }) => base), [0, 6080, 12160]);
+    assert.deepEqual(
+      whole.segments.map(({ base }) => base),
+      [0, 6080, 12160],
+    );
     assert.equal(whole.end, 12160 + 3040);
     // the beginning of a frame that never became whole: its last sector was not written
     const last = join(data, 'logs', 'logs/x', whole.segments.at(-1)?.name ?? '');

@@ -11,7 +11,15 @@ import { constants } from 'node:fs';
 import { readFile as readSmallFile, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { BigtableError, Code, CorruptionError, notFound, unavailable } from '../../base/index.ts';
-import { type Checksum, type Clock, type FileSystem, type LastingFile, type LogAppend, type LogPosition, silentLogger } from '../../env/index.ts';
+import {
+  type Checksum,
+  type Clock,
+  type FileSystem,
+  type LastingFile,
+  type LogAppend,
+  type LogPosition,
+  silentLogger,
+} from '../../env/index.ts';
 import { FORMAT_NAME, parseFormat } from './directory.ts';
 import { lockForReading } from '../locks/directory-lock.ts';
 import { FILES, readFile as readLockFile, sortOut } from '../locks/local-lock-service.ts';
@@ -100,10 +108,17 @@ export async function openDirectoryToRead(path: string, options: ReadOnlyOptions
 }
 
 /** A file system that holds one file, wherever that lies: its `path` there. */
-export function openLoneFile(file: string, options: ReadOnlyOptions): { readonly fileSystem: FileSystem; readonly path: string; close(): Promise<void> } {
+export function openLoneFile(
+  file: string,
+  options: ReadOnlyOptions,
+): { readonly fileSystem: FileSystem; readonly path: string; close(): Promise<void> } {
   const fileSystem = new ReadOnlyFileSystem(settingOf(new LoneFile(resolve(file)), options));
   const name = basename(file);
-  return { fileSystem, path: /^[A-Za-z0-9._-]+$/.test(name) && !/^\.{1,2}$/.test(name) ? name : 'file', close: () => fileSystem.close() };
+  return {
+    fileSystem,
+    path: /^[A-Za-z0-9._-]+$/.test(name) && !/^\.{1,2}$/.test(name) ? name : 'file',
+    close: () => fileSystem.close(),
+  };
 }
 
 class LoneFile extends Directories {
@@ -120,7 +135,14 @@ class LoneFile extends Directories {
 }
 
 function settingOf(directories: Directories, { checksum, clock }: ReadOnlyOptions): LogSetting {
-  return { syscalls: READ_ONLY, directories, checksum, logger: silentLogger, segmentBytes: 0, pause: () => clock.yield() };
+  return {
+    syscalls: READ_ONLY,
+    directories,
+    checksum,
+    logger: silentLogger,
+    segmentBytes: 0,
+    pause: () => clock.yield(),
+  };
 }
 
 async function denied(): Promise<never> {
@@ -134,8 +156,17 @@ const READ_ONLY: Syscalls = Object.freeze({
   readNow: nodeSyscalls.readNow,
   fileSize: nodeSyscalls.fileSize,
   readdir: nodeSyscalls.readdir,
-  openDurable: denied, write: denied, writeDurable: denied, truncate: denied, datasync: denied, sync: denied,
-  link: denied, rename: denied, unlink: denied, mkdir: denied, rmdir: denied,
+  openDurable: denied,
+  write: denied,
+  writeDurable: denied,
+  truncate: denied,
+  datasync: denied,
+  sync: denied,
+  link: denied,
+  rename: denied,
+  unlink: denied,
+  mkdir: denied,
+  rmdir: denied,
 } satisfies Syscalls);
 
 class ReadOnlyFileSystem extends DirectoryFileSystem {
@@ -189,9 +220,13 @@ class ReadOnlyFileSystem extends DirectoryFileSystem {
     if (segments.length === 0 && !fenced) throw notFound(`there is no log ${path}`);
     const newest = segments.at(-1);
     let end = newest?.base ?? 0;
-    if (newest) for await (const { position, bytes } of this.readLog(path, newest.base)) end = position + frameBytes(bytes.length);
+    if (newest)
+      for await (const { position, bytes } of this.readLog(path, newest.base))
+        end = position + frameBytes(bytes.length);
     // segments that were begun meanwhile are not looked at: nothing of theirs is torn before this one's end
-    const tornBytes = newest ? await this.#lastWritten(join(directory, newest.name), end - newest.base + SEGMENT_HEADER_BYTES) : 0;
+    const tornBytes = newest
+      ? await this.#lastWritten(join(directory, newest.name), end - newest.base + SEGMENT_HEADER_BYTES)
+      : 0;
     return { segments, fenced, end, tornBytes };
   }
 

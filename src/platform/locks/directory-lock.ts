@@ -33,7 +33,8 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   const fd = await systemCall(`opening ${path}`, nodeSyscalls.open(path, constants.O_RDWR | constants.O_CREAT));
   try {
     if (!takeLock(fd, path)) throw alreadyOwned(fd, directory);
-    if (!isSameFile(fd, path)) throw new BigtableError(Code.FAILED_PRECONDITION, `${path} was replaced while it was being locked`);
+    if (!isSameFile(fd, path))
+      throw new BigtableError(Code.FAILED_PRECONDITION, `${path} was replaced while it was being locked`);
     leaveNote(fd);
   } catch (error) {
     await nodeSyscalls.close(fd);
@@ -103,7 +104,8 @@ function loadLocks(path: string): typeof import('fs-native-extensions') {
   try {
     return requirePackage('fs-native-extensions');
   } catch (error) {
-    if (error instanceof BigtableError) throw new BigtableError(error.code, `${path}: ${error.message}`, { cause: error });
+    if (error instanceof BigtableError)
+      throw new BigtableError(error.code, `${path}: ${error.message}`, { cause: error });
     throw new BigtableError(Code.UNIMPLEMENTED, `${path}: ${noLocksHere(isMusl())}`, { cause: error });
   }
 }
@@ -111,7 +113,8 @@ function loadLocks(path: string): typeof import('fs-native-extensions') {
 /** The package brings a binary for each common platform; on Linux only one that needs glibc. */
 export function noLocksHere(musl: boolean): string {
   const machine = `${process.platform} ${process.arch}`;
-  if (musl) return `no file locks on ${machine} with musl, as Alpine has it: the package fs-native-extensions needs glibc. Use an image with glibc, such as node:22-slim; ':memory:' works here`;
+  if (musl)
+    return `no file locks on ${machine} with musl, as Alpine has it: the package fs-native-extensions needs glibc. Use an image with glibc, such as node:22-slim; ':memory:' works here`;
   return `no file locks on ${machine}: the package fs-native-extensions has no binary that loads here. ':memory:' works here`;
 }
 
@@ -128,7 +131,11 @@ function isSameFile(fd: number, path: string): boolean {
 }
 
 /** `wanted`: how it was to be opened. */
-function alreadyOwned(fd: number, directory: string, wanted: 'read-only' | 'for writing' = 'for writing'): BigtableError {
+function alreadyOwned(
+  fd: number,
+  directory: string,
+  wanted: 'read-only' | 'for writing' = 'for writing',
+): BigtableError {
   return new BigtableError(Code.FAILED_PRECONDITION, `${directory} ${whoHas(fd, directory, wanted)}`);
 }
 
@@ -146,8 +153,13 @@ function whoHas(fd: number, directory: string, wanted: 'read-only' | 'for writin
   }
   const note = readNote(fd);
   const holder = note === '' ? 'which has not said yet who it is' : `which calls itself: ${note}`;
-  const thisProcess = note.startsWith(`pid ${process.pid} on host ${hostname()},`) ? ' (the number of this very process: another thread of it, perhaps)' : '';
-  const remedy = wanted === 'for writing' ? 'One process owns a directory: stop that one first' : 'A directory is opened read-only while nobody writes to it: stop that one first, or ask it';
+  const thisProcess = note.startsWith(`pid ${process.pid} on host ${hostname()},`)
+    ? ' (the number of this very process: another thread of it, perhaps)'
+    : '';
+  const remedy =
+    wanted === 'for writing'
+      ? 'One process owns a directory: stop that one first'
+      : 'A directory is opened read-only while nobody writes to it: stop that one first, or ask it';
   return `is in use by another Edubba, ${holder}${thisProcess}. ${remedy}. Deleting ${LOCK_NAME} frees nothing`;
 }
 

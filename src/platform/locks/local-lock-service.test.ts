@@ -125,7 +125,9 @@ describe('local lock service, durability', () => {
     const held = new Promise<void>((resolve) => {
       release = resolve;
     });
-    const fs = new MemoryFileSystem({ faults: (operation, path) => (operation === 'syncFile' && path.includes('/files/') ? held : undefined) });
+    const fs = new MemoryFileSystem({
+      faults: (operation, path) => (operation === 'syncFile' && path.includes('/files/') ? held : undefined),
+    });
     const service = await openLocalLockService(fs);
     let answered = false;
     let told = false;
@@ -173,7 +175,8 @@ describe('local lock service, durability', () => {
         for (const path of ['p0', 'p1', 'p2']) {
           const possible = [expected.get(path), ...(inFlight?.path === path ? [inFlight.content] : [])];
           assert.ok(possible.includes(found[path]), `${path} is ${found[path]}, not one of ${possible}`);
-          if (inFlight?.path === path && expected.get(path) !== inFlight.content) outcomes.add(found[path] === inFlight.content ? 'done' : 'lost');
+          if (inFlight?.path === path && expected.get(path) !== inFlight.content)
+            outcomes.add(found[path] === inFlight.content ? 'done' : 'lost');
         }
       }),
       { numRuns: 150, seed: 5 },
@@ -212,7 +215,10 @@ describe('local lock service, durability', () => {
     broken = true;
     await assert.rejects(service.write('a', bytes('2')), hasCode(Code.INTERNAL));
     broken = false;
-    await assert.rejects(service.write('b', bytes('1')), (error) => hasCode(Code.UNAVAILABLE)(error) && /failed midway; open it again/.test(String(error)));
+    await assert.rejects(
+      service.write('b', bytes('1')),
+      (error) => hasCode(Code.UNAVAILABLE)(error) && /failed midway; open it again/.test(String(error)),
+    );
     assert.equal(text((await service.read('a'))?.contents), '1');
     await (await openLocalLockService(fs.crash())).write('b', bytes('1'));
   });
@@ -241,7 +247,11 @@ describe('local lock service, damaged files', () => {
       for (const offset of [0, 8, 12, 20, 28, 36, sizeBytes - 5, sizeBytes - 1]) {
         const fs = await filled();
         fs.damage(path, offset);
-        await assert.rejects(openLocalLockService(fs), (error) => error instanceof CorruptionError && error.file === path, `${path} at ${offset}`);
+        await assert.rejects(
+          openLocalLockService(fs),
+          (error) => error instanceof CorruptionError && error.file === path,
+          `${path} at ${offset}`,
+        );
       }
     }
   });
@@ -259,7 +269,11 @@ describe('local lock service, damaged files', () => {
       const writer = await fs.create(copy);
       await writer.append(await fs.read(file.path, 0, file.sizeBytes));
       await writer.close();
-      await assert.rejects(openLocalLockService(fs), (error) => error instanceof CorruptionError && error.file === copy, copy);
+      await assert.rejects(
+        openLocalLockService(fs),
+        (error) => error instanceof CorruptionError && error.file === copy,
+        copy,
+      );
     }
   });
 });

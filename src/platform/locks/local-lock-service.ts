@@ -8,7 +8,14 @@
  */
 import { createHash } from 'node:crypto';
 import { assert, BigtableError, Code, CorruptionError, unavailable } from '../../base/index.ts';
-import { type FileInfo, type FileSystem, InProcessLockService, type LastingFile, type LockService, type LockStorage } from '../../env/index.ts';
+import {
+  type FileInfo,
+  type FileSystem,
+  InProcessLockService,
+  type LastingFile,
+  type LockService,
+  type LockStorage,
+} from '../../env/index.ts';
 import { decodeLockFile, encodeLockFile, type LockFile, LockFileKind } from './lock-file-format.ts';
 
 /** Lets the caller own `lock-service/` of the file system; exactly one process may have it open. */
@@ -56,7 +63,10 @@ class LockFiles implements LockStorage {
     }
     for (const name of outdated) await fileSystem.delete(name);
     const end = Math.max(endOfNumbers, ...kept.map(({ version }) => version + 1));
-    return { storage: new LockFiles(fileSystem, versions, end), files: kept.filter(({ kind }) => kind === LockFileKind.contents) };
+    return {
+      storage: new LockFiles(fileSystem, versions, end),
+      files: kept.filter(({ kind }) => kind === LockFileKind.contents),
+    };
   }
 
   async put({ path, contents, version }: LastingFile): Promise<void> {
@@ -86,7 +96,8 @@ class LockFiles implements LockStorage {
   }
 
   async #create(name: string, file: LockFile): Promise<void> {
-    if (this.#failure) throw unavailable(`${name}: an earlier change of the lock service failed midway; open it again`, this.#failure);
+    if (this.#failure)
+      throw unavailable(`${name}: an earlier change of the lock service failed midway; open it again`, this.#failure);
     try {
       const writer = await this.#fileSystem.create(name);
       await writer.append(encodeLockFile(file));
@@ -131,7 +142,11 @@ export function sortOut(found: readonly FileInfo[]): { newest: FileInfo[]; outda
 export async function readFile(fileSystem: FileSystem, { path: name, sizeBytes }: FileInfo): Promise<LockFile> {
   const file = decodeLockFile(name, await fileSystem.read(name, 0, sizeBytes));
   if (file.kind === LockFileKind.numbers || nameOf(file.path, file.version) !== name) {
-    throw new CorruptionError(name, 20, `the file is of version ${file.version} of path ${JSON.stringify(file.path)}, which has another name`);
+    throw new CorruptionError(
+      name,
+      20,
+      `the file is of version ${file.version} of path ${JSON.stringify(file.path)}, which has another name`,
+    );
   }
   return file;
 }
@@ -142,7 +157,8 @@ async function readNumbers(fileSystem: FileSystem): Promise<number> {
   const last = found.pop();
   if (!last) return 1;
   const { kind, version } = decodeLockFile(last.path, await fileSystem.read(last.path, 0, last.sizeBytes));
-  if (kind !== LockFileKind.numbers || numbersName(version) !== last.path) throw new CorruptionError(last.path, 20, `reserves numbers up to ${version}`);
+  if (kind !== LockFileKind.numbers || numbersName(version) !== last.path)
+    throw new CorruptionError(last.path, 20, `reserves numbers up to ${version}`);
   for (const { path } of found) await fileSystem.delete(path);
   return version;
 }

@@ -25,10 +25,12 @@ export async function readAllLockFiles(fileSystem: FileSystem): Promise<LockFile
     try {
       if (info.path.startsWith(FILES)) {
         const { kind, path, contents, version } = await readFile(fileSystem, info);
-        if ((newest.get(path)?.file.version ?? 0) < version) newest.set(path, { kind, name: info.path, file: { path, contents, version } });
+        if ((newest.get(path)?.file.version ?? 0) < version)
+          newest.set(path, { kind, name: info.path, file: { path, contents, version } });
       } else if (info.path.startsWith(NUMBERS)) {
         const { kind, version } = decodeLockFile(info.path, await fileSystem.read(info.path, 0, info.sizeBytes));
-        if (kind !== LockFileKind.numbers || numbersName(version) !== info.path) throw new CorruptionError(info.path, 20, `reserves numbers up to ${version}`);
+        if (kind !== LockFileKind.numbers || numbersName(version) !== info.path)
+          throw new CorruptionError(info.path, 20, `reserves numbers up to ${version}`);
         endOfNumbers = Math.max(endOfNumbers, version);
       } else {
         throw new CorruptionError(info.path, 0, 'no file of the lock service');
@@ -42,7 +44,14 @@ export async function readAllLockFiles(fileSystem: FileSystem): Promise<LockFile
   const numbersAreDamaged = damages.some(({ name }) => name.startsWith(NUMBERS));
   for (const { file, name } of newest.values()) {
     if (file.version < endOfNumbers || numbersAreDamaged) continue;
-    damages.push({ name, error: new CorruptionError(name, 20, `version ${file.version} was never reserved: numbers are reserved up to ${endOfNumbers}, so a later reservation is gone`) });
+    damages.push({
+      name,
+      error: new CorruptionError(
+        name,
+        20,
+        `version ${file.version} was never reserved: numbers are reserved up to ${endOfNumbers}, so a later reservation is gone`,
+      ),
+    });
   }
   const kept = [...newest.values()].sort((a, b) => (a.file.path < b.file.path ? -1 : 1));
   return {

@@ -31,18 +31,34 @@ const lockFiles = fc.oneof(
 
 describe('lock service files', () => {
   test('decode to what was encoded', () => {
-    fc.assert(fc.property(lockFiles, (file) => assert.deepEqual(decodeLockFile('f', encodeLockFile(file)), { ...file })));
+    fc.assert(
+      fc.property(lockFiles, (file) => assert.deepEqual(decodeLockFile('f', encodeLockFile(file)), { ...file })),
+    );
   });
 
   test('keep the bytes of the format’s page', () => {
-    const bytes = encodeLockFile({ kind: LockFileKind.contents, version: 4097, path: 'root', contents: Buffer.from('abc') });
+    const bytes = encodeLockFile({
+      kind: LockFileKind.contents,
+      version: 4097,
+      path: 'root',
+      contents: Buffer.from('abc'),
+    });
     assert.equal(bytes.toString('hex'), GOLDEN + GOLDEN_CHECKSUM);
   });
 
   test('every flipped bit, every cut and every byte too many is corruption that names the file', () => {
-    const whole = encodeLockFile({ kind: LockFileKind.contents, version: 7, path: 'a/b', contents: Buffer.from('content') });
+    const whole = encodeLockFile({
+      kind: LockFileKind.contents,
+      version: 7,
+      path: 'a/b',
+      contents: Buffer.from('content'),
+    });
     const refused = (bytes: Buffer, what: string): void => {
-      assert.throws(() => decodeLockFile('the/file', bytes), (error) => error instanceof CorruptionError && error.file === 'the/file', what);
+      assert.throws(
+        () => decodeLockFile('the/file', bytes),
+        (error) => error instanceof CorruptionError && error.file === 'the/file',
+        what,
+      );
     };
     for (let bit = 0; bit < whole.length * 8; bit++) {
       const damaged = Buffer.from(whole);
@@ -61,18 +77,32 @@ describe('lock service files', () => {
       [35, 0, /do not add up/],
     ];
     for (const [at, value, message] of cases) {
-      assert.throws(() => decodeLockFile('f', altered(at, value)), (error) => error instanceof CorruptionError && message.test(error.message), `${message}`);
+      assert.throws(
+        () => decodeLockFile('f', altered(at, value)),
+        (error) => error instanceof CorruptionError && message.test(error.message),
+        `${message}`,
+      );
     }
-    assert.throws(() => encodeLockFile({ kind: LockFileKind.contents, version: 0, path: 'a', contents: Buffer.alloc(0) }), /version 0/);
-    assert.throws(() => encodeLockFile({ kind: LockFileKind.deletion, version: 1, path: 'a', contents: Buffer.alloc(1) }), /contents in a file/);
-    assert.throws(() => encodeLockFile({ kind: LockFileKind.contents, version: 1, path: '', contents: Buffer.alloc(1) }), /a path and kind/);
+    assert.throws(
+      () => encodeLockFile({ kind: LockFileKind.contents, version: 0, path: 'a', contents: Buffer.alloc(0) }),
+      /version 0/,
+    );
+    assert.throws(
+      () => encodeLockFile({ kind: LockFileKind.deletion, version: 1, path: 'a', contents: Buffer.alloc(1) }),
+      /contents in a file/,
+    );
+    assert.throws(
+      () => encodeLockFile({ kind: LockFileKind.contents, version: 1, path: '', contents: Buffer.alloc(1) }),
+      /a path and kind/,
+    );
   });
 
   test('a later release’s file is refused with words', () => {
     const refused = (bytes: Buffer, message: RegExp): void => {
       assert.throws(
         () => decodeLockFile('the/file', bytes),
-        (error) => error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && message.test(error.message),
+        (error) =>
+          error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && message.test(error.message),
       );
     };
     refused(altered(9, 2), /the\/file: written in format version 2, this release reads version 1/);

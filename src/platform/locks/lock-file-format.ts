@@ -50,10 +50,13 @@ export function encodeLockFile({ kind, version, path, contents }: LockFile): Buf
 
 /** `file` is named in errors. */
 export function decodeLockFile(file: string, bytes: Buffer): LockFile {
-  if (bytes.length < HEADER_BYTES + CHECKSUM_BYTES) throw new CorruptionError(file, bytes.length, `${bytes.length} bytes are too few for a lock service file`);
-  if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) throw new CorruptionError(file, 0, 'not a lock service file (magic)');
+  if (bytes.length < HEADER_BYTES + CHECKSUM_BYTES)
+    throw new CorruptionError(file, bytes.length, `${bytes.length} bytes are too few for a lock service file`);
+  if (!bytes.subarray(0, MAGIC.length).equals(MAGIC))
+    throw new CorruptionError(file, 0, 'not a lock service file (magic)');
   const end = bytes.length - CHECKSUM_BYTES;
-  if (bytes.readUInt32BE(end) !== crc32c(bytes.subarray(0, end))) throw new CorruptionError(file, end, 'checksum does not match');
+  if (bytes.readUInt32BE(end) !== crc32c(bytes.subarray(0, end)))
+    throw new CorruptionError(file, end, 'checksum does not match');
   checkRelease(file, bytes.readUInt16BE(8), bytes.readUInt32BE(12));
 
   const kind = bytes.readUInt16BE(10) as LockFileKind;
@@ -61,17 +64,24 @@ export function decodeLockFile(file: string, bytes: Buffer): LockFile {
   const version = Number(bytes.readBigUInt64BE(20));
   if (!Number.isSafeInteger(version) || version === 0) throw new CorruptionError(file, 20, `version ${version}`);
   const contentsAt = HEADER_BYTES + bytes.readUInt32BE(28);
-  if (contentsAt + bytes.readUInt32BE(32) !== end) throw new CorruptionError(file, 28, `lengths of path and contents do not add up to ${end - HEADER_BYTES}`);
+  if (contentsAt + bytes.readUInt32BE(32) !== end)
+    throw new CorruptionError(file, 28, `lengths of path and contents do not add up to ${end - HEADER_BYTES}`);
   const path = bytes.toString('utf8', HEADER_BYTES, contentsAt);
   return { kind, version, path, contents: Uint8Array.from(bytes.subarray(contentsAt, end)) };
 }
 
 function checkRelease(file: string, formatVersion: number, requiredFeatures: number): void {
   if (formatVersion !== FORMAT_VERSION) {
-    throw new BigtableError(Code.FAILED_PRECONDITION, `${file}: written in format version ${formatVersion}, this release reads version ${FORMAT_VERSION}`);
+    throw new BigtableError(
+      Code.FAILED_PRECONDITION,
+      `${file}: written in format version ${formatVersion}, this release reads version ${FORMAT_VERSION}`,
+    );
   }
   const unknown = (requiredFeatures & ~KNOWN_REQUIRED_FEATURES) >>> 0;
   if (unknown !== 0) {
-    throw new BigtableError(Code.FAILED_PRECONDITION, `${file}: needs features 0x${unknown.toString(16)} that this release does not have`);
+    throw new BigtableError(
+      Code.FAILED_PRECONDITION,
+      `${file}: needs features 0x${unknown.toString(16)} that this release does not have`,
+    );
   }
 }

@@ -14,7 +14,12 @@ async function overPort() {
   const host = new LockServiceHost(memory, leases);
   await there.transport.serve('lock-service', host);
   here.transport.route('lock-service', here.peer);
-  const client = new LockServiceClient({ transport: here.transport, address: 'lock-service', leases, budget: here.budget });
+  const client = new LockServiceClient({
+    transport: here.transport,
+    address: 'lock-service',
+    leases,
+    budget: here.budget,
+  });
   return { memory, leases, host, client, close };
 }
 

@@ -5,7 +5,16 @@
  * Invariants: watches begin before anything that is asked later is answered (calls keep their order); `leaseDeadlineMs` asks shared memory alone.
  * A lease has no end of its own: it holds until the host takes its number away.
  */
-import { type ByteBudget, type Guard, type LockEvent, type LockHandle, type LockService, requestContext, type SmallFile, type Transport } from '../../env/index.ts';
+import {
+  type ByteBudget,
+  type Guard,
+  type LockEvent,
+  type LockHandle,
+  type LockService,
+  requestContext,
+  type SmallFile,
+  type Transport,
+} from '../../env/index.ts';
 import { LEASES, type OpenedSession } from './lock-service-host.ts';
 
 export interface LockServiceClientOptions {
@@ -39,7 +48,9 @@ export class LockServiceClient implements LockService {
   leaseDeadlineMs(sessionId: string): number {
     const number = this.#numbers.get(sessionId);
     if (number === undefined) return Number.NEGATIVE_INFINITY;
-    return Atomics.load(this.#options.leases, number % LEASES) === number ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
+    return Atomics.load(this.#options.leases, number % LEASES) === number
+      ? Number.POSITIVE_INFINITY
+      : Number.NEGATIVE_INFINITY;
   }
 
   read(path: string): Promise<SmallFile | undefined> {
@@ -72,7 +83,9 @@ export class LockServiceClient implements LockService {
 
   watch(prefix: string, listener: (event: LockEvent) => void): () => void {
     const { transport, address } = this.#options;
-    const events = transport.stream(address, 'watch', prefix, this.#context())[Symbol.asyncIterator]() as AsyncIterator<readonly LockEvent[]>;
+    const events = transport.stream(address, 'watch', prefix, this.#context())[Symbol.asyncIterator]() as AsyncIterator<
+      readonly LockEvent[]
+    >;
     let stopped = false;
     // asked now, so that the watch is there before whatever is asked next
     let next = events.next();

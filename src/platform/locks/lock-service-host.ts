@@ -8,7 +8,14 @@
  * process does not do.
  */
 import { assert, BigtableError, Code } from '../../base/index.ts';
-import { type CallHandler, type Guard, type LockEvent, type LockHandle, type LockService, PullStream } from '../../env/index.ts';
+import {
+  type CallHandler,
+  type Guard,
+  type LockEvent,
+  type LockHandle,
+  type LockService,
+  PullStream,
+} from '../../env/index.ts';
 
 /** Sessions that a thread may have at once. Session number n stands at n modulo this. */
 export const LEASES = 1024;
@@ -48,7 +55,8 @@ export class LockServiceHost implements CallHandler {
       closeSession: ([sessionId]) => this.#closeSession(sessionId as string),
       read: ([path]) => service.read(path as string),
       list: ([prefix]) => service.list(prefix as string),
-      write: ([path, contents, options]) => service.write(path as string, contents as Uint8Array, options as WriteOptions),
+      write: ([path, contents, options]) =>
+        service.write(path as string, contents as Uint8Array, options as WriteOptions),
       remove: ([path, guard]) => service.remove(path as string, guard as Guard),
       tryAcquire: ([path, sessionId]) => service.tryAcquire(path as string, sessionId as string),
       release: ([lock]) => service.release(lock as LockHandle),
@@ -79,7 +87,10 @@ export class LockServiceHost implements CallHandler {
     const sessionId = await this.#service.openSession();
     if (this.#closed || Atomics.load(this.#leases, number % LEASES) !== 0) {
       await this.#service.closeSession(sessionId);
-      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a thread has at most ${LEASES} sessions, and none after its end`);
+      throw new BigtableError(
+        Code.RESOURCE_EXHAUSTED,
+        `a thread has at most ${LEASES} sessions, and none after its end`,
+      );
     }
     this.#numbers.set(sessionId, number);
     Atomics.store(this.#leases, number % LEASES, number);

@@ -16,14 +16,18 @@ export function memoryBytes(): number {
  */
 export function descriptorLimit(): number | undefined {
   try {
-    return numberOf(/^Max open files +(\S+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1]) ?? reportedLimit();
+    return (
+      numberOf(/^Max open files +(\S+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1]) ?? reportedLimit()
+    );
   } catch {
     return reportedLimit();
   }
 }
 
 function reportedLimit(): number | undefined {
-  const report = process.report.getReport() as { readonly userLimits?: { readonly open_files?: { readonly soft?: number | string } } };
+  const report = process.report.getReport() as {
+    readonly userLimits?: { readonly open_files?: { readonly soft?: number | string } };
+  };
   return numberOf(report.userLimits?.open_files?.soft);
 }
 

@@ -18,7 +18,10 @@ class Machine {
     this.trueMs = fractionMs;
     this.#fineOffsetMs = 250.3;
     this.#readingMs = readingMs;
-    this.realTime = new RealTime({ coarseMs: () => START_MS + Math.floor(this.#read()), fineMs: () => this.#read() + this.#fineOffsetMs });
+    this.realTime = new RealTime({
+      coarseMs: () => START_MS + Math.floor(this.#read()),
+      fineMs: () => this.#read() + this.#fineOffsetMs,
+    });
   }
 
   #read(): number {
@@ -57,7 +60,10 @@ describe('real time out of a coarse and a fine clock', () => {
       const machine = new Machine(fraction);
       for (let i = 0; i < 2000; i++) {
         const { behind, ahead } = machine.error();
-        assert.ok(behind <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS, `call ${i} at ${fraction}: ${behind} us behind, ${ahead} us ahead`);
+        assert.ok(
+          behind <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS,
+          `call ${i} at ${fraction}: ${behind} us behind, ${ahead} us ahead`,
+        );
         machine.trueMs += 0.0137 * (i % 97);
       }
     }
@@ -69,7 +75,10 @@ describe('real time out of a coarse and a fine clock', () => {
       machine.error();
       machine.set(byMs);
       const { behind, ahead } = machine.error();
-      assert.ok(behind <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS, `${byMs} ms: ${behind} us behind, ${ahead} us ahead`);
+      assert.ok(
+        behind <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS,
+        `${byMs} ms: ${behind} us behind, ${ahead} us ahead`,
+      );
     }
   });
 
@@ -83,7 +92,10 @@ describe('real time out of a coarse and a fine clock', () => {
         machine.trueMs += 0.0713;
       }
       const { behind, ahead } = machine.error();
-      assert.ok(behind <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS, `${byMs} ms: ${behind} us behind, ${ahead} us ahead`);
+      assert.ok(
+        behind <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS,
+        `${byMs} ms: ${behind} us behind, ${ahead} us ahead`,
+      );
     }
   });
 
@@ -93,18 +105,26 @@ describe('real time out of a coarse and a fine clock', () => {
       { weight: 1, arbitrary: fc.constantFrom(-5000, -1.5, -0.3, 0.3, 1.5, 5000).map((ms) => ({ kind: 'set', ms })) },
     );
     fc.assert(
-      fc.property(fc.double({ min: 0, max: 1, noNaN: true }), fc.array(step, { maxLength: 50 }), fc.array(fc.constantFrom(0.0001, 0.0001, 0.0002, 0.04, 3), { minLength: 1 }), (fraction, steps, delays) => {
-        let reading = 0;
-        // the thread is put aside within a call now and then
-        const machine = new Machine(fraction, () => delays[reading++ % delays.length] as number);
-        for (const { kind, ms } of steps) {
-          if (kind === 'set') machine.set(ms);
-          else machine.trueMs += ms;
-          const earliest = Math.floor(machine.trueMs) * 1000;
-          const micros = machine.micros();
-          assert.ok(micros >= earliest - ROUNDING_MICROS && micros < (Math.floor(machine.trueMs) + 1) * 1000 + ROUNDING_MICROS);
-        }
-      }),
+      fc.property(
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        fc.array(step, { maxLength: 50 }),
+        fc.array(fc.constantFrom(0.0001, 0.0001, 0.0002, 0.04, 3), { minLength: 1 }),
+        (fraction, steps, delays) => {
+          let reading = 0;
+          // the thread is put aside within a call now and then
+          const machine = new Machine(fraction, () => delays[reading++ % delays.length] as number);
+          for (const { kind, ms } of steps) {
+            if (kind === 'set') machine.set(ms);
+            else machine.trueMs += ms;
+            const earliest = Math.floor(machine.trueMs) * 1000;
+            const micros = machine.micros();
+            assert.ok(
+              micros >= earliest - ROUNDING_MICROS &&
+                micros < (Math.floor(machine.trueMs) + 1) * 1000 + ROUNDING_MICROS,
+            );
+          }
+        },
+      ),
     );
   });
 

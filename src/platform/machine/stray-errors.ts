@@ -19,7 +19,12 @@ export function watchStrayErrors({ logger, metrics, onException }: StrayErrorOpt
     metrics.add(counter);
     logger.error(message, { stack: stackOf(thrown), count: metrics.get(counter) });
   };
-  const onRejection = (reason: unknown): void => tell('a rejected promise was taken by nobody; the work that it was part of is not done', 'process.unhandledRejections', reason);
+  const onRejection = (reason: unknown): void =>
+    tell(
+      'a rejected promise was taken by nobody; the work that it was part of is not done',
+      'process.unhandledRejections',
+      reason,
+    );
   const onUncaught = (error: unknown): void => {
     tell('an exception was caught by nobody', 'process.uncaughtExceptions', error);
     onException?.();

@@ -23,7 +23,19 @@ function pair() {
 const plain = fc.letrec((tie) => ({
   any: fc.oneof(
     { depthSize: 'small' },
-    fc.constantFrom(undefined, null, true, false, Number.NaN, -0, 0, Number.POSITIVE_INFINITY, 2 ** 53, -(2 ** 30), 2 ** 30 - 1),
+    fc.constantFrom(
+      undefined,
+      null,
+      true,
+      false,
+      Number.NaN,
+      -0,
+      0,
+      Number.POSITIVE_INFINITY,
+      2 ** 53,
+      -(2 ** 30),
+      2 ** 30 - 1,
+    ),
     fc.integer(),
     fc.double(),
     fc.bigInt(),
@@ -52,7 +64,9 @@ describe('messages between threads', () => {
   });
 
   test('keys that mean something to objects are keys like others', () => {
-    const [passed] = pair().pass(JSON.parse('{"__proto__":{"polluted":1},"constructor":2}')) as [Record<string, unknown>];
+    const [passed] = pair().pass(JSON.parse('{"__proto__":{"polluted":1},"constructor":2}')) as [
+      Record<string, unknown>,
+    ];
     assert.deepEqual(Object.keys(passed), ['__proto__', 'constructor']);
     assert.equal((passed as { polluted?: number }).polluted, undefined);
   });
@@ -76,7 +90,10 @@ describe('messages between threads', () => {
     for (const pieces of [1, 25, 50, 75, 100]) {
       const { encoder, pass } = pair();
       pass(...Array.from({ length: pieces }, () => new Uint8Array(50_000)));
-      assert.ok(encoder.capacityBytes <= 1 << 20, `${encoder.capacityBytes} bytes are kept after a message of ${pieces} times 50,000`);
+      assert.ok(
+        encoder.capacityBytes <= 1 << 20,
+        `${encoder.capacityBytes} bytes are kept after a message of ${pieces} times 50,000`,
+      );
     }
   });
 
@@ -95,11 +112,15 @@ describe('messages between threads', () => {
     const shared = { a: 1, b: [2] };
     pass(shared);
     assert.throws(() => encoder.whole(() => encoder.value([shared, () => {}])));
-    assert.deepStrictEqual(pass([shared, shared, { a: 2, b: shared }, shared]), [[shared, shared, { a: 2, b: shared }, shared]]);
+    assert.deepStrictEqual(pass([shared, shared, { a: 2, b: shared }, shared]), [
+      [shared, shared, { a: 2, b: shared }, shared],
+    ]);
   });
 
   test('objects that occur several times come out as they went in', () => {
-    const shared = fc.array(plain, { minLength: 1, maxLength: 5 }).chain((values) => fc.array(fc.array(fc.constantFrom(...values), { maxLength: 6 }), { maxLength: 6 }));
+    const shared = fc
+      .array(plain, { minLength: 1, maxLength: 5 })
+      .chain((values) => fc.array(fc.array(fc.constantFrom(...values), { maxLength: 6 }), { maxLength: 6 }));
     fc.assert(
       fc.property(fc.array(shared, { maxLength: 3 }), (messages) => {
         const { pass } = pair();
@@ -151,17 +172,35 @@ describe('messages between threads', () => {
 
   test('what cannot be cloned leaves no trace, in the bytes and in the tables', () => {
     const { encoder, pass } = pair();
-    assert.throws(() => encoder.whole(() => {
-      encoder.name('a name');
-      encoder.value({ first: 1, second: { inner: () => {} } });
-    }));
+    assert.throws(() =>
+      encoder.whole(() => {
+        encoder.name('a name');
+        encoder.value({ first: 1, second: { inner: () => {} } });
+      }),
+    );
     assert.equal(encoder.lengthBytes, 0);
     const values = [{ first: 1, second: { inner: 2 } }, { first: 2, second: { inner: 3 } }, { other: 1 }];
     assert.deepEqual(pass(...values), values);
   });
 
   test('numbers and lengths of every size', () => {
-    const values = [0, 127, 128, 16_383, 16_384, 2 ** 30 - 1, 2 ** 30, -1, -64, -65, 2 ** 40 + 0.5, 'x'.repeat(47), 'x'.repeat(49), 'ÿ'.repeat(300), 'ā'.repeat(300)];
+    const values = [
+      0,
+      127,
+      128,
+      16_383,
+      16_384,
+      2 ** 30 - 1,
+      2 ** 30,
+      -1,
+      -64,
+      -65,
+      2 ** 40 + 0.5,
+      'x'.repeat(47),
+      'x'.repeat(49),
+      'ÿ'.repeat(300),
+      'ā'.repeat(300),
+    ];
     assert.deepEqual(pair().pass(...values), values);
     const large = Buffer.alloc(3 << 20, 7);
     assert.deepEqual(pair().pass(large, 'after'), [large, 'after']);

@@ -125,7 +125,8 @@ export class MessageDecoder {
     for (const key of keys) {
       const value = this.value();
       // plain assignment would set the prototype
-      if (key === '__proto__') Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+      if (key === '__proto__')
+        Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
       else object[key] = value;
     }
     return object;

@@ -15,8 +15,24 @@ import { serialize } from 'node:v8';
 import { viewOf } from '../../base/index.ts';
 
 export const Tag = {
-  undefined: 0, null: 1, false: 2, true: 3, integer: 4, double: 5, bigint: 6, latin1: 7, utf16: 8, buffer: 9, bytes: 10, array: 11, newShape: 12, shape: 13,
-  newName: 14, name: 15, cloned: 16, same: 17,
+  undefined: 0,
+  null: 1,
+  false: 2,
+  true: 3,
+  integer: 4,
+  double: 5,
+  bigint: 6,
+  latin1: 7,
+  utf16: 8,
+  buffer: 9,
+  bytes: 10,
+  array: 11,
+  newShape: 12,
+  shape: 13,
+  newName: 14,
+  name: 15,
+  cloned: 16,
+  same: 17,
 } as const;
 
 const FIRST_BYTES = 64 * 1024;
@@ -68,7 +84,10 @@ export class MessageEncoder {
       this.#forgetObjects();
       for (const shape of this.#shapesInOrder.splice(shapes)) {
         const key = shape.keys[0] ?? '';
-        this.#shapes.set(key, (this.#shapes.get(key) ?? []).filter((other) => other !== shape));
+        this.#shapes.set(
+          key,
+          (this.#shapes.get(key) ?? []).filter((other) => other !== shape),
+        );
       }
       for (const name of [...this.#names.keys()].slice(names)) this.#names.delete(name);
       throw error;
@@ -81,7 +100,8 @@ export class MessageEncoder {
     const bytes = this.#bytes;
     this.#at = 0;
     const isFull = used >= bytes.length * FULL_SHARE;
-    if (isFull || bytes.length > MOST_BYTES) this.#bytes = Buffer.allocUnsafeSlow(Math.min(MOST_BYTES, Math.max(FIRST_BYTES, used + (used >> 3))));
+    if (isFull || bytes.length > MOST_BYTES)
+      this.#bytes = Buffer.allocUnsafeSlow(Math.min(MOST_BYTES, Math.max(FIRST_BYTES, used + (used >> 3))));
     if (isFull) return viewOf(bytes, 0, used) as Uint8Array<ArrayBuffer>;
     const taken = Buffer.allocUnsafeSlow(used);
     bytes.copy(taken, 0, 0, used);
@@ -159,7 +179,8 @@ export class MessageEncoder {
     }
     const prototype: unknown = Object.getPrototypeOf(value);
     if (prototype === Object.prototype || prototype === null) return this.#plain(value as Record<string, unknown>);
-    if (prototype === Buffer.prototype || prototype === Uint8Array.prototype) return this.#raw(value as Uint8Array, prototype === Buffer.prototype ? Tag.buffer : Tag.bytes);
+    if (prototype === Buffer.prototype || prototype === Uint8Array.prototype)
+      return this.#raw(value as Uint8Array, prototype === Buffer.prototype ? Tag.buffer : Tag.bytes);
     this.#clone(value);
   }
 

@@ -10,8 +10,19 @@
 import type { MessagePort } from 'node:worker_threads';
 import { BigtableError, Code, NumberTable, unavailable } from '../../base/index.ts';
 import {
-  type ByteBudget, CallContext, type CallHandler, checkContext, type Clock, fromPlainError, type Metrics, type PlainError, type Priority, type PullStream, pullStreamOf,
-  type RequestContext, toPlainError,
+  type ByteBudget,
+  CallContext,
+  type CallHandler,
+  checkContext,
+  type Clock,
+  fromPlainError,
+  type Metrics,
+  type PlainError,
+  type Priority,
+  type PullStream,
+  pullStreamOf,
+  type RequestContext,
+  toPlainError,
 } from '../../env/index.ts';
 import { MessageDecoder } from './message-decoder.ts';
 import { MessageEncoder } from './message-encoder.ts';
@@ -149,7 +160,8 @@ export class PortPeer {
     this.#closed = true;
     const gone = unavailable('the thread that was called has ended: the outcome of the call is unknown');
     for (const receiver of this.#receivers.values()) receiver.receive(Frame.failure, toPlainError(gone));
-    for (const { context } of this.#asked.values()) context.interrupt(new BigtableError(Code.CANCELLED, 'the thread that called has ended'));
+    for (const { context } of this.#asked.values())
+      context.interrupt(new BigtableError(Code.CANCELLED, 'the thread that called has ended'));
     this.#options.onClosed?.();
   }
 
@@ -192,10 +204,12 @@ export class PortPeer {
         context.listen({ interrupt: () => this.#leave(id, asked) });
         this.#pump(id, asked);
       } else {
-        handlerOf(address).call(method, message, context).then(
-          (value) => this.#answered(id, asked, value),
-          (thrown: unknown) => this.#failed(id, asked, thrown),
-        );
+        handlerOf(address)
+          .call(method, message, context)
+          .then(
+            (value) => this.#answered(id, asked, value),
+            (thrown: unknown) => this.#failed(id, asked, thrown),
+          );
       }
     } catch (thrown) {
       this.#failed(id, asked, thrown);
@@ -212,7 +226,8 @@ export class PortPeer {
   }
 
   #failed(id: number, asked: Asked, thrown: unknown): void {
-    if (asked.context.interruption === undefined) this.#send(Frame.failure, id, (encoder) => encoder.value(toPlainError(thrown)));
+    if (asked.context.interruption === undefined)
+      this.#send(Frame.failure, id, (encoder) => encoder.value(toPlainError(thrown)));
     this.#forget(id, asked);
   }
 
@@ -290,5 +305,7 @@ export class PortPeer {
 }
 
 function nobodyServes(address: string): BigtableError {
-  return new BigtableError(Code.UNAVAILABLE, `nobody serves address ${JSON.stringify(address)}: its thread has ended`, { details: { notReached: true } });
+  return new BigtableError(Code.UNAVAILABLE, `nobody serves address ${JSON.stringify(address)}: its thread has ended`, {
+    details: { notReached: true },
+  });
 }

@@ -15,11 +15,17 @@ class PortClock extends ManualClock {
 transportContract('ports', async () => {
   const clock = new PortClock();
   const { here, there, close } = portPair(clock);
-  return { transport: acrossPort(here, there), nowMs: () => clock.monotonicMs(), pass: (ms) => clock.advance(ms), close: async () => close() };
+  return {
+    transport: acrossPort(here, there),
+    nowMs: () => clock.monotonicMs(),
+    pass: (ms) => clock.advance(ms),
+    close: async () => close(),
+  };
 });
 
 describe('PortTransport', () => {
-  const context = (options: Partial<ContextOptions> = {}) => requestContext({ budget: new ByteBudget(1 << 20), ...options });
+  const context = (options: Partial<ContextOptions> = {}) =>
+    requestContext({ budget: new ByteBudget(1 << 20), ...options });
 
   async function served(handler: Partial<CallHandler>) {
     const pair = portPair(new PortClock());
@@ -30,11 +36,19 @@ describe('PortTransport', () => {
 
   test('a thread that ends fails the calls and streams under way with UNAVAILABLE, and those to come', async () => {
     const { here, there } = await served({ call: () => new Promise(() => {}), stream: () => hanging() });
-    const calls = [here.transport.call('a', 'm', null, context()), here.transport.stream('a', 'm', null, context())[Symbol.asyncIterator]().next()];
+    const calls = [
+      here.transport.call('a', 'm', null, context()),
+      here.transport.stream('a', 'm', null, context())[Symbol.asyncIterator]().next(),
+    ];
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
     there.peer.close();
-    for (const call of calls) await rejectsWith(Code.UNAVAILABLE, call, (error) => error.details['notReached'] === undefined);
-    await rejectsWith(Code.UNAVAILABLE, here.transport.call('a', 'm', null, context()), (error) => error.details['notReached'] === true);
+    for (const call of calls)
+      await rejectsWith(Code.UNAVAILABLE, call, (error) => error.details['notReached'] === undefined);
+    await rejectsWith(
+      Code.UNAVAILABLE,
+      here.transport.call('a', 'm', null, context()),
+      (error) => error.details['notReached'] === true,
+    );
   });
 
   test('a caller whose thread ends gives up what it had asked for', async () => {
@@ -43,7 +57,8 @@ describe('PortTransport', () => {
       given = resolve;
     });
     const { here } = await served({
-      call: (_method, _message, received) => new Promise(() => received.signal?.addEventListener('abort', () => given?.())),
+      call: (_method, _message, received) =>
+        new Promise(() => received.signal?.addEventListener('abort', () => given?.())),
     });
     const call = here.transport.call('a', 'm', null, context());
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
@@ -124,6 +139,10 @@ async function* hanging(): AsyncGenerator<never> {
   await new Promise(() => {});
 }
 
-async function rejectsWith(code: Code, work: Promise<unknown>, also: (error: BigtableError) => boolean = () => true): Promise<void> {
+async function rejectsWith(
+  code: Code,
+  work: Promise<unknown>,
+  also: (error: BigtableError) => boolean = () => true,
+): Promise<void> {
   await assert.rejects(work, (error) => error instanceof BigtableError && error.code === code && also(error));
 }

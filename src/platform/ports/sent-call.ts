@@ -5,7 +5,17 @@
  * Invariant: each ends once, by an answer, a failure, or by being given up, and says so to whoever keeps it by its number.
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
-import { checkContext, type Clock, ContextWait, fromPlainError, type Interruptible, isEndless, type PlainError, PullStream, type RequestContext } from '../../env/index.ts';
+import {
+  checkContext,
+  type Clock,
+  ContextWait,
+  fromPlainError,
+  type Interruptible,
+  isEndless,
+  type PlainError,
+  PullStream,
+  type RequestContext,
+} from '../../env/index.ts';
 
 /** Items of a stream that may be on their way. Each is a batch of a read: some hundred kilobytes at most. */
 export const WINDOW = 4;
@@ -62,7 +72,13 @@ export class SentStream extends PullStream<unknown> implements Receiver, Interru
   #state: 'new' | 'open' | 'ended' | 'over' = 'new';
   #failure: BigtableError | undefined;
   #taken = 0;
-  #waiting: { readonly resolve: (item: unknown) => void; readonly reject: (error: BigtableError) => void; readonly wait: ContextWait | undefined } | undefined;
+  #waiting:
+    | {
+        readonly resolve: (item: unknown) => void;
+        readonly reject: (error: BigtableError) => void;
+        readonly wait: ContextWait | undefined;
+      }
+    | undefined;
 
   constructor(context: RequestContext, clock: Clock, ends: StreamEnds) {
     super();

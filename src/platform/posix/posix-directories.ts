@@ -95,7 +95,8 @@ export class Directories {
   async removeTree(path: string, isDirectory = true): Promise<void> {
     try {
       if (!isDirectory) return await this.#syscalls.unlink(path);
-      for (const entry of await this.#syscalls.readdir(path)) await this.removeTree(join(path, entry.name), entry.isDirectory);
+      for (const entry of await this.#syscalls.readdir(path))
+        await this.removeTree(join(path, entry.name), entry.isDirectory);
       await this.#syscalls.rmdir(path);
     } catch (error) {
       if (errnoOf(error) !== 'ENOENT') throw error;
@@ -118,7 +119,10 @@ export class Directories {
   }
 
   /** The directories below `base` that may hold a path with `prefix`, relative to it, each with the paths of its files. */
-  async *walk(base: string, prefix: string): AsyncIterable<{ readonly directory: string; readonly files: readonly string[] }> {
+  async *walk(
+    base: string,
+    prefix: string,
+  ): AsyncIterable<{ readonly directory: string; readonly files: readonly string[] }> {
     const slash = prefix.lastIndexOf('/');
     if (slash >= 0) checkFilePath(prefix.slice(0, slash));
     const pending = [prefix.slice(0, slash + 1)];

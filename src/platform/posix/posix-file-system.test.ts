@@ -12,7 +12,10 @@ import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
 
 const OPTIONS: PosixOptions = { checksum: crc32c };
 
-for (const [name, options] of [['directory', OPTIONS], ['directory with small segments', { ...OPTIONS, logSegmentBytes: 8192 }]] as const) {
+for (const [name, options] of [
+  ['directory', OPTIONS],
+  ['directory with small segments', { ...OPTIONS, logSegmentBytes: 8192 }],
+] as const) {
   fileSystemContract(name, async () => {
     const directory = temporaryDirectory();
     const opened: PosixFileSystem[] = [];
@@ -65,7 +68,8 @@ describe('files in a directory', () => {
     const { fileSystem } = await open(t, { ...OPTIONS, syscalls });
     for (let i = 0; i < 10; i++) await writeFile(fileSystem, `f${i}`, `content ${i}`);
     left = 3;
-    for (let i = 0; i < 30; i++) assert.equal((await fileSystem.read(`f${i % 10}`, 0, 9)).toString(), `content ${i % 10}`);
+    for (let i = 0; i < 30; i++)
+      assert.equal((await fileSystem.read(`f${i % 10}`, 0, 9)).toString(), `content ${i % 10}`);
     // none is kept, and none is to be had
     for (let i = 0; i < 10; i++) await fileSystem.delete(`f${i}`);
     left = Number.POSITIVE_INFINITY;
@@ -105,7 +109,8 @@ describe('files in a directory', () => {
   test('no call leaves the directory', async (t) => {
     const { fileSystem } = await open(t);
     for (const path of ['..', '../x', 'a/../../x', '/etc/passwd', 'a/./b']) {
-      for (const call of ['create', 'size', 'delete', 'openLog', 'fence', 'deleteLog'] as const) await fails(fileSystem[call](path), Code.INVALID_ARGUMENT);
+      for (const call of ['create', 'size', 'delete', 'openLog', 'fence', 'deleteLog'] as const)
+        await fails(fileSystem[call](path), Code.INVALID_ARGUMENT);
       await fails(fileSystem.read(path, 0, 1), Code.INVALID_ARGUMENT);
     }
     for (const prefix of ['../', 'a/../../', '/', '/etc/']) {
@@ -125,7 +130,8 @@ describe('files in a directory', () => {
   test('a read with an absurd length takes no memory', async (t) => {
     const { fileSystem } = await open(t);
     await writeFile(fileSystem, 'f', 'abc');
-    for (const length of [2 ** 40, Number.MAX_SAFE_INTEGER, Number.NaN, -1]) await fails(fileSystem.read('f', 0, length), Code.OUT_OF_RANGE);
+    for (const length of [2 ** 40, Number.MAX_SAFE_INTEGER, Number.NaN, -1])
+      await fails(fileSystem.read('f', 0, length), Code.OUT_OF_RANGE);
     await fails(fileSystem.read('f', -1, 1), Code.OUT_OF_RANGE);
   });
 
@@ -137,7 +143,13 @@ describe('files in a directory', () => {
     // a slow machine may have used up the time for reads in step
     const read = fileSystem.readNow?.('f', 2, 3);
     if (read !== undefined) assert.deepEqual(read, Buffer.from('cde'));
-    for (const [offset, length] of [[4, 3], [-1, 2], [0, Number.NaN], [0, 2 ** 40]] as const) assert.equal(fileSystem.readNow?.('f', offset, length), undefined);
+    for (const [offset, length] of [
+      [4, 3],
+      [-1, 2],
+      [0, Number.NaN],
+      [0, 2 ** 40],
+    ] as const)
+      assert.equal(fileSystem.readNow?.('f', offset, length), undefined);
     await fileSystem.delete('f');
     assert.equal(fileSystem.readNow?.('f', 0, 6), undefined);
   });
@@ -148,7 +160,11 @@ describe('files in a directory', () => {
     for (let i = 0; i < 300; i++) await writeFile(fileSystem, `f/${i}`, `content ${i}`);
     const before = counts.open - counts.close;
     for (let round = 0; round < 2; round++) {
-      await Promise.all(Array.from({ length: 300 }, async (_, i) => assert.equal((await fileSystem.read(`f/${i}`, 8, `${i}`.length)).toString(), `${i}`)));
+      await Promise.all(
+        Array.from({ length: 300 }, async (_, i) =>
+          assert.equal((await fileSystem.read(`f/${i}`, 8, `${i}`.length)).toString(), `${i}`),
+        ),
+      );
     }
     await eventually(() => counts.open - counts.close - before === 256);
     await fileSystem.delete('f/299');
@@ -183,7 +199,12 @@ describe('files in a directory', () => {
   });
 
   test('a full disk is RESOURCE_EXHAUSTED, other failures UNAVAILABLE with their cause, and nothing is visible', async (t) => {
-    const codes = { ENOSPC: Code.RESOURCE_EXHAUSTED, EDQUOT: Code.RESOURCE_EXHAUSTED, EIO: Code.UNAVAILABLE, EWEIRD: Code.INTERNAL };
+    const codes = {
+      ENOSPC: Code.RESOURCE_EXHAUSTED,
+      EDQUOT: Code.RESOURCE_EXHAUSTED,
+      EIO: Code.UNAVAILABLE,
+      EWEIRD: Code.INTERNAL,
+    };
     for (const [errno, code] of Object.entries(codes)) {
       for (const call of ['write', 'sync', 'link'] as const) {
         const faults = failing();
@@ -236,7 +257,11 @@ describe('files in a directory', () => {
     assert.deepEqual(order, ['sync file', 'link', 'sync directory']);
     order.length = 0;
     await writeFile(fileSystem, 'b/c/third', 'x');
-    assert.deepEqual(order, ['sync file', 'sync directory', 'sync directory', 'link', 'sync directory'], 'new parents are durable before the name');
+    assert.deepEqual(
+      order,
+      ['sync file', 'sync directory', 'sync directory', 'link', 'sync directory'],
+      'new parents are durable before the name',
+    );
   });
 
   test('a directory whose link() replaces is refused', async (t) => {
@@ -274,7 +299,10 @@ function temporaryDirectory(t?: TestContext): string {
   return directory;
 }
 
-async function open(t: TestContext, options: PosixOptions = OPTIONS): Promise<{ directory: string; fileSystem: PosixFileSystem }> {
+async function open(
+  t: TestContext,
+  options: PosixOptions = OPTIONS,
+): Promise<{ directory: string; fileSystem: PosixFileSystem }> {
   const directory = temporaryDirectory(t);
   const fileSystem = await openPosixFileSystem(directory, options);
   t.after(() => fileSystem.close());
@@ -327,7 +355,10 @@ async function writeFile(fileSystem: FileSystem, path: string, content: string):
 }
 
 async function failure(call: Promise<unknown>): Promise<BigtableError> {
-  const outcome = await call.then(() => undefined, (error: unknown) => error);
+  const outcome = await call.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
   assert.ok(outcome instanceof BigtableError, `expected a BigtableError, not ${outcome}`);
   return outcome;
 }

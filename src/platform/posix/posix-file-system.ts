@@ -9,7 +9,16 @@ import { constants } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { assert, BigtableError, Code } from '../../base/index.ts';
 import {
-  type Checksum, type Clock, checkFilePath, type FileInfo, type FileSystem, type FileWriter, type Logger, type LogAppend, type LogPosition, type LogWriter,
+  type Checksum,
+  type Clock,
+  checkFilePath,
+  type FileInfo,
+  type FileSystem,
+  type FileWriter,
+  type Logger,
+  type LogAppend,
+  type LogPosition,
+  type LogWriter,
   silentLogger,
 } from '../../env/index.ts';
 import { Directories } from './posix-directories.ts';
@@ -49,10 +58,20 @@ const SIZES_AT_ONCE = 16;
 /** Opens the file system in an existing directory, removes what an earlier owner left half done, and runs the self-test. */
 export async function openPosixFileSystem(directory: string, options: PosixOptions): Promise<PosixFileSystem> {
   const { syscalls = nodeSyscalls, logger = silentLogger, logSegmentBytes = LOG_SEGMENT_BYTES, clock } = options;
-  assert(logSegmentBytes >= 4096 && logSegmentBytes % 4096 === 0, `segments of ${logSegmentBytes} bytes: whole pages are wanted`);
+  assert(
+    logSegmentBytes >= 4096 && logSegmentBytes % 4096 === 0,
+    `segments of ${logSegmentBytes} bytes: whole pages are wanted`,
+  );
   const directories = new Directories(directory, syscalls, randomBytes(NONCE_BYTES).toString('hex'));
   const pause = clock ? () => clock.yield() : () => new Promise<void>((resolve) => setImmediate(resolve));
-  const setting: LogSetting = { syscalls, directories, checksum: options.checksum, logger, segmentBytes: logSegmentBytes, pause };
+  const setting: LogSetting = {
+    syscalls,
+    directories,
+    checksum: options.checksum,
+    logger,
+    segmentBytes: logSegmentBytes,
+    pause,
+  };
   await systemCall(`opening ${directory}`, prepare(syscalls, directories, logger));
   return new DirectoryFileSystem(setting, options.mostOpenFiles);
 }
@@ -61,11 +80,17 @@ export async function openPosixFileSystem(directory: string, options: PosixOptio
  * The file system of a directory that another thread of this process owns and has opened, for a thread of its own. All see the same files; each log
  * belongs to the thread that opened it, and is touched by no other while that thread lives.
  */
-export function shareFiles(directory: string, options: Pick<PosixOptions, 'checksum' | 'logger' | 'mostOpenFiles'> & { readonly clock: Clock }): PosixFileSystem {
+export function shareFiles(
+  directory: string,
+  options: Pick<PosixOptions, 'checksum' | 'logger' | 'mostOpenFiles'> & { readonly clock: Clock },
+): PosixFileSystem {
   const { checksum, clock, logger = silentLogger } = options;
   const directories = new Directories(directory, nodeSyscalls, randomBytes(NONCE_BYTES).toString('hex'));
   const pause = (): Promise<void> => clock.yield();
-  return new DirectoryFileSystem({ syscalls: nodeSyscalls, directories, checksum, logger, segmentBytes: LOG_SEGMENT_BYTES, pause }, options.mostOpenFiles);
+  return new DirectoryFileSystem(
+    { syscalls: nodeSyscalls, directories, checksum, logger, segmentBytes: LOG_SEGMENT_BYTES, pause },
+    options.mostOpenFiles,
+  );
 }
 
 async function prepare(syscalls: Syscalls, directories: Directories, logger: Logger): Promise<void> {
@@ -73,7 +98,11 @@ async function prepare(syscalls: Syscalls, directories: Directories, logger: Log
   for (const path of [temporary, directories.filePath(''), directories.logPath('')]) await directories.ensure(path);
   const leftovers = await syscalls.readdir(temporary);
   for (const entry of leftovers) await directories.removeTree(join(temporary, entry.name), entry.isDirectory);
-  if (leftovers.length > 0) logger.info('removed what an earlier owner left unfinished', { directory: directories.root, count: leftovers.length });
+  if (leftovers.length > 0)
+    logger.info('removed what an earlier owner left unfinished', {
+      directory: directories.root,
+      count: leftovers.length,
+    });
   await directories.removeEmpty(directories.filePath(''));
   await directories.removeEmpty(directories.logPath(''));
   await posixSelfTest(syscalls, directories);
@@ -111,7 +140,8 @@ export class DirectoryFileSystem implements FileSystem {
     try {
       return await this.#openFiles.use(path, async ({ fd, sizeBytes }) => {
         // before the buffer is made: a wrong length must not take memory
-        if (!(offset >= 0 && length >= 0 && offset + length <= sizeBytes)) throw outOfRange(path, offset, length, sizeBytes);
+        if (!(offset >= 0 && length >= 0 && offset + length <= sizeBytes))
+          throw outOfRange(path, offset, length, sizeBytes);
         const bytes = Buffer.allocUnsafe(length);
         for (let got = 0; got < length; ) {
           const n = await this.#syscalls.read(fd, bytes, got, length - got, offset + got);
@@ -190,7 +220,8 @@ export class DirectoryFileSystem implements FileSystem {
     checkFilePath(path);
     await this.#writers.get(path)?.endWith('the log is fenced');
     // where there is no log its name is taken, so that a writer who comes late does not find it free
-    if (await this.#placeLog(path, (directory) => this.#makeFence(join(directory, FENCE_NAME)).then(() => true))) return;
+    if (await this.#placeLog(path, (directory) => this.#makeFence(join(directory, FENCE_NAME)).then(() => true)))
+      return;
     await this.#writers.get(path)?.endWith('the log is fenced');
     const temporary = this.#directories.temporaryPath();
     const directory = this.#directories.logPath(path);

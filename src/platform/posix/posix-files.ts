@@ -34,7 +34,10 @@ export class PosixFileWriter implements FileWriter {
 
   static async create(syscalls: Syscalls, directories: Directories, path: string): Promise<PosixFileWriter> {
     const temporary = directories.temporaryPath();
-    const fd = await systemCall(`creating ${path}`, syscalls.open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL));
+    const fd = await systemCall(
+      `creating ${path}`,
+      syscalls.open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL),
+    );
     return new PosixFileWriter(syscalls, directories, path, temporary, fd);
   }
 
@@ -71,7 +74,8 @@ export class PosixFileWriter implements FileWriter {
     try {
       await this.#directories.publish(this.#temporary, this.#directories.filePath(this.#path));
     } catch (error) {
-      if (errnoOf(error) === 'EEXIST') throw new BigtableError(Code.ALREADY_EXISTS, `${this.#path}: there is such a file already`, { cause: error });
+      if (errnoOf(error) === 'EEXIST')
+        throw new BigtableError(Code.ALREADY_EXISTS, `${this.#path}: there is such a file already`, { cause: error });
       await systemCall(`naming ${this.#path}`, Promise.reject(error));
     }
   }
@@ -87,7 +91,10 @@ export class PosixFileWriter implements FileWriter {
     try {
       await systemCall(`syncing ${this.#path}`, this.#syscalls.sync(this.#fd));
       const sizeBytes = await systemCall(`sizing ${this.#path}`, this.#syscalls.fileSize(this.#fd));
-      assert(sizeBytes === this.#sizeBytes, `${this.#path}: ${this.#sizeBytes} bytes were written, ${sizeBytes} are there`);
+      assert(
+        sizeBytes === this.#sizeBytes,
+        `${this.#path}: ${this.#sizeBytes} bytes were written, ${sizeBytes} are there`,
+      );
     } finally {
       await systemCall(`closing ${this.#path}`, this.#syscalls.close(this.#fd));
     }

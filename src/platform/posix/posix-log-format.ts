@@ -64,9 +64,11 @@ export function encodeSegmentHeader(header: SegmentHeader, checksum: Checksum): 
 
 /** CorruptionError where the bytes are damaged, FAILED_PRECONDITION where a later version wrote them. */
 export function decodeSegmentHeader(bytes: Buffer, file: string, checksum: Checksum): Required<SegmentHeader> {
-  if (bytes.length < SEGMENT_HEADER_BYTES) throw new CorruptionError(file, bytes.length, `a segment begins with ${SEGMENT_HEADER_BYTES} bytes of header`);
+  if (bytes.length < SEGMENT_HEADER_BYTES)
+    throw new CorruptionError(file, bytes.length, `a segment begins with ${SEGMENT_HEADER_BYTES} bytes of header`);
   if (!bytes.subarray(0, 8).equals(SEGMENT_MAGIC)) throw new CorruptionError(file, 0, 'not a segment of a log');
-  if (bytes.readUInt32LE(60) !== checksum(bytes.subarray(0, 60))) throw new CorruptionError(file, 60, 'the checksum of the segment header is wrong');
+  if (bytes.readUInt32LE(60) !== checksum(bytes.subarray(0, 60)))
+    throw new CorruptionError(file, 60, 'the checksum of the segment header is wrong');
   const version = bytes.readUInt16LE(8);
   const features = bytes.readUInt32LE(12);
   if (version !== SEGMENT_VERSION || features !== 0) {
@@ -75,7 +77,11 @@ export function decodeSegmentHeader(bytes: Buffer, file: string, checksum: Check
       `${file}: a log of version ${version} with required features 0x${features.toString(16)}; this Edubba reads version ${SEGMENT_VERSION} and no features`,
     );
   }
-  return { nonce: Buffer.from(bytes.subarray(16, 24)), base: Number(bytes.readBigUInt64LE(24)), written: Number(bytes.readBigUInt64LE(32)) };
+  return {
+    nonce: Buffer.from(bytes.subarray(16, 24)),
+    base: Number(bytes.readBigUInt64LE(24)),
+    written: Number(bytes.readBigUInt64LE(32)),
+  };
 }
 
 /** Bytes that an append of `payloadBytes` takes in a segment. */
@@ -108,7 +114,12 @@ export function encodeFrameEnd(payloadBytes: number): Buffer {
 }
 
 /** The header of the frame at `position` of the log; undefined where the bytes are none. */
-export function decodeFrameHeader(bytes: Buffer, position: number, nonce: Buffer, checksum: Checksum): FrameHeader | undefined {
+export function decodeFrameHeader(
+  bytes: Buffer,
+  position: number,
+  nonce: Buffer,
+  checksum: Checksum,
+): FrameHeader | undefined {
   if (!bytes.subarray(0, 4).equals(FRAME_MAGIC)) return undefined;
   if (!bytes.subarray(FRAME_NONCE_OFFSET, FRAME_NONCE_OFFSET + NONCE_BYTES).equals(nonce)) return undefined;
   if (bytes.readBigUInt64LE(8) !== BigInt(position)) return undefined;
@@ -143,7 +154,11 @@ export function mayBeTorn(frame: Buffer, offset: number): boolean {
 const CHECKSUM_STEP_BYTES = 2 << 20;
 
 /** The checksum of all parts, one after another, pausing between steps. */
-export async function checksumOf(parts: readonly Uint8Array[], checksum: Checksum, pause: () => Promise<void>): Promise<number> {
+export async function checksumOf(
+  parts: readonly Uint8Array[],
+  checksum: Checksum,
+  pause: () => Promise<void>,
+): Promise<number> {
   let sum = 0;
   let inStep = 0;
   for (const part of parts) {

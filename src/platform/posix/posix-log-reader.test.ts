@@ -12,7 +12,16 @@ import { silentLogger } from '../../env/index.ts';
 import { Directories } from './posix-directories.ts';
 import { openPosixFileSystem } from './posix-file-system.ts';
 import {
-  decodeSegmentHeader, encodeFrameEnd, encodeFrameHeader, encodeSegmentHeader, FRAME_HEADER_BYTES, frameBytes, isZero, mayBeTorn, SEGMENT_HEADER_BYTES, segmentName,
+  decodeSegmentHeader,
+  encodeFrameEnd,
+  encodeFrameHeader,
+  encodeSegmentHeader,
+  FRAME_HEADER_BYTES,
+  frameBytes,
+  isZero,
+  mayBeTorn,
+  SEGMENT_HEADER_BYTES,
+  segmentName,
 } from './posix-log-format.ts';
 import { readLogSegments } from './posix-log-reader.ts';
 import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
@@ -55,7 +64,12 @@ async function writeLog(payloads: readonly Buffer[], logSegmentBytes: number, is
     for (const bytes of payloads) await log.append([bytes]);
     if (isClosed) await fileSystem.close();
     const at = join(directory, 'logs', 'log');
-    const files = new Map(fs.readdirSync(at).sort().map((name) => [name, fs.readFileSync(join(at, name))]));
+    const files = new Map(
+      fs
+        .readdirSync(at)
+        .sort()
+        .map((name) => [name, fs.readFileSync(join(at, name))]),
+    );
     await fileSystem.close();
     return files;
   } finally {
@@ -85,7 +99,13 @@ interface Outcome {
   readonly error?: unknown;
 }
 
-async function read(files: Files, from = 0, end?: number, onRead = (_bytes: number): void => {}, chunkBytes?: number): Promise<Outcome> {
+async function read(
+  files: Files,
+  from = 0,
+  end?: number,
+  onRead = (_bytes: number): void => {},
+  chunkBytes?: number,
+): Promise<Outcome> {
   const memory = memorySyscalls(files);
   const syscalls: Syscalls = {
     ...memory,
@@ -96,10 +116,18 @@ async function read(files: Files, from = 0, end?: number, onRead = (_bytes: numb
     },
   };
   const directories = new Directories('/', syscalls, 'test');
-  const setting = { syscalls, directories, checksum: crc32c, logger: silentLogger, segmentBytes: 4096, pause: () => Promise.resolve() };
+  const setting = {
+    syscalls,
+    directories,
+    checksum: crc32c,
+    logger: silentLogger,
+    segmentBytes: 4096,
+    pause: () => Promise.resolve(),
+  };
   const payloads: Buffer[] = [];
   try {
-    for await (const append of readLogSegments(setting, 'log', from, () => end, chunkBytes)) payloads.push(append.bytes);
+    for await (const append of readLogSegments(setting, 'log', from, () => end, chunkBytes))
+      payloads.push(append.bytes);
     return { payloads };
   } catch (error) {
     return { payloads, error };
@@ -119,7 +147,9 @@ function truncated(files: Files, name: string, length: number): Files {
 
 /** 'all', 'torn' (all but the last) or 'corrupt'; fails where anything else came back. */
 function judge(outcome: Outcome, written: readonly Buffer[], what: string): 'all' | 'torn' | 'corrupt' {
-  outcome.payloads.forEach((bytes, i) => assert.ok(bytes.equals(written[i] as Buffer), `${what}: append ${i} came back wrong`));
+  outcome.payloads.forEach((bytes, i) =>
+    assert.ok(bytes.equals(written[i] as Buffer), `${what}: append ${i} came back wrong`),
+  );
   if (outcome.error) {
     assert.ok(outcome.error instanceof CorruptionError, `${what}: ${outcome.error}`);
     assert.match(outcome.error.file, /^logs\/log\/\d{16}\.segment$/, what);
@@ -168,7 +198,8 @@ describe('a damaged log', () => {
     const files = await writeLog(WRITTEN, 4096);
     const outcomes = { all: 0, torn: 0, corrupt: 0 };
     for (const [name, bytes] of files) {
-      for (let length = 0; length < bytes.length; length++) outcomes[judge(await read(truncated(files, name, length)), WRITTEN, `${name} cut to ${length}`)]++;
+      for (let length = 0; length < bytes.length; length++)
+        outcomes[judge(await read(truncated(files, name, length)), WRITTEN, `${name} cut to ${length}`)]++;
     }
     t.diagnostic(JSON.stringify(outcomes));
     assert.equal(outcomes.torn, 0);
@@ -191,7 +222,11 @@ describe('a damaged log', () => {
       for (let chunkBytes = 32; chunkBytes < 4300; chunkBytes += chunkBytes < 600 ? 32 : 224) {
         for (const from of [0, 32, 96, 4064]) {
           const whole = from === 0 ? expected : await read(log, from);
-          assert.deepEqual(await read(log, from, undefined, undefined, chunkBytes), whole, `log ${i} from ${from} in chunks of ${chunkBytes}`);
+          assert.deepEqual(
+            await read(log, from, undefined, undefined, chunkBytes),
+            whole,
+            `log ${i} from ${from} in chunks of ${chunkBytes}`,
+          );
         }
       }
     }
@@ -202,9 +237,15 @@ describe('a damaged log', () => {
     const name = segmentName(0);
     let reads = 0;
     const live = new Map(files);
-    const { payloads, error } = await read(live, 0, undefined, () => {
-      if (++reads === 3) live.set(name, (files.get(name) as Buffer).subarray(0, 1000));
-    }, 256);
+    const { payloads, error } = await read(
+      live,
+      0,
+      undefined,
+      () => {
+        if (++reads === 3) live.set(name, (files.get(name) as Buffer).subarray(0, 1000));
+      },
+      256,
+    );
     assert.ok(payloads.length > 0 && error instanceof CorruptionError);
     assert.match(error.message, /became shorter/);
     assert.equal(error.offset, 1000);
@@ -224,10 +265,15 @@ describe('a damaged log', () => {
         at = next;
       }
       for (let missing = 0; missing < 2 ** sectors.length; missing++) {
-        const outcome = await read(damaged(files, name, (copy) => {
-          for (const [i, [from, to]] of sectors.entries()) if (missing & (1 << i)) copy.fill(0, from, to);
-        }));
-        assert.equal(judge(outcome, written, `${lastBytes} bytes without sectors ${missing.toString(2)}`), missing === 0 ? 'all' : 'torn');
+        const outcome = await read(
+          damaged(files, name, (copy) => {
+            for (const [i, [from, to]] of sectors.entries()) if (missing & (1 << i)) copy.fill(0, from, to);
+          }),
+        );
+        assert.equal(
+          judge(outcome, written, `${lastBytes} bytes without sectors ${missing.toString(2)}`),
+          missing === 0 ? 'all' : 'torn',
+        );
       }
     }
   });
@@ -249,7 +295,10 @@ describe('a damaged log', () => {
         else assert.match(String(error), /appends up to position \d+ are missing/);
       }
       // the room made last is as large as what was filled before it: here 2 or 4 MiB of 6
-      assert.ok(isClosed ? undetected === 0 : undetected < 45, `${undetected} of 60 places where zeros begin are not detected`);
+      assert.ok(
+        isClosed ? undetected === 0 : undetected < 45,
+        `${undetected} of 60 places where zeros begin are not detected`,
+      );
     }
   });
 
@@ -259,7 +308,12 @@ describe('a damaged log', () => {
     const name = segmentName(0);
     const second = SEGMENT_HEADER_BYTES + frameBytes(600);
     const third = second + frameBytes(2000);
-    for (const [from, to] of [[second, third], [second + 512, second + 1536], [third, third + 1_900_000], [third, third + 512]] as const) {
+    for (const [from, to] of [
+      [second, third],
+      [second + 512, second + 1536],
+      [third, third + 1_900_000],
+      [third, third + 512],
+    ] as const) {
       const outcome = await read(damaged(files, name, (copy) => void copy.fill(0, from, to)));
       assert.ok(outcome.error instanceof CorruptionError, `zeros from ${from} to ${to}`);
       assert.match(outcome.error.message, /a valid one follows/);
@@ -275,7 +329,11 @@ describe('a damaged log', () => {
     const end = frameBytes(600) + frameBytes(2000);
     assert.equal((await read(files, 0, end)).payloads.length, 2);
     assert.equal((await read(files, 0, frameBytes(600))).payloads.length, 1);
-    const torn = damaged(files, segmentName(0), (copy) => void copy.fill(0, SEGMENT_HEADER_BYTES + frameBytes(600) + 512));
+    const torn = damaged(
+      files,
+      segmentName(0),
+      (copy) => void copy.fill(0, SEGMENT_HEADER_BYTES + frameBytes(600) + 512),
+    );
     assert.deepEqual(judge(await read(torn), written, 'without a known end'), 'torn');
     assert.deepEqual(judge(await read(torn, 0, end), written, 'with one'), 'corrupt');
   });
@@ -291,7 +349,10 @@ describe('a damaged log', () => {
     assert.ok(outcome.error instanceof CorruptionError);
     assert.match(outcome.error.message, /appends up to position \d+ are missing/);
     judge(outcome, LONGER, 'without the second segment');
-    assert.equal(judge(await read(new Map(files).set(middle, other.get(middle) as Buffer)), LONGER, 'another log’s segment'), 'corrupt');
+    assert.equal(
+      judge(await read(new Map(files).set(middle, other.get(middle) as Buffer)), LONGER, 'another log’s segment'),
+      'corrupt',
+    );
     const renamed = new Map(without).set(segmentName(32), files.get(middle) as Buffer);
     assert.equal(judge(await read(renamed), LONGER, 'a segment under another name'), 'corrupt');
     assert.ok((await read(new Map(files).set('notes.txt', Buffer.from('x')))).error instanceof CorruptionError);
@@ -321,7 +382,10 @@ describe('a damaged log', () => {
 
   test('a segment of a later version is refused in words', async () => {
     const files = await writeLog([payload(10, 1)], 4096);
-    for (const [offset, value] of [[8, 2], [12, 1]] as const) {
+    for (const [offset, value] of [
+      [8, 2],
+      [12, 1],
+    ] as const) {
       const later = damaged(files, segmentName(0), (copy) => {
         copy[offset] = value;
         copy.writeUInt32LE(crc32c(copy.subarray(0, 60)), 60);
@@ -354,10 +418,18 @@ describe('the bytes of a segment', () => {
     const golden = Buffer.from(GOLDEN.replace(/\s/g, ''), 'hex');
     const nonce = Buffer.from('0102030405060708', 'hex');
     const frame = (position: number, bytes: Buffer): Buffer => {
-      const header = encodeFrameHeader({ payloadBytes: bytes.length, position, payloadChecksum: crc32c(bytes) }, nonce, crc32c);
+      const header = encodeFrameHeader(
+        { payloadBytes: bytes.length, position, payloadChecksum: crc32c(bytes) },
+        nonce,
+        crc32c,
+      );
       return Buffer.concat([header, bytes, encodeFrameEnd(bytes.length)]);
     };
-    const written = Buffer.concat([encodeSegmentHeader({ nonce, base: 96 }, crc32c), frame(96, Buffer.from('tablet')), frame(160, Buffer.from('house'))]);
+    const written = Buffer.concat([
+      encodeSegmentHeader({ nonce, base: 96 }, crc32c),
+      frame(96, Buffer.from('tablet')),
+      frame(160, Buffer.from('house')),
+    ]);
     assert.equal(written.toString('hex'), golden.toString('hex'));
     const files = new Map([[segmentName(96), Buffer.concat([golden, Buffer.alloc(64)])]]);
     assert.deepEqual((await read(files)).payloads.map(String), ['tablet', 'house']);
@@ -368,7 +440,10 @@ describe('the bytes of a segment', () => {
     const bytes = encodeSegmentHeader({ nonce, base: 96, written: 224 }, crc32c);
     assert.equal(bytes.toString('hex'), MARKED.replace(/\s/g, ''));
     assert.deepEqual(decodeSegmentHeader(bytes, 'x', crc32c), { nonce, base: 96, written: 224 });
-    assert.equal(decodeSegmentHeader(Buffer.from(GOLDEN.replace(/\s/g, ''), 'hex').subarray(0, 64), 'x', crc32c).written, 0);
+    assert.equal(
+      decodeSegmentHeader(Buffer.from(GOLDEN.replace(/\s/g, ''), 'hex').subarray(0, 64), 'x', crc32c).written,
+      0,
+    );
   });
 
   test('what can be torn', () => {

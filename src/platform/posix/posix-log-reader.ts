@@ -11,8 +11,20 @@ import { CorruptionError } from '../../base/index.ts';
 import type { LogAppend, LogPosition } from '../../env/index.ts';
 import { errnoOf } from './posix-errors.ts';
 import {
-  checksumOf, decodeFrameHeader, decodeSegmentHeader, FENCE_NAME, FRAME_ALIGN, FRAME_HEADER_BYTES, FRAME_NONCE_OFFSET, type FrameHeader, frameBytes, isZero,
-  mayBeTorn, SEGMENT_HEADER_BYTES, segmentBase, segmentName,
+  checksumOf,
+  decodeFrameHeader,
+  decodeSegmentHeader,
+  FENCE_NAME,
+  FRAME_ALIGN,
+  FRAME_HEADER_BYTES,
+  FRAME_NONCE_OFFSET,
+  type FrameHeader,
+  frameBytes,
+  isZero,
+  mayBeTorn,
+  SEGMENT_HEADER_BYTES,
+  segmentBase,
+  segmentName,
 } from './posix-log-format.ts';
 import type { LogSetting } from './posix-log-writer.ts';
 import { ReadAhead } from './posix-read-ahead.ts';
@@ -29,7 +41,11 @@ const SEARCH_BYTES = 1 << 20;
  * meanwhile is read on behind what was removed.
  */
 export async function* readLogSegments(
-  setting: LogSetting, path: string, from: LogPosition, end: () => LogPosition | undefined, chunkBytes = CHUNK_BYTES,
+  setting: LogSetting,
+  path: string,
+  from: LogPosition,
+  end: () => LogPosition | undefined,
+  chunkBytes = CHUNK_BYTES,
 ): AsyncIterable<LogAppend> {
   let places = await placesOf(setting, path, from, end);
   let nonce: Buffer | undefined;
@@ -55,7 +71,8 @@ export async function* readLogSegments(
       // opened, and its first chunk read, while this one is worked on
       next = open(setting, places[i + 1], chunkBytes);
       try {
-        if (nonce && !nonce.equals(reader.nonce)) throw new CorruptionError(file, FRAME_NONCE_OFFSET, 'the segment belongs to another log');
+        if (nonce && !nonce.equals(reader.nonce))
+          throw new CorruptionError(file, FRAME_NONCE_OFFSET, 'the segment belongs to another log');
         nonce = reader.nonce;
         await reader.skipTo(from);
         for (let append = await reader.next(); append; append = await reader.next()) {
@@ -69,12 +86,20 @@ export async function* readLogSegments(
     }
   } finally {
     // where the reading ended early; what is wrong with a segment that nobody came to is nobody's matter
-    await next?.then((reader) => reader.close(), () => {});
+    await next?.then(
+      (reader) => reader.close(),
+      () => {},
+    );
   }
 }
 
 /** The segments that hold appends at `from` and above, ascending. */
-async function placesOf(setting: LogSetting, path: string, from: LogPosition, endOf: () => LogPosition | undefined): Promise<SegmentPlace[]> {
+async function placesOf(
+  setting: LogSetting,
+  path: string,
+  from: LogPosition,
+  endOf: () => LogPosition | undefined,
+): Promise<SegmentPlace[]> {
   const end = endOf();
   const bases = await segmentsOf(setting, path);
   const places: SegmentPlace[] = [];
@@ -97,7 +122,11 @@ interface SegmentPlace {
   readonly isLast: boolean;
 }
 
-function open(setting: LogSetting, place: SegmentPlace | undefined, chunkBytes: number): Promise<SegmentReader> | undefined {
+function open(
+  setting: LogSetting,
+  place: SegmentPlace | undefined,
+  chunkBytes: number,
+): Promise<SegmentReader> | undefined {
   const opening = place && SegmentReader.open(setting, place, chunkBytes);
   // who comes to the segment hears of it
   opening?.catch(() => {});
@@ -114,7 +143,8 @@ async function segmentsOf(setting: LogSetting, path: string): Promise<number[]> 
   for (const { name, isDirectory } of entries) {
     const base = segmentBase(name);
     if (base !== undefined) bases.push(base);
-    else if (name !== FENCE_NAME && !isDirectory) throw new CorruptionError(join('logs', path, name), 0, 'not a file of a log');
+    else if (name !== FENCE_NAME && !isDirectory)
+      throw new CorruptionError(join('logs', path, name), 0, 'not a file of a log');
   }
   return bases.sort((a, b) => a - b);
 }
@@ -132,7 +162,14 @@ class SegmentReader {
   readonly #ahead: ReadAhead;
   #offset = SEGMENT_HEADER_BYTES;
 
-  private constructor(setting: LogSetting, place: SegmentPlace, fd: number, sizeBytes: number, header: { readonly nonce: Buffer; readonly written: LogPosition }, ahead: ReadAhead) {
+  private constructor(
+    setting: LogSetting,
+    place: SegmentPlace,
+    fd: number,
+    sizeBytes: number,
+    header: { readonly nonce: Buffer; readonly written: LogPosition },
+    ahead: ReadAhead,
+  ) {
     const { base, end } = place;
     this.#setting = setting;
     this.#place = place;
@@ -151,10 +188,16 @@ class SegmentReader {
     let ahead: ReadAhead | undefined;
     try {
       const sizeBytes = await syscalls.fileSize(fd);
-      const tooShort = (offset: number): Error => new CorruptionError(file, offset, 'the file became shorter while it was read');
+      const tooShort = (offset: number): Error =>
+        new CorruptionError(file, offset, 'the file became shorter while it was read');
       ahead = new ReadAhead({ syscalls, fd, sizeBytes, chunkBytes, tooShort });
-      const header = decodeSegmentHeader(await ahead.bytes(0, Math.min(SEGMENT_HEADER_BYTES, sizeBytes)), file, checksum);
-      if (header.base !== base) throw new CorruptionError(file, 24, `the segment begins at position ${header.base}, not where its name says`);
+      const header = decodeSegmentHeader(
+        await ahead.bytes(0, Math.min(SEGMENT_HEADER_BYTES, sizeBytes)),
+        file,
+        checksum,
+      );
+      if (header.base !== base)
+        throw new CorruptionError(file, 24, `the segment begins at position ${header.base}, not where its name says`);
       return new SegmentReader(setting, place, fd, sizeBytes, header, ahead);
     } catch (error) {
       await ahead?.stop();
@@ -179,8 +222,10 @@ class SegmentReader {
   async next(): Promise<LogAppend | undefined> {
     const offset = this.#offset;
     if (offset === this.#endOffset) return undefined;
-    if (this.#endOffset !== undefined && offset > this.#endOffset) throw this.#corrupt(offset, 'a frame reaches into the next segment');
-    if (offset + FRAME_HEADER_BYTES > this.#sizeBytes) throw this.#corrupt(offset, 'the file ends where room for a frame must be');
+    if (this.#endOffset !== undefined && offset > this.#endOffset)
+      throw this.#corrupt(offset, 'a frame reaches into the next segment');
+    if (offset + FRAME_HEADER_BYTES > this.#sizeBytes)
+      throw this.#corrupt(offset, 'the file ends where room for a frame must be');
     const bytes = await this.#ahead.bytes(offset, FRAME_HEADER_BYTES);
     const header = this.#frameAt(bytes, offset);
     if (!header) return this.#noFrame(offset, isZero(bytes));
@@ -190,7 +235,8 @@ class SegmentReader {
     const payload = frame.subarray(FRAME_HEADER_BYTES, FRAME_HEADER_BYTES + header.payloadBytes);
     const { checksum, pause } = this.#setting;
     if ((await checksumOf([payload], checksum, pause)) !== header.payloadChecksum) {
-      if (!mayBeTorn(frame, offset)) throw this.#corrupt(offset, 'the checksum of an append that was written whole is wrong');
+      if (!mayBeTorn(frame, offset))
+        throw this.#corrupt(offset, 'the checksum of an append that was written whole is wrong');
       return this.#noFrame(offset, true);
     }
     this.#offset = offset + size;
@@ -202,18 +248,26 @@ class SegmentReader {
     if (!unwritten) throw this.#corrupt(offset, 'neither a frame nor room for one');
     if (this.#endOffset !== undefined) {
       const end = this.#endOffset - SEGMENT_HEADER_BYTES + this.#place.base;
-      throw this.#corrupt(offset, this.#place.isLast ? 'an acknowledged append is missing' : `appends up to position ${end} are missing`);
+      throw this.#corrupt(
+        offset,
+        this.#place.isLast ? 'an acknowledged append is missing' : `appends up to position ${end} are missing`,
+      );
     }
     const later = await this.#search(offset + FRAME_ALIGN);
     if (later !== undefined) throw this.#corrupt(offset, `no append here, but a valid one follows at byte ${later}`);
-    if (offset - SEGMENT_HEADER_BYTES + this.#place.base < this.#written) throw this.#corrupt(offset, `appends up to position ${this.#written} are missing`);
+    if (offset - SEGMENT_HEADER_BYTES + this.#place.base < this.#written)
+      throw this.#corrupt(offset, `appends up to position ${this.#written} are missing`);
     return undefined;
   }
 
   /** Where the first valid frame at or behind `offset` begins. */
   async #search(offset: number): Promise<number | undefined> {
     // windows overlap by a header, so that one that is cut by the end of the first lies whole in the second
-    for (let start = offset; start + FRAME_HEADER_BYTES <= this.#sizeBytes; start += SEARCH_BYTES - FRAME_HEADER_BYTES) {
+    for (
+      let start = offset;
+      start + FRAME_HEADER_BYTES <= this.#sizeBytes;
+      start += SEARCH_BYTES - FRAME_HEADER_BYTES
+    ) {
       const got = await this.#ahead.bytes(start, Math.min(SEARCH_BYTES, this.#sizeBytes - start));
       for (let at = got.indexOf(this.nonce); at >= 0; at = got.indexOf(this.nonce, at + 1)) {
         const begin = at - FRAME_NONCE_OFFSET;
@@ -225,7 +279,12 @@ class SegmentReader {
   }
 
   #frameAt(bytes: Buffer, offset: number): FrameHeader | undefined {
-    return decodeFrameHeader(bytes, this.#place.base + offset - SEGMENT_HEADER_BYTES, this.nonce, this.#setting.checksum);
+    return decodeFrameHeader(
+      bytes,
+      this.#place.base + offset - SEGMENT_HEADER_BYTES,
+      this.nonce,
+      this.#setting.checksum,
+    );
   }
 
   #corrupt(offset: number, what: string): CorruptionError {

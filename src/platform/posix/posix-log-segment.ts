@@ -64,7 +64,13 @@ export class LogSegment {
   #aheadStopped = false;
   #broken: unknown;
 
-  private constructor(options: SegmentOptions, fillFd: number, writeFd: number, sizeBytes: number, filledBytes: number) {
+  private constructor(
+    options: SegmentOptions,
+    fillFd: number,
+    writeFd: number,
+    sizeBytes: number,
+    filledBytes: number,
+  ) {
     this.#syscalls = options.syscalls;
     this.#logger = options.logger;
     this.#limitBytes = options.limitBytes;
@@ -127,7 +133,9 @@ export class LogSegment {
 
   /** Whether a frame of that size belongs into this segment, and not into a new one. */
   takes(frameBytes: number): boolean {
-    return this.#usedBytes === SEGMENT_HEADER_BYTES || this.#usedBytes + frameBytes + FRAME_HEADER_BYTES <= this.#limitBytes;
+    return (
+      this.#usedBytes === SEGMENT_HEADER_BYTES || this.#usedBytes + frameBytes + FRAME_HEADER_BYTES <= this.#limitBytes
+    );
   }
 
   /** Makes the file large enough for a frame of that size; fails as the system does, ENOSPC when the disk is full, and nothing has happened. */
@@ -135,7 +143,8 @@ export class LogSegment {
     const neededBytes = this.#usedBytes + frameBytes + FRAME_HEADER_BYTES;
     while (!this.#broken && neededBytes > this.#filledBytes) {
       if (this.#filling) await this.#filling;
-      else if (neededBytes > this.#sizeBytes) await this.#extend(() => this.#resize(Math.max(pages(neededBytes), this.#nextSize(this.#sizeBytes))));
+      else if (neededBytes > this.#sizeBytes)
+        await this.#extend(() => this.#resize(Math.max(pages(neededBytes), this.#nextSize(this.#sizeBytes))));
       else break;
       this.#aheadStopped = false;
     }
@@ -192,9 +201,16 @@ export class LogSegment {
   async close(isLast = false): Promise<void> {
     await this.#filling;
     const sizeBytes = pages(this.#usedBytes + FRAME_HEADER_BYTES);
-    if (!this.#broken && isLast) await this.#mark().then(() => this.#syscalls.datasync(this.#fillFd), () => undefined);
+    if (!this.#broken && isLast)
+      await this.#mark().then(
+        () => this.#syscalls.datasync(this.#fillFd),
+        () => undefined,
+      );
     if (!this.#broken && sizeBytes < this.#sizeBytes) {
-      const isCut = await this.#syscalls.truncate(this.#fillFd, sizeBytes).then(() => true, () => false);
+      const isCut = await this.#syscalls.truncate(this.#fillFd, sizeBytes).then(
+        () => true,
+        () => false,
+      );
       if (isCut) this.#sizeBytes = sizeBytes;
     }
     await this.#syscalls.close(this.#fillFd);
@@ -211,7 +227,8 @@ export class LogSegment {
 
   /** Begins to write more zeros while appends still have some. */
   #fillAhead(): void {
-    if (this.#filling || this.#aheadStopped || this.#filledBytes >= this.#limitBytes || isLarge(this.#meanFrameBytes)) return;
+    if (this.#filling || this.#aheadStopped || this.#filledBytes >= this.#limitBytes || isLarge(this.#meanFrameBytes))
+      return;
     if (this.#filledBytes - this.#usedBytes >= this.#step() / 2) return;
     this.#filling = this.#extend(() => this.#fill(this.#nextSize(this.#filledBytes)))
       .catch((error: unknown) => {

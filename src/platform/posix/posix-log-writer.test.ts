@@ -67,7 +67,10 @@ describe('acknowledgements and syncs', () => {
       t.diagnostic(`failing ${when} the write: ${syncs} syncs, ${acknowledged} acknowledgements`);
       assert.deepEqual([syncs, acknowledged], [10, 10]);
       const found = await readTexts(fileSystem, 'log');
-      assert.deepEqual(found.slice(0, 10), Array.from({ length: 10 }, (_, i) => `${i}`));
+      assert.deepEqual(
+        found.slice(0, 10),
+        Array.from({ length: 10 }, (_, i) => `${i}`),
+      );
       assert.deepEqual(found.slice(10), when === 'after' ? ['unknown'] : [], 'unknown means either');
     }
   });
@@ -121,10 +124,13 @@ describe('a full disk', () => {
     for (const failing of ['write', 'datasync', 'truncate'] as const) {
       const disk = smallDisk();
       let broken = false;
-      const full: Syscalls = { ...disk.syscalls, [failing]: async (...parts: never[]) => {
-        if (broken) throw errno('EIO');
-        await (disk.syscalls[failing] as (...parts: never[]) => Promise<void>)(...parts);
-      } };
+      const full: Syscalls = {
+        ...disk.syscalls,
+        [failing]: async (...parts: never[]) => {
+          if (broken) throw errno('EIO');
+          await (disk.syscalls[failing] as (...parts: never[]) => Promise<void>)(...parts);
+        },
+      };
       const { fileSystem } = await open(t, { syscalls: full });
       const log = await fileSystem.openLog('log');
       for (let i = 0; i < 20; i++) await log.append([Buffer.alloc(200_000, 65 + i)]);
@@ -132,7 +138,11 @@ describe('a full disk', () => {
       broken = true;
       await fails(log.append([Buffer.alloc(200_000, 'z')]), Code.UNAVAILABLE);
       await fails(log.append([Buffer.from('late')]), Code.FAILED_PRECONDITION);
-      assert.deepEqual((await readTexts(await copyOf(t, fileSystem), 'log')).map((text) => text[0]), [...'ABCDEFGHIJKLMNOPQRST'], failing);
+      assert.deepEqual(
+        (await readTexts(await copyOf(t, fileSystem), 'log')).map((text) => text[0]),
+        [...'ABCDEFGHIJKLMNOPQRST'],
+        failing,
+      );
     }
   });
 
@@ -145,7 +155,10 @@ describe('a full disk', () => {
     await log.append([Buffer.from('small')]);
     disk.freeBytes = 8 << 20;
     await log.append([Buffer.alloc(2 << 20, 1)]);
-    assert.deepEqual((await readTexts(fileSystem, 'log')).map((text) => text.length), [5, 2 << 20]);
+    assert.deepEqual(
+      (await readTexts(fileSystem, 'log')).map((text) => text.length),
+      [5, 2 << 20],
+    );
   });
 
   for (const code of ['EMFILE', 'ENFILE', 'ENOMEM', 'EDQUOT', 'EROFS']) {
@@ -160,10 +173,13 @@ describe('a full disk', () => {
           openDurable: (path) => counted(nodeSyscalls.openDurable(path)),
           close: async (fd) => (opened--, nodeSyscalls.close(fd)),
         };
-        const lacking: Syscalls = { ...syscalls, [call]: async (...parts: never[]) => {
-          if (failing) throw errno(code);
-          return (syscalls[call] as (...parts: never[]) => Promise<unknown>)(...parts);
-        } };
+        const lacking: Syscalls = {
+          ...syscalls,
+          [call]: async (...parts: never[]) => {
+            if (failing) throw errno(code);
+            return (syscalls[call] as (...parts: never[]) => Promise<unknown>)(...parts);
+          },
+        };
         const { fileSystem, directory } = await open(t, { syscalls: lacking, logSegmentBytes: 64 << 10 });
         const log = await fileSystem.openLog('log');
         const written: string[] = [];
@@ -210,7 +226,10 @@ describe('a full disk', () => {
       await log.reserve(20 * (bytes + 128));
       calls.length = 0;
       for (let i = 0; i < 20; i++) await log.append([Buffer.alloc(bytes, i)], { reserved: true });
-      assert.deepEqual(calls, Array.from({ length: 20 }, () => 'writeDurable'));
+      assert.deepEqual(
+        calls,
+        Array.from({ length: 20 }, () => 'writeDurable'),
+      );
     }
   });
 
@@ -223,7 +242,10 @@ describe('a full disk', () => {
     await log.close();
     const [name = ''] = segments(directory);
     assert.ok(fs.statSync(join(directory, 'logs', 'log', name)).size <= 16 << 10);
-    assert.deepEqual((await readTexts(await copyOf(t, fileSystem), 'log')).map((text) => text.length), [10_000]);
+    assert.deepEqual(
+      (await readTexts(await copyOf(t, fileSystem), 'log')).map((text) => text.length),
+      [10_000],
+    );
   });
 
   test('a failure to make room that is not a lack of room poisons the log', async (t) => {
@@ -284,11 +306,17 @@ describe('segments', () => {
     const log = await fileSystem.openLog('log');
     calls.length = 0;
     for (let i = 0; i < 20; i++) await log.append([Buffer.from('x'), Buffer.from('y')]);
-    assert.deepEqual(calls, Array.from({ length: 20 }, () => 'writeDurable'));
+    assert.deepEqual(
+      calls,
+      Array.from({ length: 20 }, () => 'writeDurable'),
+    );
   });
 
   test('small appends are written where zeros were, large ones are written once', async (t) => {
-    for (const [size, zeros] of [[10_000, true], [200_000, false]] as const) {
+    for (const [size, zeros] of [
+      [10_000, true],
+      [200_000, false],
+    ] as const) {
       let filledBytes = 0;
       let writtenBytes = 0;
       const syscalls: Syscalls = {
@@ -334,12 +362,24 @@ describe('segments', () => {
     for (const size of sizes) positions.push(await log.append([Buffer.alloc(size, 1)]));
     for (let i = 1; i < positions.length; i++) {
       const step = (positions[i] as number) - (positions[i - 1] as number);
-      assert.ok(step >= (sizes[i - 1] as number) + 36 && step < (sizes[i - 1] as number) + 36 + 32, `append ${i - 1} took ${step}`);
+      assert.ok(
+        step >= (sizes[i - 1] as number) + 36 && step < (sizes[i - 1] as number) + 36 + 32,
+        `append ${i - 1} took ${step}`,
+      );
     }
     assert.equal(segments(directory).length, 6);
-    assert.deepEqual((await readTexts(fileSystem, 'log')).map((text) => text.length), sizes);
-    assert.deepEqual((await readTexts(fileSystem, 'log', positions[4])).map((text) => text.length), sizes.slice(4));
-    assert.equal(log.sizeBytes(), segments(directory).reduce((sum, name) => sum + fs.statSync(join(directory, 'logs', 'log', name)).size, 0));
+    assert.deepEqual(
+      (await readTexts(fileSystem, 'log')).map((text) => text.length),
+      sizes,
+    );
+    assert.deepEqual(
+      (await readTexts(fileSystem, 'log', positions[4])).map((text) => text.length),
+      sizes.slice(4),
+    );
+    assert.equal(
+      log.sizeBytes(),
+      segments(directory).reduce((sum, name) => sum + fs.statSync(join(directory, 'logs', 'log', name)).size, 0),
+    );
   });
 
   test('trimming removes whole segments below the position, from the lowest up, never the last', async (t) => {
@@ -357,7 +397,11 @@ describe('segments', () => {
     for (let i = 0; i < 30; i++) positions.push(await log.append([Buffer.from(String(i).padStart(900, '.'))]));
     const names = segments(directory);
     const before = log.sizeBytes();
-    await Promise.all([log.trimBefore(positions[9] as number), log.trimBefore(positions[3] as number), log.trimBefore(positions[17] as number)]);
+    await Promise.all([
+      log.trimBefore(positions[9] as number),
+      log.trimBefore(positions[3] as number),
+      log.trimBefore(positions[17] as number),
+    ]);
     assert.deepEqual(removed, [...removed].sort());
     assert.deepEqual(segments(directory), names.slice(removed.length));
     assert.ok(log.sizeBytes() < before);
@@ -457,7 +501,10 @@ async function turns(): Promise<void> {
 }
 
 async function failure(call: Promise<unknown>): Promise<BigtableError> {
-  const outcome = await call.then(() => undefined, (error: unknown) => error);
+  const outcome = await call.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
   assert.ok(outcome instanceof BigtableError, `expected a BigtableError, not ${outcome}`);
   return outcome;
 }

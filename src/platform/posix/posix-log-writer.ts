@@ -12,11 +12,26 @@
 import { constants } from 'node:fs';
 import { join } from 'node:path';
 import { assert, BigtableError, Code, unavailable } from '../../base/index.ts';
-import { APPEND_OVERHEAD_BYTES, type AppendOptions, type Checksum, type Logger, type LogPosition, type LogWriter } from '../../env/index.ts';
+import {
+  APPEND_OVERHEAD_BYTES,
+  type AppendOptions,
+  type Checksum,
+  type Logger,
+  type LogPosition,
+  type LogWriter,
+} from '../../env/index.ts';
 import type { Directories } from './posix-directories.ts';
 import { errnoOf, isLack, isOutOfSpace, systemCall } from './posix-errors.ts';
 import {
-  checksumOf, encodeFrameEnd, encodeFrameHeader, encodeSegmentHeader, frameBytes, MOST_APPEND_BYTES, SEGMENT_HEADER_BYTES, type SegmentHeader, segmentName,
+  checksumOf,
+  encodeFrameEnd,
+  encodeFrameHeader,
+  encodeSegmentHeader,
+  frameBytes,
+  MOST_APPEND_BYTES,
+  SEGMENT_HEADER_BYTES,
+  type SegmentHeader,
+  segmentName,
 } from './posix-log-format.ts';
 import { LogSegment, type SegmentOptions } from './posix-log-segment.ts';
 import type { Syscalls } from './posix-syscalls.ts';
@@ -145,7 +160,8 @@ export class PosixLogWriter implements LogWriter {
   }
 
   #checkNotEnded(): void {
-    if (this.#ended !== undefined) throw new BigtableError(Code.FAILED_PRECONDITION, `${this.path}: nothing can be appended: ${this.#ended}`);
+    if (this.#ended !== undefined)
+      throw new BigtableError(Code.FAILED_PRECONDITION, `${this.path}: nothing can be appended: ${this.#ended}`);
   }
 
   #position(): LogPosition {
@@ -156,12 +172,20 @@ export class PosixLogWriter implements LogWriter {
     let payloadBytes = 0;
     for (const part of parts) payloadBytes += part.length;
     if (payloadBytes > MOST_APPEND_BYTES) {
-      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${this.path}: an append of ${payloadBytes} bytes, the limit is ${MOST_APPEND_BYTES}`, { retry: false });
+      throw new BigtableError(
+        Code.RESOURCE_EXHAUSTED,
+        `${this.path}: an append of ${payloadBytes} bytes, the limit is ${MOST_APPEND_BYTES}`,
+        { retry: false },
+      );
     }
     const size = frameBytes(payloadBytes);
     const takenBytes = payloadBytes + APPEND_OVERHEAD_BYTES;
     if (!reserved) await this.#makeRoom(size);
-    else assert(size <= takenBytes && takenBytes <= this.#reservedBytes, `${this.path}: ${takenBytes} bytes to append where ${this.#reservedBytes} are reserved`);
+    else
+      assert(
+        size <= takenBytes && takenBytes <= this.#reservedBytes,
+        `${this.path}: ${takenBytes} bytes to append where ${this.#reservedBytes} are reserved`,
+      );
     const { checksum, pause } = this.#setting;
     const position = this.#position();
     const payloadChecksum = await checksumOf(parts, checksum, pause);
@@ -203,7 +227,9 @@ export class PosixLogWriter implements LogWriter {
 
   #noRoom(bytes: number, cause: unknown): BigtableError {
     const why = isOutOfSpace(cause) ? 'the disk has no room' : `no room can be made now (${errnoOf(cause)})`;
-    return new BigtableError(Code.RESOURCE_EXHAUSTED, `${this.path}: ${why} for ${bytes} bytes: nothing was written`, { cause });
+    return new BigtableError(Code.RESOURCE_EXHAUSTED, `${this.path}: ${why} for ${bytes} bytes: nothing was written`, {
+      cause,
+    });
   }
 
   /** Begins a new segment, whose first frame will have up to `firstFrameBytes`, and in which space for `allocatedBytes` of frames is allocated. */
@@ -213,7 +239,14 @@ export class PosixLogWriter implements LogWriter {
     const path = join(this.#directory, segmentName(base));
     const temporary = directories.temporaryPath();
     const { meanFrameBytes } = this.#segment;
-    const next = await createSegment(this.#setting, { path: temporary, nonce: this.#nonce, base, firstFrameBytes, meanFrameBytes, allocatedBytes });
+    const next = await createSegment(this.#setting, {
+      path: temporary,
+      nonce: this.#nonce,
+      base,
+      firstFrameBytes,
+      meanFrameBytes,
+      allocatedBytes,
+    });
     try {
       await directories.place(temporary, path);
     } catch (error) {
@@ -257,13 +290,28 @@ function unlessGone(error: unknown): void {
   if (errnoOf(error) !== 'ENOENT') throw error;
 }
 
-interface NewSegment extends SegmentHeader, Partial<Pick<SegmentOptions, 'firstFrameBytes' | 'meanFrameBytes' | 'allocatedBytes'>> {
+interface NewSegment
+  extends SegmentHeader,
+    Partial<Pick<SegmentOptions, 'firstFrameBytes' | 'meanFrameBytes' | 'allocatedBytes'>> {
   readonly path: string;
 }
 
 function createSegment(setting: LogSetting, segment: NewSegment): Promise<LogSegment> {
   const { syscalls, logger, checksum, segmentBytes: limitBytes } = setting;
   const { path, firstFrameBytes = 0, meanFrameBytes = 0, allocatedBytes = 0 } = segment;
-  const headerFor = (bytes: number): Buffer => encodeSegmentHeader({ nonce: segment.nonce, base: segment.base, written: bytes === 0 ? 0 : segment.base + bytes }, checksum);
-  return LogSegment.create({ syscalls, logger, path, headerFor, firstFrameBytes, meanFrameBytes, allocatedBytes, limitBytes });
+  const headerFor = (bytes: number): Buffer =>
+    encodeSegmentHeader(
+      { nonce: segment.nonce, base: segment.base, written: bytes === 0 ? 0 : segment.base + bytes },
+      checksum,
+    );
+  return LogSegment.create({
+    syscalls,
+    logger,
+    path,
+    headerFor,
+    firstFrameBytes,
+    meanFrameBytes,
+    allocatedBytes,
+    limitBytes,
+  });
 }

@@ -9,11 +9,13 @@ class Disk {
 
   read(tookMs: number, preparedMs = 0): boolean {
     const prepare = (): number => (this.nowMs += preparedMs);
-    return this.quick.run(prepare, () => {
-      this.nowMs += tookMs;
-      this.reads++;
-      return true;
-    }) === true;
+    return (
+      this.quick.run(prepare, () => {
+        this.nowMs += tookMs;
+        this.reads++;
+        return true;
+      }) === true
+    );
   }
 }
 
@@ -58,10 +60,17 @@ describe('reads in step', () => {
 
   test('one that fails is timed too', () => {
     const disk = new Disk();
-    assert.throws(() => disk.quick.run(() => {}, () => {
-      disk.nowMs += 50;
-      throw new Error('EIO');
-    }), /EIO/);
+    assert.throws(
+      () =>
+        disk.quick.run(
+          () => {},
+          () => {
+            disk.nowMs += 50;
+            throw new Error('EIO');
+          },
+        ),
+      /EIO/,
+    );
     assert.equal(disk.read(0), false);
   });
 });

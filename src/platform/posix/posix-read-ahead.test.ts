@@ -30,19 +30,25 @@ describe('reading ahead', () => {
   test('answers what the file holds, forwards and back, over any chunks, and what was handed out stays as it was', async () => {
     const asked = fc.array(fc.tuple(fc.nat(300), fc.nat(300)), { minLength: 1, maxLength: 12 });
     await fc.assert(
-      fc.asyncProperty(fc.nat(300), fc.integer({ min: 1, max: 90 }), fc.integer({ min: 1, max: 50 }), asked, async (size, chunkBytes, most, places) => {
-        const file = bytesOf(size);
-        const { ahead, state } = open(file, chunkBytes, most);
-        const got: [Buffer, Buffer][] = [];
-        for (const [a, b] of places) {
-          const offset = Math.min(a, size);
-          const length = Math.min(b, size - offset);
-          got.push([await ahead.bytes(offset, length), file.subarray(offset, offset + length)]);
-        }
-        for (const [answered, expected] of got) assert.ok(answered.equals(expected));
-        await ahead.stop();
-        assert.ok(state.underWay === 0 && state.most <= 1, 'one read at a time, and none after the end');
-      }),
+      fc.asyncProperty(
+        fc.nat(300),
+        fc.integer({ min: 1, max: 90 }),
+        fc.integer({ min: 1, max: 50 }),
+        asked,
+        async (size, chunkBytes, most, places) => {
+          const file = bytesOf(size);
+          const { ahead, state } = open(file, chunkBytes, most);
+          const got: [Buffer, Buffer][] = [];
+          for (const [a, b] of places) {
+            const offset = Math.min(a, size);
+            const length = Math.min(b, size - offset);
+            got.push([await ahead.bytes(offset, length), file.subarray(offset, offset + length)]);
+          }
+          for (const [answered, expected] of got) assert.ok(answered.equals(expected));
+          await ahead.stop();
+          assert.ok(state.underWay === 0 && state.most <= 1, 'one read at a time, and none after the end');
+        },
+      ),
     );
   });
 
@@ -53,7 +59,10 @@ describe('reading ahead', () => {
     await ahead.bytes(0, 10);
     assert.deepEqual(reads.at(-1), { at: 300, length: 300 });
     for (let at = 10; at < 1000; at += 90) assert.ok((await ahead.bytes(at, 90)).equals(file.subarray(at, at + 90)));
-    assert.deepEqual(reads.map(({ at }) => at), [0, 300, 600, 900]);
+    assert.deepEqual(
+      reads.map(({ at }) => at),
+      [0, 300, 600, 900],
+    );
     await ahead.stop();
   });
 

@@ -19,12 +19,17 @@ export async function posixSelfTest(syscalls: Syscalls, directories: Directories
     await syscalls.write(fd, [Buffer.from('promise'), Buffer.from('kept')], 0);
     const range = Buffer.alloc(6);
     const got = await syscalls.read(fd, range, 0, range.length, 5);
-    if (got !== range.length || range.toString('latin1') !== 'sekept') throw broken(directories, 'a range of a file reads back as it was written');
+    if (got !== range.length || range.toString('latin1') !== 'sekept')
+      throw broken(directories, 'a range of a file reads back as it was written');
     const racers = await Promise.allSettled(Array.from({ length: RACERS }, () => syscalls.link(source, target)));
     const lost = racers.filter((racer) => racer.status === 'rejected');
     const strange = lost.find((racer) => errnoOf(racer.reason) !== 'EEXIST');
     if (strange) throw broken(directories, 'files can be given names by link()', strange.reason);
-    if (lost.length !== RACERS - 1) throw broken(directories, `of ${RACERS} that create one name together one succeeds (${RACERS - lost.length} did)`);
+    if (lost.length !== RACERS - 1)
+      throw broken(
+        directories,
+        `of ${RACERS} that create one name together one succeeds (${RACERS - lost.length} did)`,
+      );
     const names = (await syscalls.readdir(dirname(target))).map((entry) => entry.name);
     if (!names.includes(basename(target))) throw broken(directories, 'a list shows what was just named');
   } finally {
@@ -36,5 +41,9 @@ export async function posixSelfTest(syscalls: Syscalls, directories: Directories
 
 function broken(directories: Directories, promise: string, cause?: unknown): BigtableError {
   const where = join(directories.root, 'tmp');
-  return new BigtableError(Code.FAILED_PRECONDITION, `${where} cannot hold a database: it breaks the promise that ${promise}`, { cause });
+  return new BigtableError(
+    Code.FAILED_PRECONDITION,
+    `${where} cannot hold a database: it breaks the promise that ${promise}`,
+    { cause },
+  );
 }

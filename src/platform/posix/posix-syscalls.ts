@@ -84,9 +84,13 @@ const ON_LINUX = process.platform === 'linux';
 
 export const nodeSyscalls: Syscalls = Object.freeze({
   open: (path, flags) => promise<number>((callback) => fs.open(path, flags, FILE_MODE, callback)),
-  openDurable: (path) => promise<number>((callback) => fs.open(path, fs.constants.O_WRONLY | (ON_LINUX ? fs.constants.O_DSYNC : 0), callback)),
+  openDurable: (path) =>
+    promise<number>((callback) =>
+      fs.open(path, fs.constants.O_WRONLY | (ON_LINUX ? fs.constants.O_DSYNC : 0), callback),
+    ),
   close: (fd) => done((callback) => fs.close(fd, callback)),
-  read: (fd, into, offset, length, position) => promise<number>((callback) => fs.read(fd, into, offset, length, position, callback)),
+  read: (fd, into, offset, length, position) =>
+    promise<number>((callback) => fs.read(fd, into, offset, length, position, callback)),
   readNow: fs.readSync,
   write: writeAll,
   writeDurable: ON_LINUX
@@ -99,7 +103,9 @@ export const nodeSyscalls: Syscalls = Object.freeze({
   datasync: (fd) => done((callback) => fs.fdatasync(fd, callback)),
   sync: (fd) => done((callback) => fs.fsync(fd, callback)),
   fileSize: async (of) => {
-    const stats = await promise<fs.Stats>((callback) => (typeof of === 'number' ? fs.fstat(of, callback) : fs.stat(of, callback)));
+    const stats = await promise<fs.Stats>((callback) =>
+      typeof of === 'number' ? fs.fstat(of, callback) : fs.stat(of, callback),
+    );
     if (!stats.isFile()) throw Object.assign(new Error(`not a file: ${of}`), { code: 'ENOENT' });
     return stats.size;
   },

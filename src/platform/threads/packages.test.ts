@@ -39,7 +39,10 @@ describe('packages', () => {
   test('a package that is nowhere is a failed precondition that says what a bundler has to be told', () => {
     assert.throws(
       () => requirePackage('a-native', [join(folder, 'elsewhere/bundle.js')]),
-      (error) => error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && /a-native was not found.*--external:edubba/.test(error.message),
+      (error) =>
+        error instanceof BigtableError &&
+        error.code === Code.FAILED_PRECONDITION &&
+        /a-native was not found.*--external:edubba/.test(error.message),
     );
   });
 
@@ -56,7 +59,10 @@ describe('packages', () => {
 
   test('the code of a thread lies beside its importer, or in the installed package of the same version, or nowhere', async () => {
     const beside = await write('built/task.js', '');
-    assert.equal(threadModule('./task.ts', pathToFileURL(join(folder, 'built/main.js')).href)?.href, pathToFileURL(beside).href);
+    assert.equal(
+      threadModule('./task.ts', pathToFileURL(join(folder, 'built/main.js')).href)?.href,
+      pathToFileURL(beside).href,
+    );
 
     const bundle = pathToFileURL(join(folder, 'bundled/out.js')).href;
     const installed = join(folder, 'app/main.js');
@@ -65,7 +71,11 @@ describe('packages', () => {
     await write('app/node_modules/edubba/package.json', '{ "version": "1.2.3" }');
     for (const importer of [bundle, undefined, 'webpack://x/out.js']) {
       assert.equal(threadModule('./task.ts', importer, [installed], '1.2.3')?.href, pathToFileURL(shipped).href);
-      assert.equal(threadModule('./task.ts', importer, [installed], '1.2.4'), undefined, 'the code of another version is not run');
+      assert.equal(
+        threadModule('./task.ts', importer, [installed], '1.2.4'),
+        undefined,
+        'the code of another version is not run',
+      );
       assert.equal(threadModule('./other.ts', importer, [installed], '1.2.3'), undefined);
     }
   });

@@ -17,7 +17,8 @@ import { assert, BigtableError, Code } from '../../base/index.ts';
 declare const EDUBBA_VERSION: string | undefined;
 
 /** What a bundle has to be told, for messages. */
-const KEEP_EXTERNAL = 'Leave edubba out of the bundle (esbuild: --external:edubba; webpack, Vite, Rollup, Next.js: list it as external) and install it beside the program';
+const KEEP_EXTERNAL =
+  'Leave edubba out of the bundle (esbuild: --external:edubba; webpack, Vite, Rollup, Next.js: list it as external) and install it beside the program';
 
 /** `from`: files, as paths or URLs, from which packages are looked for. Default: see above. */
 export function requirePackage<T>(name: string, from: readonly string[] = places()): T {
@@ -38,7 +39,10 @@ export function resolvePackage(name: string): string {
 }
 
 function packageMissing(name: string): BigtableError {
-  return new BigtableError(Code.FAILED_PRECONDITION, `the package ${name} was not found. npm installs it with edubba, but a bundle does not hold it. ${KEEP_EXTERNAL}`);
+  return new BigtableError(
+    Code.FAILED_PRECONDITION,
+    `the package ${name} was not found. npm installs it with edubba, but a bundle does not hold it. ${KEEP_EXTERNAL}`,
+  );
 }
 
 /** The module `path` (relative, ".ts") beside the one whose `import.meta.url` is given: itself in the sources, ".js" where compiled. */
@@ -55,7 +59,12 @@ export function isSource(url: string): boolean {
  * As `moduleUrl`, for a module that a thread runs. Where it is not there, since a bundler has moved the importer, that of the installed
  * package if this is of the same version; else undefined.
  */
-export function threadModule(path: string, importer: string | undefined, from: readonly string[] = places(), version: string | undefined = ownVersion()): URL | undefined {
+export function threadModule(
+  path: string,
+  importer: string | undefined,
+  from: readonly string[] = places(),
+  version: string | undefined = ownVersion(),
+): URL | undefined {
   if (importer?.startsWith('file:')) {
     const beside = moduleUrl(path, importer);
     if (existsSync(beside)) return beside;
@@ -73,7 +82,11 @@ export function threadModule(path: string, importer: string | undefined, from: r
 /** As `threadModule`; fails where there is none. */
 export function mustThreadModule(path: string, importer: string | undefined): URL {
   const url = threadModule(path, importer);
-  if (url === undefined) throw new BigtableError(Code.FAILED_PRECONDITION, `${path}: the code of this thread was not found. ${KEEP_EXTERNAL}`);
+  if (url === undefined)
+    throw new BigtableError(
+      Code.FAILED_PRECONDITION,
+      `${path}: the code of this thread was not found. ${KEEP_EXTERNAL}`,
+    );
   return url;
 }
 
@@ -83,10 +96,13 @@ let warned = false;
 export function warnOfNoThreads(): void {
   if (warned) return;
   warned = true;
-  process.emitWarning(`compactions run on the main thread, where they delay other work: the code of their threads was not found beside this bundle. ${KEEP_EXTERNAL}`, {
-    type: 'EdubbaWarning',
-    code: 'EDUBBA_BUNDLED',
-  });
+  process.emitWarning(
+    `compactions run on the main thread, where they delay other work: the code of their threads was not found beside this bundle. ${KEEP_EXTERNAL}`,
+    {
+      type: 'EdubbaWarning',
+      code: 'EDUBBA_BUNDLED',
+    },
+  );
 }
 
 function ownVersion(): string | undefined {

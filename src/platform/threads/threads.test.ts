@@ -13,7 +13,10 @@ import { systemClock } from '../machine/system-clock.ts';
 import { ThreadWorkers } from './threads.ts';
 
 const TASKS = Object.fromEntries(
-  ['echo', 'sort', 'fail', 'hang', 'die', 'priority', 'thread'].map((name) => [name, moduleUrl(`../../../test/contracts/workers-tasks/${name}.ts`, import.meta.url)]),
+  ['echo', 'sort', 'fail', 'hang', 'die', 'priority', 'thread'].map((name) => [
+    name,
+    moduleUrl(`../../../test/contracts/workers-tasks/${name}.ts`, import.meta.url),
+  ]),
 );
 
 workersContract('threads', async () => ({ workers: new ThreadWorkers({ clock: systemClock, size: 2, tasks: TASKS }) }));
@@ -27,10 +30,16 @@ describe('ThreadWorkers', () => {
   test('a thread that dies rejects its own task with INTERNAL, and the pool goes on', async () => {
     const workers = new ThreadWorkers({ clock: systemClock, size: 1, tasks: TASKS });
     try {
-      for (const [how, why] of [['throw', /"die": its thread died: out of the blue/], ['exit', /"die": its thread died: exit code 3/]] as const) {
+      for (const [how, why] of [
+        ['throw', /"die": its thread died: out of the blue/],
+        ['exit', /"die": its thread died: exit code 3/],
+      ] as const) {
         const dying = workers.run('die', { how } satisfies Parameters<typeof die>[0]);
         const waiting = workers.run('echo', how);
-        await assert.rejects(dying, (error) => error instanceof BigtableError && error.code === Code.INTERNAL && why.test(error.message));
+        await assert.rejects(
+          dying,
+          (error) => error instanceof BigtableError && error.code === Code.INTERNAL && why.test(error.message),
+        );
         assert.equal(await waiting, how);
       }
     } finally {
@@ -39,16 +48,25 @@ describe('ThreadWorkers', () => {
   });
 
   test('a module that cannot be loaded fails its task alone', async () => {
-    const workers = new ThreadWorkers({ clock: systemClock, size: 1, tasks: { ...TASKS, missing: new URL('./no-such-module.js', import.meta.url) } });
+    const workers = new ThreadWorkers({
+      clock: systemClock,
+      size: 1,
+      tasks: { ...TASKS, missing: new URL('./no-such-module.js', import.meta.url) },
+    });
     try {
-      await assert.rejects(workers.run('missing', 1), (error) => error instanceof BigtableError && error.code === Code.INTERNAL);
+      await assert.rejects(
+        workers.run('missing', 1),
+        (error) => error instanceof BigtableError && error.code === Code.INTERNAL,
+      );
       assert.equal(await workers.run('echo', 1), 1);
     } finally {
       await workers.close();
     }
   });
 
-  test('tasks give way to the thread that asks for them', { skip: process.platform !== 'linux' && 'priorities are of the whole process here' }, async () => {
+  test('tasks give way to the thread that asks for them', {
+    skip: process.platform !== 'linux' && 'priorities are of the whole process here',
+  }, async () => {
     const workers = new ThreadWorkers({ clock: systemClock, size: 1, tasks: TASKS });
     try {
       const before = getPriority(0);
@@ -77,6 +95,7 @@ describe('ThreadWorkers', () => {
   });
 
   test('a pool has at least one thread', () => {
-    for (const size of [0, -1, 1.5, Number.NaN]) assert.throws(() => new ThreadWorkers({ clock: systemClock, size, tasks: {} }), /a pool of/);
+    for (const size of [0, -1, 1.5, Number.NaN])
+      assert.throws(() => new ThreadWorkers({ clock: systemClock, size, tasks: {} }), /a pool of/);
   });
 });

@@ -69,7 +69,8 @@ export class ThreadWorkers implements Workers {
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const job of [...this.#waiting.splice(0), ...this.#busy.values()]) job.reject(unavailable('the workers were closed while the task ran'));
+    for (const job of [...this.#waiting.splice(0), ...this.#busy.values()])
+      job.reject(unavailable('the workers were closed while the task ran'));
     for (const { timer } of this.#idle) timer.cancel();
     const threads = [...this.#idle.splice(0).map(({ thread }) => thread), ...this.#busy.keys()];
     this.#busy.clear();
@@ -138,14 +139,17 @@ export class ThreadWorkers implements Workers {
   }
 
   #died(thread: Worker, exitCode: number, failure: unknown): void {
-    if (failure !== undefined) this.#logger.error('a thread of compactions or the like has failed', { stack: stackOf(failure) });
+    if (failure !== undefined)
+      this.#logger.error('a thread of compactions or the like has failed', { stack: stackOf(failure) });
     const place = this.#idle.findIndex((idle) => idle.thread === thread);
     if (place >= 0) this.#idle.splice(place, 1)[0]?.timer.cancel();
     const job = this.#busy.get(thread);
     if (!job) return;
     this.#busy.delete(thread);
     const why = failure instanceof Error ? failure.message : `exit code ${exitCode}`;
-    job.reject(new BigtableError(Code.INTERNAL, `task ${JSON.stringify(job.task)}: its thread died: ${why}`, { cause: failure }));
+    job.reject(
+      new BigtableError(Code.INTERNAL, `task ${JSON.stringify(job.task)}: its thread died: ${why}`, { cause: failure }),
+    );
     this.#dispatch();
   }
 }
@@ -156,5 +160,8 @@ export function startThread(module: URL, options: WorkerOptions = {}): Worker {
   if (!isSource(import.meta.url ?? '')) return new Worker(module, options);
   // a thread does not inherit the loader of TypeScript, so a run from the sources starts it there first
   const loader = JSON.stringify(import.meta.resolve('tsx/esm/api'));
-  return new Worker(`import(${loader}).then(({ register }) => { register(); return import(${JSON.stringify(module.href)}); });`, { ...options, eval: true });
+  return new Worker(
+    `import(${loader}).then(({ register }) => { register(); return import(${JSON.stringify(module.href)}); });`,
+    { ...options, eval: true },
+  );
 }

@@ -46,7 +46,10 @@ describe('BlockCache', () => {
       return block(1);
     };
     const failed = await Promise.allSettled([file.load(1, slow), file.load(1, slow)]);
-    assert.deepEqual(failed.map(({ status }) => status), ['rejected', 'rejected']);
+    assert.deepEqual(
+      failed.map(({ status }) => status),
+      ['rejected', 'rejected'],
+    );
     assert.equal(reads, 1);
     assert.equal(file.has(1), false);
     const [a, b] = await Promise.all([file.load(1, slow), file.load(1, slow)]);
@@ -112,7 +115,8 @@ describe('BlockCache', () => {
     const file = cache.open('t');
     const memory = Buffer.alloc(4000);
     const origin = { read: new SharedRead(), isAhead: false };
-    for (let i = 0; i < 4; i++) await file.load(i, () => Promise.resolve(block(i, 1000, memory.subarray(i * 1000, (i + 1) * 1000))), origin);
+    for (let i = 0; i < 4; i++)
+      await file.load(i, () => Promise.resolve(block(i, 1000, memory.subarray(i * 1000, (i + 1) * 1000))), origin);
     assert.equal(file.get(0)?.bytes.buffer, memory.buffer);
     for (let i = 4; i < 17; i++) await file.load(i, read(i));
     // the oldest on probation was used: it went to the main part, and the next made way
@@ -123,7 +127,10 @@ describe('BlockCache', () => {
     assert.equal(file.has(1), false);
     const kept = Array.from({ length: 17 }, (_, i) => i).filter((i) => file.has(i)).length;
     // blocks 1 to 3 gave no memory back before the last of them went
-    assert.deepEqual([1, 2, 3, 4].map((i) => file.has(i)), [false, false, false, true]);
+    assert.deepEqual(
+      [1, 2, 3, 4].map((i) => file.has(i)),
+      [false, false, false, true],
+    );
     assert.equal(cache.usedBytes, kept * (1000 + OVERHEAD_BYTES));
     file.close();
     assert.equal(cache.usedBytes, 0);
@@ -150,7 +157,13 @@ describe('BlockCache', () => {
   test('a block that was read ahead and cannot be decoded is asked for anew', async () => {
     const { cache } = cacheOf(16);
     const file = cache.open('t');
-    const broken = { storedBytes: 300, isCompressed: false, decode: (): Block => { throw new CorruptionError('t', 1, 'broken'); } };
+    const broken = {
+      storedBytes: 300,
+      isCompressed: false,
+      decode: (): Block => {
+        throw new CorruptionError('t', 1, 'broken');
+      },
+    };
     file.loadAhead(1, () => Promise.resolve(broken), new SharedRead());
     await assert.rejects(file.load(1, read(1)), CorruptionError);
     assert.equal(file.has(1), false);
@@ -202,7 +215,10 @@ describe('BlockCache', () => {
             const got: Block = file.get(offset + i) ?? (await file.load(offset + i, read(offset + i, bytes), origin));
             assert.equal(got.offset, offset + i);
             assert.equal(got.bytes.readUInt32BE(0), offset + i);
-            assert.ok(cache.usedBytes >= 0 && cache.usedBytes <= cache.limitBytes, `${cache.usedBytes} of ${cache.limitBytes}`);
+            assert.ok(
+              cache.usedBytes >= 0 && cache.usedBytes <= cache.limitBytes,
+              `${cache.usedBytes} of ${cache.limitBytes}`,
+            );
           }
         }
         for (const file of files.values()) file.close();

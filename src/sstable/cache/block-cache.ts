@@ -96,7 +96,11 @@ export class BlockCache {
   #hasEvicted = false;
 
   /** `limitBytes` 0 keeps nothing. `rowCache`, default none, is for the rows of the same files. */
-  constructor(options: { readonly limitBytes: number; readonly metrics: Metrics; readonly rowCache?: RowCache | undefined }) {
+  constructor(options: {
+    readonly limitBytes: number;
+    readonly metrics: Metrics;
+    readonly rowCache?: RowCache | undefined;
+  }) {
     this.limitBytes = options.limitBytes;
     this.rowCache = options.rowCache;
     this.#metrics = options.metrics;
@@ -310,7 +314,11 @@ export class CachedFile implements BlockKeeper {
     this.#cache.drop(node);
   }
 
-  async #read(number: number, read: () => Promise<Block | UnreadBlock>, origin: BlockOrigin): Promise<Block | UnreadBlock> {
+  async #read(
+    number: number,
+    read: () => Promise<Block | UnreadBlock>,
+    origin: BlockOrigin,
+  ): Promise<Block | UnreadBlock> {
     try {
       const content = await read();
       const node = this.users > 0 ? this.#cache.insert(this, number, content, origin) : undefined;

@@ -72,7 +72,11 @@ describe('EvictionQueues', () => {
   });
 
   test('hold the sum of what is in them, whatever is done', () => {
-    const step = fc.record({ what: fc.constantFrom('add', 'add', 'use', 'remove', 'resize', 'evict'), pick: fc.nat(), bytes: fc.integer({ min: 1, max: 9 }) });
+    const step = fc.record({
+      what: fc.constantFrom('add', 'add', 'use', 'remove', 'resize', 'evict'),
+      pick: fc.nat(),
+      bytes: fc.integer({ min: 1, max: 9 }),
+    });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 100, size: 'max' }), (steps) => {
         const queues = new EvictionQueues<Item>(30);
@@ -91,7 +95,10 @@ describe('EvictionQueues', () => {
             assert.ok(items.includes(gone));
             items = items.filter((each) => each !== gone);
           }
-          assert.equal(queues.bytes, items.reduce((sum, each) => sum + each.bytes, 0));
+          assert.equal(
+            queues.bytes,
+            items.reduce((sum, each) => sum + each.bytes, 0),
+          );
         });
       }),
     );

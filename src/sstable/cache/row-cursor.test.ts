@@ -3,7 +3,19 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { Metrics } from '../../env/index.ts';
 import { columnKey, CursorState, type Entry, type LayerCursor } from '../../model/index.ts';
-import { ArrayCursor, entryAt, inOrder, numberedRows, openFile, plain, put, rowName, settle, sortedEntries, writeFile } from '../fixtures.ts';
+import {
+  ArrayCursor,
+  entryAt,
+  inOrder,
+  numberedRows,
+  openFile,
+  plain,
+  put,
+  rowName,
+  settle,
+  sortedEntries,
+  writeFile,
+} from '../fixtures.ts';
 import { RowCache } from './row-cache.ts';
 import type { SsTable } from '../ss-table.ts';
 
@@ -26,7 +38,10 @@ function rowCache(limitBytes = 1_000_000): { rowCache: RowCache; counts: Metrics
   return { rowCache: new RowCache({ limitBytes, metrics: counts }), counts };
 }
 
-type Step = { readonly move: 'next' } | { readonly move: 'seekColumn'; readonly column: string; readonly at: number | undefined } | { readonly move: 'seekRow' | 'seekRowBefore'; readonly row: string };
+type Step =
+  | { readonly move: 'next' }
+  | { readonly move: 'seekColumn'; readonly column: string; readonly at: number | undefined }
+  | { readonly move: 'seekRow' | 'seekRowBefore'; readonly row: string };
 
 function apply(cursor: LayerCursor, step: Step): void {
   if (step.move === 'next') cursor.next();
@@ -39,51 +54,84 @@ describe('a cursor of one row', () => {
     const key = fc.string({ unit: fc.constantFrom('\0', 'a', 'b', '\xff'), maxLength: 3 });
     const step: fc.Arbitrary<Step> = fc.oneof(
       fc.constant<Step>({ move: 'next' }),
-      fc.record({ move: fc.constant('seekColumn' as const), column: key.map((q) => columnKey('f', q)), at: fc.option(fc.integer({ min: -3, max: 12 }), { nil: undefined }) }),
+      fc.record({
+        move: fc.constant('seekColumn' as const),
+        column: key.map((q) => columnKey('f', q)),
+        at: fc.option(fc.integer({ min: -3, max: 12 }), { nil: undefined }),
+      }),
       fc.record({ move: fc.constantFrom('seekRow' as const, 'seekRowBefore' as const), row: key }),
     );
-    const options = fc.record({ blockSizeBytes: fc.constantFrom(64, 200, 65536), cache: fc.constantFrom(0, 1_000_000), keeps: fc.boolean() });
+    const options = fc.record({
+      blockSizeBytes: fc.constantFrom(64, 200, 65536),
+      cache: fc.constantFrom(0, 1_000_000),
+      keeps: fc.boolean(),
+    });
     await fc.assert(
-      fc.asyncProperty(sortedEntries, fc.nat(), fc.array(step, { maxLength: 15 }), options, async (entries, pick, steps, { blockSizeBytes, cache, keeps }) => {
-        fc.pre(entries.length > 0);
-        const row = (entries[pick % entries.length] as Entry).row;
-        const table = await openFile(await writeFile(entries, { blockSizeBytes }), cache, undefined, keeps ? { rowCache: rowCache().rowCache } : {});
-        const ofRow = entries.filter((each) => each.row === row);
-        for (let time = 0; time < 3; time++) {
-          assert.deepEqual(await readRow(table, row), ofRow.map(plain));
-          const cursor = table.rowCursor(row);
-          const model = new ArrayCursor(ofRow);
-          for (const each of [{ move: 'seekRow', row } as const, ...steps]) {
-            apply(cursor, each);
-            apply(model, each);
-            await settle(cursor);
-            assert.equal(cursor.state, model.state);
-            if (model.state === CursorState.ready) assert.deepEqual(entryAt(cursor), plain(model.present));
+      fc.asyncProperty(
+        sortedEntries,
+        fc.nat(),
+        fc.array(step, { maxLength: 15 }),
+        options,
+        async (entries, pick, steps, { blockSizeBytes, cache, keeps }) => {
+          fc.pre(entries.length > 0);
+          const row = (entries[pick % entries.length] as Entry).row;
+          const table = await openFile(
+            await writeFile(entries, { blockSizeBytes }),
+            cache,
+            undefined,
+            keeps ? { rowCache: rowCache().rowCache } : {},
+          );
+          const ofRow = entries.filter((each) => each.row === row);
+          for (let time = 0; time < 3; time++) {
+            assert.deepEqual(await readRow(table, row), ofRow.map(plain));
+            const cursor = table.rowCursor(row);
+            const model = new ArrayCursor(ofRow);
+            for (const each of [{ move: 'seekRow', row } as const, ...steps]) {
+              apply(cursor, each);
+              apply(model, each);
+              await settle(cursor);
+              assert.equal(cursor.state, model.state);
+              if (model.state === CursorState.ready) assert.deepEqual(entryAt(cursor), plain(model.present));
+            }
+            cursor.close();
+            cursor.close();
           }
-          cursor.close();
-          cursor.close();
-        }
-        assert.deepEqual(await readRow(table, `${row}\0\0\0absent`), []);
-      }),
+          assert.deepEqual(await readRow(table, `${row}\0\0\0absent`), []);
+        },
+      ),
       { numRuns: 150 },
     );
   });
 
   test('finds all of a row among rows of one large value, and of several, in blocks searched often', async () => {
-    const cell = fc.record({ row: fc.integer({ min: 10, max: 40 }), qualifier: fc.constantFrom('a', 'b'), size: fc.constantFrom(0, 10, 900) });
+    const cell = fc.record({
+      row: fc.integer({ min: 10, max: 40 }),
+      qualifier: fc.constantFrom('a', 'b'),
+      size: fc.constantFrom(0, 10, 900),
+    });
     await fc.assert(
-      fc.asyncProperty(fc.array(cell, { minLength: 1, maxLength: 60, size: 'max' }), fc.constantFrom(4000, 65536), async (cells, blockSizeBytes) => {
-        const entries = inOrder(cells.map(({ row, qualifier, size }) => put(`row${row}`, columnKey('f', qualifier), 1, Buffer.alloc(size))));
-        const table = await openFile(await writeFile(entries, { blockSizeBytes }), 1_000_000);
-        for (let time = 0; time < 3; time++) {
-          for (let row = 9; row <= 41; row++) assert.deepEqual(await readRow(table, `row${row}`), entries.filter((each) => each.row === `row${row}`).map(plain));
-        }
-      }),
+      fc.asyncProperty(
+        fc.array(cell, { minLength: 1, maxLength: 60, size: 'max' }),
+        fc.constantFrom(4000, 65536),
+        async (cells, blockSizeBytes) => {
+          const entries = inOrder(
+            cells.map(({ row, qualifier, size }) => put(`row${row}`, columnKey('f', qualifier), 1, Buffer.alloc(size))),
+          );
+          const table = await openFile(await writeFile(entries, { blockSizeBytes }), 1_000_000);
+          for (let time = 0; time < 3; time++) {
+            for (let row = 9; row <= 41; row++)
+              assert.deepEqual(
+                await readRow(table, `row${row}`),
+                entries.filter((each) => each.row === `row${row}`).map(plain),
+              );
+          }
+        },
+      ),
       { numRuns: 40 },
     );
   });
 
-  test('asks for no block but the row\'s own', async () => {
+  test("asks for no block but the row's own", async () => {
     const file = await writeFile(numberedRows(20, 300), { blockSizeBytes: 700 });
     const table = await openFile(file);
     const before = file.metrics.get('sstable.reads');
@@ -134,7 +182,9 @@ describe('the scan cache', () => {
 
   test('leaves rows alone that are large, or lie in two blocks', async () => {
     const { rowCache: cache } = rowCache();
-    const wide = Array.from({ length: 40 }, (_, i) => put('wide', columnKey('f', String.fromCharCode(60 + i)), 1, Buffer.alloc(50)));
+    const wide = Array.from({ length: 40 }, (_, i) =>
+      put('wide', columnKey('f', String.fromCharCode(60 + i)), 1, Buffer.alloc(50)),
+    );
     const entries = [put('large', Q, 1, Buffer.alloc(20_000)), ...wide, put('wider', Q, 1, 'x')];
     const table = await openFile(await writeFile(entries, { blockSizeBytes: 600 }), 0, undefined, { rowCache: cache });
     for (let time = 0; time < 3; time++) {
@@ -161,7 +211,10 @@ describe('the scan cache', () => {
   test('shared by two tables on one path, and of nothing keeps nothing', async () => {
     const { rowCache: cache } = rowCache();
     const file = await writeFile(numberedRows(5, 100));
-    const tables = [await openFile(file, 0, undefined, { rowCache: cache }), await openFile(file, 0, undefined, { rowCache: cache })] as const;
+    const tables = [
+      await openFile(file, 0, undefined, { rowCache: cache }),
+      await openFile(file, 0, undefined, { rowCache: cache }),
+    ] as const;
     await readRow(tables[0], rowName(1));
     await readRow(tables[1], rowName(1));
     assert.ok(cache.usedBytes > 0);
@@ -179,25 +232,31 @@ describe('the scan cache', () => {
 describe('a reverse scan', () => {
   test('sees every row, whatever is read of each before it goes on', async () => {
     await fc.assert(
-      fc.asyncProperty(sortedEntries, fc.constantFrom(64, 150, 400, 65536), fc.constantFrom(0, 1_000_000), fc.nat(3), async (entries, blockSizeBytes, cache, steps) => {
-        fc.pre(entries.length > 0);
-        const table = await openFile(await writeFile(entries, { blockSizeBytes }), cache);
-        const cursor = table.cursor();
-        const seen: Entry[] = [];
-        for (cursor.seekRowBefore(undefined); ; ) {
-          await settle(cursor);
-          if (cursor.state === CursorState.done) break;
-          const { row } = cursor;
-          seen.push(entryAt(cursor));
-          for (let i = 0; i < steps && cursor.state === CursorState.ready && cursor.row === row; i++) {
-            cursor.next();
-            if (i % 2 === 0) await settle(cursor);
+      fc.asyncProperty(
+        sortedEntries,
+        fc.constantFrom(64, 150, 400, 65536),
+        fc.constantFrom(0, 1_000_000),
+        fc.nat(3),
+        async (entries, blockSizeBytes, cache, steps) => {
+          fc.pre(entries.length > 0);
+          const table = await openFile(await writeFile(entries, { blockSizeBytes }), cache);
+          const cursor = table.cursor();
+          const seen: Entry[] = [];
+          for (cursor.seekRowBefore(undefined); ; ) {
+            await settle(cursor);
+            if (cursor.state === CursorState.done) break;
+            const { row } = cursor;
+            seen.push(entryAt(cursor));
+            for (let i = 0; i < steps && cursor.state === CursorState.ready && cursor.row === row; i++) {
+              cursor.next();
+              if (i % 2 === 0) await settle(cursor);
+            }
+            cursor.seekRowBefore(row);
           }
-          cursor.seekRowBefore(row);
-        }
-        const firsts = entries.filter((each, i) => i === 0 || entries[i - 1]?.row !== each.row);
-        assert.deepEqual(seen, firsts.toReversed().map(plain));
-      }),
+          const firsts = entries.filter((each, i) => i === 0 || entries[i - 1]?.row !== each.row);
+          assert.deepEqual(seen, firsts.toReversed().map(plain));
+        },
+      ),
       { numRuns: 150 },
     );
   });
@@ -214,7 +273,10 @@ describe('a reverse scan', () => {
       if (cursor.state === CursorState.done) break;
     }
     assert.equal(rows, 3000);
-    assert.ok(file.metrics.get('sstable.reads') * 10 < blocks, `${file.metrics.get('sstable.reads')} reads of ${blocks} blocks`);
+    assert.ok(
+      file.metrics.get('sstable.reads') * 10 < blocks,
+      `${file.metrics.get('sstable.reads')} reads of ${blocks} blocks`,
+    );
     assert.ok(file.metrics.get('sstable.readBytes') - opened <= table.sizeBytes);
   });
 });

@@ -99,19 +99,29 @@ export class BlockIndex {
 
   private constructor(bytes: Buffer, reader: ByteReader, dataEnd: number) {
     this.length = reader.varint();
-    if (this.length * LEAST_BYTES > bytes.length) throw new RangeError(`${this.length} blocks do not fit into ${bytes.length} bytes`);
+    if (this.length * LEAST_BYTES > bytes.length)
+      throw new RangeError(`${this.length} blocks do not fit into ${bytes.length} bytes`);
     this.#bytes = bytes;
     this.#places = new Uint32Array(this.length * STRIDE);
     this.#offsets = new Float64Array(this.length);
     let end = 0;
     for (let block = 0; block < this.length; block++) end = this.#note(block, reader, end);
-    this.#digests = new RowDigests(this.length, this.length === 0 ? '' : this.firstRow(0), this.length === 0 ? '' : this.firstRow(this.length - 1));
+    this.#digests = new RowDigests(
+      this.length,
+      this.length === 0 ? '' : this.firstRow(0),
+      this.length === 0 ? '' : this.firstRow(this.length - 1),
+    );
     let storedBytes = 0;
     let rawBytes = 0;
     for (let block = 0; block < this.length; block++) {
       storedBytes += this.lengthBytes(block);
       rawBytes += this.rawLengthBytes(block);
-      this.#digests.set(block, bytes, this.#places[block * STRIDE + ROW_AT] as number, this.#places[block * STRIDE + ROW_LENGTH] as number);
+      this.#digests.set(
+        block,
+        bytes,
+        this.#places[block * STRIDE + ROW_AT] as number,
+        this.#places[block * STRIDE + ROW_LENGTH] as number,
+      );
     }
     this.storedBytes = storedBytes;
     this.rawBytes = rawBytes;
@@ -123,7 +133,8 @@ export class BlockIndex {
     const places = this.#places;
     const base = block * STRIDE;
     const flags = reader.byte();
-    if (flags > KNOWN_FLAGS || (block === 0 && (flags & SAME_AS_LAST_ROW) !== 0)) throw new RangeError(`flags ${flags} of block ${block}`);
+    if (flags > KNOWN_FLAGS || (block === 0 && (flags & SAME_AS_LAST_ROW) !== 0))
+      throw new RangeError(`flags ${flags} of block ${block}`);
     if ((flags & SAME_AS_LAST_ROW) !== 0) {
       places[base + ROW_AT] = places[base - STRIDE + LAST_AT] as number;
       places[base + ROW_LENGTH] = places[base - STRIDE + LAST_LENGTH] as number;
@@ -141,12 +152,14 @@ export class BlockIndex {
     }
     const offset = reader.varint();
     const lengthBytes = reader.varint();
-    if (offset < endBefore || lengthBytes >= 2 ** 32) throw new RangeError(`block ${block} of ${lengthBytes} bytes at ${offset}`);
+    if (offset < endBefore || lengthBytes >= 2 ** 32)
+      throw new RangeError(`block ${block} of ${lengthBytes} bytes at ${offset}`);
     this.#offsets[block] = offset;
     places[base + BLOCK_LENGTH] = lengthBytes;
     if ((flags & COMPRESSED) !== 0) {
       const rawBytes = reader.varint();
-      if (rawBytes === 0 || rawBytes > COMPRESSED_LIMIT_BYTES) throw new RangeError(`block ${block} of ${rawBytes} bytes before compression`);
+      if (rawBytes === 0 || rawBytes > COMPRESSED_LIMIT_BYTES)
+        throw new RangeError(`block ${block} of ${rawBytes} bytes before compression`);
       places[base + RAW_BYTES] = rawBytes;
     }
     places[base + ENTRIES] = reader.varint();
@@ -225,13 +238,23 @@ export class BlockIndex {
   /** Order of a block's last row and `row`. */
   compareLastRow(block: number, row: ByteString): number {
     const base = block * STRIDE;
-    return compareBytesTo(this.#bytes, this.#places[base + LAST_AT] as number, this.#places[base + LAST_LENGTH] as number, row);
+    return compareBytesTo(
+      this.#bytes,
+      this.#places[base + LAST_AT] as number,
+      this.#places[base + LAST_LENGTH] as number,
+      row,
+    );
   }
 
   /** Order of a block's first row and `row`. */
   compareFirstRow(block: number, row: ByteString): number {
     const base = block * STRIDE;
-    return compareBytesTo(this.#bytes, this.#places[base + ROW_AT] as number, this.#places[base + ROW_LENGTH] as number, row);
+    return compareBytesTo(
+      this.#bytes,
+      this.#places[base + ROW_AT] as number,
+      this.#places[base + ROW_LENGTH] as number,
+      row,
+    );
   }
 
   firstRowLength(block: number): number {
@@ -251,7 +274,12 @@ export class BlockIndex {
     const order = this.compareFirstRow(block, target.row);
     if (order !== 0 || target.column === undefined) return order < 0;
     const base = block * STRIDE;
-    const columnOrder = compareBytesTo(this.#bytes, this.#places[base + COLUMN_AT] as number, this.#places[base + COLUMN_LENGTH] as number, target.column);
+    const columnOrder = compareBytesTo(
+      this.#bytes,
+      this.#places[base + COLUMN_AT] as number,
+      this.#places[base + COLUMN_LENGTH] as number,
+      target.column,
+    );
     if (columnOrder !== 0) return columnOrder < 0;
     return target.isVersionBefore(this.#kind(block), readInt64BE(this.#bytes, this.#kindAt(block) + 1));
   }

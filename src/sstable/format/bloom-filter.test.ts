@@ -10,7 +10,13 @@ import { deletion, openFile, put, sortedEntries, writeFile } from '../fixtures.t
 
 /** Bloom hashes of the test's keys, from the format's page. */
 const VECTORS = [
-  '2798e970 dd18d53f', '7d589ac2 85932bbc', '4f60867 b554e398', '1711cee1 ca2bc5c4', 'b93b6ab2 ba92ba34', 'e215d49f 50d06045', 'b6537aac 64d7a014',
+  '2798e970 dd18d53f',
+  '7d589ac2 85932bbc',
+  '4f60867 b554e398',
+  '1711cee1 ca2bc5c4',
+  'b93b6ab2 ba92ba34',
+  'e215d49f 50d06045',
+  'b6537aac 64d7a014',
 ];
 
 function decode(bytes: Buffer): BloomFilter {
@@ -25,7 +31,12 @@ function filterOf(kind: BloomFilterKind, keys: Iterable<readonly [row: string, c
 
 /** Part of `count` keys of `shape` that are taken for present where as many others were added. */
 function falseRate(count: number, shape: (i: number) => string): number {
-  const filter = filterOf('row', (function* () { for (let i = 0; i < count; i++) yield [shape(i), ''] as const; })());
+  const filter = filterOf(
+    'row',
+    (function* () {
+      for (let i = 0; i < count; i++) yield [shape(i), ''] as const;
+    })(),
+  );
   let wrong = 0;
   for (let i = count; i < 2 * count; i++) if (filter.mayContainRow(shape(i))) wrong++;
   return wrong / count;
@@ -40,7 +51,15 @@ describe('BloomHash', () => {
       return `${(hash.first >>> 0).toString(16)} ${(hash.second >>> 0).toString(16)}`;
     };
     assert.deepEqual(
-      [of(''), of('a'), of('row'), of('com.example/index.html'), of('\0\xff\x80\x7f\xfe'), of('row', 'f\0q'), of('', '')],
+      [
+        of(''),
+        of('a'),
+        of('row'),
+        of('com.example/index.html'),
+        of('\0\xff\x80\x7f\xfe'),
+        of('row', 'f\0q'),
+        of('', ''),
+      ],
       VECTORS,
     );
   });
@@ -54,7 +73,9 @@ describe('BloomHash', () => {
     };
     let keys = 0;
     for (let length = 0; length < 20; length++, keys++) note('\0'.repeat(length));
-    for (let at = 0; at < 20; at++) for (let byte = 1; byte < 256; byte++, keys++) note(`${'\0'.repeat(at)}${String.fromCharCode(byte)}${'\0'.repeat(19 - at)}`);
+    for (let at = 0; at < 20; at++)
+      for (let byte = 1; byte < 256; byte++, keys++)
+        note(`${'\0'.repeat(at)}${String.fromCharCode(byte)}${'\0'.repeat(19 - at)}`);
     assert.equal(seen.size, keys);
   });
 });
@@ -63,10 +84,15 @@ describe('a Bloom filter', () => {
   test('knows whatever was added', () => {
     const key = fc.string({ unit: fc.constantFrom('\0', 'a', 'b', '\xff'), maxLength: 9 });
     fc.assert(
-      fc.property(fc.array(fc.tuple(key, key), { maxLength: 300, size: 'max' }), fc.constantFrom<BloomFilterKind>('row', 'row-column'), (pairs, kind) => {
-        const filter = filterOf(kind, pairs.toSorted());
-        for (const [row, column] of pairs) assert.ok(filter.mayContainRow(row) && (kind === 'row' || filter.mayContainColumn(row, column)));
-      }),
+      fc.property(
+        fc.array(fc.tuple(key, key), { maxLength: 300, size: 'max' }),
+        fc.constantFrom<BloomFilterKind>('row', 'row-column'),
+        (pairs, kind) => {
+          const filter = filterOf(kind, pairs.toSorted());
+          for (const [row, column] of pairs)
+            assert.ok(filter.mayContainRow(row) && (kind === 'row' || filter.mayContainColumn(row, column)));
+        },
+      ),
     );
   });
 
@@ -85,7 +111,10 @@ describe('a Bloom filter', () => {
   });
 
   test('tells pairs of row and column apart, also where their texts run together', () => {
-    const filter = filterOf('row-column', Array.from({ length: 3000 }, (_, i) => [`row${i}`, `f\0${i}`] as const));
+    const filter = filterOf(
+      'row-column',
+      Array.from({ length: 3000 }, (_, i) => [`row${i}`, `f\0${i}`] as const),
+    );
     let wrong = 0;
     for (let i = 0; i < 3000; i++) if (filter.mayContainColumn(`row${i}`, `f\0${i + 1}`)) wrong++;
     for (let i = 0; i < 3000; i++) if (filter.mayContainColumn(`row${i}f`, `\0${i}`)) wrong++;
@@ -104,8 +133,13 @@ describe('a Bloom filter', () => {
     const good = new BloomFilterBuilder('row').finish();
     assert.equal(good.length, 3 + 64);
     for (const bad of [
-      Buffer.alloc(0), good.subarray(0, -1), Buffer.concat([good, Buffer.alloc(1)]), Buffer.concat([Buffer.from([0]), good.subarray(1)]),
-      Buffer.concat([Buffer.from([3]), good.subarray(1)]), Buffer.from([1, 0, 0]), Buffer.from([1, 0, 0xff, 0xff, 0xff, 0xff, 0x7f]),
+      Buffer.alloc(0),
+      good.subarray(0, -1),
+      Buffer.concat([good, Buffer.alloc(1)]),
+      Buffer.concat([Buffer.from([0]), good.subarray(1)]),
+      Buffer.concat([Buffer.from([3]), good.subarray(1)]),
+      Buffer.from([1, 0, 0]),
+      Buffer.from([1, 0, 0xff, 0xff, 0xff, 0xff, 0x7f]),
     ]) {
       assert.throws(() => decode(bad), CorruptionError);
     }
@@ -117,24 +151,31 @@ describe('the Bloom filter of an SSTable', () => {
 
   test('never hides an entry, nor a deletion that bears on what is asked', async () => {
     await fc.assert(
-      fc.asyncProperty(sortedEntries, fc.constantFrom<BloomFilterKind>('none', 'row', 'row-column'), async (entries, bloomFilter) => {
-        fc.pre(entries.length > 0);
-        const table = await openFile(await writeFile(entries, { bloomFilter, blockSizeBytes: 200 }));
-        const columns = new Set(entries.filter(({ column }) => column.includes('\0')).map(({ column }) => column));
-        for (const { row, column, kind } of entries) {
-          assert.ok(table.mayContainRow(row));
-          const bearsOn = (each: string): boolean =>
-            kind === EntryKind.rowDeletion || (kind === EntryKind.familyDeletion ? each.startsWith(`${column}\0`) : each === column);
-          for (const each of columns) if (bearsOn(each)) assert.ok(table.mayContainColumn(row, each));
-        }
-        assert.equal((await table.verify()).entries, entries.length);
-      }),
+      fc.asyncProperty(
+        sortedEntries,
+        fc.constantFrom<BloomFilterKind>('none', 'row', 'row-column'),
+        async (entries, bloomFilter) => {
+          fc.pre(entries.length > 0);
+          const table = await openFile(await writeFile(entries, { bloomFilter, blockSizeBytes: 200 }));
+          const columns = new Set(entries.filter(({ column }) => column.includes('\0')).map(({ column }) => column));
+          for (const { row, column, kind } of entries) {
+            assert.ok(table.mayContainRow(row));
+            const bearsOn = (each: string): boolean =>
+              kind === EntryKind.rowDeletion ||
+              (kind === EntryKind.familyDeletion ? each.startsWith(`${column}\0`) : each === column);
+            for (const each of columns) if (bearsOn(each)) assert.ok(table.mayContainColumn(row, each));
+          }
+          assert.equal((await table.verify()).entries, entries.length);
+        },
+      ),
       { numRuns: 100 },
     );
   });
 
   test('spares a read of what is absent every block, and counts', async () => {
-    const rows: Entry[] = Array.from({ length: 500 }, (_, i) => put(`row${String(2 * i).padStart(4, '0')}`, Q, 1, 'value'));
+    const rows: Entry[] = Array.from({ length: 500 }, (_, i) =>
+      put(`row${String(2 * i).padStart(4, '0')}`, Q, 1, 'value'),
+    );
     const file = await writeFile(rows, { bloomFilter: 'row-column', blockSizeBytes: 512 });
     const table = await openFile(file);
     const reads = file.metrics.get('sstable.reads');
@@ -164,12 +205,24 @@ describe('the Bloom filter of an SSTable', () => {
 
   test('without a column of the row still tells of a deletion of the row or the family', async () => {
     const others = Array.from({ length: 50 }, (_, i) => put(`x${i}`, Q, 1));
-    const entries = [deletion(EntryKind.rowDeletion, 'a', ''), deletion(EntryKind.familyDeletion, 'b', 'f'), put('c', Q, 1), ...others];
-    const table = await openFile(await writeFile(entries.toSorted((a, b) => (a.row < b.row ? -1 : 1)), { bloomFilter: 'row-column' }));
+    const entries = [
+      deletion(EntryKind.rowDeletion, 'a', ''),
+      deletion(EntryKind.familyDeletion, 'b', 'f'),
+      put('c', Q, 1),
+      ...others,
+    ];
+    const table = await openFile(
+      await writeFile(
+        entries.toSorted((a, b) => (a.row < b.row ? -1 : 1)),
+        { bloomFilter: 'row-column' },
+      ),
+    );
     const other = columnKey('f', 'other');
     assert.equal(table.mayContainColumn('a', other), true);
     assert.equal(table.mayContainColumn('b', other), true);
-    const skipped = ['f', 'g', 'h', 'i', 'j', 'k'].filter((family) => !table.mayContainColumn('c', columnKey(family, 'other')));
+    const skipped = ['f', 'g', 'h', 'i', 'j', 'k'].filter(
+      (family) => !table.mayContainColumn('c', columnKey(family, 'other')),
+    );
     assert.ok(skipped.length >= 4, 'most columns that are not there are known to be absent');
   });
 });

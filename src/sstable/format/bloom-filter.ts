@@ -67,7 +67,8 @@ export class BloomFilterBuilder {
     const bits = Buffer.alloc(lines * LINE_BYTES);
     let left = keys;
     for (const piece of this.#pieces) {
-      for (let i = 0; i < PIECE_KEYS && left > 0; i++, left--) setBits(bits, lines, piece[2 * i] as number, piece[2 * i + 1] as number);
+      for (let i = 0; i < PIECE_KEYS && left > 0; i++, left--)
+        setBits(bits, lines, piece[2 * i] as number, piece[2 * i + 1] as number);
     }
     const head = new ByteWriter(24);
     head.byte(BLOOM_FILTER_KINDS.indexOf(this.#kind));
@@ -150,8 +151,12 @@ export class BloomFilter {
     const at = lineAt(this.#lines, first);
     const other = otherWord(second);
     return (
-      isSet(bits, at, second & 511) && isSet(bits, at, (second >>> 9) & 511) && isSet(bits, at, (second >>> 18) & 511) &&
-      isSet(bits, at, other & 511) && isSet(bits, at, (other >>> 9) & 511) && isSet(bits, at, (other >>> 18) & 511)
+      isSet(bits, at, second & 511) &&
+      isSet(bits, at, (second >>> 9) & 511) &&
+      isSet(bits, at, (second >>> 18) & 511) &&
+      isSet(bits, at, other & 511) &&
+      isSet(bits, at, (other >>> 9) & 511) &&
+      isSet(bits, at, (other >>> 18) & 511)
     );
   }
 }

@@ -46,7 +46,11 @@ export class BloomHash {
     let b = from2 ^ length;
     let i = 0;
     for (const whole = length - 3; i < whole; i += 4) {
-      const word = text.charCodeAt(i) | (text.charCodeAt(i + 1) << 8) | (text.charCodeAt(i + 2) << 16) | (text.charCodeAt(i + 3) << 24);
+      const word =
+        text.charCodeAt(i) |
+        (text.charCodeAt(i + 1) << 8) |
+        (text.charCodeAt(i + 2) << 16) |
+        (text.charCodeAt(i + 3) << 24);
       let k = Math.imul(word, WORD);
       k ^= k >>> 15;
       a = Math.imul(((a << 13) | (a >>> 19)) ^ k, LANE_1);

@@ -71,14 +71,21 @@ export class ByteReader {
 }
 
 /** Runs `decode` over the whole of `bytes`; what it finds wrong is a CorruptionError of the file at the section's offset. */
-export function decodeSection<T>(file: string, offset: number, name: string, bytes: Buffer, decode: (reader: ByteReader) => T): T {
+export function decodeSection<T>(
+  file: string,
+  offset: number,
+  name: string,
+  bytes: Buffer,
+  decode: (reader: ByteReader) => T,
+): T {
   const reader = new ByteReader(bytes);
   try {
     const decoded = decode(reader);
     reader.end();
     return decoded;
   } catch (error) {
-    if (error instanceof RangeError) throw new CorruptionError(file, offset + reader.offset, `${name}: ${error.message}`, error);
+    if (error instanceof RangeError)
+      throw new CorruptionError(file, offset + reader.offset, `${name}: ${error.message}`, error);
     throw error;
   }
 }

@@ -51,7 +51,8 @@ export class CheckedFile {
     try {
       bytes = await fileSystem.read(this.path, offset, lengthBytes);
     } catch (error) {
-      if (error instanceof BigtableError && error.code === Code.OUT_OF_RANGE) throw new CorruptionError(this.path, offset, 'the file ends too early', error);
+      if (error instanceof BigtableError && error.code === Code.OUT_OF_RANGE)
+        throw new CorruptionError(this.path, offset, 'the file ends too early', error);
       throw error;
     }
     assert(bytes.length === lengthBytes, `${this.path}: ${bytes.length} bytes read instead of ${lengthBytes}`);
@@ -65,7 +66,11 @@ export class CheckedFile {
     const total = extent.lengthBytes + TRAILER_BYTES;
     if (total > NOW_BYTES) return undefined;
     const bytes = fileSystem.readNow?.(this.path, extent.offset, total);
-    if (bytes === undefined || codecs.checksum(bytes.subarray(0, total - CRC_BYTES)) !== bytes.readUInt32BE(total - CRC_BYTES)) return undefined;
+    if (
+      bytes === undefined ||
+      codecs.checksum(bytes.subarray(0, total - CRC_BYTES)) !== bytes.readUInt32BE(total - CRC_BYTES)
+    )
+      return undefined;
     this.#count(total);
     return { bytes: asBuffer(bytes.subarray(0, extent.lengthBytes)), codec: bytes[extent.lengthBytes] as number };
   }
@@ -76,7 +81,8 @@ export class CheckedFile {
    */
   readPageNow(offset: number, into: Buffer, crcBefore: number, crc: number | undefined): boolean {
     const total = into.length;
-    if (total > NOW_BYTES || this.#components.fileSystem.readNow?.(this.path, offset, total, into) === undefined) return false;
+    if (total > NOW_BYTES || this.#components.fileSystem.readNow?.(this.path, offset, total, into) === undefined)
+      return false;
     if (!this.isPage(into, crcBefore, crc)) return false;
     this.#count(total);
     return true;
@@ -115,7 +121,9 @@ export class CheckedFile {
 
   uncompressed(extent: Extent, bytes: Buffer, codec: number): Buffer {
     if (codec === CODEC_NONE) return bytes;
-    throw refusal(`${this.path}: the part at byte ${extent.offset} is stored with codec ${codec}, which this version of Edubba does not know`);
+    throw refusal(
+      `${this.path}: the part at byte ${extent.offset} is stored with codec ${codec}, which this version of Edubba does not know`,
+    );
   }
 
   /** The part of `bytes` before its trailer, checked in one step: for parts up to a slice or two. The codec stands behind it. */
@@ -142,7 +150,10 @@ export class CheckedFile {
   }
 
   #compare(extent: Extent, bytes: Buffer, crc: number): Buffer {
-    assert(bytes.length === extent.lengthBytes + TRAILER_BYTES, `${this.path}: ${bytes.length} bytes for ${extent.lengthBytes} and a trailer`);
+    assert(
+      bytes.length === extent.lengthBytes + TRAILER_BYTES,
+      `${this.path}: ${bytes.length} bytes for ${extent.lengthBytes} and a trailer`,
+    );
     if (crc !== bytes.readUInt32BE(bytes.length - CRC_BYTES)) {
       throw new CorruptionError(this.path, extent.offset, `the checksum of ${extent.lengthBytes} bytes is wrong`);
     }

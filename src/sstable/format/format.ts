@@ -69,7 +69,8 @@ export function decodeFooter(file: string, fileBytes: number, bytes: Buffer, che
   if (bytes.latin1Slice(MAGIC_AT, FOOTER_BYTES) !== MAGIC) {
     throw new CorruptionError(file, at + MAGIC_AT, `not the end of an SSTable: "${MAGIC}" is missing`);
   }
-  if (checksum(bytes.subarray(0, CRC_AT)) !== bytes.readUInt32BE(CRC_AT)) throw new CorruptionError(file, at, 'the checksum of the footer is wrong');
+  if (checksum(bytes.subarray(0, CRC_AT)) !== bytes.readUInt32BE(CRC_AT))
+    throw new CorruptionError(file, at, 'the checksum of the footer is wrong');
   const reader = new ByteReader(bytes);
   const footer: Footer = {
     directory: { offset: reader.uint64(), lengthBytes: reader.uint32() },
@@ -79,13 +80,16 @@ export function decodeFooter(file: string, fileBytes: number, bytes: Buffer, che
     fileBytes: reader.uint64(),
   };
   if (footer.formatVersion !== FORMAT_VERSION) {
-    throw refusal(`${file} is an SSTable of format version ${footer.formatVersion}; this version of Edubba reads version ${FORMAT_VERSION}`);
+    throw refusal(
+      `${file} is an SSTable of format version ${footer.formatVersion}; this version of Edubba reads version ${FORMAT_VERSION}`,
+    );
   }
   const unknown = footer.requiredFeatures & ~KNOWN_FEATURES;
   if (unknown !== 0) {
     throw refusal(`${file} needs features 0x${(unknown >>> 0).toString(16)} that this version of Edubba does not know`);
   }
-  if (footer.fileBytes !== fileBytes) throw new CorruptionError(file, at, `the file has ${fileBytes} bytes and was written with ${footer.fileBytes}`);
+  if (footer.fileBytes !== fileBytes)
+    throw new CorruptionError(file, at, `the file has ${fileBytes} bytes and was written with ${footer.fileBytes}`);
   if (footer.directory.offset + footer.directory.lengthBytes + TRAILER_BYTES !== at) {
     throw new CorruptionError(file, at, 'the directory does not end where the footer begins');
   }
@@ -112,13 +116,16 @@ export function encodeDirectory(sections: readonly Section[]): Buffer {
 export function decodeDirectory(file: string, directory: Extent, bytes: Buffer): Section[] {
   return decodeSection(file, directory.offset, 'directory', bytes, (reader) => {
     const sections: Section[] = [];
-    for (let left = reader.varint(); left > 0; left--) sections.push({ name: reader.string(), offset: reader.varint(), lengthBytes: reader.varint() });
+    for (let left = reader.varint(); left > 0; left--)
+      sections.push({ name: reader.string(), offset: reader.varint(), lengthBytes: reader.varint() });
     let end = directory.offset;
     for (const section of sections.toReversed()) {
-      if (section.offset + section.lengthBytes + TRAILER_BYTES !== end) throw new RangeError(`section "${section.name}" does not end at ${end}`);
+      if (section.offset + section.lengthBytes + TRAILER_BYTES !== end)
+        throw new RangeError(`section "${section.name}" does not end at ${end}`);
       end = section.offset;
     }
-    if (new Set(sections.map(({ name }) => name)).size !== sections.length) throw new RangeError('a section stands there twice');
+    if (new Set(sections.map(({ name }) => name)).size !== sections.length)
+      throw new RangeError('a section stands there twice');
     return sections;
   });
 }

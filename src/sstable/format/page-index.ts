@@ -129,7 +129,8 @@ export class PageIndex implements Page {
       this.end = at;
       this.crc = bytes.readUInt32BE(reader.offset + length);
       // where the two part within what the separator has of the first row, the row is above: it is not below the first
-      if (common >= shared && compareBytesTo(bytes, reader.offset, length, row, shared) > 0) return this.#found(block, page, false);
+      if (common >= shared && compareBytesTo(bytes, reader.offset, length, row, shared) > 0)
+        return this.#found(block, page, false);
       reader.offset += length + CRC_BYTES;
       this.start = at;
       this.crcBefore = this.crc;
@@ -179,7 +180,8 @@ function noteCuts(reader: ByteReader, bytes: number, index: BlockIndex, block: n
     at += length;
     if (length === 0 || at >= index.lengthBytes(block)) throw new RangeError(`a page of block ${block} at ${at}`);
     const shared = reader.varint();
-    if (shared > index.firstRowLength(block)) throw new RangeError(`a separator of block ${block} that shares ${shared} bytes`);
+    if (shared > index.firstRowLength(block))
+      throw new RangeError(`a separator of block ${block} that shares ${shared} bytes`);
     reader.skip(reader.varint());
     reader.skip(CRC_BYTES);
   }

@@ -5,7 +5,22 @@ import { CorruptionError } from '../../base/index.ts';
 import { type FileSystem, ManualClock, type MemoryFileSystem, Metrics } from '../../env/index.ts';
 import { columnKey, type Entry, type LayerCursor, CursorState } from '../../model/index.ts';
 import { BlockCache } from '../cache/block-cache.ts';
-import { CODECS, entryAt, fileBytes, fileSystemWith, inOrder, numberedRows, openFile, PATH, plain, put, rowName, settle, type TestFile, writeFile } from '../fixtures.ts';
+import {
+  CODECS,
+  entryAt,
+  fileBytes,
+  fileSystemWith,
+  inOrder,
+  numberedRows,
+  openFile,
+  PATH,
+  plain,
+  put,
+  rowName,
+  settle,
+  type TestFile,
+  writeFile,
+} from '../fixtures.ts';
 import { describeSsTable } from '../layout.ts';
 import { PageIndexBuilder, separatorOf } from './page-index.ts';
 import { SsTable } from '../ss-table.ts';
@@ -17,13 +32,28 @@ async function readingNow(fileSystem: MemoryFileSystem): Promise<FileSystem> {
     bytes.copy(into, 0, offset, offset + length);
     return into;
   };
-  return { size: (path: string) => fileSystem.size(path), read: (path: string, at: number, length: number) => fileSystem.read(path, at, length), readNow } as unknown as FileSystem;
+  return {
+    size: (path: string) => fileSystem.size(path),
+    read: (path: string, at: number, length: number) => fileSystem.read(path, at, length),
+    readNow,
+  } as unknown as FileSystem;
 }
 
 /** A cache that has had to make way keeps no whole blocks for the sake of a row: one of nothing is so from the beginning. */
-function openShort(file: Omit<TestFile, 'written'>, fileSystem: FileSystem = file.fileSystem, cacheBytes = 0): Promise<SsTable> {
+function openShort(
+  file: Omit<TestFile, 'written'>,
+  fileSystem: FileSystem = file.fileSystem,
+  cacheBytes = 0,
+): Promise<SsTable> {
   const { metrics, clock } = file;
-  return SsTable.open({ fileSystem, path: PATH, codecs: CODECS, cache: new BlockCache({ limitBytes: cacheBytes, metrics }), metrics, clock });
+  return SsTable.open({
+    fileSystem,
+    path: PATH,
+    codecs: CODECS,
+    cache: new BlockCache({ limitBytes: cacheBytes, metrics }),
+    metrics,
+    clock,
+  });
 }
 
 async function entriesOf(cursor: LayerCursor, row: string): Promise<Entry[]> {
@@ -42,24 +72,46 @@ const readBytes = ({ metrics }: { readonly metrics: Metrics }): number => metric
 const KIB = 1024;
 
 describe('the pages of a block that is stored as it is', () => {
-  const cells = fc.array(fc.tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 3000 })), { minLength: 1, maxLength: 80, size: 'max' });
-  const keys = fc.constantFrom((i: number) => rowName(i), (i: number) => 'k'.repeat(i), (i: number) => `${'long'.repeat(300)}${i}`, (i: number) => String(i * i));
+  const cells = fc.array(
+    fc.tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 3000 })),
+    { minLength: 1, maxLength: 80, size: 'max' },
+  );
+  const keys = fc.constantFrom(
+    (i: number) => rowName(i),
+    (i: number) => 'k'.repeat(i),
+    (i: number) => `${'long'.repeat(300)}${i}`,
+    (i: number) => String(i * i),
+  );
 
   test('tell of any row what a cursor over the whole file tells, read in step or waited for', async () => {
     await fc.assert(
-      fc.asyncProperty(cells, keys, fc.constantFrom(16 * KIB, 64 * KIB), fc.boolean(), fc.constantFrom(0, 20 * KIB, 200 * KIB), async (drawn, key, blockSizeBytes, now, cacheBytes) => {
-        const entries = inOrder(drawn.map(([row, column, bytes]) => put(key(row), columnKey('f', `c${column}`), bytes, Buffer.alloc(bytes, row))));
-        const file = await writeFile(entries, { blockSizeBytes });
-        const table = await openShort(file, now ? await readingNow(file.fileSystem) : file.fileSystem, cacheBytes);
-        for (let round = 0; round < 2; round++) {
-          for (let i = 0; i <= 41; i++) {
-            const row = key(i);
-            assert.deepEqual((await entriesOf(table.rowCursor(row), row)).map(plain), entries.filter((each) => each.row === row).map(plain));
+      fc.asyncProperty(
+        cells,
+        keys,
+        fc.constantFrom(16 * KIB, 64 * KIB),
+        fc.boolean(),
+        fc.constantFrom(0, 20 * KIB, 200 * KIB),
+        async (drawn, key, blockSizeBytes, now, cacheBytes) => {
+          const entries = inOrder(
+            drawn.map(([row, column, bytes]) =>
+              put(key(row), columnKey('f', `c${column}`), bytes, Buffer.alloc(bytes, row)),
+            ),
+          );
+          const file = await writeFile(entries, { blockSizeBytes });
+          const table = await openShort(file, now ? await readingNow(file.fileSystem) : file.fileSystem, cacheBytes);
+          for (let round = 0; round < 2; round++) {
+            for (let i = 0; i <= 41; i++) {
+              const row = key(i);
+              assert.deepEqual(
+                (await entriesOf(table.rowCursor(row), row)).map(plain),
+                entries.filter((each) => each.row === row).map(plain),
+              );
+            }
           }
-        }
-        await table.verify();
-        table.close();
-      }),
+          await table.verify();
+          table.close();
+        },
+      ),
       { numRuns: 40 },
     );
   });
@@ -99,7 +151,9 @@ describe('the pages of a block that is stored as it is', () => {
   });
 
   test('begin with a row: one of many columns is one page', async () => {
-    const file = await writeFile(Array.from({ length: 300 }, (_, i) => put('row', columnKey('f', String(1000 + i)), 1, Buffer.alloc(100))));
+    const file = await writeFile(
+      Array.from({ length: 300 }, (_, i) => put('row', columnKey('f', String(1000 + i)), 1, Buffer.alloc(100))),
+    );
     const { blocks } = await describeSsTable({ ...file, codecs: CODECS }, PATH);
     assert.ok(blocks.every(({ pages }) => pages === 0));
   });
@@ -112,7 +166,8 @@ describe('the pages of a block that is stored as it is', () => {
     const broken = await fileSystemWith(bytes);
     for (const each of [broken, await readingNow(broken)]) {
       const table = await openShort({ fileSystem: broken, clock: new ManualClock(), metrics: new Metrics() }, each);
-      for (const i of [0, 20, 40, 59]) assert.equal((await entriesOf(table.rowCursor(rowName(i)), rowName(i))).length, 1);
+      for (const i of [0, 20, 40, 59])
+        assert.equal((await entriesOf(table.rowCursor(rowName(i)), rowName(i))).length, 1);
       await assert.rejects(entriesOf(table.rowCursor(rowName(30)), rowName(30)), CorruptionError);
       await assert.rejects(table.verify(), CorruptionError);
     }
@@ -121,7 +176,13 @@ describe('the pages of a block that is stored as it is', () => {
 
 describe('the section of pages', () => {
   test('has the shortest separators', () => {
-    for (const [before, row, separator] of [['', 'a', 'a'], ['a', 'ab', 'ab'], ['abc', 'abd', 'abd'], ['row1', 'row2999', 'row2'], ['a\xff', 'b', 'b']] as const) {
+    for (const [before, row, separator] of [
+      ['', 'a', 'a'],
+      ['a', 'ab', 'ab'],
+      ['abc', 'abd', 'abd'],
+      ['row1', 'row2999', 'row2'],
+      ['a\xff', 'b', 'b'],
+    ] as const) {
       assert.equal(separatorOf(before, row), separator);
     }
   });
@@ -143,13 +204,18 @@ describe('the section of pages', () => {
     for (let at = 0; at < lengthBytes; at++) {
       const changed = Buffer.from(bytes);
       changed.writeUInt8((changed.readUInt8(offset + at) + 1) & 0x7f, offset + at);
-      changed.writeUInt32BE(CODECS.checksum(changed.subarray(offset, offset + lengthBytes + 1)), offset + lengthBytes + 1);
+      changed.writeUInt32BE(
+        CODECS.checksum(changed.subarray(offset, offset + lengthBytes + 1)),
+        offset + lengthBytes + 1,
+      );
       const file = { fileSystem: await fileSystemWith(changed), clock, metrics: new Metrics() };
       await assert.rejects(async () => await (await openShort(file)).verify(), CorruptionError, `byte ${at}`);
       // whatever it tells, no row is read wrongly: a page that is not what it was is read with its block
       const table = await openShort(file).catch(() => undefined);
       if (table === undefined) refused++;
-      else for (const i of [3, 4, 5, 30, 59]) for (const each of await entriesOf(table.rowCursor(rowName(i)), rowName(i))) assert.equal(each.value[0], i);
+      else
+        for (const i of [3, 4, 5, 30, 59])
+          for (const each of await entriesOf(table.rowCursor(rowName(i)), rowName(i))) assert.equal(each.value[0], i);
     }
     assert.ok(refused > 0 && refused < lengthBytes);
   });

@@ -96,7 +96,10 @@ export class PropertiesCollector {
 
   statistics(): EntryStatistics {
     return {
-      entries: Object.fromEntries(KIND_NAMES.map((name) => [name, this.#counts[EntryKind[name]] as number])) as Record<EntryKindName, number>,
+      entries: Object.fromEntries(KIND_NAMES.map((name) => [name, this.#counts[EntryKind[name]] as number])) as Record<
+        EntryKindName,
+        number
+      >,
       rows: this.#rows,
       firstRow: this.#firstRow,
       lastRow: this.#lastRow,
@@ -120,7 +123,8 @@ export function encodeProperties(properties: SsTableProperties): Buffer {
     write(value);
     pairs.push([name, value.written()]);
   };
-  for (const name of KIND_NAMES) if (properties.entries[name] > 0) put(`entries.${name}`, (out) => out.varint(properties.entries[name]));
+  for (const name of KIND_NAMES)
+    if (properties.entries[name] > 0) put(`entries.${name}`, (out) => out.varint(properties.entries[name]));
   put('rows', (out) => out.varint(properties.rows));
   const { firstRow, lastRow, minTimestamp, maxTimestamp } = properties;
   if (firstRow !== undefined) put('firstRow', (out) => out.text(firstRow));
@@ -158,7 +162,10 @@ export function encodeProperties(properties: SsTableProperties): Buffer {
 }
 
 /** `blockBytes`: of all blocks before compression and as stored, as the index tells. */
-export function decodeProperties(reader: ByteReader, blockBytes: { readonly raw: number; readonly stored: number }): SsTableProperties {
+export function decodeProperties(
+  reader: ByteReader,
+  blockBytes: { readonly raw: number; readonly stored: number },
+): SsTableProperties {
   const version = reader.varint();
   if (version !== VERSION) throw new RangeError(`version ${version} instead of ${VERSION}`);
   const pairs = new Map<string, ByteString>();
@@ -185,10 +192,19 @@ export function decodeProperties(reader: ByteReader, blockBytes: { readonly raw:
     return value;
   };
   const newestEpoch = optional('newestEpoch', varint);
-  const compression = { kind: oneOf('compression', COMPRESSION_KINDS, 'none'), rawBytes: blockBytes.raw, storedBytes: blockBytes.stored };
+  const compression = {
+    kind: oneOf('compression', COMPRESSION_KINDS, 'none'),
+    rawBytes: blockBytes.raw,
+    storedBytes: blockBytes.stored,
+  };
   const { raw, stored } = blockBytes;
-  if ((optional('blockRawBytes', varint) ?? raw) !== raw || (optional('blockStoredBytes', varint) ?? stored) !== stored) {
-    throw new RangeError(`the index tells of ${stored} bytes of blocks, ${raw} before compression, and the properties of others`);
+  if (
+    (optional('blockRawBytes', varint) ?? raw) !== raw ||
+    (optional('blockStoredBytes', varint) ?? stored) !== stored
+  ) {
+    throw new RangeError(
+      `the index tells of ${stored} bytes of blocks, ${raw} before compression, and the properties of others`,
+    );
   }
   const entries = KIND_NAMES.map((name): [EntryKindName, number] => [name, optional(`entries.${name}`, varint) ?? 0]);
   return Object.freeze({
@@ -203,7 +219,10 @@ export function decodeProperties(reader: ByteReader, blockBytes: { readonly raw:
     createdMicros: required('createdMicros', int64),
     origin: toText(pairs.get('origin') ?? ''),
     families: optional('families', decodeFamilies),
-    newest: newestEpoch === undefined ? undefined : Object.freeze({ epoch: newestEpoch, sequence: required('newestSequence', varint) }),
+    newest:
+      newestEpoch === undefined
+        ? undefined
+        : Object.freeze({ epoch: newestEpoch, sequence: required('newestSequence', varint) }),
     lineage: optional('lineage', decodeLineage),
     lastServerMicros: optional('lastServerMicros', varint),
     compression: Object.freeze(compression),

@@ -14,17 +14,25 @@ describe('RowDigests', () => {
 
   test('never put a row on the wrong side', () => {
     fc.assert(
-      fc.property(fc.constantFrom('', 'a', 'common/prefix/'), fc.array(key, { maxLength: 40 }), fc.oneof(key, key.map((end) => `common/prefix/${end}`)), (prefix, ends, target) => {
-        const rows = ends.map((end) => prefix + end).toSorted();
-        const digests = digestsOf(rows);
-        digests.narrow(target);
-        assert.ok(digests.low >= -1 && digests.low < digests.high && digests.high <= rows.length);
-        rows.forEach((row, i) => {
-          if (i <= digests.low) assert.ok(row < target);
-          if (i >= digests.high) assert.ok(row > target);
-          assert.equal(digests.isMarked(i), i % 3 === 1);
-        });
-      }),
+      fc.property(
+        fc.constantFrom('', 'a', 'common/prefix/'),
+        fc.array(key, { maxLength: 40 }),
+        fc.oneof(
+          key,
+          key.map((end) => `common/prefix/${end}`),
+        ),
+        (prefix, ends, target) => {
+          const rows = ends.map((end) => prefix + end).toSorted();
+          const digests = digestsOf(rows);
+          digests.narrow(target);
+          assert.ok(digests.low >= -1 && digests.low < digests.high && digests.high <= rows.length);
+          rows.forEach((row, i) => {
+            if (i <= digests.low) assert.ok(row < target);
+            if (i >= digests.high) assert.ok(row > target);
+            assert.equal(digests.isMarked(i), i % 3 === 1);
+          });
+        },
+      ),
       { numRuns: 1000 },
     );
   });

@@ -25,7 +25,8 @@ export class RowDigests {
   /** `first` and `last` of `count` rows; the others follow by `set`. */
   constructor(count: number, first: ByteString, last: ByteString) {
     let common = 0;
-    while (common < first.length && common < last.length && first.charCodeAt(common) === last.charCodeAt(common)) common++;
+    while (common < first.length && common < last.length && first.charCodeAt(common) === last.charCodeAt(common))
+      common++;
     this.#common = common;
     this.#from = Math.ceil(common / DIGEST_BYTES);
     this.#table = new Float64Array(this.#from + count);
@@ -36,7 +37,8 @@ export class RowDigests {
   set(number: number, bytes: Uint8Array, at: number, length: number, mark = 0): void {
     let digest = 0;
     const from = this.#common;
-    for (let i = from; i < from + DIGEST_BYTES; i++) digest = digest * 256 + (i < length ? (bytes[at + i] as number) : 0);
+    for (let i = from; i < from + DIGEST_BYTES; i++)
+      digest = digest * 256 + (i < length ? (bytes[at + i] as number) : 0);
     this.#table[this.#from + number] = digest * 2 + mark;
   }
 

@@ -31,6 +31,8 @@ export function decodeRowRangeDeletions(reader: ByteReader): readonly RowRangeDe
 function areOrdered(deletions: readonly RowRangeDeletion[]): boolean {
   return deletions.every(({ start, end }, i) => {
     const before = deletions[i - 1];
-    return (end === undefined || start < end) && (before === undefined || (before.end !== undefined && before.end <= start));
+    return (
+      (end === undefined || start < end) && (before === undefined || (before.end !== undefined && before.end <= start))
+    );
   });
 }

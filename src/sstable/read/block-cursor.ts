@@ -8,7 +8,17 @@
 import { assert, type ByteString, CorruptionError, type Int64, readInt64BE, VarintReader } from '../../base/index.ts';
 import { type ColumnKey, EntryKind } from '../../model/index.ts';
 import type { Block } from './block.ts';
-import { HAS_KIND, KNOWN_FLAGS, RESTART, SAME_COLUMN, SAME_ROW, TIMESTAMP_DELTA, TIMESTAMP_FULL, TIMESTAMP_MASK, TIMESTAMP_SAME } from '../format/entry-flags.ts';
+import {
+  HAS_KIND,
+  KNOWN_FLAGS,
+  RESTART,
+  SAME_COLUMN,
+  SAME_ROW,
+  TIMESTAMP_DELTA,
+  TIMESTAMP_FULL,
+  TIMESTAMP_MASK,
+  TIMESTAMP_SAME,
+} from '../format/entry-flags.ts';
 import { KeyText } from './key-text.ts';
 import { RowDigests } from '../format/row-digests.ts';
 import type { SeekTarget } from '../format/seek-target.ts';

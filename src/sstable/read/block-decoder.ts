@@ -56,7 +56,8 @@ export class BlockDecoder {
   /** The page, where it can be read at once and makes sense; where it does not, reading the block says why. */
   readPageNow(page: Page, memory: PageMemory): Block | undefined {
     const bytes = memory.take(pageBytes(page));
-    if (!this.#file.readPageNow(this.#offsetOf(page), bytes, page.crcBefore, page.isLast ? undefined : page.crc)) return undefined;
+    if (!this.#file.readPageNow(this.#offsetOf(page), bytes, page.crcBefore, page.isLast ? undefined : page.crc))
+      return undefined;
     const block = this.#page(page, bytes);
     if (block !== undefined) memory.keep(bytes);
     return block;
@@ -65,7 +66,9 @@ export class BlockDecoder {
   /** The page; undefined where it makes no sense: then reading the block says why. */
   async readPage(page: Page): Promise<Block | undefined> {
     const bytes = await this.#file.read(this.#offsetOf(page), pageBytes(page));
-    return this.#file.isPage(bytes, page.crcBefore, page.isLast ? undefined : page.crc) ? this.#page(page, bytes) : undefined;
+    return this.#file.isPage(bytes, page.crcBefore, page.isLast ? undefined : page.crc)
+      ? this.#page(page, bytes)
+      : undefined;
   }
 
   /** Gives up what it holds outside the heap. May be used again. */
@@ -86,10 +89,16 @@ export class BlockDecoder {
   #block(block: number, { offset }: Extent, bytes: Buffer, codec: number): Block {
     const { path } = this.#file;
     if (!KNOWN_CODECS.includes(codec)) {
-      throw refusal(`${path}: the block at byte ${offset} is stored with codec ${codec}, which this version of Edubba does not know`);
+      throw refusal(
+        `${path}: the block at byte ${offset} is stored with codec ${codec}, which this version of Edubba does not know`,
+      );
     }
     if ((codec !== CODEC_NONE) !== this.#index.isCompressed(block)) {
-      throw new CorruptionError(path, offset, `a block of codec ${codec}; the index says that it is ${codec === CODEC_NONE ? '' : 'not '}compressed`);
+      throw new CorruptionError(
+        path,
+        offset,
+        `a block of codec ${codec}; the index says that it is ${codec === CODEC_NONE ? '' : 'not '}compressed`,
+      );
     }
     return new Block(path, offset, codec === CODEC_NONE ? bytes : this.#decompress(block, offset, bytes, codec));
   }
@@ -102,10 +111,12 @@ export class BlockDecoder {
     try {
       raw = this.#decompressor.decompress(codec, bytes, rawBytes);
     } catch (error) {
-      if (error instanceof RangeError) throw new CorruptionError(path, offset, `compressed block: ${error.message}`, error);
+      if (error instanceof RangeError)
+        throw new CorruptionError(path, offset, `compressed block: ${error.message}`, error);
       throw error;
     }
-    if (raw.length !== rawBytes) throw new CorruptionError(path, offset, `a compressed block of ${raw.length} bytes; the index says ${rawBytes}`);
+    if (raw.length !== rawBytes)
+      throw new CorruptionError(path, offset, `a compressed block of ${raw.length} bytes; the index says ${rawBytes}`);
     return raw;
   }
 }

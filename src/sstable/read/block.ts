@@ -58,7 +58,13 @@ export class Block {
     if (this.#isPage) return 0;
     const { bytes } = this;
     const at = this.entriesEnd + number * NUMBER_BYTES;
-    return (((bytes[at] as number) << 24) | ((bytes[at + 1] as number) << 16) | ((bytes[at + 2] as number) << 8) | (bytes[at + 3] as number)) >>> 0;
+    return (
+      (((bytes[at] as number) << 24) |
+        ((bytes[at + 1] as number) << 16) |
+        ((bytes[at + 2] as number) << 8) |
+        (bytes[at + 3] as number)) >>>
+      0
+    );
   }
 
   /** The same in memory of its own. */

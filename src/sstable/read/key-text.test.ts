@@ -3,7 +3,8 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { KeyText } from './key-text.ts';
 
-const put = (key: KeyText, text: string, shared = 0): void => key.replace(shared, Buffer.from(text.slice(shared), 'latin1'), 0, text.length - shared);
+const put = (key: KeyText, text: string, shared = 0): void =>
+  key.replace(shared, Buffer.from(text.slice(shared), 'latin1'), 0, text.length - shared);
 const anyKey = fc.string({ unit: fc.constantFrom('\0', 'a', 'b', '\x80', '\xff'), maxLength: 40 });
 
 describe('KeyText', () => {

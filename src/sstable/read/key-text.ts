@@ -26,7 +26,8 @@ export class KeyText {
   }
 
   get text(): ByteString {
-    return (this.#text ??= this.#recurs && this.#length <= SHORT ? this.#recentText() : this.#bytes.latin1Slice(0, this.#length));
+    return (this.#text ??=
+      this.#recurs && this.#length <= SHORT ? this.#recentText() : this.#bytes.latin1Slice(0, this.#length));
   }
 
   get length(): number {

@@ -6,7 +6,20 @@ import { MemoryFileSystem } from '../../env/index.ts';
 import { columnKey, CursorState, type Entry, EntryKind, type LayerCursor } from '../../model/index.ts';
 import { BlockCache } from '../cache/block-cache.ts';
 import {
-  ArrayCursor, deletion, entry, entryAt, fileBytes, numberedRows, openFile, plain, put, rowName, scan, settle, sortedEntries, writeFile,
+  ArrayCursor,
+  deletion,
+  entry,
+  entryAt,
+  fileBytes,
+  numberedRows,
+  openFile,
+  plain,
+  put,
+  rowName,
+  scan,
+  settle,
+  sortedEntries,
+  writeFile,
 } from '../fixtures.ts';
 
 const Q = columnKey('f', 'q');
@@ -14,14 +27,36 @@ const Q = columnKey('f', 'q');
 type Move = (cursor: LayerCursor) => void;
 
 const absolute: fc.Arbitrary<Move> = fc.oneof(
-  entry.map(({ row }): Move => (cursor) => cursor.seekRow(row)),
-  entry.map(({ row }): Move => (cursor) => cursor.seekRowBefore(row)),
+  entry.map(
+    ({ row }): Move =>
+      (cursor) =>
+        cursor.seekRow(row),
+  ),
+  entry.map(
+    ({ row }): Move =>
+      (cursor) =>
+        cursor.seekRowBefore(row),
+  ),
   fc.constant<Move>((cursor) => cursor.seekRowBefore(undefined)),
 );
 const relative: fc.Arbitrary<Move> = fc.oneof(
   { weight: 2, arbitrary: fc.constant<Move>((cursor) => cursor.next()) },
-  { weight: 1, arbitrary: entry.map(({ column }): Move => (cursor) => cursor.seekColumn(column)) },
-  { weight: 1, arbitrary: entry.map(({ column, timestamp }): Move => (cursor) => cursor.seekColumn(column, timestamp)) },
+  {
+    weight: 1,
+    arbitrary: entry.map(
+      ({ column }): Move =>
+        (cursor) =>
+          cursor.seekColumn(column),
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: entry.map(
+      ({ column, timestamp }): Move =>
+        (cursor) =>
+          cursor.seekColumn(column, timestamp),
+    ),
+  },
 );
 const step = fc.record({ isAbsolute: fc.boolean(), absolute, relative, waits: fc.boolean() });
 
@@ -90,7 +125,9 @@ describe('SsTableCursor', () => {
 
   test('a wide row is passed, and its columns are found, by the index', async () => {
     const columns = Array.from({ length: 5000 }, (_, i) => put('wide', columnKey('f', rowName(i)), 1, 'some value'));
-    const table = await openFile(await writeFile([put('a', Q, 1), ...columns, put('z', Q, 1)], { blockSizeBytes: 1000 }));
+    const table = await openFile(
+      await writeFile([put('a', Q, 1), ...columns, put('z', Q, 1)], { blockSizeBytes: 1000 }),
+    );
     const cursor = table.cursor();
     cursor.seekRow('wide\0');
     assert.ok((await settle(cursor)) <= 1);

@@ -166,7 +166,10 @@ export class SsTableCursor implements LayerCursor {
     assert(this.#at !== CLOSED, 'the cursor is open');
     const moves = this.#moves;
     const only = this.#only;
-    const loading = only === undefined ? this.#source.load(this.#wanted, this.#readAheadBytes, this.#readsBackwards) : this.#source.loadOfRow(this.#wanted, only);
+    const loading =
+      only === undefined
+        ? this.#source.load(this.#wanted, this.#readAheadBytes, this.#readsBackwards)
+        : this.#source.loadOfRow(this.#wanted, only);
     const block = await loading;
     if (moves === this.#moves) this.#arrive(this.#wanted, block, this.#arrival);
   }
@@ -201,7 +204,8 @@ export class SsTableCursor implements LayerCursor {
       const { starts, isLimited } = at.rowsBelow(row);
       const next = this.#blockNumber + 1;
       // the rows of this block are all below: those of the next may be, too
-      if (!isLimited && next < this.#source.index.length && this.#source.index.compareFirstRow(next, row) < 0) return false;
+      if (!isLimited && next < this.#source.index.length && this.#source.index.compareFirstRow(next, row) < 0)
+        return false;
       this.#rowStarts = starts;
       this.#rowStartsIn = block;
     }
@@ -210,7 +214,12 @@ export class SsTableCursor implements LayerCursor {
     at.seekEntry(entryAt);
     this.#rowStartsBelow = at.row;
     // a block's first row may begin in the block before
-    if (this.#rowStarts.length === 0 && this.#blockNumber > 0 && this.#source.index.compareLastRow(this.#blockNumber - 1, at.row) === 0) return false;
+    if (
+      this.#rowStarts.length === 0 &&
+      this.#blockNumber > 0 &&
+      this.#source.index.compareLastRow(this.#blockNumber - 1, at.row) === 0
+    )
+      return false;
     this.state = CursorState.ready;
     return true;
   }
@@ -272,7 +281,10 @@ export class SsTableCursor implements LayerCursor {
     this.#planReadAhead(number);
     const source = this.#source;
     const only = this.#only;
-    const block = only === undefined ? (source.cached(number) ?? (this.#readAheadBytes === 0 ? source.readNow(number) : undefined)) : source.ofRow(number, only);
+    const block =
+      only === undefined
+        ? (source.cached(number) ?? (this.#readAheadBytes === 0 ? source.readNow(number) : undefined))
+        : source.ofRow(number, only);
     if (block) return this.#arrive(number, block, arrival);
     this.#wanted = number;
     this.#arrival = arrival;

@@ -9,7 +9,16 @@ import { BloomFilter } from '../format/bloom-filter.ts';
 import { decodeSection } from '../format/byte-reader.ts';
 import type { CheckedFile } from '../format/checked-file.ts';
 import {
-  COMPRESSED_BLOCKS, decodeDirectory, decodeFooter, type Extent, FOOTER_BYTES, type Footer, findSection, optionalSection, type Section, SectionName,
+  COMPRESSED_BLOCKS,
+  decodeDirectory,
+  decodeFooter,
+  type Extent,
+  FOOTER_BYTES,
+  type Footer,
+  findSection,
+  optionalSection,
+  type Section,
+  SectionName,
   TRAILER_BYTES,
 } from '../format/format.ts';
 import { PageIndex } from '../format/page-index.ts';
@@ -42,7 +51,11 @@ export async function openFrame(file: CheckedFile, checksum: (bytes: Uint8Array)
     const at = extent.offset - tailAt;
     if (at < 0) return file.readSection(extent);
     const stored = tail.subarray(at, at + extent.lengthBytes + TRAILER_BYTES);
-    return file.uncompressed(extent, Buffer.from(await file.checkPaced(extent, stored)), stored[extent.lengthBytes] as number);
+    return file.uncompressed(
+      extent,
+      Buffer.from(await file.checkPaced(extent, stored)),
+      stored[extent.lengthBytes] as number,
+    );
   };
   const sections = decodeDirectory(file.path, footer.directory, await part(footer.directory));
   const section = (name: string): Section => findSection(file.path, footer.directory, sections, name);
@@ -54,15 +67,45 @@ export async function openFrame(file: CheckedFile, checksum: (bytes: Uint8Array)
   const propertiesAt = section(SectionName.properties);
   const deletionsAt = section(SectionName.rowRangeDeletions);
   const [indexBytes, propertiesBytes, deletionsBytes, bloomPart, shared, pagesPart] = await Promise.all([
-    part(indexAt), part(propertiesAt), part(deletionsAt), optional(SectionName.bloom), optional(SectionName.compressionShared), optional(SectionName.pages),
+    part(indexAt),
+    part(propertiesAt),
+    part(deletionsAt),
+    optional(SectionName.bloom),
+    optional(SectionName.compressionShared),
+    optional(SectionName.pages),
   ]);
   const index = BlockIndex.decode(file.path, indexAt, indexBytes, (sections[0] as Section).offset);
   const pages = pagesPart && PageIndex.decode(file.path, ...pagesPart, index);
   const blockBytes = { raw: index.rawBytes, stored: index.storedBytes };
-  const properties = decodeSection(file.path, propertiesAt.offset, propertiesAt.name, propertiesBytes, (reader) => decodeProperties(reader, blockBytes));
-  const rowRangeDeletions = decodeSection(file.path, deletionsAt.offset, deletionsAt.name, deletionsBytes, decodeRowRangeDeletions);
-  const bloom = bloomPart && decodeSection(file.path, bloomPart[0].offset, bloomPart[0].name, bloomPart[1], (reader) => new BloomFilter(reader, bloomPart[1]));
-  const frame = { footer, sections, index, pages, properties, rowRangeDeletions, bloom, compressionShared: shared?.[1] };
+  const properties = decodeSection(file.path, propertiesAt.offset, propertiesAt.name, propertiesBytes, (reader) =>
+    decodeProperties(reader, blockBytes),
+  );
+  const rowRangeDeletions = decodeSection(
+    file.path,
+    deletionsAt.offset,
+    deletionsAt.name,
+    deletionsBytes,
+    decodeRowRangeDeletions,
+  );
+  const bloom =
+    bloomPart &&
+    decodeSection(
+      file.path,
+      bloomPart[0].offset,
+      bloomPart[0].name,
+      bloomPart[1],
+      (reader) => new BloomFilter(reader, bloomPart[1]),
+    );
+  const frame = {
+    footer,
+    sections,
+    index,
+    pages,
+    properties,
+    rowRangeDeletions,
+    bloom,
+    compressionShared: shared?.[1],
+  };
   checkAgreement(file.path, propertiesAt, frame);
   return frame;
 }
@@ -74,10 +117,15 @@ function checkAgreement(path: string, section: Section, { footer, index, propert
   const lastRow = last < 0 ? undefined : index.lastRow(last);
   let entries = 0;
   for (let block = 0; block <= last; block++) entries += index.entries(block);
-  if (firstRow !== properties.firstRow || lastRow !== properties.lastRow || entries !== totalEntries(properties.entries)) {
+  if (
+    firstRow !== properties.firstRow ||
+    lastRow !== properties.lastRow ||
+    entries !== totalEntries(properties.entries)
+  ) {
     throw new CorruptionError(path, section.offset, 'index and properties disagree');
   }
-  if ((bloom?.kind ?? 'none') !== properties.bloomFilter) throw new CorruptionError(path, section.offset, 'filter and properties disagree');
+  if ((bloom?.kind ?? 'none') !== properties.bloomFilter)
+    throw new CorruptionError(path, section.offset, 'filter and properties disagree');
   if (index.hasCompressed && (footer.requiredFeatures & COMPRESSED_BLOCKS) === 0) {
     throw new CorruptionError(path, section.offset, 'the index tells of compressed blocks and the footer does not');
   }

@@ -6,7 +6,16 @@
 import { assert, type ByteString, type Int64, varintLength } from '../../base/index.ts';
 import { type ColumnKey, EntryKind, type EntryPosition, type EntryStream } from '../../model/index.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
-import { HAS_KIND, RESTART, SAME_COLUMN, SAME_ROW, TIMESTAMP_DELTA, TIMESTAMP_FULL, TIMESTAMP_SAME, TIMESTAMP_ZERO } from '../format/entry-flags.ts';
+import {
+  HAS_KIND,
+  RESTART,
+  SAME_COLUMN,
+  SAME_ROW,
+  TIMESTAMP_DELTA,
+  TIMESTAMP_FULL,
+  TIMESTAMP_SAME,
+  TIMESTAMP_ZERO,
+} from '../format/entry-flags.ts';
 import { commonPrefix, NO_CUTS, type PageCut, separatorOf } from '../format/page-index.ts';
 
 /** Entries after which a restart point is set. */
@@ -23,7 +32,10 @@ const OVERHEAD_BYTES = 48;
 const LONGEST_DELTA = 7;
 
 /** What is built of: a cursor on an entry, over a layer or over a block. */
-export type EntrySource = Pick<EntryStream, 'row' | 'column' | 'kind' | 'timestamp' | 'rangeEnd' | 'valueLength' | 'value'>;
+export type EntrySource = Pick<
+  EntryStream,
+  'row' | 'column' | 'kind' | 'timestamp' | 'rangeEnd' | 'valueLength' | 'value'
+>;
 
 export class BlockBuilder {
   readonly #out: ByteWriter;
@@ -69,7 +81,16 @@ export class BlockBuilder {
     const rowBytes = entry.row === this.#row ? 0 : entry.row.length;
     const columnBytes = entry.column === this.#column ? 0 : entry.column.length;
     const tail = (this.#restarts.length + 1) * 4;
-    return this.#out.length + tail - first.row.length - first.column.length + rowBytes + columnBytes + entry.valueLength + OVERHEAD_BYTES;
+    return (
+      this.#out.length +
+      tail -
+      first.row.length -
+      first.column.length +
+      rowBytes +
+      columnBytes +
+      entry.valueLength +
+      OVERHEAD_BYTES
+    );
   }
 
   add(entry: EntrySource): void {
@@ -99,7 +120,13 @@ export class BlockBuilder {
     const sameColumn = !restart && column === this.#column;
     const mode = timestampMode(timestamp, this.#timestamp);
     out.reserve(OVERHEAD_BYTES);
-    out.byte((restart ? RESTART : 0) | (sameRow ? SAME_ROW : 0) | (sameColumn ? SAME_COLUMN : 0) | mode | (kind === EntryKind.put ? 0 : HAS_KIND));
+    out.byte(
+      (restart ? RESTART : 0) |
+        (sameRow ? SAME_ROW : 0) |
+        (sameColumn ? SAME_COLUMN : 0) |
+        mode |
+        (kind === EntryKind.put ? 0 : HAS_KIND),
+    );
     if (!sameRow) this.#putKey(row, this.#row, restart);
     if (!sameColumn) this.#putKey(column, this.#column, restart);
     if (restart) this.#restartKeysEnd = out.length;

@@ -13,7 +13,9 @@ import type { FileOutput, FileTarget } from './file-output.ts';
 import { CODEC_NONE } from '../format/format.ts';
 import { NO_CUTS, PageIndexBuilder, type PageCut } from '../format/page-index.ts';
 
-type BlockContent = Omit<BlockSummary, 'extent' | 'rawBytes'> & { /** For where it is stored as it is. */ readonly cuts: readonly PageCut[] };
+type BlockContent = Omit<BlockSummary, 'extent' | 'rawBytes'> & {
+  /** For where it is stored as it is. */ readonly cuts: readonly PageCut[];
+};
 type WaitingBlock = BlockContent & { readonly bytes: Buffer };
 
 export class BlockOutput {
@@ -74,7 +76,8 @@ export class BlockOutput {
   putAlone(block: BlockBuilder, value: Uint8Array): Promise<void> {
     const { first, lastRow, entries } = block;
     const pieces = [block.body(), value, block.tail()];
-    if (!this.#compressor || totalBytes(pieces) > COMPRESSED_LIMIT_BYTES) return this.#putRaw({ first, lastRow, entries, cuts: NO_CUTS }, pieces);
+    if (!this.#compressor || totalBytes(pieces) > COMPRESSED_LIMIT_BYTES)
+      return this.#putRaw({ first, lastRow, entries, cuts: NO_CUTS }, pieces);
     return this.#offer({ first, lastRow, entries, cuts: NO_CUTS, bytes: Buffer.concat(pieces) }, this.#compressor);
   }
 
@@ -120,7 +123,16 @@ export class BlockOutput {
     const compressed = compressor.compress(bytes);
     if (compressed) {
       this.#compressedBlocks++;
-      this.#note({ first, lastRow, entries, extent: this.#out.putSmall(compressed.bytes, compressed.codec), rawBytes: bytes.length }, bytes.length);
+      this.#note(
+        {
+          first,
+          lastRow,
+          entries,
+          extent: this.#out.putSmall(compressed.bytes, compressed.codec),
+          rawBytes: bytes.length,
+        },
+        bytes.length,
+      );
     } else {
       this.#note({ first, lastRow, entries, extent: this.#out.putSmall(bytes, CODEC_NONE, cuts) }, bytes.length, cuts);
     }

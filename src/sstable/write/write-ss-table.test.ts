@@ -3,7 +3,21 @@ import { describe, test } from 'node:test';
 import { AssertionError, Code, CorruptionError } from '../../base/index.ts';
 import { type FileOperation, type FileWriter, ManualClock, MemoryFileSystem, Pacer } from '../../env/index.ts';
 import { CursorState, columnKey, type Entry, EntryKind } from '../../model/index.ts';
-import { ArrayCursor, CODECS, deletion, entryAt, numberedRows, openFile, PATH, plain, put, rowName, scan, settle, writeFile } from '../fixtures.ts';
+import {
+  ArrayCursor,
+  CODECS,
+  deletion,
+  entryAt,
+  numberedRows,
+  openFile,
+  PATH,
+  plain,
+  put,
+  rowName,
+  scan,
+  settle,
+  writeFile,
+} from '../fixtures.ts';
 import { writeSsTable } from './write-ss-table.ts';
 
 const Q = columnKey('f', 'q');
@@ -41,7 +55,10 @@ class SlowCursor extends ArrayCursor {
 }
 
 function writeTo(fileSystem: MemoryFileSystem, entries: readonly Entry[]): ReturnType<typeof writeSsTable> {
-  return writeSsTable({ fileSystem, path: PATH, codecs: CODECS, clock: new ManualClock(), group: 'default' }, new ArrayCursor(entries));
+  return writeSsTable(
+    { fileSystem, path: PATH, codecs: CODECS, clock: new ManualClock(), group: 'default' },
+    new ArrayCursor(entries),
+  );
 }
 
 describe('writeSsTable', () => {
@@ -83,8 +100,24 @@ describe('writeSsTable', () => {
       await assert.rejects(writeTo(fileSystem, [...filler, ...entries]), AssertionError, what);
       assert.deepEqual(await fileSystem.list(''), [], what);
     }
-    await assert.rejects(writeFile([], { rowRangeDeletions: [{ start: 'b', end: 'c' }, { start: 'a', end: 'b' }] }), AssertionError);
-    await assert.rejects(writeFile([], { rowRangeDeletions: [{ start: 'a', end: undefined }, { start: 'b', end: 'c' }] }), AssertionError);
+    await assert.rejects(
+      writeFile([], {
+        rowRangeDeletions: [
+          { start: 'b', end: 'c' },
+          { start: 'a', end: 'b' },
+        ],
+      }),
+      AssertionError,
+    );
+    await assert.rejects(
+      writeFile([], {
+        rowRangeDeletions: [
+          { start: 'a', end: undefined },
+          { start: 'b', end: 'c' },
+        ],
+      }),
+      AssertionError,
+    );
     await assert.rejects(writeFile([], { rowRangeDeletions: [{ start: 'a', end: 'a' }] }), AssertionError);
   });
 
@@ -102,8 +135,14 @@ describe('writeSsTable', () => {
     }
     const fileSystem = new MemoryFileSystem();
     const source = new SlowCursor(entries);
-    source.load = () => (source.position < 2000 ? SlowCursor.prototype.load.call(source) : Promise.reject(new CorruptionError('old.sst', 5, 'bad')));
-    await assert.rejects(writeSsTable({ fileSystem, path: PATH, codecs: CODECS, clock: new ManualClock(), group: 'g' }, source), /old\.sst/);
+    source.load = () =>
+      source.position < 2000
+        ? SlowCursor.prototype.load.call(source)
+        : Promise.reject(new CorruptionError('old.sst', 5, 'bad'));
+    await assert.rejects(
+      writeSsTable({ fileSystem, path: PATH, codecs: CODECS, clock: new ManualClock(), group: 'g' }, source),
+      /old\.sst/,
+    );
     assert.deepEqual(await fileSystem.list(''), []);
   });
 
@@ -119,7 +158,10 @@ describe('writeSsTable', () => {
         };
       }
     }
-    await assert.rejects(writeTo(new WatchedFileSystem(), [...numberedRows(3000, 1000), put('a', Q, 1)]), AssertionError);
+    await assert.rejects(
+      writeTo(new WatchedFileSystem(), [...numberedRows(3000, 1000), put('a', Q, 1)]),
+      AssertionError,
+    );
     assert.deepEqual(ends, ['abort']);
     await writeTo(new WatchedFileSystem(), numberedRows(3000, 1000));
     assert.deepEqual(ends, ['abort', 'close']);
@@ -152,7 +194,13 @@ describe('writeSsTable', () => {
     const large = boundaries.filter((offset, i) => (boundaries[i + 1] ?? offset) - offset > 1100);
     assert.equal(large.length, 1);
     // the two large values and the two small ones behind them make three blocks
-    assert.deepEqual(table.blockBoundaries().slice(-3).map(({ row }) => row), ['s', 's', 's']);
+    assert.deepEqual(
+      table
+        .blockBoundaries()
+        .slice(-3)
+        .map(({ row }) => row),
+      ['s', 's', 's'],
+    );
     assert.deepEqual(await scan(table.cursor()), entries.map(plain));
   });
 
@@ -203,7 +251,14 @@ describe('writeSsTable', () => {
 
   test('gives the event loop a turn while it writes many entries, by the pacer it is given', async () => {
     const clock = new BusyClock();
-    const options = { fileSystem: new MemoryFileSystem(), path: PATH, codecs: CODECS, clock, group: 'g', pacer: new Pacer(clock, 16) };
+    const options = {
+      fileSystem: new MemoryFileSystem(),
+      path: PATH,
+      codecs: CODECS,
+      clock,
+      group: 'g',
+      pacer: new Pacer(clock, 16),
+    };
     await writeSsTable(options, new ArrayCursor(numberedRows(2000, 10)));
     assert.ok(clock.turns >= 20, `${clock.turns} turns`);
   });

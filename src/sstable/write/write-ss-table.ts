@@ -8,12 +8,29 @@
 import { AssertionError, assert, type ByteString, type Int64, isInt64, quote } from '../../base/index.ts';
 import type { Compression } from '../../compress/index.ts';
 import { type Clock, type Codecs, type FileSystem, Pacer } from '../../env/index.ts';
-import { type ColumnKey, CursorState, compareEntries, EntryKind, type EntryPosition, isDeletion, type EntryStream, type RowRangeDeletion } from '../../model/index.ts';
+import {
+  type ColumnKey,
+  CursorState,
+  compareEntries,
+  EntryKind,
+  type EntryPosition,
+  isDeletion,
+  type EntryStream,
+  type RowRangeDeletion,
+} from '../../model/index.ts';
 import { BlockBuilder, type EntrySource } from './block-builder.ts';
 import { BlockOutput } from './block-output.ts';
 import { BloomFilterBuilder, type BloomFilterKind } from '../format/bloom-filter.ts';
 import { FileOutput } from './file-output.ts';
-import { COMPRESSED_BLOCKS, encodeDirectory, encodeFooter, FOOTER_BYTES, FORMAT_VERSION, type Section, SectionName } from '../format/format.ts';
+import {
+  COMPRESSED_BLOCKS,
+  encodeDirectory,
+  encodeFooter,
+  FOOTER_BYTES,
+  FORMAT_VERSION,
+  type Section,
+  SectionName,
+} from '../format/format.ts';
 import type { FileLineage, RecordPoint } from '../format/lineage.ts';
 import { encodeProperties, kindName, PropertiesCollector, type SsTableProperties } from '../format/properties.ts';
 import { encodeRowRangeDeletions } from '../format/row-range-deletions.ts';
@@ -138,7 +155,19 @@ class SsTableWriter {
     if (ended) await ended;
     const { index, pages } = await this.#blocks.finish();
     const { shared, rawBytes, storedBytes, compressedBlocks } = this.#blocks;
-    const { group, clock, codecs, createdMicros = clock.nowMicros(), origin, compression = NO_COMPRESSION, newest, lineage, lastServerMicros, path, bloomFilter = 'none' } = this.#options;
+    const {
+      group,
+      clock,
+      codecs,
+      createdMicros = clock.nowMicros(),
+      origin,
+      compression = NO_COMPRESSION,
+      newest,
+      lineage,
+      lastServerMicros,
+      path,
+      bloomFilter = 'none',
+    } = this.#options;
     const properties: SsTableProperties = {
       ...this.#collector.statistics(),
       group,
@@ -163,7 +192,13 @@ class SsTableWriter {
     const directory = await this.#out.putParts([encodeDirectory(sections)]);
     const sizeBytes = this.#out.offset + FOOTER_BYTES;
     const requiredFeatures = compressedBlocks > 0 ? COMPRESSED_BLOCKS : 0;
-    const footer = { directory, formatVersion: FORMAT_VERSION, requiredFeatures, optionalFeatures: 0, fileBytes: sizeBytes };
+    const footer = {
+      directory,
+      formatVersion: FORMAT_VERSION,
+      requiredFeatures,
+      optionalFeatures: 0,
+      fileBytes: sizeBytes,
+    };
     this.#out.raw(encodeFooter(footer, codecs.checksum));
     await this.#out.close();
     return Object.freeze({ ...properties, sizeBytes });
@@ -176,7 +211,8 @@ class SsTableWriter {
 
   /** A promise where a block ended and is not done yet. */
   #add(entry: EntryFields): Promise<void> | undefined {
-    const ended = this.#block.entries > 0 && this.#block.sizeWith(entry) > this.#blockSizeBytes ? this.#endBlock() : undefined;
+    const ended =
+      this.#block.entries > 0 && this.#block.sizeWith(entry) > this.#blockSizeBytes ? this.#endBlock() : undefined;
     // the block's bytes have been taken when `put` returns
     this.#block.add(entry);
     return ended;
@@ -201,11 +237,19 @@ class SsTableWriter {
   /** What is written must be what a reader relies on. */
   #check(entry: EntryFields): void {
     const { kind, timestamp, rangeEnd, valueLength } = entry;
-    assert(kindName(kind) !== undefined && isInt64(timestamp), 'an entry has a known kind and a timestamp within int64');
+    assert(
+      kindName(kind) !== undefined && isInt64(timestamp),
+      'an entry has a known kind and a timestamp within int64',
+    );
     assert(valueLength === 0 || !isDeletion(kind), 'a deletion has no value');
-    assert(rangeEnd === undefined || (kind === EntryKind.rangeDeletion && isInt64(rangeEnd)), 'a range deletion alone has an end');
+    assert(
+      rangeEnd === undefined || (kind === EntryKind.rangeDeletion && isInt64(rangeEnd)),
+      'a range deletion alone has an end',
+    );
     if (this.#last && compareEntries(this.#last, entry) >= 0) {
-      throw new AssertionError(`entries for ${this.#options.path} ascend: ${describe(this.#last)} came before ${describe(entry)}`);
+      throw new AssertionError(
+        `entries for ${this.#options.path} ascend: ${describe(this.#last)} came before ${describe(entry)}`,
+      );
     }
   }
 }

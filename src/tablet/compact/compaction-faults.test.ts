@@ -51,7 +51,11 @@ async function operationsOf(kind: CompactionKind): Promise<readonly FileOperatio
 
 /** Numbers of the first and the last operations of each kind. */
 function telling(operations: readonly FileOperation[]): number[] {
-  return [...operations.keys()].filter((at) => operations.indexOf(operations[at] as FileOperation) === at || operations.lastIndexOf(operations[at] as FileOperation) === at);
+  return [...operations.keys()].filter(
+    (at) =>
+      operations.indexOf(operations[at] as FileOperation) === at ||
+      operations.lastIndexOf(operations[at] as FileOperation) === at,
+  );
 }
 
 /** What a sweep does: nothing that the row does not list and the tablet does not hold stays. */
@@ -64,7 +68,10 @@ describe('compactions in trouble', () => {
   for (const kind of ['merging', 'major'] as const) {
     test(`a ${kind} compaction that fails at any file operation loses nothing, leaves nothing, and succeeds when it is tried again`, async () => {
       const operations = await operationsOf(kind);
-      assert.ok(operations.includes('create') && operations.includes('closeFile') && operations.includes('read'), operations.join());
+      assert.ok(
+        operations.includes('create') && operations.includes('closeFile') && operations.includes('read'),
+        operations.join(),
+      );
       for (const at of telling(operations)) {
         const operation = operations[at];
         const trouble = new Trouble();
@@ -72,7 +79,10 @@ describe('compactions in trouble', () => {
         trouble.arm(at, () => {
           throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'no space left on the device');
         });
-        const failure = await bench.tablet.compact(kind).then(() => undefined, (error: unknown) => error);
+        const failure = await bench.tablet.compact(kind).then(
+          () => undefined,
+          (error: unknown) => error,
+        );
         // a file that could not be deleted is left to the sweep, and is no failure of the compaction
         assert.equal(failure === undefined, operation === 'delete', `${operation}, operation ${at}`);
         assert.deepEqual(await bench.cells(), cells);

@@ -4,7 +4,18 @@
  */
 import type { ByteString, Int64 } from '../../base/index.ts';
 import type { Pacer } from '../../env/index.ts';
-import { type ColumnKey, CursorState, type EntryKind, EntryKind as Kind, type EntryStream, familyEnd, familyOf, isDeletion, type LayerCursor, type RowRange } from '../../model/index.ts';
+import {
+  type ColumnKey,
+  CursorState,
+  type EntryKind,
+  EntryKind as Kind,
+  type EntryStream,
+  familyEnd,
+  familyOf,
+  isDeletion,
+  type LayerCursor,
+  type RowRange,
+} from '../../model/index.ts';
 import type { KeptVersions } from '../read/kept-versions.ts';
 
 /** Entries stepped over one by one before a seek pays. */

@@ -9,18 +9,26 @@ import { MERGED_FILES } from '../layers/merge-choice.ts';
 
 const PLAIN = schemaOf({ f: { name: 'f' } });
 const FAMILIES: TableSchema['families'] = {
-  a: { name: 'a' }, b: { name: 'b' }, v: { name: 'v', gcRule: { kind: 'maxVersions', versions: 2 } }, s: { name: 's', valueType: { aggregate: { kind: 'sum', input: 'int64' } } },
+  a: { name: 'a' },
+  b: { name: 'b' },
+  v: { name: 'v', gcRule: { kind: 'maxVersions', versions: 2 } },
+  s: { name: 's', valueType: { aggregate: { kind: 'sum', input: 'int64' } } },
 };
 const LAYOUTS: readonly GroupLayout[] = [
-  {}, { x: { families: ['a'] } }, { x: { families: ['a', 'v'] }, y: { families: ['s'], bloomFilter: 'row-column' } }, { x: { families: ['b'] }, y: { families: ['a', 's'], inMemory: true } },
+  {},
+  { x: { families: ['a'] } },
+  { x: { families: ['a', 'v'] }, y: { families: ['s'], bloomFilter: 'row-column' } },
+  { x: { families: ['b'] }, y: { families: ['a', 's'], inMemory: true } },
   { x: { families: ['v'], compression: { kind: 'none' } }, y: { families: ['b'], bloomFilter: 'none' } },
 ];
 
 function withLayout(layout: GroupLayout): TableSchema {
-  const families = Object.fromEntries(Object.values(FAMILIES).map((family) => {
-    const group = Object.entries(layout).find(([, { families: own }]) => own?.includes(family.name))?.[0];
-    return [family.name, group === undefined ? family : { ...family, group }];
-  }));
+  const families = Object.fromEntries(
+    Object.values(FAMILIES).map((family) => {
+      const group = Object.entries(layout).find(([, { families: own }]) => own?.includes(family.name))?.[0];
+      return [family.name, group === undefined ? family : { ...family, group }];
+    }),
+  );
   return schemaOf(families, layout);
 }
 
@@ -39,7 +47,8 @@ class Model {
     const column = `${mutation.family}:${mutation.qualifier}`;
     const versions = columns.get(column) ?? new Map<number, string>();
     columns.set(column, versions);
-    if (mutation.kind === 'setCell') versions.set(Number(mutation.timestamp), Buffer.from(mutation.value).toString('latin1'));
+    if (mutation.kind === 'setCell')
+      versions.set(Number(mutation.timestamp), Buffer.from(mutation.value).toString('latin1'));
     if (mutation.kind === 'addToCell') {
       const old = versions.get(Number(mutation.timestamp));
       const sum = Number(mutation.input) + (old === undefined ? 0 : Number(readInt64BE(Buffer.from(old, 'latin1'), 0)));
@@ -52,7 +61,8 @@ class Model {
   }
 
   dropRows(start: string, end: string | undefined): void {
-    for (const row of [...this.rows.keys()]) if (row >= start && (end === undefined || row < end)) this.rows.delete(row);
+    for (const row of [...this.rows.keys()])
+      if (row >= start && (end === undefined || row < end)) this.rows.delete(row);
   }
 
   cells(families = ['a', 'b', 's', 'v'], row?: string): string[] {
@@ -62,7 +72,8 @@ class Model {
       for (const [column, versions] of [...columns].sort(([x], [y]) => (x < y ? -1 : 1))) {
         if (!families.includes(column[0] as string)) continue;
         const newest = [...versions].sort(([x], [y]) => y - x);
-        for (const [at, value] of column.startsWith('v') ? newest.slice(0, 2) : newest) lines.push(`${key} ${column}@${at}=${value}`);
+        for (const [at, value] of column.startsWith('v') ? newest.slice(0, 2) : newest)
+          lines.push(`${key} ${column}@${at}=${value}`);
       }
     }
     return lines;
@@ -79,17 +90,61 @@ const row = fc.constantFrom('a', 'b', 'c', 'd');
 const qualifier = fc.constantFrom('p', 'q');
 const at = fc.integer({ min: 1, max: 5 });
 const mutation: fc.Arbitrary<Mutation> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant('setCell' as const), family: fc.constantFrom('a', 'b', 'v'), qualifier, timestamp: at, value: fc.string({ maxLength: 6 }).map((text) => Buffer.from(text, 'latin1')) }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('addToCell' as const), family: fc.constant('s'), qualifier, timestamp: fc.constant(1), input: fc.integer({ min: -9, max: 9 }) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('setCell' as const),
+      family: fc.constantFrom('a', 'b', 'v'),
+      qualifier,
+      timestamp: at,
+      value: fc.string({ maxLength: 6 }).map((text) => Buffer.from(text, 'latin1')),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('addToCell' as const),
+      family: fc.constant('s'),
+      qualifier,
+      timestamp: fc.constant(1),
+      input: fc.integer({ min: -9, max: 9 }),
+    }),
+  },
   { weight: 1, arbitrary: fc.constant({ kind: 'deleteFromRow' as const }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('deleteFromFamily' as const), family: fc.constantFrom('a', 'b', 'v', 's') }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('deleteFromColumn' as const), family: fc.constantFrom('a', 'b', 'v', 's'), qualifier }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('deleteFromFamily' as const),
+      family: fc.constantFrom('a', 'b', 'v', 's'),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('deleteFromColumn' as const),
+      family: fc.constantFrom('a', 'b', 'v', 's'),
+      qualifier,
+    }),
+  },
   // not of v: a version that becomes the newest again may be collected or not
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('deleteFromColumn' as const), family: fc.constantFrom('a', 'b'), qualifier, range: fc.constantFrom({ start: 2, end: 4 }, { start: 3, end: undefined }, { start: undefined, end: 3 }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('deleteFromColumn' as const),
+      family: fc.constantFrom('a', 'b'),
+      qualifier,
+      range: fc.constantFrom({ start: 2, end: 4 }, { start: 3, end: undefined }, { start: undefined, end: 3 }),
+    }),
+  },
 );
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 20, arbitrary: fc.record({ kind: fc.constant('mutate' as const), row, mutation }) },
-  { weight: 1, arbitrary: fc.constantFrom<[string, string | undefined]>(['a', 'b'], ['b', 'd'], ['c', undefined]).map(([start, end]) => ({ kind: 'drop' as const, start, end })) },
+  {
+    weight: 1,
+    arbitrary: fc
+      .constantFrom<[string, string | undefined]>(['a', 'b'], ['b', 'd'], ['c', undefined])
+      .map(([start, end]) => ({ kind: 'drop' as const, start, end })),
+  },
   { weight: 20, arbitrary: fc.constant({ kind: 'flush' as const }) },
   { weight: 4, arbitrary: fc.constant({ kind: 'merging' as const }) },
 );
@@ -98,10 +153,14 @@ const rareStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ kind: 'reload' as const }) },
   { weight: 1, arbitrary: fc.constantFrom(...LAYOUTS).map((layout) => ({ kind: 'groups' as const, layout })) },
 );
-const steps = fc.record({
-  often: fc.array(step, { minLength: 50, maxLength: 90, size: 'max' }),
-  rare: fc.array(fc.record({ at: fc.nat(90), step: rareStep }), { maxLength: 4 }),
-}).map(({ often, rare }) => often.flatMap((one, i) => [...rare.filter(({ at: place }) => place === i).map((each) => each.step), one]));
+const steps = fc
+  .record({
+    often: fc.array(step, { minLength: 50, maxLength: 90, size: 'max' }),
+    rare: fc.array(fc.record({ at: fc.nat(90), step: rareStep }), { maxLength: 4 }),
+  })
+  .map(({ often, rare }) =>
+    often.flatMap((one, i) => [...rare.filter(({ at: place }) => place === i).map((each) => each.step), one]),
+  );
 
 async function take(bench: CompactionBench, model: Model, one: Step): Promise<void> {
   switch (one.kind) {
@@ -142,11 +201,18 @@ describe('compactions', () => {
           assert.deepEqual(await bench.cells({ kind: 'familyNameRegex', regex: 'a|s' }), model.cells(['a', 's']));
           assert.deepEqual(await bench.cells({ kind: 'familyNameRegex', regex: 'v' }), model.cells(['v']));
           assert.deepEqual(await bench.cellsOfRow('b'), model.cells(undefined, 'b'));
-          assert.deepEqual(await bench.cellsOfRow('c', { kind: 'familyNameRegex', regex: 'b' }), model.cells(['b'], 'c'));
+          assert.deepEqual(
+            await bench.cellsOfRow('c', { kind: 'familyNameRegex', regex: 'b' }),
+            model.cells(['b'], 'c'),
+          );
         }
         // one merge at least in each run: with so many files behind one another it is due
         for (let i = 0; i < MERGED_FILES && bench.tablet.dueCompaction() === undefined; i++) {
-          await take(bench, model, { kind: 'mutate', row: 'a', mutation: { kind: 'setCell', family: 'b', qualifier: 'p', timestamp: 1, value: Buffer.from([i]) } });
+          await take(bench, model, {
+            kind: 'mutate',
+            row: 'a',
+            mutation: { kind: 'setCell', family: 'b', qualifier: 'p', timestamp: 1, value: Buffer.from([i]) },
+          });
           await take(bench, model, { kind: 'flush' });
         }
         await take(bench, model, { kind: 'merging' });
@@ -180,7 +246,10 @@ describe('compactions', () => {
     assert.equal(bench.state.files['default']?.length, 2);
     assert.equal(bench.state.files['default']?.at(-1), oldest, 'the large file is left alone');
     assert.equal(bench.tablet.dueCompaction(), undefined);
-    assert.deepEqual((await bench.cells()).map((line) => line.slice(0, 2)), [...Array.from({ length: MERGED_FILES }, (_, i) => `b${i}`), 'z ']);
+    assert.deepEqual(
+      (await bench.cells()).map((line) => line.slice(0, 2)),
+      [...Array.from({ length: MERGED_FILES }, (_, i) => `b${i}`), 'z '],
+    );
     assert.equal((await propertiesOf(bench, bench.state.files['default']?.[0] as string)).entries.rowDeletion, 1);
     await bench.tablet.compact('major');
     await assertMajor(bench);
@@ -188,7 +257,9 @@ describe('compactions', () => {
   });
 
   test('files side by side are left alone, and a row is sought in its own, newer ones and those that delete it', async () => {
-    const bench = await new CompactionBench(schemaOf({ f: { name: 'f' } }, { default: { compression: { kind: 'none' } } })).load();
+    const bench = await new CompactionBench(
+      schemaOf({ f: { name: 'f' } }, { default: { compression: { kind: 'none' } } }),
+    ).load();
     const big = Buffer.alloc(1 << 19, 7).toString('latin1');
     const rows = Array.from({ length: MERGED_FILES + 4 }, (_, i) => [`r${10 + i}`, `r${10 + i}-`] as const);
     for (const pair of rows) {
@@ -207,19 +278,37 @@ describe('compactions', () => {
       assert.ok(filesRead() - before <= 2, 'one file for each row that is there');
     }
     const all = rows.flatMap(([first, last]) => [first, first, last]);
-    assert.deepEqual((await bench.cells()).map((line) => line.split(' ')[0]), all);
-    assert.deepEqual((await bench.cells(undefined, undefined, true)).map((line) => line.split(' ')[0]), [...rows].reverse().flatMap(([first, last]) => [last, first, first]));
+    assert.deepEqual(
+      (await bench.cells()).map((line) => line.split(' ')[0]),
+      all,
+    );
+    assert.deepEqual(
+      (await bench.cells(undefined, undefined, true)).map((line) => line.split(' ')[0]),
+      [...rows].reverse().flatMap(([first, last]) => [last, first, first]),
+    );
     await bench.tablet.dropRows(bench.context, { start: 'r11', end: 'r13' });
     await bench.apply('r20', { kind: 'deleteFromRow' });
     await bench.tablet.flush();
     const left = all.filter((row) => !(row >= 'r11' && row < 'r13') && row !== 'r20');
-    assert.deepEqual((await bench.cells()).map((line) => line.split(' ')[0]), left);
-    for (const row of all) assert.equal((await bench.cellsOfRow(row)).length, left.filter((one) => one === row).length, row);
+    assert.deepEqual(
+      (await bench.cells()).map((line) => line.split(' ')[0]),
+      left,
+    );
+    for (const row of all)
+      assert.equal((await bench.cellsOfRow(row)).length, left.filter((one) => one === row).length, row);
   });
 
   test('garbage is collected as reads see it, with what age alone decides in merges too, and a dropped family goes with it', async () => {
-    const rule = { kind: 'union', rules: [{ kind: 'maxVersions', versions: 1 }, { kind: 'maxAge', ageMicros: 1_000_000 }] } as const;
-    const bench = await new CompactionBench(schemaOf({ f: { name: 'f', gcRule: rule }, gone: { name: 'gone' } })).load();
+    const rule = {
+      kind: 'union',
+      rules: [
+        { kind: 'maxVersions', versions: 1 },
+        { kind: 'maxAge', ageMicros: 1_000_000 },
+      ],
+    } as const;
+    const bench = await new CompactionBench(
+      schemaOf({ f: { name: 'f', gcRule: rule }, gone: { name: 'gone' } }),
+    ).load();
     const now = bench.env.clock.nowMicros();
     await bench.set('old', 'x', now - 2_000_000);
     await bench.set('r', 'one', now - 10);
@@ -234,12 +323,19 @@ describe('compactions', () => {
   });
 
   test('versions do not count while a newer layer deletes ranges of them: what a read shows stays', async () => {
-    const bench = await new CompactionBench(schemaOf({ f: { name: 'f', gcRule: { kind: 'maxVersions', versions: 1 } } })).load();
+    const bench = await new CompactionBench(
+      schemaOf({ f: { name: 'f', gcRule: { kind: 'maxVersions', versions: 1 } } }),
+    ).load();
     for (let i = 0; i < MERGED_FILES; i++) {
       await bench.set('r', `v${i}`, 10 + i);
       await bench.tablet.flush();
     }
-    await bench.apply('r', { kind: 'deleteFromColumn', family: 'f', qualifier: 'q', range: { start: 14, end: undefined } });
+    await bench.apply('r', {
+      kind: 'deleteFromColumn',
+      family: 'f',
+      qualifier: 'q',
+      range: { start: 14, end: undefined },
+    });
     assert.deepEqual(await bench.cells(), ['r f:q@13=v3']);
     await bench.tablet.compact('merging');
     assert.deepEqual(await bench.cells(), ['r f:q@13=v3']);
@@ -259,7 +355,10 @@ describe('compactions', () => {
       await bench.cells({ kind: 'familyNameRegex', regex: families });
       return bench.env.metrics.get('tablet.filesRead') - before;
     };
-    assert.deepEqual([await filesRead('a'), await filesRead('a|b'), await filesRead('a|b|v'), await filesRead('s')], [1, 2, 3, 0]);
+    assert.deepEqual(
+      [await filesRead('a'), await filesRead('a|b'), await filesRead('a|b|v'), await filesRead('s')],
+      [1, 2, 3, 0],
+    );
   });
 
   test('only the tablet’s rows are written, whatever its files hold', async () => {
@@ -273,7 +372,11 @@ describe('compactions', () => {
     await part.tablet.compact('major');
     const { firstRow, lastRow } = await propertiesOf(part, part.state.files['default']?.[0] as string);
     assert.deepEqual([firstRow, lastRow], ['m', 'm']);
-    assert.equal((await part.files()).length, 2, 'a file that was not made here may be another tablet’s too: it is left to the sweep');
+    assert.equal(
+      (await part.files()).length,
+      2,
+      'a file that was not made here may be another tablet’s too: it is left to the sweep',
+    );
   });
 
   test('closing calls a compaction off and leaves nothing behind', async () => {
@@ -290,7 +393,10 @@ describe('compactions', () => {
     await bench.assertNoOrphans();
   });
 
-  const moves: readonly (readonly [string, GroupLayout])[] = [['stays moved', { x: { families: ['a'] } }], ['is moved back meanwhile', {}]];
+  const moves: readonly (readonly [string, GroupLayout])[] = [
+    ['stays moved', { x: { families: ['a'] } }],
+    ['is moved back meanwhile', {}],
+  ];
   for (const [what, meanwhile] of moves) {
     test(`a row deleted and flushed while a compaction moves its family stays deleted, where the family ${what}`, async () => {
       const bench = await new CompactionBench(withLayout({})).load();
@@ -341,7 +447,11 @@ describe('compactions', () => {
 });
 
 async function propertiesOf(bench: CompactionBench, path: string): Promise<SsTable['properties']> {
-  const table = await SsTable.open({ ...bench.env, path, cache: new BlockCache({ limitBytes: 1 << 20, metrics: bench.env.metrics }) });
+  const table = await SsTable.open({
+    ...bench.env,
+    path,
+    cache: new BlockCache({ limitBytes: 1 << 20, metrics: bench.env.metrics }),
+  });
   await table.verify();
   return table.properties;
 }
@@ -360,11 +470,29 @@ async function assertMajor(bench: CompactionBench): Promise<void> {
 test('a read that stands in a row sees it to its end, whatever is flushed and written meanwhile', async () => {
   const bench = await new CompactionBench(PLAIN).load();
   const VALUE_BYTES = 2000;
-  const fillRow = (row: ByteString, letter: string): Promise<void> => bench.apply(row, ...Array.from({ length: 1500 }, (_, i) => (
-    { kind: 'setCell', family: 'f', qualifier: `q${String(i).padStart(4, '0')}`, timestamp: 1, value: Buffer.alloc(VALUE_BYTES, letter) } as const)));
+  const fillRow = (row: ByteString, letter: string): Promise<void> =>
+    bench.apply(
+      row,
+      ...Array.from(
+        { length: 1500 },
+        (_, i) =>
+          ({
+            kind: 'setCell',
+            family: 'f',
+            qualifier: `q${String(i).padStart(4, '0')}`,
+            timestamp: 1,
+            value: Buffer.alloc(VALUE_BYTES, letter),
+          }) as const,
+      ),
+    );
   await fillRow('a', 'a');
   const kept: Uint8Array[] = [];
-  const stream = bench.tablet.read(bench.context, { ranges: [bench.state.range], filter: undefined, rowsLimit: 0, reversed: false });
+  const stream = bench.tablet.read(bench.context, {
+    ranges: [bench.state.range],
+    filter: undefined,
+    rowsLimit: 0,
+    reversed: false,
+  });
   let pulls = 0;
   for await (const { fragments } of stream) {
     for (const { cells } of fragments) for (const { value } of cells) kept.push(value);
@@ -376,5 +504,6 @@ test('a read that stands in a row sees it to its end, whatever is flushed and wr
   }
   assert.ok(pulls > 2, `${pulls} batches`);
   assert.ok(kept.length >= 1500);
-  for (const [i, value] of kept.entries()) assert.ok(Buffer.from(value).equals(Buffer.alloc(VALUE_BYTES, i < 1500 ? 'a' : value[0])), `value ${i}`);
+  for (const [i, value] of kept.entries())
+    assert.ok(Buffer.from(value).equals(Buffer.alloc(VALUE_BYTES, i < 1500 ? 'a' : value[0])), `value ${i}`);
 });

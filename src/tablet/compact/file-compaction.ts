@@ -51,42 +51,64 @@ async function emptyFamilies(tools: CompactionTools, job: CompactionJob): Promis
   const grouping = groupingOf(job.schema);
   const empty = new Set(grouping.names.flatMap((group) => grouping.familiesIn(group)));
   for (const output of job.outputs) {
-    const isEmpty = job.outputs.length > 1 && (await withStream(tools, job, output, async (stream) => {
-      stream.seekRow('');
-      while (stream.state === CursorState.needsLoad) await stream.load();
-      return stream.state === CursorState.done;
-    }));
+    const isEmpty =
+      job.outputs.length > 1 &&
+      (await withStream(tools, job, output, async (stream) => {
+        stream.seekRow('');
+        while (stream.state === CursorState.needsLoad) await stream.load();
+        return stream.state === CursorState.done;
+      }));
     if (!isEmpty) for (const family of output.families) empty.delete(family);
   }
   return [...empty];
 }
 
-async function writeOutput(tools: CompactionTools, job: CompactionJob, output: CompactionOutput, empty: readonly string[]): Promise<{ sizeBytes: number; inputBytes: number }> {
+async function writeOutput(
+  tools: CompactionTools,
+  job: CompactionJob,
+  output: CompactionOutput,
+  empty: readonly string[],
+): Promise<{ sizeBytes: number; inputBytes: number }> {
   const { range, schema, nowMicros, collection, newest, since, lastServerMicros } = job;
   return withStream(tools, job, output, async (stream, inputs, pacer) => {
-    const deletions = collection === 'nothing' ? inputs.flatMap((input) => input.rowRangeDeletions().map((deletion) => intersectRanges(deletion, range))) : [];
+    const deletions =
+      collection === 'nothing'
+        ? inputs.flatMap((input) => input.rowRangeDeletions().map((deletion) => intersectRanges(deletion, range)))
+        : [];
     const families = [...new Set([...output.families, ...empty])];
     const lineage = since && { tableId: schema.id, range, families, since: since === 'beginning' ? undefined : since };
     const options = writeOptions(output.group, output.tuning, output.blockSizeBytes);
     const hidden = normalizeRanges(deletions.filter((one) => !isEmptyRange(one)));
-    const file = await writeSsTable({ ...tools, ...options, path: output.path, createdMicros: nowMicros, newest, lineage, lastServerMicros, pacer }, stream, hidden);
+    const file = await writeSsTable(
+      { ...tools, ...options, path: output.path, createdMicros: nowMicros, newest, lineage, lastServerMicros, pacer },
+      stream,
+      hidden,
+    );
     return { sizeBytes: file?.sizeBytes ?? 0, inputBytes: inputs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) };
   });
 }
 
 /** What is to be written for the output. */
 async function withStream<T>(
-  tools: CompactionTools, job: CompactionJob, output: CompactionOutput, work: (stream: CompactionStream, inputs: readonly TabletFile[], pacer: Pacer) => Promise<T>,
+  tools: CompactionTools,
+  job: CompactionJob,
+  output: CompactionOutput,
+  work: (stream: CompactionStream, inputs: readonly TabletFile[], pacer: Pacer) => Promise<T>,
 ): Promise<T> {
   const { range, schema, nowMicros, collection } = job;
   const cache = new BlockCache({ limitBytes: CACHE_BYTES, metrics: new Metrics() });
   const inputs: TabletFile[] = [];
   try {
-    for (const { path, clips } of output.inputs) inputs.push(new TabletFile(await SsTable.open({ ...tools, path, cache, metrics: new Metrics() }), range, clips));
+    for (const { path, clips } of output.inputs)
+      inputs.push(new TabletFile(await SsTable.open({ ...tools, path, cache, metrics: new Metrics() }), range, clips));
     const families = new ReadFamilies(schema, nowMicros);
     const pacer = new Pacer(tools.clock);
     const keepsDeletions = collection === 'nothing';
-    const merge = new MergeCursor(inputs, { aggregateOf: (stored) => families.get(stored)?.aggregate, keepDeletions: keepsDeletions, pacer });
+    const merge = new MergeCursor(inputs, {
+      aggregateOf: (stored) => families.get(stored)?.aggregate,
+      keepDeletions: keepsDeletions,
+      pacer,
+    });
     const wanted = new Set(output.families);
     const stream = new CompactionStream(merge, {
       range,
@@ -97,7 +119,8 @@ async function withStream<T>(
       seeks: !keepsDeletions,
       pacer,
       check: () => {
-        if (Atomics.load(job.cancelled, 0) !== 0) throw new BigtableError(Code.CANCELLED, 'the compaction was called off');
+        if (Atomics.load(job.cancelled, 0) !== 0)
+          throw new BigtableError(Code.CANCELLED, 'the compaction was called off');
       },
     });
     try {

@@ -9,8 +9,14 @@ import { BigtableError, Code } from '../../base/index.ts';
 import { type Env, labelled } from '../../env/index.ts';
 import type { RowRange, TableSchema } from '../../model/index.ts';
 import {
-  type Collection, COMPACTION_BOUNDS_MS, COMPACTION_TASK, type CompactionInput, type CompactionJob, type CompactionKind,
-  type CompactionOutput, type CompactionResult,
+  type Collection,
+  COMPACTION_BOUNDS_MS,
+  COMPACTION_TASK,
+  type CompactionInput,
+  type CompactionJob,
+  type CompactionKind,
+  type CompactionOutput,
+  type CompactionResult,
 } from '../contract/compaction-job.ts';
 import type { FileOpener } from '../layers/file-opener.ts';
 import { groupingOf } from '../layers/grouping.ts';
@@ -43,7 +49,9 @@ interface Plan {
 
 export class FileCompactor {
   readonly #parts: FileCompactorParts;
-  #running: { readonly done: Promise<void>; readonly cancelled: Int32Array; readonly groups: readonly string[] } | undefined;
+  #running:
+    | { readonly done: Promise<void>; readonly cancelled: Int32Array; readonly groups: readonly string[] }
+    | undefined;
 
   constructor(parts: FileCompactorParts) {
     this.#parts = parts;
@@ -64,7 +72,8 @@ export class FileCompactor {
 
   /** Does one compaction, unless there is nothing to do. CANCELLED where it was called off. */
   async run(kind: CompactionKind): Promise<void> {
-    if (this.#running !== undefined) throw new BigtableError(Code.FAILED_PRECONDITION, 'the tablet is being compacted already');
+    if (this.#running !== undefined)
+      throw new BigtableError(Code.FAILED_PRECONDITION, 'the tablet is being compacted already');
     const plan = kind === 'major' ? this.#planMajor() : this.#planMerge();
     if (plan === undefined) return;
     const cancelled = new Int32Array(new SharedArrayBuffer(4));
@@ -87,32 +96,60 @@ export class FileCompactor {
     const { metrics, clock, workers } = env;
     const table = schema();
     const grouping = groupingOf(table);
-    const outputs = plan.outputs.map((output): CompactionOutput => ({ ...output, path: madeFiles.newPath(), blockSizeBytes, tuning: grouping.tuning(output.group) }));
+    const outputs = plan.outputs.map(
+      (output): CompactionOutput => ({
+        ...output,
+        path: madeFiles.newPath(),
+        blockSizeBytes,
+        tuning: grouping.tuning(output.group),
+      }),
+    );
     const paths = outputs.map(({ path }) => path);
     const hold = layers.holdFiles(plan.inputs);
     let isInUse = false;
     const startMs = clock.monotonicMs();
     try {
       const job: CompactionJob = {
-        range, schema: table, nowMicros: clock.nowMicros(), collection: plan.collection, newest: plan.inputs[0]?.properties.newest, since: plan.since, lastServerMicros: time.lastMicros,
-        isMajor: kind === 'major', outputs, cancelled,
+        range,
+        schema: table,
+        nowMicros: clock.nowMicros(),
+        collection: plan.collection,
+        newest: plan.inputs[0]?.properties.newest,
+        since: plan.since,
+        lastServerMicros: time.lastMicros,
+        isMajor: kind === 'major',
+        outputs,
+        cancelled,
       };
       const result = (await workers.run(COMPACTION_TASK, job)) as CompactionResult;
       if (cancelled[0] !== 0) throw new BigtableError(Code.CANCELLED, 'the compaction was called off');
       const byPath = new Map(outputs.map((output) => [output.path, output]));
       const tables: TabletFile[] = [];
-      for (const { path } of result.written) tables.push(await opener.open(path, grouping.tuning(byPath.get(path)?.group ?? ''), range));
+      for (const { path } of result.written)
+        tables.push(await opener.open(path, grouping.tuning(byPath.get(path)?.group ?? ''), range));
       const isDone = await commits.tables(() => {
         const list = layers.withMerged(plan.inputs, tables);
         // from here on the row may list them, whatever becomes of the call
         isInUse = list !== undefined;
         return list;
       });
-      metrics.histogram(labelled('tablet.compactionMs', kind === 'major' ? 'major' : 'merging'), COMPACTION_BOUNDS_MS).observe(clock.monotonicMs() - startMs);
+      metrics
+        .histogram(labelled('tablet.compactionMs', kind === 'major' ? 'major' : 'merging'), COMPACTION_BOUNDS_MS)
+        .observe(clock.monotonicMs() - startMs);
       metrics.add('tablet.compactionReadBytes', result.readBytes);
-      metrics.add('tablet.compactionWrittenBytes', result.written.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0));
+      metrics.add(
+        'tablet.compactionWrittenBytes',
+        result.written.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+      );
       // otherwise rows were dropped meanwhile, and files with them
-      if (isDone) env.logger.debug('files were compacted', { table: table.name, kind, inputs: plan.inputs.length, readBytes: result.readBytes, ms: Math.round(clock.monotonicMs() - startMs) });
+      if (isDone)
+        env.logger.debug('files were compacted', {
+          table: table.name,
+          kind,
+          inputs: plan.inputs.length,
+          readBytes: result.readBytes,
+          ms: Math.round(clock.monotonicMs() - startMs),
+        });
       if (isDone) metrics.add(kind === 'major' ? 'tablet.majorCompactions' : 'tablet.mergingCompactions');
       else for (const unused of tables) unused.close();
     } finally {
@@ -123,8 +160,12 @@ export class FileCompactor {
   }
 
   /** The run of files of the group that has the most. */
-  #chooseMerge(): { readonly group: string; readonly files: readonly TabletFile[]; readonly from: number; readonly to: number } | undefined {
-    for (const [group, files] of [...tablesByGroup(this.#parts.layers.tables)].sort(([, a], [, b]) => b.length - a.length)) {
+  #chooseMerge():
+    | { readonly group: string; readonly files: readonly TabletFile[]; readonly from: number; readonly to: number }
+    | undefined {
+    for (const [group, files] of [...tablesByGroup(this.#parts.layers.tables)].sort(
+      ([, a], [, b]) => b.length - a.length,
+    )) {
       const run = chooseMerge(files);
       if (run !== undefined) return { group, files, ...run };
     }
@@ -137,7 +178,12 @@ export class FileCompactor {
     const { group, files, from, to } = chosen;
     const inputs = files.slice(from, to + 1);
     const collection = to < files.length - 1 ? 'nothing' : this.#collection(inputs);
-    return { inputs, collection, since: sinceOf(inputs), outputs: [{ group, families: groupingOf(this.#parts.schema()).familiesIn(group), inputs: inputs.map(inputOf) }] };
+    return {
+      inputs,
+      collection,
+      since: sinceOf(inputs),
+      outputs: [{ group, families: groupingOf(this.#parts.schema()).familiesIn(group), inputs: inputs.map(inputOf) }],
+    };
   }
 
   #planMajor(): Plan | undefined {
@@ -149,7 +195,12 @@ export class FileCompactor {
       const from = new Set(inputs.filter((table) => holdsAny(table, families)).map((table) => table.group));
       return { group, families, inputs: inputs.filter((table) => from.has(table.group)).map(inputOf) };
     });
-    return { inputs, collection: this.#collection(inputs), since: 'beginning', outputs: outputs.filter((output) => output.inputs.length > 0) };
+    return {
+      inputs,
+      collection: this.#collection(inputs),
+      since: 'beginning',
+      outputs: outputs.filter((output) => output.inputs.length > 0),
+    };
   }
 
   #collection(inputs: readonly TabletFile[]): Collection {

@@ -103,7 +103,18 @@ export class Flusher {
     const { groupsBeingWritten } = compactor;
     try {
       const work = {
-        env, opener, blockSizeBytes, grouping: groupingOf(schema()), memtable, tables: layers.tables, groupsBeingWritten, newPath, tableId, range, newest: redo, since,
+        env,
+        opener,
+        blockSizeBytes,
+        grouping: groupingOf(schema()),
+        memtable,
+        tables: layers.tables,
+        groupsBeingWritten,
+        newPath,
+        tableId,
+        range,
+        newest: redo,
+        since,
         lastServerMicros: time.lastMicros,
       };
       const tables = await compactMemtable(work).catch((error: unknown) => {

@@ -59,12 +59,28 @@ export async function compactMemtable(work: MinorCompaction): Promise<TabletFile
   }
   const ms = env.clock.monotonicMs() - startMs;
   env.metrics.histogram(labelled('tablet.compactionMs', 'minor'), COMPACTION_BOUNDS_MS).observe(ms);
-  env.logger.debug('a memtable was written to files', { tableId: work.tableId, files: written.length, ms: Math.round(ms) });
+  env.logger.debug('a memtable was written to files', {
+    tableId: work.tableId,
+    files: written.length,
+    ms: Math.round(ms),
+  });
   return written;
 }
 
 async function writeGroup(
-  { env, opener, memtable, grouping, newPath, tableId, range, newest, since, lastServerMicros, blockSizeBytes }: MinorCompaction,
+  {
+    env,
+    opener,
+    memtable,
+    grouping,
+    newPath,
+    tableId,
+    range,
+    newest,
+    since,
+    lastServerMicros,
+    blockSizeBytes,
+  }: MinorCompaction,
   group: string,
   deletions: { readonly any: boolean; readonly ofRows: boolean },
   rowRangeDeletions: readonly RowRangeDeletion[],
@@ -74,12 +90,22 @@ async function writeGroup(
   const source = memtable.copyCursor();
   try {
     const stream = new CompactionStream(source, {
-      range, wants: (stored) => grouping.groupOf(stored) === group, rowDeletions: deletions.ofRows, deletions: deletions.any, kept: undefined, seeks: true, pacer,
+      range,
+      wants: (stored) => grouping.groupOf(stored) === group,
+      rowDeletions: deletions.ofRows,
+      deletions: deletions.any,
+      kept: undefined,
+      seeks: true,
+      pacer,
     });
     const path = newPath();
     const lineage = { tableId, range, since, families: grouping.familiesIn(group) };
     const options = writeOptions(group, grouping.tuning(group), blockSizeBytes);
-    const file = await writeSsTable({ fileSystem, codecs, clock, ...options, path, newest, lineage, lastServerMicros, pacer }, stream, rowRangeDeletions);
+    const file = await writeSsTable(
+      { fileSystem, codecs, clock, ...options, path, newest, lineage, lastServerMicros, pacer },
+      stream,
+      rowRangeDeletions,
+    );
     return file && (await opener.open(path, grouping.tuning(group), range));
   } finally {
     source.close();

@@ -9,7 +9,9 @@ import type { RecordPoint } from '../../sstable/index.ts';
 export const COMPACTION_TASK = 'compaction';
 
 /** Bounds of the durations that are counted, ms: from ten milliseconds to an hour. */
-export const COMPACTION_BOUNDS_MS: readonly number[] = Object.freeze([10, 50, 100, 500, 1000, 5000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000]);
+export const COMPACTION_BOUNDS_MS: readonly number[] = Object.freeze([
+  10, 50, 100, 500, 1000, 5000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000,
+]);
 
 export type CompactionKind = 'merging' | 'major';
 

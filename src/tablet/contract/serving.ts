@@ -39,7 +39,11 @@ export class Serving {
 
   /** What was called has not been done: whoever finds the tablet's new place may call again. One for all: thousands of rows may hear it at once. */
   refusal(): BigtableError {
-    this.#refusal ??= new BigtableError(Code.UNAVAILABLE, `tablet of table ${this.#tableId} is being given up by its server, or divided`, { details: { notServing: true } });
+    this.#refusal ??= new BigtableError(
+      Code.UNAVAILABLE,
+      `tablet of table ${this.#tableId} is being given up by its server, or divided`,
+      { details: { notServing: true } },
+    );
     return this.#refusal;
   }
 }

@@ -3,7 +3,15 @@ import type { BigtableError, ByteString } from '../../base/index.ts';
 import type { RedoPoint, RowChange } from '../../commitlog/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
-import type { Cell, FamilyUsage, Mutation, Mutations, ReadBatch, ReadModifyWriteRule, RowRange } from '../../model/index.ts';
+import type {
+  Cell,
+  FamilyUsage,
+  Mutation,
+  Mutations,
+  ReadBatch,
+  ReadModifyWriteRule,
+  RowRange,
+} from '../../model/index.ts';
 import type { CompactionKind } from './compaction-job.ts';
 import type { TabletHost, TabletState } from './tablet-state.ts';
 
@@ -44,8 +52,19 @@ export interface TabletApi {
     filter: RowFilter | undefined,
     decide: (cells: ReadonlyMap<ByteString, readonly Cell[]>) => Decision,
   ): Promise<void>;
-  checkAndMutateRow(context: RequestContext, row: ByteString, predicate: RowFilter | undefined, whenTrue: readonly Mutation[], whenFalse: readonly Mutation[]): Promise<boolean>;
-  readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[], mostAnswerBytes?: number): Promise<readonly Cell[]>;
+  checkAndMutateRow(
+    context: RequestContext,
+    row: ByteString,
+    predicate: RowFilter | undefined,
+    whenTrue: readonly Mutation[],
+    whenFalse: readonly Mutation[],
+  ): Promise<boolean>;
+  readModifyWriteRow(
+    context: RequestContext,
+    row: ByteString,
+    rules: readonly ReadModifyWriteRule[],
+    mostAnswerBytes?: number,
+  ): Promise<readonly Cell[]>;
   read(context: RequestContext, request: TabletRead): AsyncIterable<ReadBatch>;
   /** Keys that cut the tablet into parts of about `partBytes`, with the bytes before each. */
   sampleKeys(partBytes: number): readonly { readonly row: ByteString; readonly offsetBytes: number }[];

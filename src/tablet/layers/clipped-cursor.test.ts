@@ -2,7 +2,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type ColumnKey, columnKey, CursorState, EntryKind, type LayerCursor, normalizeRanges, rangeContains } from '../../model/index.ts';
+import {
+  type ColumnKey,
+  columnKey,
+  CursorState,
+  EntryKind,
+  type LayerCursor,
+  normalizeRanges,
+  rangeContains,
+} from '../../model/index.ts';
 import { ClippedCursor } from './clipped-cursor.ts';
 
 interface Cell {
@@ -67,7 +75,8 @@ class ListCursor implements LayerCursor {
 
   #to(at: number): void {
     this.#at = at;
-    this.state = at < 0 ? CursorState.done : this.#isLazy && this.#moves++ % 2 === 0 ? CursorState.needsLoad : CursorState.ready;
+    this.state =
+      at < 0 ? CursorState.done : this.#isLazy && this.#moves++ % 2 === 0 ? CursorState.needsLoad : CursorState.ready;
   }
 }
 
@@ -83,22 +92,32 @@ const ranges = fc
   .map((some) => normalizeRanges(some.filter(({ start, end }) => end === undefined || start < end)));
 
 test('a clipped cursor moves like one over a filtered list', async () => {
-  const property = fc.asyncProperty(fc.uniqueArray(row), ranges, fc.array(move, { minLength: 1, maxLength: 30 }), fc.boolean(), async (rows, clips, moves, isLazy) => {
-    const cells = rows.sort().flatMap((row) => COLUMNS.map((column) => ({ row, column })));
-    const clipped = new ClippedCursor(new ListCursor(cells, isLazy), clips);
-    const plain = new ListCursor(cells.filter((cell) => clips.some((clip) => rangeContains(clip, cell.row))), false);
-    for (const one of moves) {
-      if ((one.kind === 'next' || one.kind === 'seekColumn') && plain.state === CursorState.done) continue;
-      for (const cursor of [clipped, plain]) {
-        if (one.kind === 'seekRow') cursor.seekRow(one.row);
-        else if (one.kind === 'seekRowBefore') cursor.seekRowBefore(one.row);
-        else if (one.kind === 'seekColumn') cursor.seekColumn(one.column);
-        else cursor.next();
+  const property = fc.asyncProperty(
+    fc.uniqueArray(row),
+    ranges,
+    fc.array(move, { minLength: 1, maxLength: 30 }),
+    fc.boolean(),
+    async (rows, clips, moves, isLazy) => {
+      const cells = rows.sort().flatMap((row) => COLUMNS.map((column) => ({ row, column })));
+      const clipped = new ClippedCursor(new ListCursor(cells, isLazy), clips);
+      const plain = new ListCursor(
+        cells.filter((cell) => clips.some((clip) => rangeContains(clip, cell.row))),
+        false,
+      );
+      for (const one of moves) {
+        if ((one.kind === 'next' || one.kind === 'seekColumn') && plain.state === CursorState.done) continue;
+        for (const cursor of [clipped, plain]) {
+          if (one.kind === 'seekRow') cursor.seekRow(one.row);
+          else if (one.kind === 'seekRowBefore') cursor.seekRowBefore(one.row);
+          else if (one.kind === 'seekColumn') cursor.seekColumn(one.column);
+          else cursor.next();
+        }
+        while (clipped.state === CursorState.needsLoad) await clipped.load();
+        assert.equal(clipped.state, plain.state);
+        if (plain.state === CursorState.ready)
+          assert.deepEqual([clipped.row, clipped.column], [plain.row, plain.column]);
       }
-      while (clipped.state === CursorState.needsLoad) await clipped.load();
-      assert.equal(clipped.state, plain.state);
-      if (plain.state === CursorState.ready) assert.deepEqual([clipped.row, clipped.column], [plain.row, plain.column]);
-    }
-  });
+    },
+  );
   await fc.assert(property, { numRuns: 500 });
 });

@@ -6,7 +6,15 @@
  */
 import type { Pacer } from '../../env/index.ts';
 import type { Memtable } from '../../memtable/index.ts';
-import { CursorState, familyOf, type FamilyUsage, isDeletion, storageFamily, sumUsages, type TableSchema } from '../../model/index.ts';
+import {
+  CursorState,
+  familyOf,
+  type FamilyUsage,
+  isDeletion,
+  storageFamily,
+  sumUsages,
+  type TableSchema,
+} from '../../model/index.ts';
 import { groupingOf } from './grouping.ts';
 import type { TabletFile } from './tablet-file.ts';
 
@@ -21,8 +29,16 @@ export interface UsageOf {
 
 /** All families of the schema, by name. */
 export async function familyUsage({ tables, memtables, schema, pacer }: UsageOf): Promise<FamilyUsage[]> {
-  const names = new Map(Object.values(schema.families).map(({ name, generation }) => [storageFamily(name, generation), name]));
-  const usages: FamilyUsage[] = [...names.values()].map((family) => ({ family, cells: 0, logicalBytes: 0, diskBytes: 0, memoryBytes: 0 }));
+  const names = new Map(
+    Object.values(schema.families).map(({ name, generation }) => [storageFamily(name, generation), name]),
+  );
+  const usages: FamilyUsage[] = [...names.values()].map((family) => ({
+    family,
+    cells: 0,
+    logicalBytes: 0,
+    diskBytes: 0,
+    memoryBytes: 0,
+  }));
   for (const table of tables) usages.push(...usageOfFile(table, schema));
   for (const memtable of memtables) usages.push(...(await usageOfMemtable(memtable, pacer)));
   const named = usages.flatMap((usage) => {
@@ -70,6 +86,11 @@ async function usageOfMemtable(memtable: Memtable, pacer: Pacer): Promise<Family
     cursor.close();
   }
   const { sizeBytes } = memtable;
-  return [...found].map(([family, { cells, logicalBytes }]) =>
-    ({ family, cells, logicalBytes, diskBytes: 0, memoryBytes: Math.round((sizeBytes * logicalBytes) / totalBytes) }));
+  return [...found].map(([family, { cells, logicalBytes }]) => ({
+    family,
+    cells,
+    logicalBytes,
+    diskBytes: 0,
+    memoryBytes: Math.round((sizeBytes * logicalBytes) / totalBytes),
+  }));
 }

@@ -21,13 +21,24 @@ export class FileOpener {
   }
 
   /** A file that METADATA lists under that group. */
-  async openListed(path: string, group: string, tuning: LocalityGroup, { range, clips }: TabletState): Promise<TabletFile> {
+  async openListed(
+    path: string,
+    group: string,
+    tuning: LocalityGroup,
+    { range, clips }: TabletState,
+  ): Promise<TabletFile> {
     const table = await this.#open(path, tuning);
     const { lineage } = table.properties;
-    if (table.group === group && (lineage === undefined || lineage.path === path)) return new TabletFile(table, range, clips?.[path]);
+    if (table.group === group && (lineage === undefined || lineage.path === path))
+      return new TabletFile(table, range, clips?.[path]);
     table.close();
-    if (lineage !== undefined && lineage.path !== path) throw new CorruptionError(path, 0, `another file stands in its place, which was written as ${lineage.path}`);
-    throw new CorruptionError(path, 0, `METADATA lists the file in locality group ${group}, and it says of itself that it is of ${table.group}`);
+    if (lineage !== undefined && lineage.path !== path)
+      throw new CorruptionError(path, 0, `another file stands in its place, which was written as ${lineage.path}`);
+    throw new CorruptionError(
+      path,
+      0,
+      `METADATA lists the file in locality group ${group}, and it says of itself that it is of ${table.group}`,
+    );
   }
 
   /** A file that was written for the tablet of that range. */

@@ -6,7 +6,9 @@ import { ANYWHERE, FileRegions, type RowExtent } from './file-regions.ts';
 
 const ROWS = [...'abcdefgh'];
 const extent = fc.option(
-  fc.tuple(fc.nat(ROWS.length - 1), fc.nat(ROWS.length - 1)).map(([a, b]): RowExtent => ({ firstRow: ROWS[Math.min(a, b)], lastRow: ROWS[Math.max(a, b)] })),
+  fc
+    .tuple(fc.nat(ROWS.length - 1), fc.nat(ROWS.length - 1))
+    .map(([a, b]): RowExtent => ({ firstRow: ROWS[Math.min(a, b)], lastRow: ROWS[Math.max(a, b)] })),
   { nil: ANYWHERE },
 );
 
@@ -22,7 +24,12 @@ describe('the regions of files', () => {
         const regions = new FileRegions(files);
         const byRegion = regions.filesByRegion(files);
         assert.equal(byRegion.length, regions.count);
-        for (const row of ['', ...between, 'z']) assert.deepEqual(byRegion[regions.regionOf(row)], files.filter((file) => mayHold(file, row)), row);
+        for (const row of ['', ...between, 'z'])
+          assert.deepEqual(
+            byRegion[regions.regionOf(row)],
+            files.filter((file) => mayHold(file, row)),
+            row,
+          );
       }),
     );
   });
@@ -31,10 +38,26 @@ describe('the regions of files', () => {
     fc.assert(
       fc.property(fc.array(extent, { maxLength: 12 }), (files) => {
         const rows = ['', ...ROWS];
-        assert.equal(new FileRegions(files).depth(), Math.max(...rows.map((row) => files.filter((file) => mayHold(file, row)).length)));
+        assert.equal(
+          new FileRegions(files).depth(),
+          Math.max(...rows.map((row) => files.filter((file) => mayHold(file, row)).length)),
+        );
       }),
     );
-    assert.equal(new FileRegions([{ firstRow: 'a', lastRow: 'b' }, { firstRow: 'b', lastRow: 'c' }]).depth(), 2, 'both have the row between them');
-    assert.equal(new FileRegions([{ firstRow: 'a', lastRow: 'b' }, { firstRow: 'c', lastRow: 'd' }]).depth(), 1);
+    assert.equal(
+      new FileRegions([
+        { firstRow: 'a', lastRow: 'b' },
+        { firstRow: 'b', lastRow: 'c' },
+      ]).depth(),
+      2,
+      'both have the row between them',
+    );
+    assert.equal(
+      new FileRegions([
+        { firstRow: 'a', lastRow: 'b' },
+        { firstRow: 'c', lastRow: 'd' },
+      ]).depth(),
+      1,
+    );
   });
 });

@@ -31,7 +31,8 @@ export class FileRegions {
     const cuts: Cut[] = [];
     for (let file = 0; file < files.length; file++) {
       const { firstRow, lastRow } = files[file] as RowExtent;
-      if (firstRow !== undefined && lastRow !== undefined) cuts.push({ row: firstRow, file, isEnd: false }, { row: lastRow, file, isEnd: true });
+      if (firstRow !== undefined && lastRow !== undefined)
+        cuts.push({ row: firstRow, file, isEnd: false }, { row: lastRow, file, isEnd: true });
     }
     cuts.sort(byRow);
     this.#cuts = cuts;
@@ -83,7 +84,8 @@ export class FileRegions {
   filesByRegion<F>(files: readonly F[]): readonly (readonly F[])[] {
     const regions = Array.from({ length: this.count }, (): F[] => []);
     files.forEach((file, i) => {
-      for (let region = this.#first[i] as number; region <= (this.#last[i] as number); region++) (regions[region] as F[]).push(file);
+      for (let region = this.#first[i] as number; region <= (this.#last[i] as number); region++)
+        (regions[region] as F[]).push(file);
     });
     return regions;
   }

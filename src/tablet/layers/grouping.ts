@@ -17,7 +17,8 @@ export class Grouping {
   readonly names: readonly string[];
 
   constructor(schema: TableSchema) {
-    for (const { name, generation, group } of Object.values(schema.families)) this.#groupOf.set(storageFamily(name, generation), group ?? DEFAULT_GROUP);
+    for (const { name, generation, group } of Object.values(schema.families))
+      this.#groupOf.set(storageFamily(name, generation), group ?? DEFAULT_GROUP);
     this.#tuning = schema.groups ?? {};
     this.names = [...new Set(this.#groupOf.values())].sort();
   }

@@ -8,7 +8,16 @@
 import { assert, type ByteString, isSuccessor } from '../../base/index.ts';
 import type { ColumnSpan } from '../../filter/index.ts';
 import type { Memtable } from '../../memtable/index.ts';
-import { type ColumnKey, familyEnd, intersectRanges, isEmptyRange, type Layer, rangeContains, type RowRange, type RowRangeDeletion } from '../../model/index.ts';
+import {
+  type ColumnKey,
+  familyEnd,
+  intersectRanges,
+  isEmptyRange,
+  type Layer,
+  rangeContains,
+  type RowRange,
+  type RowRangeDeletion,
+} from '../../model/index.ts';
 import { ANYWHERE, FileRegions } from './file-regions.ts';
 import { crowdingOf } from './merge-choice.ts';
 import type { TabletClips, TabletFiles } from '../contract/tablet-state.ts';
@@ -158,8 +167,10 @@ export class LayerSet {
   /** Whether a layer newer than these files deletes ranges of versions. The files are neighbours in age. */
   deletesRangesAbove(files: readonly TabletFile[]): boolean {
     const newest = this.#tables.findIndex((table) => files.includes(table));
-    return [this.#active, ...this.#frozen].some(({ rangeDeletions }) => rangeDeletions)
-      || this.#tables.slice(0, Math.max(newest, 0)).some(({ properties }) => properties.entries.rangeDeletion > 0);
+    return (
+      [this.#active, ...this.#frozen].some(({ rangeDeletions }) => rangeDeletions) ||
+      this.#tables.slice(0, Math.max(newest, 0)).some(({ properties }) => properties.entries.rangeDeletion > 0)
+    );
   }
 
   /** Files in the list or still read. */
@@ -172,7 +183,10 @@ export class LayerSet {
     const { row, spans } = need;
     // a memtable that has nothing of the row by now has nothing that this read, of this instant, must show
     const memtables = row === undefined ? this.#memtables : layersForRow(this.#memtables, row, spans);
-    return this.#hold(memtables, this.#tables.length === 0 ? NO_FILES : filesFor(row === undefined ? this.#tables : this.#tablesOver(row), need));
+    return this.#hold(
+      memtables,
+      this.#tables.length === 0 ? NO_FILES : filesFor(row === undefined ? this.#tables : this.#tablesOver(row), need),
+    );
   }
 
   #hold(memtables: readonly Layer[], files: readonly TabletFile[]): LayerHold {
@@ -207,7 +221,11 @@ export class LayerSet {
   withMerged(merged: readonly TabletFile[], tables: readonly TabletFile[]): readonly TabletFile[] | undefined {
     if (!merged.every((table) => this.#tables.includes(table))) return undefined;
     const at = this.#tables.findIndex((table) => merged.includes(table));
-    return [...this.#tables.slice(0, at), ...tables, ...this.#tables.slice(at).filter((table) => !merged.includes(table))];
+    return [
+      ...this.#tables.slice(0, at),
+      ...tables,
+      ...this.#tables.slice(at).filter((table) => !merged.includes(table)),
+    ];
   }
 
   /** The oldest frozen memtable is in the files of this list now. */
@@ -282,7 +300,10 @@ export class LayerSet {
  * their group holds some. Newest first, as given.
  */
 function filesFor(tables: readonly TabletFile[], { range, row, spans }: LayerNeed): TabletFile[] {
-  const inRange = row === undefined ? tables.filter((table) => table.mayContainRows(range.start, range.end) || hidesRows(table, range)) : layersForRow(tables, row, spans);
+  const inRange =
+    row === undefined
+      ? tables.filter((table) => table.mayContainRows(range.start, range.end) || hidesRows(table, range))
+      : layersForRow(tables, row, spans);
   if (spans === undefined) return inRange;
   const groups = new Set<string>();
   const needed: TabletFile[] = [];
@@ -299,7 +320,11 @@ function filesFor(tables: readonly TabletFile[], { range, row, spans }: LayerNee
 }
 
 /** Those of the layers that may change what is read of the row; of files their Bloom filters say so. `spans`: the columns read, as stored; undefined = all. */
-export function layersForRow<L extends Layer>(layers: readonly L[], row: ByteString, spans: readonly ColumnSpan[] | undefined): L[] {
+export function layersForRow<L extends Layer>(
+  layers: readonly L[],
+  row: ByteString,
+  spans: readonly ColumnSpan[] | undefined,
+): L[] {
   const column = spans?.length === 1 ? columnOfSpan(spans[0] as ColumnSpan) : undefined;
   // mostly one, and an array that grows from nothing takes room for many
   let found: L[] | undefined;
@@ -354,7 +379,9 @@ export function filesByGroup(tables: readonly TabletFile[]): TabletFiles {
 
 /** The parts for which files are listed that are not right in the tablet's whole range; undefined where all are. */
 export function clipsOf(tables: readonly TabletFile[]): TabletClips | undefined {
-  const clipped = tables.flatMap(({ path, clips }): [string, readonly RowRange[]][] => (clips === undefined ? [] : [[path, clips]]));
+  const clipped = tables.flatMap(({ path, clips }): [string, readonly RowRange[]][] =>
+    clips === undefined ? [] : [[path, clips]],
+  );
   return clipped.length === 0 ? undefined : Object.fromEntries(clipped);
 }
 

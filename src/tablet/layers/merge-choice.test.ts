@@ -2,13 +2,25 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { ByteString } from '../../base/index.ts';
-import { chooseMerge, CROWDED, crowdingOf, type MergeCandidate, MERGED_FILES, type MergeRun, TOO_CROWDED } from './merge-choice.ts';
+import {
+  chooseMerge,
+  CROWDED,
+  crowdingOf,
+  type MergeCandidate,
+  MERGED_FILES,
+  type MergeRun,
+  TOO_CROWDED,
+} from './merge-choice.ts';
 
 const MB = 1 << 20;
 const times = (count: number, size: number): number[] => Array.from({ length: count }, () => size);
 
 const rowName = (number: number): ByteString => String(number).padStart(6, '0');
-const file = (sizeBytes: number, first: number, last: number): MergeCandidate => ({ sizeBytes, firstRow: rowName(first), lastRow: rowName(last) });
+const file = (sizeBytes: number, first: number, last: number): MergeCandidate => ({
+  sizeBytes,
+  firstRow: rowName(first),
+  lastRow: rowName(last),
+});
 
 /** Files of these sizes that all lie over one another. */
 const choose = (sizes: readonly number[]): MergeRun | undefined => chooseMerge(sizes.map((size) => file(size, 0, 9)));
@@ -20,7 +32,12 @@ interface Flush {
 }
 
 /** Flushes one file after another and merges whenever a merge is due, as a server does; nothing is overwritten. */
-function loadFiles(flushes: readonly Flush[]): { files: MergeCandidate[]; mostFiles: number; mostCrowded: number; written: number } {
+function loadFiles(flushes: readonly Flush[]): {
+  files: MergeCandidate[];
+  mostFiles: number;
+  mostCrowded: number;
+  written: number;
+} {
   let files: MergeCandidate[] = [];
   let [mostFiles, mostCrowded, written] = [0, 0, 0];
   for (const { size, first, last } of flushes) {
@@ -32,7 +49,11 @@ function loadFiles(flushes: readonly Flush[]): { files: MergeCandidate[]; mostFi
       const inputs = files.slice(run.from, run.to + 1);
       const merged = inputs.reduce((sum, each) => sum + each.sizeBytes, 0);
       const rows = inputs.flatMap(({ firstRow, lastRow }) => [firstRow, lastRow]).sort();
-      files = [...files.slice(0, run.from), { sizeBytes: merged, firstRow: rows[0], lastRow: rows.at(-1) }, ...files.slice(run.to + 1)];
+      files = [
+        ...files.slice(0, run.from),
+        { sizeBytes: merged, firstRow: rows[0], lastRow: rows.at(-1) },
+        ...files.slice(run.to + 1),
+      ];
       written += merged;
     }
   }
@@ -40,7 +61,8 @@ function loadFiles(flushes: readonly Flush[]): { files: MergeCandidate[]; mostFi
 }
 
 /** The same where all lie over one another. */
-const load = (sizes: readonly number[]): ReturnType<typeof loadFiles> => loadFiles(sizes.map((size) => ({ size, first: 0, last: 9 })));
+const load = (sizes: readonly number[]): ReturnType<typeof loadFiles> =>
+  loadFiles(sizes.map((size) => ({ size, first: 0, last: 9 })));
 
 describe('the choice of files to merge', () => {
   test('takes neighbours that are alike, as soon as they are enough', () => {
@@ -48,7 +70,11 @@ describe('the choice of files to merge', () => {
     assert.deepEqual(choose(times(MERGED_FILES, MB)), { from: 0, to: MERGED_FILES - 1 });
     assert.deepEqual(choose([...times(MERGED_FILES, MB), 100 * MB]), { from: 0, to: MERGED_FILES - 1 });
     assert.deepEqual(choose([100 * MB, ...times(MERGED_FILES, MB)]), { from: 1, to: MERGED_FILES });
-    assert.equal(choose([...times(4, MB), 100 * MB, ...times(4, MB)]), undefined, 'files are never merged past one that stands between them');
+    assert.equal(
+      choose([...times(4, MB), 100 * MB, ...times(4, MB)]),
+      undefined,
+      'files are never merged past one that stands between them',
+    );
     assert.equal(choose([]), undefined);
   });
 
@@ -70,14 +96,23 @@ describe('the choice of files to merge', () => {
 
   test('files stay few and bytes are written seldom, however sizes vary', () => {
     fc.assert(
-      fc.property(fc.array(fc.integer({ min: 16, max: 25 }).chain((power) => fc.integer({ min: 2 ** power, max: 2 ** (power + 1) })), { minLength: 1, maxLength: 400, size: 'max' }), (flushes) => {
-        const { files, mostFiles, written } = load(flushes);
-        const total = flushes.reduce((sum, size) => sum + size, 0);
-        assert.equal(files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0), total);
-        assert.ok(mostFiles <= CROWDED + 1, `${mostFiles} files`);
-        // each merge makes at least sixfold of its largest input, but for those that keep files from becoming too many
-        assert.ok(written <= total * (2 + Math.log(total / 65536) / Math.log(5)), `${written / total}`);
-      }),
+      fc.property(
+        fc.array(
+          fc.integer({ min: 16, max: 25 }).chain((power) => fc.integer({ min: 2 ** power, max: 2 ** (power + 1) })),
+          { minLength: 1, maxLength: 400, size: 'max' },
+        ),
+        (flushes) => {
+          const { files, mostFiles, written } = load(flushes);
+          const total = flushes.reduce((sum, size) => sum + size, 0);
+          assert.equal(
+            files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+            total,
+          );
+          assert.ok(mostFiles <= CROWDED + 1, `${mostFiles} files`);
+          // each merge makes at least sixfold of its largest input, but for those that keep files from becoming too many
+          assert.ok(written <= total * (2 + Math.log(total / 65536) / Math.log(5)), `${written / total}`);
+        },
+      ),
       { numRuns: 100 },
     );
   });
@@ -88,12 +123,17 @@ describe('the choice of files to merge', () => {
     assert.equal(files.length, 40);
     assert.equal(written, 40 * 7 * MB);
     // writers that are not quite in step make files that overlap a little
-    const blurred = loadFiles(flushes.map(({ size, first, last }) => ({ size, first: Math.max(0, first - 60), last: last + 60 })));
+    const blurred = loadFiles(
+      flushes.map(({ size, first, last }) => ({ size, first: Math.max(0, first - 60), last: last + 60 })),
+    );
     assert.equal(blurred.files.length, 40);
   });
 
   test('small files go together wherever their rows lie', () => {
-    assert.deepEqual(chooseMerge(Array.from({ length: MERGED_FILES }, (_, i) => file(1000, i, i))), { from: 0, to: MERGED_FILES - 1 });
+    assert.deepEqual(chooseMerge(Array.from({ length: MERGED_FILES }, (_, i) => file(1000, i, i))), {
+      from: 0,
+      to: MERGED_FILES - 1,
+    });
   });
 
   test('of files side by side those go together over which others lie', () => {
@@ -105,14 +145,21 @@ describe('the choice of files to merge', () => {
 
   test('a load in the order of rows ends in few files all the same, and is written seldom', () => {
     for (const count of [100, 1000, 5000]) {
-      const { mostFiles, mostCrowded, written } = loadFiles(Array.from({ length: count }, (_, i): Flush => ({ size: MB, first: i * 10, last: i * 10 + 12 })));
+      const { mostFiles, mostCrowded, written } = loadFiles(
+        Array.from({ length: count }, (_, i): Flush => ({ size: MB, first: i * 10, last: i * 10 + 12 })),
+      );
       assert.ok(mostFiles <= 2 * CROWDED + 2 && mostCrowded < TOO_CROWDED, `${mostFiles} files`);
-      assert.ok(written <= count * MB * (1 + Math.log(count) / Math.log(MERGED_FILES)), `${count}: ${written / (count * MB)}`);
+      assert.ok(
+        written <= count * MB * (1 + Math.log(count) / Math.log(MERGED_FILES)),
+        `${count}: ${written / (count * MB)}`,
+      );
     }
   });
 
   test('wherever the rows of files lie, files stay few, and no row lies in too many', () => {
-    const flush = fc.record({ size: fc.integer({ min: 1 << 16, max: 1 << 24 }), first: fc.nat(1000), length: fc.nat(300) }).map(({ size, first, length }): Flush => ({ size, first, last: first + length }));
+    const flush = fc
+      .record({ size: fc.integer({ min: 1 << 16, max: 1 << 24 }), first: fc.nat(1000), length: fc.nat(300) })
+      .map(({ size, first, length }): Flush => ({ size, first, last: first + length }));
     fc.assert(
       fc.property(fc.array(flush, { minLength: 1, maxLength: 300, size: 'max' }), (flushes) => {
         const { mostFiles, mostCrowded } = loadFiles(flushes);

@@ -50,7 +50,8 @@ export function chooseMerge(files: readonly MergeCandidate[]): MergeRun | undefi
   const regions = regionsOf(files);
   const depth = regions.depth();
   if (depth < MERGED_FILES && !isLong) return undefined;
-  const isAlike = ({ totalBytes, largestBytes }: Run): boolean => largestBytes <= (totalBytes - largestBytes) * LARGEST_SHARE;
+  const isAlike = ({ totalBytes, largestBytes }: Run): boolean =>
+    largestBytes <= (totalBytes - largestBytes) * LARGEST_SHARE;
   // what is gained are layers of which a read finds one where there were several, or shorter lists
   const layersSaved = (run: Run): number => (run.depth >= MERGED_FILES && isAlike(run) ? run.depth - 1 : 0);
   const filesSaved = (run: Run): number => (isAlike(run) ? run.files - 1 : 0);
@@ -67,7 +68,11 @@ interface Run {
 }
 
 /** The run of neighbours that costs the fewest bytes for each one that it gains; what gains nothing is not for choice. */
-function cheapest(files: readonly MergeCandidate[], regions: FileRegions, gain: (run: Run) => number): MergeRun | undefined {
+function cheapest(
+  files: readonly MergeCandidate[],
+  regions: FileRegions,
+  gain: (run: Run) => number,
+): MergeRun | undefined {
   let best: MergeRun | undefined;
   let bestCost = Number.POSITIVE_INFINITY;
   for (let from = 0; from + MERGED_FILES <= files.length; from++) {

@@ -5,7 +5,9 @@ import type { TabletFile } from './tablet-file.ts';
 
 /** Undefined where no row is known that has others below it: the tablet is empty, or one row is all it has. */
 export function middleRow(files: readonly TabletFile[], range: RowRange): ByteString | undefined {
-  const blocks = files.flatMap((file) => boundariesIn(file, range)).sort((a, b) => (a.row < b.row ? -1 : a.row > b.row ? 1 : 0));
+  const blocks = files
+    .flatMap((file) => boundariesIn(file, range))
+    .sort((a, b) => (a.row < b.row ? -1 : a.row > b.row ? 1 : 0));
   const totalBytes = blocks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   let beforeBytes = 0;
   let best: ByteString | undefined;
@@ -37,7 +39,8 @@ function boundariesIn(file: TabletFile, range: RowRange): Boundary[] {
     if (next !== undefined && next.row <= range.start) continue;
     // of a block that begins below the range the part inside has no row to name it by but the range's first
     const inRange = row < range.start ? range.start : row;
-    if (rangeContains(range, inRange)) found.push({ row: inRange, sizeBytes: (next?.offsetBytes ?? file.sizeBytes / file.share) - offsetBytes });
+    if (rangeContains(range, inRange))
+      found.push({ row: inRange, sizeBytes: (next?.offsetBytes ?? file.sizeBytes / file.share) - offsetBytes });
   }
   const { lastRow } = file;
   if (lastRow !== undefined && rangeContains(range, lastRow)) found.push({ row: lastRow, sizeBytes: 0 });

@@ -8,7 +8,15 @@ import { ServerTime } from './server-time.ts';
 import type { TabletFile } from './tablet-file.ts';
 import type { TabletState } from '../contract/tablet-state.ts';
 
-const STATE: TabletState = { tableId: '00000010', range: ALL_ROWS, epoch: 1, files: {}, redo: { epoch: 0, sequence: 0 }, logs: [], lastServerMicros: 0 };
+const STATE: TabletState = {
+  tableId: '00000010',
+  range: ALL_ROWS,
+  epoch: 1,
+  files: {},
+  redo: { epoch: 0, sequence: 0 },
+  logs: [],
+  lastServerMicros: 0,
+};
 
 /** As much of a file as tells of times. */
 function file(createdMicros: Int64, lastServerMicros?: number): TabletFile {
@@ -16,8 +24,17 @@ function file(createdMicros: Int64, lastServerMicros?: number): TabletFile {
 }
 
 function record(commitMicros: Int64, ...timestamps: Int64[]): RedoRecord {
-  const mutations = timestamps.map((timestamp): Mutation => ({ kind: 'setCell', family: 'f', qualifier: 'q', timestamp, value: Buffer.of() }));
-  return { tableId: STATE.tableId, epoch: 1, sequence: 1, commitMicros, origin: 0, body: { kind: 'rows', rows: [{ row: 'r', mutations }] } };
+  const mutations = timestamps.map(
+    (timestamp): Mutation => ({ kind: 'setCell', family: 'f', qualifier: 'q', timestamp, value: Buffer.of() }),
+  );
+  return {
+    tableId: STATE.tableId,
+    epoch: 1,
+    sequence: 1,
+    commitMicros,
+    origin: 0,
+    body: { kind: 'rows', rows: [{ row: 'r', mutations }] },
+  };
 }
 
 class Bench {
@@ -45,13 +62,20 @@ describe("the server's time in a tablet", () => {
     assert.deepEqual([bench.time.next(), bench.time.next()], [1001, 1002]);
     bench.nowMicros = 1002;
     assert.equal(bench.time.next(), 1002);
-    assert.deepEqual(bench.told, [[400, 1000], [400, 1001]]);
+    assert.deepEqual(bench.told, [
+      [400, 1000],
+      [400, 1001],
+    ]);
   });
 
   test('begins with the newest that its row or its files tell', () => {
     assert.equal(new Bench({ lastServerMicros: 7 }).time.lastMicros, 7);
     assert.equal(new Bench({ lastServerMicros: 7 }, [file(100, 9), file(200, 0)]).time.lastMicros, 9);
-    assert.equal(new Bench({ lastServerMicros: 7 }, [file(100), file(200, 0)]).time.lastMicros, 100, 'a file of an earlier version tells when it was made');
+    assert.equal(
+      new Bench({ lastServerMicros: 7 }, [file(100), file(200, 0)]).time.lastMicros,
+      100,
+      'a file of an earlier version tells when it was made',
+    );
   });
 
   test('is told by the records in which it was given, and not by those of clients', () => {
@@ -79,10 +103,18 @@ describe("the server's time in a tablet", () => {
 
 describe('garbage collection by age, under a clock that is set', () => {
   const SECOND = 1_000_000;
-  const set = (value: string): Mutation => ({ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: undefined, value: Buffer.from(value) });
+  const set = (value: string): Mutation => ({
+    kind: 'setCell',
+    family: 'f',
+    qualifier: 'q',
+    timestamp: undefined,
+    value: Buffer.from(value),
+  });
 
   test('does not take what was just written, after a step back and after a jump forward and back', async () => {
-    const bench = await new CompactionBench(schemaOf({ f: { name: 'f', gcRule: { kind: 'maxAge', ageMicros: SECOND } } })).load();
+    const bench = await new CompactionBench(
+      schemaOf({ f: { name: 'f', gcRule: { kind: 'maxAge', ageMicros: SECOND } } }),
+    ).load();
     const valuesAfterCompaction = async (): Promise<string[]> => {
       await bench.tablet.compact('major');
       return (await bench.cells()).map((cell) => cell.slice(cell.indexOf('=') + 1));

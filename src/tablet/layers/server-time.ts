@@ -20,7 +20,12 @@ export class ServerTime {
   readonly #isOfEarlierVersion: boolean;
   #lastMicros: number;
 
-  constructor(clock: Pick<Clock, 'nowMicros'>, host: Pick<TabletHost, 'clockIsBehind'>, state: TabletState, tables: readonly TabletFile[]) {
+  constructor(
+    clock: Pick<Clock, 'nowMicros'>,
+    host: Pick<TabletHost, 'clockIsBehind'>,
+    state: TabletState,
+    tables: readonly TabletFile[],
+  ) {
     this.#clock = clock;
     this.#host = host;
     this.#isOfEarlierVersion = state.lastServerMicros === undefined;
@@ -47,7 +52,11 @@ export class ServerTime {
   /** An earlier owner wrote this record: its time was given where a cell carries it. An earlier version read the clock once for the cell and again for the record. */
   replayed({ commitMicros, body }: RedoRecord, granularity: Granularity): void {
     if (typeof commitMicros === 'bigint' || commitMicros <= this.#lastMicros || body.kind !== 'rows') return;
-    if (this.#isOfEarlierVersion || body.rows.some(({ mutations }) => carriesServerTime(mutations, commitMicros, granularity))) this.#lastMicros = commitMicros;
+    if (
+      this.#isOfEarlierVersion ||
+      body.rows.some(({ mutations }) => carriesServerTime(mutations, commitMicros, granularity))
+    )
+      this.#lastMicros = commitMicros;
   }
 }
 

@@ -7,7 +7,16 @@
  * and what it holds outside of that nobody asks for.
  */
 import type { ByteString } from '../../base/index.ts';
-import { type ColumnKey, intersectRanges, isEmptyRange, type Layer, type LayerCursor, rangeContains, type RowRange, type RowRangeDeletion } from '../../model/index.ts';
+import {
+  type ColumnKey,
+  intersectRanges,
+  isEmptyRange,
+  type Layer,
+  type LayerCursor,
+  rangeContains,
+  type RowRange,
+  type RowRangeDeletion,
+} from '../../model/index.ts';
 import type { SsTable } from '../../sstable/index.ts';
 import { ClippedCursor } from './clipped-cursor.ts';
 
@@ -35,7 +44,9 @@ export class TabletFile implements Layer {
     this.hasForeignRows = !isWithin(table, parts);
     this.clips = this.hasForeignRows ? clips : undefined;
     this.#deletions = this.clips === undefined ? deletions : clippedTo(deletions, this.clips);
-    this.sizeBytes = this.hasForeignRows ? parts.reduce((sum, { start, end }) => sum + table.sizeInRange(start, end), 0) : table.sizeBytes;
+    this.sizeBytes = this.hasForeignRows
+      ? parts.reduce((sum, { start, end }) => sum + table.sizeInRange(start, end), 0)
+      : table.sizeBytes;
     this.share = this.sizeBytes / table.sizeBytes;
     const { lineage } = table.properties;
     this.isPartial = this.clips !== undefined || (lineage !== undefined && !covers(lineage.range, range));
@@ -99,7 +110,8 @@ export class TabletFile implements Layer {
 
   /** The file as a tablet of that part of the range has it; undefined where it has nothing there. Both are open then. */
   part(range: RowRange): TabletFile | undefined {
-    if (!this.mayContainRows(range.start, range.end) && clippedTo(this.#deletions, [range]).length === 0) return undefined;
+    if (!this.mayContainRows(range.start, range.end) && clippedTo(this.#deletions, [range]).length === 0)
+      return undefined;
     return new TabletFile(this.#table.again(), range, this.clips && clippedTo(this.clips, [range]));
   }
 
@@ -115,12 +127,17 @@ export class TabletFile implements Layer {
 /** Whether all rows and deletions of the table lie in the parts: sure when it says so. */
 function isWithin(table: SsTable, parts: readonly RowRange[]): boolean {
   const { firstRow, lastRow } = table;
-  const ofRows = firstRow === undefined || lastRow === undefined || parts.some((part) => rangeContains(part, firstRow) && rangeContains(part, lastRow));
+  const ofRows =
+    firstRow === undefined ||
+    lastRow === undefined ||
+    parts.some((part) => rangeContains(part, firstRow) && rangeContains(part, lastRow));
   return ofRows && table.rowRangeDeletions().every((deletion) => parts.some((part) => covers(part, deletion)));
 }
 
 function clippedTo(ranges: readonly RowRange[], parts: readonly RowRange[]): RowRange[] {
-  return ranges.flatMap((range) => parts.map((part) => intersectRanges(range, part)).filter((common) => !isEmptyRange(common)));
+  return ranges.flatMap((range) =>
+    parts.map((part) => intersectRanges(range, part)).filter((common) => !isEmptyRange(common)),
+  );
 }
 
 function covers(outer: RowRange, inner: RowRange): boolean {

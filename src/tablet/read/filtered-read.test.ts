@@ -9,7 +9,10 @@ import { CompactionBench, schemaOf } from '../fixtures.ts';
 
 const SCHEMA = schemaOf({ f: { name: 'f' } });
 const PASS: RowFilter = { kind: 'passAll' };
-const copies = (count: number): RowFilter => ({ kind: 'interleave', filters: Array.from({ length: count }, () => PASS) });
+const copies = (count: number): RowFilter => ({
+  kind: 'interleave',
+  filters: Array.from({ length: count }, () => PASS),
+});
 
 describe('a read through a filter', () => {
   test('hands out the copies of one cell in batches', async () => {
@@ -18,7 +21,12 @@ describe('a read through a filter', () => {
     await bench.set('row2', 'w');
     let [batches, cells, most] = [0, 0, 0];
     const rows: string[] = [];
-    for await (const batch of bench.tablet.read(bench.context, { ranges: [ALL_ROWS], filter: copies(1000), rowsLimit: 0, reversed: false })) {
+    for await (const batch of bench.tablet.read(bench.context, {
+      ranges: [ALL_ROWS],
+      filter: copies(1000),
+      rowsLimit: 0,
+      reversed: false,
+    })) {
       batches++;
       let bytes = 0;
       for (const fragment of batch.fragments) {
@@ -38,10 +46,18 @@ describe('a read through a filter', () => {
     const bench = await new CompactionBench(SCHEMA).load();
     await bench.set('row', 'v'.repeat(200_000));
     const last: RowFilter = { kind: 'condition', predicate: { kind: 'blockAll' }, whenFalse: copies(20) };
-    const filter: RowFilter = { kind: 'interleave', filters: [{ kind: 'condition', predicate: { kind: 'valueRegex', regex: 'no' }, whenFalse: copies(20) }, last] };
+    const filter: RowFilter = {
+      kind: 'interleave',
+      filters: [{ kind: 'condition', predicate: { kind: 'valueRegex', regex: 'no' }, whenFalse: copies(20) }, last],
+    };
     const ends: boolean[] = [];
     let cells = 0;
-    for await (const { fragments } of bench.tablet.read(bench.context, { ranges: [ALL_ROWS], filter, rowsLimit: 0, reversed: false })) {
+    for await (const { fragments } of bench.tablet.read(bench.context, {
+      ranges: [ALL_ROWS],
+      filter,
+      rowsLimit: 0,
+      reversed: false,
+    })) {
       for (const fragment of fragments) {
         ends.push(fragment.last);
         cells += fragment.cells.length;
@@ -49,7 +65,10 @@ describe('a read through a filter', () => {
     }
     assert.equal(cells, 40);
     assert.ok(ends.length > 10);
-    assert.deepEqual(ends.map((isLast, i) => isLast === (i === ends.length - 1)), ends.map(() => true));
+    assert.deepEqual(
+      ends.map((isLast, i) => isLast === (i === ends.length - 1)),
+      ends.map(() => true),
+    );
     await bench.tablet.close({ flush: false });
   });
 
@@ -57,10 +76,18 @@ describe('a read through a filter', () => {
     const bench = await new CompactionBench(SCHEMA).load();
     await bench.set('row', 'v'.repeat(1024 * 1024));
     const read = async (filter: RowFilter): Promise<void> => {
-      for await (const _ of bench.tablet.read(bench.context, { ranges: [ALL_ROWS], filter, rowsLimit: 0, reversed: false }));
+      for await (const _ of bench.tablet.read(bench.context, {
+        ranges: [ALL_ROWS],
+        filter,
+        rowsLimit: 0,
+        reversed: false,
+      }));
     };
     await read(copies(200));
-    await assert.rejects(read(copies(300)), { code: Code.RESOURCE_EXHAUSTED, message: /makes more than 268435456 bytes of one row, by copies/ });
+    await assert.rejects(read(copies(300)), {
+      code: Code.RESOURCE_EXHAUSTED,
+      message: /makes more than 268435456 bytes of one row, by copies/,
+    });
     await bench.tablet.close({ flush: false });
   });
 
@@ -73,7 +100,12 @@ describe('a read through a filter', () => {
     bench.clock.monotonicMs = () => standing + (passedMs += 5);
     const abort = new AbortController();
     const context = requestContext({ budget: new ByteBudget(1e9), signal: abort.signal });
-    const read = bench.tablet.read(context, { ranges: [ALL_ROWS], filter: { kind: 'valueRegex', regex: `[xy]*x${'[xy]{900}'.repeat(9)}z` }, rowsLimit: 0, reversed: false });
+    const read = bench.tablet.read(context, {
+      ranges: [ALL_ROWS],
+      filter: { kind: 'valueRegex', regex: `[xy]*x${'[xy]{900}'.repeat(9)}z` },
+      rowsLimit: 0,
+      reversed: false,
+    });
     const pulled = read.pull();
     abort.abort();
     await assert.rejects(async () => pulled, { code: Code.CANCELLED });

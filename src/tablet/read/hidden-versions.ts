@@ -52,12 +52,15 @@ export class HiddenVersions {
 
   /** All ranges as disjoint ones that do not touch, ascending. */
   union(): VersionRange[] {
-    const all = this.#layers.flatMap((layer) => layer.ranges).sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : 0));
+    const all = this.#layers
+      .flatMap((layer) => layer.ranges)
+      .sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : 0));
     const out: VersionRange[] = [];
     for (const range of all) {
       const last = out.at(-1);
       if (last === undefined || (last.end !== undefined && last.end < range.start)) out.push(range);
-      else if (last.end !== undefined && (range.end === undefined || range.end > last.end)) out[out.length - 1] = { start: last.start, end: range.end };
+      else if (last.end !== undefined && (range.end === undefined || range.end > last.end))
+        out[out.length - 1] = { start: last.start, end: range.end };
     }
     return out;
   }

@@ -40,7 +40,12 @@ export class LayerReads implements ReadSource {
     const { rowBytes } = this.#parts.limits;
     const cells: Cell[] = [];
     let bytes = 0;
-    for await (const batch of this.read(context, { ranges: [rangeOfRow(row)], filter, rowsLimit: 0, reversed: false })) {
+    for await (const batch of this.read(context, {
+      ranges: [rangeOfRow(row)],
+      filter,
+      rowsLimit: 0,
+      reversed: false,
+    })) {
       for (const fragment of batch.fragments) {
         for (const cell of fragment.cells) {
           cells.push(cell);
@@ -87,7 +92,11 @@ export class LayerReads implements ReadSource {
     const { env, limits, schema } = this.#parts;
     const families = ReadFamilies.of(schema(), env.clock);
     const program = compileFilter(filter, { limits, random: env.random, families: families.names });
-    return new PreparedRead(program, families, new LayerNeed(range, rowOfRange(range), program.columnSpans && families.storedSpans(program.columnSpans)));
+    return new PreparedRead(
+      program,
+      families,
+      new LayerNeed(range, rowOfRange(range), program.columnSpans && families.storedSpans(program.columnSpans)),
+    );
   }
 
   hold(need: LayerNeed): LayerHold {
@@ -96,7 +105,12 @@ export class LayerReads implements ReadSource {
     return hold;
   }
 
-  reader(context: RequestContext, layers: LayerHold['layers'], request: TabletRead, { program, families, need }: PreparedRead): RowReader {
+  reader(
+    context: RequestContext,
+    layers: LayerHold['layers'],
+    request: TabletRead,
+    { program, families, need }: PreparedRead,
+  ): RowReader {
     const { env, limits } = this.#parts;
     return new RowReader({
       layers,

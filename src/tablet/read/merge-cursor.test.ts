@@ -5,7 +5,18 @@ import { addWrapping, INT64_MAX, INT64_MIN, type Int64, int64Bytes, readInt64BE 
 import { type Clock, Pacer } from '../../env/index.ts';
 import { Memtable } from '../../memtable/index.ts';
 import {
-  type AggregateKind, columnKey, CursorState, compareEntries, type Entry, EntryKind, familyOf, type Layer, type LayerCursor, type Mutation, normalizeRanges, type RowRangeDeletion,
+  type AggregateKind,
+  columnKey,
+  CursorState,
+  compareEntries,
+  type Entry,
+  EntryKind,
+  familyOf,
+  type Layer,
+  type LayerCursor,
+  type Mutation,
+  normalizeRanges,
+  type RowRangeDeletion,
 } from '../../model/index.ts';
 import { MergeCursor } from './merge-cursor.ts';
 
@@ -105,7 +116,10 @@ class ListCursor implements LayerCursor {
       this.#entries.findIndex((entry, i) => {
         if (i < this.#at) return false;
         if (entry.row !== row || entry.column > column) return true;
-        return entry.column === column && (timestamp === undefined || (entry.kind >= EntryKind.put && entry.timestamp <= timestamp));
+        return (
+          entry.column === column &&
+          (timestamp === undefined || (entry.kind >= EntryKind.put && entry.timestamp <= timestamp))
+        );
       }),
     );
   }
@@ -186,7 +200,8 @@ class Truth {
     this.rows.set(row, columns);
     for (const mutation of mutations) {
       if (mutation.kind === 'deleteFromRow') columns.clear();
-      else if (mutation.kind === 'deleteFromFamily') for (const column of columns.keys()) if (familyOf(column) === mutation.family) columns.delete(column);
+      else if (mutation.kind === 'deleteFromFamily')
+        for (const column of columns.keys()) if (familyOf(column) === mutation.family) columns.delete(column);
       if (!('qualifier' in mutation)) continue;
       const column = columnKey(mutation.family, mutation.qualifier);
       const cells = columns.get(column) ?? new Map<Int64, Uint8Array>();
@@ -199,7 +214,10 @@ class Truth {
       } else if (mutation.kind === 'addToCell') {
         const present = cells.get(mutation.timestamp);
         const [a, b] = [present && readInt64BE(Buffer.from(present), 0), mutation.input as number];
-        cells.set(mutation.timestamp, int64Bytes(a === undefined ? b : mutation.family === 'sum' ? addWrapping(a, b) : a > b ? a : b));
+        cells.set(
+          mutation.timestamp,
+          int64Bytes(a === undefined ? b : mutation.family === 'sum' ? addWrapping(a, b) : a > b ? a : b),
+        );
       }
     }
   }
@@ -210,7 +228,9 @@ class Truth {
 
   row(row: string): Entry[] {
     const columns = [...(this.rows.get(row) ?? [])];
-    const cells = columns.flatMap(([column, versions]) => [...versions].map(([timestamp, value]) => ({ row, column, kind: EntryKind.put, timestamp, value })));
+    const cells = columns.flatMap(([column, versions]) =>
+      [...versions].map(([timestamp, value]) => ({ row, column, kind: EntryKind.put, timestamp, value })),
+    );
     return cells.sort(compareEntries);
   }
 
@@ -223,34 +243,86 @@ const ROWS = ['a', 'b', 'b\0', 'c', 'dd', 'e'];
 const rowName = fc.constantFrom(...ROWS);
 const bound = fc.option(fc.constantFrom(...ROWS, '', 'bb', 'z'), { nil: undefined });
 const timestamp = fc.constantFrom<Int64>(INT64_MIN, -(2n ** 53n), 0, 1, 2, 3, 4, 5, 6, 2n ** 53n, INT64_MAX);
-const qualifier = fc.oneof({ weight: 5, arbitrary: fc.constantFrom('', 'q', 'q\0', '\xff') }, { weight: 1, arbitrary: fc.nat({ max: 80 }).map((n) => `n${n}`) });
+const qualifier = fc.oneof(
+  { weight: 5, arbitrary: fc.constantFrom('', 'q', 'q\0', '\xff') },
+  { weight: 1, arbitrary: fc.nat({ max: 80 }).map((n) => `n${n}`) },
+);
 const anyFamily = fc.constantFrom('f', 'f-', 'sum', 'max');
 let written = 0;
 const value = fc.constant(0).map(() => Buffer.from(`v${written++}`));
-const plainSet = fc.record({ kind: fc.constant('setCell' as const), family: fc.constantFrom('f', 'f-'), qualifier, timestamp, value });
+const plainSet = fc.record({
+  kind: fc.constant('setCell' as const),
+  family: fc.constantFrom('f', 'f-'),
+  qualifier,
+  timestamp,
+  value,
+});
 const mutation: fc.Arbitrary<Mutation> = fc.oneof(
   { weight: 7, arbitrary: plainSet },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('setCell' as const), family: fc.constantFrom('sum', 'max'), qualifier, timestamp, value: fc.integer().map(int64Bytes) }) },
-  { weight: 5, arbitrary: fc.record({ kind: fc.constant('addToCell' as const), family: fc.constantFrom('sum', 'max'), qualifier, timestamp, input: fc.integer() }) },
-  { weight: 4, arbitrary: fc.record({
-    kind: fc.constant('deleteFromColumn' as const), family: anyFamily, qualifier,
-    range: fc.option(fc.record({ start: fc.option(timestamp, { nil: undefined }), end: fc.option(timestamp, { nil: undefined }) }), { nil: undefined }),
-  }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('setCell' as const),
+      family: fc.constantFrom('sum', 'max'),
+      qualifier,
+      timestamp,
+      value: fc.integer().map(int64Bytes),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('addToCell' as const),
+      family: fc.constantFrom('sum', 'max'),
+      qualifier,
+      timestamp,
+      input: fc.integer(),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('deleteFromColumn' as const),
+      family: anyFamily,
+      qualifier,
+      range: fc.option(
+        fc.record({ start: fc.option(timestamp, { nil: undefined }), end: fc.option(timestamp, { nil: undefined }) }),
+        { nil: undefined },
+      ),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('deleteFromFamily' as const), family: anyFamily }) },
   { weight: 1, arbitrary: fc.constant({ kind: 'deleteFromRow' as const }) },
 );
 const bulk = fc.nat({ max: 40 }).map((first): Mutation[] =>
-  Array.from({ length: 70 }, (_, i) => ({ kind: 'setCell', family: 'f', qualifier: `n${first + i}`, timestamp: 1, value: Buffer.from(`b${first}`) })));
+  Array.from({ length: 70 }, (_, i) => ({
+    kind: 'setCell',
+    family: 'f',
+    qualifier: `n${first + i}`,
+    timestamp: 1,
+    value: Buffer.from(`b${first}`),
+  })),
+);
 
 const write = fc.oneof(
-  { weight: 12, arbitrary: fc.record({
-    kind: fc.constant('apply' as const), row: rowName,
-    mutations: fc.oneof({ weight: 9, arbitrary: fc.array(mutation, { minLength: 1, maxLength: 6 }) }, { weight: 1, arbitrary: bulk }),
-  }) },
+  {
+    weight: 12,
+    arbitrary: fc.record({
+      kind: fc.constant('apply' as const),
+      row: rowName,
+      mutations: fc.oneof(
+        { weight: 9, arbitrary: fc.array(mutation, { minLength: 1, maxLength: 6 }) },
+        { weight: 1, arbitrary: bulk },
+      ),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('drop' as const), start: rowName, end: bound }) },
 );
 const freeze = fc.record({ kind: fc.constant('freeze' as const), flush: fc.boolean() });
-const history = fc.array(fc.oneof({ weight: 3, arbitrary: write }, { weight: 1, arbitrary: freeze }), { maxLength: 30, size: 'max' });
+const history = fc.array(fc.oneof({ weight: 3, arbitrary: write }, { weight: 1, arbitrary: freeze }), {
+  maxLength: 30,
+  size: 'max',
+});
 /** Says yes in turns that the list gives, over and over. */
 const laziness = fc.array(fc.boolean(), { minLength: 1, maxLength: 9 }).map((turns) => {
   // a cursor must get there in the end
@@ -258,7 +330,7 @@ const laziness = fc.array(fc.boolean(), { minLength: 1, maxLength: 9 }).map((tur
   let turn = 0;
   return () => finite[turn++ % finite.length] as boolean;
 });
-type Step = (typeof history extends fc.Arbitrary<(infer S)[]> ? S : never);
+type Step = typeof history extends fc.Arbitrary<(infer S)[]> ? S : never;
 
 /** A tablet's layers, newest first, and the truth beside them. */
 class Layers {
@@ -284,7 +356,9 @@ class Layers {
       this.truth.dropRows(step.start, step.end);
     } else {
       this.active.freeze();
-      const frozen: Layer = step.flush ? new ListLayer(entriesOf(this.active), this.active.rowRangeDeletions(), this.lazy) : this.active;
+      const frozen: Layer = step.flush
+        ? new ListLayer(entriesOf(this.active), this.active.rowRangeDeletions(), this.lazy)
+        : this.active;
       this.older = [frozen, ...this.older];
       this.active = new Memtable();
     }
@@ -311,7 +385,9 @@ describe('MergeCursor against the truth', () => {
         const rows = [...new Set(cells.map((cell) => cell.row))].reverse();
         for (const end of [undefined, row, `${row}\0`]) {
           cursor.seekRowBefore(end);
-          const expected = rows.filter((each) => end === undefined || each < end).flatMap((each) => truth.row(each).map(show));
+          const expected = rows
+            .filter((each) => end === undefined || each < end)
+            .flatMap((each) => truth.row(each).map(show));
           assert.deepEqual(await rest(cursor), expected);
         }
         cursor.close();
@@ -324,59 +400,93 @@ describe('MergeCursor against the truth', () => {
   test('moves of every kind, mixed', async () => {
     const move = fc.oneof(
       { weight: 2, arbitrary: fc.record({ kind: fc.constant('seekRow' as const), row: rowName }) },
-      { weight: 2, arbitrary: fc.record({ kind: fc.constant('seekRowBefore' as const), row: fc.option(rowName, { nil: undefined }) }) },
-      { weight: 4, arbitrary: fc.record({ kind: fc.constant('next' as const), count: fc.integer({ min: 1, max: 5 }) }) },
+      {
+        weight: 2,
+        arbitrary: fc.record({
+          kind: fc.constant('seekRowBefore' as const),
+          row: fc.option(rowName, { nil: undefined }),
+        }),
+      },
+      {
+        weight: 4,
+        arbitrary: fc.record({ kind: fc.constant('next' as const), count: fc.integer({ min: 1, max: 5 }) }),
+      },
       { weight: 2, arbitrary: fc.record({ kind: fc.constant('skipRow' as const) }) },
-      { weight: 8, arbitrary: fc.record({
-        kind: fc.constant('seekColumn' as const), family: anyFamily, qualifier: fc.option(qualifier, { nil: undefined }), timestamp: fc.option(timestamp, { nil: undefined }),
-      }) },
+      {
+        weight: 8,
+        arbitrary: fc.record({
+          kind: fc.constant('seekColumn' as const),
+          family: anyFamily,
+          qualifier: fc.option(qualifier, { nil: undefined }),
+          timestamp: fc.option(timestamp, { nil: undefined }),
+        }),
+      },
     );
     await fc.assert(
-      fc.asyncProperty(history, laziness, fc.array(move, { maxLength: 20, size: 'max' }), async (steps, lazy, moves) => {
-        const { all, truth } = layersOf(steps, lazy);
-        const cells = truth.cells();
-        const rows = [...new Set(cells.map((cell) => cell.row))];
-        const cursor = new MergeCursor(all, { aggregateOf });
-        let reversed = false;
-        // where the model stands: a row, and what is left of it
-        let row: string | undefined;
-        let left: Entry[] = [];
-        const enter = (next: string | undefined): void => {
-          row = next;
-          left = next === undefined ? [] : truth.row(next);
-        };
-        const nextRow = (): void => enter(row === undefined ? undefined : reversed ? rows.findLast((each) => each < (row as string)) : rows.find((each) => each > (row as string)));
-        for (const each of moves) {
-          if (each.kind === 'seekRow') {
-            cursor.seekRow(each.row);
-            reversed = false;
-            enter(rows.find((other) => other >= each.row));
-          } else if (each.kind === 'seekRowBefore') {
-            cursor.seekRowBefore(each.row);
-            reversed = true;
-            enter(rows.findLast((other) => each.row === undefined || other < each.row));
-          } else if (row === undefined) {
-            continue;
-          } else if (each.kind === 'next') {
-            for (let i = 0; i < each.count && row !== undefined; i++) {
-              cursor.next();
-              await settled(cursor);
-              left.shift();
+      fc.asyncProperty(
+        history,
+        laziness,
+        fc.array(move, { maxLength: 20, size: 'max' }),
+        async (steps, lazy, moves) => {
+          const { all, truth } = layersOf(steps, lazy);
+          const cells = truth.cells();
+          const rows = [...new Set(cells.map((cell) => cell.row))];
+          const cursor = new MergeCursor(all, { aggregateOf });
+          let reversed = false;
+          // where the model stands: a row, and what is left of it
+          let row: string | undefined;
+          let left: Entry[] = [];
+          const enter = (next: string | undefined): void => {
+            row = next;
+            left = next === undefined ? [] : truth.row(next);
+          };
+          const nextRow = (): void =>
+            enter(
+              row === undefined
+                ? undefined
+                : reversed
+                  ? rows.findLast((each) => each < (row as string))
+                  : rows.find((each) => each > (row as string)),
+            );
+          for (const each of moves) {
+            if (each.kind === 'seekRow') {
+              cursor.seekRow(each.row);
+              reversed = false;
+              enter(rows.find((other) => other >= each.row));
+            } else if (each.kind === 'seekRowBefore') {
+              cursor.seekRowBefore(each.row);
+              reversed = true;
+              enter(rows.findLast((other) => each.row === undefined || other < each.row));
+            } else if (row === undefined) {
+              continue;
+            } else if (each.kind === 'next') {
+              for (let i = 0; i < each.count && row !== undefined; i++) {
+                cursor.next();
+                await settled(cursor);
+                left.shift();
+                if (left.length === 0) nextRow();
+              }
+            } else if (each.kind === 'skipRow') {
+              cursor.skipRow();
+              nextRow();
+            } else {
+              const column = each.qualifier === undefined ? each.family : columnKey(each.family, each.qualifier);
+              cursor.seekColumn(column, each.timestamp);
+              left = left.filter(
+                (cell) =>
+                  cell.column > column ||
+                  (cell.column === column && (each.timestamp === undefined || cell.timestamp <= each.timestamp)),
+              );
               if (left.length === 0) nextRow();
             }
-          } else if (each.kind === 'skipRow') {
-            cursor.skipRow();
-            nextRow();
-          } else {
-            const column = each.qualifier === undefined ? each.family : columnKey(each.family, each.qualifier);
-            cursor.seekColumn(column, each.timestamp);
-            left = left.filter((cell) => cell.column > column || (cell.column === column && (each.timestamp === undefined || cell.timestamp <= each.timestamp)));
-            if (left.length === 0) nextRow();
+            await settled(cursor);
+            assert.equal(
+              cursor.state === CursorState.done ? undefined : show(entryAt(cursor)),
+              left[0] && show(left[0]),
+            );
           }
-          await settled(cursor);
-          assert.equal(cursor.state === CursorState.done ? undefined : show(entryAt(cursor)), left[0] && show(left[0]));
-        }
-      }),
+        },
+      ),
       { numRuns: 120 },
     );
   });
@@ -399,7 +509,13 @@ describe('MergeCursor against the truth', () => {
           const last = entries[i - 1];
           if (last === undefined) return;
           assert.ok(compareEntries(last, entry) < 0, 'entries ascend, none twice');
-          if (last.kind !== EntryKind.rangeDeletion || entry.kind !== EntryKind.rangeDeletion || last.row !== entry.row || last.column !== entry.column) return;
+          if (
+            last.kind !== EntryKind.rangeDeletion ||
+            entry.kind !== EntryKind.rangeDeletion ||
+            last.row !== entry.row ||
+            last.column !== entry.column
+          )
+            return;
           assert.ok(last.rangeEnd !== undefined && last.rangeEnd < entry.timestamp, 'ranges of a column are disjoint');
         });
         const deletions = normalizeRanges(merged.flatMap((layer) => layer.rowRangeDeletions()));
@@ -421,53 +537,70 @@ describe('MergeCursor against the truth', () => {
 
   test('while rows are written and dropped, each row is seen as it was at one instant of the read', async () => {
     const drop = fc.record({ kind: fc.constant('drop' as const), start: rowName, end: bound });
-    const turn = fc.oneof({ weight: 2, arbitrary: write }, { weight: 1, arbitrary: drop }, { weight: 4, arbitrary: fc.constant({ kind: 'move' as const }) });
+    const turn = fc.oneof(
+      { weight: 2, arbitrary: write },
+      { weight: 1, arbitrary: drop },
+      { weight: 4, arbitrary: fc.constant({ kind: 'move' as const }) },
+    );
     await fc.assert(
-      fc.asyncProperty(history, laziness, fc.boolean(), fc.array(turn, { maxLength: 60, size: 'max' }), async (steps, lazy, reversed, turns) => {
-        const layers = layersOf(steps, lazy);
-        const cursor = new MergeCursor(layers.all, { aggregateOf });
-        const states = new Map(ROWS.map((row) => [row, new Set<string>()]));
-        const note = (): void => ROWS.forEach((row) => states.get(row)?.add(layers.truth.row(row).map(show).join('\n')));
-        note();
-        if (reversed) cursor.seekRowBefore(undefined);
-        else cursor.seekRow('');
-        const expected = reversed ? ROWS.toReversed() : ROWS;
-        let at = 0;
-        let seen: string[] = [];
-        let row: string | undefined;
-        const leaveUpTo = (next: string | undefined): void => {
-          for (; at < expected.length && expected[at] !== next; at++) {
-            const name = expected[at] as string;
-            const content = name === row ? seen.join('\n') : '';
-            assert.ok(states.get(name)?.has(content), `row ${name} was never ${content === '' ? 'empty' : content}`);
-          }
-        };
-        for (const each of [...turns, ...Array.from({ length: 3000 }, () => ({ kind: 'move' as const }))]) {
-          if (each.kind !== 'move') {
-            layers.take(each);
-            note();
-          } else if (cursor.state === CursorState.needsLoad) {
-            await cursor.load();
-          } else if (cursor.state === CursorState.ready) {
-            if (cursor.row !== row) {
-              leaveUpTo(cursor.row);
-              row = cursor.row;
-              seen = [];
+      fc.asyncProperty(
+        history,
+        laziness,
+        fc.boolean(),
+        fc.array(turn, { maxLength: 60, size: 'max' }),
+        async (steps, lazy, reversed, turns) => {
+          const layers = layersOf(steps, lazy);
+          const cursor = new MergeCursor(layers.all, { aggregateOf });
+          const states = new Map(ROWS.map((row) => [row, new Set<string>()]));
+          const note = (): void =>
+            ROWS.forEach((row) => states.get(row)?.add(layers.truth.row(row).map(show).join('\n')));
+          note();
+          if (reversed) cursor.seekRowBefore(undefined);
+          else cursor.seekRow('');
+          const expected = reversed ? ROWS.toReversed() : ROWS;
+          let at = 0;
+          let seen: string[] = [];
+          let row: string | undefined;
+          const leaveUpTo = (next: string | undefined): void => {
+            for (; at < expected.length && expected[at] !== next; at++) {
+              const name = expected[at] as string;
+              const content = name === row ? seen.join('\n') : '';
+              assert.ok(states.get(name)?.has(content), `row ${name} was never ${content === '' ? 'empty' : content}`);
             }
-            seen.push(show(entryAt(cursor)));
-            cursor.next();
+          };
+          for (const each of [...turns, ...Array.from({ length: 3000 }, () => ({ kind: 'move' as const }))]) {
+            if (each.kind !== 'move') {
+              layers.take(each);
+              note();
+            } else if (cursor.state === CursorState.needsLoad) {
+              await cursor.load();
+            } else if (cursor.state === CursorState.ready) {
+              if (cursor.row !== row) {
+                leaveUpTo(cursor.row);
+                row = cursor.row;
+                seen = [];
+              }
+              seen.push(show(entryAt(cursor)));
+              cursor.next();
+            }
           }
-        }
-        assert.equal(cursor.state, CursorState.done);
-        leaveUpTo(undefined);
-      }),
+          assert.equal(cursor.state, CursorState.done);
+          leaveUpTo(undefined);
+        },
+      ),
       { numRuns: 150 },
     );
   });
 });
 
 const never = (): boolean => false;
-const set = (family: string, name: string, stamp: Int64, text = 'v'): Mutation => ({ kind: 'setCell', family, qualifier: name, timestamp: stamp, value: Buffer.from(text) });
+const set = (family: string, name: string, stamp: Int64, text = 'v'): Mutation => ({
+  kind: 'setCell',
+  family,
+  qualifier: name,
+  timestamp: stamp,
+  value: Buffer.from(text),
+});
 
 function memtables(...changes: (readonly [row: string, ...mutations: Mutation[]])[][]): Memtable[] {
   return changes.map((rows) => {
@@ -482,7 +615,10 @@ describe('MergeCursor', () => {
     const layers = memtables(
       [['r', set('f', 'q', 1, 'newest')]],
       [['r', { kind: 'deleteFromRow' }, set('f', 'q', 2, 'beside')]],
-      [['r', set('f', 'q', 9, 'hidden'), set('g', 'q', 9, 'hidden')], ['s', set('f', 'q', 9, 'other row')]],
+      [
+        ['r', set('f', 'q', 9, 'hidden'), set('g', 'q', 9, 'hidden')],
+        ['s', set('f', 'q', 9, 'other row')],
+      ],
     );
     const cursor = new MergeCursor(layers, { aggregateOf });
     cursor.seekRow('');
@@ -490,11 +626,21 @@ describe('MergeCursor', () => {
   });
 
   test('operands fold down to a put, and not beyond a deletion', async () => {
-    const add = (input: number): Mutation => ({ kind: 'addToCell', family: 'sum', qualifier: 'q', timestamp: 1, input });
+    const add = (input: number): Mutation => ({
+      kind: 'addToCell',
+      family: 'sum',
+      qualifier: 'q',
+      timestamp: 1,
+      input,
+    });
     const sum = async (...layers: Mutation[][]): Promise<string[]> => {
-      const cursor = new MergeCursor(memtables(...layers.map((mutations) => [['r', ...mutations] as const])), { aggregateOf });
+      const cursor = new MergeCursor(memtables(...layers.map((mutations) => [['r', ...mutations] as const])), {
+        aggregateOf,
+      });
       cursor.seekRow('');
-      return (await rest(cursor)).map((line) => String(readInt64BE(Buffer.from(line.split('=')[1] as string, 'latin1'), 0)));
+      return (await rest(cursor)).map((line) =>
+        String(readInt64BE(Buffer.from(line.split('=')[1] as string, 'latin1'), 0)),
+      );
     };
     const forty: Mutation = { kind: 'setCell', family: 'sum', qualifier: 'q', timestamp: 1, value: int64Bytes(40) };
     const range: Mutation = { kind: 'deleteFromColumn', family: 'sum', qualifier: 'q', range: { start: 0, end: 2 } };
@@ -507,8 +653,14 @@ describe('MergeCursor', () => {
 
   test('rows dropped while a load is awaited do not tear a row that the memtable holds', async () => {
     let lazy = false;
-    const old = memtables([['r', set('f', 'b', 1), set('f', 'c', 1)], ['s', set('f', 'old', 1)]]).map((each) => new ListLayer(entriesOf(each), [], () => lazy));
-    const [active] = memtables([['r', set('f', 'a', 1)], ['s', set('f', 'new', 1)]]) as [Memtable];
+    const old = memtables([
+      ['r', set('f', 'b', 1), set('f', 'c', 1)],
+      ['s', set('f', 'old', 1)],
+    ]).map((each) => new ListLayer(entriesOf(each), [], () => lazy));
+    const [active] = memtables([
+      ['r', set('f', 'a', 1)],
+      ['s', set('f', 'new', 1)],
+    ]) as [Memtable];
     const cursor = new MergeCursor([active, ...old], { aggregateOf });
     cursor.seekRow('r');
     cursor.next();
@@ -525,7 +677,10 @@ describe('MergeCursor', () => {
     // the two seeks land at once, the move behind the deletion does not
     let turns: boolean[] | undefined = [false, false, true];
     const layers = memtables(
-      [['r', { kind: 'deleteFromRow' }, set('f', 'a', 1)], ['s', set('f', 'a', 1)]],
+      [
+        ['r', { kind: 'deleteFromRow' }, set('f', 'a', 1)],
+        ['s', set('f', 'a', 1)],
+      ],
       [['r', set('f', 'a', 1)]],
     ).map((each) => new ListLayer(entriesOf(each), [], () => turns?.shift() ?? false));
     const cursor = new MergeCursor(layers, { aggregateOf, keepDeletions: true });
@@ -560,13 +715,18 @@ describe('MergeCursor', () => {
 
   test('a seek inside a row of several layers seeks in each', () => {
     const wide = Array.from({ length: 3000 }, (_, i) => set('f', String(i).padStart(4, '0'), 1));
-    const [newer, older] = memtables([['r', ...wide, { kind: 'deleteFromColumn', family: 'f', qualifier: '2000' }]], [['r', ...wide]]) as [Memtable, Memtable];
+    const [newer, older] = memtables(
+      [['r', ...wide, { kind: 'deleteFromColumn', family: 'f', qualifier: '2000' }]],
+      [['r', ...wide]],
+    ) as [Memtable, Memtable];
     let moves = 0;
-    const counted = [newer, older].map((layer): Layer => ({
-      rowRangeDeletions: () => layer.rowRangeDeletions(),
-      mayContainRows: () => true,
-      cursor: () => countMoves(layer.cursor(), () => moves++),
-    }));
+    const counted = [newer, older].map(
+      (layer): Layer => ({
+        rowRangeDeletions: () => layer.rowRangeDeletions(),
+        mayContainRows: () => true,
+        cursor: () => countMoves(layer.cursor(), () => moves++),
+      }),
+    );
     const cursor = new MergeCursor(counted, { aggregateOf });
     cursor.seekRow('r');
     cursor.seekColumn('f\x002000');
@@ -601,21 +761,31 @@ describe('MergeCursor', () => {
   test('layers one behind the other are asked only when the scan comes to them', () => {
     const asked: string[] = [];
     const layers = ['a', 'f', 'p'].map((row): Layer => {
-      const layer = new ListLayer([{ row, column: 'f\0q', kind: EntryKind.put, timestamp: 1, value: Buffer.from(row) }], [], () => false);
-      return { firstRow: row, lastRow: row, rowRangeDeletions: () => [], mayContainRows: () => true, cursor: () => {
-        const cursor = layer.cursor();
-        const seekRow = cursor.seekRow.bind(cursor);
-        const seekRowBefore = cursor.seekRowBefore.bind(cursor);
-        cursor.seekRow = (to) => {
-          asked.push(row);
-          seekRow(to);
-        };
-        cursor.seekRowBefore = (to) => {
-          asked.push(row);
-          seekRowBefore(to);
-        };
-        return cursor;
-      } };
+      const layer = new ListLayer(
+        [{ row, column: 'f\0q', kind: EntryKind.put, timestamp: 1, value: Buffer.from(row) }],
+        [],
+        () => false,
+      );
+      return {
+        firstRow: row,
+        lastRow: row,
+        rowRangeDeletions: () => [],
+        mayContainRows: () => true,
+        cursor: () => {
+          const cursor = layer.cursor();
+          const seekRow = cursor.seekRow.bind(cursor);
+          const seekRowBefore = cursor.seekRowBefore.bind(cursor);
+          cursor.seekRow = (to) => {
+            asked.push(row);
+            seekRow(to);
+          };
+          cursor.seekRowBefore = (to) => {
+            asked.push(row);
+            seekRowBefore(to);
+          };
+          return cursor;
+        },
+      };
     });
     const cursor = new MergeCursor([new Memtable(), ...layers], { aggregateOf });
     cursor.seekRow('');
@@ -641,22 +811,40 @@ describe('MergeCursor', () => {
   });
 
   test('keepDeletions gives out one deletion where several layers have it, and none beside a coarser one', async () => {
-    const range = (start: Int64 | undefined, end: Int64 | undefined): Mutation => ({ kind: 'deleteFromColumn', family: 'f', qualifier: 'q', range: { start, end } });
+    const range = (start: Int64 | undefined, end: Int64 | undefined): Mutation => ({
+      kind: 'deleteFromColumn',
+      family: 'f',
+      qualifier: 'q',
+      range: { start, end },
+    });
     const kinds = async (...layers: Mutation[][]): Promise<string[]> => {
-      const cursor = new MergeCursor(memtables(...layers.map((mutations) => [['r', ...mutations] as const])), { aggregateOf, keepDeletions: true });
+      const cursor = new MergeCursor(memtables(...layers.map((mutations) => [['r', ...mutations] as const])), {
+        aggregateOf,
+        keepDeletions: true,
+      });
       const out: string[] = [];
-      for (cursor.seekRow(''); cursor.state === CursorState.ready; cursor.next()) out.push(`${cursor.kind} ${cursor.column.replace('\0', ':')} ${cursor.timestamp} ${cursor.rangeEnd}`);
+      for (cursor.seekRow(''); cursor.state === CursorState.ready; cursor.next())
+        out.push(`${cursor.kind} ${cursor.column.replace('\0', ':')} ${cursor.timestamp} ${cursor.rangeEnd}`);
       return out;
     };
     const row: Mutation = { kind: 'deleteFromRow' };
     const family: Mutation = { kind: 'deleteFromFamily', family: 'f' };
     const column: Mutation = { kind: 'deleteFromColumn', family: 'f', qualifier: 'q' };
     assert.deepEqual(await kinds([row], [row], [set('f', 'q', 1)]), ['1  0 undefined']);
-    assert.deepEqual(await kinds([family, set('f', 'q', 0)], [row, set('f', 'q', 1)]), ['1  0 undefined', '16 f:q 0 undefined']);
+    assert.deepEqual(await kinds([family, set('f', 'q', 0)], [row, set('f', 'q', 1)]), [
+      '1  0 undefined',
+      '16 f:q 0 undefined',
+    ]);
     assert.deepEqual(await kinds([column], [family], [row]), ['1  0 undefined']);
     assert.deepEqual(await kinds([range(1, 5)], [column], [family]), ['2 f 0 undefined']);
-    assert.deepEqual(await kinds([range(1, 5)], [column, set('f', 'q', 3), set('f', 'q', 5)]), ['3 f:q 0 undefined', '16 f:q 5 undefined']);
-    assert.deepEqual(await kinds([range(1, 5)], [range(5, 7)], [range(9, undefined)]), ['4 f:q 1 7', '4 f:q 9 undefined']);
+    assert.deepEqual(await kinds([range(1, 5)], [column, set('f', 'q', 3), set('f', 'q', 5)]), [
+      '3 f:q 0 undefined',
+      '16 f:q 5 undefined',
+    ]);
+    assert.deepEqual(await kinds([range(1, 5)], [range(5, 7)], [range(9, undefined)]), [
+      '4 f:q 1 7',
+      '4 f:q 9 undefined',
+    ]);
     assert.deepEqual(await kinds([range(undefined, 5)], [range(3, undefined)]), ['3 f:q 0 undefined']);
   });
 

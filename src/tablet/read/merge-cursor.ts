@@ -11,7 +11,14 @@
  */
 import { assert, type ByteString, type Int64, successor } from '../../base/index.ts';
 import type { Pacer } from '../../env/index.ts';
-import { type AggregateKind, type ColumnKey, CursorState, EntryKind, type Layer, type LayerCursor } from '../../model/index.ts';
+import {
+  type AggregateKind,
+  type ColumnKey,
+  CursorState,
+  EntryKind,
+  type Layer,
+  type LayerCursor,
+} from '../../model/index.ts';
 import { type HidingCount, MergeSource, SourceHeap, standsIn } from './merge-source.ts';
 import { MergeStep, RowMerge } from './row-merge.ts';
 
@@ -68,7 +75,8 @@ export class MergeCursor implements LayerCursor {
   /** `layers`: newest first, at least one. */
   constructor(layers: readonly Layer[], options: MergeOptions) {
     const sources = new Array<MergeSource>(layers.length);
-    for (let age = 0; age < layers.length; age++) sources[age] = new MergeSource(layers[age] as Layer, age, this.#hiding, options.row);
+    for (let age = 0; age < layers.length; age++)
+      sources[age] = new MergeSource(layers[age] as Layer, age, this.#hiding, options.row);
     this.#sources = sources;
     this.#keepDeletions = options.keepDeletions ?? false;
     this.#pacer = options.pacer;
@@ -76,7 +84,11 @@ export class MergeCursor implements LayerCursor {
   }
 
   get #merge(): RowMerge {
-    this.#merging ??= new RowMerge({ aggregateOf: this.#aggregateOf, keepDeletions: this.#keepDeletions, tired: () => this.#tired() });
+    this.#merging ??= new RowMerge({
+      aggregateOf: this.#aggregateOf,
+      keepDeletions: this.#keepDeletions,
+      tired: () => this.#tired(),
+    });
     return this.#merging;
   }
 
@@ -181,7 +193,10 @@ export class MergeCursor implements LayerCursor {
 
   /** From wherever a move or a load left the cursors. */
   #goOn(): void {
-    const given = this.#inside === Inside.oneLayer ? this.#settleAlone() : this.#inside === Inside.severalLayers && this.#settleMerge();
+    const given =
+      this.#inside === Inside.oneLayer
+        ? this.#settleAlone()
+        : this.#inside === Inside.severalLayers && this.#settleMerge();
     if (!given) this.#findRow();
   }
 
@@ -208,7 +223,8 @@ export class MergeCursor implements LayerCursor {
         return;
       }
       this.row = top.row;
-      const hiders = this.#hiding.sources === 0 ? NOBODY : this.#sources.filter((source) => source.rangeOver(top.row) !== undefined);
+      const hiders =
+        this.#hiding.sources === 0 ? NOBODY : this.#sources.filter((source) => source.rangeOver(top.row) !== undefined);
       if (hiders.length === 0 && this.#heap.topIsAlone()) {
         this.#alone = top.cursor;
         this.#inside = Inside.oneLayer;

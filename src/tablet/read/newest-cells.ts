@@ -1,7 +1,16 @@
 /** The newest visible cell of each of a few columns of one row: what a read-modify-write starts from. Seeks; never walks the row. */
 import type { ByteString } from '../../base/index.ts';
 import { type Clock, checkContext, Pacer, type RequestContext } from '../../env/index.ts';
-import { type Cell, type ColumnKey, CursorState, columnKey, familyOfTable, type Layer, storageFamily, type TableSchema } from '../../model/index.ts';
+import {
+  type Cell,
+  type ColumnKey,
+  CursorState,
+  columnKey,
+  familyOfTable,
+  type Layer,
+  storageFamily,
+  type TableSchema,
+} from '../../model/index.ts';
 import { cursorOver, type RowsCursor } from './one-row-cursor.ts';
 import type { ReadFamilies } from './read-families.ts';
 
@@ -48,7 +57,15 @@ class NewestSearch {
   /** Whether a pause comes before the search goes on. */
   #resting = false;
 
-  constructor(context: RequestContext, clock: Clock, layers: readonly Layer[], row: ByteString, columns: readonly ColumnName[], families: ReadFamilies, schema: TableSchema) {
+  constructor(
+    context: RequestContext,
+    clock: Clock,
+    layers: readonly Layer[],
+    row: ByteString,
+    columns: readonly ColumnName[],
+    families: ReadFamilies,
+    schema: TableSchema,
+  ) {
     this.#context = context;
     this.#clock = clock;
     this.#pacer = new Pacer(clock);
@@ -104,6 +121,7 @@ class NewestSearch {
 
   #take({ family, qualifier, stored }: Wanted): void {
     const { timestamp } = this.#cursor;
-    if (this.#families.get(stored)?.keeps(0, timestamp)) this.found.set(columnKey(family, qualifier), { family, qualifier, timestamp, value: this.#cursor.value() });
+    if (this.#families.get(stored)?.keeps(0, timestamp))
+      this.found.set(columnKey(family, qualifier), { family, qualifier, timestamp, value: this.#cursor.value() });
   }
 }

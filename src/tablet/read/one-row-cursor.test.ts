@@ -11,7 +11,9 @@ import { cursorOver } from './one-row-cursor.ts';
 
 const SCHEMA = schemaOf(
   {
-    f: { name: 'f' }, v: { name: 'v', gcRule: { kind: 'maxVersions', versions: 2 } }, g: { name: 'g', group: 'other' },
+    f: { name: 'f' },
+    v: { name: 'v', gcRule: { kind: 'maxVersions', versions: 2 } },
+    g: { name: 'g', group: 'other' },
     s: { name: 's', valueType: { aggregate: { kind: 'sum', input: 'int64' } } },
   },
   { other: {} },
@@ -22,15 +24,60 @@ const family = fc.constantFrom('f', 'v', 'g');
 const qualifier = fc.constantFrom('a', 'b', 'c');
 const timestamp = fc.nat(4);
 const mutation: fc.Arbitrary<Mutation> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant('setCell' as const), family, qualifier, timestamp, value: timestamp.map((n) => Buffer.alloc(n * 20, n)) }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('addToCell' as const), family: fc.constant('s'), qualifier, timestamp, input: timestamp }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('deleteFromColumn' as const), family, qualifier, range: fc.option(timestamp.map((start) => ({ start, end: start + 2 })), { nil: undefined }) }) },
-  { weight: 1, arbitrary: fc.oneof(fc.record({ kind: fc.constant('deleteFromFamily' as const), family }), fc.constant({ kind: 'deleteFromRow' as const })) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('setCell' as const),
+      family,
+      qualifier,
+      timestamp,
+      value: timestamp.map((n) => Buffer.alloc(n * 20, n)),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('addToCell' as const),
+      family: fc.constant('s'),
+      qualifier,
+      timestamp,
+      input: timestamp,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('deleteFromColumn' as const),
+      family,
+      qualifier,
+      range: fc.option(
+        timestamp.map((start) => ({ start, end: start + 2 })),
+        { nil: undefined },
+      ),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.oneof(
+      fc.record({ kind: fc.constant('deleteFromFamily' as const), family }),
+      fc.constant({ kind: 'deleteFromRow' as const }),
+    ),
+  },
 );
 const step = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ kind: fc.constant('write' as const), row, mutations: fc.array(mutation, { minLength: 1, maxLength: 4 }) }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant('write' as const),
+      row,
+      mutations: fc.array(mutation, { minLength: 1, maxLength: 4 }),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('drop' as const), row }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constantFrom('flush' as const, 'reload' as const, 'compact' as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constantFrom('flush' as const, 'reload' as const, 'compact' as const) }),
+  },
 );
 const filters: readonly (RowFilter | undefined)[] = [
   undefined,
@@ -48,7 +95,8 @@ describe('a read of one row', () => {
         const bench = await new CompactionBench(SCHEMA).load();
         for (const each of steps) {
           if (each.kind === 'write') await bench.apply(each.row, ...each.mutations);
-          else if (each.kind === 'drop') await bench.tablet.dropRows(bench.context, { start: each.row, end: `${each.row.slice(0, -1)}4` });
+          else if (each.kind === 'drop')
+            await bench.tablet.dropRows(bench.context, { start: each.row, end: `${each.row.slice(0, -1)}4` });
           else if (each.kind === 'flush') await bench.tablet.flush();
           else if (each.kind === 'reload') await bench.reload();
           else await bench.tablet.compact('merging');
@@ -72,7 +120,11 @@ describe('a cursor over one layer, of one row', () => {
   const layerOf = (...mutations: Mutation[]): Memtable => {
     const memtable = new Memtable();
     memtable.apply('b', mutations, () => undefined);
-    memtable.apply('c', [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.from('other') }], () => undefined);
+    memtable.apply(
+      'c',
+      [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.from('other') }],
+      () => undefined,
+    );
     return memtable;
   };
 
@@ -82,7 +134,14 @@ describe('a cursor over one layer, of one row', () => {
       const cursor = cursorOver(layers, 'b', none);
       assert.ok(!(cursor instanceof MergeCursor));
       const states: CursorState[] = [];
-      const seeks = [() => cursor.seekRow('b'), () => cursor.seekRow('a'), () => cursor.seekRowBefore(undefined), () => cursor.seekRowBefore('b\0'), () => cursor.seekRow('b\0'), () => cursor.seekRowBefore('b')];
+      const seeks = [
+        () => cursor.seekRow('b'),
+        () => cursor.seekRow('a'),
+        () => cursor.seekRowBefore(undefined),
+        () => cursor.seekRowBefore('b\0'),
+        () => cursor.seekRow('b\0'),
+        () => cursor.seekRowBefore('b'),
+      ];
       for (const seek of seeks) {
         seek();
         states.push(cursor.state);
@@ -94,16 +153,31 @@ describe('a cursor over one layer, of one row', () => {
   });
 
   test('ends with the row, and passes over deletions', () => {
-    const cursor = cursorOver([layerOf({ kind: 'deleteFromRow' }, { kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.from('v') })], 'b', none);
+    const cursor = cursorOver(
+      [
+        layerOf(
+          { kind: 'deleteFromRow' },
+          { kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.from('v') },
+        ),
+      ],
+      'b',
+      none,
+    );
     cursor.seekRow('b');
-    assert.deepEqual([cursor.state, cursor.row, cursor.column, cursor.timestamp, String(cursor.value())], [CursorState.ready, 'b', columnKey('f', 'q'), 1, 'v']);
+    assert.deepEqual(
+      [cursor.state, cursor.row, cursor.column, cursor.timestamp, String(cursor.value())],
+      [CursorState.ready, 'b', columnKey('f', 'q'), 1, 'v'],
+    );
     cursor.next();
     assert.equal(cursor.state, CursorState.done);
   });
 
   test('rests among very many deletions where its step is over', async () => {
     const clock = new ManualClock();
-    const deletions = Array.from({ length: 1000 }, (_, i): Mutation => ({ kind: 'deleteFromColumn', family: 'f', qualifier: String(i).padStart(4, '0') }));
+    const deletions = Array.from(
+      { length: 1000 },
+      (_, i): Mutation => ({ kind: 'deleteFromColumn', family: 'f', qualifier: String(i).padStart(4, '0') }),
+    );
     const set = { kind: 'setCell', family: 'g', qualifier: 'q', timestamp: 1, value: Buffer.from('v') } as const;
     const pacer = new Pacer(clock, 1);
     const cursor = cursorOver([layerOf(...deletions, set)], 'b', none, pacer);

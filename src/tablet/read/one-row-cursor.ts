@@ -4,11 +4,32 @@
  */
 import { assert, type ByteString, type Int64 } from '../../base/index.ts';
 import type { Pacer } from '../../env/index.ts';
-import { type AggregateKind, type ColumnKey, CursorState, EntryKind, type Layer, type LayerCursor } from '../../model/index.ts';
+import {
+  type AggregateKind,
+  type ColumnKey,
+  CursorState,
+  EntryKind,
+  type Layer,
+  type LayerCursor,
+} from '../../model/index.ts';
 import { MergeCursor, STEPS_BEFORE_PAUSE } from './merge-cursor.ts';
 
 /** What a read of rows uses of a merged read. */
-export type RowsCursor = Pick<MergeCursor, 'state' | 'row' | 'column' | 'timestamp' | 'value' | 'seekRow' | 'seekRowBefore' | 'seekColumn' | 'next' | 'skipRow' | 'load' | 'close'>;
+export type RowsCursor = Pick<
+  MergeCursor,
+  | 'state'
+  | 'row'
+  | 'column'
+  | 'timestamp'
+  | 'value'
+  | 'seekRow'
+  | 'seekRowBefore'
+  | 'seekColumn'
+  | 'next'
+  | 'skipRow'
+  | 'load'
+  | 'close'
+>;
 
 /** The merged read of the layers, newest first, as MergeOptions say; of one row, where it is given: then those that have nothing of it may be left out. */
 export function cursorOver(

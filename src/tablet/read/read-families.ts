@@ -4,7 +4,16 @@
  */
 import type { Clock } from '../../env/index.ts';
 import type { ColumnSpan } from '../../filter/index.ts';
-import { type AggregateKind, type ColumnKey, familyOfTable, type GcRule, storageFamily, type TableSchema, type VersionKeeper, versionKeeper } from '../../model/index.ts';
+import {
+  type AggregateKind,
+  type ColumnKey,
+  familyOfTable,
+  type GcRule,
+  storageFamily,
+  type TableSchema,
+  type VersionKeeper,
+  versionKeeper,
+} from '../../model/index.ts';
 
 export interface ReadFamily {
   readonly name: string;
@@ -40,7 +49,8 @@ export class ReadFamilies {
     let known = timeless.get(schema);
     if (known === undefined) {
       known = new ReadFamilies(schema, clock.nowMicros());
-      if (!Object.values(schema.families).some(({ gcRule }) => gcRule !== undefined && dependsOnTime(gcRule))) timeless.set(schema, known);
+      if (!Object.values(schema.families).some(({ gcRule }) => gcRule !== undefined && dependsOnTime(gcRule)))
+        timeless.set(schema, known);
     }
     return known;
   }
@@ -54,7 +64,10 @@ export class ReadFamilies {
   /** Spans over the families' names as spans over what they are stored under. */
   storedSpans(spans: readonly ColumnSpan[]): readonly ColumnSpan[] {
     if (!this.#renamed) return spans;
-    return spans.map(({ start, end }) => ({ start: this.#stored(start), end: end === undefined ? undefined : this.#stored(end) }));
+    return spans.map(({ start, end }) => ({
+      start: this.#stored(start),
+      end: end === undefined ? undefined : this.#stored(end),
+    }));
   }
 
   #stored(column: ColumnKey): ColumnKey {
@@ -78,7 +91,9 @@ export function isRenamed(schema: TableSchema): boolean {
 const timeless = new WeakMap<TableSchema, ReadFamilies>();
 
 function dependsOnTime(rule: GcRule): boolean {
-  return rule.kind === 'union' || rule.kind === 'intersection' ? rule.rules.some(dependsOnTime) : rule.kind !== 'maxVersions';
+  return rule.kind === 'union' || rule.kind === 'intersection'
+    ? rule.rules.some(dependsOnTime)
+    : rule.kind !== 'maxVersions';
 }
 
 function countsVersions(rule: GcRule): boolean {

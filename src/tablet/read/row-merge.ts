@@ -8,7 +8,16 @@
  */
 import { assert, type ByteString, type Int64 } from '../../base/index.ts';
 import { foldAggregates } from '../../memtable/index.ts';
-import { type AggregateKind, type ColumnKey, CursorState, EntryKind, familyEnd, familyOf, isDeletion, type LayerCursor } from '../../model/index.ts';
+import {
+  type AggregateKind,
+  type ColumnKey,
+  CursorState,
+  EntryKind,
+  familyEnd,
+  familyOf,
+  isDeletion,
+  type LayerCursor,
+} from '../../model/index.ts';
 import { coversAll, HiddenVersions, timestampBelow, type VersionRange } from './hidden-versions.ts';
 import { type MergeSource, standsIn } from './merge-source.ts';
 
@@ -111,7 +120,11 @@ export class RowMerge {
   /** As of a LayerCursor; then `settle`. `ready`: whether the fields speak of an entry now, from which the seek never goes back. */
   seekColumn(column: ColumnKey, timestamp: Int64 | undefined, ready: boolean): void {
     assert(!this.#options.keepDeletions, 'a merge that keeps deletions is walked, not seeked in');
-    if (ready && (this.column > column || (this.column === column && (timestamp === undefined || this.timestamp <= timestamp)))) return;
+    if (
+      ready &&
+      (this.column > column || (this.column === column && (timestamp === undefined || this.timestamp <= timestamp)))
+    )
+      return;
     this.#goal = column;
     this.#goalFamily = familyOf(column);
     this.#goalTimestamp = timestamp;
@@ -176,7 +189,8 @@ export class RowMerge {
     const { column, kind, timestamp } = best.cursor;
     if (kind === EntryKind.rowDeletion) return false;
     const oldest = best === this.#active[this.#active.length - 1];
-    const beforeTimestamp = this.#goalTimestamp !== undefined && (isDeletion(kind) ? oldest : timestamp > this.#goalTimestamp);
+    const beforeTimestamp =
+      this.#goalTimestamp !== undefined && (isDeletion(kind) ? oldest : timestamp > this.#goalTimestamp);
     if (column > goal || (column === goal && !beforeTimestamp)) {
       if (!isDeletion(kind)) this.#goal = undefined;
       return false;
@@ -245,12 +259,18 @@ export class RowMerge {
   }
 
   #standsOnCell(cursor: LayerCursor): boolean {
-    return cursor.state === CursorState.ready && cursor.kind >= EntryKind.put && cursor.timestamp === this.timestamp && cursor.column === this.column;
+    return (
+      cursor.state === CursorState.ready &&
+      cursor.kind >= EntryKind.put &&
+      cursor.timestamp === this.timestamp &&
+      cursor.column === this.column
+    );
   }
 
   /** After the last range deletion of a column: makes ready what is to be given out of them. True where something is. */
   #rangesEnd(best: MergeSource | undefined): boolean {
-    if (best !== undefined && best.cursor.column === this.#hiddenColumn && best.cursor.kind === EntryKind.rangeDeletion) return false;
+    if (best !== undefined && best.cursor.column === this.#hiddenColumn && best.cursor.kind === EntryKind.rangeDeletion)
+      return false;
     this.#rangesMet = false;
     const column = this.#hiddenColumn;
     if (this.#rowDeleted || this.#familyDeleted === familyOf(column) || this.#columnDeleted === column) return false;

@@ -10,7 +10,18 @@ import { BigtableError, Code, type ByteString, type Int64, successor, toBigInt, 
 import { type CallNotes, type Clock, checkContext, type Counter, Pacer, type RequestContext } from '../../env/index.ts';
 import { type ColumnSpan, type FilterProgram, type FilterRun, Hint } from '../../filter/index.ts';
 import {
-  type AggregateKind, type Cell, type ColumnKey, CursorState, familyEnd, familyOf, type Layer, type ReadBatch, type RowFragment, rangeContains, rowOfRange, type RowRange,
+  type AggregateKind,
+  type Cell,
+  type ColumnKey,
+  CursorState,
+  familyEnd,
+  familyOf,
+  type Layer,
+  type ReadBatch,
+  type RowFragment,
+  rangeContains,
+  rowOfRange,
+  type RowRange,
 } from '../../model/index.ts';
 import { KeptVersions } from './kept-versions.ts';
 import { layersForRow } from '../layers/layer-set.ts';
@@ -241,7 +252,10 @@ export class RowReader {
 
   #takeBatch(): ReadBatch | undefined {
     if (this.#fragments.length === 0 && this.#scannedTo === undefined) return undefined;
-    const batch: ReadBatch = this.#scannedTo === undefined ? { fragments: this.#fragments } : { fragments: this.#fragments, scannedTo: this.#scannedTo };
+    const batch: ReadBatch =
+      this.#scannedTo === undefined
+        ? { fragments: this.#fragments }
+        : { fragments: this.#fragments, scannedTo: this.#scannedTo };
     this.#fragments = [];
     this.#scannedTo = undefined;
     this.#batchBytes = 0;
@@ -269,7 +283,10 @@ export class RowReader {
     if (row === undefined && !this.#isAtRow) return;
     this.#cursor.close();
     this.#isAtRow = row !== undefined;
-    this.#cursor = this.#cursorOver(row === undefined ? this.#layers : layersForRow(this.#layers, row, this.#spans), row);
+    this.#cursor = this.#cursorOver(
+      row === undefined ? this.#layers : layersForRow(this.#layers, row, this.#spans),
+      row,
+    );
   }
 
   /** Walks on until there is a reason to stop. */
@@ -343,7 +360,10 @@ export class RowReader {
   /** What the filter answered to a call, or to the rest of it. */
   #settle(call: Busy, hint: Hint): void {
     if (this.#run.heldBytes > this.#heldBytesLimit) {
-      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `the filter holds back more than ${this.#heldBytesLimit} bytes of one row`);
+      throw new BigtableError(
+        Code.RESOURCE_EXHAUSTED,
+        `the filter holds back more than ${this.#heldBytesLimit} bytes of one row`,
+      );
     }
     if (hint === Hint.busy) {
       this.#busy = call;
@@ -410,7 +430,10 @@ export class RowReader {
       this.#batchCells++;
     }
     if (this.#rowBytes > this.#copiedBytesLimit) {
-      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `the filter makes more than ${this.#copiedBytesLimit} bytes of one row, by copies of its cells`);
+      throw new BigtableError(
+        Code.RESOURCE_EXHAUSTED,
+        `the filter makes more than ${this.#copiedBytesLimit} bytes of one row, by copies of its cells`,
+      );
     }
   }
 
@@ -421,9 +444,13 @@ export class RowReader {
     const family = this.#versions.family as ReadFamily;
     const timestamp = cursor.timestamp;
     if (!this.#versions.keeps(timestamp)) return this.#skipColumn(column);
-    if (this.#newestEnd !== undefined && timestamp >= this.#newestEnd) return this.#skipNewer(column, family, this.#newestEnd);
+    if (this.#newestEnd !== undefined && timestamp >= this.#newestEnd)
+      return this.#skipNewer(column, family, this.#newestEnd);
     if (this.#oldest !== undefined && timestamp < this.#oldest) return this.#skipColumn(column);
-    const hint = this.#run.push({ family: family.name, qualifier: this.#qualifier, timestamp, value: cursor.value() }, this.#cells);
+    const hint = this.#run.push(
+      { family: family.name, qualifier: this.#qualifier, timestamp, value: cursor.value() },
+      this.#cells,
+    );
     this.#settle(Busy.pushing, hint);
   }
 

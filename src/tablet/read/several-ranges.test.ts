@@ -18,27 +18,49 @@ const range: fc.Arbitrary<RowRange> = fc.oneof(
   { weight: 4, arbitrary: row.map(rangeOfRow) },
   { weight: 1, arbitrary: fc.tuple(row, row).map(([start, end]) => ({ start, end })) },
 );
-const filters: readonly (RowFilter | undefined)[] = [undefined, { kind: 'familyNameRegex', regex: 'f' }, { kind: 'chain', filters: [{ kind: 'familyNameRegex', regex: 'g' }, { kind: 'columnQualifierRegex', regex: 'q' }] }];
+const filters: readonly (RowFilter | undefined)[] = [
+  undefined,
+  { kind: 'familyNameRegex', regex: 'f' },
+  {
+    kind: 'chain',
+    filters: [
+      { kind: 'familyNameRegex', regex: 'g' },
+      { kind: 'columnQualifierRegex', regex: 'q' },
+    ],
+  },
+];
 
 describe('a read of several ranges', () => {
   test('gives of each row what a scan of all gives, in either direction, with and without a limit', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(change, { maxLength: 40 }), fc.array(range, { minLength: 2, maxLength: 8 }), fc.constantFrom(...filters), fc.boolean(), fc.nat(4), async (changes, given, filter, reversed, limit) => {
-        const bench = await new CompactionBench(SCHEMA).load();
-        for (const [i, each] of changes.entries()) {
-          if (each.kind === 'set') await bench.set(each.row, `value ${i}`, i, each.family);
-          else if (each.kind === 'delete') await bench.apply(each.row, { kind: 'deleteFromRow' });
-          else if (each.kind === 'drop') await bench.tablet.dropRows(bench.context, { start: each.row, end: `${each.row.slice(0, -1)}~` });
-          else await bench.tablet.flush();
-        }
-        const ranges = normalizeRanges(given);
-        if (ranges.length === 0) return;
-        const isAsked = (line: string): boolean => ranges.some(({ start, end }) => line >= start && (end === undefined || line.slice(0, 18) < end));
-        const all = (await bench.cells(filter, undefined, reversed)).filter(isAsked);
-        const rows = [...new Set(all.map((line) => line.slice(0, 18)))].slice(0, limit === 0 ? undefined : limit);
-        assert.deepEqual(await bench.cellsIn(ranges, filter, reversed, limit), all.filter((line) => rows.includes(line.slice(0, 18))));
-        await bench.tablet.close({ flush: false });
-      }),
+      fc.asyncProperty(
+        fc.array(change, { maxLength: 40 }),
+        fc.array(range, { minLength: 2, maxLength: 8 }),
+        fc.constantFrom(...filters),
+        fc.boolean(),
+        fc.nat(4),
+        async (changes, given, filter, reversed, limit) => {
+          const bench = await new CompactionBench(SCHEMA).load();
+          for (const [i, each] of changes.entries()) {
+            if (each.kind === 'set') await bench.set(each.row, `value ${i}`, i, each.family);
+            else if (each.kind === 'delete') await bench.apply(each.row, { kind: 'deleteFromRow' });
+            else if (each.kind === 'drop')
+              await bench.tablet.dropRows(bench.context, { start: each.row, end: `${each.row.slice(0, -1)}~` });
+            else await bench.tablet.flush();
+          }
+          const ranges = normalizeRanges(given);
+          if (ranges.length === 0) return;
+          const isAsked = (line: string): boolean =>
+            ranges.some(({ start, end }) => line >= start && (end === undefined || line.slice(0, 18) < end));
+          const all = (await bench.cells(filter, undefined, reversed)).filter(isAsked);
+          const rows = [...new Set(all.map((line) => line.slice(0, 18)))].slice(0, limit === 0 ? undefined : limit);
+          assert.deepEqual(
+            await bench.cellsIn(ranges, filter, reversed, limit),
+            all.filter((line) => rows.includes(line.slice(0, 18))),
+          );
+          await bench.tablet.close({ flush: false });
+        },
+      ),
       { numRuns: 60 },
     );
   });

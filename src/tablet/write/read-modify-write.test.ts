@@ -5,13 +5,32 @@ import { Code, int64, int64Bytes, readInt64BE, asBuffer, type Int64 } from '../.
 import { type Cell, columnKey, type ReadModifyWriteRule } from '../../model/index.ts';
 import { readModifyWrite as changed, type ReadModifyWriteResult } from './read-modify-write.ts';
 
-const increment = (qualifier: string, amount: Int64): ReadModifyWriteRule => ({ family: 'f', qualifier, change: { kind: 'increment', amount } });
-const append = (qualifier: string, text: string): ReadModifyWriteRule => ({ family: 'f', qualifier, change: { kind: 'append', suffix: Buffer.from(text) } });
-const cell = (qualifier: string, value: Uint8Array, timestamp: Int64 = 5): Cell => ({ family: 'f', qualifier, timestamp, value });
-const newest = (...cells: Cell[]): Map<string, Cell> => new Map(cells.map((one) => [columnKey(one.family, one.qualifier), one]));
+const increment = (qualifier: string, amount: Int64): ReadModifyWriteRule => ({
+  family: 'f',
+  qualifier,
+  change: { kind: 'increment', amount },
+});
+const append = (qualifier: string, text: string): ReadModifyWriteRule => ({
+  family: 'f',
+  qualifier,
+  change: { kind: 'append', suffix: Buffer.from(text) },
+});
+const cell = (qualifier: string, value: Uint8Array, timestamp: Int64 = 5): Cell => ({
+  family: 'f',
+  qualifier,
+  timestamp,
+  value,
+});
+const newest = (...cells: Cell[]): Map<string, Cell> =>
+  new Map(cells.map((one) => [columnKey(one.family, one.qualifier), one]));
 const number = (bytes: Uint8Array | undefined): Int64 => readInt64BE(asBuffer(bytes as Uint8Array), 0);
 
-function readModifyWrite(rules: readonly ReadModifyWriteRule[], cells: Map<string, Cell>, now: Int64, valueBytes = 1000): ReadModifyWriteResult {
+function readModifyWrite(
+  rules: readonly ReadModifyWriteRule[],
+  cells: Map<string, Cell>,
+  now: Int64,
+  valueBytes = 1000,
+): ReadModifyWriteResult {
   return changed(rules, cells, now, valueBytes);
 }
 
@@ -23,16 +42,32 @@ describe('read-modify-write', () => {
   });
 
   test('rules see what those before them made, and one cell a column comes out', () => {
-    const { cells, mutations } = readModifyWrite([increment('n', 3), append('s', 'a'), increment('n', 4), append('s', 'b')], newest(cell('n', int64Bytes(10))), 100);
-    assert.deepEqual(cells.map((one) => one.qualifier), ['n', 's']);
+    const { cells, mutations } = readModifyWrite(
+      [increment('n', 3), append('s', 'a'), increment('n', 4), append('s', 'b')],
+      newest(cell('n', int64Bytes(10))),
+      100,
+    );
+    assert.deepEqual(
+      cells.map((one) => one.qualifier),
+      ['n', 's'],
+    );
     assert.equal(number(cells[0]?.value), 17);
     assert.equal(mutations.length, 2);
   });
 
   test('the new timestamp is the later of now and the old one', () => {
-    assert.equal(readModifyWrite([increment('n', 1)], newest(cell('n', int64Bytes(1), 5)), 100).cells[0]?.timestamp, 100);
-    assert.equal(readModifyWrite([increment('n', 1)], newest(cell('n', int64Bytes(1), 500)), 100).cells[0]?.timestamp, 500);
-    assert.equal(readModifyWrite([increment('n', 1)], newest(cell('n', int64Bytes(1), 2n ** 60n)), 100).cells[0]?.timestamp, 2n ** 60n);
+    assert.equal(
+      readModifyWrite([increment('n', 1)], newest(cell('n', int64Bytes(1), 5)), 100).cells[0]?.timestamp,
+      100,
+    );
+    assert.equal(
+      readModifyWrite([increment('n', 1)], newest(cell('n', int64Bytes(1), 500)), 100).cells[0]?.timestamp,
+      500,
+    );
+    assert.equal(
+      readModifyWrite([increment('n', 1)], newest(cell('n', int64Bytes(1), 2n ** 60n)), 100).cells[0]?.timestamp,
+      2n ** 60n,
+    );
   });
 
   test('only 8 bytes can be incremented', () => {
@@ -52,10 +87,14 @@ describe('read-modify-write', () => {
 
   test('increments add as 64-bit integers do', () => {
     fc.assert(
-      fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), (a, b) => {
-        const { cells } = readModifyWrite([increment('n', int64(b))], newest(cell('n', int64Bytes(int64(a)))), 1);
-        assert.equal(number(cells[0]?.value), int64(BigInt.asIntN(64, a + b)));
-      }),
+      fc.property(
+        fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+        fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+        (a, b) => {
+          const { cells } = readModifyWrite([increment('n', int64(b))], newest(cell('n', int64Bytes(int64(a)))), 1);
+          assert.equal(number(cells[0]?.value), int64(BigInt.asIntN(64, a + b)));
+        },
+      ),
     );
   });
 
@@ -79,9 +118,13 @@ describe('read-modify-write', () => {
   });
 
   test('a value does not grow beyond the limit', () => {
-    assert.equal(readModifyWrite([append('s', 'ab')], newest(cell('s', Buffer.from('c'))), 1, 3).cells[0]?.value.length, 3);
+    assert.equal(
+      readModifyWrite([append('s', 'ab')], newest(cell('s', Buffer.from('c'))), 1, 3).cells[0]?.value.length,
+      3,
+    );
     assert.throws(() => readModifyWrite([append('s', 'ab')], newest(cell('s', Buffer.from('cd'))), 1, 3), {
-      code: Code.FAILED_PRECONDITION, message: /f:"s" would hold 4 bytes: the limit of a value is 3/,
+      code: Code.FAILED_PRECONDITION,
+      message: /f:"s" would hold 4 bytes: the limit of a value is 3/,
     });
   });
 });

@@ -2,7 +2,16 @@
  * ReadModifyWrite as pure computation: from the newest cells and the rules to the cells to be written
  * (API: google.bigtable.v2.ReadModifyWriteRowRequest). Rules apply in order and each sees what those before it made.
  */
-import { addWrapping, asBuffer, BigtableError, Code, type Int64, int64Bytes, quote, readInt64BE } from '../../base/index.ts';
+import {
+  addWrapping,
+  asBuffer,
+  BigtableError,
+  Code,
+  type Int64,
+  int64Bytes,
+  quote,
+  readInt64BE,
+} from '../../base/index.ts';
 import { type Cell, type ColumnKey, columnKey, type Mutation, type ReadModifyWriteRule } from '../../model/index.ts';
 
 export interface ReadModifyWriteResult {
@@ -36,7 +45,16 @@ export function readModifyWrite(
   for (const cell of made.values()) bytes += cell.bytes;
   reserve(bytes);
   const cells = [...made].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, cell]) => cell.made());
-  return { cells, mutations: cells.map(({ family, qualifier, timestamp, value }) => ({ kind: 'setCell', family, qualifier, timestamp, value })) };
+  return {
+    cells,
+    mutations: cells.map(({ family, qualifier, timestamp, value }) => ({
+      kind: 'setCell',
+      family,
+      qualifier,
+      timestamp,
+      value,
+    })),
+  };
 }
 
 /** A cell beside its names and its value, about. */
@@ -60,7 +78,8 @@ class NewCell {
   change({ change }: ReadModifyWriteRule): void {
     if (change.kind === 'increment') return this.#increment(change.amount);
     this.#append(change.suffix);
-    if (this.#bytes > this.#limitBytes) throw this.#refusal(`would hold ${this.#bytes} bytes: the limit of a value is ${this.#limitBytes}`);
+    if (this.#bytes > this.#limitBytes)
+      throw this.#refusal(`would hold ${this.#bytes} bytes: the limit of a value is ${this.#limitBytes}`);
   }
 
   get bytes(): number {
@@ -68,7 +87,12 @@ class NewCell {
   }
 
   made(): Cell {
-    return { family: this.#name.family, qualifier: this.#name.qualifier, timestamp: this.#timestamp, value: this.#value() };
+    return {
+      family: this.#name.family,
+      qualifier: this.#name.qualifier,
+      timestamp: this.#timestamp,
+      value: this.#value(),
+    };
   }
 
   #value(): Uint8Array {
@@ -93,6 +117,9 @@ class NewCell {
   }
 
   #refusal(problem: string): BigtableError {
-    return new BigtableError(Code.FAILED_PRECONDITION, `column ${this.#name.family}:${quote(this.#name.qualifier)} ${problem}`);
+    return new BigtableError(
+      Code.FAILED_PRECONDITION,
+      `column ${this.#name.family}:${quote(this.#name.qualifier)} ${problem}`,
+    );
   }
 }

@@ -88,14 +88,20 @@ describe('row locks', () => {
   });
 
   test('any mix of holders is exclusive where it must be, and everybody gets through', async () => {
-    const holder = fc.record({ row: fc.constantFrom('a', 'b', '*'), alone: fc.boolean(), turns: fc.integer({ min: 0, max: 2 }) });
+    const holder = fc.record({
+      row: fc.constantFrom('a', 'b', '*'),
+      alone: fc.boolean(),
+      turns: fc.integer({ min: 0, max: 2 }),
+    });
     await fc.assert(
       fc.asyncProperty(fc.array(holder, { maxLength: 20 }), async (holders) => {
         const locks = new RowLocks();
         const inside: { row: string; alone: boolean }[] = [];
         const check = (): void => {
           for (const one of inside) {
-            const others = inside.filter((other) => other !== one && (one.row === '*' || other.row === '*' || other.row === one.row));
+            const others = inside.filter(
+              (other) => other !== one && (one.row === '*' || other.row === '*' || other.row === one.row),
+            );
             if (one.alone || one.row === '*') assert.equal(others.length, 0);
           }
         };

@@ -65,7 +65,10 @@ export class RowLocks {
     const state = this.#rows.get(row);
     if (state !== undefined) return new Promise((wake) => state.waiters.push({ share: undefined, wake }));
     const sharers = this.#shared.count(row);
-    if (sharers > 0) return new Promise((wake) => this.#rows.set(row, { sharers, alone: false, waiters: [{ share: undefined, wake }] }));
+    if (sharers > 0)
+      return new Promise((wake) =>
+        this.#rows.set(row, { sharers, alone: false, waiters: [{ share: undefined, wake }] }),
+      );
     this.#rows.set(row, { sharers: 0, alone: true, waiters: [] });
     this.#aloneCount++;
     return undefined;

@@ -7,7 +7,16 @@ import type { RowChange } from '../../commitlog/index.ts';
 import type { Clock, RequestContext } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import {
-  type Cell, type ColumnKey, cutToGranularity, type Limits, type Mutation, type Mutations, type ReadModifyWriteRule, type RowRange, rangeContains, rangeOfRow,
+  type Cell,
+  type ColumnKey,
+  cutToGranularity,
+  type Limits,
+  type Mutation,
+  type Mutations,
+  type ReadModifyWriteRule,
+  type RowRange,
+  rangeContains,
+  rangeOfRow,
   type TableSchema,
 } from '../../model/index.ts';
 import type { LayerReads } from '../read/layer-reads.ts';
@@ -52,7 +61,8 @@ export class RowWrites {
   mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void> {
     if (isLargeChange(mutations)) return this.#holdingRow(context, row, () => this.#writeRow(row, mutations));
     const share = new RowShare();
-    if (!this.#locks.tryShare(row, share)) return this.#locks.enterShared(row).then((entered) => this.#writeShared(context, [{ row, mutations }], entered));
+    if (!this.#locks.tryShare(row, share))
+      return this.#locks.enterShared(row).then((entered) => this.#writeShared(context, [{ row, mutations }], entered));
     try {
       return this.#writeShared(context, [{ row, mutations }], share);
     } catch (error) {
@@ -61,11 +71,16 @@ export class RowWrites {
   }
 
   /** Rows that nobody holds alone are logged in this step, in records of many: a promise and a record a batch, not a row. */
-  async mutateRows(context: RequestContext, changes: readonly RowChange[]): Promise<readonly (BigtableError | undefined)[]> {
+  async mutateRows(
+    context: RequestContext,
+    changes: readonly RowChange[],
+  ): Promise<readonly (BigtableError | undefined)[]> {
     const outcomes: (BigtableError | undefined)[] = new Array(changes.length).fill(undefined);
     const waits: Promise<void>[] = [];
     const outcomeOf = (written: Promise<void>, indexes: readonly number[]): void => {
-      waits.push(written.catch((thrown: unknown) => indexes.forEach((index) => (outcomes[index] = toBigtableError(thrown)))));
+      waits.push(
+        written.catch((thrown: unknown) => indexes.forEach((index) => (outcomes[index] = toBigtableError(thrown)))),
+      );
     };
     let batch = new WriteBatch();
     const writeBatch = (): void => {
@@ -80,7 +95,8 @@ export class RowWrites {
     for (let i = 0; i < changes.length; i++) {
       const change = changes[i] as RowChange;
       const { row, mutations } = change;
-      if (isLargeChange(mutations) || !this.#locks.tryShare(row, batch.share)) outcomeOf(this.mutateRow(context, row, mutations), [i]);
+      if (isLargeChange(mutations) || !this.#locks.tryShare(row, batch.share))
+        outcomeOf(this.mutateRow(context, row, mutations), [i]);
       else if (batch.add(i, change).isFull) writeBatch();
     }
     writeBatch();
@@ -131,7 +147,12 @@ export class RowWrites {
   }
 
   /** What it makes is reserved before it is made, and must fit the answer: RESOURCE_EXHAUSTED, with nothing written, where it does not. */
-  readModifyWriteRow(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[], mostAnswerBytes = Number.POSITIVE_INFINITY): Promise<readonly Cell[]> {
+  readModifyWriteRow(
+    context: RequestContext,
+    row: ByteString,
+    rules: readonly ReadModifyWriteRule[],
+    mostAnswerBytes = Number.POSITIVE_INFINITY,
+  ): Promise<readonly Cell[]> {
     return this.#holdingRow(context, row, () => {
       const { clock, limits, time, reads } = this.#parts;
       const schema = this.#parts.schema();
@@ -145,7 +166,13 @@ export class RowWrites {
           if (!context.reservation.tryGrow(needed)) throw noRoomForCells(needed);
           bytes = needed;
         };
-        const { mutations, cells } = readModifyWrite(rules, newest, cutToGranularity(givenMicros, schema.granularity), limits.valueBytes, reserve);
+        const { mutations, cells } = readModifyWrite(
+          rules,
+          newest,
+          cutToGranularity(givenMicros, schema.granularity),
+          limits.valueBytes,
+          reserve,
+        );
         return this.#writeRow(row, mutations, givenMicros).then(() => {
           context.reservation.shrink(bytes);
           return cells;
@@ -215,5 +242,8 @@ function tooLargeAnswer(answerBytes: number, mostBytes: number): BigtableError {
 }
 
 function noRoomForCells(bytes: number): BigtableError {
-  return new BigtableError(Code.RESOURCE_EXHAUSTED, `new cells of ${bytes} bytes have no room beside the other requests: nothing was written`);
+  return new BigtableError(
+    Code.RESOURCE_EXHAUSTED,
+    `new cells of ${bytes} bytes have no room beside the other requests: nothing was written`,
+  );
 }

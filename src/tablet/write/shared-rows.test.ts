@@ -6,9 +6,15 @@ import { RowShare, SharedRows } from './shared-rows.ts';
 
 test('counts each row as often as it is held, whatever came and went', () => {
   // many rows with the same ending, so that counts are shared; and enough of them for the table of counts to grow
-  const row = fc.oneof(fc.constantFrom('', 'a', 'b', 'x-longending', 'y-longending'), fc.nat({ max: 400 }).map((n) => `row${n}`));
+  const row = fc.oneof(
+    fc.constantFrom('', 'a', 'b', 'x-longending', 'y-longending'),
+    fc.nat({ max: 400 }).map((n) => `row${n}`),
+  );
   const step = fc.oneof(
-    { weight: 3, arbitrary: fc.record({ kind: fc.constant('add' as const), rows: fc.array(row, { minLength: 1, maxLength: 60 }) }) },
+    {
+      weight: 3,
+      arbitrary: fc.record({ kind: fc.constant('add' as const), rows: fc.array(row, { minLength: 1, maxLength: 60 }) }),
+    },
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('remove' as const), which: fc.nat() }) },
   );
   fc.assert(
@@ -26,7 +32,8 @@ test('counts each row as often as it is held, whatever came and went', () => {
         }
         const rows = held.flatMap((share) => share.rows);
         assert.equal(shared.size, rows.length);
-        for (const one of [...asked, ...rows.slice(0, 5)]) assert.equal(shared.count(one), rows.filter((other) => other === one).length);
+        for (const one of [...asked, ...rows.slice(0, 5)])
+          assert.equal(shared.count(one), rows.filter((other) => other === one).length);
       }
     }),
     { numRuns: 60 },

@@ -1,7 +1,14 @@
 /** Mutations as they are logged and stored: under the names that families are stored by (see FamilySchema.generation). */
 import { assert } from '../../base/index.ts';
 import type { RowChange } from '../../commitlog/index.ts';
-import { familyOfTable, type Mutation, mutationList, setCell, storageFamily, type TableSchema } from '../../model/index.ts';
+import {
+  familyOfTable,
+  type Mutation,
+  mutationList,
+  setCell,
+  storageFamily,
+  type TableSchema,
+} from '../../model/index.ts';
 import { isRenamed } from '../read/read-families.ts';
 
 /** The same array where no family of the table was ever created a second time, which is nearly always. */
@@ -12,7 +19,9 @@ export function storedMutations(schema: TableSchema, mutations: readonly Mutatio
     const family = familyOfTable(schema, mutation.family);
     assert(family !== undefined, `family ${mutation.family} reached the tablet and is not in the schema`);
     const stored = storageFamily(family.name, family.generation);
-    return mutation.kind === 'setCell' ? setCell(stored, mutation.qualifier, mutation.timestamp, mutation.value) : { ...mutation, family: stored };
+    return mutation.kind === 'setCell'
+      ? setCell(stored, mutation.qualifier, mutation.timestamp, mutation.value)
+      : { ...mutation, family: stored };
   });
 }
 

@@ -9,15 +9,33 @@ import { ReadFamilies } from '../read/read-families.ts';
 
 const SCHEMA = schemaOf({ f: { name: 'f' } });
 
-const set = (value: number): Mutation => ({ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: value, value: Buffer.from(String(value)) });
-const append = (value: number): ReadModifyWriteRule => ({ family: 'f', qualifier: 'r', change: { kind: 'append', suffix: Buffer.from(String(value)) } });
-const wide = (value: number): Mutation[] => Array.from({ length: 2001 }, (_, i) => ({ ...set(value), qualifier: `w${i % 3}` }) as Mutation);
+const set = (value: number): Mutation => ({
+  kind: 'setCell',
+  family: 'f',
+  qualifier: 'q',
+  timestamp: value,
+  value: Buffer.from(String(value)),
+});
+const append = (value: number): ReadModifyWriteRule => ({
+  family: 'f',
+  qualifier: 'r',
+  change: { kind: 'append', suffix: Buffer.from(String(value)) },
+});
+const wide = (value: number): Mutation[] =>
+  Array.from({ length: 2001 }, (_, i) => ({ ...set(value), qualifier: `w${i % 3}` }) as Mutation);
 
 type Write = readonly ['set' | 'append' | 'check' | 'batch' | 'wide' | 'drop' | 'transact' | 'flush' | 'pause', string];
 
-const writes = fc.array(fc.tuple(fc.constantFrom('set', 'append', 'check', 'batch', 'wide', 'drop', 'transact', 'flush', 'pause'), fc.constantFrom('a', 'b', 'c')), {
-  minLength: 1, maxLength: 25,
-}) as fc.Arbitrary<Write[]>;
+const writes = fc.array(
+  fc.tuple(
+    fc.constantFrom('set', 'append', 'check', 'batch', 'wide', 'drop', 'transact', 'flush', 'pause'),
+    fc.constantFrom('a', 'b', 'c'),
+  ),
+  {
+    minLength: 1,
+    maxLength: 25,
+  },
+) as fc.Arbitrary<Write[]>;
 
 /** Begins the write and does not wait for it. */
 function begin({ tablet, context }: CompactionBench, [kind, row]: Write, i: number): Promise<unknown> {
@@ -29,13 +47,21 @@ function begin({ tablet, context }: CompactionBench, [kind, row]: Write, i: numb
     case 'check':
       return tablet.checkAndMutateRow(context, row, undefined, [{ kind: 'deleteFromRow' }], [set(i)]);
     case 'batch':
-      return tablet.mutateRows(context, ['a', row, 'c'].map((each) => ({ row: each, mutations: [set(i)] })));
+      return tablet.mutateRows(
+        context,
+        ['a', row, 'c'].map((each) => ({ row: each, mutations: [set(i)] })),
+      );
     case 'wide':
       return tablet.mutateRow(context, row, wide(i));
     case 'drop':
       return tablet.dropRows(context, { start: row, end: `${row}\0` });
     case 'transact':
-      return tablet.transact(context, [row, 'a'], undefined, (cells) => new Map([[row, [set(cells.get('a')?.length ?? 0)]]]));
+      return tablet.transact(
+        context,
+        [row, 'a'],
+        undefined,
+        (cells) => new Map([[row, [set(cells.get('a')?.length ?? 0)]]]),
+      );
     case 'flush':
       return tablet.flush();
     case 'pause':
@@ -80,7 +106,9 @@ describe('the write path of a tablet', () => {
     const { tablet, context } = bench;
     full = true;
     const refused = [
-      tablet.mutateRow(context, 'a', [set(1)]), tablet.readModifyWriteRow(context, 'b', [append(1)]), tablet.mutateRow(context, 'c', wide(1)),
+      tablet.mutateRow(context, 'a', [set(1)]),
+      tablet.readModifyWriteRow(context, 'b', [append(1)]),
+      tablet.mutateRow(context, 'c', wide(1)),
       tablet.mutateRows(context, [{ row: 'd', mutations: [set(1)] }]).then(([error]) => Promise.reject(error)),
     ];
     for (const each of refused) await assert.rejects(each, { code: Code.RESOURCE_EXHAUSTED });
@@ -108,7 +136,13 @@ describe('the families of a read', () => {
 
   test('are made once a schema where no rule depends on the time', () => {
     assert.equal(ReadFamilies.of(SCHEMA, at(1)), ReadFamilies.of(SCHEMA, at(2)));
-    const union = { kind: 'union', rules: [{ kind: 'maxVersions', versions: 2 }, { kind: 'maxAge', ageMicros: 10 }] } as const;
+    const union = {
+      kind: 'union',
+      rules: [
+        { kind: 'maxVersions', versions: 2 },
+        { kind: 'maxAge', ageMicros: 10 },
+      ],
+    } as const;
     const aged = schemaOf({ f: { name: 'f', gcRule: union } });
     assert.equal(ReadFamilies.of(aged, at(100)).get('f')?.keeps(0, 95), true);
     assert.equal(ReadFamilies.of(aged, at(200)).get('f')?.keeps(0, 95), false);

@@ -10,11 +10,27 @@
  */
 import { assert, type ByteString, unavailable } from '../../base/index.ts';
 import {
-  encodeRows, isAfter, type NewRecord, Origin, type RecordBody, type RedoPoint, type RedoRecord, type RowChange, type ServerLog,
+  encodeRows,
+  isAfter,
+  type NewRecord,
+  Origin,
+  type RecordBody,
+  type RedoPoint,
+  type RedoRecord,
+  type RowChange,
+  type ServerLog,
 } from '../../commitlog/index.ts';
 import { type Clock, inParts, Pacer } from '../../env/index.ts';
 import type { AggregateOf } from '../../memtable/index.ts';
-import { isCellRun, type Mutation, type Mutations, needsServerTime, resolveTimestamps, sliceMutations, type TableSchema } from '../../model/index.ts';
+import {
+  isCellRun,
+  type Mutation,
+  type Mutations,
+  needsServerTime,
+  resolveTimestamps,
+  sliceMutations,
+  type TableSchema,
+} from '../../model/index.ts';
 import type { LayerSet } from '../layers/layer-set.ts';
 import { ReadFamilies } from '../read/read-families.ts';
 import type { RowLocks } from './row-locks.ts';
@@ -122,10 +138,13 @@ export class TabletWriter {
   #timed(rows: readonly RowChange[], givenMicros: number | undefined): TimedChange {
     const { clock, time, schema } = this.#options;
     if (givenMicros !== undefined) return { body: { kind: 'rows', rows }, commitMicros: givenMicros };
-    if (!rows.some(({ mutations }) => needsServerTime(mutations))) return { body: { kind: 'rows', rows }, commitMicros: clock.nowMicros() };
+    if (!rows.some(({ mutations }) => needsServerTime(mutations)))
+      return { body: { kind: 'rows', rows }, commitMicros: clock.nowMicros() };
     const commitMicros = time.next();
     const { granularity } = schema();
-    const timed = rows.map(({ row, mutations }): RowChange => ({ row, mutations: resolveTimestamps(mutations, commitMicros, granularity) }));
+    const timed = rows.map(
+      ({ row, mutations }): RowChange => ({ row, mutations: resolveTimestamps(mutations, commitMicros, granularity) }),
+    );
     return { body: { kind: 'rows', rows: timed }, commitMicros };
   }
 
@@ -133,12 +152,14 @@ export class TabletWriter {
   async #timedInSteps(rows: LargeRows, givenMicros: number | undefined): Promise<TimedChange> {
     const { clock, time, schema } = this.#options;
     const [{ row, mutations }] = rows;
-    if (isCellRun(mutations) || givenMicros !== undefined || !needsServerTime(mutations)) return this.#timed(rows, givenMicros);
+    if (isCellRun(mutations) || givenMicros !== undefined || !needsServerTime(mutations))
+      return this.#timed(rows, givenMicros);
     const commitMicros = time.next();
     const { granularity } = schema();
     const timed: Mutation[] = [];
     await inParts(clock, mutations.length, (from, to) => {
-      for (const mutation of resolveTimestamps(mutations.slice(from, to), commitMicros, granularity)) timed.push(mutation);
+      for (const mutation of resolveTimestamps(mutations.slice(from, to), commitMicros, granularity))
+        timed.push(mutation);
     });
     return { body: { kind: 'rows', rows: [{ row, mutations: timed }] }, commitMicros };
   }
@@ -243,7 +264,8 @@ export class TabletWriter {
   }
 
   #checkLease(): void {
-    if (!this.#options.host.leaseHeld()) throw unavailable('the lease of the tablet server may have lapsed during the write: its outcome is unknown');
+    if (!this.#options.host.leaseHeld())
+      throw unavailable('the lease of the tablet server may have lapsed during the write: its outcome is unknown');
   }
 
   /** Undefined where it is applied already. */
@@ -302,5 +324,8 @@ function isLarge(rows: readonly RowChange[]): rows is LargeRows {
 }
 
 function deletesRanges(mutations: Mutations): boolean {
-  return !isCellRun(mutations) && mutations.some((mutation) => mutation.kind === 'deleteFromColumn' && mutation.range !== undefined);
+  return (
+    !isCellRun(mutations) &&
+    mutations.some((mutation) => mutation.kind === 'deleteFromColumn' && mutation.range !== undefined)
+  );
 }

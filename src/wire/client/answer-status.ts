@@ -26,7 +26,10 @@ export function faultOfHeaders(headers: Headers): BigtableError | undefined {
     );
   const type = headerValue(headers, 'content-type') ?? '';
   if (type.startsWith('application/grpc')) return undefined;
-  return new BigtableError(Code.UNKNOWN, `the server answered with content-type ${JSON.stringify(type.slice(0, 64))}; gRPC's is application/grpc`);
+  return new BigtableError(
+    Code.UNKNOWN,
+    `the server answered with content-type ${JSON.stringify(type.slice(0, 64))}; gRPC's is application/grpc`,
+  );
 }
 
 /** The status in trailers (or in headers that are all there is). Undefined where there is none. */

@@ -16,7 +16,11 @@ export class SingleAnswer implements AnswerReader {
   #message: Message | undefined;
   #count = 0;
 
-  constructor(maxMessageBytes: number, resolve: (message: Buffer | Promise<Buffer>) => void, reject: (error: BigtableError) => void) {
+  constructor(
+    maxMessageBytes: number,
+    resolve: (message: Buffer | Promise<Buffer>) => void,
+    reject: (error: BigtableError) => void,
+  ) {
     this.#maxMessageBytes = maxMessageBytes;
     this.#resolve = resolve;
     this.#reject = reject;
@@ -29,7 +33,8 @@ export class SingleAnswer implements AnswerReader {
 
   onDone(error: BigtableError | undefined): void {
     if (error) this.#reject(error);
-    else if (this.#count !== 1) this.#reject(new BigtableError(Code.INTERNAL, `the server answered a unary call with ${this.#count} messages`));
+    else if (this.#count !== 1)
+      this.#reject(new BigtableError(Code.INTERNAL, `the server answered a unary call with ${this.#count} messages`));
     else this.#resolve(plain(this.#message as Message, this.#maxMessageBytes));
   }
 }
@@ -121,6 +126,9 @@ export class AnswerQueue implements AnswerReader, AsyncIterableIterator<Buffer> 
 function plain({ bytes, compressed }: Message, maxMessageBytes: number): Buffer | Promise<Buffer> {
   if (!compressed) return bytes;
   const claimed = claimedBytes(bytes);
-  if (claimed > maxMessageBytes) return Promise.reject(new BigtableError(Code.RESOURCE_EXHAUSTED, `a message of ${claimed} bytes; the limit is ${maxMessageBytes}`));
+  if (claimed > maxMessageBytes)
+    return Promise.reject(
+      new BigtableError(Code.RESOURCE_EXHAUSTED, `a message of ${claimed} bytes; the limit is ${maxMessageBytes}`),
+    );
   return inflate(bytes, claimed);
 }

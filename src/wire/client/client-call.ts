@@ -66,7 +66,10 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
     this.context = context;
     this.#host = host;
     this.#reader = reader;
-    this.#messages = new MessageReader({ maxMessageBytes: host.maxMessageBytes, onMessage: (bytes, compressed) => this.#onMessage(bytes, compressed) });
+    this.#messages = new MessageReader({
+      maxMessageBytes: host.maxMessageBytes,
+      onMessage: (bytes, compressed) => this.#onMessage(bytes, compressed),
+    });
   }
 
   start(): void {
@@ -124,7 +127,8 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
       if (!endStream) return this.#checkEncoding(headerValue(headers, 'grpc-encoding') ?? 'identity');
     }
     const status = statusOfTrailers(headers);
-    if (!endStream || !status) return this.interrupt(new BigtableError(Code.INTERNAL, 'the answer ended without a status'));
+    if (!endStream || !status)
+      return this.interrupt(new BigtableError(Code.INTERNAL, 'the answer ended without a status'));
     this.#finish(status);
   }
 
@@ -158,12 +162,18 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
 
   #checkEncoding(encoding: string): void {
     this.#isGzip = encoding === 'gzip';
-    if (!this.#isGzip && encoding !== 'identity') this.interrupt(new BigtableError(Code.INTERNAL, `the answer is encoded as ${JSON.stringify(encoding)}, which was not offered`));
+    if (!this.#isGzip && encoding !== 'identity')
+      this.interrupt(
+        new BigtableError(Code.INTERNAL, `the answer is encoded as ${JSON.stringify(encoding)}, which was not offered`),
+      );
   }
 
   #onMessage(bytes: Buffer, compressed: boolean): void {
     if (this.#isOver) return;
-    if (compressed && !this.#isGzip) return this.interrupt(new BigtableError(Code.INTERNAL, 'a compressed message in an answer without grpc-encoding'));
+    if (compressed && !this.#isGzip)
+      return this.interrupt(
+        new BigtableError(Code.INTERNAL, 'a compressed message in an answer without grpc-encoding'),
+      );
     this.#unreadBytes += bytes.length;
     this.#reader.onMessage(bytes, compressed);
   }
@@ -177,7 +187,9 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
 
   #finish(status: RpcStatus): void {
     if (status.code !== Code.OK) return this.#end(this.#host.errorOf(status));
-    this.#end(this.#messages.isInside ? new BigtableError(Code.INTERNAL, 'the answer ended within a message') : undefined);
+    this.#end(
+      this.#messages.isInside ? new BigtableError(Code.INTERNAL, 'the answer ended within a message') : undefined,
+    );
   }
 
   #end(error: BigtableError | undefined): void {

@@ -16,7 +16,20 @@ import { CorkedOutput } from '../http2/corked-output.ts';
 import { DataSender } from '../http2/data-sender.ts';
 import { ReceiveWindow } from '../http2/flow-window.ts';
 import {
-  CLIENT_PREFACE, DEFAULT_WINDOW_BYTES, ErrorCode, errorCodeName, Flag, FrameReader, FrameType, frame, goAwayFrame, Http2Error, Setting, rstStreamFrame, settingsFrame, windowUpdateFrame,
+  CLIENT_PREFACE,
+  DEFAULT_WINDOW_BYTES,
+  ErrorCode,
+  errorCodeName,
+  Flag,
+  FrameReader,
+  FrameType,
+  frame,
+  goAwayFrame,
+  Http2Error,
+  Setting,
+  rstStreamFrame,
+  settingsFrame,
+  windowUpdateFrame,
 } from '../http2/frames.ts';
 import { HeaderBlock, unpad } from '../http2/header-block.ts';
 import { DEFAULT_LIMITS } from '../http2/limits.ts';
@@ -72,7 +85,10 @@ export class ClientConnection implements StreamHost {
   readonly #sender: DataSender;
   readonly #frames: FrameReader;
   readonly #encoder = new HpackEncoder();
-  readonly #decoder = new HpackDecoder({ maxTableBytes: DEFAULT_LIMITS.hpackTableBytes, maxHeaderBytes: DEFAULT_LIMITS.maxHeaderBytes });
+  readonly #decoder = new HpackDecoder({
+    maxTableBytes: DEFAULT_LIMITS.hpackTableBytes,
+    maxHeaderBytes: DEFAULT_LIMITS.maxHeaderBytes,
+  });
   readonly #block = new HeaderBlock(DEFAULT_LIMITS);
   readonly #peer = new PeerSettings();
   readonly #window = new ReceiveWindow(DEFAULT_WINDOW_BYTES, CONNECTION_WINDOW_BYTES / 4);
@@ -91,20 +107,26 @@ export class ClientConnection implements StreamHost {
     this.#sender = new DataSender(this.#output, (stream) => {
       stream.localEnded = true;
     });
-    this.#frames = new FrameReader(MAX_FRAME_BYTES, (type, flags, streamId, payload) => this.#onFrame(type, flags, streamId, payload));
+    this.#frames = new FrameReader(MAX_FRAME_BYTES, (type, flags, streamId, payload) =>
+      this.#onFrame(type, flags, streamId, payload),
+    );
     socket.on('data', (chunk: Buffer) => this.#onChunk(chunk));
     let why = 'it was closed';
     socket.on('error', (error) => {
       why = error.message;
     });
-    socket.on('close', () => this.#gone(new BigtableError(Code.UNAVAILABLE, `the connection to ${options.address} was lost: ${why}`)));
+    socket.on('close', () =>
+      this.#gone(new BigtableError(Code.UNAVAILABLE, `the connection to ${options.address} was lost: ${why}`)),
+    );
     this.#output.write(CLIENT_PREFACE);
-    this.#output.write(settingsFrame([
-      [Setting.ENABLE_PUSH, 0],
-      [Setting.INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES],
-      [Setting.MAX_FRAME_SIZE, MAX_FRAME_BYTES],
-      [Setting.MAX_HEADER_LIST_SIZE, DEFAULT_LIMITS.maxHeaderBytes],
-    ]));
+    this.#output.write(
+      settingsFrame([
+        [Setting.ENABLE_PUSH, 0],
+        [Setting.INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES],
+        [Setting.MAX_FRAME_SIZE, MAX_FRAME_BYTES],
+        [Setting.MAX_HEADER_LIST_SIZE, DEFAULT_LIMITS.maxHeaderBytes],
+      ]),
+    );
     this.#output.write(windowUpdateFrame(0, this.#window.grant(CONNECTION_WINDOW_BYTES - DEFAULT_WINDOW_BYTES, true)));
   }
 
@@ -117,7 +139,12 @@ export class ClientConnection implements StreamHost {
   open(exchange: Exchange, headers: readonly string[], message: Buffer): Stream {
     const id = this.#nextId;
     this.#nextId += 2;
-    const stream = new Stream(id, this, this.#peer.windowBytes, new ReceiveWindow(STREAM_WINDOW_BYTES, STREAM_WINDOW_BYTES / 4));
+    const stream = new Stream(
+      id,
+      this,
+      this.#peer.windowBytes,
+      new ReceiveWindow(STREAM_WINDOW_BYTES, STREAM_WINDOW_BYTES / 4),
+    );
     if (this.#open.size === 0) this.#options.socket.ref();
     this.#open.set(id, { stream, exchange });
     this.#keepWatch();
@@ -209,14 +236,21 @@ export class ClientConnection implements StreamHost {
       this.#output.write(goAwayFrame(0, code, error.message));
       this.#output.end();
       const why = this.isReady ? 'broke the protocol' : 'does not speak HTTP/2';
-      this.#lose(new BigtableError(this.isReady ? Code.INTERNAL : Code.UNAVAILABLE, `the server at ${this.#options.address} ${why}: ${error.message}`));
+      this.#lose(
+        new BigtableError(
+          this.isReady ? Code.INTERNAL : Code.UNAVAILABLE,
+          `the server at ${this.#options.address} ${why}: ${error.message}`,
+        ),
+      );
     }
   }
 
   #onFrame(type: number, flags: number, streamId: number, payload: Buffer): void {
     if (this.#isGone) return;
-    if (!this.isReady && (type !== FrameType.SETTINGS || flags & Flag.ACK)) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'its first frame is no SETTINGS');
-    if (this.#block.isOpen && type !== FrameType.CONTINUATION) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a frame within a header block');
+    if (!this.isReady && (type !== FrameType.SETTINGS || flags & Flag.ACK))
+      throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'its first frame is no SETTINGS');
+    if (this.#block.isOpen && type !== FrameType.CONTINUATION)
+      throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a frame within a header block');
     switch (type) {
       case FrameType.DATA:
         return this.#onData(flags, streamId, payload);
@@ -234,7 +268,11 @@ export class ClientConnection implements StreamHost {
       case FrameType.PING:
         return this.#onPing(flags, payload);
       case FrameType.GOAWAY:
-        return this.#onGoAway(uint32(payload, 0) & LAST_STREAM_ID, uint32(payload, 4), payload.toString('latin1', 8, 8 + 256));
+        return this.#onGoAway(
+          uint32(payload, 0) & LAST_STREAM_ID,
+          uint32(payload, 4),
+          payload.toString('latin1', 8, 8 + 256),
+        );
       case FrameType.WINDOW_UPDATE:
         return this.#onWindowUpdate(streamId, uint32(payload, 0) & LAST_STREAM_ID);
     }
@@ -271,7 +309,10 @@ export class ClientConnection implements StreamHost {
     const { stream, exchange } = open;
     if (!headers) {
       this.reset(stream, ErrorCode.CANCEL);
-      return exchange.onLost(new BigtableError(Code.RESOURCE_EXHAUSTED, `the server answered with ${tooLarge?.message}`), false);
+      return exchange.onLost(
+        new BigtableError(Code.RESOURCE_EXHAUSTED, `the server answered with ${tooLarge?.message}`),
+        false,
+      );
     }
     if (endStream) this.#remoteEnd(stream);
     exchange.onHeaders(headers, endStream);
@@ -310,7 +351,11 @@ export class ClientConnection implements StreamHost {
 
   #onGoAway(lastId: number, code: number, debug: string): void {
     const why = code === ErrorCode.NO_ERROR ? debug || 'it is closing' : `${errorCodeName(code)} ${debug}`.trim();
-    const error = new BigtableError(Code.UNAVAILABLE, `the server at ${this.#options.address} ends the connection: ${why}`, { details: { notReached: true } });
+    const error = new BigtableError(
+      Code.UNAVAILABLE,
+      `the server at ${this.#options.address} ends the connection: ${why}`,
+      { details: { notReached: true } },
+    );
     this.isDraining = true;
     this.#options.onDraining(why);
     for (const { stream, exchange } of this.#open.values().filter((open) => open.stream.id > lastId)) {
@@ -332,7 +377,8 @@ export class ClientConnection implements StreamHost {
   /** The exchange of a stream; undefined where it has ended. A stream that was never opened is a breach. */
   #find(streamId: number): Open | undefined {
     const open = this.#open.get(streamId);
-    if (!open && (streamId % 2 === 0 || streamId >= this.#nextId)) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, `a frame of stream ${streamId}, which was never opened`);
+    if (!open && (streamId % 2 === 0 || streamId >= this.#nextId))
+      throw new Http2Error(ErrorCode.PROTOCOL_ERROR, `a frame of stream ${streamId}, which was never opened`);
     return open;
   }
 
@@ -398,12 +444,18 @@ export class ClientConnection implements StreamHost {
     this.#watch = this.#options.clock.timer(this.#options.keepAliveTimeoutMs, () => {
       this.#watch = undefined;
       if (!this.#pingIsOut) return this.#keepWatch();
-      this.#lose(new BigtableError(Code.UNAVAILABLE, `the server at ${this.#options.address} does not answer: nothing came for ${this.#options.keepAliveTimeoutMs} ms after a PING`));
+      this.#lose(
+        new BigtableError(
+          Code.UNAVAILABLE,
+          `the server at ${this.#options.address} does not answer: nothing came for ${this.#options.keepAliveTimeoutMs} ms after a PING`,
+        ),
+      );
     });
   }
 }
 
 function uint32(payload: Buffer, at: number): number {
-  if (payload.length < at + 4) throw new Http2Error(ErrorCode.FRAME_SIZE_ERROR, `a frame of ${payload.length} bytes is too short for its kind`);
+  if (payload.length < at + 4)
+    throw new Http2Error(ErrorCode.FRAME_SIZE_ERROR, `a frame of ${payload.length} bytes is too short for its kind`);
   return payload.readUInt32BE(at);
 }

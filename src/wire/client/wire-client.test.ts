@@ -9,16 +9,29 @@ import { testEnv, testStatus, until } from '../fixtures.ts';
 import { systemClock } from '../../platform/index.ts';
 import { encodeBinary } from '../grpc/metadata.ts';
 import { HpackEncoder } from '../hpack/encoder.ts';
-import { CLIENT_PREFACE, ErrorCode, Flag, FrameReader, FrameType, frame, goAwayFrame, rstStreamFrame, settingsFrame } from '../http2/frames.ts';
+import {
+  CLIENT_PREFACE,
+  ErrorCode,
+  Flag,
+  FrameReader,
+  FrameType,
+  frame,
+  goAwayFrame,
+  rstStreamFrame,
+  settingsFrame,
+} from '../http2/frames.ts';
 import type { RpcStatus } from '../contract/rpc-server.ts';
 import { WireServer } from '../server/wire-server.ts';
 import { WireClient, type WireClientOptions } from './wire-client.ts';
 
 const env = testEnv();
 const budget = new ByteBudget(1 << 30);
-const errorOf = ({ code, message, details }: RpcStatus): BigtableError => new BigtableError(code, message, details ? { details: JSON.parse(details.toString()) } : {});
-const clientOf = (port: number, more: Partial<WireClientOptions> = {}): WireClient => new WireClient({ address: `127.0.0.1:${port}`, clock: systemClock, random: env.random, errorOf, ...more });
-const plain = (options: { deadlineMs?: number; signal?: AbortSignal } = {}): RequestContext => requestContext({ budget, ...options });
+const errorOf = ({ code, message, details }: RpcStatus): BigtableError =>
+  new BigtableError(code, message, details ? { details: JSON.parse(details.toString()) } : {});
+const clientOf = (port: number, more: Partial<WireClientOptions> = {}): WireClient =>
+  new WireClient({ address: `127.0.0.1:${port}`, clock: systemClock, random: env.random, errorOf, ...more });
+const plain = (options: { deadlineMs?: number; signal?: AbortSignal } = {}): RequestContext =>
+  requestContext({ budget, ...options });
 const within = (ms: number): RequestContext => plain({ deadlineMs: systemClock.monotonicMs() + ms });
 const asIs = (bytes: Buffer): Buffer => bytes;
 
@@ -44,32 +57,59 @@ async function ownServer(): Promise<Peer> {
   let made = 0;
   let lastHeader: (name: string) => string | undefined = () => undefined;
   const server = new WireServer({ env, statusOf: testStatus });
-  server.register('/t/Echo', { kind: 'unary', handle: async (call, request) => {
-    lastHeader = (name) => call.header(name);
-    return request;
-  } });
-  server.register('/t/Fail', { kind: 'unary', handle: async () => Promise.reject(new BigtableError(Code.NOT_FOUND, 'no é', { details: { a: 'b' } })) });
-  server.register('/t/Forever', { kind: 'unary', handle: (call) => new Promise((_resolve, reject) => call.context.signal?.addEventListener('abort', () => {
-    cancelled++;
-    reject(new BigtableError(Code.CANCELLED, 'given up'));
-  })) });
-  server.register('/t/Count', { kind: 'stream', handle: async (_call, request, sink) => {
-    for (let i = 0; i < (request[0] ?? 0); i++) await sink.send(Buffer.alloc(i * 1000, i));
-  } });
-  server.register('/t/HalfWay', { kind: 'stream', handle: async (_call, _request, sink) => {
-    await sink.send(Buffer.of(1));
-    throw new BigtableError(Code.DATA_LOSS, 'half way');
-  } });
-  server.register('/t/Endless', { kind: 'stream', handle: async (_call, _request, sink) => {
-    try {
-      for (made = 0; ; made++) await sink.send(Buffer.alloc(50_000));
-    } catch (error) {
-      cancelled++;
-      throw error;
-    }
-  } });
+  server.register('/t/Echo', {
+    kind: 'unary',
+    handle: async (call, request) => {
+      lastHeader = (name) => call.header(name);
+      return request;
+    },
+  });
+  server.register('/t/Fail', {
+    kind: 'unary',
+    handle: async () => Promise.reject(new BigtableError(Code.NOT_FOUND, 'no é', { details: { a: 'b' } })),
+  });
+  server.register('/t/Forever', {
+    kind: 'unary',
+    handle: (call) =>
+      new Promise((_resolve, reject) =>
+        call.context.signal?.addEventListener('abort', () => {
+          cancelled++;
+          reject(new BigtableError(Code.CANCELLED, 'given up'));
+        }),
+      ),
+  });
+  server.register('/t/Count', {
+    kind: 'stream',
+    handle: async (_call, request, sink) => {
+      for (let i = 0; i < (request[0] ?? 0); i++) await sink.send(Buffer.alloc(i * 1000, i));
+    },
+  });
+  server.register('/t/HalfWay', {
+    kind: 'stream',
+    handle: async (_call, _request, sink) => {
+      await sink.send(Buffer.of(1));
+      throw new BigtableError(Code.DATA_LOSS, 'half way');
+    },
+  });
+  server.register('/t/Endless', {
+    kind: 'stream',
+    handle: async (_call, _request, sink) => {
+      try {
+        for (made = 0; ; made++) await sink.send(Buffer.alloc(50_000));
+      } catch (error) {
+        cancelled++;
+        throw error;
+      }
+    },
+  });
   const port = await server.listen('127.0.0.1', 0);
-  return { port, cancelled: () => cancelled, made: () => made, lastHeader: (name) => lastHeader(name), close: () => server.close(0) };
+  return {
+    port,
+    cancelled: () => cancelled,
+    made: () => made,
+    lastHeader: (name) => lastHeader(name),
+    close: () => server.close(0),
+  };
 }
 
 async function grpcJsServer(): Promise<Peer> {
@@ -77,34 +117,57 @@ async function grpcJsServer(): Promise<Peer> {
   let made = 0;
   let metadata = new grpc.Metadata();
   const server = new grpc.Server({ 'grpc.max_receive_message_length': -1 });
-  const method = (path: string, responseStream: boolean) => ({ path, requestStream: false, responseStream, requestSerialize: asIs, requestDeserialize: asIs, responseSerialize: asIs, responseDeserialize: asIs });
+  const method = (path: string, responseStream: boolean) => ({
+    path,
+    requestStream: false,
+    responseStream,
+    requestSerialize: asIs,
+    requestDeserialize: asIs,
+    responseSerialize: asIs,
+    responseDeserialize: asIs,
+  });
   const details = new grpc.Metadata();
   details.set('grpc-status-details-bin', Buffer.from('{"a":"b"}'));
-  server.addService({ echo: method('/t/Echo', false), fail: method('/t/Fail', false), forever: method('/t/Forever', false), count: method('/t/Count', true), halfWay: method('/t/HalfWay', true), endless: method('/t/Endless', true) }, {
-    echo: (call: grpc.ServerUnaryCall<Buffer, Buffer>, done: grpc.sendUnaryData<Buffer>) => {
-      metadata = call.metadata;
-      done(null, call.request);
+  server.addService(
+    {
+      echo: method('/t/Echo', false),
+      fail: method('/t/Fail', false),
+      forever: method('/t/Forever', false),
+      count: method('/t/Count', true),
+      halfWay: method('/t/HalfWay', true),
+      endless: method('/t/Endless', true),
     },
-    fail: (_call: unknown, done: grpc.sendUnaryData<Buffer>) => done({ code: grpc.status.NOT_FOUND, details: 'no é', metadata: details }),
-    forever: (call: grpc.ServerUnaryCall<Buffer, Buffer>) => void call.on('cancelled', () => cancelled++),
-    count: (call: grpc.ServerWritableStream<Buffer, Buffer>) => {
-      for (let i = 0; i < (call.request[0] ?? 0); i++) call.write(Buffer.alloc(i * 1000, i));
-      call.end();
+    {
+      echo: (call: grpc.ServerUnaryCall<Buffer, Buffer>, done: grpc.sendUnaryData<Buffer>) => {
+        metadata = call.metadata;
+        done(null, call.request);
+      },
+      fail: (_call: unknown, done: grpc.sendUnaryData<Buffer>) =>
+        done({ code: grpc.status.NOT_FOUND, details: 'no é', metadata: details }),
+      forever: (call: grpc.ServerUnaryCall<Buffer, Buffer>) => void call.on('cancelled', () => cancelled++),
+      count: (call: grpc.ServerWritableStream<Buffer, Buffer>) => {
+        for (let i = 0; i < (call.request[0] ?? 0); i++) call.write(Buffer.alloc(i * 1000, i));
+        call.end();
+      },
+      halfWay: (call: grpc.ServerWritableStream<Buffer, Buffer>) => {
+        call.write(Buffer.of(1));
+        call.emit('error', { code: grpc.status.DATA_LOSS, details: 'half way' });
+      },
+      endless: (call: grpc.ServerWritableStream<Buffer, Buffer>) => {
+        const write = (): void => {
+          while (!call.cancelled && call.write(Buffer.alloc(50_000))) made++;
+        };
+        call.on('drain', write);
+        call.on('cancelled', () => cancelled++);
+        write();
+      },
     },
-    halfWay: (call: grpc.ServerWritableStream<Buffer, Buffer>) => {
-      call.write(Buffer.of(1));
-      call.emit('error', { code: grpc.status.DATA_LOSS, details: 'half way' });
-    },
-    endless: (call: grpc.ServerWritableStream<Buffer, Buffer>) => {
-      const write = (): void => {
-        while (!call.cancelled && call.write(Buffer.alloc(50_000))) made++;
-      };
-      call.on('drain', write);
-      call.on('cancelled', () => cancelled++);
-      write();
-    },
-  });
-  const port = await new Promise<number>((resolve, reject) => server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, bound) => (error ? reject(error) : resolve(bound))));
+  );
+  const port = await new Promise<number>((resolve, reject) =>
+    server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, bound) =>
+      error ? reject(error) : resolve(bound),
+    ),
+  );
   return {
     port,
     cancelled: () => cancelled,
@@ -114,7 +177,10 @@ async function grpcJsServer(): Promise<Peer> {
   };
 }
 
-for (const [name, open] of [['our own server', ownServer], ['a server of grpc-js', grpcJsServer]] as const) {
+for (const [name, open] of [
+  ['our own server', ownServer],
+  ['a server of grpc-js', grpcJsServer],
+] as const) {
   describe(`WireClient with ${name}`, () => {
     let peer: Peer;
     let client: WireClient;
@@ -137,7 +203,9 @@ for (const [name, open] of [['our own server', ownServer], ['a server of grpc-js
 
     test('many at once, of all sizes', async () => {
       const sizes = Array.from({ length: 300 }, (_, i) => (i % 10 === 0 ? i * 1000 : i));
-      const answers = await Promise.all(sizes.map((size) => client.unary('/t/Echo', Buffer.alloc(size, size), plain())));
+      const answers = await Promise.all(
+        sizes.map((size) => client.unary('/t/Echo', Buffer.alloc(size, size), plain())),
+      );
       for (const [i, size] of sizes.entries()) assert.deepEqual(answers[i], Buffer.alloc(size, size));
     });
 
@@ -147,17 +215,27 @@ for (const [name, open] of [['our own server', ownServer], ['a server of grpc-js
     });
 
     test('a failure carries code, words and details', async () => {
-      await assert.rejects(client.unary('/t/Fail', Buffer.alloc(0), plain()), { code: Code.NOT_FOUND, message: 'no é', details: { a: 'b' } });
+      await assert.rejects(client.unary('/t/Fail', Buffer.alloc(0), plain()), {
+        code: Code.NOT_FOUND,
+        message: 'no é',
+        details: { a: 'b' },
+      });
       await assert.rejects(client.unary('/t/None', Buffer.alloc(0), plain()), { code: Code.UNIMPLEMENTED });
     });
 
     test('a stream comes whole, or ends with its error behind what came', async () => {
       const messages = await all(client.stream('/t/Count', Buffer.of(60), plain()));
-      assert.deepEqual(messages.map((message) => message.length), Array.from({ length: 60 }, (_, i) => i * 1000));
+      assert.deepEqual(
+        messages.map((message) => message.length),
+        Array.from({ length: 60 }, (_, i) => i * 1000),
+      );
       const some: Buffer[] = [];
-      await assert.rejects(async () => {
-        for await (const message of client.stream('/t/HalfWay', Buffer.alloc(0), plain())) some.push(message);
-      }, { code: Code.DATA_LOSS, message: 'half way' });
+      await assert.rejects(
+        async () => {
+          for await (const message of client.stream('/t/HalfWay', Buffer.alloc(0), plain())) some.push(message);
+        },
+        { code: Code.DATA_LOSS, message: 'half way' },
+      );
       assert.equal(some.length, 1);
     });
 
@@ -209,7 +287,10 @@ describe('WireClient and its limits', () => {
   test('a message above the limit fails its call alone', async () => {
     const peer = await ownServer();
     const client = clientOf(peer.port, { maxMessageBytes: 1000 });
-    await assert.rejects(client.unary('/t/Echo', Buffer.alloc(1001), plain()), { code: Code.RESOURCE_EXHAUSTED, message: /1001 bytes; the limit is 1000/ });
+    await assert.rejects(client.unary('/t/Echo', Buffer.alloc(1001), plain()), {
+      code: Code.RESOURCE_EXHAUSTED,
+      message: /1001 bytes; the limit is 1000/,
+    });
     assert.equal((await client.unary('/t/Echo', Buffer.alloc(1000), plain())).length, 1000);
     client.close();
     await peer.close();
@@ -226,8 +307,14 @@ describe('WireClient and its limits', () => {
       });
     }
     client.close();
-    await assert.rejects(client.unary('/t/Echo', Buffer.alloc(0), plain()), { code: Code.CANCELLED, message: /client is closed/ });
-    await assert.rejects(all(clientOf(0, { address: 'nowhere' }).stream('/t/Echo', Buffer.alloc(0), plain())), { code: Code.INVALID_ARGUMENT, message: /"nowhere" is no address/ });
+    await assert.rejects(client.unary('/t/Echo', Buffer.alloc(0), plain()), {
+      code: Code.CANCELLED,
+      message: /client is closed/,
+    });
+    await assert.rejects(all(clientOf(0, { address: 'nowhere' }).stream('/t/Echo', Buffer.alloc(0), plain())), {
+      code: Code.INVALID_ARGUMENT,
+      message: /"nowhere" is no address/,
+    });
   });
 
   test('a server that comes back is found again', async () => {
@@ -240,7 +327,10 @@ describe('WireClient and its limits', () => {
     server.register('/t/Echo', { kind: 'unary', handle: async (_call, request) => request });
     await server.listen('127.0.0.1', first.port);
     for (let answered = false; !answered; await systemClock.yield()) {
-      answered = await client.unary('/t/Echo', Buffer.of(9), plain()).then((bytes) => bytes[0] === 9, () => false);
+      answered = await client.unary('/t/Echo', Buffer.of(9), plain()).then(
+        (bytes) => bytes[0] === 9,
+        () => false,
+      );
     }
     client.close();
     await server.close(0);
@@ -258,14 +348,18 @@ class Script {
     this.#server = createServer((socket) => {
       this.sockets.push(socket);
       let prefaceBytes = CLIENT_PREFACE.length;
-      const reader = new FrameReader(1 << 20, (type, flags, streamId, payload) => this.frames.push({ type, flags, streamId, payload }));
+      const reader = new FrameReader(1 << 20, (type, flags, streamId, payload) =>
+        this.frames.push({ type, flags, streamId, payload }),
+      );
       socket.on('error', () => {});
       socket.on('data', (chunk) => {
         const skipped = Math.min(prefaceBytes, chunk.length);
         prefaceBytes -= skipped;
         reader.push(Buffer.from(chunk.subarray(skipped)));
       });
-      socket.write(Buffer.isBuffer(settings) ? settings : settingsFrame(settings as readonly (readonly [number, number])[]));
+      socket.write(
+        Buffer.isBuffer(settings) ? settings : settingsFrame(settings as readonly (readonly [number, number])[]),
+      );
     });
   }
 
@@ -284,11 +378,20 @@ class Script {
   }
 
   headers(streamId: number, fields: readonly string[], end = false): Buffer {
-    return frame(FrameType.HEADERS, Flag.END_HEADERS | (end ? Flag.END_STREAM : 0), streamId, this.#encoder.encode(fields));
+    return frame(
+      FrameType.HEADERS,
+      Flag.END_HEADERS | (end ? Flag.END_STREAM : 0),
+      streamId,
+      this.#encoder.encode(fields),
+    );
   }
 
   ok(streamId: number, ...messages: Buffer[]): Buffer {
-    return Buffer.concat([this.headers(streamId, START), ...messages.map((bytes) => frame(FrameType.DATA, 0, streamId, bytes)), this.headers(streamId, ['grpc-status', '0'], true)]);
+    return Buffer.concat([
+      this.headers(streamId, START),
+      ...messages.map((bytes) => frame(FrameType.DATA, 0, streamId, bytes)),
+      this.headers(streamId, ['grpc-status', '0'], true),
+    ]);
   }
 
   close(): void {
@@ -298,9 +401,14 @@ class Script {
 }
 
 const START = [':status', '200', 'content-type', 'application/grpc+proto'];
-const message = (bytes: Buffer, flag = 0): Buffer => Buffer.concat([Buffer.of(flag, 0, 0, bytes.length >>> 8, bytes.length), bytes]);
+const message = (bytes: Buffer, flag = 0): Buffer =>
+  Buffer.concat([Buffer.of(flag, 0, 0, bytes.length >>> 8, bytes.length), bytes]);
 
-async function scripted(settings: ConstructorParameters<typeof Script>[0], run: (script: Script, client: WireClient) => Promise<void>, more: Partial<WireClientOptions> = {}): Promise<void> {
+async function scripted(
+  settings: ConstructorParameters<typeof Script>[0],
+  run: (script: Script, client: WireClient) => Promise<void>,
+  more: Partial<WireClientOptions> = {},
+): Promise<void> {
   const script = new Script(settings);
   const client = clientOf(await script.listen(), more);
   try {
@@ -322,7 +430,10 @@ describe('WireClient with servers of every kind', () => {
       assert.equal((await calls[1])?.[0], 33);
       await until(() => script.requests.length === 3);
       script.send(script.ok(5, message(Buffer.of(55))), script.ok(1, message(Buffer.of(11))));
-      assert.deepEqual((await Promise.all(calls)).map((bytes) => bytes[0]), [11, 33, 55]);
+      assert.deepEqual(
+        (await Promise.all(calls)).map((bytes) => bytes[0]),
+        [11, 33, 55],
+      );
     });
   });
 
@@ -357,32 +468,59 @@ describe('WireClient with servers of every kind', () => {
       const call = client.unary('/t/Echo', Buffer.of(1), plain());
       await until(() => script.requests.length === 1);
       script.sockets[0]?.destroy();
-      await assert.rejects(call, (error: BigtableError) => error.code === Code.UNAVAILABLE && error.details.notReached === undefined && /was lost/.test(error.message));
+      await assert.rejects(
+        call,
+        (error: BigtableError) =>
+          error.code === Code.UNAVAILABLE && error.details.notReached === undefined && /was lost/.test(error.message),
+      );
     });
   });
 
   test('a server that has gone silent is asked, and then given up', async () => {
-    await scripted([], async (script, client) => {
-      await assert.rejects(client.unary('/t/Echo', Buffer.of(1), plain()), { code: Code.UNAVAILABLE, message: /does not answer: nothing came for 20 ms after a PING/ });
-      assert.ok(script.frames.some(({ type }) => type === FrameType.PING));
-    }, { keepAliveMs: 10, keepAliveTimeoutMs: 20 });
+    await scripted(
+      [],
+      async (script, client) => {
+        await assert.rejects(client.unary('/t/Echo', Buffer.of(1), plain()), {
+          code: Code.UNAVAILABLE,
+          message: /does not answer: nothing came for 20 ms after a PING/,
+        });
+        assert.ok(script.frames.some(({ type }) => type === FrameType.PING));
+      },
+      { keepAliveMs: 10, keepAliveTimeoutMs: 20 },
+    );
   });
 
   test('PINGs and SETTINGS are answered, unknown frames passed over', async () => {
     await scripted([], async (script, client) => {
       const call = client.unary('/t/Echo', Buffer.of(1), plain());
       await until(() => script.requests.length === 1);
-      script.send(frame(FrameType.PING, 0, 0, Buffer.from('12345678')), frame(99, 0xff, 0, Buffer.from('?')), settingsFrame([[4, 5]]), script.ok(1, message(Buffer.of(5))));
+      script.send(
+        frame(FrameType.PING, 0, 0, Buffer.from('12345678')),
+        frame(99, 0xff, 0, Buffer.from('?')),
+        settingsFrame([[4, 5]]),
+        script.ok(1, message(Buffer.of(5))),
+      );
       assert.equal((await call)[0], 5);
-      await until(() => script.frames.some(({ type, flags, payload }) => type === FrameType.PING && flags === Flag.ACK && payload.toString() === '12345678'));
-      assert.equal(script.frames.filter(({ type, flags }) => type === FrameType.SETTINGS && flags === Flag.ACK).length, 2);
+      await until(() =>
+        script.frames.some(
+          ({ type, flags, payload }) =>
+            type === FrameType.PING && flags === Flag.ACK && payload.toString() === '12345678',
+        ),
+      );
+      assert.equal(
+        script.frames.filter(({ type, flags }) => type === FrameType.SETTINGS && flags === Flag.ACK).length,
+        2,
+      );
     });
   });
 
-  test('a request waits for the server\'s window, and goes on as it grows', async () => {
+  test("a request waits for the server's window, and goes on as it grows", async () => {
     await scripted([[4, 10]], async (script, client) => {
       const call = client.unary('/t/Echo', Buffer.alloc(20, 1), plain());
-      const sentBytes = (): number => script.frames.filter(({ type }) => type === FrameType.DATA).reduce((sum, { payload }) => sum + payload.length, 0);
+      const sentBytes = (): number =>
+        script.frames
+          .filter(({ type }) => type === FrameType.DATA)
+          .reduce((sum, { payload }) => sum + payload.length, 0);
       await until(() => sentBytes() === 10);
       script.send(settingsFrame([[4, 12]]));
       await until(() => sentBytes() === 12);
@@ -397,9 +535,17 @@ describe('WireClient with servers of every kind', () => {
     await scripted([], async (script, client) => {
       const text = Buffer.from('compressible '.repeat(50));
       const gzip = [...START, 'grpc-encoding', 'gzip'];
-      const answer = (streamId: number): Buffer => Buffer.concat([
-        script.headers(streamId, gzip), frame(FrameType.DATA, 0, streamId, Buffer.concat([message(gzipSync(text), 1), message(Buffer.from('plain'))])), script.headers(streamId, ['grpc-status', '0'], true),
-      ]);
+      const answer = (streamId: number): Buffer =>
+        Buffer.concat([
+          script.headers(streamId, gzip),
+          frame(
+            FrameType.DATA,
+            0,
+            streamId,
+            Buffer.concat([message(gzipSync(text), 1), message(Buffer.from('plain'))]),
+          ),
+          script.headers(streamId, ['grpc-status', '0'], true),
+        ]);
       const messages = all(client.stream('/t/Echo', Buffer.of(1), plain()));
       await until(() => script.requests.length === 1);
       script.send(answer(1));
@@ -407,33 +553,112 @@ describe('WireClient with servers of every kind', () => {
     });
   });
 
-  const faults: readonly (readonly [name: string, expected: { code: Code; message?: RegExp }, answer: (script: Script) => Buffer])[] = [
-    ['trailers alone', { code: Code.NOT_FOUND, message: /^not here$/ }, (script) => script.headers(1, [...START, 'grpc-status', '5', 'grpc-message', 'not%20here'], true)],
+  const faults: readonly (readonly [
+    name: string,
+    expected: { code: Code; message?: RegExp },
+    answer: (script: Script) => Buffer,
+  ])[] = [
+    [
+      'trailers alone',
+      { code: Code.NOT_FOUND, message: /^not here$/ },
+      (script) => script.headers(1, [...START, 'grpc-status', '5', 'grpc-message', 'not%20here'], true),
+    ],
     ['an unknown status', { code: Code.UNKNOWN }, (script) => script.headers(1, [...START, 'grpc-status', '77'], true)],
     ['HTTP 503', { code: Code.UNAVAILABLE }, (script) => script.headers(1, [':status', '503'], true)],
-    ['HTTP 200 of something else', { code: Code.UNKNOWN, message: /text\/html/ }, (script) => script.headers(1, [':status', '200', 'content-type', 'text/html'])],
-    ['an interim answer first', { code: Code.ABORTED }, (script) => Buffer.concat([script.headers(1, [':status', '103']), script.headers(1, [...START, 'grpc-status', '10'], true)])],
-    ['DATA that ends the stream', { code: Code.INTERNAL, message: /without a status/ }, (script) => Buffer.concat([script.headers(1, START), frame(FrameType.DATA, Flag.END_STREAM, 1, Buffer.alloc(0))])],
+    [
+      'HTTP 200 of something else',
+      { code: Code.UNKNOWN, message: /text\/html/ },
+      (script) => script.headers(1, [':status', '200', 'content-type', 'text/html']),
+    ],
+    [
+      'an interim answer first',
+      { code: Code.ABORTED },
+      (script) =>
+        Buffer.concat([
+          script.headers(1, [':status', '103']),
+          script.headers(1, [...START, 'grpc-status', '10'], true),
+        ]),
+    ],
+    [
+      'DATA that ends the stream',
+      { code: Code.INTERNAL, message: /without a status/ },
+      (script) => Buffer.concat([script.headers(1, START), frame(FrameType.DATA, Flag.END_STREAM, 1, Buffer.alloc(0))]),
+    ],
     ['DATA without headers', { code: Code.INTERNAL }, () => frame(FrameType.DATA, 0, 1, message(Buffer.of(1)))],
     ['no message', { code: Code.INTERNAL, message: /0 messages/ }, (script) => script.ok(1)],
-    ['two messages', { code: Code.INTERNAL, message: /2 messages/ }, (script) => script.ok(1, message(Buffer.of(1)), message(Buffer.of(2)))],
-    ['half a message', { code: Code.INTERNAL, message: /within a message/ }, (script) => script.ok(1, message(Buffer.of(1)).subarray(0, 4))],
+    [
+      'two messages',
+      { code: Code.INTERNAL, message: /2 messages/ },
+      (script) => script.ok(1, message(Buffer.of(1)), message(Buffer.of(2))),
+    ],
+    [
+      'half a message',
+      { code: Code.INTERNAL, message: /within a message/ },
+      (script) => script.ok(1, message(Buffer.of(1)).subarray(0, 4)),
+    ],
     ['a prefix that is none', { code: Code.INTERNAL }, (script) => script.ok(1, message(Buffer.of(1), 9))],
-    ['a message of 4 GiB', { code: Code.RESOURCE_EXHAUSTED }, (script) => script.ok(1, Buffer.of(0, 255, 255, 255, 255))],
+    [
+      'a message of 4 GiB',
+      { code: Code.RESOURCE_EXHAUSTED },
+      (script) => script.ok(1, Buffer.of(0, 255, 255, 255, 255)),
+    ],
     ['gzip without notice', { code: Code.INTERNAL }, (script) => script.ok(1, message(gzipSync(Buffer.from('x')), 1))],
-    ['gzip that is none', { code: Code.INTERNAL }, (script) => Buffer.concat([
-      script.headers(1, [...START, 'grpc-encoding', 'gzip']), frame(FrameType.DATA, 0, 1, message(Buffer.from('nonsense of some length\x09\0\0\0'), 1)), script.headers(1, ['grpc-status', '0'], true),
-    ])],
-    ['an encoding not offered', { code: Code.INTERNAL, message: /"zstd"/ }, (script) => script.headers(1, [...START, 'grpc-encoding', 'zstd'])],
-    ['headers above the limit', { code: Code.RESOURCE_EXHAUSTED, message: /header list of 84000 bytes/ }, () => frame(FrameType.HEADERS, Flag.END_HEADERS, 1, Buffer.alloc(2000, 0x82))],
-    ['RST_STREAM', { code: Code.INTERNAL, message: /INTERNAL_ERROR/ }, () => rstStreamFrame(1, ErrorCode.INTERNAL_ERROR)],
-    ['RST_STREAM to calm down', { code: Code.RESOURCE_EXHAUSTED }, () => rstStreamFrame(1, ErrorCode.ENHANCE_YOUR_CALM)],
-    ['a broken header block', { code: Code.INTERNAL, message: /broke the protocol/ }, () => frame(FrameType.HEADERS, Flag.END_HEADERS, 1, Buffer.of(0xff, 0xff, 0xff, 0xff, 0xff, 0xff))],
-    ['a push', { code: Code.INTERNAL, message: /PUSH_PROMISE/ }, () => frame(FrameType.PUSH_PROMISE, Flag.END_HEADERS, 1, Buffer.of(0, 0, 0, 2))],
-    ['a frame of 1 MiB', { code: Code.INTERNAL, message: /limit is 65536/ }, () => Buffer.of(16, 0, 0, 0, 0, 0, 0, 0, 1)],
+    [
+      'gzip that is none',
+      { code: Code.INTERNAL },
+      (script) =>
+        Buffer.concat([
+          script.headers(1, [...START, 'grpc-encoding', 'gzip']),
+          frame(FrameType.DATA, 0, 1, message(Buffer.from('nonsense of some length\x09\0\0\0'), 1)),
+          script.headers(1, ['grpc-status', '0'], true),
+        ]),
+    ],
+    [
+      'an encoding not offered',
+      { code: Code.INTERNAL, message: /"zstd"/ },
+      (script) => script.headers(1, [...START, 'grpc-encoding', 'zstd']),
+    ],
+    [
+      'headers above the limit',
+      { code: Code.RESOURCE_EXHAUSTED, message: /header list of 84000 bytes/ },
+      () => frame(FrameType.HEADERS, Flag.END_HEADERS, 1, Buffer.alloc(2000, 0x82)),
+    ],
+    [
+      'RST_STREAM',
+      { code: Code.INTERNAL, message: /INTERNAL_ERROR/ },
+      () => rstStreamFrame(1, ErrorCode.INTERNAL_ERROR),
+    ],
+    [
+      'RST_STREAM to calm down',
+      { code: Code.RESOURCE_EXHAUSTED },
+      () => rstStreamFrame(1, ErrorCode.ENHANCE_YOUR_CALM),
+    ],
+    [
+      'a broken header block',
+      { code: Code.INTERNAL, message: /broke the protocol/ },
+      () => frame(FrameType.HEADERS, Flag.END_HEADERS, 1, Buffer.of(0xff, 0xff, 0xff, 0xff, 0xff, 0xff)),
+    ],
+    [
+      'a push',
+      { code: Code.INTERNAL, message: /PUSH_PROMISE/ },
+      () => frame(FrameType.PUSH_PROMISE, Flag.END_HEADERS, 1, Buffer.of(0, 0, 0, 2)),
+    ],
+    [
+      'a frame of 1 MiB',
+      { code: Code.INTERNAL, message: /limit is 65536/ },
+      () => Buffer.of(16, 0, 0, 0, 0, 0, 0, 0, 1),
+    ],
     ['a stream that nobody opened', { code: Code.INTERNAL }, (script) => script.headers(7, START)],
-    ['a WINDOW_UPDATE of 0', { code: Code.INTERNAL, message: /WINDOW_UPDATE of 0/ }, () => frame(FrameType.WINDOW_UPDATE, 0, 0, Buffer.alloc(4))],
-    ['a short GOAWAY', { code: Code.INTERNAL, message: /too short/ }, () => frame(FrameType.GOAWAY, 0, 0, Buffer.alloc(3))],
+    [
+      'a WINDOW_UPDATE of 0',
+      { code: Code.INTERNAL, message: /WINDOW_UPDATE of 0/ },
+      () => frame(FrameType.WINDOW_UPDATE, 0, 0, Buffer.alloc(4)),
+    ],
+    [
+      'a short GOAWAY',
+      { code: Code.INTERNAL, message: /too short/ },
+      () => frame(FrameType.GOAWAY, 0, 0, Buffer.alloc(3)),
+    ],
   ];
   for (const [name, expected, answer] of faults) {
     test(`answered with ${name}`, async () => {
@@ -452,17 +677,33 @@ describe('WireClient with servers of every kind', () => {
       const call = client.unary('/t/Echo', Buffer.of(1), plain());
       call.catch(() => {});
       await until(() => script.requests.length === 1);
-      script.send(script.headers(1, [...START, 'grpc-status', '3', 'grpc-status-details-bin', encodeBinary(Buffer.from('{"x":1}'))], true));
+      script.send(
+        script.headers(
+          1,
+          [...START, 'grpc-status', '3', 'grpc-status-details-bin', encodeBinary(Buffer.from('{"x":1}'))],
+          true,
+        ),
+      );
       await assert.rejects(call, { code: Code.INVALID_ARGUMENT, details: { x: 1 } });
     });
   });
 
   test('a peer that speaks something else, or nothing', async () => {
     await scripted(Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n'), async (_script, client) => {
-      await assert.rejects(client.unary('/t/Echo', Buffer.of(1), plain()), { code: Code.UNAVAILABLE, message: /cannot reach a server at .*: the server .* does not speak HTTP\/2/ });
+      await assert.rejects(client.unary('/t/Echo', Buffer.of(1), plain()), {
+        code: Code.UNAVAILABLE,
+        message: /cannot reach a server at .*: the server .* does not speak HTTP\/2/,
+      });
     });
-    await scripted(Buffer.alloc(0), async (_script, client) => {
-      await assert.rejects(client.unary('/t/Echo', Buffer.of(1), plain()), { code: Code.UNAVAILABLE, message: /no connection within 30 ms/ });
-    }, { connectMs: 30 });
+    await scripted(
+      Buffer.alloc(0),
+      async (_script, client) => {
+        await assert.rejects(client.unary('/t/Echo', Buffer.of(1), plain()), {
+          code: Code.UNAVAILABLE,
+          message: /no connection within 30 ms/,
+        });
+      },
+      { connectMs: 30 },
+    );
   });
 });

@@ -81,7 +81,16 @@ export class WireClient implements RpcClient {
     this.#maxMessageBytes = options.maxMessageBytes ?? MAX_MESSAGE_BYTES;
     this.#keepAliveMs = options.keepAliveMs ?? KEEP_ALIVE_MS;
     this.#headers = [
-      ':authority', options.address, 'te', 'trailers', 'content-type', 'application/grpc', 'user-agent', 'edubba', 'grpc-accept-encoding', 'identity,gzip',
+      ':authority',
+      options.address,
+      'te',
+      'trailers',
+      'content-type',
+      'application/grpc',
+      'user-agent',
+      'edubba',
+      'grpc-accept-encoding',
+      'identity,gzip',
       ...Object.entries(options.headers ?? {}).flat(),
     ];
     this.#host = {
@@ -95,12 +104,21 @@ export class WireClient implements RpcClient {
 
   unary(path: string, request: Uint8Array, context: RequestContext): Promise<Buffer> {
     return new Promise((resolve, reject) => {
-      new ClientCall(this.#host, path, request, context, new SingleAnswer(this.#maxMessageBytes, resolve, reject)).start();
+      new ClientCall(
+        this.#host,
+        path,
+        request,
+        context,
+        new SingleAnswer(this.#maxMessageBytes, resolve, reject),
+      ).start();
     });
   }
 
   stream(path: string, request: Uint8Array, context: RequestContext): AsyncIterable<Buffer> {
-    return new AnswerQueue(this.#maxMessageBytes, (reader) => new ClientCall(this.#host, path, request, context, reader));
+    return new AnswerQueue(
+      this.#maxMessageBytes,
+      (reader) => new ClientCall(this.#host, path, request, context, reader),
+    );
   }
 
   close(): void {
@@ -158,7 +176,10 @@ export class WireClient implements RpcClient {
     const { clock, address, connectMs = CONNECT_MS } = this.#options;
     if (this.#lastError && clock.monotonicMs() < this.#pausedUntilMs) return this.#failWaiting(this.#lastError);
     const target = parseAddress(address);
-    if (!target) return this.#failWaiting(new BigtableError(Code.INVALID_ARGUMENT, `${JSON.stringify(address)} is no address: HOST:PORT is one`));
+    if (!target)
+      return this.#failWaiting(
+        new BigtableError(Code.INVALID_ARGUMENT, `${JSON.stringify(address)} is no address: HOST:PORT is one`),
+      );
     const socket = this.#openSocket(target);
     this.#connecting = socket;
     const timer = clock.timer(connectMs, () => socket.destroy(new Error(`no connection within ${connectMs} ms`)));
@@ -172,7 +193,8 @@ export class WireClient implements RpcClient {
     };
     socket.once('close', onClose);
     socket.once(this.#options.tls ? 'secureConnect' : 'connect', () => {
-      if ('alpnProtocol' in socket && socket.alpnProtocol !== 'h2') return socket.destroy(new Error('it does not speak HTTP/2 (no ALPN h2)'));
+      if ('alpnProtocol' in socket && socket.alpnProtocol !== 'h2')
+        return socket.destroy(new Error('it does not speak HTTP/2 (no ALPN h2)'));
       socket.off('close', onClose);
       this.#greet(socket, timer);
     });
@@ -182,7 +204,14 @@ export class WireClient implements RpcClient {
     const { tls } = this.#options;
     if (!tls) return connectPlain({ host, port, noDelay: true });
     const { serverName = host, ...certificates } = tls;
-    const socket = connectTls({ host, port, ...certificates, ...(isName(serverName) && { servername: serverName }), ALPNProtocols: ['h2'], minVersion: 'TLSv1.2' });
+    const socket = connectTls({
+      host,
+      port,
+      ...certificates,
+      ...(isName(serverName) && { servername: serverName }),
+      ALPNProtocols: ['h2'],
+      minVersion: 'TLSv1.2',
+    });
     socket.setNoDelay(true);
     return socket;
   }
@@ -237,7 +266,9 @@ export class WireClient implements RpcClient {
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, LONGEST_PAUSE_MS);
     this.#failures++;
     this.#pausedUntilMs = clock.monotonicMs() + pauseMs * (0.5 + random.float());
-    this.#lastError = new BigtableError(Code.UNAVAILABLE, `cannot reach a server at ${address}: ${why}`, { details: { notReached: true } });
+    this.#lastError = new BigtableError(Code.UNAVAILABLE, `cannot reach a server at ${address}: ${why}`, {
+      details: { notReached: true },
+    });
     this.#failWaiting(this.#lastError);
   }
 

@@ -18,12 +18,36 @@ test('the network of an IPv4 address is the address, of an IPv6 address its firs
 });
 
 test('loopback is what surely is, however it is written', () => {
-  for (const own of ['localhost', 'LOCALHOST', 'LocalHost', '127.0.0.1', '127.255.255.254', '::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1', '::FFFF:127.1.2.3']) {
+  for (const own of [
+    'localhost',
+    'LOCALHOST',
+    'LocalHost',
+    '127.0.0.1',
+    '127.255.255.254',
+    '::1',
+    '0:0:0:0:0:0:0:1',
+    '::ffff:127.0.0.1',
+    '::FFFF:127.1.2.3',
+  ]) {
     assert.equal(isLoopback(own), true, own);
   }
   for (const other of [
-    '', 'localhost.', 'localhost.example.org', '127.1', '127', '2130706433', '0x7f000001', '0177.0.0.1', '128.0.0.1', '0.0.0.0', '::', '::ffff:0.0.0.0', '::ffff:128.0.0.1',
-    '::127.0.0.1', '127.0.0.1.nip.io', '::2',
+    '',
+    'localhost.',
+    'localhost.example.org',
+    '127.1',
+    '127',
+    '2130706433',
+    '0x7f000001',
+    '0177.0.0.1',
+    '128.0.0.1',
+    '0.0.0.0',
+    '::',
+    '::ffff:0.0.0.0',
+    '::ffff:128.0.0.1',
+    '::127.0.0.1',
+    '127.0.0.1.nip.io',
+    '::2',
   ]) {
     assert.equal(isLoopback(other), false, other);
   }

@@ -25,7 +25,12 @@ export function parseAddress(text: string): Address | undefined {
 export function isLoopback(host: string): boolean {
   const text = host.toLowerCase();
   const ipv4 = text.startsWith(MAPPED) ? text.slice(MAPPED.length) : text;
-  return text === 'localhost' || text === '::1' || text === '0:0:0:0:0:0:0:1' || (isIP(ipv4) === 4 && ipv4.startsWith('127.'));
+  return (
+    text === 'localhost' ||
+    text === '::1' ||
+    text === '0:0:0:0:0:0:0:1' ||
+    (isIP(ipv4) === 4 && ipv4.startsWith('127.'))
+  );
 }
 
 /**

@@ -86,7 +86,8 @@ interface AnswerHeaders {
   headers?(call: RpcCall): readonly string[];
 }
 
-export type RpcMethod = MethodLimits & AnswerHeaders &
+export type RpcMethod = MethodLimits &
+  AnswerHeaders &
   (
     | { readonly kind: 'unary'; handle(call: RpcCall, request: Buffer): Promise<Uint8Array> }
     /** Undefined: all was sent at once. */

@@ -57,6 +57,9 @@ export function statusTrailers(status: RpcStatus, alone: boolean): Buffer {
 /** The headers of an answer to plain HTTP. */
 export function httpHeaders(status: number, contentLength: number): Buffer {
   return Buffer.concat([
-    Buffer.of(NAME_STATUS), text(String(status)), literal('content-type', 'text/plain; charset=utf-8'), literal('content-length', String(contentLength)),
+    Buffer.of(NAME_STATUS),
+    text(String(status)),
+    literal('content-type', 'text/plain; charset=utf-8'),
+    literal('content-length', String(contentLength)),
   ]);
 }

@@ -29,7 +29,9 @@ export async function inflate(compressed: Buffer, maxBytes: number): Promise<Buf
   // a limit of 0 would mean none
   const options = { maxOutputLength: Math.max(1, maxBytes) };
   try {
-    return maxBytes <= IN_PLACE_BYTES && compressed.length <= IN_PLACE_BYTES ? gunzipSync(compressed, options) : await gunzipLater(compressed, options);
+    return maxBytes <= IN_PLACE_BYTES && compressed.length <= IN_PLACE_BYTES
+      ? gunzipSync(compressed, options)
+      : await gunzipLater(compressed, options);
   } catch (error) {
     throw new BigtableError(Code.INTERNAL, `a message is no gzip file of at most ${maxBytes} bytes`, { cause: error });
   }

@@ -7,11 +7,20 @@ import { ANSWER_HEADERS, GZIP_ANSWER_HEADERS, httpHeaders, OK_TRAILERS, statusTr
 import { decodeBinary, decodeMessage, encodeBinary, encodeMessage, headerValue } from './metadata.ts';
 import { formatTimeout, parseTimeout } from './timeout.ts';
 
-const decode = (block: Buffer): string[] => new HpackDecoder({ maxTableBytes: 4096, maxHeaderBytes: 100_000 }).decode(block);
+const decode = (block: Buffer): string[] =>
+  new HpackDecoder({ maxTableBytes: 4096, maxHeaderBytes: 100_000 }).decode(block);
 
 describe('grpc-timeout', () => {
   test('all units', () => {
-    const expected = { '1H': 3_600_000, '2M': 120_000, '3S': 3000, '4m': 4, '5u': 0.005, '99999999n': 99.999999, '0S': 0 };
+    const expected = {
+      '1H': 3_600_000,
+      '2M': 120_000,
+      '3S': 3000,
+      '4m': 4,
+      '5u': 0.005,
+      '99999999n': 99.999999,
+      '0S': 0,
+    };
     for (const [header, ms] of Object.entries(expected)) assert.equal(parseTimeout(header), ms);
   });
 
@@ -20,10 +29,12 @@ describe('grpc-timeout', () => {
   }
 
   test('what is written is read, never shorter and hardly longer', () => {
-    fc.assert(fc.property(fc.double({ min: 0, max: 1e12, noNaN: true }), (ms) => {
-      const back = parseTimeout(formatTimeout(ms));
-      assert.ok(back >= ms - 1e-6 && back <= ms * 1.001 + 0.002, `${ms} ${back}`);
-    }));
+    fc.assert(
+      fc.property(fc.double({ min: 0, max: 1e12, noNaN: true }), (ms) => {
+        const back = parseTimeout(formatTimeout(ms));
+        assert.ok(back >= ms - 1e-6 && back <= ms * 1.001 + 0.002, `${ms} ${back}`);
+      }),
+    );
     assert.equal(formatTimeout(-5), '0u');
     assert.equal(formatTimeout(1e300), '99999999H');
   });
@@ -31,11 +42,13 @@ describe('grpc-timeout', () => {
 
 describe('texts and bytes in headers', () => {
   test('any text survives, in printable ASCII', () => {
-    fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 100 }), (text) => {
-      const header = encodeMessage(text);
-      assert.match(header, /^[\x20-\x7e]*$/);
-      assert.equal(decodeMessage(header), Buffer.from(text, 'utf8').toString('utf8'));
-    }));
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 100 }), (text) => {
+        const header = encodeMessage(text);
+        assert.match(header, /^[\x20-\x7e]*$/);
+        assert.equal(decodeMessage(header), Buffer.from(text, 'utf8').toString('utf8'));
+      }),
+    );
   });
 
   test('a long text is cut at the end of a character', () => {
@@ -48,12 +61,14 @@ describe('texts and bytes in headers', () => {
   test('what is no percent-encoding stays', () => assert.equal(decodeMessage('100% of %zz'), '100% of %zz'));
 
   test('any bytes survive, with and without padding', () => {
-    fc.assert(fc.property(fc.uint8Array({ maxLength: 50 }), (bytes) => {
-      const header = encodeBinary(bytes);
-      assert.ok(!header.includes('='));
-      assert.deepEqual([...decodeBinary(header)], [...bytes]);
-      assert.deepEqual([...decodeBinary(Buffer.from(bytes).toString('base64'))], [...bytes]);
-    }));
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 50 }), (bytes) => {
+        const header = encodeBinary(bytes);
+        assert.ok(!header.includes('='));
+        assert.deepEqual([...decodeBinary(header)], [...bytes]);
+        assert.deepEqual([...decodeBinary(Buffer.from(bytes).toString('base64'))], [...bytes]);
+      }),
+    );
   });
 
   test('the first value of a name', () => {
@@ -71,8 +86,20 @@ describe('answers', () => {
     assert.deepEqual(decode(OK_TRAILERS), ['grpc-status', '0']);
     assert.deepEqual(decode(httpHeaders(415, 7)).slice(0, 2), [':status', '415']);
     const status = { code: Code.NOT_FOUND, message: 'no é', details: Buffer.of(1, 2) };
-    assert.deepEqual(decode(statusTrailers(status, true)), [...start, ...accepts, 'grpc-status', '5', 'grpc-message', 'no %C3%A9', 'grpc-status-details-bin', 'AQI']);
-    assert.deepEqual(decode(statusTrailers({ code: Code.ABORTED, message: '', details: undefined }, false)), ['grpc-status', '10']);
+    assert.deepEqual(decode(statusTrailers(status, true)), [
+      ...start,
+      ...accepts,
+      'grpc-status',
+      '5',
+      'grpc-message',
+      'no %C3%A9',
+      'grpc-status-details-bin',
+      'AQI',
+    ]);
+    assert.deepEqual(decode(statusTrailers({ code: Code.ABORTED, message: '', details: undefined }, false)), [
+      'grpc-status',
+      '10',
+    ]);
   });
 
   test('the longest status fits a frame', () => {

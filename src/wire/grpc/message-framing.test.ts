@@ -7,28 +7,41 @@ import { MessageReader, messagePrefix } from './message-framing.ts';
 function reader(maxMessageBytes = 1_000_000) {
   const messages: [string, boolean][] = [];
   const lengths: number[] = [];
-  const it = new MessageReader({ maxMessageBytes, onLength: (bytes) => lengths.push(bytes), onMessage: (bytes, compressed) => messages.push([bytes.toString('hex'), compressed]) });
+  const it = new MessageReader({
+    maxMessageBytes,
+    onLength: (bytes) => lengths.push(bytes),
+    onMessage: (bytes, compressed) => messages.push([bytes.toString('hex'), compressed]),
+  });
   return { it, messages, lengths };
 }
 
-const framed = (message: Uint8Array, compressed = false): Buffer => Buffer.concat([messagePrefix(message.length, compressed), message]);
+const framed = (message: Uint8Array, compressed = false): Buffer =>
+  Buffer.concat([messagePrefix(message.length, compressed), message]);
 
 describe('messages in a stream', () => {
   test('come out as they went in, however the stream is cut', () => {
     const anyMessage = fc.record({ bytes: fc.uint8Array({ maxLength: 50 }), compressed: fc.boolean() });
-    fc.assert(fc.property(fc.array(anyMessage, { maxLength: 6 }), fc.array(fc.nat(30), { maxLength: 30 }), (sent, cuts) => {
-      const stream = Buffer.concat(sent.map(({ bytes, compressed }) => framed(bytes, compressed)));
-      const { it, messages, lengths } = reader();
-      let at = 0;
-      for (const cut of cuts) {
-        it.push(stream.subarray(at, at + cut));
-        at = Math.min(at + cut, stream.length);
-      }
-      it.push(stream.subarray(at));
-      assert.deepEqual(messages, sent.map(({ bytes, compressed }) => [Buffer.from(bytes).toString('hex'), compressed]));
-      assert.deepEqual(lengths, sent.map(({ bytes }) => bytes.length));
-      assert.equal(it.isInside, false);
-    }));
+    fc.assert(
+      fc.property(fc.array(anyMessage, { maxLength: 6 }), fc.array(fc.nat(30), { maxLength: 30 }), (sent, cuts) => {
+        const stream = Buffer.concat(sent.map(({ bytes, compressed }) => framed(bytes, compressed)));
+        const { it, messages, lengths } = reader();
+        let at = 0;
+        for (const cut of cuts) {
+          it.push(stream.subarray(at, at + cut));
+          at = Math.min(at + cut, stream.length);
+        }
+        it.push(stream.subarray(at));
+        assert.deepEqual(
+          messages,
+          sent.map(({ bytes, compressed }) => [Buffer.from(bytes).toString('hex'), compressed]),
+        );
+        assert.deepEqual(
+          lengths,
+          sent.map(({ bytes }) => bytes.length),
+        );
+        assert.equal(it.isInside, false);
+      }),
+    );
   });
 
   test('large ones in small pieces', () => {
@@ -53,9 +66,12 @@ describe('messages in a stream', () => {
 
   test('a small message does not keep the large buffer that it came in', () => {
     let kept: ArrayBufferLike | undefined;
-    const it = new MessageReader({ maxMessageBytes: 100_000, onMessage: (bytes) => {
-      kept = bytes.buffer;
-    } });
+    const it = new MessageReader({
+      maxMessageBytes: 100_000,
+      onMessage: (bytes) => {
+        kept = bytes.buffer;
+      },
+    });
     const chunk = Buffer.alloc(65_536);
     framed(Buffer.alloc(100)).copy(chunk);
     it.push(chunk.subarray(0, 105));
@@ -71,7 +87,10 @@ describe('messages in a stream', () => {
     ['the largest length there is', messagePrefix(0xffffffff, false), Code.RESOURCE_EXHAUSTED],
   ] as const) {
     test(`${what} is refused`, () => {
-      assert.throws(() => reader(100).it.push(bytes), (error: unknown) => error instanceof BigtableError && error.code === code);
+      assert.throws(
+        () => reader(100).it.push(bytes),
+        (error: unknown) => error instanceof BigtableError && error.code === code,
+      );
     });
   }
 });

@@ -67,10 +67,12 @@ export class MessageReader {
     this.#prefixBytes += at - from;
     if (this.#prefixBytes < PREFIX_BYTES) return at;
     const flag = this.#prefix[0] as number;
-    if (flag > 1) throw new BigtableError(Code.INTERNAL, `a message begins with byte ${flag}, which is neither 0 nor 1`);
+    if (flag > 1)
+      throw new BigtableError(Code.INTERNAL, `a message begins with byte ${flag}, which is neither 0 nor 1`);
     const length = this.#prefix.readUInt32BE(1);
     const { maxMessageBytes, onLength } = this.#options;
-    if (length > maxMessageBytes) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a message of ${length} bytes; the limit is ${maxMessageBytes}`);
+    if (length > maxMessageBytes)
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a message of ${length} bytes; the limit is ${maxMessageBytes}`);
     this.#compressed = flag === 1;
     this.#prefixBytes = 0;
     this.#length = length;
@@ -118,7 +120,11 @@ export function keepable(view: Buffer): Buffer {
 }
 
 /** What goes before a message of so many bytes. The bytes are the caller's, or those it gave. */
-export function messagePrefix(lengthBytes: number, compressed: boolean, prefix = Buffer.allocUnsafe(PREFIX_BYTES)): Buffer {
+export function messagePrefix(
+  lengthBytes: number,
+  compressed: boolean,
+  prefix = Buffer.allocUnsafe(PREFIX_BYTES),
+): Buffer {
   prefix[0] = compressed ? 1 : 0;
   prefix[1] = lengthBytes >>> 24;
   prefix[2] = lengthBytes >>> 16;

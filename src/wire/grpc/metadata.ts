@@ -34,7 +34,9 @@ function percent(char: string): string {
 /** The text again; what is no percent-encoding stays as it is. */
 export function decodeMessage(header: string): string {
   if (!header.includes('%')) return Buffer.from(header, 'latin1').toString('utf8');
-  const bytes = header.replace(/%([0-9a-fA-F]{2})/g, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  const bytes = header.replace(/%([0-9a-fA-F]{2})/g, (_all, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 

@@ -21,7 +21,10 @@ export function parseTimeout(header: string): number {
 }
 
 function malformed(header: string): BigtableError {
-  return new BigtableError(Code.INTERNAL, `grpc-timeout ${JSON.stringify(header.slice(0, 32))} is none: one to eight digits and one of H, M, S, m, u, n`);
+  return new BigtableError(
+    Code.INTERNAL,
+    `grpc-timeout ${JSON.stringify(header.slice(0, 32))} is none: one to eight digits and one of H, M, S, m, u, n`,
+  );
 }
 
 /** The finest unit in which the value fits, never a shorter time. */

@@ -40,7 +40,8 @@ export class HpackDecoder {
     this.#block = block;
     this.#at = 0;
     for (let resizes = 0; this.#at < block.length && ((block[this.#at] as number) & 0xe0) === 0x20; resizes++) {
-      if (resizes === MOST_RESIZES) throw new HpackError(`the table is resized more than ${MOST_RESIZES} times at once`);
+      if (resizes === MOST_RESIZES)
+        throw new HpackError(`the table is resized more than ${MOST_RESIZES} times at once`);
       this.#resize();
     }
     const headers: string[] = [];
@@ -64,19 +65,22 @@ export class HpackDecoder {
       listBytes += name.length + value.length + ENTRY_OVERHEAD_BYTES;
       if (listBytes <= this.#maxHeaderBytes) headers.push(name, value);
     }
-    if (listBytes > this.#maxHeaderBytes) throw new HeaderListTooLarge(`a header list of ${listBytes} bytes; the limit is ${this.#maxHeaderBytes}`);
+    if (listBytes > this.#maxHeaderBytes)
+      throw new HeaderListTooLarge(`a header list of ${listBytes} bytes; the limit is ${this.#maxHeaderBytes}`);
     return headers;
   }
 
   #resize(): void {
     const bytes = this.#integer(0x1f);
-    if (bytes > this.#maxTableBytes) throw new HpackError(`a table of ${bytes} bytes; the limit is ${this.#maxTableBytes}`);
+    if (bytes > this.#maxTableBytes)
+      throw new HpackError(`a table of ${bytes} bytes; the limit is ${this.#maxTableBytes}`);
     this.#table.resize(bytes);
   }
 
   #nameAt(index: number): string {
     const name = index < FIRST_DYNAMIC ? STATIC_NAMES[index] : this.#table.name(index - FIRST_DYNAMIC);
-    if (index === 0 || name === undefined) throw new HpackError(`no field has index ${index}: the table ends at ${FIRST_DYNAMIC - 1 + this.#table.length}`);
+    if (index === 0 || name === undefined)
+      throw new HpackError(`no field has index ${index}: the table ends at ${FIRST_DYNAMIC - 1 + this.#table.length}`);
     return name;
   }
 

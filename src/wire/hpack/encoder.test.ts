@@ -5,7 +5,8 @@ import { HpackDecoder } from './decoder.ts';
 import { HpackEncoder } from './encoder.ts';
 
 const REQUEST = [':method', 'GET', ':scheme', 'http', ':path', '/', ':authority', 'www.example.com'];
-const decoderOf = (maxTableBytes = 65_536): HpackDecoder => new HpackDecoder({ maxTableBytes, maxHeaderBytes: 1 << 20 });
+const decoderOf = (maxTableBytes = 65_536): HpackDecoder =>
+  new HpackDecoder({ maxTableBytes, maxHeaderBytes: 1 << 20 });
 const hexOf = (encoder: HpackEncoder, headers: readonly string[]): string => encoder.encode(headers).toString('hex');
 
 describe('HpackEncoder', () => {
@@ -13,21 +14,56 @@ describe('HpackEncoder', () => {
     const encoder = new HpackEncoder();
     assert.equal(hexOf(encoder, REQUEST), '828684418cf1e3c2e5f23a6ba0ab90f4ff');
     assert.equal(hexOf(encoder, [...REQUEST, 'cache-control', 'no-cache']), '828684be5886a8eb10649cbf');
-    const third = [':method', 'GET', ':scheme', 'https', ':path', '/index.html', ':authority', 'www.example.com', 'custom-key', 'custom-value'];
+    const third = [
+      ':method',
+      'GET',
+      ':scheme',
+      'https',
+      ':path',
+      '/index.html',
+      ':authority',
+      'www.example.com',
+      'custom-key',
+      'custom-value',
+    ];
     assert.equal(hexOf(encoder, third), '828785bf408825a849e95ba97d7f8925a849e95bb8e8b4bf');
   });
 
   test('C.6 of RFC 7541: answers that evict, in a table of 256 bytes', () => {
     const encoder = new HpackEncoder();
     encoder.setPeerTableSize(256);
-    const answer = (status: string): string[] => [':status', status, 'cache-control', 'private', 'date', 'Mon, 21 Oct 2013 20:13:21 GMT', 'location', 'https://www.example.com'];
-    assert.equal(hexOf(encoder, answer('302')), '3fe101' + '488264025885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff6e919d29ad171863c78f0b97c8e9ae82ae43d3');
-    assert.equal(hexOf(encoder, answer('307')), '4803333037c1c0bf', '307 is no shorter in Huffman code, so it stays plain');
+    const answer = (status: string): string[] => [
+      ':status',
+      status,
+      'cache-control',
+      'private',
+      'date',
+      'Mon, 21 Oct 2013 20:13:21 GMT',
+      'location',
+      'https://www.example.com',
+    ];
+    assert.equal(
+      hexOf(encoder, answer('302')),
+      '3fe101' +
+        '488264025885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff6e919d29ad171863c78f0b97c8e9ae82ae43d3',
+    );
+    assert.equal(
+      hexOf(encoder, answer('307')),
+      '4803333037c1c0bf',
+      '307 is no shorter in Huffman code, so it stays plain',
+    );
   });
 
   test('the same again is a byte a field', () => {
     const encoder = new HpackEncoder();
-    const headers = [':path', '/google.bigtable.v2.Bigtable/MutateRow', 'user-agent', 'edubba', 'x-goog-request-params', 'table_name=t'];
+    const headers = [
+      ':path',
+      '/google.bigtable.v2.Bigtable/MutateRow',
+      'user-agent',
+      'edubba',
+      'x-goog-request-params',
+      'table_name=t',
+    ];
     assert.ok(encoder.encode(headers).length > 50);
     assert.equal(encoder.encode(headers).length, 3);
   });
@@ -72,22 +108,32 @@ describe('HpackEncoder', () => {
 
 describe('both sides', () => {
   const text = fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes).latin1Slice());
-  const name = fc.oneof(fc.constantFrom(':path', ':status', 'a', 'b', 'authorization', 'grpc-timeout', 'content-type'), text);
-  const value = fc.oneof(fc.constantFrom('', '200', '/', 'same'), text, fc.nat(6000).map((length) => 'v'.repeat(length)));
+  const name = fc.oneof(
+    fc.constantFrom(':path', ':status', 'a', 'b', 'authorization', 'grpc-timeout', 'content-type'),
+    text,
+  );
+  const value = fc.oneof(
+    fc.constantFrom('', '200', '/', 'same'),
+    text,
+    fc.nat(6000).map((length) => 'v'.repeat(length)),
+  );
   const step = fc.record({
     sizes: fc.array(fc.oneof(fc.constantFrom(0, 31, 32, 33, 4096, 65_536), fc.nat(400)), { maxLength: 3 }),
     headers: fc.array(fc.tuple(name, value), { maxLength: 12 }).map((fields) => fields.flat()),
   });
 
   test('headers survive, through evictions and changes of size', () => {
-    fc.assert(fc.property(fc.array(step, { maxLength: 12 }), fc.constantFrom(0, 100, 4096, 65_536), (steps, maxTableBytes) => {
-      const encoder = new HpackEncoder({ maxTableBytes });
-      const decoder = decoderOf();
-      for (const { sizes, headers } of steps) {
-        for (const size of sizes) encoder.setPeerTableSize(size);
-        assert.deepEqual(decoder.decode(encoder.encode(headers)), headers);
-      }
-    }), { numRuns: 400 });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 12 }), fc.constantFrom(0, 100, 4096, 65_536), (steps, maxTableBytes) => {
+        const encoder = new HpackEncoder({ maxTableBytes });
+        const decoder = decoderOf();
+        for (const { sizes, headers } of steps) {
+          for (const size of sizes) encoder.setPeerTableSize(size);
+          assert.deepEqual(decoder.decode(encoder.encode(headers)), headers);
+        }
+      }),
+      { numRuns: 400 },
+    );
   });
 
   test('many distinct fields over one connection', () => {

@@ -12,7 +12,15 @@ import { FIRST_DYNAMIC, STATIC_NAMES, STATIC_VALUES } from './static-table.ts';
 /** Marked as never to be indexed, by proxies neither. */
 const SECRET: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization', 'set-cookie']);
 /** Not worth an entry: the next call has another value. */
-const FLEETING: ReadonlySet<string> = new Set(['content-length', 'grpc-message', 'grpc-status-details-bin', 'grpc-timeout', 'grpc-trace-bin', 'traceparent', 'x-client-request-id']);
+const FLEETING: ReadonlySet<string> = new Set([
+  'content-length',
+  'grpc-message',
+  'grpc-status-details-bin',
+  'grpc-timeout',
+  'grpc-trace-bin',
+  'traceparent',
+  'x-client-request-id',
+]);
 
 const INDEXED = 0x80;
 const ADDED = 0x40;
@@ -87,7 +95,8 @@ export class HpackEncoder {
     const isSecret = SECRET.has(name);
     const index = isSecret ? undefined : (known?.byValue.get(value) ?? this.#indexOf(name, value));
     if (index !== undefined) return this.#integer(INDEXED, 0x7f, index);
-    const isAdded = !isSecret && !FLEETING.has(name) && name.length + value.length + ENTRY_OVERHEAD_BYTES <= this.#maxBytes / 2;
+    const isAdded =
+      !isSecret && !FLEETING.has(name) && name.length + value.length + ENTRY_OVERHEAD_BYTES <= this.#maxBytes / 2;
     const nameIndex = known?.first ?? this.#nameIndexOf(name) ?? 0;
     if (isAdded) this.#integer(ADDED, 0x3f, nameIndex);
     else this.#integer(isSecret ? SECRET_LITERAL : LITERAL, 0x0f, nameIndex);

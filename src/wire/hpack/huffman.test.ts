@@ -36,19 +36,33 @@ describe('Huffman code of HPACK', () => {
 
   test('codes at the edges of appendix B', () => {
     for (const [symbol, code] of [
-      [0x30, '00000'], [0x20, '010100'], [0x58, '11111100'], [0x21, '1111111000'], [0x00, '1111111111000'], [0x5c, '1111111111111110000'], [0x0a, '111111111111111111111111111100'],
-      [0x16, '111111111111111111111111111110'], [0xff, '11111111111111111111101110'], [0xf9, '1111111111111111111111111110'],
+      [0x30, '00000'],
+      [0x20, '010100'],
+      [0x58, '11111100'],
+      [0x21, '1111111000'],
+      [0x00, '1111111111000'],
+      [0x5c, '1111111111111110000'],
+      [0x0a, '111111111111111111111111111100'],
+      [0x16, '111111111111111111111111111110'],
+      [0xff, '11111111111111111111101110'],
+      [0xf9, '1111111111111111111111111110'],
     ] as const) {
       const whole = code.padEnd(Math.ceil(code.length / 8) * 8, '1');
-      assert.equal(encoded(String.fromCharCode(symbol)).toString('hex'), bits(whole).toString('hex'), `symbol ${symbol}`);
+      assert.equal(
+        encoded(String.fromCharCode(symbol)).toString('hex'),
+        bits(whole).toString('hex'),
+        `symbol ${symbol}`,
+      );
     }
   });
 
   test('every string survives', () => {
-    fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-      const text = Buffer.from(bytes).latin1Slice();
-      assert.equal(decoded(encoded(text)), text);
-    }));
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        const text = Buffer.from(bytes).latin1Slice();
+        assert.equal(decoded(encoded(text)), text);
+      }),
+    );
   });
 
   test('a broken code is refused', () => {
@@ -63,12 +77,15 @@ describe('Huffman code of HPACK', () => {
 
   test('what decodes is the code of what came out', () => {
     let sound = 0;
-    fc.assert(fc.property(fc.uint8Array({ minLength: 1, maxLength: 6 }), (bytes) => {
-      const text = decoded(Buffer.from(bytes));
-      if (text === undefined) return;
-      sound++;
-      assert.deepEqual(encoded(text), Buffer.from(bytes));
-    }), { numRuns: 3000 });
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 1, maxLength: 6 }), (bytes) => {
+        const text = decoded(Buffer.from(bytes));
+        if (text === undefined) return;
+        sound++;
+        assert.deepEqual(encoded(text), Buffer.from(bytes));
+      }),
+      { numRuns: 3000 },
+    );
     assert.ok(sound > 10);
   });
 

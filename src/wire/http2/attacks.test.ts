@@ -5,7 +5,19 @@ import { ManualClock, STEP_MS } from '../../env/index.ts';
 import { Connection } from './connection.ts';
 import { ReadTurns } from './read-turns.ts';
 import { Pipe, settled, TurnClock } from './fixtures.ts';
-import { CLIENT_PREFACE, ErrorCode, errorCodeName, Flag, FrameReader, FrameType, frame, rstStreamFrame, Setting, settingsFrame, windowUpdateFrame } from './frames.ts';
+import {
+  CLIENT_PREFACE,
+  ErrorCode,
+  errorCodeName,
+  Flag,
+  FrameReader,
+  FrameType,
+  frame,
+  rstStreamFrame,
+  Setting,
+  settingsFrame,
+  windowUpdateFrame,
+} from './frames.ts';
 import { DEFAULT_LIMITS, type Http2Limits, PINGS_A_FRAME } from './limits.ts';
 import type { Stream } from './stream.ts';
 
@@ -56,7 +68,9 @@ function peer(limits: Partial<Http2Limits> = {}, clock = new ManualClock(), requ
     },
     frames: () => {
       const seen: Frame[] = [];
-      new FrameReader(1 << 20, (type, flags, streamId, payload) => seen.push({ type, flags, streamId, payload })).push(Buffer.concat(pipe.written));
+      new FrameReader(1 << 20, (type, flags, streamId, payload) => seen.push({ type, flags, streamId, payload })).push(
+        Buffer.concat(pipe.written),
+      );
       return seen;
     },
   };
@@ -70,10 +84,13 @@ const BLOCK = Buffer.from([0x83, 0x86, 0x84]);
 const ALL = Flag.END_HEADERS | Flag.END_STREAM;
 const NOTHING = Buffer.alloc(0);
 
-const headers = (streamId: number, flags: number = ALL, block = BLOCK): Buffer => frame(FrameType.HEADERS, flags, streamId, block);
+const headers = (streamId: number, flags: number = ALL, block = BLOCK): Buffer =>
+  frame(FrameType.HEADERS, flags, streamId, block);
 const open = (streamId: number): Buffer => headers(streamId, Flag.END_HEADERS);
-const data = (streamId: number, bytes: number, flags = 0): Buffer => frame(FrameType.DATA, flags, streamId, Buffer.alloc(bytes));
-const times = (count: number, make: (i: number) => Buffer): Buffer => Buffer.concat(Array.from({ length: count }, (_, i) => make(i)));
+const data = (streamId: number, bytes: number, flags = 0): Buffer =>
+  frame(FrameType.DATA, flags, streamId, Buffer.alloc(bytes));
+const times = (count: number, make: (i: number) => Buffer): Buffer =>
+  Buffer.concat(Array.from({ length: count }, (_, i) => make(i)));
 const odd = (i: number): number => 2 * i + 1;
 
 /** The code of the GOAWAY that ended the connection. */
@@ -92,26 +109,83 @@ function resetOf(streamId: number, { frames }: Peer): string {
 /** What a connection may never do to us, by its GOAWAY. */
 const ATTACKS: readonly [string, keyof typeof ErrorCode, Buffer, Partial<Http2Limits>?][] = [
   ['HTTP/1', 'PROTOCOL_ERROR', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
-  ['no SETTINGS first', 'PROTOCOL_ERROR', Buffer.concat([CLIENT_PREFACE, frame(FrameType.PING, 0, 0, Buffer.alloc(8))])],
-  ['rapid reset', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(1002, (i) => Buffer.concat([open(odd(i)), rstStreamFrame(odd(i), ErrorCode.CANCEL)]))])],
-  ['resets that it makes us send', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(1002, (i) => Buffer.concat([open(odd(i)), windowUpdateFrame(odd(i), 0)]))])],
+  [
+    'no SETTINGS first',
+    'PROTOCOL_ERROR',
+    Buffer.concat([CLIENT_PREFACE, frame(FrameType.PING, 0, 0, Buffer.alloc(8))]),
+  ],
+  [
+    'rapid reset',
+    'ENHANCE_YOUR_CALM',
+    Buffer.concat([HELLO, times(1002, (i) => Buffer.concat([open(odd(i)), rstStreamFrame(odd(i), ErrorCode.CANCEL)]))]),
+  ],
+  [
+    'resets that it makes us send',
+    'ENHANCE_YOUR_CALM',
+    Buffer.concat([HELLO, times(1002, (i) => Buffer.concat([open(odd(i)), windowUpdateFrame(odd(i), 0)]))]),
+  ],
   ['more streams than are allowed', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(2200, (i) => open(odd(i)))])],
-  ['a flood of PINGs', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(1002, () => frame(FrameType.PING, 0, 0, Buffer.alloc(8)))])],
+  [
+    'a flood of PINGs',
+    'ENHANCE_YOUR_CALM',
+    Buffer.concat([HELLO, times(1002, () => frame(FrameType.PING, 0, 0, Buffer.alloc(8)))]),
+  ],
   ['a flood of SETTINGS', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(1002, () => settingsFrame([]))])],
   ['empty DATA', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, open(1), times(10_002, () => data(1, 0))])],
-  ['PRIORITY', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(10_002, (i) => frame(FrameType.PRIORITY, 0, odd(i), Buffer.alloc(5)))])],
+  [
+    'PRIORITY',
+    'ENHANCE_YOUR_CALM',
+    Buffer.concat([HELLO, times(10_002, (i) => frame(FrameType.PRIORITY, 0, odd(i), Buffer.alloc(5)))]),
+  ],
   ['unknown frames', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(10_002, () => frame(77, 0, 0, NOTHING))])],
-  ['windows of closed streams', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, open(1), rstStreamFrame(1, ErrorCode.CANCEL), times(10_002, () => windowUpdateFrame(1, 1))])],
-  ['CONTINUATIONs without end', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, headers(1, 0), times(17, () => frame(FrameType.CONTINUATION, 0, 1, NOTHING))])],
-  ['a header block without end', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, headers(1, 0), times(5, () => frame(FrameType.CONTINUATION, 0, 1, Buffer.alloc(16_000)))])],
-  ['a table above the limit', 'COMPRESSION_ERROR', Buffer.concat([HELLO, headers(1, ALL, Buffer.from([0x3f, 0xe2, 0x1f, ...BLOCK]))])],
-  ['a block that is none', 'COMPRESSION_ERROR', Buffer.concat([HELLO, headers(1, ALL, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]))])],
+  [
+    'windows of closed streams',
+    'ENHANCE_YOUR_CALM',
+    Buffer.concat([HELLO, open(1), rstStreamFrame(1, ErrorCode.CANCEL), times(10_002, () => windowUpdateFrame(1, 1))]),
+  ],
+  [
+    'CONTINUATIONs without end',
+    'ENHANCE_YOUR_CALM',
+    Buffer.concat([HELLO, headers(1, 0), times(17, () => frame(FrameType.CONTINUATION, 0, 1, NOTHING))]),
+  ],
+  [
+    'a header block without end',
+    'ENHANCE_YOUR_CALM',
+    Buffer.concat([HELLO, headers(1, 0), times(5, () => frame(FrameType.CONTINUATION, 0, 1, Buffer.alloc(16_000)))]),
+  ],
+  [
+    'a table above the limit',
+    'COMPRESSION_ERROR',
+    Buffer.concat([HELLO, headers(1, ALL, Buffer.from([0x3f, 0xe2, 0x1f, ...BLOCK]))]),
+  ],
+  [
+    'a block that is none',
+    'COMPRESSION_ERROR',
+    Buffer.concat([HELLO, headers(1, ALL, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]))]),
+  ],
   ['a frame above the limit', 'FRAME_SIZE_ERROR', Buffer.concat([HELLO, open(1), data(1, 16_385)])],
-  ['more bytes than the connection\'s window', 'FLOW_CONTROL_ERROR', Buffer.concat([HELLO, times(80, (i) => Buffer.concat([open(odd(i)), data(odd(i), 16_384)]))])],
+  [
+    "more bytes than the connection's window",
+    'FLOW_CONTROL_ERROR',
+    Buffer.concat([HELLO, times(80, (i) => Buffer.concat([open(odd(i)), data(odd(i), 16_384)]))]),
+  ],
   ['a window beyond 2^31-1', 'FLOW_CONTROL_ERROR', Buffer.concat([HELLO, windowUpdateFrame(0, 0x7fffffff)])],
-  ['first windows beyond 2^31-1', 'FLOW_CONTROL_ERROR', Buffer.concat([HELLO, open(1), windowUpdateFrame(1, 1), settingsFrame([[Setting.INITIAL_WINDOW_SIZE, 0x7fffffff]])])],
+  [
+    'first windows beyond 2^31-1',
+    'FLOW_CONTROL_ERROR',
+    Buffer.concat([
+      HELLO,
+      open(1),
+      windowUpdateFrame(1, 1),
+      settingsFrame([[Setting.INITIAL_WINDOW_SIZE, 0x7fffffff]]),
+    ]),
+  ],
   ['a frame between the frames of a header block', 'PROTOCOL_ERROR', Buffer.concat([HELLO, headers(1, 0), data(1, 1)])],
-  ['a promise', 'PROTOCOL_ERROR', Buffer.concat([HELLO, frame(FrameType.PUSH_PROMISE, Flag.END_HEADERS, 1, Buffer.alloc(4))])],
+  [
+    'a promise',
+    'PROTOCOL_ERROR',
+    Buffer.concat([HELLO, frame(FrameType.PUSH_PROMISE, Flag.END_HEADERS, 1, Buffer.alloc(4))]),
+  ],
   ['DATA of a stream that never was', 'PROTOCOL_ERROR', Buffer.concat([HELLO, data(1, 1)])],
   ['an even stream', 'PROTOCOL_ERROR', Buffer.concat([HELLO, open(2)])],
   ['a stream number that goes back', 'PROTOCOL_ERROR', Buffer.concat([HELLO, open(5), open(3)])],
@@ -119,16 +193,41 @@ const ATTACKS: readonly [string, keyof typeof ErrorCode, Buffer, Partial<Http2Li
 
 /** What ends one stream, and no other. */
 const STREAM_FAULTS: readonly [string, keyof typeof ErrorCode, (streamId: number) => Buffer][] = [
-  ['headers that are too many', 'ENHANCE_YOUR_CALM', (id) => headers(id, ALL, Buffer.concat([BLOCK, times(2100, () => Buffer.from([0x90]))]))],
-  ['more bytes than its window', 'FLOW_CONTROL_ERROR', (id) => Buffer.concat([open(id), times(17, () => data(id, 16_384))])],
+  [
+    'headers that are too many',
+    'ENHANCE_YOUR_CALM',
+    (id) => headers(id, ALL, Buffer.concat([BLOCK, times(2100, () => Buffer.from([0x90]))])),
+  ],
+  [
+    'more bytes than its window',
+    'FLOW_CONTROL_ERROR',
+    (id) => Buffer.concat([open(id), times(17, () => data(id, 16_384))]),
+  ],
   ['a window update of 0', 'PROTOCOL_ERROR', (id) => Buffer.concat([open(id), windowUpdateFrame(id, 0)])],
-  ['a window beyond 2^31-1', 'FLOW_CONTROL_ERROR', (id) => Buffer.concat([open(id), windowUpdateFrame(id, 0x7fffffff)])],
+  [
+    'a window beyond 2^31-1',
+    'FLOW_CONTROL_ERROR',
+    (id) => Buffer.concat([open(id), windowUpdateFrame(id, 0x7fffffff)]),
+  ],
   ['no path', 'PROTOCOL_ERROR', (id) => headers(id, ALL, Buffer.from([0x83, 0x86]))],
   ['an upper-case name', 'PROTOCOL_ERROR', (id) => headers(id, ALL, Buffer.from([...BLOCK, 0, 1, 0x41, 1, 0x61]))],
-  ['a value with a line break', 'PROTOCOL_ERROR', (id) => headers(id, ALL, Buffer.from([...BLOCK, 0, 1, 0x61, 1, 0x0a]))],
-  ['a header of HTTP/1 connections', 'PROTOCOL_ERROR', (id) => headers(id, ALL, Buffer.concat([BLOCK, Buffer.from([0, 7]), Buffer.from('upgrade'), Buffer.from([1, 0x61])]))],
+  [
+    'a value with a line break',
+    'PROTOCOL_ERROR',
+    (id) => headers(id, ALL, Buffer.from([...BLOCK, 0, 1, 0x61, 1, 0x0a])),
+  ],
+  [
+    'a header of HTTP/1 connections',
+    'PROTOCOL_ERROR',
+    (id) =>
+      headers(id, ALL, Buffer.concat([BLOCK, Buffer.from([0, 7]), Buffer.from('upgrade'), Buffer.from([1, 0x61])])),
+  ],
   ['DATA after its end', 'STREAM_CLOSED', (id) => Buffer.concat([headers(id), data(id, 1)])],
-  ['a dependency on itself', 'PROTOCOL_ERROR', (id) => frame(FrameType.HEADERS, ALL | Flag.PRIORITY, id, Buffer.from([0, 0, 0, id, 0, ...BLOCK]))],
+  [
+    'a dependency on itself',
+    'PROTOCOL_ERROR',
+    (id) => frame(FrameType.HEADERS, ALL | Flag.PRIORITY, id, Buffer.from([0, 0, 0, id, 0, ...BLOCK])),
+  ],
 ];
 
 describe('what a peer may not do to a connection', () => {
@@ -154,7 +253,10 @@ describe('what a peer may not do to a stream', () => {
       await it.send(HELLO, open(1), bytes(3), open(5));
       assert.equal(resetOf(3, it), code);
       assert.deepEqual(it.failures, []);
-      assert.deepEqual(it.streams.map(({ id }) => id).filter((id) => id !== 3), [1, 5]);
+      assert.deepEqual(
+        it.streams.map(({ id }) => id).filter((id) => id !== 3),
+        [1, 5],
+      );
     });
   }
 });
@@ -162,29 +264,46 @@ describe('what a peer may not do to a stream', () => {
 describe('a connection', () => {
   test('counts streams that were reset as long as their work goes on', async () => {
     const it = peer({ maxStreams: 3 });
-    await it.send(HELLO, times(3, (i) => Buffer.concat([open(odd(i)), rstStreamFrame(odd(i), ErrorCode.CANCEL)])), open(7));
+    await it.send(
+      HELLO,
+      times(3, (i) => Buffer.concat([open(odd(i)), rstStreamFrame(odd(i), ErrorCode.CANCEL)])),
+      open(7),
+    );
     assert.equal(it.resets, 3);
     assert.equal(resetOf(7, it), 'REFUSED_STREAM');
     it.streams[0]?.done();
     await it.send(open(9));
     assert.equal(resetOf(9, it), 'none');
-    assert.deepEqual(it.streams.map(({ id }) => id), [1, 3, 5, 9]);
+    assert.deepEqual(
+      it.streams.map(({ id }) => id),
+      [1, 3, 5, 9],
+    );
   });
 
   test('does not buffer answers to a peer that never reads', async () => {
     const it = peer({ pings: { burst: 1e9, perSecond: 0 } });
     it.pipe.stuck = true;
     await it.send(HELLO);
-    for (let i = 0; i < 100 && !it.pipe.destroyed; i++) await it.send(times(2000, () => frame(FrameType.PING, 0, 0, Buffer.alloc(8))));
+    for (let i = 0; i < 100 && !it.pipe.destroyed; i++)
+      await it.send(times(2000, () => frame(FrameType.PING, 0, 0, Buffer.alloc(8))));
     assert.equal(it.pipe.destroyed, true);
     assert.ok(it.pipe.writableLength < 2_000_000, `${it.pipe.writableLength} bytes wait`);
   });
 
   test('gives back the place of what a stream left unread', async () => {
     const it = peer();
-    for (let i = 0; i < 40; i++) await it.send(...(i === 0 ? [HELLO] : []), open(odd(i)), times(4, () => data(odd(i), 16_384)), rstStreamFrame(odd(i), ErrorCode.CANCEL));
+    for (let i = 0; i < 40; i++)
+      await it.send(
+        ...(i === 0 ? [HELLO] : []),
+        open(odd(i)),
+        times(4, () => data(odd(i), 16_384)),
+        rstStreamFrame(odd(i), ErrorCode.CANCEL),
+      );
     assert.deepEqual(it.failures, []);
-    const given = it.frames().filter(({ type, streamId }) => type === FrameType.WINDOW_UPDATE && streamId === 0).map(({ payload }) => payload.readUInt32BE(0));
+    const given = it
+      .frames()
+      .filter(({ type, streamId }) => type === FrameType.WINDOW_UPDATE && streamId === 0)
+      .map(({ payload }) => payload.readUInt32BE(0));
     assert.ok(given.reduce((a, b) => a + b, 0) >= 40 * 65_536 - 65_535);
   });
 
@@ -197,7 +316,10 @@ describe('a connection', () => {
       await it.send(times(PINGS_A_FRAME, (j) => frame(FrameType.PING, 0, 0, Buffer.alloc(8, PINGS_A_FRAME * i + j))));
     }
     const answers = it.frames().filter(({ type, flags }) => type === FrameType.PING && flags === Flag.ACK);
-    assert.deepEqual(answers.map(({ payload }) => payload[0]), Array.from({ length: 20 * PINGS_A_FRAME }, (_, i) => i));
+    assert.deepEqual(
+      answers.map(({ payload }) => payload[0]),
+      Array.from({ length: 20 * PINGS_A_FRAME }, (_, i) => i),
+    );
   });
 
   test('a flood of PINGs between answers ends the connection', async () => {
@@ -222,19 +344,38 @@ describe('a connection', () => {
     assert.deepEqual(it.failures, []);
     for (const streamId of [0, 1]) {
       const other = peer({ windowUpdates: { burst: 20, perSecond: 0 } });
-      await other.send(HELLO, open(1), times(21, () => windowUpdateFrame(streamId, 1)));
+      await other.send(
+        HELLO,
+        open(1),
+        times(21, () => windowUpdateFrame(streamId, 1)),
+      );
       assert.match(String(other.failures[0]), /too many WINDOW_UPDATE/);
     }
   });
 
   test('survives any bytes behind a good beginning', async () => {
-    const anyFrame = fc.record({ type: fc.nat(10), flags: fc.constantFrom(0, 1, 4, 5, 8, 0x20, 0x2d), streamId: fc.constantFrom(0, 1, 2, 3, 5), payload: fc.uint8Array({ maxLength: 20 }) });
-    await fc.assert(fc.asyncProperty(fc.array(anyFrame, { maxLength: 30 }), async (frames) => {
-      const it = peer();
-      await it.send(HELLO, open(1), ...frames.map(({ type, flags, streamId, payload }) => frame(type, flags, streamId, payload)));
-      assert.ok(it.failures.every((failure) => failure instanceof Error && failure.name === 'Http2Error'), String(it.failures[0]));
-      assert.equal(it.connection.isDead, it.failures.length > 0);
-    }), { numRuns: 500 });
+    const anyFrame = fc.record({
+      type: fc.nat(10),
+      flags: fc.constantFrom(0, 1, 4, 5, 8, 0x20, 0x2d),
+      streamId: fc.constantFrom(0, 1, 2, 3, 5),
+      payload: fc.uint8Array({ maxLength: 20 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyFrame, { maxLength: 30 }), async (frames) => {
+        const it = peer();
+        await it.send(
+          HELLO,
+          open(1),
+          ...frames.map(({ type, flags, streamId, payload }) => frame(type, flags, streamId, payload)),
+        );
+        assert.ok(
+          it.failures.every((failure) => failure instanceof Error && failure.name === 'Http2Error'),
+          String(it.failures[0]),
+        );
+        assert.equal(it.connection.isDead, it.failures.length > 0);
+      }),
+      { numRuns: 500 },
+    );
   });
 });
 
@@ -246,7 +387,10 @@ describe('requests that wait for their turn', () => {
 
   test('are refused once the connection drains', async () => {
     const { it, clock } = slow();
-    await it.send(HELLO, times(20, (i) => headers(odd(i))));
+    await it.send(
+      HELLO,
+      times(20, (i) => headers(odd(i))),
+    );
     const began = it.streams.length;
     assert.ok(began < 20, `${began} began in one turn`);
     it.connection.drain('enough');
@@ -258,7 +402,10 @@ describe('requests that wait for their turn', () => {
 
   test('do not begin once the connection is gone', async () => {
     const { it, clock } = slow();
-    await it.send(HELLO, times(20, (i) => headers(odd(i))));
+    await it.send(
+      HELLO,
+      times(20, (i) => headers(odd(i))),
+    );
     const began = it.streams.length;
     it.connection.destroy();
     for (let i = 0; i < 10; i++) await clock.turn();
@@ -268,7 +415,11 @@ describe('requests that wait for their turn', () => {
 
   test('are counted as they begin: a flood among them ends the connection', async () => {
     const { it, clock } = slow();
-    await it.send(HELLO, times(8, (i) => headers(odd(i))), times(1100, () => frame(FrameType.PING, 0, 0, Buffer.alloc(8))));
+    await it.send(
+      HELLO,
+      times(8, (i) => headers(odd(i))),
+      times(1100, () => frame(FrameType.PING, 0, 0, Buffer.alloc(8))),
+    );
     assert.deepEqual(it.failures, []);
     for (let i = 0; i < 10; i++) await clock.turn();
     assert.equal(goAway(it), 'ENHANCE_YOUR_CALM');
@@ -278,9 +429,12 @@ describe('requests that wait for their turn', () => {
 
 describe('sending', () => {
   const sentTo = (it: Peer, streamId: number): number =>
-    it.frames().filter((each) => each.type === FrameType.DATA && each.streamId === streamId).reduce((sum, { payload }) => sum + payload.length, 0);
+    it
+      .frames()
+      .filter((each) => each.type === FrameType.DATA && each.streamId === streamId)
+      .reduce((sum, { payload }) => sum + payload.length, 0);
 
-  test('streams take turns, and none sends beyond its window or the connection\'s', async () => {
+  test("streams take turns, and none sends beyond its window or the connection's", async () => {
     const it = peer();
     await it.send(HELLO, open(1), open(3), windowUpdateFrame(1, 1_000_000));
     for (const stream of it.streams) stream.data(Buffer.alloc(200_000, stream.id));
@@ -310,7 +464,13 @@ describe('sending', () => {
     second.headers(BLOCK);
     second.end(BLOCK);
     await it.send();
-    const ends = (streamId: number): boolean => it.frames().some((each) => each.type === FrameType.HEADERS && each.streamId === streamId && (each.flags & Flag.END_STREAM) !== 0);
+    const ends = (streamId: number): boolean =>
+      it
+        .frames()
+        .some(
+          (each) =>
+            each.type === FrameType.HEADERS && each.streamId === streamId && (each.flags & Flag.END_STREAM) !== 0,
+        );
     assert.deepEqual([ends(1), ends(3)], [false, true]);
     await it.send(windowUpdateFrame(0, 10_000), windowUpdateFrame(1, 10_000));
     assert.deepEqual([ends(1), sentTo(it, 1)], [true, 70_000]);

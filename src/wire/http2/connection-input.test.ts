@@ -26,7 +26,9 @@ function input(turns: ReadTurns, clock: TurnClock, frameMs: number) {
 }
 
 const frames = (from: number, to: number): Buffer =>
-  Buffer.concat(Array.from({ length: to - from }, (_, i) => frame(FrameType.DATA, 0, from + i, Buffer.alloc((from + i) % 7))));
+  Buffer.concat(
+    Array.from({ length: to - from }, (_, i) => frame(FrameType.DATA, 0, from + i, Buffer.alloc((from + i) % 7))),
+  );
 const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
 
 describe('what a connection receives', () => {
@@ -75,23 +77,26 @@ describe('what a connection receives', () => {
   });
 
   test('however it is cut and however slow, each frame comes once and in order', async () => {
-    await fc.assert(fc.asyncProperty(fc.array(fc.nat(200), { maxLength: 12 }), fc.nat(6), async (cuts, frameMs) => {
-      const clock = new TurnClock();
-      const { pipe, seen } = input(new ReadTurns(clock), clock, frameMs);
-      const bytes = Buffer.concat([CLIENT_PREFACE, frames(0, 60)]);
-      let at = 0;
-      for (const cut of cuts) {
-        if (cut > 0) pipe.push(bytes.subarray(at, at + cut));
-        at = Math.min(bytes.length, at + cut);
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.nat(200), { maxLength: 12 }), fc.nat(6), async (cuts, frameMs) => {
+        const clock = new TurnClock();
+        const { pipe, seen } = input(new ReadTurns(clock), clock, frameMs);
+        const bytes = Buffer.concat([CLIENT_PREFACE, frames(0, 60)]);
+        let at = 0;
+        for (const cut of cuts) {
+          if (cut > 0) pipe.push(bytes.subarray(at, at + cut));
+          at = Math.min(bytes.length, at + cut);
+          await settled();
+          if (cut % 3 === 0) await clock.turn();
+        }
+        if (at < bytes.length) pipe.push(bytes.subarray(at));
         await settled();
-        if (cut % 3 === 0) await clock.turn();
-      }
-      if (at < bytes.length) pipe.push(bytes.subarray(at));
-      await settled();
-      for (let turns = 0; seen.length < 60 && turns < 100; turns++) await clock.turn();
-      assert.deepEqual(seen, numbers(0, 60));
-      assert.ok(!pipe.isPaused());
-    }), { numRuns: 50 });
+        for (let turns = 0; seen.length < 60 && turns < 100; turns++) await clock.turn();
+        assert.deepEqual(seen, numbers(0, 60));
+        assert.ok(!pipe.isPaused());
+      }),
+      { numRuns: 50 },
+    );
   });
 
   test('a caller that pauses it too has its own say', async () => {

@@ -15,7 +15,17 @@ import { CorkedOutput } from './corked-output.ts';
 import { DataSender } from './data-sender.ts';
 import { ReceiveWindow } from './flow-window.ts';
 import {
-  DEFAULT_WINDOW_BYTES, ErrorCode, Flag, FrameType, frame, goAwayFrame, Http2Error, rstStreamFrame, Setting, settingsFrame, windowUpdateFrame,
+  DEFAULT_WINDOW_BYTES,
+  ErrorCode,
+  Flag,
+  FrameType,
+  frame,
+  goAwayFrame,
+  Http2Error,
+  rstStreamFrame,
+  Setting,
+  settingsFrame,
+  windowUpdateFrame,
 } from './frames.ts';
 import { dependency, HeaderBlock, unpad } from './header-block.ts';
 import { checkTrailers, type RequestHeaders, requestHeaders } from './header-rules.ts';
@@ -185,12 +195,14 @@ export class Connection implements StreamHost {
   // what comes in
 
   #greet(limits: Http2Limits): void {
-    this.#output.write(settingsFrame([
-      [Setting.MAX_CONCURRENT_STREAMS, limits.maxStreams],
-      [Setting.INITIAL_WINDOW_SIZE, limits.streamWindowBytes],
-      [Setting.MAX_HEADER_LIST_SIZE, limits.maxHeaderBytes],
-      [Setting.HEADER_TABLE_SIZE, limits.hpackTableBytes],
-    ]));
+    this.#output.write(
+      settingsFrame([
+        [Setting.MAX_CONCURRENT_STREAMS, limits.maxStreams],
+        [Setting.INITIAL_WINDOW_SIZE, limits.streamWindowBytes],
+        [Setting.MAX_HEADER_LIST_SIZE, limits.maxHeaderBytes],
+        [Setting.HEADER_TABLE_SIZE, limits.hpackTableBytes],
+      ]),
+    );
     const more = limits.connectionWindowBytes - DEFAULT_WINDOW_BYTES;
     if (more > 0) this.credit(more);
   }
@@ -206,7 +218,8 @@ export class Connection implements StreamHost {
   }
 
   #dispatch(type: number, flags: number, streamId: number, payload: Buffer): void {
-    if (!this.#settingsCame && (type !== FrameType.SETTINGS || flags & Flag.ACK)) throw protocolError('the first frame is no SETTINGS');
+    if (!this.#settingsCame && (type !== FrameType.SETTINGS || flags & Flag.ACK))
+      throw protocolError('the first frame is no SETTINGS');
     if (this.#block.isOpen && type !== FrameType.CONTINUATION) throw protocolError('a frame within a header block');
     switch (type) {
       case FrameType.DATA:
@@ -265,7 +278,11 @@ export class Connection implements StreamHost {
   #checkLength(stream: Stream, endStream: boolean): void {
     const { contentLength = 0, receivedBytes } = stream;
     if (receivedBytes > contentLength || (endStream && receivedBytes < contentLength)) {
-      throw new Http2Error(ErrorCode.PROTOCOL_ERROR, `${receivedBytes} bytes came with a content-length of ${contentLength}`, stream.id);
+      throw new Http2Error(
+        ErrorCode.PROTOCOL_ERROR,
+        `${receivedBytes} bytes came with a content-length of ${contentLength}`,
+        stream.id,
+      );
     }
   }
 
@@ -285,9 +302,13 @@ export class Connection implements StreamHost {
     if (!stream || stream.remoteEnded) {
       if (this.#closed.wasResetByUs(streamId)) return;
       const wasOpen = stream !== undefined || this.#closed.has(streamId);
-      throw new Http2Error(wasOpen ? ErrorCode.STREAM_CLOSED : ErrorCode.PROTOCOL_ERROR, `HEADERS of stream ${streamId}, which has ended`);
+      throw new Http2Error(
+        wasOpen ? ErrorCode.STREAM_CLOSED : ErrorCode.PROTOCOL_ERROR,
+        `HEADERS of stream ${streamId}, which has ended`,
+      );
     }
-    if (!endStream) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'second headers that do not end the stream', streamId);
+    if (!endStream)
+      throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'second headers that do not end the stream', streamId);
     checkTrailers(headers, streamId);
     if (stream.contentLength !== undefined) this.#checkLength(stream, true);
     this.#remoteEnd(stream);
@@ -297,7 +318,8 @@ export class Connection implements StreamHost {
     try {
       return this.#decoder.decode(block);
     } catch (error) {
-      if (error instanceof HeaderListTooLarge) throw new Http2Error(ErrorCode.ENHANCE_YOUR_CALM, error.message, streamId);
+      if (error instanceof HeaderListTooLarge)
+        throw new Http2Error(ErrorCode.ENHANCE_YOUR_CALM, error.message, streamId);
       if (error instanceof HpackError) throw new Http2Error(ErrorCode.COMPRESSION_ERROR, error.message);
       throw error;
     }
@@ -306,7 +328,8 @@ export class Connection implements StreamHost {
   #onRequest(streamId: number, headers: readonly string[], endStream: boolean): void {
     this.wasUsed = true;
     const { limits, onRequest } = this.#options;
-    if (this.#block.dependsOnItself) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a stream that depends on itself', streamId);
+    if (this.#block.dependsOnItself)
+      throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a stream that depends on itself', streamId);
     if (this.#isDraining) return this.#refuse(streamId);
     if (this.#running >= limits.maxStreams || this.#streams.size >= limits.maxStreams) {
       this.#rates.reset();
@@ -315,7 +338,8 @@ export class Connection implements StreamHost {
     const request = requestHeaders(headers, streamId, this.#lastRequest);
     this.#lastRequest = request;
     const { contentLength } = request;
-    if (endStream && contentLength !== undefined && contentLength > 0) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a content-length without content', streamId);
+    if (endStream && contentLength !== undefined && contentLength > 0)
+      throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a content-length without content', streamId);
     const receiveWindow = new ReceiveWindow(limits.streamWindowBytes, limits.streamWindowBytes / 4);
     const stream = new Stream(streamId, this, this.#peer.windowBytes, receiveWindow, contentLength);
     this.#streams.set(streamId, stream);
@@ -387,8 +411,10 @@ export class Connection implements StreamHost {
 
   #onPriority(streamId: number, payload: Buffer): void {
     if (streamId === 0) throw protocolError('PRIORITY of no stream');
-    if (payload.length !== 5) throw new Http2Error(ErrorCode.FRAME_SIZE_ERROR, `PRIORITY of ${payload.length} bytes`, streamId);
-    if (dependency(payload) === streamId) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a stream that depends on itself', streamId);
+    if (payload.length !== 5)
+      throw new Http2Error(ErrorCode.FRAME_SIZE_ERROR, `PRIORITY of ${payload.length} bytes`, streamId);
+    if (dependency(payload) === streamId)
+      throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a stream that depends on itself', streamId);
     this.#rates.idleFrame();
   }
 
@@ -400,7 +426,8 @@ export class Connection implements StreamHost {
   }
 
   #checkNotIdle(streamId: number): void {
-    if (streamId === 0 || streamId > this.#lastStreamId || streamId % 2 === 0) throw protocolError(`a frame of stream ${streamId}, which was never opened`);
+    if (streamId === 0 || streamId > this.#lastStreamId || streamId % 2 === 0)
+      throw protocolError(`a frame of stream ${streamId}, which was never opened`);
   }
 
   // how streams and the connection end

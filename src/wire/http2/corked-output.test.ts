@@ -39,19 +39,26 @@ function output(onRoom = () => {}) {
 describe('output', () => {
   test('leaves in one write a turn, in order', async () => {
     const sizes = fc.array(fc.oneof(fc.nat(50), fc.nat(10_000)), { minLength: 1, maxLength: 20 });
-    await fc.assert(fc.asyncProperty(sizes, async (lengths) => {
-      const { socket, out, turn } = output();
-      const parts = lengths.map((length, i) => Buffer.alloc(length, i + 1));
-      for (const part of parts) {
-        out.head(part.length, FrameType.DATA, 0, 1);
-        out.write(part);
-      }
-      assert.equal(socket.writes.length, 0);
-      await turn();
-      await turn();
-      assert.equal(socket.writes.length, 1);
-      assert.ok(socket.writes[0]?.equals(Buffer.concat(parts.flatMap((part) => [frameHeader(part.length, FrameType.DATA, 0, 1), part]))));
-    }), { numRuns: 50 });
+    await fc.assert(
+      fc.asyncProperty(sizes, async (lengths) => {
+        const { socket, out, turn } = output();
+        const parts = lengths.map((length, i) => Buffer.alloc(length, i + 1));
+        for (const part of parts) {
+          out.head(part.length, FrameType.DATA, 0, 1);
+          out.write(part);
+        }
+        assert.equal(socket.writes.length, 0);
+        await turn();
+        await turn();
+        assert.equal(socket.writes.length, 1);
+        assert.ok(
+          socket.writes[0]?.equals(
+            Buffer.concat(parts.flatMap((part) => [frameHeader(part.length, FrameType.DATA, 0, 1), part])),
+          ),
+        );
+      }),
+      { numRuns: 50 },
+    );
   });
 
   test('small parts may be used again at once', async () => {
@@ -91,7 +98,18 @@ describe('output', () => {
       const received: Buffer[] = [];
       peer.on('data', (chunk: Buffer) => received.push(chunk)).pause();
       const sent: Buffer[] = [];
-      pairs.push({ fill, socket, peer, received, sent, out: new CorkedOutput({ socket, turnEnd: () => new Promise((resolve) => setImmediate(resolve)), onRoom: () => {} }) });
+      pairs.push({
+        fill,
+        socket,
+        peer,
+        received,
+        sent,
+        out: new CorkedOutput({
+          socket,
+          turnEnd: () => new Promise((resolve) => setImmediate(resolve)),
+          onRoom: () => {},
+        }),
+      });
     }
     // sizes around those of copied parts and of slabs, until the machine takes no more, and then some while all is read
     for (let turn = 0, turnsLeft = 100; turnsLeft > 0; turn++) {

@@ -45,7 +45,14 @@ export class DataSender {
   sendWhole(stream: Stream, prefix: Buffer, message: Buffer, flags: number): boolean {
     const bytes = prefix.length + message.length;
     if (this.#first || stream.queuedBytes > 0 || stream.isReset) return false;
-    if (bytes > this.maxFrameBytes || bytes > stream.sendWindow.bytes || bytes > this.window.bytes || bytes > LARGEST_FRAME_BYTES || this.#output.isFull) return false;
+    if (
+      bytes > this.maxFrameBytes ||
+      bytes > stream.sendWindow.bytes ||
+      bytes > this.window.bytes ||
+      bytes > LARGEST_FRAME_BYTES ||
+      this.#output.isFull
+    )
+      return false;
     this.#output.head(bytes, FrameType.DATA, flags, stream.id);
     this.#output.write(prefix);
     this.#output.write(message);
@@ -94,7 +101,13 @@ export class DataSender {
   #sendOne(stream: Stream): void {
     if (stream.isReset) return;
     if (stream.queuedBytes > 0) {
-      const bytes = Math.min(stream.queuedBytes, stream.sendWindow.bytes, this.window.bytes, this.maxFrameBytes, LARGEST_FRAME_BYTES);
+      const bytes = Math.min(
+        stream.queuedBytes,
+        stream.sendWindow.bytes,
+        this.window.bytes,
+        this.maxFrameBytes,
+        LARGEST_FRAME_BYTES,
+      );
       if (bytes <= 0) return;
       this.#output.head(bytes, FrameType.DATA, 0, stream.id);
       stream.take(bytes, this.#write);

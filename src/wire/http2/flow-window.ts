@@ -17,7 +17,12 @@ export class SendWindow {
 
   /** A WINDOW_UPDATE, or a change of the first size. Throws Http2Error of that stream (0: of the connection). */
   grow(bytes: number, streamId: number): void {
-    if (this.bytes + bytes > MOST_BYTES) throw new Http2Error(ErrorCode.FLOW_CONTROL_ERROR, `a window of ${this.bytes + bytes} bytes; the limit is 2^31-1`, streamId);
+    if (this.bytes + bytes > MOST_BYTES)
+      throw new Http2Error(
+        ErrorCode.FLOW_CONTROL_ERROR,
+        `a window of ${this.bytes + bytes} bytes; the limit is 2^31-1`,
+        streamId,
+      );
     this.bytes += bytes;
   }
 }
@@ -43,7 +48,11 @@ export class ReceiveWindow {
   /** Something came. Throws Http2Error where the peer had not so much left. */
   take(bytes: number, streamId: number): void {
     if (bytes > this.#leftBytes) {
-      throw new Http2Error(ErrorCode.FLOW_CONTROL_ERROR, `${bytes} bytes were sent into a window of ${this.#leftBytes}`, streamId);
+      throw new Http2Error(
+        ErrorCode.FLOW_CONTROL_ERROR,
+        `${bytes} bytes were sent into a window of ${this.#leftBytes}`,
+        streamId,
+      );
     }
     this.#leftBytes -= bytes;
   }

@@ -167,19 +167,33 @@ export class FrameReader {
   #lengthAt(bytes: Buffer, at: number): number {
     const length = ((bytes[at] as number) << 16) | ((bytes[at + 1] as number) << 8) | (bytes[at + 2] as number);
     if (length > this.#maxFrameBytes) {
-      throw new Http2Error(ErrorCode.FRAME_SIZE_ERROR, `a frame of ${length} bytes; the limit is ${this.#maxFrameBytes}`);
+      throw new Http2Error(
+        ErrorCode.FRAME_SIZE_ERROR,
+        `a frame of ${length} bytes; the limit is ${this.#maxFrameBytes}`,
+      );
     }
     return length;
   }
 
   #emit(header: Buffer, at: number, payload: Buffer): void {
-    const streamId = (((header[at + 5] as number) & 0x7f) << 24) | ((header[at + 6] as number) << 16) | ((header[at + 7] as number) << 8) | (header[at + 8] as number);
+    const streamId =
+      (((header[at + 5] as number) & 0x7f) << 24) |
+      ((header[at + 6] as number) << 16) |
+      ((header[at + 7] as number) << 8) |
+      (header[at + 8] as number);
     this.#onFrame(header[at + 3] as number, header[at + 4] as number, streamId, payload);
   }
 }
 
 /** Writes a frame's head into `target` and answers where its payload goes. */
-export function writeFrameHeader(target: Buffer, at: number, length: number, type: number, flags: number, streamId: number): number {
+export function writeFrameHeader(
+  target: Buffer,
+  at: number,
+  length: number,
+  type: number,
+  flags: number,
+  streamId: number,
+): number {
   target[at] = length >>> 16;
   target[at + 1] = length >>> 8;
   target[at + 2] = length;
@@ -214,7 +228,12 @@ export function windowUpdateFrame(streamId: number, bytes: number): Buffer {
 }
 
 export function goAwayFrame(lastStreamId: number, code: ErrorCode, why: string): Buffer {
-  return frame(FrameType.GOAWAY, 0, 0, Buffer.concat([uint32(lastStreamId), uint32(code), Buffer.from(why.slice(0, 256), 'utf8')]));
+  return frame(
+    FrameType.GOAWAY,
+    0,
+    0,
+    Buffer.concat([uint32(lastStreamId), uint32(code), Buffer.from(why.slice(0, 256), 'utf8')]),
+  );
 }
 
 export function settingsFrame(settings: readonly (readonly [id: number, value: number])[]): Buffer {

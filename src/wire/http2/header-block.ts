@@ -33,7 +33,8 @@ export class HeaderBlock {
     let block = unpad(flags, payload);
     this.dependsOnItself = false;
     if (flags & Flag.PRIORITY) {
-      if (block.length < PRIORITY_BYTES) throw new Http2Error(ErrorCode.FRAME_SIZE_ERROR, 'HEADERS too short for its priority');
+      if (block.length < PRIORITY_BYTES)
+        throw new Http2Error(ErrorCode.FRAME_SIZE_ERROR, 'HEADERS too short for its priority');
       this.dependsOnItself = dependency(block) === streamId;
       block = block.subarray(PRIORITY_BYTES);
     }
@@ -50,9 +51,11 @@ export class HeaderBlock {
 
   /** CONTINUATION. Answers the block if it is whole. */
   continue(flags: number, streamId: number, payload: Buffer): Buffer | undefined {
-    if (!this.isOpen || streamId !== this.streamId) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, `CONTINUATION of stream ${streamId} without its HEADERS`);
+    if (!this.isOpen || streamId !== this.streamId)
+      throw new Http2Error(ErrorCode.PROTOCOL_ERROR, `CONTINUATION of stream ${streamId} without its HEADERS`);
     const { maxContinuations } = this.#limits;
-    if (++this.#continuations > maxContinuations) throw new Http2Error(ErrorCode.ENHANCE_YOUR_CALM, `headers in more than ${maxContinuations} CONTINUATIONs`);
+    if (++this.#continuations > maxContinuations)
+      throw new Http2Error(ErrorCode.ENHANCE_YOUR_CALM, `headers in more than ${maxContinuations} CONTINUATIONs`);
     this.#parts.push(payload);
     this.#bytes += payload.length;
     this.#checkSize(this.#bytes);
@@ -65,7 +68,8 @@ export class HeaderBlock {
 
   #checkSize(bytes: number): void {
     const { maxHeaderBlockBytes } = this.#limits;
-    if (bytes > maxHeaderBlockBytes) throw new Http2Error(ErrorCode.ENHANCE_YOUR_CALM, `a header block of more than ${maxHeaderBlockBytes} bytes`);
+    if (bytes > maxHeaderBlockBytes)
+      throw new Http2Error(ErrorCode.ENHANCE_YOUR_CALM, `a header block of more than ${maxHeaderBlockBytes} bytes`);
   }
 }
 
@@ -74,7 +78,8 @@ export function unpad(flags: number, payload: Buffer): Buffer {
   if ((flags & Flag.PADDED) === 0) return payload;
   if (payload.length === 0) throw new Http2Error(ErrorCode.FRAME_SIZE_ERROR, 'a padded frame of no bytes');
   const padding = payload[0] as number;
-  if (padding >= payload.length) throw new Http2Error(ErrorCode.PROTOCOL_ERROR, `${padding} bytes of padding in a frame of ${payload.length}`);
+  if (padding >= payload.length)
+    throw new Http2Error(ErrorCode.PROTOCOL_ERROR, `${padding} bytes of padding in a frame of ${payload.length}`);
   return payload.subarray(1, payload.length - padding);
 }
 

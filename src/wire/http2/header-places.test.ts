@@ -11,17 +11,27 @@ function firstValue(list: readonly string[], name: string): string | undefined {
 describe('places of headers', () => {
   test('lists with the same names are told their own first values, names that are missing or values that look like names included', () => {
     const word = fc.constantFrom('a', 'b', 'c', 'te', '');
-    const lists = fc.array(word, { maxLength: 8 }).chain((names) => fc.array(fc.tuple(...names.map(() => word)), { minLength: 1, maxLength: 5 }).map((all) => all.map((values) => names.flatMap((name, i) => [name, values[i] as string]))));
-    fc.assert(fc.property(lists, fc.array(word, { maxLength: 12 }), (given, asked) => {
-      const places = new HeaderPlaces();
-      for (const list of given) for (const name of asked) assert.equal(places.value(list, name), firstValue(list, name));
-    }));
+    const lists = fc
+      .array(word, { maxLength: 8 })
+      .chain((names) =>
+        fc
+          .array(fc.tuple(...names.map(() => word)), { minLength: 1, maxLength: 5 })
+          .map((all) => all.map((values) => names.flatMap((name, i) => [name, values[i] as string]))),
+      );
+    fc.assert(
+      fc.property(lists, fc.array(word, { maxLength: 12 }), (given, asked) => {
+        const places = new HeaderPlaces();
+        for (const list of given)
+          for (const name of asked) assert.equal(places.value(list, name), firstValue(list, name));
+      }),
+    );
   });
 
   test('more names than it remembers are found as well', () => {
     const list = Array.from({ length: 200 }, (_, i) => (i % 2 === 0 ? `name${i}` : `value${i}`));
     const places = new HeaderPlaces();
-    for (let round = 0; round < 2; round++) for (let i = 0; i < 200; i += 2) assert.equal(places.value(list, `name${i}`), `value${i + 1}`);
+    for (let round = 0; round < 2; round++)
+      for (let i = 0; i < 200; i += 2) assert.equal(places.value(list, `name${i}`), `value${i + 1}`);
     assert.equal(places.value(list, 'name1'), undefined);
   });
 });

@@ -4,7 +4,22 @@ import fc from 'fast-check';
 import { Http2Error } from './frames.ts';
 import { requestHeaders } from './header-rules.ts';
 
-const PLAIN = [':method', 'POST', ':scheme', 'http', ':path', '/a/B', ':authority', 'h', 'content-type', 'application/grpc', 'te', 'trailers', 'grpc-timeout', '1S'];
+const PLAIN = [
+  ':method',
+  'POST',
+  ':scheme',
+  'http',
+  ':path',
+  '/a/B',
+  ':authority',
+  'h',
+  'content-type',
+  'application/grpc',
+  'te',
+  'trailers',
+  'grpc-timeout',
+  '1S',
+];
 
 function outcome(read: () => unknown): unknown {
   try {
@@ -16,11 +31,36 @@ function outcome(read: () => unknown): unknown {
 }
 
 /** Lists as requests of one connection are: each is the one before with a few changes. */
-const names = fc.constantFrom(':method', ':path', ':authority', 'content-type', 'content-length', 'te', 'grpc-timeout', 'traceparent', 'connection', 'Upper', ':odd');
+const names = fc.constantFrom(
+  ':method',
+  ':path',
+  ':authority',
+  'content-type',
+  'content-length',
+  'te',
+  'grpc-timeout',
+  'traceparent',
+  'connection',
+  'Upper',
+  ':odd',
+);
 const values = fc.constantFrom('POST', '', '/', 'application/grpc', 'trailers', '7', 'x', 'a\nb', 'a\0', '\r', '\x01é');
-const change = fc.record({ kind: fc.constantFrom('value', 'name', 'add', 'drop'), at: fc.nat(30), name: names, value: values });
+const change = fc.record({
+  kind: fc.constantFrom('value', 'name', 'add', 'drop'),
+  at: fc.nat(30),
+  name: names,
+  value: values,
+});
 
-function changed(list: readonly string[], { kind, at, name, value }: { readonly kind: string; readonly at: number; readonly name: string; readonly value: string }): string[] {
+function changed(
+  list: readonly string[],
+  {
+    kind,
+    at,
+    name,
+    value,
+  }: { readonly kind: string; readonly at: number; readonly name: string; readonly value: string },
+): string[] {
   const next = [...list];
   const field = list.length === 0 ? 0 : 2 * (at % (list.length / 2));
   if (kind === 'value' && list.length > 0) next[field + 1] = value;
@@ -32,23 +72,32 @@ function changed(list: readonly string[], { kind, at, name, value }: { readonly 
 
 describe('headers of requests', () => {
   test('a request that differs little from the one before is told the same as by itself', () => {
-    fc.assert(fc.property(fc.array(change, { maxLength: 12 }), (changes) => {
-      let list: string[] = PLAIN;
-      let last = requestHeaders(PLAIN, 1);
-      for (const each of changes) {
-        const next = changed(list, each);
-        const alone = outcome(() => requestHeaders(next, 1));
-        assert.deepEqual(outcome(() => requestHeaders(next, 1, last)), alone);
-        if (typeof alone === 'string') continue;
-        list = next;
-        last = requestHeaders(next, 1, last);
-      }
-    }), { numRuns: 500 });
+    fc.assert(
+      fc.property(fc.array(change, { maxLength: 12 }), (changes) => {
+        let list: string[] = PLAIN;
+        let last = requestHeaders(PLAIN, 1);
+        for (const each of changes) {
+          const next = changed(list, each);
+          const alone = outcome(() => requestHeaders(next, 1));
+          assert.deepEqual(
+            outcome(() => requestHeaders(next, 1, last)),
+            alone,
+          );
+          if (typeof alone === 'string') continue;
+          list = next;
+          last = requestHeaders(next, 1, last);
+        }
+      }),
+      { numRuns: 500 },
+    );
   });
 
   test('what the wire reads of them', () => {
     const { method, path, contentType, contentLength } = requestHeaders([...PLAIN, 'content-length', '7'], 1);
-    assert.deepEqual({ method, path, contentType, contentLength }, { method: 'POST', path: '/a/B', contentType: 'application/grpc', contentLength: 7 });
+    assert.deepEqual(
+      { method, path, contentType, contentLength },
+      { method: 'POST', path: '/a/B', contentType: 'application/grpc', contentLength: 7 },
+    );
   });
 
   for (const value of ['a\0', '\r', 'b\nc']) {

@@ -87,7 +87,8 @@ export function checkTrailers(headers: readonly string[], streamId: number): voi
 
 function checkField(name: string, value: string, streamId: number): void {
   if (!knownNames.has(name)) {
-    if (!NAME.test(name)) throw malformed(streamId, `${JSON.stringify(name.slice(0, 64))} is no header's name, or out of place`);
+    if (!NAME.test(name))
+      throw malformed(streamId, `${JSON.stringify(name.slice(0, 64))} is no header's name, or out of place`);
     if (OF_CONNECTIONS.has(name)) throw malformed(streamId, `${name} belongs to HTTP/1 connections`);
     if (knownNames.size < MOST_KNOWN && name.length < 64) knownNames.add(name);
   }
@@ -99,14 +100,16 @@ function checkField(name: string, value: string, streamId: number): void {
 function checkedValue(value: string, name: string, streamId: number): string {
   for (let i = 0; i < value.length; i++) {
     const char = value.charCodeAt(i);
-    if (char <= 0x0d && (char === 0 || char === 0x0a || char === 0x0d)) throw malformed(streamId, `the value of ${name} holds a byte that none may hold`);
+    if (char <= 0x0d && (char === 0 || char === 0x0a || char === 0x0d))
+      throw malformed(streamId, `the value of ${name} holds a byte that none may hold`);
   }
   return value;
 }
 
 function length(value: string, before: number | undefined, streamId: number): number {
   const bytes = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
-  if (Number.isNaN(bytes) || (before !== undefined && before !== bytes)) throw malformed(streamId, 'content-length is no length, or several');
+  if (Number.isNaN(bytes) || (before !== undefined && before !== bytes))
+    throw malformed(streamId, 'content-length is no length, or several');
   return bytes;
 }
 

@@ -12,7 +12,8 @@ export class PeerSettings {
 
   /** The payload of a SETTINGS frame without ACK. Throws Http2Error of the connection. */
   read(payload: Buffer): void {
-    if (payload.length % 6 !== 0) throw new Http2Error(ErrorCode.FRAME_SIZE_ERROR, `SETTINGS of ${payload.length} bytes: no multiple of 6`);
+    if (payload.length % 6 !== 0)
+      throw new Http2Error(ErrorCode.FRAME_SIZE_ERROR, `SETTINGS of ${payload.length} bytes: no multiple of 6`);
     for (let at = 0; at < payload.length; at += 6) this.#set(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
   }
 
@@ -28,12 +29,16 @@ export class PeerSettings {
         this.maxStreams = value;
         break;
       case Setting.INITIAL_WINDOW_SIZE:
-        if (value > 0x7fffffff) throw new Http2Error(ErrorCode.FLOW_CONTROL_ERROR, `INITIAL_WINDOW_SIZE is ${value}; the limit is 2^31-1`);
+        if (value > 0x7fffffff)
+          throw new Http2Error(ErrorCode.FLOW_CONTROL_ERROR, `INITIAL_WINDOW_SIZE is ${value}; the limit is 2^31-1`);
         this.windowBytes = value;
         break;
       case Setting.MAX_FRAME_SIZE:
         if (value < DEFAULT_MAX_FRAME_BYTES || value > LARGEST_FRAME_BYTES) {
-          throw new Http2Error(ErrorCode.PROTOCOL_ERROR, `MAX_FRAME_SIZE is ${value}; it is ${DEFAULT_MAX_FRAME_BYTES} to ${LARGEST_FRAME_BYTES}`);
+          throw new Http2Error(
+            ErrorCode.PROTOCOL_ERROR,
+            `MAX_FRAME_SIZE is ${value}; it is ${DEFAULT_MAX_FRAME_BYTES} to ${LARGEST_FRAME_BYTES}`,
+          );
         }
         this.maxFrameBytes = value;
         break;

@@ -63,7 +63,13 @@ export class Stream {
   queuedBytes = 0;
   #trailers: Buffer | undefined;
 
-  constructor(id: number, host: StreamHost, sendWindowBytes: number, receiveWindow: ReceiveWindow, contentLength?: number | undefined) {
+  constructor(
+    id: number,
+    host: StreamHost,
+    sendWindowBytes: number,
+    receiveWindow: ReceiveWindow,
+    contentLength?: number | undefined,
+  ) {
     this.id = id;
     this.#host = host;
     this.sendWindow = new SendWindow(sendWindowBytes);

@@ -13,7 +13,10 @@ const refused = (): BigtableError => new BigtableError(Code.UNAUTHENTICATED, 'wh
 
 /** Answers a call with its principal and its request's length. */
 const echo = (server: WireServer): void => {
-  server.register('/t/Unary', { kind: 'unary', handle: async (call, request) => Buffer.from(`${call.context.principal} ${request.length}`) });
+  server.register('/t/Unary', {
+    kind: 'unary',
+    handle: async (call, request) => Buffer.from(`${call.context.principal} ${request.length}`),
+  });
   server.register('/t/Bidi', {
     kind: 'bidi',
     handle: async (call, requests, sink) => {
@@ -27,20 +30,39 @@ async function admitting(admit: Admit, env = testEnv()) {
 }
 
 describe('letting calls in', () => {
-  for (const [how, admit] of [['at once', () => 'alice'], ['later', async () => 'alice']] as const) {
+  for (const [how, admit] of [
+    ['at once', () => 'alice'],
+    ['later', async () => 'alice'],
+  ] as const) {
     test(`who asks is in the call's context, known ${how}`, async () => {
       const wire = await admitting(admit);
       for (const bytes of [0, 3, 100_000, 1_000_000]) {
         const { code, messages } = await wire.call('/t/Unary', [Buffer.alloc(bytes)]);
         assert.deepEqual([code, String(messages[0])], [Code.OK, `alice ${bytes}`]);
       }
-      const { messages } = await wire.call('/t/Bidi', [1, 300_000, 3].map((bytes) => Buffer.alloc(bytes)));
+      const { messages } = await wire.call(
+        '/t/Bidi',
+        [1, 300_000, 3].map((bytes) => Buffer.alloc(bytes)),
+      );
       assert.deepEqual(messages.map(String), ['alice 1', 'alice 300000', 'alice 3']);
       await wire.close();
     });
   }
 
-  for (const [how, admit] of [['at once', () => { throw refused(); }], ['later', async () => { throw refused(); }]] as const) {
+  for (const [how, admit] of [
+    [
+      'at once',
+      () => {
+        throw refused();
+      },
+    ],
+    [
+      'later',
+      async () => {
+        throw refused();
+      },
+    ],
+  ] as const) {
     test(`who is refused ${how} is told, and nothing of the request is held`, async () => {
       const env = testEnv(1000);
       const wire = await admitting(admit, env);
@@ -64,7 +86,10 @@ describe('letting calls in', () => {
     metadata.add('x-name', 'one');
     metadata.add('x-name', 'two');
     await wire.call('/t/Unary', [Buffer.alloc(1)], { metadata });
-    assert.deepEqual(seen.map(({ path, certificate }) => [path, certificate]), [['/t/Unary', undefined]]);
+    assert.deepEqual(
+      seen.map(({ path, certificate }) => [path, certificate]),
+      [['/t/Unary', undefined]],
+    );
     assert.equal(seen[0]?.header('x-name')?.split(',')[0], 'one');
     assert.equal(seen[0]?.header('x-other'), undefined);
     await wire.close();
@@ -72,9 +97,12 @@ describe('letting calls in', () => {
 
   test('a call that is given up while it waits at the door is gone', async () => {
     let open: ((principal: string) => void) | undefined;
-    const wire = await admitting(() => new Promise((resolve) => {
-      open = resolve;
-    }));
+    const wire = await admitting(
+      () =>
+        new Promise((resolve) => {
+          open = resolve;
+        }),
+    );
     const abort = new AbortController();
     const call = wire.call('/t/Unary', [Buffer.alloc(10)], { signal: abort.signal });
     await until(() => open !== undefined);
@@ -94,9 +122,13 @@ describe('letting calls in', () => {
   test('of a caller who is not known yet a few KB are read, and the rest when it is known', async () => {
     let open: ((principal: string) => void) | undefined;
     const env = testEnv();
-    const wire = await admitting(() => new Promise((resolve) => {
-      open = resolve;
-    }), env);
+    const wire = await admitting(
+      () =>
+        new Promise((resolve) => {
+          open = resolve;
+        }),
+      env,
+    );
     const call = wire.call('/t/Unary', [Buffer.alloc(1_000_000)]);
     await until(() => open !== undefined && env.requestBudget.usedBytes > 0);
     for (let i = 0; i < 200; i++) await systemClock.yield();
@@ -126,7 +158,10 @@ describe('letting calls in', () => {
     const ca = pem('ca.pem');
     for (const requestCert of [true, false]) {
       const tls = { key: pem('server.key'), cert: pem('server.pem'), ca, requestCert };
-      const wire = await rawServer(testEnv(), echo, { server: { tls, admit }, credentials: grpc.credentials.createSsl(ca, pem('client.key'), pem('client.pem')) });
+      const wire = await rawServer(testEnv(), echo, {
+        server: { tls, admit },
+        credentials: grpc.credentials.createSsl(ca, pem('client.key'), pem('client.pem')),
+      });
       assert.equal((await wire.call('/t/Unary', [Buffer.alloc(1)])).code, Code.OK);
       await wire.close();
     }

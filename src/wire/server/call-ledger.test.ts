@@ -11,7 +11,11 @@ type Told = Pick<EndedCall, 'path' | 'peer' | 'code' | 'receivedBytes' | 'sentBy
 const METHODS: Readonly<Record<string, RpcMethod>> = {
   '/s/Echo': { kind: 'unary', handle: async (_, request) => request },
   '/s/Fail': { kind: 'unary', handle: async () => Promise.reject(new BigtableError(Code.NOT_FOUND, 'nothing')) },
-  '/s/Never': { kind: 'unary', handle: ({ context }) => new Promise((_, reject) => context.signal?.addEventListener('abort', () => reject(context.signal?.reason))) },
+  '/s/Never': {
+    kind: 'unary',
+    handle: ({ context }) =>
+      new Promise((_, reject) => context.signal?.addEventListener('abort', () => reject(context.signal?.reason))),
+  },
   '/s/Many': {
     kind: 'stream',
     handle: async (_call, request, sink) => {
@@ -23,10 +27,15 @@ const METHODS: Readonly<Record<string, RpcMethod>> = {
 async function server(t: TestContext) {
   const env = testEnv();
   const told: Told[] = [];
-  const onCall = ({ path, peer, code, receivedBytes, sentBytes }: EndedCall): void => void told.push({ path, peer, code, receivedBytes, sentBytes });
-  const raw = await rawServer(env, (to) => {
-    for (const [path, method] of Object.entries(METHODS)) to.register(path, method);
-  }, { server: { onCall } });
+  const onCall = ({ path, peer, code, receivedBytes, sentBytes }: EndedCall): void =>
+    void told.push({ path, peer, code, receivedBytes, sentBytes });
+  const raw = await rawServer(
+    env,
+    (to) => {
+      for (const [path, method] of Object.entries(METHODS)) to.register(path, method);
+    },
+    { server: { onCall } },
+  );
   t.after(raw.close);
   return { ...raw, env, told };
 }
@@ -48,8 +57,18 @@ test('each call is counted by method and code, and told of with its bytes', asyn
     { path: '/s/Fail', peer, code: Code.NOT_FOUND, receivedBytes: 6, sentBytes: 0 },
   ]);
   const { counters, gauges, histograms } = env.metrics.report();
-  assert.deepEqual(Object.entries(counters).filter(([name]) => name.startsWith('calls.')), [['calls.ended|s/Echo|OK', 2], ['calls.ended|s/Fail|NOT_FOUND', 1], ['calls.ended|s/Many|OK', 1]]);
-  assert.equal(histograms['calls.durationMs|s/Echo']?.counts.reduce((sum, count) => sum + count, 0), 2);
+  assert.deepEqual(
+    Object.entries(counters).filter(([name]) => name.startsWith('calls.')),
+    [
+      ['calls.ended|s/Echo|OK', 2],
+      ['calls.ended|s/Fail|NOT_FOUND', 1],
+      ['calls.ended|s/Many|OK', 1],
+    ],
+  );
+  assert.equal(
+    histograms['calls.durationMs|s/Echo']?.counts.reduce((sum, count) => sum + count, 0),
+    2,
+  );
   assert.equal(gauges['calls.inFlight|s/Echo'], 0);
 });
 

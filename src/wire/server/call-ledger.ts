@@ -48,7 +48,9 @@ export class CallLedger {
 
   /** A call of the method has begun. */
   begin(path: string, isKnown: boolean): MethodLedger {
-    const method = (isKnown ? this.#methods.get(path) : this.#methods.get(UNKNOWN_METHOD)) ?? this.#add(isKnown ? path : UNKNOWN_METHOD);
+    const method =
+      (isKnown ? this.#methods.get(path) : this.#methods.get(UNKNOWN_METHOD)) ??
+      this.#add(isKnown ? path : UNKNOWN_METHOD);
     method.inFlight++;
     return method;
   }

@@ -13,25 +13,43 @@ describe('a call that sends more than its reader takes', () => {
   for (const isOther of [false, true]) {
     test(`is ended ${isOther ? 'for another' : 'when it finds no room for the next message'}, and leaves nothing behind`, async () => {
       const clock = new ManualClock();
-      const env = testEnv(4 * MIB, { ...systemClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
+      const env = testEnv(4 * MIB, {
+        ...systemClock,
+        monotonicMs: () => clock.monotonicMs(),
+        timer: (ms, wake) => clock.timer(ms, wake),
+      });
       let goOn = (): void => {};
       const gate = new Promise<void>((resolve) => (goOn = resolve));
       let failure: Code | undefined;
-      const wire = await rawServer(env, (server) => {
-        server.register('/t/Rows', { kind: 'stream', handle: async (_call, _request, sink) => {
-          assert.equal(sink.send(Buffer.alloc(MESSAGE_BYTES)), undefined);
-          await gate;
-          await Promise.resolve(sink.send(Buffer.alloc(MESSAGE_BYTES))).catch((error: unknown) => (failure = toBigtableError(error).code));
-        } });
-        server.register('/t/Echo', { kind: 'unary', handle: async (_call, request) => request });
-      }, { server: { limits: { maxStreams: 1, keepAliveMs: 1e9, maxIdleMs: 1e9 } } });
+      const wire = await rawServer(
+        env,
+        (server) => {
+          server.register('/t/Rows', {
+            kind: 'stream',
+            handle: async (_call, _request, sink) => {
+              assert.equal(sink.send(Buffer.alloc(MESSAGE_BYTES)), undefined);
+              await gate;
+              await Promise.resolve(sink.send(Buffer.alloc(MESSAGE_BYTES))).catch(
+                (error: unknown) => (failure = toBigtableError(error).code),
+              );
+            },
+          });
+          server.register('/t/Echo', { kind: 'unary', handle: async (_call, request) => request });
+        },
+        { server: { limits: { maxStreams: 1, keepAliveMs: 1e9, maxIdleMs: 1e9 } } },
+      );
       const session = http2.connect(`http://127.0.0.1:${wire.port}`);
-      const open = (path: string): http2.ClientHttp2Stream => session.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' });
-      const statusOf = (stream: http2.ClientHttp2Stream): Promise<number> => new Promise((resolve) => {
-        stream.on('trailers', (headers) => resolve(Number(headers['grpc-status'])));
-        stream.on('response', (headers) => headers['grpc-status'] !== undefined && resolve(Number(headers['grpc-status'])));
-        stream.on('error', () => resolve(-1));
-      });
+      const open = (path: string): http2.ClientHttp2Stream =>
+        session.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' });
+      const statusOf = (stream: http2.ClientHttp2Stream): Promise<number> =>
+        new Promise((resolve) => {
+          stream.on('trailers', (headers) => resolve(Number(headers['grpc-status'])));
+          stream.on(
+            'response',
+            (headers) => headers['grpc-status'] !== undefined && resolve(Number(headers['grpc-status'])),
+          );
+          stream.on('error', () => resolve(-1));
+        });
       const reading = open('/t/Rows');
       const status = statusOf(reading);
       reading.pause().end(Buffer.alloc(5));

@@ -78,13 +78,15 @@ export class CallSink implements RpcSink {
     let bytes = 0;
     if (parts) for (const part of parts) bytes += part.length;
     else bytes = (message as Buffer).length;
-    if (this.#compress && bytes >= WORTH_DEFLATING_BYTES) return this.#sendDeflated(parts ? Buffer.concat(parts, bytes) : (message as Buffer));
+    if (this.#compress && bytes >= WORTH_DEFLATING_BYTES)
+      return this.#sendDeflated(parts ? Buffer.concat(parts, bytes) : (message as Buffer));
     return this.#send(message, bytes, false);
   }
 
   sendCopy(message: Buffer): Promise<void> | undefined {
     const goesNow = !this.#compress && !this.#context.interruption && message.length <= COPY_BYTES;
-    if (goesNow && this.#stream.sendWhole(messagePrefix(message.length, false, COPIED_PREFIX), message)) return this.#took(message.length);
+    if (goesNow && this.#stream.sendWhole(messagePrefix(message.length, false, COPIED_PREFIX), message))
+      return this.#took(message.length);
     return this.send(Buffer.from(message));
   }
 
@@ -102,7 +104,11 @@ export class CallSink implements RpcSink {
     this.sentBytes += bytes;
     this.#pendingBytes -= bytes;
     this.#firstSentBytes += bytes;
-    for (let size = this.#sizes[this.#first]; size !== undefined && this.#firstSentBytes >= size; size = this.#sizes[this.#first]) {
+    for (
+      let size = this.#sizes[this.#first];
+      size !== undefined && this.#firstSentBytes >= size;
+      size = this.#sizes[this.#first]
+    ) {
       this.#firstSentBytes -= size;
       this.#first++;
     }
@@ -146,7 +152,11 @@ export class CallSink implements RpcSink {
   #send(message: Buffer | readonly Buffer[], bytes: number, compressed: boolean): Promise<void> | undefined {
     const error = this.#context.interruption;
     if (error) return Promise.reject(error);
-    if (!Array.isArray(message) && this.#stream.sendWhole(messagePrefix(bytes, compressed, COPIED_PREFIX), message as Buffer)) return this.#took(bytes);
+    if (
+      !Array.isArray(message) &&
+      this.#stream.sendWhole(messagePrefix(bytes, compressed, COPIED_PREFIX), message as Buffer)
+    )
+      return this.#took(bytes);
     this.#queue(messagePrefix(bytes, compressed), message, bytes + PREFIX_BYTES);
     // what went out at once was never held
     const left = this.#pendingBytes - this.#heldBytes;
@@ -209,7 +219,11 @@ export class CallSink implements RpcSink {
     // of a message that has begun the reader cannot make anything: the call ends within it
     this.#keep(this.#pendingBytes - leftBytes);
     if (leftBytes === messageBytes && this.#sizes.length > 0) this.#sizes.pop();
-    return Promise.reject(unavailable('there is no room for the answers of this call beside those that others have not read: go on from the last row that came'));
+    return Promise.reject(
+      unavailable(
+        'there is no room for the answers of this call beside those that others have not read: go on from the last row that came',
+      ),
+    );
   }
 
   /** Forgets all but the first of the pending bytes. */

@@ -10,32 +10,39 @@ function entry(onDue: (nowMs: number) => void): DeadlineEntry {
 
 describe('deadlines', () => {
   test('each fires once, not before its time and soon after, whatever is set and cleared', () => {
-    const operation = fc.record({ afterMs: fc.oneof(fc.nat(50), fc.nat(20_000)), waitMs: fc.nat(3000), clears: fc.option(fc.nat(30)) });
-    fc.assert(fc.property(fc.array(operation, { maxLength: 30 }), (operations) => {
-      const clock = new ManualClock();
-      const deadlines = new Deadlines(clock);
-      const fired = new Map<number, number>();
-      const due = new Map<number, number>();
-      const entries: DeadlineEntry[] = [];
-      for (const [i, { afterMs, waitMs, clears }] of operations.entries()) {
-        const one = entry((nowMs) => {
-          assert.ok(!fired.has(i));
-          fired.set(i, nowMs);
-        });
-        entries.push(one);
-        due.set(i, clock.monotonicMs() + afterMs);
-        deadlines.set(one, clock.monotonicMs() + afterMs);
-        const cleared = clears === null ? undefined : entries[clears];
-        if (cleared) {
-          deadlines.clear(cleared);
-          if (!fired.has(clears as number)) due.delete(clears as number);
+    const operation = fc.record({
+      afterMs: fc.oneof(fc.nat(50), fc.nat(20_000)),
+      waitMs: fc.nat(3000),
+      clears: fc.option(fc.nat(30)),
+    });
+    fc.assert(
+      fc.property(fc.array(operation, { maxLength: 30 }), (operations) => {
+        const clock = new ManualClock();
+        const deadlines = new Deadlines(clock);
+        const fired = new Map<number, number>();
+        const due = new Map<number, number>();
+        const entries: DeadlineEntry[] = [];
+        for (const [i, { afterMs, waitMs, clears }] of operations.entries()) {
+          const one = entry((nowMs) => {
+            assert.ok(!fired.has(i));
+            fired.set(i, nowMs);
+          });
+          entries.push(one);
+          due.set(i, clock.monotonicMs() + afterMs);
+          deadlines.set(one, clock.monotonicMs() + afterMs);
+          const cleared = clears === null ? undefined : entries[clears];
+          if (cleared) {
+            deadlines.clear(cleared);
+            if (!fired.has(clears as number)) due.delete(clears as number);
+          }
+          clock.advance(waitMs);
         }
-        clock.advance(waitMs);
-      }
-      clock.advance(30_000);
-      assert.deepEqual([...fired.keys()].sort(), [...due.keys()].sort());
-      for (const [i, atMs] of fired) assert.ok(atMs >= (due.get(i) as number) && atMs <= (due.get(i) as number) + 17, `${atMs} for ${due.get(i)}`);
-    }));
+        clock.advance(30_000);
+        assert.deepEqual([...fired.keys()].sort(), [...due.keys()].sort());
+        for (const [i, atMs] of fired)
+          assert.ok(atMs >= (due.get(i) as number) && atMs <= (due.get(i) as number) + 17, `${atMs} for ${due.get(i)}`);
+      }),
+    );
   });
 
   test('one that fires may clear others, and set itself anew', () => {

@@ -81,7 +81,8 @@ export class Deadlines {
     const nowTick = tickOf(nowMs);
     this.#timerTick = Number.POSITIVE_INFINITY;
     // after a long stall of the loop every slot once is enough
-    for (let tick = Math.max(this.#doneTick + 1, nowTick - SLOTS + 1); tick <= nowTick; tick++) this.#fire(this.#slots[tick % SLOTS] as DeadlineEntry, nowMs);
+    for (let tick = Math.max(this.#doneTick + 1, nowTick - SLOTS + 1); tick <= nowTick; tick++)
+      this.#fire(this.#slots[tick % SLOTS] as DeadlineEntry, nowMs);
     this.#doneTick = nowTick;
     if (this.#count === 0) return;
     for (let tick = nowTick + 1; tick <= nowTick + SLOTS; tick++) {

@@ -16,14 +16,23 @@ const MIB = 1024 * 1024;
 const HELLO = Buffer.concat([CLIENT_PREFACE, settingsFrame([])]);
 
 function length(server: RpcServer): void {
-  server.register('/t/Length', { kind: 'unary', handle: async (_call, request) => Buffer.from(String(request.length)) });
+  server.register('/t/Length', {
+    kind: 'unary',
+    handle: async (_call, request) => Buffer.from(String(request.length)),
+  });
   server.register('/t/Echo', { kind: 'unary', handle: async (_call, request) => request });
-  server.register('/t/Lengths', { kind: 'bidi', handle: async (_call, requests, sink) => {
-    for await (const request of requests) await sink.send([Buffer.from(String(request.length)), Buffer.from(';')]);
-  } });
-  server.register('/t/First', { kind: 'bidi', handle: async (_call, requests, sink) => {
-    for await (const request of requests) return void (await sink.send(request));
-  } });
+  server.register('/t/Lengths', {
+    kind: 'bidi',
+    handle: async (_call, requests, sink) => {
+      for await (const request of requests) await sink.send([Buffer.from(String(request.length)), Buffer.from(';')]);
+    },
+  });
+  server.register('/t/First', {
+    kind: 'bidi',
+    handle: async (_call, requests, sink) => {
+      for await (const request of requests) return void (await sink.send(request));
+    },
+  });
 }
 
 describe('messages', () => {
@@ -35,7 +44,10 @@ describe('messages', () => {
       const { code, messages } = await wire.call('/t/Length', [Buffer.alloc(size)]);
       assert.deepEqual([code, String(messages[0])], [Code.OK, String(size)]);
     }
-    const { code, messages } = await wire.call('/t/Lengths', sizes.map((size) => Buffer.alloc(size)));
+    const { code, messages } = await wire.call(
+      '/t/Lengths',
+      sizes.map((size) => Buffer.alloc(size)),
+    );
     assert.deepEqual([code, Buffer.concat(messages).toString()], [Code.OK, sizes.map((size) => `${size};`).join('')]);
     await until(() => env.requestBudget.usedBytes === 0);
     await wire.close();
@@ -54,8 +66,16 @@ describe('messages', () => {
   test('each method has a limit of its own; tiny requests are not counted and wait for nobody', async () => {
     const env = testEnv(MIB);
     const wire = await rawServer(env, (server) => {
-      server.register('/t/Tiny', { kind: 'unary', maxRequestBytes: 100, handle: async (call, request) => Buffer.from(`${request.length} ${call.context.reservation.heldBytes}`) });
-      server.register('/t/Large', { kind: 'unary', maxRequestBytes: 100_000, handle: async (_call, request) => Buffer.from(String(request.length)) });
+      server.register('/t/Tiny', {
+        kind: 'unary',
+        maxRequestBytes: 100,
+        handle: async (call, request) => Buffer.from(`${request.length} ${call.context.reservation.heldBytes}`),
+      });
+      server.register('/t/Large', {
+        kind: 'unary',
+        maxRequestBytes: 100_000,
+        handle: async (_call, request) => Buffer.from(String(request.length)),
+      });
     });
     const spent = env.requestBudget.reservation();
     spent.force(4 * MIB);
@@ -63,7 +83,10 @@ describe('messages', () => {
     const turn = waiting.grow(MIB / 2);
     assert.equal(String((await wire.call('/t/Tiny', [Buffer.alloc(100)])).messages[0]), '100 0');
     assert.equal((await wire.call('/t/Tiny', [Buffer.alloc(101)])).code, Code.RESOURCE_EXHAUSTED);
-    assert.equal((await wire.call('/t/Large', [Buffer.alloc(100_001)])).message, 'a message of 100001 bytes; the limit is 100000');
+    assert.equal(
+      (await wire.call('/t/Large', [Buffer.alloc(100_001)])).message,
+      'a message of 100001 bytes; the limit is 100000',
+    );
     spent.release();
     await turn;
     waiting.release();
@@ -73,14 +96,18 @@ describe('messages', () => {
 
   test('calls that take one message refuse none and two', async () => {
     const wire = await rawServer(testEnv(), length);
-    for (const messages of [[], [Buffer.of(1), Buffer.of(2)]]) assert.equal((await wire.call('/t/Length', messages)).code, Code.INTERNAL);
+    for (const messages of [[], [Buffer.of(1), Buffer.of(2)]])
+      assert.equal((await wire.call('/t/Length', messages)).code, Code.INTERNAL);
     await wire.close();
   });
 
   test('a handler that reads one of many answers, and the rest goes nowhere', async () => {
     const env = testEnv();
     const wire = await rawServer(env, length);
-    const { code, messages } = await wire.call('/t/First', Array.from({ length: 50 }, (_, i) => Buffer.alloc(100_000, i)));
+    const { code, messages } = await wire.call(
+      '/t/First',
+      Array.from({ length: 50 }, (_, i) => Buffer.alloc(100_000, i)),
+    );
     assert.equal(messages[0]?.[0], 0);
     assert.ok(code === Code.OK || code === Code.CANCELLED, `${code}`);
     await until(() => env.requestBudget.usedBytes === 0);
@@ -90,10 +117,19 @@ describe('messages', () => {
 
   test('a message whose length is claimed and never sent frees what it reserved', async () => {
     const clock = new ManualClock();
-    const env = testEnv(MIB, { ...systemClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
+    const env = testEnv(MIB, {
+      ...systemClock,
+      monotonicMs: () => clock.monotonicMs(),
+      timer: (ms, wake) => clock.timer(ms, wake),
+    });
     const wire = await rawServer(env, length, { server: { limits: { keepAliveMs: 1e9 } } });
     const session = http2.connect(`http://127.0.0.1:${wire.port}`);
-    const stream = session.request({ ':method': 'POST', ':path': '/t/Length', 'content-type': 'application/grpc', te: 'trailers' });
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/t/Length',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    });
     const status = new Promise((resolve) => stream.on('response', (headers) => resolve(headers['grpc-status'])));
     stream.on('error', () => {});
     stream.write(Buffer.from([0, 0, 0x0f, 0, 0, 1]));
@@ -112,14 +148,25 @@ describe('messages', () => {
 
   test('a request that waits for memory is not taken for one of which nothing comes', async () => {
     const clock = new ManualClock();
-    const env = testEnv(MIB, { ...systemClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
+    const env = testEnv(MIB, {
+      ...systemClock,
+      monotonicMs: () => clock.monotonicMs(),
+      timer: (ms, wake) => clock.timer(ms, wake),
+    });
     const wire = await rawServer(env, length, { server: { limits: { keepAliveMs: 1e9 } } });
     const spent = env.requestBudget.reservation();
     spent.force(MIB);
     const session = http2.connect(`http://127.0.0.1:${wire.port}`);
-    const stream = session.request({ ':method': 'POST', ':path': '/t/Length', 'content-type': 'application/grpc', te: 'trailers' });
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/t/Length',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    });
     const status = new Promise((resolve) => stream.on('trailers', (headers) => resolve(headers['grpc-status'])));
-    stream.on('response', (headers) => assert.equal(headers['grpc-status'], undefined, String(headers['grpc-message'])));
+    stream.on('response', (headers) =>
+      assert.equal(headers['grpc-status'], undefined, String(headers['grpc-message'])),
+    );
     stream.on('error', () => {});
     stream.resume();
     const request = Buffer.alloc(5 + 500_000);
@@ -136,10 +183,18 @@ describe('messages', () => {
 
   test('a large answer whose reader leaves, or runs out of time, is forgotten', async () => {
     const env = testEnv();
-    const wire = await rawServer(env, (server) => server.register('/t/Huge', { kind: 'unary', handle: async () => Buffer.alloc(20 * MIB) }));
+    const wire = await rawServer(env, (server) =>
+      server.register('/t/Huge', { kind: 'unary', handle: async () => Buffer.alloc(20 * MIB) }),
+    );
     for (const timeout of ['20m', undefined]) {
       const session = http2.connect(`http://127.0.0.1:${wire.port}`);
-      const stream = session.request({ ':method': 'POST', ':path': '/t/Huge', 'content-type': 'application/grpc', te: 'trailers', ...(timeout && { 'grpc-timeout': timeout }) });
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': '/t/Huge',
+        'content-type': 'application/grpc',
+        te: 'trailers',
+        ...(timeout && { 'grpc-timeout': timeout }),
+      });
       stream.on('error', () => {});
       stream.end(Buffer.alloc(5));
       await until(() => env.requestBudget.usedBytes > MIB);
@@ -158,7 +213,12 @@ describe('messages', () => {
     assert.ok(other.tryGrow(MIB));
     const session = http2.connect(`http://127.0.0.1:${wire.port}`);
     await new Promise((resolve) => session.once('remoteSettings', resolve));
-    const stream = session.request({ ':method': 'POST', ':path': '/t/Length', 'content-type': 'application/grpc', te: 'trailers' });
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/t/Length',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    });
     let [sent, answer] = [false, ''];
     stream.on('data', (bytes: Buffer) => {
       answer = bytes.subarray(5).toString();
@@ -200,7 +260,13 @@ describe('gzip', () => {
   /** Raw calls, with their answers as they are on the wire. */
   async function raw(wire: { port: number }, body: Buffer, encoding: string) {
     const session = http2.connect(`http://127.0.0.1:${wire.port}`);
-    const stream = session.request({ ':method': 'POST', ':path': '/t/Echo', 'content-type': 'application/grpc', te: 'trailers', 'grpc-encoding': encoding });
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/t/Echo',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      'grpc-encoding': encoding,
+    });
     const parts: Buffer[] = [];
     let status: unknown;
     let answered: unknown;
@@ -251,15 +317,34 @@ describe('gzip', () => {
 
 /** As HPACK literals that no table keeps. */
 function headerBlock(): Buffer {
-  const fields = [':method', 'POST', ':scheme', 'http', ':path', '/t/x', ':authority', 'x', 'content-type', 'application/grpc', 'te', 'trailers'];
-  return Buffer.concat(fields.map((text, i) => Buffer.from([...(i % 2 === 0 ? [0] : []), text.length, ...Buffer.from(text)])));
+  const fields = [
+    ':method',
+    'POST',
+    ':scheme',
+    'http',
+    ':path',
+    '/t/x',
+    ':authority',
+    'x',
+    'content-type',
+    'application/grpc',
+    'te',
+    'trailers',
+  ];
+  return Buffer.concat(
+    fields.map((text, i) => Buffer.from([...(i % 2 === 0 ? [0] : []), text.length, ...Buffer.from(text)])),
+  );
 }
 
 describe('connections', () => {
   /** A server on a clock that stands still, and bare connections to it. */
   async function still(limits: Partial<WireLimits>) {
     const clock = new ManualClock();
-    const env = testEnv(MIB, { ...systemClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
+    const env = testEnv(MIB, {
+      ...systemClock,
+      monotonicMs: () => clock.monotonicMs(),
+      timer: (ms, wake) => clock.timer(ms, wake),
+    });
     const server = new WireServer({ env, statusOf: testStatus, limits });
     const port = await server.listen('127.0.0.1', 0);
     return {
@@ -278,7 +363,8 @@ describe('connections', () => {
         });
         socket.write(hello);
         await until(() => seen.includes(FrameType.SETTINGS) || closed);
-        if (hello.length > 0) await until(() => seen.filter((type) => type === FrameType.SETTINGS).length > 1 || closed);
+        if (hello.length > 0)
+          await until(() => seen.filter((type) => type === FrameType.SETTINGS).length > 1 || closed);
         return { socket, seen, isClosed: () => closed };
       },
     };
@@ -351,7 +437,10 @@ describe('connections', () => {
     for (let i = 0; i < 20; i++) await until((await open(HELLO)).isClosed);
     assert.ok(some.every(({ isClosed }) => !isClosed()));
     assert.equal(env.metrics.get('wire.refusedConnections'), 20);
-    assert.deepEqual(env.warnings.map((line) => line.split(' {')[0]), ['connections are refused']);
+    assert.deepEqual(
+      env.warnings.map((line) => line.split(' {')[0]),
+      ['connections are refused'],
+    );
     some[0]?.socket.destroy();
     await until(() => server.connections === 2);
     assert.equal((await open(HELLO)).isClosed(), false);
@@ -397,7 +486,10 @@ describe('connections', () => {
   test('plain HTTP is told what this is', async () => {
     const wire = await rawServer(testEnv(), length);
     const session = http2.connect(`http://127.0.0.1:${wire.port}`);
-    for (const [method, type, expected] of [['GET', undefined, 405], ['POST', 'text/html', 415]] as const) {
+    for (const [method, type, expected] of [
+      ['GET', undefined, 405],
+      ['POST', 'text/html', 415],
+    ] as const) {
       const stream = session.request({ ':method': method, ':path': '/', ...(type && { 'content-type': type }) });
       stream.end();
       const status = await new Promise((resolve) => stream.on('response', (headers) => resolve(headers[':status'])));
@@ -414,9 +506,18 @@ describe('connections', () => {
     const wire = await rawServer(testEnv(), length);
     const metadata = new grpc.Metadata();
     const session = http2.connect(`http://127.0.0.1:${wire.port}`);
-    const stream = session.request({ ':method': 'POST', ':path': '/t/Echo', 'content-type': 'application/grpc', te: 'trailers', 'grpc-timeout': 'soon' });
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/t/Echo',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      'grpc-timeout': 'soon',
+    });
     stream.end();
-    assert.equal(await new Promise((resolve) => stream.on('response', (headers) => resolve(Number(headers['grpc-status'])))), Code.INTERNAL);
+    assert.equal(
+      await new Promise((resolve) => stream.on('response', (headers) => resolve(Number(headers['grpc-status'])))),
+      Code.INTERNAL,
+    );
     session.destroy();
     assert.equal((await wire.call('/t/Echo', [Buffer.alloc(0)], { metadata, deadlineMs: 10_000 })).code, Code.OK);
     await wire.close();

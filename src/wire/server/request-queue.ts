@@ -6,7 +6,14 @@
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import { keepable, MessageReader, PREFIX_BYTES } from '../grpc/message-framing.ts';
-import { arrivingBytes, holdArriving, type InputHost, inflated, type RequestInput, SLACK_BYTES } from './single-request.ts';
+import {
+  arrivingBytes,
+  holdArriving,
+  type InputHost,
+  inflated,
+  type RequestInput,
+  SLACK_BYTES,
+} from './single-request.ts';
 
 interface Message {
   readonly bytes: Buffer;

@@ -7,11 +7,24 @@
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import { CallContext, CallNotes, type Owner, Pace, type Reservation } from '../../env/index.ts';
-import { ANSWER_HEADERS, GZIP_ANSWER_HEADERS, OK_TRAILERS, statusTrailers, withHeaders } from '../grpc/answer-blocks.ts';
+import {
+  ANSWER_HEADERS,
+  GZIP_ANSWER_HEADERS,
+  OK_TRAILERS,
+  statusTrailers,
+  withHeaders,
+} from '../grpc/answer-blocks.ts';
 import { parseTimeout } from '../grpc/timeout.ts';
 import type { RequestHeaders } from '../http2/header-rules.ts';
 import type { Stream, StreamOwner } from '../http2/stream.ts';
-import { type ApiEnv, type EndedCall, type RpcCall, type RpcMethod, type RpcStatus, TINY_REQUEST_BYTES } from '../contract/rpc-server.ts';
+import {
+  type ApiEnv,
+  type EndedCall,
+  type RpcCall,
+  type RpcMethod,
+  type RpcStatus,
+  TINY_REQUEST_BYTES,
+} from '../contract/rpc-server.ts';
 import type { CallLedger, MethodLedger } from './call-ledger.ts';
 import { CallSink, type SinkHost } from './call-sink.ts';
 import type { DeadlineEntry, Deadlines } from './deadlines.ts';
@@ -75,7 +88,15 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   after: DeadlineEntry | undefined = undefined;
 
   /** `caller`: who asks, or why the call is not let in. `peer`: the address it came from. */
-  constructor(host: CallHost, stream: Stream, request: CallRequest, method: RpcMethod | undefined, caller: string | BigtableError, owner?: Owner, peer = '') {
+  constructor(
+    host: CallHost,
+    stream: Stream,
+    request: CallRequest,
+    method: RpcMethod | undefined,
+    caller: string | BigtableError,
+    owner?: Owner,
+    peer = '',
+  ) {
     const { path } = request;
     this.peer = peer;
     this.#startMs = host.env.clock.monotonicMs();
@@ -100,7 +121,14 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
       fault = error;
     }
     const notes = host.ledger.onCall && new CallNotes();
-    this.context = new CallContext({ budget: host.env.requestBudget, owner, deadlineMs, principal: typeof caller === 'string' ? caller : '', trace: this.header('traceparent') ?? '', notes });
+    this.context = new CallContext({
+      budget: host.env.requestBudget,
+      owner,
+      deadlineMs,
+      principal: typeof caller === 'string' ? caller : '',
+      trace: this.header('traceparent') ?? '',
+      notes,
+    });
     if (!fault) host.deadlines.set(this, deadlineMs);
     if (method?.kind === 'bidi') {
       const queue = new RequestQueue(this);
@@ -158,7 +186,8 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     } catch (error) {
       return this.fail(error);
     }
-    if (this.#watchedBytes === undefined && !this.stream.remoteEnded && this.context.reservation.heldBytes > 0) this.#watch();
+    if (this.#watchedBytes === undefined && !this.stream.remoteEnded && this.context.reservation.heldBytes > 0)
+      this.#watch();
   }
 
   onEnd(): void {
@@ -180,7 +209,8 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   }
 
   onDue(nowMs: number): void {
-    if (nowMs >= this.context.deadlineMs) return this.#runOut(new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over'));
+    if (nowMs >= this.context.deadlineMs)
+      return this.#runOut(new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over'));
     if (this.#isAnswered || this.stream.remoteEnded) return this.#host.deadlines.set(this, this.context.deadlineMs);
     // while the request waits for us its caller may not send more
     if (this.#input.isWaiting || this.stream.receivedBytes > (this.#watchedBytes ?? 0)) return this.#watch();
@@ -200,7 +230,10 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     } catch (error) {
       return this.#failed(error);
     }
-    work.then((answer) => this.#answer(method, answer), (error: unknown) => this.#failed(error));
+    work.then(
+      (answer) => this.#answer(method, answer),
+      (error: unknown) => this.#failed(error),
+    );
   }
 
   arrivesSlowly(): void {
@@ -224,7 +257,12 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
 
   isTooSlow(nowMs: number): boolean {
     if (this.#sink?.isTooSlow(nowMs)) return true;
-    return !this.stream.remoteEnded && !this.#isAnswered && !this.#input.isWaiting && (this.#requestPace?.isTooSlow(nowMs) ?? false);
+    return (
+      !this.stream.remoteEnded &&
+      !this.#isAnswered &&
+      !this.#input.isWaiting &&
+      (this.#requestPace?.isTooSlow(nowMs) ?? false)
+    );
   }
 
   endEarly(error: BigtableError): void {
@@ -250,12 +288,18 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     this.#begin();
     let work: Promise<void> | undefined;
     try {
-      work = method.kind === 'bidi' ? method.handle(this, request as RequestQueue, sink) : method.handle(this, request as Buffer, sink);
+      work =
+        method.kind === 'bidi'
+          ? method.handle(this, request as RequestQueue, sink)
+          : method.handle(this, request as Buffer, sink);
     } catch (error) {
       return this.#failed(error);
     }
     if (work === undefined) return this.#finish();
-    work.then(() => this.#finish(), (error: unknown) => this.#failed(error));
+    work.then(
+      () => this.#finish(),
+      (error: unknown) => this.#failed(error),
+    );
   }
 
   /** The headers go out at once: the client may wait for them. */
@@ -280,7 +324,12 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
 
   #answered(isSent: boolean, { length }: Uint8Array): void {
     if (isSent) return this.#finish();
-    this.#failed(new BigtableError(Code.RESOURCE_EXHAUSTED, `an answer of ${length} bytes has no room beside the other requests and their answers`));
+    this.#failed(
+      new BigtableError(
+        Code.RESOURCE_EXHAUSTED,
+        `an answer of ${length} bytes has no room beside the other requests and their answers`,
+      ),
+    );
   }
 
   #finish(): void {
@@ -296,9 +345,16 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   #failed(thrown: unknown): void {
     this.#isRunning = false;
     const error = toBigtableError(thrown);
-    if (!this.context.interruption && (error.code === Code.INTERNAL || error.code === Code.DATA_LOSS || error.code === Code.UNKNOWN)) {
+    if (
+      !this.context.interruption &&
+      (error.code === Code.INTERNAL || error.code === Code.DATA_LOSS || error.code === Code.UNKNOWN)
+    ) {
       const cause = error.cause instanceof Error ? error.cause : error;
-      this.#host.env.logger.error('a call failed', { path: this.path, message: error.message, stack: cause.stack ?? '' });
+      this.#host.env.logger.error('a call failed', {
+        path: this.path,
+        message: error.message,
+        stack: cause.stack ?? '',
+      });
     }
     this.fail(error);
   }
@@ -357,5 +413,9 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
 }
 
 function checkEncoding(encoding: string): void {
-  if (encoding !== 'identity') throw new BigtableError(Code.UNIMPLEMENTED, `grpc-encoding ${JSON.stringify(encoding.slice(0, 32))} is not known: identity and gzip are`);
+  if (encoding !== 'identity')
+    throw new BigtableError(
+      Code.UNIMPLEMENTED,
+      `grpc-encoding ${JSON.stringify(encoding.slice(0, 32))} is not known: identity and gzip are`,
+    );
 }

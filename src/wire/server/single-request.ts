@@ -82,7 +82,8 @@ export class SingleRequest implements RequestInput {
     if (this.#host.isUncounted) return this.#credit();
     holdArriving(this.#host, payload.length);
     this.#host.stream.credit(payload.length);
-    if (this.#lengthBytes >= 0 && this.#arrivedBytes >= PREFIX_BYTES + Math.min(this.#lengthBytes, PROOF_BYTES)) this.#ask();
+    if (this.#lengthBytes >= 0 && this.#arrivedBytes >= PREFIX_BYTES + Math.min(this.#lengthBytes, PROOF_BYTES))
+      this.#ask();
   }
 
   #newReader(): MessageReader {
@@ -101,7 +102,8 @@ export class SingleRequest implements RequestInput {
   #takeWhole(payload: Buffer): boolean {
     if (this.#lengthBytes >= 0 || payload.length < PREFIX_BYTES || payload.length > WHOLE_BYTES) return false;
     const length = payload.length - PREFIX_BYTES;
-    if (payload.readUInt32BE(1) !== length || (payload[0] as number) > 1 || length > this.#host.maxMessageBytes) return false;
+    if (payload.readUInt32BE(1) !== length || (payload[0] as number) > 1 || length > this.#host.maxMessageBytes)
+      return false;
     this.#lengthBytes = length;
     this.#message = keepable(viewOf(payload, PREFIX_BYTES, payload.length));
     this.#isCompressed = payload[0] === 1;
@@ -192,12 +194,20 @@ export function arrivingBytes(frameBytes: number): number {
 }
 
 /** A gzip message's content, reserved beside it. */
-export async function inflated(message: Buffer, host: Pick<InputHost, 'context' | 'maxMessageBytes' | 'gzip'>): Promise<Buffer> {
+export async function inflated(
+  message: Buffer,
+  host: Pick<InputHost, 'context' | 'maxMessageBytes' | 'gzip'>,
+): Promise<Buffer> {
   const { context, maxMessageBytes, gzip } = host;
   const { reservation } = context;
   if (!gzip) throw new BigtableError(Code.INTERNAL, 'a compressed message in a call whose grpc-encoding is not gzip');
   const bytes = claimedBytes(message);
-  if (bytes > maxMessageBytes) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a message of ${bytes} bytes; the limit is ${maxMessageBytes}`);
-  if (!reservation.tryGrow(bytes)) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a message of ${bytes} bytes, compressed to ${message.length}, has no room beside the other requests`);
+  if (bytes > maxMessageBytes)
+    throw new BigtableError(Code.RESOURCE_EXHAUSTED, `a message of ${bytes} bytes; the limit is ${maxMessageBytes}`);
+  if (!reservation.tryGrow(bytes))
+    throw new BigtableError(
+      Code.RESOURCE_EXHAUSTED,
+      `a message of ${bytes} bytes, compressed to ${message.length}, has no room beside the other requests`,
+    );
   return inflate(message, bytes);
 }

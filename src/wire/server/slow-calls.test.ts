@@ -45,9 +45,16 @@ describe('slow calls', () => {
       return call;
     });
     clock.advance(5000);
-    assert.deepEqual(calls.map(({ endedWith }) => endedWith), [undefined, undefined, undefined], 'nobody waits');
+    assert.deepEqual(
+      calls.map(({ endedWith }) => endedWith),
+      [undefined, undefined, undefined],
+      'nobody waits',
+    );
     await budget.reservation().grow(4000);
-    assert.deepEqual(calls.map(({ endedWith }) => endedWith), [undefined, Code.UNAVAILABLE, undefined]);
+    assert.deepEqual(
+      calls.map(({ endedWith }) => endedWith),
+      [undefined, Code.UNAVAILABLE, undefined],
+    );
     slow.close();
   });
 
@@ -57,7 +64,10 @@ describe('slow calls', () => {
     call.reservation.tryGrow(COMMON);
     slow.add(call);
     let isDone = false;
-    const waiting = budget.reservation().grow(4000).then(() => (isDone = true));
+    const waiting = budget
+      .reservation()
+      .grow(4000)
+      .then(() => (isDone = true));
     clock.advance(2900);
     await Promise.resolve();
     assert.deepEqual([call.endedWith, isDone], [undefined, false]);
@@ -86,8 +96,13 @@ describe('slow calls', () => {
     for (const one of [call, ...others]) slow.add(one);
     budget.reservation().force(LIMIT);
     clock.advance(5000);
-    assert.throws(() => holdArriving({ context, makeWay: () => slow.makeWay(context.reservation.owner) }, 500), { code: Code.UNAVAILABLE });
-    assert.deepEqual(others.map(({ endedWith }) => endedWith), [undefined, undefined]);
+    assert.throws(() => holdArriving({ context, makeWay: () => slow.makeWay(context.reservation.owner) }, 500), {
+      code: Code.UNAVAILABLE,
+    });
+    assert.deepEqual(
+      others.map(({ endedWith }) => endedWith),
+      [undefined, undefined],
+    );
     slow.close();
   });
 

@@ -84,7 +84,9 @@ export class SlowCalls implements Relief {
     const most = greatest(principals, () => true);
     const greedy = most && greatest(owners, (whose) => (whose.principal ?? whose) === most);
     if (greedy === undefined || greedy === owner) return false;
-    const victim = this.#calls.findLast(({ reservation }) => reservation.owner === greedy && reservation.arrivingBytes > 0);
+    const victim = this.#calls.findLast(
+      ({ reservation }) => reservation.owner === greedy && reservation.arrivingBytes > 0,
+    );
     victim?.endEarly(unavailable('others wait for the memory that the requests of this connection take: try again'));
     return victim !== undefined;
   }
@@ -98,6 +100,7 @@ export class SlowCalls implements Relief {
 
 function greatest(bytes: ReadonlyMap<Owner, number>, may: (owner: Owner) => boolean): Owner | undefined {
   let best: Owner | undefined;
-  for (const [owner, held] of bytes) if (may(owner) && (best === undefined || held > (bytes.get(best) as number))) best = owner;
+  for (const [owner, held] of bytes)
+    if (may(owner) && (best === undefined || held > (bytes.get(best) as number))) best = owner;
   return best;
 }

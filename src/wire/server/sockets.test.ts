@@ -9,7 +9,14 @@ import { testEnv } from '../fixtures.ts';
 import { Sockets, type SocketLimits } from './sockets.ts';
 
 const LIMITS: SocketLimits = {
-  maxConnections: 100, maxConnectionsPerAddress: 3, handshakeMs: 5000, keepAliveMs: 1e9, keepAliveTimeoutMs: 1e9, maxIdleMs: 1e9, maxCertificateAgeMs: 1e9, drainMs: 1e9,
+  maxConnections: 100,
+  maxConnectionsPerAddress: 3,
+  handshakeMs: 5000,
+  keepAliveMs: 1e9,
+  keepAliveTimeoutMs: 1e9,
+  maxIdleMs: 1e9,
+  maxCertificateAgeMs: 1e9,
+  drainMs: 1e9,
 };
 
 /** A socket as far as its admission goes: no bytes come from it. */
@@ -30,7 +37,11 @@ class SilentSocket extends EventEmitter {
 
 function server(limits: Partial<SocketLimits> = {}) {
   const clock = new ManualClock();
-  const env = testEnv(1 << 20, { ...systemClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
+  const env = testEnv(1 << 20, {
+    ...systemClock,
+    monotonicMs: () => clock.monotonicMs(),
+    timer: (ms, wake) => clock.timer(ms, wake),
+  });
   const sockets = new Sockets({ env, limits: { ...LIMITS, ...limits } });
   sockets.start();
   const open = (address: string | undefined): SilentSocket => {
@@ -60,7 +71,8 @@ describe('sockets of an address', () => {
     const { open } = server();
     for (let i = 0; i < 5; i++) assert.equal(open(`2001:db8:0:1::${i + 1}`).isDestroyed, i >= 3);
     assert.equal(open('2001:db8:0:2::1').isDestroyed, false);
-    for (const own of ['127.0.0.1', '::1', '::ffff:127.0.0.2']) for (let i = 0; i < 5; i++) assert.equal(open(own).isDestroyed, false);
+    for (const own of ['127.0.0.1', '::1', '::ffff:127.0.0.2'])
+      for (let i = 0; i < 5; i++) assert.equal(open(own).isDestroyed, false);
   });
 
   test('a crowded address does not end the connections of others', () => {
@@ -69,7 +81,10 @@ describe('sockets of an address', () => {
     for (let i = 0; i < 5; i++) assert.ok(open('192.0.2.1').isDestroyed);
     assert.ok(others.every(({ isDestroyed }) => !isDestroyed));
     assert.equal(open('192.0.2.9').isDestroyed, false);
-    assert.deepEqual(others.map(({ isDestroyed }) => isDestroyed), [true, false, false, false]);
+    assert.deepEqual(
+      others.map(({ isDestroyed }) => isDestroyed),
+      [true, false, false, false],
+    );
   });
 
   test('one that has gone by the time it is accepted is not taken', () => {

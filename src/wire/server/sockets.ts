@@ -104,8 +104,18 @@ export class Sockets {
     const network = networkOf(address);
     const nowMs = this.#env.clock.monotonicMs();
     const accepted: AcceptedSocket = {
-      socket, address, network, openedMs: nowMs, connection: undefined, hasCertificate: false, hadCalls: false,
-      retireMs: Number.POSITIVE_INFINITY, cutOffMs: Number.POSITIVE_INFINITY, heardMs: nowMs, usedMs: nowMs, pingedMs: nowMs,
+      socket,
+      address,
+      network,
+      openedMs: nowMs,
+      connection: undefined,
+      hasCertificate: false,
+      hadCalls: false,
+      retireMs: Number.POSITIVE_INFINITY,
+      cutOffMs: Number.POSITIVE_INFINITY,
+      heardMs: nowMs,
+      usedMs: nowMs,
+      pingedMs: nowMs,
     };
     this.#all.add(accepted);
     this.#accepted.value++;
@@ -125,7 +135,8 @@ export class Sockets {
 
   /** Ends the connections whose clients showed a certificate: they are to show it again. Calls get `drainMs`. */
   retireCertificates(): void {
-    for (const accepted of [...this.#all]) if (accepted.hasCertificate) this.#drain(accepted, 'show your certificate again');
+    for (const accepted of [...this.#all])
+      if (accepted.hasCertificate) this.#drain(accepted, 'show your certificate again');
   }
 
   /** Takes no more. What has no connection ends at once, connections end with their calls, and everything ends after `graceMs`. */
@@ -148,10 +159,13 @@ export class Sockets {
 
   #hasRoom(address: string): boolean {
     const { maxConnections, maxConnectionsPerAddress } = this.#limits;
-    const isCrowded = !isLoopback(address) && (this.#ofNetwork.get(networkOf(address)) ?? 0) >= maxConnectionsPerAddress;
+    const isCrowded =
+      !isLoopback(address) && (this.#ofNetwork.get(networkOf(address)) ?? 0) >= maxConnectionsPerAddress;
     if (!isCrowded && (this.#all.size < maxConnections || this.#endIdlest())) return true;
     this.#env.metrics.add('wire.refusedConnections');
-    this.#refusals.add(isCrowded ? { address, limitOfAddress: maxConnectionsPerAddress } : { address, limit: maxConnections });
+    this.#refusals.add(
+      isCrowded ? { address, limitOfAddress: maxConnectionsPerAddress } : { address, limit: maxConnections },
+    );
     return false;
   }
 
@@ -175,7 +189,10 @@ export class Sockets {
   #findIdlest(): AcceptedSocket[] {
     const idle = [...this.#all].filter(isIdle);
     for (const accepted of idle) noteUse(accepted, this.#env.clock.monotonicMs());
-    return idle.sort((a, b) => Number(a.hadCalls) - Number(b.hadCalls) || a.usedMs - b.usedMs).slice(0, IDLEST).reverse();
+    return idle
+      .sort((a, b) => Number(a.hadCalls) - Number(b.hadCalls) || a.usedMs - b.usedMs)
+      .slice(0, IDLEST)
+      .reverse();
   }
 
   #end(accepted: AcceptedSocket): void {
@@ -234,7 +251,8 @@ export class Sockets {
       accepted.heardMs = nowMs;
     }
     if (connection.pingIsOut) {
-      if (nowMs - accepted.pingedMs >= keepAliveTimeoutMs && nowMs - accepted.heardMs >= keepAliveTimeoutMs) this.#end(accepted);
+      if (nowMs - accepted.pingedMs >= keepAliveTimeoutMs && nowMs - accepted.heardMs >= keepAliveTimeoutMs)
+        this.#end(accepted);
     } else if (nowMs - accepted.heardMs >= keepAliveMs) {
       accepted.pingedMs = nowMs;
       connection.ping();

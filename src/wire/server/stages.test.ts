@@ -23,7 +23,10 @@ let clientHello: Buffer;
 before(async () => {
   const listener = createServer().listen(0, '127.0.0.1');
   await once(listener, 'listening');
-  const client = connectTls({ port: (listener.address() as AddressInfo).port, host: '127.0.0.1', ...CLIENT }).on('error', () => {});
+  const client = connectTls({ port: (listener.address() as AddressInfo).port, host: '127.0.0.1', ...CLIENT }).on(
+    'error',
+    () => {},
+  );
   const [socket] = (await once(listener, 'connection')) as [Socket];
   [clientHello] = (await once(socket, 'data')) as [Buffer];
   client.destroy();
@@ -62,8 +65,17 @@ const STAGES: readonly { name: string; tls: boolean; open: (port: number) => Pro
 /** A server on a clock that stands still. */
 async function still(tls: boolean, limits: Partial<WireLimits> = {}) {
   const clock = new ManualClock();
-  const env = testEnv(1 << 20, { ...systemClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
-  const server = new WireServer({ env, statusOf: testStatus, limits: { handshakeMs: 5000, ...limits }, ...(tls && { tls: TLS }) });
+  const env = testEnv(1 << 20, {
+    ...systemClock,
+    monotonicMs: () => clock.monotonicMs(),
+    timer: (ms, wake) => clock.timer(ms, wake),
+  });
+  const server = new WireServer({
+    env,
+    statusOf: testStatus,
+    limits: { handshakeMs: 5000, ...limits },
+    ...(tls && { tls: TLS }),
+  });
   const port = await server.listen('127.0.0.1', 0);
   return { clock, env, server, port };
 }

@@ -15,7 +15,8 @@ const CLIENT = [pem('client.key'), pem('client.pem')] as const;
 const STRANGER = [pem('stranger.key'), pem('stranger.pem')] as const;
 
 type Register = Parameters<typeof rawServer>[1];
-const echo: Register = (server) => server.register('/t/Echo', { kind: 'unary', handle: async (_call, request) => request });
+const echo: Register = (server) =>
+  server.register('/t/Echo', { kind: 'unary', handle: async (_call, request) => request });
 
 describe('TLS', () => {
   let wire: Awaited<ReturnType<typeof rawServer>>;
@@ -43,30 +44,55 @@ describe('TLS', () => {
   });
 
   test('older versions than the oldest one that is spoken are refused, after new certificates too', async () => {
-    const strict = await rawServer(testEnv(), echo, { server: { tls: { ...SERVER, minVersion: '1.3' } }, credentials: grpc.credentials.createSsl(CA) });
-    const version = (port: number, maxVersion: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3'): Promise<string | null> => new Promise((resolve) => {
-      const socket = connect({ port, host: '127.0.0.1', ca: CA, ALPNProtocols: ['h2'], minVersion: 'TLSv1', maxVersion, ciphers: 'DEFAULT@SECLEVEL=0' }, () => {
-        resolve(socket.getProtocol());
-        socket.destroy();
-      });
-      socket.on('error', () => resolve(null));
+    const strict = await rawServer(testEnv(), echo, {
+      server: { tls: { ...SERVER, minVersion: '1.3' } },
+      credentials: grpc.credentials.createSsl(CA),
     });
-    assert.deepEqual([await version(wire.port, 'TLSv1.1'), await version(wire.port, 'TLSv1.2'), await version(wire.port, 'TLSv1.3')], [null, 'TLSv1.2', 'TLSv1.3']);
+    const version = (port: number, maxVersion: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3'): Promise<string | null> =>
+      new Promise((resolve) => {
+        const socket = connect(
+          {
+            port,
+            host: '127.0.0.1',
+            ca: CA,
+            ALPNProtocols: ['h2'],
+            minVersion: 'TLSv1',
+            maxVersion,
+            ciphers: 'DEFAULT@SECLEVEL=0',
+          },
+          () => {
+            resolve(socket.getProtocol());
+            socket.destroy();
+          },
+        );
+        socket.on('error', () => resolve(null));
+      });
+    assert.deepEqual(
+      [await version(wire.port, 'TLSv1.1'), await version(wire.port, 'TLSv1.2'), await version(wire.port, 'TLSv1.3')],
+      [null, 'TLSv1.2', 'TLSv1.3'],
+    );
     for (let round = 0; round < 2; round++) {
-      assert.deepEqual([await version(strict.port, 'TLSv1.2'), await version(strict.port, 'TLSv1.3')], [null, 'TLSv1.3']);
+      assert.deepEqual(
+        [await version(strict.port, 'TLSv1.2'), await version(strict.port, 'TLSv1.3')],
+        [null, 'TLSv1.3'],
+      );
       strict.server.reloadTls({ ...SERVER, minVersion: '1.3' });
     }
     await strict.close();
   });
 
   test('another certificate is shown from the next connection on; one that is none changes nothing', async () => {
-    const shown = (): Promise<string> => new Promise((resolve, reject) => {
-      const socket = connect({ port: wire.port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] }, () => {
-        resolve(String(socket.getPeerCertificate().subject.CN));
-        socket.destroy();
+    const shown = (): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const socket = connect(
+          { port: wire.port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] },
+          () => {
+            resolve(String(socket.getPeerCertificate().subject.CN));
+            socket.destroy();
+          },
+        );
+        socket.on('error', reject);
       });
-      socket.on('error', reject);
-    });
     assert.equal(await shown(), 'server');
     wire.server.reloadTls({ key: STRANGER[0], cert: STRANGER[1] });
     assert.equal(await shown(), 'stranger');
@@ -82,7 +108,9 @@ describe('mutual TLS', () => {
     const tls = { ...SERVER, ca: CA, requestCert: true };
     const answers: number[] = [];
     for (const certificate of [CLIENT, STRANGER, undefined]) {
-      const credentials = certificate ? grpc.credentials.createSsl(CA, certificate[0], certificate[1]) : grpc.credentials.createSsl(CA);
+      const credentials = certificate
+        ? grpc.credentials.createSsl(CA, certificate[0], certificate[1])
+        : grpc.credentials.createSsl(CA);
       const wire = await rawServer(testEnv(), echo, { server: { tls }, credentials });
       answers.push((await wire.call('/t/Echo', [Buffer.of(1)], { deadlineMs: 5000 })).code);
       await wire.close();
@@ -93,21 +121,32 @@ describe('mutual TLS', () => {
   /** A connection with a certificate and a call that goes on, on a clock that stands still. */
   async function connected() {
     const clock = new ManualClock();
-    const env = testEnv(1 << 20, { ...systemClock, monotonicMs: () => clock.monotonicMs(), timer: (ms, wake) => clock.timer(ms, wake) });
+    const env = testEnv(1 << 20, {
+      ...systemClock,
+      monotonicMs: () => clock.monotonicMs(),
+      timer: (ms, wake) => clock.timer(ms, wake),
+    });
     let running = 0;
     const register: Register = (server) => {
       echo(server);
-      server.register('/t/Forever', { kind: 'unary', handle: (call) => new Promise((_resolve, reject) => {
-        running++;
-        call.context.signal?.addEventListener('abort', () => {
-          running--;
-          reject(call.context.signal?.reason);
-        });
-      }) });
+      server.register('/t/Forever', {
+        kind: 'unary',
+        handle: (call) =>
+          new Promise((_resolve, reject) => {
+            running++;
+            call.context.signal?.addEventListener('abort', () => {
+              running--;
+              reject(call.context.signal?.reason);
+            });
+          }),
+      });
     };
     const tls = { ...SERVER, ca: CA, requestCert: true };
     const limits = { maxCertificateAgeMs: 600_000, drainMs: 10_000, maxIdleMs: 1e9, keepAliveMs: 1e9 };
-    const wire = await rawServer(env, register, { server: { tls, limits }, credentials: grpc.credentials.createSsl(CA, ...CLIENT) });
+    const wire = await rawServer(env, register, {
+      server: { tls, limits },
+      credentials: grpc.credentials.createSsl(CA, ...CLIENT),
+    });
     assert.equal((await wire.call('/t/Echo', [Buffer.of(1)])).code, Code.OK);
     const stuck = wire.call('/t/Forever', [Buffer.of(1)]);
     await until(() => running === 1);

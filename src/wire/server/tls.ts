@@ -29,7 +29,12 @@ export class TlsHandshakes {
 
   constructor(options: TlsOptions) {
     const requestCert = options.requestCert ?? false;
-    this.#server = createServer({ ...certificates(options), ALPNProtocols: ['h2'], requestCert, rejectUnauthorized: requestCert });
+    this.#server = createServer({
+      ...certificates(options),
+      ALPNProtocols: ['h2'],
+      requestCert,
+      rejectUnauthorized: requestCert,
+    });
     this.#server.on('secureConnection', (socket) => this.#end(socket));
     // what goes wrong in a handshake is the client's matter; Node leaves the socket to us
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy());

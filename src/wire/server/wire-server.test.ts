@@ -26,10 +26,13 @@ describe('the wire', () => {
         heldInside = call.context.reservation.heldBytes;
         return Buffer.concat([request, Buffer.from(call.header('x-add') ?? '')]);
       };
-      const forever = (call: RpcCall): Promise<never> => new Promise((_resolve, reject) => call.context.signal?.addEventListener('abort', () => {
-        over = call.context.signal?.reason;
-        reject(over);
-      }));
+      const forever = (call: RpcCall): Promise<never> =>
+        new Promise((_resolve, reject) =>
+          call.context.signal?.addEventListener('abort', () => {
+            over = call.context.signal?.reason;
+            reject(over);
+          }),
+        );
       const endless = async (_call: RpcCall, sink: RpcSink, size: number): Promise<void> => {
         try {
           for (sentMessages = 0; ; sentMessages++) await sink.send(Buffer.alloc(size));
@@ -39,32 +42,52 @@ describe('the wire', () => {
         }
       };
       server.register('/t/Echo', { kind: 'unary', handle: echo });
-      server.register('/t/Fail', { kind: 'unary', handle: async () => Promise.reject(invalidArgument('bad é', { field: 'x' })) });
-      server.register('/t/Throw', { kind: 'unary', handle: () => { throw new TypeError('a bug'); } });
+      server.register('/t/Fail', {
+        kind: 'unary',
+        handle: async () => Promise.reject(invalidArgument('bad é', { field: 'x' })),
+      });
+      server.register('/t/Throw', {
+        kind: 'unary',
+        handle: () => {
+          throw new TypeError('a bug');
+        },
+      });
       server.register('/t/Forever', { kind: 'unary', handle: forever });
-      server.register('/t/Count', { kind: 'stream', handle: async (_call, request, sink) => {
-        for (let i = 0; i < (request[0] ?? 0); i++) await sink.send(Buffer.from([i]));
-      } });
-      server.register('/t/Copies', { kind: 'stream', handle: (_call, request, sink) => {
-        const bytes = Buffer.alloc(request.readUInt32BE(1));
-        for (let i = 0; i < (request[0] ?? 0); i++) void sink.sendCopy(bytes.fill(i))?.catch(() => {});
-        bytes.fill(0xff);
-        return undefined;
-      } });
+      server.register('/t/Count', {
+        kind: 'stream',
+        handle: async (_call, request, sink) => {
+          for (let i = 0; i < (request[0] ?? 0); i++) await sink.send(Buffer.from([i]));
+        },
+      });
+      server.register('/t/Copies', {
+        kind: 'stream',
+        handle: (_call, request, sink) => {
+          const bytes = Buffer.alloc(request.readUInt32BE(1));
+          for (let i = 0; i < (request[0] ?? 0); i++) void sink.sendCopy(bytes.fill(i))?.catch(() => {});
+          bytes.fill(0xff);
+          return undefined;
+        },
+      });
       const throwing = (): never => {
         throw invalidArgument('at once');
       };
       server.register('/t/ThrowInStream', { kind: 'stream', handle: throwing });
       server.register('/t/ThrowInChat', { kind: 'bidi', handle: throwing });
-      server.register('/t/CountThenFail', { kind: 'stream', handle: async (_call, _request, sink) => {
-        await sink.send(Buffer.from([1]));
-        throw new BigtableError(Code.DATA_LOSS, 'half way');
-      } });
+      server.register('/t/CountThenFail', {
+        kind: 'stream',
+        handle: async (_call, _request, sink) => {
+          await sink.send(Buffer.from([1]));
+          throw new BigtableError(Code.DATA_LOSS, 'half way');
+        },
+      });
       server.register('/t/Silent', { kind: 'stream', handle: forever });
       server.register('/t/Endless', { kind: 'stream', handle: (call, _request, sink) => endless(call, sink, 100_000) });
-      server.register('/t/Chat', { kind: 'bidi', handle: async (_call, requests, sink) => {
-        for await (const bytes of requests) await sink.send(bytes);
-      } });
+      server.register('/t/Chat', {
+        kind: 'bidi',
+        handle: async (_call, requests, sink) => {
+          for await (const bytes of requests) await sink.send(bytes);
+        },
+      });
     });
   });
 
@@ -72,13 +95,17 @@ describe('the wire', () => {
     await wire.close();
   });
 
-  test('a unary call carries bytes, headers and a context, and holds its request\'s bytes', async () => {
+  test("a unary call carries bytes, headers and a context, and holds its request's bytes", async () => {
     const metadata = new grpc.Metadata();
     metadata.set('x-add', '!');
     const { messages } = await wire.call('/t/Echo', [Buffer.from('hello')], { metadata, deadlineMs: 60_000 });
     assert.equal(Buffer.concat(messages).toString(), 'hello!');
     assert.equal(heldInside, 5);
-    assert.ok(context && context.deadlineMs > systemClock.monotonicMs() + 50_000 && context.deadlineMs < systemClock.monotonicMs() + 61_000);
+    assert.ok(
+      context &&
+        context.deadlineMs > systemClock.monotonicMs() + 50_000 &&
+        context.deadlineMs < systemClock.monotonicMs() + 61_000,
+    );
     await until(() => env.requestBudget.usedBytes === 0);
     await wire.call('/t/Echo', [Buffer.from('x')]);
     assert.equal(context?.deadlineMs, Number.POSITIVE_INFINITY);
@@ -97,7 +124,7 @@ describe('the wire', () => {
     assert.equal(trailers.get('grpc-status-details-bin').length, 1);
   });
 
-  test('a bug in a handler is INTERNAL and goes to the log; the caller\'s faults do not', async () => {
+  test("a bug in a handler is INTERNAL and goes to the log; the caller's faults do not", async () => {
     const before = env.errors.length;
     assert.equal((await wire.call('/t/Throw', [Buffer.alloc(0)])).code, Code.INTERNAL);
     assert.equal((await wire.call('/t/Fail', [Buffer.alloc(0)])).code, Code.INVALID_ARGUMENT);
@@ -113,13 +140,21 @@ describe('the wire', () => {
   });
 
   test('a message that was sent as a copy may be written over at once, whether or not it could go out', async () => {
-    for (const [count, size] of [[3, 10], [3, 4096], [3, 4097], [40, 4000]] as const) {
+    for (const [count, size] of [
+      [3, 10],
+      [3, 4096],
+      [3, 4097],
+      [40, 4000],
+    ] as const) {
       const request = Buffer.alloc(5);
       request[0] = count;
       request.writeUInt32BE(size, 1);
       const { code, messages } = await wire.call('/t/Copies', [request]);
       assert.equal(code, Code.OK);
-      assert.ok(messages.length === count && messages.every((bytes, i) => bytes.equals(Buffer.alloc(size, i))), `${count} of ${size}`);
+      assert.ok(
+        messages.length === count && messages.every((bytes, i) => bytes.equals(Buffer.alloc(size, i))),
+        `${count} of ${size}`,
+      );
     }
   });
 
@@ -191,7 +226,9 @@ describe('the wire', () => {
 
   test('a deadline reaches a writer whose reader has stopped', async () => {
     over = undefined;
-    const call = wire.client.makeServerStreamRequest('/t/Endless', asIs, asIs, Buffer.alloc(0), new grpc.Metadata(), { deadline: Date.now() + 150 });
+    const call = wire.client.makeServerStreamRequest('/t/Endless', asIs, asIs, Buffer.alloc(0), new grpc.Metadata(), {
+      deadline: Date.now() + 150,
+    });
     call.on('error', () => {});
     call.once('data', () => call.pause());
     await until(() => over !== undefined);
@@ -207,10 +244,14 @@ describe('memory', () => {
     let running = 0;
     let finish: (() => void) | undefined;
     const wire = await rawServer(env, (server) => {
-      server.register('/t/Hold', { kind: 'unary', handle: () => new Promise((resolve) => {
-        running++;
-        finish = () => resolve(Buffer.alloc(0));
-      }) });
+      server.register('/t/Hold', {
+        kind: 'unary',
+        handle: () =>
+          new Promise((resolve) => {
+            running++;
+            finish = () => resolve(Buffer.alloc(0));
+          }),
+      });
     });
     const first = wire.call('/t/Hold', [Buffer.alloc(2_000_000)]);
     await until(() => running === 1);
@@ -232,9 +273,12 @@ describe('memory', () => {
   test('a spent budget slows a stream down and does not stop it', async () => {
     const env = testEnv(10);
     const wire = await rawServer(env, (server) => {
-      server.register('/t/Big', { kind: 'stream', handle: async (_call, _request, sink) => {
-        for (let i = 0; i < 50; i++) await sink.send(Buffer.alloc(10_000, i));
-      } });
+      server.register('/t/Big', {
+        kind: 'stream',
+        handle: async (_call, _request, sink) => {
+          for (let i = 0; i < 50; i++) await sink.send(Buffer.alloc(10_000, i));
+        },
+      });
     });
     const other = env.requestBudget.reservation();
     assert.ok(other.tryGrow(10));
@@ -251,8 +295,14 @@ describe('addresses and closing', () => {
     const env = testEnv();
     const first = new WireServer({ env, statusOf: testStatus });
     const port = await first.listen('127.0.0.1', 0);
-    await assert.rejects(new WireServer({ env, statusOf: testStatus }).listen('127.0.0.1', port), { code: Code.ALREADY_EXISTS, message: new RegExp(`127.0.0.1:${port} is already in use`) });
-    await assert.rejects(new WireServer({ env, statusOf: testStatus }).listen('192.0.2.1', 0), { code: Code.UNAVAILABLE, message: /cannot listen on 192.0.2.1/ });
+    await assert.rejects(new WireServer({ env, statusOf: testStatus }).listen('127.0.0.1', port), {
+      code: Code.ALREADY_EXISTS,
+      message: new RegExp(`127.0.0.1:${port} is already in use`),
+    });
+    await assert.rejects(new WireServer({ env, statusOf: testStatus }).listen('192.0.2.1', 0), {
+      code: Code.UNAVAILABLE,
+      message: /cannot listen on 192.0.2.1/,
+    });
     await first.close(0);
     const again = new WireServer({ env, statusOf: testStatus });
     assert.equal(await again.listen('127.0.0.1', port), port);
@@ -263,9 +313,13 @@ describe('addresses and closing', () => {
     const env = testEnv();
     let finish: (() => void) | undefined;
     const wire = await rawServer(env, (server) => {
-      server.register('/t/Hold', { kind: 'unary', handle: () => new Promise((resolve) => {
-        finish = () => resolve(Buffer.from('done'));
-      }) });
+      server.register('/t/Hold', {
+        kind: 'unary',
+        handle: () =>
+          new Promise((resolve) => {
+            finish = () => resolve(Buffer.from('done'));
+          }),
+      });
     });
     const patient = wire.call('/t/Hold', [Buffer.alloc(0)]);
     await until(() => finish !== undefined);
@@ -276,9 +330,15 @@ describe('addresses and closing', () => {
     wire.client.close();
 
     finish = undefined;
-    const other = await rawServer(env, (server) => server.register('/t/Hold', { kind: 'unary', handle: () => new Promise(() => {
-      finish = () => {};
-    }) }));
+    const other = await rawServer(env, (server) =>
+      server.register('/t/Hold', {
+        kind: 'unary',
+        handle: () =>
+          new Promise(() => {
+            finish = () => {};
+          }),
+      }),
+    );
     const stuck = other.call('/t/Hold', [Buffer.alloc(0)]);
     await until(() => finish !== undefined);
     await other.server.close(20);

@@ -93,13 +93,24 @@ export class WireServer implements RpcServer {
     this.#limits = { ...DEFAULT_WIRE_LIMITS, ...options.limits };
     this.#deadlines = new Deadlines(env.clock);
     const { maxRequestBytes, stallMs } = this.#limits;
-    this.#host = { env, statusOf, deadlines: this.#deadlines, slowCalls: new SlowCalls(env), ledger: new CallLedger(env.metrics, onCall), maxRequestBytes, stallMs };
+    this.#host = {
+      env,
+      statusOf,
+      deadlines: this.#deadlines,
+      slowCalls: new SlowCalls(env),
+      ledger: new CallLedger(env.metrics, onCall),
+      maxRequestBytes,
+      stallMs,
+    };
     this.#turns = new ReadTurns(env.clock);
     this.#sockets = new Sockets({ env, limits: this.#limits });
     this.#handshakes = tls && new TlsHandshakes(tls);
     this.#authority = tls?.ca;
     this.#failedAccepts = new RareWarning(env, 'cannot take connections');
-    this.#forgetGauges = env.metrics.gauges({ 'wire.connections': () => this.#sockets.size, 'wire.mostConnections': () => this.#limits.maxConnections });
+    this.#forgetGauges = env.metrics.gauges({
+      'wire.connections': () => this.#sockets.size,
+      'wire.mostConnections': () => this.#limits.maxConnections,
+    });
   }
 
   register(path: string, method: RpcMethod): void {
@@ -124,8 +135,10 @@ export class WireServer implements RpcServer {
     const server = createServer({ noDelay: true }, (socket) => this.#accept(socket));
     return new Promise((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => {
-        if (error.code === 'EADDRINUSE') reject(new BigtableError(Code.ALREADY_EXISTS, `${target} is already in use`, { cause: error }));
-        else reject(new BigtableError(Code.UNAVAILABLE, `cannot listen on ${target}: ${error.message}`, { cause: error }));
+        if (error.code === 'EADDRINUSE')
+          reject(new BigtableError(Code.ALREADY_EXISTS, `${target} is already in use`, { cause: error }));
+        else
+          reject(new BigtableError(Code.UNAVAILABLE, `cannot listen on ${target}: ${error.message}`, { cause: error }));
       });
       server.listen(options, () => {
         this.#server = server;
@@ -184,7 +197,12 @@ export class WireServer implements RpcServer {
       onClosed: () => {},
       onFailed: (thrown) => {
         if (thrown instanceof Http2Error) logger.info('a connection was ended', { address, message: thrown.message });
-        else logger.error('a connection failed', { address, message: String(thrown), stack: thrown instanceof Error ? (thrown.stack ?? '') : '' });
+        else
+          logger.error('a connection failed', {
+            address,
+            message: String(thrown),
+            stack: thrown instanceof Error ? (thrown.stack ?? '') : '',
+          });
       },
     });
     this.#sockets.begin(accepted, connection, certificate !== undefined);
@@ -198,7 +216,8 @@ export class WireServer implements RpcServer {
       const owner = typeof known === 'string' ? owners.of(known) : undefined;
       new ServerCall(this.#host, stream, request, this.#methods.get(path), known, owner, address);
     };
-    if (caller instanceof Promise) new WaitingCall({ host: this.#host, connection, stream, caller, owner: owners.of(UNKNOWN), admit: begin });
+    if (caller instanceof Promise)
+      new WaitingCall({ host: this.#host, connection, stream, caller, owner: owners.of(UNKNOWN), admit: begin });
     else begin(caller);
   }
 

@@ -1,7 +1,11 @@
 /** Fails in each of the ways a task can without ending its thread. */
 import { BigtableError, Code, CorruptionError } from '../../../src/base/index.ts';
 
-export function run({ kind }: { kind: 'bigtable' | 'corruption' | 'type-error' | 'text' | 'uncloneable answer' }): unknown {
+export function run({
+  kind,
+}: {
+  kind: 'bigtable' | 'corruption' | 'type-error' | 'text' | 'uncloneable answer';
+}): unknown {
   switch (kind) {
     case 'bigtable':
       throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'no room', { retry: true, details: { limitBytes: 5 } });

@@ -29,7 +29,8 @@ function echoTrailer(call: RpcCall): void {
 /** EchoStatus { code = 1, message = 2 } in field 7: the call is to fail so. */
 function checkStatus(request: Fields): void {
   const [status] = messagesOf(request, 7);
-  if (status && numberOf(status, 1) !== 0) throw new BigtableError(numberOf(status, 1) as Code, String(bytesOf(status, 2) ?? ''));
+  if (status && numberOf(status, 1) !== 0)
+    throw new BigtableError(numberOf(status, 1) as Code, String(bytesOf(status, 2) ?? ''));
 }
 
 /** ResponseParameters { size = 1, interval_us = 2 } in field 2: an answer each. */
@@ -42,9 +43,18 @@ async function answer(request: Fields, sink: RpcSink): Promise<void> {
 }
 
 const [keyFile, certFile] = process.argv.slice(2);
-const tls = keyFile !== undefined && certFile !== undefined ? { key: readFileSync(keyFile), cert: readFileSync(certFile) } : undefined;
+const tls =
+  keyFile !== undefined && certFile !== undefined
+    ? { key: readFileSync(keyFile), cert: readFileSync(certFile) }
+    : undefined;
 const server = new WireServer({
-  env: { clock: systemClock, random: systemRandom, logger: silentLogger, metrics: new Metrics(), requestBudget: new ByteBudget(64 << 20) },
+  env: {
+    clock: systemClock,
+    random: systemRandom,
+    logger: silentLogger,
+    metrics: new Metrics(),
+    requestBudget: new ByteBudget(64 << 20),
+  },
   statusOf: (thrown) => {
     const { code, message } = toBigtableError(thrown);
     return { code, message, details: undefined };
@@ -64,13 +74,18 @@ server.register(path('UnaryCall'), {
     return payloadOf(numberOf(request, 2));
   },
 });
-server.register(path('StreamingOutputCall'), { kind: 'stream', headers, handle: (_call, bytes, sink) => answer(readFields(bytes), sink) });
+server.register(path('StreamingOutputCall'), {
+  kind: 'stream',
+  headers,
+  handle: (_call, bytes, sink) => answer(readFields(bytes), sink),
+});
 server.register(path('StreamingInputCall'), {
   kind: 'bidi',
   headers,
   handle: async (_call, requests, sink) => {
     let bytes = 0;
-    for await (const request of requests) for (const payload of messagesOf(readFields(request), 1)) bytes += bytesOf(payload, 2)?.length ?? 0;
+    for await (const request of requests)
+      for (const payload of messagesOf(readFields(request), 1)) bytes += bytesOf(payload, 2)?.length ?? 0;
     await sink.send(numberField(1, bytes));
   },
 });
