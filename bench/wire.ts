@@ -28,17 +28,17 @@ const KIB = 1024;
 const VALUE_BYTES = 64 * KIB;
 const AT_ONCE = 200;
 const SETTLE_MS = 2000;
-const MOST_IDLE_MIB = 200;
-const MOST_READER_MIB = 4;
+const MAX_IDLE_MIB = 200;
+const MAX_READER_MIB = 4;
 const TABLE = 'projects/local/instances/local/tables/slow';
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 let failed = false;
 
-function tell(what: string, mib: number, mostMib: number): void {
-  const right = mib < mostMib;
+function tell(what: string, mib: number, maxMib: number): void {
+  const right = mib < maxMib;
   failed ||= !right;
-  console.log(`${what}: ${mib.toFixed(2)} MiB (less than ${mostMib}: ${right ? 'yes' : 'NO'})`);
+  console.log(`${what}: ${mib.toFixed(2)} MiB (less than ${maxMib}: ${right ? 'yes' : 'NO'})`);
 }
 
 function residentMib(server: ChildProcess): number {
@@ -58,7 +58,7 @@ async function idleConnections(server: ChildProcess, port: number): Promise<void
   await pause(SETTLE_MS);
   const lost = sockets.filter((socket) => socket.destroyed).length;
   if (lost > 0) throw new Error(`${lost} of ${sockets.length} connections were ended: is \`ulimit -n\` large enough?`);
-  tell(`${CONNECTIONS} idle connections`, residentMib(server) - before, MOST_IDLE_MIB);
+  tell(`${CONNECTIONS} idle connections`, residentMib(server) - before, MAX_IDLE_MIB);
   for (const socket of sockets) socket.destroy();
 }
 
@@ -84,7 +84,7 @@ async function slowReaders(server: ChildProcess, port: number): Promise<void> {
   console.log(
     `${READERS} readers took ${(taken / KIB / READERS / SECONDS).toFixed(2)} KiB a second each of a scan of ${TABLE_MIB} MiB; ${cut} were cut off`,
   );
-  tell('each slow reader, at the peak', (peak - before) / READERS, MOST_READER_MIB);
+  tell('each slow reader, at the peak', (peak - before) / READERS, MAX_READER_MIB);
   for (const socket of sockets) socket.destroy();
 }
 

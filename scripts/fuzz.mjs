@@ -2,17 +2,17 @@
  * npm run fuzz -- [--seconds N | --inputs N] [--seed S] [--target NAME]: damaged bytes for everything that reads a peer's bytes (scripts/lib/fuzz-targets.mjs).
  * Default: 60 seconds. Closes with one line 'N passed, N failed, N skipped', of inputs.
  *
- * An input fails when it is answered by anything but the errors that are meant for it, or takes longer than MOST_INPUT_MS; it is printed in hexadecimal.
- * The run fails as a whole when memory grows beyond MOST_HEAP_BYTES. One seed makes one run, as far as the number of inputs is the same.
+ * An input fails when it is answered by anything but the errors that are meant for it, or takes longer than MAX_INPUT_MS; it is printed in hexadecimal.
+ * The run fails as a whole when memory grows beyond MAX_HEAP_BYTES. One seed makes one run, as far as the number of inputs is the same.
  */
 import { parseArgs } from 'node:util';
 import { buildOrExit } from './lib/build.mjs';
 import { closingLine, secondsSince } from './lib/repository.mjs';
 
-const MOST_INPUT_MS = 1000;
-const MOST_HEAP_BYTES = 512 * 1024 * 1024;
-const MOST_INPUT_BYTES = 4096;
-const MOST_FAILURES = 10;
+const MAX_INPUT_MS = 1000;
+const MAX_HEAP_BYTES = 512 * 1024 * 1024;
+const MAX_INPUT_BYTES = 4096;
+const MAX_FAILURES = 10;
 /** Inputs between two looks at the clock. */
 const ROUND = 512;
 
@@ -24,10 +24,10 @@ const { values } = parseArgs({
     target: { type: 'string' },
   },
 });
-const mostInputs = values.inputs === undefined ? Number.POSITIVE_INFINITY : Number(values.inputs);
-const mostMs = Number(values.seconds ?? (values.inputs === undefined ? 60 : Number.POSITIVE_INFINITY)) * 1000;
+const maxInputs = values.inputs === undefined ? Number.POSITIVE_INFINITY : Number(values.inputs);
+const maxMs = Number(values.seconds ?? (values.inputs === undefined ? 60 : Number.POSITIVE_INFINITY)) * 1000;
 const seed = Number(values.seed ?? 1);
-if (!(mostInputs > 0 && mostMs > 0 && Number.isSafeInteger(seed))) {
+if (!(maxInputs > 0 && maxMs > 0 && Number.isSafeInteger(seed))) {
   console.log('--seconds, --inputs and --seed take numbers');
   process.exit(2);
 }
@@ -88,7 +88,7 @@ function damaged(bytes, others) {
 function makeInput(seeds) {
   let bytes = seeds[random(seeds.length)];
   for (let left = 1 + random(6); left > 0; left--) bytes = damaged(bytes, seeds);
-  return Buffer.from(bytes.subarray(0, MOST_INPUT_BYTES));
+  return Buffer.from(bytes.subarray(0, MAX_INPUT_BYTES));
 }
 
 const tally = { passed: 0, failed: 0, skipped: 0 };
@@ -107,7 +107,7 @@ async function tryInput(target, bytes) {
     await target.run(bytes);
     const { user, system } = process.cpuUsage(began);
     const tookMs = (user + system) / 1000;
-    if (tookMs > MOST_INPUT_MS) why = `it took ${Math.round(tookMs)} ms of CPU time`;
+    if (tookMs > MAX_INPUT_MS) why = `it took ${Math.round(tookMs)} ms of CPU time`;
   } catch (error) {
     why = error?.stack ?? String(error);
   }
@@ -117,14 +117,14 @@ async function tryInput(target, bytes) {
 }
 
 let count = 0;
-const isOver = () => count >= mostInputs || tally.failed >= MOST_FAILURES || performance.now() - start >= mostMs;
+const isOver = () => count >= maxInputs || tally.failed >= MAX_FAILURES || performance.now() - start >= maxMs;
 while (!isOver()) {
-  for (let i = 0; i < ROUND && count < mostInputs && tally.failed < MOST_FAILURES; i++) {
+  for (let i = 0; i < ROUND && count < maxInputs && tally.failed < MAX_FAILURES; i++) {
     const target = targets[count++ % targets.length];
     await tryInput(target, makeInput(target.seeds));
   }
   const { heapUsed, external } = process.memoryUsage();
-  if (heapUsed + external > MOST_HEAP_BYTES) {
+  if (heapUsed + external > MAX_HEAP_BYTES) {
     tally.failed++;
     console.log(`FAIL memory (seed ${seed}): ${Math.round((heapUsed + external) / 2 ** 20)} MiB after ${count} inputs`);
     break;

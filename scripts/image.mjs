@@ -36,7 +36,7 @@ const NODE_USER = { id: 1000, name: 'node' };
 const READY_MS = 60_000;
 const STOP_MS = 30_000;
 const STEP_MS = 600_000;
-const MOST_IMAGE_MIB = 30;
+const MAX_IMAGE_MIB = 30;
 
 const missing = PROGRAMS.filter((program) => !which(program));
 if (process.platform !== 'linux') missing.push('Linux');
@@ -285,8 +285,8 @@ await report.section('the steps of deploy/Dockerfile', async () => {
   }
   const size = mebibytesOf(join(root, 'opt/edubba'));
   report.check(
-    size < MOST_IMAGE_MIB,
-    `they make an image, with less than ${MOST_IMAGE_MIB} MiB upon its base`,
+    size < MAX_IMAGE_MIB,
+    `they make an image, with less than ${MAX_IMAGE_MIB} MiB upon its base`,
     `${size.toFixed(1)} MiB`,
   );
   const needless = [

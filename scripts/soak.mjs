@@ -12,9 +12,9 @@ import { Report } from './lib/report.mjs';
 import { capture, ROOT } from './lib/repository.mjs';
 
 /** What memory in use may seem to grow by over the whole run after the warm-up, at chance: caches and scans come and go. */
-const MOST_GROWN_MIB = 24;
+const MAX_GROWN_MIB = 24;
 /** The process as a whole: its allocator keeps what was used once. */
-const MOST_RESIDENT_GROWN_MIB = 96;
+const MAX_RESIDENT_GROWN_MIB = 96;
 const PLACES = ['memory', 'directory'];
 
 const { values } = parseArgs({
@@ -54,11 +54,11 @@ async function soak(place) {
     );
     return;
   }
-  const { failed, counts, mostFiles, used, resident } = result;
+  const { failed, counts, maxFiles, used, resident } = result;
   console.log(
     `${place}, seed ${seed}: ${Object.entries(counts)
       .map(([name, count]) => `${count} ${name}`)
-      .join(', ')}; at most ${mostFiles} SSTables at rest`,
+      .join(', ')}; at most ${maxFiles} SSTables at rest`,
   );
   report.check(
     !failed,
@@ -67,8 +67,8 @@ async function soak(place) {
   );
   if (failed) return;
   if (used === undefined) return report.skip(`${place}: memory stays flat`, 'the run was too short for samples');
-  report.check(used.grownMib <= MOST_GROWN_MIB, `${place}: memory in use stays flat`, rounded(used));
-  report.check(resident.grownMib <= MOST_RESIDENT_GROWN_MIB, `${place}: resident memory stays flat`, rounded(resident));
+  report.check(used.grownMib <= MAX_GROWN_MIB, `${place}: memory in use stays flat`, rounded(used));
+  report.check(resident.grownMib <= MAX_RESIDENT_GROWN_MIB, `${place}: resident memory stays flat`, rounded(resident));
 }
 
 await report.section(`soak, ${minutes} minutes, seed ${seed}`, async () => {

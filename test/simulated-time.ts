@@ -5,9 +5,9 @@
 import type { ManualClock } from '../src/env/index.ts';
 
 /** Turns of the event loop without a timer to wait for, after which nothing will happen any more. */
-const MOST_IDLE_TURNS = 10_000;
+const MAX_IDLE_TURNS = 10_000;
 /** Simulated time after which work that still waits, while timers come and go beside it, is taken to wait for what will never come. */
-const MOST_MS = 24 * 3_600_000;
+const MAX_MS = 24 * 3_600_000;
 
 /**
  * Lets time go on until the work has ended. `whenStuck`: words for people where it never will. `progress`: for work of days, changes as long as it gets
@@ -26,19 +26,19 @@ export async function inSimulatedTime<T>(
   work.then(end, end);
   let idleTurns = 0;
   let before = progress();
-  let endMs = clock.monotonicMs() + MOST_MS;
+  let endMs = clock.monotonicMs() + MAX_MS;
   for (;;) {
     await new Promise((resolve) => setImmediate(resolve));
     if (isOver) return work;
     const now = progress();
-    if (now !== before) endMs = clock.monotonicMs() + MOST_MS;
+    if (now !== before) endMs = clock.monotonicMs() + MAX_MS;
     before = now;
     if (clock.monotonicMs() > endMs) throw new Error(`it waits for ever; ${whenStuck()}`);
     const untilMs = clock.nextTimerMs();
     if (untilMs !== Number.POSITIVE_INFINITY) {
       idleTurns = 0;
       clock.advance(untilMs - clock.monotonicMs());
-    } else if (++idleTurns > MOST_IDLE_TURNS) {
+    } else if (++idleTurns > MAX_IDLE_TURNS) {
       throw new Error(`nothing goes on any more; ${whenStuck()}`);
     }
   }

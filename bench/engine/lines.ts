@@ -11,7 +11,7 @@ import type { OpenStore, RowToWrite, Store } from './store.ts';
 export const WRITERS = 256;
 export const ROWS_A_BATCH = 100;
 const READERS = 32;
-const MOST_READS = 200_000;
+const MAX_READS = 200_000;
 
 interface Rows {
   next(): RowToWrite | undefined;
@@ -52,7 +52,7 @@ async function writeUnsynced(store: Store, rows: Rows): Promise<void> {
 
 /** Row numbers to read: `count` of them, in key order or at random. */
 function reads({ rows }: Job, random: boolean): { readonly count: number; next(): number } {
-  const count = Math.min(rows, MOST_READS);
+  const count = Math.min(rows, MAX_READS);
   const numbers = new Numbers(7);
   let index = 0;
   return { count, next: () => (random ? numbers.below(rows) : index++) };

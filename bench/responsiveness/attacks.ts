@@ -37,7 +37,7 @@ const READ_ROWS = '/google.bigtable.v2.Bigtable/ReadRows';
 const READ_MODIFY_WRITE = '/google.bigtable.v2.Bigtable/ReadModifyWriteRow';
 const MIB = 1024 * 1024;
 const MAX_FRAME_BYTES = 16_384;
-const LARGEST_MESSAGE_BYTES = 256 * MIB;
+const MAX_MESSAGE_BYTES = 256 * MIB;
 const forever = new Promise<never>(() => {});
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const portOf = (address: string): number => Number(address.slice(address.lastIndexOf(':') + 1));
@@ -149,7 +149,7 @@ const announceLarge =
       await peer.send(
         Buffer.concat([
           requestHeaders(2 * i + 1, path),
-          frame(FrameType.DATA, 0, 2 * i + 1, prefixOf(LARGEST_MESSAGE_BYTES)),
+          frame(FrameType.DATA, 0, 2 * i + 1, prefixOf(MAX_MESSAGE_BYTES)),
         ]),
       );
     const timer = setInterval(() => peer.isClosed || void peer.send(frame(FrameType.DATA, 0, 1, Buffer.of(0))), 1000);

@@ -3,7 +3,7 @@
  */
 import { parseHtml } from './html-page.ts';
 import { pageOfRow, type PageName, reversedHost, rowOf, urlOf } from './page-url.ts';
-import { MOST_COUNTED, type PageEntry, type Store } from './store.ts';
+import { MAX_COUNTED, type PageEntry, type Store } from './store.ts';
 
 /** Prints one line. */
 export type Print = (line: string) => void;
@@ -11,7 +11,7 @@ export type Print = (line: string) => void;
 export interface PageQuestion {
   readonly atMs?: number | undefined;
   /** Most lines printed of the contents. Default: all. */
-  readonly mostLines?: number;
+  readonly maxLines?: number;
 }
 
 /** False where the page is not there. */
@@ -19,7 +19,7 @@ export async function printPage(
   store: Store,
   name: PageName,
   print: Print,
-  { atMs, mostLines = Infinity }: PageQuestion = {},
+  { atMs, maxLines = Infinity }: PageQuestion = {},
 ): Promise<boolean> {
   const row = rowOf(name);
   const page = await store.page(row, atMs);
@@ -36,10 +36,10 @@ export async function printPage(
   print(`  language  ${page.language ?? 'not declared'}`);
   print(`  title     ${title === '' ? 'none' : title}`);
   print(`  contents  ${page.contents.length} bytes`);
-  if (mostLines === 0) return true;
+  if (maxLines === 0) return true;
   const lines = Buffer.from(page.contents).toString('utf8').split('\n');
-  for (const line of lines.slice(0, mostLines)) print(`  | ${line.trimEnd()}`);
-  if (lines.length > mostLines) print(`  | … (${lines.length - mostLines} more lines)`);
+  for (const line of lines.slice(0, maxLines)) print(`  | ${line.trimEnd()}`);
+  if (lines.length > maxLines) print(`  | … (${lines.length - maxLines} more lines)`);
   return true;
 }
 
@@ -59,7 +59,7 @@ export async function printAnchors(store: Store, name: PageName, print: Print, m
 export interface SiteAnswer {
   readonly pages: number;
   /** The page with the most anchors; undefined where no page has any. */
-  readonly mostLinked: PageEntry | undefined;
+  readonly maxLinked: PageEntry | undefined;
 }
 
 /** Prints every page of the host, or the first `most`. */
@@ -67,22 +67,21 @@ export async function printSite(store: Store, host: string, print: Print, most =
   const prefix = `${reversedHost(host)}/`;
   print(`Pages of ${host}: the rows that start with ${prefix}`);
   let pages = 0;
-  let mostLinked: PageEntry | undefined;
+  let maxLinked: PageEntry | undefined;
   for await (const entry of store.entries({ prefix })) {
     const name = pageOfRow(entry.row);
     if (!name || entry.timesMs.length === 0) continue;
     pages++;
-    if (entry.anchors > (mostLinked?.anchors ?? 0)) mostLinked = entry;
+    if (entry.anchors > (maxLinked?.anchors ?? 0)) maxLinked = entry;
     if (pages <= most) print(`  ${urlOf(name)}  ${describe(entry)}`);
   }
   if (pages > most) print(`  … and ${pages - most} more`);
   print(`  ${pages} ${pages === 1 ? 'page' : 'pages'}`);
-  return { pages, mostLinked };
+  return { pages, maxLinked };
 }
 
 function describe({ language, timesMs, anchors }: PageEntry): string {
-  const from =
-    anchors >= MOST_COUNTED ? `${MOST_COUNTED} or more pages` : anchors === 1 ? '1 page' : `${anchors} pages`;
+  const from = anchors >= MAX_COUNTED ? `${MAX_COUNTED} or more pages` : anchors === 1 ? '1 page' : `${anchors} pages`;
   const versions = timesMs.length === 1 ? '1 version' : `${timesMs.length} versions`;
   return [language ?? 'language not declared', versions, ...(anchors > 0 ? [`linked from ${from}`] : [])].join(', ');
 }

@@ -11,7 +11,7 @@ import {
 import {
   type Anchor,
   ANCHORS_A_READ,
-  MOST_COUNTED,
+  MAX_COUNTED,
   type PageEntry,
   type RowWrite,
   type Store,
@@ -36,7 +36,7 @@ const ENTRY: RowFilter = {
       kind: 'chain',
       filters: [
         { kind: 'columnRange', family: 'anchor' },
-        { kind: 'cellsPerRowLimit', cells: MOST_COUNTED },
+        { kind: 'cellsPerRowLimit', cells: MAX_COUNTED },
         { kind: 'stripValue' },
       ],
     },

@@ -20,7 +20,7 @@ export interface HtmlPage {
 }
 
 /** Longest text kept of one link, in bytes of UTF-8. */
-const MOST_TEXT_BYTES = 1024;
+const MAX_TEXT_BYTES = 1024;
 const LANGUAGE = /^[a-z]{2,8}(-[a-z0-9]{1,8})*$/i;
 const CHARSET = /charset\s*=\s*["']?\s*([\w.:-]+)/i;
 /** A page says its encoding within so many bytes, or not at all (HTML standard). */
@@ -67,7 +67,7 @@ class PageReader {
   text(text: string): void {
     if (this.#inTitle) this.#title += text;
     // more than is kept, since white space shrinks; no more, since a link that is never closed takes the rest of the page
-    else if (this.#open && this.#open.text.length < 16 * MOST_TEXT_BYTES) this.#open.text += text;
+    else if (this.#open && this.#open.text.length < 16 * MAX_TEXT_BYTES) this.#open.text += text;
   }
 
   close(name: string): void {
@@ -94,11 +94,11 @@ function languageOf(text: string | undefined): string | undefined {
 }
 
 /** White space made single blanks, cut at a whole character. */
-export function shortened(text: string, mostBytes = MOST_TEXT_BYTES): string {
+export function shortened(text: string, maxBytes = MAX_TEXT_BYTES): string {
   const plain = text.replace(/\s+/g, ' ').trim();
   const bytes = Buffer.from(plain, 'utf8');
-  if (bytes.length <= mostBytes) return plain;
-  let end = mostBytes;
+  if (bytes.length <= maxBytes) return plain;
+  let end = maxBytes;
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
   return bytes.toString('utf8', 0, end).trimEnd();
 }

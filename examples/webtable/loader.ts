@@ -26,7 +26,7 @@ export interface LoadCounts {
   linksToNoPage: number;
   /** Cells written for linksToPages: links of one page to one other share a cell. */
   anchors: number;
-  /** Files over MOST_PAGE_BYTES, not stored. */
+  /** Files over MAX_PAGE_BYTES, not stored. */
   tooLarge: number;
 }
 
@@ -43,7 +43,7 @@ export interface LoadOptions {
   readonly onPage?: (counts: Readonly<LoadCounts>, total: LoadTotal) => void;
 }
 
-export const MOST_PAGE_BYTES = 16 * 1024 * 1024;
+export const MAX_PAGE_BYTES = 16 * 1024 * 1024;
 const BATCH_BYTES = 1024 * 1024;
 const BATCH_CELLS = 2000;
 
@@ -52,7 +52,7 @@ export async function load(tree: PageTree, store: Store, { time, onPage }: LoadO
   const counts = noCounts();
   const batch = new Batch(store);
   for await (const file of tree.pages()) {
-    if (file.sizeBytes > MOST_PAGE_BYTES) {
+    if (file.sizeBytes > MAX_PAGE_BYTES) {
       counts.tooLarge++;
       continue;
     }

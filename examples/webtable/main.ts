@@ -67,25 +67,25 @@ async function withStore(place: Place, use: (store: Store) => Promise<number>): 
 async function demo(trees: readonly PageTree[], store: Store): Promise<number> {
   const now = Date.now();
   for (const time of ['mtime', now] as const) for (const tree of trees) await loadPages(tree, store, time);
-  let mostLinked: PageEntry | undefined;
+  let maxLinked: PageEntry | undefined;
   for (const { host } of trees) {
     print('');
     const site = await printSite(store, host, print, FEW);
-    if ((site.mostLinked?.anchors ?? 0) > (mostLinked?.anchors ?? 0)) mostLinked = site.mostLinked;
+    if ((site.maxLinked?.anchors ?? 0) > (maxLinked?.anchors ?? 0)) maxLinked = site.maxLinked;
   }
-  const name = mostLinked && pageOfRow(mostLinked.row);
-  if (!mostLinked || !name) {
+  const name = maxLinked && pageOfRow(maxLinked.row);
+  if (!maxLinked || !name) {
     print('No page links to another one here, so there is no anchor to show.');
     return 1;
   }
   print('');
   await printAnchors(store, name, print, FEW);
   print('');
-  await printPage(store, name, print, { mostLines: FEW });
-  const oldest = mostLinked.timesMs.at(-1) ?? 0;
+  await printPage(store, name, print, { maxLines: FEW });
+  const oldest = maxLinked.timesMs.at(-1) ?? 0;
   for (const atMs of [oldest, oldest - 1]) {
     print('');
-    await printPage(store, name, print, { atMs, mostLines: 0 });
+    await printPage(store, name, print, { atMs, maxLines: 0 });
   }
   return 0;
 }

@@ -24,7 +24,7 @@ export interface PageTreeOptions {
 
 const HTML_FILE = /\.x?html?$/i;
 const INDEX_FILES = ['index.html', 'index.htm'];
-const MOST_CACHED = 10_000;
+const MAX_CACHED = 10_000;
 
 export class PageTree {
   readonly host: string;
@@ -72,7 +72,7 @@ export class PageTree {
     const known = this.#cache.get(path);
     if (known !== undefined) return known;
     const found = this.#isInside(path) && (await isFile(join(this.root, path)));
-    if (this.#cache.size >= MOST_CACHED) this.#cache.delete(this.#cache.keys().next().value ?? '');
+    if (this.#cache.size >= MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value ?? '');
     this.#cache.set(path, found);
     return found;
   }

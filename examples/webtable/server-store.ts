@@ -10,7 +10,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import {
   type Anchor,
   ANCHORS_A_READ,
-  MOST_COUNTED,
+  MAX_COUNTED,
   type PageEntry,
   type RowWrite,
   type Store,
@@ -56,7 +56,7 @@ const ENTRY = {
   interleave: [
     [{ family: 'contents' }, { value: { strip: true } }],
     [{ family: 'language' }, { column: { cellLimit: 1 } }],
-    [{ family: 'anchor' }, { row: { cellLimit: MOST_COUNTED } }, { value: { strip: true } }],
+    [{ family: 'anchor' }, { row: { cellLimit: MAX_COUNTED } }, { value: { strip: true } }],
   ],
 };
 

@@ -36,7 +36,7 @@ export interface PageEntry {
   readonly language: string | undefined;
   /** When its versions were stored, newest first; empty where only links speak of the page. */
   readonly timesMs: readonly number[];
-  /** Counted up to MOST_COUNTED. */
+  /** Counted up to MAX_COUNTED. */
   readonly anchors: number;
 }
 
@@ -65,4 +65,4 @@ export const TABLE = 'webtable';
 export const VERSIONS = { contents: 3, language: 3, anchor: 1 } as const;
 /** Anchors read at once, and the most that `entries` counts. */
 export const ANCHORS_A_READ = 1000;
-export const MOST_COUNTED = 1000;
+export const MAX_COUNTED = 1000;

@@ -188,7 +188,7 @@ test('the answers in words', async () => {
     const lines: string[] = [];
     const print = (line: string) => lines.push(line);
     const name = { host: tree.host, path: 'index.html' };
-    assert.equal(await printPage(store, name, print, { mostLines: 1 }), true);
+    assert.equal(await printPage(store, name, print, { maxLines: 1 }), true);
     assert.ok(
       lines.includes('  stored    2026-11-21T00:00:00.000Z') &&
         lines.includes('  language  en') &&
@@ -199,8 +199,8 @@ test('the answers in words', async () => {
     assert.equal(lines.at(-1), 'http://www.example.com/index.html as of 1970-01-01T00:00:00.000Z: no such page');
     assert.equal(await printAnchors(store, { host: tree.host, path: 'docs/a.html' }, print, 1), 2);
     assert.deepEqual(lines.slice(-2), ['  … and 1 more', '  2 pages link to it']);
-    const { pages, mostLinked } = await printSite(store, tree.host, print);
-    assert.deepEqual([pages, mostLinked?.row], [4, row('docs/a.html')]);
+    const { pages, maxLinked } = await printSite(store, tree.host, print);
+    assert.deepEqual([pages, maxLinked?.row], [4, row('docs/a.html')]);
     assert.ok(lines.includes('  http://www.example.com/docs/b%20c.htm  fr, 1 version, linked from 1 page'));
     assert.equal((await printSite(store, 'example.com', print)).pages, 0, 'another host, though its rows are near');
   });

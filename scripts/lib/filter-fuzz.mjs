@@ -10,8 +10,8 @@ import * as stages from '../../dist/src/filter/stages.js';
 import { LIMITS } from '../../dist/src/model/index.js';
 
 /** The units of one step, and those of the one push that may overdraw it. */
-const MOST_PUSHES = 65_536 + 2 * LIMITS.default.filterPushes;
-const MOST_MODEL_CELLS = 2000;
+const MAX_PUSHES = 65_536 + 2 * LIMITS.default.filterPushes;
+const MAX_MODEL_CELLS = 2000;
 const VALUES = ['', 'x', 'y', 'b', '\n', '\xff', 'xb', 'x'.repeat(300), 'y'.repeat(3000)];
 const QUALIFIERS = ['', 'x', 'x\n', 'xx', 'y', '\xff', 'x'.repeat(500)];
 const ROWS = ['a', 'row', 'x\n', 'x'.repeat(400)];
@@ -134,7 +134,7 @@ function whole(run, first, out) {
   for (let next = first; ; next = () => run.goOn(out)) {
     pushes = 0;
     const hint = next();
-    assert.ok(pushes <= MOST_PUSHES, `${pushes} pushes in one step`);
+    assert.ok(pushes <= MAX_PUSHES, `${pushes} pushes in one step`);
     if (hint !== Hint.busy) return hint;
   }
 }
@@ -169,7 +169,7 @@ function run(bytes) {
   }
   const out = through(program, row, cells);
   if (program.blocksAll) assert.equal(out.length, 0);
-  if (out.length > MOST_MODEL_CELLS || program.unitsPerCell > MOST_MODEL_CELLS) return;
+  if (out.length > MAX_MODEL_CELLS || program.unitsPerCell > MAX_MODEL_CELLS) return;
   const { main, sunk } = expected(filter, row, cells);
   assert.deepEqual(canonical(out), canonical([...main, ...sunk]));
   for (let i = 1; i < out.length; i++) assert.ok(order(out[i - 1], out[i]) <= 0, 'in order');

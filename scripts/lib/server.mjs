@@ -10,7 +10,7 @@ import { ROOT } from './repository.mjs';
 
 const READY_MS = 30_000;
 const HBASE_READY_MS = 180_000;
-const MOST_KEPT = 64 * 1024;
+const MAX_KEPT = 64 * 1024;
 const children = new Set();
 
 process.on('exit', () => {
@@ -48,7 +48,7 @@ export function startServer(name, command, args, ready, readyMs = READY_MS) {
     child.once('error', (error) => fail(error.message));
     exited.then(({ code, signal }) => fail(`ended with ${signal ?? code} before it was ready`));
     const onData = (text) => {
-      output = (output + text).slice(-MOST_KEPT);
+      output = (output + text).slice(-MAX_KEPT);
       const address = ready.exec(output)?.[1];
       if (address === undefined) return;
       clearTimeout(timer);

@@ -6,7 +6,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { capture, filesUnder, ROOT } from '../lib/repository.mjs';
 
-const MOST_BYTES = 2_000_000;
+const MAX_BYTES = 2_000_000;
 const either = (...parts) => parts.join('|');
 
 const REGISTRIES = [
@@ -68,7 +68,7 @@ export async function untidy() {
   for (const path of await repositoryFiles()) {
     if (statSync(join(ROOT, path), { throwIfNoEntry: false })?.isFile() !== true) continue;
     const bytes = readFileSync(join(ROOT, path));
-    if (bytes.length > MOST_BYTES) found.push(`${path}: ${bytes.length} bytes; a file here has at most ${MOST_BYTES}`);
+    if (bytes.length > MAX_BYTES) found.push(`${path}: ${bytes.length} bytes; a file here has at most ${MAX_BYTES}`);
     if (bytes.includes(0) || path === 'package-lock.json') continue;
     const text = bytes.toString('utf8');
     for (const { what, pattern, only } of RULES) {

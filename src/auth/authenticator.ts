@@ -20,7 +20,7 @@ export interface Applicant {
 const ANONYMOUS = 'anonymous';
 const BEARER = /^bearer +(\S+)$/i;
 /** Hashing more would be work for nothing. */
-const MOST_CHARS = 16_384;
+const MAX_CHARS = 16_384;
 
 export class Authenticator {
   /** May be replaced at any time. */
@@ -58,7 +58,7 @@ export class Authenticator {
   #principalOfToken(authorization: string | undefined): string | Promise<string> {
     if (authorization === undefined)
       throw refused('the call has no bearer token: send the header "authorization: Bearer TOKEN"');
-    const token = authorization.length <= MOST_CHARS ? BEARER.exec(authorization)?.[1] : undefined;
+    const token = authorization.length <= MAX_CHARS ? BEARER.exec(authorization)?.[1] : undefined;
     if (token === undefined) throw refused('the header "authorization" is no "Bearer TOKEN"');
     if (isOwnToken(token) || !this.#jwt) {
       const principal = this.tokens?.principalOf(token);

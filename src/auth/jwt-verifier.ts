@@ -37,7 +37,7 @@ const ALGORITHMS = [
 /** By how much the issuer's clock and ours may differ. */
 const SKEW_SECONDS = 30;
 const CACHE_MS = 300_000;
-const MOST_CACHED = 10_000;
+const MAX_CACHED = 10_000;
 const FETCH_MS = 5000;
 /** A URL's keys are fetched again after this time, and for an unknown key at most this often. */
 const KEYS_MS = 600_000;
@@ -104,7 +104,7 @@ export class JwtVerifier {
   }
 
   #remember(hash: string, principal: string, endMicros: number): void {
-    if (this.#known.size >= MOST_CACHED) {
+    if (this.#known.size >= MAX_CACHED) {
       for (const oldest of this.#known.keys()) {
         this.#known.delete(oldest);
         break;

@@ -75,10 +75,10 @@ export function isObjectOfNames(value: unknown): boolean {
   }
 }
 
-const MOST_CHARS = 64;
+const MAX_CHARS = 64;
 
 function shortened(text: string): string {
-  return text.length > MOST_CHARS ? `${text.slice(0, MOST_CHARS)}…` : text;
+  return text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS)}…` : text;
 }
 
 /** A value of any kind, in few words, for messages. */

@@ -1,23 +1,23 @@
 /** The name that somebody probably meant, for "did you mean". */
 
 /** A name is similar when at most this share of its characters must change; one may in any case, so that `ed` means `end`. */
-const MOST_CHANGED_SHARE = 0.4;
+const MAX_CHANGED_SHARE = 0.4;
 /** Shortest word to compare: when a single letter changes, nothing is left of it. */
-const FEWEST_CHARS = 2;
+const MIN_CHARS = 2;
 /** Longer texts are no mistyped names, and comparing them would take long. */
-const MOST_CHARS = 100;
+const MAX_CHARS = 100;
 
 /** The most similar of `names`, or undefined where none is similar. Case and separators count for nothing. */
 export function similarName(name: string, names: readonly string[]): string | undefined {
-  if (name.length > MOST_CHARS) return undefined;
+  if (name.length > MAX_CHARS) return undefined;
   const given = plain(name);
-  if (given.length < FEWEST_CHARS) return undefined;
+  if (given.length < MIN_CHARS) return undefined;
   let best: string | undefined;
   let fewest = Number.POSITIVE_INFINITY;
   for (const known of names) {
     const other = plain(known);
     const changes = changesBetween(given, other);
-    if (changes < fewest && changes <= Math.max(1, Math.max(given.length, other.length) * MOST_CHANGED_SHARE)) {
+    if (changes < fewest && changes <= Math.max(1, Math.max(given.length, other.length) * MAX_CHANGED_SHARE)) {
       best = known;
       fewest = changes;
     }

@@ -167,7 +167,7 @@ export class Client implements Service {
     table: string,
     row: ByteString,
     rules: readonly ReadModifyWriteRule[],
-    mostAnswerBytes?: number,
+    maxAnswerBytes?: number,
   ): Promise<readonly Cell[]> {
     return rejecting(() => {
       checkReadModifyWriteRow(table, row, rules, this.#limits);
@@ -176,7 +176,7 @@ export class Client implements Service {
           this.#env.transport,
           server.address,
           'readModifyWriteRow',
-          { tableId: id, row, rules, mostAnswerBytes },
+          { tableId: id, row, rules, maxAnswerBytes },
           context,
         ),
       );

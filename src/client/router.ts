@@ -9,7 +9,7 @@ import type { TableSchema } from '../model/index.ts';
 import { isNotServing } from '../protocol/index.ts';
 
 /** A caller without a deadline waits so long for a tablet that nobody serves. */
-const LONGEST_SEARCH_MS = 60_000;
+const MAX_SEARCH_MS = 60_000;
 
 export interface RouterOptions {
   readonly clock: Clock;
@@ -142,7 +142,7 @@ export class Patience {
     this.#context = {
       ...context,
       signal: context.signal,
-      deadlineMs: Math.min(context.deadlineMs, options.clock.monotonicMs() + LONGEST_SEARCH_MS),
+      deadlineMs: Math.min(context.deadlineMs, options.clock.monotonicMs() + MAX_SEARCH_MS),
     };
   }
 

@@ -8,7 +8,7 @@ import { orderedRanges } from './row-ranges.ts';
 
 const LIMIT = LIMITS.default;
 /** Most ranges that may be gone over between two looks at the clock. */
-const MOST_BETWEEN_LOOKS = 2048;
+const MAX_BETWEEN_LOOKS = 2048;
 
 /** A step is over at every look at this clock. `whenPaused` is called at each pause. */
 function shortSteps(looked: () => void, whenPaused: () => void = () => {}): Clock {
@@ -77,7 +77,7 @@ describe('the ranges of a read', () => {
     for (let i = 1; i < ordered.length; i++)
       if ((ordered[i - 1] as RowRange).start >= (ordered[i] as RowRange).start) assert.fail(`out of order at ${i}`);
     // a run of 1024 is checked, and sorted with some eleven comparisons a range
-    assert.ok(most < MOST_BETWEEN_LOOKS * 16, `${most} looks at ranges in one step`);
+    assert.ok(most < MAX_BETWEEN_LOOKS * 16, `${most} looks at ranges in one step`);
   });
 
   test('long keys make shorter steps', async () => {

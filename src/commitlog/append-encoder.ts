@@ -46,7 +46,7 @@ const LARGE_VALUE_BYTES = 32 << 10;
 /** Strings up to this length are copied by a loop: that costs less than a call. */
 const SHORT_TEXT = 24;
 /** Slabs that are kept for the next append. */
-const MOST_KEPT_SLABS = 8;
+const MAX_KEPT_SLABS = 8;
 const INT64_BYTES = 8;
 /** Longest varint. */
 const VARINT_BYTES = 8;
@@ -77,8 +77,8 @@ export class AppendEncoder {
     return this.#partBytes + this.#at - this.#from;
   }
 
-  /** Adds the record and answers the bytes that it takes; where they are more than `mostBytes` nothing is added. */
-  add(record: NewRecord, mostBytes = Number.POSITIVE_INFINITY): number {
+  /** Adds the record and answers the bytes that it takes; where they are more than `maxBytes` nothing is added. */
+  add(record: NewRecord, maxBytes = Number.POSITIVE_INFINITY): number {
     const { sizeBytes } = this;
     const slabsUsed = this.#slabsUsed;
     const slab = this.#slab;
@@ -94,7 +94,7 @@ export class AppendEncoder {
       this.#at += RECORD_LENGTH_BYTES;
       this.#record(record);
       const bytes = this.sizeBytes - sizeBytes;
-      if (bytes > mostBytes) return bytes;
+      if (bytes > maxBytes) return bytes;
       lengthSlab.writeUInt32LE(bytes - RECORD_LENGTH_BYTES, lengthAt);
       this.count++;
       if (record.body.kind === 'rows') this.rows += record.body.rows.length;
@@ -132,7 +132,7 @@ export class AppendEncoder {
   reset(): void {
     this.count = 0;
     this.rows = 0;
-    this.#slabs.length = Math.min(this.#slabs.length, MOST_KEPT_SLABS);
+    this.#slabs.length = Math.min(this.#slabs.length, MAX_KEPT_SLABS);
     this.#slabsUsed = 1;
     this.#slab = this.#slabs[0] as Buffer;
     this.#at = 0;

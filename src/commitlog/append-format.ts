@@ -5,7 +5,7 @@
 export const APPEND_VERSION = 1;
 
 /** Most bytes of an append before its records: a byte, and five varints. */
-export const MOST_APPEND_HEADER_BYTES = 64;
+export const MAX_APPEND_HEADER_BYTES = 64;
 
 /** What an append tells of itself, before its records. */
 export interface AppendHeader {

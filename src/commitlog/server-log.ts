@@ -25,7 +25,7 @@ import {
   type Metrics,
 } from '../env/index.ts';
 import { AppendEncoder } from './append-encoder.ts';
-import { MOST_APPEND_HEADER_BYTES } from './append-format.ts';
+import { MAX_APPEND_HEADER_BYTES } from './append-format.ts';
 import type { NewRecord } from './record.ts';
 
 export interface ServerLogOptions {
@@ -54,13 +54,13 @@ const BATCH_BYTES = 1 << 20;
 const BATCH_RECORDS = 1024;
 const BATCH_ROWS = 1024;
 /** Most bytes that may be acknowledged and not durable. */
-const MOST_UNSYNCED_BYTES = 4 << 20;
+const MAX_UNSYNCED_BYTES = 4 << 20;
 /** Room is reserved in pieces of this size, the next one before the last is used up. */
 const RESERVED_AT_ONCE_BYTES = 1 << 20;
 /** What an append takes of the reserved room besides its records. */
-const BATCH_OVERHEAD_BYTES = MOST_APPEND_HEADER_BYTES + APPEND_OVERHEAD_BYTES;
+const BATCH_OVERHEAD_BYTES = MAX_APPEND_HEADER_BYTES + APPEND_OVERHEAD_BYTES;
 /** Encoders that are kept for the next batches: one in flight, one gathering. */
-const MOST_KEPT_ENCODERS = 2;
+const MAX_KEPT_ENCODERS = 2;
 
 interface Batch {
   readonly encoder: AppendEncoder;
@@ -140,7 +140,7 @@ export class ServerLog {
    */
   appendReserved(record: NewRecord): Appended | Promise<void> {
     this.#checkOpen();
-    if (this.#pendingBytes >= MOST_UNSYNCED_BYTES) {
+    if (this.#pendingBytes >= MAX_UNSYNCED_BYTES) {
       const gathering = this.#gathering?.encoder.count ? this.#gathering : undefined;
       const first = this.#inFlight ?? this.#waiting[0] ?? gathering;
       if (first)
@@ -300,7 +300,7 @@ export class ServerLog {
         figures.appendedBytes.value += encoder.sizeBytes;
       }
       // the header is shorter than what was counted for it: the rest is reserved still, and the next records take it
-      if (reserved) this.#freeBytes += MOST_APPEND_HEADER_BYTES - headerBytes(parts);
+      if (reserved) this.#freeBytes += MAX_APPEND_HEADER_BYTES - headerBytes(parts);
       this.#lastPosition = position;
       batch.resolve(position);
     } catch (error) {
@@ -323,7 +323,7 @@ export class ServerLog {
   #release(batch: Batch): void {
     this.#pendingBytes -= batch.encoder.sizeBytes;
     batch.encoder.reset();
-    if (this.#freeEncoders.length < MOST_KEPT_ENCODERS) this.#freeEncoders.push(batch.encoder);
+    if (this.#freeEncoders.length < MAX_KEPT_ENCODERS) this.#freeEncoders.push(batch.encoder);
   }
 
   #trim(lowWater: LogPosition): void {

@@ -12,24 +12,24 @@ import { encodeShared } from './shared-bytes.ts';
 import { TwoPassEncoder } from './two-pass.ts';
 
 const DEFAULT_ZSTD_LEVEL = 3;
-const LARGEST_ZSTD_LEVEL = 19;
+const MAX_ZSTD_LEVEL = 19;
 /** The compressed form is kept only if it is at most this share of the raw size. */
 const WORTH = 7 / 8;
 /** What is larger is stored as it is: encoders hold several times a block in memory. */
-const LARGEST_BLOCK_BYTES = 128 * 1024 * 1024;
+const MAX_BLOCK_BYTES = 128 * 1024 * 1024;
 
 /** Seen before the first block is compressed. The dictionary hardly gains by more; the reference does. */
 const DICTIONARY_SAMPLE_BYTES = 4 * 1024 * 1024;
 const REFERENCE_SAMPLE_BYTES = 8 * 1024 * 1024;
 /** zstd prepares its dictionary for every block anew, so a large one costs more time than it saves bytes. */
-const LARGEST_DICTIONARY_BYTES = 112 * 1024;
-const LARGEST_REFERENCE_BYTES = 1024 * 1024;
+const MAX_DICTIONARY_BYTES = 112 * 1024;
+const MAX_REFERENCE_BYTES = 1024 * 1024;
 /** Share of a small file's samples: shared bytes are stored too. */
 const DICTIONARY_PART = 1 / 16;
 const REFERENCE_PART = 1 / 8;
 const SEGMENT_BYTES = 512;
 /** zstd takes no shorter dictionary. */
-const SHORTEST_SHARED_BYTES = 8;
+const MIN_SHARED_BYTES = 8;
 /** The reference's fingerprints are taken by words. */
 const WORD_BYTES = 4;
 /** A dictionary that begins with this would be read as one of zstd's own format. */
@@ -71,7 +71,7 @@ class FileCompressor implements BlockCompressor {
   }
 
   compress(block: Uint8Array): { readonly codec: BlockCodec; readonly bytes: Buffer } | undefined {
-    if (block.length === 0 || block.length > LARGEST_BLOCK_BYTES || !this.#attempts.shouldTry()) return undefined;
+    if (block.length === 0 || block.length > MAX_BLOCK_BYTES || !this.#attempts.shouldTry()) return undefined;
     const bytes = frameBlock(block.length, this.#encoder.encode(block));
     const shrank = bytes.length <= block.length * WORTH;
     this.#attempts.record(shrank);
@@ -96,7 +96,7 @@ const nothingHeld = (): void => {};
 const totalBytes = (samples: readonly Uint8Array[]): number => samples.reduce((sum, { length }) => sum + length, 0);
 
 function dictionaryOf(samples: readonly Uint8Array[]): Buffer {
-  const budgetBytes = Math.min(LARGEST_DICTIONARY_BYTES, Math.floor(totalBytes(samples) * DICTIONARY_PART));
+  const budgetBytes = Math.min(MAX_DICTIONARY_BYTES, Math.floor(totalBytes(samples) * DICTIONARY_PART));
   const content = chooseSegments(samples, { budgetBytes, segmentBytes: SEGMENT_BYTES });
   return content.length >= 4 && content.readUInt32LE() === ZSTD_DICTIONARY_MAGIC ? content.subarray(1) : content;
 }
@@ -106,7 +106,7 @@ function withDictionary({ zstd }: Codecs, level: number): Preparation {
     sampleBytes: DICTIONARY_SAMPLE_BYTES,
     prepare(samples) {
       const content = dictionaryOf(samples);
-      if (content.length < SHORTEST_SHARED_BYTES) return undefined;
+      if (content.length < MIN_SHARED_BYTES) return undefined;
       const dictionary = zstd.dictionary(content);
       const encoder: Encoder = {
         codec: BlockCodec.zstdDict,
@@ -127,10 +127,10 @@ function withReference(codecs: Codecs): Preparation {
   return {
     sampleBytes: REFERENCE_SAMPLE_BYTES,
     prepare(samples) {
-      const budgetBytes = Math.min(LARGEST_REFERENCE_BYTES, Math.floor(totalBytes(samples) * REFERENCE_PART));
+      const budgetBytes = Math.min(MAX_REFERENCE_BYTES, Math.floor(totalBytes(samples) * REFERENCE_PART));
       const content = chooseSegments(samples, { budgetBytes, segmentBytes: SEGMENT_BYTES });
       const reference = content.subarray(0, content.length - (content.length % WORD_BYTES));
-      if (reference.length < SHORTEST_SHARED_BYTES) return undefined;
+      if (reference.length < MIN_SHARED_BYTES) return undefined;
       return { shared: encodeShared(reference, codecs.zstd), encoder: twoPasses(codecs, reference) };
     },
   };
@@ -139,8 +139,8 @@ function withReference(codecs: Codecs): Preparation {
 /** The compressor of one new file. `level` must be 1 to 19. */
 export function blockCompressor({ kind, level = DEFAULT_ZSTD_LEVEL }: Compression, codecs: Codecs): BlockCompressor {
   assert(
-    Number.isInteger(level) && level >= 1 && level <= LARGEST_ZSTD_LEVEL,
-    `a zstd level is 1 to ${LARGEST_ZSTD_LEVEL}, not ${level}`,
+    Number.isInteger(level) && level >= 1 && level <= MAX_ZSTD_LEVEL,
+    `a zstd level is 1 to ${MAX_ZSTD_LEVEL}, not ${level}`,
   );
   const { lz4, zstd } = codecs;
   const plainZstd: Encoder = {

@@ -11,7 +11,7 @@
 import { assert } from '../base/index.ts';
 
 /** No copy is shorter. Part of the format. */
-export const SHORTEST_COPY = 32;
+export const MIN_COPY = 32;
 
 /** What the finder reports, in order. Addresses: reference first, then block. */
 export interface CopySink {
@@ -40,7 +40,7 @@ const SLOT_NUMBERS = 2;
 const TAKEN_NUMBERS = 3;
 const SPREAD = 0x9e3779b1;
 /** How many times what is expected of a block is kept of it: bytes that repeat may all be in the sample. */
-const MOST_TAKEN = 4;
+const MAX_TAKEN = 4;
 
 /** Memory with room for `sizeBytes`, as bytes, words, and words at any address. */
 class Text {
@@ -103,7 +103,7 @@ export class LongStrings {
     const bits = Math.max(8, Math.ceil(Math.log2(expected * SLOTS_PER_FINGERPRINT)));
     this.#table = new Int32Array(SLOT_NUMBERS << bits);
     this.#shift = 32 - bits;
-    this.#taken = new Int32Array(TAKEN_NUMBERS * Math.ceil((MOST_TAKEN * blockBytes) / SAMPLE_EVERY));
+    this.#taken = new Int32Array(TAKEN_NUMBERS * Math.ceil((MAX_TAKEN * blockBytes) / SAMPLE_EVERY));
     let print = 0;
     for (let at = 0; at < this.#referenceBytes; ) {
       print = (Math.imul(print, MULTIPLIER) + (this.#text.bytes[at++] as number)) | 0;
@@ -169,7 +169,7 @@ export class LongStrings {
       const [lowest, highest] = from <= start ? [0, start] : [start, end];
       const before = this.#commonBefore(from, here, Math.min(here - this.#anchor, from - lowest));
       const after = this.#commonAfter(from, here, Math.min(end - here, highest - from));
-      if (before + after >= SHORTEST_COPY) {
+      if (before + after >= MIN_COPY) {
         sink.copy(this.#anchor, here - before - this.#anchor, from - before, before + after);
         this.#anchor = here + after;
         return this.#anchor;

@@ -12,9 +12,9 @@ const MIN_MATCH = 4;
 /** The format wants the last 5 bytes to be literals, and no match to begin in the last 12. */
 const LAST_LITERALS = 5;
 const NO_MATCH_IN_LAST = 12;
-const LARGEST_OFFSET = 0xffff;
+const MAX_OFFSET = 0xffff;
 /** A byte of LZ4 stands for at most 255 bytes of the result: what claims more is refused before memory is taken. */
-const LARGEST_RATIO = 255;
+const MAX_RATIO = 255;
 const HASH_BITS = 14;
 /** Steps get longer the longer nothing was found: one more byte each 64 tries. */
 const SKIP_BITS = 6;
@@ -63,7 +63,7 @@ function compress(bytes: Uint8Array): Buffer {
     const hash = Math.imul(word, 0x9e3779b1) >>> (32 - HASH_BITS);
     const candidate = positions[hash] as number;
     positions[hash] = here;
-    if (candidate < 0 || here - candidate > LARGEST_OFFSET || read32(from, candidate) !== word) {
+    if (candidate < 0 || here - candidate > MAX_OFFSET || read32(from, candidate) !== word) {
       here += tries++ >> SKIP_BITS;
       continue;
     }
@@ -142,7 +142,7 @@ class Decoder {
 }
 
 function decompress(bytes: Uint8Array, sizeBytes: number): Buffer {
-  if (sizeBytes > bytes.length * LARGEST_RATIO) throw malformed(`${bytes.length} bytes cannot hold ${sizeBytes}`);
+  if (sizeBytes > bytes.length * MAX_RATIO) throw malformed(`${bytes.length} bytes cannot hold ${sizeBytes}`);
   const out = Buffer.allocUnsafe(sizeBytes);
   new Decoder(asBuffer(bytes), out).run();
   return out;

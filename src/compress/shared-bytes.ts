@@ -7,7 +7,7 @@ import { BlockCodec } from './block-compression.ts';
 import { frameBlock, openFrame } from './block-frame.ts';
 
 /** Sixteen times what is written today: a damaged length takes no more memory than this. */
-const LARGEST_SHARED_BYTES = 16 * 1024 * 1024;
+const MAX_SHARED_BYTES = 16 * 1024 * 1024;
 const LEVEL = 9;
 
 export function encodeShared(bytes: Uint8Array, zstd: Zstd): Buffer {
@@ -21,9 +21,9 @@ export function encodeShared(bytes: Uint8Array, zstd: Zstd): Buffer {
 export function decodeShared(shared: Buffer, zstd: Zstd): Buffer {
   const codec = shared[0];
   const stored = shared.subarray(1);
-  if (codec === BlockCodec.none && stored.length > 0 && stored.length <= LARGEST_SHARED_BYTES) return stored;
+  if (codec === BlockCodec.none && stored.length > 0 && stored.length <= MAX_SHARED_BYTES) return stored;
   if (codec !== BlockCodec.zstd)
     throw new RangeError(`shared bytes of ${shared.length} bytes, stored as ${codec}, are not known`);
-  const { rawBytes, payload } = openFrame(stored, LARGEST_SHARED_BYTES);
+  const { rawBytes, payload } = openFrame(stored, MAX_SHARED_BYTES);
   return zstd.decompress(payload, rawBytes);
 }

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { writeVarint } from '../base/index.ts';
 import { anyBlock, noise, sampleBlock } from './fixtures.ts';
-import { LongStrings, SHORTEST_COPY } from './long-strings.ts';
+import { LongStrings, MIN_COPY } from './long-strings.ts';
 import { plainLz4 } from './lz4.ts';
 import { TwoPassDecoder, TwoPassEncoder } from './two-pass.ts';
 
@@ -97,7 +97,7 @@ describe('two passes', () => {
       copy(anchor, literals, from, length) {
         assert.equal(anchor, at);
         at += literals + length;
-        assert.ok(length >= SHORTEST_COPY);
+        assert.ok(length >= MIN_COPY);
         assert.ok(from < reference.length ? from + length <= reference.length : from < at);
       },
       rest(anchor, literals) {

@@ -5,12 +5,12 @@
  */
 import { asBuffer, VarintReader, writeVarint } from '../base/index.ts';
 import type { Lz4 } from '../env/index.ts';
-import { type CopySink, LongStrings, SHORTEST_COPY } from './long-strings.ts';
+import { type CopySink, LongStrings, MIN_COPY } from './long-strings.ts';
 
 /** Three varints below 2^32 each. */
-const LARGEST_COPY_BYTES = 15;
+const MAX_COPY_BYTES = 15;
 /** The lengths of the two parts. */
-const LARGEST_HEAD_BYTES = 10;
+const MAX_HEAD_BYTES = 10;
 /** From here on a call of native code is cheaper than a loop. */
 const LOOP_BELOW_BYTES = 48;
 
@@ -23,7 +23,7 @@ const zigzag = (value: number): number => (value < 0 ? -2 * value - 1 : 2 * valu
 const unzigzag = (value: number): number => (value % 2 === 0 ? value / 2 : -(value + 1) / 2);
 
 /** Most bytes that the copies of a block can take. */
-const mostCopiesBytes = (blockBytes: number): number => Math.floor(blockBytes / SHORTEST_COPY) * LARGEST_COPY_BYTES;
+const maxCopiesBytes = (blockBytes: number): number => Math.floor(blockBytes / MIN_COPY) * MAX_COPY_BYTES;
 
 /** Gathers the first pass's output in one buffer: copies at its front, literals from `#literalsStart` on. */
 class FirstPass implements CopySink {
@@ -38,7 +38,7 @@ class FirstPass implements CopySink {
   constructor(block: Buffer, blockAddress: number) {
     this.#block = block;
     this.#blockAddress = blockAddress;
-    this.#literalsStart = mostCopiesBytes(block.length);
+    this.#literalsStart = maxCopiesBytes(block.length);
     this.#literalsEnd = this.#literalsStart;
     this.#out = Buffer.allocUnsafe(this.#literalsStart + block.length);
   }
@@ -47,7 +47,7 @@ class FirstPass implements CopySink {
     this.rest(at, literals);
     const out = this.#out;
     let end = writeVarint(out, this.#copiesEnd, literals);
-    end = writeVarint(out, end, length - SHORTEST_COPY);
+    end = writeVarint(out, end, length - MIN_COPY);
     this.#copiesEnd = writeVarint(out, end, zigzag(from - this.#before - literals));
     this.#before = from + length;
   }
@@ -63,7 +63,7 @@ class FirstPass implements CopySink {
     const literalBytes = this.#literalsEnd - this.#literalsStart;
     this.#out.copyWithin(this.#copiesEnd, this.#literalsStart, this.#literalsEnd);
     const second = lz4.compress(this.#out.subarray(0, this.#copiesEnd + literalBytes));
-    const head = Buffer.allocUnsafe(LARGEST_HEAD_BYTES);
+    const head = Buffer.allocUnsafe(MAX_HEAD_BYTES);
     const end = writeVarint(head, writeVarint(head, 0, this.#copiesEnd), literalBytes);
     return Buffer.concat([head.subarray(0, end), second]);
   }
@@ -107,7 +107,7 @@ export class TwoPassDecoder {
     const head = new VarintReader(payload);
     const copiesBytes = head.next();
     const literalBytes = head.next();
-    if (literalBytes > rawBytes || copiesBytes > mostCopiesBytes(rawBytes)) {
+    if (literalBytes > rawBytes || copiesBytes > maxCopiesBytes(rawBytes)) {
       throw malformed(`${copiesBytes} bytes of copies and ${literalBytes} literals for ${rawBytes} bytes`);
     }
     const first = this.#lz4.decompress(asBuffer(payload).subarray(head.offset), copiesBytes + literalBytes);
@@ -137,7 +137,7 @@ export class TwoPassDecoder {
     let before = 0;
     while (copies.offset < copiesBytes) {
       const literals = copies.next();
-      const length = copies.next() + SHORTEST_COPY;
+      const length = copies.next() + MIN_COPY;
       const from = before + literals + unzigzag(copies.next());
       if (literals > literalsEnd - literalsAt || literals + length > end - written) {
         throw malformed(`${literals} literals and a copy of ${length} bytes at ${written}`);

@@ -18,7 +18,7 @@ import { forCaller } from './calls/caller-error.ts';
 import { Calls } from './calls/calls.ts';
 import { asked, boundOf, type Bytes, textOf } from './values/input.ts';
 import { fullTableName } from './values/names.ts';
-import { bringTo, isOvertaken, MOST_ATTEMPTS } from './schema/open-table.ts';
+import { bringTo, isOvertaken, MAX_ATTEMPTS } from './schema/open-table.ts';
 import { INSPECT, type Inspect, type InspectOptions, inspected } from './values/show.ts';
 import { Table } from './table.ts';
 import { type AskedTable, askedTable, type TableOptions } from './schema/table-options.ts';
@@ -67,7 +67,7 @@ export class Database {
         try {
           return await bringTo(service, context, wanted);
         } catch (error) {
-          if (attempt === MOST_ATTEMPTS || !isOvertaken(error)) throw error;
+          if (attempt === MAX_ATTEMPTS || !isOvertaken(error)) throw error;
         }
       }
     }, call);

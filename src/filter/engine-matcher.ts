@@ -94,27 +94,27 @@ export class EngineMatcher implements Matcher {
   readonly #share: EngineShare;
   readonly #pattern: ByteString;
   readonly #field: string;
-  readonly #mostUnits: number;
+  readonly #maxUnits: number;
   /** First state of the automaton, known after the first match; then the classes of bytes and of the end. */
   #start: State | null | undefined;
   #classes: Int32Array = NO_CLASSES;
   #endClass = 0;
 
-  /** `mostUnits`: of one question altogether. */
+  /** `maxUnits`: of one question altogether. */
   constructor(
     engine: RE2JS,
     prefix: ByteString,
     pattern: ByteString,
     field: string,
     share: EngineShare,
-    mostUnits = MAX_MATCH_UNITS,
+    maxUnits = MAX_MATCH_UNITS,
   ) {
     this.#engine = engine.re2() as unknown as Engine;
     this.prefix = prefix;
     this.#pattern = pattern;
     this.#field = field;
     this.#share = share;
-    this.#mostUnits = mostUnits;
+    this.#maxUnits = maxUnits;
     this.unitsPerByte = 4 * this.#engine.prog.numInst();
   }
 
@@ -146,16 +146,16 @@ export class EngineMatcher implements Matcher {
   }
 
   #matchesWhole(bytes: Uint8Array): boolean {
-    const allowance = { units: this.#mostUnits };
+    const allowance = { units: this.#maxUnits };
     const found = this.begin(bytes).goOn(allowance);
-    this.#share.units += this.#mostUnits - allowance.units;
+    this.#share.units += this.#maxUnits - allowance.units;
     if (found === undefined) throw this.#tooMuch(bytes.length);
     return found;
   }
 
   begin(bytes: Uint8Array): Matching {
     if (this.#start === undefined) this.#start = this.#startState();
-    return new EngineMatching(this.#engine, this.#start, bytes, this.#mostUnits, () => this.#tooMuch(bytes.length));
+    return new EngineMatching(this.#engine, this.#start, bytes, this.#maxUnits, () => this.#tooMuch(bytes.length));
   }
 
   /** Before the first match, when all engines of the filter are known. Null: there is no automaton, all is simulated. */
@@ -176,7 +176,7 @@ export class EngineMatcher implements Matcher {
     const size = this.#engine.prog.numInst();
     return new BigtableError(
       Code.RESOURCE_EXHAUSTED,
-      `${this.#field}: ${quote(this.#pattern, 200)} has ${size} instructions; an input of ${length} bytes takes it more than ${this.#mostUnits} steps, the limit for one match`,
+      `${this.#field}: ${quote(this.#pattern, 200)} has ${size} instructions; an input of ${length} bytes takes it more than ${this.#maxUnits} steps, the limit for one match`,
     );
   }
 }
@@ -184,7 +184,7 @@ export class EngineMatcher implements Matcher {
 class EngineMatching implements Matching {
   readonly #engine: Engine;
   readonly #bytes: Uint8Array;
-  readonly #mostUnits: number;
+  readonly #maxUnits: number;
   readonly #tooMuch: () => BigtableError;
   /** State of the automaton before the next byte; null: simulated. */
   #state: State | null;
@@ -192,11 +192,11 @@ class EngineMatching implements Matching {
   #at = 0;
   #spent = 0;
 
-  constructor(engine: Engine, start: State | null, bytes: Uint8Array, mostUnits: number, tooMuch: () => BigtableError) {
+  constructor(engine: Engine, start: State | null, bytes: Uint8Array, maxUnits: number, tooMuch: () => BigtableError) {
     this.#engine = engine;
     this.#state = start;
     this.#bytes = bytes;
-    this.#mostUnits = mostUnits;
+    this.#maxUnits = maxUnits;
     this.#tooMuch = tooMuch;
   }
 
@@ -205,7 +205,7 @@ class EngineMatching implements Matching {
     let found = this.#state === null ? undefined : this.#walk(this.#state, allowance);
     if (this.#state === null) found = this.#simulate(allowance);
     this.#spent += before - allowance.units;
-    if (found === undefined && this.#spent > this.#mostUnits) throw this.#tooMuch();
+    if (found === undefined && this.#spent > this.#maxUnits) throw this.#tooMuch();
     return found;
   }
 

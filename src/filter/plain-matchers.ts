@@ -7,7 +7,7 @@ const SCANNED_BYTES = 64;
 /** Bytes that are compared in a unit: searching a literal compares each of its bytes at each place in the worst case. */
 const COMPARED_BYTES = 16;
 /** Places where a literal is searched in one call, at the least: a call looks at the literal's length besides. */
-const LEAST_PLACES = 1024;
+const MIN_PLACES = 1024;
 
 /** One literal: nothing else matches. By far the most common, and made for a single read. */
 export class LiteralMatcher implements Matcher {
@@ -179,7 +179,7 @@ class WildcardMatching implements Matching {
     const { length } = literal;
     const places = Math.min(
       this.#end - length - this.#at + 1,
-      Math.max(LEAST_PLACES, Math.floor((allowance.units * COMPARED_BYTES) / length)),
+      Math.max(MIN_PLACES, Math.floor((allowance.units * COMPARED_BYTES) / length)),
     );
     const found = this.#text.subarray(this.#at, this.#at + places + length - 1).indexOf(literal);
     allowance.units -= ((found < 0 ? places : found + 1) * length) / COMPARED_BYTES;

@@ -14,7 +14,7 @@ import { type FilterRun, Hint } from './program.ts';
 import * as stages from './stages.ts';
 
 /** Units of work between two answers of a run, some 10 ms. A thread that is built into an automaton counts as 64. */
-const MOST_UNITS = 1_000_000;
+const MAX_UNITS = 1_000_000;
 const BUILT_THREAD_UNITS = 64;
 const LOOKED_THROUGH_BYTES = 64;
 
@@ -56,7 +56,7 @@ after(() => {
 
 interface Outcome {
   readonly out: Cell[];
-  readonly mostUnits: number;
+  readonly maxUnits: number;
   readonly calls: number;
 }
 
@@ -64,12 +64,12 @@ interface Outcome {
 function through(filter: RowFilter, row: string, cells: readonly Cell[]): Outcome {
   const run: FilterRun = compileFilter(filter, { limits: LIMITS.default, random: { float: () => 0.5 } }).run();
   const out: Cell[] = [];
-  let [mostUnits, calls] = [0, 0];
+  let [maxUnits, calls] = [0, 0];
   const call = (work: () => Hint): Hint => {
     for (let next = work; ; next = () => run.goOn(out)) {
       units = 0;
       const hint = next();
-      mostUnits = Math.max(mostUnits, units);
+      maxUnits = Math.max(maxUnits, units);
       calls++;
       if (hint !== Hint.busy) return hint;
     }
@@ -79,7 +79,7 @@ function through(filter: RowFilter, row: string, cells: readonly Cell[]): Outcom
     call(() => run.endRow(out));
   }
   assert.equal(run.heldBytes, 0, 'all that was held is given back');
-  return { out, mostUnits, calls };
+  return { out, maxUnits, calls };
 }
 
 const PASS: RowFilter = { kind: 'passAll' };
@@ -121,9 +121,9 @@ describe('copies of a cell are bounded when the filter is compiled', () => {
 
   test('up to the limit they are given', () => {
     const filter = chain(...times(3, interleave(...times(16, PASS))));
-    const { out, mostUnits } = through(filter, 'row', [cellOf(Buffer.from('v'))]);
+    const { out, maxUnits } = through(filter, 'row', [cellOf(Buffer.from('v'))]);
     assert.equal(out.length, 4096);
-    assert.ok(mostUnits <= LIMITS.default.filterPushes, `${mostUnits} units`);
+    assert.ok(maxUnits <= LIMITS.default.filterPushes, `${maxUnits} units`);
   });
 
   test('what does not multiply is never near the limit', () => {
@@ -200,9 +200,9 @@ describe('one call of a run is one bounded step', () => {
   ];
   for (const [name, filter, cells, passing] of cases) {
     test(name, () => {
-      const { out, mostUnits } = through(filter, 'row', cells);
+      const { out, maxUnits } = through(filter, 'row', cells);
       assert.equal(out.length, passing);
-      assert.ok(mostUnits <= MOST_UNITS, `${mostUnits} units in one call`);
+      assert.ok(maxUnits <= MAX_UNITS, `${maxUnits} units in one call`);
     });
   }
 
@@ -212,9 +212,9 @@ describe('one call of a run is one bounded step', () => {
       { kind: 'rowKeyRegex', regex: '[xy]*x[xy]{60}' },
       { kind: 'columnQualifierRegex', regex: '[xy]*x[xy]{60}' },
     ] as const) {
-      const { out, mostUnits, calls } = through(filter, name, [cellOf(long.subarray(0, 1), name)]);
+      const { out, maxUnits, calls } = through(filter, name, [cellOf(long.subarray(0, 1), name)]);
       assert.equal(out.length, 1);
-      assert.ok(mostUnits <= MOST_UNITS && calls > 5, `${mostUnits} units in one of ${calls} calls`);
+      assert.ok(maxUnits <= MAX_UNITS && calls > 5, `${maxUnits} units in one of ${calls} calls`);
     }
   });
 
@@ -227,9 +227,9 @@ describe('one call of a run is one bounded step', () => {
       [interleave(PASS, held), 11],
       [chain(held, { kind: 'condition', predicate: last, whenTrue: PASS }), 10],
     ] as const) {
-      const { out, mostUnits, calls } = through(filter, 'row', cells);
+      const { out, maxUnits, calls } = through(filter, 'row', cells);
       assert.equal(out.length, copies * cells.length);
-      assert.ok(mostUnits <= MOST_UNITS, `${mostUnits} units in one call`);
+      assert.ok(maxUnits <= MAX_UNITS, `${maxUnits} units in one call`);
       assert.ok(calls > cells.length + 5, 'it took several steps to leave');
       for (let i = 1; i < out.length; i++)
         if ((out[i - 1] as Cell).qualifier > (out[i] as Cell).qualifier) assert.fail(`out of order at ${i}`);
@@ -299,12 +299,12 @@ describe('one call of a run is one bounded step', () => {
     fc.assert(
       fc.property(filters, texts, rows, (filter, row, cells) => {
         try {
-          most = Math.max(most, through(filter, `r${row}`, cells).mostUnits);
+          most = Math.max(most, through(filter, `r${row}`, cells).maxUnits);
         } catch (error) {
           // too many copies, which is the other bound
           assert.ok(error instanceof BigtableError && error.code === Code.INVALID_ARGUMENT, String(error));
         }
-        assert.ok(most <= MOST_UNITS, `${most} units in one call`);
+        assert.ok(most <= MAX_UNITS, `${most} units in one call`);
       }),
       { numRuns: 400 },
     );

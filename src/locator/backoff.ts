@@ -3,7 +3,7 @@ import { assert, BigtableError, Code } from '../base/index.ts';
 import { type Clock, checkContext, type Random, type RequestContext, sleep } from '../env/index.ts';
 
 const FIRST_MS = 2;
-const LONGEST_MS = 500;
+const MAX_MS = 500;
 
 export class Backoff {
   readonly #clock: Clock;
@@ -19,9 +19,9 @@ export class Backoff {
   async wait(context: RequestContext, error: unknown): Promise<void> {
     checkContext(context, this.#clock);
     const delayMs = this.#nextMs * (0.5 + this.#random.float() / 2);
-    assert(delayMs > 0 && delayMs <= LONGEST_MS, 'a wait between two attempts has no end, or is none');
+    assert(delayMs > 0 && delayMs <= MAX_MS, 'a wait between two attempts has no end, or is none');
     if (this.#clock.monotonicMs() + delayMs >= context.deadlineMs) throw error;
-    this.#nextMs = Math.min(this.#nextMs * 2, LONGEST_MS);
+    this.#nextMs = Math.min(this.#nextMs * 2, MAX_MS);
     await sleep(this.#clock, delayMs, context.signal).catch((cause: unknown) => {
       throw new BigtableError(Code.CANCELLED, 'the caller gave the call up', { cause });
     });

@@ -26,7 +26,7 @@ export interface Move {
 }
 
 /** Less than this is not worth a move, which makes a tablet's rows wait for a moment. */
-const LEAST_DIFFERENCE_BYTES = 64 * 1024 * 1024;
+const MIN_DIFFERENCE_BYTES = 64 * 1024 * 1024;
 
 interface Side {
   readonly name: string;
@@ -68,9 +68,9 @@ function bySize(sides: readonly Side[]): Move | undefined {
   const to = greatest(sides, ({ sizeBytes }) => -sizeBytes);
   if (!from || !to || from.tablets.length <= to.tablets.length) return undefined;
   const differenceBytes = from.sizeBytes - to.sizeBytes;
-  if (differenceBytes < LEAST_DIFFERENCE_BYTES) return undefined;
+  if (differenceBytes < MIN_DIFFERENCE_BYTES) return undefined;
   const useful = from.tablets.filter(
-    ({ sizeBytes }) => sizeBytes >= LEAST_DIFFERENCE_BYTES / 4 && sizeBytes <= differenceBytes / 2,
+    ({ sizeBytes }) => sizeBytes >= MIN_DIFFERENCE_BYTES / 4 && sizeBytes <= differenceBytes / 2,
   );
   const tablet = greatest(useful, ({ sizeBytes }) => sizeBytes);
   return tablet && { tablet, from: from.name, to: to.name };

@@ -27,7 +27,7 @@ const SLAB_BYTES = 256 * 1024;
 /** Values above this size get a buffer of their own. */
 const LARGE_VALUE_BYTES = 16 * 1024;
 /** Kept for the next memtable, of all that were given up in this thread: what one flush leaves. */
-const MOST_FREE_SLABS = 128;
+const MAX_FREE_SLABS = 128;
 const free: Buffer[] = [];
 /** The heap's part of a Buffer and the slab's object. */
 const SLAB_OVERHEAD_BYTES = 256;
@@ -84,7 +84,7 @@ export class ValueArena {
   /** Nobody will look at a value again: slabs that nobody has a view of are used again. The arena must not be used any more. */
   giveUp(): void {
     for (const slab of this.#slabs) {
-      if (slab.isLent || free.length === MOST_FREE_SLABS) continue;
+      if (slab.isLent || free.length === MAX_FREE_SLABS) continue;
       slab.isGivenUp = true;
       free.push(slab.bytes);
     }

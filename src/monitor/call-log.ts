@@ -8,10 +8,10 @@ import type { CallNotes, Clock, Counter, LogFields, Logger, Metrics } from '../e
 import type { EndedCall } from '../wire/index.ts';
 
 /** Lines about slow calls in a second. */
-const MOST_SLOW_LINES = 10;
+const MAX_SLOW_LINES = 10;
 /** Names of filters that a line tells; and so many filters are looked at for them. */
-const MOST_FILTER_KINDS = 12;
-const MOST_FILTERS = 200;
+const MAX_FILTER_KINDS = 12;
+const MAX_FILTERS = 200;
 /** These stay open until somebody ends them: they are never slow. */
 const ENDLESS = new Set([
   '/grpc.health.v1.Health/Watch',
@@ -56,7 +56,7 @@ export class CallLog {
     this.#slow.value++;
     const second = Math.floor(this.#options.clock.monotonicMs() / 1000);
     if (second !== this.#second) [this.#second, this.#slowLines] = [second, 0];
-    if (++this.#slowLines > MOST_SLOW_LINES) {
+    if (++this.#slowLines > MAX_SLOW_LINES) {
       this.#untold++;
       return;
     }
@@ -130,12 +130,12 @@ function planOf(notes: CallNotes | undefined): LogFields {
 function filterKinds(filter: object): string {
   const kinds = new Set<string>();
   const waiting: unknown[] = [filter];
-  for (let seen = 0; waiting.length > 0 && seen < MOST_FILTERS && kinds.size < MOST_FILTER_KINDS; seen++) {
+  for (let seen = 0; waiting.length > 0 && seen < MAX_FILTERS && kinds.size < MAX_FILTER_KINDS; seen++) {
     const next = waiting.shift();
     if (typeof next !== 'object' || next === null) continue;
     const { kind, filters, predicate, whenTrue, whenFalse } = next as Readonly<Record<string, unknown>>;
     if (typeof kind === 'string') kinds.add(kind);
-    waiting.push(...(Array.isArray(filters) ? filters.slice(0, MOST_FILTERS) : []), predicate, whenTrue, whenFalse);
+    waiting.push(...(Array.isArray(filters) ? filters.slice(0, MAX_FILTERS) : []), predicate, whenTrue, whenFalse);
   }
   return `${[...kinds].join(',')}${waiting.some((left) => left !== undefined) ? ',…' : ''}`;
 }

@@ -10,8 +10,8 @@ export type LogFormat = 'text' | 'json';
 export type LogKind = LogLevel | 'access';
 
 /** Longer values are cut. Stacks may be longer. */
-const MOST_VALUE_CHARACTERS = 1000;
-const MOST_STACK_CHARACTERS = 10_000;
+const MAX_VALUE_CHARACTERS = 1000;
+const MAX_STACK_CHARACTERS = 10_000;
 
 /** Control and formatting characters, line ends of Unicode, and halves of pairs. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
@@ -41,7 +41,7 @@ function textLine(kind: LogKind, time: string, message: string, fields: LogField
   );
   const trace =
     typeof stack === 'string' && stack !== ''
-      ? cut(stack, MOST_STACK_CHARACTERS)
+      ? cut(stack, MAX_STACK_CHARACTERS)
           .split('\n')
           .map((line) => `\n    ${visible(line.trim())}`)
       : [];
@@ -59,12 +59,12 @@ function jsonLine(kind: LogKind, time: string, message: string, fields: LogField
   for (const [name, value] of Object.entries(fields)) {
     const key = Object.hasOwn(line, name) ? `${name}_` : name;
     line[key] =
-      typeof value === 'string' ? cut(value, name === 'stack' ? MOST_STACK_CHARACTERS : MOST_VALUE_CHARACTERS) : value;
+      typeof value === 'string' ? cut(value, name === 'stack' ? MAX_STACK_CHARACTERS : MAX_VALUE_CHARACTERS) : value;
   }
   return `${escaped(JSON.stringify(line))}\n`;
 }
 
-function cut(text: string, most = MOST_VALUE_CHARACTERS): string {
+function cut(text: string, most = MAX_VALUE_CHARACTERS): string {
   return text.length <= most ? text : `${text.slice(0, most)}…`;
 }
 

@@ -1,7 +1,7 @@
 /**
  * The logger of a server: lines of a level and above to an output that may be slow, as a pipe that nobody reads.
  *
- * Invariants: it never waits, and holds at most MOST_BYTES of lines: what comes beyond that is dropped and counted, lines of the access log sooner than
+ * Invariants: it never waits, and holds at most MAX_BYTES of lines: what comes beyond that is dropped and counted, lines of the access log sooner than
  * others. A line says how many were dropped, as soon as there is room for it. One piece is written at a time, in the order of the calls.
  */
 import {
@@ -15,9 +15,9 @@ import {
 } from '../env/index.ts';
 import { type LogFormat, type LogKind, logLine } from './log-lines.ts';
 
-const MOST_BYTES = 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 /** The share that lines of the access log may fill. */
-const MOST_ACCESS_BYTES = MOST_BYTES / 2;
+const MAX_ACCESS_BYTES = MAX_BYTES / 2;
 /** So much is written at once. */
 const PIECE_BYTES = 64 * 1024;
 
@@ -67,7 +67,7 @@ export class LogWriter implements Logger {
   }
 
   access(fields: LogFields): void {
-    this.#add('access', 'call', fields, MOST_ACCESS_BYTES);
+    this.#add('access', 'call', fields, MAX_ACCESS_BYTES);
   }
 
   /** Resolves when all that was logged so far is written, as far as the output takes it. */
@@ -76,11 +76,11 @@ export class LogWriter implements Logger {
   }
 
   #log(level: LogLevel, message: string, fields: LogFields | undefined): void {
-    if (LOG_LEVELS.indexOf(level) >= this.#least) this.#add(level, message, fields, MOST_BYTES);
+    if (LOG_LEVELS.indexOf(level) >= this.#least) this.#add(level, message, fields, MAX_BYTES);
   }
 
-  #add(kind: LogKind, message: string, fields: LogFields | undefined, mostBytes: number): void {
-    if (this.#bytes >= mostBytes) {
+  #add(kind: LogKind, message: string, fields: LogFields | undefined, maxBytes: number): void {
+    if (this.#bytes >= maxBytes) {
       this.#dropped.value++;
       this.#untold++;
       return;

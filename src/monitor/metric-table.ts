@@ -72,7 +72,7 @@ const CALLS: readonly MetricDefinition[] = [
 
 const CONNECTIONS: readonly MetricDefinition[] = [
   gauge('connections', 'wire.connections', 'Connections that are open, in whatever stage.'),
-  gauge('connections_limit', 'wire.mostConnections', 'The most connections at once.'),
+  gauge('connections_limit', 'wire.maxConnections', 'The most connections at once.'),
   counter('connections_accepted', 'wire.acceptedConnections', 'Connections that were taken in.'),
   counter(
     'connections_refused',

@@ -12,9 +12,9 @@ import { type ProbeAnswer, ProbeConnection } from './probe-connection.ts';
 import type { RequestHead } from './request-head.ts';
 
 /** The descriptors of a process are shared out with them (src/boot/open/descriptors.ts). */
-const MOST_CONNECTIONS = 8;
+const MAX_CONNECTIONS = 8;
 /** Requests in a second, all connections together. Whoever asks beyond it loses the connection. */
-const MOST_REQUESTS_A_SECOND = 2000;
+const MAX_REQUESTS_PER_SECOND = 2000;
 
 const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 const INDEX =
@@ -100,7 +100,7 @@ class Connections {
   readonly #all = new Set<ProbeConnection>();
 
   add(socket: Socket, begin: () => ProbeConnection): void {
-    if (this.#all.size >= MOST_CONNECTIONS && !this.#endOne('idle') && !this.#endOne('answered')) {
+    if (this.#all.size >= MAX_CONNECTIONS && !this.#endOne('idle') && !this.#endOne('answered')) {
       socket.on('error', () => {}).destroy();
       return;
     }
@@ -141,7 +141,7 @@ class Handler {
   #isInTime(): boolean {
     const second = Math.floor(this.#options.clock.monotonicMs() / 1000);
     if (second !== this.#second) [this.#second, this.#requests] = [second, 0];
-    return ++this.#requests <= MOST_REQUESTS_A_SECOND;
+    return ++this.#requests <= MAX_REQUESTS_PER_SECOND;
   }
 
   async #tell({ target }: RequestHead): Promise<ProbeAnswer> {

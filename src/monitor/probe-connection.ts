@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 import type { Clock, Timer } from '../env/index.ts';
 import { parseHead, type RequestHead } from './request-head.ts';
 
-const MOST_HEAD_BYTES = 8 * 1024;
+const MAX_HEAD_BYTES = 8 * 1024;
 /** The head of a request must have come within this. */
 const HEAD_MS = 5000;
 /** It must be answered within this, and then its answer be taken. */
@@ -88,10 +88,10 @@ export class ProbeConnection {
     while (this.#unread[from] === CR || this.#unread[from] === LF) from++;
     this.#unread = this.#unread.subarray(from);
     const length = this.#unread.indexOf(HEAD_END);
-    if (length > MOST_HEAD_BYTES || (length < 0 && this.#unread.length > MOST_HEAD_BYTES)) {
+    if (length > MAX_HEAD_BYTES || (length < 0 && this.#unread.length > MAX_HEAD_BYTES)) {
       this.#send({
         status: 431,
-        text: `the head of a request is at most ${MOST_HEAD_BYTES} bytes long\n`,
+        text: `the head of a request is at most ${MAX_HEAD_BYTES} bytes long\n`,
         isLast: true,
       });
     } else if (length >= 0) {

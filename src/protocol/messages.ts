@@ -116,12 +116,12 @@ export interface TabletServerCalls {
   };
   checkAndMutateRow: { message: CheckAndMutateMessage; answer: boolean };
   readModifyWriteRow: {
-    /** RESOURCE_EXHAUSTED with the detail `answerBytes`, and nothing written, where the new cells take more than `mostAnswerBytes`. */
+    /** RESOURCE_EXHAUSTED with the detail `answerBytes`, and nothing written, where the new cells take more than `maxAnswerBytes`. */
     message: {
       readonly tableId: string;
       readonly row: ByteString;
       readonly rules: readonly ReadModifyWriteRule[];
-      readonly mostAnswerBytes?: number | undefined;
+      readonly maxAnswerBytes?: number | undefined;
     };
     answer: readonly Cell[];
   };

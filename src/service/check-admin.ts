@@ -10,7 +10,7 @@ import type { FamilyChange, NewTable, TableChange } from './service.ts';
 
 const MILLI_MICROS = 1000;
 /** Versions are an int32 in the API. */
-const MOST_VERSIONS = 2 ** 31 - 1;
+const MAX_VERSIONS = 2 ** 31 - 1;
 
 export function checkNewTable(table: NewTable, limits: Limits): void {
   checkTableName(table.name, limits);
@@ -72,8 +72,8 @@ function checkedSize(rule: GcRule, limits: Limits, depth: number): number {
     throw invalidArgument(`the GC rule is nested too deep: it takes more than ${limits.gcRuleBytes} bytes`);
   switch (rule.kind) {
     case 'maxVersions':
-      if (!Number.isInteger(rule.versions) || rule.versions < 1 || rule.versions > MOST_VERSIONS) {
-        throw invalidArgument(`a GC rule must keep 1 to ${MOST_VERSIONS} versions, not ${rule.versions}`);
+      if (!Number.isInteger(rule.versions) || rule.versions < 1 || rule.versions > MAX_VERSIONS) {
+        throw invalidArgument(`a GC rule must keep 1 to ${MAX_VERSIONS} versions, not ${rule.versions}`);
       }
       return 1 + varintLength(rule.versions);
     case 'maxAge': {

@@ -22,7 +22,7 @@ import {
 import { checkFamilyName } from './check-names.ts';
 
 /** Every flush of a tablet writes a file for each. */
-const MOST_GROUPS = 32;
+const MAX_GROUPS = 32;
 const GROUP_NAME = /^[-_.a-zA-Z0-9]{1,64}$/;
 const BLOCK_BYTES = { least: 1024, most: 16 * 1024 * 1024 } as const;
 const COMPRESSIONS: readonly GroupCompression['kind'][] = ['none', 'lz4', 'zstd', 'zstd-dict', 'two-pass'];
@@ -40,8 +40,8 @@ const COMPRESSION = { kind: 'bound', level: 'free' } satisfies OptionTable<Group
 export function checkGroupLayout(layout: GroupLayout, limits: Limits): void {
   const groupOf = new Map<string, string>();
   const names = Object.keys(layout);
-  if (names.length > MOST_GROUPS)
-    throw invalidArgument(`a table has at most ${MOST_GROUPS} locality groups, not ${names.length}`);
+  if (names.length > MAX_GROUPS)
+    throw invalidArgument(`a table has at most ${MAX_GROUPS} locality groups, not ${names.length}`);
   for (const [name, { families = [], ...tuning }] of Object.entries(layout)) {
     if (!GROUP_NAME.test(name))
       throw invalidArgument(`locality group ${quote(name)} must be named by 1 to 64 characters of [-_.a-zA-Z0-9]`);

@@ -73,14 +73,14 @@ export interface DataService {
   checkAndMutateRow(context: RequestContext, request: CheckAndMutateRequest): Promise<boolean>;
   /**
    * The new cells, one a column changed. Rules apply in order; each sees what those before it made. RESOURCE_EXHAUSTED with the detail `answerBytes`,
-   * and nothing written, where the new cells take more than `mostAnswerBytes` (default: any number).
+   * and nothing written, where the new cells take more than `maxAnswerBytes` (default: any number).
    */
   readModifyWriteRow(
     context: RequestContext,
     table: string,
     row: ByteString,
     rules: readonly ReadModifyWriteRule[],
-    mostAnswerBytes?: number,
+    maxAnswerBytes?: number,
   ): Promise<readonly Cell[]>;
 }
 

@@ -46,7 +46,7 @@ import { TabletWriter } from './write/tablet-writer.ts';
 
 /** Before a tablet is divided memtables are flushed, while writes go on, until they are this small; but not again and again. */
 const LEFT_TO_FLUSH_BYTES = 256 * 1024;
-const MOST_FLUSHES = 4;
+const MAX_FLUSHES = 4;
 
 export interface TabletOptions {
   readonly env: Env;
@@ -194,9 +194,9 @@ export class Tablet implements TabletApi {
     context: RequestContext,
     row: ByteString,
     rules: readonly ReadModifyWriteRule[],
-    mostAnswerBytes?: number,
+    maxAnswerBytes?: number,
   ): Promise<readonly Cell[]> {
-    return this.#writes.readModifyWriteRow(context, row, rules, mostAnswerBytes);
+    return this.#writes.readModifyWriteRow(context, row, rules, maxAnswerBytes);
   }
 
   dropRows(context: RequestContext, range: RowRange): Promise<void> {
@@ -252,7 +252,7 @@ export class Tablet implements TabletApi {
     const hasRules = Object.values(this.#schema().families).some(({ gcRule }) => gcRule !== undefined);
     const isClean =
       this.#layers.memtablesAreEmpty &&
-      this.#layers.mostFiles <= 1 &&
+      this.#layers.maxFiles <= 1 &&
       tables.every((table) => !hasDeletions(table) && !table.hasForeignRows);
     if (tables.length === 0 || (isClean && !hasRules)) return undefined;
     return tables.reduce(
@@ -306,7 +306,7 @@ export class Tablet implements TabletApi {
 
   /** While writes go on: little is left to be written when they have to wait. */
   async #flushMost(): Promise<void> {
-    for (let i = 0; i < MOST_FLUSHES && this.memtableBytes > LEFT_TO_FLUSH_BYTES; i++) await this.flush();
+    for (let i = 0; i < MAX_FLUSHES && this.memtableBytes > LEFT_TO_FLUSH_BYTES; i++) await this.flush();
   }
 
   async #divide(ranges: readonly [RowRange, RowRange], commit: DivideCommit): Promise<readonly [Tablet, Tablet]> {

@@ -33,7 +33,7 @@ import { commitRows } from './metadata-commits.ts';
 import type { ServedTablet, TabletMap } from './tablet-map.ts';
 
 /** A change with more mutations is checked over several steps of the event loop. */
-const MOST_IN_ONE_STEP = 1000;
+const MAX_IN_ONE_STEP = 1000;
 
 export interface RowCallsOptions {
   readonly clock: Clock;
@@ -104,7 +104,7 @@ export class RowCalls {
   ): Promise<undefined> {
     const served = this.serving(tableId, row);
     const schema = this.#schemaOf(served, row);
-    if (mutations.length > MOST_IN_ONE_STEP || !this.#hasRoom(served))
+    if (mutations.length > MAX_IN_ONE_STEP || !this.#hasRoom(served))
       return this.#mutateRowLater(served, schema, row, mutations, context);
     const effective = checkedMutations(schema, mutations);
     return effective.length === 0
@@ -144,13 +144,13 @@ export class RowCalls {
   }
 
   readModifyWriteRow(
-    { tableId, row, rules, mostAnswerBytes }: TabletServerCalls['readModifyWriteRow']['message'],
+    { tableId, row, rules, maxAnswerBytes }: TabletServerCalls['readModifyWriteRow']['message'],
     context: RequestContext,
   ): Promise<readonly Cell[]> {
     const served = this.serving(tableId, row);
     checkRules(this.#schemaOf(served, row), rules);
     return this.#withRoom(served, row, context, () =>
-      served.tablet.readModifyWriteRow(context, row, rules, mostAnswerBytes),
+      served.tablet.readModifyWriteRow(context, row, rules, maxAnswerBytes),
     );
   }
 

@@ -144,7 +144,7 @@ describe('a server with a budget of 16 MiB', () => {
   let tableName: string;
   const stops: (() => Promise<void>)[] = [];
   let peers: RawPeer[] = [];
-  let mostUsed = 0;
+  let maxUsed = 0;
   /** The server's clock runs so far ahead of the machine's. */
   let lateMs = 0;
 
@@ -172,7 +172,7 @@ describe('a server with a budget of 16 MiB', () => {
   });
 
   beforeEach(() => {
-    mostUsed = 0;
+    maxUsed = 0;
     peers = [];
   });
 
@@ -185,7 +185,7 @@ describe('a server with a budget of 16 MiB', () => {
 
   async function until(condition: () => boolean): Promise<void> {
     while (!condition()) {
-      mostUsed = Math.max(mostUsed, budget.usedBytes);
+      maxUsed = Math.max(maxUsed, budget.usedBytes);
       await systemClock.yield();
     }
   }
@@ -211,7 +211,7 @@ describe('a server with a budget of 16 MiB', () => {
     await until(() => isDone);
     await large;
     await small();
-    assert.ok(mostUsed <= LIMIT, `${mostUsed} bytes of ${LIMIT} were used`);
+    assert.ok(maxUsed <= LIMIT, `${maxUsed} bytes of ${LIMIT} were used`);
     assert.ok(
       peers.every((peer) => !peer.isClosed),
       'the attackers are still there',

@@ -11,7 +11,7 @@ import { Victim } from './victim.ts';
 
 const TABLE = 'projects/local/instances/local/tables/attacked';
 const DATA = '/google.bigtable.v2.Bigtable/';
-const MOST_RSS_BYTES = 1024 * 1024 * 1024;
+const MAX_RSS_BYTES = 1024 * 1024 * 1024;
 
 // google.bigtable.v2.RowFilter
 const PASS = message({ 17: true });
@@ -69,7 +69,7 @@ class Attacker {
 
   async hasBoundedMemory(): Promise<void> {
     const { peakRssBytes } = await this.victim.memory();
-    assert.ok(peakRssBytes < MOST_RSS_BYTES, `${peakRssBytes} bytes were resident`);
+    assert.ok(peakRssBytes < MAX_RSS_BYTES, `${peakRssBytes} bytes were resident`);
   }
 
   async #call(

@@ -25,7 +25,7 @@ const AT_ONCE = 8;
 /** A read is waited for so long; where a tablet could not be loaded, by a database that has said so, no longer than that. */
 const READ_MS = 5000;
 const HOPELESS_READ_MS = 100;
-const MOST_MS = 30_000;
+const MAX_MS = 30_000;
 /** What may be answered where a file is damaged. */
 const HONEST: readonly Code[] = [Code.DATA_LOSS, Code.FAILED_PRECONDITION, Code.NOT_FOUND];
 
@@ -264,7 +264,7 @@ describe('a database with a damaged file', () => {
           const what = wordsOf(damage);
           try {
             const outcome = await within(
-              MOST_MS,
+              MAX_MS,
               what,
               suffer(damage, random.float() < 0.2 || damage.kind === 'removed'),
             );

@@ -11,7 +11,7 @@ import type { CompactionProgress } from '../../src/service/index.ts';
 import { DOORS, type OpenDoor } from './doors.ts';
 
 const KEYS = Array.from({ length: 60 }, (_, i) => `row${String(i).padStart(2, '0')}`);
-const LONGEST_ROW = 65536;
+const MAX_ROW = 65536;
 const BUDGET = new ByteBudget(64 * 1024 * 1024);
 
 async function all<T>(given: AsyncIterable<T>): Promise<T[]> {
@@ -221,7 +221,7 @@ for (const { name, open } of DOORS) {
 
     test('bad requests are refused', async () => {
       const table = await fill();
-      const long = 'r'.repeat(LONGEST_ROW + 1);
+      const long = 'r'.repeat(MAX_ROW + 1);
       const { service, context } = door;
       const calls: readonly [Code, () => Promise<unknown>][] = [
         [Code.NOT_FOUND, () => database.compact('none')],

@@ -16,7 +16,7 @@ import { acknowledged, checkLedger, WRITERS } from './ledger.ts';
 import { assertWhole } from './whole.ts';
 
 const ROUNDS = Number(process.env['EDUBBA_CRASH_ROUNDS'] ?? 5);
-const MOST_ITERATIONS = 600;
+const MAX_ITERATIONS = 600;
 const pathOf = (writer: string): string => fileURLToPath(import.meta.url).replace('crash.test', writer);
 
 /** Starts the writer and kills it after `iterations` acknowledged ones; gives all that it printed. */
@@ -72,7 +72,7 @@ for (const [what, writer, tabletServers] of [
     t.after(() => rm(directory, { recursive: true, force: true }));
     let last = new Array<number>(WRITERS).fill(0);
     for (let round = 1; round <= ROUNDS; round++) {
-      const iterations = 1 + Math.floor(Math.random() * MOST_ITERATIONS);
+      const iterations = 1 + Math.floor(Math.random() * MAX_ITERATIONS);
       const seen = acknowledged(await writeAndKill(writer, directory, iterations, tabletServers));
       last = last.map((iteration, at) => Math.max(iteration, seen[at] as number));
       try {

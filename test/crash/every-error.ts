@@ -15,7 +15,7 @@ import type { Witness } from './witness.ts';
 
 /** Every how manieth operation; EDUBBA_CRASH_STRIDE=1 is the long form. */
 const STRIDE = Number(process.env['EDUBBA_CRASH_STRIDE'] ?? 5);
-const MOST_MS = STRIDE === 1 ? 3_600_000 : 600_000;
+const MAX_MS = STRIDE === 1 ? 3_600_000 : 600_000;
 /** How long a database may take until it answers again. */
 const PATIENCE_MS = 60_000;
 /** After the scenario: no trouble lasts longer. */
@@ -114,7 +114,7 @@ export function atEveryOperation(trouble: Trouble): void {
       stage = await Stage.prepare();
     });
     for (const scenario of SCENARIOS) {
-      test(scenario.name, { timeout: MOST_MS }, async () => {
+      test(scenario.name, { timeout: MAX_MS }, async () => {
         let points = 0;
         for (let at = 1; (await failAt(stage, scenario, trouble, at)) !== undefined; at += stride) points++;
         assert.ok(points * stride > 40, `only ${points} points`);

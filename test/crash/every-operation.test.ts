@@ -14,7 +14,7 @@ import type { Witness } from './witness.ts';
 
 /** Every how manieth operation; EDUBBA_CRASH_STRIDE=1 is the long form. */
 const STRIDE = Number(process.env['EDUBBA_CRASH_STRIDE'] ?? 4);
-const MOST_MS = STRIDE === 1 ? 3_600_000 : 600_000;
+const MAX_MS = STRIDE === 1 ? 3_600_000 : 600_000;
 const CHANGES: ReadonlySet<FileOperation> = new Set([
   'create',
   'appendFile',
@@ -99,7 +99,7 @@ const rebased = (witness: Witness, simulation: Simulation): Witness => witness.c
 
 describe('the power fails before every operation', () => {
   for (const scenario of SCENARIOS) {
-    test(scenario.name, { timeout: MOST_MS }, async () => {
+    test(scenario.name, { timeout: MAX_MS }, async () => {
       let points = 0;
       for (let at = 1; (await crashAt(scenario, at)) !== undefined; at += STRIDE) points++;
       assert.ok(points * STRIDE > 40, `only ${points} points`);

@@ -14,7 +14,7 @@ import {
 import { inSimulatedTime } from '../simulated-time.ts';
 
 /** Messages that are kept. */
-const MOST_MESSAGES = 100;
+const MAX_MESSAGES = 100;
 /** Work on files comes soon. */
 export const SMALL: Partial<DatabaseSettings> = {
   memtableBytes: 1 << 20,
@@ -52,7 +52,7 @@ export class Simulation {
   async open(fileSystem: MemoryFileSystem, settings: Partial<DatabaseSettings> = SMALL): Promise<SimulatedDatabase> {
     const note = (message: string, fields?: object): void => {
       this.messages.push(`${message} ${JSON.stringify(fields ?? {})}`);
-      if (this.messages.length > MOST_MESSAGES) this.messages.shift();
+      if (this.messages.length > MAX_MESSAGES) this.messages.shift();
     };
     const logger: Logger = { ...silentLogger, info: note, warn: note, error: note };
     const opened = await openDatabase({

@@ -8,13 +8,13 @@ import { directoryWorld, memoryWorld } from './worlds.ts';
 const [place, minutes, seed] = process.argv.slice(2) as [string, string, string];
 const world = place === 'memory' ? memoryWorld(Number(seed)) : await directoryWorld();
 try {
-  const { failure, counts, memory, mostFiles } = await new Soak(world, Number(seed), Number(minutes)).run();
+  const { failure, counts, memory, maxFiles } = await new Soak(world, Number(seed), Number(minutes)).run();
   if (failure !== undefined) console.log(`${place}, seed ${seed}: ${failure}`);
   console.log(
     JSON.stringify({
       failed: failure !== undefined,
       counts,
-      mostFiles,
+      maxFiles,
       used: memory.trend('usedMib'),
       resident: memory.trend('residentMib'),
     }),

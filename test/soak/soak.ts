@@ -41,12 +41,12 @@ const SCANNERS = 3;
 const LONG_SCANNERS = 2;
 const CLOSE_PATIENCE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-const MOST_SPLITS = 8;
+const MAX_SPLITS = 8;
 /** Most locality groups of the table. */
 const GROUPS = 3;
 const METADATA_TABLETS = 2;
 const MERGED_FILES = 8;
-const MOST_LOOKS = 20;
+const MAX_LOOKS = 20;
 
 /** The power failed while the call was under way. */
 class PowerLost extends Error {}
@@ -61,7 +61,7 @@ export interface SoakResult {
   readonly failure: string | undefined;
   readonly counts: Readonly<Record<string, number>>;
   readonly memory: Memory;
-  readonly mostFiles: number;
+  readonly maxFiles: number;
 }
 
 export class Soak {
@@ -81,7 +81,7 @@ export class Soak {
   #isOver = false;
   #hasPower = true;
   #hasPassing = true;
-  #mostFiles = 0;
+  #maxFiles = 0;
   /** Rows at which tablets may have been split since the table was made. */
   readonly #splits = new Set<string>(SPLITS);
 
@@ -97,7 +97,7 @@ export class Soak {
   async run(): Promise<SoakResult> {
     await this.#world.run(this.#live(), () => this.#record.judged + (this.#counts['writes'] ?? 0));
     this.#counts['rows judged'] = this.#record.judged;
-    return { failure: this.#failure, counts: this.#counts, memory: this.#memory, mostFiles: this.#mostFiles };
+    return { failure: this.#failure, counts: this.#counts, memory: this.#memory, maxFiles: this.#maxFiles };
   }
 
   async #live(): Promise<void> {
@@ -398,7 +398,7 @@ export class Soak {
   }
 
   async #split(key: string): Promise<void> {
-    if (this.#splits.has(key) || this.#splits.size >= MOST_SPLITS) return;
+    if (this.#splits.has(key) || this.#splits.size >= MAX_SPLITS) return;
     // also where nobody hears how it ended
     this.#splits.add(key);
     return this.#inBackground('splits', () => this.#opened.splitTablet(this.#table.fullName, key));
@@ -486,7 +486,7 @@ export class Soak {
     await this.#opened.sweep();
     await this.#untilWhole();
     const files = (await this.#opened.env.fileSystem.list('sstables/')).length;
-    this.#mostFiles = Math.max(this.#mostFiles, files);
+    this.#maxFiles = Math.max(this.#maxFiles, files);
     // a file a group and tablet; METADATA's own tablets are written to by every compaction, and merged from so many files on
     const most = (this.#splits.size + 1) * GROUPS + METADATA_TABLETS * MERGED_FILES;
     if (files > most) throw new Difference(`${files} SSTables are there at rest, ${most} at the most should be`);
@@ -502,7 +502,7 @@ export class Soak {
       try {
         return await assertWhole(this.#opened, 'at rest');
       } catch (error) {
-        if (look === MOST_LOOKS) throw error;
+        if (look === MAX_LOOKS) throw error;
         await this.#world.pause(100);
         await this.#opened.sweep();
       }

@@ -74,7 +74,7 @@ interface Attack {
   /** The stream that is to end, where the connection goes on. */
   readonly streamId?: number;
   /** Bytes of the budget; default: one small request. */
-  readonly mostHeldBytes?: number;
+  readonly maxHeldBytes?: number;
 }
 
 /** A field of 3969 bytes that the table keeps: as large as it can be. */
@@ -205,7 +205,7 @@ const ATTACKS: readonly Attack[] = [
     ]),
     expects: 'status 8',
     streamId: 1,
-    mostHeldBytes: MIB,
+    maxHeldBytes: MIB,
   },
   {
     name: 'a gzip bomb that lies about its length',
@@ -216,7 +216,7 @@ const ATTACKS: readonly Attack[] = [
     ]),
     expects: 'status 13',
     streamId: 1,
-    mostHeldBytes: MIB,
+    maxHeldBytes: MIB,
   },
 ];
 
@@ -234,7 +234,7 @@ describe('attacks', () => {
   /** Runs `late` seconds ahead of the machine's, so that long silences need no waiting. */
   let lateMs = 0;
   const clock: Clock = { ...boundClock(), monotonicMs: () => systemClock.monotonicMs() + lateMs };
-  let mostHeld = 0;
+  let maxHeld = 0;
   let server: WireServer;
   let client: WireClient;
   let port = 0;
@@ -293,12 +293,12 @@ describe('attacks', () => {
   });
 
   beforeEach(() => {
-    mostHeld = 0;
+    maxHeld = 0;
   });
 
   async function until(condition: () => boolean): Promise<void> {
     while (!condition()) {
-      mostHeld = Math.max(mostHeld, budget.usedBytes);
+      maxHeld = Math.max(maxHeld, budget.usedBytes);
       await systemClock.yield();
     }
   }
@@ -322,7 +322,7 @@ describe('attacks', () => {
       for (let i = 0; i < 1000 && attack.over && answer() === undefined; i++) await peer.send(attack.over);
       await until(() => answer() !== undefined);
       assert.equal(answer(), attack.expects);
-      assert.ok(mostHeld <= (attack.mostHeldBytes ?? 64 * KIB), `${mostHeld} bytes were held`);
+      assert.ok(maxHeld <= (attack.maxHeldBytes ?? 64 * KIB), `${maxHeld} bytes were held`);
       peer.destroy();
       await stillWell();
     });
@@ -368,10 +368,10 @@ describe('attacks', () => {
       still = made === last ? still + 1 : 0;
       last = made;
       await client.unary('/t/Echo', Buffer.alloc(0), requestContext({ budget: new ByteBudget(MIB) }));
-      mostHeld = Math.max(mostHeld, budget.usedBytes);
+      maxHeld = Math.max(maxHeld, budget.usedBytes);
     }
     assert.ok(made < 100, `${made} messages were made`);
-    assert.ok(mostHeld <= 2 * MIB, `${mostHeld} bytes were held`);
+    assert.ok(maxHeld <= 2 * MIB, `${maxHeld} bytes were held`);
     peer.destroy();
     await stillWell();
   });
@@ -418,9 +418,9 @@ describe('attacks', () => {
     await stillWell();
   });
 
-  async function stillWellButFor(mostBytes: number): Promise<void> {
+  async function stillWellButFor(maxBytes: number): Promise<void> {
     await client.unary('/t/Echo', Buffer.from('well'), requestContext({ budget: new ByteBudget(MIB) }));
-    assert.ok(budget.usedBytes <= mostBytes, `${budget.usedBytes} bytes are held`);
+    assert.ok(budget.usedBytes <= maxBytes, `${budget.usedBytes} bytes are held`);
   }
 });
 

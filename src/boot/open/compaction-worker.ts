@@ -7,14 +7,14 @@ import { type CompactionJob, type CompactionResult, compactFiles } from '../../t
 
 export interface DirectoryJob {
   readonly directory: string;
-  readonly mostOpenFiles: number;
+  readonly maxOpenFiles: number;
   readonly job: CompactionJob;
 }
 
 const codecs = nativeCodecs();
 
-export async function run({ directory, mostOpenFiles, job }: DirectoryJob): Promise<CompactionResult> {
-  const fileSystem = shareFiles(directory, { checksum: codecs.checksum, clock: systemClock, mostOpenFiles });
+export async function run({ directory, maxOpenFiles, job }: DirectoryJob): Promise<CompactionResult> {
+  const fileSystem = shareFiles(directory, { checksum: codecs.checksum, clock: systemClock, maxOpenFiles });
   try {
     return await compactFiles({ fileSystem, codecs, clock: systemClock }, job);
   } finally {

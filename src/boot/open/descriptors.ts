@@ -19,10 +19,10 @@ const THREAD = 6;
 const LOG = 6;
 /** Descriptors of each file system: SSTables and small files being written, directories being synced, opens that overtake closes. */
 const WORK = 8;
-const LEAST_OPEN_FILES = 4;
-const MOST_OPEN_FILES = 256;
+const MIN_OPEN_FILES = 4;
+const MAX_OPEN_FILES = 256;
 /** Connections of each tablet server. */
-const LEAST_CONNECTIONS = 16;
+const MIN_CONNECTIONS = 16;
 
 export interface DescriptorUse {
   readonly tabletServers: number;
@@ -47,15 +47,15 @@ export function shareDescriptors(
   const serverThreads = tabletServers > 1 ? tabletServers : 0;
   const fileSystems = 1 + serverThreads + compactions;
   const fixed = PROCESS + (serverThreads + compactions) * THREAD + tabletServers * LOG + fileSystems * WORK;
-  const needed = fixed + fileSystems * LEAST_OPEN_FILES + (serves ? tabletServers * LEAST_CONNECTIONS : 0);
-  if (limit === undefined) return { openFiles: MOST_OPEN_FILES, connections: Number.POSITIVE_INFINITY };
+  const needed = fixed + fileSystems * MIN_OPEN_FILES + (serves ? tabletServers * MIN_CONNECTIONS : 0);
+  if (limit === undefined) return { openFiles: MAX_OPEN_FILES, connections: Number.POSITIVE_INFINITY };
   if (limit < needed) {
     const servers = tabletServers === 1 ? '' : ` with ${tabletServers} tablet servers`;
     const message = `this process may open ${limit} files, and a database${servers} needs at least ${needed}: raise the limit of open files (ulimit -n ${needed} or more)`;
     throw new BigtableError(Code.RESOURCE_EXHAUSTED, message);
   }
   const free = limit - fixed;
-  const openFiles = Math.max(LEAST_OPEN_FILES, Math.min(MOST_OPEN_FILES, Math.floor(free / 4 / fileSystems)));
+  const openFiles = Math.max(MIN_OPEN_FILES, Math.min(MAX_OPEN_FILES, Math.floor(free / 4 / fileSystems)));
   return { openFiles, connections: free - openFiles * fileSystems };
 }
 

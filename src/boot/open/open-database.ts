@@ -183,13 +183,13 @@ export function inlineWorkers(tools: CompactionTools): Workers {
 }
 
 export interface WorkersOptions extends Pick<StorageParts, 'clock' | 'logger' | 'compactionsAtOnce'> {
-  readonly mostOpenFiles: number;
+  readonly maxOpenFiles: number;
 }
 
 /** Compactions of files in the directory, each in a thread of its own; on the event loop where a bundler has left the threads' code behind. */
 export function directoryWorkers(
   directory: string,
-  { mostOpenFiles, compactionsAtOnce, clock, logger }: WorkersOptions,
+  { maxOpenFiles, compactionsAtOnce, clock, logger }: WorkersOptions,
 ): Workers {
   const module = threadModule('./compaction-worker.ts', import.meta.url);
   if (module === undefined) warnOfNoThreads();
@@ -197,7 +197,7 @@ export function directoryWorkers(
     ? new ThreadWorkers({ clock, logger, size: compactionsAtOnce, tasks: { [COMPACTION_TASK]: module } })
     : new InlineWorkers({ [COMPACTION_TASK]: (job: DirectoryJob) => compactInDirectory(job) });
   return {
-    run: (task, job) => workers.run(task, { directory: resolve(directory), mostOpenFiles, job }),
+    run: (task, job) => workers.run(task, { directory: resolve(directory), maxOpenFiles, job }),
     close: () => workers.close(),
   };
 }
@@ -207,16 +207,16 @@ export async function directoryStorage(
   directory: string,
   { clock, logger, compactionsAtOnce, tabletServers = 1 }: StorageParts,
 ): Promise<Storage> {
-  const mostOpenFiles = openFilesLimit(tabletServers, compactionsAtOnce);
+  const maxOpenFiles = openFilesLimit(tabletServers, compactionsAtOnce);
   const { fileSystem, release } = await openDirectory(directory, {
     checksum: nativeCodecs().checksum,
     clock,
     logger,
-    mostOpenFiles,
+    maxOpenFiles,
   });
   return storageOn(
     fileSystem,
-    directoryWorkers(directory, { mostOpenFiles, compactionsAtOnce, clock, logger }),
+    directoryWorkers(directory, { maxOpenFiles, compactionsAtOnce, clock, logger }),
     release,
   );
 }

@@ -154,14 +154,14 @@ const OPTIONS = Object.fromEntries(NAMES.map((name) => [name, 'free'])) as Optio
 
 /** A server's block cache where it is not told another size: a share of the machine's memory, in bounds. */
 const SERVER_CACHE_SHARE = 1 / 8;
-const LEAST_SERVER_CACHE_BYTES = 64 * MIB;
-const MOST_SERVER_CACHE_BYTES = 4 * 1024 * MIB;
+const MIN_SERVER_CACHE_BYTES = 64 * MIB;
+const MAX_SERVER_CACHE_BYTES = 4 * 1024 * MIB;
 
 /** `blockCacheBytes` of a process that does nothing but serve: whole MiB. */
 export function serverCacheBytes(availableBytes = memoryBytes()): number {
   return Math.min(
-    MOST_SERVER_CACHE_BYTES,
-    Math.max(LEAST_SERVER_CACHE_BYTES, Math.floor((availableBytes * SERVER_CACHE_SHARE) / MIB) * MIB),
+    MAX_SERVER_CACHE_BYTES,
+    Math.max(MIN_SERVER_CACHE_BYTES, Math.floor((availableBytes * SERVER_CACHE_SHARE) / MIB) * MIB),
   );
 }
 

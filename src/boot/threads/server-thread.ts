@@ -71,10 +71,10 @@ function threadEnv(
   const metrics = new Metrics();
   const budget = new ByteBudget(Math.floor(settings.requestBytes / tabletServers));
   const codecs = nativeCodecs();
-  const mostOpenFiles = openFilesLimit(tabletServers, settings.compactionsAtOnce);
-  const fileSystem = shareFiles(directory, { checksum: codecs.checksum, clock: systemClock, logger, mostOpenFiles });
+  const maxOpenFiles = openFilesLimit(tabletServers, settings.compactionsAtOnce);
+  const fileSystem = shareFiles(directory, { checksum: codecs.checksum, clock: systemClock, logger, maxOpenFiles });
   const workers = directoryWorkers(directory, {
-    mostOpenFiles,
+    maxOpenFiles,
     compactionsAtOnce: settings.compactionsAtOnce,
     clock: systemClock,
     logger,

@@ -7,8 +7,8 @@
 import type { LogFields, Logger, LogLevel, Metrics } from '../../env/index.ts';
 
 /** Lines that the main thread has not taken yet; of the access log fewer. */
-const MOST_LINES = 2000;
-const MOST_ACCESS_LINES = 1000;
+const MAX_LINES = 2000;
+const MAX_ACCESS_LINES = 1000;
 
 /** In the memory that both threads share. */
 const ON_THEIR_WAY = 0;
@@ -36,13 +36,13 @@ export function threadLogger(counts: Int32Array, tell: (notice: LogNotice) => vo
   const log =
     (level: LogLevel) =>
     (message: string, fields: LogFields = {}) =>
-      send({ kind: 'log', level, message, fields }, MOST_LINES);
+      send({ kind: 'log', level, message, fields }, MAX_LINES);
   return {
     debug: log('debug'),
     info: log('info'),
     warn: log('warn'),
     error: log('error'),
-    access: (fields) => send({ kind: 'access', fields }, MOST_ACCESS_LINES),
+    access: (fields) => send({ kind: 'access', fields }, MAX_ACCESS_LINES),
   };
 }
 

@@ -15,7 +15,7 @@ import type { Terminal } from '../output/terminal.ts';
 const METRICS_PORT_OFFSET = 1000;
 const LAST_PORT = 65_535;
 /** With less room than this on the disk the server is not ready: the commit log asks for so much at a time. */
-const LEAST_FREE_BYTES = 1024 * 1024;
+const MIN_FREE_BYTES = 1024 * 1024;
 /** What is left of the log when the server ends has this long to be read. */
 const LAST_LINES_MS = 1000;
 
@@ -131,7 +131,7 @@ export class ServeMonitor {
     // no file system tells it, or not every one
     this.#disk =
       bavail === undefined || blocks === 0 ? undefined : { freeBytes: bavail * bsize, sizeBytes: blocks * bsize };
-    return this.#disk !== undefined && this.#disk.freeBytes < LEAST_FREE_BYTES ? 'the disk is full' : undefined;
+    return this.#disk !== undefined && this.#disk.freeBytes < MIN_FREE_BYTES ? 'the disk is full' : undefined;
   }
 
   async #cannotServe(): Promise<string | undefined> {

@@ -108,10 +108,10 @@ function pathFrom(
   return resolve(dirname(file.path), String(value));
 }
 
-const MOST_QUOTED_CHARS = 100;
+const MAX_QUOTED_CHARS = 100;
 
 function quoted(text: string): string {
-  return JSON.stringify(text.length > MOST_QUOTED_CHARS ? `${text.slice(0, MOST_QUOTED_CHARS)}…` : text);
+  return JSON.stringify(text.length > MAX_QUOTED_CHARS ? `${text.slice(0, MAX_QUOTED_CHARS)}…` : text);
 }
 
 /** What Kubernetes sets in every container for a service whose name begins with "edubba". */

@@ -8,9 +8,9 @@ export interface BatchFailure {
 }
 
 /** So many failures are told in the message. */
-const MOST_TOLD = 5;
+const MAX_TOLD = 5;
 /** So many of a list are inspected: Node's own default. */
-const MOST_INSPECTED = 100;
+const MAX_INSPECTED = 100;
 
 /** Some mutations of a batch failed; the others were applied. The code is that of the first failure. */
 export class BatchError extends BigtableError {
@@ -37,7 +37,7 @@ export class BatchError extends BigtableError {
 function messageOf(failures: readonly BatchFailure[], more: string): string {
   const [first] = failures;
   if (failures.length === 1) return `mutation ${first?.index} failed${more}: ${first?.error.message}`;
-  return [`${failures.length} mutations failed${more}:`, ...linesOf(failures, MOST_TOLD)].join('\n');
+  return [`${failures.length} mutations failed${more}:`, ...linesOf(failures, MAX_TOLD)].join('\n');
 }
 
 /** `index: CODE message`. */
@@ -50,5 +50,5 @@ function linesOf(failures: readonly BatchFailure[], most: number): string[] {
 
 function inspectFailures(this: readonly BatchFailure[], depth: number, { maxArrayLength }: InspectOptions): string {
   if (depth < 0) return '[Array]';
-  return ['[', ...linesOf(this, maxArrayLength ?? MOST_INSPECTED), ']'].join('\n');
+  return ['[', ...linesOf(this, maxArrayLength ?? MAX_INSPECTED), ']'].join('\n');
 }

@@ -108,9 +108,9 @@ const FIELDS: { readonly [K in RowFilter['kind']]: OptionTable<OfKind<K>> } = {
 const BOUND = { value: 'bound', closed: 'bound' } satisfies OptionTable<FilterBound>;
 const TIME_RANGE = { start: 'bound', end: 'bound' } satisfies OptionTable<FilterTimeRange>;
 
-const { filterDepth: MOST_DEPTH, filterBytes } = LIMITS.default;
+const { filterDepth: MAX_DEPTH, filterBytes } = LIMITS.default;
 /** A filter inside another takes four bytes at the least. */
-const MOST_FILTERS = filterBytes / 4;
+const MAX_FILTERS = filterBytes / 4;
 
 /**
  * The filter as all doors have it. INVALID_ARGUMENT, which names the field, where it is not built as one; its meaning
@@ -125,11 +125,9 @@ class Reader {
 
   /** `depth`: how many filters this one lies in. */
   read(filter: RowFilter, where: string, depth: number): ModelFilter {
-    if (depth > MOST_DEPTH) throw invalidArgument(`filters are nested more than ${MOST_DEPTH} deep: ${where}`);
-    if (++this.#count > MOST_FILTERS)
-      throw invalidArgument(
-        `a filter consists of at most ${MOST_FILTERS} filters, as it may take ${filterBytes} bytes`,
-      );
+    if (depth > MAX_DEPTH) throw invalidArgument(`filters are nested more than ${MAX_DEPTH} deep: ${where}`);
+    if (++this.#count > MAX_FILTERS)
+      throw invalidArgument(`a filter consists of at most ${MAX_FILTERS} filters, as it may take ${filterBytes} bytes`);
     if (!isObjectOfNames(filter))
       throw invalidArgument(`${where} must be a filter, an object with a kind, not ${describeValue(filter)}`);
     const { kind } = filter;
@@ -192,11 +190,11 @@ function simpleFilter(
 }
 
 /** The API's numbers of cells are int32. Which of them mean something is checked where filters are compiled. */
-const MOST_CELLS = 2 ** 31 - 1;
+const MAX_CELLS = 2 ** 31 - 1;
 
 function cellsOf(cells: number, where: string): number {
-  if (!Number.isInteger(numberOf(cells, where)) || Math.abs(cells) > MOST_CELLS)
-    throw invalidArgument(`${where} must be a whole number up to ${MOST_CELLS}, not ${cells}`);
+  if (!Number.isInteger(numberOf(cells, where)) || Math.abs(cells) > MAX_CELLS)
+    throw invalidArgument(`${where} must be a whole number up to ${MAX_CELLS}, not ${cells}`);
   return cells;
 }
 

@@ -26,7 +26,7 @@ export interface ToArrayOptions {
 }
 
 const TO_ARRAY = { max: 'bound' } satisfies OptionTable<ToArrayOptions>;
-const MOST_ROWS = 100_000;
+const MAX_ROWS = 100_000;
 
 /** The rows of a scan, in its order. Leaving a loop over them ends the read. */
 export interface Rows extends AsyncIterableIterator<Row, void> {
@@ -94,7 +94,7 @@ export class RowStream extends PullStream<Row> implements Rows {
 
   async toArray(options: ToArrayOptions = {}): Promise<Row[]> {
     checkOptions(options, TO_ARRAY, 'toArray');
-    const { max = MOST_ROWS } = options;
+    const { max = MAX_ROWS } = options;
     if (typeof max !== 'number' || !(max >= 0))
       throw invalidArgument(`max must be a number of rows, not ${describeValue(max)}`);
     const rows: Row[] = [];

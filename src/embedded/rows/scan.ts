@@ -183,7 +183,7 @@ export function rowKeyOf(row: Bytes): ByteString {
 /** Compiled filters are kept by identity: so the filters that most reads have are always the same objects. */
 const NEWEST_VERSION: ModelFilter = Object.freeze({ kind: 'cellsPerColumnLimit', cells: 1 });
 const newestOfColumn = new Map<string, ModelFilter>();
-const MOST_COLUMNS = 1024;
+const MAX_COLUMNS = 1024;
 
 function filterOf(options: ScanOptions): ModelFilter | undefined {
   const name = onlyColumn(options);
@@ -191,7 +191,7 @@ function filterOf(options: ScanOptions): ModelFilter | undefined {
   let filter = name === '' ? NEWEST_VERSION : newestOfColumn.get(name);
   if (filter === undefined) {
     filter = makeFilter(options) as ModelFilter;
-    if (newestOfColumn.size === MOST_COLUMNS) newestOfColumn.clear();
+    if (newestOfColumn.size === MAX_COLUMNS) newestOfColumn.clear();
     newestOfColumn.set(name, filter);
   }
   return filter;
@@ -227,20 +227,20 @@ function makeFilter(options: ScanOptions): ModelFilter | undefined {
   if (options.filter !== undefined) filters.push(rowFilterOf(options.filter));
   const versions = options.versions ?? 1;
   if (versions !== 'all') {
-    aboveZero(versions, 'versions', { or: " or 'all'", most: MOST_CELLS });
+    aboveZero(versions, 'versions', { or: " or 'all'", most: MAX_CELLS });
     filters.push(versions === 1 ? NEWEST_VERSION : { kind: 'cellsPerColumnLimit', cells: versions });
   }
   if (options.cellsPerRow !== undefined) {
     filters.push({
       kind: 'cellsPerRowLimit',
-      cells: aboveZero(options.cellsPerRow, 'cellsPerRow', { most: MOST_CELLS }),
+      cells: aboveZero(options.cellsPerRow, 'cellsPerRow', { most: MAX_CELLS }),
     });
   }
   return filters.length > 1 ? { kind: 'chain', filters } : filters[0];
 }
 
 /** The API's numbers of cells are int32. */
-const MOST_CELLS = 2 ** 31 - 1;
+const MAX_CELLS = 2 ** 31 - 1;
 
 function aboveZero(value: number, what: string, { or = '', most = Number.MAX_SAFE_INTEGER } = {}): number {
   if (!(Number.isSafeInteger(value) && value > 0)) {

@@ -130,7 +130,7 @@ const RULES: Readonly<Record<GcRule['kind'], Readonly<Record<string, 'bound'>>>>
 };
 
 /** A rule takes two bytes at the least. */
-const MOST_RULES = LIMITS.default.gcRuleBytes / 2;
+const MAX_RULES = LIMITS.default.gcRuleBytes / 2;
 
 /**
  * The rule, undefined for `never`. INVALID_ARGUMENT where it is not built as a rule is; its numbers are checked where
@@ -140,9 +140,9 @@ export function gcRuleOf(rule: GcRule | 'never', what: string): GcRule | undefin
   if (rule === 'never') return undefined;
   let count = 0;
   const check = (part: GcRule, where: string): void => {
-    if (++count > MOST_RULES)
+    if (++count > MAX_RULES)
       throw invalidArgument(
-        `${what} has more than ${MOST_RULES} rules, and takes more than ${LIMITS.default.gcRuleBytes} bytes`,
+        `${what} has more than ${MAX_RULES} rules, and takes more than ${LIMITS.default.gcRuleBytes} bytes`,
       );
     const kinds = Object.keys(RULES).join(', ');
     if (!isObjectOfNames(part))

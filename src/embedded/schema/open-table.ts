@@ -17,7 +17,7 @@ import type { Service } from '../../service/index.ts';
 import type { AskedTable } from './table-options.ts';
 
 /** Another program may make or delete the same things meanwhile; more often than this it is no accident. */
-export const MOST_ATTEMPTS = 10;
+export const MAX_ATTEMPTS = 10;
 
 /** Whether the call found the table otherwise than it was an instant before. */
 export function isOvertaken(error: unknown): boolean {

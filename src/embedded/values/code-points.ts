@@ -22,8 +22,8 @@ const LENGTHS: readonly CodeRange[] = [
   [SURROGATES[1] + 1, 0xffff],
   [0x10000, LAST],
 ];
-const LEAST_REST = 0x80;
-const MOST_REST = 0xbf;
+const MIN_REST = 0x80;
+const MAX_REST = 0xbf;
 const ANY_REST = '[\x80-\xbf]';
 /** Every sequence that has the form of a character's, also the few that encode none. */
 const ANY_CHARACTER = ['[\xc2-\xdf][\x80-\xbf]', '[\xe0-\xef][\x80-\xbf]{2}', '[\xf0-\xf4][\x80-\xbf]{3}'];
@@ -79,21 +79,21 @@ function sequences(
   const [first, last] = [low as number, high as number];
   if (lowRest.length === 0) return [byteClass(first, last)];
   if (first === last) return sequences(lowRest, highRest).map((rest) => byteClass(first, first) + rest);
-  const isWholeFirst = lowRest.every((byte) => byte === LEAST_REST);
-  const isWholeLast = highRest.every((byte) => byte === MOST_REST);
+  const isWholeFirst = lowRest.every((byte) => byte === MIN_REST);
+  const isWholeLast = highRest.every((byte) => byte === MAX_REST);
   const [from, to] = [isWholeFirst ? first : first + 1, isWholeLast ? last : last - 1];
   return [
     ...(isWholeFirst
       ? []
       : sequences(
           lowRest,
-          lowRest.map(() => MOST_REST),
+          lowRest.map(() => MAX_REST),
         ).map((rest) => byteClass(first, first) + rest)),
     ...(from > to ? [] : [byteClass(from, to) + ANY_REST.repeat(lowRest.length)]),
     ...(isWholeLast
       ? []
       : sequences(
-          highRest.map(() => LEAST_REST),
+          highRest.map(() => MIN_REST),
           highRest,
         ).map((rest) => byteClass(last, last) + rest)),
   ];

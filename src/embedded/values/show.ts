@@ -19,7 +19,7 @@ export interface InspectOptions {
 }
 
 /** Longer texts are cut when they are inspected. */
-const MOST_CHARS = 200;
+const MAX_CHARS = 200;
 /** Control characters but tab, line feed and carriage return: bytes rather than text. */
 const NOT_SHOWN = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/;
 
@@ -36,7 +36,7 @@ export function inspected(
   const inner = {
     ...options,
     depth: 4,
-    maxStringLength: Math.min(maxStringLength ?? Number.POSITIVE_INFINITY, MOST_CHARS),
+    maxStringLength: Math.min(maxStringLength ?? Number.POSITIVE_INFINITY, MAX_CHARS),
   };
   return `${name} ${inspect(fields, inner)}`;
 }
@@ -49,7 +49,7 @@ export function readable(bytes: Uint8Array): string | Buffer {
 
 /** For people: a text that is no longer than values that are inspected. */
 export function cut(text: string): string {
-  return text.length > MOST_CHARS ? `${text.slice(0, MOST_CHARS)}…` : text;
+  return text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS)}…` : text;
 }
 
 /** For people: microseconds, and the time that they are. */

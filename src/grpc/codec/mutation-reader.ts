@@ -33,7 +33,7 @@ import { isUntruncated, SERVER_TIME } from '../convert/set-cell-timestamp.ts';
 const MOST = LIMITS.default.mutationsPerRequest;
 const MICROS_A_MILLI = 1000;
 /** An entry of a batch with more cells is read as a list: it is changed over several steps. */
-const MOST_CELLS = 256;
+const MAX_CELLS = 256;
 /** In larger requests of one row, set-cells stay numbers. For a few mutations objects are smaller. */
 const LARGE_REQUEST_BYTES = 64 * 1024;
 /** A request of fewer mutations is read in one step, and asks no clock. */
@@ -121,7 +121,7 @@ export class MutationReader {
         const index = entries.length + failures.length;
         if (index === MOST) throw tooMany();
         fields.begin(reader.spanStart, reader.spanEnd);
-        const entry: EntryInProgress = { row: '', cells, from: cells.count, most: MOST_CELLS, list: undefined };
+        const entry: EntryInProgress = { row: '', cells, from: cells.count, most: MAX_CELLS, list: undefined };
         for (
           let pause = this.#entryFields(fields, entry);
           pause !== undefined;

@@ -13,7 +13,7 @@ import { tableName } from './table-name.ts';
 import { WireReader } from '../bytes/wire-reader.ts';
 
 /** Row keys and ranges a request: a guard of memory, far above what clients ask for at once. */
-const MOST_RANGES = 1_000_000;
+const MAX_RANGES = 1_000_000;
 /** ReadRowsRequest.RequestStatsView.REQUEST_STATS_FULL. */
 const REQUEST_STATS_FULL = 2;
 
@@ -102,8 +102,8 @@ class ReadRowsReader {
       if (reader.field === 1) ranges.push(rowKeyRangeOf(reader.byteString(), ranges.length));
       else if (reader.field === 2) ranges.push(rowRange(reader.message(), ranges.length));
       else reader.skip();
-      if (ranges.length > MOST_RANGES)
-        throw invalidArgument(`too many row keys and ranges: the limit is ${MOST_RANGES} a request`, { field: 'rows' });
+      if (ranges.length > MAX_RANGES)
+        throw invalidArgument(`too many row keys and ranges: the limit is ${MAX_RANGES} a request`, { field: 'rows' });
       if (this.#pacer.due()) return false;
     }
     return true;

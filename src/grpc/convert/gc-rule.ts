@@ -8,7 +8,7 @@ import { type GcRule, LIMITS } from '../../model/index.ts';
 import { type GcRule as GcRuleMessage, GcRuleSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 
 /** Microseconds of a day are a number; an age that is none in full precision is above 285 years. */
-const MOST_AGE_MICROS = Number.MAX_SAFE_INTEGER;
+const MAX_AGE_MICROS = Number.MAX_SAFE_INTEGER;
 
 export function gcRuleOf(message: GcRuleMessage | undefined): GcRule | undefined {
   if (message === undefined || (message.rule.case === undefined && message.$unknown === undefined)) return undefined;
@@ -39,7 +39,7 @@ function ruleOf(message: GcRuleMessage): GcRule {
 /** Cut to microseconds, as the API says. */
 function microsOf(age: Duration): number {
   const micros = age.seconds * 1_000_000n + BigInt(Math.trunc(age.nanos / 1000));
-  if (micros > MOST_AGE_MICROS || micros < -MOST_AGE_MICROS)
+  if (micros > MAX_AGE_MICROS || micros < -MAX_AGE_MICROS)
     throw invalidArgument(`max_age of ${age.seconds} seconds is above 285 years`, { field: 'gc_rule.max_age' });
   return Number(micros);
 }

@@ -9,10 +9,10 @@ const MIB = 1024 * 1024;
 /** A row that answers with so many bytes, as a tablet server does; the sizes one after another, the last for all further tries. */
 function row(...sizes: number[]) {
   const limits: number[] = [];
-  const call = async (mostAnswerBytes: number): Promise<string> => {
+  const call = async (maxAnswerBytes: number): Promise<string> => {
     const answerBytes = sizes[Math.min(limits.length, sizes.length - 1)] as number;
-    limits.push(mostAnswerBytes);
-    if (answerBytes > mostAnswerBytes)
+    limits.push(maxAnswerBytes);
+    if (answerBytes > maxAnswerBytes)
       throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'too low', { details: { answerBytes } });
     return 'written';
   };

@@ -11,22 +11,22 @@ import type { Reservation } from '../../env/index.ts';
 /** Enough for counters and names. */
 const FIRST_BYTES = 1024;
 /** A row that grows between two tries is tried so often. */
-const MOST_TRIES = 4;
+const MAX_TRIES = 4;
 
 /** Makes the call with a limit for its answer. RESOURCE_EXHAUSTED, with nothing written, where the budget has no room for the answer. */
-export function withAnswerRoom<T>(reservation: Reservation, call: (mostAnswerBytes: number) => Promise<T>): Promise<T> {
+export function withAnswerRoom<T>(reservation: Reservation, call: (maxAnswerBytes: number) => Promise<T>): Promise<T> {
   if (!reservation.tryGrow(FIRST_BYTES)) return Promise.reject(noRoomForAnswer(FIRST_BYTES));
   return call(FIRST_BYTES).catch((error: unknown) => withMoreRoom(reservation, call, error));
 }
 
 async function withMoreRoom<T>(
   reservation: Reservation,
-  call: (mostAnswerBytes: number) => Promise<T>,
+  call: (maxAnswerBytes: number) => Promise<T>,
   thrown: unknown,
 ): Promise<T> {
   let error = thrown;
   let roomBytes = FIRST_BYTES;
-  for (let i = 1; i < MOST_TRIES; i++) {
+  for (let i = 1; i < MAX_TRIES; i++) {
     const bytes = answerBytesOf(error);
     if (bytes === undefined || bytes <= roomBytes) throw error;
     if (!reservation.tryGrow(bytes - roomBytes)) throw noRoomForAnswer(bytes);

@@ -117,8 +117,8 @@ class Writes {
       bytes,
       (reader) => reader.readModifyWriteRow(),
       (context, { row, rules }, table) =>
-        withAnswerRoom(context.reservation, (mostAnswerBytes) =>
-          this.#service.readModifyWriteRow(context, table, row, rules, mostAnswerBytes),
+        withAnswerRoom(context.reservation, (maxAnswerBytes) =>
+          this.#service.readModifyWriteRow(context, table, row, rules, maxAnswerBytes),
         ).then((cells) => readModifyWriteAnswer(row, cells)),
     );
   }

@@ -5,7 +5,7 @@ import { BigtableError, Code } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 
 /** Each watcher holds a stream open. */
-const MOST_WATCHERS = 1000;
+const MAX_WATCHERS = 1000;
 
 export class Health {
   readonly services: ReadonlySet<string>;
@@ -28,8 +28,8 @@ export class Health {
 
   /** Resolves when it serves no more, or the context is over. */
   stopped(context: RequestContext): Promise<void> {
-    if (this.#watchers.size >= MOST_WATCHERS)
-      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${MOST_WATCHERS} watch the health already`);
+    if (this.#watchers.size >= MAX_WATCHERS)
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${MAX_WATCHERS} watch the health already`);
     return new Promise((resolve) => {
       const wake = (): void => {
         this.#watchers.delete(wake);

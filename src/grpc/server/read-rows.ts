@@ -26,7 +26,7 @@ const LINGER_MS = 5;
 /** A scan without output says how far it came this often. */
 const PROGRESS_MS = 1000;
 /** Up to this many ranges, single rows are counted apart. */
-const MOST_TOLD_APART = 1000;
+const MAX_TOLD_APART = 1000;
 /** A message may grow this far before it must be reserved: all but rows that go whole stay below it. */
 const UNRESERVED_BYTES = 1024 * 1024;
 
@@ -87,7 +87,7 @@ function noteRead(
   const keys =
     length === 1
       ? Number(first !== undefined && rowOfRange(first) !== undefined)
-      : length <= MOST_TOLD_APART
+      : length <= MAX_TOLD_APART
         ? ranges.filter((range) => rowOfRange(range) !== undefined).length
         : 0;
   notes.keys = keys;

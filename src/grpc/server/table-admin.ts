@@ -19,7 +19,7 @@ import type { MethodTable } from './method-table.ts';
 import type { Operations } from './operations.ts';
 import { updateTable } from './update-table.ts';
 
-const MOST_PAGE = 1000;
+const MAX_PAGE = 1000;
 
 export function registerTableAdmin(methods: MethodTable, service: Service, operations: Operations): void {
   const admin = BigtableTableAdmin.method;
@@ -87,7 +87,7 @@ async function listTables(service: Service, context: RequestContext, request: Li
       field: 'page_token',
     });
   const tables = (await service.listTables(context, prefix)).filter((table) => table.name > after);
-  const page = tables.slice(0, request.pageSize === 0 ? MOST_PAGE : Math.min(request.pageSize, MOST_PAGE));
+  const page = tables.slice(0, request.pageSize === 0 ? MAX_PAGE : Math.min(request.pageSize, MAX_PAGE));
   const last = page.at(-1);
   return {
     tables: page.map((table) => tableMessage(table, request.view || View.NAME_ONLY)),

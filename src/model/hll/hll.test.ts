@@ -6,7 +6,7 @@ import { Code, INT64_MAX, INT64_MIN, type Int64, int64 } from '../../base/index.
 import { fingerprint, fingerprintInt64 } from './fingerprint.ts';
 import { checkHllInput, checkHllState, hllInput, mergeHll } from './hll.ts';
 import {
-  HIGHEST_RANK,
+  MAX_RANK,
   isSparseValue,
   PRECISION,
   REGISTERS,
@@ -89,7 +89,7 @@ describe('registers', () => {
     const firstOne = rest.indexOf('1');
     return {
       register: Number.parseInt(digits.slice(0, PRECISION), 2),
-      rank: firstOne < 0 ? HIGHEST_RANK : firstOne + 1,
+      rank: firstOne < 0 ? MAX_RANK : firstOne + 1,
     };
   }
   // many leading zeros behind the index are rare by chance alone
@@ -150,7 +150,7 @@ describe('states', () => {
   });
 
   test('of registers are read back as they were written, and stay bounded', () => {
-    const registers = Uint8Array.from({ length: REGISTERS }, (_, i) => i % (HIGHEST_RANK + 1));
+    const registers = Uint8Array.from({ length: REGISTERS }, (_, i) => i % (MAX_RANK + 1));
     const state = encodeSketch({ inputs: Number.MAX_SAFE_INTEGER, valueType: 11, data: { registers } });
     const back = decodeSketch(state);
     assert.ok('registers' in back.data);
@@ -274,8 +274,8 @@ describe('what is refused', () => {
   test('registers too few, too high, or beside a list', () => {
     const dense = (registers: Uint8Array): Buffer => encodeSketch({ inputs: 1, valueType: 8, data: { registers } });
     refused(dense(new Uint8Array(REGISTERS - 1)), /number of registers must be 32768/);
-    refused(dense(new Uint8Array(REGISTERS).fill(HIGHEST_RANK + 1, 7)), /register 7 holds 51/);
-    checkHllState(dense(new Uint8Array(REGISTERS).fill(HIGHEST_RANK)));
+    refused(dense(new Uint8Array(REGISTERS).fill(MAX_RANK + 1, 7)), /register 7 holds 51/);
+    checkHllState(dense(new Uint8Array(REGISTERS).fill(MAX_RANK)));
   });
 
   test('any bytes: a state, or refused with INVALID_ARGUMENT; never another error', () => {

@@ -9,13 +9,13 @@ export const PRECISION = 15;
 export const SPARSE_PRECISION = 20;
 export const REGISTERS = 1 << PRECISION;
 /** The highest rank that a register can hold: all bits behind the index are zero. */
-export const HIGHEST_RANK = 64 - PRECISION + 1;
+export const MAX_RANK = 64 - PRECISION + 1;
 
 const FINER_BITS = SPARSE_PRECISION - PRECISION;
 const FINER_MASK = (1 << FINER_BITS) - 1;
 const RANK_BITS = 6;
 const RANK_MASK = (1 << RANK_BITS) - 1;
-const HIGHEST_SPARSE_RANK = 64 - SPARSE_PRECISION + 1;
+const MAX_SPARSE_RANK = 64 - SPARSE_PRECISION + 1;
 /** Marks a value that holds a register and a sparse rank, since its finer bits are all zero. Above every other bit of either form. */
 const RANK_FLAG = 1 << (PRECISION + RANK_BITS);
 
@@ -24,7 +24,7 @@ export function sparseValueOf(hash: bigint): number {
   const index = Number(hash >> BigInt(64 - SPARSE_PRECISION));
   if ((index & FINER_MASK) !== 0) return index;
   const rest = BigInt.asUintN(64 - SPARSE_PRECISION, hash);
-  const rank = rest === 0n ? HIGHEST_SPARSE_RANK : 64 - SPARSE_PRECISION - rest.toString(2).length + 1;
+  const rank = rest === 0n ? MAX_SPARSE_RANK : 64 - SPARSE_PRECISION - rest.toString(2).length + 1;
   return RANK_FLAG | ((index >> FINER_BITS) << RANK_BITS) | rank;
 }
 
@@ -47,5 +47,5 @@ export function isSparseValue(value: number): boolean {
   if (value < 1 << SPARSE_PRECISION) return (value & FINER_MASK) !== 0;
   if (value < RANK_FLAG || value >= RANK_FLAG << 1) return false;
   const rank = value & RANK_MASK;
-  return rank >= 1 && rank <= HIGHEST_SPARSE_RANK;
+  return rank >= 1 && rank <= MAX_SPARSE_RANK;
 }

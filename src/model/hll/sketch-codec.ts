@@ -10,7 +10,7 @@ import {
   varintLength,
   writeVarint,
 } from '../../base/index.ts';
-import { HIGHEST_RANK, isSparseValue, PRECISION, REGISTERS, SPARSE_PRECISION, sparseIndexOf } from './register.ts';
+import { MAX_RANK, isSparseValue, PRECISION, REGISTERS, SPARSE_PRECISION, sparseIndexOf } from './register.ts';
 import type { Sketch } from './sketch.ts';
 
 const AGGREGATOR = 112;
@@ -101,8 +101,8 @@ export function decodeSketch(state: Uint8Array): Sketch {
 function checkRegisters(registers: Buffer): Buffer {
   expect('the number of registers', registers.length, REGISTERS);
   for (let i = 0; i < registers.length; i++) {
-    if ((registers[i] as number) > HIGHEST_RANK)
-      throw bad(`register ${i} holds ${registers[i]}, the highest is ${HIGHEST_RANK}`);
+    if ((registers[i] as number) > MAX_RANK)
+      throw bad(`register ${i} holds ${registers[i]}, the highest is ${MAX_RANK}`);
   }
   return registers;
 }

@@ -14,7 +14,7 @@ export interface Sketch {
 }
 
 /** Three quarters of what the registers take: beyond that a list is no gain. */
-const MOST_SPARSE_BYTES = (REGISTERS * 3) / 4;
+const MAX_SPARSE_BYTES = (REGISTERS * 3) / 4;
 
 export function mergeSketches(a: Sketch, b: Sketch): Sketch {
   const inputs = Math.min(a.inputs + b.inputs, Number.MAX_SAFE_INTEGER);
@@ -24,7 +24,7 @@ export function mergeSketches(a: Sketch, b: Sketch): Sketch {
 function mergeData(a: Sketch['data'], b: Sketch['data']): Sketch['data'] {
   if ('sparse' in a && 'sparse' in b) {
     const sparse = union(a.sparse, b.sparse);
-    return listedBytes(sparse) <= MOST_SPARSE_BYTES
+    return listedBytes(sparse) <= MAX_SPARSE_BYTES
       ? { sparse }
       : { registers: addSparse(new Uint8Array(REGISTERS), sparse) };
   }

@@ -14,7 +14,7 @@ export interface NativeLz4 {
 
 const PREFIX_BYTES = 4;
 /** A byte of LZ4 stands for at most 255 bytes of the result. */
-const LARGEST_RATIO = 255;
+const MAX_RATIO = 255;
 /** Up to this size blocks are put behind their prefix in memory that is used over and over: V8 counts what is made outside its heap, and marks all of it the sooner. */
 const KEPT_BYTES = 128 * 1024;
 
@@ -41,7 +41,7 @@ export function nativeLz4(native: NativeLz4): Lz4 {
   return {
     compress: (bytes) => native.compressSync(asBuffer(bytes)).subarray(PREFIX_BYTES),
     decompress(bytes, sizeBytes) {
-      if (sizeBytes > bytes.length * LARGEST_RATIO)
+      if (sizeBytes > bytes.length * MAX_RATIO)
         throw new RangeError(`no LZ4 block: ${bytes.length} bytes cannot hold ${sizeBytes}`);
       let raw: Buffer;
       try {

@@ -9,9 +9,9 @@ import type { Zstd, ZstdDictionary } from '../../env/index.ts';
 const COMPRESSION_LEVEL = 100;
 const CONTENT_SIZE_FLAG = 200;
 const WINDOW_LOG_MAX = 100;
-const LARGEST_WINDOW_LOG = 23;
+const MAX_WINDOW_LOG = 23;
 /** Output is gathered in pieces of this size: one call and no concatenation for most blocks. */
-const LARGEST_CHUNK_BYTES = 1024 * 1024;
+const MAX_CHUNK_BYTES = 1024 * 1024;
 
 interface ZstdOptions {
   readonly params: Readonly<Record<number, number>>;
@@ -41,15 +41,15 @@ function adapter(zstd: NodeZstd): Zstd {
     compress: (bytes, level, dictionary) =>
       zstd.zstdCompressSync(bytes, {
         params: { [COMPRESSION_LEVEL]: level, [CONTENT_SIZE_FLAG]: 0 },
-        chunkSize: Math.min(Math.max(bytes.length, 64), LARGEST_CHUNK_BYTES),
+        chunkSize: Math.min(Math.max(bytes.length, 64), MAX_CHUNK_BYTES),
         ...withDictionary(dictionary),
       }),
     decompress(bytes, sizeBytes, dictionary) {
       let raw: Buffer;
       try {
         raw = zstd.zstdDecompressSync(bytes, {
-          params: { [WINDOW_LOG_MAX]: LARGEST_WINDOW_LOG },
-          chunkSize: Math.min(Math.max(sizeBytes + 1, 64), LARGEST_CHUNK_BYTES),
+          params: { [WINDOW_LOG_MAX]: MAX_WINDOW_LOG },
+          chunkSize: Math.min(Math.max(sizeBytes + 1, 64), MAX_CHUNK_BYTES),
           maxOutputLength: Math.max(sizeBytes, 1),
           ...withDictionary(dictionary),
         });

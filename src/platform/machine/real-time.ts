@@ -17,7 +17,7 @@ export interface Readings {
 }
 
 /** The search for a change of the millisecond ends after so many looks: no clock stands still so long, unless somebody holds it. */
-const MOST_LOOKS = 100_000;
+const MAX_LOOKS = 100_000;
 /** By how much two clocks part bit by bit. Whatever is more was a step of one of them. */
 const DRIFT_MS = 0.1;
 const MICRO_MS = 0.001;
@@ -63,7 +63,7 @@ export class RealTime {
     const { coarseMs, fineMs } = this.#readings;
     const firstMs = coarseMs();
     let earliestMs = firstMs;
-    for (let looks = 0; earliestMs === firstMs && looks < MOST_LOOKS; looks++) earliestMs = coarseMs();
+    for (let looks = 0; earliestMs === firstMs && looks < MAX_LOOKS; looks++) earliestMs = coarseMs();
     this.#originMs = earliestMs - fineMs();
     return earliestMs;
   }

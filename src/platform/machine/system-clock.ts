@@ -8,7 +8,7 @@ import type { Clock, Timer } from '../../env/index.ts';
 import { RealTime } from './real-time.ts';
 import { collectYoungObjects } from './young-collection.ts';
 
-const LONGEST_WAIT_MS = 2 ** 31 - 1;
+const MAX_WAIT_MS = 2 ** 31 - 1;
 const realTime = new RealTime({ coarseMs: () => Date.now(), fineMs: () => performance.now() });
 
 function timer(delayMs: number, wake: () => void): Timer {
@@ -17,7 +17,7 @@ function timer(delayMs: number, wake: () => void): Timer {
   const wait = (): void => {
     const leftMs = dueMs - performance.now();
     if (leftMs <= 0 && handle) return wake();
-    handle = setTimeout(wait, Math.min(Math.ceil(Math.max(leftMs, 0)), LONGEST_WAIT_MS));
+    handle = setTimeout(wait, Math.min(Math.ceil(Math.max(leftMs, 0)), MAX_WAIT_MS));
     handle.unref();
   };
   wait();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { MessageDecoder } from './message-decoder.ts';
-import { MessageEncoder, MOST_NUMBERED } from './message-encoder.ts';
+import { MessageEncoder, MAX_NUMBERED } from './message-encoder.ts';
 
 /** What comes out at the other side, message by message; encoder and decoder keep their tables. */
 function pair() {
@@ -156,14 +156,14 @@ describe('messages between threads', () => {
   test('more shapes and names than are numbered cross all the same', () => {
     const [encoder, decoder] = [new MessageEncoder(), new MessageDecoder()];
     for (let round = 0; round < 2; round++) {
-      for (let i = 0; i < MOST_NUMBERED + 50; i++) {
+      for (let i = 0; i < MAX_NUMBERED + 50; i++) {
         encoder.whole(() => {
           encoder.name(`name ${i}`);
           encoder.value({ [`key ${i}`]: i });
         });
       }
       decoder.begin(encoder.take());
-      for (let i = 0; i < MOST_NUMBERED + 50; i++) {
+      for (let i = 0; i < MAX_NUMBERED + 50; i++) {
         assert.equal(decoder.name(), `name ${i}`);
         assert.deepEqual(decoder.value(), { [`key ${i}`]: i });
       }

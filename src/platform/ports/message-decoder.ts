@@ -5,7 +5,7 @@
  */
 import { deserialize } from 'node:v8';
 import { assert, viewOf } from '../../base/index.ts';
-import { MOST_NUMBERED, Tag } from './message-encoder.ts';
+import { MAX_NUMBERED, Tag } from './message-encoder.ts';
 
 export class MessageDecoder {
   #bytes: Buffer = Buffer.alloc(0);
@@ -109,7 +109,7 @@ export class MessageDecoder {
 
   #newShape(): object {
     const keys = this.#array() as string[];
-    if (this.#shapes.length >= MOST_NUMBERED) return this.#object(keys);
+    if (this.#shapes.length >= MAX_NUMBERED) return this.#object(keys);
     this.#shapes.push(keys);
     return this.#objectOf(this.#shapes.length - 1);
   }

@@ -37,11 +37,11 @@ export const Tag = {
 
 const FIRST_BYTES = 64 * 1024;
 /** The next buffer has room for what was written last, up to this. */
-const MOST_BYTES = 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 /** A buffer as full as this changes hands itself; of one less so a copy does. */
 const FULL_SHARE = 3 / 4;
 /** Shapes and names numbered at most; later ones are spelled out each time. Objects with keys of users (families) would otherwise fill memory. */
-export const MOST_NUMBERED = 1024;
+export const MAX_NUMBERED = 1024;
 /** Up to this length a string is written by a loop here, which costs less than a call of Buffer's. */
 const LOOP_CHARACTERS = 48;
 const NOT_LATIN1 = /[^\0-\xff]/;
@@ -100,8 +100,8 @@ export class MessageEncoder {
     const bytes = this.#bytes;
     this.#at = 0;
     const isFull = used >= bytes.length * FULL_SHARE;
-    if (isFull || bytes.length > MOST_BYTES)
-      this.#bytes = Buffer.allocUnsafeSlow(Math.min(MOST_BYTES, Math.max(FIRST_BYTES, used + (used >> 3))));
+    if (isFull || bytes.length > MAX_BYTES)
+      this.#bytes = Buffer.allocUnsafeSlow(Math.min(MAX_BYTES, Math.max(FIRST_BYTES, used + (used >> 3))));
     if (isFull) return viewOf(bytes, 0, used) as Uint8Array<ArrayBuffer>;
     const taken = Buffer.allocUnsafeSlow(used);
     bytes.copy(taken, 0, 0, used);
@@ -130,7 +130,7 @@ export class MessageEncoder {
     if (number !== undefined) {
       this.#tag(Tag.name);
       this.uint(number);
-    } else if (this.#names.size >= MOST_NUMBERED) {
+    } else if (this.#names.size >= MAX_NUMBERED) {
       this.#string(name);
     } else {
       this.#names.set(name, this.#names.size);
@@ -216,7 +216,7 @@ export class MessageEncoder {
 
   /** Undefined where there are too many shapes already. */
   #number(keys: readonly string[]): Shape | undefined {
-    if (this.#shapesInOrder.length >= MOST_NUMBERED) return undefined;
+    if (this.#shapesInOrder.length >= MAX_NUMBERED) return undefined;
     const shape: Shape = { keys, number: this.#shapesInOrder.length, last: undefined };
     this.#shapesInOrder.push(shape);
     const first = keys[0] ?? '';

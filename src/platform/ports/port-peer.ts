@@ -29,7 +29,7 @@ import { MessageEncoder } from './message-encoder.ts';
 import { Frame, type FrameKind, type Receiver, SentCall, SentStream, WINDOW } from './sent-call.ts';
 
 /** Numbers of calls begin again there; what has the same number was over long ago. */
-const MOST_IDS = 2 ** 31;
+const MAX_IDS = 2 ** 31;
 /** So much is not kept for the end of the turn. */
 const BATCH_BYTES = 256 * 1024;
 
@@ -111,7 +111,7 @@ export class PortPeer {
 
   #ask(frame: FrameKind, address: string, method: string, message: unknown, context: RequestContext): number {
     if (this.#closed) throw nobodyServes(address);
-    this.#lastId = (this.#lastId + 1) % MOST_IDS;
+    this.#lastId = (this.#lastId + 1) % MAX_IDS;
     const id = this.#lastId;
     this.#send(frame, id, (encoder) => {
       encoder.name(address);

@@ -41,7 +41,7 @@ export interface PosixOptions {
   /** Size at which a segment of a log ends. Default 16 MiB; at least one page. */
   readonly logSegmentBytes?: number;
   /** Write-once files that are kept open for reads. Default 256. */
-  readonly mostOpenFiles?: number;
+  readonly maxOpenFiles?: number;
 }
 
 export type PosixFileSystem = FileSystem & {
@@ -50,7 +50,7 @@ export type PosixFileSystem = FileSystem & {
 };
 
 const LOG_SEGMENT_BYTES = 16 << 20;
-const MOST_OPEN_FILES = 256;
+const MAX_OPEN_FILES = 256;
 const PAGE_BYTES = 4096;
 /** Sizes asked for together by `list`. */
 const SIZES_AT_ONCE = 16;
@@ -73,7 +73,7 @@ export async function openPosixFileSystem(directory: string, options: PosixOptio
     pause,
   };
   await systemCall(`opening ${directory}`, prepare(syscalls, directories, logger));
-  return new DirectoryFileSystem(setting, options.mostOpenFiles);
+  return new DirectoryFileSystem(setting, options.maxOpenFiles);
 }
 
 /**
@@ -82,14 +82,14 @@ export async function openPosixFileSystem(directory: string, options: PosixOptio
  */
 export function shareFiles(
   directory: string,
-  options: Pick<PosixOptions, 'checksum' | 'logger' | 'mostOpenFiles'> & { readonly clock: Clock },
+  options: Pick<PosixOptions, 'checksum' | 'logger' | 'maxOpenFiles'> & { readonly clock: Clock },
 ): PosixFileSystem {
   const { checksum, clock, logger = silentLogger } = options;
   const directories = new Directories(directory, nodeSyscalls, randomBytes(NONCE_BYTES).toString('hex'));
   const pause = (): Promise<void> => clock.yield();
   return new DirectoryFileSystem(
     { syscalls: nodeSyscalls, directories, checksum, logger, segmentBytes: LOG_SEGMENT_BYTES, pause },
-    options.mostOpenFiles,
+    options.maxOpenFiles,
   );
 }
 
@@ -118,11 +118,11 @@ export class DirectoryFileSystem implements FileSystem {
   /** The logs that were opened here and not deleted, by path. */
   readonly #writers = new Map<string, PosixLogWriter>();
 
-  constructor(setting: LogSetting, mostOpenFiles = MOST_OPEN_FILES) {
+  constructor(setting: LogSetting, maxOpenFiles = MAX_OPEN_FILES) {
     this.#setting = setting;
     this.#syscalls = setting.syscalls;
     this.#directories = setting.directories;
-    this.#openFiles = new OpenFiles(setting.syscalls, (path) => setting.directories.filePath(path), mostOpenFiles);
+    this.#openFiles = new OpenFiles(setting.syscalls, (path) => setting.directories.filePath(path), maxOpenFiles);
   }
 
   async create(path: string): Promise<FileWriter> {

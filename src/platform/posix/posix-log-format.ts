@@ -18,7 +18,7 @@ export const FRAME_NONCE_OFFSET = 16;
 /** What a device writes whole or not at all. */
 export const SECTOR_BYTES = 512;
 /** Most bytes of one append. */
-export const MOST_APPEND_BYTES = 1 << 30;
+export const MAX_APPEND_BYTES = 1 << 30;
 
 const SEGMENT_MAGIC = Buffer.from('EDUBBLOG', 'latin1');
 const SEGMENT_VERSION = 1;

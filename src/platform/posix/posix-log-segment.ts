@@ -19,8 +19,8 @@ import type { Syscalls } from './posix-syscalls.ts';
 
 const PAGE_BYTES = 4096;
 /** The first piece of room, and the least that is added. */
-const LEAST_STEP_BYTES = 1 << 20;
-const MOST_STEP_BYTES = 16 << 20;
+const MIN_STEP_BYTES = 1 << 20;
+const MAX_STEP_BYTES = 16 << 20;
 const ZEROS = Buffer.alloc(1 << 20);
 /** Frames of this size and more, on the average, are written into the hole: to them a second write of their bytes is more than one of metadata. */
 const LARGE_FRAME_BYTES = 64 << 10;
@@ -85,7 +85,7 @@ export class LogSegment {
   /** Makes the file, durable but for its name, with less room ahead where the disk has not enough. Leaves nothing behind where it fails. */
   static async create(options: SegmentOptions): Promise<LogSegment> {
     const least = pages(SEGMENT_HEADER_BYTES + options.firstFrameBytes + FRAME_HEADER_BYTES);
-    const size = Math.max(least, Math.min(LEAST_STEP_BYTES, options.limitBytes));
+    const size = Math.max(least, Math.min(MIN_STEP_BYTES, options.limitBytes));
     return LogSegment.#create(options, size).catch((error: unknown) => {
       if (!isOutOfSpace(error) || size === least) throw error;
       return LogSegment.#create(options, least);
@@ -222,7 +222,7 @@ export class LogSegment {
   }
 
   #step(): number {
-    return Math.min(MOST_STEP_BYTES, Math.max(LEAST_STEP_BYTES, this.#filledBytes));
+    return Math.min(MAX_STEP_BYTES, Math.max(MIN_STEP_BYTES, this.#filledBytes));
   }
 
   /** Begins to write more zeros while appends still have some. */

@@ -28,7 +28,7 @@ import {
   encodeFrameHeader,
   encodeSegmentHeader,
   frameBytes,
-  MOST_APPEND_BYTES,
+  MAX_APPEND_BYTES,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
   segmentName,
@@ -171,10 +171,10 @@ export class PosixLogWriter implements LogWriter {
   async #append(parts: readonly Uint8Array[], reserved: boolean): Promise<LogPosition> {
     let payloadBytes = 0;
     for (const part of parts) payloadBytes += part.length;
-    if (payloadBytes > MOST_APPEND_BYTES) {
+    if (payloadBytes > MAX_APPEND_BYTES) {
       throw new BigtableError(
         Code.RESOURCE_EXHAUSTED,
-        `${this.path}: an append of ${payloadBytes} bytes, the limit is ${MOST_APPEND_BYTES}`,
+        `${this.path}: an append of ${payloadBytes} bytes, the limit is ${MAX_APPEND_BYTES}`,
         { retry: false },
       );
     }

@@ -47,7 +47,7 @@ const FILE_MODE = 0o600;
 export const DIRECTORY_MODE = 0o700;
 
 /** A write of more bytes than this is made in several: the system call itself ends at 2 GiB. */
-const MOST_BYTES_A_WRITE = 64 << 20;
+const MAX_BYTES_PER_WRITE = 64 << 20;
 
 type Callback<T> = (error: NodeJS.ErrnoException | null, value: T) => void;
 
@@ -67,12 +67,12 @@ async function writeAll(fd: number, buffers: readonly Uint8Array[], position: nu
   let totalBytes = 0;
   for (const buffer of buffers) totalBytes += buffer.length;
   if (totalBytes === 0) return;
-  if (totalBytes <= MOST_BYTES_A_WRITE && (await writeOnce(fd, buffers, position)) === totalBytes) return;
+  if (totalBytes <= MAX_BYTES_PER_WRITE && (await writeOnce(fd, buffers, position)) === totalBytes) return;
   // rare: a large write, or one that the system cut short; the same bytes are written again from the start
   let at = position;
   for (const buffer of buffers) {
     for (let from = 0; from < buffer.length; ) {
-      const written = await writeOnce(fd, [buffer.subarray(from, from + MOST_BYTES_A_WRITE)], at);
+      const written = await writeOnce(fd, [buffer.subarray(from, from + MAX_BYTES_PER_WRITE)], at);
       if (written === 0) throw Object.assign(new Error('the system wrote nothing'), { code: 'EIO' });
       from += written;
       at += written;

@@ -22,7 +22,7 @@ import { PageMemory } from '../read/page-memory.ts';
 import type { RowCache } from './row-cache.ts';
 import type { SharedRead } from '../read/shared-read.ts';
 
-const LARGEST_SHARE = 1 / 8;
+const MAX_SHARE = 1 / 8;
 /** What keeping a block costs beside its bytes. */
 const OVERHEAD_BYTES = 256;
 
@@ -160,7 +160,7 @@ export class BlockCache {
   }
 
   #fits(bytes: number): boolean {
-    return bytes <= this.limitBytes * LARGEST_SHARE;
+    return bytes <= this.limitBytes * MAX_SHARE;
   }
 
   #promoted(node: Node): void {

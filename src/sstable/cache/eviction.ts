@@ -11,7 +11,7 @@ import { assert } from '../../base/index.ts';
 /** Probation's part of the budget; it may take more while there is room. */
 const PROBATION_SHARE = 0.2;
 /** Turns that an item survives without a use, at most. */
-const MOST_USES = 3;
+const MAX_USES = 3;
 
 /** An item in the queues; these fields belong to them. */
 export class Queued {
@@ -26,7 +26,7 @@ export class Queued {
   }
 
   used(): void {
-    if (this.uses < MOST_USES) this.uses++;
+    if (this.uses < MAX_USES) this.uses++;
   }
 }
 

@@ -19,7 +19,7 @@ import { EvictionQueues, Queued } from './eviction.ts';
 import { SeekTarget } from '../format/seek-target.ts';
 
 /** A row that takes more is left to the block cache. */
-const LARGEST_ROW_BYTES = 16 * 1024;
+const MAX_ROW_BYTES = 16 * 1024;
 /** What keeping a row costs beside its bytes. */
 const OVERHEAD_BYTES = 400;
 /**
@@ -28,8 +28,8 @@ const OVERHEAD_BYTES = 400;
  */
 const BYTES_A_REMEMBERED_ROW = 1024;
 /** Most and fewest rows that are remembered: powers of two. */
-const MOST_REMEMBERED = 1 << 20;
-const FEWEST_REMEMBERED = 1 << 10;
+const MAX_REMEMBERED = 1 << 20;
+const MIN_REMEMBERED = 1 << 10;
 
 class KeptRow extends Queued {
   readonly rows: CachedRows;
@@ -105,8 +105,8 @@ export class RowCache {
 }
 
 function rememberedRows(limitBytes: number): number {
-  let rows = FEWEST_REMEMBERED;
-  while (rows < MOST_REMEMBERED && rows * BYTES_A_REMEMBERED_ROW < limitBytes) rows *= 2;
+  let rows = MIN_REMEMBERED;
+  while (rows < MAX_REMEMBERED && rows * BYTES_A_REMEMBERED_ROW < limitBytes) rows *= 2;
   return rows;
 }
 
@@ -173,11 +173,11 @@ export function copyRow(row: ByteString, block: Block, entryAt: number): RowCopy
   try {
     from.open(block);
     from.seekEntry(entryAt);
-    const copy = (builder ??= new BlockBuilder(LARGEST_ROW_BYTES));
+    const copy = (builder ??= new BlockBuilder(MAX_ROW_BYTES));
     copy.clear();
     let goesOn = true;
     while (goesOn && from.isIn(row)) {
-      if (copy.sizeWith(from) > LARGEST_ROW_BYTES) return undefined;
+      if (copy.sizeWith(from) > MAX_ROW_BYTES) return undefined;
       copy.add(from);
       goesOn = from.next();
     }

@@ -78,7 +78,7 @@ const ENTRIES = 7;
 /** 0 = not compressed. */
 const RAW_BYTES = 8;
 /** A block's least bytes in the index: bounds the memory that a wrong count can ask for. */
-const LEAST_BYTES = 14;
+const MIN_BYTES = 14;
 
 export class BlockIndex {
   readonly length: number;
@@ -99,7 +99,7 @@ export class BlockIndex {
 
   private constructor(bytes: Buffer, reader: ByteReader, dataEnd: number) {
     this.length = reader.varint();
-    if (this.length * LEAST_BYTES > bytes.length)
+    if (this.length * MIN_BYTES > bytes.length)
       throw new RangeError(`${this.length} blocks do not fit into ${bytes.length} bytes`);
     this.#bytes = bytes;
     this.#places = new Uint32Array(this.length * STRIDE);

@@ -22,7 +22,7 @@ const BITS_PER_KEY = 10;
 const LINE_BYTES = 64;
 const LINE_BITS = LINE_BYTES * 8;
 /** 64 MiB: the line is chosen by exact arithmetic up to here. */
-const MOST_LINES = 2 ** 20;
+const MAX_LINES = 2 ** 20;
 const TWO_32 = 2 ** 32;
 const SECOND_WORD = 0x9e3779b1 | 0;
 /** Hashes are gathered in pieces of so many keys, so that growing copies nothing. */
@@ -63,7 +63,7 @@ export class BloomFilterBuilder {
   /** The section's bytes. */
   finish(): Buffer {
     const { keys } = this;
-    const lines = Math.min(MOST_LINES, Math.max(1, Math.ceil((keys * BITS_PER_KEY) / LINE_BITS)));
+    const lines = Math.min(MAX_LINES, Math.max(1, Math.ceil((keys * BITS_PER_KEY) / LINE_BITS)));
     const bits = Buffer.alloc(lines * LINE_BYTES);
     let left = keys;
     for (const piece of this.#pieces) {
@@ -127,7 +127,7 @@ export class BloomFilter {
     this.kind = kind;
     this.keys = reader.varint();
     this.#lines = reader.varint();
-    if (this.#lines === 0 || this.#lines > MOST_LINES) throw new RangeError(`${this.#lines} lines`);
+    if (this.#lines === 0 || this.#lines > MAX_LINES) throw new RangeError(`${this.#lines} lines`);
     this.sizeBytes = this.#lines * LINE_BYTES;
     const at = reader.skip(this.sizeBytes);
     this.#bits = bytes.subarray(at, at + this.sizeBytes);

@@ -23,7 +23,7 @@ export interface PageCut {
 }
 
 /** A cut's least bytes: three lengths of one byte, one character, the checksum. */
-const LEAST_BYTES = 3 + 1 + CRC_BYTES;
+const MIN_BYTES = 3 + 1 + CRC_BYTES;
 export const NO_CUTS: readonly PageCut[] = [];
 
 export class PageIndexBuilder {
@@ -172,7 +172,7 @@ export class PageIndex implements Page {
 /** Passes over the cuts of a block and answers how many there are. */
 function noteCuts(reader: ByteReader, bytes: number, index: BlockIndex, block: number): number {
   const cuts = reader.varint();
-  if (cuts * LEAST_BYTES > bytes) throw new RangeError(`${cuts} pages do not fit into ${bytes} bytes`);
+  if (cuts * MIN_BYTES > bytes) throw new RangeError(`${cuts} pages do not fit into ${bytes} bytes`);
   if (cuts > 0 && index.isCompressed(block)) throw new RangeError(`pages of block ${block}, which is compressed`);
   let at = 0;
   for (let cut = 0; cut < cuts; cut++) {

@@ -9,7 +9,7 @@ import { SharedRead } from './shared-read.ts';
 
 const SLAB_BYTES = 64 * 1024;
 /** What is larger gets memory of its own. */
-const LARGEST_BYTES = 16 * 1024;
+const MAX_BYTES = 16 * 1024;
 
 export class PageMemory {
   /** The read that the last page came from; undefined where the page is alone in its memory. */
@@ -20,7 +20,7 @@ export class PageMemory {
 
   /** Room for a page. The next call gives it out again, unless it is kept. */
   take(bytes: number): Buffer {
-    if (bytes > LARGEST_BYTES) {
+    if (bytes > MAX_BYTES) {
       this.read = undefined;
       return Buffer.allocUnsafeSlow(bytes);
     }

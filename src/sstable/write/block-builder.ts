@@ -29,7 +29,7 @@ export const PAGE_BYTES = 4096;
 /** All of an entry but keys and value, at most. */
 const OVERHEAD_BYTES = 48;
 /** A delta that takes more is stored in full. */
-const LONGEST_DELTA = 7;
+const MAX_DELTA = 7;
 
 /** What is built of: a cursor on an entry, over a layer or over a block. */
 export type EntrySource = Pick<
@@ -206,7 +206,7 @@ function timestampMode(timestamp: Int64, before: Int64): number {
   if (timestamp === 0) return TIMESTAMP_ZERO;
   if (timestamp === before) return TIMESTAMP_SAME;
   if (typeof timestamp !== 'number' || typeof before !== 'number') return TIMESTAMP_FULL;
-  return varintLength(zigzag(timestamp - before)) <= LONGEST_DELTA ? TIMESTAMP_DELTA : TIMESTAMP_FULL;
+  return varintLength(zigzag(timestamp - before)) <= MAX_DELTA ? TIMESTAMP_DELTA : TIMESTAMP_FULL;
 }
 
 function zigzag(delta: number): number {

@@ -63,7 +63,7 @@ export interface TabletApi {
     context: RequestContext,
     row: ByteString,
     rules: readonly ReadModifyWriteRule[],
-    mostAnswerBytes?: number,
+    maxAnswerBytes?: number,
   ): Promise<readonly Cell[]>;
   read(context: RequestContext, request: TabletRead): AsyncIterable<ReadBatch>;
   /** Keys that cut the tablet into parts of about `partBytes`, with the bytes before each. */

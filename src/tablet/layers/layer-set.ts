@@ -34,7 +34,7 @@ export interface MemtableLayer {
 
 const NO_FILES: readonly TabletFile[] = [];
 /** Fewer files are asked one after another. */
-const FEWEST_SOUGHT = 4;
+const MIN_SOUGHT = 4;
 
 /** What a read needs of the layers. */
 export class LayerNeed {
@@ -104,7 +104,7 @@ export class LayerSet {
   #tables: readonly TabletFile[];
   /** Which of the files may have a row; made when it is asked for. */
   #byRow: FilesByRow | undefined;
-  #mostFiles = 0;
+  #maxFiles = 0;
   #crowding = 0;
   /** An array, for the reason that NumberTable gives: holds come and go with every read. */
   readonly #holds: LayerHold[] = [];
@@ -134,8 +134,8 @@ export class LayerSet {
   }
 
   /** Files of the group that has the most. */
-  get mostFiles(): number {
-    return this.#mostFiles;
+  get maxFiles(): number {
+    return this.#maxFiles;
   }
 
   /** The crowding of the most crowded group (merge-choice.ts). */
@@ -255,7 +255,7 @@ export class LayerSet {
   }
 
   #tablesOver(row: ByteString): readonly TabletFile[] {
-    if (this.#tables.length < FEWEST_SOUGHT) return this.#tables;
+    if (this.#tables.length < MIN_SOUGHT) return this.#tables;
     this.#byRow ??= new FilesByRow(this.#tables);
     return this.#byRow.over(row);
   }
@@ -263,7 +263,7 @@ export class LayerSet {
   #measure(): void {
     const groups = [...tablesByGroup(this.#tables).values()];
     this.#byRow = undefined;
-    this.#mostFiles = Math.max(0, ...groups.map((files) => files.length));
+    this.#maxFiles = Math.max(0, ...groups.map((files) => files.length));
     this.#crowding = Math.max(0, ...groups.map(crowdingOf));
   }
 

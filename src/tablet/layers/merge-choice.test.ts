@@ -34,17 +34,17 @@ interface Flush {
 /** Flushes one file after another and merges whenever a merge is due, as a server does; nothing is overwritten. */
 function loadFiles(flushes: readonly Flush[]): {
   files: MergeCandidate[];
-  mostFiles: number;
-  mostCrowded: number;
+  maxFiles: number;
+  maxCrowded: number;
   written: number;
 } {
   let files: MergeCandidate[] = [];
-  let [mostFiles, mostCrowded, written] = [0, 0, 0];
+  let [maxFiles, maxCrowded, written] = [0, 0, 0];
   for (const { size, first, last } of flushes) {
     files = [file(size, first, last), ...files];
     written += size;
-    mostFiles = Math.max(mostFiles, files.length);
-    mostCrowded = Math.max(mostCrowded, crowdingOf(files));
+    maxFiles = Math.max(maxFiles, files.length);
+    maxCrowded = Math.max(maxCrowded, crowdingOf(files));
     for (let run = chooseMerge(files); run !== undefined; run = chooseMerge(files)) {
       const inputs = files.slice(run.from, run.to + 1);
       const merged = inputs.reduce((sum, each) => sum + each.sizeBytes, 0);
@@ -57,7 +57,7 @@ function loadFiles(flushes: readonly Flush[]): {
       written += merged;
     }
   }
-  return { files, mostFiles, mostCrowded, written };
+  return { files, maxFiles, maxCrowded, written };
 }
 
 /** The same where all lie over one another. */
@@ -88,9 +88,9 @@ describe('the choice of files to merge', () => {
 
   test('a random load of a gigabyte is written to files twice at the most', () => {
     for (const count of [8, 20, 36, 40, 47]) {
-      const { written, mostFiles } = load(times(count, 28 * MB));
+      const { written, maxFiles } = load(times(count, 28 * MB));
       assert.ok(written <= count * 28 * MB * 2, `${count} flushes: ${written / (count * 28 * MB)}`);
-      assert.ok(mostFiles < 2 * MERGED_FILES);
+      assert.ok(maxFiles < 2 * MERGED_FILES);
     }
   });
 
@@ -102,13 +102,13 @@ describe('the choice of files to merge', () => {
           { minLength: 1, maxLength: 400, size: 'max' },
         ),
         (flushes) => {
-          const { files, mostFiles, written } = load(flushes);
+          const { files, maxFiles, written } = load(flushes);
           const total = flushes.reduce((sum, size) => sum + size, 0);
           assert.equal(
             files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
             total,
           );
-          assert.ok(mostFiles <= CROWDED + 1, `${mostFiles} files`);
+          assert.ok(maxFiles <= CROWDED + 1, `${maxFiles} files`);
           // each merge makes at least sixfold of its largest input, but for those that keep files from becoming too many
           assert.ok(written <= total * (2 + Math.log(total / 65536) / Math.log(5)), `${written / total}`);
         },
@@ -145,10 +145,10 @@ describe('the choice of files to merge', () => {
 
   test('a load in the order of rows ends in few files all the same, and is written seldom', () => {
     for (const count of [100, 1000, 5000]) {
-      const { mostFiles, mostCrowded, written } = loadFiles(
+      const { maxFiles, maxCrowded, written } = loadFiles(
         Array.from({ length: count }, (_, i): Flush => ({ size: MB, first: i * 10, last: i * 10 + 12 })),
       );
-      assert.ok(mostFiles <= 2 * CROWDED + 2 && mostCrowded < TOO_CROWDED, `${mostFiles} files`);
+      assert.ok(maxFiles <= 2 * CROWDED + 2 && maxCrowded < TOO_CROWDED, `${maxFiles} files`);
       assert.ok(
         written <= count * MB * (1 + Math.log(count) / Math.log(MERGED_FILES)),
         `${count}: ${written / (count * MB)}`,
@@ -162,9 +162,9 @@ describe('the choice of files to merge', () => {
       .map(({ size, first, length }): Flush => ({ size, first, last: first + length }));
     fc.assert(
       fc.property(fc.array(flush, { minLength: 1, maxLength: 300, size: 'max' }), (flushes) => {
-        const { mostFiles, mostCrowded } = loadFiles(flushes);
-        assert.ok(mostFiles <= 2 * CROWDED + 2, `${mostFiles} files`);
-        assert.ok(mostCrowded <= CROWDED + 1, `${mostCrowded} over one another`);
+        const { maxFiles, maxCrowded } = loadFiles(flushes);
+        assert.ok(maxFiles <= 2 * CROWDED + 2, `${maxFiles} files`);
+        assert.ok(maxCrowded <= CROWDED + 1, `${maxCrowded} over one another`);
       }),
       { numRuns: 60 },
     );

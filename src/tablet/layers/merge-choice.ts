@@ -10,8 +10,8 @@ import { ANYWHERE, FileRegions, type RowExtent } from './file-regions.ts';
 /** Fewest files of a merge, and fewest that lie over one another. */
 export const MERGED_FILES = 8;
 /** Most: each takes a block and read-ahead in memory. */
-const MOST_MERGED_FILES = 32;
-const LARGEST_SHARE = 1 / 5;
+const MAX_MERGED_FILES = 32;
+const MAX_SHARE = 1 / 5;
 /** A group more crowded than this has any neighbours merged, so that it never has too many files of which none are due. */
 export const CROWDED = 24;
 /** Smaller files count as this large: what they cost is the file, not its bytes. */
@@ -51,7 +51,7 @@ export function chooseMerge(files: readonly MergeCandidate[]): MergeRun | undefi
   const depth = regions.depth();
   if (depth < MERGED_FILES && !isLong) return undefined;
   const isAlike = ({ totalBytes, largestBytes }: Run): boolean =>
-    largestBytes <= (totalBytes - largestBytes) * LARGEST_SHARE;
+    largestBytes <= (totalBytes - largestBytes) * MAX_SHARE;
   // what is gained are layers of which a read finds one where there were several, or shorter lists
   const layersSaved = (run: Run): number => (run.depth >= MERGED_FILES && isAlike(run) ? run.depth - 1 : 0);
   const filesSaved = (run: Run): number => (isAlike(run) ? run.files - 1 : 0);
@@ -78,7 +78,7 @@ function cheapest(
   for (let from = 0; from + MERGED_FILES <= files.length; from++) {
     const counts = new Int32Array(regions.count);
     const run: Run = { files: 0, depth: 0, totalBytes: 0, largestBytes: 0 };
-    for (let to = from; to < files.length && run.files < MOST_MERGED_FILES; to++) {
+    for (let to = from; to < files.length && run.files < MAX_MERGED_FILES; to++) {
       const sizeBytes = Math.max((files[to] as MergeCandidate).sizeBytes, SMALL_BYTES);
       run.files++;
       run.totalBytes += sizeBytes;

@@ -151,7 +151,7 @@ export class RowWrites {
     context: RequestContext,
     row: ByteString,
     rules: readonly ReadModifyWriteRule[],
-    mostAnswerBytes = Number.POSITIVE_INFINITY,
+    maxAnswerBytes = Number.POSITIVE_INFINITY,
   ): Promise<readonly Cell[]> {
     return this.#holdingRow(context, row, () => {
       const { clock, limits, time, reads } = this.#parts;
@@ -161,7 +161,7 @@ export class RowWrites {
         const givenMicros = time.next();
         let bytes = 0;
         const reserve = (needed: number): void => {
-          if (needed > mostAnswerBytes) throw tooLargeAnswer(needed, mostAnswerBytes);
+          if (needed > maxAnswerBytes) throw tooLargeAnswer(needed, maxAnswerBytes);
           // the row is held: memory is never waited for here
           if (!context.reservation.tryGrow(needed)) throw noRoomForCells(needed);
           bytes = needed;
@@ -236,8 +236,8 @@ export class RowWrites {
   }
 }
 
-function tooLargeAnswer(answerBytes: number, mostBytes: number): BigtableError {
-  const message = `the answer takes ${answerBytes} bytes, and its caller has room for ${mostBytes}: nothing was written`;
+function tooLargeAnswer(answerBytes: number, maxBytes: number): BigtableError {
+  const message = `the answer takes ${answerBytes} bytes, and its caller has room for ${maxBytes}: nothing was written`;
   return new BigtableError(Code.RESOURCE_EXHAUSTED, message, { details: { answerBytes } });
 }
 

@@ -9,7 +9,7 @@ import { assert, type ByteString } from '../../base/index.ts';
 
 const FIRST_COUNTS = 64;
 /** Above this the counts grow no more: they are exact enough. */
-const MOST_COUNTS = 16_384;
+const MAX_COUNTS = 16_384;
 
 /** What one write holds: rows, one several times where it changes it several times. */
 export class RowShare {
@@ -32,7 +32,7 @@ export class SharedRows {
     if (share.place < 0) share.place = this.#shares.push(share) - 1;
     share.rows.push(row);
     this.#size++;
-    if (this.#size > this.#counts.length && this.#counts.length < MOST_COUNTS) this.#grow();
+    if (this.#size > this.#counts.length && this.#counts.length < MAX_COUNTS) this.#grow();
     else this.#note(row, 1);
   }
 

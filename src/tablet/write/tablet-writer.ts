@@ -39,7 +39,7 @@ import type { RowShare } from './shared-rows.ts';
 import type { TabletHost, TabletState } from '../contract/tablet-state.ts';
 
 /** A change with more mutations than this is applied over several steps of the event loop. */
-const MOST_IN_ONE_STEP = 2000;
+const MAX_IN_ONE_STEP = 2000;
 /** Mutations applied between two looks at the clock. */
 const APPLIED_AT_ONCE = 64;
 
@@ -315,7 +315,7 @@ type LargeRows = readonly [RowChange];
 
 /** Whether a change of a row is made over several steps, so that its row must be held alone. */
 export function isLargeChange(mutations: Mutations): boolean {
-  return mutations.length > MOST_IN_ONE_STEP;
+  return mutations.length > MAX_IN_ONE_STEP;
 }
 
 function isLarge(rows: readonly RowChange[]): rows is LargeRows {

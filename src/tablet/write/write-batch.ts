@@ -8,8 +8,8 @@ import type { RowChange } from '../../commitlog/index.ts';
 import { isCellRun, type Mutations, valueLengthAt } from '../../model/index.ts';
 import { RowShare } from './shared-rows.ts';
 
-const MOST_MUTATIONS = 256;
-const MOST_VALUE_BYTES = 256 * 1024;
+const MAX_MUTATIONS = 256;
+const MAX_VALUE_BYTES = 256 * 1024;
 
 export class WriteBatch {
   readonly share = new RowShare();
@@ -20,7 +20,7 @@ export class WriteBatch {
   #valueBytes = 0;
 
   get isFull(): boolean {
-    return this.#mutations >= MOST_MUTATIONS || this.#valueBytes >= MOST_VALUE_BYTES;
+    return this.#mutations >= MAX_MUTATIONS || this.#valueBytes >= MAX_VALUE_BYTES;
   }
 
   /** The row has joined the share. */

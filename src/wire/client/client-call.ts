@@ -35,7 +35,7 @@ export interface AnswerReader {
 }
 
 /** Calls that no server has worked on are sent again so many times. */
-const MOST_ATTEMPTS = 3;
+const MAX_ATTEMPTS = 3;
 
 export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   readonly path: string;
@@ -151,7 +151,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   onLost(error: BigtableError, untouched: boolean): void {
     if (this.#isOver) return;
     this.#stream = undefined;
-    if (untouched && this.#attempts < MOST_ATTEMPTS) this.#host.start(this);
+    if (untouched && this.#attempts < MAX_ATTEMPTS) this.#host.start(this);
     else this.#end(error);
   }
 

@@ -172,12 +172,12 @@ export class ClientConnection implements StreamHost {
   // what streams ask
 
   sendHeaders(stream: Stream, block: Buffer): void {
-    const mostBytes = this.#peer.maxFrameBytes;
-    let at = Math.min(block.length, mostBytes);
+    const maxBytes = this.#peer.maxFrameBytes;
+    let at = Math.min(block.length, maxBytes);
     this.#output.head(at, FrameType.HEADERS, at === block.length ? Flag.END_HEADERS : 0, stream.id);
     this.#output.write(block.subarray(0, at));
     while (at < block.length) {
-      const to = Math.min(block.length, at + mostBytes);
+      const to = Math.min(block.length, at + maxBytes);
       this.#output.head(to - at, FrameType.CONTINUATION, to === block.length ? Flag.END_HEADERS : 0, stream.id);
       this.#output.write(block.subarray(at, to));
       at = to;

@@ -54,7 +54,7 @@ const KEEP_ALIVE_MS = 60_000;
 const KEEP_ALIVE_TIMEOUT_MS = 20_000;
 /** Pauses between attempts to connect. */
 const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 5000;
+const MAX_PAUSE_MS = 5000;
 
 export class WireClient implements RpcClient {
   readonly #options: WireClientOptions;
@@ -263,7 +263,7 @@ export class WireClient implements RpcClient {
   #failed(why: string): void {
     const { clock, random, address } = this.#options;
     this.#connecting = undefined;
-    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, LONGEST_PAUSE_MS);
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, MAX_PAUSE_MS);
     this.#failures++;
     this.#pausedUntilMs = clock.monotonicMs() + pauseMs * (0.5 + random.float());
     this.#lastError = new BigtableError(Code.UNAVAILABLE, `cannot reach a server at ${address}: ${why}`, {

@@ -10,8 +10,8 @@ import { encodeBinary, encodeMessage } from './metadata.ts';
 const STATUS_200 = 0x88;
 const NAME_STATUS = 8;
 /** Answers fit one frame of the size that every peer takes. */
-const MOST_BYTES = 16_384;
-const MOST_LENGTH = 16_000;
+const MAX_BYTES = 16_384;
+const MAX_LENGTH = 16_000;
 
 function literal(name: string, value: string): Buffer {
   return Buffer.concat([Buffer.of(0), text(name), text(value)]);
@@ -20,7 +20,7 @@ function literal(name: string, value: string): Buffer {
 /** A string without Huffman's code, its length a prefixed integer of 7 bits. */
 function text(value: string): Buffer {
   const bytes = Buffer.from(value, 'latin1');
-  assert(bytes.length <= MOST_LENGTH, `a header of ${bytes.length} bytes is too long to be sent`);
+  assert(bytes.length <= MAX_LENGTH, `a header of ${bytes.length} bytes is too long to be sent`);
   if (bytes.length < 127) return Buffer.concat([Buffer.of(bytes.length), bytes]);
   const rest = bytes.length - 127;
   const length = rest < 128 ? Buffer.of(127, rest) : Buffer.of(127, (rest & 127) | 128, rest >>> 7);
@@ -39,7 +39,7 @@ export function withHeaders(block: Buffer, headers: readonly string[]): Buffer {
   const parts = [block];
   for (let i = 0; i < headers.length; i += 2) parts.push(literal(headers[i] as string, headers[i + 1] as string));
   const all = Buffer.concat(parts);
-  assert(all.length <= MOST_BYTES, `headers of ${all.length} bytes are too long to be sent`);
+  assert(all.length <= MAX_BYTES, `headers of ${all.length} bytes are too long to be sent`);
   return all;
 }
 
@@ -50,7 +50,7 @@ export function statusTrailers(status: RpcStatus, alone: boolean): Buffer {
   if (status.message !== '') parts.push(literal('grpc-message', encodeMessage(status.message)));
   if (status.details) parts.push(literal('grpc-status-details-bin', encodeBinary(status.details)));
   const block = Buffer.concat(parts);
-  assert(block.length <= MOST_BYTES, `trailers of ${block.length} bytes are too long to be sent`);
+  assert(block.length <= MAX_BYTES, `trailers of ${block.length} bytes are too long to be sent`);
   return block;
 }
 

@@ -18,9 +18,9 @@ const FIRST_BYTES = 4 * 1024;
  */
 const GROWTH = 16;
 /** A view may keep this many times its own size. */
-const MOST_KEPT = 4;
+const MAX_KEPT = 4;
 /** Or so many bytes. */
-const MOST_KEPT_BYTES = 8 * 1024;
+const MAX_KEPT_BYTES = 8 * 1024;
 
 export interface MessageReaderOptions {
   readonly maxMessageBytes: number;
@@ -116,7 +116,7 @@ export class MessageReader {
 /** The bytes themselves, or a copy, among others in a pool, where they would keep much more than themselves in memory. */
 export function keepable(view: Buffer): Buffer {
   const keptBytes = view.buffer.byteLength;
-  return keptBytes > MOST_KEPT_BYTES && view.length * MOST_KEPT < keptBytes ? Buffer.from(view) : view;
+  return keptBytes > MAX_KEPT_BYTES && view.length * MAX_KEPT < keptBytes ? Buffer.from(view) : view;
 }
 
 /** What goes before a message of so many bytes. The bytes are the caller's, or those it gave. */

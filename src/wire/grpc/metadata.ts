@@ -13,13 +13,13 @@ export function headerValue(headers: Headers, name: string): string | undefined 
 
 const PRINTABLE = /^[\x20-\x24\x26-\x7e]*$/;
 
-/** grpc-message: text percent-encoded, cut to `mostChars` at the end of a character. */
-export function encodeMessage(text: string, mostChars = 4096): string {
-  if (text.length <= mostChars && PRINTABLE.test(text)) return text;
+/** grpc-message: text percent-encoded, cut to `maxChars` at the end of a character. */
+export function encodeMessage(text: string, maxChars = 4096): string {
+  if (text.length <= maxChars && PRINTABLE.test(text)) return text;
   let out = '';
   for (const char of text) {
     const piece = PRINTABLE.test(char) ? char : percent(char);
-    if (out.length + piece.length > mostChars) break;
+    if (out.length + piece.length > maxChars) break;
     out += piece;
   }
   return out;

@@ -4,12 +4,12 @@ import { BigtableError, Code } from '../../base/index.ts';
 const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
 const MOST = 99_999_999;
 
-const MOST_DIGITS = 8;
+const MAX_DIGITS = 8;
 
 /** Milliseconds. INTERNAL where the header is malformed. Read by hand: nearly every call has one, and a pattern costs five times as much. */
 export function parseTimeout(header: string): number {
   const digits = header.length - 1;
-  const unitMs = digits >= 1 && digits <= MOST_DIGITS ? UNIT_MS[header.charAt(digits)] : undefined;
+  const unitMs = digits >= 1 && digits <= MAX_DIGITS ? UNIT_MS[header.charAt(digits)] : undefined;
   if (unitMs === undefined) throw malformed(header);
   let value = 0;
   for (let i = 0; i < digits; i++) {

@@ -17,10 +17,10 @@ export class HeaderListTooLarge extends Error {}
 /** What a table may hold before a limit of ours has reached the sender. */
 const DEFAULT_TABLE_BYTES = 4096;
 /** No length or index that makes sense is above 28 bits. */
-const MOST_SHIFT = 21;
+const MAX_SHIFT = 21;
 
 /** A peer has cause for two: the smallest size that the table had meanwhile, and its present one (RFC 7541, section 4.2). */
-const MOST_RESIZES = 2;
+const MAX_RESIZES = 2;
 
 export class HpackDecoder {
   readonly #table = new DynamicTable(DEFAULT_TABLE_BYTES);
@@ -40,8 +40,7 @@ export class HpackDecoder {
     this.#block = block;
     this.#at = 0;
     for (let resizes = 0; this.#at < block.length && ((block[this.#at] as number) & 0xe0) === 0x20; resizes++) {
-      if (resizes === MOST_RESIZES)
-        throw new HpackError(`the table is resized more than ${MOST_RESIZES} times at once`);
+      if (resizes === MAX_RESIZES) throw new HpackError(`the table is resized more than ${MAX_RESIZES} times at once`);
       this.#resize();
     }
     const headers: string[] = [];
@@ -89,7 +88,7 @@ export class HpackDecoder {
     const block = this.#block;
     let value = (block[this.#at++] as number) & mask;
     if (value < mask) return value;
-    for (let shift = 0; shift <= MOST_SHIFT; shift += 7) {
+    for (let shift = 0; shift <= MAX_SHIFT; shift += 7) {
       if (this.#at >= block.length) throw new HpackError('the block ends within an integer');
       const byte = block[this.#at++] as number;
       value += (byte & 0x7f) << shift;

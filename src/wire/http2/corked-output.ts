@@ -15,8 +15,8 @@ import { FRAME_HEADER_BYTES, writeFrameHeader } from './frames.ts';
 export const COPY_BYTES = 4096;
 /** Parts up to this size are copied by a loop: that costs less than a call. */
 const SHORT_BYTES = 24;
-const SMALLEST_SLAB_BYTES = 2048;
-const LARGEST_SLAB_BYTES = 32 * 1024;
+const MIN_SLAB_BYTES = 2048;
+const MAX_SLAB_BYTES = 32 * 1024;
 /** Slabs that are kept for use by whatever connection writes next. */
 const KEPT_SLABS = 32;
 /** Unsent bytes from which on writers should wait. */
@@ -48,7 +48,7 @@ export class CorkedOutput {
   #slab: Buffer | undefined;
   #from = 0;
   #at = 0;
-  #nextSlabBytes = SMALLEST_SLAB_BYTES;
+  #nextSlabBytes = MIN_SLAB_BYTES;
   #copiedBytes = 0;
   #scheduled = false;
   #wasFull = false;
@@ -105,7 +105,7 @@ export class CorkedOutput {
     const slabs = this.#slabs;
     if (slabs.length > 0) this.#slabs = [];
     // the next turn will write about as much as this one
-    this.#nextSlabBytes = Math.min(Math.max(this.#copiedBytes, SMALLEST_SLAB_BYTES), LARGEST_SLAB_BYTES);
+    this.#nextSlabBytes = Math.min(Math.max(this.#copiedBytes, MIN_SLAB_BYTES), MAX_SLAB_BYTES);
     this.#copiedBytes = 0;
     const parts = this.#parts;
     if (parts.length === 0) return;
@@ -142,14 +142,14 @@ export class CorkedOutput {
     // a peer that does not read must not make us hold a whole slab for each small write
     const isReused = this.#isPlain && this.#partsBytes === 0 && this.#options.socket.writableLength === 0;
     this.#slab = isReused ? this.#reusedSlab() : Buffer.allocUnsafe(Math.max(bytes, this.#nextSlabBytes));
-    this.#nextSlabBytes = Math.min(this.#nextSlabBytes * 2, LARGEST_SLAB_BYTES);
+    this.#nextSlabBytes = Math.min(this.#nextSlabBytes * 2, MAX_SLAB_BYTES);
     this.#from = 0;
     this.#at = 0;
     return this.#slab;
   }
 
   #reusedSlab(): Buffer {
-    const slab = freeSlabs.pop() ?? Buffer.allocUnsafeSlow(LARGEST_SLAB_BYTES);
+    const slab = freeSlabs.pop() ?? Buffer.allocUnsafeSlow(MAX_SLAB_BYTES);
     this.#slabs.push(slab);
     return slab;
   }

@@ -10,7 +10,7 @@ import { DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW_BYTES, Flag, FrameType } from '
 import type { Stream } from './stream.ts';
 
 /** Larger frames gain nothing, and let one stream hold up the others for longer. */
-const LARGEST_FRAME_BYTES = 64 * 1024;
+const MAX_FRAME_BYTES = 64 * 1024;
 
 export class DataSender {
   readonly window = new SendWindow(DEFAULT_WINDOW_BYTES);
@@ -49,7 +49,7 @@ export class DataSender {
       bytes > this.maxFrameBytes ||
       bytes > stream.sendWindow.bytes ||
       bytes > this.window.bytes ||
-      bytes > LARGEST_FRAME_BYTES ||
+      bytes > MAX_FRAME_BYTES ||
       this.#output.isFull
     )
       return false;
@@ -106,7 +106,7 @@ export class DataSender {
         stream.sendWindow.bytes,
         this.window.bytes,
         this.maxFrameBytes,
-        LARGEST_FRAME_BYTES,
+        MAX_FRAME_BYTES,
       );
       if (bytes <= 0) return;
       this.#output.head(bytes, FrameType.DATA, 0, stream.id);

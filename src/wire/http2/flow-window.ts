@@ -5,7 +5,7 @@
  */
 import { ErrorCode, Http2Error } from './frames.ts';
 
-const MOST_BYTES = 0x7fffffff;
+const MAX_BYTES = 0x7fffffff;
 
 /** What we may send: of a stream, or of the connection. */
 export class SendWindow {
@@ -17,7 +17,7 @@ export class SendWindow {
 
   /** A WINDOW_UPDATE, or a change of the first size. Throws Http2Error of that stream (0: of the connection). */
   grow(bytes: number, streamId: number): void {
-    if (this.bytes + bytes > MOST_BYTES)
+    if (this.bytes + bytes > MAX_BYTES)
       throw new Http2Error(
         ErrorCode.FLOW_CONTROL_ERROR,
         `a window of ${this.bytes + bytes} bytes; the limit is 2^31-1`,
@@ -61,7 +61,7 @@ export class ReceiveWindow {
   grant(bytes: number, atOnce = false): number {
     this.#grantedBytes += bytes;
     if (this.#grantedBytes < this.#stepBytes && !atOnce) return 0;
-    const step = Math.min(this.#grantedBytes, MOST_BYTES - this.#leftBytes);
+    const step = Math.min(this.#grantedBytes, MAX_BYTES - this.#leftBytes);
     this.#grantedBytes -= step;
     this.#leftBytes += step;
     return step;

@@ -6,7 +6,7 @@
  */
 
 /** Names are asked for by our own code, by few constants; beyond so many they are looked for each time. */
-const MOST_KNOWN = 32;
+const MAX_KNOWN = 32;
 
 export class HeaderPlaces {
   readonly #names: string[] = [];
@@ -25,7 +25,7 @@ export class HeaderPlaces {
   #find(list: readonly string[], name: string): number {
     let at = 0;
     while (at < list.length && list[at] !== name) at += 2;
-    if (this.#names.length < MOST_KNOWN) {
+    if (this.#names.length < MAX_KNOWN) {
       this.#names.push(name);
       this.#places.push(at + 1);
     }

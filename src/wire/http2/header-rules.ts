@@ -28,7 +28,7 @@ const OF_CONNECTIONS = new Set(['connection', 'keep-alive', 'proxy-connection', 
 const PSEUDO = [':method', ':scheme', ':path', ':authority'];
 /** Names that were found well formed: the same few come with every request. */
 const knownNames = new Set<string>();
-const MOST_KNOWN = 256;
+const MAX_KNOWN = 256;
 
 /** `last`: what the request before it was found to be. */
 export function requestHeaders(headers: readonly string[], streamId: number, last?: RequestHeaders): RequestHeaders {
@@ -90,7 +90,7 @@ function checkField(name: string, value: string, streamId: number): void {
     if (!NAME.test(name))
       throw malformed(streamId, `${JSON.stringify(name.slice(0, 64))} is no header's name, or out of place`);
     if (OF_CONNECTIONS.has(name)) throw malformed(streamId, `${name} belongs to HTTP/1 connections`);
-    if (knownNames.size < MOST_KNOWN && name.length < 64) knownNames.add(name);
+    if (knownNames.size < MAX_KNOWN && name.length < 64) knownNames.add(name);
   }
   checkedValue(value, name, streamId);
   if (name === 'te' && value !== 'trailers') throw malformed(streamId, 'te must be "trailers"');

@@ -1,7 +1,7 @@
 /** The peer's settings (RFC 9113, section 6.5): its values checked, unknown ones passed over. */
 import { DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW_BYTES, ErrorCode, Http2Error, Setting } from './frames.ts';
 
-const LARGEST_FRAME_BYTES = 0xffffff;
+const MAX_FRAME_BYTES = 0xffffff;
 
 export class PeerSettings {
   /** Size of the table with which the peer decodes our headers. */
@@ -34,10 +34,10 @@ export class PeerSettings {
         this.windowBytes = value;
         break;
       case Setting.MAX_FRAME_SIZE:
-        if (value < DEFAULT_MAX_FRAME_BYTES || value > LARGEST_FRAME_BYTES) {
+        if (value < DEFAULT_MAX_FRAME_BYTES || value > MAX_FRAME_BYTES) {
           throw new Http2Error(
             ErrorCode.PROTOCOL_ERROR,
-            `MAX_FRAME_SIZE is ${value}; it is ${DEFAULT_MAX_FRAME_BYTES} to ${LARGEST_FRAME_BYTES}`,
+            `MAX_FRAME_SIZE is ${value}; it is ${DEFAULT_MAX_FRAME_BYTES} to ${MAX_FRAME_BYTES}`,
           );
         }
         this.maxFrameBytes = value;

@@ -4,7 +4,7 @@ import type { RequestHeaders } from '../http2/header-rules.ts';
 import type { Stream, StreamOwner } from '../http2/stream.ts';
 
 const BODY = Buffer.from('This is a gRPC server: requests are POSTs with the content-type application/grpc.\n');
-const MOST_BYTES = 64 * 1024;
+const MAX_BYTES = 64 * 1024;
 
 export class HttpRefusal implements StreamOwner {
   readonly #stream: Stream;
@@ -21,7 +21,7 @@ export class HttpRefusal implements StreamOwner {
   onData(payload: Buffer): void {
     this.#stream.credit(payload.length);
     this.#bytes += payload.length;
-    if (this.#bytes > MOST_BYTES) this.onEnd();
+    if (this.#bytes > MAX_BYTES) this.onEnd();
   }
 
   onEnd(): void {

@@ -6,9 +6,9 @@
 import { Owner } from '../../env/index.ts';
 
 /** Principals without connections are forgotten when there are so many. */
-const MOST_PRINCIPALS = 1000;
+const MAX_PRINCIPALS = 1000;
 /** A connection that speaks for more principals begins again. */
-const MOST_OF_CONNECTION = 100;
+const MAX_PER_CONNECTION = 100;
 
 /** Those of one connection. */
 export class ConnectionOwners {
@@ -25,7 +25,7 @@ export class ConnectionOwners {
     if (this.#last !== undefined && principal === this.#lastPrincipal) return this.#last;
     let owner = this.#byPrincipal.get(principal);
     if (owner === undefined) {
-      if (this.#byPrincipal.size >= MOST_OF_CONNECTION) this.#byPrincipal.clear();
+      if (this.#byPrincipal.size >= MAX_PER_CONNECTION) this.#byPrincipal.clear();
       owner = new Owner(this.#principals.of(principal));
       this.#byPrincipal.set(principal, owner);
     }
@@ -42,7 +42,7 @@ export class PrincipalOwners {
   of(principal: string): Owner {
     let owner = this.#owners.get(principal);
     if (owner === undefined) {
-      if (this.#owners.size >= MOST_PRINCIPALS) this.#forgetIdle();
+      if (this.#owners.size >= MAX_PRINCIPALS) this.#forgetIdle();
       owner = new Owner();
       this.#owners.set(principal, owner);
     }

@@ -35,7 +35,7 @@ import type { SlowCall, SlowCalls } from './slow-calls.ts';
 /** A request that comes in more slowly, after some grace, is too slow while others wait for its memory; */
 const REQUEST_PACE = { graceMs: 2000, bytesPerSecond: 64 * 1024 };
 /** and so is one that would take longer than this. */
-const LONGEST_REQUEST_SECONDS = 60;
+const MAX_REQUEST_SECONDS = 60;
 
 export interface CallHost {
   readonly env: ApiEnv;
@@ -243,7 +243,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   }
 
   onAdmitted(bytes: number): void {
-    this.#requestPace?.restart(this.nowMs(), Math.max(REQUEST_PACE.bytesPerSecond, bytes / LONGEST_REQUEST_SECONDS));
+    this.#requestPace?.restart(this.nowMs(), Math.max(REQUEST_PACE.bytesPerSecond, bytes / MAX_REQUEST_SECONDS));
     if (this.#watchedBytes !== undefined && !this.stream.remoteEnded && !this.#isAnswered) this.#watch();
   }
 

@@ -21,7 +21,7 @@ const PROOF_BYTES = 64 * 1024;
 /** Beside the message: some clients do not even end their stream in a window of nothing. */
 export const SLACK_BYTES = 1024;
 /** A frame with less than this costs us as much. */
-const LEAST_FRAME_BYTES = 256;
+const MIN_FRAME_BYTES = 256;
 
 /** How a call's messages come in. */
 export interface RequestInput {
@@ -190,7 +190,7 @@ export function holdArriving(host: Pick<InputHost, 'context' | 'makeWay'>, bytes
 
 /** What a frame counts for while its request is not admitted. */
 export function arrivingBytes(frameBytes: number): number {
-  return Math.max(frameBytes, LEAST_FRAME_BYTES);
+  return Math.max(frameBytes, MIN_FRAME_BYTES);
 }
 
 /** A gzip message's content, reserved beside it. */

@@ -15,7 +15,7 @@ import { arrivingBytes } from './single-request.ts';
 import type { SlowCall } from './slow-calls.ts';
 
 /** So much is read of a call whose caller is not known. */
-const MOST_UNKNOWN_BYTES = 16 * 1024;
+const MAX_UNKNOWN_BYTES = 16 * 1024;
 
 export interface WaitingCallParts {
   readonly host: Pick<CallHost, 'slowCalls' | 'statusOf'> & { readonly env: Pick<ApiEnv, 'requestBudget'> };
@@ -74,7 +74,7 @@ export class WaitingCall implements StreamOwner, SlowCall {
     }
     this.#payloads.push(keepable(payload));
     this.#bytes += payload.length;
-    if (this.#bytes <= MOST_UNKNOWN_BYTES || this.#isPaused) return;
+    if (this.#bytes <= MAX_UNKNOWN_BYTES || this.#isPaused) return;
     this.#isPaused = true;
     connection.pause();
   }

@@ -109,7 +109,7 @@ export class WireServer implements RpcServer {
     this.#failedAccepts = new RareWarning(env, 'cannot take connections');
     this.#forgetGauges = env.metrics.gauges({
       'wire.connections': () => this.#sockets.size,
-      'wire.mostConnections': () => this.#limits.maxConnections,
+      'wire.maxConnections': () => this.#limits.maxConnections,
     });
   }
 
