@@ -18,7 +18,7 @@ export {
   modeForOthers,
   moduleUrl,
   mustThreadModule,
-  ProcessHold,
+  KeepAlive,
   systemClock,
   watchStrayErrors,
 } from '../platform/index.ts';

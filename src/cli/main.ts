@@ -4,7 +4,7 @@
  */
 import { Command, CommanderError } from 'commander';
 import { codeName, toBigtableError } from '../base/index.ts';
-import { ProcessHold } from '../boot/index.ts';
+import { KeepAlive } from '../boot/index.ts';
 import { checkText } from './arguments/arguments.ts';
 import { addCellCommands } from './commands/cell-commands.ts';
 import { addCompletionCommand } from './completion/completion-command.ts';
@@ -24,12 +24,12 @@ import { addVersion } from './commands/version-command.ts';
 const FAILED = 1;
 const NOT_UNDERSTOOD = 2;
 
-/** A command waits on timers that let a process end: without a hold the process could end while a command opens or closes a database. */
-const hold = new ProcessHold();
+/** A command waits on timers that let a process end: without this the process could end while a command opens or closes a database. */
+const keepAlive = new KeepAlive();
 
 /** Runs one command; answers the exit status. `argv` is without node and script. */
 export function main(argv: readonly string[], terminal: Terminal = processTerminal()): Promise<number> {
-  return hold.while(run(argv, terminal));
+  return keepAlive.while(run(argv, terminal));
 }
 
 async function run(argv: readonly string[], terminal: Terminal): Promise<number> {

@@ -3,7 +3,7 @@
  * master; schemas are read from the lock service. The requests' form is checked here, what depends on the schema by the server.
  */
 import { BigtableError, type ByteString, Code, notFound } from '../base/index.ts';
-import { type Env, inParts, type RequestContext, within } from '../env/index.ts';
+import { type Env, inSlices, type RequestContext, within } from '../env/index.ts';
 import { Locator, SchemaCache } from '../locator/index.ts';
 import type {
   Cell,
@@ -68,7 +68,7 @@ export class Client implements Service {
   private constructor({ env, limits }: ClientOptions) {
     this.#env = env;
     this.#limits = limits;
-    this.#slicer = (count, work) => inParts(env.clock, count, work);
+    this.#slicer = (count, work) => inSlices(env.clock, count, work);
     this.#schemas = new SchemaCache(env.lockService, (error) =>
       env.logger.error('a schema could not be read', { error: String(error) }),
     );

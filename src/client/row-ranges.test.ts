@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { BigtableError, Code } from '../base/index.ts';
-import { ByteBudget, type Clock, ManualClock, requestContext } from '../env/index.ts';
+import { ByteBudget, type Clock, clockOf, ManualClock, requestContext } from '../env/index.ts';
 import { LIMITS, normalizeRanges, type RowRange, rangeOfRow } from '../model/index.ts';
 import { orderedRanges } from './row-ranges.ts';
 
@@ -10,10 +10,10 @@ const LIMIT = LIMITS.default;
 /** Most ranges that may be gone over between two looks at the clock. */
 const MAX_BETWEEN_LOOKS = 2048;
 
-/** A step is over at every look at this clock. `whenPaused` is called at each pause. */
-function shortSteps(looked: () => void, whenPaused: () => void = () => {}): Clock {
+/** A slice is over each time this clock is read. `whenPaused` is called at each pause. */
+function shortSlices(looked: () => void, whenPaused: () => void = () => {}): Clock {
   const clock = new ManualClock();
-  return {
+  return clockOf({
     nowMicros: () => clock.nowMicros(),
     monotonicMs: () => {
       looked();
@@ -22,7 +22,7 @@ function shortSteps(looked: () => void, whenPaused: () => void = () => {}): Cloc
     },
     timer: (delayMs, wake) => clock.timer(delayMs, wake),
     yield: async () => whenPaused(),
-  };
+  });
 }
 
 const context = (options: { signal?: AbortSignal } = {}) => requestContext({ budget: new ByteBudget(1e9), ...options });
@@ -62,7 +62,7 @@ describe('the ranges of a read', () => {
   test('a million are gone over in bounded steps', async () => {
     let touches = 0;
     let most = 0;
-    const clock = shortSteps(() => {
+    const clock = shortSlices(() => {
       most = Math.max(most, touches);
       touches = 0;
     });
@@ -83,7 +83,7 @@ describe('the ranges of a read', () => {
   test('long keys make shorter steps', async () => {
     let bytes = 0;
     let most = 0;
-    const clock = shortSteps(() => {
+    const clock = shortSlices(() => {
       most = Math.max(most, bytes);
       bytes = 0;
     });
@@ -109,7 +109,7 @@ describe('the ranges of a read', () => {
 
   test('a caller that gives up is heard between two steps', async () => {
     const abort = new AbortController();
-    const clock = shortSteps(
+    const clock = shortSlices(
       () => {},
       () => abort.abort(),
     );

@@ -105,7 +105,7 @@ class Ordering {
   }
 
   async #pause(): Promise<void> {
-    await this.#pacer.pause(true);
+    await this.#pacer.pauseForGc();
     checkContext(this.#context, this.#clock);
   }
 }

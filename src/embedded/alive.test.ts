@@ -9,7 +9,7 @@ function run(body: string): { readonly status: number | null; readonly out: stri
   const source = `
     import { open } from ${from('./index.ts')};
     import { Calls } from ${from('./calls/calls.ts')};
-    import { ProcessHold } from ${from('../boot/index.ts')};
+    import { KeepAlive } from ${from('../boot/index.ts')};
     import { ByteBudget } from ${from('../env/index.ts')};
     const env = { requestBudget: new ByteBudget(1) };
     /** As the library waits: on a timer that lets the process end. */
@@ -27,16 +27,16 @@ const UNSETTLED = 13;
 
 describe('a program that only awaits the library', () => {
   test('goes on while a call is awaited, and while several are', () => {
-    const one = run(`console.log(await new Calls({}, env, new ProcessHold()).read(wait));`);
+    const one = run(`console.log(await new Calls({}, env, new KeepAlive()).read(wait));`);
     assert.deepEqual(one, { status: 0, out: 'waited\n' });
     const several = run(`
-      const calls = new Calls({}, env, new ProcessHold());
+      const calls = new Calls({}, env, new KeepAlive());
       await Promise.all([calls.read(wait), calls.read(async () => { throw new Error('failed'); }).catch(() => {}), calls.read(() => wait().then(wait))]);
       console.log(await calls.read(wait));`);
     assert.deepEqual(several, { status: 0, out: 'waited\n' });
   });
 
-  test('without a hold it would end', () => {
+  test('without KeepAlive it would end', () => {
     assert.deepEqual(run('console.log(await new Calls({}, env).read(wait));'), { status: UNSETTLED, out: '' });
   });
 

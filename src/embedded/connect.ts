@@ -5,7 +5,7 @@
  * Invariant: after `close` nothing of the connection is left that keeps the process alive.
  */
 import { checkOptions, describeValue, invalidArgument, isObjectOfNames, type OptionTable } from '../base/index.ts';
-import { connect as connectTo, ProcessHold } from '../boot/index.ts';
+import { connect as connectTo, KeepAlive } from '../boot/index.ts';
 import { sleep } from '../env/index.ts';
 import { DEFAULT_INSTANCE, DEFAULT_PROJECT } from '../model/index.ts';
 import type { Service } from '../service/index.ts';
@@ -63,7 +63,7 @@ export async function connect(address: string, options: ConnectOptions = {}): Pr
   const token = options.token === undefined ? undefined : textOf(options.token, 'token');
   const { service, env, close } = await connectTo(where, { tls: tlsOf(options.tls), token });
   // what a call waits for may be no connection: the source of a load, a pause
-  return overService(service, env, close, { where, parent, hold: new ProcessHold() });
+  return overService(service, env, close, { where, parent, keepAlive: new KeepAlive() });
 }
 
 export interface ServiceOptions {
@@ -72,7 +72,7 @@ export interface ServiceOptions {
   /** Where tables live that are named by their id alone. */
   readonly parent?: string;
   /** Keeps the process alive while a call is awaited. Default: whoever made the service sees to that. */
-  readonly hold?: ProcessHold;
+  readonly keepAlive?: KeepAlive;
 }
 
 /** A database over any service: one in this process, or one reached through a server. */
@@ -82,8 +82,8 @@ export function overService(
   close: () => Promise<void>,
   options: ServiceOptions = {},
 ): Database {
-  const { where = 'a service', parent, hold } = options;
-  const calls = new Calls(service, env, hold, parent);
+  const { where = 'a service', parent, keepAlive } = options;
+  const calls = new Calls(service, env, keepAlive, parent);
   const closing = async (): Promise<void> => {
     const patience = new AbortController();
     await Promise.race([calls.idle(), sleep(env.clock, CLOSE_PATIENCE_MS, patience.signal).catch(() => {})]);

@@ -10,7 +10,7 @@ import {
   isObjectOfNames,
   type OptionTable,
 } from '../base/index.ts';
-import { type DatabaseSettings, filePathOf, openDatabase, ProcessHold } from '../boot/index.ts';
+import { type DatabaseSettings, filePathOf, openDatabase, KeepAlive } from '../boot/index.ts';
 import { DEFAULT_PARENT } from '../model/index.ts';
 import type { CompactionProgress } from '../service/index.ts';
 import { CALL_OPTIONS, type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './calls/call-options.ts';
@@ -215,9 +215,13 @@ export async function open(directory: string | URL, options: OpenOptions = {}): 
   if (readOnly !== undefined && typeof readOnly !== 'boolean')
     throw invalidArgument(`readOnly must be true or false, not ${describeValue(readOnly)}`);
   const where = path === ':memory:' ? ({ memory: true } as const) : { directory: path };
-  const hold = new ProcessHold();
-  const { service, env, close } = await forCaller(openDatabase({ ...where, readOnly, settings }), DEFAULT_PARENT, hold);
-  return new Database(new Calls(service, env, hold), { where: path, close });
+  const keepAlive = new KeepAlive();
+  const { service, env, close } = await forCaller(
+    openDatabase({ ...where, readOnly, settings }),
+    DEFAULT_PARENT,
+    keepAlive,
+  );
+  return new Database(new Calls(service, env, keepAlive), { where: path, close });
 }
 
 function objectOf(options: OpenOptions): OpenOptions {

@@ -6,7 +6,8 @@
 export { ByteBudget, type Relief, Reservation } from './budget/budget.ts';
 export { Pace, type PaceOptions } from './budget/pace.ts';
 export { Owner } from './budget/turn-queue.ts';
-export { type Clock, inParts, Pacer, type Random, STEP_MS, sleep, type Timer } from './seams/clock.ts';
+export { type Clock, clockOf, type Random, sleep, type Time, type Timer } from './seams/clock.ts';
+export { inSlices, Pacer, SLICE_MS } from './seams/pacer.ts';
 export type { Checksum, Codecs, Lz4, Zstd, ZstdDictionary } from './seams/codecs.ts';
 export { CallNotes } from './calls/call-notes.ts';
 export {

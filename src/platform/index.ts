@@ -25,7 +25,7 @@ export { moduleUrl, mustThreadModule, threadModule, warnOfNoThreads } from './th
 export { modeForOthers } from './machine/permissions.ts';
 export { PortPeer } from './ports/port-peer.ts';
 export { PortTransport } from './ports/port-transport.ts';
-export { ProcessHold } from './machine/process-hold.ts';
+export { KeepAlive } from './machine/keep-alive.ts';
 export { stackOf, watchStrayErrors } from './machine/stray-errors.ts';
 export { systemClock } from './machine/system-clock.ts';
 export { systemRandom } from './machine/system-random.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { describe, test, type TestContext } from 'node:test';
-import { ByteBudget, type Clock, ManualClock, Metrics, silentLogger } from '../env/index.ts';
+import { ByteBudget, clockOf, ManualClock, Metrics, silentLogger } from '../env/index.ts';
 import { systemClock } from '../platform/index.ts';
 import type { Service } from '../service/index.ts';
 import { type ServerOptions, startServer } from './server.ts';
@@ -16,11 +16,11 @@ async function idleConnection(
   options: Partial<ServerOptions>,
 ): Promise<{ clock: ManualClock; session: ClientHttp2Session }> {
   const manual = new ManualClock();
-  const clock: Clock = {
+  const clock = clockOf({
     ...systemClock,
     monotonicMs: () => manual.monotonicMs(),
     timer: (ms, wake) => manual.timer(ms, wake),
-  };
+  });
   const env = {
     clock,
     random: { float: () => 0, uniqueName: () => '0' },

@@ -5,7 +5,7 @@
  * Invariant: nothing is done for a row, or a range, of which this server serves not all; the caller hears "not serving" and asks METADATA again.
  */
 import { assert, type BigtableError, type ByteString, invalidArgument, toBigtableError } from '../base/index.ts';
-import { type Clock, inParts, Pacer, type RequestContext } from '../env/index.ts';
+import { type Clock, inSlices, Pacer, type RequestContext } from '../env/index.ts';
 import { METADATA_TABLE_ID, type MetadataCommit } from '../metadata/index.ts';
 import {
   type Cell,
@@ -120,7 +120,7 @@ export class RowCalls {
     mutations: Mutations,
     context: RequestContext,
   ): Promise<undefined> {
-    const checking = inParts(this.#options.clock, mutations.length, (from, to) =>
+    const checking = inSlices(this.#options.clock, mutations.length, (from, to) =>
       checkMutations(schema, sliceMutations(mutations, from, to)),
     );
     if (checking !== undefined) await checking;

@@ -7,7 +7,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { BigtableError, type Code } from '../../src/base/index.ts';
 import { connect, openDatabase } from '../../src/boot/index.ts';
 import { type Database, overService, RowMutation } from '../../src/embedded/index.ts';
-import { ByteBudget, type Clock, requestContext } from '../../src/env/index.ts';
+import { ByteBudget, type Clock, clockOf, requestContext } from '../../src/env/index.ts';
 import { systemClock, systemRandom } from '../../src/platform/index.ts';
 import { startServer } from '../../src/server/index.ts';
 import { WireClient } from '../../src/wire/index.ts';
@@ -149,7 +149,7 @@ describe('a server with a budget of 16 MiB', () => {
   let lateMs = 0;
 
   before(async () => {
-    const clock: Clock = { ...bound(systemClock), monotonicMs: () => systemClock.monotonicMs() + lateMs };
+    const clock: Clock = clockOf({ ...bound(systemClock), monotonicMs: () => systemClock.monotonicMs() + lateMs });
     const { service, env, close } = await openDatabase({ memory: true, clock, settings: { requestBytes: LIMIT } });
     const server = await startServer({ service, env, address: '127.0.0.1:0' });
     const connection = await connect(server.address);
@@ -322,10 +322,10 @@ describe('a server with a budget of 16 MiB', () => {
 });
 
 function bound(clock: Clock): Clock {
-  return {
+  return clockOf({
     nowMicros: () => clock.nowMicros(),
     monotonicMs: () => clock.monotonicMs(),
     timer: (delayMs, wake) => clock.timer(delayMs, wake),
     yield: () => clock.yield(),
-  };
+  });
 }

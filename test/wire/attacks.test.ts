@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { BigtableError, Code } from '../../src/base/index.ts';
-import { ByteBudget, type Clock, Metrics, requestContext, silentLogger } from '../../src/env/index.ts';
+import { ByteBudget, type Clock, clockOf, Metrics, requestContext, silentLogger } from '../../src/env/index.ts';
 import { systemClock, systemRandom } from '../../src/platform/index.ts';
 import { WireClient, WireServer } from '../../src/wire/index.ts';
 import {
@@ -233,7 +233,7 @@ describe('attacks', () => {
   const budget = new ByteBudget(64 * MIB);
   /** Runs `late` seconds ahead of the machine's, so that long silences need no waiting. */
   let lateMs = 0;
-  const clock: Clock = { ...boundClock(), monotonicMs: () => systemClock.monotonicMs() + lateMs };
+  const clock: Clock = clockOf({ ...boundClock(), monotonicMs: () => systemClock.monotonicMs() + lateMs });
   let maxHeld = 0;
   let server: WireServer;
   let client: WireClient;
@@ -425,10 +425,10 @@ describe('attacks', () => {
 });
 
 function boundClock(): Clock {
-  return {
+  return clockOf({
     nowMicros: () => systemClock.nowMicros(),
     monotonicMs: () => systemClock.monotonicMs(),
     timer: (delayMs, wake) => systemClock.timer(delayMs, wake),
     yield: () => systemClock.yield(),
-  };
+  });
 }

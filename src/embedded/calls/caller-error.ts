@@ -7,21 +7,21 @@
  * the call fails: a call that succeeds costs nothing (docs/decisions/0028-the-library-explains-itself.md).
  */
 import { BigtableError, toBigtableError } from '../../base/index.ts';
-import type { ProcessHold } from '../../boot/index.ts';
+import type { KeepAlive } from '../../boot/index.ts';
 import { inOwnWords } from '../values/names.ts';
 
 /**
  * The outcome of the work for the caller who awaits it; the process stays alive meanwhile. The promise must go to the
  * caller as it is, or through async functions: a second listener (`then`, `catch`) would hide who awaits it.
  */
-export async function forCaller<T>(work: Promise<T>, parent: string, hold?: ProcessHold): Promise<T> {
-  hold?.enter();
+export async function forCaller<T>(work: Promise<T>, parent: string, keepAlive?: KeepAlive): Promise<T> {
+  keepAlive?.hold();
   try {
     return await work;
   } catch (error) {
     throw callersError(error, parent);
   } finally {
-    hold?.leave();
+    keepAlive?.release();
   }
 }
 

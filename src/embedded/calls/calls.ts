@@ -2,7 +2,7 @@
  * How the library calls the service: a context for each call, its bytes given back at the end, and nothing after close.
  */
 import { BigtableError, Code } from '../../base/index.ts';
-import type { ProcessHold } from '../../boot/index.ts';
+import type { KeepAlive } from '../../boot/index.ts';
 import { type Env, type RequestContext, requestContext } from '../../env/index.ts';
 import { DEFAULT_PARENT } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
@@ -27,21 +27,21 @@ export class Calls {
   readonly parent: string;
   readonly #service: Service;
   readonly #env: CallEnv;
-  readonly #hold: ProcessHold | undefined;
+  readonly #keepAlive: KeepAlive | undefined;
   #closed = false;
   /** Calls that are not answered. */
   #running = 0;
   #onIdle: (() => void) | undefined;
 
   /**
-   * `hold`: keeps the process alive while a call is awaited, where nothing else does. `parent`: where tables live that
+   * `keepAlive`: keeps the process alive while a call is awaited, where nothing else does. `parent`: where tables live that
    * are named by their id alone.
    */
-  constructor(service: Service, env: CallEnv, hold?: ProcessHold, parent = DEFAULT_PARENT) {
+  constructor(service: Service, env: CallEnv, keepAlive?: KeepAlive, parent = DEFAULT_PARENT) {
     this.parent = parent;
     this.#service = service;
     this.#env = env;
-    this.#hold = hold;
+    this.#keepAlive = keepAlive;
   }
 
   close(): void {
@@ -72,7 +72,7 @@ export class Calls {
 
   /** What a caller awaits: see `forCaller`. */
   awaited<T>(work: Promise<T>): Promise<T> {
-    return forCaller(work, this.parent, this.#hold);
+    return forCaller(work, this.parent, this.#keepAlive);
   }
 
   /** What a caller gets in place of the error: see `callersError`. */
@@ -93,7 +93,7 @@ export class Calls {
 
   /** `awaited` of `#run` in one promise: what calls without options cost. */
   async #runForCaller<T>(work: Work<T>): Promise<T> {
-    this.#hold?.enter();
+    this.#keepAlive?.hold();
     let call: Call | undefined;
     try {
       call = this.begin(NONE);
@@ -103,7 +103,7 @@ export class Calls {
       throw callersError(error, this.parent);
     } finally {
       if (call !== undefined) this.#ended(call);
-      this.#hold?.leave();
+      this.#keepAlive?.release();
     }
   }
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { Pacer, STEP_MS, sleep } from '../seams/clock.ts';
+import { sleep } from '../seams/clock.ts';
+import { Pacer, SLICE_MS } from '../seams/pacer.ts';
 import { ManualClock } from './manual-clock.ts';
 
 describe('ManualClock', () => {
@@ -96,7 +97,7 @@ describe('ManualClock', () => {
     await sleeping;
     const pacer = new Pacer(clock, 1);
     assert.equal(pacer.due(), false);
-    clock.advance(STEP_MS);
+    clock.advance(SLICE_MS);
     assert.equal(pacer.due(), true);
     await pacer.pause();
     assert.equal(pacer.due(), false);

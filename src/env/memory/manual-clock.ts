@@ -6,6 +6,7 @@
  */
 import { assert } from '../../base/index.ts';
 import type { Clock, Timer } from '../seams/clock.ts';
+import { Slices } from '../seams/pacer.ts';
 
 interface SetTimer {
   readonly atMs: number;
@@ -18,10 +19,12 @@ export class ManualClock implements Clock {
   #nowMs = 0;
   /** The latest first, so that the next one is taken from the end. */
   readonly #timers: SetTimer[] = [];
+  readonly slices: Slices;
 
   /** `startMicros`: real time at the beginning, µs since 1970. Default: 1 January 2024. */
   constructor(startMicros = 1_704_067_200_000_000) {
     this.#startMicros = startMicros;
+    this.slices = new Slices(this);
   }
 
   nowMicros(): number {

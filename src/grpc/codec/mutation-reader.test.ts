@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
-import { type Clock, ManualClock } from '../../env/index.ts';
+import { clockOf, ManualClock } from '../../env/index.ts';
 import { type Mutation, mutationList, type SetCell } from '../../model/index.ts';
 import { filterMessage } from '../convert/filter.ts';
 import { byteString, familyName, mutation, rowFilter, rowKey, rule, timestamp, value } from '../convert/fixtures.ts';
@@ -254,15 +254,15 @@ describe('what a request may hold', () => {
     await assert.rejects(async () => reader(bytes).checkAndMutateRow(), { code: 3, message: /20480/ });
   });
 
-  test('the reading pauses between mutations when its step is over', async () => {
+  test('the reading pauses between mutations when its slice is over', async () => {
     const clock = new ManualClock();
     let pauses = 0;
-    const slow: Clock = {
+    const slow = clockOf({
       nowMicros: () => clock.nowMicros(),
       timer: (ms, wake) => clock.timer(ms, wake),
       monotonicMs: () => performance.now() * 1000,
       yield: async () => void pauses++,
-    };
+    });
     const rule = Buffer.from([0x1a, 0x02, 0x20, 0x01]);
     const request = {
       MutateRows: Buffer.concat([Buffer.from([0x12]), varint(40_000), emptyMutations(10_000)]),

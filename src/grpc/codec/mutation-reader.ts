@@ -10,7 +10,7 @@
  * done (no kind, an aggregate without its column) fails its entry alone where the request is a batch.
  */
 import { BigtableError, type ByteString, invalidArgument, viewOf } from '../../base/index.ts';
-import { type Clock, inParts, Pacer } from '../../env/index.ts';
+import { type Clock, inSlices, Pacer } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import {
   CellBatchBuilder,
@@ -262,7 +262,7 @@ export class MutationReader {
   #listed(entry: EntryInProgress, cells: CellBatchBuilder, start: number, end: number): Promise<void> | undefined {
     const run = cells.runFrom(entry.from);
     const list: Mutation[] = [];
-    const listing = inParts(this.#clock, run.length, (from, to) => {
+    const listing = inSlices(this.#clock, run.length, (from, to) => {
       for (const mutation of mutationList(sliceMutations(run, from, to))) list.push(mutation);
     });
     const goOn = (): void => {
@@ -288,7 +288,7 @@ export class MutationReader {
   #pauseIfDue(): Promise<void> | undefined {
     if (this.#count < PACED) return undefined;
     this.#pacer ??= new Pacer(this.#clock);
-    return this.#pacer.due() ? this.#pacer.pause(true) : undefined;
+    return this.#pacer.due() ? this.#pacer.pauseForGc() : undefined;
   }
 
   /** A rule of one column that is an increment or an append: what all are, unless fields come twice or are unknown. */

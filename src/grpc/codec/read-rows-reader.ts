@@ -74,7 +74,7 @@ class ReadRowsReader {
   }
 
   async finish(): Promise<ReadRowsCall> {
-    do await this.#pacer.pause(true);
+    do await this.#pacer.pauseForGc();
     while (!this.readsOn());
     return this.call();
   }

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import * as grpc from '@grpc/grpc-js';
 import { BigtableError, Code } from '../../base/index.ts';
-import { PullStream, type RequestContext } from '../../env/index.ts';
+import { clockOf, PullStream, type RequestContext } from '../../env/index.ts';
 import type { ReadBatch, RowFragment } from '../../model/index.ts';
 import type { ReadRequest, Service } from '../../service/index.ts';
 import { ChunkReader } from '../client/chunk-reader.ts';
@@ -265,8 +265,8 @@ describe('ReadRows', () => {
   }
 
   test('a scan without output tells how far it came, to clients that understand', async () => {
-    const clock = { ...systemClock, monotonicMs: () => (now += 400) };
     let now = 0;
+    const clock = clockOf({ ...systemClock, monotonicMs: () => (now += 400) });
     const slowEnv = { ...testEnv(), clock };
     const service = {
       readRows: async function* () {

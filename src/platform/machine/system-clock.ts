@@ -1,12 +1,12 @@
 /**
  * The machine's clock.
  *
- * Invariant: a timer never fires early by the monotonic clock (Node's own may, by a fraction of a millisecond), and waits of any
- * length are kept (Node fires those above 2^31 - 1 ms at once).
+ * Invariant: a timer never fires early by the monotonic clock (Node's own may, by a fraction of a millisecond), and waits of
+ * any length are kept (Node fires those above 2^31 - 1 ms immediately).
  */
-import type { Clock, Timer } from '../../env/index.ts';
+import { type Clock, clockOf, type Timer } from '../../env/index.ts';
+import { collectYoungObjects } from './gc-hint.ts';
 import { RealTime } from './real-time.ts';
-import { collectYoungObjects } from './young-collection.ts';
 
 const MAX_WAIT_MS = 2 ** 31 - 1;
 const realTime = new RealTime({ coarseMs: () => Date.now(), fineMs: () => performance.now() });
@@ -24,10 +24,12 @@ function timer(delayMs: number, wake: () => void): Timer {
   return { cancel: () => clearTimeout(handle) };
 }
 
-export const systemClock: Clock = {
-  nowMicros: () => realTime.nowMicros(),
-  monotonicMs: () => performance.now(),
-  timer,
-  yield: () => new Promise((resolve) => setImmediate(resolve)),
-  settle: collectYoungObjects,
-};
+export const systemClock: Clock = clockOf(
+  {
+    nowMicros: () => realTime.nowMicros(),
+    monotonicMs: () => performance.now(),
+    timer,
+    yield: () => new Promise((resolve) => setImmediate(resolve)),
+  },
+  collectYoungObjects,
+);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { addWrapping, INT64_MAX, INT64_MIN, type Int64, int64Bytes, readInt64BE } from '../../base/index.ts';
-import { type Clock, Pacer } from '../../env/index.ts';
+import { clockOf, Pacer } from '../../env/index.ts';
 import { Memtable } from '../../memtable/index.ts';
 import {
   type AggregateKind,
@@ -742,7 +742,7 @@ describe('MergeCursor', () => {
     deletions.apply('z', [set('f', 'q', 1)], aggregateOf);
     let now = 0;
     let pauses = 0;
-    const clock: Clock = {
+    const clock = clockOf({
       nowMicros: () => now * 1000,
       // a millisecond a look: the pacer looks once in `every` items
       monotonicMs: () => now++,
@@ -750,7 +750,7 @@ describe('MergeCursor', () => {
       yield: async () => {
         pauses++;
       },
-    };
+    });
     const cursor = new MergeCursor([deletions], { aggregateOf, pacer: new Pacer(clock) });
     cursor.seekRow('');
     assert.equal(cursor.state, CursorState.needsLoad);

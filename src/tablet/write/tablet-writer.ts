@@ -20,7 +20,7 @@ import {
   type RowChange,
   type ServerLog,
 } from '../../commitlog/index.ts';
-import { type Clock, inParts, Pacer } from '../../env/index.ts';
+import { type Clock, inSlices, Pacer } from '../../env/index.ts';
 import type { AggregateOf } from '../../memtable/index.ts';
 import {
   isCellRun,
@@ -157,7 +157,7 @@ export class TabletWriter {
     const commitMicros = time.next();
     const { granularity } = schema();
     const timed: Mutation[] = [];
-    await inParts(clock, mutations.length, (from, to) => {
+    await inSlices(clock, mutations.length, (from, to) => {
       for (const mutation of resolveTimestamps(mutations.slice(from, to), commitMicros, granularity))
         timed.push(mutation);
     });
@@ -295,7 +295,7 @@ export class TabletWriter {
     const pacer = new Pacer(this.#options.clock);
     for (let from = 0; from < mutations.length; from += APPLIED_AT_ONCE) {
       edit.add(sliceMutations(mutations, from, from + APPLIED_AT_ONCE));
-      if (pacer.due(APPLIED_AT_ONCE)) await pacer.pause(true);
+      if (pacer.due(APPLIED_AT_ONCE)) await pacer.pauseForGc();
     }
     edit.commit();
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { ManualClock, STEP_MS } from '../../env/index.ts';
+import { ManualClock, SLICE_MS } from '../../env/index.ts';
 import { Connection } from './connection.ts';
 import { ReadTurns } from './read-turns.ts';
 import { Pipe, settled, TurnClock } from './fixtures.ts';
@@ -382,7 +382,7 @@ describe('a connection', () => {
 describe('requests that wait for their turn', () => {
   const slow = (): { it: Peer; clock: TurnClock } => {
     const clock = new TurnClock();
-    return { it: peer({}, clock, STEP_MS), clock };
+    return { it: peer({}, clock, SLICE_MS), clock };
   };
 
   test('are refused once the connection drains', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { STEP_MS } from '../../env/index.ts';
+import { SLICE_MS } from '../../env/index.ts';
 import { ConnectionInput } from './connection-input.ts';
 import { Pipe, settled, TurnClock } from './fixtures.ts';
 import { CLIENT_PREFACE, FrameType, frame } from './frames.ts';
@@ -40,13 +40,13 @@ describe('what a connection receives', () => {
     let turns = 1;
     for (let before = 0; seen.length < 100; turns++) {
       // four frames at most come between two looks at the clock
-      assert.ok(seen.length - before <= STEP_MS + 3, `${seen.length - before} frames in a turn`);
+      assert.ok(seen.length - before <= SLICE_MS + 3, `${seen.length - before} frames in a turn`);
       assert.ok(pipe.isPaused());
       before = seen.length;
       await clock.turn();
     }
     assert.deepEqual(seen, numbers(0, 100));
-    assert.ok(turns >= 100 / (STEP_MS + 3));
+    assert.ok(turns >= 100 / (SLICE_MS + 3));
     assert.ok(!pipe.isPaused());
   });
 
@@ -67,7 +67,7 @@ describe('what a connection receives', () => {
     const count = (): number => peers.reduce((sum, { seen }) => sum + seen.length, 0);
     for (let before = 0; count() < 50 * 8; await clock.turn()) {
       assert.ok(count() > before, 'each turn brings something');
-      assert.ok(count() - before <= STEP_MS + 6, `${count() - before} frames in a turn`);
+      assert.ok(count() - before <= SLICE_MS + 6, `${count() - before} frames in a turn`);
       before = count();
     }
     for (const { seen, pipe } of peers) {
@@ -101,7 +101,7 @@ describe('what a connection receives', () => {
 
   test('a caller that pauses it too has its own say', async () => {
     const clock = new TurnClock();
-    const { pipe, seen, reader } = input(new ReadTurns(clock), clock, STEP_MS);
+    const { pipe, seen, reader } = input(new ReadTurns(clock), clock, SLICE_MS);
     pipe.push(Buffer.concat([CLIENT_PREFACE, frames(0, 8)]));
     await settled();
     reader.pause();
@@ -119,7 +119,7 @@ describe('what a connection receives', () => {
 
   test('once stopped it hands on nothing, and the end of the socket is seen', async () => {
     const clock = new TurnClock();
-    const { pipe, seen, reader } = input(new ReadTurns(clock), clock, STEP_MS);
+    const { pipe, seen, reader } = input(new ReadTurns(clock), clock, SLICE_MS);
     let hasEnded = false;
     pipe.on('end', () => {
       hasEnded = true;
@@ -137,7 +137,7 @@ describe('what a connection receives', () => {
 
   test('what is broken in a later part is told once', async () => {
     const clock = new TurnClock();
-    const { pipe, seen, failures, reader } = input(new ReadTurns(clock), clock, STEP_MS);
+    const { pipe, seen, failures, reader } = input(new ReadTurns(clock), clock, SLICE_MS);
     pipe.push(Buffer.concat([CLIENT_PREFACE, frames(0, 8), Buffer.from('ffffff000000000001', 'hex')]));
     await settled();
     for (let i = 0; i < 5; i++) await clock.turn();

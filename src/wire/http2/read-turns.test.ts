@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { STEP_MS } from '../../env/index.ts';
+import { SLICE_MS } from '../../env/index.ts';
 import { TurnClock } from './fixtures.ts';
 import { ReadTurns } from './read-turns.ts';
 
 describe('turns of reading', () => {
-  test('a turn has time for STEP_MS, whoever reads', async () => {
+  test('a turn has time for SLICE_MS, whoever reads', async () => {
     const clock = new TurnClock();
     const turns = new ReadTurns(clock);
     assert.equal(turns.isOver(), false);
-    clock.advance(STEP_MS - 1);
+    clock.advance(SLICE_MS - 1);
     assert.equal(turns.isOver(), false);
     clock.advance(1);
     assert.equal(turns.isOver(), true);
@@ -30,7 +30,7 @@ describe('turns of reading', () => {
     const clock = new TurnClock();
     const turns = new ReadTurns(clock);
     turns.isOver();
-    clock.advance(STEP_MS);
+    clock.advance(SLICE_MS);
     const seen: string[] = [];
     const reader = (name: string, leftMs: number): void => {
       turns.wait(() => {

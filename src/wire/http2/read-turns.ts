@@ -1,10 +1,10 @@
 /**
- * Shares a turn of the event loop among the connections that have received bytes: together they read for STEP_MS a turn at most, so that timers, answers and
+ * Shares a turn of the event loop among the connections that have received bytes: together they read for SLICE_MS a turn at most, so that timers, answers and
  * other work come in between, however many calls arrive at once.
  *
  * Invariant: who waits goes on in the order in which it began to wait, and before bytes that come later.
  */
-import { type Clock, STEP_MS } from '../../env/index.ts';
+import { type Clock, SLICE_MS } from '../../env/index.ts';
 
 export class ReadTurns {
   readonly #clock: Clock;
@@ -19,7 +19,7 @@ export class ReadTurns {
 
   /** Whether the present turn's time is used up. The first to ask in a turn begins it. */
   isOver(): boolean {
-    if (this.#hasBegun) return this.#clock.monotonicMs() - this.#startMs >= STEP_MS;
+    if (this.#hasBegun) return this.#clock.monotonicMs() - this.#startMs >= SLICE_MS;
     this.#hasBegun = true;
     this.#startMs = this.#clock.monotonicMs();
     void this.#clock.yield().then(() => this.#next());

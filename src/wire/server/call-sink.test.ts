@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import * as http2 from 'node:http2';
 import { describe, test } from 'node:test';
 import { Code, toBigtableError } from '../../base/index.ts';
-import { ManualClock } from '../../env/index.ts';
+import { clockOf, ManualClock } from '../../env/index.ts';
 import { systemClock } from '../../platform/index.ts';
 import { rawServer, testEnv, until } from '../fixtures.ts';
 
@@ -13,11 +13,14 @@ describe('a call that sends more than its reader takes', () => {
   for (const isOther of [false, true]) {
     test(`is ended ${isOther ? 'for another' : 'when it finds no room for the next message'}, and leaves nothing behind`, async () => {
       const clock = new ManualClock();
-      const env = testEnv(4 * MIB, {
-        ...systemClock,
-        monotonicMs: () => clock.monotonicMs(),
-        timer: (ms, wake) => clock.timer(ms, wake),
-      });
+      const env = testEnv(
+        4 * MIB,
+        clockOf({
+          ...systemClock,
+          monotonicMs: () => clock.monotonicMs(),
+          timer: (ms, wake) => clock.timer(ms, wake),
+        }),
+      );
       let goOn = (): void => {};
       const gate = new Promise<void>((resolve) => (goOn = resolve));
       let failure: Code | undefined;

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import * as grpc from '@grpc/grpc-js';
 import { Code } from '../../base/index.ts';
-import { ManualClock } from '../../env/index.ts';
+import { clockOf, ManualClock } from '../../env/index.ts';
 import { rawServer, testEnv, testStatus, until } from '../fixtures.ts';
 import { systemClock } from '../../platform/index.ts';
 import { CLIENT_PREFACE, FrameReader, FrameType, settingsFrame } from '../http2/frames.ts';
@@ -117,11 +117,14 @@ describe('messages', () => {
 
   test('a message whose length is claimed and never sent frees what it reserved', async () => {
     const clock = new ManualClock();
-    const env = testEnv(MIB, {
-      ...systemClock,
-      monotonicMs: () => clock.monotonicMs(),
-      timer: (ms, wake) => clock.timer(ms, wake),
-    });
+    const env = testEnv(
+      MIB,
+      clockOf({
+        ...systemClock,
+        monotonicMs: () => clock.monotonicMs(),
+        timer: (ms, wake) => clock.timer(ms, wake),
+      }),
+    );
     const wire = await rawServer(env, length, { server: { limits: { keepAliveMs: 1e9 } } });
     const session = http2.connect(`http://127.0.0.1:${wire.port}`);
     const stream = session.request({
@@ -148,11 +151,14 @@ describe('messages', () => {
 
   test('a request that waits for memory is not taken for one of which nothing comes', async () => {
     const clock = new ManualClock();
-    const env = testEnv(MIB, {
-      ...systemClock,
-      monotonicMs: () => clock.monotonicMs(),
-      timer: (ms, wake) => clock.timer(ms, wake),
-    });
+    const env = testEnv(
+      MIB,
+      clockOf({
+        ...systemClock,
+        monotonicMs: () => clock.monotonicMs(),
+        timer: (ms, wake) => clock.timer(ms, wake),
+      }),
+    );
     const wire = await rawServer(env, length, { server: { limits: { keepAliveMs: 1e9 } } });
     const spent = env.requestBudget.reservation();
     spent.force(MIB);
@@ -340,11 +346,14 @@ describe('connections', () => {
   /** A server on a clock that stands still, and bare connections to it. */
   async function still(limits: Partial<WireLimits>) {
     const clock = new ManualClock();
-    const env = testEnv(MIB, {
-      ...systemClock,
-      monotonicMs: () => clock.monotonicMs(),
-      timer: (ms, wake) => clock.timer(ms, wake),
-    });
+    const env = testEnv(
+      MIB,
+      clockOf({
+        ...systemClock,
+        monotonicMs: () => clock.monotonicMs(),
+        timer: (ms, wake) => clock.timer(ms, wake),
+      }),
+    );
     const server = new WireServer({ env, statusOf: testStatus, limits });
     const port = await server.listen('127.0.0.1', 0);
     return {

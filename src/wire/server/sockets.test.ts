@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, test } from 'node:test';
-import { ManualClock } from '../../env/index.ts';
+import { clockOf, ManualClock } from '../../env/index.ts';
 import { systemClock } from '../../platform/index.ts';
 import { testEnv } from '../fixtures.ts';
 import { Sockets, type SocketLimits } from './sockets.ts';
@@ -37,11 +37,14 @@ class SilentSocket extends EventEmitter {
 
 function server(limits: Partial<SocketLimits> = {}) {
   const clock = new ManualClock();
-  const env = testEnv(1 << 20, {
-    ...systemClock,
-    monotonicMs: () => clock.monotonicMs(),
-    timer: (ms, wake) => clock.timer(ms, wake),
-  });
+  const env = testEnv(
+    1 << 20,
+    clockOf({
+      ...systemClock,
+      monotonicMs: () => clock.monotonicMs(),
+      timer: (ms, wake) => clock.timer(ms, wake),
+    }),
+  );
   const sockets = new Sockets({ env, limits: { ...LIMITS, ...limits } });
   sockets.start();
   const open = (address: string | undefined): SilentSocket => {

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { before, describe, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
-import { ManualClock } from '../../env/index.ts';
+import { clockOf, ManualClock } from '../../env/index.ts';
 import { systemClock } from '../../platform/index.ts';
 import { testEnv, testStatus, until } from '../fixtures.ts';
 import { CLIENT_PREFACE } from '../http2/frames.ts';
@@ -65,11 +65,14 @@ const STAGES: readonly { name: string; tls: boolean; open: (port: number) => Pro
 /** A server on a clock that stands still. */
 async function still(tls: boolean, limits: Partial<WireLimits> = {}) {
   const clock = new ManualClock();
-  const env = testEnv(1 << 20, {
-    ...systemClock,
-    monotonicMs: () => clock.monotonicMs(),
-    timer: (ms, wake) => clock.timer(ms, wake),
-  });
+  const env = testEnv(
+    1 << 20,
+    clockOf({
+      ...systemClock,
+      monotonicMs: () => clock.monotonicMs(),
+      timer: (ms, wake) => clock.timer(ms, wake),
+    }),
+  );
   const server = new WireServer({
     env,
     statusOf: testStatus,

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { connect } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
 import { Code } from '../../base/index.ts';
-import { ManualClock } from '../../env/index.ts';
+import { clockOf, ManualClock } from '../../env/index.ts';
 import { systemClock } from '../../platform/index.ts';
 import { rawServer, testEnv, until } from '../fixtures.ts';
 
@@ -121,11 +121,14 @@ describe('mutual TLS', () => {
   /** A connection with a certificate and a call that goes on, on a clock that stands still. */
   async function connected() {
     const clock = new ManualClock();
-    const env = testEnv(1 << 20, {
-      ...systemClock,
-      monotonicMs: () => clock.monotonicMs(),
-      timer: (ms, wake) => clock.timer(ms, wake),
-    });
+    const env = testEnv(
+      1 << 20,
+      clockOf({
+        ...systemClock,
+        monotonicMs: () => clock.monotonicMs(),
+        timer: (ms, wake) => clock.timer(ms, wake),
+      }),
+    );
     let running = 0;
     const register: Register = (server) => {
       echo(server);

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
-import { collectYoungObjects } from './young-collection.ts';
+import { collectYoungObjects } from './gc-hint.ts';
 
 test('young objects are collected once there are many of them', () => {
-  // before it is first called: it looks for V8's function once
+  // before the first call, which looks V8's function up
   setFlagsFromString('--expose-gc');
   const kept: object[] = [];
   let collections = 0;
