@@ -348,7 +348,7 @@ describe('edubba serve with settings', () => {
         server.out,
         /^memory: 288 MiB of [\d.]+ .iB: memtables 32 MiB, block cache 48 MiB, row cache 16 MiB, requests 128 MiB, in-memory groups 64 MiB$/m,
       );
-      const metrics = await (await fetch(/^metrics: (\S+)\/metrics,/m.exec(server.out)?.[1] + '/metrics')).text();
+      const metrics = await (await fetch(`${/^metrics: (\S+)\/metrics,/m.exec(server.out)?.[1]}/metrics`)).text();
       const limit = (name: string): number => Number(new RegExp(`^edubba_${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
       const limits = [
         'memtables_limit_bytes',

@@ -1,0 +1,124 @@
+/**
+ * Reporter for node:test: each failure with its source file, progress every minute, the slowest files, and the closing
+ * line 'N passed, N failed, N skipped'. A file without a test is a failure, and so is a run without a test.
+ *
+ * `npm test` uses it. It works by itself, too:
+ * node --import tsx --test --test-reporter ./scripts/lib/test-report.mjs FILE...
+ */
+import { relative, resolve } from 'node:path';
+import { Transform } from 'node:stream';
+import { closingLine, ROOT, secondsSince } from './repository.mjs';
+
+const PROGRESS_MS = 60_000;
+const SLOWEST_FILES = 8;
+const WHOLE_FILE = '(the whole file)';
+
+const isSet = (mark) => mark !== undefined && mark !== false;
+const isSuite = ({ details }) => details?.type === 'suite';
+/** The event of a file itself: node:test reports it only if the file crashed or has no test. */
+const isWholeFile = ({ file, name }) => file !== undefined && resolve(name) === file;
+/** The source of a file, compiled or not. */
+const sourceOf = (path) =>
+  path
+    ? relative(ROOT, path)
+        .replace(/^dist\//, '')
+        .replace(/\.js$/, '.ts')
+    : '';
+
+function errorText({ details }) {
+  const error = details?.error;
+  if (error?.signal) return `    the process was ended by ${error.signal}`;
+  if (error?.exitCode) return `    the process ended with status ${error.exitCode}`;
+  const cause = error?.cause ?? error;
+  return String(cause?.stack ?? cause ?? 'failed').replace(/^/gm, '    ');
+}
+
+// biome-ignore lint/style/noDefaultExport: node:test takes a reporter by its default export
+export default class TestReport extends Transform {
+  #tally = { passed: 0, failed: 0, skipped: 0 };
+  #failures = [];
+  #withoutTests = [];
+  /** Seconds of the outermost tests, by source file. */
+  #seconds = new Map();
+  #start = performance.now();
+  #progress = setInterval(() => this.#line(this.#progressLine()), PROGRESS_MS).unref();
+  #files;
+  #byName;
+
+  /**
+   * `files`: how many run, for the lines of progress; unknown by default. `byName`: only tests of some names run, so a
+   * file may have none.
+   */
+  constructor({ files, byName = process.execArgv.some((word) => word.startsWith('--test-name-pattern')) } = {}) {
+    super({ writableObjectMode: true });
+    this.#files = files;
+    this.#byName = byName;
+  }
+
+  _transform({ type, data }, _encoding, done) {
+    if (type === 'test:pass') this.#onPass(data);
+    else if (type === 'test:fail') this.#onFail(data);
+    else if (type === 'test:complete') this.#onComplete(data);
+    else if (type === 'test:stdout') this.push(data.message);
+    else if (type === 'test:stderr') process.stderr.write(data.message);
+    done();
+  }
+
+  _flush(done) {
+    clearInterval(this.#progress);
+    for (const path of this.#byName ? [] : this.#withoutTests) this.#fail(path, WHOLE_FILE, '    it reported no test');
+    const { passed, failed } = this.#tally;
+    if (passed + failed === 0) {
+      this.#tally.failed++;
+      this.#line('no test was found');
+    }
+    if (this.#failures.length > 1) this.#line(`\n${this.#failures.length} failures:\n${this.#failures.join('\n')}`);
+    const slowest = [...this.#seconds].sort(([, a], [, b]) => b - a).slice(0, SLOWEST_FILES);
+    this.#line(`slowest: ${slowest.map(([path, seconds]) => `${path} ${seconds.toFixed(0)} s`).join(', ')}`);
+    this.#line(`${this.#files ?? this.#seconds.size} files in ${secondsSince(this.#start)}`);
+    this.#line(closingLine(this.#tally));
+    if (this.#tally.failed > 0) process.exitCode = 1;
+    done();
+  }
+
+  #onComplete({ file, nesting, details }) {
+    if (!file) return;
+    const path = sourceOf(file);
+    const seconds = nesting === 0 ? details.duration_ms / 1000 : 0;
+    this.#seconds.set(path, (this.#seconds.get(path) ?? 0) + seconds);
+  }
+
+  #onPass(event) {
+    if (isWholeFile(event)) return void this.#withoutTests.push(event.file);
+    if (isSuite(event)) return;
+    if (!isSet(event.skip) && !isSet(event.todo)) return void this.#tally.passed++;
+    this.#tally.skipped++;
+    if (typeof event.skip === 'string') this.#line(`SKIP ${sourceOf(event.file)} ${event.name}: ${event.skip}`);
+  }
+
+  #onFail(event) {
+    // a suite fails by its tests, which are reported themselves, unless it failed before or after them
+    const ofParts = event.details?.error?.failureType === 'subtestsFailed';
+    if (isSuite(event) && ofParts) return;
+    if (isSet(event.todo)) return void this.#tally.skipped++;
+    if (ofParts) this.#tally.failed++;
+    else this.#fail(event.file, isWholeFile(event) ? WHOLE_FILE : event.name, errorText(event));
+  }
+
+  #fail(path, name, text) {
+    this.#tally.failed++;
+    const line = `FAIL ${sourceOf(path)} ${name}`;
+    this.#failures.push(line);
+    this.#line(`${line}\n${text}`);
+  }
+
+  #progressLine() {
+    const files = this.#files === undefined ? this.#seconds.size : `${this.#seconds.size} of ${this.#files}`;
+    const { passed, failed } = this.#tally;
+    return `${secondsSince(this.#start)}: results from ${files} files, ${passed} passed, ${failed} failed`;
+  }
+
+  #line(text) {
+    this.push(`${text}\n`);
+  }
+}
