@@ -19,12 +19,16 @@ export class ManualClock implements Clock {
   #nowMs = 0;
   /** The latest first, so that the next one is taken from the end. */
   readonly #timers: SetTimer[] = [];
-  readonly slices: Slices;
+  #slices: Slices | undefined;
 
   /** `startMicros`: real time at the beginning, µs since 1970. Default: 1 January 2024. */
   constructor(startMicros = 1_704_067_200_000_000) {
     this.#startMicros = startMicros;
-    this.slices = new Slices(this);
+  }
+
+  /** Made on first use, so that the first slice begins then. */
+  get slices(): Slices {
+    return (this.#slices ??= new Slices(this));
   }
 
   nowMicros(): number {
