@@ -4,9 +4,8 @@
 import { BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import { Pacer, type Clock, type RequestContext, type Transport } from '../env/index.ts';
 import type { AssignedTablet } from '../locator/index.ts';
-import type { TableSchema } from '../model/index.ts';
+import type { RowMutations, TableSchema } from '../model/index.ts';
 import { callServer, errorOf, isNotServing, type PlainError } from '../protocol/index.ts';
-import type { RowMutations } from '../service/index.ts';
 import type { Patience, Router } from './router.ts';
 
 export interface MutateRowsParts {

@@ -26,6 +26,7 @@ import {
   type Mutation,
   type Mutations,
   rangeContains,
+  type RowMutations,
   type RowRange,
   setCell,
   type TimestampRange,
@@ -38,14 +39,7 @@ import {
   RecordField,
   RecordKind,
 } from './append-format.ts';
-import {
-  type EncodedRecord,
-  type LogRecord,
-  Origin,
-  type RecordBody,
-  type RedoRecord,
-  type RowChange,
-} from './record.ts';
+import { type EncodedRecord, type LogRecord, Origin, type RecordBody, type RedoRecord } from './record.ts';
 
 /** Commit time, timestamps, integers. */
 const INT64_BYTES = 8;
@@ -316,7 +310,7 @@ export class AppendDecoder {
   #body(kind: number): LogRecord['body'] {
     if (kind === RecordKind.dropRows) return { kind: 'dropRows', range: this.#rowRange() };
     if (kind !== RecordKind.rows) throw this.#tooNew(`a record of kind ${kind}`);
-    const rows: RowChange<readonly Mutation[]>[] = [];
+    const rows: RowMutations<readonly Mutation[]>[] = [];
     for (let left = this.#reader.next(); left > 0; left--)
       rows.push({ row: this.#text(), mutations: this.#list(this.#reader.next()) });
     return { kind: 'rows', rows };
@@ -331,7 +325,7 @@ export class AppendDecoder {
   #rowsOfRuns(): RecordBody<Mutations> {
     const reader = this.#reader;
     const cells = new CellBatchBuilder(this.#bytes);
-    const rows: RowChange[] = [];
+    const rows: RowMutations[] = [];
     for (let left = reader.next(); left > 0; left--) {
       const row = this.#text();
       const count = reader.next();

@@ -26,8 +26,9 @@ import {
   mergedState,
   type Mutation,
   type Mutations,
-  sliceMutations,
+  type RowMutations,
   type RowRange,
+  sliceMutations,
   timestampAt,
 } from '../model/index.ts';
 import {
@@ -38,7 +39,7 @@ import {
   RecordField,
   RecordKind,
 } from './append-format.ts';
-import type { LogRecord, NewRecord, RowChange } from './record.ts';
+import type { LogRecord, NewRecord } from './record.ts';
 
 const SLAB_BYTES = 128 << 10;
 /** Values from this size on are not copied. */
@@ -175,7 +176,7 @@ export class AppendEncoder {
   }
 
   /** Only for `encodeRows`: the encoder is used for nothing else. */
-  async rowsInSteps(rows: readonly RowChange[], pacer: Pacer): Promise<readonly Uint8Array[]> {
+  async rowsInSteps(rows: readonly RowMutations[], pacer: Pacer): Promise<readonly Uint8Array[]> {
     this.#varint(rows.length);
     for (const { row, mutations } of rows) {
       this.#text(row);
@@ -189,7 +190,7 @@ export class AppendEncoder {
     return this.#parts;
   }
 
-  #row(change: RowChange): void {
+  #row(change: RowMutations): void {
     this.#text(change.row);
     const { mutations } = change;
     this.#varint(mutations.length);
@@ -346,6 +347,6 @@ export class AppendEncoder {
  * The rows of a record that is too large for one step of the event loop, encoded beforehand: for NewRecord.encodedRows. Large values
  * are not copied here either.
  */
-export function encodeRows(rows: readonly RowChange[], pacer: Pacer): Promise<readonly Uint8Array[]> {
+export function encodeRows(rows: readonly RowMutations[], pacer: Pacer): Promise<readonly Uint8Array[]> {
   return new AppendEncoder().rowsInSteps(rows, pacer);
 }

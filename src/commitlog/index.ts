@@ -12,6 +12,5 @@ export {
   type RecordBody,
   type RedoPoint,
   type RedoRecord,
-  type RowChange,
 } from './record.ts';
 export { type Appended, ServerLog, type ServerLogOptions } from './server-log.ts';

@@ -5,22 +5,17 @@
  * refused and surely not written (a full disk). Records of a tablet over several owners are ordered by (epoch, sequence), never by
  * sequence alone.
  */
-import type { ByteString, Int64 } from '../base/index.ts';
-import type { Mutation, Mutations, RowRange } from '../model/index.ts';
+import type { Int64 } from '../base/index.ts';
+import type { Mutation, Mutations, RowMutations, RowRange } from '../model/index.ts';
 
 /** Who caused a change. Stored: never renumber. */
 export const Origin = { user: 0, garbageCollection: 1, replication: 2 } as const;
 export type Origin = (typeof Origin)[keyof typeof Origin];
 
 /** Every mutation carries its final timestamp: the server's time was filled in before the record was made. */
-export interface RowChange<M extends Mutations = Mutations> {
-  readonly row: ByteString;
-  readonly mutations: M;
-}
-
 export type RecordBody<M extends Mutations = readonly Mutation[]> =
   /** One row, or several of one tablet that change in the same instant (a batch of writes, two-row commits of METADATA). */
-  | { readonly kind: 'rows'; readonly rows: readonly RowChange<M>[] }
+  | { readonly kind: 'rows'; readonly rows: readonly RowMutations<M>[] }
   | { readonly kind: 'dropRows'; readonly range: RowRange };
 
 export interface LogRecord {

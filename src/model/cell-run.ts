@@ -47,6 +47,12 @@ export interface CellRun {
 /** What one row is given, in order. */
 export type Mutations = readonly Mutation[] | CellRun;
 
+/** A row and the mutations that it is given, in order and atomically. */
+export interface RowMutations<M extends Mutations = Mutations> {
+  readonly row: ByteString;
+  readonly mutations: M;
+}
+
 export function isCellRun(mutations: Mutations): mutations is CellRun {
   return !Array.isArray(mutations);
 }

@@ -22,6 +22,7 @@ export {
   isCellRun,
   mutationList,
   type Mutations,
+  type RowMutations,
   sliceMutations,
   timestampAt,
   valueLengthAt,

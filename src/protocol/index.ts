@@ -13,7 +13,6 @@ export type {
   NewTableMessage,
   PlainError,
   ReadMessage,
-  RowEntry,
   ServerStatus,
   TabletRef,
   TabletServerCalls,

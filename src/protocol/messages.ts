@@ -14,8 +14,8 @@ import type {
   Granularity,
   GroupLayout,
   Mutation,
-  Mutations,
   ReadModifyWriteRule,
+  RowMutations,
   RowRange,
   TableSchema,
   TabletStatistics,
@@ -47,11 +47,6 @@ export interface ServerStatus {
   /** Whether the server's lock surely holds. */
   readonly locked: boolean;
   readonly tablets: readonly TabletStatus[];
-}
-
-export interface RowEntry {
-  readonly row: ByteString;
-  readonly mutations: Mutations;
 }
 
 export interface ReadMessage {
@@ -108,10 +103,10 @@ export interface TabletServerCalls {
     message: { readonly tablets: readonly TabletRef[]; readonly flush: boolean };
     answer: readonly (PlainError | undefined)[];
   };
-  mutateRow: { message: RowEntry & { readonly tableId: string }; answer: undefined };
+  mutateRow: { message: RowMutations & { readonly tableId: string }; answer: undefined };
   /** Rows of one tablet, each atomic by itself. Answers by entry: undefined = done. */
   mutateRows: {
-    message: { readonly tableId: string; readonly entries: readonly RowEntry[] };
+    message: { readonly tableId: string; readonly entries: readonly RowMutations[] };
     answer: readonly (PlainError | undefined)[];
   };
   checkAndMutateRow: { message: CheckAndMutateMessage; answer: boolean };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BigtableError, Code, INT64_MAX, INT64_MIN } from '../base/index.ts';
-import { LIMITS, type Limits, type Mutation, type ReadModifyWriteRule } from '../model/index.ts';
+import { type Limits, LIMITS, type Mutation, type ReadModifyWriteRule, type RowMutations } from '../model/index.ts';
 import {
   checkCheckAndMutateRow,
   checkMutateRow,
@@ -10,7 +10,6 @@ import {
   checkReadRanges,
   checkReadRows,
 } from './check-data.ts';
-import type { RowMutations } from './service.ts';
 
 const TABLE = 'projects/p/instances/i/tables/t';
 const LIMIT: Limits = { ...LIMITS.cloud, rowKeyBytes: 8, qualifierBytes: 4, valueBytes: 6, mutationsPerRequest: 3 };

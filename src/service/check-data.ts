@@ -12,6 +12,7 @@ import {
   type Mutation,
   type Mutations,
   type ReadModifyWriteRule,
+  type RowMutations,
   type RowRange,
   sliceMutations,
   timestampAt,
@@ -28,7 +29,7 @@ import {
   checkValue,
   checkValueLength,
 } from './check-names.ts';
-import type { CheckAndMutateRequest, ReadRequest, RowMutations } from './service.ts';
+import type { CheckAndMutateRequest, ReadRequest } from './service.ts';
 
 /** Has so many items gone over by parts [from, to); with pauses between them where it answers a promise. */
 export type Slicer = (count: number, work: (from: number, to: number) => void) => Promise<void> | undefined;

@@ -25,7 +25,6 @@ export type {
   KeySample,
   NewTable,
   ReadRequest,
-  RowMutations,
   Service,
   TableChange,
 } from './service.ts';

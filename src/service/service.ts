@@ -15,18 +15,13 @@ import type {
   Granularity,
   GroupLayout,
   Mutation,
-  Mutations,
   ReadBatch,
   ReadModifyWriteRule,
+  RowMutations,
   RowRange,
   TableSchema,
 } from '../model/index.ts';
 import type { ControlService } from './control-service.ts';
-
-export interface RowMutations {
-  readonly row: ByteString;
-  readonly mutations: Mutations;
-}
 
 export interface ReadRequest {
   readonly table: string;

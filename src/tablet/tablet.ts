@@ -7,7 +7,7 @@
  * - METADATA's row of the tablet is changed by its commits alone (tablet-commits.ts), one after another.
  */
 import { assert, type BigtableError, type ByteString } from '../base/index.ts';
-import type { RedoPoint, RedoRecord, RowChange, ServerLog } from '../commitlog/index.ts';
+import type { RedoPoint, RedoRecord, ServerLog } from '../commitlog/index.ts';
 import { type Env, Pacer, type PullStream, type RequestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import {
@@ -16,10 +16,11 @@ import {
   type Limits,
   type Mutation,
   type Mutations,
+  rangeContains,
   type ReadBatch,
   type ReadModifyWriteRule,
+  type RowMutations,
   type RowRange,
-  rangeContains,
   type TableSchema,
 } from '../model/index.ts';
 import type { BlockCache, MemoryBudget } from '../sstable/index.ts';
@@ -167,7 +168,10 @@ export class Tablet implements TabletApi {
     return this.#writes.mutateRow(context, row, mutations);
   }
 
-  mutateRows(context: RequestContext, changes: readonly RowChange[]): Promise<readonly (BigtableError | undefined)[]> {
+  mutateRows(
+    context: RequestContext,
+    changes: readonly RowMutations[],
+  ): Promise<readonly (BigtableError | undefined)[]> {
     return this.#writes.mutateRows(context, changes);
   }
 

@@ -12,6 +12,7 @@ import {
   type Mutations,
   rangeContains,
   type ReadBatch,
+  type RowMutations,
   type RowRange,
   sliceMutations,
   type TableSchema,
@@ -23,7 +24,6 @@ import {
   plainError,
   type PlainError,
   type ReadMessage,
-  type RowEntry,
   type TabletServerCalls,
 } from '../protocol/index.ts';
 import { checkMutations, checkRules, effectiveMutations } from '../service/index.ts';
@@ -99,7 +99,7 @@ export class RowCalls {
   }
 
   mutateRow(
-    { tableId, row, mutations }: RowEntry & { readonly tableId: string },
+    { tableId, row, mutations }: RowMutations & { readonly tableId: string },
     context: RequestContext,
   ): Promise<undefined> {
     const served = this.serving(tableId, row);
@@ -178,7 +178,7 @@ export class RowCalls {
 
   async mutateRows(
     tableId: string,
-    entries: readonly RowEntry[],
+    entries: readonly RowMutations[],
     context: RequestContext,
   ): Promise<(PlainError | undefined)[]> {
     const outcomes: (PlainError | undefined)[] = new Array(entries.length).fill(undefined);
@@ -186,14 +186,14 @@ export class RowCalls {
     const writes: Promise<void>[] = [];
     const fail = (index: number, thrown: unknown): void => void (outcomes[index] = plainError(toBigtableError(thrown)));
     for (let next = 0; next < entries.length; ) {
-      const step: { served: ServedTablet | undefined; readonly changes: RowEntry[]; readonly indexes: number[] } = {
+      const step: { served: ServedTablet | undefined; readonly changes: RowMutations[]; readonly indexes: number[] } = {
         served: undefined,
         changes: [],
         indexes: [],
       };
       // as many as one step of the event loop takes; all rows of a message are of one tablet, unless it was split meanwhile
       for (let due = false; next < entries.length && !due; next++) {
-        const entry = entries[next] as RowEntry;
+        const entry = entries[next] as RowMutations;
         const { row, mutations } = entry;
         try {
           const served =
@@ -215,7 +215,7 @@ export class RowCalls {
       const { served, changes, indexes } = step;
       if (served !== undefined) {
         try {
-          if (!this.#hasRoom(served)) await this.#waitForRoom(served, (changes[0] as RowEntry).row, context);
+          if (!this.#hasRoom(served)) await this.#waitForRoom(served, (changes[0] as RowMutations).row, context);
           const written = served.tablet.mutateRows(context, changes);
           writes.push(
             written.then((answers) => {

@@ -4,8 +4,8 @@
  */
 import { type BigtableError, toBigtableError } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
-import { LIMITS, type Mutation } from '../../model/index.ts';
-import type { RowMutations, Service } from '../../service/index.ts';
+import { LIMITS, type Mutation, type RowMutations } from '../../model/index.ts';
+import type { Service } from '../../service/index.ts';
 import type { BatchFailure } from '../calls/batch-error.ts';
 import { CallEndedError } from '../calls/call-end.ts';
 

@@ -6,8 +6,14 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { BigtableError, Code, fromBytes, toBytes, type ByteString } from '../../base/index.ts';
 import type { Clock, Random, RequestContext } from '../../env/index.ts';
-import { type Cell, mutationList, type ReadBatch, type ReadModifyWriteRule } from '../../model/index.ts';
-import type { CheckAndMutateRequest, KeySample, ReadRequest, RowMutations, Service } from '../../service/index.ts';
+import {
+  type Cell,
+  mutationList,
+  type ReadBatch,
+  type ReadModifyWriteRule,
+  type RowMutations,
+} from '../../model/index.ts';
+import type { CheckAndMutateRequest, KeySample, ReadRequest, Service } from '../../service/index.ts';
 import { type ClientTlsOptions, WireClient } from '../../wire/index.ts';
 import { decodeAnswer, encode } from '../codec/messages.ts';
 import { filterMessage } from '../convert/filter.ts';

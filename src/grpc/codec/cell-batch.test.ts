@@ -4,22 +4,23 @@ import { before, describe, test } from 'node:test';
 import { create, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { toBytes } from '../../base/index.ts';
-import { encodeRows, Origin, readAppends, type RowChange, ServerLog } from '../../commitlog/index.ts';
+import { encodeRows, Origin, readAppends, ServerLog } from '../../commitlog/index.ts';
 import { ManualClock, MemoryFileSystem, Pacer } from '../../env/index.ts';
 import { Memtable } from '../../memtable/index.ts';
 import {
   CursorState,
   isCellRun,
-  LIMITS,
   type Limits,
+  LIMITS,
   type Mutation,
   mutationList,
   resolveTimestamps,
+  type RowMutations,
   type SetCell,
   sliceMutations,
   type TableSchema,
 } from '../../model/index.ts';
-import { type RowMutations, checkMutateRow, checkMutateRows, checkMutations } from '../../service/index.ts';
+import { checkMutateRow, checkMutateRows, checkMutations } from '../../service/index.ts';
 import { mutationMessage } from '../convert/mutation.ts';
 import { MutateRowRequestSchema, MutateRowsRequestSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { Mutation_TimestampOrigin, MutationSchema } from '../generated/google/bigtable/v2/data_pb.ts';
@@ -102,7 +103,7 @@ async function readRow(mutations: readonly Mutation[]): Promise<RowMutations> {
 }
 
 /** As a tablet applies what is too large for one step: part by part, beside the row. */
-function storedInParts({ row, mutations }: RowChange, part: number): unknown[] {
+function storedInParts({ row, mutations }: RowMutations, part: number): unknown[] {
   const memtable = new Memtable();
   const edit = memtable.edit(row, () => undefined);
   for (let from = 0; from < mutations.length; from += part) edit.add(sliceMutations(mutations, from, from + part));
@@ -134,11 +135,11 @@ function thrownBy(work: () => unknown): unknown {
 }
 
 /** As the tablet server passes them on. */
-function resolved(entries: readonly RowMutations[]): RowChange[] {
+function resolved(entries: readonly RowMutations[]): RowMutations[] {
   return entries.map(({ row, mutations }) => ({ row, mutations: resolveTimestamps(mutations, 7_777_777, 'millis') }));
 }
 
-async function logged(changes: readonly RowChange[]): Promise<unknown> {
+async function logged(changes: readonly RowMutations[]): Promise<unknown> {
   const fileSystem = new MemoryFileSystem();
   const log = await ServerLog.open({ fileSystem, path: 'log' });
   const record = {
@@ -156,7 +157,7 @@ async function logged(changes: readonly RowChange[]): Promise<unknown> {
   return { bytes, records };
 }
 
-function stored(changes: readonly RowChange[]): unknown[] {
+function stored(changes: readonly RowMutations[]): unknown[] {
   const memtable = new Memtable();
   for (const { row, mutations } of changes) memtable.apply(row, mutations, () => undefined);
   return entriesOf(memtable);
@@ -255,11 +256,11 @@ describe('cells of a batch as runs and as objects', () => {
       assert.equal(isCellRun(entry.mutations), mutations.length === 3000);
       assert.deepEqual(mutationList(entry.mutations).map(plain), mutations.map(plain));
       const [change, objects] = [
-        resolved([entry])[0] as RowChange,
-        resolved([{ row: 'a', mutations }])[0] as RowChange,
+        resolved([entry])[0] as RowMutations,
+        resolved([{ row: 'a', mutations }])[0] as RowMutations,
       ];
       for (const part of [1, 64, 5000]) assert.deepEqual(storedInParts(change, part), storedInParts(objects, part));
-      const steps = async (rows: readonly RowChange[]): Promise<string> =>
+      const steps = async (rows: readonly RowMutations[]): Promise<string> =>
         Buffer.concat(await encodeRows(rows, new Pacer(new ManualClock()))).toString('hex');
       assert.equal(await steps([change]), await steps([objects]));
       assert.equal(

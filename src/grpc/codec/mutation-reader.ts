@@ -18,11 +18,11 @@ import {
   type Mutation,
   mutationList,
   type ReadModifyWriteRule,
-  type SetCell,
+  type RowMutations,
   setCell,
+  type SetCell,
   sliceMutations,
 } from '../../model/index.ts';
-import type { RowMutations } from '../../service/index.ts';
 import { filterFrom, withFilterPart } from './filter-reader.ts';
 import { rareMessages } from './rare.ts';
 import { type SetCellFields, SetCellReader } from './set-cell-reader.ts';
@@ -93,7 +93,7 @@ export class MutationReader {
   mutateRow(): RowMutations | Promise<RowMutations> {
     const reader = new WireReader(this.#bytes);
     const isLarge = this.#bytes.length > LARGE_REQUEST_BYTES;
-    const entry: EntryInProgress = {
+    const entry: PartialRowMutations = {
       row: '',
       cells: isLarge ? new CellBatchBuilder(this.#bytes) : undefined,
       from: 0,
@@ -121,7 +121,7 @@ export class MutationReader {
         const index = entries.length + failures.length;
         if (index === MOST) throw tooMany();
         fields.begin(reader.spanStart, reader.spanEnd);
-        const entry: EntryInProgress = { row: '', cells, from: cells.count, most: MAX_CELLS, list: undefined };
+        const entry: PartialRowMutations = { row: '', cells, from: cells.count, most: MAX_CELLS, list: undefined };
         for (
           let pause = this.#entryFields(fields, entry);
           pause !== undefined;
@@ -208,7 +208,7 @@ export class MutationReader {
   }
 
   /** Reads fields of a MutateRowRequest up to the end, or until it is time to let others run. */
-  #rowFields(reader: WireReader, entry: EntryInProgress): Promise<void> | undefined {
+  #rowFields(reader: WireReader, entry: PartialRowMutations): Promise<void> | undefined {
     while (reader.next()) {
       if (reader.field === 1) this.target.table = tableName(reader);
       else if (reader.field === 2) entry.row = reader.byteString();
@@ -223,7 +223,7 @@ export class MutationReader {
   }
 
   /** Reads fields of an entry up to the end, or until it is time to let others run. */
-  #entryFields(reader: WireReader, entry: EntryInProgress): Promise<void> | undefined {
+  #entryFields(reader: WireReader, entry: PartialRowMutations): Promise<void> | undefined {
     while (reader.next()) {
       if (reader.field === 1) entry.row = reader.byteString();
       else if (reader.field === 2) {
@@ -235,7 +235,7 @@ export class MutationReader {
   }
 
   /** Gathers the entry's mutation as a cell of the batch, as long as all of its are such; else all as a list. */
-  #entryMutation(reader: WireReader, entry: EntryInProgress): Promise<void> | undefined {
+  #entryMutation(reader: WireReader, entry: PartialRowMutations): Promise<void> | undefined {
     const { cells, from, most, list } = entry;
     if (list !== undefined || cells === undefined) return this.#mutation(reader, list as Mutation[]);
     if (++this.#count > MOST) throw tooMany();
@@ -259,7 +259,7 @@ export class MutationReader {
   }
 
   /** The entry's cells become a list, and the mutation at [start, end) is put behind them. */
-  #listed(entry: EntryInProgress, cells: CellBatchBuilder, start: number, end: number): Promise<void> | undefined {
+  #listed(entry: PartialRowMutations, cells: CellBatchBuilder, start: number, end: number): Promise<void> | undefined {
     const run = cells.runFrom(entry.from);
     const list: Mutation[] = [];
     const listing = inSlices(this.#clock, run.length, (from, to) => {
@@ -341,7 +341,7 @@ export class MutationReader {
 }
 
 /** A row: its mutations are the cells from `from` on, at most `most`, or, where some are anything else, a list. One of the two is there. */
-interface EntryInProgress {
+interface PartialRowMutations {
   row: ByteString;
   readonly cells: CellBatchBuilder | undefined;
   readonly from: number;
@@ -349,7 +349,7 @@ interface EntryInProgress {
   list: Mutation[] | undefined;
 }
 
-function rowOf({ row, cells, from, list }: EntryInProgress): RowMutations {
+function rowOf({ row, cells, from, list }: PartialRowMutations): RowMutations {
   return { row, mutations: list ?? (cells as CellBatchBuilder).runFrom(from) };
 }
 

@@ -1,6 +1,6 @@
 /** What a tablet does for the server that serves it. */
 import type { BigtableError, ByteString } from '../../base/index.ts';
-import type { RedoPoint, RowChange } from '../../commitlog/index.ts';
+import type { RedoPoint } from '../../commitlog/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import type {
@@ -10,6 +10,7 @@ import type {
   Mutations,
   ReadBatch,
   ReadModifyWriteRule,
+  RowMutations,
   RowRange,
 } from '../../model/index.ts';
 import type { CompactionKind } from './compaction-job.ts';
@@ -44,7 +45,10 @@ export interface TabletApi {
    */
   mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void>;
   /** The same for several rows, each atomic by itself. Answers by change: undefined = done. */
-  mutateRows(context: RequestContext, changes: readonly RowChange[]): Promise<readonly (BigtableError | undefined)[]>;
+  mutateRows(
+    context: RequestContext,
+    changes: readonly RowMutations[],
+  ): Promise<readonly (BigtableError | undefined)[]>;
   /** Holds the rows from their read to the end of the log append. `decide` gets all cells of each row (GC rules applied), filtered by `filter`. */
   transact(
     context: RequestContext,

@@ -3,7 +3,6 @@
  * writes holds it alone, from its read to the end of its log append and application.
  */
 import { assert, BigtableError, type ByteString, Code, toBigtableError } from '../../base/index.ts';
-import type { RowChange } from '../../commitlog/index.ts';
 import type { Clock, RequestContext } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import {
@@ -13,10 +12,11 @@ import {
   type Limits,
   type Mutation,
   type Mutations,
-  type ReadModifyWriteRule,
-  type RowRange,
   rangeContains,
   rangeOfRow,
+  type ReadModifyWriteRule,
+  type RowMutations,
+  type RowRange,
   type TableSchema,
 } from '../../model/index.ts';
 import type { LayerReads } from '../read/layer-reads.ts';
@@ -73,7 +73,7 @@ export class RowWrites {
   /** Rows that nobody holds alone are logged in this step, in records of many: a promise and a record a batch, not a row. */
   async mutateRows(
     context: RequestContext,
-    changes: readonly RowChange[],
+    changes: readonly RowMutations[],
   ): Promise<readonly (BigtableError | undefined)[]> {
     const outcomes: (BigtableError | undefined)[] = new Array(changes.length).fill(undefined);
     const waits: Promise<void>[] = [];
@@ -93,7 +93,7 @@ export class RowWrites {
       batch = new WriteBatch();
     };
     for (let i = 0; i < changes.length; i++) {
-      const change = changes[i] as RowChange;
+      const change = changes[i] as RowMutations;
       const { row, mutations } = change;
       if (isLargeChange(mutations) || !this.#locks.tryShare(row, batch.share))
         outcomeOf(this.mutateRow(context, row, mutations), [i]);
@@ -219,7 +219,7 @@ export class RowWrites {
   }
 
   /** The share is of these rows, and is given back by this. */
-  #writeShared(context: RequestContext, changes: readonly RowChange[], share: RowShare): Promise<void> {
+  #writeShared(context: RequestContext, changes: readonly RowMutations[], share: RowShare): Promise<void> {
     try {
       this.#serving.check(context);
       for (const { row } of changes) this.#checkInside(row);

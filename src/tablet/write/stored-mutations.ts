@@ -1,10 +1,10 @@
 /** Mutations as they are logged and stored: under the names that families are stored by (see FamilySchema.generation). */
 import { assert } from '../../base/index.ts';
-import type { RowChange } from '../../commitlog/index.ts';
 import {
   familyOfTable,
   type Mutation,
   mutationList,
+  type RowMutations,
   setCell,
   storageFamily,
   type TableSchema,
@@ -26,7 +26,7 @@ export function storedMutations(schema: TableSchema, mutations: readonly Mutatio
 }
 
 /** The same for changes of rows. */
-export function storedChanges(schema: TableSchema, changes: readonly RowChange[]): readonly RowChange[] {
+export function storedChanges(schema: TableSchema, changes: readonly RowMutations[]): readonly RowMutations[] {
   if (!isRenamed(schema)) return changes;
   return changes.map(({ row, mutations }) => ({ row, mutations: storedMutations(schema, mutationList(mutations)) }));
 }

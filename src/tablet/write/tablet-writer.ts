@@ -17,7 +17,6 @@ import {
   type RecordBody,
   type RedoPoint,
   type RedoRecord,
-  type RowChange,
   type ServerLog,
 } from '../../commitlog/index.ts';
 import { type Clock, inSlices, Pacer } from '../../env/index.ts';
@@ -28,6 +27,7 @@ import {
   type Mutations,
   needsServerTime,
   resolveTimestamps,
+  type RowMutations,
   sliceMutations,
   type TableSchema,
 } from '../../model/index.ts';
@@ -57,7 +57,7 @@ export interface TabletWriterOptions {
 /** A change as its record will tell it: every cell has a timestamp. Where the server's time was given, the time of the commit is the same. */
 type TimedChange = Pick<NewRecord, 'body' | 'commitMicros' | 'encodedRows'>;
 
-interface LoggedChange {
+interface LoggedRecord {
   readonly body: RecordBody<Mutations>;
   readonly sequence: number;
   /** The share of its rows, given back when the change is applied. */
@@ -69,7 +69,7 @@ interface LoggedChange {
 /** Changes that one append makes durable. */
 interface LoggedGroup {
   readonly durable: ReturnType<ServerLog['append']>['durable'];
-  readonly changes: LoggedChange[];
+  readonly changes: LoggedRecord[];
   /** Resolves when they are applied and may be acknowledged. */
   done: Promise<void>;
 }
@@ -112,7 +112,7 @@ export class TabletWriter {
    * Logs and applies changes of rows as one record, all in one instant. Resolves when they may be acknowledged. Whoever calls holds the rows until then;
    * `share` is given back by this, unless the call throws. Cells without a timestamp get the server's time; `givenMicros`: cells have it already.
    */
-  write(rows: readonly RowChange[], share?: RowShare, givenMicros?: number): Promise<void> {
+  write(rows: readonly RowMutations[], share?: RowShare, givenMicros?: number): Promise<void> {
     if (isLarge(rows)) return this.#writeLarge(rows, share, givenMicros);
     if (this.#options.buffered) return this.#writeBuffered(() => this.#timed(rows, givenMicros), share);
     return this.#log(this.#timed(rows, givenMicros), share).done;
@@ -135,7 +135,7 @@ export class TabletWriter {
   }
 
   /** In the step in which the change is logged: so no time is given between the two, and times ascend in the log. */
-  #timed(rows: readonly RowChange[], givenMicros: number | undefined): TimedChange {
+  #timed(rows: readonly RowMutations[], givenMicros: number | undefined): TimedChange {
     const { clock, time, schema } = this.#options;
     if (givenMicros !== undefined) return { body: { kind: 'rows', rows }, commitMicros: givenMicros };
     if (!rows.some(({ mutations }) => needsServerTime(mutations)))
@@ -143,7 +143,10 @@ export class TabletWriter {
     const commitMicros = time.next();
     const { granularity } = schema();
     const timed = rows.map(
-      ({ row, mutations }): RowChange => ({ row, mutations: resolveTimestamps(mutations, commitMicros, granularity) }),
+      ({ row, mutations }): RowMutations => ({
+        row,
+        mutations: resolveTimestamps(mutations, commitMicros, granularity),
+      }),
     );
     return { body: { kind: 'rows', rows: timed }, commitMicros };
   }
@@ -200,7 +203,7 @@ export class TabletWriter {
     }
   }
 
-  #applyAll(changes: readonly LoggedChange[]): void {
+  #applyAll(changes: readonly LoggedRecord[]): void {
     let failure: { readonly error: unknown } | undefined;
     for (const change of changes) {
       try {
@@ -222,7 +225,7 @@ export class TabletWriter {
       const encoded: TimedChange = { body, commitMicros, encodedRows: await encodeRows(body.rows, new Pacer(clock)) };
       if (buffered) return await this.#writeBuffered(() => encoded, undefined);
       const group = this.#log(encoded, undefined);
-      const change = group.changes.at(-1) as LoggedChange;
+      const change = group.changes.at(-1) as LoggedRecord;
       // whatever becomes of the group: the row is held until the last step
       await group.done.finally(() => change.stepping);
       this.#checkLease();
@@ -311,14 +314,14 @@ export class TabletWriter {
 }
 
 /** A change of one row. */
-type LargeRows = readonly [RowChange];
+type LargeRows = readonly [RowMutations];
 
 /** Whether a change of a row is made over several steps, so that its row must be held alone. */
 export function isLargeChange(mutations: Mutations): boolean {
   return mutations.length > MAX_IN_ONE_STEP;
 }
 
-function isLarge(rows: readonly RowChange[]): rows is LargeRows {
+function isLarge(rows: readonly RowMutations[]): rows is LargeRows {
   const [first] = rows;
   return first !== undefined && rows.length === 1 && isLargeChange(first.mutations);
 }

@@ -4,8 +4,7 @@
  *
  * Bounded, so that no record makes the log's append, or the step that applies it, a long one.
  */
-import type { RowChange } from '../../commitlog/index.ts';
-import { isCellRun, type Mutations, valueLengthAt } from '../../model/index.ts';
+import { isCellRun, type Mutations, type RowMutations, valueLengthAt } from '../../model/index.ts';
 import { RowShare } from './shared-rows.ts';
 
 const MAX_MUTATIONS = 256;
@@ -13,7 +12,7 @@ const MAX_VALUE_BYTES = 256 * 1024;
 
 export class WriteBatch {
   readonly share = new RowShare();
-  readonly changes: RowChange[] = [];
+  readonly changes: RowMutations[] = [];
   /** The changes' indexes in the call. */
   readonly indexes: number[] = [];
   #mutations = 0;
@@ -24,7 +23,7 @@ export class WriteBatch {
   }
 
   /** The row has joined the share. */
-  add(index: number, change: RowChange): this {
+  add(index: number, change: RowMutations): this {
     this.changes.push(change);
     this.indexes.push(index);
     this.#mutations += change.mutations.length;
