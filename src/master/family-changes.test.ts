@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { BigtableError, Code } from '../base/index.ts';
 import { storageFamily, type TableSchema } from '../model/index.ts';
-import type { FamilyChangeMessage } from '../protocol/index.ts';
+import type { FamilyChange } from '../protocol/index.ts';
 import { changeFamilies } from './family-changes.ts';
 
 const empty: TableSchema = {
@@ -13,14 +13,14 @@ const empty: TableSchema = {
   families: {},
   deletionProtection: false,
 };
-const fails = (code: Code, schema: TableSchema, ...changes: FamilyChangeMessage[]): void => {
+const fails = (code: Code, schema: TableSchema, ...changes: FamilyChange[]): void => {
   assert.throws(
     () => changeFamilies(schema, changes),
     (error) => error instanceof BigtableError && error.code === code,
   );
 };
-const create = (name: string): FamilyChangeMessage => ({ kind: 'create', family: { name } });
-const drop = (name: string): FamilyChangeMessage => ({ kind: 'drop', name });
+const create = (name: string): FamilyChange => ({ kind: 'create', family: { name } });
+const drop = (name: string): FamilyChange => ({ kind: 'drop', name });
 
 describe('changes of families', () => {
   test('no family is ever stored under a name that was used before', () => {

@@ -4,10 +4,10 @@
  */
 import { assert, BigtableError, Code, invalidArgument, notFound, ownOf } from '../base/index.ts';
 import { DEFAULT_GROUP, type FamilySchema, type TableSchema } from '../model/index.ts';
-import type { FamilyChangeMessage } from '../protocol/index.ts';
+import type { FamilyChange } from '../protocol/index.ts';
 
 /** All changes in order, or an error: ALREADY_EXISTS, NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION (a protected table loses no family). */
-export function changeFamilies(schema: TableSchema, changes: readonly FamilyChangeMessage[]): TableSchema {
+export function changeFamilies(schema: TableSchema, changes: readonly FamilyChange[]): TableSchema {
   const families = new Map(Object.entries(schema.families));
   const generations = new Map(Object.entries(schema.nextGenerations ?? {}));
   for (const change of changes) {

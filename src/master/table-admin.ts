@@ -18,7 +18,7 @@ import {
   schemaPath,
 } from '../metadata/index.ts';
 import type { RowRange, TableSchema } from '../model/index.ts';
-import type { FamilyChangeMessage, MasterCalls, NewTableMessage } from '../protocol/index.ts';
+import type { FamilyChange, MasterCalls, NewTable } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
 import type { Deletions } from './deletions.ts';
 import { changeFamilies, protectedTable } from './family-changes.ts';
@@ -52,7 +52,7 @@ export class TableAdmin {
     this.#options = options;
   }
 
-  createTable(table: NewTableMessage, context: RequestContext): Promise<TableSchema> {
+  createTable(table: NewTable, context: RequestContext): Promise<TableSchema> {
     return this.#oneByOne(table.name, () => this.#createTable(table, context));
   }
 
@@ -67,7 +67,7 @@ export class TableAdmin {
     }));
   }
 
-  modifyFamilies(name: string, changes: readonly FamilyChangeMessage[], context: RequestContext): Promise<TableSchema> {
+  modifyFamilies(name: string, changes: readonly FamilyChange[], context: RequestContext): Promise<TableSchema> {
     return this.#change(name, context, (schema) => changeFamilies(schema, changes));
   }
 
@@ -75,7 +75,7 @@ export class TableAdmin {
     return this.#oneByOne(name, () => this.#deleteTable(name, context));
   }
 
-  async #createTable(table: NewTableMessage, context: RequestContext): Promise<TableSchema> {
+  async #createTable(table: NewTable, context: RequestContext): Promise<TableSchema> {
     const { env, lock, schemas, assignment, creating } = this.#options;
     if (await schemas.read(table.name)) throw exists(table.name);
     const id = await this.#newId();
@@ -206,10 +206,10 @@ export class TableAdmin {
 }
 
 function schemaOf(
-  { name, families, granularity, deletionProtection, groups, extra }: NewTableMessage,
+  { name, families, granularity, deletionProtection, groups, extra }: NewTable,
   id: string,
 ): TableSchema {
-  const changes = families.map((family): FamilyChangeMessage => ({ kind: 'create', family }));
+  const changes = families.map((family): FamilyChange => ({ kind: 'create', family }));
   const schema = changeFamilies(
     { name, id, granularity, families: {}, deletionProtection, ...(extra && { extra }) },
     changes,

@@ -2,15 +2,15 @@
  * protocol: the internal calls of master and tablet servers as typed messages over the transport, the refusal "not serving", and the version
  * that peers exchange.
  */
+/** The parts of messages that are as in `service`. */
+export type { FamilyChange, NewTable } from '../service/index.ts';
 export { callHandler, callMaster, callServer, errorOf, type Handlers, plainError, readTablet } from './calls.ts';
 export type {
   CheckAndMutateMessage,
   CommitOutcome,
-  FamilyChangeMessage,
   Holdings,
   MasterCalls,
   NamedCounters,
-  NewTableMessage,
   PlainError,
   ReadMessage,
   ServerStatus,

@@ -9,17 +9,14 @@ import type { RowFilter } from '../filter/index.ts';
 import type { MetadataCommit, MetadataKey, MetadataRow } from '../metadata/index.ts';
 import type {
   Cell,
-  FamilySchema,
   FamilyUsage,
-  Granularity,
-  GroupLayout,
-  Mutation,
   ReadModifyWriteRule,
   RowMutations,
   RowRange,
   TableSchema,
   TabletStatistics,
 } from '../model/index.ts';
+import type { CheckAndMutateRequest, FamilyChange, KeySample, NewTable, TableChange } from '../service/index.ts';
 import type { ProtocolVersion } from './version.ts';
 
 /** A BigtableError as data, where an answer holds several. */
@@ -59,17 +56,13 @@ export interface ReadMessage {
   readonly reversed: boolean;
 }
 
-export interface CheckAndMutateMessage {
+export interface CheckAndMutateMessage extends Omit<CheckAndMutateRequest, 'table'> {
   readonly tableId: string;
-  readonly row: ByteString;
-  readonly predicate?: RowFilter | undefined;
-  readonly whenTrue: readonly Mutation[];
-  readonly whenFalse: readonly Mutation[];
 }
 
 /** Keys that cut a tablet into parts, with the bytes before each, and the bytes of the whole. */
 export interface TabletSamples {
-  readonly samples: readonly { readonly row: ByteString; readonly offsetBytes: number }[];
+  readonly samples: readonly KeySample[];
   readonly sizeBytes: number;
 }
 
@@ -153,36 +146,13 @@ export interface TabletServerCalls {
   schemaChanged: { message: { readonly tableName: string }; answer: undefined };
 }
 
-export interface NewTableMessage {
-  readonly name: string;
-  readonly families: readonly FamilySchema[];
-  readonly splits: readonly ByteString[];
-  readonly granularity: Granularity;
-  readonly deletionProtection: boolean;
-  readonly groups?: GroupLayout | undefined;
-  readonly extra?: Readonly<Record<string, string>> | undefined;
-}
-
-export type FamilyChangeMessage =
-  | { readonly kind: 'create'; readonly family: FamilySchema }
-  | { readonly kind: 'update'; readonly family: FamilySchema; readonly fields: readonly ('gcRule' | 'valueType')[] }
-  | { readonly kind: 'drop'; readonly name: string };
-
 /** Calls answered by the master. */
 export interface MasterCalls {
-  createTable: { message: NewTableMessage; answer: TableSchema };
-  updateTable: {
-    message: {
-      readonly name: string;
-      readonly deletionProtection?: boolean | undefined;
-      readonly groups?: GroupLayout | undefined;
-      readonly extra?: Readonly<Record<string, string>> | undefined;
-    };
-    answer: TableSchema;
-  };
+  createTable: { message: NewTable; answer: TableSchema };
+  updateTable: { message: TableChange & { readonly name: string }; answer: TableSchema };
   deleteTable: { message: { readonly name: string }; answer: undefined };
   modifyFamilies: {
-    message: { readonly name: string; readonly changes: readonly FamilyChangeMessage[] };
+    message: { readonly name: string; readonly changes: readonly FamilyChange[] };
     answer: TableSchema;
   };
   /** Makes one tablet of the two that meet at `row`. FAILED_PRECONDITION where none do. */
