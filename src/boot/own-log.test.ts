@@ -185,7 +185,7 @@ describe('the own log of a tablet server', () => {
       [undefined],
     );
     await db.set('t', 'b', '2');
-    await other.giveUpTablets('users');
+    await other.releaseTablets('users');
     const [refused] = await callServer(env.transport, other.address, 'load', { tablets: [refOf(given)] }, db.context());
     assert.equal(refused?.code, Code.UNAVAILABLE);
     assert.match(refused?.message ?? '', /is ending/);

@@ -110,13 +110,13 @@ export class TabletLoader {
     const served = this.#options.tablets.get(key) ?? this.#unfinished.get(key);
     if (served && served.epoch > epoch)
       throw stale(`tablet at epoch ${epoch} is not unloaded: this server has it at epoch ${served.epoch}`);
-    if (served) await this.giveUp(served, flush || !(await this.#isGone(key)));
+    if (served) await this.release(served, flush || !(await this.#isGone(key)));
     this.#damaged.delete(key);
     this.#floors.raise(key, epoch);
   }
 
   /** Serves the tablet no more. What could not be flushed stays with this server, and giving up may be tried again. */
-  async giveUp(served: ServedTablet, flush: boolean): Promise<void> {
+  async release(served: ServedTablet, flush: boolean): Promise<void> {
     const { tablets, budget, splitOf } = this.#options;
     await splitOf(served.key);
     if (tablets.get(served.key) !== served && !this.#unfinished.has(served.key)) return;

@@ -248,7 +248,7 @@ export class TabletServer {
    * The first part of ending in good order: serves the tablets of that kind no more. Users' tablets go first, on all servers, since what they flush
    * they commit to METADATA; then METADATA's, which commit to the root tablet. After little was written all is left to be replayed.
    */
-  async giveUpTablets(kind: 'users' | 'metadata' | 'root'): Promise<void> {
+  async releaseTablets(kind: 'users' | 'metadata' | 'root'): Promise<void> {
     if (this.#ended) return;
     this.#settling?.cancel();
     this.#lookingAtLoaded?.cancel();
@@ -262,7 +262,7 @@ export class TabletServer {
     this.#leavesNothing ||=
       this.#budget.writtenBytes > REPLAYED_BYTES || all.some(({ tablet }) => tablet.state.logs.length > REPLAYED_LOGS);
     for (const served of all.filter((one) => kindOf(one) === kind)) {
-      await this.#loader.giveUp(served, this.#leavesNothing).catch((thrown: unknown) => {
+      await this.#loader.release(served, this.#leavesNothing).catch((thrown: unknown) => {
         const error = toBigtableError(thrown);
         if (!isRace(error))
           this.#env.logger.warn('a tablet could not be flushed and is left to be replayed', {
@@ -275,7 +275,7 @@ export class TabletServer {
 
   /** Ends in good order: nothing is in flight afterwards, and the lock is free. */
   async close(): Promise<void> {
-    for (const kind of ['users', 'metadata', 'root'] as const) await this.giveUpTablets(kind);
+    for (const kind of ['users', 'metadata', 'root'] as const) await this.releaseTablets(kind);
     if (this.#ended) return;
     await this.#stopServing?.();
     await this.#finish();

@@ -21,7 +21,7 @@ const START_PATIENCE_MS = 5000;
 
 /** A tablet server as the database looks after it: in this thread, or in one of its own. */
 export interface HostedServer {
-  giveUpTablets(kind: 'users' | 'metadata' | 'root'): Promise<void>;
+  releaseTablets(kind: 'users' | 'metadata' | 'root'): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -135,7 +135,7 @@ export class Database {
     await this.#master.close();
     await Promise.all(this.#restarts);
     for (const kind of ['users', 'metadata', 'root'] as const)
-      for (const server of this.#servers) await server?.giveUpTablets(kind);
+      for (const server of this.#servers) await server?.releaseTablets(kind);
     for (const server of this.#servers) await server?.close();
   }
 

@@ -141,8 +141,8 @@ class ServerThread implements CallHandler {
         return undefined;
       case 'closeDoor':
         return this.#door?.close();
-      case 'giveUpTablets':
-        return this.#server?.giveUpTablets(message as 'users' | 'metadata' | 'root');
+      case 'releaseTablets':
+        return this.#server?.releaseTablets(message as 'users' | 'metadata' | 'root');
       case 'counters':
         return this.#parts.env.metrics.snapshot();
       case 'report':

@@ -231,8 +231,8 @@ class ServerThread implements HostedServer {
     await Promise.race([asked, sleep(this.#env.clock, REPORT_PATIENCE_MS)]);
   }
 
-  async giveUpTablets(kind: 'users' | 'metadata' | 'root'): Promise<void> {
-    await this.call('giveUpTablets', kind).catch((error: unknown) => {
+  async releaseTablets(kind: 'users' | 'metadata' | 'root'): Promise<void> {
+    await this.call('releaseTablets', kind).catch((error: unknown) => {
       this.#env.logger.warn('tablets are left to be replayed', {
         thread: this.place,
         error: toBigtableError(error).message,

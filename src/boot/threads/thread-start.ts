@@ -32,7 +32,7 @@ export function threadAddress(place: number): string {
   return `thread-${place}`;
 }
 
-export type ThreadMethod = 'start' | 'openDoor' | 'closeDoor' | 'giveUpTablets' | 'close' | 'counters' | 'report';
+export type ThreadMethod = 'start' | 'openDoor' | 'closeDoor' | 'releaseTablets' | 'close' | 'counters' | 'report';
 
 /** What a thread tells the main thread on its own. */
 export type ThreadNotice =
