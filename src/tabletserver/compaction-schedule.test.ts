@@ -52,8 +52,7 @@ class Bench {
       random: new SeededRandom(1),
       metrics: this.metrics,
       logger: { ...silentLogger, info: note, warn: note, error: note },
-      tablets: () => this.served.values(),
-      isServed: (served) => this.served.get(served.key) === served,
+      tablets: { all: () => this.served.values(), has: (served) => this.served.get(served.key) === served },
     });
   }
 

@@ -19,7 +19,7 @@ import {
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
 import { type CompactionKind, TOO_CROWDED } from '../tablet/index.ts';
 import { isRace } from './races.ts';
-import type { ServedTablet } from './tablet-map.ts';
+import type { ServedTablet, TabletMap } from './tablet-map.ts';
 import { WaitList } from './wait-list.ts';
 
 const FIRST_RETRY_MS = 1000;
@@ -35,9 +35,7 @@ export interface CompactionScheduleOptions {
   readonly atOnce: number;
   /** Within which time deleted data is gone from files. */
   readonly majorMs: number;
-  /** Those that are served now. */
-  readonly tablets: () => Iterable<ServedTablet>;
-  readonly isServed: (served: ServedTablet) => boolean;
+  readonly tablets: Pick<TabletMap, 'all' | 'has'>;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -132,7 +130,7 @@ export class CompactionSchedule {
     this.#options.metrics.add('tabletserver.writesThatWaitedForCompactions');
     // of a tablet that was loaded just now nobody may have looked at the files yet
     if (!this.#changed.has(served)) this.changed(served);
-    while (this.isBehind(served) && this.#options.isServed(served)) {
+    while (this.isBehind(served) && this.#options.tablets.has(served)) {
       if (this.#stopped) throw ending();
       await this.#waiting.next(context);
     }
@@ -167,7 +165,7 @@ export class CompactionSchedule {
     let kind: CompactionKind | undefined;
     for (const served of this.#changed) {
       if (this.#running.has(served) || this.#standing(served).retryAtMs > this.#options.clock.monotonicMs()) continue;
-      const due = this.#options.isServed(served)
+      const due = this.#options.tablets.has(served)
         ? (served.tablet.dueCompaction() ?? (this.#isMajorDue(served) ? 'major' : undefined))
         : undefined;
       if (due === undefined) this.#changed.delete(served);
@@ -203,7 +201,7 @@ export class CompactionSchedule {
       const delayMs = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** standing.failures++);
       standing.retryAtMs = clock.monotonicMs() + delayMs;
       clock.timer(delayMs, () => this.#startMore());
-      if (this.#stopped || !this.#options.isServed(served) || isRace(error)) return;
+      if (this.#stopped || !this.#options.tablets.has(served) || isRace(error)) return;
       metrics.add('tabletserver.failedCompactions');
       logger.error(`a ${kind} compaction failed and will be tried again`, {
         table: served.tableId,
@@ -239,7 +237,7 @@ export class CompactionSchedule {
 
   async #look(): Promise<void> {
     const pacer = new Pacer(this.#options.clock);
-    for (const served of [...this.#options.tablets()]) {
+    for (const served of [...this.#options.tablets.all()]) {
       if (this.#stopped) return;
       if (this.#isMajorDue(served)) this.changed(served);
       if (pacer.due()) await pacer.pause();

@@ -113,7 +113,7 @@ describe('the replay of logs', () => {
           }
           await replay.records({ tableId: '00000011', range, redo, logs: ['x', 'y'] });
           assert.deepEqual(reads, ['x', 'y'], 'a log is read once for all tablets');
-          replay.forget();
+          replay.clear();
         },
       ),
     );

@@ -34,7 +34,7 @@ export class LogReplay {
   readonly #read: LogReader;
   readonly #clock: Clock;
   readonly #logs = new Map<string, Promise<ByTable>>();
-  #forgetting: Timer | undefined;
+  #clearing: Timer | undefined;
 
   constructor(read: LogReader, clock: Clock) {
     this.#read = read;
@@ -51,14 +51,14 @@ export class LogReplay {
         if (pacer.due()) await pacer.pause();
       }
     }
-    this.#forgetLater();
+    this.#clearLater();
     found.sort((a, b) => a.epoch - b.epoch || a.sequence - b.sequence);
     return recordsInRange(found, range);
   }
 
   /** Gives up what is kept. */
-  forget(): void {
-    this.#forgetting?.cancel();
+  clear(): void {
+    this.#clearing?.cancel();
     this.#logs.clear();
   }
 
@@ -92,9 +92,9 @@ export class LogReplay {
     return tables;
   }
 
-  #forgetLater(): void {
-    this.#forgetting?.cancel();
-    this.#forgetting = this.#clock.timer(KEPT_MS, () => this.#logs.clear());
+  #clearLater(): void {
+    this.#clearing?.cancel();
+    this.#clearing = this.#clock.timer(KEPT_MS, () => this.#logs.clear());
   }
 }
 

@@ -15,9 +15,8 @@ export interface MasterNoticesOptions {
   readonly lockService: LockService;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Its name. */
-  readonly server: string;
-  readonly context: () => RequestContext;
+  readonly serverName: string;
+  readonly serverContext: () => RequestContext;
 }
 
 export class MasterNotices {
@@ -31,9 +30,8 @@ export class MasterNotices {
 
   /** These tablets are served in the place of one. */
   split(tablets: readonly ServedTablet[]): void {
-    const { server } = this.#options;
     void this.#tell('tabletSplit', {
-      server,
+      server: this.#options.serverName,
       tablets: tablets.map(({ key, epoch, tablet }) => ({ key, epoch, sizeBytes: tablet.sizeBytes() })),
     });
   }
@@ -53,11 +51,11 @@ export class MasterNotices {
   }
 
   async #tell<M extends 'tabletSplit' | 'filesLeft'>(method: M, message: MasterCalls[M]['message']): Promise<void> {
-    const { transport, lockService, logger, context } = this.#options;
+    const { transport, lockService, logger, serverContext } = this.#options;
     try {
       const file = await lockService.read(MASTER_PATH);
       if (file === undefined || this.#stopped) return;
-      await callMaster(transport, decodePeerFile(MASTER_PATH, file.contents).address, method, message, context());
+      await callMaster(transport, decodePeerFile(MASTER_PATH, file.contents).address, method, message, serverContext());
     } catch (thrown) {
       logger.info('the master was not told', { what: method, error: toBigtableError(thrown).message });
     }

@@ -95,7 +95,7 @@ export class RowCalls {
     if (!this.#options.budget.open) await this.#options.budget.wait(context);
     if (this.#options.compactions.isBehind(served)) await this.#options.compactions.wait(served, context);
     if (context.notes !== undefined) context.notes.writeWaitMs += this.#options.clock.monotonicMs() - startMs;
-    if (this.#options.tablets.get(served.key) !== served) throw notServing(served.tableId, row);
+    if (!this.#options.tablets.has(served)) throw notServing(served.tableId, row);
   }
 
   mutateRow(

@@ -119,14 +119,14 @@ export class TabletLoader {
   async release(served: ServedTablet, flush: boolean): Promise<void> {
     const { tablets, budget, splitOf } = this.#options;
     await splitOf(served.key);
-    if (tablets.get(served.key) !== served && !this.#unfinished.has(served.key)) return;
+    if (!tablets.has(served) && !this.#unfinished.has(served.key)) return;
     // most of what is in memory is written while the tablet is still served
     if (flush) await budget.flush(served);
     await served.tablet.cancelCompaction();
     // a server that ends and a master may both want it
     const other = this.#unloading.get(served.key);
     if (other !== undefined) return other;
-    if (tablets.get(served.key) !== served && !this.#unfinished.has(served.key)) return;
+    if (!tablets.has(served) && !this.#unfinished.has(served.key)) return;
     tablets.delete(served);
     this.#unfinished.set(served.key, served);
     const closing = this.#close(served, flush).then(() => budget.forget(served));
@@ -168,7 +168,7 @@ export class TabletLoader {
     children: readonly { readonly host: ServedTabletHost; readonly tablet: TabletApi }[],
   ): ServedTablet[] {
     const { tablets, budget } = this.#options;
-    assert(tablets.get(parent.key) === parent, 'a tablet is replaced that is not served');
+    assert(tablets.has(parent), 'a tablet is replaced that is not served');
     assertPartition(
       children.map(({ host }) => host.row.range),
       parent.range,
@@ -307,8 +307,7 @@ export class TabletLoader {
   #lose(host: ServedTabletHost, now: MetadataRow | undefined): void {
     const { tablets, budget, logger, services } = this.#options;
     const served = this.#hosts.get(host);
-    if (served === undefined || (tablets.get(served.key) !== served && this.#unfinished.get(served.key) !== served))
-      return;
+    if (served === undefined || (!tablets.has(served) && this.#unfinished.get(served.key) !== served)) return;
     const { key, tableId, epoch } = served;
     if (now !== undefined && now.epoch !== epoch) {
       const owner = now.server === undefined ? 'nobody' : `server ${now.server.name}`;

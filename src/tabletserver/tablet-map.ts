@@ -3,7 +3,14 @@
  * nothing is served but what a row says.
  */
 import { assert, type ByteString, checksInvariants } from '../base/index.ts';
-import { assertDisjoint, type MetadataKey, metadataKey, type MetadataRow } from '../metadata/index.ts';
+import {
+  assertDisjoint,
+  METADATA_TABLE_ID,
+  type MetadataKey,
+  metadataKey,
+  type MetadataRow,
+  ROOT_KEY,
+} from '../metadata/index.ts';
 import { rangeContains, type RowRange } from '../model/index.ts';
 import type { DivideCommit, TabletApi, TabletHost } from '../tablet/index.ts';
 
@@ -40,6 +47,11 @@ export class TabletMap {
     return this.#byKey.get(key);
   }
 
+  /** Whether this very tablet is served: another may be served under its key. */
+  has(served: ServedTablet): boolean {
+    return this.#byKey.get(served.key) === served;
+  }
+
   find(tableId: string, row: ByteString): ServedTablet | undefined {
     const list = this.#tables.get(tableId);
     if (list === undefined) return undefined;
@@ -69,7 +81,7 @@ export class TabletMap {
   }
 
   delete(served: ServedTablet): void {
-    if (this.#byKey.get(served.key) !== served) return;
+    if (!this.has(served)) return;
     this.#byKey.delete(served.key);
     const { tableId } = served;
     const list = this.#tables.get(tableId) ?? [];
@@ -86,7 +98,7 @@ export class TabletMap {
     for (const [tableId, list] of this.#tables) {
       assert(list.length > 0, 'a table without tablets is kept');
       assert(
-        list.every((one) => one.tableId === tableId && this.#byKey.get(one.key) === one),
+        list.every((one) => one.tableId === tableId && this.has(one)),
         'a tablet is known by its range and not by its key',
       );
       assertDisjoint(list.map(({ range }) => range));
@@ -94,6 +106,15 @@ export class TabletMap {
     }
     assert(count === this.#byKey.size, 'the two maps of tablets differ');
   }
+}
+
+/** Tablets commit to METADATA, and METADATA's own to the root tablet: so a server that closes releases them in this order. */
+export const TABLET_KINDS = ['users', 'metadata', 'root'] as const;
+export type TabletKind = (typeof TABLET_KINDS)[number];
+
+export function kindOf({ tableId, key }: ServedTablet): TabletKind {
+  if (key === ROOT_KEY) return 'root';
+  return tableId === METADATA_TABLE_ID ? 'metadata' : 'users';
 }
 
 /** The index of the first tablet that starts above `row`. */

@@ -62,11 +62,11 @@ export class TabletSplits {
     if (this.#running.has(served.key)) return;
     const row = served.tablet.middleRow();
     if (row === undefined) return;
-    assert(tablets.get(served.key) === served, 'a tablet is to be split that is not served');
+    assert(tablets.has(served), 'a tablet is to be split that is not served');
     this.#own = this.#begin(served, row)
       .catch((thrown: unknown) => {
         const error = toBigtableError(thrown);
-        if (tablets.get(served.key) === served && !isRace(error)) {
+        if (tablets.has(served) && !isRace(error)) {
           this.#options.logger.warn('a tablet could not be split', { table: served.tableId, error: error.message });
         }
         return undefined;
@@ -93,7 +93,7 @@ export class TabletSplits {
     }
     // what is only in memory has no place in the index of a file
     await served.tablet.flush();
-    if (tablets.get(served.key) !== served || this.#running.has(served.key)) throw notServing(served.tableId, row);
+    if (!tablets.has(served) || this.#running.has(served.key)) throw notServing(served.tableId, row);
     const middle = served.tablet.middleRow();
     if (middle === undefined) {
       throw new BigtableError(
@@ -132,7 +132,7 @@ export class TabletSplits {
       return [low, high];
     });
     // the server has ended meanwhile: METADATA has two tablets, of which this server has none
-    if (tablets.get(served.key) !== served) throw notServing(tableId, row);
+    if (!tablets.has(served)) throw notServing(tableId, row);
     const children = loader.replace(
       served,
       parts.map((part, i) => ({ host: hosts[i] as ServedTabletHost, tablet: part })),

@@ -1,0 +1,192 @@
+/** Answers the internal calls of a tablet server: passes each to the part whose work it is. */
+import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
+import type { CallHandler, Env, RequestContext } from '../env/index.ts';
+import type { SchemaCache } from '../locator/index.ts';
+import type { MetadataKey } from '../metadata/index.ts';
+import type { RowRange, TabletStatistics } from '../model/index.ts';
+import {
+  callHandler,
+  type Handlers,
+  type Holdings,
+  logPathOf,
+  notServing,
+  plainError,
+  type PlainError,
+  PROTOCOL,
+  type ServerStatus,
+  type TabletRef,
+  type TabletServerCalls,
+} from '../protocol/index.ts';
+import type { CompactionSchedule } from './compaction-schedule.ts';
+import type { LoadAftermath } from './load-aftermath.ts';
+import type { MemtableBudget } from './memtable-budget.ts';
+import { RowCalls } from './row-calls.ts';
+import type { TabletLoader } from './tablet-loader.ts';
+import { kindOf, type ServedTablet, TABLET_KINDS, type TabletMap } from './tablet-map.ts';
+import type { TabletSplits } from './tablet-splits.ts';
+
+export interface ServerCallsOptions {
+  readonly env: Env;
+  readonly serverName: string;
+  readonly tablets: TabletMap;
+  readonly schemas: SchemaCache;
+  readonly budget: MemtableBudget;
+  readonly compactions: CompactionSchedule;
+  readonly loader: TabletLoader;
+  readonly aftermath: LoadAftermath;
+  readonly splits: TabletSplits;
+  readonly leaseHeld: () => boolean;
+  readonly hasEnded: () => boolean;
+  readonly serverContext: () => RequestContext;
+}
+
+export class ServerCalls {
+  readonly #options: ServerCallsOptions;
+  readonly #rows: RowCalls;
+
+  constructor(options: ServerCallsOptions) {
+    const { env, schemas, loader } = options;
+    this.#options = options;
+    this.#rows = new RowCalls({
+      ...options,
+      clock: env.clock,
+      schemaOf: (tableId) => schemas.byId(tableId),
+      damageOver: (tableId, row) => loader.damageOver(tableId, row),
+    });
+  }
+
+  handler(): CallHandler {
+    const { env, loader, aftermath, splits } = this.#options;
+    const rows = this.#rows;
+    const handlers: Handlers<TabletServerCalls> = {
+      status: async () => this.#status(),
+      load: ({ tablets }) => this.#each(tablets, (ref) => this.#load(ref)).finally(() => aftermath.callEnded()),
+      unload: ({ tablets, flush }) => this.#each(tablets, (ref) => loader.unload(ref, flush)),
+      mutateRow: (message, context) => rows.mutateRow(message, context),
+      mutateRows: ({ tableId, entries }, context) => rows.mutateRows(tableId, entries, context),
+      checkAndMutateRow: (message, context) => rows.checkAndMutateRow(message, context),
+      readModifyWriteRow: (message, context) => rows.readModifyWriteRow(message, context),
+      sampleKeys: async ({ tableId, range, partBytes }) => {
+        const { tablet } = rows.servingAll(tableId, range);
+        return { samples: tablet.sampleKeys(partBytes), sizeBytes: tablet.sizeBytes() };
+      },
+      tabletStatistics: async ({ tableId, range }) => this.#statistics(tableId, range),
+      compact: async ({ tableId, range }, context) => {
+        await this.#compact(rows.servingAll(tableId, range), context);
+        return undefined;
+      },
+      compactMetadata: async (_message, context) => {
+        await this.#compactMetadata(context);
+        return undefined;
+      },
+      counters: async () => ({ name: env.metrics.name(env.random), counters: env.metrics.snapshot() }),
+      familyUsage: async ({ tableId, range }) => rows.servingAll(tableId, range).tablet.familyUsage(),
+      split: async ({ tableId, row, near }) => {
+        await splits.split(rows.serving(tableId, row), row, near);
+        return undefined;
+      },
+      dropRows: (message, context) => rows.dropRows(message, context),
+      commit: ({ commits }, context) => rows.commit(commits, context),
+      flush: async ({ keys }) => {
+        await this.#flush(keys);
+        return undefined;
+      },
+      holdings: async () => this.#holdings(),
+      schemaChanged: async ({ tableName }) => {
+        await this.#schemaChanged(tableName);
+        return undefined;
+      },
+    };
+    return callHandler<TabletServerCalls>(handlers, (message, context) => rows.read(message, context));
+  }
+
+  #status(): ServerStatus {
+    const { serverName, tablets, leaseHeld } = this.#options;
+    const served = [...tablets.all()].map(({ key, epoch, tablet }) => ({ key, epoch, sizeBytes: tablet.sizeBytes() }));
+    return { name: serverName, protocol: PROTOCOL, locked: leaseHeld(), tablets: served };
+  }
+
+  async #load(ref: TabletRef): Promise<void> {
+    const { loader, aftermath, serverContext } = this.#options;
+    await loader.load(ref, serverContext());
+    aftermath.loaded(ref.key);
+  }
+
+  async #each(
+    refs: readonly TabletRef[],
+    work: (ref: TabletRef) => Promise<void>,
+  ): Promise<(PlainError | undefined)[]> {
+    if (this.#options.hasEnded()) throw new BigtableError(Code.UNAVAILABLE, 'the tablet server has ended');
+    return Promise.all(
+      refs.map((ref) =>
+        work(ref).then(
+          () => undefined,
+          (thrown: unknown) => plainError(toBigtableError(thrown)),
+        ),
+      ),
+    );
+  }
+
+  #statistics(tableId: string, range: RowRange): TabletStatistics {
+    const { tablet } = this.#rows.servingAll(tableId, range);
+    const { memtableBytes, state } = tablet;
+    const sizeBytes = tablet.sizeBytes();
+    assert(sizeBytes >= memtableBytes, 'a tablet is smaller than its memtables');
+    return {
+      range,
+      server: this.#options.serverName,
+      files: Object.values(state.files).reduce((sum, { length }) => sum + length, 0),
+      fileBytes: sizeBytes - memtableBytes,
+      memoryBytes: memtableBytes,
+    };
+  }
+
+  /** A major compaction. "Not serving" where the tablet is split or released first: the caller then finds its successors. */
+  async #compact(served: ServedTablet, context: RequestContext): Promise<void> {
+    const { compactions, splits, tablets, hasEnded } = this.#options;
+    try {
+      await compactions.compact(served, context);
+    } catch (error) {
+      await splits.under(served.key);
+      if (hasEnded() || tablets.has(served)) throw error;
+      throw notServing(served.tableId, served.range.start);
+    }
+  }
+
+  async #compactMetadata(context: RequestContext): Promise<void> {
+    const all = [...this.#options.tablets.all()];
+    for (const kind of ['metadata', 'root'])
+      await Promise.all(all.filter((one) => kindOf(one) === kind).map((one) => this.#compact(one, context)));
+  }
+
+  /** Writes the memtables to files: of the tablets named, or of all. METADATA's come last, since the others commit to them. */
+  async #flush(keys: readonly MetadataKey[] | undefined): Promise<void> {
+    const { tablets, budget } = this.#options;
+    const all = keys ? keys.flatMap((key) => tablets.get(key) ?? []) : [...tablets.all()];
+    for (const kind of TABLET_KINDS) {
+      for (const served of all.filter((one) => kindOf(one) === kind)) {
+        try {
+          await budget.flush(served);
+        } catch (error) {
+          // one released meanwhile was flushed, or its table is gone: a caller that names tablets has to know
+          if (keys || tablets.has(served)) throw error;
+        }
+      }
+    }
+  }
+
+  /** All files named after this server are its own while it lives: one may be written and be in no row yet. */
+  #holdings(): Holdings {
+    const { tablets, loader, serverName } = this.#options;
+    const files = [...tablets.all()].flatMap(({ tablet }) => tablet.heldFiles());
+    return { files: [...files, ...loader.heldFiles()], logs: [logPathOf(serverName)] };
+  }
+
+  async #schemaChanged(tableName: string): Promise<void> {
+    const { schemas, tablets, compactions } = this.#options;
+    await schemas.refresh(tableName);
+    // families may have been moved to other locality groups
+    for (const served of tablets.all())
+      if (schemas.byId(served.tableId)?.name === tableName) compactions.changed(served);
+  }
+}

@@ -1,0 +1,111 @@
+/** What a server does for all its tablets: names and deletes files, and passes their notices to the parts they concern. */
+import { type BigtableError, toBigtableError } from '../base/index.ts';
+import type { Env, RequestContext } from '../env/index.ts';
+import type { MetadataClient, SchemaCache } from '../locator/index.ts';
+import type { MetadataKey } from '../metadata/index.ts';
+import type { TableSchema } from '../model/index.ts';
+import { FILES_DIRECTORY, logPathOf } from '../protocol/index.ts';
+import { ClockWarning } from './clock-warning.ts';
+import type { CompactionSchedule } from './compaction-schedule.ts';
+import type { MasterNotices } from './master-notices.ts';
+import type { MemtableBudget } from './memtable-budget.ts';
+import type { HostServices } from './tablet-host.ts';
+import type { TabletMap } from './tablet-map.ts';
+import type { TabletSplits } from './tablet-splits.ts';
+
+export interface ServerServicesOptions {
+  readonly env: Env;
+  readonly serverName: string;
+  readonly metadata: MetadataClient;
+  readonly schemas: SchemaCache;
+  readonly tablets: TabletMap;
+  readonly budget: MemtableBudget;
+  readonly compactions: CompactionSchedule;
+  readonly notices: MasterNotices;
+  /** Asked late: splits are made of tablets that have these services. */
+  readonly splits: () => TabletSplits;
+  readonly leaseHeld: () => boolean;
+  readonly serverContext: () => RequestContext;
+  /** Called when METADATA gives a tablet of this server to another. */
+  readonly onTakenAway: (reason: BigtableError) => void;
+}
+
+export class ServerServices implements HostServices {
+  readonly logPath: string;
+  readonly metadata: MetadataClient;
+  readonly #options: ServerServicesOptions;
+  readonly #clockWarning: ClockWarning;
+  #files = 0;
+
+  constructor(options: ServerServicesOptions) {
+    this.#options = options;
+    this.logPath = logPathOf(options.serverName);
+    this.metadata = options.metadata;
+    this.#clockWarning = new ClockWarning(options.env);
+  }
+
+  schema(tableId: string): TableSchema | undefined {
+    return this.#options.schemas.byId(tableId);
+  }
+
+  leaseHeld(): boolean {
+    return this.#options.leaseHeld();
+  }
+
+  newFilePath(): string {
+    return `${FILES_DIRECTORY}${this.#options.serverName}-${this.#files++}`;
+  }
+
+  released(files: readonly string[]): void {
+    void this.#delete(files);
+  }
+
+  leftToSweep(): void {
+    this.#options.notices.filesLeft();
+  }
+
+  filesChanged(key: MetadataKey): void {
+    const { tablets, compactions, splits } = this.#options;
+    const served = tablets.get(key);
+    if (served === undefined) return;
+    compactions.changed(served);
+    splits().filesChanged(served);
+  }
+
+  takenAway(reason: BigtableError): void {
+    this.#options.onTakenAway(reason);
+  }
+
+  written(key: MetadataKey): void {
+    const { tablets, budget } = this.#options;
+    const served = tablets.get(key);
+    if (served !== undefined) budget.count(served);
+  }
+
+  serverContext(): RequestContext {
+    return this.#options.serverContext();
+  }
+
+  uniqueName(): string {
+    return this.#options.env.random.uniqueName();
+  }
+
+  nowMicros(): number {
+    return this.#options.env.clock.nowMicros();
+  }
+
+  clockIsBehind(nowMicros: number, lastMicros: number): void {
+    this.#clockWarning.isBehind(nowMicros, lastMicros);
+  }
+
+  /** The sweep finds what cannot be deleted now. */
+  async #delete(files: readonly string[]): Promise<void> {
+    const { fileSystem, logger } = this.#options.env;
+    for (const path of files) {
+      await fileSystem.delete(path).catch((thrown: unknown) => {
+        const error = toBigtableError(thrown).message;
+        logger.warn('a file that nothing needs any more could not be deleted', { file: path, error });
+      });
+    }
+  }
+}

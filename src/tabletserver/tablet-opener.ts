@@ -1,0 +1,59 @@
+/**
+ * Opens the tablets of a server on what they share: its log, its block and row caches, and the memory of their
+ * in-memory locality groups.
+ */
+import type { RedoRecord, ServerLog } from '../commitlog/index.ts';
+import type { Env } from '../env/index.ts';
+import { METADATA_TABLE_ID } from '../metadata/index.ts';
+import type { Limits } from '../model/index.ts';
+import { BlockCache, MemoryBudget, RowCache } from '../sstable/index.ts';
+import { Tablet, type TabletApi, type TabletHost, type TabletState } from '../tablet/index.ts';
+
+export interface TabletSettings {
+  /** Default `synced`. `buffered`: users' writes are acknowledged before their records are durable; METADATA's never are. */
+  readonly durability?: 'synced' | 'buffered';
+  readonly limits: Limits;
+  readonly blockSizeBytes: number;
+  readonly blockCacheBytes: number;
+  /** Size of the cache of SSTables' rows. */
+  readonly scanCacheBytes: number;
+  /** Memory of the in-memory locality groups of users' tables. */
+  readonly inMemoryBytes: number;
+}
+
+export class TabletOpener {
+  readonly cache: BlockCache;
+  readonly memory: MemoryBudget;
+  /** Without a limit: METADATA must always be served. */
+  readonly #metadataMemory = new MemoryBudget(Number.POSITIVE_INFINITY);
+  readonly #env: Env;
+  readonly #log: ServerLog;
+  readonly #settings: TabletSettings;
+
+  constructor(env: Env, log: ServerLog, settings: TabletSettings) {
+    const { metrics } = env;
+    this.#env = env;
+    this.#log = log;
+    this.#settings = settings;
+    this.memory = new MemoryBudget(settings.inMemoryBytes);
+    const rowCache = new RowCache({ limitBytes: settings.scanCacheBytes, metrics });
+    this.cache = new BlockCache({ limitBytes: settings.blockCacheBytes, metrics, rowCache });
+  }
+
+  /** `records`: what is to be replayed. */
+  open(host: TabletHost, state: TabletState, records: Iterable<RedoRecord>): Promise<TabletApi> {
+    const { limits, blockSizeBytes, durability } = this.#settings;
+    const isMetadata = state.tableId === METADATA_TABLE_ID;
+    const parts = {
+      env: this.#env,
+      host,
+      log: this.#log,
+      cache: this.cache,
+      memory: isMetadata ? this.#metadataMemory : this.memory,
+      limits,
+      blockSizeBytes,
+      buffered: durability === 'buffered' && !isMetadata,
+    };
+    return Tablet.load(parts, state, records);
+  }
+}

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { inSimulatedTime } from '../../test/simulated-time.ts';
+import { Code } from '../base/index.ts';
+import {
+  ByteBudget,
+  type Env,
+  type Guard,
+  LocalTransport,
+  ManualClock,
+  MemoryFileSystem,
+  MemoryLockService,
+  Metrics,
+  requestContext,
+  SeededRandom,
+  silentLogger,
+} from '../env/index.ts';
+import { LIMITS } from '../model/index.ts';
+import { callServer } from '../protocol/index.ts';
+import { TabletServer, type TabletServerSettings } from './index.ts';
+
+const settings: TabletServerSettings = {
+  limits: LIMITS.default,
+  blockSizeBytes: 4096,
+  blockCacheBytes: 1 << 20,
+  scanCacheBytes: 1 << 20,
+  memtableBytes: 1 << 20,
+  inMemoryBytes: 1 << 20,
+  logLimitBytes: 1 << 20,
+  tabletBytes: 1 << 20,
+  compactionsAtOnce: 1,
+  majorCompactionMs: 1e9,
+};
+
+/** Loses the session of a server as soon as the server has announced itself. */
+class Impatient extends MemoryLockService {
+  sessions = 0;
+  expires = true;
+
+  override async openSession(): Promise<string> {
+    this.sessions++;
+    return super.openSession();
+  }
+
+  override async closeSession(id: string): Promise<void> {
+    this.sessions--;
+    await super.closeSession(id);
+  }
+
+  override async write(
+    path: string,
+    contents: Uint8Array,
+    guard: Guard & { readonly sessionId?: string } = {},
+  ): Promise<number> {
+    const version = await super.write(path, contents, guard);
+    if (this.expires && guard.sessionId !== undefined) await super.closeSession(guard.sessionId);
+    return version;
+  }
+}
+
+function envWith(lockService: MemoryLockService, clock: ManualClock): Env {
+  const env: Omit<Env, 'workers' | 'codecs'> = {
+    fileSystem: new MemoryFileSystem(),
+    lockService,
+    transport: new LocalTransport(clock),
+    clock,
+    random: new SeededRandom(1),
+    logger: silentLogger,
+    metrics: new Metrics(),
+    requestBudget: new ByteBudget(1 << 20),
+  };
+  return env as Env;
+}
+
+/** A test whose clock goes on by itself. */
+function inTime(work: (clock: ManualClock) => Promise<void>): () => Promise<void> {
+  const clock = new ManualClock();
+  return () => inSimulatedTime(clock, work(clock));
+}
+
+describe('a tablet server', () => {
+  test(
+    'that loses its lock while it starts does not start, and leaves nothing',
+    inTime(async (clock) => {
+      const lockService = new Impatient();
+      const env = envWith(lockService, clock);
+      const onEnd = (): void => assert.fail('a server that has not started has no end');
+      await assert.rejects(TabletServer.start({ env, settings, address: 'a', onEnd }), {
+        code: Code.UNAVAILABLE,
+        message: /lost its lock/,
+      });
+      assert.equal(lockService.sessions, 0);
+      lockService.expires = false;
+      const next = await TabletServer.start({ env, settings, address: 'a' });
+      await next.close();
+    }),
+  );
+
+  test(
+    'that loses its lock later ends once, with the reason, and can be closed',
+    inTime(async (clock) => {
+      const lockService = new Impatient();
+      lockService.expires = false;
+      const env = envWith(lockService, clock);
+      const reasons: string[] = [];
+      let ended = (): void => {};
+      const end = new Promise<void>((resolve) => (ended = resolve));
+      const server = await TabletServer.start({
+        env,
+        settings,
+        address: 'a',
+        onEnd: ({ message }) => {
+          reasons.push(message);
+          ended();
+        },
+      });
+      const lock = await lockService.holder(`servers/${server.name}`);
+      assert.ok(lock);
+      await lockService.closeSession(lock.sessionId);
+      await end;
+      await server.close();
+      await server.releaseTablets('users');
+      assert.deepEqual(reasons, ['the tablet server has lost its lock']);
+      const context = requestContext({ budget: env.requestBudget });
+      await assert.rejects(callServer(env.transport, 'a', 'status', {}, context), { code: Code.UNAVAILABLE });
+    }),
+  );
+
+  test(
+    'that is closed loads nothing more, and is closed once',
+    inTime(async (clock) => {
+      const env = envWith(new MemoryLockService(), clock);
+      const onEnd = (): void => assert.fail('a server that is closed has no other end');
+      const server = await TabletServer.start({ env, settings, address: 'a', onEnd });
+      await server.releaseTablets('users');
+      const context = requestContext({ budget: env.requestBudget });
+      const load = { tablets: [{ key: '00000010:', epoch: 1 }] };
+      const [answer] = await callServer(env.transport, 'a', 'load', load, context);
+      assert.match(answer?.message ?? '', /is ending/);
+      await server.close();
+      await server.close();
+    }),
+  );
+});
