@@ -2,12 +2,29 @@ import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { goldenFile } from '../../test/golden/golden-file.ts';
 import { Code } from '../base/index.ts';
 import { isOwnToken, makeToken, TokenList } from './token-list.ts';
 
 const ADDED = '2026-11-21T12:00:00Z';
 const HASH = 'ab'.repeat(32);
 const make = (name: string) => makeToken(name, ADDED, randomBytes(40));
+
+describe('the golden file of tokens', () => {
+  const tokens = [1, 2].map((seed) => makeToken(`crawler-${seed}@example.com`, ADDED, Buffer.alloc(40, seed)));
+
+  test('is the same, byte for byte, and its tokens are still valid', () => {
+    const written = new TokenList(tokens.map(({ entry }) => entry)).toString();
+    const golden = goldenFile('tokens-v1.txt', Buffer.from(written)).toString();
+    assert.equal(written, golden);
+    const list = TokenList.parse(golden, 'tokens');
+    for (const { token, entry } of tokens) assert.equal(list.principalOf(token), entry.principal);
+    assert.equal(
+      list.principalOf('edubba_wh8nr6rm_AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI'),
+      'crawler-2@example.com',
+    );
+  });
+});
 
 describe('tokens', () => {
   test('a token is found by its list, and tells who asks', () => {

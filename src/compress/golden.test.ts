@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { examplesOf, goldenFile } from '../../test/golden/golden-file.ts';
 import type { Codecs } from '../env/index.ts';
 import { nativeCodecs } from '../platform/index.ts';
 import { type CompressionKind, BlockCodec } from './block-compression.ts';
@@ -11,9 +9,9 @@ import { blockDecompressor } from './block-decompressor.ts';
 import { sampleBlock } from './fixtures.ts';
 import { plainLz4 } from './lz4.ts';
 
-/** WRITE_GOLDEN=1 in the environment writes it anew, on a Node whose zlib has zstd. */
-const GOLDEN = 'test/golden/compression-v1.json';
-const PAGE = 'docs/formats/compression.md';
+/** To be written anew on a Node whose zlib has zstd. */
+const GOLDEN = 'compression-v1.json';
+const KINDS: readonly CompressionKind[] = ['lz4', 'zstd', 'zstd-dict', 'two-pass'];
 
 interface GoldenBlock {
   readonly kind: CompressionKind;
@@ -33,12 +31,6 @@ const CODECS: Readonly<Record<string, Codecs>> = {
 const BLOCK = sampleBlock(40);
 const SAMPLES = Array.from({ length: 24 }, (_, i) => sampleBlock(i));
 
-function repository(): string {
-  let folder = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(folder, PAGE))) folder = dirname(folder);
-  return folder;
-}
-
 function write(kind: CompressionKind, writer: string): GoldenBlock {
   const compressor = blockCompressor({ kind }, CODECS[writer] as Codecs);
   const shared = compressor.prepare(SAMPLES);
@@ -53,31 +45,11 @@ function write(kind: CompressionKind, writer: string): GoldenBlock {
   };
 }
 
-/** From a hex dump of a page: the bytes between the offset and the text. */
-const hexDump = (dump: string): Buffer =>
-  Buffer.from(
-    dump
-      .split('\n')
-      .map((line) => line.slice(6, 54).replaceAll(' ', ''))
-      .join(''),
-    'hex',
-  );
-
 describe('the format of compressed blocks', () => {
   test('is that of the golden blocks, by whichever codecs they were written and are read', () => {
-    const path = join(repository(), GOLDEN);
-    if (process.env.WRITE_GOLDEN === '1') {
-      const kinds: readonly CompressionKind[] = ['lz4', 'zstd', 'zstd-dict', 'two-pass'];
-      writeFileSync(
-        path,
-        `${JSON.stringify(
-          kinds.flatMap((kind) => Object.keys(CODECS).map((writer) => write(kind, writer))),
-          undefined,
-          1,
-        )}\n`,
-      );
-    }
-    const golden: GoldenBlock[] = JSON.parse(readFileSync(path, 'utf8'));
+    const now = KINDS.flatMap((kind) => Object.keys(CODECS).map((writer) => write(kind, writer)));
+    const written = Buffer.from(`${JSON.stringify(now, undefined, 1)}\n`);
+    const golden: GoldenBlock[] = JSON.parse(goldenFile(GOLDEN, written).toString());
     assert.equal(golden.length, 8);
     for (const { kind, writer, codec, shared, block } of golden) {
       for (const [reader, codecs] of Object.entries(CODECS)) {
@@ -95,8 +67,7 @@ describe('the format of compressed blocks', () => {
   });
 
   test('is that of the example in its page', () => {
-    const example = readFileSync(join(repository(), PAGE), 'utf8').split('## Example')[1] ?? '';
-    const [shared, block] = [...example.matchAll(/```\n([^`]*)```/g)].map((match) => hexDump(match[1] as string));
+    const [shared, block] = examplesOf('compression.md');
     assert.ok(shared && block, 'the page has an example');
     const decompressor = blockDecompressor(CODECS.native as Codecs, shared);
     const text =

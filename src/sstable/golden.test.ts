@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { examplesOf, goldenFile } from '../../test/golden/golden-file.ts';
 import { crc32c, INT64_MAX, INT64_MIN } from '../base/index.ts';
 import { ManualClock, Metrics } from '../env/index.ts';
 import { columnKey, type Entry, EntryKind } from '../model/index.ts';
@@ -24,23 +22,14 @@ import { describeSsTable } from './layout.ts';
 import type { SsTable } from './ss-table.ts';
 
 /** A file of the first program that wrote SSTables: it says nothing of families. Never written again. */
-const FIRST = 'test/golden/sstable-v1.sst';
-/** WRITE_GOLDEN=1 in the environment writes the others anew; a change of their bytes is a new version of the format. */
-const PLAIN = 'test/golden/sstable-v1-plain.sst';
-/** With a Bloom filter and compressed blocks: other compressors give other bytes, and all must read these. */
-const FULL = 'test/golden/sstable-v1-full.sst';
-/** With blocks of several pages, which the others are too small for. */
-const PAGES = 'test/golden/sstable-v1-pages.sst';
-/** With what a tablet tells of itself: its newest record, its lineage, the newest time that a server gave in it. */
-const TOLD = 'test/golden/sstable-v1-told.sst';
-const PAGE = 'docs/formats/sstable.md';
-
-/** The repository's folder, whether this runs from the source or from what was built of it. */
-function repository(): string {
-  let folder = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(folder, PAGE))) folder = dirname(folder);
-  return folder;
-}
+const FIRST = 'sstable-v1.sst';
+const PLAIN = 'sstable-v1-plain.sst';
+/** With a Bloom filter and compressed blocks: other compressors write other bytes, and all must read these. */
+const FULL = 'sstable-v1-full.sst';
+/** With blocks of several pages. */
+const PAGES = 'sstable-v1-pages.sst';
+/** With a tablet's own properties: its newest record, its lineage, the newest time that a server gave in it. */
+const TOLD = 'sstable-v1-told.sst';
 
 function goldenEntries(): Entry[] {
   const q = columnKey('f', 'q');
@@ -72,12 +61,6 @@ const ROW_RANGE_DELETIONS = [
   { start: 'a', end: 'c' },
   { start: 'd\xff', end: undefined },
 ];
-
-function goldenFile(name: string, bytes: Buffer): Buffer {
-  const path = join(repository(), name);
-  if (process.env.WRITE_GOLDEN === '1') writeFileSync(path, bytes);
-  return readFileSync(path);
-}
 
 async function checkContent(bytes: Buffer): Promise<SsTable> {
   const table = await openFile({
@@ -114,7 +97,7 @@ describe('the format of SSTables', () => {
   });
 
   test('of the first files is still read', async () => {
-    const table = await checkContent(readFileSync(join(repository(), FIRST)));
+    const table = await checkContent(goldenFile(FIRST));
     assert.equal(table.families, undefined);
     assert.equal(table.properties.newest, undefined);
     assert.deepEqual({ ...table.properties.compression }, { kind: 'none', rawBytes: 1557, storedBytes: 1557 });
@@ -185,7 +168,7 @@ describe('the format of SSTables', () => {
     );
     for (const name of [FIRST, PLAIN, FULL, PAGES]) {
       const file = {
-        fileSystem: await fileSystemWith(readFileSync(join(repository(), name))),
+        fileSystem: await fileSystemWith(goldenFile(name)),
         clock: new ManualClock(),
         metrics: new Metrics(),
       };
@@ -196,14 +179,7 @@ describe('the format of SSTables', () => {
   test('is that of the example in its page', async () => {
     const column = columnKey('f', '');
     const { fileSystem } = await writeFile([put('a', column, 1000, 'x'), put('ab', column, 1000, 'yz')]);
-    const example = readFileSync(join(repository(), PAGE), 'utf8')
-      .split('## Example')[1]
-      ?.match(/```\n([^`]*)```/)?.[1];
-    assert.ok(example, 'the page has an example');
-    const bytes = example
-      .split('\n')
-      .map((line) => line.slice(6, 54).replaceAll(' ', ''))
-      .join('');
-    assert.equal(bytes, (await fileBytes(fileSystem)).toString('hex'));
+    const [example] = examplesOf('sstable.md');
+    assert.equal(example?.toString('hex'), (await fileBytes(fileSystem)).toString('hex'));
   });
 });
