@@ -1,10 +1,12 @@
 /**
- * What must not stand in any file of the repository: paths of the machine it was written on, hosts of package registries,
- * marks of unfinished work, white space at line ends. The patterns are put together from parts, so that this file passes too.
+ * Rules for the text of every file: no paths of the machine it was written on, no hosts of package registries, no marks of
+ * unfinished work, no white space at line ends, plain words, narrow pages. The patterns are put together from parts, so that
+ * this file passes too.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { capture, filesUnder, ROOT } from '../lib/repository.mjs';
+import { wideLines } from './page-width.mjs';
 
 const MAX_BYTES = 2_000_000;
 const either = (...parts) => parts.join('|');
@@ -20,6 +22,31 @@ const REGISTRIES = [
   ['static', 'crates', 'io'],
   ['index', 'crates', 'io'],
   ['deb', 'debian'],
+];
+
+/** Pages, and rooms of src, whose words are kept by WORDS. docs/STYLE.md quotes them. */
+const PLAIN = /^(README|SECURITY|CONTRIBUTING|docs\/(ARCHITECTURE|clients|HOW-TO-ADD|MOVING|REPAIR|UPGRADING))\.md$/;
+/** Pages whose width is kept. */
+const NARROW =
+  /^(README|SECURITY|CONTRIBUTING|docs\/(ARCHITECTURE|clients|HOW-TO-ADD|MOVING|REPAIR|STYLE|UPGRADING))\.md$/;
+
+/** A pattern of words that are banned in comments, pages and messages, and the plain words to use (docs/STYLE.md). */
+const WORDS = [
+  [/\bis no (address|valid)\b/, 'invalid X "...": expected ...'],
+  [/\bused again\b/, 'reused'],
+  [/\bin step\b/, 'synchronously'],
+  [/\btold of\b/, 'notified'],
+  [/\b(is|are) told\b/, 'is called, is notified'],
+  [/(?<![\w.])([Nn]o|[Ss]ome|[Aa]ny|[Ee]very)body\b/, 'a caller, no reader, each of them'],
+  [/(?<![\w.])[Ww]hoever\b/, 'the caller that'],
+  [/\bso (many|much)\b/, 'the number itself, or its name'],
+  [/\bbeside\b/, 'next to, while'],
+  [/\basked for\b/, 'requested'],
+  [/\blooked at\b/, 'read, checked'],
+  [/\b[Aa]t once\b/, 'immediately, concurrently'],
+  [/\bin parts\b/, 'in slices'],
+  [/\blet go\b/, 'release'],
+  [/\bof old\b/, 'stale'],
 ];
 
 const RULES = [
@@ -50,6 +77,7 @@ const RULES = [
     only: /^(?!src\/grpc\/generated)(src|bench|scripts|test|sim|examples)\/.*\.(ts|mjs)$/,
   },
   { what: 'white space at the end of a line', pattern: /[ \t]+$/m, only: /\.(ts|mjs|md|json|sh)$/ },
+  ...WORDS.map(([pattern, plain]) => ({ what: `say "${plain}"`, pattern, only: PLAIN })),
 ];
 
 export async function repositoryFiles() {
@@ -73,12 +101,12 @@ export async function untidy() {
     const text = bytes.toString('utf8');
     for (const { what, pattern, only } of RULES) {
       if (only && !only.test(path)) continue;
-      const at = text.search(pattern);
-      if (at >= 0)
-        found.push(
-          `${path}:${text.slice(0, at).split('\n').length}: ${what}: ${text.slice(at, at + 60).split('\n', 1)[0]}`,
-        );
+      for (const { index } of text.matchAll(new RegExp(pattern, `g${pattern.flags}`))) {
+        const line = text.slice(0, index).split('\n').length;
+        found.push(`${path}:${line}: ${what}: ${text.slice(index, index + 60).split('\n', 1)[0]}`);
+      }
     }
+    if (NARROW.test(path)) found.push(...wideLines(text).map((line) => `${path}:${line}: wider than 100 columns`));
   }
   return found;
 }
