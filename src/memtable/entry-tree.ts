@@ -7,7 +7,7 @@
  * `lows[i]`, i > 0, is at most the first entry below `children[i]` and above the last one below `children[i - 1]` (`lows[0]`
  * is not used). Nodes are never joined when entries go, only dropped when empty: rows that shrink are rewritten by the next compaction.
  */
-import { assert } from '../base/index.ts';
+import { assert, checksInvariants } from '../base/index.ts';
 import type { ColumnKey } from '../model/index.ts';
 import { insertAt } from './insert-at.ts';
 import { compareInColumn, compareInRow, type MemEntry, probe } from './mem-entry.ts';
@@ -78,6 +78,7 @@ export class EntryTree {
 
   /** What is below `root` will not change from now on. Without it only the instant's own reading is safe. */
   take(): void {
+    if (checksInvariants && !this.#taken) assertTree(this.root);
     this.#taken = true;
   }
 
@@ -85,6 +86,39 @@ export class EntryTree {
     this.root = root;
     this.version = version;
   }
+}
+
+/** Looks at every node: none but a lone root leaf is empty or too large, entries ascend, separators part the children. */
+export function assertTree(root: Node): void {
+  let last: MemEntry | undefined;
+  const visit = (node: Node): void => {
+    if (isBranch(node)) {
+      const { children, lows, lowColumns } = node;
+      assert(children.length > 0 && children.length <= NODE_SIZE, 'a branch of a row has 1 to NODE_SIZE children');
+      assert(lows.length === children.length && lowColumns.length === lows.length, 'each child has its separator');
+      for (let i = 0; i < children.length; i++) {
+        const low = lows[i]!;
+        assert(lowColumns[i] === low.column, 'the column of a separator is kept next to it');
+        assert(
+          i === 0 || last === undefined || compareInRow(last, low) < 0,
+          'a separator lies above the child before it',
+        );
+        const child = children[i]!;
+        assert(i === 0 || compareInRow(low, firstEntry(child)) <= 0, 'a separator lies at or below its own child');
+        visit(child);
+      }
+      return;
+    }
+    assert(node === root || node.entries.length > 0, 'a leaf of a row is dropped when it is empty');
+    assert(node.columns.length === node.entries.length, 'each entry of a leaf has its column');
+    for (let i = 0; i < node.entries.length; i++) {
+      const entry = node.entries[i]!;
+      assert(node.columns[i] === entry.column, 'the column of an entry is kept next to it');
+      assert(last === undefined || compareInRow(last, entry) < 0, 'the entries of a row ascend');
+      last = entry;
+    }
+  };
+  visit(root);
 }
 
 /** Calls `use` for every entry below the node, in order. */
@@ -270,9 +304,15 @@ function lastEntry(node: Node): MemEntry {
   return node.entries[node.entries.length - 1] as MemEntry;
 }
 
+function firstEntry(node: Node): MemEntry {
+  while (isBranch(node)) node = node.children[0]!;
+  const first = node.entries[0];
+  assert(first !== undefined, 'a node of a row holds an entry');
+  return first;
+}
+
 /** The node's first entry as a bare probe, which holds no value: a separator outlives the entry that it was made of. */
 function lowOf(node: Node): MemEntry {
-  while (isBranch(node)) node = node.children[0] as Node;
-  const first = node.entries[0] as MemEntry;
+  const first = firstEntry(node);
   return probe(first.column, first.kind, first.timestamp);
 }

@@ -94,12 +94,16 @@ export class Memtable implements Layer {
     const base = this.#rows.get(row);
     const edit = new RowEdit(this.#store, base, aggregateOf, false);
     let count = 0;
+    let isCommitted = false;
     return {
       add: (mutations) => {
+        assert(!isCommitted, 'a change of a row grows no more once it is committed');
         count += mutations.length;
         addAll(edit, mutations);
       },
       commit: () => {
+        assert(!isCommitted, 'a change of a row is committed once');
+        isCommitted = true;
         assert(!this.#frozen, 'a frozen memtable takes no writes');
         assert(this.#rows.get(row) === base, `row ${quote(row)} is not changed by others while an edit of it is open`);
         if (count > 0) this.#replace(row, base, edit);
@@ -120,6 +124,8 @@ export class Memtable implements Layer {
       else if (isSmallRow(row)) row.forEach(forget);
       else forget(row);
     });
+    assert(this.#rowBytes >= 0 && this.#store.entryBytes >= 0, 'a memtable holds no less than nothing');
+    assert(this.#rows.size > 0 || this.#rowBytes === 0, 'rows that are gone take no memory');
     this.#dropped = normalizeRanges([...this.#dropped, range]);
     this.#droppedBytes = this.#dropped.reduce(
       (sum, { start, end }) => sum + RANGE_BYTES + start.length + (end?.length ?? 0),
@@ -127,8 +133,13 @@ export class Memtable implements Layer {
     );
   }
 
+  get isFrozen(): boolean {
+    return this.#frozen;
+  }
+
   /** Writes after this break an invariant. */
   freeze(): void {
+    assert(!this.#frozen, 'a memtable is frozen once');
     this.#frozen = true;
   }
 

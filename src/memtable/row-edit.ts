@@ -293,6 +293,7 @@ export class RowEdit {
 
   #forget(entry: MemEntry): void {
     this.#store.entryBytes -= ENTRY_BYTES;
+    assert(this.#store.entryBytes >= 0, 'no more entries are removed than were added');
     this.#store.values.release(entry.slab, entry.length);
   }
 }

@@ -6,7 +6,7 @@
  * key, which happens at most once for each of their steps on the event loop. A row that gets another value leaves the shape alone.
  * Nodes are never joined when rows go, only dropped when empty.
  */
-import type { ByteString } from '../base/index.ts';
+import { assert, type ByteString } from '../base/index.ts';
 import { insertAt } from './insert-at.ts';
 
 const NODE_SIZE = 64;
@@ -116,6 +116,8 @@ export class RowTree<V> {
     while (isBranch(root) && root.children.length === 1) root = root.children[0] as RowNode<V>;
     this.#root = root;
     this.#size -= gone;
+    assert(this.#size >= 0, 'no more rows are removed than were added');
+    assert(isBranch(root) || root.keys.length === this.#size, 'a tree of one leaf counts the rows of that leaf');
     this.shape++;
     this.#key = undefined;
   }
@@ -163,8 +165,10 @@ function isFull<V>(node: RowNode<V>): boolean {
 }
 
 function lowOf<V>(node: RowNode<V>): ByteString {
-  while (isBranch(node)) node = node.children[0] as RowNode<V>;
-  return node.keys[0] as ByteString;
+  while (isBranch(node)) node = node.children[0]!;
+  const low = node.keys[0];
+  assert(low !== undefined, 'a node of rows holds a row');
+  return low;
 }
 
 /** Moves the node's upper half to a new one. Where keys come in order, all but one stay, so that full nodes are left behind. */

@@ -43,6 +43,7 @@ export class ValueArena {
   readonly #slabs: Slab[] = [];
   #used = 0;
   #nextBytes = FIRST_SLAB_BYTES;
+  #isGivenUp = false;
   #sizeBytes = 0;
 
   get sizeBytes(): number {
@@ -83,6 +84,8 @@ export class ValueArena {
 
   /** Nobody will look at a value again: slabs that nobody has a view of are used again. The arena must not be used any more. */
   giveUp(): void {
+    assert(!this.#isGivenUp, 'the slabs of a memtable are given up once');
+    this.#isGivenUp = true;
     for (const slab of this.#slabs) {
       if (slab.isLent || free.length === MAX_FREE_SLABS) continue;
       slab.isGivenUp = true;
@@ -93,6 +96,7 @@ export class ValueArena {
 
   #drop(slab: Slab): void {
     this.#sizeBytes -= slab.bytes.buffer.byteLength + SLAB_OVERHEAD_BYTES;
+    assert(this.#sizeBytes >= 0, 'a slab is dropped once');
     const at = this.#slabs.indexOf(slab);
     if (at < 0) return;
     const last = this.#slabs.pop() as Slab;
@@ -109,6 +113,7 @@ export class ValueArena {
   }
 
   #newSlab(least: number): void {
+    assert(!this.#isGivenUp, 'a memtable that was given up takes no values');
     const last = this.#current;
     // it was counted while it was the current one, whether or not anything in it lived
     if (last !== EMPTY_SLAB && last.liveBytes === 0) this.#drop(last);

@@ -2,7 +2,7 @@
  * What a compaction writes into one file: the entries of its source that lie in the tablet's range and in the wanted families, without the
  * deletions that nothing older needs, and, where garbage is collected, without what the rules drop.
  */
-import type { ByteString, Int64 } from '../../base/index.ts';
+import { assert, type ByteString, type Int64 } from '../../base/index.ts';
 import type { Pacer } from '../../env/index.ts';
 import {
   type ColumnKey,
@@ -86,17 +86,20 @@ export class CompactionStream implements EntryStream {
   /** To the first entry at or above the row and inside the range. */
   seekRow(row: ByteString): void {
     const { start } = this.#options.range;
+    assert(this.#row === undefined, 'the entries of a file are walked once');
     this.#row = undefined;
     this.#source.seekRow(row > start ? row : start);
     this.#settle();
   }
 
   next(): void {
+    assert(this.state === CursorState.ready, 'a walk goes on from an entry');
     this.#source.next();
     this.#settle();
   }
 
   async load(): Promise<void> {
+    assert(this.state === CursorState.needsLoad, 'a walk loads where it needs to');
     this.#options.check?.();
     if (this.#resting) await this.#options.pacer.pause();
     else await this.#source.load();

@@ -2,7 +2,7 @@
  * Carries out a compaction of files: merges the inputs of each output and writes it. Runs in a worker, or in line where there is none; opens the
  * files itself by their paths and leaves nothing behind when it fails.
  */
-import { BigtableError, Code } from '../../base/index.ts';
+import { assert, BigtableError, Code } from '../../base/index.ts';
 import { type Clock, type Codecs, type FileSystem, Metrics, Pacer } from '../../env/index.ts';
 import { CursorState, intersectRanges, isEmptyRange, normalizeRanges } from '../../model/index.ts';
 import { BlockCache, SsTable, writeSsTable } from '../../sstable/index.ts';
@@ -25,6 +25,7 @@ export interface CompactionTools {
 }
 
 export async function compactFiles(tools: CompactionTools, job: CompactionJob): Promise<CompactionResult> {
+  assertJob(job);
   const written: { path: string; sizeBytes: number }[] = [];
   let readBytes = 0;
   try {
@@ -40,6 +41,20 @@ export async function compactFiles(tools: CompactionTools, job: CompactionJob): 
     throw error;
   }
   return { written, readBytes };
+}
+
+function assertJob({ outputs, isMajor, collection, since, cancelled }: CompactionJob): void {
+  const paths = new Set(outputs.map(({ path }) => path));
+  assert(paths.size === outputs.length, 'each output of a compaction has a path of its own');
+  for (const { inputs } of outputs) {
+    assert(inputs.length > 0, 'an output of a compaction has inputs');
+    assert(!inputs.some(({ path }) => paths.has(path)), 'no output of a compaction is its own input');
+  }
+  assert(
+    !isMajor || (collection !== 'nothing' && since === 'beginning'),
+    'a major compaction leaves nothing older behind',
+  );
+  assert(cancelled.length === 1, 'a compaction has one flag that calls it off');
 }
 
 /**

@@ -5,7 +5,7 @@
  * Invariants: only neighbours in age are merged; while a file holds a family that belongs to another group by now, nothing is merged but all, since
  * ages of different groups could be mixed up; what was not committed is in use nowhere.
  */
-import { BigtableError, Code } from '../../base/index.ts';
+import { assert, BigtableError, Code } from '../../base/index.ts';
 import { type Env, labelled } from '../../env/index.ts';
 import type { RowRange, TableSchema } from '../../model/index.ts';
 import {
@@ -76,8 +76,10 @@ export class FileCompactor {
       throw new BigtableError(Code.FAILED_PRECONDITION, 'the tablet is being compacted already');
     const plan = kind === 'major' ? this.#planMajor() : this.#planMerge();
     if (plan === undefined) return;
+    assert(plan.inputs.length > 0, 'a compaction of files has inputs');
     const cancelled = new Int32Array(new SharedArrayBuffer(4));
     const done = this.#carryOut(kind, plan, cancelled).finally(() => {
+      assert(this.#running?.cancelled === cancelled, 'one compaction of files runs at a time');
       this.#running = undefined;
     });
     this.#running = { done, cancelled, groups: plan.outputs.map(({ group }) => group) };
@@ -125,8 +127,12 @@ export class FileCompactor {
       if (cancelled[0] !== 0) throw new BigtableError(Code.CANCELLED, 'the compaction was called off');
       const byPath = new Map(outputs.map((output) => [output.path, output]));
       const tables: TabletFile[] = [];
-      for (const { path } of result.written)
-        tables.push(await opener.open(path, grouping.tuning(byPath.get(path)?.group ?? ''), range));
+      assert(result.written.length <= outputs.length, 'a compaction writes no more files than it was told to');
+      for (const { path } of result.written) {
+        const output = byPath.get(path);
+        assert(output !== undefined, 'a compaction writes the files that it was told to');
+        tables.push(await opener.open(path, grouping.tuning(output.group), range));
+      }
       const isDone = await commits.tables(() => {
         const list = layers.withMerged(plan.inputs, tables);
         // from here on the row may list them, whatever becomes of the call
@@ -177,6 +183,11 @@ export class FileCompactor {
     if (chosen === undefined) return undefined;
     const { group, files, from, to } = chosen;
     const inputs = files.slice(from, to + 1);
+    assert(inputs.length === to - from + 1, 'a merge takes neighbours in age');
+    assert(
+      !inputs.some(({ isPartial }) => isPartial),
+      'a file that holds a part of its time is merged with all files only',
+    );
     const collection = to < files.length - 1 ? 'nothing' : this.#collection(inputs);
     return {
       inputs,

@@ -83,6 +83,11 @@ export class Flusher {
     while (layers.oldestFrozen !== undefined) await this.#flushOldest(this.#frozenUpTo);
     await writer.settle();
     if (layers.active.memtable.isEmpty && this.isCommitted) return;
+    assert(layers.oldestFrozen === undefined, 'one memtable is frozen at a time');
+    assert(
+      !isAfter(this.#frozenUpTo, writer.applied),
+      'the last record of a memtable is no older than that of the one before',
+    );
     this.#frozenUpTo = writer.applied;
     layers.freeze(newMemtable());
     await this.#flushOldest(this.#frozenUpTo);
@@ -93,7 +98,9 @@ export class Flusher {
     const frozen = layers.oldestFrozen;
     assert(frozen !== undefined, 'no frozen memtable to flush');
     const { memtable } = frozen;
+    assert(memtable.isFrozen, 'a memtable takes no writes while it is written to files');
     const { tableId, range, redo: since } = commits.state;
+    assert(!isAfter(since, redo), 'redo points ascend');
     const paths: string[] = [];
     const newPath = (): string => {
       const path = madeFiles.newPath();
@@ -122,6 +129,7 @@ export class Flusher {
         throw error;
       });
       await commits.flushed(tables, memtable.rowRangeDeletions(), redo);
+      assert(layers.oldestFrozen !== frozen, 'a memtable that is in files is no layer any more');
     } finally {
       madeFiles.forget(paths);
     }

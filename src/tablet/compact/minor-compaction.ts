@@ -5,6 +5,8 @@
  * Deletions of columns and families go where their family goes; deletions of rows to every group that has older files or gets some from a
  * compaction under way, since a file's deletions of rows speak of its own group alone.
  */
+import { assert } from '../../base/index.ts';
+import { isAfter } from '../../commitlog/index.ts';
 import { type Env, labelled, Pacer } from '../../env/index.ts';
 import type { Memtable } from '../../memtable/index.ts';
 import type { RowRange, RowRangeDeletion } from '../../model/index.ts';
@@ -42,6 +44,8 @@ export interface MinorCompaction {
 /** The new files. Where it fails, those that were written are not in use. */
 export async function compactMemtable(work: MinorCompaction): Promise<TabletFile[]> {
   const { env, memtable, tables, grouping } = work;
+  assert(memtable.isFrozen, 'a memtable takes no writes while it is written to files');
+  assert(!isAfter(work.since, work.newest), 'a memtable is newer than the files there are');
   const deletions = memtable.rowRangeDeletions();
   const covered = coveredTables(tables, deletions);
   const older = tables.filter((table) => !covered.includes(table));
@@ -54,6 +58,7 @@ export async function compactMemtable(work: MinorCompaction): Promise<TabletFile
     const hasOlder = withOlder.has(group);
     const table = await writeGroup(work, group, { any: older.length > 0, ofRows: hasOlder }, hasOlder ? deletions : []);
     if (table === undefined) continue;
+    assert(table.group === group, 'a file says of itself which group it is of');
     env.metrics.add('tablet.minorCompactedBytes', table.sizeBytes);
     written.push(table);
   }

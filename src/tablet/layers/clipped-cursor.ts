@@ -4,7 +4,7 @@
  *
  * Invariant: whenever it is ready it stands in one of the ranges; where the cursor below leaves one, it is sent to the next in its direction.
  */
-import type { ByteString, Int64 } from '../../base/index.ts';
+import { assert, type ByteString, checksInvariants, type Int64 } from '../../base/index.ts';
 import { type ColumnKey, CursorState, type EntryKind, type LayerCursor, type RowRange } from '../../model/index.ts';
 
 export class ClippedCursor implements LayerCursor {
@@ -48,6 +48,7 @@ export class ClippedCursor implements LayerCursor {
   }
 
   value(): Uint8Array {
+    if (checksInvariants) this.#assertInside();
     return this.#inner.value();
   }
 
@@ -68,12 +69,14 @@ export class ClippedCursor implements LayerCursor {
   }
 
   seekColumn(column: ColumnKey, timestamp?: Int64): void {
+    assert(!this.#isPastAll, 'a cursor past all parts goes on by a seek to a row');
     this.#move(false);
     this.#inner.seekColumn(column, timestamp);
     this.#settle();
   }
 
   next(): void {
+    assert(!this.#isPastAll, 'a cursor past all parts goes on by a seek to a row');
     this.#move(false);
     this.#inner.next();
     this.#settle();
@@ -95,6 +98,14 @@ export class ClippedCursor implements LayerCursor {
 
   #end(): void {
     this.#isPastAll = true;
+  }
+
+  #assertInside(): void {
+    const { row } = this.#inner;
+    assert(
+      this.#clips.some(({ start, end }) => start <= row && (end === undefined || row < end)),
+      'a cursor with parts stands in one of them',
+    );
   }
 
   /** To the nearest row inside a range, in the direction of the last move. */

@@ -2,7 +2,7 @@
  * Where files of a tablet lie over one another, and where side by side: the rows cut at each file's first and last one into regions, in each of which
  * the same files may have rows. A load in the order of rows makes files side by side, of which a row finds one, however many there are.
  */
-import type { ByteString } from '../../base/index.ts';
+import { assert, type ByteString } from '../../base/index.ts';
 
 /** Between which rows a file has any, both inclusive; one that does not tell may have them anywhere. */
 export interface RowExtent {
@@ -62,6 +62,7 @@ export class FileRegions {
 
   /** Counts the file in each of its regions (`counts` has one for each); the highest count among them. */
   countIn(file: number, counts: Int32Array): number {
+    assert(counts.length === this.count, 'every region is counted');
     let most = 0;
     const last = this.#last[file] as number;
     for (let region = this.#first[file] as number; region <= last; region++) {
@@ -82,6 +83,7 @@ export class FileRegions {
 
   /** By region: the files that may have rows in it, in their order. */
   filesByRegion<F>(files: readonly F[]): readonly (readonly F[])[] {
+    assert(files.length === this.#first.length, 'the files are those of which the regions were made');
     const regions = Array.from({ length: this.count }, (): F[] => []);
     files.forEach((file, i) => {
       for (let region = this.#first[i] as number; region <= (this.#last[i] as number); region++)

@@ -5,7 +5,7 @@
  * Invariants: a file stays held while any list that somebody reads contains it; `released` is called once it is in none. Of one group
  * the list has the files by age; of files of different groups so far as they hold the same family, which is so after a family was moved.
  */
-import { assert, type ByteString, isSuccessor } from '../../base/index.ts';
+import { assert, type ByteString, checksInvariants, isSuccessor } from '../../base/index.ts';
 import type { ColumnSpan } from '../../filter/index.ts';
 import type { Memtable } from '../../memtable/index.ts';
 import {
@@ -110,6 +110,7 @@ export class LayerSet {
   readonly #holds: LayerHold[] = [];
   readonly #dropped = new Set<TabletFile>();
   readonly #released: (files: readonly string[]) => void;
+  #isRetired = false;
 
   /** `tables`: of each group newest first. */
   constructor(active: MemtableLayer, tables: readonly TabletFile[], released: (files: readonly string[]) => void) {
@@ -190,6 +191,7 @@ export class LayerSet {
   }
 
   #hold(memtables: readonly Layer[], files: readonly TabletFile[]): LayerHold {
+    assert(!this.#isRetired, 'no read begins over the layers of a tablet that is given up');
     for (const table of files) table.reads++;
     const hold = new LayerHold(this, memtables, files);
     hold.place = this.#holds.push(hold) - 1;
@@ -198,12 +200,17 @@ export class LayerSet {
 
   /** Holds these files of the list alone. */
   holdFiles(files: readonly TabletFile[]): LayerHold {
+    assert(
+      files.every((file) => this.#tables.includes(file)),
+      'a file is held while the list has it',
+    );
     return this.#hold([], files);
   }
 
   /** The active memtable is frozen, `next` takes its place. */
   freeze(next: MemtableLayer): MemtableLayer {
     const frozen = this.#active;
+    assert(next.memtable.isEmpty && next.firstPosition === undefined, 'writes go on in an empty memtable');
     frozen.memtable.freeze();
     this.#frozen = [frozen, ...this.#frozen];
     this.#active = next;
@@ -220,6 +227,7 @@ export class LayerSet {
   /** The list with `tables` in the place of `merged`, which hold what the newest of them held; undefined where the list has not all of them any more. */
   withMerged(merged: readonly TabletFile[], tables: readonly TabletFile[]): readonly TabletFile[] | undefined {
     if (!merged.every((table) => this.#tables.includes(table))) return undefined;
+    assert(merged.length > 0, 'a merge has inputs');
     const at = this.#tables.findIndex((table) => merged.includes(table));
     return [
       ...this.#tables.slice(0, at),
@@ -234,6 +242,7 @@ export class LayerSet {
     assert(replaced !== undefined, 'no frozen memtable to replace');
     this.#frozen = this.#frozen.slice(0, -1);
     this.#memtables = this.#memtables.slice(0, -1);
+    assert(this.#memtables.length === this.#frozen.length + 1, 'each memtable is active or frozen, and none is both');
     this.replaceTables(tables);
     // where a read goes on in it the collector has it when that ends
     if (!this.#holds.some(({ layers }) => layers.includes(replaced.memtable))) replaced.memtable.giveUp();
@@ -241,6 +250,8 @@ export class LayerSet {
 
   /** Takes over a list made by `withNewest` or `withMerged` since when nothing has changed. */
   replaceTables(tables: readonly TabletFile[]): void {
+    assert(!this.#isRetired, 'the files of a tablet that is given up change no more');
+    if (checksInvariants) assertLayerOrder(tables, this.#dropped);
     const dropped = this.#tables.filter((old) => !tables.includes(old));
     this.#tables = tables;
     this.#measure();
@@ -269,12 +280,15 @@ export class LayerSet {
 
   /** Nothing is read here any more but what holds layers now; those who do are told that others have come in their place. */
   retire(): void {
+    if (this.#isRetired) return;
     this.replaceTables([]);
+    this.#isRetired = true;
   }
 
   /** For LayerHold alone. */
   letGo(hold: LayerHold): void {
-    const last = this.#holds.pop() as LayerHold;
+    assert(this.#holds[hold.place] === hold, 'a hold is released once, by its set');
+    const last = this.#holds.pop()!;
     if (last !== hold) {
       this.#holds[hold.place] = last;
       last.place = hold.place;
@@ -289,7 +303,7 @@ export class LayerSet {
   }
 
   #close(table: TabletFile): void {
-    this.#dropped.delete(table);
+    assert(this.#dropped.delete(table), 'a file is closed when the list has it no more');
     table.close();
     this.#released([table.path]);
   }
@@ -383,6 +397,18 @@ export function clipsOf(tables: readonly TabletFile[]): TabletClips | undefined 
     clips === undefined ? [] : [[path, clips]],
   );
   return clipped.length === 0 ? undefined : Object.fromEntries(clipped);
+}
+
+/**
+ * The list names each file once, none that was replaced before, and in each group newest first: of the records of one file none is newer than
+ * those of the files before it.
+ */
+function assertLayerOrder(files: readonly TabletFile[], replaced: ReadonlySet<TabletFile>): void {
+  assert(new Set(files.map(({ path }) => path)).size === files.length, 'a tablet lists each file once');
+  assert(!files.some((file) => replaced.has(file)), 'a file that was replaced does not come back');
+  for (const group of tablesByGroup(files).values())
+    for (let i = 1; i < group.length; i++)
+      assert(byAge(group[i - 1]!, group[i]!) <= 0, 'files of a group are listed by age');
 }
 
 /** Newest first; files that do not tell their age are older than all that do. */

@@ -2,6 +2,7 @@
  * The files that a tablet makes: those that are being written, which a sweep must spare, and those that no other tablet lists, which may be deleted
  * as soon as nothing here needs them. What others may share is left to the sweep.
  */
+import { assert, checksInvariants } from '../../base/index.ts';
 import type { TabletHost } from '../contract/tablet-state.ts';
 
 export class MadeFiles {
@@ -27,6 +28,8 @@ export class MadeFiles {
   /** A path for a new file, spared until `forget`. */
   newPath(): string {
     const path = this.#host.newFilePath();
+    assert(!this.#areShared, 'a tablet that is given up writes no files');
+    assert(!this.#own.has(path), 'each new file has a path of its own');
     this.#new.add(path);
     this.#own.add(path);
     return path;
@@ -36,13 +39,15 @@ export class MadeFiles {
   forget(paths: readonly string[]): void {
     const held = this.#held();
     for (const path of paths) {
-      this.#new.delete(path);
+      assert(this.#new.delete(path), 'a new file is listed, or not, once');
       if (!held.includes(path)) this.#own.delete(path);
     }
   }
 
   /** Files that nothing here needs any more. Those that were not made here others may need: they are left to the sweep. */
   discard(paths: readonly string[]): void {
+    if (checksInvariants)
+      assert(!this.#held().some((held) => paths.includes(held)), 'a file is discarded when nothing lists or reads it');
     const own = paths.filter((path) => this.#own.delete(path));
     if (own.length > 0) this.#host.released(own);
     if (own.length < paths.length && !this.#areShared) this.#host.leftToSweep();
@@ -50,6 +55,7 @@ export class MadeFiles {
 
   /** The tablet is given up: others list its files from here on, or will. */
   share(): void {
+    assert(this.#new.size === 0, 'a tablet is given up when it writes no file any more');
     this.#areShared = true;
     this.#own.clear();
   }

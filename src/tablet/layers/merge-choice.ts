@@ -5,6 +5,7 @@
  * load in the order of rows makes, are left as they are until they are very many, but for small ones: a read of a row looks at one of them. Only where small and large files
  * alternate so that very many are left do neighbours of any size go together.
  */
+import { assert } from '../../base/index.ts';
 import { ANYWHERE, FileRegions, type RowExtent } from './file-regions.ts';
 
 /** Fewest files of a merge, and fewest that lie over one another. */
@@ -73,6 +74,7 @@ function cheapest(
   regions: FileRegions,
   gain: (run: Run) => number,
 ): MergeRun | undefined {
+  assert(files.length >= MERGED_FILES, 'there are enough files for a merge');
   let best: MergeRun | undefined;
   let bestCost = Number.POSITIVE_INFINITY;
   for (let from = 0; from + MERGED_FILES <= files.length; from++) {
@@ -84,6 +86,7 @@ function cheapest(
       run.totalBytes += sizeBytes;
       run.largestBytes = Math.max(run.largestBytes, sizeBytes);
       run.depth = Math.max(run.depth, regions.countIn(to, counts));
+      assert(run.depth <= run.files, 'no more files lie over one another than there are');
       if (run.files < MERGED_FILES) continue;
       const gained = gain(run);
       if (gained > 0 && run.totalBytes / gained < bestCost) {

@@ -1,5 +1,5 @@
 /** Where a tablet is split: at a row near its middle by bytes, by the block boundaries of its SSTables; no data is read. */
-import type { ByteString } from '../../base/index.ts';
+import { assert, type ByteString } from '../../base/index.ts';
 import { type RowRange, rangeContains } from '../../model/index.ts';
 import type { TabletFile } from './tablet-file.ts';
 
@@ -20,6 +20,10 @@ export function middleRow(files: readonly TabletFile[], range: RowRange): ByteSt
     }
     beforeBytes += sizeBytes;
   }
+  assert(
+    best === undefined || (rangeContains(range, best) && best > range.start),
+    'a tablet is split at a row inside it',
+  );
   return best;
 }
 

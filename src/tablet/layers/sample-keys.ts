@@ -1,7 +1,7 @@
 /**
  * Keys that cut a tablet into parts of about equal size, from the block boundaries of its SSTables: no data is read.
  */
-import type { ByteString } from '../../base/index.ts';
+import { assert, type ByteString } from '../../base/index.ts';
 import { type RowRange, rangeContains } from '../../model/index.ts';
 import type { TabletFile } from './tablet-file.ts';
 
@@ -29,7 +29,9 @@ export function sampleTables(tables: readonly TabletFile[], range: RowRange, par
   for (const { row, sizeBytes } of blocks) {
     if (!rangeContains(range, row)) continue;
     offsetBytes += sizeBytes;
-    if (offsetBytes < next || row === range.start || samples.at(-1)?.row === row) continue;
+    const last = samples.at(-1);
+    if (offsetBytes < next || row === range.start || last?.row === row) continue;
+    assert(last === undefined || last.row < row, 'sampled rows ascend');
     samples.push({ row, offsetBytes });
     next = offsetBytes + partBytes;
   }

@@ -4,6 +4,7 @@
  * Invariant: they never run back, whatever the wall clock does and whoever has served the tablet before. A client's own timestamp has no part in it.
  * Why, and how the newest of them survives: docs/decisions/0020-server-time.md.
  */
+import { assert } from '../../base/index.ts';
 import type { RedoRecord } from '../../commitlog/index.ts';
 import type { Clock } from '../../env/index.ts';
 import { carriesServerTime, type Granularity } from '../../model/index.ts';
@@ -46,6 +47,7 @@ export class ServerTime {
     const now = this.#clock.nowMicros();
     if (now < last) this.#host.clockIsBehind(now, last);
     this.#lastMicros = Math.min(now < last ? last + 1 : now, LATEST_MICROS);
+    assert(this.#lastMicros >= last, 'the time of a tablet never runs back');
     return this.#lastMicros;
   }
 

@@ -2,7 +2,8 @@
  * What METADATA says of a tablet, and how its server changes it: one commit after another, and the list of layers takes over what was committed before
  * the next begins.
  */
-import type { RedoPoint } from '../../commitlog/index.ts';
+import { assert } from '../../base/index.ts';
+import { isAfter, type RedoPoint } from '../../commitlog/index.ts';
 import type { RowRangeDeletion } from '../../model/index.ts';
 import { clipsOf, filesByGroup, type LayerSet } from './layer-set.ts';
 import type { ServerTime } from './server-time.ts';
@@ -15,6 +16,7 @@ export class TabletCommits {
   readonly #time: ServerTime;
   #state: TabletState;
   #last: Promise<unknown> = Promise.resolve();
+  #isCommitting = false;
 
   constructor(host: TabletHost, layers: LayerSet, time: ServerTime, state: TabletState) {
     this.#host = host;
@@ -56,10 +58,23 @@ export class TabletCommits {
   }
 
   async #commit(list: readonly TabletFile[], redo: RedoPoint, logs: readonly string[]): Promise<void> {
+    const [before, { tables }] = [this.#state, this.#layers];
+    assert(!this.#isCommitting, 'a tablet makes one commit at a time');
+    assert(!isAfter(before.redo, redo), 'redo points ascend');
+    this.#isCommitting = true;
     // with the redo point: what lies below it is not replayed, and could tell no more
     const lastServerMicros = this.#time.lastMicros;
     const change = { files: filesByGroup(list), clips: clipsOf(list), redo, logs, lastServerMicros };
-    await this.#host.commit(this.#state, change);
-    this.#state = { ...this.#state, ...change };
+    assert(
+      lastServerMicros >= (before.lastServerMicros ?? 0),
+      'the time that METADATA keeps of a tablet never runs back',
+    );
+    try {
+      await this.#host.commit(before, change);
+    } finally {
+      this.#isCommitting = false;
+    }
+    assert(this.#state === before && this.#layers.tables === tables, 'nothing else changes a tablet while it commits');
+    this.#state = { ...before, ...change };
   }
 }

@@ -6,7 +6,7 @@
  * Invariant: of a file with clips no entry and no deletion outside of them is ever seen. Without clips the file is right in the tablet's whole range,
  * and what it holds outside of that nobody asks for.
  */
-import type { ByteString } from '../../base/index.ts';
+import { assert, type ByteString, checksInvariants } from '../../base/index.ts';
 import {
   type ColumnKey,
   intersectRanges,
@@ -35,11 +35,13 @@ export class TabletFile implements Layer {
   readonly isPartial: boolean;
   readonly #table: SsTable;
   readonly #deletions: readonly RowRangeDeletion[];
+  #isClosed = false;
 
   /** Takes the table over: it is closed with the file. */
   constructor(table: SsTable, range: RowRange, clips?: readonly RowRange[]) {
     this.#table = table;
     const parts = clips ?? [range];
+    if (checksInvariants && clips !== undefined) assertDisjoint(clips);
     const deletions = table.rowRangeDeletions();
     this.hasForeignRows = !isWithin(table, parts);
     this.clips = this.hasForeignRows ? clips : undefined;
@@ -95,11 +97,13 @@ export class TabletFile implements Layer {
   }
 
   cursor(): LayerCursor {
+    assert(!this.#isClosed, 'a file that was closed is not read');
     const cursor = this.#table.cursor();
     return this.clips === undefined ? cursor : new ClippedCursor(cursor, this.clips);
   }
 
   rowCursor(row: ByteString): LayerCursor {
+    assert(!this.#isClosed, 'a file that was closed is not read');
     const cursor = this.#table.rowCursor(row);
     return this.clips === undefined ? cursor : new ClippedCursor(cursor, this.clips);
   }
@@ -112,15 +116,27 @@ export class TabletFile implements Layer {
   part(range: RowRange): TabletFile | undefined {
     if (!this.mayContainRows(range.start, range.end) && clippedTo(this.#deletions, [range]).length === 0)
       return undefined;
+    assert(!this.#isClosed, 'a part is made of a file that is open');
     return new TabletFile(this.#table.again(), range, this.clips && clippedTo(this.clips, [range]));
   }
 
   close(): void {
+    assert(!this.#isClosed, 'a file is closed once');
+    assert(this.reads === 0, 'a file is closed when no read holds it');
+    this.#isClosed = true;
     this.#table.close();
   }
 
   #isOwn(row: ByteString): boolean {
     return this.clips === undefined || this.clips.some((clip) => rangeContains(clip, row));
+  }
+}
+
+function assertDisjoint(clips: readonly RowRange[]): void {
+  for (const [i, clip] of clips.entries()) {
+    assert(!isEmptyRange(clip), 'a part for which a file is listed holds rows');
+    const end = clips[i - 1]?.end;
+    assert(i === 0 || (end !== undefined && end <= clip.start), 'the parts for which a file is listed ascend');
   }
 }
 

@@ -2,7 +2,7 @@
  * The range deletions that stand in one column in the layers being merged, and which of a layer's cells they hide. Cells of a column are asked
  * for newest first, so each list is walked once from its end.
  */
-import { INT64_MIN, int64, type Int64, toBigInt } from '../../base/index.ts';
+import { assert, INT64_MIN, int64, type Int64, toBigInt } from '../../base/index.ts';
 
 export interface VersionRange {
   readonly start: Int64;
@@ -35,6 +35,8 @@ export class HiddenVersions {
       layer = { age, ranges: [], end: 0 };
       this.#layers.push(layer);
     }
+    const last = layer.ranges.at(-1);
+    assert(last === undefined || (last.end !== undefined && last.end <= start), 'the ranges of a layer ascend');
     layer.ranges.push({ start, end });
     layer.end = layer.ranges.length;
   }

@@ -1,5 +1,5 @@
 /** How the reads of one tablet begin: the filter is compiled, the layers that it needs are taken, and a reader stands over them. */
-import { BigtableError, type ByteString, Code } from '../../base/index.ts';
+import { assert, BigtableError, type ByteString, Code } from '../../base/index.ts';
 import type { Counter, Env, PullStream, RequestContext } from '../../env/index.ts';
 import { compileFilter, type RowFilter } from '../../filter/index.ts';
 import { type Cell, type Limits, type ReadBatch, rangeOfRow, rowOfRange, type TableSchema } from '../../model/index.ts';
@@ -89,6 +89,7 @@ export class LayerReads implements ReadSource {
     const last = ranges[ranges.length - 1];
     if (first === undefined || last === undefined) return undefined;
     const range = first === last ? first : { start: first.start, end: last.end };
+    assert(first === last || (first.end !== undefined && first.end <= last.start), 'the ranges of a read ascend');
     const { env, limits, schema } = this.#parts;
     const families = ReadFamilies.of(schema(), env.clock);
     const program = compileFilter(filter, { limits, random: env.random, families: families.names });

@@ -9,7 +9,7 @@
  *
  * Rows are found by a heap; where one layer alone has a row, which is the common case, its cursor is passed through.
  */
-import { assert, type ByteString, type Int64, successor } from '../../base/index.ts';
+import { assert, type ByteString, checksInvariants, type Int64, successor } from '../../base/index.ts';
 import type { Pacer } from '../../env/index.ts';
 import {
   type AggregateKind,
@@ -71,9 +71,12 @@ export class MergeCursor implements LayerCursor {
   readonly #pacer: Pacer | undefined;
   #resting = false;
   #steps = 0;
+  /** For the check of invariants: the row before, since the last seek. */
+  #lastRow: ByteString | undefined;
 
   /** `layers`: newest first, at least one. */
   constructor(layers: readonly Layer[], options: MergeOptions) {
+    assert(layers.length > 0, 'a merge has a layer at least');
     const sources = new Array<MergeSource>(layers.length);
     for (let age = 0; age < layers.length; age++)
       sources[age] = new MergeSource(layers[age] as Layer, age, this.#hiding, options.row);
@@ -157,6 +160,7 @@ export class MergeCursor implements LayerCursor {
 
   /** Loads what the present state waits for, all at once, and goes on. */
   async load(): Promise<void> {
+    assert(this.state === CursorState.needsLoad, 'a cursor loads where it needs to');
     if (this.#resting) {
       await this.#pacer?.pause();
     } else {
@@ -181,6 +185,7 @@ export class MergeCursor implements LayerCursor {
   #begin(reversed: boolean): void {
     this.#reversed = reversed;
     this.#heap.reset(reversed);
+    this.#lastRow = undefined;
     this.#pending = [];
     this.#inside = Inside.noRow;
     this.#startMove();
@@ -222,6 +227,7 @@ export class MergeCursor implements LayerCursor {
         this.#rest();
         return;
       }
+      if (checksInvariants) this.#assertInOrder(top.row);
       this.row = top.row;
       const hiders =
         this.#hiding.sources === 0 ? NOBODY : this.#sources.filter((source) => source.rangeOver(top.row) !== undefined);
@@ -234,6 +240,12 @@ export class MergeCursor implements LayerCursor {
         if (this.#inside === Inside.severalLayers && this.#settleMerge()) return;
       }
     }
+  }
+
+  #assertInOrder(row: ByteString): void {
+    const last = this.#lastRow;
+    assert(last === undefined || (this.#reversed ? row < last : row > last), 'a merge gives each row once, in order');
+    this.#lastRow = row;
   }
 
   /** Takes the sources that stand on the row out of the heap. Those that one of `hiders` hides are sent past its whole range of rows. */
@@ -303,7 +315,11 @@ export class MergeCursor implements LayerCursor {
 
   /** The source at the heap's top goes on to its next row. Forward its cursor has moved there already. */
   #leaveAlone(): void {
-    const source = this.#heap.top as MergeSource;
+    const source = this.#heap.top;
+    assert(
+      source !== undefined && source.cursor === this.#alone,
+      'the layer that is passed through is the top of the heap',
+    );
     this.#inside = Inside.noRow;
     if (this.#reversed) source.cursor.seekRowBefore(this.row);
     if (source.cursor.state === CursorState.ready) {

@@ -2,7 +2,7 @@
  * One layer in a merged read: its cursor, and what it hides in the layers below it. And the heap that orders sources by the row they
  * stand on, newest layer first where rows are equal.
  */
-import { type ByteString, successor } from '../../base/index.ts';
+import { assert, type ByteString, successor } from '../../base/index.ts';
 import { CursorState, type Layer, type LayerCursor, type RowRangeDeletion } from '../../model/index.ts';
 
 const NOTHING: readonly RowRangeDeletion[] = [];
@@ -72,6 +72,7 @@ export class MergeSource {
 
   /** Sends the cursor to the row that it was parked for. */
   unpark(reversed: boolean): void {
+    assert(this.parked, 'a layer that is not parked stands on a row');
     this.parked = false;
     if (reversed) this.cursor.seekRowBefore(successor(this.row));
     else this.cursor.seekRow(this.row);
@@ -92,6 +93,7 @@ export class MergeSource {
     const now = this.layer.rowRangeDeletions();
     if (now === this.deletions) return;
     this.#hiding.sources += Number(now.length > 0) - Number(this.deletions.length > 0);
+    assert(this.#hiding.sources >= 0, 'no more layers hide rows than there are');
     this.deletions = now;
   }
 
@@ -159,8 +161,9 @@ export class SourceHeap {
 
   pop(): MergeSource {
     const items = this.#items;
-    const top = items[0] as MergeSource;
-    const last = items.pop() as MergeSource;
+    const [top] = items;
+    assert(top !== undefined, 'a heap that is empty has no top');
+    const last = items.pop()!;
     if (items.length > 0) {
       items[0] = last;
       this.sinkTop();

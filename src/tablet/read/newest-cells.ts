@@ -1,5 +1,5 @@
 /** The newest visible cell of each of a few columns of one row: what a read-modify-write starts from. Seeks; never walks the row. */
-import type { ByteString } from '../../base/index.ts';
+import { assert, type ByteString } from '../../base/index.ts';
 import { type Clock, checkContext, Pacer, type RequestContext } from '../../env/index.ts';
 import {
   type Cell,
@@ -54,6 +54,7 @@ class NewestSearch {
   readonly #wanted: readonly Wanted[];
   /** Columns that are done with. */
   #next = 0;
+  #isOver = false;
   /** Whether a pause comes before the search goes on. */
   #resting = false;
 
@@ -83,6 +84,7 @@ class NewestSearch {
   /** Goes on as far as blocks are there and the step lasts; true at the end. */
   seeksOn(): boolean {
     const cursor = this.#cursor;
+    assert(!this.#isOver, 'a search that is over goes no further');
     try {
       for (let wanted = this.#wanted[this.#next]; wanted !== undefined; wanted = this.#wanted[this.#next]) {
         if (cursor.state === CursorState.needsLoad) return false;
@@ -100,6 +102,7 @@ class NewestSearch {
       cursor.close();
       throw error;
     }
+    this.#isOver = true;
     cursor.close();
     return true;
   }
@@ -120,6 +123,7 @@ class NewestSearch {
   }
 
   #take({ family, qualifier, stored }: Wanted): void {
+    assert(this.#cursor.row === this.#row, 'the cells of a row are taken from that row');
     const { timestamp } = this.#cursor;
     if (this.#families.get(stored)?.keeps(0, timestamp))
       this.found.set(columnKey(family, qualifier), { family, qualifier, timestamp, value: this.#cursor.value() });

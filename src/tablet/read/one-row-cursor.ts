@@ -63,7 +63,11 @@ class OneRowCursor implements RowsCursor {
   }
 
   value(): Uint8Array {
-    return (this.#cursor as LayerCursor).value();
+    assert(
+      this.#cursor !== undefined && this.state === CursorState.ready,
+      'a cursor is read where it stands on an entry',
+    );
+    return this.#cursor.value();
   }
 
   seekRow(row: ByteString): void {
@@ -83,14 +87,14 @@ class OneRowCursor implements RowsCursor {
 
   seekColumn(column: ColumnKey, timestamp?: Int64): void {
     const cursor = this.#cursor;
-    if (cursor === undefined) return;
+    assert(cursor !== undefined, 'a cursor over nothing stands in no row');
     cursor.seekColumn(column, timestamp);
     this.#settle(cursor);
   }
 
   next(): void {
     const cursor = this.#cursor;
-    if (cursor === undefined) return;
+    assert(cursor !== undefined, 'a cursor over nothing stands in no row');
     cursor.next();
     this.#settle(cursor);
   }
@@ -102,7 +106,7 @@ class OneRowCursor implements RowsCursor {
 
   async load(): Promise<void> {
     const cursor = this.#cursor;
-    if (cursor === undefined) return;
+    assert(cursor !== undefined && this.state === CursorState.needsLoad, 'a cursor loads where it needs to');
     if (this.#resting) await this.#pacer?.pause();
     else await cursor.load();
     this.#settle(cursor);

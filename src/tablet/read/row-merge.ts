@@ -6,7 +6,7 @@
  * With `keepDeletions` the walk also gives out the deletions, each once and no finer one beside a coarser, as a layer holds them; a merge
  * entry then stays one unless a put was found.
  */
-import { assert, type ByteString, type Int64 } from '../../base/index.ts';
+import { assert, type ByteString, checksInvariants, type Int64 } from '../../base/index.ts';
 import { foldAggregates } from '../../memtable/index.ts';
 import {
   type AggregateKind,
@@ -80,6 +80,8 @@ export class RowMerge {
 
   /** Begins with a row; all members stand on its first entry. */
   start(row: ByteString, members: readonly MergeSource[]): void {
+    assert(members.length > 0, 'a row that is merged lies in a layer');
+    if (checksInvariants) assertMembers(row, members);
     this.#row = row;
     this.members = members;
     this.#active = members.slice();
@@ -109,6 +111,7 @@ export class RowMerge {
   /** Leaves the entry that was given out; then `settle`. */
   next(): void {
     if (isDeletion(this.kind)) return;
+    assert(!this.#loading, 'a merge goes on from a cell when all layers stand');
     for (let i = this.#active.length - 1; i >= 0; i--) {
       const source = this.#active[i] as MergeSource;
       if (!this.#standsOnCell(source.cursor)) continue;
@@ -301,13 +304,22 @@ export class RowMerge {
       this.#loading = true;
     } else if (!standsIn(source.cursor, this.#row)) {
       source.arrived();
-      this.#active.splice(this.#active.indexOf(source), 1);
+      const index = this.#active.indexOf(source);
+      assert(index >= 0, 'a layer leaves a row once');
+      this.#active.splice(index, 1);
     }
   }
 
   #loaded(): void {
     this.#loading = false;
     for (let i = this.#active.length - 1; i >= 0; i--) this.#moved(this.#active[i] as MergeSource);
+  }
+}
+
+function assertMembers(row: ByteString, members: readonly MergeSource[]): void {
+  for (const [i, source] of members.entries()) {
+    assert(standsIn(source.cursor, row), 'a row is merged from layers that stand in it');
+    assert(i === 0 || members[i - 1]!.age < source.age, 'layers are merged newest first');
   }
 }
 

@@ -6,7 +6,16 @@
  * is over. It never builds a row: cells leave in fragments, and what the filter, the columns asked for or the GC rule exclude is
  * seeked past (docs/ARCHITECTURE.md, "A write and a read, end to end"). Hot path: fields in place of objects, no generator inside.
  */
-import { BigtableError, Code, type ByteString, type Int64, successor, toBigInt, INT64_MIN } from '../../base/index.ts';
+import {
+  assert,
+  BigtableError,
+  type ByteString,
+  Code,
+  INT64_MIN,
+  type Int64,
+  successor,
+  toBigInt,
+} from '../../base/index.ts';
 import { type CallNotes, type Clock, checkContext, type Counter, Pacer, type RequestContext } from '../../env/index.ts';
 import { type ColumnSpan, type FilterProgram, type FilterRun, Hint } from '../../filter/index.ts';
 import {
@@ -180,12 +189,14 @@ export class RowReader {
 
   /** Between two rows and two pulls: gives up the layers. */
   leaveLayers(): void {
+    assert(!this.#inRow && !this.#left, 'a read leaves its layers between rows, once');
     this.#cursor.close();
     this.#left = true;
   }
 
   /** After `leaveLayers`: goes on behind the last row, over the layers as they are now. */
   takeLayers(layers: readonly Layer[]): void {
+    assert(this.#left && !this.#ended, 'a read takes layers when it has none');
     this.#layers = layers;
     this.#cursor = this.#cursorOver(layers, this.#onlyRow);
     this.#isAtRow = false;
@@ -251,6 +262,7 @@ export class RowReader {
   }
 
   #takeBatch(): ReadBatch | undefined {
+    assert(this.#fragments.length > 0 || this.#batchCells === 0, 'cells that a batch counts are in a fragment of it');
     if (this.#fragments.length === 0 && this.#scannedTo === undefined) return undefined;
     const batch: ReadBatch =
       this.#scannedTo === undefined
@@ -338,6 +350,7 @@ export class RowReader {
 
   /** Stands on a new row: in it, unless the filter refuses it at sight. */
   #startRow(): void {
+    assert(this.#counted === this.#cells.length, 'a row begins when the one before is in a fragment');
     this.#inRow = true;
     this.#rowsScanned++;
     this.#row = this.#cursor.row;
@@ -395,6 +408,7 @@ export class RowReader {
     if (this.#cells.length > 0 || this.#rowGaveCells) {
       this.#takeFragment(true);
       this.#rowsLeft--;
+      assert(this.#rowsLeft >= 0, 'a read returns no more rows than it may');
     }
   }
 
@@ -439,6 +453,7 @@ export class RowReader {
 
   #visitCell(): void {
     const cursor = this.#cursor;
+    assert(this.#busy === Busy.no, 'a filter that is busy takes no cell');
     const column = cursor.column;
     if (column !== this.#column && !this.#enterColumn(column)) return;
     const family = this.#versions.family as ReadFamily;

@@ -5,6 +5,7 @@
  * A long read gives its layers up for the newer ones whenever the tablet's list has changed and no row is begun, also while nobody pulls: so it
  * keeps neither files that were merged nor memtables that were written to files, however long it takes. Each row is of one instant all the same.
  */
+import { assert } from '../../base/index.ts';
 import { PullStream, type RequestContext } from '../../env/index.ts';
 import type { FilterProgram } from '../../filter/index.ts';
 import type { ReadBatch } from '../../model/index.ts';
@@ -58,6 +59,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
   }
 
   pull(): ReadBatch | undefined | Promise<ReadBatch | undefined> {
+    assert(!this.#waiting, 'a read is pulled once at a time');
     try {
       const isFirst = !this.#begun;
       if (isFirst) {
@@ -90,7 +92,8 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
 
   #takeLayers(): LayerHold {
     this.#source.checkServing(this.#context);
-    const hold = this.#source.hold(this.#need as LayerNeed);
+    assert(this.#need !== undefined, 'a read that has begun knows which layers it needs');
+    const hold = this.#source.hold(this.#need);
     this.#holdOn(hold);
     this.#note(hold);
     return hold;
@@ -114,6 +117,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
   }
 
   async #whenThere(reader: RowReader, pulled: Promise<ReadBatch | undefined>): Promise<ReadBatch | undefined> {
+    assert(this.#hold !== undefined, 'a read that waits for blocks holds its layers');
     this.#waiting = true;
     try {
       const batch = await pulled;
@@ -138,6 +142,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
   }
 
   #holdOn(hold: LayerHold): void {
+    assert(this.#hold === undefined, 'a read holds one set of layers at a time');
     hold.reader = this;
     this.#hold = hold;
   }

@@ -5,6 +5,7 @@
 import {
   addWrapping,
   asBuffer,
+  assert,
   BigtableError,
   Code,
   type Int64,
@@ -96,6 +97,7 @@ class NewCell {
   }
 
   #value(): Uint8Array {
+    assert(this.#pieces.length > 0, 'a cell that rules make has a value');
     return this.#pieces.length === 1 ? (this.#pieces[0] as Uint8Array) : Buffer.concat(this.#pieces, this.#bytes);
   }
 

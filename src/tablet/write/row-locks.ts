@@ -79,6 +79,7 @@ export class RowLocks {
     assert(state?.alone, 'a row lock is given back that is not held');
     state.alone = false;
     this.#aloneCount--;
+    assert(this.#aloneCount >= 0 && state.sharers === 0, 'a row that is held alone has no sharers');
     this.#wakeRow(row, state);
     this.#left();
   }
@@ -92,6 +93,7 @@ export class RowLocks {
 
   leaveAll(): void {
     assert(this.#closedForAll, 'a tablet lock is given back that is not held');
+    assert(!this.#isHeld, 'no row is locked while the whole tablet is');
     this.#closedForAll = false;
     for (const wake of this.#gate.splice(0)) wake();
     this.#wakeAllWaiters();
@@ -110,6 +112,7 @@ export class RowLocks {
     const state = this.#rows.get(row);
     if (state === undefined) return;
     state.sharers--;
+    assert(state.sharers >= 0 && !state.alone, 'a shared row is given back by those who share it');
     this.#wakeRow(row, state);
   }
 
@@ -127,6 +130,7 @@ export class RowLocks {
       }
       first.wake();
     }
+    assert(state.alone || state.sharers > 0 || waiters.length === 0, 'a row that is free is waited for by none');
     if (!state.alone && waiters.length === 0) this.#rows.delete(row);
   }
 

@@ -85,6 +85,7 @@ export class RowWrites {
     let batch = new WriteBatch();
     const writeBatch = (): void => {
       const { share, indexes } = batch;
+      assert(share.rows.length === indexes.length, 'the share of a batch is of its rows');
       try {
         if (indexes.length > 0) outcomeOf(this.#writeShared(context, batch.changes, share), indexes);
       } catch (thrown) {
@@ -164,6 +165,7 @@ export class RowWrites {
           if (needed > maxAnswerBytes) throw tooLargeAnswer(needed, maxAnswerBytes);
           // the row is held: memory is never waited for here
           if (!context.reservation.tryGrow(needed)) throw noRoomForCells(needed);
+          assert(bytes === 0, 'new cells are reserved once');
           bytes = needed;
         };
         const { mutations, cells } = readModifyWrite(

@@ -5,7 +5,7 @@
  *
  * Invariant: a count is the number of held rows whose keys fall to it.
  */
-import { assert, type ByteString } from '../../base/index.ts';
+import { assert, type ByteString, checksInvariants } from '../../base/index.ts';
 
 const FIRST_COUNTS = 64;
 /** Above this the counts grow no more: they are exact enough. */
@@ -45,7 +45,9 @@ export class SharedRows {
     }
     share.place = -1;
     this.#size -= share.rows.length;
+    assert(this.#size >= 0, 'no more rows are given back than were shared');
     for (const row of share.rows) this.#note(row, -1);
+    if (checksInvariants) this.#assertCounts();
   }
 
   /** How many times the row is held. */
@@ -63,7 +65,19 @@ export class SharedRows {
 
   #note(row: ByteString, change: 1 | -1): void {
     const slot = this.#slot(row);
-    this.#counts[slot] = (this.#counts[slot] as number) + change;
+    const count = this.#counts[slot]! + change;
+    assert(count >= 0, 'a row is counted when it is shared');
+    this.#counts[slot] = count;
+  }
+
+  #assertCounts(): void {
+    let held = 0;
+    for (const [place, share] of this.#shares.entries()) {
+      assert(share.place === place, 'a share knows its place');
+      held += share.rows.length;
+    }
+    assert(held === this.#size, 'the rows held are those of all shares');
+    assert(this.#size > 0 || this.#counts.every((count) => count === 0), 'rows that are not held are not counted');
   }
 
   /** By a cheap mixture of the length and the last bytes, in which keys mostly differ. */

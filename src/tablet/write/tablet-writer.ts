@@ -8,7 +8,7 @@
  * - A share of rows is given back when their change has been applied, or has failed.
  * - A record that is durable is applied, whatever becomes of the others of its append.
  */
-import { assert, type ByteString, unavailable } from '../../base/index.ts';
+import { assert, type ByteString, checksInvariants, unavailable } from '../../base/index.ts';
 import {
   encodeRows,
   isAfter,
@@ -26,8 +26,10 @@ import {
   type Mutation,
   type Mutations,
   needsServerTime,
+  rangeContains,
   resolveTimestamps,
   type RowMutations,
+  type RowRange,
   sliceMutations,
   type TableSchema,
 } from '../../model/index.ts';
@@ -77,6 +79,7 @@ interface LoggedGroup {
 export class TabletWriter {
   readonly #options: TabletWriterOptions;
   readonly #tableId: string;
+  readonly #range: RowRange;
   readonly #epoch: number;
   #applied: RedoPoint;
   /** The changes of the append that gathers now. */
@@ -89,7 +92,9 @@ export class TabletWriter {
   readonly #stepping = new Set<Promise<void>>();
   #aggregates: { readonly schema: TableSchema; readonly aggregateOf: AggregateOf } | undefined;
 
-  constructor(options: TabletWriterOptions, { tableId, epoch, redo }: TabletState) {
+  constructor(options: TabletWriterOptions, { tableId, range, epoch, redo }: TabletState) {
+    assert(redo.epoch <= epoch, 'the records in the files of a tablet are of earlier owners, or its own');
+    this.#range = range;
     this.#options = options;
     this.#tableId = tableId;
     this.#epoch = epoch;
@@ -103,6 +108,7 @@ export class TabletWriter {
 
   /** Applies a record of an earlier owner. Undefined where it is done already. */
   replay(record: RedoRecord): Promise<void> | undefined {
+    assert(this.#writes === 0, 'records of earlier owners are applied before the first write');
     const { body, epoch, sequence } = record;
     this.#options.time.replayed(record, this.#options.schema().granularity);
     return this.#apply(body, { epoch, sequence });
@@ -179,6 +185,8 @@ export class TabletWriter {
       group.done.catch(() => {});
       this.#group = group;
     }
+    const last = group.changes.at(-1);
+    assert(last === undefined || last.sequence < sequence, 'changes of one append are in the order of the log');
     group.changes.push({ body, sequence, share, stepping: undefined });
     this.#writes++;
     return group;
@@ -193,6 +201,8 @@ export class TabletWriter {
     const { layers, host } = this.#options;
     try {
       const position = await group.durable;
+      assert(group.changes.length > 0, 'an append makes changes durable');
+      assert((layers.active.firstPosition ?? position) <= position, 'positions of the log ascend');
       layers.active.firstPosition ??= position;
       this.#applyAll(group.changes);
       this.#checkLease();
@@ -263,6 +273,7 @@ export class TabletWriter {
   #ended(share: RowShare | undefined): void {
     if (share !== undefined) this.#options.locks.leaveShared(share);
     this.#writes--;
+    assert(this.#writes >= 0, 'a write ends once');
     if (this.#writes === 0) for (const wake of this.#drained.splice(0)) wake();
   }
 
@@ -276,6 +287,7 @@ export class TabletWriter {
     const { active } = this.#options.layers;
     assert(isAfter(at, this.#applied), 'a record is applied twice or out of order');
     this.#applied = at;
+    if (checksInvariants && body.kind === 'rows') this.#assertInside(body.rows);
     if (body.kind === 'dropRows') {
       active.memtable.dropRows(body.range);
       return undefined;
@@ -292,6 +304,11 @@ export class TabletWriter {
     return undefined;
   }
 
+  #assertInside(rows: readonly RowMutations[]): void {
+    for (const { row } of rows)
+      assert(rangeContains(this.#range, row), 'a change of a row lies in the range of its tablet');
+  }
+
   /** The row is held meanwhile, and the memtable is not frozen: a flush waits. Readers see all of it or nothing. */
   async #applyInSteps(row: ByteString, mutations: Mutations, aggregateOf: AggregateOf): Promise<void> {
     const edit = this.#options.layers.active.memtable.edit(row, aggregateOf);
@@ -300,6 +317,10 @@ export class TabletWriter {
       edit.add(sliceMutations(mutations, from, from + APPLIED_AT_ONCE));
       if (pacer.due(APPLIED_AT_ONCE)) await pacer.pauseForGc();
     }
+    assert(
+      !this.#options.layers.active.memtable.isFrozen,
+      'a flush waits for a change that is applied over several steps',
+    );
     edit.commit();
   }
 

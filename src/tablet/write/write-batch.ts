@@ -4,6 +4,7 @@
  *
  * Bounded, so that no record makes the log's append, or the step that applies it, a long one.
  */
+import { assert } from '../../base/index.ts';
 import { isCellRun, type Mutations, type RowMutations, valueLengthAt } from '../../model/index.ts';
 import { RowShare } from './shared-rows.ts';
 
@@ -24,6 +25,7 @@ export class WriteBatch {
 
   /** The row has joined the share. */
   add(index: number, change: RowMutations): this {
+    assert(!this.isFull, 'a batch that is full is written before more is added');
     this.changes.push(change);
     this.indexes.push(index);
     this.#mutations += change.mutations.length;
