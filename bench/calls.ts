@@ -132,7 +132,7 @@ class Methods implements RpcServer {
     const { clock, requestBudget } = this.#env;
     const context = new CallContext({ budget: requestBudget, deadlineMs: clock.monotonicMs() + DEADLINE_MS });
     context.reservation.tryGrow(request.length);
-    const call = { path, context, header: () => undefined, addTrailer: () => {} };
+    const call = { path, context, header: () => undefined, startMs: clock.monotonicMs(), addTrailer: () => {} };
     let bytes = 0;
     const send = (message: Buffer | readonly Buffer[]): undefined => {
       bytes += Buffer.isBuffer(message) ? message.length : message.reduce((sum, part) => sum + part.length, 0);

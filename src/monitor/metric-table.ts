@@ -305,5 +305,9 @@ export const PROCESS_METRICS: readonly Pick<MetricDefinition, 'name' | 'type' | 
     help: 'Free bytes of each space of the JavaScript heap, by space.',
   },
   { name: 'nodejs_version_info', type: 'gauge', help: 'Always 1; the labels tell the version of Node.' },
-  { name: 'nodejs_gc_duration_seconds', type: 'histogram', help: 'Pauses of the garbage collector, by kind.' },
+  {
+    name: 'nodejs_gc_duration_seconds',
+    type: 'histogram',
+    help: 'Pauses of the garbage collector since the page was first read, by kind.',
+  },
 ];

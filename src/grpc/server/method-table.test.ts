@@ -25,7 +25,7 @@ function changeOf(handle: () => Promise<{ name: string }>): (call: RpcCall) => P
 }
 
 function callOf(budget: ByteBudget): RpcCall {
-  return { path: '', context: new CallContext({ budget }), header: () => undefined, addTrailer: () => {} };
+  return { path: '', context: new CallContext({ budget }), header: () => undefined, startMs: 0, addTrailer: () => {} };
 }
 
 describe('calls that change something', () => {

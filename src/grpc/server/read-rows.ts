@@ -38,7 +38,6 @@ export function readRows(
   bytes: Buffer,
   sink: RpcSink,
 ): Promise<void> | undefined {
-  const startMs = env.clock.monotonicMs();
   const pacer = new Pacer(env.clock);
   const answer = (asked: ReadRowsCall): Promise<void> | undefined => {
     const { request, authorizedView, materializedView, appProfile, fullStats } = asked;
@@ -65,7 +64,7 @@ export function readRows(
       fullStats,
       rowsGo: rowsGoTo(call),
       reservation: call.context.reservation,
-      startMs,
+      startMs: call.startMs,
     }).run();
   };
   const read = withRareMessages(() => readRowsCall(bytes, pacer));

@@ -54,6 +54,8 @@ export interface RpcCall {
   /** "/package.Service/Method". */
   readonly path: string;
   readonly context: RequestContext;
+  /** When its headers arrived, on the monotonic clock. */
+  readonly startMs: number;
   /** A header of the request by its lower-case name; the first one where there are several. */
   header(name: string): string | undefined;
   /** Goes with the status at the end; before the handler has ended. A name ending in -bin has a value of base64. */

@@ -58,7 +58,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   /** What the caller was told, as soon as it is. */
   code: Code = Code.OK;
   durationMs = 0;
-  readonly #startMs: number;
+  readonly startMs: number;
   readonly #ledger: MethodLedger;
   #isSettled = false;
   readonly #host: CallHost;
@@ -99,7 +99,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   ) {
     const { path } = request;
     this.peer = peer;
-    this.#startMs = host.env.clock.monotonicMs();
+    this.startMs = host.env.clock.monotonicMs();
     this.#ledger = host.ledger.begin(path, method !== undefined);
     stream.owner = this;
     this.path = path;
@@ -116,7 +116,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
       if (!method) throw new BigtableError(Code.UNIMPLEMENTED, `method ${path} is not known`);
       if (encoding !== undefined && !this.gzip) checkEncoding(encoding);
       const timeout = this.header('grpc-timeout');
-      if (timeout !== undefined) deadlineMs = this.#startMs + parseTimeout(timeout);
+      if (timeout !== undefined) deadlineMs = this.startMs + parseTimeout(timeout);
     } catch (error) {
       fault = error;
     }
@@ -280,7 +280,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   #begin(): void {
     this.#isRunning = true;
     const { notes } = this.context;
-    if (notes !== undefined) notes.queuedMs = this.nowMs() - this.#startMs;
+    if (notes !== undefined) notes.queuedMs = this.nowMs() - this.startMs;
   }
 
   #serve(method: Exclude<RpcMethod, { kind: 'unary' }>, request: Buffer | RequestQueue): void {
@@ -397,7 +397,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     this.#host.slowCalls.remove(this);
     this.context.reservation.release();
     this.stream.done();
-    this.durationMs = this.nowMs() - this.#startMs;
+    this.durationMs = this.nowMs() - this.startMs;
     this.#ledger.end(this.code, this.durationMs);
     this.#host.ledger.onCall?.(this);
   }
