@@ -1,0 +1,83 @@
+import {
+  assertPartition,
+  commitOfMerge,
+  commitOfRow,
+  commitOfSplit,
+  encodeDocument,
+  keyOfRow,
+  metadataKey,
+  type MetadataRow,
+} from '../../src/metadata/index.ts';
+import { type Fault, ROW } from './fault.ts';
+
+const EVENT = { kind: 'compacted', atMicros: 1 } as const;
+const KEY = keyOfRow(ROW);
+const LOW: MetadataRow = { ...ROW, range: { start: '', end: 'm' } };
+const HIGH: MetadataRow = { ...ROW, range: { start: 'm', end: undefined } };
+const part = (start: string, end: string | undefined) => ({ ...ROW, range: { start, end } });
+
+export const METADATA_FAULTS: readonly Fault[] = [
+  {
+    fault: 'the epoch of a tablet goes back',
+    message: /epoch .*back/,
+    run: (planted) => commitOfRow('id', EVENT, KEY, ROW, { ...ROW, epoch: planted ? 2 : 4 }),
+  },
+  {
+    fault: 'the redo point of a tablet goes back',
+    message: /redo point .*back/,
+    run: (planted) => commitOfRow('id', EVENT, KEY, ROW, { ...ROW, redo: { epoch: 3, sequence: planted ? 4 : 6 } }),
+  },
+  {
+    fault: 'the row of one tablet is put under the key of another',
+    message: /under the key of another/,
+    run: (planted) => commitOfRow('id', EVENT, planted ? metadataKey('00000010', 'm') : KEY, ROW, ROW),
+  },
+  {
+    fault: 'the two parts of a split leave a gap between them',
+    message: /do not meet/,
+    run: (planted) => commitOfSplit('id', 1, ROW, [part('', 'm'), part(planted ? 'n' : 'm', undefined)]),
+  },
+  {
+    fault: 'the two parts of a split overlap',
+    message: /overlap/,
+    run: (planted) => commitOfSplit('id', 1, ROW, [part('', planted ? 'n' : 'm'), part('m', undefined)]),
+  },
+  {
+    fault: 'the tablets of a new table do not begin at the first row',
+    message: /do not make up the whole/,
+    run: (planted) =>
+      assertPartition(
+        [
+          { start: planted ? 'a' : '', end: 'm' },
+          { start: 'm', end: undefined },
+        ],
+        ROW.range,
+      ),
+  },
+  {
+    fault: 'two tablets are merged that are not neighbours',
+    message: /neighbours/,
+    run: (planted) => commitOfMerge('id', 1, { ...LOW, range: { start: '', end: planted ? 'l' : 'm' } }, HIGH),
+  },
+  {
+    fault: 'a tablet is merged whose log is still to be replayed',
+    message: /released/,
+    run: (planted) => commitOfMerge('id', 1, { ...LOW, logs: planted ? ['logs/s'] : [] }, HIGH),
+  },
+  {
+    fault: 'two tablets list the files that they share in different orders',
+    message: /order of their files/,
+    run: (planted) =>
+      commitOfMerge(
+        'id',
+        1,
+        { ...LOW, files: { g: ['new', 'old'] } },
+        { ...HIGH, files: { g: planted ? ['old', 'new'] : ['new', 'old'] } },
+      ),
+  },
+  {
+    fault: 'a document needs a feature that this program does not know',
+    message: /cannot read/,
+    run: (planted) => encodeDocument({}, planted ? 1 << 20 : 1),
+  },
+];
