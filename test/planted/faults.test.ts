@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { AssertionError, checksInvariants } from '../../src/base/index.ts';
+import { ENV_FAULTS, WIRE_FAULTS } from './env-and-wire.ts';
 import type { Fault } from './fault.ts';
 import { LOCATOR_FAULTS } from './locator.ts';
 import { MASTER_FAULTS } from './master.ts';
@@ -13,6 +14,8 @@ import { METADATA_FAULTS } from './metadata.ts';
 import { TABLETSERVER_FAULTS } from './tabletserver.ts';
 
 const ROOMS: Readonly<Record<string, readonly Fault[]>> = {
+  env: ENV_FAULTS,
+  wire: WIRE_FAULTS,
   memtable: MEMTABLE_FAULTS,
   metadata: METADATA_FAULTS,
   locator: LOCATOR_FAULTS,

@@ -191,8 +191,7 @@ export const TABLETSERVER_FAULTS: readonly Fault[] = [
       new CompactionSchedule({
         atOnce: planted ? -1 : 1,
         majorMs: 1000,
-        tablets: () => [],
-        isServed: () => true,
+        tablets: new TabletMap(),
         clock: new ManualClock(),
         random: new SeededRandom(1),
         logger: silentLogger,

@@ -3,6 +3,7 @@
  *
  * Invariant: neither ever exceeds 2^31-1. A window to send may be negative, after the peer made its first size smaller.
  */
+import { assert } from '../../base/index.ts';
 import { ErrorCode, Http2Error } from './frames.ts';
 
 const MAX_BYTES = 0x7fffffff;
@@ -64,6 +65,7 @@ export class ReceiveWindow {
     const step = Math.min(this.#grantedBytes, MAX_BYTES - this.#leftBytes);
     this.#grantedBytes -= step;
     this.#leftBytes += step;
+    assert(step >= 0 && this.#leftBytes <= MAX_BYTES, 'a window to receive is above its limit');
     return step;
   }
 }
