@@ -1,0 +1,13 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Pool } from './pools.ts';
+
+test('a pool returns what it was given, the last first, and keeps no more than its limit', () => {
+  const pool = new Pool<string>(2);
+  assert.equal(pool.take(), undefined);
+  assert.deepEqual(
+    ['a', 'b', 'c'].map((item) => pool.give(item)),
+    [true, true, false],
+  );
+  assert.deepEqual([pool.take(), pool.take(), pool.take()], ['b', 'a', undefined]);
+});
