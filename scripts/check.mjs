@@ -1,19 +1,24 @@
 /**
- * npm run check: types, lint, layers, dead code, lock file, file sizes, asserts, generated pages, citations and tidiness; a line for each with its time, what is wrong under
- * it, and a closing line 'N passed, N failed, N skipped'. npm run check -- lint layers: only these.
+ * npm run check: types, lint, layers, dead code, lock file, sizes, asserts, casts, state of modules, generated pages, citations
+ * and tidiness. Prints a line for each, with its time and its figure; what is wrong, under it; and a closing line
+ * 'N passed, N failed, N skipped'. npm run check -- lint layers: only these.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, install } from './lib/build.mjs';
-import { capture, closingLine, dependency, filesUnder, ROOT, secondsSince } from './lib/repository.mjs';
+import { capture, closingLine, dependency, ROOT, secondsSince } from './lib/repository.mjs';
 import { assertDensities } from './lint/asserts.mjs';
 import { brokenCitations } from './lint/citations.mjs';
 import { outdated } from './lint/generated-code.mjs';
 import { LOCK_FILES, missingEntries, readLock } from './lint/lock-file.mjs';
+import { moduleState } from './lint/module-state.mjs';
+import { casts, longest, MAX_COLUMNS, wideComments } from './lint/sizes.mjs';
 import { repositoryFiles, untidy } from './lint/tidy.mjs';
 
-const SOFT_LINES = 400;
-const HARD_LINES = 700;
+/** Bounds of the figures that check prints. Lower one when its figure falls; never raise one. */
+const MAX_FILE_LINES = 700;
+const MAX_CASTS = 590;
+const MAX_WIDE_COMMENTS = 1600;
 
 /** Runs a tool of node_modules; what it prints counts only when it fails. */
 async function tool(...args) {
@@ -29,30 +34,39 @@ function types() {
 }
 
 function sizes() {
-  const long = [];
-  let ok = true;
-  for (const path of filesUnder('src', (name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))) {
-    const text = readFileSync(join(ROOT, path), 'utf8');
-    if (path.includes('/generated/')) continue;
-    const lines = text.split('\n').length - 1;
-    if (lines > HARD_LINES) ok = false;
-    if (lines > SOFT_LINES)
-      long.push(
-        `${lines > HARD_LINES ? 'TOO LONG' : 'long'} ${path}: ${lines} lines (soft limit ${SOFT_LINES}, hard limit ${HARD_LINES})`,
-      );
-  }
-  return { ok, text: long.join('\n'), warning: ok && long.length > 0 };
+  const { file, fn } = longest();
+  const figure = `longest file ${file.path}: ${file.lines} lines; longest function ${fn.path}:${fn.line} ${fn.name}: ${fn.lines}`;
+  return { ok: file.lines <= MAX_FILE_LINES, text: `a file has at most ${MAX_FILE_LINES} lines`, figure };
 }
 
 function asserts() {
   const rooms = assertDensities();
-  const isLow = ({ perThousand, limit }) => perThousand < limit;
-  const text = rooms.map((one) => {
-    const { room, lines, asserts, perThousand, limit } = one;
-    const mark = isLow(one) ? 'TOO FEW ' : '';
-    return `${mark}${room}: ${perThousand.toFixed(1)} per 1,000 lines (${asserts} in ${lines}; at least ${limit})`;
-  });
-  return { ok: !rooms.some(isLow), text: text.join('\n'), warning: true };
+  const low = rooms.filter(({ perThousand, limit }) => perThousand < limit);
+  const text = low.map(
+    ({ room, lines, asserts, perThousand, limit }) =>
+      `${room}: ${perThousand.toFixed(1)} per 1,000 lines (${asserts} in ${lines}; at least ${limit})`,
+  );
+  const figure = rooms.map(({ room, perThousand }) => `${room} ${perThousand.toFixed(1)}`).join(', ');
+  return { ...verdict(text), figure: `per 1,000 lines: ${figure}` };
+}
+
+function countCasts() {
+  const byPath = casts();
+  const count = [...byPath.values()].reduce((sum, each) => sum + each, 0);
+  const text = [...byPath].sort(([, a], [, b]) => b - a).map(([path, each]) => `${each} ${path}`);
+  return { ok: count <= MAX_CASTS, text: text.join('\n'), figure: `${count}, at most ${MAX_CASTS}` };
+}
+
+function commentWidth() {
+  const wide = wideComments();
+  const figure = `${wide.length} comment lines above ${MAX_COLUMNS} columns, at most ${MAX_WIDE_COMMENTS}`;
+  return { ok: wide.length <= MAX_WIDE_COMMENTS, text: wide.join('\n'), figure };
+}
+
+function stateOfModules() {
+  const { wrong, remaining } = moduleState();
+  const rest = remaining > 0 ? `; ${remaining} still to move` : '';
+  return { ...verdict(wrong), figure: `${wrong.length} outside base/pools and platform${rest}` };
 }
 
 /** What a step found wrong, a line each. */
@@ -88,20 +102,25 @@ const STEPS = {
   types,
   lint: () =>
     tool(dependency('@biomejs', 'biome', 'bin', 'biome'), 'check', '--error-on-warnings', '--max-diagnostics=100', '.'),
-  layers: () =>
-    tool(
+  layers: async () => ({
+    ...(await tool(
       dependency('dependency-cruiser', 'bin', 'dependency-cruise.mjs'),
       '--config',
       '.dependency-cruiser.mjs',
       '--output-type',
       'err-long',
       ...['src', 'test', 'examples', 'bench'].filter((folder) => existsSync(folder)),
-    ),
+    )),
+    figure: '0 circles, 0 imports against the layers',
+  }),
   'dead code': () =>
     tool(dependency('knip', 'bin', 'knip.js'), '--no-progress', '--no-config-hints', '--exclude', 'types'),
   'lock file': lockFile,
-  'file sizes': sizes,
+  sizes,
   asserts,
+  casts: countCasts,
+  'comment width': commentWidth,
+  'module state': stateOfModules,
   'generated code': () => verdict(outdated()),
   'settings page': () => tool('--import', 'tsx', 'scripts/settings.mjs'),
   'metrics page': () => tool('--import', 'tsx', 'scripts/metrics.mjs'),
@@ -120,13 +139,15 @@ for (const [name, step] of Object.entries(STEPS)) {
   const {
     ok,
     text,
-    warning = false,
+    figure = '',
   } = await Promise.resolve()
     .then(step)
     .catch((error) => ({ ok: false, text: error.message }));
   tally[ok ? 'passed' : 'failed']++;
-  console.log(`${ok ? 'ok  ' : 'FAIL'} ${name.padEnd(10)} ${secondsSince(start)}`);
-  if (!ok || warning) console.log(text.trimEnd().replace(/^/gm, '     '));
+  console.log(
+    `${ok ? 'ok  ' : 'FAIL'} ${name.padEnd(14)} ${secondsSince(start).padStart(7)}  ${ok ? figure : ''}`.trimEnd(),
+  );
+  if (!ok) console.log(`${text}\n${figure}`.trimEnd().replace(/^/gm, '     '));
 }
 if (tally.passed + tally.failed === 0) {
   console.log(`no step named ${wanted.join(', ')}; there are ${Object.keys(STEPS).join(', ')}`);

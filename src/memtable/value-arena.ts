@@ -8,7 +8,7 @@
  * Slabs of a memtable that is in files are used again by the next one (`giveUp`): memory outside of the heap that comes and goes makes V8 mark all of
  * the heap every 64 MiB. A slab of which a value was ever handed to a reader is not: who has it may keep it.
  */
-import { asBuffer, assert, copyBytes, viewOf } from '../base/index.ts';
+import { asBuffer, assert, copyBytes, Pool, viewOf } from '../base/index.ts';
 
 export interface Slab {
   readonly bytes: Buffer;
@@ -28,7 +28,7 @@ const SLAB_BYTES = 256 * 1024;
 const LARGE_VALUE_BYTES = 16 * 1024;
 /** Kept for the next memtable, of all that were given up in this thread: what one flush leaves. */
 const MAX_FREE_SLABS = 128;
-const free: Buffer[] = [];
+const freeSlabs = new Pool<Buffer>(MAX_FREE_SLABS);
 /** The heap's part of a Buffer and the slab's object. */
 const SLAB_OVERHEAD_BYTES = 256;
 
@@ -87,9 +87,7 @@ export class ValueArena {
     assert(!this.#isGivenUp, 'the slabs of a memtable are given up once');
     this.#isGivenUp = true;
     for (const slab of this.#slabs) {
-      if (slab.isLent || free.length === MAX_FREE_SLABS) continue;
-      slab.isGivenUp = true;
-      free.push(slab.bytes);
+      if (!slab.isLent && freeSlabs.give(slab.bytes)) slab.isGivenUp = true;
     }
     this.#slabs.length = 0;
   }
@@ -118,7 +116,7 @@ export class ValueArena {
     // it was counted while it was the current one, whether or not anything in it lived
     if (last !== EMPTY_SLAB && last.liveBytes === 0) this.#drop(last);
     const size = Math.max(this.#nextBytes, least);
-    this.#current = slabOf((size === SLAB_BYTES ? free.pop() : undefined) ?? Buffer.allocUnsafeSlow(size));
+    this.#current = slabOf((size === SLAB_BYTES ? freeSlabs.take() : undefined) ?? Buffer.allocUnsafeSlow(size));
     if (size === SLAB_BYTES) this.#slabs.push(this.#current);
     this.#used = 0;
     this.#sizeBytes += size + SLAB_OVERHEAD_BYTES;
