@@ -20,7 +20,7 @@ import { ALL_ROWS, LIMITS, type Mutation, rangeOfRow, type RowRange, type TableS
 import { nativeCodecs } from '../platform/index.ts';
 import { BlockCache, MemoryBudget } from '../sstable/index.ts';
 import { COMPACTION_TASK, type CompactionJob } from './contract/compaction-job.ts';
-import { compactFiles } from './compact/file-compaction.ts';
+import { compactFiles } from './compact/compact-files.ts';
 import { Tablet } from './tablet.ts';
 import type { TabletState } from './contract/tablet-state.ts';
 

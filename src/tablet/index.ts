@@ -4,12 +4,13 @@
  */
 export type { Decision, DivideCommit, TabletApi, TabletRead } from './contract/tablet-api.ts';
 export type { TabletClips, TabletCommit, TabletFiles, TabletHost, TabletState } from './contract/tablet-state.ts';
-export { Tablet, type TabletOptions } from './tablet.ts';
+export { Tablet } from './tablet.ts';
+export type { TabletOptions } from './layers/tablet-context.ts';
 export {
   COMPACTION_TASK,
   type CompactionJob,
   type CompactionKind,
   type CompactionResult,
 } from './contract/compaction-job.ts';
-export { type CompactionTools, compactFiles } from './compact/file-compaction.ts';
+export { type CompactionTools, compactFiles } from './compact/compact-files.ts';
 export { TOO_CROWDED } from './layers/merge-choice.ts';

@@ -7,13 +7,12 @@
  * - METADATA's row of the tablet is changed by its commits alone (tablet-commits.ts), one after another.
  */
 import { assert, type BigtableError, type ByteString } from '../base/index.ts';
-import type { RedoPoint, RedoRecord, ServerLog } from '../commitlog/index.ts';
-import { type Env, Pacer, type PullStream, type RequestContext } from '../env/index.ts';
+import type { RedoPoint, RedoRecord } from '../commitlog/index.ts';
+import { Pacer, type PullStream, type RequestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import {
   type Cell,
   type FamilyUsage,
-  type Limits,
   type Mutation,
   type Mutations,
   rangeContains,
@@ -21,26 +20,21 @@ import {
   type ReadModifyWriteRule,
   type RowMutations,
   type RowRange,
-  type TableSchema,
 } from '../model/index.ts';
-import type { BlockCache, MemoryBudget } from '../sstable/index.ts';
 import type { CompactionKind } from './contract/compaction-job.ts';
 import { familyUsage } from './layers/family-usage.ts';
 import { FileCompactor } from './compact/file-compactor.ts';
 import { FileOpener } from './layers/file-opener.ts';
-import { Flusher, newMemtable } from './compact/flusher.ts';
+import { Flusher } from './compact/flusher.ts';
 import { groupingOf } from './layers/grouping.ts';
 import { LayerReads } from './read/layer-reads.ts';
-import { clipsOf, filesByGroup, LayerSet } from './layers/layer-set.ts';
-import { MadeFiles } from './layers/made-files.ts';
+import { clipsOf, filesByGroup, type LayerSet } from './layers/layer-set.ts';
 import { middleRow } from './layers/middle-row.ts';
 import { RowLocks } from './write/row-locks.ts';
 import { RowWrites } from './write/row-writes.ts';
 import { sampleTables } from './layers/sample-keys.ts';
-import { ServerTime } from './layers/server-time.ts';
-import { Serving } from './contract/serving.ts';
 import type { Decision, DivideCommit, TabletApi, TabletRead } from './contract/tablet-api.ts';
-import { TabletCommits } from './layers/tablet-commits.ts';
+import { TabletContext, type TabletOptions } from './layers/tablet-context.ts';
 import type { TabletFile } from './layers/tablet-file.ts';
 import type { TabletHost, TabletState } from './contract/tablet-state.ts';
 import { TabletWriter } from './write/tablet-writer.ts';
@@ -49,99 +43,40 @@ import { TabletWriter } from './write/tablet-writer.ts';
 const LEFT_TO_FLUSH_BYTES = 256 * 1024;
 const MAX_FLUSHES = 4;
 
-export interface TabletOptions {
-  readonly env: Env;
-  readonly host: TabletHost;
-  readonly log: ServerLog;
-  readonly cache: BlockCache;
-  /** The memory of in-memory locality groups. */
-  readonly memory: MemoryBudget;
-  readonly limits: Limits;
-  readonly blockSizeBytes: number;
-  /** Writes are applied and acknowledged before their records are durable (the setting `durability: 'buffered'`). Default false. */
-  readonly buffered?: boolean;
-}
-
 export class Tablet implements TabletApi {
-  readonly #options: TabletOptions;
+  readonly #context: TabletContext;
   readonly #locks = new RowLocks();
-  readonly #serving: Serving;
-  readonly #layers: LayerSet;
-  readonly #madeFiles: MadeFiles;
-  readonly #time: ServerTime;
-  readonly #commits: TabletCommits;
   readonly #writer: TabletWriter;
   readonly #reads: LayerReads;
   readonly #writes: RowWrites;
-  readonly #opener: FileOpener;
   readonly #compactor: FileCompactor;
   readonly #flusher: Flusher;
-  #isDividing = false;
 
-  private constructor(options: TabletOptions, state: TabletState, tables: readonly TabletFile[], opener: FileOpener) {
-    const { env, host, log, limits, blockSizeBytes, buffered = false } = options;
-    const { clock } = env;
-    const { range } = state;
-    const schema = (): TableSchema => this.#schema();
-    this.#options = options;
-    this.#opener = opener;
-    const serving = (this.#serving = new Serving(state.tableId, host, clock));
-    const madeFiles = (this.#madeFiles = new MadeFiles(host, () => layers.heldFiles()));
-    const layers = (this.#layers = new LayerSet(newMemtable(), tables, (files) => madeFiles.discard(files)));
-    const time = (this.#time = new ServerTime(clock, host, state, tables));
-    const commits = (this.#commits = new TabletCommits(host, layers, time, state));
-    const locks = this.#locks;
-    const writer = (this.#writer = new TabletWriter(
-      { clock, host, log, layers, locks, time, schema, buffered },
-      state,
-    ));
-    const reads = (this.#reads = new LayerReads({ env, layers, limits, serving, schema }));
-    this.#writes = new RowWrites({ clock, limits, range, locks, time, writer, reads, serving, schema });
-    const compactor = (this.#compactor = new FileCompactor({
-      env,
-      layers,
-      opener,
-      blockSizeBytes,
-      range,
-      schema,
-      time,
-      madeFiles,
-      commits,
-    }));
-    this.#flusher = new Flusher({
-      env,
-      host,
-      layers,
-      time,
-      writer,
-      commits,
-      madeFiles,
-      opener,
-      compactor,
-      blockSizeBytes,
-      schema,
-    });
+  private constructor(options: TabletOptions, state: TabletState, files: readonly TabletFile[]) {
+    const context = new TabletContext(options, state, files);
+    this.#context = context;
+    this.#writer = new TabletWriter(context, this.#locks);
+    this.#reads = new LayerReads(context);
+    this.#writes = new RowWrites(context, this.#locks, this.#writer, this.#reads);
+    this.#compactor = new FileCompactor(context);
+    this.#flusher = new Flusher(context, this.#writer, this.#compactor);
   }
 
-  /** Opens the files that METADATA lists and replays `records`: those of the tablet's range behind its redo point, in order. */
+  /** Opens the files that METADATA lists and replays `records`: those of the tablet's range after its redo point, in order. */
   static async load(options: TabletOptions, state: TabletState, records: Iterable<RedoRecord>): Promise<Tablet> {
-    const opener = new FileOpener(options);
-    const grouping = groupingOf(options.host.schema(state.tableId));
-    const groups = Object.entries(state.files).map(([group, paths]) =>
-      Promise.all(paths.map((path) => opener.openListed(path, group, grouping.tuning(group), state))),
-    );
-    const tablet = new Tablet(options, state, (await Promise.all(groups)).flat(), opener);
+    const tablet = new Tablet(options, state, await openFiles(options, state));
     const pacer = new Pacer(options.env.clock);
     for (const record of records) {
-      const stepping = tablet.#writer.replay(record);
-      if (stepping !== undefined) await stepping;
+      const applying = tablet.#writer.replay(record);
+      if (applying !== undefined) await applying;
       if (pacer.due()) await pacer.pause();
     }
+    tablet.#context.serving.enter('serving');
     return tablet;
   }
 
   get state(): TabletState {
-    return this.#commits.state;
+    return this.#context.state;
   }
 
   get memtableBytes(): number {
@@ -161,7 +96,7 @@ export class Tablet implements TabletApi {
   }
 
   heldFiles(): readonly string[] {
-    return [...this.#layers.heldFiles(), ...this.#madeFiles.new];
+    return [...this.#layers.heldFiles(), ...this.#context.ownedFiles.new];
   }
 
   mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void> {
@@ -221,7 +156,12 @@ export class Tablet implements TabletApi {
 
   familyUsage(): Promise<readonly FamilyUsage[]> {
     const { tables, memtables } = this.#layers;
-    return familyUsage({ tables, memtables, schema: this.#schema(), pacer: new Pacer(this.#options.env.clock) });
+    return familyUsage({
+      tables,
+      memtables,
+      schema: this.#context.schema(),
+      pacer: new Pacer(this.#context.env.clock),
+    });
   }
 
   flush(): Promise<void> {
@@ -229,16 +169,17 @@ export class Tablet implements TabletApi {
   }
 
   dueCompaction(): CompactionKind | undefined {
-    return this.#isDividing ? undefined : this.#compactor.due();
+    return this.#context.serving.phase === 'serving' ? this.#compactor.due() : undefined;
   }
 
   async compact(kind: CompactionKind): Promise<void> {
-    if (this.#serving.isOver || this.#isDividing) throw this.#serving.refusal();
+    this.#checkServing();
     if (kind === 'major') {
       // what it drops must not depend on what is only in memory
       await this.flush();
       // a flush that is under way does not know into which groups this one will bring cells
-      while (this.#flusher.running !== undefined) await this.#flusher.running.catch(() => {});
+      await this.#flusher.idle();
+      this.#checkServing();
     }
     await this.#compactor.run(kind);
   }
@@ -253,7 +194,7 @@ export class Tablet implements TabletApi {
 
   get uncollectedSinceMicros(): number | undefined {
     const { tables } = this.#layers;
-    const hasRules = Object.values(this.#schema().families).some(({ gcRule }) => gcRule !== undefined);
+    const hasRules = Object.values(this.#context.schema().families).some(({ gcRule }) => gcRule !== undefined);
     const isClean =
       this.#layers.memtablesAreEmpty &&
       this.#layers.maxFiles <= 1 &&
@@ -266,32 +207,34 @@ export class Tablet implements TabletApi {
   }
 
   async close(options: { readonly flush: boolean }): Promise<void> {
-    this.#serving.end();
+    const { serving } = this.#context;
+    if (serving.phase === 'ended') return;
+    serving.enter('closing');
     await this.#compactor.cancel();
-    // those who hold a row now may write yet
+    // calls that hold a row now may still write
     await this.#locks.enterAll();
     this.#locks.leaveAll();
     await this.#writer.drain();
     if (options.flush) await this.flush();
-    else await this.#flusher.running?.catch(() => {});
-    this.#madeFiles.share();
-    this.#layers.retire();
+    else await this.#flusher.idle();
+    this.#end();
   }
 
   async divide(row: ByteString, commit: DivideCommit): Promise<readonly [TabletApi, TabletApi]> {
     const { range } = this.state;
     assert(rangeContains(range, row) && row !== range.start, 'a tablet is divided at a row inside it');
-    if (this.#serving.isOver || this.#isDividing) throw this.#serving.refusal();
-    this.#isDividing = true;
+    const { serving, commits } = this.#context;
+    this.#checkServing();
+    serving.enter('dividing');
     try {
       await this.#compactor.cancel();
       await this.#flushMost();
       await this.#locks.enterAll();
       try {
-        if (this.#serving.isOver) throw this.#serving.refusal();
+        if (!serving.takesCalls) throw serving.notServingError();
         await this.#writer.drain();
         await this.flush();
-        return await this.#commits.inTurn(() =>
+        return await commits.inTurn(() =>
           this.#divide(
             [
               { start: range.start, end: row },
@@ -304,7 +247,8 @@ export class Tablet implements TabletApi {
         this.#locks.leaveAll();
       }
     } finally {
-      this.#isDividing = false;
+      // closed while it was being divided, or divided
+      if (serving.phase === 'dividing') serving.enter('serving');
     }
   }
 
@@ -325,11 +269,11 @@ export class Tablet implements TabletApi {
         range,
         files: filesByGroup(tables),
         clips: clipsOf(tables),
-        lastServerMicros: this.#time.lastMicros,
+        lastServerMicros: this.#context.time.lastMicros,
       };
       return { tables, state };
     });
-    const [low, high] = parts as [(typeof parts)[number], (typeof parts)[number]];
+    const [low, high] = [parts[0]!, parts[1]!];
     let hosts: readonly [TabletHost, TabletHost];
     try {
       hosts = await commit([low.state, high.state]);
@@ -337,18 +281,41 @@ export class Tablet implements TabletApi {
       for (const { tables } of parts) for (const table of tables) table.close();
       throw error;
     }
-    this.#serving.end();
-    // from here on the two share them
-    this.#madeFiles.share();
-    this.#layers.retire();
-    const open = ({ state, tables }: (typeof parts)[number], host: TabletHost): Tablet =>
-      new Tablet({ ...this.#options, host }, state, tables, this.#opener);
+    // from here on the two share its files
+    this.#end();
+    const open = ({ state, tables }: (typeof parts)[number], host: TabletHost): Tablet => {
+      const tablet = new Tablet({ ...this.#context.options, host }, state, tables);
+      tablet.#context.serving.enter('serving');
+      return tablet;
+    };
     return [open(low, hosts[0]), open(high, hosts[1])];
   }
 
-  #schema(): TableSchema {
-    return this.#options.host.schema(this.state.tableId);
+  get #layers(): LayerSet {
+    return this.#context.layers;
   }
+
+  #checkServing(): void {
+    const { serving } = this.#context;
+    if (serving.phase !== 'serving') throw serving.notServingError();
+  }
+
+  #end(): void {
+    const { serving, ownedFiles, layers } = this.#context;
+    if (serving.phase === 'ended') return;
+    serving.enter('ended');
+    ownedFiles.share();
+    layers.retire();
+  }
+}
+
+async function openFiles(options: TabletOptions, state: TabletState): Promise<TabletFile[]> {
+  const opener = new FileOpener(options);
+  const grouping = groupingOf(options.host.schema(state.tableId));
+  const groups = Object.entries(state.files).map(([group, paths]) =>
+    Promise.all(paths.map((path) => opener.openListed(path, group, grouping.tuning(group), state))),
+  );
+  return (await Promise.all(groups)).flat();
 }
 
 function hasDeletions(table: TabletFile): boolean {

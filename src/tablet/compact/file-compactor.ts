@@ -6,8 +6,7 @@
  * ages of different groups could be mixed up; what was not committed is in use nowhere.
  */
 import { assert, BigtableError, Code } from '../../base/index.ts';
-import { type Env, labelled } from '../../env/index.ts';
-import type { RowRange, TableSchema } from '../../model/index.ts';
+import { labelled } from '../../env/index.ts';
 import {
   type Collection,
   COMPACTION_BOUNDS_MS,
@@ -18,27 +17,11 @@ import {
   type CompactionOutput,
   type CompactionResult,
 } from '../contract/compaction-job.ts';
-import type { FileOpener } from '../layers/file-opener.ts';
 import { groupingOf } from '../layers/grouping.ts';
-import { type LayerSet, tablesByGroup } from '../layers/layer-set.ts';
-import type { MadeFiles } from '../layers/made-files.ts';
+import { tablesByGroup } from '../layers/layer-set.ts';
 import { chooseMerge } from '../layers/merge-choice.ts';
-import type { ServerTime } from '../layers/server-time.ts';
-import type { TabletCommits } from '../layers/tablet-commits.ts';
+import type { TabletContext } from '../layers/tablet-context.ts';
 import type { TabletFile } from '../layers/tablet-file.ts';
-
-/** What it needs of its tablet. */
-export interface FileCompactorParts {
-  readonly env: Env;
-  readonly layers: LayerSet;
-  readonly opener: FileOpener;
-  readonly blockSizeBytes: number;
-  readonly range: RowRange;
-  readonly time: ServerTime;
-  readonly madeFiles: MadeFiles;
-  readonly commits: TabletCommits;
-  schema(): TableSchema;
-}
 
 interface Plan {
   readonly inputs: readonly TabletFile[];
@@ -48,19 +31,19 @@ interface Plan {
 }
 
 export class FileCompactor {
-  readonly #parts: FileCompactorParts;
+  readonly #context: TabletContext;
   #running:
     | { readonly done: Promise<void>; readonly cancelled: Int32Array; readonly groups: readonly string[] }
     | undefined;
 
-  constructor(parts: FileCompactorParts) {
-    this.#parts = parts;
+  constructor(context: TabletContext) {
+    this.#context = context;
   }
 
   /** What is due by the number of files and the groups they belong to. */
   due(): CompactionKind | undefined {
-    const { layers, schema } = this.#parts;
-    const grouping = groupingOf(schema());
+    const { layers } = this.#context;
+    const grouping = groupingOf(this.#context.schema());
     if (layers.tables.some((table) => table.isPartial || grouping.isMisplaced(table))) return 'major';
     return this.#chooseMerge() === undefined ? undefined : 'merging';
   }
@@ -94,15 +77,15 @@ export class FileCompactor {
   }
 
   async #carryOut(kind: CompactionKind, plan: Plan, cancelled: Int32Array): Promise<void> {
-    const { env, blockSizeBytes, range, schema, time, madeFiles, opener, layers, commits } = this.#parts;
+    const { env, options, range, time, ownedFiles, opener, layers, commits } = this.#context;
     const { metrics, clock, workers } = env;
-    const table = schema();
-    const grouping = groupingOf(table);
+    const schema = this.#context.schema();
+    const grouping = groupingOf(schema);
     const outputs = plan.outputs.map(
       (output): CompactionOutput => ({
         ...output,
-        path: madeFiles.newPath(),
-        blockSizeBytes,
+        path: ownedFiles.newPath(),
+        blockSizeBytes: options.blockSizeBytes,
         tuning: grouping.tuning(output.group),
       }),
     );
@@ -113,7 +96,7 @@ export class FileCompactor {
     try {
       const job: CompactionJob = {
         range,
-        schema: table,
+        schema,
         nowMicros: clock.nowMicros(),
         collection: plan.collection,
         newest: plan.inputs[0]?.properties.newest,
@@ -150,7 +133,7 @@ export class FileCompactor {
       // otherwise rows were dropped meanwhile, and files with them
       if (isDone)
         env.logger.debug('files were compacted', {
-          table: table.name,
+          table: schema.name,
           kind,
           inputs: plan.inputs.length,
           readBytes: result.readBytes,
@@ -160,8 +143,8 @@ export class FileCompactor {
       else for (const unused of tables) unused.close();
     } finally {
       hold.release();
-      if (!isInUse) madeFiles.discard(paths);
-      madeFiles.forget(paths);
+      if (!isInUse) ownedFiles.discard(paths);
+      ownedFiles.settle(paths, layers.heldFiles());
     }
   }
 
@@ -169,7 +152,7 @@ export class FileCompactor {
   #chooseMerge():
     | { readonly group: string; readonly files: readonly TabletFile[]; readonly from: number; readonly to: number }
     | undefined {
-    for (const [group, files] of [...tablesByGroup(this.#parts.layers.tables)].sort(
+    for (const [group, files] of [...tablesByGroup(this.#context.layers.tables)].sort(
       ([, a], [, b]) => b.length - a.length,
     )) {
       const run = chooseMerge(files);
@@ -193,16 +176,16 @@ export class FileCompactor {
       inputs,
       collection,
       since: sinceOf(inputs),
-      outputs: [{ group, families: groupingOf(this.#parts.schema()).familiesIn(group), inputs: inputs.map(inputOf) }],
+      outputs: [{ group, families: groupingOf(this.#context.schema()).familiesIn(group), inputs: inputs.map(inputOf) }],
     };
   }
 
   #planMajor(): Plan | undefined {
-    const { layers, schema } = this.#parts;
-    const inputs = layers.tables;
+    const inputs = this.#context.layers.tables;
     if (inputs.length === 0) return undefined;
-    const outputs = groupingOf(schema()).names.map((group) => {
-      const families = groupingOf(schema()).familiesIn(group);
+    const grouping = groupingOf(this.#context.schema());
+    const outputs = grouping.names.map((group) => {
+      const families = grouping.familiesIn(group);
       const from = new Set(inputs.filter((table) => holdsAny(table, families)).map((table) => table.group));
       return { group, families, inputs: inputs.filter((table) => from.has(table.group)).map(inputOf) };
     });
@@ -215,7 +198,7 @@ export class FileCompactor {
   }
 
   #collection(inputs: readonly TabletFile[]): Collection {
-    return this.#parts.layers.deletesRangesAbove(inputs) ? 'aged' : 'all';
+    return this.#context.layers.deletesRangesAbove(inputs) ? 'aged' : 'all';
   }
 }
 

@@ -5,59 +5,37 @@
  */
 import { assert } from '../../base/index.ts';
 import { isAfter, type RedoPoint } from '../../commitlog/index.ts';
-import type { Env } from '../../env/index.ts';
-import { Memtable } from '../../memtable/index.ts';
-import type { TableSchema } from '../../model/index.ts';
 import type { FileCompactor } from './file-compactor.ts';
-import type { FileOpener } from '../layers/file-opener.ts';
 import { groupingOf } from '../layers/grouping.ts';
-import type { LayerSet, MemtableLayer } from '../layers/layer-set.ts';
-import type { MadeFiles } from '../layers/made-files.ts';
-import { compactMemtable } from './minor-compaction.ts';
-import type { ServerTime } from '../layers/server-time.ts';
-import type { TabletCommits } from '../layers/tablet-commits.ts';
-import type { TabletHost } from '../contract/tablet-state.ts';
+import type { TabletContext } from '../layers/tablet-context.ts';
+import { writeMemtable } from './write-memtable.ts';
 import type { TabletWriter } from '../write/tablet-writer.ts';
 
-export interface FlusherParts {
-  readonly env: Env;
-  readonly host: TabletHost;
-  readonly layers: LayerSet;
-  readonly time: ServerTime;
-  readonly writer: TabletWriter;
-  readonly commits: TabletCommits;
-  readonly madeFiles: MadeFiles;
-  readonly opener: FileOpener;
-  readonly compactor: FileCompactor;
-  readonly blockSizeBytes: number;
-  schema(): TableSchema;
-}
-
-export function newMemtable(): MemtableLayer {
-  return { memtable: new Memtable(), firstPosition: undefined, rangeDeletions: false };
-}
-
 export class Flusher {
-  readonly #parts: FlusherParts;
+  readonly #context: TabletContext;
+  readonly #writer: TabletWriter;
+  readonly #compactor: FileCompactor;
   #running: Promise<void> | undefined;
   #next: Promise<void> | undefined;
   /** The last record applied to the newest frozen memtable. */
   #frozenUpTo: RedoPoint = { epoch: 0, sequence: 0 };
 
-  constructor(parts: FlusherParts) {
-    this.#parts = parts;
+  constructor(context: TabletContext, writer: TabletWriter, compactor: FileCompactor) {
+    this.#context = context;
+    this.#writer = writer;
+    this.#compactor = compactor;
   }
 
-  /** The one under way. */
-  get running(): Promise<void> | undefined {
-    return this.#running;
+  /** Resolves when no flush is under way. */
+  async idle(): Promise<void> {
+    while (this.#running !== undefined) await this.#running.catch(() => {});
   }
 
   /** Whether everything applied is in files, and METADATA says so. */
   get isCommitted(): boolean {
-    const { commits, writer, host } = this.#parts;
-    const { redo, logs } = commits.state;
-    return !isAfter(writer.applied, redo) && logs.every((log) => log === host.logPath);
+    const { state, host } = this.#context;
+    const { redo, logs } = state;
+    return !isAfter(this.#writer.applied, redo) && logs.every((log) => log === host.logPath);
   }
 
   /** Afterwards everything applied before the call is in committed files. Calls while one runs share the next. */
@@ -79,7 +57,10 @@ export class Flusher {
 
   /** Writes frozen memtables, which earlier failures left, then the active one. */
   async #flushAll(): Promise<void> {
-    const { layers, writer } = this.#parts;
+    const { layers, serving } = this.#context;
+    const writer = this.#writer;
+    if (layers.memtablesAreEmpty && this.isCommitted) return;
+    if (serving.phase === 'ended') throw serving.notServingError();
     while (layers.oldestFrozen !== undefined) await this.#flushOldest(this.#frozenUpTo);
     await writer.settle();
     if (layers.active.memtable.isEmpty && this.isCommitted) return;
@@ -89,50 +70,42 @@ export class Flusher {
       'the last record of a memtable is no older than that of the one before',
     );
     this.#frozenUpTo = writer.applied;
-    layers.freeze(newMemtable());
+    layers.freeze();
     await this.#flushOldest(this.#frozenUpTo);
   }
 
   async #flushOldest(redo: RedoPoint): Promise<void> {
-    const { env, host, layers, time, commits, madeFiles, opener, compactor, blockSizeBytes, schema } = this.#parts;
+    const context = this.#context;
+    const { layers, commits, ownedFiles, serving } = context;
     const frozen = layers.oldestFrozen;
     assert(frozen !== undefined, 'no frozen memtable to flush');
     const { memtable } = frozen;
     assert(memtable.isFrozen, 'a memtable takes no writes while it is written to files');
-    const { tableId, range, redo: since } = commits.state;
-    assert(!isAfter(since, redo), 'redo points ascend');
+    assert(!isAfter(context.state.redo, redo), 'redo points ascend');
+    assert(serving.phase !== 'ended', 'a tablet that has ended writes no files');
     const paths: string[] = [];
     const newPath = (): string => {
-      const path = madeFiles.newPath();
+      const path = ownedFiles.newPath();
       paths.push(path);
       return path;
     };
-    const { groupsBeingWritten } = compactor;
     try {
       const work = {
-        env,
-        opener,
-        blockSizeBytes,
-        grouping: groupingOf(schema()),
+        grouping: groupingOf(context.schema()),
         memtable,
-        tables: layers.tables,
-        groupsBeingWritten,
+        groupsBeingWritten: this.#compactor.groupsBeingWritten,
         newPath,
-        tableId,
-        range,
         newest: redo,
-        since,
-        lastServerMicros: time.lastMicros,
       };
-      const tables = await compactMemtable(work).catch((error: unknown) => {
-        madeFiles.discard(paths);
+      const tables = await writeMemtable(context, work).catch((error: unknown) => {
+        ownedFiles.discard(paths);
         throw error;
       });
       await commits.flushed(tables, memtable.rowRangeDeletions(), redo);
       assert(layers.oldestFrozen !== frozen, 'a memtable that is in files is no layer any more');
     } finally {
-      madeFiles.forget(paths);
+      ownedFiles.settle(paths, layers.heldFiles());
     }
-    host.filesChanged();
+    context.host.filesChanged();
   }
 }

@@ -2,12 +2,12 @@
  * The layers of a tablet, newest first: the active memtable, frozen ones on their way to disk, SSTables of all locality groups. A read
  * takes the list once, synchronously, and holds its files until it ends; the list itself is replaced, never changed.
  *
- * Invariants: a file stays held while any list that somebody reads contains it; `released` is called once it is in none. Of one group
+ * Invariants: a file stays open while any list that is read contains it, and is discarded once it is in none. Of one group
  * the list has the files by age; of files of different groups so far as they hold the same family, which is so after a family was moved.
  */
 import { assert, type ByteString, checksInvariants, isSuccessor } from '../../base/index.ts';
 import type { ColumnSpan } from '../../filter/index.ts';
-import type { Memtable } from '../../memtable/index.ts';
+import { Memtable } from '../../memtable/index.ts';
 import {
   type ColumnKey,
   familyEnd,
@@ -20,6 +20,7 @@ import {
 } from '../../model/index.ts';
 import { ANYWHERE, FileRegions } from './file-regions.ts';
 import { crowdingOf } from './merge-choice.ts';
+import type { OwnedFiles } from './owned-files.ts';
 import type { TabletClips, TabletFiles } from '../contract/tablet-state.ts';
 import type { TabletFile } from './tablet-file.ts';
 
@@ -30,6 +31,10 @@ export interface MemtableLayer {
   firstPosition: number | undefined;
   /** Whether versions of columns were deleted by ranges of timestamps: that alone makes older versions count again. */
   rangeDeletions: boolean;
+}
+
+function emptyLayer(): MemtableLayer {
+  return { memtable: new Memtable(), firstPosition: undefined, rangeDeletions: false };
 }
 
 const NO_FILES: readonly TabletFile[] = [];
@@ -96,9 +101,9 @@ class FilesByRow {
 }
 
 export class LayerSet {
-  #active: MemtableLayer;
+  #active = emptyLayer();
   /** The active one and those frozen, newest first. */
-  #memtables: readonly Memtable[];
+  #memtables: readonly Memtable[] = [this.#active.memtable];
   /** Newest first. */
   #frozen: readonly MemtableLayer[] = [];
   #tables: readonly TabletFile[];
@@ -109,15 +114,13 @@ export class LayerSet {
   /** An array, for the reason that NumberTable gives: holds come and go with every read. */
   readonly #holds: LayerHold[] = [];
   readonly #dropped = new Set<TabletFile>();
-  readonly #released: (files: readonly string[]) => void;
+  readonly #ownedFiles: OwnedFiles;
   #isRetired = false;
 
   /** `tables`: of each group newest first. */
-  constructor(active: MemtableLayer, tables: readonly TabletFile[], released: (files: readonly string[]) => void) {
-    this.#active = active;
-    this.#memtables = [active.memtable];
+  constructor(tables: readonly TabletFile[], ownedFiles: OwnedFiles) {
     this.#tables = [...tables].sort(byAge);
-    this.#released = released;
+    this.#ownedFiles = ownedFiles;
     this.#measure();
   }
 
@@ -207,15 +210,13 @@ export class LayerSet {
     return this.#hold([], files);
   }
 
-  /** The active memtable is frozen, `next` takes its place. */
-  freeze(next: MemtableLayer): MemtableLayer {
+  /** Freezes the active memtable; an empty one takes its place. */
+  freeze(): void {
     const frozen = this.#active;
-    assert(next.memtable.isEmpty && next.firstPosition === undefined, 'writes go on in an empty memtable');
     frozen.memtable.freeze();
     this.#frozen = [frozen, ...this.#frozen];
-    this.#active = next;
-    this.#memtables = [next.memtable, ...this.#memtables];
-    return frozen;
+    this.#active = emptyLayer();
+    this.#memtables = [this.#active.memtable, ...this.#memtables];
   }
 
   /** The list with new files in front, without those that the deletions of rows in them hide whole. */
@@ -305,7 +306,7 @@ export class LayerSet {
   #close(table: TabletFile): void {
     assert(this.#dropped.delete(table), 'a file is closed when the list has it no more');
     table.close();
-    this.#released([table.path]);
+    this.#ownedFiles.discard([table.path]);
   }
 }
 

@@ -1,34 +1,27 @@
 /** How the reads of one tablet begin: the filter is compiled, the layers that it needs are taken, and a reader stands over them. */
 import { assert, BigtableError, type ByteString, Code } from '../../base/index.ts';
-import type { Counter, Env, PullStream, RequestContext } from '../../env/index.ts';
+import type { Counter, PullStream, RequestContext } from '../../env/index.ts';
 import { compileFilter, type RowFilter } from '../../filter/index.ts';
-import { type Cell, type Limits, type ReadBatch, rangeOfRow, rowOfRange, type TableSchema } from '../../model/index.ts';
-import { type LayerHold, LayerNeed, type LayerSet } from '../layers/layer-set.ts';
+import { type Cell, type ReadBatch, rangeOfRow, rowOfRange } from '../../model/index.ts';
+import { type LayerHold, LayerNeed } from '../layers/layer-set.ts';
 import { ReadFamilies } from './read-families.ts';
 import { RowReader } from './row-reader.ts';
-import type { Serving } from '../contract/serving.ts';
+import type { TabletContext } from '../layers/tablet-context.ts';
 import type { TabletRead } from '../contract/tablet-api.ts';
 import { PreparedRead, type ReadSource, TabletReadStream } from './tablet-read.ts';
 
-export interface LayerReadsParts {
-  readonly env: Env;
-  readonly layers: LayerSet;
-  readonly limits: Limits;
-  readonly serving: Serving;
-  schema(): TableSchema;
-}
-
 export class LayerReads implements ReadSource {
-  readonly #parts: LayerReadsParts;
+  readonly #context: TabletContext;
   readonly #filesRead: Counter;
   readonly #blockHits: Counter;
   readonly #blockMisses: Counter;
 
-  constructor(parts: LayerReadsParts) {
-    this.#parts = parts;
-    this.#filesRead = parts.env.metrics.counter('tablet.filesRead');
-    this.#blockHits = parts.env.metrics.counter('blockCache.hits');
-    this.#blockMisses = parts.env.metrics.counter('blockCache.misses');
+  constructor(context: TabletContext) {
+    const { metrics } = context.env;
+    this.#context = context;
+    this.#filesRead = metrics.counter('tablet.filesRead');
+    this.#blockHits = metrics.counter('blockCache.hits');
+    this.#blockMisses = metrics.counter('blockCache.misses');
   }
 
   read(context: RequestContext, request: TabletRead): PullStream<ReadBatch> {
@@ -37,7 +30,7 @@ export class LayerReads implements ReadSource {
 
   /** All cells of the row that pass the filter. RESOURCE_EXHAUSTED where they are more than a row may hold. */
   async collectRow(context: RequestContext, row: ByteString, filter: RowFilter | undefined): Promise<Cell[]> {
-    const { rowBytes } = this.#parts.limits;
+    const { rowBytes } = this.#context.options.limits;
     const cells: Cell[] = [];
     let bytes = 0;
     for await (const batch of this.read(context, {
@@ -77,11 +70,11 @@ export class LayerReads implements ReadSource {
   }
 
   checkServing(context: RequestContext): void {
-    this.#parts.serving.check(context);
+    this.#context.serving.check(context);
   }
 
   checkAnswering(context: RequestContext): void {
-    this.#parts.serving.checkAnswering(context);
+    this.#context.serving.checkAnswering(context);
   }
 
   prepare({ ranges, filter }: TabletRead): PreparedRead | undefined {
@@ -90,9 +83,9 @@ export class LayerReads implements ReadSource {
     if (first === undefined || last === undefined) return undefined;
     const range = first === last ? first : { start: first.start, end: last.end };
     assert(first === last || (first.end !== undefined && first.end <= last.start), 'the ranges of a read ascend');
-    const { env, limits, schema } = this.#parts;
-    const families = ReadFamilies.of(schema(), env.clock);
-    const program = compileFilter(filter, { limits, random: env.random, families: families.names });
+    const { env, options } = this.#context;
+    const families = ReadFamilies.of(this.#context.schema(), env.clock);
+    const program = compileFilter(filter, { limits: options.limits, random: env.random, families: families.names });
     return new PreparedRead(
       program,
       families,
@@ -101,7 +94,7 @@ export class LayerReads implements ReadSource {
   }
 
   hold(need: LayerNeed): LayerHold {
-    const hold = this.#parts.layers.hold(need);
+    const hold = this.#context.layers.hold(need);
     this.#filesRead.value += hold.files.length;
     return hold;
   }
@@ -112,7 +105,7 @@ export class LayerReads implements ReadSource {
     request: TabletRead,
     { program, families, need }: PreparedRead,
   ): RowReader {
-    const { env, limits } = this.#parts;
+    const { env, options } = this.#context;
     return new RowReader({
       layers,
       ranges: program.blocksAll ? [] : request.ranges,
@@ -125,7 +118,7 @@ export class LayerReads implements ReadSource {
       context,
       blockHits: this.#blockHits,
       blockMisses: this.#blockMisses,
-      heldBytesLimit: limits.rowBytes,
+      heldBytesLimit: options.limits.rowBytes,
     });
   }
 }

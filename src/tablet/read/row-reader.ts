@@ -262,7 +262,6 @@ export class RowReader {
   }
 
   #takeBatch(): ReadBatch | undefined {
-    assert(this.#fragments.length > 0 || this.#batchCells === 0, 'cells that a batch counts are in a fragment of it');
     if (this.#fragments.length === 0 && this.#scannedTo === undefined) return undefined;
     const batch: ReadBatch =
       this.#scannedTo === undefined

@@ -3,13 +3,12 @@
  * writes holds it alone, from its read to the end of its log append and application.
  */
 import { assert, BigtableError, type ByteString, Code, toBigtableError } from '../../base/index.ts';
-import type { Clock, RequestContext } from '../../env/index.ts';
+import type { RequestContext } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import {
   type Cell,
   type ColumnKey,
   cutToGranularity,
-  type Limits,
   type Mutation,
   type Mutations,
   rangeContains,
@@ -17,7 +16,6 @@ import {
   type ReadModifyWriteRule,
   type RowMutations,
   type RowRange,
-  type TableSchema,
 } from '../../model/index.ts';
 import type { LayerReads } from '../read/layer-reads.ts';
 import { LayerNeed } from '../layers/layer-set.ts';
@@ -25,37 +23,24 @@ import { newestCells } from '../read/newest-cells.ts';
 import { ReadFamilies } from '../read/read-families.ts';
 import { readModifyWrite } from './read-modify-write.ts';
 import type { RowLocks } from './row-locks.ts';
-import type { ServerTime } from '../layers/server-time.ts';
-import type { Serving } from '../contract/serving.ts';
+import type { TabletContext } from '../layers/tablet-context.ts';
 import { RowShare } from './shared-rows.ts';
 import { storedChanges, storedMutations } from './stored-mutations.ts';
 import type { Decision } from '../contract/tablet-api.ts';
 import { isLargeChange, type TabletWriter } from './tablet-writer.ts';
 import { WriteBatch } from './write-batch.ts';
 
-export interface RowWritesParts {
-  readonly clock: Clock;
-  readonly limits: Limits;
-  readonly range: RowRange;
-  readonly locks: RowLocks;
-  readonly time: ServerTime;
-  readonly writer: TabletWriter;
-  readonly reads: LayerReads;
-  readonly serving: Serving;
-  schema(): TableSchema;
-}
-
 export class RowWrites {
-  readonly #parts: RowWritesParts;
+  readonly #context: TabletContext;
   readonly #locks: RowLocks;
   readonly #writer: TabletWriter;
-  readonly #serving: Serving;
+  readonly #reads: LayerReads;
 
-  constructor(parts: RowWritesParts) {
-    this.#parts = parts;
-    this.#locks = parts.locks;
-    this.#writer = parts.writer;
-    this.#serving = parts.serving;
+  constructor(context: TabletContext, locks: RowLocks, writer: TabletWriter, reads: LayerReads) {
+    this.#context = context;
+    this.#locks = locks;
+    this.#writer = writer;
+    this.#reads = reads;
   }
 
   mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void> {
@@ -118,10 +103,10 @@ export class RowWrites {
       await Promise.all(waits);
       for (const row of held) this.#checkRow(context, row);
       const seen = new Map<ByteString, readonly Cell[]>();
-      for (const row of held) seen.set(row, await this.#parts.reads.collectRow(context, row, filter));
+      for (const row of held) seen.set(row, await this.#reads.collectRow(context, row, filter));
       const decision = decide(seen);
       if (decision === undefined || decision.size === 0) return;
-      const schema = this.#parts.schema();
+      const schema = this.#context.schema();
       const changes = [...decision].map(([row, mutations]) => ({ row, mutations: storedMutations(schema, mutations) }));
       for (const { row } of changes) assert(held.includes(row), 'a transaction changes a row that it does not hold');
       await this.#writer.write(changes);
@@ -142,7 +127,7 @@ export class RowWrites {
         const mutations = matched ? whenTrue : whenFalse;
         return mutations.length === 0 ? matched : this.#writeRow(row, mutations).then(() => matched);
       };
-      const matched = this.#parts.reads.hasCells(context, row, predicate);
+      const matched = this.#reads.hasCells(context, row, predicate);
       return matched instanceof Promise ? matched.then(write) : write(matched);
     });
   }
@@ -155,9 +140,9 @@ export class RowWrites {
     maxAnswerBytes = Number.POSITIVE_INFINITY,
   ): Promise<readonly Cell[]> {
     return this.#holdingRow(context, row, () => {
-      const { clock, limits, time, reads } = this.#parts;
-      const schema = this.#parts.schema();
-      const hold = reads.hold(new LayerNeed(rangeOfRow(row), row));
+      const { env, options, time } = this.#context;
+      const schema = this.#context.schema();
+      const hold = this.#reads.hold(new LayerNeed(rangeOfRow(row), row));
       const write = (newest: ReadonlyMap<ColumnKey, Cell>): Promise<readonly Cell[]> => {
         const givenMicros = time.next();
         let bytes = 0;
@@ -172,7 +157,7 @@ export class RowWrites {
           rules,
           newest,
           cutToGranularity(givenMicros, schema.granularity),
-          limits.valueBytes,
+          options.limits.valueBytes,
           reserve,
         );
         return this.#writeRow(row, mutations, givenMicros).then(() => {
@@ -182,7 +167,7 @@ export class RowWrites {
       };
       let newest: ReturnType<typeof newestCells> | undefined;
       try {
-        newest = newestCells(context, clock, hold.layers, row, rules, ReadFamilies.of(schema, clock), schema);
+        newest = newestCells(context, env.clock, hold.layers, row, rules, ReadFamilies.of(schema, env.clock), schema);
         return newest instanceof Promise ? newest.finally(() => hold.release()).then(write) : write(newest);
       } finally {
         if (!(newest instanceof Promise)) hold.release();
@@ -193,7 +178,7 @@ export class RowWrites {
   async dropRows(context: RequestContext, range: RowRange): Promise<void> {
     await this.#locks.enterAll();
     try {
-      this.#serving.check(context);
+      this.#context.serving.check(context);
       await this.#writer.dropRows({ kind: 'dropRows', range });
     } finally {
       this.#locks.leaveAll();
@@ -213,19 +198,19 @@ export class RowWrites {
 
   #checkRow(context: RequestContext, row: ByteString): void {
     this.#checkInside(row);
-    this.#serving.check(context);
+    this.#context.serving.check(context);
   }
 
   #checkInside(row: ByteString): void {
-    assert(rangeContains(this.#parts.range, row), 'a row reached a tablet that it does not belong to');
+    assert(rangeContains(this.#context.range, row), 'a row reached a tablet that it does not belong to');
   }
 
   /** The share is of these rows, and is given back by this. */
   #writeShared(context: RequestContext, changes: readonly RowMutations[], share: RowShare): Promise<void> {
     try {
-      this.#serving.check(context);
+      this.#context.serving.check(context);
       for (const { row } of changes) this.#checkInside(row);
-      return this.#writer.write(storedChanges(this.#parts.schema(), changes), share);
+      return this.#writer.write(storedChanges(this.#context.schema(), changes), share);
     } catch (error) {
       this.#locks.leaveShared(share);
       throw error;
@@ -234,7 +219,7 @@ export class RowWrites {
 
   /** The row is held alone. */
   #writeRow(row: ByteString, mutations: Mutations, givenMicros?: number): Promise<void> {
-    return this.#writer.write(storedChanges(this.#parts.schema(), [{ row, mutations }]), undefined, givenMicros);
+    return this.#writer.write(storedChanges(this.#context.schema(), [{ row, mutations }]), undefined, givenMicros);
   }
 }
 

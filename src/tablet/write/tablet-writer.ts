@@ -19,7 +19,7 @@ import {
   type RedoRecord,
   type ServerLog,
 } from '../../commitlog/index.ts';
-import { type Clock, inSlices, Pacer } from '../../env/index.ts';
+import { inSlices, Pacer } from '../../env/index.ts';
 import type { AggregateOf } from '../../memtable/index.ts';
 import {
   isCellRun,
@@ -33,28 +33,15 @@ import {
   sliceMutations,
   type TableSchema,
 } from '../../model/index.ts';
-import type { LayerSet } from '../layers/layer-set.ts';
 import { ReadFamilies } from '../read/read-families.ts';
 import type { RowLocks } from './row-locks.ts';
-import type { ServerTime } from '../layers/server-time.ts';
+import type { TabletContext } from '../layers/tablet-context.ts';
 import type { RowShare } from './shared-rows.ts';
-import type { TabletHost, TabletState } from '../contract/tablet-state.ts';
 
 /** A change with more mutations than this is applied over several steps of the event loop. */
 const MAX_IN_ONE_STEP = 2000;
 /** Mutations applied between two looks at the clock. */
 const APPLIED_AT_ONCE = 64;
-
-export interface TabletWriterOptions {
-  readonly clock: Clock;
-  readonly host: Pick<TabletHost, 'leaseHeld' | 'written'>;
-  readonly log: ServerLog;
-  readonly layers: LayerSet;
-  readonly locks: RowLocks;
-  readonly time: ServerTime;
-  readonly schema: () => TableSchema;
-  readonly buffered: boolean;
-}
 
 /** A change as its record will tell it: every cell has a timestamp. Where the server's time was given, the time of the commit is the same. */
 type TimedChange = Pick<NewRecord, 'body' | 'commitMicros' | 'encodedRows'>;
@@ -77,7 +64,10 @@ interface LoggedGroup {
 }
 
 export class TabletWriter {
-  readonly #options: TabletWriterOptions;
+  readonly #context: TabletContext;
+  readonly #locks: RowLocks;
+  readonly #log: ServerLog;
+  readonly #buffered: boolean;
   readonly #tableId: string;
   readonly #range: RowRange;
   readonly #epoch: number;
@@ -92,10 +82,14 @@ export class TabletWriter {
   readonly #stepping = new Set<Promise<void>>();
   #aggregates: { readonly schema: TableSchema; readonly aggregateOf: AggregateOf } | undefined;
 
-  constructor(options: TabletWriterOptions, { tableId, range, epoch, redo }: TabletState) {
+  constructor(context: TabletContext, locks: RowLocks) {
+    const { tableId, range, epoch, redo } = context.state;
     assert(redo.epoch <= epoch, 'the records in the files of a tablet are of earlier owners, or its own');
     this.#range = range;
-    this.#options = options;
+    this.#context = context;
+    this.#locks = locks;
+    this.#log = context.options.log;
+    this.#buffered = context.options.buffered ?? false;
     this.#tableId = tableId;
     this.#epoch = epoch;
     this.#applied = redo;
@@ -108,9 +102,9 @@ export class TabletWriter {
 
   /** Applies a record of an earlier owner. Undefined where it is done already. */
   replay(record: RedoRecord): Promise<void> | undefined {
-    assert(this.#writes === 0, 'records of earlier owners are applied before the first write');
+    assert(this.#context.serving.phase === 'loading', 'records of earlier owners are applied before the first write');
     const { body, epoch, sequence } = record;
-    this.#options.time.replayed(record, this.#options.schema().granularity);
+    this.#context.time.replayed(record, this.#context.schema().granularity);
     return this.#apply(body, { epoch, sequence });
   }
 
@@ -120,14 +114,14 @@ export class TabletWriter {
    */
   write(rows: readonly RowMutations[], share?: RowShare, givenMicros?: number): Promise<void> {
     if (isLarge(rows)) return this.#writeLarge(rows, share, givenMicros);
-    if (this.#options.buffered) return this.#writeBuffered(() => this.#timed(rows, givenMicros), share);
-    return this.#log(this.#timed(rows, givenMicros), share).done;
+    if (this.#buffered) return this.#writeBuffered(() => this.#timed(rows, givenMicros), share);
+    return this.#append(this.#timed(rows, givenMicros), share).done;
   }
 
   /** The same for a range of rows that is dropped. */
   dropRows(body: Extract<RecordBody, { kind: 'dropRows' }>): Promise<void> {
-    const change = (): TimedChange => ({ body, commitMicros: this.#options.clock.nowMicros() });
-    return this.#options.buffered ? this.#writeBuffered(change, undefined) : this.#log(change(), undefined).done;
+    const change = (): TimedChange => ({ body, commitMicros: this.#context.env.clock.nowMicros() });
+    return this.#buffered ? this.#writeBuffered(change, undefined) : this.#append(change(), undefined).done;
   }
 
   /** Resolves when no write is under way. */
@@ -142,12 +136,12 @@ export class TabletWriter {
 
   /** In the step in which the change is logged: so no time is given between the two, and times ascend in the log. */
   #timed(rows: readonly RowMutations[], givenMicros: number | undefined): TimedChange {
-    const { clock, time, schema } = this.#options;
+    const { env, time } = this.#context;
     if (givenMicros !== undefined) return { body: { kind: 'rows', rows }, commitMicros: givenMicros };
     if (!rows.some(({ mutations }) => needsServerTime(mutations)))
-      return { body: { kind: 'rows', rows }, commitMicros: clock.nowMicros() };
+      return { body: { kind: 'rows', rows }, commitMicros: env.clock.nowMicros() };
     const commitMicros = time.next();
-    const { granularity } = schema();
+    const { granularity } = this.#context.schema();
     const timed = rows.map(
       ({ row, mutations }): RowMutations => ({
         row,
@@ -159,24 +153,23 @@ export class TabletWriter {
 
   /** The same for a change that is too large for one step. Its row is held alone meanwhile, so no later time is given in it. */
   async #timedInSteps(rows: LargeRows, givenMicros: number | undefined): Promise<TimedChange> {
-    const { clock, time, schema } = this.#options;
+    const { env, time } = this.#context;
     const [{ row, mutations }] = rows;
     if (isCellRun(mutations) || givenMicros !== undefined || !needsServerTime(mutations))
       return this.#timed(rows, givenMicros);
     const commitMicros = time.next();
-    const { granularity } = schema();
+    const { granularity } = this.#context.schema();
     const timed: Mutation[] = [];
-    await inSlices(clock, mutations.length, (from, to) => {
+    await inSlices(env.clock, mutations.length, (from, to) => {
       for (const mutation of resolveTimestamps(mutations.slice(from, to), commitMicros, granularity))
         timed.push(mutation);
     });
     return { body: { kind: 'rows', rows: [{ row, mutations: timed }] }, commitMicros };
   }
 
-  #log(change: TimedChange, share: RowShare | undefined): LoggedGroup {
-    const { log } = this.#options;
+  #append(change: TimedChange, share: RowShare | undefined): LoggedGroup {
     const { body } = change;
-    const { sequence, durable } = log.append(this.#record(change));
+    const { sequence, durable } = this.#log.append(this.#record(change));
     let group = this.#group;
     if (group === undefined || group.durable !== durable) {
       group = { durable, changes: [], done: Promise.resolve() };
@@ -198,7 +191,7 @@ export class TabletWriter {
 
   /** Applies what one append has made durable, in its order. */
   async #finish(group: LoggedGroup): Promise<void> {
-    const { layers, host } = this.#options;
+    const { layers, host } = this.#context;
     try {
       const position = await group.durable;
       assert(group.changes.length > 0, 'an append makes changes durable');
@@ -227,14 +220,18 @@ export class TabletWriter {
 
   /** A change of one row that is too large for one step. The row is held alone. */
   async #writeLarge(rows: LargeRows, share: RowShare | undefined, givenMicros: number | undefined): Promise<void> {
-    const { clock, buffered, host } = this.#options;
+    const { env, host } = this.#context;
     this.#writes++;
     try {
       const { body, commitMicros } = await this.#timedInSteps(rows, givenMicros);
       assert(body.kind === 'rows', 'a change of rows stays one');
-      const encoded: TimedChange = { body, commitMicros, encodedRows: await encodeRows(body.rows, new Pacer(clock)) };
-      if (buffered) return await this.#writeBuffered(() => encoded, undefined);
-      const group = this.#log(encoded, undefined);
+      const encoded: TimedChange = {
+        body,
+        commitMicros,
+        encodedRows: await encodeRows(body.rows, new Pacer(env.clock)),
+      };
+      if (this.#buffered) return await this.#writeBuffered(() => encoded, undefined);
+      const group = this.#append(encoded, undefined);
       const change = group.changes.at(-1) as LoggedRecord;
       // whatever becomes of the group: the row is held until the last step
       await group.done.finally(() => change.stepping);
@@ -247,7 +244,8 @@ export class TabletWriter {
 
   /** `timed` is asked for the change when there is room for it. */
   async #writeBuffered(timed: () => TimedChange, share: RowShare | undefined): Promise<void> {
-    const { log, layers, host } = this.#options;
+    const { layers, host } = this.#context;
+    const log = this.#log;
     this.#writes++;
     try {
       let change = timed();
@@ -271,20 +269,20 @@ export class TabletWriter {
   }
 
   #ended(share: RowShare | undefined): void {
-    if (share !== undefined) this.#options.locks.leaveShared(share);
+    if (share !== undefined) this.#locks.leaveShared(share);
     this.#writes--;
     assert(this.#writes >= 0, 'a write ends once');
     if (this.#writes === 0) for (const wake of this.#drained.splice(0)) wake();
   }
 
   #checkLease(): void {
-    if (!this.#options.host.leaseHeld())
+    if (!this.#context.host.leaseHeld())
       throw unavailable('the lease of the tablet server may have lapsed during the write: its outcome is unknown');
   }
 
   /** Undefined where it is applied already. */
   #apply(body: RecordBody<Mutations>, at: RedoPoint): Promise<void> | undefined {
-    const { active } = this.#options.layers;
+    const { active } = this.#context.layers;
     assert(isAfter(at, this.#applied), 'a record is applied twice or out of order');
     this.#applied = at;
     if (checksInvariants && body.kind === 'rows') this.#assertInside(body.rows);
@@ -311,21 +309,21 @@ export class TabletWriter {
 
   /** The row is held meanwhile, and the memtable is not frozen: a flush waits. Readers see all of it or nothing. */
   async #applyInSteps(row: ByteString, mutations: Mutations, aggregateOf: AggregateOf): Promise<void> {
-    const edit = this.#options.layers.active.memtable.edit(row, aggregateOf);
-    const pacer = new Pacer(this.#options.clock);
+    const edit = this.#context.layers.active.memtable.edit(row, aggregateOf);
+    const pacer = new Pacer(this.#context.env.clock);
     for (let from = 0; from < mutations.length; from += APPLIED_AT_ONCE) {
       edit.add(sliceMutations(mutations, from, from + APPLIED_AT_ONCE));
       if (pacer.due(APPLIED_AT_ONCE)) await pacer.pauseForGc();
     }
     assert(
-      !this.#options.layers.active.memtable.isFrozen,
+      !this.#context.layers.active.memtable.isFrozen,
       'a flush waits for a change that is applied over several steps',
     );
     edit.commit();
   }
 
   #aggregateOf(): AggregateOf {
-    const schema = this.#options.schema();
+    const schema = this.#context.schema();
     if (this.#aggregates?.schema !== schema) {
       const families = new ReadFamilies(schema, 0);
       this.#aggregates = { schema, aggregateOf: (stored) => families.get(stored)?.aggregate };

@@ -7,45 +7,37 @@
  */
 import { assert } from '../../base/index.ts';
 import { isAfter } from '../../commitlog/index.ts';
-import { type Env, labelled, Pacer } from '../../env/index.ts';
+import { labelled, Pacer } from '../../env/index.ts';
 import type { Memtable } from '../../memtable/index.ts';
-import type { RowRange, RowRangeDeletion } from '../../model/index.ts';
+import type { RowRangeDeletion } from '../../model/index.ts';
 import { type RecordPoint, writeSsTable } from '../../sstable/index.ts';
 import { CompactionStream } from './compaction-stream.ts';
-import type { FileOpener } from '../layers/file-opener.ts';
 import { COMPACTION_BOUNDS_MS } from '../contract/compaction-job.ts';
-import { writeOptions } from './group-files.ts';
+import { writeOptions } from './write-options.ts';
 import type { Grouping } from '../layers/grouping.ts';
 import { coveredTables } from '../layers/layer-set.ts';
+import type { TabletContext } from '../layers/tablet-context.ts';
 import type { TabletFile } from '../layers/tablet-file.ts';
 
-export interface MinorCompaction {
-  readonly env: Env;
-  readonly opener: FileOpener;
-  readonly blockSizeBytes: number;
+/** A frozen memtable, and what is to be known to write it. */
+export interface FrozenMemtable {
   readonly grouping: Grouping;
   readonly memtable: Memtable;
-  /** The SSTables there are, newest first. */
-  readonly tables: readonly TabletFile[];
-  /** Groups into which a compaction under way writes, below what is written here. None may begin before this is in METADATA. */
+  /** Groups into which a compaction under way writes files older than these. None may begin before these are in METADATA. */
   readonly groupsBeingWritten: readonly string[];
-  /** A path for a new file; each is asked for once. */
+  /** A path for a new file; called once for each. */
   readonly newPath: () => string;
-  readonly tableId: string;
-  readonly range: RowRange;
   /** The last record in the memtable. */
   readonly newest: RecordPoint;
-  /** The last record in the files there are. */
-  readonly since: RecordPoint;
-  /** The newest time that a server has given in the tablet. */
-  readonly lastServerMicros: number;
 }
 
 /** The new files. Where it fails, those that were written are not in use. */
-export async function compactMemtable(work: MinorCompaction): Promise<TabletFile[]> {
-  const { env, memtable, tables, grouping } = work;
+export async function writeMemtable(context: TabletContext, frozen: FrozenMemtable): Promise<TabletFile[]> {
+  const { env, state } = context;
+  const { memtable, grouping } = frozen;
+  const { tables } = context.layers;
   assert(memtable.isFrozen, 'a memtable takes no writes while it is written to files');
-  assert(!isAfter(work.since, work.newest), 'a memtable is newer than the files there are');
+  assert(!isAfter(state.redo, frozen.newest), 'a memtable is newer than the files there are');
   const deletions = memtable.rowRangeDeletions();
   const covered = coveredTables(tables, deletions);
   const older = tables.filter((table) => !covered.includes(table));
@@ -53,10 +45,16 @@ export async function compactMemtable(work: MinorCompaction): Promise<TabletFile
   const startMs = env.clock.monotonicMs();
   env.metrics.add('tablet.minorCompactions');
   // a group that has no family any more may have files still, or get one from the compaction under way
-  const withOlder = new Set([...older.map((table) => table.group), ...work.groupsBeingWritten]);
+  const withOlder = new Set([...older.map((table) => table.group), ...frozen.groupsBeingWritten]);
   for (const group of new Set([...grouping.names, ...withOlder])) {
     const hasOlder = withOlder.has(group);
-    const table = await writeGroup(work, group, { any: older.length > 0, ofRows: hasOlder }, hasOlder ? deletions : []);
+    const table = await writeGroup(
+      context,
+      frozen,
+      group,
+      { any: older.length > 0, ofRows: hasOlder },
+      hasOlder ? deletions : [],
+    );
     if (table === undefined) continue;
     assert(table.group === group, 'a file says of itself which group it is of');
     env.metrics.add('tablet.minorCompactedBytes', table.sizeBytes);
@@ -65,7 +63,7 @@ export async function compactMemtable(work: MinorCompaction): Promise<TabletFile
   const ms = env.clock.monotonicMs() - startMs;
   env.metrics.histogram(labelled('tablet.compactionMs', 'minor'), COMPACTION_BOUNDS_MS).observe(ms);
   env.logger.debug('a memtable was written to files', {
-    tableId: work.tableId,
+    tableId: state.tableId,
     files: written.length,
     ms: Math.round(ms),
   });
@@ -73,24 +71,16 @@ export async function compactMemtable(work: MinorCompaction): Promise<TabletFile
 }
 
 async function writeGroup(
-  {
-    env,
-    opener,
-    memtable,
-    grouping,
-    newPath,
-    tableId,
-    range,
-    newest,
-    since,
-    lastServerMicros,
-    blockSizeBytes,
-  }: MinorCompaction,
+  context: TabletContext,
+  frozen: FrozenMemtable,
   group: string,
   deletions: { readonly any: boolean; readonly ofRows: boolean },
   rowRangeDeletions: readonly RowRangeDeletion[],
 ): Promise<TabletFile | undefined> {
+  const { env, opener, range, options } = context;
+  const { memtable, grouping, newest } = frozen;
   const { fileSystem, codecs, clock } = env;
+  const { tableId, redo: since } = context.state;
   const pacer = new Pacer(clock);
   const source = memtable.copyCursor();
   try {
@@ -103,11 +93,21 @@ async function writeGroup(
       seeks: true,
       pacer,
     });
-    const path = newPath();
+    const path = frozen.newPath();
     const lineage = { tableId, range, since, families: grouping.familiesIn(group) };
-    const options = writeOptions(group, grouping.tuning(group), blockSizeBytes);
+    const written = writeOptions(group, grouping.tuning(group), options.blockSizeBytes);
     const file = await writeSsTable(
-      { fileSystem, codecs, clock, ...options, path, newest, lineage, lastServerMicros, pacer },
+      {
+        fileSystem,
+        codecs,
+        clock,
+        ...written,
+        path,
+        newest,
+        lineage,
+        lastServerMicros: context.time.lastMicros,
+        pacer,
+      },
       stream,
       rowRangeDeletions,
     );

@@ -8,7 +8,7 @@ import { CursorState, intersectRanges, isEmptyRange, normalizeRanges } from '../
 import { BlockCache, SsTable, writeSsTable } from '../../sstable/index.ts';
 import type { CompactionJob, CompactionOutput, CompactionResult } from '../contract/compaction-job.ts';
 import { CompactionStream } from './compaction-stream.ts';
-import { writeOptions } from './group-files.ts';
+import { writeOptions } from './write-options.ts';
 import { groupingOf } from '../layers/grouping.ts';
 import { KeptVersions } from '../read/kept-versions.ts';
 import { MergeCursor } from '../read/merge-cursor.ts';

@@ -1,0 +1,71 @@
+/**
+ * The life cycle of a tablet, and the checks of every call: it is taken in the phases `serving` and `dividing`, and
+ * answered while the lease of the server holds.
+ */
+import { assert, BigtableError, Code, unavailable } from '../../base/index.ts';
+import { checkContext, type Clock, type RequestContext } from '../../env/index.ts';
+import type { TabletHost } from './tablet-state.ts';
+
+/**
+ * loading: replays its records. dividing: serves; writes wait at the end. closing: takes no calls, ends those under way,
+ * flushes; `close` may be called again after a failure. ended: others may own its files.
+ */
+export type TabletPhase = 'loading' | 'serving' | 'dividing' | 'closing' | 'ended';
+
+const NEXT: Readonly<Record<TabletPhase, readonly TabletPhase[]>> = {
+  loading: ['serving'],
+  serving: ['dividing', 'closing'],
+  dividing: ['serving', 'closing', 'ended'],
+  closing: ['closing', 'ended'],
+  ended: [],
+};
+
+export class ServingState {
+  readonly #tableId: string;
+  readonly #host: Pick<TabletHost, 'leaseHeld'>;
+  readonly #clock: Clock;
+  #phase: TabletPhase = 'loading';
+  #notServing: BigtableError | undefined;
+
+  constructor(tableId: string, host: Pick<TabletHost, 'leaseHeld'>, clock: Clock) {
+    this.#tableId = tableId;
+    this.#host = host;
+    this.#clock = clock;
+  }
+
+  get phase(): TabletPhase {
+    return this.#phase;
+  }
+
+  enter(phase: TabletPhase): void {
+    assert(NEXT[this.#phase].includes(phase), `a tablet goes from ${this.#phase} to another phase, not to ${phase}`);
+    this.#phase = phase;
+  }
+
+  get takesCalls(): boolean {
+    return this.#phase === 'serving' || this.#phase === 'dividing';
+  }
+
+  /** Throws where no call may begin. */
+  check(context: RequestContext): void {
+    assert(this.#phase !== 'loading', 'a tablet takes no calls before its records are replayed');
+    if (!this.takesCalls) throw this.notServingError();
+    this.checkAnswering(context);
+  }
+
+  /** Throws where nothing may be answered. A read inside a row reads it to its end, even when the tablet has ended. */
+  checkAnswering(context: RequestContext): void {
+    if (!this.#host.leaseHeld()) throw unavailable('the lease of the tablet server may have lapsed');
+    checkContext(context, this.#clock);
+  }
+
+  /** The call was not carried out: its caller may find the new server of the row. One object: thousands of rows may fail with it. */
+  notServingError(): BigtableError {
+    this.#notServing ??= new BigtableError(
+      Code.UNAVAILABLE,
+      `tablet of table ${this.#tableId} is being released by its server, or divided`,
+      { details: { notServing: true } },
+    );
+    return this.#notServing;
+  }
+}

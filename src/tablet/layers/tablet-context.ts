@@ -1,0 +1,67 @@
+/**
+ * The state of one tablet, and what its server lends it: made first, then handed to the parts that read, write, flush and
+ * compact.
+ */
+import type { ServerLog } from '../../commitlog/index.ts';
+import type { Env } from '../../env/index.ts';
+import type { Limits, RowRange, TableSchema } from '../../model/index.ts';
+import type { BlockCache, MemoryBudget } from '../../sstable/index.ts';
+import { ServingState } from '../contract/serving-state.ts';
+import type { TabletHost, TabletState } from '../contract/tablet-state.ts';
+import { FileOpener } from './file-opener.ts';
+import { LayerSet } from './layer-set.ts';
+import { OwnedFiles } from './owned-files.ts';
+import { ServerTime } from './server-time.ts';
+import { TabletCommits } from './tablet-commits.ts';
+import type { TabletFile } from './tablet-file.ts';
+
+export interface TabletOptions {
+  readonly env: Env;
+  readonly host: TabletHost;
+  readonly log: ServerLog;
+  readonly cache: BlockCache;
+  /** The memory of in-memory locality groups. */
+  readonly memory: MemoryBudget;
+  readonly limits: Limits;
+  readonly blockSizeBytes: number;
+  /** Writes are applied and acknowledged before their records are durable (the setting `durability: 'buffered'`). Default false. */
+  readonly buffered?: boolean;
+}
+
+export class TabletContext {
+  readonly options: TabletOptions;
+  readonly env: Env;
+  readonly host: TabletHost;
+  readonly range: RowRange;
+  readonly serving: ServingState;
+  readonly opener: FileOpener;
+  readonly ownedFiles: OwnedFiles;
+  readonly layers: LayerSet;
+  readonly time: ServerTime;
+  readonly commits: TabletCommits;
+
+  /** `files`: those of `state`, open. */
+  constructor(options: TabletOptions, state: TabletState, files: readonly TabletFile[]) {
+    const { env, host } = options;
+    this.options = options;
+    this.env = env;
+    this.host = host;
+    this.range = state.range;
+    this.serving = new ServingState(state.tableId, host, env.clock);
+    this.opener = new FileOpener(options);
+    this.ownedFiles = new OwnedFiles(host);
+    this.layers = new LayerSet(files, this.ownedFiles);
+    this.time = new ServerTime(env.clock, host, state, files);
+    this.commits = new TabletCommits(host, this.layers, this.time, state);
+  }
+
+  /** The tablet as METADATA has it. */
+  get state(): TabletState {
+    return this.commits.state;
+  }
+
+  /** The schema of the table now. */
+  schema(): TableSchema {
+    return this.host.schema(this.commits.state.tableId);
+  }
+}
