@@ -1,8 +1,9 @@
 /**
- * What the tests of this room share: random entries, a cursor over an array that is plain enough to be right, and files made of them.
+ * Shared by the tests of this room: random entries, and files made of them.
  * A test file in name only, so that it stays out of the package.
  */
 import fc from 'fast-check';
+import { ListCursor } from '../../test/list-cursor.ts';
 import { asBuffer, type ByteString, int64 } from '../base/index.ts';
 import { type Codecs, ManualClock, MemoryFileSystem, Metrics } from '../env/index.ts';
 import {
@@ -12,7 +13,6 @@ import {
   compareEntries,
   type Entry,
   EntryKind,
-  isDeletion,
   type LayerCursor,
   type RowRangeDeletion,
 } from '../model/index.ts';
@@ -107,91 +107,6 @@ export function inOrder(entries: readonly Entry[]): Entry[] {
   return sorted.filter((each, i) => i === 0 || compareEntries(sorted[i - 1] as Entry, each) < 0);
 }
 
-/** The contract of LayerCursor in its plainest form. Always ready or done. */
-export class ArrayCursor implements LayerCursor {
-  readonly entries: readonly Entry[];
-  position: number;
-  closed = false;
-
-  constructor(entries: readonly Entry[]) {
-    this.entries = entries;
-    this.position = entries.length;
-  }
-
-  get state(): CursorState {
-    return this.position < this.entries.length ? CursorState.ready : CursorState.done;
-  }
-
-  get present(): Entry {
-    return this.entries[this.position] as Entry;
-  }
-
-  get row(): ByteString {
-    return this.present.row;
-  }
-
-  get column(): ColumnKey {
-    return this.present.column;
-  }
-
-  get kind(): EntryKind {
-    return this.present.kind;
-  }
-
-  get timestamp(): number | bigint {
-    return this.present.timestamp;
-  }
-
-  get rangeEnd(): number | bigint | undefined {
-    return this.present.rangeEnd;
-  }
-
-  get valueLength(): number {
-    return this.present.value.length;
-  }
-
-  value(): Uint8Array {
-    return this.present.value;
-  }
-
-  seekRow(row: ByteString): void {
-    this.#to((each) => each.row >= row, 0);
-  }
-
-  seekRowBefore(row: ByteString | undefined): void {
-    const below = this.entries.findLast((each) => row === undefined || each.row < row);
-    if (below) this.seekRow(below.row);
-    else this.position = this.entries.length;
-  }
-
-  seekColumn(column: ColumnKey, at?: number | bigint): void {
-    if (this.state === CursorState.done) return;
-    const { row } = this.present;
-    this.#to((each) => {
-      if (each.row !== row || each.column > column) return true;
-      if (each.column < column) return false;
-      return at === undefined || (!isDeletion(each.kind) && each.timestamp <= at);
-    }, this.position);
-  }
-
-  next(): void {
-    if (this.state === CursorState.ready) this.position++;
-  }
-
-  load(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  close(): void {
-    this.closed = true;
-  }
-
-  #to(found: (each: Entry) => boolean, from: number): void {
-    const at = this.entries.findIndex((each, i) => i >= from && found(each));
-    this.position = at < 0 ? this.entries.length : at;
-  }
-}
-
 export interface TestFile {
   readonly fileSystem: MemoryFileSystem;
   readonly clock: ManualClock;
@@ -206,7 +121,7 @@ export async function writeFile(
   const fileSystem = new MemoryFileSystem();
   const clock = new ManualClock(7);
   const settings = { fileSystem, path: PATH, codecs: CODECS, clock, group: 'default', ...options };
-  const written = await writeSsTable(settings, new ArrayCursor(entries), options.rowRangeDeletions);
+  const written = await writeSsTable(settings, new ListCursor(entries), options.rowRangeDeletions);
   if (!written) throw new Error('there was nothing to write');
   return { fileSystem, clock, metrics: new Metrics(), written };
 }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { ListCursor } from '../../../test/list-cursor.ts';
 import { Metrics } from '../../env/index.ts';
 import { columnKey, CursorState, type Entry, type LayerCursor } from '../../model/index.ts';
 import {
-  ArrayCursor,
   entryAt,
   inOrder,
   numberedRows,
@@ -85,7 +85,7 @@ describe('a cursor of one row', () => {
           for (let time = 0; time < 3; time++) {
             assert.deepEqual(await readRow(table, row), ofRow.map(plain));
             const cursor = table.rowCursor(row);
-            const model = new ArrayCursor(ofRow);
+            const model = new ListCursor(ofRow);
             for (const each of [{ move: 'seekRow', row } as const, ...steps]) {
               apply(cursor, each);
               apply(model, each);

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { ListCursor } from '../../../test/list-cursor.ts';
 import { AssertionError } from '../../base/index.ts';
 import { MemoryFileSystem } from '../../env/index.ts';
 import { columnKey, CursorState, type Entry, EntryKind, type LayerCursor } from '../../model/index.ts';
 import { BlockCache } from '../cache/block-cache.ts';
 import {
-  ArrayCursor,
   deletion,
   entry,
   entryAt,
@@ -60,7 +60,7 @@ const relative: fc.Arbitrary<Move> = fc.oneof(
 );
 const step = fc.record({ isAbsolute: fc.boolean(), absolute, relative, waits: fc.boolean() });
 
-function assertSame(cursor: LayerCursor, expected: ArrayCursor): void {
+function assertSame(cursor: LayerCursor, expected: ListCursor): void {
   assert.equal(cursor.state, expected.state);
   if (cursor.state !== CursorState.ready) return;
   assert.deepEqual(entryAt(cursor), plain(expected.present));
@@ -78,7 +78,7 @@ describe('SsTableCursor', () => {
         async (entries, steps, blockSizeBytes, cacheBytes) => {
           fc.pre(entries.length > 0);
           const cursor = (await openFile(await writeFile(entries, { blockSizeBytes }), cacheBytes)).cursor();
-          const expected = new ArrayCursor(entries);
+          const expected = new ListCursor(entries);
           assertSame(cursor, expected);
           for (const { isAbsolute, absolute, relative, waits } of steps) {
             const move = isAbsolute || expected.state === CursorState.done ? absolute : relative;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { ListCursor } from '../../../test/list-cursor.ts';
 import { AssertionError, Code, CorruptionError } from '../../base/index.ts';
 import { type FileOperation, type FileWriter, ManualClock, MemoryFileSystem, Pacer } from '../../env/index.ts';
-import { CursorState, columnKey, type Entry, EntryKind } from '../../model/index.ts';
+import { columnKey, type Entry, EntryKind } from '../../model/index.ts';
 import {
-  ArrayCursor,
   CODECS,
   deletion,
   entryAt,
@@ -38,26 +38,10 @@ class BusyClock extends ManualClock {
   }
 }
 
-/** Says that it needs a load before every entry. */
-class SlowCursor extends ArrayCursor {
-  loads = 0;
-  #loaded = -1;
-
-  override get state(): CursorState {
-    return super.state === CursorState.ready && this.#loaded !== this.position ? CursorState.needsLoad : super.state;
-  }
-
-  override load(): Promise<void> {
-    this.loads++;
-    this.#loaded = this.position;
-    return Promise.resolve();
-  }
-}
-
 function writeTo(fileSystem: MemoryFileSystem, entries: readonly Entry[]): ReturnType<typeof writeSsTable> {
   return writeSsTable(
     { fileSystem, path: PATH, codecs: CODECS, clock: new ManualClock(), group: 'default' },
-    new ArrayCursor(entries),
+    new ListCursor(entries),
   );
 }
 
@@ -70,14 +54,15 @@ describe('writeSsTable', () => {
 
   test('takes any cursor from its beginning, loads what it must, and leaves it open', async () => {
     const entries = numberedRows(20, 10);
-    const source = new SlowCursor(entries);
+    let calls = 0;
+    const source = new ListCursor(entries, () => calls++ % 2 === 0);
     source.position = 7;
     const fileSystem = new MemoryFileSystem();
     const clock = new ManualClock();
     const written = await writeSsTable({ fileSystem, path: PATH, codecs: CODECS, clock, group: 'g' }, source);
     assert.equal(written?.entries.put, 20);
     assert.equal(written.sizeBytes, await fileSystem.size(PATH));
-    assert.equal(source.loads, 20);
+    assert.equal(calls, 2 * 21, 'a move and a load for each entry and the end');
     assert.equal(source.closed, false);
   });
 
@@ -134,11 +119,12 @@ describe('writeSsTable', () => {
       assert.deepEqual(await fileSystem.list(''), [], failing);
     }
     const fileSystem = new MemoryFileSystem();
-    const source = new SlowCursor(entries);
-    source.load = () =>
-      source.position < 2000
-        ? SlowCursor.prototype.load.call(source)
-        : Promise.reject(new CorruptionError('old.sst', 5, 'bad'));
+    let calls = 0;
+    const source = new ListCursor(entries, () => {
+      const isLoad = calls++ % 2 === 1;
+      if (isLoad && source.position === 2000) throw new CorruptionError('old.sst', 5, 'bad');
+      return !isLoad;
+    });
     await assert.rejects(
       writeSsTable({ fileSystem, path: PATH, codecs: CODECS, clock: new ManualClock(), group: 'g' }, source),
       /old\.sst/,
@@ -233,7 +219,7 @@ describe('writeSsTable', () => {
         return CODECS.checksum(bytes, seed);
       },
     };
-    await writeSsTable({ fileSystem, path: PATH, codecs, clock, group: 'g' }, new ArrayCursor(entries));
+    await writeSsTable({ fileSystem, path: PATH, codecs, clock, group: 'g' }, new ListCursor(entries));
     const afterWrite = clock.turns;
     assert.ok(afterWrite >= 30, `${afterWrite} turns of the event loop while writing`);
     const file = { fileSystem, clock, metrics: (await writeFile(numberedRows(1, 1))).metrics };
@@ -259,7 +245,7 @@ describe('writeSsTable', () => {
       group: 'g',
       pacer: new Pacer(clock, 16),
     };
-    await writeSsTable(options, new ArrayCursor(numberedRows(2000, 10)));
+    await writeSsTable(options, new ListCursor(numberedRows(2000, 10)));
     assert.ok(clock.turns >= 20, `${clock.turns} turns`);
   });
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { ListCursor } from '../../../test/list-cursor.ts';
 import { addWrapping, INT64_MAX, INT64_MIN, type Int64, int64Bytes, readInt64BE } from '../../base/index.ts';
 import { clockOf, Pacer } from '../../env/index.ts';
 import { Memtable } from '../../memtable/index.ts';
@@ -53,104 +54,6 @@ class ListLayer implements Layer {
 
   cursor(): LayerCursor {
     return new ListCursor(this.entries, this.lazy);
-  }
-}
-
-class ListCursor implements LayerCursor {
-  state: CursorState = CursorState.done;
-  readonly #entries: readonly Entry[];
-  readonly #lazy: () => boolean;
-  #at = -1;
-  #target = -1;
-
-  constructor(entries: readonly Entry[], lazy: () => boolean) {
-    this.#entries = entries;
-    this.#lazy = lazy;
-  }
-
-  get #entry(): Entry {
-    assert.equal(this.state, CursorState.ready, 'fields are read only where the cursor is ready');
-    return this.#entries[this.#at] as Entry;
-  }
-
-  get row(): string {
-    return this.#entry.row;
-  }
-
-  get column(): string {
-    return this.#entry.column;
-  }
-
-  get kind(): EntryKind {
-    return this.#entry.kind;
-  }
-
-  get timestamp(): Int64 {
-    return this.#entry.timestamp;
-  }
-
-  get rangeEnd(): Int64 | undefined {
-    return this.#entry.rangeEnd;
-  }
-
-  get valueLength(): number {
-    return this.#entry.value.length;
-  }
-
-  value(): Uint8Array {
-    return this.#entry.value;
-  }
-
-  seekRow(row: string): void {
-    this.#go(this.#entries.findIndex((entry) => entry.row >= row));
-  }
-
-  seekRowBefore(row: string | undefined): void {
-    const last = this.#entries.findLast((entry) => row === undefined || entry.row < row);
-    this.#go(last === undefined ? -1 : this.#entries.findIndex((entry) => entry.row === last.row));
-  }
-
-  seekColumn(column: string, timestamp?: Int64): void {
-    const { row } = this.#entries[this.#at] as Entry;
-    this.#go(
-      this.#entries.findIndex((entry, i) => {
-        if (i < this.#at) return false;
-        if (entry.row !== row || entry.column > column) return true;
-        return (
-          entry.column === column &&
-          (timestamp === undefined || (entry.kind >= EntryKind.put && entry.timestamp <= timestamp))
-        );
-      }),
-    );
-  }
-
-  next(): void {
-    assert.equal(this.state, CursorState.ready);
-    this.#go(this.#at + 1);
-  }
-
-  async load(): Promise<void> {
-    await Promise.resolve();
-    if (!this.#lazy()) this.#land();
-  }
-
-  close(): void {
-    this.state = CursorState.done;
-  }
-
-  #go(target: number): void {
-    this.#target = target;
-    if (this.#lazy()) this.state = CursorState.needsLoad;
-    else this.#land();
-  }
-
-  #land(): void {
-    if (this.#target >= 0 && this.#target < this.#entries.length) {
-      this.#at = this.#target;
-      this.state = CursorState.ready;
-    } else {
-      this.state = CursorState.done;
-    }
   }
 }
 
