@@ -1,21 +1,21 @@
 /**
- * An SSTable that is open for reading (paper section 4): index and Bloom filter are in memory, blocks come through the block cache,
- * or stay in memory where the locality group is an in-memory one.
- * Format: docs/formats/sstable.md.
+ * An SSTable that is open for reading (paper section 4). Index and Bloom filter are in memory. Blocks come through the
+ * block cache, or stay in memory if the locality group is an in-memory one. Format: docs/formats/sstable.md.
  *
- * Invariant: nothing of it ever changes, so any number of cursors read it side by side. Every block is checked when it is read.
+ * Invariant: the file never changes, so any number of cursors read it concurrently. Every block is checked when it is
+ * read.
  */
-import type { ByteString, CorruptionError } from '../base/index.ts';
+import { assert, type ByteString, type CorruptionError } from '../base/index.ts';
 import { type Clock, type Codecs, type Counter, type FileSystem, type Metrics, Pacer } from '../env/index.ts';
 import { type ColumnKey, familyOf, type Layer, type LayerCursor, type RowRangeDeletion } from '../model/index.ts';
 import type { Block } from './read/block.ts';
 import { BlockDecoder } from './read/block-decoder.ts';
-import { type BlockCache, type BlockKeeper, CachedFile, type UnreadBlock } from './cache/block-cache.ts';
+import type { BlockCache, BlockKeeper, UnreadBlock } from './cache/block-cache.ts';
 import { CheckedFile } from './format/checked-file.ts';
 import type { FamilyStatistics } from './format/families.ts';
 import { TRAILER_BYTES } from './format/format.ts';
 import type { MemoryBudget } from './cache/memory-budget.ts';
-import type { Page } from './format/page-index.ts';
+import { NO_PAGE } from './format/page-index.ts';
 import type { SsTableProperties } from './format/properties.ts';
 import { type CachedRows, copyRow, KeptRowCursor } from './cache/row-cache.ts';
 import { SeekTarget } from './format/seek-target.ts';
@@ -29,24 +29,27 @@ export interface SsTableOptions {
   readonly path: string;
   readonly codecs: Codecs;
   readonly cache: BlockCache;
-  /** Keeps the blocks in memory from their first use on, within this budget, and not in the caches. RESOURCE_EXHAUSTED for reads where they do not fit. */
+  /**
+   * Keeps the blocks in memory from their first use on, within this budget and outside the caches. Reads fail with
+   * RESOURCE_EXHAUSTED if they do not fit. Default: the blocks go through `cache`.
+   */
   readonly inMemory?: MemoryBudget | undefined;
   readonly metrics: Metrics;
   readonly clock: Clock;
 }
 
 export interface BlockBoundary {
-  /** The row with which a block begins; blocks inside a row repeat it. */
+  /** The first row of a block; blocks inside a row repeat it. */
   readonly row: ByteString;
   /** Bytes of the file before the block. */
   readonly offsetBytes: number;
 }
 
-/** What a cursor has read ahead stays below this part of the cache, so that it is still there when the cursor comes. */
+/** A cursor reads ahead at most this part of the cache, so that the blocks are still kept when it reaches them. */
 const READ_AHEAD_SHARE = 1 / 16;
 const READ_AHEAD_LIMIT_BYTES = 1024 * 1024;
-/** And before compression it is at most so many times as much. */
-const RAW_TO_STORED = 4;
+/** Limit of what is read ahead before compression, as a multiple of its limit as stored. */
+const MAX_RAW_TO_STORED = 4;
 
 export class SsTable implements Layer {
   readonly path: string;
@@ -62,11 +65,14 @@ export class SsTable implements Layer {
   readonly #rows: CachedRows | undefined;
   readonly #clock: Clock;
   readonly #source: BlockSource;
-  /** Open ones, which may still decode blocks after the table was closed. */
+  /** Open cursors, which may still decode blocks after `close`. */
   #cursors = 0;
   #isClosed = false;
 
-  /** Reads and checks all but the blocks. CorruptionError where it is damaged, FAILED_PRECONDITION where only a newer program can read it. */
+  /**
+   * Opens the file; reads and checks all but the blocks. CorruptionError if it is damaged, FAILED_PRECONDITION if only a
+   * newer program can read it.
+   */
   static async open(options: SsTableOptions): Promise<SsTable> {
     const file = new CheckedFile(options.path, options);
     return new SsTable(options, file, await openFrame(file, options.codecs.checksum));
@@ -107,8 +113,9 @@ export class SsTable implements Layer {
     };
   }
 
-  /** The same file, open once more, without reading anything: both share index, filter and cached blocks, and each is closed by itself. */
+  /** Opens the file once more, without reading: both share index, filter and cached blocks. Close each once. */
   again(): SsTable {
+    assert(!this.#isClosed, 'the file is open');
     return new SsTable(this.#options, this.#file, this.#frame);
   }
 
@@ -116,7 +123,7 @@ export class SsTable implements Layer {
     return this.properties.group;
   }
 
-  /** Undefined where the file has no entries. */
+  /** Undefined if the file has no entries. */
   get firstRow(): ByteString | undefined {
     return this.properties.firstRow;
   }
@@ -138,59 +145,61 @@ export class SsTable implements Layer {
     target.set(start);
     const block = index.lastBefore(target);
     if (block >= 0 && index.compareLastRow(block, start) >= 0) return end === undefined || start < end;
-    // nothing from `start` to the next block's first row
+    // no row lies from `start` to the next block's first row
     return block + 1 < index.length && (end === undefined || index.compareFirstRow(block + 1, end) < 0);
   }
 
-  /** Families that have an entry; undefined in files of early versions, which may hold any. */
+  /** Families that have an entry; undefined for files of early versions, which may hold any. */
   get families(): readonly FamilyStatistics[] | undefined {
     return this.properties.families;
   }
 
-  /** Whether any entry may stand in the row: cheap, never wrong when it says no. */
+  /** False only if the row has no entry. Cheap. */
   mayContainRow(row: ByteString): boolean {
     const { firstRow, lastRow } = this.properties;
     if (firstRow === undefined || lastRow === undefined || row < firstRow || row > lastRow) return false;
     const { bloom } = this.#frame;
-    return bloom === undefined || this.#told(bloom.mayContainRow(row));
+    return bloom === undefined || this.#countBloom(bloom.mayContainRow(row));
   }
 
   /**
-   * Whether any entry may stand in the row that bears on the column: one of the column itself, or a deletion of its family or of the whole
-   * row. Cheap, never wrong when it says no.
+   * False only if the row has no entry that affects the column: neither one of the column itself nor a deletion of its
+   * family or of the row. Cheap.
    */
   mayContainColumn(row: ByteString, column: ColumnKey): boolean {
     const { firstRow, lastRow, entries } = this.properties;
     if (firstRow === undefined || lastRow === undefined || row < firstRow || row > lastRow) return false;
     const { bloom } = this.#frame;
     if (bloom === undefined) return true;
-    if (bloom.kind === 'row') return this.#told(bloom.mayContainRow(row));
+    if (bloom.kind === 'row') return this.#countBloom(bloom.mayContainRow(row));
     const may =
       bloom.mayContainColumn(row, column) ||
       (entries.rowDeletion > 0 && bloom.mayContainColumn(row, '')) ||
       (entries.familyDeletion > 0 && bloom.mayContainColumn(row, familyOf(column)));
-    return this.#told(may);
+    return this.#countBloom(may);
   }
 
-  #told(may: boolean): boolean {
+  #countBloom(may: boolean): boolean {
     (may ? this.#bloomPasses : this.#bloomSkips).value++;
     return may;
   }
 
   cursor(): LayerCursor {
+    assert(!this.#isClosed, 'the file is open');
     this.#cursors++;
     return new SsTableCursor(this.#source);
   }
 
-  /** A cursor that sees this one row: it reads no block that has nothing of the row, and knows the row cache. */
+  /** A cursor over this one row. It reads no block that has nothing of the row, and uses the row cache. */
   rowCursor(row: ByteString): LayerCursor {
+    assert(!this.#isClosed, 'the file is open');
     const kept = this.#rows?.get(row);
     if (kept) return new KeptRowCursor(row, kept);
     this.#cursors++;
     return new SsTableCursor(this.#source, row);
   }
 
-  /** For every block its first row and the bytes before it: for sampling keys and finding the middle of a tablet. */
+  /** The first row of each block and the bytes before it: for sampling keys and for finding the middle of a tablet. */
   blockBoundaries(): readonly BlockBoundary[] {
     const { index } = this.#frame;
     return Array.from({ length: index.length }, (_, block) => ({
@@ -199,7 +208,7 @@ export class SsTable implements Layer {
     }));
   }
 
-  /** Bytes of the blocks that begin in [start, end), and of the one before them: about what the rows in the range take. */
+  /** Bytes of the blocks that begin in [start, end), and of the block before them: an estimate of the rows' size. */
   sizeInRange(start: ByteString, end: ByteString | undefined): number {
     const { index } = this.#frame;
     if (index.length === 0 || !this.mayContainRows(start, end)) return 0;
@@ -215,10 +224,12 @@ export class SsTable implements Layer {
   }
 
   /**
-   * Reads all blocks, past the cache, and compares checksums, order, index, filter and properties. CorruptionError at the first that is wrong; with
-   * `damaged` that is told of every block that is damaged, and properties are compared only where none is.
+   * Reads all blocks, not through the cache, and compares checksums, order, index, filter and properties. Throws a
+   * CorruptionError at the first difference; or, with `onDamaged`, calls it for every damaged block, and compares the
+   * properties only if there is none.
    */
-  async verify(damaged?: (error: CorruptionError) => void): Promise<Verification> {
+  async verify(onDamaged?: (error: CorruptionError) => void): Promise<Verification> {
+    assert(!this.#isClosed, 'the file is open');
     this.#cursors++;
     try {
       return await verifyBlocks(
@@ -227,15 +238,16 @@ export class SsTable implements Layer {
         new Pacer(this.#clock),
         this.#options.codecs.checksum,
         (block) => this.#decoder.read(block),
-        damaged,
+        onDamaged,
       );
     } finally {
       this.#cursorClosed();
     }
   }
 
-  /** Gives up its blocks and rows in memory. Cursors that are open go on working. Call once. */
+  /** Releases its blocks and rows in memory. Open cursors go on working. Call it once. */
   close(): void {
+    assert(!this.#isClosed, 'a file is closed once');
     this.#blocks.close();
     this.#rows?.close();
     this.#isClosed = true;
@@ -243,52 +255,54 @@ export class SsTable implements Layer {
   }
 
   /**
-   * What the block has of the row, read without the rest of it: where memory is short. Where it is not, whole blocks fill it soonest, and where the
-   * block is there, or on its way, nothing need be read.
+   * The page that holds all that the block has of the row, read instead of the block to save memory; NO_PAGE for the
+   * whole block. As long as all blocks fit into memory, whole blocks fill it soonest; a block that is in memory or being
+   * read needs no further read.
    */
-  #findPage(number: number, row: ByteString): Page | undefined {
-    const { pages } = this.#frame;
-    if (pages === undefined || this.#options.cache.keepsAll || this.#options.inMemory || this.#blocks.has(number))
-      return undefined;
-    return pages.find(number, row) ? pages : undefined;
+  #findPage(block: number, row: ByteString): number {
+    if (this.#options.cache.keepsAll || this.#options.inMemory || this.#blocks.has(block)) return NO_PAGE;
+    return this.#frame.pages?.find(block, row) ?? NO_PAGE;
   }
 
-  #pageOfRow(number: number, row: ByteString): Block | undefined {
-    const found = this.#findPage(number, row);
-    if (found === undefined) return undefined;
-    const blocks = this.#blocks as CachedFile;
-    const kept = blocks.getPage(found.number);
+  #pageOfRow(block: number, row: ByteString): Block | undefined {
+    const number = this.#findPage(block, row);
+    if (number === NO_PAGE) return undefined;
+    const kept = this.#blocks.getPage(number);
     if (kept !== undefined) return kept;
     const { pageMemory } = this.#options.cache;
-    const page = this.#decoder.readPageNow(found, pageMemory);
-    if (page !== undefined) blocks.keepPage(found.number, page, pageMemory.read);
+    const page = this.#decoder.readPageNow(this.#frame.pages!.extent(block, number), pageMemory);
+    if (page !== undefined) this.#blocks.keepPage(number, page, pageMemory.read);
     return page;
   }
 
-  /** As `#pageOfRow`, and else the block, where they must be waited for. */
-  async #loadOfRow(number: number, row: ByteString): Promise<Block> {
-    const found = this.#findPage(number, row) && this.#frame.pages?.found();
-    const page = found && (await this.#decoder.readPage(found));
-    if (page === undefined) return this.#load(number, 0, false);
-    (this.#blocks as CachedFile).keepPage((found as Page).number, page, undefined);
+  /** Like `#pageOfRow`, or else the block, if the read has to be awaited. */
+  async #loadOfRow(block: number, row: ByteString): Promise<Block> {
+    const number = this.#findPage(block, row);
+    if (number === NO_PAGE) return this.#load(block, 0, false);
+    const page = await this.#decoder.readPage(this.#frame.pages!.extent(block, number));
+    if (page === undefined) return this.#load(block, 0, false);
+    this.#blocks.keepPage(number, page, undefined);
     return page;
   }
 
-  #readNow(number: number): Block | undefined {
-    const blocks = this.#blocks;
-    if (!(blocks instanceof CachedFile) || blocks.has(number)) return undefined;
-    const block = this.#decoder.readNow(number);
-    if (block !== undefined) blocks.keep(number, block);
-    return block;
+  #readNow(block: number): Block | undefined {
+    if (this.#options.inMemory || this.#blocks.has(block)) return undefined;
+    const content = this.#decoder.readNow(block);
+    if (content !== undefined) this.#blocks.keep(block, content);
+    return content;
   }
 
-  /** One read for the block and its neighbours in the cursor's direction that fit and are not there yet; each is checked and kept by itself. */
+  /**
+   * Reads the block, and with the same read its neighbours in the cursor's direction that fit and are not in memory.
+   * Each is checked and kept on its own.
+   */
   #load(wanted: number, readAheadBytes: number, backwards: boolean): Promise<Block> {
     const { index } = this.#frame;
     const blocks = this.#blocks;
     if (blocks.has(wanted)) return blocks.load(wanted, () => this.#decoder.read(wanted));
     const [first, last] = this.#span(wanted, readAheadBytes, backwards);
     if (first === last) return blocks.load(wanted, () => this.#decoder.read(wanted));
+    assert(first === wanted || last === wanted, 'neighbours lie on one side of the block');
     const from = index.offset(first);
     const range = this.#file.read(from, this.#endOf(last) - from);
     const stored = async (block: number): Promise<Buffer> =>
@@ -301,7 +315,7 @@ export class SsTable implements Layer {
     return load;
   }
 
-  /** The blocks to be read with the one that is wanted: neighbours that are not there yet, stored within `readAheadBytes` together. */
+  /** The blocks to read with the wanted one: neighbours that are not in memory, within `readAheadBytes` together as stored. */
   #span(wanted: number, readAheadBytes: number, backwards: boolean): [first: number, last: number] {
     const { index } = this.#frame;
     const step = backwards ? -1 : 1;
@@ -312,7 +326,7 @@ export class SsTable implements Layer {
       const storedBytes = backwards
         ? this.#endOf(wanted) - index.offset(next)
         : this.#endOf(next) - index.offset(wanted);
-      if (storedBytes > readAheadBytes || rawBytes > readAheadBytes * RAW_TO_STORED) break;
+      if (storedBytes > readAheadBytes || rawBytes > readAheadBytes * MAX_RAW_TO_STORED) break;
       end = next;
     }
     return backwards ? [end, wanted] : [wanted, end];
@@ -326,13 +340,13 @@ export class SsTable implements Layer {
     };
   }
 
-  /** In the file, behind the trailer. */
+  /** Offset in the file after the block's trailer. */
   #endOf(block: number): number {
     const { index } = this.#frame;
     return index.offset(block) + index.lengthBytes(block) + TRAILER_BYTES;
   }
 
-  /** What was found of a row is kept by itself, if it is asked for often and lies in one block, and where not all blocks find room. */
+  /** Keeps a row that was found in the row cache, if it is requested often, lies in one block, and not all blocks fit into memory. */
   #keepRow(row: ByteString, number: number, block: Block, entryAt: number): void {
     if (this.#options.cache.keepsAll || !this.#rows?.wants(row)) return;
     const { index } = this.#frame;
@@ -343,6 +357,7 @@ export class SsTable implements Layer {
   }
 
   #cursorClosed(): void {
+    assert(this.#cursors > 0, 'a cursor is closed once');
     this.#cursors--;
     this.#endDecoder();
   }

@@ -1,20 +1,22 @@
 /**
- * The block cache (paper section 6): blocks read from the file system, within a budget of bytes that all open SSTables share. They are
- * kept ready for use, that is decompressed; only a block that was read ahead of a cursor is checked and decompressed when it is first asked
- * for, so that reading ahead makes no long step and what is never reached costs nothing.
+ * The block cache (paper section 6): blocks read from the file system, within a budget of bytes that all open SSTables
+ * share. Blocks are kept decompressed. A block that was read ahead of a cursor is checked and decompressed only when it
+ * is first requested: reading ahead then makes no long slice of the event loop, and blocks that no cursor reaches cost
+ * nothing more.
  *
- * Which block makes way is told by `eviction.ts`: a scan, which asks for each block once, passes through probation. A block that was
- * read ahead is first asked for by that same scan, so its first hit does not count.
+ * `eviction.ts` decides which block is evicted: a scan, which requests each block once, passes through probation. The
+ * first hit of a block that was read ahead comes from that same scan, so it does not count as a use.
  *
- * Blocks that came with one large read share its memory, which spares a scan a copy. A block that leaves probation for the main part is copied out
- * of it; what the shared memory holds beyond the blocks that are kept in it counts as used until the last of them goes.
+ * Blocks that came with one large read share its memory, which saves a scan a copy. A block that moves from probation
+ * to the main part is copied out. Shared memory that belongs to evicted blocks counts as used until the last kept block
+ * in it is evicted.
  *
- * Pages of blocks (page-index.ts) are kept beside blocks, as if they were such; in memory that several share, too.
+ * Pages of blocks (page-index.ts) are kept in the same way as blocks.
  *
- * Invariants: the memory of all kept blocks is within the budget; a block above 1/8 of it is not kept; of the same block
- * at most one read is in flight.
+ * Invariants: the memory of all kept blocks is within the budget; a block above 1/8 of it is not kept; at most one read
+ * of a block is in flight.
  */
-import { assert, NumberTable } from '../../base/index.ts';
+import { assert, checksInvariants, NumberTable } from '../../base/index.ts';
 import type { Counter, Metrics } from '../../env/index.ts';
 import { Block } from '../read/block.ts';
 import { EvictionQueues, Queued } from './eviction.ts';
@@ -23,45 +25,60 @@ import type { RowCache } from './row-cache.ts';
 import type { SharedRead } from '../read/shared-read.ts';
 
 const MAX_SHARE = 1 / 8;
-/** What keeping a block costs beside its bytes. */
+/** Memory that a kept block takes in addition to its bytes. */
 const OVERHEAD_BYTES = 256;
 
-/** A block that was read, and neither checked nor decoded yet. */
+/** A block that was read and is neither checked nor decoded yet. */
 export interface UnreadBlock {
-  /** As stored. */
+  /** Length as stored. */
   readonly storedBytes: number;
-  /** The block will not lie in the memory that was read. */
+  /** A compressed block, once decoded, leaves the memory that was read. */
   readonly isCompressed: boolean;
   decode(): Block;
 }
 
-/** How a block was read: with others, and whether anybody has asked for it. */
+/** How a block was read. */
 export interface BlockOrigin {
+  /** The read that it shares memory with; undefined where the block has memory of its own. */
   readonly read: SharedRead | undefined;
+  /** Read ahead: no cursor has requested it yet. */
   readonly isAhead: boolean;
 }
 
-/** Where an open file's blocks are kept: the cache, or memory that is theirs alone. Blocks go by their number in the file. */
+/**
+ * Keeps the blocks of one open file: in the cache, or in memory reserved for the file. Blocks go by their number in the
+ * file, and so do pages.
+ */
 export interface BlockKeeper {
-  /** The block, where it is in memory. Counts a hit or a miss. */
+  /** The block, if it is in memory. Counts a hit or a miss. */
   get(block: number): Block | undefined;
-  /** Whether the block is in memory or on its way. Counts nothing. */
+  /** True if the block is in memory or being read. Counts nothing. */
   has(block: number): boolean;
-  /** The block from memory, from a read already in flight, or by `read`; then it is kept. Counts nothing. */
+  /** Keeps a block that was read synchronously. `has(block)` must be false. In-memory files keep what they load only. */
+  keep(block: number, content: Block): void;
+  /** The page, if it is in memory. Counts a hit or a miss. */
+  getPage(page: number): Block | undefined;
+  /** Keeps a page, unless it is kept already. `read`: the read that it shares memory with. In-memory files keep no pages. */
+  keepPage(page: number, content: Block, read: SharedRead | undefined): void;
+  /** The block from memory, from a read in flight, or by `read`, which is then kept. Counts nothing. */
   load(block: number, read: () => Promise<Block | UnreadBlock>, origin?: BlockOrigin): Promise<Block>;
-  /** As `load` for a block that nobody waits for: it is kept as it was read. What fails, fails where the block is asked for. */
+  /**
+   * Loads a block that no caller awaits, and keeps it undecoded. `has(block)` must be false. If the read fails, the
+   * request for the block reads again and reports it.
+   */
   loadAhead(block: number, read: () => Promise<UnreadBlock>, shared: SharedRead): void;
   close(): void;
 }
 
-const ALONE: BlockOrigin = { read: undefined, isAhead: false };
+/** Origin of a block that was requested, and read by itself. */
+const SINGLE_READ: BlockOrigin = { read: undefined, isAhead: false };
 
 class Node extends Queued {
   readonly file: CachedFile;
   /** The block's number, or ~number of a page. */
   readonly number: number;
   content: Block | UnreadBlock;
-  /** Nobody has asked for it yet. */
+  /** Read ahead and not requested yet. */
   isAhead: boolean;
   read: SharedRead | undefined;
 
@@ -82,20 +99,19 @@ function bytesOf(content: Block | UnreadBlock): number {
 export class BlockCache {
   readonly limitBytes: number;
   readonly rowCache: RowCache | undefined;
-  /** For whoever reads pages that are to be kept here. */
+  /** Memory for pages that are read to be kept here. */
   readonly pageMemory = new PageMemory();
-  /** For CachedFile alone. */
+  /** Only for CachedFile. */
   readonly hits: Counter;
   readonly misses: Counter;
   readonly #metrics: Metrics;
   readonly #files = new Map<string, CachedFile>();
   readonly #queues: EvictionQueues<Node>;
-  /** In shared reads, beside the blocks that are kept. */
+  /** Bytes of evicted blocks in shared reads that still hold a kept block. */
   #deadBytes = 0;
-  /** Whether blocks have had to make way: then memory is short. */
   #hasEvicted = false;
 
-  /** `limitBytes` 0 keeps nothing. `rowCache`, default none, is for the rows of the same files. */
+  /** `limitBytes` 0 keeps nothing. `rowCache` is for the rows of the same files; default none. */
   constructor(options: {
     readonly limitBytes: number;
     readonly metrics: Metrics;
@@ -106,19 +122,19 @@ export class BlockCache {
     this.#metrics = options.metrics;
     this.hits = options.metrics.counter('blockCache.hits');
     this.misses = options.metrics.counter('blockCache.misses');
-    this.#queues = new EvictionQueues(options.limitBytes, (node) => this.#promoted(node));
+    this.#queues = new EvictionQueues(options.limitBytes, (node) => this.#onPromoted(node));
   }
 
   get usedBytes(): number {
     return this.#queues.bytes + this.#deadBytes;
   }
 
-  /** Whether it keeps all that was read so far: then rows kept by themselves save nothing. */
+  /** True while all that was read is still kept. Keeping single rows or pages saves nothing then. */
   get keepsAll(): boolean {
     return !this.#hasEvicted && this.limitBytes > 0;
   }
 
-  /** The cached blocks of a file. Paths are never used again, so all that open a path share them. Each must be closed. */
+  /** The cached blocks of a file. Paths are never reused, so all that open a path share its blocks. Close each once. */
   open(path: string): CachedFile {
     let file = this.#files.get(path);
     if (!file) this.#files.set(path, (file = new CachedFile(path, this)));
@@ -126,79 +142,103 @@ export class BlockCache {
     return file;
   }
 
-  /** For CachedFile alone: the file is closed. */
-  forget(file: CachedFile, nodes: readonly (Node | undefined)[]): void {
-    for (const node of nodes) if (node) this.drop(node);
+  /** Only for CachedFile: its last user has closed it. */
+  release(file: CachedFile, nodes: readonly (Node | undefined)[]): void {
+    assert(this.#files.get(file.path) === file, 'the file is one of the cache');
+    for (const node of nodes) if (node) this.remove(node);
     this.#files.delete(file.path);
+    if (checksInvariants) this.assertConsistent();
   }
 
-  /** For CachedFile alone. */
-  drop(node: Node): void {
+  /** Only for CachedFile. */
+  remove(node: Node): void {
     this.#queues.remove(node);
     this.#leaveRead(node);
   }
 
-  /** For CachedFile alone. Undefined where the block is too large to be kept. */
+  /** Only for CachedFile. Undefined if the block is too large to be kept. */
   insert(file: CachedFile, number: number, content: Block | UnreadBlock, origin: BlockOrigin): Node | undefined {
+    assert(file.users > 0, 'an open file keeps blocks');
     const node = new Node(file, number, content, origin);
     if (!this.#fits(node.bytes)) return undefined;
-    this.#makeRoom(node.bytes);
+    this.#makeSpace(node.bytes);
     if (node.read) node.read.kept++;
     this.#queues.add(node);
+    assert(this.usedBytes <= this.limitBytes, 'the block cache keeps within its limit');
     return node;
   }
 
-  /** For CachedFile alone: the node's block was decoded. False where it is too large to be kept. */
-  decoded(node: Node, block: Block, wasCompressed: boolean): boolean {
+  /** Only for CachedFile: replaces the node's content by the decoded block. False if the block is too large to be kept. */
+  replace(node: Node, block: Block, wasCompressed: boolean): boolean {
+    assert(!(node.content instanceof Block), 'a block is decoded once');
     if (wasCompressed) this.#leaveRead(node);
     node.content = block;
     const bytes = bytesOf(block);
     this.#queues.resize(node, bytes);
     if (!this.#fits(bytes)) return false;
-    this.#makeRoom(0);
+    this.#makeSpace(0);
     return true;
+  }
+
+  /** Recounts the bytes of all kept blocks and of the reads that they share. */
+  assertConsistent(): void {
+    const keptIn = new Map<SharedRead, number>();
+    this.#queues.assertConsistent((node) => {
+      assert(this.#files.get(node.file.path) === node.file, 'a kept block belongs to an open file');
+      assert(node.file.holds(node), 'a kept block is found in its file');
+      if (node.read) keptIn.set(node.read, (keptIn.get(node.read) ?? 0) + 1);
+    });
+    let deadBytes = 0;
+    for (const [read, kept] of keptIn) {
+      assert(read.kept === kept, 'a shared read counts its kept blocks');
+      deadBytes += read.deadBytes;
+    }
+    assert(deadBytes === this.#deadBytes, 'dead bytes are those of shared reads with a kept block');
   }
 
   #fits(bytes: number): boolean {
     return bytes <= this.limitBytes * MAX_SHARE;
   }
 
-  #promoted(node: Node): void {
+  #onPromoted(node: Node): void {
     if (!node.read || !(node.content instanceof Block)) return;
     node.content = node.content.copy();
     this.#leaveRead(node);
   }
 
-  /** The node holds nothing of its shared read any more. */
+  /** The node no longer holds memory of its shared read. */
   #leaveRead(node: Node): void {
     const { read } = node;
     if (!read) return;
+    assert(read.kept > 0, 'a shared read counts its kept blocks');
     node.read = undefined;
     read.deadBytes += node.bytes;
     this.#deadBytes += node.bytes;
     if (--read.kept > 0) return;
     this.#deadBytes -= read.deadBytes;
+    assert(this.#deadBytes >= 0, 'dead bytes are counted once');
     read.deadBytes = 0;
   }
 
-  #makeRoom(bytes: number): void {
+  #makeSpace(bytes: number): void {
+    assert(bytes <= this.limitBytes, 'an empty cache has space for the block');
     while (this.usedBytes + bytes > this.limitBytes) {
       const node = this.#queues.evict();
       this.#hasEvicted = true;
       this.#leaveRead(node);
-      node.file.evicted(node.number);
+      node.file.onEvicted(node);
       this.#metrics.add('blockCache.evictions');
     }
   }
 }
 
-/** The blocks of one file that are in the cache or on their way. */
+/** The blocks of one file that are in the cache or being read. */
 export class CachedFile implements BlockKeeper {
   readonly path: string;
-  /** For BlockCache alone. */
+  /** Only for BlockCache. */
   users = 0;
   readonly #cache: BlockCache;
-  /** By number. */
+  /** By block number. */
   #nodes: (Node | undefined)[] = [];
   readonly #pages = new NumberTable<Node>();
   readonly #loads = new NumberTable<Promise<Block | UnreadBlock>>();
@@ -224,7 +264,32 @@ export class CachedFile implements BlockKeeper {
     return this.#nodes[number] !== undefined || this.#loads.has(number);
   }
 
-  async load(number: number, read: () => Promise<Block | UnreadBlock>, origin = ALONE): Promise<Block> {
+  keep(number: number, block: Block): void {
+    assert(!this.has(number), 'a block is kept once');
+    if (this.users === 0) return;
+    const node = this.#cache.insert(this, number, block, SINGLE_READ);
+    if (node) this.#nodes[number] = node;
+  }
+
+  getPage(number: number): Block | undefined {
+    const node = this.#pages.get(number);
+    if (!node) {
+      this.#cache.misses.value++;
+      return undefined;
+    }
+    this.#cache.hits.value++;
+    node.used();
+    assert(node.content instanceof Block, 'a page is decoded when it is kept');
+    return node.content;
+  }
+
+  keepPage(number: number, page: Block, read: SharedRead | undefined): void {
+    if (this.users === 0 || this.#pages.has(number)) return;
+    const node = this.#cache.insert(this, ~number, page, read === undefined ? SINGLE_READ : { read, isAhead: false });
+    if (node) this.#pages.set(number, node);
+  }
+
+  async load(number: number, read: () => Promise<Block | UnreadBlock>, origin = SINGLE_READ): Promise<Block> {
     const kept = this.#nodes[number];
     if (kept) return this.#decode(kept);
     let load = this.#loads.get(number);
@@ -238,33 +303,8 @@ export class CachedFile implements BlockKeeper {
     return content instanceof Block ? content : content.decode();
   }
 
-  /** Keeps a block that was read without a promise. It must not be there. */
-  keep(number: number, block: Block): void {
-    if (this.users === 0) return;
-    const node = this.#cache.insert(this, number, block, ALONE);
-    if (node) this.#nodes[number] = node;
-  }
-
-  /** The page, where it is in memory. Counts a hit or a miss. */
-  getPage(number: number): Block | undefined {
-    const node = this.#pages.get(number);
-    if (!node) {
-      this.#cache.misses.value++;
-      return undefined;
-    }
-    this.#cache.hits.value++;
-    node.used();
-    return node.content as Block;
-  }
-
-  /** Keeps a page, unless it is there. `read`: what it shares its memory with. */
-  keepPage(number: number, page: Block, read: SharedRead | undefined): void {
-    if (this.users === 0 || this.#pages.has(number)) return;
-    const node = this.#cache.insert(this, ~number, page, read === undefined ? ALONE : { read, isAhead: false });
-    if (node) this.#pages.set(number, node);
-  }
-
   loadAhead(number: number, read: () => Promise<UnreadBlock>, shared: SharedRead): void {
+    assert(!this.has(number), 'one read of a block is in flight');
     const load = this.#read(number, read, { read: shared, isAhead: true });
     this.#loads.set(number, load);
     load.catch(() => {});
@@ -273,18 +313,23 @@ export class CachedFile implements BlockKeeper {
   close(): void {
     assert(this.users > 0, `${this.path} was opened`);
     if (--this.users > 0) return;
-    this.#cache.forget(this, [...this.#nodes, ...this.#pages.values()]);
+    this.#cache.release(this, [...this.#nodes, ...this.#pages.values()]);
     this.#nodes = [];
     this.#pages.clear();
   }
 
-  /** For BlockCache alone. */
-  evicted(number: number): void {
-    if (number < 0) this.#pages.delete(~number);
-    else this.#nodes[number] = undefined;
+  /** Only for BlockCache. */
+  holds(node: Node): boolean {
+    return (node.number < 0 ? this.#pages.get(~node.number) : this.#nodes[node.number]) === node;
   }
 
-  /** Undefined where it cannot be decoded: the load that follows says why. */
+  /** Only for BlockCache. */
+  onEvicted(node: Node): void {
+    if (node.number < 0) this.#pages.delete(~node.number);
+    else this.#nodes[node.number] = undefined;
+  }
+
+  /** Undefined if the block is damaged: the load that follows reports how. */
   #tryDecode(node: Node, content: UnreadBlock): Block | undefined {
     try {
       return this.#decodeUnread(node, content);
@@ -302,16 +347,17 @@ export class CachedFile implements BlockKeeper {
     try {
       block = content.decode();
     } catch (error) {
-      this.#drop(node);
+      this.#remove(node);
       throw error;
     }
-    if (!this.#cache.decoded(node, block, content.isCompressed)) this.#drop(node);
+    if (!this.#cache.replace(node, block, content.isCompressed)) this.#remove(node);
     return block;
   }
 
-  #drop(node: Node): void {
+  #remove(node: Node): void {
+    assert(this.#nodes[node.number] === node, 'the block is kept');
     this.#nodes[node.number] = undefined;
-    this.#cache.drop(node);
+    this.#cache.remove(node);
   }
 
   async #read(
@@ -321,6 +367,7 @@ export class CachedFile implements BlockKeeper {
   ): Promise<Block | UnreadBlock> {
     try {
       const content = await read();
+      assert(this.#nodes[number] === undefined, 'a block that is being read is not kept yet');
       const node = this.users > 0 ? this.#cache.insert(this, number, content, origin) : undefined;
       if (node) this.#nodes[number] = node;
       return content;

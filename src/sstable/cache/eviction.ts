@@ -1,14 +1,15 @@
 /**
- * Which item of a cache makes way, so that a scan does not wipe what is used again and again. What is new enters on probation; when its turn
- * comes it is evicted, unless it was used meanwhile: then it moves to the main part. There it stays as long as it is used between two turns.
+ * Decides which item of a cache is evicted, so that a scan does not replace what is used again and again. A new item
+ * enters on probation. At its turn it is evicted, unless it was used since: then it moves to the main part, where it
+ * stays as long as it is used between two turns.
  *
- * A use is a mark on the item and moves nothing: a hit touches no other item's memory. Evictions do the work, a few steps each.
+ * A use marks the item and moves nothing, so a hit touches no other item's memory. Evictions do the work.
  *
  * Invariants: an item is in at most one of the two queues; `bytes` is the sum of its items' bytes.
  */
 import { assert } from '../../base/index.ts';
 
-/** Probation's part of the budget; it may take more while there is room. */
+/** Probation's part of the budget; it may take more while there is space. */
 const PROBATION_SHARE = 0.2;
 /** Turns that an item survives without a use, at most. */
 const MAX_USES = 3;
@@ -37,7 +38,7 @@ class Queue<Item extends Queued> {
   #newest: Item | undefined;
 
   add(item: Item): void {
-    item.newer = undefined;
+    assert(item.newer === undefined && item.older === undefined, 'an item is in one queue');
     item.older = this.#newest;
     if (this.#newest) this.#newest.newer = item;
     else this.oldest = item;
@@ -46,6 +47,7 @@ class Queue<Item extends Queued> {
   }
 
   remove(item: Item): void {
+    assert(item.older !== undefined || item === this.oldest, 'the item is in this queue');
     if (item.newer) item.newer.older = item.older;
     else this.#newest = item.older;
     if (item.older) item.older.newer = item.newer;
@@ -53,6 +55,21 @@ class Queue<Item extends Queued> {
     item.newer = undefined;
     item.older = undefined;
     this.bytes -= item.bytes;
+    assert(this.bytes >= 0, 'a queue counts the bytes of its items');
+  }
+
+  /** Walks the queue, oldest first, and recounts its bytes. */
+  assertConsistent(isMain: boolean, visit: (item: Item) => void): void {
+    let bytes = 0;
+    let older: Item | undefined;
+    for (let item = this.oldest; item !== undefined; older = item, item = item.newer) {
+      assert(item.older === older, 'neighbours in a queue know each other');
+      assert(item.isMain === isMain, 'an item knows its queue');
+      bytes += item.bytes;
+      visit(item);
+    }
+    assert(this.#newest === older, 'the walk ends at the newest item');
+    assert(this.bytes === bytes, 'a queue counts the bytes of its items');
   }
 }
 
@@ -60,12 +77,12 @@ export class EvictionQueues<Item extends Queued> {
   readonly #probationBytes: number;
   readonly #probation = new Queue<Item>();
   readonly #main = new Queue<Item>();
-  readonly #promoted: (item: Item) => void;
+  readonly #onPromoted: (item: Item) => void;
 
-  /** `promoted` is told of each item that has come to the main part. */
-  constructor(limitBytes: number, promoted: (item: Item) => void = () => {}) {
+  /** `onPromoted` is called with each item that has moved to the main part. */
+  constructor(limitBytes: number, onPromoted: (item: Item) => void = () => {}) {
     this.#probationBytes = limitBytes * PROBATION_SHARE;
-    this.#promoted = promoted;
+    this.#onPromoted = onPromoted;
   }
 
   get bytes(): number {
@@ -73,6 +90,7 @@ export class EvictionQueues<Item extends Queued> {
   }
 
   add(item: Item): void {
+    assert(!item.isMain, 'a new item begins on probation');
     this.#probation.add(item);
   }
 
@@ -85,7 +103,7 @@ export class EvictionQueues<Item extends Queued> {
     item.bytes = bytes;
   }
 
-  /** Takes out the item that makes way. There must be one. */
+  /** Removes and returns the item to evict. There must be one. */
   evict(): Item {
     for (;;) {
       const fresh = this.#probation.oldest;
@@ -96,7 +114,7 @@ export class EvictionQueues<Item extends Queued> {
         fresh.uses = 0;
         fresh.isMain = true;
         this.#main.add(fresh);
-        this.#promoted(fresh);
+        this.#onPromoted(fresh);
       } else {
         assert(old, 'queues that are empty hold no bytes');
         this.#main.remove(old);
@@ -105,6 +123,12 @@ export class EvictionQueues<Item extends Queued> {
         this.#main.add(old);
       }
     }
+  }
+
+  /** Walks both queues and calls `visit` with each item. */
+  assertConsistent(visit: (item: Item) => void): void {
+    this.#probation.assertConsistent(false, visit);
+    this.#main.assertConsistent(true, visit);
   }
 
   #queueOf(item: Item): Queue<Item> {

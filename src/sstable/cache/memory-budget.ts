@@ -1,11 +1,11 @@
 /**
- * The memory of in-memory locality groups (paper section 6): their SSTables' blocks are loaded when they are first used, and stay as long as
- * the file is open, outside the block cache.
+ * The memory of in-memory locality groups (paper section 6). The blocks of their SSTables are loaded at their first use
+ * and stay as long as the file is open, outside the block cache.
  *
- * Invariants: a file's blocks count in full, uncompressed, from its first load on: it is served from memory or refused, never half of it; the files
- * taken in are within the budget.
+ * Invariants: a file counts in full, uncompressed, from its first load on, so it is served from memory or refused as a
+ * whole; the files that are counted are within the budget.
  */
-import { assert, BigtableError, Code, NumberTable } from '../../base/index.ts';
+import { assert, BigtableError, checksInvariants, Code, NumberTable } from '../../base/index.ts';
 import { Block } from '../read/block.ts';
 import type { BlockKeeper, UnreadBlock } from './block-cache.ts';
 
@@ -18,45 +18,59 @@ export class MemoryBudget {
     this.limitBytes = limitBytes;
   }
 
-  /** Bytes of the files taken in. */
+  /** Bytes of the files that are counted. */
   get usedBytes(): number {
     return this.#usedBytes;
   }
 
-  /** The blocks of a file, `sizeBytes` in all before compression. All that open a path share them. Each must be closed. */
+  /** The blocks of a file, `sizeBytes` in all before compression. All that open a path share them. Close each once. */
   open(path: string, sizeBytes: number): BlockKeeper {
     let file = this.#files.get(path);
     if (!file) this.#files.set(path, (file = new ResidentFile(this, path, sizeBytes)));
+    assert(file.sizeBytes === sizeBytes, 'a file has one size');
     file.users++;
     return file;
   }
 
-  /** For ResidentFile alone. RESOURCE_EXHAUSTED where the file does not fit. */
-  take({ path, sizeBytes }: ResidentFile): void {
+  /** Only for ResidentFile. RESOURCE_EXHAUSTED if the file does not fit. */
+  reserve({ path, sizeBytes }: ResidentFile): void {
     if (this.#usedBytes + sizeBytes > this.limitBytes) {
       throw new BigtableError(
         Code.RESOURCE_EXHAUSTED,
-        `the SSTable ${path} of an in-memory locality group takes ${sizeBytes} bytes, and ` +
-          `${this.#usedBytes} of the ${this.limitBytes} for such groups are taken`,
+        `no memory for the SSTable ${path} of an in-memory locality group: it takes ${sizeBytes} bytes, and ` +
+          `${this.#usedBytes} of the ${this.limitBytes} bytes for such groups are in use`,
       );
     }
     this.#usedBytes += sizeBytes;
   }
 
-  /** For ResidentFile alone. */
-  forget(file: ResidentFile, isTaken: boolean): void {
+  /** Only for ResidentFile: its last user has closed it. */
+  release(file: ResidentFile): void {
+    assert(this.#files.get(file.path) === file, 'the file is one of the budget');
     this.#files.delete(file.path);
-    if (isTaken) this.#usedBytes -= file.sizeBytes;
+    if (file.isReserved) this.#usedBytes -= file.sizeBytes;
+    assert(this.#usedBytes >= 0, 'a file is counted once');
+    if (checksInvariants) this.assertConsistent();
+  }
+
+  /** Recounts the bytes of the files that are counted. */
+  assertConsistent(): void {
+    let bytes = 0;
+    for (const file of this.#files.values()) {
+      assert(file.users > 0, 'a file of the budget is open');
+      if (file.isReserved) bytes += file.sizeBytes;
+    }
+    assert(bytes === this.#usedBytes, 'the budget counts its files');
   }
 }
 
 class ResidentFile implements BlockKeeper {
   readonly path: string;
   readonly sizeBytes: number;
-  /** For MemoryBudget alone. */
+  /** Only for MemoryBudget. */
   users = 0;
   readonly #budget: MemoryBudget;
-  #isTaken = false;
+  #isReserved = false;
   readonly #blocks: (Block | UnreadBlock | undefined)[] = [];
   readonly #loads = new NumberTable<Promise<Block | UnreadBlock>>();
 
@@ -66,13 +80,18 @@ class ResidentFile implements BlockKeeper {
     this.sizeBytes = sizeBytes;
   }
 
+  /** True once the file counts in the budget. */
+  get isReserved(): boolean {
+    return this.#isReserved;
+  }
+
   get(number: number): Block | undefined {
     const content = this.#blocks[number];
     if (content === undefined || content instanceof Block) return content;
     try {
       return this.#decode(number, content);
     } catch {
-      // the load that follows says why
+      // the load that follows reports it
       return undefined;
     }
   }
@@ -81,16 +100,24 @@ class ResidentFile implements BlockKeeper {
     return this.#blocks[number] !== undefined || this.#loads.has(number);
   }
 
+  keep(): void {}
+
+  getPage(): undefined {}
+
+  keepPage(): void {}
+
   async load(number: number, read: () => Promise<Block | UnreadBlock>): Promise<Block> {
     let content = this.#blocks[number];
     if (content === undefined) {
-      this.#take();
+      this.#reserve();
       content = await (this.#loads.get(number) ?? this.#read(number, read));
     }
     return content instanceof Block ? content : this.#decode(number, content);
   }
 
   loadAhead(number: number, read: () => Promise<UnreadBlock>): void {
+    assert(!this.has(number), 'one read of a block is in flight');
+    assert(this.#isReserved || this.users === 0, 'a file is counted before its blocks are kept');
     this.#read(number, read).catch(() => {});
   }
 
@@ -98,13 +125,13 @@ class ResidentFile implements BlockKeeper {
     assert(this.users > 0, `${this.path} was opened`);
     if (--this.users > 0) return;
     this.#blocks.length = 0;
-    this.#budget.forget(this, this.#isTaken);
+    this.#budget.release(this);
   }
 
-  #take(): void {
-    if (this.#isTaken || this.users === 0) return;
-    this.#budget.take(this);
-    this.#isTaken = true;
+  #reserve(): void {
+    if (this.#isReserved || this.users === 0) return;
+    this.#budget.reserve(this);
+    this.#isReserved = true;
   }
 
   #decode(number: number, content: UnreadBlock): Block {

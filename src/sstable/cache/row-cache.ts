@@ -1,14 +1,14 @@
 /**
- * The scan cache (paper section 6): what SSTables hold of single rows, so that a hot row among cold ones takes its own size in memory and
- * not that of its block. A row as found in one file never changes, so nothing is ever invalidated: it goes when its file is closed, or makes
- * way as blocks of the block cache do.
+ * The scan cache (paper section 6): caches single rows of SSTables, so that a hot row costs its own size rather than
+ * its block's. A row of one file never changes, so nothing is ever invalidated. A row stays until its file is closed or
+ * until it is evicted, as blocks of the block cache are.
  *
- * A row is kept as a block of its own that is made when it is asked for the second time, as far as a table of the rows last asked for remembers:
- * reads at random pay next to nothing for it.
+ * A row is kept from its second request on, as far as a table of the rows requested last remembers the first one. It is
+ * kept as a block of its own. Random reads pay little for it.
  *
  * Invariant: the memory of all rows is within the budget; a kept row is complete.
  */
-import { assert, type ByteString, type Int64 } from '../../base/index.ts';
+import { assert, type ByteString, checksInvariants, type Int64 } from '../../base/index.ts';
 import type { Counter, Metrics } from '../../env/index.ts';
 import { type ColumnKey, CursorState, type EntryKind, type LayerCursor } from '../../model/index.ts';
 import { Block } from '../read/block.ts';
@@ -18,16 +18,16 @@ import { BloomHash } from '../format/bloom-hash.ts';
 import { EvictionQueues, Queued } from './eviction.ts';
 import { SeekTarget } from '../format/seek-target.ts';
 
-/** A row that takes more is left to the block cache. */
+/** A larger row is left to the block cache. */
 const MAX_ROW_BYTES = 16 * 1024;
-/** What keeping a row costs beside its bytes. */
+/** Memory that a kept row takes in addition to its bytes. */
 const OVERHEAD_BYTES = 400;
 /**
- * For so many bytes of the budget one of the rows last asked for is remembered: about as many as find room. One that comes again later than that would
- * most often be gone before it comes a third time, and keeping it costs as much as finding it.
+ * Budget bytes for each remembered request: about as many rows are remembered as the budget can hold. A row that is
+ * requested again later than that would most often be evicted before its third request.
  */
 const BYTES_A_REMEMBERED_ROW = 1024;
-/** Most and fewest rows that are remembered: powers of two. */
+/** Bounds of the number of remembered requests: powers of two. */
 const MAX_REMEMBERED = 1 << 20;
 const MIN_REMEMBERED = 1 << 10;
 
@@ -46,13 +46,13 @@ class KeptRow extends Queued {
 
 export class RowCache {
   readonly limitBytes: number;
-  /** For CachedRows alone. */
+  /** Only for CachedRows. */
   readonly hits: Counter;
   readonly misses: Counter;
   readonly #files = new Map<string, CachedRows>();
   readonly #queues: EvictionQueues<KeptRow>;
-  /** By a hash of the row, another one of it; as many as a power of two. */
-  readonly #asked: Int32Array;
+  /** The rows requested last: at one hash of a row, another hash of it. The length is a power of two. */
+  readonly #requested: Int32Array;
   readonly #hash = new BloomHash();
 
   constructor(options: { readonly limitBytes: number; readonly metrics: Metrics }) {
@@ -60,14 +60,15 @@ export class RowCache {
     this.hits = options.metrics.counter('rowCache.hits');
     this.misses = options.metrics.counter('rowCache.misses');
     this.#queues = new EvictionQueues(options.limitBytes);
-    this.#asked = new Int32Array(rememberedRows(options.limitBytes));
+    this.#requested = new Int32Array(rememberedRows(options.limitBytes));
+    assert(Number.isInteger(Math.log2(this.#requested.length)), 'the table of requests is masked by its length');
   }
 
   get usedBytes(): number {
     return this.#queues.bytes;
   }
 
-  /** The rows of a file. All that open a path share them. Each must be closed. */
+  /** The rows of a file. All that open a path share them. Close each once. */
   open(path: string): CachedRows {
     let file = this.#files.get(path);
     if (!file) this.#files.set(path, (file = new CachedRows(path, this)));
@@ -75,32 +76,43 @@ export class RowCache {
     return file;
   }
 
-  /** For CachedRows alone: notes that the row was asked for; whether it was before. */
-  isAskedAgain(row: ByteString): boolean {
+  /** Only for CachedRows: notes that the row was requested. True if it was before. */
+  isRequestedAgain(row: ByteString): boolean {
     if (this.limitBytes === 0) return false;
     this.#hash.row(row);
     const { first, second } = this.#hash;
-    const at = first & (this.#asked.length - 1);
-    if (this.#asked[at] === second) return true;
-    this.#asked[at] = second;
+    const at = first & (this.#requested.length - 1);
+    if (this.#requested[at] === second) return true;
+    this.#requested[at] = second;
     return false;
   }
 
-  /** For CachedRows alone. */
+  /** Only for CachedRows. False if the row is too large to be kept. */
   insert(kept: KeptRow): boolean {
     if (kept.bytes > this.limitBytes) return false;
-    while (this.#queues.bytes + kept.bytes > this.limitBytes) {
+    while (this.usedBytes + kept.bytes > this.limitBytes) {
       const evicted = this.#queues.evict();
-      evicted.rows.evicted(evicted.row);
+      evicted.rows.onEvicted(evicted);
     }
     this.#queues.add(kept);
+    assert(this.usedBytes <= this.limitBytes, 'the row cache keeps within its limit');
     return true;
   }
 
-  /** For CachedRows alone. */
-  forget(file: CachedRows, rows: Iterable<KeptRow>): void {
+  /** Only for CachedRows: its last user has closed it. */
+  release(file: CachedRows, rows: Iterable<KeptRow>): void {
+    assert(this.#files.get(file.path) === file, 'the file is one of the cache');
     for (const kept of rows) this.#queues.remove(kept);
     this.#files.delete(file.path);
+    if (checksInvariants) this.assertConsistent();
+  }
+
+  /** Recounts the bytes of all kept rows. */
+  assertConsistent(): void {
+    this.#queues.assertConsistent((kept) => {
+      assert(this.#files.get(kept.rows.path) === kept.rows, 'a kept row belongs to an open file');
+      assert(kept.rows.holds(kept), 'a kept row is found in its file');
+    });
   }
 }
 
@@ -113,7 +125,7 @@ function rememberedRows(limitBytes: number): number {
 /** The kept rows of one file. */
 export class CachedRows {
   readonly path: string;
-  /** For RowCache alone. */
+  /** Only for RowCache. */
   users = 0;
   readonly #cache: RowCache;
   readonly #rows = new Map<ByteString, KeptRow>();
@@ -123,7 +135,7 @@ export class CachedRows {
     this.#cache = cache;
   }
 
-  /** The row's entries, where they are kept. Counts a hit or a miss. */
+  /** The row's entries, if they are kept. Counts a hit or a miss. */
   get(row: ByteString): Block | undefined {
     const kept = this.#rows.get(row);
     if (!kept) {
@@ -135,12 +147,14 @@ export class CachedRows {
     return kept.block;
   }
 
-  /** Whether the row is worth keeping. To be asked once a read. */
+  /** True if the row is worth keeping. Call it once a read: it notes the request. */
   wants(row: ByteString): boolean {
-    return this.users > 0 && !this.#rows.has(row) && this.#cache.isAskedAgain(row);
+    return this.users > 0 && !this.#rows.has(row) && this.#cache.isRequestedAgain(row);
   }
 
+  /** Keeps a row that `wants` has approved. */
   add(row: ByteString, block: Block): void {
+    assert(this.users > 0 && !this.#rows.has(row), 'a row of an open file is kept once');
     const kept = new KeptRow(this, row, block);
     if (this.#cache.insert(kept)) this.#rows.set(row, kept);
   }
@@ -148,13 +162,18 @@ export class CachedRows {
   close(): void {
     assert(this.users > 0, `${this.path} was opened`);
     if (--this.users > 0) return;
-    this.#cache.forget(this, this.#rows.values());
+    this.#cache.release(this, this.#rows.values());
     this.#rows.clear();
   }
 
-  /** For RowCache alone. */
-  evicted(row: ByteString): void {
-    this.#rows.delete(row);
+  /** Only for RowCache. */
+  holds(kept: KeptRow): boolean {
+    return this.#rows.get(kept.row) === kept;
+  }
+
+  /** Only for RowCache. */
+  onEvicted(kept: KeptRow): void {
+    assert(this.#rows.delete(kept.row), 'an evicted row was kept');
   }
 }
 
@@ -164,33 +183,34 @@ export interface RowCopy {
   readonly isLast: boolean;
 }
 
-/** Used again and again: the buffers of one made for each row would cost as much as its bytes do. */
+/** Reused for its buffers. */
 let builder: BlockBuilder | undefined;
 
-/** The row that begins at `entryAt` of the block, as a block of its own. Undefined where it is too large to be kept. */
+/** Copies the row that begins at `entryAt` of the block into a block of its own. Undefined if it is too large to be kept. */
 export function copyRow(row: ByteString, block: Block, entryAt: number): RowCopy | undefined {
   const from = takeBlockCursor();
   try {
     from.open(block);
     from.seekEntry(entryAt);
+    assert(from.isIn(row), 'the row begins at the entry');
     const copy = (builder ??= new BlockBuilder(MAX_ROW_BYTES));
     copy.clear();
-    let goesOn = true;
-    while (goesOn && from.isIn(row)) {
+    let hasMore = true;
+    while (hasMore && from.isIn(row)) {
       if (copy.sizeWith(from) > MAX_ROW_BYTES) return undefined;
       copy.add(from);
-      goesOn = from.next();
+      hasMore = from.next();
     }
     const encoded = copy.end();
     const bytes = Buffer.allocUnsafeSlow(encoded.length);
     bytes.set(encoded);
-    return { block: new Block(block.file, block.offset, bytes), isLast: !goesOn };
+    return { block: new Block(block.file, block.offset, bytes), isLast: !hasMore };
   } finally {
     giveBlockCursor(from);
   }
 }
 
-/** The cursor over a kept row: never in need of a load. */
+/** The cursor over a kept row. It never needs a load. */
 export class KeptRowCursor implements LayerCursor {
   state: CursorState = CursorState.done;
   readonly row: ByteString;
@@ -227,11 +247,11 @@ export class KeptRowCursor implements LayerCursor {
   }
 
   seekRow(row: ByteString): void {
-    this.#begin(row <= this.row);
+    this.#enterIf(row <= this.row);
   }
 
   seekRowBefore(row: ByteString | undefined): void {
-    this.#begin(row === undefined || this.row < row);
+    this.#enterIf(row === undefined || this.row < row);
   }
 
   seekColumn(column: ColumnKey, timestamp?: Int64): void {
@@ -260,10 +280,11 @@ export class KeptRowCursor implements LayerCursor {
     return this.#at;
   }
 
-  #begin(isThere: boolean): void {
-    if (!isThere) return this.#end();
+  /** To the row's first entry, if the row lies in the direction of the seek. */
+  #enterIf(isAhead: boolean): void {
+    if (!isAhead) return this.#end();
     this.#open.open(this.#block);
-    this.#open.next();
+    assert(this.#open.next(), 'a kept row has an entry');
     this.state = CursorState.ready;
   }
 

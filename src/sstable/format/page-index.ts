@@ -1,28 +1,29 @@
 /**
- * The pages of blocks that are stored as they are: where a look-up of one row may read a few kilobytes of a block in place of all of it, and how that
- * part is checked by itself. Section "pages" of docs/formats/sstable.md. It is searched as the bytes it is; opening it makes one pass.
+ * The pages of uncompressed blocks. A look-up of one row may read a page, a few kilobytes, in place of the whole block,
+ * and check it on its own. Format: section "pages" of docs/formats/sstable.md. The section is searched in its encoded
+ * form; opening it makes one pass.
  *
- * Invariants: a page begins with a restart point and a row of which nothing stands before it in the block, so what a block has of a row lies in one of
- * its pages; separators ascend. `verify` holds them against the blocks.
+ * Invariants: a page begins with a restart point and with the first entry of a row, so one page holds all that the block
+ * has of a row; separators ascend. `verify` compares them with the blocks.
  */
-import { type ByteString, VarintReader } from '../../base/index.ts';
+import { assert, type ByteString, VarintReader } from '../../base/index.ts';
 import type { BlockIndex } from './block-index.ts';
 import { type ByteReader, decodeSection } from './byte-reader.ts';
 import { ByteWriter } from './byte-writer.ts';
 import { CRC_BYTES, type Extent } from './format.ts';
 import { compareBytesTo } from './seek-target.ts';
 
-/** Where a page but the first of its block begins. */
+/** Where a page begins, for every page of a block but its first. */
 export interface PageCut {
-  /** In the block. */
+  /** Offset in the block. */
   readonly at: number;
-  /** Above the rows before it, not above its own first. */
+  /** Above the last row before the page, not above the first row of the page. */
   readonly separator: ByteString;
   /** CRC-32C of the block up to here. */
   crc: number;
 }
 
-/** A cut's least bytes: three lengths of one byte, one character, the checksum. */
+/** The shortest cut: three lengths of one byte, one character, the checksum. */
 const MIN_BYTES = 3 + 1 + CRC_BYTES;
 export const NO_CUTS: readonly PageCut[] = [];
 
@@ -30,13 +31,14 @@ export class PageIndexBuilder {
   readonly #out = new ByteWriter(1024);
   #cuts = 0;
 
-  /** To be called for each block, in order; `cuts` with their checksums. */
+  /** Call it for each block, in order; the checksums of `cuts` are filled in. */
   add(firstRow: ByteString, cuts: readonly PageCut[]): void {
     const out = this.#out;
     this.#cuts += cuts.length;
     out.varint(cuts.length);
     let before = 0;
     for (const { at, separator, crc } of cuts) {
+      assert(at > before, 'the pages of a block ascend');
       const shared = commonPrefix(firstRow, separator);
       out.varint(at - before);
       out.varint(shared);
@@ -52,34 +54,27 @@ export class PageIndexBuilder {
   }
 }
 
-/** A page as `find` tells it. */
-export interface Page {
-  /** In the file. */
-  readonly number: number;
+/** Where a page lies, and the checksums by which it is checked on its own. */
+export interface PageExtent {
   readonly block: number;
-  /** Where in the block it begins and ends. */
+  /** Offsets in the block. */
   readonly start: number;
   readonly end: number;
-  /** Checksums of the block up to there. */
+  /** CRC-32C of the block before the page. */
   readonly crcBefore: number;
-  readonly crc: number;
-  /** Whether it is the block's last: then it ends with the block, and what checks it is the block's own checksum. */
-  readonly isLast: boolean;
+  /** CRC-32C of the block up to the page's end. Undefined for the block's last page: the block's own checksum covers it. */
+  readonly crc: number | undefined;
 }
 
-/** It is the page that it found last, too: a look-up makes no object. */
-export class PageIndex implements Page {
-  number = 0;
-  block = 0;
-  start = 0;
-  end = 0;
-  crcBefore = 0;
-  crc = 0;
-  isLast = false;
+/** The answer of `find` for a block without pages. */
+export const NO_PAGE = -1;
+
+export class PageIndex {
   readonly #index: BlockIndex;
   readonly #bytes: Buffer;
-  /** By block: where its cuts stand in the bytes, and the number of its first page. One more at the end. */
-  readonly #places: Uint32Array;
+  /** By block: offset of its cuts in `#bytes`. */
+  readonly #cutOffsets: Uint32Array;
+  /** By block: number of its first page. One more at the end. */
   readonly #firstPages: Uint32Array;
   readonly #reader: VarintReader;
 
@@ -92,68 +87,73 @@ export class PageIndex implements Page {
     this.#index = index;
     this.#bytes = bytes;
     this.#reader = new VarintReader(bytes);
-    this.#places = new Uint32Array(index.length + 1);
+    this.#cutOffsets = new Uint32Array(index.length);
     this.#firstPages = new Uint32Array(index.length + 1);
     for (let block = 0; block < index.length; block++) {
-      this.#places[block] = reader.offset;
-      const cuts = noteCuts(reader, bytes.length, index, block);
-      this.#firstPages[block + 1] = (this.#firstPages[block] as number) + (cuts === 0 ? 0 : cuts + 1);
+      this.#cutOffsets[block] = reader.offset;
+      const cuts = skipCuts(reader, bytes.length, index, block);
+      this.#firstPages[block + 1] = this.#firstPages[block]! + (cuts === 0 ? 0 : cuts + 1);
     }
   }
 
-  /** Pages of all blocks. A block without cuts has none. */
-  get length(): number {
-    return this.#firstPages[this.#index.length] as number;
-  }
-
-  /** Pages of the block; 0 where it is read as a whole. */
+  /** Number of pages of the block; 0 where it is read as a whole. */
   pagesOf(block: number): number {
-    return (this.#firstPages[block + 1] as number) - (this.#firstPages[block] as number);
+    return this.#firstPages[block + 1]! - this.#firstPages[block]!;
   }
 
-  /** Finds the page in which all lies that the block has of the row, which is not below the block's first; false where the block has no pages. */
-  find(block: number, row: ByteString): boolean {
+  /**
+   * The page that holds all that the block has of `row`, by its number in the file; NO_PAGE where the block has no pages.
+   * `row` must not be below the block's first row. Hot path: no allocation.
+   */
+  find(block: number, row: ByteString): number {
     const pages = this.pagesOf(block);
-    if (pages === 0) return false;
+    if (pages === 0) return NO_PAGE;
     const bytes = this.#bytes;
-    const reader = this.#reader;
     const common = this.#index.sharedWithFirstRow(block, row);
-    reader.offset = this.#places[block] as number;
-    reader.next();
-    this.start = 0;
-    this.crcBefore = 0;
-    for (let page = 0; page < pages - 1; page++) {
-      const at = (page === 0 ? 0 : this.end) + reader.next();
+    const reader = this.#cutsOf(block);
+    const first = this.#firstPages[block]!;
+    for (let cut = 0; cut < pages - 1; cut++) {
+      reader.next();
       const shared = reader.next();
       const length = reader.next();
-      this.end = at;
-      this.crc = bytes.readUInt32BE(reader.offset + length);
-      // where the two part within what the separator has of the first row, the row is above: it is not below the first
-      if (common >= shared && compareBytesTo(bytes, reader.offset, length, row, shared) > 0)
-        return this.#found(block, page, false);
+      // a row that leaves the block's first row before the separator does is above it, since it is not below the first row
+      if (common >= shared && compareBytesTo(bytes, reader.offset, length, row, shared) > 0) return first + cut;
       reader.offset += length + CRC_BYTES;
-      this.start = at;
-      this.crcBefore = this.crc;
     }
-    this.end = this.#index.lengthBytes(block);
-    return this.#found(block, pages - 1, true);
+    return first + pages - 1;
   }
 
-  /** The page found last, to be kept. */
-  found(): Page {
-    const { number, block, start, end, crcBefore, crc, isLast } = this;
-    return { number, block, start, end, crcBefore, crc, isLast };
+  /** The extent of a page that `find` returned for the block. */
+  extent(block: number, page: number): PageExtent {
+    const last = this.pagesOf(block) - 1;
+    const ordinal = page - this.#firstPages[block]!;
+    assert(ordinal >= 0 && ordinal <= last, 'the page belongs to the block');
+    const reader = this.#cutsOf(block);
+    let start = 0;
+    let crcBefore = 0;
+    for (let cut = 0; ; cut++) {
+      if (cut === last) return { block, start, end: this.#index.lengthBytes(block), crcBefore, crc: undefined };
+      const end = start + reader.next();
+      reader.next();
+      const length = reader.next();
+      reader.offset += length + CRC_BYTES;
+      const crc = this.#bytes.readUInt32BE(reader.offset - CRC_BYTES);
+      if (cut === ordinal) return { block, start, end, crcBefore, crc };
+      start = end;
+      crcBefore = crc;
+    }
   }
 
-  /** As they were written. */
+  /** The block's cuts, as they were written. */
   cuts(block: number): readonly PageCut[] {
-    if (this.pagesOf(block) === 0) return NO_CUTS;
-    const reader = this.#reader;
-    reader.offset = this.#places[block] as number;
+    const pages = this.pagesOf(block);
+    if (pages === 0) return NO_CUTS;
+    const firstRow = this.#index.firstRow(block);
+    const reader = this.#cutsOf(block);
     let at = 0;
-    return Array.from({ length: reader.next() }, () => {
+    return Array.from({ length: pages - 1 }, () => {
       at += reader.next();
-      const shared = this.#index.firstRow(block).slice(0, reader.next());
+      const shared = firstRow.slice(0, reader.next());
       const length = reader.next();
       const rest = this.#bytes.latin1Slice(reader.offset, reader.offset + length);
       reader.offset += length + CRC_BYTES;
@@ -161,16 +161,17 @@ export class PageIndex implements Page {
     });
   }
 
-  #found(block: number, page: number, isLast: boolean): true {
-    this.number = (this.#firstPages[block] as number) + page;
-    this.block = block;
-    this.isLast = isLast;
-    return true;
+  /** The reader, before the first cut of the block. */
+  #cutsOf(block: number): VarintReader {
+    const reader = this.#reader;
+    reader.offset = this.#cutOffsets[block]!;
+    reader.next();
+    return reader;
   }
 }
 
-/** Passes over the cuts of a block and answers how many there are. */
-function noteCuts(reader: ByteReader, bytes: number, index: BlockIndex, block: number): number {
+/** Skips the cuts of a block, checks their form, and returns how many there are. */
+function skipCuts(reader: ByteReader, bytes: number, index: BlockIndex, block: number): number {
   const cuts = reader.varint();
   if (cuts * MIN_BYTES > bytes) throw new RangeError(`${cuts} pages do not fit into ${bytes} bytes`);
   if (cuts > 0 && index.isCompressed(block)) throw new RangeError(`pages of block ${block}, which is compressed`);
@@ -188,8 +189,9 @@ function noteCuts(reader: ByteReader, bytes: number, index: BlockIndex, block: n
   return cuts;
 }
 
-/** The shortest string above `before` and not above `row`, which is above it. */
+/** The shortest string above `before` and not above `row`; `before` is below `row`. */
 export function separatorOf(before: ByteString, row: ByteString): ByteString {
+  assert(before < row, 'a page begins with a row above those before it');
   return row.slice(0, commonPrefix(before, row) + 1);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Turns a block as it is stored, with its trailer, into a Block: checksum, codec, decompression. Made once an open file; what the
- * decompressor needs beside the block (a dictionary) is made ready at the first compressed block.
+ * Turns a stored block with its trailer into a Block: checksum, codec, decompression. Each open file has one. The
+ * decompressor, with what compressed blocks share (a dictionary), is made for the first compressed block.
  */
 import { CorruptionError } from '../../base/index.ts';
 import { BlockCodec, type BlockDecompressor, blockDecompressor } from '../../compress/index.ts';
@@ -9,7 +9,7 @@ import { Block, NUMBER_BYTES } from './block.ts';
 import type { BlockIndex } from '../format/block-index.ts';
 import type { CheckedFile } from '../format/checked-file.ts';
 import { CODEC_NONE, type Extent, refusal, TRAILER_BYTES } from '../format/format.ts';
-import type { Page } from '../format/page-index.ts';
+import type { PageExtent } from '../format/page-index.ts';
 import type { PageMemory } from './page-memory.ts';
 
 const KNOWN_CODECS: readonly number[] = Object.values(BlockCodec);
@@ -28,20 +28,20 @@ export class BlockDecoder {
     this.#shared = shared;
   }
 
-  /** `stored` is the block with its trailer; it is kept where the block is not compressed. */
+  /** `stored` is the block with its trailer. An uncompressed block keeps it. */
   decode(block: number, stored: Buffer): Block {
     const extent = this.#index.extent(block);
     return this.#block(block, extent, this.#file.check(extent, stored), stored[extent.lengthBytes] as number);
   }
 
-  /** The block, read and decoded; a long one slice by slice. */
+  /** Reads and decodes the block, a long one slice by slice. */
   async read(block: number): Promise<Block> {
     const extent = this.#index.extent(block);
     const { bytes, codec } = await this.#file.readChecked(extent);
     return this.#block(block, extent, bytes, codec);
   }
 
-  /** The block, where it can be read at once and makes sense; where it does not, `read` says why. */
+  /** The block, if it can be read synchronously and is sound. Otherwise undefined: `read` then reports what is wrong. */
   readNow(block: number): Block | undefined {
     const extent = this.#index.extent(block);
     const part = this.#file.readNow(extent);
@@ -53,36 +53,33 @@ export class BlockDecoder {
     }
   }
 
-  /** The page, where it can be read at once and makes sense; where it does not, reading the block says why. */
-  readPageNow(page: Page, memory: PageMemory): Block | undefined {
+  /** The page, if it can be read synchronously and is sound. Otherwise undefined: reading the block reports what is wrong. */
+  readPageNow(page: PageExtent, memory: PageMemory): Block | undefined {
     const bytes = memory.take(pageBytes(page));
-    if (!this.#file.readPageNow(this.#offsetOf(page), bytes, page.crcBefore, page.isLast ? undefined : page.crc))
-      return undefined;
+    if (!this.#file.readPageNow(this.#offsetOf(page), bytes, page.crcBefore, page.crc)) return undefined;
     const block = this.#page(page, bytes);
     if (block !== undefined) memory.keep(bytes);
     return block;
   }
 
-  /** The page; undefined where it makes no sense: then reading the block says why. */
-  async readPage(page: Page): Promise<Block | undefined> {
+  /** The page; undefined where it is damaged: reading the block reports how. */
+  async readPage(page: PageExtent): Promise<Block | undefined> {
     const bytes = await this.#file.read(this.#offsetOf(page), pageBytes(page));
-    return this.#file.isPage(bytes, page.crcBefore, page.isLast ? undefined : page.crc)
-      ? this.#page(page, bytes)
-      : undefined;
+    return this.#file.isPage(bytes, page.crcBefore, page.crc) ? this.#page(page, bytes) : undefined;
   }
 
-  /** Gives up what it holds outside the heap. May be used again. */
+  /** Releases memory outside the heap. The decoder may be used afterwards. */
   close(): void {
     this.#decompressor?.close();
     this.#decompressor = undefined;
   }
 
-  #offsetOf({ block, start }: Page): number {
+  #offsetOf({ block, start }: PageExtent): number {
     return this.#index.offset(block) + start;
   }
 
-  #page(page: Page, bytes: Buffer): Block | undefined {
-    const entriesEnd = page.isLast ? endOfLastPage(bytes) : bytes.length;
+  #page(page: PageExtent, bytes: Buffer): Block | undefined {
+    const entriesEnd = page.crc === undefined ? endOfLastPage(bytes) : bytes.length;
     return entriesEnd <= 0 ? undefined : new Block(this.#file.path, this.#offsetOf(page), bytes, entriesEnd);
   }
 
@@ -121,12 +118,12 @@ export class BlockDecoder {
   }
 }
 
-/** The last is read with the trailer. */
-function pageBytes({ start, end, isLast }: Page): number {
-  return end - start + (isLast ? TRAILER_BYTES : 0);
+/** Bytes to read of the page; those of the block's last page include the trailer. */
+function pageBytes({ start, end, crc }: PageExtent): number {
+  return end - start + (crc === undefined ? TRAILER_BYTES : 0);
 }
 
-/** Where the entries of a block's last page end, which is followed by the restart points, their number, and the trailer of a block stored as it is. */
+/** End of the entries in a block's last page. The restart points, their number and the trailer follow them. */
 function endOfLastPage(bytes: Buffer): number {
   const codecAt = bytes.length - TRAILER_BYTES;
   if (codecAt < NUMBER_BYTES || bytes[codecAt] !== CODEC_NONE) return 0;
