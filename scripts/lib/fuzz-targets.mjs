@@ -7,8 +7,8 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { BigtableError, Code } from '../../dist/src/base/index.js';
 import { ManualClock, Pacer } from '../../dist/src/env/index.js';
 import { MutationReader } from '../../dist/src/grpc/codec/mutation-reader.js';
-import { withRareMessages } from '../../dist/src/grpc/codec/rare.js';
 import { readRowsCall } from '../../dist/src/grpc/codec/read-rows-reader.js';
+import { RequestDecoder } from '../../dist/src/grpc/codec/request-decoder.js';
 import * as bigtable from '../../dist/src/grpc/generated/google/bigtable/v2/bigtable_pb.js';
 import { MessageReader } from '../../dist/src/wire/grpc/message-framing.js';
 import { filters } from './filter-fuzz.mjs';
@@ -17,6 +17,7 @@ import { HpackEncoder } from '../../dist/src/wire/hpack/encoder.js';
 import { FrameReader, FrameType, frame, Http2Error, settingsFrame } from '../../dist/src/wire/http2/frames.js';
 
 const clock = new ManualClock();
+const decoder = new RequestDecoder();
 const pacer = new Pacer(clock, 1e9);
 const MAX_FRAME_BYTES = 16_384;
 const MAX_HEADER_BYTES = 8192;
@@ -154,7 +155,7 @@ function codec(name, schema, init, read) {
     seeds: [Buffer.from(toBinary(schema, create(schema, init)))],
     async run(bytes) {
       try {
-        await withRareMessages(() => read(bytes));
+        await read(bytes);
       } catch (error) {
         if (!(error instanceof BigtableError) || error.code === Code.INTERNAL) throw error;
       }
@@ -203,13 +204,13 @@ const codecs = [
         ],
       },
     },
-    (bytes) => readRowsCall(bytes, pacer),
+    (bytes) => readRowsCall(bytes, decoder, pacer),
   ),
   codec(
     'MutateRow',
     bigtable.MutateRowRequestSchema,
     { tableName, rowKey: key, mutations: [setCell, deleteColumn] },
-    (bytes) => new MutationReader(bytes, clock).mutateRow(),
+    (bytes) => new MutationReader(bytes, decoder, clock).mutateRow(),
   ),
   codec(
     'MutateRows',
@@ -221,13 +222,13 @@ const codecs = [
         { rowKey: key, mutations: [deleteColumn] },
       ],
     },
-    (bytes) => new MutationReader(bytes, clock).mutateRows(),
+    (bytes) => new MutationReader(bytes, decoder, clock).mutateRows(),
   ),
   codec(
     'CheckAndMutateRow',
     bigtable.CheckAndMutateRowRequestSchema,
     { tableName, rowKey: key, predicateFilter: filter, trueMutations: [setCell] },
-    (bytes) => new MutationReader(bytes, clock).checkAndMutateRow(),
+    (bytes) => new MutationReader(bytes, decoder, clock).checkAndMutateRow(),
   ),
   codec(
     'ReadModifyWriteRow',
@@ -237,7 +238,7 @@ const codecs = [
       rowKey: key,
       rules: [{ familyName: 'f', columnQualifier: key, rule: { case: 'incrementAmount', value: 3n } }],
     },
-    (bytes) => new MutationReader(bytes, clock).readModifyWriteRow(),
+    (bytes) => new MutationReader(bytes, decoder, clock).readModifyWriteRow(),
   ),
 ];
 

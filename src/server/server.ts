@@ -26,8 +26,8 @@ import { warnOfFiles } from './warn-of-files.ts';
 const GRACE_MS = 5000;
 const DEFAULT_MAX_CONNECTIONS = 20_000;
 const DEFAULT_MAX_CONNECTIONS_PER_ADDRESS = 2000;
-/** What no call has needed by then is loaded, so that none has to wait for it later: it holds the event loop for some 60 ms. */
-const LOAD_REST_MS = 1000;
+/** The generated codec is loaded this long after the start, unless a call has needed it before (docs/decisions/0039-generated-codec.md). */
+const LOAD_CODEC_AFTER_MS = 1000;
 
 export interface ServerOptions {
   readonly service: Service;
@@ -90,10 +90,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     if (options.listenerFd !== undefined) await server.listenOn(options.listenerFd);
     const bound = options.listenerFd !== undefined ? port : await server.listen(host, port);
     const loading = env.clock.timer(
-      LOAD_REST_MS,
+      LOAD_CODEC_AFTER_MS,
       () =>
         void api.load().catch((error: unknown) => {
-          env.logger.error('a part of the program could not be loaded', {
+          env.logger.error('the generated codec could not be loaded', {
             message: error instanceof Error ? error.message : String(error),
           });
         }),

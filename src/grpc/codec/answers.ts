@@ -1,11 +1,10 @@
 /**
- * The answers of writes as bytes, by hand where they are the usual ones: MutateRowsResponse, CheckAndMutateRowResponse, and ReadModifyWriteRowResponse
- * of one column. The rare answer of several columns goes through protobuf-es; that of a read which tells how far it came is here, too.
+ * Encodes by hand the usual answers of writes: MutateRowsResponse, CheckAndMutateRowResponse, and ReadModifyWriteRowResponse of one column (protobuf-es
+ * encodes that of several columns); and the ReadRowsResponse that tells how far a scan has come.
  */
 import { type BigtableError, type ByteString, varintLength } from '../../base/index.ts';
 import type { Cell } from '../../model/index.ts';
 import { statusBytes } from '../rpc/status.ts';
-import { loadRareMessages } from './rare.ts';
 import { int64Length, lengthDelimited, writeBytes, writeHead, writeInt64, writeText } from '../bytes/wire-writer.ts';
 
 const NOTHING = Buffer.alloc(0);
@@ -29,7 +28,7 @@ export function mutateRowsAnswer(outcomes: readonly (BigtableError | undefined)[
   const bytes = Buffer.allocUnsafe(size);
   let at = 0;
   for (let i = from; i < to; i++) {
-    const status = statuses[i - from] as Uint8Array;
+    const status = statuses[i - from]!;
     at = writeHead(bytes, at, 0x0a, entrySize(i, status));
     if (i > 0) at = writeHead(bytes, at, 0x08, i);
     at = writeBytes(bytes, at, 0x12, status);
@@ -41,18 +40,17 @@ function entrySize(index: number, status: Uint8Array): number {
   return (index > 0 ? 1 + varintLength(index) : 0) + lengthDelimited(status.length);
 }
 
-/** ReadRowsResponse without rows: all up to this one were passed over. */
+/** ReadRowsResponse without rows: the scan has passed all rows up to this one. */
 export function scannedAnswer(lastScannedRow: ByteString): Buffer {
   const bytes = Buffer.allocUnsafe(lengthDelimited(lastScannedRow.length));
   writeText(bytes, 0, 0x12, lastScannedRow);
   return bytes;
 }
 
-/** ReadModifyWriteRowResponse. */
-export function readModifyWriteAnswer(row: ByteString, cells: readonly Cell[]): Buffer | Promise<Buffer> {
+/** ReadModifyWriteRowResponse of one cell without labels; undefined where there is anything else. */
+export function oneCellAnswer(row: ByteString, cells: readonly Cell[]): Buffer | undefined {
   const cell = cells[0];
-  if (cell === undefined || cells.length > 1 || cell.labels !== undefined)
-    return loadRareMessages().then((rare) => rare.rowAnswer(row, cells));
+  if (cell === undefined || cells.length > 1 || cell.labels !== undefined) return undefined;
   const { family, qualifier, timestamp, value } = cell;
   const cellSize =
     (timestamp === 0 ? 0 : 1 + int64Length(timestamp)) + (value.length > 0 ? lengthDelimited(value.length) : 0);

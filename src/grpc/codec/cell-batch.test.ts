@@ -24,10 +24,11 @@ import { checkMutateRow, checkMutateRows, checkMutations } from '../../service/i
 import { mutationMessage } from '../convert/mutation.ts';
 import { MutateRowRequestSchema, MutateRowsRequestSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { Mutation_TimestampOrigin, MutationSchema } from '../generated/google/bigtable/v2/data_pb.ts';
-import { loadRareMessages } from './rare.ts';
+import { RequestDecoder } from './request-decoder.ts';
 import { MutationReader } from './mutation-reader.ts';
 
-before(loadRareMessages);
+const decoder = new RequestDecoder();
+before(() => decoder.load());
 
 const TABLE = 'projects/p/instances/i/tables/t';
 const SUM = { aggregate: { kind: 'sum', input: 'int64' } } as const;
@@ -84,7 +85,11 @@ async function read(rows: readonly RowMutations[]): Promise<RowMutations[]> {
     mutations: mutationList(mutations).map(mutationMessage),
   }));
   const bytes = toBinary(MutateRowsRequestSchema, create(MutateRowsRequestSchema, { tableName: TABLE, entries }));
-  const { entries: read, failures } = await new MutationReader(Buffer.from(bytes), new ManualClock()).mutateRows();
+  const { entries: read, failures } = await new MutationReader(
+    Buffer.from(bytes),
+    decoder,
+    new ManualClock(),
+  ).mutateRows();
   assert.deepEqual(failures, []);
   return read;
 }
@@ -99,7 +104,7 @@ async function readRow(mutations: readonly Mutation[]): Promise<RowMutations> {
       mutations: mutations.map(mutationMessage),
     }),
   );
-  return new MutationReader(Buffer.from(bytes), new ManualClock()).mutateRow();
+  return new MutationReader(Buffer.from(bytes), decoder, new ManualClock()).mutateRow();
 }
 
 /** As a tablet applies what is too large for one step: part by part, beside the row. */
@@ -329,7 +334,7 @@ describe('cells of a batch as runs and as objects', () => {
         entries: [{ rowKey: toBytes('a'), mutations: [mutationMessage(cell), madeUp] }],
       }),
     );
-    const reader = new MutationReader(Buffer.from(request), new ManualClock());
+    const reader = new MutationReader(Buffer.from(request), decoder, new ManualClock());
     const [entry] = (await reader.mutateRows()).entries;
     reader.truncate();
     assert.deepEqual(

@@ -16,7 +16,7 @@ function joined(message: Buffer | readonly Buffer[] | undefined): Buffer | undef
 }
 
 /** What a server would send for the fragments. */
-function messages(fragments: readonly RowFragment[], writer = new ChunkWriter({ rowsGo: 'parted' })): Buffer[] {
+function messages(fragments: readonly RowFragment[], writer = new ChunkWriter('parted')): Buffer[] {
   const out: Buffer[] = [];
   for (const fragment of fragments) {
     writer.begin(fragment);
@@ -70,14 +70,14 @@ const rows = fc.uniqueArray(
 describe('rows as cell chunks', () => {
   test('come back as they were, however they were cut into fragments', () => {
     fc.assert(
-      fc.property(rows, fc.constantFrom('parted', 'keyed', 'whole'), (given, rowsGo) => {
+      fc.property(rows, fc.constantFrom('parted', 'keyed', 'whole'), (given, framing) => {
         const fragments = given.flatMap(({ row, cells, cuts }) => {
           const places = [0, ...cuts.map((cut) => Math.min(cut, cells.length)).sort((a, b) => a - b), cells.length];
           return places
             .slice(1)
             .map((end, i) => ({ row, cells: cells.slice(places[i], end), last: i === places.length - 2 }));
         });
-        const writer = new ChunkWriter({ rowsGo });
+        const writer = new ChunkWriter(framing);
         const back = readBack(messages(fragments, writer));
         assert.deepEqual(plain(back), plain(given.map(({ row, cells }) => whole(row, cells))));
         assert.equal(writer.rows, given.length);
@@ -138,7 +138,7 @@ describe('rows as cell chunks', () => {
   });
 
   test('a row without cells sends nothing; a row that ends empty commits what came before', () => {
-    const writer = new ChunkWriter({ rowsGo: 'parted' });
+    const writer = new ChunkWriter('parted');
     assert.deepEqual(messages([{ row: 'r', cells: [], last: true }], writer), []);
     assert.equal(writer.rows, 0);
     const sent = messages(
@@ -153,7 +153,7 @@ describe('rows as cell chunks', () => {
   });
 
   test('a row that begins inside another is a fault', () => {
-    const writer = new ChunkWriter({ rowsGo: 'parted' });
+    const writer = new ChunkWriter('parted');
     messages([{ row: 'r', cells: [at('q', Buffer.from('v'))], last: false }], writer);
     assert.ok(writer.insideRow);
     assert.throws(() => writer.begin(whole('s', [])), { code: 13 });
@@ -162,7 +162,7 @@ describe('rows as cell chunks', () => {
 
 describe('sizes', () => {
   test('of a fragment of many cells a stretch is written at a time, so that others have their turns', () => {
-    const writer = new ChunkWriter({ rowsGo: 'parted' });
+    const writer = new ChunkWriter('parted');
     const cells = Array.from({ length: 1000 }, (_, i) => at(`q${i}`, Buffer.from('v')));
     writer.begin({ row: 'r', cells, last: true });
     const written: number[] = [];
@@ -180,7 +180,7 @@ describe('sizes', () => {
   test('a row of 100 MB in cells of 5 MB comes in messages below 1 MiB', () => {
     const big = Buffer.alloc(5_000_000, 7);
     const reader = new ChunkReader();
-    const writer = new ChunkWriter({ rowsGo: 'parted' });
+    const writer = new ChunkWriter('parted');
     let largest = 0;
     let total = 0;
     let done: RowFragment[] = [];
@@ -245,7 +245,7 @@ describe('sizes', () => {
   });
 
   test('whole rows are never parted and their values never cut', () => {
-    const writer = new ChunkWriter({ rowsGo: 'whole' });
+    const writer = new ChunkWriter('whole');
     const big = whole('big', [
       at('a', Buffer.alloc(5_000_000, 1)),
       at('b', Buffer.alloc(10)),
@@ -326,7 +326,7 @@ describe('chunks of any server', () => {
       timestamp: i,
       value,
     }));
-    const writer = new ChunkWriter({ rowsGo: 'parted' });
+    const writer = new ChunkWriter('parted');
     writer.begin({ row: 'r', cells, last: true });
     assert.ok(writer.advance());
     const message = writer.take();
@@ -350,7 +350,7 @@ describe('chunks of any server', () => {
           const open = new Map<number, { readonly writer: ChunkWriter; readonly rows: RowFragment[] }>();
           const kept: [Buffer | readonly Buffer[], Buffer][] = [];
           steps.forEach(({ turn, sizeBytes }, i) => {
-            const { writer, rows } = open.get(turn) ?? { writer: new ChunkWriter({ rowsGo: 'whole' }), rows: [] };
+            const { writer, rows } = open.get(turn) ?? { writer: new ChunkWriter('whole'), rows: [] };
             open.set(turn, { writer, rows });
             const fragment = rowOf(`r${i}`, sizeBytes);
             writer.begin(fragment);

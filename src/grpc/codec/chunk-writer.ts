@@ -6,14 +6,14 @@
  * - A value above PIECE_BYTES is cut; all its chunks but the last carry value_size, the value's whole size.
  * - The last chunk of a row carries commit_row. That it is the last is known only when the row's last fragment has come, so one
  *   chunk is always held back; a fragment that ends a row without a cell commits the chunk before it.
- * - A message ends between rows if it can. Some clients do not follow a row over the end of a message: for them (`rowsGo: 'whole'`) rows are
+ * - A message ends between rows if it can. Some clients do not follow a row over the end of a message: for them (framing 'whole') rows are
  *   never parted and values never cut, however large. Others look for the row key in the first chunk of every message, inside a value
- *   too (`'keyed'`), where the protocol needs none and stricter clients allow none.
+ *   too (framing 'keyed'), where the protocol needs none and stricter clients allow none.
  *
  * Invariant: but for whole rows, no message exceeds PARTING_BYTES plus one chunk (a piece of a value, a row key, a column): it
  * stays under 1 MiB.
  */
-import { asBuffer, assert, type ByteString, type Int64, varintLength, viewOf } from '../../base/index.ts';
+import { asBuffer, assert, type ByteString, type Int64, Pool, varintLength, viewOf } from '../../base/index.ts';
 import type { Cell, RowFragment } from '../../model/index.ts';
 import { int64Length, lengthDelimited, writeBytes, writeHead, writeInt64, writeText } from '../bytes/wire-writer.ts';
 
@@ -22,28 +22,22 @@ const FULL_BYTES = 64 * 1024;
 /** and inside a row once it holds this much. */
 const PARTING_BYTES = 512 * 1024;
 const PIECE_BYTES = 384 * 1024;
-/** Cells after which the caller has a look at the clock. */
+/** Cells after which the caller consults the clock. */
 const STRETCH_CELLS = 256;
-/** Buffers: most reads are of one small row, scans fill many messages of about the same size. */
+/** Sizes of buffers: most reads are of one small row, scans fill many messages of about the same size. */
 const FIRST_BYTES = 4 * 1024;
 const NEXT_BYTES = FULL_BYTES + 16 * 1024;
 /** Values from this size on become a part of their own: they are not copied. */
 const PART_BYTES = 16 * 1024;
 
-/** The first buffer of whoever writes next: most messages are small, and copied out of it as soon as they are whole. What it holds is of old. */
-let spare: Buffer | undefined;
-
-function takeSpare(): Buffer | undefined {
-  const bytes = spare;
-  spare = undefined;
-  return bytes;
-}
+/** Buffers for first messages. Most are small and copied out as soon as they are complete, so the next read finds one free. */
+const firstBuffers = new Pool<Buffer>(1);
 
 const NO_CELLS: RowFragment = { row: '', cells: [], last: false };
 const NO_BYTES = Buffer.alloc(0);
 
 /** How rows cross the ends of messages; see above. */
-export type RowsGo = 'parted' | 'keyed' | 'whole';
+export type RowFraming = 'parted' | 'keyed' | 'whole';
 
 /** One CellChunk before it is encoded; undefined fields are left out. */
 interface Chunk {
@@ -65,7 +59,7 @@ interface Chunk {
  *     const done = writer.advance();
  *     if (writer.full) send(writer.take());
  *     if (done) break;
- *     // a good place to give way to others
+ *     // a good place to yield
  *   }
  */
 export class ChunkWriter {
@@ -90,17 +84,17 @@ export class ChunkWriter {
   #value: Uint8Array = NO_BYTES;
   #valueAt = 0;
 
-  constructor(options: { readonly rowsGo: RowsGo }) {
-    this.#wholeRows = options.rowsGo === 'whole';
-    this.#keyInsideValues = options.rowsGo === 'keyed';
+  constructor(framing: RowFraming) {
+    this.#wholeRows = framing === 'whole';
+    this.#keyInsideValues = framing === 'keyed';
   }
 
-  /** Whether the message should be taken before more is written. */
+  /** True when the message should be taken before more is written. */
   get full(): boolean {
     return this.mayEnd && this.messageBytes >= (this.insideRow ? PARTING_BYTES : FULL_BYTES);
   }
 
-  /** Whether the message may end here. */
+  /** True where the message may end. */
   get mayEnd(): boolean {
     return !this.insideRow || !this.#wholeRows;
   }
@@ -110,12 +104,12 @@ export class ChunkWriter {
     return this.#partsBytes + this.#used;
   }
 
-  /** Whether a row has begun and is not yet committed. */
+  /** True while a row has begun and is not yet committed. */
   get insideRow(): boolean {
     return this.#row !== undefined;
   }
 
-  /** Whether the message is one buffer that other writers write to next: who takes it copies it at once. */
+  /** True when the message is the first buffer, which the next writer reuses: whoever takes the message copies it synchronously. */
   get isShort(): boolean {
     return this.#parts.length === 0 && this.#bytes.length === FIRST_BYTES;
   }
@@ -123,7 +117,7 @@ export class ChunkWriter {
   /** The message so far, whole or in parts, no longer the writer's (but see `isShort`); undefined where there is nothing. */
   take(): Buffer | readonly Buffer[] | undefined {
     if (this.messageBytes === 0) return undefined;
-    if (this.isShort) spare = this.#bytes;
+    if (this.isShort) firstBuffers.give(this.#bytes);
     const last = viewOf(this.#bytes, 0, this.#used);
     const message = this.#parts.length === 0 ? last : [...this.#parts, last];
     this.#parts = [];
@@ -143,14 +137,14 @@ export class ChunkWriter {
     this.#nextCell = 0;
   }
 
-  /** Writes on until the message is full, the fragment is done or some 256 cells are written; answers whether it is done. */
+  /** Writes until the message is full, the fragment is done or STRETCH_CELLS cells are written. True when the fragment is done. */
   advance(): boolean {
     const { row, cells, last } = this.#fragment;
     const stretchEnd = this.#nextCell + STRETCH_CELLS;
     while (!this.full) {
       if (this.#valueAt < this.#value.length) this.#hold(this.#nextPiece());
       else if (this.#nextCell === stretchEnd) return false;
-      else if (this.#nextCell < cells.length) this.#hold(this.#cellChunk(row, cells[this.#nextCell++] as Cell));
+      else if (this.#nextCell < cells.length) this.#hold(this.#cellChunk(row, cells[this.#nextCell++]!));
       else {
         if (last) this.#commit();
         return true;
@@ -258,7 +252,7 @@ export class ChunkWriter {
     if (isPart) this.#insert(value, cut);
   }
 
-  /** Puts the value into the message at `at`, ahead of what was written behind it. */
+  /** Puts the value into the message at `at`, before what was already written after that position. */
   #insert(value: Uint8Array, at: number): void {
     this.#parts.push(this.#bytes.subarray(0, at), asBuffer(value));
     this.#partsBytes += at + value.length;
@@ -271,7 +265,7 @@ export class ChunkWriter {
     if (this.#used > 0) this.#parts.push(this.#bytes.subarray(0, this.#used));
     this.#partsBytes += this.#used;
     const bytes = Math.max(more, this.#nextBytes);
-    this.#bytes = (bytes === FIRST_BYTES ? takeSpare() : undefined) ?? Buffer.allocUnsafeSlow(bytes);
+    this.#bytes = (bytes === FIRST_BYTES ? firstBuffers.take() : undefined) ?? Buffer.allocUnsafeSlow(bytes);
     this.#nextBytes = NEXT_BYTES;
     this.#used = 0;
   }

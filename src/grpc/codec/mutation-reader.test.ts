@@ -15,15 +15,16 @@ import {
 } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { Mutation_TimestampOrigin as Origin, MutationSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { toBytes } from '../../base/index.ts';
-import { loadRareMessages } from './rare.ts';
+import { RequestDecoder } from './request-decoder.ts';
 import { MutationReader } from './mutation-reader.ts';
 
-before(loadRareMessages);
+const decoder = new RequestDecoder();
+before(() => decoder.load());
 
 const TABLE = 'projects/p/instances/i/tables/t';
 
 function reader(bytes: Uint8Array): MutationReader {
-  return new MutationReader(Buffer.from(bytes), new ManualClock());
+  return new MutationReader(Buffer.from(bytes), decoder, new ManualClock());
 }
 
 const mutations = fc.array(mutation, { maxLength: 6 });
@@ -268,11 +269,11 @@ describe('what a request may hold', () => {
       MutateRows: Buffer.concat([Buffer.from([0x12]), varint(40_000), emptyMutations(10_000)]),
       ReadModifyWriteRow: Buffer.concat(Array.from({ length: 10_000 }, () => rule)),
     };
-    await new MutationReader(request.MutateRows, slow).mutateRows();
+    await new MutationReader(request.MutateRows, decoder, slow).mutateRows();
     assert.ok(pauses > 10, `${pauses} pauses`);
     pauses = 0;
     assert.equal(
-      (await new MutationReader(request.ReadModifyWriteRow, slow).readModifyWriteRow()).rules.length,
+      (await new MutationReader(request.ReadModifyWriteRow, decoder, slow).readModifyWriteRow()).rules.length,
       10_000,
     );
     assert.ok(pauses > 10, `${pauses} pauses`);

@@ -1,8 +1,7 @@
 /**
- * Takes the requests that carry mutations apart, field by field and with pauses: one of them may hold 100,000 mutations, which
- * protobuf-es alone would decode in one step of a second. Set-cells are read here by hand; the rarer kinds by protobuf-es (so within
- * `withRareMessages` alone).
- * Rows of a batch that are given set-cells alone get no object a mutation (model/cell-run.ts).
+ * Reads the requests that carry mutations, field by field and with pauses: a request may hold 100,000 mutations, which
+ * protobuf-es alone would decode in one slice of a second. Set-cells are read by hand, the rarer kinds by the generated codec; where that is not loaded
+ * yet, reading pauses until it is. An entry with set-cells alone gets no object per mutation (model/cell-run.ts).
  *
  * Values are views of the request's bytes, not copies. Limits that guard memory (the number of mutations) are checked while reading.
  *
@@ -23,10 +22,8 @@ import {
   type SetCell,
   sliceMutations,
 } from '../../model/index.ts';
-import { filterFrom, withFilterPart } from './filter-reader.ts';
-import { rareMessages } from './rare.ts';
+import { type RequestDecoder, withFilterPart } from './request-decoder.ts';
 import { type SetCellFields, SetCellReader } from './set-cell-reader.ts';
-import { tableName } from './table-name.ts';
 import { WireReader } from '../bytes/wire-reader.ts';
 import { isUntruncated, SERVER_TIME } from '../convert/set-cell-timestamp.ts';
 
@@ -73,6 +70,7 @@ export class MutationReader {
   /** Set-cells whose timestamp the client made up and which is no whole millisecond: to be truncated in a table of milliseconds. */
   readonly untruncated: { readonly list: Mutation[]; readonly at: number }[] = [];
   readonly #bytes: Buffer;
+  readonly #decoder: RequestDecoder;
   readonly #clock: Clock;
   readonly #setCell: SetCellReader;
   #pacer: Pacer | undefined;
@@ -83,8 +81,9 @@ export class MutationReader {
   /** The filter of a check, as far as it was read. */
   #predicate: Buffer | undefined;
 
-  constructor(bytes: Buffer, clock: Clock) {
+  constructor(bytes: Buffer, decoder: RequestDecoder, clock: Clock) {
     this.#bytes = bytes;
+    this.#decoder = decoder;
     this.#clock = clock;
     this.#setCell = new SetCellReader(bytes);
   }
@@ -115,7 +114,7 @@ export class MutationReader {
     const entries: RowMutations[] = [];
     const failures: BatchFields['failures'] = [];
     while (reader.next()) {
-      if (reader.field === 1) this.target.table = tableName(reader);
+      if (reader.field === 1) this.target.table = this.#decoder.tableName(reader);
       else if (reader.field === 2) {
         reader.span();
         const index = entries.length + failures.length;
@@ -156,7 +155,7 @@ export class MutationReader {
 
   #checkFields(reader: WireReader, request: CheckAndMutateFields): Promise<void> | undefined {
     while (reader.next()) {
-      if (reader.field === 1) this.target.table = tableName(reader);
+      if (reader.field === 1) this.target.table = this.#decoder.tableName(reader);
       else if (reader.field === 2) request.row = reader.byteString();
       else if (reader.field === 4 || reader.field === 5) {
         const pause = this.#mutation(reader, reader.field === 4 ? request.whenTrue : request.whenFalse);
@@ -166,20 +165,21 @@ export class MutationReader {
       else if (reader.field === 9) this.target.authorizedView = reader.text();
       else reader.skip();
     }
-    request.predicate = this.#predicate && filterFrom(this.#predicate);
+    if (this.#predicate === undefined) return undefined;
+    if (this.#decoder.generated === undefined) return this.#loadCodec();
+    request.predicate = this.#decoder.filter(this.#predicate);
     return undefined;
   }
 
   #ruleFields(reader: WireReader, request: RulesOfRow): Promise<void> | undefined {
     while (reader.next()) {
-      if (reader.field === 1) this.target.table = tableName(reader);
+      if (reader.field === 1) this.target.table = this.#decoder.tableName(reader);
       else if (reader.field === 2) request.row = reader.byteString();
       else if (reader.field === 3) {
         if (++this.#count > MOST)
           throw invalidArgument(`too many rules: the limit is ${MOST} a request`, { field: 'rules' });
         reader.span();
-        request.rules.push(this.#rule(reader.spanStart, reader.spanEnd));
-        const pause = this.#pauseIfDue();
+        const pause = this.#rule(reader.spanStart, reader.spanEnd, request.rules);
         if (pause) return pause;
       } else if (reader.field === 4) this.target.appProfile = reader.text();
       else if (reader.field === 6) this.target.authorizedView = reader.text();
@@ -210,7 +210,7 @@ export class MutationReader {
   /** Reads fields of a MutateRowRequest up to the end, or until it is time to let others run. */
   #rowFields(reader: WireReader, entry: PartialRowMutations): Promise<void> | undefined {
     while (reader.next()) {
-      if (reader.field === 1) this.target.table = tableName(reader);
+      if (reader.field === 1) this.target.table = this.#decoder.tableName(reader);
       else if (reader.field === 2) entry.row = reader.byteString();
       else if (reader.field === 3) {
         const pause = this.#entryMutation(reader, entry);
@@ -258,21 +258,19 @@ export class MutationReader {
     cells.add(timestamp, valueStart, valueEnd);
   }
 
-  /** The entry's cells become a list, and the mutation at [start, end) is put behind them. */
+  /** Turns the entry's cells into a list, and appends the mutation at [start, end). */
   #listed(entry: PartialRowMutations, cells: CellBatchBuilder, start: number, end: number): Promise<void> | undefined {
     const run = cells.runFrom(entry.from);
     const list: Mutation[] = [];
     const listing = inSlices(this.#clock, run.length, (from, to) => {
       for (const mutation of mutationList(sliceMutations(run, from, to))) list.push(mutation);
     });
-    const goOn = (): void => {
+    const append = (): Promise<void> | undefined => {
       cells.dropFrom(entry.from);
       entry.list = list;
-      list.push(this.#anyMutation(start, end, list));
+      return this.#append(start, end, list);
     };
-    if (listing !== undefined) return listing.then(goOn);
-    goOn();
-    return this.#pauseIfDue();
+    return listing === undefined ? append() : listing.then(append);
   }
 
   /** Reads the mutation that the reader stands on; a promise when it is time to let others run. */
@@ -281,8 +279,7 @@ export class MutationReader {
     // a check has two lists, of which each may have so many
     if ((this.#isBatch ? this.#count : out.length + 1) > MOST) throw tooMany();
     reader.span();
-    out.push(this.#anyMutation(reader.spanStart, reader.spanEnd, out));
-    return this.#pauseIfDue();
+    return this.#append(reader.spanStart, reader.spanEnd, out);
   }
 
   #pauseIfDue(): Promise<void> | undefined {
@@ -291,8 +288,12 @@ export class MutationReader {
     return this.#pacer.due() ? this.#pacer.pauseForGc() : undefined;
   }
 
-  /** A rule of one column that is an increment or an append: what all are, unless fields come twice or are unknown. */
-  #rule(start: number, end: number): ReadModifyWriteRule {
+  async #loadCodec(): Promise<void> {
+    await this.#decoder.load();
+  }
+
+  /** Reads the rule at [start, end) into `out`. By hand if it is of one column and an increment or an append, as all are unless fields are doubled or unknown. */
+  #rule(start: number, end: number, out: ReadModifyWriteRule[]): Promise<void> | undefined {
     const reader = new WireReader(this.#bytes, start, end);
     let [family, qualifier] = ['', ''];
     let change: ReadModifyWriteRule['change'] | undefined;
@@ -303,30 +304,46 @@ export class MutationReader {
       else if (reader.field === 4) change = { kind: 'increment', amount: reader.int64() };
       else reader.skip();
     }
-    return change === undefined ? rareMessages().rule(this.#bytes.subarray(start, end)) : { family, qualifier, change };
+    if (change !== undefined) {
+      out.push({ family, qualifier, change });
+      return this.#pauseIfDue();
+    }
+    const { generated } = this.#decoder;
+    if (generated === undefined) return this.#loadCodec().then(() => this.#rule(start, end, out));
+    out.push(generated.rule(this.#bytes.subarray(start, end)));
+    return this.#pauseIfDue();
   }
 
-  /** The mutation at [start, end), which is going to be put at the end of the list. */
-  #anyMutation(start: number, end: number, list: Mutation[]): Mutation {
+  /** Appends the mutation at [start, end) to the list; a promise when it is time to let others run, or while the codec loads. */
+  #append(start: number, end: number, list: Mutation[]): Promise<void> | undefined {
     const cell = this.#setCell;
-    if (!cell.read(start, end)) return this.#anyKind(start, end, list);
+    if (!cell.read(start, end)) return this.#appendOther(start, end, list);
     if (cell.isUntruncated) this.untruncated.push({ list, at: list.length });
     const bytes = this.#bytes;
     const family = bytes.latin1Slice(cell.familyStart, cell.familyEnd);
-    return setCell(
-      family,
-      bytes.latin1Slice(cell.qualifierStart, cell.qualifierEnd),
-      cell.timestamp,
-      viewOf(bytes, cell.valueStart, cell.valueEnd),
+    list.push(
+      setCell(
+        family,
+        bytes.latin1Slice(cell.qualifierStart, cell.qualifierEnd),
+        cell.timestamp,
+        viewOf(bytes, cell.valueStart, cell.valueEnd),
+      ),
     );
+    return this.#pauseIfDue();
   }
 
-  #anyKind(start: number, end: number, list: Mutation[]): Mutation {
-    const { mutation, timestampOrigin } = rareMessages().mutation(this.#bytes.subarray(start, end));
-    if (mutation instanceof BigtableError) return this.#malformed(mutation);
-    if (mutation.kind === 'setCell' && isUntruncated(timestampOrigin, mutation.timestamp ?? SERVER_TIME))
-      this.untruncated.push({ list, at: list.length });
-    return mutation;
+  /** Appends a mutation of any kind. */
+  #appendOther(start: number, end: number, list: Mutation[]): Promise<void> | undefined {
+    const { generated } = this.#decoder;
+    if (generated === undefined) return this.#loadCodec().then(() => this.#appendOther(start, end, list));
+    const { mutation, timestampOrigin } = generated.mutation(this.#bytes.subarray(start, end));
+    if (mutation instanceof BigtableError) list.push(this.#malformed(mutation));
+    else {
+      if (mutation.kind === 'setCell' && isUntruncated(timestampOrigin, mutation.timestamp ?? SERVER_TIME))
+        this.untruncated.push({ list, at: list.length });
+      list.push(mutation);
+    }
+    return this.#pauseIfDue();
   }
 
   /**

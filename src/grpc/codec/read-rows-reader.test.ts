@@ -13,14 +13,16 @@ import {
   ReadRowsRequestSchema,
 } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { RowFilterSchema } from '../generated/google/bigtable/v2/data_pb.ts';
-import { loadRareMessages } from './rare.ts';
+import { RequestDecoder } from './request-decoder.ts';
 import { readRowsCall } from './read-rows-reader.ts';
 
-before(loadRareMessages);
+const decoder = new RequestDecoder();
+before(() => decoder.load());
 
 async function read(init: MessageInitShape<typeof ReadRowsRequestSchema>) {
   return readRowsCall(
     Buffer.from(toBinary(ReadRowsRequestSchema, create(ReadRowsRequestSchema, init))),
+    decoder,
     new Pacer(new ManualClock()),
   );
 }
@@ -114,7 +116,7 @@ describe('ReadRowsRequest', () => {
     const whole = Buffer.from(toBinary(ReadRowsRequestSchema, message));
     for (let length = 0; length < whole.length; length++) {
       try {
-        await readRowsCall(whole.subarray(0, length), new Pacer(new ManualClock()));
+        await readRowsCall(whole.subarray(0, length), decoder, new Pacer(new ManualClock()));
       } catch (error) {
         assert.equal((error as { readonly code: number }).code, 3);
       }

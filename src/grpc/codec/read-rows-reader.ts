@@ -1,6 +1,6 @@
 /**
- * ReadRowsRequest, taken apart field by field and with pauses, since it may ask for very many row keys. One that asks for few is read at once, without
- * a promise.
+ * Reads a ReadRowsRequest field by field and with pauses, since it may name very many row keys. One that names few, and no filter before the generated
+ * codec is loaded, is read without a promise.
  */
 import { invalidArgument } from '../../base/index.ts';
 import type { Pacer } from '../../env/index.ts';
@@ -8,8 +8,7 @@ import type { RowRange } from '../../model/index.ts';
 import type { ReadRequest } from '../../service/index.ts';
 import { rowKeyRangeOf, rowRangeOf } from '../convert/row-range.ts';
 import type { RowRange as RowRangeMessage } from '../generated/google/bigtable/v2/data_pb.ts';
-import { filterFrom, withFilterPart } from './filter-reader.ts';
-import { tableName } from './table-name.ts';
+import { type RequestDecoder, withFilterPart } from './request-decoder.ts';
 import { WireReader } from '../bytes/wire-reader.ts';
 
 /** Row keys and ranges a request: a guard of memory, far above what clients ask for at once. */
@@ -25,13 +24,18 @@ export interface ReadRowsCall {
   readonly fullStats: boolean;
 }
 
-/** A promise where there is so much that it takes several steps. */
-export function readRowsCall(bytes: Buffer, pacer: Pacer): ReadRowsCall | Promise<ReadRowsCall> {
-  const reader = new ReadRowsReader(bytes, pacer);
-  return reader.readsOn() ? reader.call() : reader.finish();
+/** A promise where reading takes several slices, or the generated codec has to be loaded. */
+export function readRowsCall(
+  bytes: Buffer,
+  decoder: RequestDecoder,
+  pacer: Pacer,
+): ReadRowsCall | Promise<ReadRowsCall> {
+  const reader = new ReadRowsReader(bytes, decoder, pacer);
+  return reader.readOn() && !reader.lacksCodec ? reader.call() : reader.finish();
 }
 
 class ReadRowsReader {
+  readonly #decoder: RequestDecoder;
   readonly #pacer: Pacer;
   readonly #reader: WireReader;
   /** The set of rows that is being read. */
@@ -46,13 +50,14 @@ class ReadRowsReader {
   #reversed = false;
   #fullStats = false;
 
-  constructor(bytes: Buffer, pacer: Pacer) {
+  constructor(bytes: Buffer, decoder: RequestDecoder, pacer: Pacer) {
+    this.#decoder = decoder;
     this.#reader = new WireReader(bytes);
     this.#pacer = pacer;
   }
 
   /** Reads until a pause is due; true at the end. */
-  readsOn(): boolean {
+  readOn(): boolean {
     const reader = this.#reader;
     for (;;) {
       if (this.#rows !== undefined) {
@@ -60,7 +65,7 @@ class ReadRowsReader {
         this.#rows = undefined;
       }
       if (!reader.next()) return true;
-      if (reader.field === 1) this.#table = tableName(reader);
+      if (reader.field === 1) this.#table = this.#decoder.tableName(reader);
       else if (reader.field === 2) this.#rows = reader.message();
       else if (reader.field === 3) this.#filter = withFilterPart(this.#filter, reader.bytes());
       else if (reader.field === 4) this.#rowsLimit = limitOf(reader.int64());
@@ -73,14 +78,20 @@ class ReadRowsReader {
     }
   }
 
+  /** True where the filter of the request cannot be decoded yet. */
+  get lacksCodec(): boolean {
+    return this.#filter !== undefined && this.#decoder.generated === undefined;
+  }
+
+  /** Reads the rest. */
   async finish(): Promise<ReadRowsCall> {
-    do await this.#pacer.pauseForGc();
-    while (!this.readsOn());
+    while (!this.readOn()) await this.#pacer.pauseForGc();
+    if (this.lacksCodec) await this.#decoder.load();
     return this.call();
   }
 
   call(): ReadRowsCall {
-    const filter = this.#filter && filterFrom(this.#filter);
+    const filter = this.#filter && this.#decoder.filter(this.#filter);
     return {
       request: {
         table: this.#table,

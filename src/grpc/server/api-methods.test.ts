@@ -8,7 +8,7 @@ import { Operations } from '../generated/google/longrunning/operations_pb.ts';
 import { Health } from '../generated/grpc/health/v1/health_pb.ts';
 import { ServerReflection } from '../generated/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../generated/grpc/reflection/v1alpha/reflection_pb.ts';
-import { API_METHODS, API_SERVICES } from './api-methods.ts';
+import { API_METHODS, API_SERVICES } from '../generated/api-methods.ts';
 
 const KINDS = { unary: 'unary', server_streaming: 'stream', client_streaming: 'bidi', bidi_streaming: 'bidi' } as const;
 

@@ -1,57 +1,74 @@
 /**
- * The Cloud Bigtable API on an RpcServer, in terms of a service: the 84 calls of Data and Admin API (what is not implemented says
- * so), Edubba's own calls for operators (edubba.v1.Control), long-running operations, health and reflection.
+ * The Cloud Bigtable API on an RpcServer, in terms of a service: the calls of Data and Admin API (one that is not
+ * implemented says so), Edubba's own calls for operators (edubba.v1.Control), long-running operations, health and
+ * reflection.
  *
- * The calls that data moves by are there at once; the others are loaded when the first of them comes, since a server that starts has no time for them.
+ * The calls that move data are ready immediately. The others need the generated codec; the first of them to come waits
+ * until it is loaded (docs/decisions/0039-generated-codec.md).
  */
 import type { Service } from '../../service/index.ts';
 import type { ApiEnv, RpcMethod, RpcServer } from '../../wire/index.ts';
-import { loadGeneratedInSteps } from '../codec/generated-in-steps.ts';
-import { lazily } from '../codec/lazily.ts';
-import { loadRareMessages } from '../codec/rare.ts';
-import { API_METHODS, API_SERVICES, type ApiMethod } from './api-methods.ts';
+import { RequestDecoder } from '../codec/request-decoder.ts';
+import { API_METHODS, API_SERVICES } from '../generated/api-methods.ts';
 import { dataApi } from './data-api.ts';
 import { Health } from './health.ts';
 import { maxRequestBytesOf } from './request-limits.ts';
 
-/** Answers the method of that path, when it is loaded. */
-type Load = (path: string) => Promise<RpcMethod | undefined>;
-
 export interface CloudApi {
-  /** The switch by which the server says that it stops. */
+  /** Says to health checks that the server stops. */
   readonly health: Health;
-  /** Loads now what the first call that needs it would have to wait for. */
+  /** Loads the generated codec and the calls that need it, so that no call has to wait for them later. */
   load(): Promise<void>;
 }
 
-/** Registers everything. */
+/** Registers all calls. */
 export function registerCloudApi(server: Pick<RpcServer, 'register'>, service: Service, env: ApiEnv): CloudApi {
   const health = new Health(API_SERVICES.filter((name) => !name.startsWith('grpc.reflection.')));
-  const atOnce = dataApi(service, env);
-  const rest = lazily(async () => {
-    await loadGeneratedInSteps(env.clock);
-    return (await import('./rest-of-api.ts')).restOfApi(service, env, health);
-  });
-  const load: Load = async (path) => (await rest()).get(path);
-  for (const method of API_METHODS) {
-    server.register(method.path, {
-      ...(atOnce.get(method.path) ?? loadedMethod(method, load)),
-      maxRequestBytes: maxRequestBytesOf(method),
+  const decoder = new RequestDecoder();
+  const data = dataApi(service, env, decoder);
+  const cold = new ColdMethods(service, env, health);
+  for (const { path, kind } of API_METHODS) {
+    server.register(path, {
+      ...(data.get(path) ?? coldMethod(path, kind, cold)),
+      maxRequestBytes: maxRequestBytesOf(path, kind),
     });
   }
   return {
     health,
     async load() {
-      await rest();
-      await loadRareMessages();
+      await decoder.load();
+      await env.clock.yield();
+      await cold.load();
     },
   };
 }
 
-function loadedMethod({ path, kind }: ApiMethod, load: Load): RpcMethod {
+/** The calls that need the generated codec, made once, when the first of them comes. */
+class ColdMethods {
+  readonly #service: Service;
+  readonly #env: ApiEnv;
+  readonly #health: Health;
+  #methods: ReadonlyMap<string, RpcMethod> | undefined;
+
+  constructor(service: Service, env: ApiEnv, health: Health) {
+    this.#service = service;
+    this.#env = env;
+    this.#health = health;
+  }
+
+  /** By path. */
+  async load(): Promise<ReadonlyMap<string, RpcMethod>> {
+    const { coldMethods } = await import('./cold-methods.ts');
+    this.#methods ??= coldMethods(this.#service, this.#env, this.#health);
+    return this.#methods;
+  }
+}
+
+/** A method that takes requests immediately and handles them once its handler is loaded. */
+function coldMethod(path: string, kind: RpcMethod['kind'], cold: ColdMethods): RpcMethod {
   const loaded = async <K extends RpcMethod['kind']>(wanted: K): Promise<RpcMethod & { readonly kind: K }> => {
-    const method = await load(path);
-    if (method?.kind !== wanted) throw new Error(`${path} is not what it was said to be`);
+    const method = (await cold.load()).get(path);
+    if (method?.kind !== wanted) throw new Error(`${path} is not a method of kind ${wanted}`);
     return method as RpcMethod & { readonly kind: K };
   };
   switch (kind) {

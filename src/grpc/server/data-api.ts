@@ -1,29 +1,28 @@
-/**
- * google.bigtable.v2.Bigtable in terms of the service: what is implemented of the Data API's fifteen calls.
- */
+/** The calls of google.bigtable.v2.Bigtable that move data, in terms of the service. */
 import type { BigtableError } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { Service } from '../../service/index.ts';
-import { checkAndMutateAnswer, mutateRowsAnswer, readModifyWriteAnswer } from '../codec/answers.ts';
+import { checkAndMutateAnswer, mutateRowsAnswer, oneCellAnswer } from '../codec/answers.ts';
 import { type BatchFields, MutationReader } from '../codec/mutation-reader.ts';
-import { withRareMessages } from '../codec/rare.ts';
+import type { RequestDecoder } from '../codec/request-decoder.ts';
 import type { ApiEnv, RpcCall, RpcMethod, RpcSink } from '../../wire/index.ts';
 import { withAnswerRoom } from './answer-room.ts';
-import { readRows } from './read-rows.ts';
+import { Reads } from './read-rows.ts';
 import { refuseAuthorizedView, withAppProfile } from './target.ts';
 
-const NOTHING = Buffer.alloc(0);
-const nothing = (): Buffer => NOTHING;
-/** Entries of MutateRows answered in one message: 100,000 of them would take a step of their own to encode. */
-const ENTRIES_A_MESSAGE = 500;
+const EMPTY_MESSAGE = Buffer.alloc(0);
+const emptyMessage = (): Buffer => EMPTY_MESSAGE;
+/** Entries of MutateRows answered in one message: encoding 100,000 of them would hold the event loop. */
+const MAX_ENTRIES_PER_MESSAGE = 500;
 
-/** The calls that data moves by. They read and write their messages by hand as far as these are the usual ones, and load the generated codec for the rest. */
-export function dataApi(service: Service, env: ApiEnv): ReadonlyMap<string, RpcMethod> {
-  const writes = new Writes(service, env);
+/** By path. They read and write the usual messages by hand, and load the generated codec for the others. */
+export function dataApi(service: Service, env: ApiEnv, decoder: RequestDecoder): ReadonlyMap<string, RpcMethod> {
+  const reads = new Reads(service, env, decoder);
+  const writes = new Writes(service, env, decoder);
   return new Map<string, RpcMethod>([
     [
       '/google.bigtable.v2.Bigtable/ReadRows',
-      { kind: 'stream', handle: (call, bytes, sink) => readRows(service, env, call, bytes, sink) },
+      { kind: 'stream', handle: (call, bytes, sink) => reads.readRows(call, bytes, sink) },
     ],
     [
       '/google.bigtable.v2.Bigtable/MutateRow',
@@ -47,38 +46,42 @@ export function dataApi(service: Service, env: ApiEnv): ReadonlyMap<string, RpcM
 class Writes {
   readonly #service: Service;
   readonly #env: ApiEnv;
+  readonly #decoder: RequestDecoder;
 
-  constructor(service: Service, env: ApiEnv) {
+  constructor(service: Service, env: ApiEnv, decoder: RequestDecoder) {
     this.#service = service;
     this.#env = env;
+    this.#decoder = decoder;
   }
 
   mutateRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
-    return this.#carriedOut(
+    return this.#carryOut(
       call,
       bytes,
       (reader) => reader.mutateRow(),
       (context, mutations, table) => this.#service.mutateRow(context, table, mutations),
-    ).then(nothing);
+    ).then(emptyMessage);
   }
 
   async mutateRows(call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> {
-    const outcomes = await this.#carriedOut(
+    const outcomes = await this.#carryOut(
       call,
       bytes,
       (reader) => reader.mutateRows(),
       (context, batch, table) => this.#mutateEntries(context, table, batch),
     );
-    // what is written must be told, however little memory is left: an entry's outcome is shorter than the entry was
+    // the outcome of a write must be sent, however little memory is left: an entry's outcome is shorter than the entry was
     call.context.reservation.setAside(bytes.length);
-    for (let from = 0; from < outcomes.length; from += ENTRIES_A_MESSAGE) {
+    for (let from = 0; from < outcomes.length; from += MAX_ENTRIES_PER_MESSAGE) {
       if (from > 0) await this.#env.clock.yield();
-      const wait = sink.send(mutateRowsAnswer(outcomes, from, Math.min(from + ENTRIES_A_MESSAGE, outcomes.length)));
+      const wait = sink.send(
+        mutateRowsAnswer(outcomes, from, Math.min(from + MAX_ENTRIES_PER_MESSAGE, outcomes.length)),
+      );
       if (wait !== undefined) await wait;
     }
   }
 
-  /** Outcomes by the entries' places in the request. */
+  /** Outcomes by the entries' indexes in the request. */
   async #mutateEntries(
     context: RequestContext,
     table: string,
@@ -86,7 +89,7 @@ class Writes {
   ): Promise<readonly (BigtableError | undefined)[]> {
     if (context.notes !== undefined) context.notes.rows = entries.length + failures.length;
     if (failures.length === 0) return this.#service.mutateRows(context, table, entries);
-    // where none is left to be carried out the table must be there all the same
+    // the table must exist even where no entry is left to be carried out
     const answered =
       entries.length > 0
         ? await this.#service.mutateRows(context, table, entries)
@@ -102,7 +105,7 @@ class Writes {
   }
 
   checkAndMutateRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
-    return this.#carriedOut(
+    return this.#carryOut(
       call,
       bytes,
       (reader) => reader.checkAndMutateRow(),
@@ -112,30 +115,29 @@ class Writes {
   }
 
   readModifyWriteRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
-    return this.#carriedOut(
+    return this.#carryOut(
       call,
       bytes,
       (reader) => reader.readModifyWriteRow(),
       (context, { row, rules }, table) =>
         withAnswerRoom(context.reservation, (maxAnswerBytes) =>
           this.#service.readModifyWriteRow(context, table, row, rules, maxAnswerBytes),
-        ).then((cells) => readModifyWriteAnswer(row, cells)),
+        ).then(
+          (cells) =>
+            oneCellAnswer(row, cells) ?? this.#decoder.load().then((generated) => generated.rowAnswer(row, cells)),
+        ),
     );
   }
 
-  /** Carries out what is read, in the same step where nothing has to be waited for first: that is the rule. */
-  #carriedOut<Q, A>(
+  /** Reads the request and carries it out, synchronously where nothing has to be waited for first, as usual. */
+  #carryOut<Q, A>(
     call: RpcCall,
     bytes: Buffer,
     read: (reader: MutationReader) => Q | Promise<Q>,
     work: (context: RequestContext, request: Q, table: string) => Promise<A>,
   ): Promise<A> {
-    let reader!: MutationReader;
-    const request = withRareMessages(() => {
-      // one for each try: what it has read it does not read once more
-      reader = this.#reader(bytes);
-      return read(reader);
-    });
+    const reader = new MutationReader(bytes, this.#decoder, this.#env.clock);
+    const request = read(reader);
     const carryOut = (given: Q): Promise<A> => {
       const { table } = reader.target;
       if (call.context.notes !== undefined) call.context.notes.target = table;
@@ -147,11 +149,7 @@ class Writes {
     return request instanceof Promise ? request.then(carryOut) : carryOut(request);
   }
 
-  #reader(bytes: Buffer): MutationReader {
-    return new MutationReader(bytes, this.#env.clock);
-  }
-
-  /** What is to be done once a request is read and before it is carried out. */
+  /** Checks and completes a request that has been read, before it is carried out. */
   #prepare(given: RequestContext, reader: MutationReader): RequestContext | Promise<RequestContext> {
     refuseAuthorizedView(reader.target.authorizedView);
     const context = withAppProfile(given, reader.target.appProfile);

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { FeatureFlagsSchema } from '../generated/google/bigtable/v2/feature_flags_pb.ts';
-import { featureFlags } from './features.ts';
+import { FeatureFlags } from './features.ts';
 
+const flags = new FeatureFlags();
 const call = (header: string | undefined) => ({
   header: (name: string) => (name === 'bigtable-features' ? header : undefined),
 });
@@ -17,14 +18,14 @@ test("feature flags are those of the call's own header, whatever calls came befo
   ).toString('base64');
   for (let round = 0; round < 2; round++) {
     assert.deepEqual(
-      [featureFlags(call(reverse)).reverseScans, featureFlags(call(reverse)).lastScannedRowResponses],
+      [flags.of(call(reverse)).reverseScans, flags.of(call(reverse)).lastScannedRowResponses],
       [true, false],
     );
     assert.deepEqual(
-      [featureFlags(call(scanned)).reverseScans, featureFlags(call(scanned)).lastScannedRowResponses],
+      [flags.of(call(scanned)).reverseScans, flags.of(call(scanned)).lastScannedRowResponses],
       [false, true],
     );
     for (const header of [undefined, '%%%', 'DwDwDw'])
-      assert.equal(featureFlags(call(header)).reverseScans, false, String(header));
+      assert.equal(flags.of(call(header)).reverseScans, false, String(header));
   }
 });

@@ -1,23 +1,29 @@
-/** What a client says it understands: google.bigtable.v2.FeatureFlags in the header bigtable-features, base64 of either alphabet. */
+/** The features that a client understands: google.bigtable.v2.FeatureFlags in the header bigtable-features, base64 of either alphabet. */
 import { WireReader } from '../bytes/wire-reader.ts';
 import type { RpcCall } from '../../wire/index.ts';
 
-/** Those that Edubba goes by. */
+/** The flags that Edubba observes. */
 export interface Features {
   readonly reverseScans: boolean;
   readonly lastScannedRowResponses: boolean;
 }
 
 const NONE: Features = { reverseScans: false, lastScannedRowResponses: false };
-/** A client sends the same header with every call, and clients are of few kinds. */
-let last: { readonly header: string; readonly features: Features } | undefined;
+/** One for each API. Remembers the last header: a client sends the same one with every call, and clients are of few kinds. */
+export class FeatureFlags {
+  #header: string | undefined;
+  #features = NONE;
 
-/** No flags where the header is missing or unreadable. */
-export function featureFlags(call: Pick<RpcCall, 'header'>): Features {
-  const header = call.header('bigtable-features');
-  if (header === undefined) return NONE;
-  if (last?.header !== header) last = { header, features: decoded(header) };
-  return last.features;
+  /** No flags where the header is missing or unreadable. */
+  of(call: Pick<RpcCall, 'header'>): Features {
+    const header = call.header('bigtable-features');
+    if (header === undefined) return NONE;
+    if (this.#header !== header) {
+      this.#header = header;
+      this.#features = decoded(header);
+    }
+    return this.#features;
+  }
 }
 
 function decoded(header: string): Features {

@@ -13,12 +13,12 @@ import { type CallNotes, Pacer, type PullStream, pullStreamOf, type Reservation 
 import { type ReadBatch, type RowFragment, rowOfRange } from '../../model/index.ts';
 import type { ReadRequest, Service } from '../../service/index.ts';
 import { scannedAnswer } from '../codec/answers.ts';
-import { ChunkWriter, type RowsGo } from '../codec/chunk-writer.ts';
-import { loadRareMessages, withRareMessages } from '../codec/rare.ts';
+import { ChunkWriter, type RowFraming } from '../codec/chunk-writer.ts';
 import { type ReadRowsCall, readRowsCall } from '../codec/read-rows-reader.ts';
+import type { RequestDecoder } from '../codec/request-decoder.ts';
 import type { ApiEnv, RpcCall, RpcSink } from '../../wire/index.ts';
-import { featureFlags } from './features.ts';
-import { rowsGoTo } from './peculiar-clients.ts';
+import { ClientQuirks } from './client-quirks.ts';
+import { FeatureFlags } from './features.ts';
 import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './target.ts';
 
 /** Rows that are ready wait at most this long for the message to fill. */
@@ -30,20 +30,34 @@ const MAX_TOLD_APART = 1000;
 /** A message may grow this far before it must be reserved: all but rows that go whole stay below it. */
 const UNRESERVED_BYTES = 1024 * 1024;
 
-/** Undefined where all was answered at once, as a read of one row in memory is: a promise costs more than such a row does. */
-export function readRows(
-  service: Service,
-  env: ApiEnv,
-  call: RpcCall,
-  bytes: Buffer,
-  sink: RpcSink,
-): Promise<void> | undefined {
-  const pacer = new Pacer(env.clock);
-  const answer = (asked: ReadRowsCall): Promise<void> | undefined => {
+/** ReadRows of one API. */
+export class Reads {
+  readonly #service: Service;
+  readonly #env: ApiEnv;
+  readonly #decoder: RequestDecoder;
+  readonly #features = new FeatureFlags();
+  readonly #quirks = new ClientQuirks();
+
+  constructor(service: Service, env: ApiEnv, decoder: RequestDecoder) {
+    this.#service = service;
+    this.#env = env;
+    this.#decoder = decoder;
+  }
+
+  /** Undefined where everything was sent synchronously, as a read of one row in memory is. Hot path: no promise then. */
+  readRows(call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> | undefined {
+    const pacer = new Pacer(this.#env.clock);
+    const asked = readRowsCall(bytes, this.#decoder, pacer);
+    return asked instanceof Promise
+      ? asked.then((read) => this.#answer(call, read, sink, pacer))
+      : this.#answer(call, asked, sink, pacer);
+  }
+
+  #answer(call: RpcCall, asked: ReadRowsCall, sink: RpcSink, pacer: Pacer): Promise<void> | undefined {
     const { request, authorizedView, materializedView, appProfile, fullStats } = asked;
     refuseAuthorizedView(authorizedView);
     refuseMaterializedView(materializedView);
-    const features = featureFlags(call);
+    const features = this.#features.of(call);
     const { notes } = call.context;
     if (notes !== undefined) noteRead(notes, request);
     if (request.reversed && !features.reverseScans) {
@@ -52,23 +66,22 @@ export function readRows(
         'a reversed read needs a client that sets reverse_scans in its feature flags',
       );
     }
-    const batches = pullStreamOf(service.readRows(withAppProfile(call.context, appProfile), request));
+    const batches = pullStreamOf(this.#service.readRows(withAppProfile(call.context, appProfile), request));
     const tellsProgress = features.lastScannedRowResponses;
     return new Reply({
-      env,
+      env: this.#env,
       notes,
       sink,
       pacer,
       batches,
       tellsProgress,
       fullStats,
-      rowsGo: rowsGoTo(call),
+      framing: this.#quirks.rowFraming(call),
+      decoder: this.#decoder,
       reservation: call.context.reservation,
       startMs: call.startMs,
     }).run();
-  };
-  const read = withRareMessages(() => readRowsCall(bytes, pacer));
-  return read instanceof Promise ? read.then(answer) : answer(read);
+  }
 }
 
 /** What a read asks for. */
@@ -102,7 +115,8 @@ interface ReplyOptions {
   /** Says now and then how far a scan without output has come. */
   readonly tellsProgress: boolean;
   readonly fullStats: boolean;
-  readonly rowsGo: RowsGo;
+  readonly framing: RowFraming;
+  readonly decoder: RequestDecoder;
   readonly reservation: Reservation;
   readonly startMs: number;
 }
@@ -121,7 +135,7 @@ class Reply {
 
   constructor(options: ReplyOptions) {
     this.#options = options;
-    this.#writer = new ChunkWriter(options);
+    this.#writer = new ChunkWriter(options.framing);
     this.#sentMs = options.startMs;
   }
 
@@ -208,8 +222,8 @@ class Reply {
 
   async #sendStatistics(wait: Promise<void> | undefined): Promise<void> {
     await wait;
-    const { readStatistics } = await loadRareMessages();
-    const { env, sink, startMs } = this.#options;
+    const { env, sink, startMs, decoder } = this.#options;
+    const { readStatistics } = await decoder.load();
     await sink.send(readStatistics(this.#writer.rows, this.#writer.cells, env.clock.monotonicMs() - startMs));
   }
 

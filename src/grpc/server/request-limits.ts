@@ -1,9 +1,8 @@
 /**
- * How large the request of each call may be. It is refused above that as soon as its length is known (RESOURCE_EXHAUSTED), before anything of it is
- * held. Those of health and reflection are tiny: they are not counted and wait for nobody.
+ * The largest request of each call. A larger one is refused as soon as its length is known (RESOURCE_EXHAUSTED), before any of it is held. Requests of
+ * health and reflection are tiny: they are not counted and wait for no other.
  */
-import { TINY_REQUEST_BYTES } from '../../wire/index.ts';
-import type { ApiMethod } from './api-methods.ts';
+import { type RpcMethod, TINY_REQUEST_BYTES } from '../../wire/index.ts';
 
 const MIB = 1024 * 1024;
 
@@ -22,7 +21,7 @@ const DATA_REQUEST_BYTES: Readonly<Record<string, number>> = {
   '/google.bigtable.v2.Bigtable/ReadRows': 64 * MIB,
 };
 
-export function maxRequestBytesOf({ path, kind }: Pick<ApiMethod, 'path' | 'kind'>): number {
+export function maxRequestBytesOf(path: string, kind: RpcMethod['kind']): number {
   // the names of a service or a symbol; no other call with several requests is implemented
   if (kind === 'bidi' || path.startsWith('/grpc.health.')) return TINY_REQUEST_BYTES;
   return DATA_REQUEST_BYTES[path] ?? PLAIN_REQUEST_BYTES;

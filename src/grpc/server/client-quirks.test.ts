@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { rowsGoTo } from './peculiar-clients.ts';
+import { ClientQuirks } from './client-quirks.ts';
 
-const to = (headers: Record<string, string>): string => rowsGoTo({ header: (name) => headers[name] });
+const quirks = new ClientQuirks();
+const to = (headers: Record<string, string>): string => quirks.rowFraming({ header: (name) => headers[name] });
 
-test('clients are told apart by what they send of themselves', () => {
+test('clients are recognised by the headers that they send, whichever client called before', () => {
   const prefix = { 'google-cloud-resource-prefix': 'projects/p/instances/i/tables/t' };
   assert.equal(to({ 'user-agent': 'grpc-go/1.83.2', ...prefix }), 'whole');
   assert.equal(to({ 'user-agent': 'my-program grpc-go/1.83.2', ...prefix }), 'whole');

@@ -1,6 +1,6 @@
 /**
- * What is read and written by the generated codec on the way of data: filters, the rarer mutations and rules, answers of several columns, statistics.
- * Loaded by rare.ts alone.
+ * The messages of data calls that protobuf-es reads and writes: filters, the rarer mutations and rules, rows of several columns, statistics.
+ * Imported by request-decoder.ts alone, dynamically.
  */
 import { create } from '@bufbuild/protobuf';
 import { BigtableError, type ByteString } from '../../base/index.ts';
@@ -16,17 +16,17 @@ import {
 import { MutationSchema, ReadModifyWriteRuleSchema, RowFilterSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { decodeRequest, encode } from './messages.ts';
 
-export type RareMessages = typeof RARE_MESSAGES;
+export type GeneratedCodec = typeof GENERATED_CODEC;
 
-export const RARE_MESSAGES = {
-  /** RowFilter; undefined where it says nothing. */
+export const GENERATED_CODEC = {
+  /** RowFilter; undefined where it is empty. */
   filter(bytes: Uint8Array): RowFilter | undefined {
     return filterOf(decodeRequest(RowFilterSchema, bytes));
   },
 
   /**
-   * Mutation, of any kind. An error is answered where it is valid protobuf and says nothing that can be done: in a
-   * batch that fails its entry alone.
+   * Mutation, of any kind. Valid protobuf that names nothing to do is returned as an error: in a batch it fails its
+   * own entry only.
    */
   mutation(bytes: Uint8Array): { readonly mutation: Mutation | BigtableError; readonly timestampOrigin: number } {
     const message = decodeRequest(MutationSchema, bytes);
@@ -51,7 +51,7 @@ export const RARE_MESSAGES = {
     );
   },
 
-  /** ReadRowsResponse with the statistics that a client asked for. The service does not tell what it passed over: seen is at least what was returned. */
+  /** ReadRowsResponse with statistics. The service does not count what it passed over: seen is what was returned. */
   readStatistics(rows: number, cells: number, latencyMs: number): Buffer {
     const readIterationStats = {
       rowsSeenCount: BigInt(rows),

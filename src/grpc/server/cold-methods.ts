@@ -1,4 +1,4 @@
-/** All calls but those that data moves by: they go through the generated codec, whose descriptors take a while to build. */
+/** All calls but those that move data. They go through the generated codec, so cloud-api.ts imports this file dynamically. */
 import type { Service } from '../../service/index.ts';
 import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
 import { BigtableTableAdmin } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
@@ -27,7 +27,7 @@ const SERVICES = [
 ] as const;
 
 /** By path. */
-export function restOfApi(service: Service, env: ApiEnv, health: Health): ReadonlyMap<string, RpcMethod> {
+export function coldMethods(service: Service, env: ApiEnv, health: Health): ReadonlyMap<string, RpcMethod> {
   const all = new Map<string, RpcMethod>();
   const methods = new MethodTable({ register: (path, method) => void all.set(path, method) });
   const operations = new Operations(env);
