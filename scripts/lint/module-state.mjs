@@ -11,13 +11,6 @@ import { lineOf, productTrees } from './sources.mjs';
 
 /** State that is still to move, as `path: name`. Only ever shorter. */
 const REMAINING = new Set([
-  'src/cli/arguments/words-argument.ts: CHOICES',
-  'src/cli/main.ts: keepAlive',
-  'src/embedded/calls/call-end.ts: listenersOf',
-  'src/embedded/rows/scan.ts: newestOfColumn',
-  'src/embedded/values/code-points.ts: known',
-  'src/filter/compile.ts: compiled',
-  'src/service/check-names.ts: goodTable',
   'src/sstable/cache/row-cache.ts: builder',
   'src/sstable/format/bloom-filter.ts: hash',
   'src/sstable/read/block-cursor.ts: free',

@@ -56,7 +56,7 @@ export {
   plainText,
   unreadable,
 } from './options.ts';
-export { Pool } from './pools.ts';
+export { once, Pool } from './pools.ts';
 export { ownOf } from './record.ts';
 export { didYouMean } from './similar.ts';
 export { VarintReader, varintLength, writeVarint } from './varint.ts';

@@ -1,6 +1,8 @@
 /**
- * Objects kept for reuse: buffers and cursors that short work makes and gives back. A pool of a module serves all databases of
- * its thread, so what it holds means nothing: bytes are stale, cursors closed.
+ * What modules may keep for all databases of their thread: pools, and constants that are made on first use.
+ *
+ * A pool holds objects for reuse: buffers and cursors that short work makes and gives back. It serves all
+ * databases, so what it holds means nothing: bytes are stale, cursors closed.
  *
  * Invariant: an item has one owner, the pool or the caller that took it.
  */
@@ -27,4 +29,10 @@ export class Pool<T> {
     this.#items.push(item);
     return true;
   }
+}
+
+/** A constant that `make` makes when it is first needed. */
+export function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
 }

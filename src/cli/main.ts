@@ -24,12 +24,12 @@ import { addVersion } from './commands/version-command.ts';
 const FAILED = 1;
 const NOT_UNDERSTOOD = 2;
 
-/** A command waits on timers that let a process end: without this the process could end while a command opens or closes a database. */
-const keepAlive = new KeepAlive();
-
-/** Runs one command; answers the exit status. `argv` is without node and script. */
+/**
+ * Runs one command, and returns the exit status. `argv` is without node and script. The process lives until then, also while a
+ * command waits on timers that let a process end.
+ */
 export function main(argv: readonly string[], terminal: Terminal = processTerminal()): Promise<number> {
-  return keepAlive.while(run(argv, terminal));
+  return new KeepAlive().while(run(argv, terminal));
 }
 
 async function run(argv: readonly string[], terminal: Terminal): Promise<number> {

@@ -137,7 +137,11 @@ export class Table {
 
   /** One row with what the options ask for (default: the newest version of every column); undefined where nothing is there. */
   get(row: Bytes, options: RowOptions = NEWEST): Promise<Row | undefined> {
-    const rows = new RowStream(this.#calls, () => rowRequest(this.fullName, row, options), options);
+    const rows = new RowStream(
+      this.#calls,
+      () => rowRequest(this.fullName, row, options, this.#calls.newestOfColumn),
+      options,
+    );
     // what is in memory costs this one promise
     try {
       const found = rows.pull();
@@ -157,7 +161,10 @@ export class Table {
       checkRowOptions(options, 'getMany');
       return [listOf(rows, 'rows').map(rowKeyOf), callOptionsOf(options)] as const;
     });
-    return this.#calls.read((service, context) => getMany(service, context, this.fullName, keys, options), call);
+    return this.#calls.read(
+      (service, context) => getMany(service, context, this.fullName, keys, options, this.#calls.newestOfColumn),
+      call,
+    );
   }
 
   /**
@@ -178,7 +185,7 @@ export class Table {
    * that is not meant.
    */
   scan(options: ScanOptions = {}): Rows {
-    return new RowStream(this.#calls, () => readRequest(this.fullName, options), options);
+    return new RowStream(this.#calls, () => readRequest(this.fullName, options, this.#calls.newestOfColumn), options);
   }
 
   /**

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type ByteString, fromBytes, type Int64, toBytes } from '../base/index.ts';
 import { type Cell, LIMITS } from '../model/index.ts';
-import { compileFilter } from './compile.ts';
+import { compileFilter, FilterCompiler } from './compile.ts';
 import type { RowFilter } from './filter.ts';
 import { Hint } from './program.ts';
 
@@ -180,6 +180,16 @@ describe('single filters', () => {
 });
 
 describe('the run', () => {
+  test('a compiler keeps the program of a filter for the same families', () => {
+    const compiler = new FilterCompiler(OPTIONS);
+    const filter: RowFilter = { kind: 'cellsPerColumnLimit', cells: 1 };
+    const program = compiler.compile(filter, ['f', 'g']);
+    assert.equal(compiler.compile(filter, ['f', 'g']), program);
+    assert.notEqual(compiler.compile(filter, ['f']), program);
+    assert.notEqual(compiler.compile({ ...filter }, ['f']), compiler.compile(filter, ['f']));
+    assert.equal(compiler.compile(undefined), compileFilter(undefined, OPTIONS));
+  });
+
   test('no filter passes the very cells, without a state', () => {
     const program = compileFilter(undefined, OPTIONS);
     assert.equal(program.run(), compileFilter(undefined, OPTIONS).run());

@@ -21,22 +21,36 @@ export interface CompileOptions {
 
 /** Makes a filter ready for reads; undefined passes all. INVALID_ARGUMENT where its form or an expression is not valid. */
 export function compileFilter(filter: RowFilter | undefined, options: CompileOptions): FilterProgram {
-  if (filter === undefined) return PASS_ALL;
-  const known = compiled.get(filter);
-  if (known !== undefined && isFor(known.options, options)) return known.program;
-  const program = compile(filter, options);
-  compiled.set(filter, { options, program });
-  return program;
+  return filter === undefined ? PASS_ALL : compile(filter, options);
 }
 
-/** By the filter's identity: whoever decodes requests gives the same object for the same bytes, and filters never change. */
-const compiled = new WeakMap<RowFilter, { readonly options: CompileOptions; readonly program: FilterProgram }>();
+/**
+ * Keeps the program of each filter by the filter's identity, as long as the filter lives: a decoder of requests returns the
+ * same object for the same bytes, and filters never change.
+ */
+export class FilterCompiler {
+  readonly #options: CompileOptions;
+  readonly #programs = new WeakMap<RowFilter, { readonly families: Families; readonly program: FilterProgram }>();
 
-function isFor(a: CompileOptions, b: CompileOptions): boolean {
-  if (a.limits !== b.limits || a.random !== b.random) return false;
-  if (a.families === b.families) return true;
-  if (a.families?.length !== b.families?.length) return false;
-  return a.families === undefined || a.families.every((family, i) => family === b.families?.[i]);
+  constructor(options: Pick<CompileOptions, 'limits' | 'random'>) {
+    this.#options = options;
+  }
+
+  /** As `compileFilter`. */
+  compile(filter: RowFilter | undefined, families?: Families): FilterProgram {
+    if (filter === undefined) return PASS_ALL;
+    const known = this.#programs.get(filter);
+    if (known !== undefined && isSame(known.families, families)) return known.program;
+    const program = compile(filter, { ...this.#options, families });
+    this.#programs.set(filter, { families, program });
+    return program;
+  }
+}
+
+type Families = CompileOptions['families'];
+
+function isSame(a: Families, b: Families): boolean {
+  return a === b || (a !== undefined && a.length === b?.length && a.every((family, i) => family === b[i]));
 }
 
 function compile(filter: RowFilter, options: CompileOptions): FilterProgram {

@@ -5,23 +5,18 @@
 import { type BigtableError, type ByteString, type Int64, invalidArgument, isInt64, quote } from '../base/index.ts';
 import type { Limits, RowRange } from '../model/index.ts';
 
-const TABLE_NAME = /^projects\/([^/]+)\/instances\/([^/]+)\/tables\/([^/]+)$/;
+const TABLE_NAME = /^projects\/[^/]+\/instances\/[^/]+\/tables\/[^/]+$/;
 const TABLE_ID = /^[-_.a-zA-Z0-9]+$/;
 const FAMILY_NAME = /^[-_.a-zA-Z0-9]+$/;
 
-/** The last table name found good, and by which limits: calls name the same one over and over. */
-let goodTable: { readonly name: string; readonly limits: Limits } | undefined;
-
 /** projects/P/instances/I/tables/T with a table id of 1..tableIdChars characters [-_.a-zA-Z0-9]. */
 export function checkTableName(name: string, limits: Limits): void {
-  if (goodTable?.name === name && goodTable.limits === limits) return;
-  const id = TABLE_NAME.exec(name)?.[3];
-  if (id === undefined)
+  if (!TABLE_NAME.test(name))
     throw invalidArgument(`table name ${quote(name, 200)} must be projects/PROJECT/instances/INSTANCE/tables/TABLE`);
+  const id = name.slice(name.lastIndexOf('/') + 1);
   if (!TABLE_ID.test(id) || id.length > limits.tableIdChars) {
     throw invalidArgument(`table id ${quote(id)} must be 1 to ${limits.tableIdChars} characters of [-_.a-zA-Z0-9]`);
   }
-  goodTable = { name, limits };
 }
 
 /** 1..rowKeyBytes bytes. */

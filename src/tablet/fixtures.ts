@@ -15,7 +15,7 @@ import {
   SeededRandom,
   silentLogger,
 } from '../env/index.ts';
-import type { RowFilter } from '../filter/index.ts';
+import { FilterCompiler, type RowFilter } from '../filter/index.ts';
 import { ALL_ROWS, LIMITS, type Mutation, rangeOfRow, type RowRange, type TableSchema } from '../model/index.ts';
 import { nativeCodecs } from '../platform/index.ts';
 import { BlockCache, MemoryBudget } from '../sstable/index.ts';
@@ -115,6 +115,7 @@ export class CompactionBench {
       log: this.#log,
       cache,
       memory: new MemoryBudget(1 << 22),
+      filters: new FilterCompiler({ limits: LIMITS.default, random: this.env.random }),
       limits: LIMITS.default,
       blockSizeBytes: 256,
     };

@@ -4,6 +4,7 @@
  */
 export type { Decision, DivideCommit, TabletApi, TabletRead } from './contract/tablet-api.ts';
 export type { TabletClips, TabletCommit, TabletFiles, TabletHost, TabletState } from './contract/tablet-state.ts';
+export { FilterCompiler } from '../filter/index.ts';
 export { Tablet } from './tablet.ts';
 export type { TabletOptions } from './layers/tablet-context.ts';
 export {

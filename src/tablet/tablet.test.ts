@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { FilterCompiler } from '../filter/index.ts';
 import { describe, test } from 'node:test';
 import { BigtableError, type ByteString, Code } from '../base/index.ts';
 import { type LogRecord, readAppends, type RedoPoint, ServerLog } from '../commitlog/index.ts';
@@ -95,6 +96,7 @@ class Bench {
         log: this.log,
         cache,
         memory: new MemoryBudget(1 << 20),
+        filters: new FilterCompiler({ limits: LIMITS.default, random: this.env.random }),
         limits: LIMITS.default,
         blockSizeBytes: 1024,
       },

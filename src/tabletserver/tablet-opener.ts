@@ -7,7 +7,7 @@ import type { Env } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
 import type { Limits } from '../model/index.ts';
 import { BlockCache, MemoryBudget, RowCache } from '../sstable/index.ts';
-import { Tablet, type TabletApi, type TabletHost, type TabletState } from '../tablet/index.ts';
+import { FilterCompiler, Tablet, type TabletApi, type TabletHost, type TabletState } from '../tablet/index.ts';
 
 export interface TabletSettings {
   /** Default `synced`. `buffered`: users' writes are acknowledged before their records are durable; METADATA's never are. */
@@ -29,12 +29,14 @@ export class TabletOpener {
   readonly #env: Env;
   readonly #log: ServerLog;
   readonly #settings: TabletSettings;
+  readonly #filters: FilterCompiler;
 
   constructor(env: Env, log: ServerLog, settings: TabletSettings) {
-    const { metrics } = env;
+    const { metrics, random } = env;
     this.#env = env;
     this.#log = log;
     this.#settings = settings;
+    this.#filters = new FilterCompiler({ limits: settings.limits, random });
     this.memory = new MemoryBudget(settings.inMemoryBytes);
     const rowCache = new RowCache({ limitBytes: settings.scanCacheBytes, metrics });
     this.cache = new BlockCache({ limitBytes: settings.blockCacheBytes, metrics, rowCache });
@@ -50,6 +52,7 @@ export class TabletOpener {
       log: this.#log,
       cache: this.cache,
       memory: isMetadata ? this.#metadataMemory : this.memory,
+      filters: this.#filters,
       limits,
       blockSizeBytes,
       buffered: durability === 'buffered' && !isMetadata,

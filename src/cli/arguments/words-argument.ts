@@ -1,5 +1,5 @@
 /** What completions know of arguments and options: names of cbt's `name=value` words, choices, tables. */
-import { Argument, type Option } from 'commander';
+import { Argument, Option } from 'commander';
 
 export class WordsArgument extends Argument {
   readonly names: readonly string[];
@@ -10,16 +10,18 @@ export class WordsArgument extends Argument {
   }
 }
 
-const CHOICES = new WeakMap<Option, readonly string[]>();
+/** An option whose parser checks its value against `words`. */
+export class WordsOption extends Option {
+  readonly words: readonly string[];
 
-/** Says what the value of an option may be, where the option itself checks it. */
-export function withChoices(option: Option, choices: readonly string[]): Option {
-  CHOICES.set(option, choices);
-  return option;
+  constructor(flags: string, description: string, words: readonly string[]) {
+    super(flags, description);
+    this.words = words;
+  }
 }
 
 export function choicesOf(option: Option): readonly string[] | undefined {
-  return option.argChoices ?? CHOICES.get(option);
+  return option.argChoices ?? (option instanceof WordsOption ? option.words : undefined);
 }
 
 /** The table that a command works on. */

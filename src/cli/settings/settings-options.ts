@@ -7,7 +7,7 @@ import { checkTogether } from './settings-checks.ts';
 import { readSettingsFile } from './settings-file.ts';
 import { type EffectiveSettings, effectiveSettings, FILE_VARIABLE } from './settings-sources.ts';
 import type { Terminal } from '../output/terminal.ts';
-import { withChoices } from '../arguments/words-argument.ts';
+import { WordsOption } from '../arguments/words-argument.ts';
 
 /** Flags of the commands that talk to a server, which a server would be thought to obey. */
 const FLAGS_OF_CLIENTS: Readonly<Record<string, string>> = {
@@ -41,8 +41,12 @@ function optionsOf(name: SettingName): Option[] {
     if (parseSetting(setting, text) === undefined) throw new InvalidArgumentError(`It must be ${wantedText(setting)}.`);
     return text;
   };
-  const option = new Option(`${flagOf(name)} <${placeholderOf(setting)}>`, helpOf(setting)).argParser(check);
-  return [setting.kind === 'choice' ? withChoices(option, setting.choices) : option];
+  const flags = `${flagOf(name)} <${placeholderOf(setting)}>`;
+  const option =
+    setting.kind === 'choice'
+      ? new WordsOption(flags, helpOf(setting), setting.choices)
+      : new Option(flags, helpOf(setting));
+  return [option.argParser(check)];
 }
 
 function placeholderOf(setting: Setting): string {

@@ -43,35 +43,39 @@ interface AbortListener {
   onAbort(): void;
 }
 
-/** The calls under way with each signal. */
-const listenersOf = new WeakMap<AbortSignal, Set<AbortListener>>();
+/** The calls under way with each signal. A signal has one listener, however many calls it ends. */
+export class AbortListeners {
+  readonly #listenersOf = new WeakMap<AbortSignal, Set<AbortListener>>();
+  readonly #onAbort = (event: Event): void => this.#abort(event.currentTarget as AbortSignal);
 
-function listen(signal: AbortSignal, listener: AbortListener): void {
-  const listeners = listenersOf.get(signal);
-  if (listeners !== undefined) {
-    listeners.add(listener);
-    return;
+  add(signal: AbortSignal, listener: AbortListener): void {
+    const listeners = this.#listenersOf.get(signal);
+    if (listeners !== undefined) {
+      listeners.add(listener);
+      return;
+    }
+    this.#listenersOf.set(signal, new Set([listener]));
+    signal.addEventListener('abort', this.#onAbort, { once: true });
   }
-  listenersOf.set(signal, new Set([listener]));
-  signal.addEventListener('abort', onAbort, { once: true });
-}
 
-function unlisten(signal: AbortSignal, listener: AbortListener): void {
-  const listeners = listenersOf.get(signal);
-  if (listeners === undefined || !listeners.delete(listener) || listeners.size > 0) return;
-  listenersOf.delete(signal);
-  signal.removeEventListener('abort', onAbort);
-}
+  delete(signal: AbortSignal, listener: AbortListener): void {
+    const listeners = this.#listenersOf.get(signal);
+    if (listeners === undefined || !listeners.delete(listener) || listeners.size > 0) return;
+    this.#listenersOf.delete(signal);
+    signal.removeEventListener('abort', this.#onAbort);
+  }
 
-function onAbort(this: AbortSignal): void {
-  const listeners = listenersOf.get(this);
-  listenersOf.delete(this);
-  for (const listener of listeners ?? []) listener.onAbort();
+  #abort(signal: AbortSignal): void {
+    const listeners = this.#listenersOf.get(signal);
+    this.#listenersOf.delete(signal);
+    for (const listener of listeners ?? []) listener.onAbort();
+  }
 }
 
 export interface CallEndParts {
   readonly clock: Clock;
   readonly budget: ByteBudget;
+  readonly aborts: AbortListeners;
   readonly kind: CallKind;
   readonly options: CallOptions;
 }
@@ -79,6 +83,7 @@ export interface CallEndParts {
 /** One call that its caller may end. */
 export class CallEnd implements AbortListener {
   readonly context: CallContext;
+  readonly #aborts: AbortListeners;
   readonly #options: CallOptions;
   readonly #kind: CallKind;
   #timer: Timer | undefined;
@@ -88,9 +93,10 @@ export class CallEnd implements AbortListener {
   onEnd: (() => void) | undefined;
 
   /** Throws where the call is over before it begins. */
-  constructor({ clock, budget, kind, options }: CallEndParts) {
+  constructor({ clock, budget, aborts, kind, options }: CallEndParts) {
     checkCallValues(options);
     const { signal, timeoutMs = Number.POSITIVE_INFINITY } = options;
+    this.#aborts = aborts;
     this.#options = options;
     this.#kind = kind;
     if (signal?.aborted) throw this.#aborted(false);
@@ -98,7 +104,7 @@ export class CallEnd implements AbortListener {
     this.context = new CallContext({ budget, principal: 'embedded', deadlineMs: clock.monotonicMs() + timeoutMs });
     if (timeoutMs !== Number.POSITIVE_INFINITY)
       this.#timer = clock.timer(timeoutMs, () => this.#end(this.#timedOut(true)));
-    if (signal !== undefined) listen(signal, this);
+    if (signal !== undefined) aborts.add(signal, this);
   }
 
   /** Why the call ended, where it did. */
@@ -127,7 +133,7 @@ export class CallEnd implements AbortListener {
   stop(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
-    if (this.#options.signal !== undefined) unlisten(this.#options.signal, this);
+    if (this.#options.signal !== undefined) this.#aborts.delete(this.#options.signal, this);
   }
 
   onAbort(): void {

@@ -5,8 +5,9 @@ import { BigtableError, Code } from '../../base/index.ts';
 import type { KeepAlive } from '../../boot/index.ts';
 import { type Env, type RequestContext, requestContext } from '../../env/index.ts';
 import { DEFAULT_PARENT } from '../../model/index.ts';
+import type { RowFilter } from '../../filter/index.ts';
 import type { Service } from '../../service/index.ts';
-import { CallEnd, type CallKind } from './call-end.ts';
+import { AbortListeners, CallEnd, type CallKind } from './call-end.ts';
 import { type CallOptions, checkCallOptions } from './call-options.ts';
 import { callersError, forCaller } from './caller-error.ts';
 import { asked } from '../values/input.ts';
@@ -25,9 +26,12 @@ type Work<T> = (service: Service, context: RequestContext) => Promise<T>;
 
 export class Calls {
   readonly parent: string;
+  /** The filter for the newest version of a column, by the column: the same object every time, for which its program is kept. */
+  readonly newestOfColumn = new Map<string, RowFilter>();
   readonly #service: Service;
   readonly #env: CallEnv;
   readonly #keepAlive: KeepAlive | undefined;
+  readonly #aborts = new AbortListeners();
   #closed = false;
   /** Calls that are not answered. */
   #running = 0;
@@ -87,7 +91,7 @@ export class Calls {
     if (options.signal === undefined && options.timeoutMs === undefined) {
       return { service: this.#service, context: requestContext({ budget, principal: 'embedded' }), end: undefined };
     }
-    const end = new CallEnd({ clock, budget, kind, options });
+    const end = new CallEnd({ clock, budget, aborts: this.#aborts, kind, options });
     return { service: this.#service, context: end.context, end };
   }
 

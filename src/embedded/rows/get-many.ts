@@ -4,7 +4,7 @@ import type { RequestContext } from '../../env/index.ts';
 import type { Service } from '../../service/index.ts';
 import { asked } from '../values/input.ts';
 import { type Row, RowBuilder } from './row.ts';
-import { type RowOptions, rowsRequest } from './scan.ts';
+import { type KeptFilters, type RowOptions, rowsRequest } from './scan.ts';
 
 /** Keys in one read. */
 const READ = { keys: 5000, bytes: 1024 * 1024 } as const;
@@ -16,13 +16,14 @@ export async function getMany(
   table: string,
   keys: readonly ByteString[],
   options: RowOptions,
+  kept: KeptFilters,
 ): Promise<(Row | undefined)[]> {
   const found = new Map<ByteString, Row>();
   for (const part of partsOf(new Set(keys))) {
     const builder = new RowBuilder();
     for await (const { fragments } of service.readRows(
       context,
-      asked(() => rowsRequest(table, part, options)),
+      asked(() => rowsRequest(table, part, options, kept)),
     )) {
       for (const fragment of fragments) {
         const row = builder.add(fragment);

@@ -105,16 +105,21 @@ const ROW_BOUNDS = { prefix: 'bound', start: 'bound', end: 'bound' } satisfies O
 export const NEWEST: RowOptions = Object.freeze({});
 
 /** One row. */
-export function rowRequest(table: string, row: Bytes, options: RowOptions): ReadRequest {
+export function rowRequest(table: string, row: Bytes, options: RowOptions, kept: KeptFilters): ReadRequest {
   if (options !== NEWEST) checkRowOptions(options, 'get');
-  return { table, ranges: [rangeOfRow(rowKeyOf(row))], filter: filterOf(options) };
+  return { table, ranges: [rangeOfRow(rowKeyOf(row))], filter: filterOf(options, kept) };
 }
 
 /** Rows by their keys. */
-export function rowsRequest(table: string, keys: readonly ByteString[], options: RowOptions): ReadRequest {
+export function rowsRequest(
+  table: string,
+  keys: readonly ByteString[],
+  options: RowOptions,
+  kept: KeptFilters,
+): ReadRequest {
   // no ranges at all would ask for every row
   const ranges = keys.length === 0 ? [{ start: '', end: '' }] : keys.map(rangeOfRow);
-  return { table, ranges, filter: filterOf(options) };
+  return { table, ranges, filter: filterOf(options, kept) };
 }
 
 /** INVALID_ARGUMENT for options that are not those of `call`. */
@@ -122,7 +127,7 @@ export function checkRowOptions(options: RowOptions, call: string): void {
   checkOptions(options, OF_ROW, call);
 }
 
-export function readRequest(table: string, options: ScanOptions): ReadRequest {
+export function readRequest(table: string, options: ScanOptions, kept: KeptFilters): ReadRequest {
   checkOptions(options, OF_SCAN, 'scan');
   const { limit, reverse } = options;
   if (limit !== undefined) aboveZero(limit, 'limit');
@@ -131,7 +136,7 @@ export function readRequest(table: string, options: ScanOptions): ReadRequest {
   return {
     table,
     ranges: rangesOf(options),
-    filter: filterOf(options),
+    filter: filterOf(options, kept),
     rowsLimit: options.limit,
     reversed: options.reverse,
   };
@@ -180,12 +185,13 @@ export function rowKeyOf(row: Bytes): ByteString {
   return key;
 }
 
-/** Compiled filters are kept by identity: so the filters that most reads have are always the same objects. */
+/** The program of a filter is kept by the filter's identity: the filters that most reads have are always the same objects. */
 const NEWEST_VERSION: ModelFilter = Object.freeze({ kind: 'cellsPerColumnLimit', cells: 1 });
-const newestOfColumn = new Map<string, ModelFilter>();
 const MAX_COLUMNS = 1024;
 
-function filterOf(options: ScanOptions): ModelFilter | undefined {
+export type KeptFilters = Map<string, ModelFilter>;
+
+function filterOf(options: ScanOptions, newestOfColumn: KeptFilters): ModelFilter | undefined {
   const name = onlyColumn(options);
   if (name === undefined) return makeFilter(options);
   let filter = name === '' ? NEWEST_VERSION : newestOfColumn.get(name);

@@ -2,7 +2,7 @@
  * Sets of characters outside ASCII as expressions over their UTF-8 bytes. A set is a list of ranges of code points,
  * sorted, apart from one another, all within U+0080 to U+10FFFF.
  */
-import type { ByteString } from '../../base/index.ts';
+import { type ByteString, once } from '../../base/index.ts';
 
 /** Both ends inclusive. */
 export type CodeRange = readonly [first: number, last: number];
@@ -130,11 +130,8 @@ export function casesOf(code: number): readonly number[] {
   return [code, ...(cases().get(code) ?? [])];
 }
 
-let known: ReadonlyMap<number, readonly number[]> | undefined;
-
-/** Made when first needed, which takes some milliseconds: by character, all others that differ in case alone. */
-function cases(): ReadonlyMap<number, readonly number[]> {
-  if (known !== undefined) return known;
+/** By character, all others that differ in case alone. Costly to make, and seldom needed. */
+const cases = once((): ReadonlyMap<number, readonly number[]> => {
   const together = new Map<number, Set<number>>();
   for (let code = 0x41; code < END_OF_CASES; code++) {
     if (code >= SURROGATES[0] && code <= SURROGATES[1]) continue;
@@ -148,5 +145,5 @@ function cases(): ReadonlyMap<number, readonly number[]> {
       for (const each of joined) together.set(each, joined);
     }
   }
-  return (known = new Map([...together].map(([code, all]) => [code, [...all].filter((other) => other !== code)])));
-}
+  return new Map([...together].map(([code, all]) => [code, [...all].filter((other) => other !== code)]));
+});

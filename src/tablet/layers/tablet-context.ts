@@ -4,6 +4,7 @@
  */
 import type { ServerLog } from '../../commitlog/index.ts';
 import type { Env } from '../../env/index.ts';
+import type { FilterCompiler } from '../../filter/index.ts';
 import type { Limits, RowRange, TableSchema } from '../../model/index.ts';
 import type { BlockCache, MemoryBudget } from '../../sstable/index.ts';
 import { ServingState } from '../contract/serving-state.ts';
@@ -22,6 +23,8 @@ export interface TabletOptions {
   readonly cache: BlockCache;
   /** The memory of in-memory locality groups. */
   readonly memory: MemoryBudget;
+  /** The programs of filters, shared by the tablets of a server. */
+  readonly filters: FilterCompiler;
   readonly limits: Limits;
   readonly blockSizeBytes: number;
   /** Writes are applied and acknowledged before their records are durable (the setting `durability: 'buffered'`). Default false. */

@@ -1,7 +1,7 @@
 /** How the reads of one tablet begin: the filter is compiled, the layers that it needs are taken, and a reader stands over them. */
 import { assert, BigtableError, type ByteString, Code } from '../../base/index.ts';
 import type { Counter, PullStream, RequestContext } from '../../env/index.ts';
-import { compileFilter, type RowFilter } from '../../filter/index.ts';
+import type { RowFilter } from '../../filter/index.ts';
 import { type Cell, type ReadBatch, rangeOfRow, rowOfRange } from '../../model/index.ts';
 import { type LayerHold, LayerNeed } from '../layers/layer-set.ts';
 import { ReadFamilies } from './read-families.ts';
@@ -85,7 +85,7 @@ export class LayerReads implements ReadSource {
     assert(first === last || (first.end !== undefined && first.end <= last.start), 'the ranges of a read ascend');
     const { env, options } = this.#context;
     const families = ReadFamilies.of(this.#context.schema(), env.clock);
-    const program = compileFilter(filter, { limits: options.limits, random: env.random, families: families.names });
+    const program = options.filters.compile(filter, families.names);
     return new PreparedRead(
       program,
       families,
