@@ -11,8 +11,9 @@ import {
   FrameType,
   frame,
   HELLO,
-  headerBlock,
+  callHeaders,
   INITIAL_WINDOW_SIZE,
+  messagePrefix,
   settingsFrame,
   windowUpdateFrame,
 } from '../../test/wire/raw-frames.ts';
@@ -64,32 +65,12 @@ const scanWith =
   };
 
 function requestHeaders(streamId: number, path: string, flags: number = Flag.END_HEADERS): Buffer {
-  const fields = [
-    ':method',
-    'POST',
-    ':scheme',
-    'http',
-    ':path',
-    path,
-    ':authority',
-    'a',
-    'te',
-    'trailers',
-    'content-type',
-    'application/grpc',
-  ];
-  return frame(FrameType.HEADERS, flags, streamId, headerBlock(fields));
-}
-
-function prefixOf(lengthBytes: number): Buffer {
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(lengthBytes, 1);
-  return prefix;
+  return frame(FrameType.HEADERS, flags, streamId, callHeaders(path));
 }
 
 /** A whole call, its message in as many frames as it needs. */
 function call(streamId: number, path: string, body: Buffer): Buffer {
-  const bytes = Buffer.concat([prefixOf(body.length), body]);
+  const bytes = Buffer.concat([messagePrefix(body.length), body]);
   const frames = [requestHeaders(streamId, path)];
   for (let at = 0; at < bytes.length; at += MAX_FRAME_BYTES) {
     const isLast = at + MAX_FRAME_BYTES >= bytes.length;
@@ -149,7 +130,7 @@ const announceLarge =
       await peer.send(
         Buffer.concat([
           requestHeaders(2 * i + 1, path),
-          frame(FrameType.DATA, 0, 2 * i + 1, prefixOf(MAX_MESSAGE_BYTES)),
+          frame(FrameType.DATA, 0, 2 * i + 1, messagePrefix(MAX_MESSAGE_BYTES)),
         ]),
       );
     const timer = setInterval(() => peer.isClosed || void peer.send(frame(FrameType.DATA, 0, 1, Buffer.of(0))), 1000);

@@ -16,8 +16,9 @@ import {
   FrameType,
   frame,
   HELLO,
-  headerBlock,
+  callHeaders,
   INITIAL_WINDOW_SIZE,
+  messagePrefix,
   settingsFrame,
   windowUpdateFrame,
 } from '../wire/raw-frames.ts';
@@ -30,32 +31,12 @@ const HEALTH = '/grpc.health.v1.Health/Check';
 const DATA = '/google.bigtable.v2.Bigtable/';
 const NO_WINDOW = settingsFrame([[INITIAL_WINDOW_SIZE, 0]]);
 
-const request = (path: string): Buffer =>
-  headerBlock([
-    ':method',
-    'POST',
-    ':scheme',
-    'http',
-    ':path',
-    path,
-    ':authority',
-    'a',
-    'te',
-    'trailers',
-    'content-type',
-    'application/grpc',
-  ]);
 const headers = (streamId: number, path: string): Buffer =>
-  frame(FrameType.HEADERS, Flag.END_HEADERS, streamId, request(path));
+  frame(FrameType.HEADERS, Flag.END_HEADERS, streamId, callHeaders(path));
 const data = (streamId: number, bytes: Buffer, flags = 0): Buffer => frame(FrameType.DATA, flags, streamId, bytes);
-const prefix = (length: number): Buffer => {
-  const bytes = Buffer.alloc(5);
-  bytes.writeUInt32BE(length, 1);
-  return bytes;
-};
 /** Announces a message, and sends some of it. */
 const announce = (streamId: number, path: string, length: number, bytes: number): Buffer => {
-  const body = Buffer.concat([prefix(length), Buffer.alloc(bytes)]);
+  const body = Buffer.concat([messagePrefix(length), Buffer.alloc(bytes)]);
   const frames: Buffer[] = [headers(streamId, path)];
   for (let at = 0; at < body.length; at += 16_384) frames.push(data(streamId, body.subarray(at, at + 16_384)));
   return Buffer.concat(frames);
@@ -63,7 +44,7 @@ const announce = (streamId: number, path: string, length: number, bytes: number)
 const call = (streamId: number, path: string, message: Buffer): Buffer =>
   Buffer.concat([
     headers(streamId, path),
-    data(streamId, Buffer.concat([prefix(message.length), message]), Flag.END_STREAM),
+    data(streamId, Buffer.concat([messagePrefix(message.length), message]), Flag.END_STREAM),
   ]);
 const times = (count: number, make: (i: number) => Buffer): Buffer =>
   Buffer.concat(Array.from({ length: count }, (_, i) => make(i)));

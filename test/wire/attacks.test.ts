@@ -15,9 +15,10 @@ import {
   FrameType,
   frame,
   HELLO,
-  headerBlock,
+  callHeaders,
   INITIAL_WINDOW_SIZE,
   rstStreamFrame,
+  messagePrefix,
   settingsFrame,
   windowUpdateFrame,
 } from './raw-frames.ts';
@@ -28,38 +29,17 @@ const MIB = 1024 * KIB;
 const MAX_REQUEST_BYTES = 4 * MIB;
 const ALL = Flag.END_HEADERS | Flag.END_STREAM;
 
-const request = (path: string, ...more: string[]): Buffer =>
-  headerBlock([
-    ':method',
-    'POST',
-    ':scheme',
-    'http',
-    ':path',
-    path,
-    ':authority',
-    'a',
-    'te',
-    'trailers',
-    'content-type',
-    'application/grpc',
-    ...more,
-  ]);
-const ECHO = request('/t/Echo');
-const FOREVER = request('/t/Forever');
-const LARGE = request('/t/Large');
+const ECHO = callHeaders('/t/Echo');
+const FOREVER = callHeaders('/t/Forever');
+const LARGE = callHeaders('/t/Large');
 
 const headers = (streamId: number, block: Buffer, flags: number = Flag.END_HEADERS): Buffer =>
   frame(FrameType.HEADERS, flags, streamId, block);
 const data = (streamId: number, bytes: Buffer, flags = 0): Buffer => frame(FrameType.DATA, flags, streamId, bytes);
-const prefix = (length: number, flag = 0): Buffer => {
-  const bytes = Buffer.of(flag, 0, 0, 0, 0);
-  bytes.writeUInt32BE(length, 1);
-  return bytes;
-};
 const call = (streamId: number, block: Buffer, message = Buffer.alloc(0)): Buffer =>
   Buffer.concat([
     headers(streamId, block),
-    data(streamId, Buffer.concat([prefix(message.length), message]), Flag.END_STREAM),
+    data(streamId, Buffer.concat([messagePrefix(message.length), message]), Flag.END_STREAM),
   ]);
 const times = (count: number, make: (i: number) => Buffer): Buffer =>
   Buffer.concat(Array.from({ length: count }, (_, i) => make(i)));
@@ -182,7 +162,7 @@ const ATTACKS: readonly Attack[] = [
   },
   {
     name: 'a message of 4 GiB, as its prefix says',
-    sends: Buffer.concat([HELLO, headers(1, ECHO), data(1, prefix(0xffffffff))]),
+    sends: Buffer.concat([HELLO, headers(1, ECHO), data(1, messagePrefix(0xffffffff))]),
     expects: 'status 8',
     streamId: 1,
   },
@@ -191,7 +171,7 @@ const ATTACKS: readonly Attack[] = [
     sends: Buffer.concat([
       HELLO,
       headers(1, ECHO),
-      data(1, Buffer.concat([prefix(MAX_REQUEST_BYTES + 1), Buffer.alloc(1000)])),
+      data(1, Buffer.concat([messagePrefix(MAX_REQUEST_BYTES + 1), Buffer.alloc(1000)])),
     ]),
     expects: 'status 8',
     streamId: 1,
@@ -200,7 +180,7 @@ const ATTACKS: readonly Attack[] = [
     name: 'a gzip bomb: 64 MiB in 64 KB',
     sends: Buffer.concat([
       HELLO,
-      headers(1, request('/t/Echo', 'grpc-encoding', 'gzip')),
+      headers(1, callHeaders('/t/Echo', 'grpc-encoding', 'gzip')),
       ...inFrames(1, gzipSync(Buffer.alloc(64 * MIB)), 1),
     ]),
     expects: 'status 8',
@@ -211,7 +191,7 @@ const ATTACKS: readonly Attack[] = [
     name: 'a gzip bomb that lies about its length',
     sends: Buffer.concat([
       HELLO,
-      headers(1, request('/t/Echo', 'grpc-encoding', 'gzip')),
+      headers(1, callHeaders('/t/Echo', 'grpc-encoding', 'gzip')),
       ...inFrames(1, Buffer.concat([gzipSync(Buffer.alloc(64 * MIB)).subarray(0, -4), Buffer.of(10, 0, 0, 0)]), 1),
     ]),
     expects: 'status 13',
@@ -222,7 +202,7 @@ const ATTACKS: readonly Attack[] = [
 
 /** A message in frames that end the stream. */
 function inFrames(streamId: number, message: Buffer, flag: number): Buffer[] {
-  const bytes = Buffer.concat([prefix(message.length, flag), message]);
+  const bytes = Buffer.concat([messagePrefix(message.length, flag), message]);
   const frames: Buffer[] = [];
   for (let at = 0; at < bytes.length; at += 16_384)
     frames.push(data(streamId, bytes.subarray(at, at + 16_384), at + 16_384 >= bytes.length ? Flag.END_STREAM : 0));
@@ -389,7 +369,7 @@ describe('attacks', () => {
   test('requests that do not end hold what came of them, and end when nothing more comes', async () => {
     const peer = await RawPeer.connect(port);
     const part = (i: number): Buffer =>
-      Buffer.concat([headers(odd(i), ECHO), data(odd(i), Buffer.concat([prefix(MIB), Buffer.alloc(1000)]))]);
+      Buffer.concat([headers(odd(i), ECHO), data(odd(i), Buffer.concat([messagePrefix(MIB), Buffer.alloc(1000)]))]);
     await peer.send(Buffer.concat([HELLO, times(20, part)]));
     await until(() => budget.usedBytes > 0);
     await stillWellButFor(20 * MIB + 100 * KIB);

@@ -76,4 +76,15 @@ export function headerBlock(fields: readonly string[]): Buffer {
   return Buffer.concat(parts);
 }
 
+/** The headers of a gRPC call, as `headerBlock` writes them. */
+export function callHeaders(path: string, ...more: readonly string[]): Buffer {
+  const pseudo = [':method', 'POST', ':scheme', 'http', ':path', path, ':authority', 'a'];
+  return headerBlock([...pseudo, 'te', 'trailers', 'content-type', 'application/grpc', ...more]);
+}
+
+/** The five bytes before a gRPC message. */
+export function messagePrefix(lengthBytes: number, flag = 0): Buffer {
+  return Buffer.concat([Buffer.of(flag), uint32(lengthBytes)]);
+}
+
 export const HELLO = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), settingsFrame([])]);

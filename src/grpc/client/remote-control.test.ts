@@ -7,7 +7,8 @@ import type { FamilyUsage, TabletStatistics } from '../../model/index.ts';
 import { systemClock } from '../../platform/index.ts';
 import type { CompactionProgress, Service } from '../../service/index.ts';
 import { rowKey } from '../convert/fixtures.ts';
-import { rawServer, testContext, testEnv } from '../fixtures.ts';
+import { apiServer, testContext } from '../fixtures.ts';
+import { testEnv } from '../../../test/raw-server.ts';
 import { registerCloudApi } from '../server/cloud-api.ts';
 import { overWire, type RemoteService } from './remote-service.ts';
 
@@ -28,7 +29,7 @@ describe('what an operator asks of a remote service', () => {
   let seen: unknown[] = [];
   let answer: unknown;
   let ended = (): void => {};
-  let wire: Awaited<ReturnType<typeof rawServer>>;
+  let wire: Awaited<ReturnType<typeof apiServer>>;
   let remote: RemoteService;
 
   before(async () => {
@@ -50,7 +51,7 @@ describe('what an operator asks of a remote service', () => {
               return answer;
             },
     });
-    wire = await rawServer(env, (server) => void registerCloudApi(server, service, env));
+    wire = await apiServer(env, (server) => void registerCloudApi(server, service, env));
     remote = overWire({ address: `127.0.0.1:${wire.port}`, clock: systemClock, random: env.random });
   });
 
@@ -137,7 +138,7 @@ describe('what an operator asks of a remote service', () => {
   test('a server that lacks the calls is named as what it is; other failures keep their words', async () => {
     answer = new BigtableError(Code.NOT_FOUND, 'no such table');
     await assert.rejects(remote.familyUsage(context, TABLE), { code: Code.NOT_FOUND, message: 'no such table' });
-    const other = await rawServer(env, () => {});
+    const other = await apiServer(env, () => {});
     const elsewhere = overWire({ address: `127.0.0.1:${other.port}`, clock: systemClock, random: env.random });
     const calls = [
       () => all(elsewhere.compactTables(context)),

@@ -6,7 +6,8 @@ import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
 import type { Cell, RowFragment, RowMutations, TableSchema } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
 import { cell, family, mutation, rowFilter, rowKey, rowRange, rule, tableSchema } from '../convert/fixtures.ts';
-import { rawServer, testContext, testEnv } from '../fixtures.ts';
+import { apiServer, testContext } from '../fixtures.ts';
+import { testEnv } from '../../../test/raw-server.ts';
 import { systemClock } from '../../platform/index.ts';
 import { registerCloudApi } from '../server/cloud-api.ts';
 import { overWire, type RemoteService } from './remote-service.ts';
@@ -20,7 +21,7 @@ describe('a remote service', () => {
   /** The last call that arrived, without its context, and what it is answered. */
   let seen: unknown[] = [];
   let answer: unknown;
-  let wire: Awaited<ReturnType<typeof rawServer>>;
+  let wire: Awaited<ReturnType<typeof apiServer>>;
   let remote: RemoteService;
 
   before(async () => {
@@ -38,7 +39,7 @@ describe('a remote service', () => {
       seen = ['readRows', ...given];
       yield* answer as AsyncIterable<unknown>;
     }
-    wire = await rawServer(env, (server) => void registerCloudApi(server, service, env));
+    wire = await apiServer(env, (server) => void registerCloudApi(server, service, env));
     remote = overWire({ address: `127.0.0.1:${wire.port}`, clock: systemClock, random: env.random });
   });
 

@@ -14,7 +14,8 @@ import fc from 'fast-check';
 import { Code } from '../../base/index.ts';
 import type { TableSchema } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
-import { rawServer, testEnv } from '../fixtures.ts';
+import { apiServer } from '../fixtures.ts';
+import { testEnv } from '../../../test/raw-server.ts';
 import { systemClock } from '../../platform/index.ts';
 import { Control } from '../generated/edubba/v1/control_pb.ts';
 import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
@@ -93,11 +94,11 @@ class OneTable implements Partial<Service> {
 describe('the Cloud API', () => {
   const env = testEnv();
   const service = new OneTable();
-  let wire: Awaited<ReturnType<typeof rawServer>>;
+  let wire: Awaited<ReturnType<typeof apiServer>>;
   let health: Health;
 
   before(async () => {
-    wire = await rawServer(env, (server) => {
+    wire = await apiServer(env, (server) => {
       ({ health } = registerCloudApi(server, service as unknown as Service, env));
     });
   });

@@ -12,7 +12,8 @@ import {
 import { Code } from '../../base/index.ts';
 import type { TableSchema } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
-import { rawServer, testEnv } from '../fixtures.ts';
+import { apiServer } from '../fixtures.ts';
+import { testEnv } from '../../../test/raw-server.ts';
 import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
 import { BigtableTableAdmin } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { StorageType } from '../generated/google/bigtable/admin/v2/common_pb.ts';
@@ -45,10 +46,10 @@ describe('instances and clusters', () => {
     getTable: async () => schemas[0] as TableSchema,
   };
   const env = testEnv();
-  let wire: Awaited<ReturnType<typeof rawServer>>;
+  let wire: Awaited<ReturnType<typeof apiServer>>;
 
   before(async () => {
-    wire = await rawServer(env, (server) => void registerCloudApi(server, service as Service, env));
+    wire = await apiServer(env, (server) => void registerCloudApi(server, service as Service, env));
   });
 
   after(() => wire.close());

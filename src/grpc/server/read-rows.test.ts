@@ -7,7 +7,8 @@ import { clockOf, PullStream, type RequestContext } from '../../env/index.ts';
 import type { ReadBatch, RowFragment } from '../../model/index.ts';
 import type { ReadRequest, Service } from '../../service/index.ts';
 import { ChunkReader } from '../client/chunk-reader.ts';
-import { rawServer, testEnv } from '../fixtures.ts';
+import { apiServer } from '../fixtures.ts';
+import { testEnv } from '../../../test/raw-server.ts';
 import { systemClock } from '../../platform/index.ts';
 import {
   ReadRowsRequest_RequestStatsView as StatsView,
@@ -52,7 +53,7 @@ function features(init: MessageInitShape<typeof FeatureFlagsSchema>): grpc.Metad
 
 describe('ReadRows', () => {
   const env = testEnv(16 * MIB);
-  let wire: Awaited<ReturnType<typeof rawServer>>;
+  let wire: Awaited<ReturnType<typeof apiServer>>;
   /** What the service yields, set by each test. */
   let source: Source;
 
@@ -60,7 +61,7 @@ describe('ReadRows', () => {
     const service = {
       readRows: (context: RequestContext, given: ReadRequest) => source(context, given),
     } as Partial<Service> as Service;
-    wire = await rawServer(env, (server) => void registerCloudApi(server, service, env));
+    wire = await apiServer(env, (server) => void registerCloudApi(server, service, env));
   });
 
   after(async () => {
@@ -275,7 +276,7 @@ describe('ReadRows', () => {
         yield { fragments: [{ ...row('k'), last: true }], scannedTo: 'k' };
       },
     } as Partial<Service> as Service;
-    const other = await rawServer(slowEnv, (server) => void registerCloudApi(server, service, slowEnv));
+    const other = await apiServer(slowEnv, (server) => void registerCloudApi(server, service, slowEnv));
     const progress = async (metadata: grpc.Metadata) => {
       const { messages } = await other.call(PATH, [request({})], { metadata });
       return messages

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import * as grpc from '@grpc/grpc-js';
 import { BigtableError, Code } from '../../base/index.ts';
 import { ByteBudget, CallContext, type RequestContext, requestContext } from '../../env/index.ts';
-import { testEnv, testStatus, until } from '../fixtures.ts';
+import { testEnv, testStatus, until } from '../../../test/raw-server.ts';
 import { systemClock } from '../../platform/index.ts';
 import { encodeBinary } from '../grpc/metadata.ts';
 import { HpackEncoder } from '../hpack/encoder.ts';

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import * as grpc from '@grpc/grpc-js';
 import { BigtableError, Code } from '../../base/index.ts';
 import { systemClock } from '../../platform/index.ts';
-import { rawServer, testEnv, until } from '../fixtures.ts';
+import { rawServer, testEnv, until } from '../../../test/raw-server.ts';
 import type { Admit, RpcApplicant } from '../contract/rpc-server.ts';
 import type { WireServer } from './wire-server.ts';
 

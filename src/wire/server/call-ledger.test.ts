@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import * as grpc from '@grpc/grpc-js';
 import { BigtableError, Code } from '../../base/index.ts';
-import { rawServer, testEnv, until } from '../fixtures.ts';
+import { rawServer, testEnv, until } from '../../../test/raw-server.ts';
 import type { EndedCall, RpcMethod } from '../contract/rpc-server.ts';
 
 type Told = Pick<EndedCall, 'path' | 'peer' | 'code' | 'receivedBytes' | 'sentBytes'>;

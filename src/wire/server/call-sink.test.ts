@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { Code, toBigtableError } from '../../base/index.ts';
 import { clockOf, ManualClock } from '../../env/index.ts';
 import { systemClock } from '../../platform/index.ts';
-import { rawServer, testEnv, until } from '../fixtures.ts';
+import { rawServer, testEnv, until } from '../../../test/raw-server.ts';
 
 const MIB = 1024 * 1024;
 const MESSAGE_BYTES = 400_000;

@@ -6,7 +6,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import * as grpc from '@grpc/grpc-js';
 import { Code } from '../../base/index.ts';
 import { clockOf, ManualClock } from '../../env/index.ts';
-import { rawServer, testEnv, testStatus, until } from '../fixtures.ts';
+import { rawServer, testEnv, testStatus, until } from '../../../test/raw-server.ts';
 import { systemClock } from '../../platform/index.ts';
 import { CLIENT_PREFACE, FrameReader, FrameType, settingsFrame } from '../http2/frames.ts';
 import type { RpcServer } from '../contract/rpc-server.ts';

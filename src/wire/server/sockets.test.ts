@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { describe, test } from 'node:test';
 import { clockOf, ManualClock } from '../../env/index.ts';
 import { systemClock } from '../../platform/index.ts';
-import { testEnv } from '../fixtures.ts';
+import { testEnv } from '../../../test/raw-server.ts';
 import { Sockets, type SocketLimits } from './sockets.ts';
 
 const LIMITS: SocketLimits = {

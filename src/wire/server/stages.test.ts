@@ -7,7 +7,7 @@ import { before, describe, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import { clockOf, ManualClock } from '../../env/index.ts';
 import { systemClock } from '../../platform/index.ts';
-import { testEnv, testStatus, until } from '../fixtures.ts';
+import { testEnv, testStatus, until } from '../../../test/raw-server.ts';
 import { CLIENT_PREFACE } from '../http2/frames.ts';
 import { WireServer, type WireLimits } from './wire-server.ts';
 

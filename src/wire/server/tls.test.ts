@@ -6,7 +6,7 @@ import * as grpc from '@grpc/grpc-js';
 import { Code } from '../../base/index.ts';
 import { clockOf, ManualClock } from '../../env/index.ts';
 import { systemClock } from '../../platform/index.ts';
-import { rawServer, testEnv, until } from '../fixtures.ts';
+import { rawServer, testEnv, until } from '../../../test/raw-server.ts';
 
 const pem = (name: string): Buffer => readFileSync(`test/certificates/${name}`);
 const CA = pem('ca.pem');

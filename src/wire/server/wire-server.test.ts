@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import * as grpc from '@grpc/grpc-js';
 import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
-import { rawServer, testEnv, testStatus, until } from '../fixtures.ts';
+import { rawServer, testEnv, testStatus, until } from '../../../test/raw-server.ts';
 import { systemClock } from '../../platform/index.ts';
 import type { RpcCall, RpcSink } from '../contract/rpc-server.ts';
 import { WireServer } from './wire-server.ts';

@@ -1,10 +1,9 @@
-/** For the tests of this room: an environment on the real clock, and grpc-js' client, which shares no code with us, as the peer. */
+/** A server on the real clock, and grpc-js' client, which shares no code with us, as its peer. */
 import * as grpc from '@grpc/grpc-js';
-import { toBigtableError } from '../base/index.ts';
-import { ByteBudget, type Logger, Metrics, silentLogger } from '../env/index.ts';
-import { systemClock } from '../platform/index.ts';
-import type { ApiEnv, RpcStatus } from './contract/rpc-server.ts';
-import { WireServer, type WireServerOptions } from './server/wire-server.ts';
+import { toBigtableError } from '../src/base/index.ts';
+import { ByteBudget, type Logger, Metrics, silentLogger } from '../src/env/index.ts';
+import { systemClock } from '../src/platform/index.ts';
+import { type ApiEnv, type RpcStatus, WireServer } from '../src/wire/index.ts';
 
 export interface TestEnv extends ApiEnv {
   /** What was logged, by its level. */
@@ -20,9 +19,10 @@ export function testEnv(budgetBytes = 64 * 1024 * 1024, clock = systemClock): Te
     (message, fields) =>
       void lines.push(`${message} ${JSON.stringify(fields)}`);
   const logger: Logger = { ...silentLogger, info: into(infos), warn: into(warnings), error: into(errors) };
+  let names = 0;
   return {
     clock,
-    random: { float: () => 0.5, uniqueName: () => '0'.repeat(32) },
+    random: { float: () => 0.5, uniqueName: () => (names++).toString(16).padStart(32, '0') },
     logger,
     metrics: new Metrics(),
     requestBudget: new ByteBudget(budgetBytes),
@@ -49,7 +49,7 @@ export interface Outcome {
   readonly trailers: grpc.Metadata;
 }
 
-interface CallOptions {
+export interface CallOptions {
   readonly metadata?: grpc.Metadata;
   readonly deadlineMs?: number;
   readonly signal?: AbortSignal;
@@ -68,7 +68,7 @@ export async function rawServer(
   env: ApiEnv,
   register: (server: WireServer) => void,
   more: {
-    server?: Partial<WireServerOptions>;
+    server?: Partial<ConstructorParameters<typeof WireServer>[0]>;
     client?: Partial<grpc.ChannelOptions>;
     credentials?: grpc.ChannelCredentials;
   } = {},
