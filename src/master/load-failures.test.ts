@@ -4,7 +4,7 @@ import { BigtableError, Code, CorruptionError } from '../base/index.ts';
 import { LoadFailures } from './load-failures.ts';
 import { silentLogger } from '../env/index.ts';
 
-function bench(): { failures: LoadFailures; told: string[] } {
+function fixture(): { failures: LoadFailures; told: string[] } {
   const told: string[] = [];
   const note = (level: string) => (message: string) => void told.push(`${level}: ${message}`);
   return {
@@ -21,7 +21,7 @@ const [a, b] = [
 
 describe('failures of loading', () => {
   test('are told once, and again when they become others, and when they end', () => {
-    const { failures, told } = bench();
+    const { failures, told } = fixture();
     for (let i = 0; i < 10; i++) {
       failures.failed(a, damage);
       failures.failed(b, damage);
@@ -39,7 +39,7 @@ describe('failures of loading', () => {
   });
 
   test('are forgotten of tablets that did not fail when all were assigned', () => {
-    const { failures, told } = bench();
+    const { failures, told } = fixture();
     failures.failed(a, damage);
     failures.assignedAll();
     failures.assignedAll();
@@ -48,7 +48,7 @@ describe('failures of loading', () => {
   });
 
   test('that are races of tablets on their way are no errors', () => {
-    const { failures, told } = bench();
+    const { failures, told } = fixture();
     failures.failed(a, new BigtableError(Code.FAILED_PRECONDITION, 'let go'));
     assert.match(told[0] as string, /^info/);
   });

@@ -16,7 +16,7 @@ import {
 import { encodePeerFile, logPathOf, PROTOCOL } from '../protocol/index.ts';
 import { Servers } from './servers.ts';
 
-interface Bench {
+interface Fixture {
   readonly env: Env;
   readonly servers: Servers;
   /** Announces a server; answers how it dies. */
@@ -24,7 +24,7 @@ interface Bench {
   scan(): Promise<void>;
 }
 
-async function bench(): Promise<Bench> {
+async function fixture(): Promise<Fixture> {
   const clock = new ManualClock();
   const lockService = new MemoryLockService();
   const requestBudget = new ByteBudget(1 << 20);
@@ -66,7 +66,7 @@ async function bench(): Promise<Bench> {
 
 describe('the tablet servers as the master sees them', () => {
   test('who is found dead is fenced, and no more among the living, also where it answered a scan before', async () => {
-    const { env, servers, announce, scan } = await bench();
+    const { env, servers, announce, scan } = await fixture();
     let dies: (() => Promise<void>) | undefined;
     const die = await announce('a', async () => {
       await dies?.();
@@ -87,7 +87,7 @@ describe('the tablet servers as the master sees them', () => {
   });
 
   test('are spared as long as a commit is under way that gives them tablets', async () => {
-    const { servers, announce, scan } = await bench();
+    const { servers, announce, scan } = await fixture();
     const die = await announce('a');
     await scan();
     const [first, second] = [servers.giving(['a', 'a']), servers.giving(['a'])];
@@ -101,7 +101,7 @@ describe('the tablet servers as the master sees them', () => {
   });
 
   test('the dead are remembered for as long as their logs are there', async () => {
-    const { env, servers, announce, scan } = await bench();
+    const { env, servers, announce, scan } = await fixture();
     for (let i = 0; i < 20; i++) {
       const die = await announce(`s${i}`);
       await scan();
@@ -118,7 +118,7 @@ describe('the tablet servers as the master sees them', () => {
   });
 
   test('the dead are given nothing, and no log goes of a server that a commit under way names', async () => {
-    const { servers, announce, scan } = await bench();
+    const { servers, announce, scan } = await fixture();
     const die = await announce('a');
     await scan();
     const known = servers.giving(['a']);

@@ -36,7 +36,7 @@ class Files {
   }
 }
 
-class Bench {
+class Fixture {
   readonly clock = new ManualClock();
   readonly metrics = new Metrics();
   readonly errors: string[] = [];
@@ -74,10 +74,10 @@ class Bench {
 
 describe('the schedule of compactions', () => {
   test('a write that waits for a tablet begins its compaction, even where nobody has looked at its files yet', async () => {
-    const bench = new Bench();
-    const [served, files] = bench.tablet('loaded');
+    const fixture = new Fixture();
+    const [served, files] = fixture.tablet('loaded');
     [files.crowding, files.due] = [TOO_CROWDED, 'merging'];
-    const waiting = bench.schedule.wait(served, requestContext({ budget: new ByteBudget(1) }));
+    const waiting = fixture.schedule.wait(served, requestContext({ budget: new ByteBudget(1) }));
     assert.deepEqual(files.begun, ['merging']);
     files.crowding = 1;
     await files.end();
@@ -85,11 +85,11 @@ describe('the schedule of compactions', () => {
   });
 
   test('runs so many at once, METADATA first, then those with the most files', async () => {
-    const bench = new Bench();
-    const [busy, busyFiles] = bench.tablet('busy');
-    const [few, fewFiles] = bench.tablet('few');
-    const [many, manyFiles] = bench.tablet('many');
-    const [metadata, metadataFiles] = bench.tablet('metadata', METADATA_TABLE_ID);
+    const fixture = new Fixture();
+    const [busy, busyFiles] = fixture.tablet('busy');
+    const [few, fewFiles] = fixture.tablet('few');
+    const [many, manyFiles] = fixture.tablet('many');
+    const [metadata, metadataFiles] = fixture.tablet('metadata', METADATA_TABLE_ID);
     for (const [files, count] of [
       [busyFiles, 9],
       [fewFiles, 8],
@@ -97,35 +97,35 @@ describe('the schedule of compactions', () => {
       [metadataFiles, 8],
     ] as const)
       [files.crowding, files.due] = [count, 'merging'];
-    for (const served of [busy, few, many, metadata]) bench.schedule.changed(served);
+    for (const served of [busy, few, many, metadata]) fixture.schedule.changed(served);
     assert.deepEqual(busyFiles.begun, ['merging']);
     assert.deepEqual([fewFiles.begun, manyFiles.begun, metadataFiles.begun], [[], [], []]);
     await busyFiles.end();
     assert.deepEqual([fewFiles.begun, manyFiles.begun, metadataFiles.begun], [[], [], ['merging']]);
-    const demanded = bench.schedule.compact(few, context);
+    const demanded = fixture.schedule.compact(few, context);
     await metadataFiles.end();
     assert.deepEqual([fewFiles.begun, manyFiles.begun], [['major'], []], 'what somebody waits for comes first');
     await fewFiles.end();
     await demanded;
     assert.deepEqual(manyFiles.begun, ['merging']);
     await manyFiles.end();
-    bench.schedule.stop();
+    fixture.schedule.stop();
   });
 
   test('those who wait for a compaction that has not begun share it; it is dropped when all of them give up', async () => {
-    const bench = new Bench();
-    const [busy, busyFiles] = bench.tablet('busy');
-    const [shared, sharedFiles] = bench.tablet('shared');
-    const [left, leftFiles] = bench.tablet('left');
-    const running = bench.schedule.compact(busy, context);
+    const fixture = new Fixture();
+    const [busy, busyFiles] = fixture.tablet('busy');
+    const [shared, sharedFiles] = fixture.tablet('shared');
+    const [left, leftFiles] = fixture.tablet('left');
+    const running = fixture.schedule.compact(busy, context);
     const giveUp = new AbortController();
     const impatient = requestContext({ budget: new ByteBudget(1024), signal: giveUp.signal });
     const waiting = [
-      bench.schedule.compact(shared, impatient),
-      bench.schedule.compact(shared, context),
-      bench.schedule.compact(left, impatient),
+      fixture.schedule.compact(shared, impatient),
+      fixture.schedule.compact(shared, context),
+      fixture.schedule.compact(left, impatient),
     ];
-    const given = Promise.allSettled([waiting[0], waiting[2], bench.schedule.compact(busy, impatient)]);
+    const given = Promise.allSettled([waiting[0], waiting[2], fixture.schedule.compact(busy, impatient)]);
     giveUp.abort();
     for (const { status, reason } of (await given) as PromiseRejectedResult[])
       assert.deepEqual([status, reason.code], ['rejected', Code.CANCELLED]);
@@ -139,55 +139,55 @@ describe('the schedule of compactions', () => {
       [['major'], ['major'], []],
       'nobody waits for the others',
     );
-    bench.schedule.stop();
+    fixture.schedule.stop();
   });
 
   test('one that has begun goes on though who asked for it has given up; who asks meanwhile gets another one', async () => {
-    const bench = new Bench();
-    const [served, files] = bench.tablet('t');
+    const fixture = new Fixture();
+    const [served, files] = fixture.tablet('t');
     const giveUp = new AbortController();
-    const first = bench.schedule.compact(
+    const first = fixture.schedule.compact(
       served,
       requestContext({ budget: new ByteBudget(1024), signal: giveUp.signal }),
     );
     assert.deepEqual(files.begun, ['major']);
     giveUp.abort();
     await assert.rejects(first, { code: Code.CANCELLED });
-    const second = bench.schedule.compact(served, context);
+    const second = fixture.schedule.compact(served, context);
     await files.end();
     assert.deepEqual(files.begun, ['major', 'major'], 'what was written meanwhile is compacted too');
     await files.end();
     await second;
-    bench.schedule.stop();
+    fixture.schedule.stop();
   });
 
   test('tells of failures and tries again later and later', async () => {
-    const bench = new Bench();
-    const [served, files] = bench.tablet('t');
+    const fixture = new Fixture();
+    const [served, files] = fixture.tablet('t');
     [files.crowding, files.due] = [8, 'merging'];
-    bench.schedule.changed(served);
+    fixture.schedule.changed(served);
     for (const delayMs of [1000, 2000, 4000]) {
       const before = files.begun.length;
       await files.end(new BigtableError(Code.RESOURCE_EXHAUSTED, 'no space'));
-      bench.clock.advance(delayMs - 1);
+      fixture.clock.advance(delayMs - 1);
       assert.equal(files.begun.length, before);
-      bench.clock.advance(2);
+      fixture.clock.advance(2);
       assert.equal(files.begun.length, before + 1);
     }
-    assert.equal(bench.metrics.get('tabletserver.failedCompactions'), 3);
-    assert.match(bench.errors[0] as string, /a merging compaction failed and will be tried again/);
-    const demanded = bench.schedule.compact(served, context);
+    assert.equal(fixture.metrics.get('tabletserver.failedCompactions'), 3);
+    assert.match(fixture.errors[0] as string, /a merging compaction failed and will be tried again/);
+    const demanded = fixture.schedule.compact(served, context);
     await files.end();
     await files.end(new BigtableError(Code.INTERNAL, 'its thread died'));
     await assert.rejects(demanded, /its thread died/);
-    bench.schedule.stop();
+    fixture.schedule.stop();
   });
 
   test('says nothing of a tablet that is given up or divided, or whose table is deleted, and tries again', async () => {
-    const bench = new Bench();
-    const [served, files] = bench.tablet('t');
+    const fixture = new Fixture();
+    const [served, files] = fixture.tablet('t');
     [files.crowding, files.due] = [8, 'merging'];
-    bench.schedule.changed(served);
+    fixture.schedule.changed(served);
     const races = [
       notServing('00000010', 'a'),
       new BigtableError(Code.CANCELLED, 'called off'),
@@ -195,71 +195,71 @@ describe('the schedule of compactions', () => {
     ];
     for (const [i, race] of races.entries()) {
       await files.end(race);
-      bench.clock.advance(60_000);
+      fixture.clock.advance(60_000);
       assert.equal(files.begun.length, i + 2);
     }
-    assert.deepEqual(bench.errors, []);
-    assert.equal(bench.metrics.get('tabletserver.failedCompactions'), 0);
+    assert.deepEqual(fixture.errors, []);
+    assert.equal(fixture.metrics.get('tabletserver.failedCompactions'), 0);
     await files.end(new BigtableError(Code.FAILED_PRECONDITION, 'anything else'));
-    assert.equal(bench.errors.length, 1);
-    bench.schedule.stop();
+    assert.equal(fixture.errors.length, 1);
+    fixture.schedule.stop();
   });
 
   test('begins a major one within the time set', async () => {
-    const bench = new Bench(1, 1_000_000);
-    const [, files] = bench.tablet('t');
-    files.uncollectedSinceMicros = bench.clock.nowMicros();
-    for (let ms = 0; ms < 690_000; ms += 10_000) bench.clock.advance(10_000);
+    const fixture = new Fixture(1, 1_000_000);
+    const [, files] = fixture.tablet('t');
+    files.uncollectedSinceMicros = fixture.clock.nowMicros();
+    for (let ms = 0; ms < 690_000; ms += 10_000) fixture.clock.advance(10_000);
     await files.end(new Error('not begun'));
     assert.deepEqual(files.begun, []);
     for (let ms = 0; ms < 280_000; ms += 10_000) {
-      bench.clock.advance(10_000);
+      fixture.clock.advance(10_000);
       await files.end(new Error('never ends'));
     }
     assert.equal(files.begun[0], 'major');
-    bench.schedule.stop();
+    fixture.schedule.stop();
   });
 
   test('begins a major one of a file that a clock far ahead has dated, and waits for one that was a little ahead', async () => {
-    const bench = new Bench(1, 1_000_000);
-    const [, files] = bench.tablet('t');
+    const fixture = new Fixture(1, 1_000_000);
+    const [, files] = fixture.tablet('t');
     const look = async (): Promise<void> => {
-      bench.clock.advance(30_000);
+      fixture.clock.advance(30_000);
       for (let i = 0; i < 5; i++) await Promise.resolve();
     };
-    files.uncollectedSinceMicros = bench.clock.nowMicros() + 500 * 1e6;
+    files.uncollectedSinceMicros = fixture.clock.nowMicros() + 500 * 1e6;
     await look();
     assert.deepEqual(files.begun, []);
-    files.uncollectedSinceMicros = bench.clock.nowMicros() + 365 * 86_400 * 1e6;
+    files.uncollectedSinceMicros = fixture.clock.nowMicros() + 365 * 86_400 * 1e6;
     await look();
     assert.deepEqual(files.begun, ['major']);
     await files.end();
-    bench.schedule.stop();
+    fixture.schedule.stop();
   });
 
   test('lets writes to a tablet wait while it has too many files, and no longer than the server lives', async () => {
-    const bench = new Bench();
-    const [served, files] = bench.tablet('t');
-    const [metadata, metadataFiles] = bench.tablet('m', METADATA_TABLE_ID);
+    const fixture = new Fixture();
+    const [served, files] = fixture.tablet('t');
+    const [metadata, metadataFiles] = fixture.tablet('m', METADATA_TABLE_ID);
     files.crowding = metadataFiles.crowding = TOO_CROWDED;
-    assert.deepEqual([bench.schedule.isBehind(served), bench.schedule.isBehind(metadata)], [true, false]);
+    assert.deepEqual([fixture.schedule.isBehind(served), fixture.schedule.isBehind(metadata)], [true, false]);
     let waits = true;
-    const waiting = bench.schedule.wait(served, context).then(() => (waits = false));
-    bench.schedule.changed(served);
+    const waiting = fixture.schedule.wait(served, context).then(() => (waits = false));
+    fixture.schedule.changed(served);
     await Promise.resolve();
     assert.ok(waits);
     files.crowding = 8;
-    bench.schedule.changed(served);
+    fixture.schedule.changed(served);
     await waiting;
     files.crowding = TOO_CROWDED;
-    const forEver = bench.schedule.wait(served, context);
-    bench.schedule.stop();
+    const forEver = fixture.schedule.wait(served, context);
+    fixture.schedule.stop();
     await assert.rejects(forEver, { code: Code.UNAVAILABLE });
-    await assert.rejects(bench.schedule.compact(served, context), { code: Code.UNAVAILABLE });
+    await assert.rejects(fixture.schedule.compact(served, context), { code: Code.UNAVAILABLE });
   });
 
   test('one of a negative number at once is a bug; none at once is a database that is only read', () => {
-    assert.throws(() => new Bench(-1), AssertionError);
-    new Bench(0).schedule.stop();
+    assert.throws(() => new Fixture(-1), AssertionError);
+    new Fixture(0).schedule.stop();
   });
 });

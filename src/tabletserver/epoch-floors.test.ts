@@ -19,7 +19,7 @@ function rowOf(server: string, epoch: number): MetadataRow {
   };
 }
 
-function bench(): { rows: Map<MetadataKey, MetadataRow>; floors: EpochFloors; errors: unknown[] } {
+function fixture(): { rows: Map<MetadataKey, MetadataRow>; floors: EpochFloors; errors: unknown[] } {
   const rows = new Map<MetadataKey, MetadataRow>();
   const errors: unknown[] = [];
   const readRow = async (key: MetadataKey): Promise<MetadataRow | undefined> => {
@@ -35,7 +35,7 @@ function bench(): { rows: Map<MetadataKey, MetadataRow>; floors: EpochFloors; er
 
 describe('floors of epochs', () => {
   test('only rise, and are gone when the tablet is served above them', () => {
-    const { floors } = bench();
+    const { floors } = fixture();
     assert.equal(floors.of(keyOf(1)), 0);
     floors.raise(keyOf(1), 5);
     floors.raise(keyOf(1), 3);
@@ -46,7 +46,7 @@ describe('floors of epochs', () => {
   });
 
   test('are kept while METADATA may give the tablet to this server below them, and no longer', async () => {
-    const { floors, rows } = bench();
+    const { floors, rows } = fixture();
     // of a thousand tablets ten are still this server's by their rows
     for (let i = 0; i < 1000; i++) {
       if (i % 100 === 7) rows.set(keyOf(i), rowOf('me', 4));
@@ -60,7 +60,7 @@ describe('floors of epochs', () => {
   });
 
   test('all stay where METADATA cannot be read', async () => {
-    const { floors, errors } = bench();
+    const { floors, errors } = fixture();
     errors.push('an error before');
     for (let i = 0; i < 200; i++) {
       errors.length = 1;

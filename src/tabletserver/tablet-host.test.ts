@@ -21,7 +21,7 @@ const state = { tableId, range, epoch, files, redo, logs, clips: undefined, last
 const change: TabletCommit = { files, clips: undefined, redo, logs, lastServerMicros: 0 };
 
 /** A host whose commits are answered when the test says so. */
-function bench(): { host: ServedTabletHost; answer(...outcomes: CommitOutcome[]): void } {
+function fixture(): { host: ServedTabletHost; answer(...outcomes: CommitOutcome[]): void } {
   let answer: ((outcomes: CommitOutcome[]) => void) | undefined;
   const services = {
     metadata: { commit: () => new Promise<CommitOutcome[]>((resolve) => (answer = resolve)) },
@@ -35,7 +35,7 @@ function bench(): { host: ServedTabletHost; answer(...outcomes: CommitOutcome[])
 
 describe('commits of a tablet', () => {
   test('come one after another: two at once are a bug', async () => {
-    const { host, answer } = bench();
+    const { host, answer } = fixture();
     const first = host.commit(state, change);
     await assert.rejects(host.commit(state, change), /two commits of one tablet are under way at once/);
     answer({ kind: 'done' });
@@ -48,7 +48,7 @@ describe('commits of a tablet', () => {
   });
 
   test('have an outcome: without one nothing is taken for done', async () => {
-    const { host, answer } = bench();
+    const { host, answer } = fixture();
     const commit = host.commit(state, change);
     answer();
     await assert.rejects(commit, /has no outcome/);
@@ -56,7 +56,7 @@ describe('commits of a tablet', () => {
   });
 
   test('are those of its own assignment, and never set its redo point back', async () => {
-    const { host } = bench();
+    const { host } = fixture();
     await assert.rejects(host.commit({ ...state, epoch: 2 }, change), /under the row of another assignment/);
     const back = { ...change, redo: { epoch: 3, sequence: 4 } };
     await assert.rejects(host.commit(state, back), /redo point of a tablet back/);

@@ -29,7 +29,7 @@ class Call implements SlowCall {
   }
 }
 
-function bench() {
+function fixture() {
   const clock = new ManualClock();
   const requestBudget = new ByteBudget(LIMIT);
   return { clock, budget: requestBudget, slow: new SlowCalls({ clock, requestBudget }) };
@@ -37,7 +37,7 @@ function bench() {
 
 describe('slow calls', () => {
   test('while somebody waits, those that hold most are ended first, and no more than needed', async () => {
-    const { clock, budget, slow } = bench();
+    const { clock, budget, slow } = fixture();
     const calls = [2000, 5000, 4000].map((bytes) => {
       const call = new Call(budget, 1000);
       assert.ok(call.reservation.tryGrow(bytes));
@@ -59,7 +59,7 @@ describe('slow calls', () => {
   });
 
   test('those that become too slow while somebody waits are ended then', async () => {
-    const { clock, budget, slow } = bench();
+    const { clock, budget, slow } = fixture();
     const call = new Call(budget, 3000);
     call.reservation.tryGrow(COMMON);
     slow.add(call);
@@ -78,7 +78,7 @@ describe('slow calls', () => {
   });
 
   test('a request that is found too slow when more of it comes ends no others', () => {
-    const { clock, budget, slow } = bench();
+    const { clock, budget, slow } = fixture();
     const context = new CallContext({ budget, owner: new Owner() });
     const call: SlowCall = {
       reservation: context.reservation,
@@ -107,7 +107,7 @@ describe('slow calls', () => {
   });
 
   test('of what arrives, the caller who has most gives way, and never to itself', () => {
-    const { budget, slow } = bench();
+    const { budget, slow } = fixture();
     const principals = [new Owner(), new Owner()];
     const owners = [new Owner(principals[0]), new Owner(principals[0]), new Owner(principals[1])];
     const [greedy, modest, other] = owners.map((owner, i) => {
