@@ -10,14 +10,16 @@ import { type LockService, Pacer } from '../env/index.ts';
 import {
   commitOfRow,
   decodeSchema,
-  encodeDocument,
+  encodeNextTableId,
   encodeRootFile,
   encodeSchema,
+  FIRST_TABLE_ID,
   keyOfRow,
   METADATA_SCHEMA,
   METADATA_TABLE_ID,
   type MetadataRow,
   mutationsOf,
+  NEXT_TABLE_ID_PATH,
   PlainObject,
   ROOT_RANGE,
   schemaPath,
@@ -73,8 +75,6 @@ export interface RepairResult {
 
 const SSTABLES = 'sstables/';
 const ROOT_PATH = 'root';
-const NEXT_ID_PATH = 'next-table-id';
-const FIRST_ID = 0x10;
 const COPY_BYTES = 1 << 20;
 /** What is replayed is written to files at this size. */
 const FLUSH_BYTES = 64 << 20;
@@ -337,10 +337,14 @@ async function writeLockFiles(
     for (const { path, contents } of lockFiles.files) if (path !== ROOT_PATH) await lockService.write(path, contents);
   for (const { schema } of tables)
     if (!known.has(schemaPath(schema.name))) await lockService.write(schemaPath(schema.name), encodeSchema(schema));
-  const nextId = tables.reduce((most, { schema }) => Math.max(most, Number.parseInt(schema.id, 16) + 1), FIRST_ID);
-  const file = lockFiles.files.find(({ path }) => path === NEXT_ID_PATH);
-  if (file === undefined || PlainObject.parse(NEXT_ID_PATH, file.contents).count('next') < nextId)
-    await lockService.write(NEXT_ID_PATH, encodeDocument({ next: nextId }));
+  const nextId = tables.reduce(
+    (most, { schema }) => Math.max(most, Number.parseInt(schema.id, 16) + 1),
+    FIRST_TABLE_ID,
+  );
+  const file = lockFiles.files.find(({ path }) => path === NEXT_TABLE_ID_PATH);
+  // not decodeNextTableId, which refuses a number that is too small: that is mended here
+  if (file === undefined || PlainObject.parse(NEXT_TABLE_ID_PATH, file.contents).count('next') < nextId)
+    await lockService.write(NEXT_TABLE_ID_PATH, encodeNextTableId(nextId));
 }
 
 async function copyFile({ fileSystem }: CheckComponents, target: RepairTarget, path: string): Promise<void> {

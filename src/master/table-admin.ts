@@ -9,12 +9,15 @@ import { assert, BigtableError, type ByteString, Code, notFound, toBigtableError
 import type { Env, LockHandle, RequestContext } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import {
+  decodeNextTableId,
   decodeSchema,
-  encodeDocument,
+  encodeNextTableId,
   encodeSchema,
+  FIRST_TABLE_ID,
   keysOfTable,
+  LAST_TABLE_ID,
   type MetadataRow,
-  PlainObject,
+  NEXT_TABLE_ID_PATH,
   schemaPath,
 } from '../metadata/index.ts';
 import type { RowRange, TableSchema } from '../model/index.ts';
@@ -24,11 +27,6 @@ import type { Deletions } from './deletions.ts';
 import { changeFamilies, protectedTable } from './family-changes.ts';
 import { withGroups } from './locality-groups.ts';
 import type { Servers } from './servers.ts';
-
-/** The id that the next table gets; never one twice. */
-const NEXT_ID_PATH = 'next-table-id';
-const FIRST_ID = 0x10;
-const LAST_ID = 0xffff_ffff;
 
 export interface TableAdminOptions {
   readonly env: Env;
@@ -176,10 +174,10 @@ export class TableAdmin {
   #newId(): Promise<string> {
     const drawn = this.#lastId.then(async () => {
       const { lockService } = this.#options.env;
-      const file = await lockService.read(NEXT_ID_PATH);
-      const next = file ? PlainObject.parse(NEXT_ID_PATH, file.contents).count('next') : FIRST_ID;
-      if (next > LAST_ID) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `all ${LAST_ID} table ids were given`);
-      await lockService.write(NEXT_ID_PATH, encodeDocument({ next: next + 1 }), {
+      const file = await lockService.read(NEXT_TABLE_ID_PATH);
+      const next = file ? decodeNextTableId(file.contents) : FIRST_TABLE_ID;
+      if (next > LAST_TABLE_ID) throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'all table ids are used');
+      await lockService.write(NEXT_TABLE_ID_PATH, encodeNextTableId(next + 1), {
         version: file?.version ?? 0,
         lock: this.#options.lock,
       });

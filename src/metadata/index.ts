@@ -34,6 +34,13 @@ export {
   type ServerLocation,
   type TabletLocation,
 } from './metadata-row.ts';
+export {
+  decodeNextTableId,
+  encodeNextTableId,
+  FIRST_TABLE_ID,
+  LAST_TABLE_ID,
+  NEXT_TABLE_ID_PATH,
+} from './next-table-id.ts';
 export { assertDisjoint, assertPartition } from './partition.ts';
 export { encodeDocument, PlainObject } from './plain-json.ts';
 export { decodeSchema, encodeSchema, schemaPath } from './schema-file.ts';

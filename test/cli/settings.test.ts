@@ -237,7 +237,7 @@ describe('edubba settings', () => {
       { EDUBBA_JWT_ISSUER: 'i', EDUBBA_JWT_AUDIENCE: 'a' },
       /tokens of an issuer need all of --jwt-issuer, --jwt-audience and --jwt-jwks/,
     ],
-    [{ EDUBBA_REQUEST_BYTES: '1024TiB' }, /request-bytes is 1020 TiB, more than the memory there is/],
+    [{ EDUBBA_REQUEST_BYTES: '1024TiB' }, /request-bytes is 1024 TiB, more than the memory there is/],
     [
       { EDUBBA_MEMTABLE_BYTES: '3MiB', EDUBBA_TABLET_SERVERS: '4' },
       /setting memtableBytes is 3 MiB, which 4 tablet servers share: they need at least 4 MiB/,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isLoopback, networkOf } from './address.ts';
+import { isLoopback, networkOf, parseAddress } from './address.ts';
 
 test('the network of an IPv4 address is the address, of an IPv6 address its first 64 bits', () => {
   for (const [address, network] of [
@@ -50,5 +50,41 @@ test('loopback is what surely is, however it is written', () => {
     '::2',
   ]) {
     assert.equal(isLoopback(other), false, other);
+  }
+});
+
+test('an address is a host and a port; a host is a name of at most 253 characters, or an IP address', () => {
+  const longest = 'h'.repeat(253);
+  for (const [text, host, port] of [
+    ['localhost:8086', 'localhost', 8086],
+    ['127.0.0.1:0', '127.0.0.1', 0],
+    ['[::1]:65535', '::1', 65535],
+    ['my_host-1.example.org.:80', 'my_host-1.example.org.', 80],
+    ['m\u00fcnchen.example:80', 'm\u00fcnchen.example', 80],
+    [`${longest}:80`, longest, 80],
+  ] as const) {
+    assert.deepEqual(parseAddress(text), { host, port }, text);
+  }
+  for (const text of [
+    '',
+    ':80',
+    'host',
+    'host:',
+    'host:x',
+    'host:65536',
+    'host:-1',
+    'a host:80',
+    ' host:80',
+    'host\n:80',
+    'host\0:80',
+    'user@host:80',
+    'http://host:80',
+    '::1:80',
+    '[]:80',
+    '[host]:80',
+    `${longest}h:80`,
+    `${'h'.repeat(70_000)}:80`,
+  ]) {
+    assert.equal(parseAddress(text), undefined, text.slice(0, 20));
   }
 });

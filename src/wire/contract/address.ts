@@ -10,9 +10,12 @@ export interface Address {
 /** An IPv4 address that is written as IPv6. */
 const MAPPED = '::ffff:';
 
-/** Undefined where it is no address. */
+/** A name of the DNS has at most 253 characters; letters of any alphabet are in names of users. */
+const ADDRESS = /^(?:\[([0-9a-fA-F:.]{2,45})\]|([\p{L}\p{M}\p{N}._-]{1,253})):(\d{1,5})$/u;
+
+/** Undefined for an invalid address. */
 export function parseAddress(text: string): Address | undefined {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text);
+  const match = ADDRESS.exec(text);
   const host = match?.[1] ?? match?.[2];
   const port = Number(match?.[3]);
   return host === undefined || port > 65_535 ? undefined : { host, port };
