@@ -414,4 +414,17 @@ describe('a tablet', () => {
     assert.equal(await code(bench.set('a', '2')), Code.UNAVAILABLE);
     assert.equal(await code(bench.rows()), Code.UNAVAILABLE);
   });
+
+  test('closing without a flush waits for flushes that were asked for before, and leaves every file listed', async () => {
+    const bench = await new Bench().load();
+    await bench.set('a', '1');
+    await bench.tablet.flush();
+    await bench.set('b', '2');
+    const flushes = [bench.tablet.flush()];
+    const late = bench.set('c', '3');
+    flushes.push(bench.tablet.flush());
+    await Promise.all([bench.tablet.close({ flush: false }), Promise.allSettled(flushes), late]);
+    const listed = bench.commits.map(({ files }) => Object.values(files).flat().length);
+    assert.deepEqual(listed, [1, 2, 3]);
+  });
 });
