@@ -107,6 +107,7 @@ export class CompactionBench {
       written: () => {},
       leftToSweep: () => {},
       clockIsBehind: () => {},
+      failed: () => {},
     };
     const cache = new BlockCache({ limitBytes: 1 << 20, metrics: this.env.metrics });
     const options = {

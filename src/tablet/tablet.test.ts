@@ -87,6 +87,7 @@ class Bench {
       written: () => {},
       leftToSweep: () => {},
       clockIsBehind: () => {},
+      failed: () => {},
     };
     const cache = new BlockCache({ limitBytes: 1 << 20, metrics: this.env.metrics });
     this.tablet = await Tablet.load(

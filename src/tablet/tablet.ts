@@ -243,6 +243,9 @@ export class Tablet implements TabletApi {
             commit,
           ),
         );
+      } catch (error) {
+        this.#context.noteError(error);
+        throw error;
       } finally {
         this.#locks.leaveAll();
       }

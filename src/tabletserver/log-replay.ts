@@ -28,6 +28,8 @@ export interface ReplayRequest {
   readonly range: RowRange;
   readonly redo: RedoPoint;
   readonly logs: readonly string[];
+  /** The one of the logs that is still written to: it is read anew each time. */
+  readonly openLog?: string | undefined;
 }
 
 export class LogReplay {
@@ -42,11 +44,12 @@ export class LogReplay {
   }
 
   /** Records of the range behind the redo point, by (epoch, sequence); of records that were written twice, one. They are decoded one by one. */
-  async records({ tableId, range, redo, logs }: ReplayRequest): Promise<Iterable<RedoRecord>> {
+  async records({ tableId, range, redo, logs, openLog }: ReplayRequest): Promise<Iterable<RedoRecord>> {
     const found: EncodedRecord[] = [];
     const pacer = new Pacer(this.#clock);
     for (const path of logs) {
-      for (const record of (await this.#log(path)).get(tableId) ?? []) {
+      const byTable = await (path === openLog ? this.#readByTable(path) : this.#log(path));
+      for (const record of byTable.get(tableId) ?? []) {
         if (isAfter(record, redo) && record.touches(range)) found.push(record);
         if (pacer.due()) await pacer.pause();
       }

@@ -1,8 +1,9 @@
 /** What a server does for all its tablets: names and deletes files, and passes their notices to the parts they concern. */
 import { type BigtableError, toBigtableError } from '../base/index.ts';
+import { type NewRecord, Origin, type ServerLog } from '../commitlog/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
-import type { MetadataKey } from '../metadata/index.ts';
+import { METADATA_TABLE_ID, type MetadataKey } from '../metadata/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import { FILES_DIRECTORY, logPathOf } from '../protocol/index.ts';
 import { ClockWarning } from './clock-warning.ts';
@@ -26,8 +27,8 @@ export interface ServerServicesOptions {
   readonly splits: () => TabletSplits;
   readonly leaseHeld: () => boolean;
   readonly serverContext: () => RequestContext;
-  /** Called when METADATA gives a tablet of this server to another. */
-  readonly onTakenAway: (reason: BigtableError) => void;
+  readonly log: Pick<ServerLog, 'append'>;
+  readonly endServer: (reason: BigtableError) => void;
 }
 
 export class ServerServices implements HostServices {
@@ -72,8 +73,12 @@ export class ServerServices implements HostServices {
     splits().filesChanged(served);
   }
 
-  takenAway(reason: BigtableError): void {
-    this.#options.onTakenAway(reason);
+  endServer(reason: BigtableError): void {
+    this.#options.endServer(reason);
+  }
+
+  async logIsDurable(): Promise<void> {
+    await this.#options.log.append(emptyRecord(this.nowMicros())).durable;
   }
 
   written(key: MetadataKey): void {
@@ -108,4 +113,10 @@ export class ServerServices implements HostServices {
       });
     }
   }
+}
+
+/** A record that no replay applies: a log begins with it, and what was appended before it is durable once it is. */
+export function emptyRecord(commitMicros: number): NewRecord {
+  const body = { kind: 'rows', rows: [] } as const;
+  return { tableId: METADATA_TABLE_ID, epoch: 0, commitMicros, origin: Origin.user, body };
 }

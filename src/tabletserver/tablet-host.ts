@@ -28,8 +28,13 @@ export interface HostServices {
   /** Files that a tablet needs no more and that another may need. */
   leftToSweep(): void;
   filesChanged(tablet: MetadataKey): void;
-  /** Another server owns a tablet now that this one had not given up: somebody took this server for dead, so it must end. */
-  takenAway(reason: BigtableError): void;
+  /**
+   * Ends the server. METADATA gives a tablet to another that this one had not released, so a master has declared it dead; or a tablet whose
+   * invariants are broken could not be opened anew.
+   */
+  endServer(reason: BigtableError): void;
+  /** Resolves when every record that was handed to the log is durable. */
+  logIsDurable(): Promise<void>;
   /** The tablet's memtable may have grown. */
   written(tablet: MetadataKey): void;
   /** Without deadline. */
@@ -48,17 +53,21 @@ export class ServedTabletHost implements TabletHost {
   #isCommitting = false;
   /** Called when METADATA shows that the tablet is no longer this server's, with its row as it is now. */
   readonly #onLost: (now: MetadataRow | undefined) => void;
+  /** Called when an invariant of the tablet is broken. */
+  readonly #onFailed: (error: BigtableError) => void;
 
   constructor(
     services: HostServices,
     row: MetadataRow,
     schema: TableSchema,
     onLost: (now: MetadataRow | undefined) => void,
+    onFailed: (error: BigtableError) => void = () => {},
   ) {
     this.#services = services;
     this.#row = row;
     this.#schema = schema;
     this.#onLost = onLost;
+    this.#onFailed = onFailed;
   }
 
   /** The row as the last commit left it. */
@@ -94,6 +103,10 @@ export class ServedTabletHost implements TabletHost {
 
   leftToSweep(): void {
     this.#services.leftToSweep();
+  }
+
+  failed(error: BigtableError): void {
+    this.#onFailed(error);
   }
 
   written(): void {

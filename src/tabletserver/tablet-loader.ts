@@ -5,7 +5,8 @@
  * - A tablet is loaded only if its row names this server and that epoch, and the epoch is above the floor, the highest one at which this server
  *   has let the tablet go; so a load or an unload that comes late or twice does nothing.
  * - A tablet is let go only when nothing of it is in flight.
- * - A server never needs its own log to load a tablet, and never reads it. What it lets go it has flushed, or the tablet's row is gone. Where
+ * - A server never needs its own log to load a tablet, and reads it for a tablet alone whose invariants are broken: that one is opened anew, under the
+ *   same assignment, once nothing of it is in flight (docs/decisions/0037-broken-invariants.md). What it lets go it has flushed, or the tablet's row is gone. Where
  *   METADATA takes a tablet away from it, or it is ending, it loads nothing any more: its log is read by others, once it is fenced.
  */
 import { assert, BigtableError, type ByteString, Code, quote, toBigtableError, unavailable } from '../base/index.ts';
@@ -185,8 +186,12 @@ export class TabletLoader {
 
   /** What the tablet of the row asks of its server. */
   hostOf(row: MetadataRow, schema: TableSchema): ServedTabletHost {
-    const host: ServedTabletHost = new ServedTabletHost(this.#options.services, row, schema, (now) =>
-      this.#lose(host, now),
+    const host: ServedTabletHost = new ServedTabletHost(
+      this.#options.services,
+      row,
+      schema,
+      (now) => this.#lose(host, now),
+      (error) => void this.#reopen(host, error),
     );
     return host;
   }
@@ -259,13 +264,17 @@ export class TabletLoader {
   /** By host, the tablet it belongs to once that is served. */
   readonly #hosts = new WeakMap<ServedTabletHost, ServedTablet>();
 
-  async #open(row: MetadataRow, schema: TableSchema): Promise<{ host: ServedTabletHost; tablet: TabletApi }> {
+  async #open(
+    row: MetadataRow,
+    schema: TableSchema,
+    openLog?: string,
+  ): Promise<{ host: ServedTabletHost; tablet: TabletApi }> {
     const { services, replay, metadata } = this.#options;
     const host = this.hostOf(row, schema);
     const { tableId, range, epoch, files, clips, redo, logs, lastServerMicros } = row;
-    const toRead = logs.filter((log) => log !== services.logPath);
+    const toRead = logs.filter((log) => log === openLog || log !== services.logPath);
     try {
-      const records = toRead.length === 0 ? [] : await replay.records({ tableId, range, redo, logs: toRead });
+      const records = toRead.length === 0 ? [] : await replay.records({ tableId, range, redo, logs: toRead, openLog });
       return {
         host,
         tablet: await this.#options.openTablet(
@@ -279,7 +288,7 @@ export class TabletLoader {
       if (error.code !== Code.NOT_FOUND && error.code !== Code.DATA_LOSS) throw error;
       const now = await metadata.readRow(keyOfRow(row), services.serverContext());
       if (now?.epoch !== epoch) throw stale('the tablet was given to another server while it was loaded');
-      if (now.version !== row.version) return this.#open(now, schema);
+      if (now.version !== row.version) return this.#open(now, schema, openLog);
       if (error.code === Code.DATA_LOSS) throw error;
       throw new BigtableError(
         Code.DATA_LOSS,
@@ -287,6 +296,55 @@ export class TabletLoader {
         { cause: error },
       );
     }
+  }
+
+  /** An invariant of the tablet is broken: it is opened anew. Where that fails the server ends, and its log is replayed by others. */
+  async #reopen(host: ServedTabletHost, error: BigtableError): Promise<void> {
+    const { tablets, logger, services, splitOf } = this.#options;
+    const served = this.#hosts.get(host);
+    if (served === undefined) return;
+    const { key, tableId, epoch } = served;
+    logger.error('an invariant of a tablet is broken: it is opened anew from disk', {
+      table: tableId,
+      error: error.message,
+    });
+    await splitOf(key)?.catch(() => {});
+    // a server that closes leaves the tablet to be replayed
+    if (this.#stopped) return;
+    if (!tablets.has(served)) {
+      if (this.#unfinished.get(key) === served) services.endServer(error);
+      return;
+    }
+    tablets.delete(served);
+    this.#retired.add(served.tablet);
+    const loading: Loading = { epoch, aborted: false, loaded: this.#openAnew(served) };
+    assert(!this.#loading.has(key), 'a tablet is loaded while it is served');
+    this.#loading.set(key, loading);
+    try {
+      await loading.loaded;
+    } catch (thrown) {
+      if (!this.#stopped) services.endServer(toBigtableError(thrown));
+    } finally {
+      this.#loading.delete(key);
+    }
+  }
+
+  async #openAnew(served: ServedTablet): Promise<void> {
+    const { budget, metadata, services, serverName } = this.#options;
+    const { key, epoch, tableId } = served;
+    await served.tablet.close({ flush: false });
+    await services.logIsDurable();
+    const row = await metadata.readRow(key, services.serverContext());
+    const schema = services.schema(tableId);
+    if (row === undefined || schema === undefined) return budget.forget(served);
+    if (row.server?.name !== serverName || row.epoch !== epoch)
+      throw stale(`tablet of epoch ${epoch} belongs to another server since epoch ${row.epoch}`);
+    const { host, tablet } = await this.#open(row, schema, services.logPath);
+    // the log is kept for the broken one until everything is in files
+    await tablet.flush();
+    budget.forget(served);
+    if (this.#stopped) return tablet.close({ flush: false });
+    this.#serve(host.row, host, tablet);
   }
 
   /** The master tries again and again: each damage is told once. */
@@ -311,7 +369,7 @@ export class TabletLoader {
     const { key, tableId, epoch } = served;
     if (now !== undefined && now.epoch !== epoch) {
       const owner = now.server === undefined ? 'nobody' : `server ${now.server.name}`;
-      services.takenAway(
+      services.endServer(
         unavailable(
           `METADATA gives tablet ${quote(key)} to ${owner} at epoch ${now.epoch}, and this server had it at epoch ${epoch}`,
         ),

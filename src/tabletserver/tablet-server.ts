@@ -6,10 +6,9 @@
  * its lock is lost, and never comes back: a new incarnation takes its place.
  */
 import { assert, type BigtableError, toBigtableError, unavailable } from '../base/index.ts';
-import { Origin, readEncodedAppends, ServerLog } from '../commitlog/index.ts';
+import { readEncodedAppends, ServerLog } from '../commitlog/index.ts';
 import { type Env, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
-import { METADATA_TABLE_ID } from '../metadata/index.ts';
 import { logPathOf, PROTOCOL } from '../protocol/index.ts';
 import { CompactionSchedule } from './compaction-schedule.ts';
 import { LoadAftermath } from './load-aftermath.ts';
@@ -19,7 +18,7 @@ import { MemtableBudget } from './memtable-budget.ts';
 import { isRace } from './races.ts';
 import { ServerCalls } from './server-calls.ts';
 import { serverGauges } from './server-gauges.ts';
-import { ServerServices } from './server-services.ts';
+import { emptyRecord, ServerServices } from './server-services.ts';
 import { ServerSession } from './server-session.ts';
 import { TabletLoader } from './tablet-loader.ts';
 import { kindOf, TABLET_KINDS, type TabletKind, TabletMap } from './tablet-map.ts';
@@ -129,9 +128,10 @@ export class TabletServer {
     this.#notices = new MasterNotices({ ...env, ...shared });
     const services = new ServerServices({
       ...shared,
+      log,
       notices: this.#notices,
       splits: () => this.#splits,
-      onTakenAway: (reason) => this.#end(reason),
+      endServer: (reason) => this.#end(reason),
     });
     const opener = new TabletOpener(env, log, settings);
     this.#loader = new TabletLoader({
@@ -177,13 +177,7 @@ export class TabletServer {
     try {
       log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name), onFailure, env });
       // a log that METADATA lists is never empty: one that is has lost its beginning
-      await log.append({
-        tableId: METADATA_TABLE_ID,
-        epoch: 0,
-        commitMicros: env.clock.nowMicros(),
-        origin: Origin.user,
-        body: { kind: 'rows', rows: [] },
-      }).durable;
+      await log.append(emptyRecord(env.clock.nowMicros())).durable;
       server = new TabletServer(options, name, log, session);
       await server.#schemas.start();
       server.#stopServing = await env.transport.serve(address, server.#calls.handler());

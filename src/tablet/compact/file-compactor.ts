@@ -77,7 +77,7 @@ export class FileCompactor {
   }
 
   async #carryOut(kind: CompactionKind, plan: Plan, cancelled: Int32Array): Promise<void> {
-    const { env, options, range, time, ownedFiles, opener, layers, commits } = this.#context;
+    const { env, options, range, time, ownedFiles, opener, layers, commits, serving } = this.#context;
     const { metrics, clock, workers } = env;
     const schema = this.#context.schema();
     const grouping = groupingOf(schema);
@@ -116,12 +116,17 @@ export class FileCompactor {
         assert(output !== undefined, 'a compaction writes the files that it was told to');
         tables.push(await opener.open(path, grouping.tuning(output.group), range));
       }
-      const isDone = await commits.tables(() => {
-        const list = layers.withMerged(plan.inputs, tables);
-        // from here on the row may list them, whatever becomes of the call
-        isInUse = list !== undefined;
-        return list;
-      });
+      const isDone = await commits
+        .tables(() => {
+          const list = serving.failure ? undefined : layers.withMerged(plan.inputs, tables);
+          // from here on the row may list them, whatever becomes of the call
+          isInUse = list !== undefined;
+          return list;
+        })
+        .catch((error: unknown) => {
+          this.#context.noteError(error);
+          throw error;
+        });
       metrics
         .histogram(labelled('tablet.compactionMs', kind === 'major' ? 'major' : 'merging'), COMPACTION_BOUNDS_MS)
         .observe(clock.monotonicMs() - startMs);

@@ -49,10 +49,19 @@ export class Flusher {
         });
       return this.#next;
     }
-    this.#running = this.#flushAll().finally(() => {
-      this.#running = undefined;
-    });
+    this.#running = this.#run();
     return this.#running;
+  }
+
+  async #run(): Promise<void> {
+    try {
+      await this.#flushAll();
+    } catch (error) {
+      this.#context.noteError(error);
+      throw error;
+    } finally {
+      this.#running = undefined;
+    }
   }
 
   /** Writes frozen memtables, which earlier failures left, then the active one. */
@@ -60,7 +69,7 @@ export class Flusher {
     const { layers, serving } = this.#context;
     const writer = this.#writer;
     if (layers.memtablesAreEmpty && this.isCommitted) return;
-    if (serving.phase === 'ended') throw serving.notServingError();
+    if (serving.phase === 'ended' || serving.failure) throw serving.notServingError();
     while (layers.oldestFrozen !== undefined) await this.#flushOldest(this.#frozenUpTo);
     await writer.settle();
     if (layers.active.memtable.isEmpty && this.isCommitted) return;
@@ -101,6 +110,7 @@ export class Flusher {
         ownedFiles.discard(paths);
         throw error;
       });
+      if (serving.failure) throw serving.notServingError();
       await commits.flushed(tables, memtable.rowRangeDeletions(), redo);
       assert(layers.oldestFrozen !== frozen, 'a memtable that is in files is no layer any more');
     } finally {

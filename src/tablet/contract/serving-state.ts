@@ -25,6 +25,7 @@ export class ServingState {
   readonly #host: Pick<TabletHost, 'leaseHeld'>;
   readonly #clock: Clock;
   #phase: TabletPhase = 'loading';
+  #failure: BigtableError | undefined;
   #notServing: BigtableError | undefined;
 
   constructor(tableId: string, host: Pick<TabletHost, 'leaseHeld'>, clock: Clock) {
@@ -42,7 +43,18 @@ export class ServingState {
     this.#phase = phase;
   }
 
+  /** Why nothing that the tablet holds in memory is trusted any more. */
+  get failure(): BigtableError | undefined {
+    return this.#failure;
+  }
+
+  fail(error: BigtableError): void {
+    assert(this.#failure === undefined, 'a tablet fails once');
+    this.#failure = error;
+  }
+
   get takesCalls(): boolean {
+    if (this.#failure !== undefined) return false;
     return this.#phase === 'serving' || this.#phase === 'dividing';
   }
 

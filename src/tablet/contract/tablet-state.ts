@@ -2,6 +2,7 @@
  * What METADATA says of a tablet, as far as the tablet itself is concerned, and what it asks its server for. The METADATA row
  * (room `metadata`) holds more: the location and the log of events.
  */
+import type { BigtableError } from '../../base/index.ts';
 import type { RedoPoint } from '../../commitlog/index.ts';
 import type { RowRange, TableSchema } from '../../model/index.ts';
 
@@ -58,6 +59,11 @@ export interface TabletHost {
   released(files: readonly string[]): void;
   /** Files that the row lists no more and that were not made here are needed no more: what other tablets do not need either the sweep finds. */
   leftToSweep(): void;
+  /**
+   * An invariant of the tablet is broken. It takes no calls from now on, applies nothing and commits nothing more: it is to be closed without a
+   * flush and opened anew from its files and logs. Called once.
+   */
+  failed(error: BigtableError): void;
   /** Writes were applied, or failed: the memtable may have grown. */
   written(): void;
   /** The tablet's list of files has changed: a compaction may be due. */

@@ -2,6 +2,7 @@
  * The state of one tablet, and what its server lends it: made first, then handed to the parts that read, write, flush and
  * compact.
  */
+import { AssertionError } from '../../base/index.ts';
 import type { ServerLog } from '../../commitlog/index.ts';
 import type { Env } from '../../env/index.ts';
 import type { FilterCompiler } from '../../filter/index.ts';
@@ -61,6 +62,13 @@ export class TabletContext {
   /** The tablet as METADATA has it. */
   get state(): TabletState {
     return this.commits.state;
+  }
+
+  /** Called with every error of the work that changes memtables and lists of files: a tripped assert ends the tablet. */
+  noteError(error: unknown): void {
+    if (!(error instanceof AssertionError) || this.serving.failure !== undefined) return;
+    this.serving.fail(error);
+    this.host.failed(error);
   }
 
   /** The schema of the table now. */

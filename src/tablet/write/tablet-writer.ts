@@ -186,6 +186,8 @@ export class TabletWriter {
   }
 
   #record({ body, commitMicros, encodedRows }: TimedChange): NewRecord {
+    const { serving } = this.#context;
+    if (serving.failure) throw serving.notServingError();
     return { tableId: this.#tableId, epoch: this.#epoch, commitMicros, origin: Origin.user, body, encodedRows };
   }
 
@@ -194,11 +196,15 @@ export class TabletWriter {
     const { layers, host } = this.#context;
     try {
       const position = await group.durable;
+      this.#checkNotFailed();
       assert(group.changes.length > 0, 'an append makes changes durable');
       assert((layers.active.firstPosition ?? position) <= position, 'positions of the log ascend');
       layers.active.firstPosition ??= position;
       this.#applyAll(group.changes);
       this.#checkLease();
+    } catch (error) {
+      this.#context.noteError(error);
+      throw error;
     } finally {
       if (this.#group === group) this.#group = undefined;
       for (const { share } of group.changes) this.#ended(share);
@@ -235,7 +241,11 @@ export class TabletWriter {
       const change = group.changes.at(-1) as LoggedRecord;
       // whatever becomes of the group: the row is held until the last step
       await group.done.finally(() => change.stepping);
+      this.#checkNotFailed();
       this.#checkLease();
+    } catch (error) {
+      this.#context.noteError(error);
+      throw error;
     } finally {
       this.#ended(share);
       host.written();
@@ -261,7 +271,11 @@ export class TabletWriter {
       layers.active.firstPosition ??= log.newestPosition;
       const stepping = this.#apply(change.body, { epoch: this.#epoch, sequence });
       if (stepping !== undefined) await stepping;
+      this.#checkNotFailed();
       this.#checkLease();
+    } catch (error) {
+      this.#context.noteError(error);
+      throw error;
     } finally {
       this.#ended(share);
       host.written();
@@ -273,6 +287,12 @@ export class TabletWriter {
     this.#writes--;
     assert(this.#writes >= 0, 'a write ends once');
     if (this.#writes === 0) for (const wake of this.#drained.splice(0)) wake();
+  }
+
+  #checkNotFailed(): void {
+    const { failure } = this.#context.serving;
+    if (failure)
+      throw unavailable('an invariant of the tablet broke during the write: its outcome is unknown', failure);
   }
 
   #checkLease(): void {
