@@ -1,8 +1,8 @@
 /** The width of pages (docs/STYLE.md, "Pages"): at most 100 columns, tables, code blocks and headings apart. */
 
 const MAX_COLUMNS = 100;
-/** A line without a space inside, such as a long link, cannot be wrapped. */
-const UNBREAKABLE = /^\s*(?:(?:[-*]|\d+\.) +)?\S+$/;
+/** A line of one long link, or of one long piece of code, cannot be wrapped. */
+const UNBREAKABLE = /^\s*(?:(?:[-*]|\d+\.) +)?(?:\S+|\S*`[^`]+`\S*)$/;
 const EXEMPT = /^(?: {4}|\s*\||#|<)/;
 
 /** The numbers of the lines of a page that are too wide, from 1. */

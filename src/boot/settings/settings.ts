@@ -1,6 +1,6 @@
 /**
- * The settings of a database: plain, frozen, checked once. Sizes are in bytes. A size set here bounds memory; it changes no format and may be
- * another at the next start. The table DATABASE_SETTINGS is the source of everything that is said of them; a test holds the docstrings here to it.
+ * The settings of a database: plain, frozen, checked once. Sizes are in bytes. A size bounds memory; it changes no format and may differ at the
+ * next start. The table DATABASE_SETTINGS is the source of help and pages; a test compares the docstrings here with it.
  */
 import { checkOptions, invalidArgument, type OptionTable, plainText } from '../../base/index.ts';
 import { LIMITS } from '../../model/index.ts';
@@ -11,35 +11,35 @@ import { defaultsOf, isValueOf, type Setting, type SettingsOf } from './setting.
 import { formatSetting } from './setting-text.ts';
 
 export interface DatabaseSettings {
-  /** What all memtables take together. Flushing begins at half of it; writes wait when all of it is used. Default: 64 MiB; at least 1 MiB. */
+  /** Memory of all memtables together. Flushes begin at half of it; writes wait when all of it is used. Default: 64 MiB; at least 1 MiB. */
   readonly memtableBytes: number;
   /** Blocks of SSTables kept in memory; 0 keeps none. Default: 64 MiB. */
   readonly blockCacheBytes: number;
   /** Single rows of SSTables kept in memory, for hot rows among cold ones; 0 keeps none. Default: 16 MiB. */
   readonly scanCacheBytes: number;
-  /** What requests in flight and answers not yet sent take together. Default: 128 MiB; at least 1 MiB. */
+  /** Memory of requests in flight and unsent responses together. Default: 128 MiB; at least 1 MiB. */
   readonly requestBytes: number;
-  /** In-memory locality groups: their files stay in memory once they have been read. Reads of what does not fit fail. Default: 64 MiB. */
+  /** In-memory locality groups: their files stay in memory after the first read. Reads of files that do not fit fail. Default: 64 MiB. */
   readonly inMemoryBytes: number;
   /**
-   * When a write is acknowledged. `synced`: when it is on the disk; nothing acknowledged is ever lost. `buffered`: when it is handed to the commit log,
-   * whose writing goes on at once and without a pause; a power failure, or an end of the process without `close`, then loses the last writes: always
-   * the newest ones, some milliseconds of them, 4 MiB and one write at the most. `close` brings all of them to the disk.
+   * When a write is acknowledged. `synced`: when it is on the disk; no acknowledged write is lost. `buffered`: when it is passed to the commit log,
+   * which writes immediately and continuously. A power failure, or an end of the process without `close`, then loses the newest writes: some
+   * milliseconds of them, at most 4 MiB and one write. `close` writes all of them to the disk.
    * Default: synced; synced or buffered.
    */
   readonly durability: 'synced' | 'buffered';
-  /** Length of the commit log at which memtables are flushed. It bounds what a start has to replay. Default: 64 MiB; at least 1 MiB. */
+  /** Length of the commit log at which memtables are flushed. It bounds the replay at a start. Default: 64 MiB; at least 1 MiB. */
   readonly logLimitBytes: number;
   /** Size at which a block of an SSTable is closed. Default: 64 KiB; 1 KiB to 16 MiB. */
   readonly blockSizeBytes: number;
   /** A tablet is split when its files take more than this. Default: 200 MiB; at least 1 MiB. */
   readonly tabletBytes: number;
-  /** How many compactions of files run at once, each in a thread of its own. Default: 1; 1 to 64. */
+  /** Number of concurrent compactions of files, each in a thread of its own. Default: 1; 1 to 64. */
   readonly compactionsAtOnce: number;
-  /** How often each tablet gets a major compaction: deleted data is gone from the disk within this time. Default: 1 d; 1 s to 365 d. */
+  /** Interval of the major compactions of each tablet: deleted data is removed from the disk within this time. Default: 1 d; 1 s to 365 d. */
   readonly majorCompactionMs: number;
   /**
-   * Limits of the API. `cloud`: those of Cloud Bigtable. `default`: wider where the paper is (row keys to 64 KiB). Default: default; default or cloud.
+   * Limits of the API. `cloud`: those of Cloud Bigtable. `default`: wider, with row keys up to 64 KiB as in the paper. Default: default; default or cloud.
    */
   readonly limits: keyof typeof LIMITS;
 }
@@ -54,7 +54,7 @@ export const DATABASE_SETTINGS = {
     least: MIB,
     default: 64 * MIB,
     group: 'Memory',
-    doc: 'What all memtables take together. Flushing begins at half of it; writes wait when all of it is used.',
+    doc: 'Memory of all memtables together. Flushes begin at half of it; writes wait when all of it is used.',
   },
   blockCacheBytes: {
     kind: 'bytes',
@@ -75,14 +75,14 @@ export const DATABASE_SETTINGS = {
     least: MIB,
     default: 128 * MIB,
     group: 'Memory',
-    doc: 'What requests in flight and answers not yet sent take together.',
+    doc: 'Memory of requests in flight and unsent responses together.',
   },
   inMemoryBytes: {
     kind: 'bytes',
     least: 0,
     default: 64 * MIB,
     group: 'Memory',
-    doc: 'In-memory locality groups: their files stay in memory once they have been read. Reads of what does not fit fail.',
+    doc: 'In-memory locality groups: their files stay in memory after the first read. Reads of files that do not fit fail.',
   },
   durability: {
     kind: 'choice',
@@ -90,18 +90,18 @@ export const DATABASE_SETTINGS = {
     default: 'synced',
     group: 'Storage',
     brief:
-      'when a write is acknowledged: synced = when it is on the disk; buffered = before, and a crash loses the last milliseconds',
+      'when a write is acknowledged: synced = when it is on the disk; buffered = earlier, and a crash loses the last milliseconds',
     doc:
-      'When a write is acknowledged. `synced`: when it is on the disk; nothing acknowledged is ever lost. `buffered`: when it is handed to the commit log, ' +
-      'whose writing goes on at once and without a pause; a power failure, or an end of the process without `close`, then loses the last writes: always ' +
-      'the newest ones, some milliseconds of them, 4 MiB and one write at the most. `close` brings all of them to the disk.',
+      'When a write is acknowledged. `synced`: when it is on the disk; no acknowledged write is lost. `buffered`: when it is passed to the commit log, ' +
+      'which writes immediately and continuously. A power failure, or an end of the process without `close`, then loses the newest writes: some ' +
+      'milliseconds of them, at most 4 MiB and one write. `close` writes all of them to the disk.',
   },
   logLimitBytes: {
     kind: 'bytes',
     least: MIB,
     default: 64 * MIB,
     group: 'Storage',
-    doc: 'Length of the commit log at which memtables are flushed. It bounds what a start has to replay.',
+    doc: 'Length of the commit log at which memtables are flushed. It bounds the replay at a start.',
   },
   blockSizeBytes: {
     kind: 'bytes',
@@ -124,7 +124,7 @@ export const DATABASE_SETTINGS = {
     most: 64,
     default: 1,
     group: 'Storage',
-    doc: 'How many compactions of files run at once, each in a thread of its own.',
+    doc: 'Number of concurrent compactions of files, each in a thread of its own.',
   },
   majorCompactionMs: {
     kind: 'duration',
@@ -132,15 +132,15 @@ export const DATABASE_SETTINGS = {
     most: 365 * 24 * HOUR_MS,
     default: 24 * HOUR_MS,
     group: 'Storage',
-    doc: 'How often each tablet gets a major compaction: deleted data is gone from the disk within this time.',
+    doc: 'Interval of the major compactions of each tablet: deleted data is removed from the disk within this time.',
   },
   limits: {
     kind: 'choice',
     choices: ['default', 'cloud'],
     default: 'default',
     group: 'API',
-    brief: 'limits of the API: cloud = those of Cloud Bigtable; default = wider where the paper is',
-    doc: 'Limits of the API. `cloud`: those of Cloud Bigtable. `default`: wider where the paper is (row keys to 64 KiB).',
+    brief: 'limits of the API: cloud = those of Cloud Bigtable; default = wider, with row keys up to 64 KiB',
+    doc: 'Limits of the API. `cloud`: those of Cloud Bigtable. `default`: wider, with row keys up to 64 KiB as in the paper.',
   },
 } as const satisfies { readonly [K in keyof DatabaseSettings]: Setting };
 

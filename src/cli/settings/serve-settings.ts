@@ -1,8 +1,8 @@
 /**
- * Everything that can be set about `edubba serve`, as one table: its flags, environment variables, keys of the settings file, help and docs/SETTINGS.md come
- * from here. A new setting is one entry, and is read as a member of ServeSettings.
+ * All settings of `edubba serve` as one table, the source of its flags, environment variables, keys of the settings file, help and docs/SETTINGS.md.
+ * A new setting is one entry, and a member of ServeSettings.
  *
- * Invariant: no setting is a secret itself; secrets are in files that settings name.
+ * Invariant: no setting is a secret. Secrets are in files that settings name.
  */
 import { DATABASE_SETTINGS, serverCacheBytes, type Setting, type SettingsOf } from '../../boot/index.ts';
 
@@ -16,14 +16,14 @@ const PLACE = {
     placeholder: 'directory',
     default: './edubba-data',
     group: 'Address and data',
-    doc: 'The directory of the database. It is made where there is none; no other process may have it open.',
+    doc: 'The directory of the database. It is created if it does not exist. No other process may have it open.',
   },
   address: {
     kind: 'address',
     placeholder: 'host:port',
     default: '127.0.0.1:8086',
     group: 'Address and data',
-    doc: 'Where the server listens. Port 0 chooses a free one. An address that other machines can reach needs TLS and authentication, or `insecure-public`.',
+    doc: 'The address of the server. Port 0 chooses a free port. An address that other machines can reach needs TLS and authentication, or `insecure-public`.',
   },
   tabletServers: {
     kind: 'count',
@@ -31,8 +31,8 @@ const PLACE = {
     most: 64,
     default: 1,
     group: 'Address and data',
-    brief: 'tablet servers, each in a thread of its own where there are several',
-    doc: 'Tablet servers. Several run in a thread each, and so use several cores; they share the sizes of memory and log evenly.',
+    brief: 'number of tablet servers; several run in a thread each',
+    doc: 'Number of tablet servers. Several run in a thread each, to use several cores. They share the sizes of memory and log evenly.',
   },
 } as const satisfies Record<string, Setting>;
 
@@ -42,7 +42,7 @@ const CONNECTIONS = {
     least: 1,
     default: 20_000,
     group: 'Connections',
-    doc: 'How many connections are served at once. At the limit a new one takes the place of one that has no calls. The limit of open files (`ulimit -n`) may allow fewer.',
+    doc: 'The most concurrent connections. At the limit a new connection replaces one without calls. The limit of open files (`ulimit -n`) may allow fewer.',
   },
   maxConnectionsPerAddress: {
     kind: 'count',
@@ -50,8 +50,8 @@ const CONNECTIONS = {
     default: 2000,
     group: 'Connections',
     doc:
-      'How many connections one IPv4 address, or one IPv6 network of 64 bits, may have at once. Those of this machine are not counted. ' +
-      'Raise it where many clients come through one proxy or address translator.',
+      'The most concurrent connections of one IPv4 address, or of one IPv6 network of 64 bits. Connections from this machine are not counted. ' +
+      'Raise it if many clients use one proxy or address translator.',
   },
   keepAliveMs: {
     kind: 'duration',
@@ -59,7 +59,7 @@ const CONNECTIONS = {
     most: DAY_MS,
     default: MINUTE_MS,
     group: 'Connections',
-    doc: 'A connection that is silent for this long is asked whether its client is still there. Set it below the idle limit of any load balancer in between.',
+    doc: 'A connection without traffic for this time gets a ping. Set it below the idle limit of any load balancer in between.',
   },
   keepAliveTimeoutMs: {
     kind: 'duration',
@@ -67,7 +67,7 @@ const CONNECTIONS = {
     most: HOUR_MS,
     default: 20_000,
     group: 'Connections',
-    doc: 'A connection ends when its client does not answer that question within this time.',
+    doc: 'A connection is closed if its client does not answer the ping within this time.',
   },
   maxIdleMs: {
     kind: 'duration',
@@ -75,7 +75,7 @@ const CONNECTIONS = {
     most: 365 * DAY_MS,
     default: HOUR_MS,
     group: 'Connections',
-    doc: 'A connection without calls ends after this; its client connects anew.',
+    doc: 'A connection without calls is closed after this time; its client connects again.',
   },
   stopGraceMs: {
     kind: 'duration',
@@ -83,7 +83,7 @@ const CONNECTIONS = {
     most: HOUR_MS,
     default: 5000,
     group: 'Connections',
-    doc: 'Calls under way get this long to end after SIGTERM or SIGINT. A supervisor should wait longer than this before it kills the server.',
+    doc: 'Time for calls in flight to end after SIGTERM or SIGINT. A supervisor should wait longer before it kills the server.',
   },
 } as const satisfies Record<string, Setting>;
 
@@ -92,19 +92,19 @@ const SECURITY = {
     kind: 'path',
     placeholder: 'file',
     group: 'TLS',
-    doc: 'The key of the server’s certificate (PEM). With it and `tls-cert` the server speaks TLS alone.',
+    doc: 'The key of the server’s certificate (PEM). With it and `tls-cert` the server speaks only TLS.',
   },
   tlsCert: {
     kind: 'path',
     placeholder: 'file',
     group: 'TLS',
-    doc: 'The server’s certificate (PEM), followed by intermediate ones.',
+    doc: 'The server’s certificate (PEM), followed by intermediate certificates.',
   },
   tlsClientCa: {
     kind: 'path',
     placeholder: 'file',
     group: 'TLS',
-    doc: 'Only clients with a certificate that one of these authorities (PEM) has signed are served. Needs TLS.',
+    doc: 'Serves only clients with a certificate signed by one of these authorities (PEM). Needs TLS.',
   },
   tlsMinVersion: {
     kind: 'choice',
@@ -112,25 +112,25 @@ const SECURITY = {
     default: '1.2',
     placeholder: 'version',
     group: 'TLS',
-    doc: 'The oldest version of TLS that is spoken. Every client of recent years speaks 1.3.',
+    doc: 'The oldest accepted version of TLS. All recent clients support 1.3.',
   },
   tokens: {
     kind: 'path',
     placeholder: 'file',
     group: 'Authentication',
-    doc: 'Only calls with a bearer token of this file are served. `edubba token add` makes the file.',
+    doc: 'Serves only calls with a bearer token of this file. `edubba token add` creates the file.',
   },
   jwtIssuer: {
     kind: 'text',
     placeholder: 'issuer',
     group: 'Authentication',
-    doc: 'Only calls with a bearer token (JWT) of this issuer are served. `jwt-audience` and `jwt-jwks` are needed, too.',
+    doc: 'Serves only calls with a bearer token (JWT) of this issuer. Needs `jwt-audience` and `jwt-jwks`.',
   },
   jwtAudience: {
     kind: 'text',
     placeholder: 'audience',
     group: 'Authentication',
-    doc: 'The audience that such a token must name.',
+    doc: 'The audience that these tokens must name.',
   },
   jwtJwks: {
     kind: 'path',
@@ -151,30 +151,30 @@ const MONITORING = {
     kind: 'address',
     word: 'off',
     placeholder: 'host:port',
-    without: '127.0.0.1 and the port of `address` plus 1000, where that is free',
+    without: '127.0.0.1 and the port of `address` plus 1000, if that is free',
     group: 'Metrics and logs',
-    doc: 'Where `/metrics`, `/healthz` and `/readyz` are served (see [METRICS.md](METRICS.md)). `off` serves them nowhere.',
-    brief: 'where /metrics, /healthz and /readyz are served; off = nowhere',
+    doc: 'The address of `/metrics`, `/healthz` and `/readyz` (see [METRICS.md](METRICS.md)). `off` turns them off.',
+    brief: 'the address of /metrics, /healthz and /readyz, or off',
   },
   logLevel: {
     kind: 'choice',
     choices: ['debug', 'info', 'warn', 'error'],
     default: 'warn',
     group: 'Metrics and logs',
-    doc: 'Lines less urgent than this are not logged. The log goes to standard error.',
+    doc: 'The least level of logged lines. The log goes to standard error.',
   },
   logFormat: {
     kind: 'choice',
     choices: ['text', 'json'],
     default: 'text',
     group: 'Metrics and logs',
-    doc: 'Log lines for people, or as one JSON object each.',
+    doc: 'Log lines for people, or one JSON object a line.',
   },
   accessLog: {
     kind: 'boolean',
     default: false,
     group: 'Metrics and logs',
-    doc: 'Logs every call, with its caller, its outcome and its duration. Lines are dropped, and counted, where they are read too slowly.',
+    doc: 'Logs every call with its caller, outcome and duration. Lines are dropped and counted if they are read too slowly.',
   },
   slowMs: {
     kind: 'duration',
@@ -182,7 +182,7 @@ const MONITORING = {
     most: HOUR_MS,
     default: 1000,
     group: 'Metrics and logs',
-    doc: 'A call that takes longer is logged with what it asked for and what it cost; 0 logs none.',
+    doc: 'Logs calls that take longer, with their request and cost; 0 logs none.',
   },
 } as const satisfies Record<string, Setting>;
 
@@ -201,10 +201,10 @@ export const SERVE_SETTINGS = {
 export type ServeSettings = SettingsOf<typeof SERVE_SETTINGS>;
 export type SettingName = keyof ServeSettings;
 
-/** In the order of the help and of the page. */
+/** In the order of help and page. */
 export const SETTING_NAMES = Object.keys(SERVE_SETTINGS) as SettingName[];
 
-/** The setting as a key of the settings file; a flag with -- before it. */
+/** A setting's key in the settings file, in kebab-case. */
 export function keyOf(name: SettingName): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }

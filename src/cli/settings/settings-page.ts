@@ -6,14 +6,17 @@ const INTRODUCTION = `# Settings
 
 <!-- Made from src/cli/settings/serve-settings.ts by: node --import tsx scripts/settings.mjs --write -->
 
-Every setting of \`edubba serve\` can be given in three ways. The first that gives it wins:
+Every setting of \`edubba serve\` can be given in three ways. The first of these wins:
 
 1. a flag: \`--memtable-bytes 256MiB\`
 2. an environment variable: \`EDUBBA_MEMTABLE_BYTES=256MiB\`
 3. a key of the settings file: \`memtable-bytes = "256MiB"\`
 
-What is given nowhere has its default. \`edubba settings\` takes the same flags, variables and file, starts nothing, and prints the value of each setting and where it
-comes from; \`edubba settings --json\` prints it for programs. What it prints is a settings file in which defaults are comments: a file to begin with.
+Other settings have their defaults.
+\`edubba settings\` takes the same flags, variables and file, starts nothing, and prints the value and
+the source of each setting.
+Its output is a settings file with defaults as comments: a file to begin with.
+\`edubba settings --json\` prints the same for programs.
 
 ## Values
 
@@ -23,12 +26,15 @@ comes from; \`edubba settings --json\` prints it for programs. What it prints is
 | duration | a number and ms, s, m, h or d: \`30s\`, \`1.5h\`. Without a unit: milliseconds |
 | boolean | \`true\` or \`false\`, also yes, no, on, off, 1, 0. As flags: \`--insecure-public\`, \`--no-insecure-public\` |
 
-A value out of its range, a key or an \`EDUBBA_\` variable that is not listed here, and settings that contradict each other are refused at the start. All that is
-wrong is told at once. A value is checked even where another one overrides it.
+The start is refused if a value is out of its range, if a key or an \`EDUBBA_\` variable is unknown,
+or if settings contradict each other.
+The message lists all errors.
+A value is checked even if another one overrides it.
 
 ## The settings file
 
-\`--settings FILE\` or \`EDUBBA_SETTINGS=FILE\` names it; without them none is read. It is [TOML](https://toml.io): a key a line, comments after \`#\`, no tables.
+\`--settings FILE\` or \`EDUBBA_SETTINGS=FILE\` names it; otherwise no file is read.
+It is [TOML](https://toml.io): one key a line, comments after \`#\`, no tables.
 A relative path in it starts from the file's own directory.
 
 \`\`\`toml
@@ -43,26 +49,35 @@ memtable-bytes = "512MiB"
 
 ## The environment
 
-An empty variable counts as not set. \`EDUBBA_TOKEN\` belongs to the commands that talk to a server. Variables that Kubernetes sets for a service whose name begins
-with \`edubba\` (\`EDUBBA_SERVICE_HOST\`, \`EDUBBA_PORT_8086_TCP\` and the like) are ignored.
+An empty variable counts as not set.
+\`EDUBBA_TOKEN\` belongs to the commands that talk to a server.
+Kubernetes sets variables for a service whose name begins with \`edubba\` (\`EDUBBA_SERVICE_HOST\`,
+\`EDUBBA_PORT_8086_TCP\` and the like); these are ignored.
 
-Secrets are never values of settings. Settings name the files that hold them.
+Settings never contain secrets.
+They name the files that do.
 
 ## How much memory
 
-At its start the server prints how much memory its parts may take, and how much there is: the machine's, or the container's where that has a limit. It warns when
-all parts together may take more than there is, and refuses a single size that is larger. An idle server takes some 80 MiB besides, and each of several tablet
-servers some 16 MiB.
+At its start the server prints how much memory its parts may take, and how much there is: that of the
+machine, or of the container if it has a limit.
+It warns if all parts together may take more.
+It refuses a single size that is larger.
+An idle server takes some 80 MiB in addition, and each of several tablet servers some 16 MiB.
 
 ## Node's own variables
 
-\`UV_THREADPOOL_SIZE\` is the number of threads that read and write files for the whole process, 4 where it is not set. \`NODE_OPTIONS=--max-old-space-size=MIB\`
-bounds the heap of JavaScript; most of the memory above lies outside of it.
+\`UV_THREADPOOL_SIZE\` is the number of threads that read and write files for the whole process; its
+default is 4.
+\`NODE_OPTIONS=--max-old-space-size=MIB\` bounds the heap of JavaScript; most of the memory above
+lies outside of it.
 
 ## In the library
 
-\`open(directory, settings)\` takes the settings that have a name in the last column, as numbers of bytes and milliseconds. Their defaults are the same but for
-\`blockCacheBytes\`: ${defaultText(DATABASE_SETTINGS.blockCacheBytes)}, since a program has other uses for its memory.
+\`open(directory, settings)\` takes the settings that have a name in the last column, as numbers of
+bytes and milliseconds.
+Their defaults are the same, except that \`blockCacheBytes\` is
+${defaultText(DATABASE_SETTINGS.blockCacheBytes)}, because a program has other uses for its memory.
 `;
 
 export function settingsPage(): string {
