@@ -59,8 +59,8 @@ They name the files that do.
 
 ## How much memory
 
-At its start the server prints how much memory its parts may take, and how much there is: that of the
-machine, or of the container if it has a limit.
+At its start the server prints how much memory its parts may take, and how much there is: that of
+the machine, or of the container if it has a limit.
 It warns if all parts together may take more.
 It refuses a single size that is larger.
 An idle server takes some 80 MiB in addition, and each of several tablet servers some 16 MiB.
