@@ -88,7 +88,7 @@ function bundle() {
       edubba: 'src/cli/index.ts',
       'thread-main': 'src/platform/threads/thread-main.ts',
       'compaction-worker': 'src/boot/open/compaction-worker.ts',
-      'server-thread': 'src/server/server-thread.ts',
+      'thread-entry': 'src/server/thread-entry.ts',
     },
     outdir: 'dist/bundle',
     bundle: true,

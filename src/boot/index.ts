@@ -8,7 +8,7 @@ export { filePathOf } from './directory/file-url.ts';
 export { findDirectory, openFileForInspection, openForInspection } from './directory/inspection.ts';
 export { type OpenDatabase, openDatabase } from './open/open-database.ts';
 export { openThreadedDatabase, type ThreadedDatabase } from './threads/open-threaded-database.ts';
-export { type Door, runServerThread } from './threads/server-thread.ts';
+export { type Listener, runServerThread } from './threads/thread-program.ts';
 export { repairDirectory, type RepairReport } from './directory/repair-directory.ts';
 export { defaultOf, isValueOf, type Setting, type SettingsOf, type SettingValue } from './settings/setting.ts';
 export { boundsText, defaultText, formatSetting, parseSetting, wantedText } from './settings/setting-text.ts';

@@ -3,5 +3,5 @@
  */
 export type { AccessOptions, JwtOptions } from './door.ts';
 export { type RunningServer, type ServerOptions, startServer } from './server.ts';
-export { startThreadedServer, type ThreadedServer, type ThreadedServerOptions } from './server-threads.ts';
+export { startThreadedServer, type ThreadedServer, type ThreadedServerOptions } from './threaded-server.ts';
 export type { TlsFiles } from './tls-files.ts';

@@ -77,7 +77,7 @@ test('threads die while they are written to, one after the other', async (t) => 
     logger: { ...silentLogger, info: note, warn: note, error: note },
   });
   const database = overService(threaded.service, threaded.env, threaded.close);
-  await threaded.openDoors({});
+  await threaded.listen({});
   await database.createTable('t', { families: { f: {} }, splits: [...'bcdefgh'] });
 
   let stopped = false;

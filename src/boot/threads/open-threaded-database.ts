@@ -6,28 +6,28 @@ import { resolve } from 'node:path';
 import { ByteBudget, LocalTransport, type Logger, Metrics, type MetricsReport, silentLogger } from '../../env/index.ts';
 import { nativeCodecs, PortTransport, systemClock, systemRandom } from '../../platform/index.ts';
 import { directoryStorage, type OpenDatabase, startOn } from '../open/open-database.ts';
-import { ServerThreads } from './server-threads.ts';
+import { ThreadPool } from './thread-pool.ts';
 import { checkSettings, checkShares, type DatabaseSettings } from '../settings/settings.ts';
 
 export interface ThreadedOptions {
   readonly directory: string;
   readonly tabletServers: number;
-  /** What the threads run: a module that calls `runServerThread`. */
+  /** The program of the threads: a module that calls `runServerThread`. */
   readonly module: URL;
   readonly settings?: Partial<DatabaseSettings> | undefined;
   /** Default: silent. Lines of threads have the field `thread`. */
   readonly logger?: Logger | undefined;
-  /** Where the main thread counts. Default: its own. */
+  /** The main thread's metrics. Default: new ones. */
   readonly metrics?: Metrics | undefined;
 }
 
 export interface ThreadedDatabase extends OpenDatabase {
-  /** Opens a door in each thread, with these options (plain cloneable data); threads that are started later open theirs with them too. */
-  openDoors(options: unknown): Promise<void>;
-  closeDoors(): Promise<void>;
-  /** The counters of each tablet server's thread, by its place. */
+  /** Each thread listens, with these options (plain cloneable data); threads that start later do too. */
+  listen(options: unknown): Promise<void>;
+  stopListening(): Promise<void>;
+  /** The counters of each tablet server's thread, by the thread's index. */
   counters(): Promise<ReadonlyMap<number, Readonly<Record<string, number>>>>;
-  /** What the threads of tablet servers have counted, those that have ended too as far as was heard of them. One that does not answer soon tells what it told last. */
+  /** The metrics of the tablet servers' threads, with the last reports of those that have ended or do not answer soon. */
   reports(): Promise<readonly MetricsReport[]>;
 }
 
@@ -52,7 +52,7 @@ export async function openThreadedDatabase(options: ThreadedOptions): Promise<Th
     metrics: options.metrics ?? new Metrics(),
     requestBudget: new ByteBudget(settings.requestBytes),
   };
-  const threads = new ServerThreads({ env, settings, directory: resolve(directory), count: tabletServers, module });
+  const threads = new ThreadPool({ env, settings, directory: resolve(directory), count: tabletServers, module });
   const database = await startOn(storage, {
     env,
     settings,
@@ -61,8 +61,8 @@ export async function openThreadedDatabase(options: ThreadedOptions): Promise<Th
   });
   return {
     ...database,
-    openDoors: (door) => threads.openDoors(door),
-    closeDoors: () => threads.closeDoors(),
+    listen: (listenOptions) => threads.listen(listenOptions),
+    stopListening: () => threads.stopListening(),
     counters: () => threads.counters(),
     reports: () => threads.reports(),
   };

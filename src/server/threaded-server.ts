@@ -14,8 +14,8 @@ export interface ThreadedServerOptions
   readonly database: Omit<Parameters<typeof openThreadedDatabase>[0], 'module'>;
 }
 
-/** What a thread's door is opened with. */
-export type DoorOptions = Omit<ServerOptions, 'service' | 'env'>;
+/** The options of the server in each thread. */
+export type ThreadServerOptions = Omit<ServerOptions, 'service' | 'env'>;
 
 export interface ThreadedServer extends RunningServer {
   readonly database: ThreadedDatabase;
@@ -31,16 +31,16 @@ export async function startThreadedServer({ database: open, ...door }: ThreadedS
   const address = host.includes(':') ? `[${host}]:${listener.port}` : `${host}:${listener.port}`;
   let database: ThreadedDatabase | undefined;
   try {
-    database = await openThreadedDatabase({ ...open, module: mustThreadModule('./server-thread.ts', import.meta.url) });
+    database = await openThreadedDatabase({ ...open, module: mustThreadModule('./thread-entry.ts', import.meta.url) });
     await warnOfFiles(door, database.env.logger);
-    await database.openDoors({
+    await database.listen({
       ...door,
       maxConnections,
       compactionsAtOnce,
       sharers: tabletServers,
       address,
       listenerFd: LISTENER_FD,
-    } satisfies DoorOptions);
+    } satisfies ThreadServerOptions);
   } catch (error) {
     listener.close();
     await database?.close();
@@ -48,7 +48,7 @@ export async function startThreadedServer({ database: open, ...door }: ThreadedS
   }
   let closing: Promise<void> | undefined;
   const close = async (opened: ThreadedDatabase): Promise<void> => {
-    await opened.closeDoors();
+    await opened.stopListening();
     listener.close();
     await opened.close();
   };

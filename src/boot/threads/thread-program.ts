@@ -1,10 +1,10 @@
 /**
  * The program of a tablet server's thread: the same parts as in one thread, over adapters that lead to the main thread, which owns the directory,
- * its lock service and the master. Beside the tablet server stand a client library and the door that is opened on it, so that each thread
- * answers whatever comes to it, and passes on what belongs to another.
+ * its lock service and the master. Next to the tablet server it has a client library and a listener over that, so that each
+ * thread answers all requests it gets, and passes on those for rows of another.
  *
- * Invariant: the thread ends with its tablet server, and an exception that nobody catches ends both: the main thread starts a new one. A rejection that
- * nobody takes is told and counted, as in the main thread of `edubba serve`.
+ * Invariant: the thread ends with its tablet server, and an uncaught exception ends both: the main thread starts a new one. An
+ * unhandled rejection is logged and counted, as in the main thread of `edubba serve`.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../../base/index.ts';
@@ -34,25 +34,26 @@ import {
   type ThreadNotice,
   type ThreadRoute,
   type ThreadStart,
-} from './thread-start.ts';
+} from './thread-protocol.ts';
 
-export interface Door {
+export interface Listener {
   close(): Promise<void>;
 }
 
-/** Opens a door on the database; `options` is what `openDoors` was given in the main thread. */
-export type OpenDoor = (service: Service, env: Env, options: unknown) => Promise<Door>;
+/** Takes requests for the database; `options` are those that the main thread passed to `listen`. */
+export type Listen = (service: Service, env: Env, options: unknown) => Promise<Listener>;
 
 /** Runs until the main thread ends the thread. */
-export async function runServerThread(openDoor: OpenDoor): Promise<void> {
+export async function runServerThread(listen: Listen): Promise<void> {
   const start = workerData as ThreadStart;
   const parent = parentPort;
   assert(parent, 'this program runs in a thread');
-  const tell = (notice: ThreadNotice): void => parent.postMessage(notice);
-  const { env, connect, close } = threadEnv(start, threadLogger(start.logCounts, tell));
+  const notify = (notice: ThreadNotice): void => parent.postMessage(notice);
+  const { env, connect, close } = threadEnv(start, threadLogger(start.logCounts, notify));
   watchStrayErrors(env);
-  const thread = new ServerThread({ start, env, openDoor, close, ended: (reason) => tell({ kind: 'ended', reason }) });
-  await env.transport.serve(threadAddress(start.place), thread);
+  const onEnd = (reason: string): void => notify({ kind: 'ended', reason });
+  const program = new ThreadProgram({ start, env, listen, close, onEnd });
+  await env.transport.serve(threadAddress(start.place), program);
   parent.on('message', connect);
   for (const route of start.routes) connect(route);
 }
@@ -113,22 +114,22 @@ function threadEnv(
   return { env, connect, close };
 }
 
-interface ServerThreadParts {
+interface ThreadProgramParts {
   readonly start: ThreadStart;
   readonly env: Env;
-  readonly openDoor: OpenDoor;
+  readonly listen: Listen;
   readonly close: () => Promise<void>;
-  readonly ended: (reason: string) => void;
+  readonly onEnd: (reason: string) => void;
 }
 
-/** Answers what the main thread asks of it. */
-class ServerThread implements CallHandler {
-  readonly #parts: ServerThreadParts;
+/** Answers the calls of the main thread. */
+class ThreadProgram implements CallHandler {
+  readonly #parts: ThreadProgramParts;
   #server: TabletServer | undefined;
   #client: Client | undefined;
-  #door: Door | undefined;
+  #listener: Listener | undefined;
 
-  constructor(parts: ServerThreadParts) {
+  constructor(parts: ThreadProgramParts) {
     this.#parts = parts;
   }
 
@@ -136,11 +137,11 @@ class ServerThread implements CallHandler {
     switch (method as ThreadMethod) {
       case 'start':
         return this.#start();
-      case 'openDoor':
-        this.#door = await this.#parts.openDoor(this.#client as Client, this.#parts.env, message);
+      case 'listen':
+        this.#listener = await this.#parts.listen(this.#client as Client, this.#parts.env, message);
         return undefined;
-      case 'closeDoor':
-        return this.#door?.close();
+      case 'stopListening':
+        return this.#listener?.close();
       case 'releaseTablets':
         return this.#server?.releaseTablets(message as 'users' | 'metadata' | 'root');
       case 'counters':
@@ -157,19 +158,19 @@ class ServerThread implements CallHandler {
   }
 
   async #start(): Promise<void> {
-    const { env, ended } = this.#parts;
+    const { env, onEnd } = this.#parts;
     const { place, settings, tabletServers } = this.#parts.start;
     this.#client = await Client.open({ env, limits: LIMITS[settings.limits] });
     this.#server = await TabletServer.start({
       env,
       address: serverAddress(place),
       settings: tabletServerSettings(settings, tabletServers),
-      onEnd: ({ message }) => ended(message),
+      onEnd: ({ message }) => onEnd(message),
     });
   }
 
   async #close(): Promise<void> {
-    await this.#door?.close();
+    await this.#listener?.close();
     this.#client?.close();
     await this.#server?.close();
     await this.#parts.close();

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
 import { connect } from '../boot/index.ts';
 import { requestContext } from '../env/index.ts';
-import { startThreadedServer } from './server-threads.ts';
+import { startThreadedServer } from './threaded-server.ts';
 
 const TABLE = 'projects/p/instances/i/tables/t';
 

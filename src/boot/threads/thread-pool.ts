@@ -1,9 +1,9 @@
 /**
- * Tablet servers in threads of their own, as the main thread looks after them: starts them, connects each with all others, directs them, and buries
- * those that die.
+ * The main thread's pool of tablet servers' threads: starts them, connects each with all others, directs them, and cleans up
+ * after those that end.
  *
- * Invariants: a thread's sessions in the lock service end only when the thread has ended, so that nobody is given its tablets while it could still
- * write; two threads that live are connected by one port.
+ * Invariants: a thread's sessions in the lock service end only when the thread has ended, so that its tablets are served
+ * elsewhere only when it cannot write any more; two live threads are connected by one port.
  */
 import { MessageChannel, type Worker } from 'node:worker_threads';
 import { toBigtableError, unavailable } from '../../base/index.ts';
@@ -25,12 +25,12 @@ import {
   type ThreadNotice,
   type ThreadRoute,
   type ThreadStart,
-} from './thread-start.ts';
+} from './thread-protocol.ts';
 
-/** A thread has this long to tell its figures. */
-const REPORT_PATIENCE_MS = 1000;
+/** The longest wait for a report of a thread. */
+const MAX_REPORT_MS = 1000;
 
-export interface ServerThreadsOptions {
+export interface ThreadPoolOptions {
   readonly env: Env & { readonly transport: PortTransport };
   readonly settings: DatabaseSettings;
   /** Absolute. */
@@ -40,16 +40,16 @@ export interface ServerThreadsOptions {
   readonly module: URL;
 }
 
-export class ServerThreads {
-  readonly #options: ServerThreadsOptions;
+export class ThreadPool {
+  readonly #options: ThreadPoolOptions;
   readonly #threads: (ServerThread | undefined)[];
-  /** What doors are opened with, once they are; new threads open theirs with it too. */
-  #door: { readonly options: unknown } | undefined;
+  /** The options of `listen`, once it was called; new threads listen with them too. */
+  #listening: { readonly options: unknown } | undefined;
   #starts = 0;
-  /** What threads that have ended told last. */
+  /** The last reports of threads that have ended. */
   readonly #ended: MetricsReport[] = [];
 
-  constructor(options: ServerThreadsOptions) {
+  constructor(options: ThreadPoolOptions) {
     this.#options = options;
     this.#threads = new Array(options.count).fill(undefined);
   }
@@ -94,7 +94,7 @@ export class ServerThreads {
     this.#threads[place] = thread;
     try {
       await thread.call('start');
-      if (this.#door) await thread.call('openDoor', this.#door.options);
+      if (this.#listening) await thread.call('listen', this.#listening.options);
     } catch (error) {
       await thread.terminate();
       throw error;
@@ -104,22 +104,23 @@ export class ServerThreads {
     return thread;
   }
 
-  /** They are added up, so that threads that end again and again do not fill memory. */
+  /** Reports are added up, so that threads that end again and again do not fill memory. */
   #keepEnded(report: MetricsReport): void {
     const before = this.#ended.pop();
     this.#ended.push(before === undefined ? report : sumOfReports([before, report]));
   }
 
-  /** Opens a door in every thread, and in those that will follow them. Fails where one fails. */
-  async openDoors(options: unknown): Promise<void> {
-    this.#door = { options };
-    await Promise.all(this.#all().map((thread) => thread.call('openDoor', options)));
+  /** Every thread listens, those that start later too. Fails where one fails. */
+  async listen(options: unknown): Promise<void> {
+    this.#listening = { options };
+    await Promise.all(this.#all().map((thread) => thread.call('listen', options)));
   }
 
-  /** Closes the doors: what is under way ends first. */
-  async closeDoors(): Promise<void> {
-    this.#door = undefined;
-    await Promise.all(this.#all().map((thread) => thread.call('closeDoor').catch(() => {})));
+  /** Resolves when the calls under way have ended. */
+  async stopListening(): Promise<void> {
+    this.#listening = undefined;
+    // a thread that ends does not listen any more
+    await Promise.all(this.#all().map((thread) => thread.call('stopListening').catch(() => {})));
   }
 
   /** The counters of each thread that lives, by place. */
@@ -153,21 +154,21 @@ class ServerThread implements HostedServer {
   readonly place: number;
   readonly #worker: Worker;
   readonly #peer: PortPeer;
-  readonly #env: ServerThreadsOptions['env'];
+  readonly #env: ThreadPoolOptions['env'];
   readonly #gone: Promise<void>;
   ended = false;
-  /** The last that was heard. */
+  /** The last one received. */
   report: MetricsReport | undefined;
   #closing = false;
-  /** Told when the thread ends without having been asked to. */
+  /** Called when the thread ends on its own. */
   onEnd: (() => void) | undefined;
 
   constructor(
     worker: Worker,
     place: number,
-    env: ServerThreadsOptions['env'],
+    env: ThreadPoolOptions['env'],
     { port, counts }: ThreadShares,
-    bury: () => Promise<void>,
+    onGone: () => Promise<void>,
   ) {
     this.place = place;
     this.#worker = worker;
@@ -193,7 +194,7 @@ class ServerThread implements HostedServer {
         this.ended = true;
         for (const stop of stops) stop();
         this.#peer.close();
-        bury()
+        onGone()
           .catch((error: unknown) =>
             logger.warn('the sessions of a thread that ended were not closed', {
               thread: place,
@@ -222,13 +223,13 @@ class ServerThread implements HostedServer {
     );
   }
 
-  /** Asks for the thread's figures; a thread that is busy keeps nobody waiting long. */
+  /** Requests a new report, and waits for it MAX_REPORT_MS at most: a thread may be busy. */
   async renewReport(): Promise<void> {
-    const asked = this.call('report').then(
+    const received = this.call('report').then(
       (report) => void (this.report = report as MetricsReport),
       () => {},
     );
-    await Promise.race([asked, sleep(this.#env.clock, REPORT_PATIENCE_MS)]);
+    await Promise.race([received, sleep(this.#env.clock, MAX_REPORT_MS)]);
   }
 
   async releaseTablets(kind: 'users' | 'metadata' | 'root'): Promise<void> {

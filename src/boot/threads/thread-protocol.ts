@@ -1,6 +1,6 @@
 /**
- * What the main thread and the threads of tablet servers agree on: what a thread is given at its start, the calls by which the main thread
- * directs it, and what it tells on its own.
+ * The protocol of the main thread and the threads of tablet servers: what a thread has at its start, the calls by which the
+ * main thread directs it, and the notices that it sends on its own.
  */
 import type { MessagePort } from 'node:worker_threads';
 import type { DatabaseSettings } from '../settings/settings.ts';
@@ -27,15 +27,15 @@ export interface ThreadStart {
   readonly routes: readonly ThreadRoute[];
 }
 
-/** Where a thread answers the calls of ThreadCalls. */
+/** Where a thread answers calls of `ThreadMethod`. */
 export function threadAddress(place: number): string {
   return `thread-${place}`;
 }
 
-export type ThreadMethod = 'start' | 'openDoor' | 'closeDoor' | 'releaseTablets' | 'close' | 'counters' | 'report';
+export type ThreadMethod = 'start' | 'listen' | 'stopListening' | 'releaseTablets' | 'close' | 'counters' | 'report';
 
-/** What a thread tells the main thread on its own. */
+/** A message that a thread sends to the main thread on its own. */
 export type ThreadNotice =
   | LogNotice
-  /** Its tablet server has ended itself: the thread is to go. */
+  /** Its tablet server has ended itself: the thread must end. */
   | { readonly kind: 'ended'; readonly reason: string };
