@@ -1,9 +1,10 @@
 /**
- * HPACK, receiving side (RFC 7541): header blocks to flat lists of names and values, latin1.
+ * HPACK, receiving side (RFC 7541): decodes header blocks to flat lists of names and values, latin1.
  *
- * Invariant: a block that decodes leaves the dynamic table as the sender has it, also where the list was too large to be
- * handed out; what is built of such a list is never more than the limit. After an HpackError the table is worth nothing.
+ * Invariant: a block that decodes leaves the dynamic table as the sender has it, even where the list is too large to be
+ * returned; no more of such a list is built than the limit. After an HpackError the table is invalid.
  */
+import { Pool } from '../../base/index.ts';
 import { DynamicTable, ENTRY_OVERHEAD_BYTES } from './dynamic-table.ts';
 import { huffmanDecode } from './huffman.ts';
 import { FIRST_DYNAMIC, STATIC_NAMES, STATIC_VALUES } from './static-table.ts';
@@ -14,8 +15,11 @@ export class HpackError extends Error {}
 /** The block is sound, its list is above the limit: the stream is to be refused. */
 export class HeaderListTooLarge extends Error {}
 
-/** What a table may hold before a limit of ours has reached the sender. */
+/** Size of a table before a limit of ours has reached the sender. */
 const DEFAULT_TABLE_BYTES = 4096;
+/** Coded strings up to this size are decoded in a buffer of the pool. */
+const SCRATCH_BYTES = 2048;
+const scratches = new Pool<Buffer>(1);
 /** No length or index that makes sense is above 28 bits. */
 const MAX_SHIFT = 21;
 
@@ -39,22 +43,22 @@ export class HpackDecoder {
   decode(block: Buffer): string[] {
     this.#block = block;
     this.#at = 0;
-    for (let resizes = 0; this.#at < block.length && ((block[this.#at] as number) & 0xe0) === 0x20; resizes++) {
-      if (resizes === MAX_RESIZES) throw new HpackError(`the table is resized more than ${MAX_RESIZES} times at once`);
+    for (let resizes = 0; this.#at < block.length && (block[this.#at]! & 0xe0) === 0x20; resizes++) {
+      if (resizes === MAX_RESIZES) throw new HpackError(`the table is resized more than ${MAX_RESIZES} times in a row`);
       this.#resize();
     }
     const headers: string[] = [];
     let listBytes = 0;
     while (this.#at < block.length) {
-      const byte = block[this.#at] as number;
+      const byte = block[this.#at]!;
       let name: string;
       let value: string;
       if (byte >= 0x80) {
         const index = this.#integer(0x7f);
         name = this.#nameAt(index);
-        value = index < FIRST_DYNAMIC ? (STATIC_VALUES[index] as string) : this.#table.value(index - FIRST_DYNAMIC);
+        value = index < FIRST_DYNAMIC ? STATIC_VALUES[index]! : this.#table.value(index - FIRST_DYNAMIC);
       } else {
-        if ((byte & 0xe0) === 0x20) throw new HpackError('the table is resized behind a field');
+        if ((byte & 0xe0) === 0x20) throw new HpackError('the table is resized after a field');
         const isKept = byte >= 0x40;
         const index = this.#integer(isKept ? 0x3f : 0x0f);
         name = index === 0 ? this.#string() : this.#nameAt(index);
@@ -86,11 +90,11 @@ export class HpackDecoder {
   /** An integer in the low bits of the next byte and, where they are all ones, in those that follow (section 5.1). */
   #integer(mask: number): number {
     const block = this.#block;
-    let value = (block[this.#at++] as number) & mask;
+    let value = block[this.#at++]! & mask;
     if (value < mask) return value;
     for (let shift = 0; shift <= MAX_SHIFT; shift += 7) {
       if (this.#at >= block.length) throw new HpackError('the block ends within an integer');
-      const byte = block[this.#at++] as number;
+      const byte = block[this.#at++]!;
       value += (byte & 0x7f) << shift;
       if (byte < 0x80) return value;
     }
@@ -100,20 +104,26 @@ export class HpackDecoder {
   #string(): string {
     const block = this.#block;
     if (this.#at >= block.length) throw new HpackError('the block ends before a string');
-    const isHuffman = (block[this.#at] as number) >= 0x80;
+    const isHuffman = block[this.#at]! >= 0x80;
     const length = this.#integer(0x7f);
     const from = this.#at;
     const to = from + length;
     if (to > block.length) throw new HpackError(`the block ends within a string of ${length} bytes`);
     this.#at = to;
     if (!isHuffman) return block.latin1Slice(from, to);
-    const scratch = length <= SCRATCH_BYTES ? SCRATCH : Buffer.allocUnsafe(Math.ceil((length * 8) / 5));
-    const decoded = huffmanDecode(block, from, to, scratch);
-    if (decoded < 0) throw new HpackError('a string is no Huffman code');
-    return scratch.latin1Slice(0, decoded);
+    const isShort = length <= SCRATCH_BYTES;
+    const scratch =
+      (isShort ? scratches.take() : undefined) ??
+      Buffer.allocUnsafeSlow(decodedBytes(isShort ? SCRATCH_BYTES : length));
+    const decodedLength = huffmanDecode(block, from, to, scratch);
+    const text = decodedLength < 0 ? undefined : scratch.latin1Slice(0, decodedLength);
+    if (isShort) scratches.give(scratch);
+    if (text === undefined) throw new HpackError('a string is not Huffman code');
+    return text;
   }
 }
 
-/** Where short strings are decoded before they become strings. */
-const SCRATCH_BYTES = 2048;
-const SCRATCH = Buffer.allocUnsafeSlow(Math.ceil((SCRATCH_BYTES * 8) / 5));
+/** The most that so many bytes of Huffman code decode to: its shortest code has five bits. */
+function decodedBytes(codedBytes: number): number {
+  return Math.ceil((codedBytes * 8) / 5);
+}

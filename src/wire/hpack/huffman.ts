@@ -8,7 +8,7 @@
 
 const EOS = 256;
 
-/** Bits of each byte's code, and of EOS' at last. */
+/** Length in bits of each byte's code; EOS comes last. */
 const LENGTHS: readonly number[] = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28,
   28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10,
@@ -41,32 +41,38 @@ const HAS_SYMBOL = 0x200;
 const SYMBOL_SHIFT = 10;
 const FAILED = -1;
 
-/** [state * 16 + half byte]: the state after it, with the symbol that ended on the way. */
-const STEPS = new Int32Array(256 * 16);
-/** Whether a string may end in the state: less than a byte of ones since the last symbol. */
-const MAY_END = new Uint8Array(256);
-buildSteps();
+interface Decoder {
+  /** [state * 16 + half byte]: the state after it, with the symbol that ended on the way. */
+  readonly steps: Int32Array;
+  /** 1 where a string may end in the state: less than a byte of ones since the last symbol. */
+  readonly mayEnd: Uint8Array;
+}
 
-function buildSteps(): void {
+const { steps: STEPS, mayEnd: MAY_END } = decoder();
+
+function decoder(): Decoder {
+  const steps = new Int32Array(256 * 16);
+  const mayEnd = new Uint8Array(256);
   const children: number[][] = [[]];
   for (let symbol = 0; symbol <= EOS; symbol++) addLeaf(children, symbol);
   for (let state = 0; state < children.length; state++) {
-    for (let half = 0; half < 16; half++) STEPS[state * 16 + half] = stepOf(children, state, half);
+    for (let half = 0; half < 16; half++) steps[state * 16 + half] = stepOf(children, state, half);
   }
   for (let state = 0, bits = 0; bits < 8; bits++) {
-    MAY_END[state] = 1;
-    state = children[state]?.[1] as number;
+    mayEnd[state] = 1;
+    state = children[state]![1]!;
   }
+  return { steps, mayEnd };
 }
 
 /** Inner nodes are their index, leaves are ~symbol. */
 function addLeaf(children: number[][], symbol: number): void {
-  const code = CODES[symbol] as number;
-  let node = children[0] as number[];
-  for (let bit = (LENGTHS[symbol] as number) - 1; bit > 0; bit--) {
+  const code = CODES[symbol]!;
+  let node = children[0]!;
+  for (let bit = LENGTHS[symbol]! - 1; bit > 0; bit--) {
     const side = (code >>> bit) & 1;
     node[side] ??= children.push([]) - 1;
-    node = children[node[side] as number] as number[];
+    node = children[node[side]!]!;
   }
   node[code & 1] = ~symbol;
 }
@@ -75,7 +81,7 @@ function stepOf(children: readonly number[][], from: number, half: number): numb
   let state = from;
   let symbol = 0;
   for (let bit = 3; bit >= 0; bit--) {
-    const next = children[state]?.[(half >>> bit) & 1] as number;
+    const next = children[state]![(half >>> bit) & 1]!;
     if (next === ~EOS) return FAILED;
     if (next < 0) symbol = HAS_SYMBOL | (~next << SYMBOL_SHIFT);
     state = next < 0 ? 0 : next;
@@ -83,16 +89,16 @@ function stepOf(children: readonly number[][], from: number, half: number): numb
   return state | symbol;
 }
 
-/** Decodes bytes [from, to) to the start of `out`, which has room for 8/5 of them. Returns how many came out; -1 where the code is broken. */
+/** Decodes bytes [from, to) to the start of `out`, which has space for 8/5 of them. Returns the decoded length; -1 where the code is invalid. */
 export function huffmanDecode(bytes: Buffer, from: number, to: number, out: Buffer): number {
   let state = 0;
   let length = 0;
   for (let i = from; i < to; i++) {
-    const byte = bytes[i] as number;
-    const high = STEPS[state * 16 + (byte >>> 4)] as number;
+    const byte = bytes[i]!;
+    const high = STEPS[state * 16 + (byte >>> 4)]!;
     if (high === FAILED) return -1;
     if (high & HAS_SYMBOL) out[length++] = high >>> SYMBOL_SHIFT;
-    const low = STEPS[(high & STATE_BITS) * 16 + (byte & 15)] as number;
+    const low = STEPS[(high & STATE_BITS) * 16 + (byte & 15)]!;
     if (low === FAILED) return -1;
     if (low & HAS_SYMBOL) out[length++] = low >>> SYMBOL_SHIFT;
     state = low & STATE_BITS;
@@ -100,13 +106,13 @@ export function huffmanDecode(bytes: Buffer, from: number, to: number, out: Buff
   return MAY_END[state] ? length : -1;
 }
 
-/** How many bytes the text (latin1) takes; NaN where it is not latin1. */
+/** Coded size of the text (latin1) in bytes; NaN where it is not latin1. */
 export function huffmanLength(text: string): number {
   let bits = 0;
   for (let i = 0; i < text.length; i++) {
     const symbol = text.charCodeAt(i);
     if (symbol >= EOS) return Number.NaN;
-    bits += LENGTHS[symbol] as number;
+    bits += LENGTHS[symbol]!;
   }
   return Math.ceil(bits / 8);
 }
@@ -118,8 +124,8 @@ export function huffmanEncode(text: string, out: Buffer, at: number): number {
   let pendingBits = 0;
   for (let i = 0; i < text.length; i++) {
     const symbol = text.charCodeAt(i);
-    let code = CODES[symbol] as number;
-    let bits = LENGTHS[symbol] as number;
+    let code = CODES[symbol]!;
+    let bits = LENGTHS[symbol]!;
     // the bits waiting (7 at most) and a code (30 at most) do not fit 32 together
     while (pendingBits + bits >= 8) {
       const taken = 8 - pendingBits;

@@ -28,7 +28,7 @@ import {
   windowUpdateFrame,
 } from './frames.ts';
 import { dependency, HeaderBlock, unpad } from './header-block.ts';
-import { checkTrailers, type RequestHeaders, requestHeaders } from './header-rules.ts';
+import { HeaderReader, type RequestHeaders } from './header-rules.ts';
 import type { Http2Limits } from './limits.ts';
 import { PeerRates } from './peer-rates.ts';
 import type { ReadTurns } from './read-turns.ts';
@@ -62,6 +62,7 @@ export class Connection implements StreamHost {
   readonly #input: ConnectionInput;
   readonly #decoder: HpackDecoder;
   readonly #block: HeaderBlock;
+  readonly #headers = new HeaderReader();
   readonly #peer = new PeerSettings();
   readonly #window: ReceiveWindow;
   readonly #streams = new NumberTable<Stream>();
@@ -71,7 +72,6 @@ export class Connection implements StreamHost {
   /** Requests whose work goes on, those of streams that were reset too. */
   #running = 0;
   #lastStreamId = 0;
-  #lastRequest: RequestHeaders | undefined;
   #isDraining = false;
   /** GOAWAY with an error was sent, or the socket is gone: nothing counts any more. */
   #isDead = false;
@@ -309,7 +309,7 @@ export class Connection implements StreamHost {
     }
     if (!endStream)
       throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'second headers that do not end the stream', streamId);
-    checkTrailers(headers, streamId);
+    this.#headers.checkTrailers(headers, streamId);
     if (stream.contentLength !== undefined) this.#checkLength(stream, true);
     this.#remoteEnd(stream);
   }
@@ -335,8 +335,7 @@ export class Connection implements StreamHost {
       this.#rates.reset();
       return this.#refuse(streamId);
     }
-    const request = requestHeaders(headers, streamId, this.#lastRequest);
-    this.#lastRequest = request;
+    const request = this.#headers.read(headers, streamId);
     const { contentLength } = request;
     if (endStream && contentLength !== undefined && contentLength > 0)
       throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a content-length without content', streamId);

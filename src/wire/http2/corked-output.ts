@@ -8,7 +8,7 @@
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
-import { viewOf } from '../../base/index.ts';
+import { Pool, viewOf } from '../../base/index.ts';
 import { FRAME_HEADER_BYTES, writeFrameHeader } from './frames.ts';
 
 /** Parts up to this size are copied: a copy of it is quicker than one more entry of a writev. */
@@ -17,13 +17,12 @@ export const COPY_BYTES = 4096;
 const SHORT_BYTES = 24;
 const MIN_SLAB_BYTES = 2048;
 const MAX_SLAB_BYTES = 32 * 1024;
-/** Slabs that are kept for use by whatever connection writes next. */
-const KEPT_SLABS = 32;
+const MAX_FREE_SLABS = 32;
 /** Unsent bytes from which on writers should wait. */
 const FULL_BYTES = 256 * 1024;
 
 /** Slabs of the largest size, whose bytes were all sent. */
-const freeSlabs: Buffer[] = [];
+const freeSlabs = new Pool<Buffer>(MAX_FREE_SLABS);
 
 export interface CorkedOutputOptions {
   readonly socket: Duplex;
@@ -119,7 +118,7 @@ export class CorkedOutput {
       for (const part of parts) socket.write(part);
       socket.uncork();
     }
-    if (socket.writableLength === 0) for (const slab of slabs) if (freeSlabs.length < KEPT_SLABS) freeSlabs.push(slab);
+    if (socket.writableLength === 0) for (const slab of slabs) freeSlabs.give(slab);
     if (this.#wasFull && this.unsentBytes < FULL_BYTES) this.#tellRoom();
   }
 
@@ -149,7 +148,7 @@ export class CorkedOutput {
   }
 
   #reusedSlab(): Buffer {
-    const slab = freeSlabs.pop() ?? Buffer.allocUnsafeSlow(MAX_SLAB_BYTES);
+    const slab = freeSlabs.take() ?? Buffer.allocUnsafeSlow(MAX_SLAB_BYTES);
     this.#slabs.push(slab);
     return slab;
   }

@@ -1,10 +1,10 @@
 /**
- * What the headers of a request must be (RFC 9113, section 8.2 and 8.3), and those of them that the wire itself reads.
+ * The rules for the headers of a request (RFC 9113, sections 8.2 and 8.3), and the headers that the wire itself reads.
  *
- * Everything against the rules is a malformed request: PROTOCOL_ERROR of its stream.
+ * A request that breaks a rule is malformed: PROTOCOL_ERROR of its stream.
  *
- * The requests of a connection are much alike: mostly only the timeout and, say, a trace differ from the request before. What is the same is not
- * checked again.
+ * The requests of a connection are much alike: mostly only the timeout and, say, a trace differ from the request before.
+ * What is the same is not checked again.
  */
 import { ErrorCode, Http2Error } from './frames.ts';
 import { HeaderPlaces } from './header-places.ts';
@@ -12,7 +12,7 @@ import { HeaderPlaces } from './header-places.ts';
 export interface RequestHeaders {
   /** name, value, name, value … with the pseudo-headers, which come first. */
   readonly list: readonly string[];
-  /** Places in `list`; the same object for requests with the same names in the same places. */
+  /** Positions in `list`; the same object for requests with the same names at the same positions. */
   readonly places: HeaderPlaces;
   readonly method: string;
   readonly path: string;
@@ -22,17 +22,69 @@ export interface RequestHeaders {
 }
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
-/** Headers that say more than their value, or whose value has rules of its own: where one of these differs, all are looked at anew. */
+/** Headers whose value has rules of its own, or decides more than itself: where one of them differs, all are checked again. */
 const WITH_RULES = new Set([':method', ':scheme', ':authority', 'content-type', 'content-length', 'te']);
 const OF_CONNECTIONS = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']);
 const PSEUDO = [':method', ':scheme', ':path', ':authority'];
-/** Names that were found well formed: the same few come with every request. */
-const knownNames = new Set<string>();
-const MAX_KNOWN = 256;
+/** The client's choice of names is its own; those that a connection remembers are few and short. */
+const MAX_KNOWN_NAMES = 32;
+const MAX_KNOWN_NAME_LENGTH = 64;
 
-/** `last`: what the request before it was found to be. */
-export function requestHeaders(headers: readonly string[], streamId: number, last?: RequestHeaders): RequestHeaders {
-  return (last && asLast(headers, last, streamId)) ?? readHeaders(headers, streamId);
+/** One for each connection. */
+export class HeaderReader {
+  #last: RequestHeaders | undefined;
+  /** Names that were found well formed: the same few come with every request. */
+  readonly #knownNames = new Set<string>();
+
+  /** Checks the headers of a request. Throws an Http2Error of its stream. */
+  read(list: readonly string[], streamId: number): RequestHeaders {
+    const headers = (this.#last && asLast(list, this.#last, streamId)) ?? this.#readAll(list, streamId);
+    this.#last = headers;
+    return headers;
+  }
+
+  /** Checks the trailers of a request: no pseudo-headers. */
+  checkTrailers(list: readonly string[], streamId: number): void {
+    for (let i = 0; i < list.length; i += 2) this.#checkField(list[i]!, list[i + 1]!, streamId);
+  }
+
+  #readAll(list: readonly string[], streamId: number): RequestHeaders {
+    const pseudo: (string | undefined)[] = [undefined, undefined, undefined, undefined];
+    let first = 0;
+    for (; first < list.length; first += 2) {
+      const name = list[first]!;
+      if (name.charCodeAt(0) !== 0x3a) break;
+      const which = PSEUDO.indexOf(name);
+      if (which < 0) throw malformed(streamId, `unknown pseudo-header ${name}`);
+      if (pseudo[which] !== undefined) throw malformed(streamId, `${name} appears twice`);
+      pseudo[which] = checkedValue(list[first + 1]!, name, streamId);
+    }
+    const [method, scheme, path] = pseudo;
+    if (method === undefined) throw malformed(streamId, ':method is missing');
+    if (method !== 'CONNECT' && (scheme === undefined || !path))
+      throw malformed(streamId, ':scheme or :path is missing');
+    let contentType: string | undefined;
+    let contentLength: number | undefined;
+    for (let i = first; i < list.length; i += 2) {
+      const name = list[i]!;
+      const value = list[i + 1]!;
+      this.#checkField(name, value, streamId);
+      if (name === 'content-type') contentType = value;
+      else if (name === 'content-length') contentLength = length(value, contentLength, streamId);
+    }
+    return { list, places: new HeaderPlaces(), method, path: path ?? '', contentType, contentLength };
+  }
+
+  #checkField(name: string, value: string, streamId: number): void {
+    if (!this.#knownNames.has(name)) {
+      if (!NAME.test(name))
+        throw malformed(streamId, `invalid or misplaced header name ${JSON.stringify(name.slice(0, 64))}`);
+      if (OF_CONNECTIONS.has(name)) throw malformed(streamId, `${name} belongs to HTTP/1 connections`);
+      if (this.#knownNames.size < MAX_KNOWN_NAMES && name.length < MAX_KNOWN_NAME_LENGTH) this.#knownNames.add(name);
+    }
+    checkedValue(value, name, streamId);
+    if (name === 'te' && value !== 'trailers') throw malformed(streamId, 'te must be "trailers"');
+  }
 }
 
 /** Undefined where more differs than plain values. */
@@ -41,9 +93,9 @@ function asLast(list: readonly string[], last: RequestHeaders, streamId: number)
   let { path } = last;
   if (list.length !== before.length) return undefined;
   for (let i = 0; i < list.length; i += 2) {
-    const name = list[i] as string;
+    const name = list[i]!;
     if (name !== before[i]) return undefined;
-    const value = list[i + 1] as string;
+    const value = list[i + 1]!;
     if (value === before[i + 1]) continue;
     if (WITH_RULES.has(name)) return undefined;
     checkedValue(value, name, streamId);
@@ -54,54 +106,12 @@ function asLast(list: readonly string[], last: RequestHeaders, streamId: number)
   return { list, places, method, path, contentType, contentLength };
 }
 
-function readHeaders(list: readonly string[], streamId: number): RequestHeaders {
-  const pseudo: (string | undefined)[] = [undefined, undefined, undefined, undefined];
-  let first = 0;
-  for (; first < list.length; first += 2) {
-    const name = list[first] as string;
-    if (name.charCodeAt(0) !== 0x3a) break;
-    const which = PSEUDO.indexOf(name);
-    if (which < 0) throw malformed(streamId, `${name} is no pseudo-header of requests`);
-    if (pseudo[which] !== undefined) throw malformed(streamId, `${name} twice`);
-    pseudo[which] = checkedValue(list[first + 1] as string, name, streamId);
-  }
-  const [method, scheme, path] = pseudo;
-  if (method === undefined) throw malformed(streamId, ':method is missing');
-  if (method !== 'CONNECT' && (scheme === undefined || !path)) throw malformed(streamId, ':scheme or :path is missing');
-  let contentType: string | undefined;
-  let contentLength: number | undefined;
-  for (let i = first; i < list.length; i += 2) {
-    const name = list[i] as string;
-    const value = list[i + 1] as string;
-    checkField(name, value, streamId);
-    if (name === 'content-type') contentType = value;
-    else if (name === 'content-length') contentLength = length(value, contentLength, streamId);
-  }
-  return { list, places: new HeaderPlaces(), method, path: path ?? '', contentType, contentLength };
-}
-
-/** Trailers of a request: no pseudo-headers. */
-export function checkTrailers(headers: readonly string[], streamId: number): void {
-  for (let i = 0; i < headers.length; i += 2) checkField(headers[i] as string, headers[i + 1] as string, streamId);
-}
-
-function checkField(name: string, value: string, streamId: number): void {
-  if (!knownNames.has(name)) {
-    if (!NAME.test(name))
-      throw malformed(streamId, `${JSON.stringify(name.slice(0, 64))} is no header's name, or out of place`);
-    if (OF_CONNECTIONS.has(name)) throw malformed(streamId, `${name} belongs to HTTP/1 connections`);
-    if (knownNames.size < MAX_KNOWN && name.length < 64) knownNames.add(name);
-  }
-  checkedValue(value, name, streamId);
-  if (name === 'te' && value !== 'trailers') throw malformed(streamId, 'te must be "trailers"');
-}
-
-/** No value may hold NUL, CR or LF: they would part headers where they are passed on as HTTP/1. */
+/** No value may hold NUL, CR or LF: they would split headers where a proxy passes them on as HTTP/1. */
 function checkedValue(value: string, name: string, streamId: number): string {
   for (let i = 0; i < value.length; i++) {
     const char = value.charCodeAt(i);
     if (char <= 0x0d && (char === 0 || char === 0x0a || char === 0x0d))
-      throw malformed(streamId, `the value of ${name} holds a byte that none may hold`);
+      throw malformed(streamId, `the value of ${name} holds a forbidden byte`);
   }
   return value;
 }
@@ -109,7 +119,7 @@ function checkedValue(value: string, name: string, streamId: number): string {
 function length(value: string, before: number | undefined, streamId: number): number {
   const bytes = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
   if (Number.isNaN(bytes) || (before !== undefined && before !== bytes))
-    throw malformed(streamId, 'content-length is no length, or several');
+    throw malformed(streamId, 'invalid content-length: expected one whole number');
   return bytes;
 }
 
