@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { Code } from '../base/index.ts';
-import { type Applicant, Authenticator } from './authenticator.ts';
+import { type CallCredentials, Authenticator } from './authenticator.ts';
 import { AUDIENCE, clockOfToday, Issuer, ISSUER } from './fixtures.ts';
 import { JwtVerifier } from './jwt-verifier.ts';
 import { makeToken, TokenList } from './token-list.ts';
@@ -11,26 +11,26 @@ const { token, entry } = makeToken('alice', '2026-11-21T12:00:00Z', randomBytes(
 const tokens = new TokenList([entry]);
 const SUBJECT = 'O=Tablet House,CN=bob';
 
-function applicant(authorization?: string, certificate?: string): Applicant {
+function credentials(authorization?: string, certificate?: string): CallCredentials {
   return { header: (name) => (name === 'authorization' ? authorization : undefined), certificate };
 }
 
 describe('who asks', () => {
   test('anybody, where nobody is asked', () => {
     const authenticator = new Authenticator({ certificates: false });
-    assert.equal(authenticator.principalOf(applicant(`Bearer ${token}`, SUBJECT)), 'anonymous');
+    assert.equal(authenticator.principalOf(credentials(`Bearer ${token}`, SUBJECT)), 'anonymous');
   });
 
   test('the one of the certificate, where clients show one and no tokens are set up', () => {
     const authenticator = new Authenticator({ certificates: true });
-    assert.equal(authenticator.principalOf(applicant(undefined, SUBJECT)), `cert:${SUBJECT}`);
-    assert.throws(() => authenticator.principalOf(applicant(`Bearer ${token}`)), { code: Code.UNAUTHENTICATED });
+    assert.equal(authenticator.principalOf(credentials(undefined, SUBJECT)), `cert:${SUBJECT}`);
+    assert.throws(() => authenticator.principalOf(credentials(`Bearer ${token}`)), { code: Code.UNAUTHENTICATED });
   });
 
   test('no certificate whose subject cannot be told from another in a log', () => {
     const authenticator = new Authenticator({ certificates: true });
     assert.equal(
-      authenticator.principalOf(applicant(undefined, 'CN=J\u00fcrgen,O=\u65e5\u672c')),
+      authenticator.principalOf(credentials(undefined, 'CN=J\u00fcrgen,O=\u65e5\u672c')),
       'cert:CN=J\u00fcrgen,O=\u65e5\u672c',
     );
     for (const subject of [
@@ -43,7 +43,7 @@ describe('who asks', () => {
       'x'.repeat(1025),
     ]) {
       assert.throws(
-        () => authenticator.principalOf(applicant(undefined, subject)),
+        () => authenticator.principalOf(credentials(undefined, subject)),
         { code: Code.UNAUTHENTICATED, message: /subject/ },
         JSON.stringify(subject),
       );
@@ -52,8 +52,8 @@ describe('who asks', () => {
 
   test('the one of the token, and a certificate does not replace it', () => {
     const authenticator = new Authenticator({ tokens, certificates: true });
-    assert.equal(authenticator.principalOf(applicant(`Bearer ${token}`, SUBJECT)), 'token:alice');
-    assert.throws(() => authenticator.principalOf(applicant(undefined, SUBJECT)), {
+    assert.equal(authenticator.principalOf(credentials(`Bearer ${token}`, SUBJECT)), 'token:alice');
+    assert.throws(() => authenticator.principalOf(credentials(undefined, SUBJECT)), {
       code: Code.UNAUTHENTICATED,
       message: /authorization: Bearer TOKEN/,
     });
@@ -62,7 +62,7 @@ describe('who asks', () => {
   test('the word Bearer is written as one likes; nothing else is taken', () => {
     const authenticator = new Authenticator({ tokens, certificates: false });
     for (const good of [`Bearer ${token}`, `bearer ${token}`, `BEARER  ${token}`])
-      assert.equal(authenticator.principalOf(applicant(good)), 'token:alice');
+      assert.equal(authenticator.principalOf(credentials(good)), 'token:alice');
     for (const bad of [
       '',
       token,
@@ -72,16 +72,20 @@ describe('who asks', () => {
       'Bearer ',
       `Bearer ${'a'.repeat(20_000)}`,
     ]) {
-      assert.throws(() => authenticator.principalOf(applicant(bad)), { code: Code.UNAUTHENTICATED }, bad.slice(0, 40));
+      assert.throws(
+        () => authenticator.principalOf(credentials(bad)),
+        { code: Code.UNAUTHENTICATED },
+        bad.slice(0, 40),
+      );
     }
   });
 
   test('a list that was emptied lets nobody in', () => {
     const authenticator = new Authenticator({ tokens, certificates: false });
     authenticator.tokens = new TokenList([]);
-    assert.throws(() => authenticator.principalOf(applicant(`Bearer ${token}`)), {
+    assert.throws(() => authenticator.principalOf(credentials(`Bearer ${token}`)), {
       code: Code.UNAUTHENTICATED,
-      message: /not known here/,
+      message: /unknown bearer token/,
     });
   });
 
@@ -93,14 +97,14 @@ describe('who asks', () => {
     );
     const signed = await issuer.sign({ sub: 'alice' });
     const both = new Authenticator({ tokens, jwt, certificates: false });
-    assert.equal(await both.principalOf(applicant(`Bearer ${token}`)), 'token:alice');
-    assert.equal(await both.principalOf(applicant(`Bearer ${signed}`)), 'jwt:alice');
+    assert.equal(await both.principalOf(credentials(`Bearer ${token}`)), 'token:alice');
+    assert.equal(await both.principalOf(credentials(`Bearer ${signed}`)), 'jwt:alice');
     const list = new Authenticator({ tokens, certificates: false });
-    assert.throws(() => list.principalOf(applicant(`Bearer ${signed}`)), { code: Code.UNAUTHENTICATED });
+    assert.throws(() => list.principalOf(credentials(`Bearer ${signed}`)), { code: Code.UNAUTHENTICATED });
     const issued = new Authenticator({ jwt, certificates: false });
-    assert.throws(() => issued.principalOf(applicant(`Bearer ${token}`)), {
+    assert.throws(() => issued.principalOf(credentials(`Bearer ${token}`)), {
       code: Code.UNAUTHENTICATED,
-      message: /not known here/,
+      message: /unknown bearer token/,
     });
   });
 });

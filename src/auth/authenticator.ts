@@ -1,16 +1,18 @@
 /**
- * Who asks, by what a call brings along. Where tokens are set up (a list of our own, or an issuer's) each call needs one, also from a client with a
- * certificate; where none are, the certificate says it; where neither is, everybody is anonymous.
+ * Finds the principal of a call by its credentials. Where tokens are configured (a list of our own, or an issuer's) each
+ * call needs one, even from a client with a certificate. Otherwise the certificate names the principal. Where neither is
+ * configured, all callers are anonymous.
  *
- * A principal begins with how it was known (`token:`, `jwt:`, `cert:`), so that no issuer can give out another way's names.
+ * A principal begins with the kind of its credentials (`token:`, `jwt:`, `cert:`), so that no issuer can issue the names of
+ * another kind.
  */
 import { BigtableError, Code } from '../base/index.ts';
 import type { JwtVerifier } from './jwt-verifier.ts';
 import { isDistinguishedName } from './principal.ts';
 import { isOwnToken, type TokenList } from './token-list.ts';
 
-/** What is known of a call before it is let in. */
-export interface Applicant {
+/** The credentials of a call. */
+export interface CallCredentials {
   /** A header of the request by its lower-case name. */
   header(name: string): string | undefined;
   /** The subject of the client's certificate, which an authority of ours has signed. */
@@ -19,7 +21,7 @@ export interface Applicant {
 
 const ANONYMOUS = 'anonymous';
 const BEARER = /^bearer +(\S+)$/i;
-/** Hashing more would be work for nothing. */
+/** Longer headers are not hashed. */
 const MAX_CHARS = 16_384;
 
 export class Authenticator {
@@ -28,7 +30,7 @@ export class Authenticator {
   readonly #jwt: JwtVerifier | undefined;
   readonly #certificates: boolean;
 
-  /** `certificates`: whether clients have to show one. */
+  /** `certificates`: true where clients must have one. */
   constructor(options: {
     readonly tokens?: TokenList | undefined;
     readonly jwt?: JwtVerifier | undefined;
@@ -39,16 +41,16 @@ export class Authenticator {
     this.#certificates = options.certificates;
   }
 
-  /** Throws, or rejects with, UNAUTHENTICATED; UNAVAILABLE where it cannot be found out now. */
-  principalOf(applicant: Applicant): string | Promise<string> {
-    if (this.#takesTokens) return this.#principalOfToken(applicant.header('authorization'));
+  /** Throws or rejects with UNAUTHENTICATED; UNAVAILABLE where the issuer's keys cannot be read now. */
+  principalOf(credentials: CallCredentials): string | Promise<string> {
+    if (this.#takesTokens) return this.#principalOfToken(credentials.header('authorization'));
     if (!this.#certificates) return ANONYMOUS;
-    if (applicant.certificate === undefined) throw refused('the client showed no certificate');
-    if (!isDistinguishedName(applicant.certificate))
+    if (credentials.certificate === undefined) throw refused('the client has no certificate');
+    if (!isDistinguishedName(credentials.certificate))
       throw refused(
-        'the subject of the client’s certificate is empty, longer than 1024 characters, or holds some that cannot be seen',
+        'the subject of the client’s certificate is empty, longer than 1024 characters, or holds invisible ones',
       );
-    return `cert:${applicant.certificate}`;
+    return `cert:${credentials.certificate}`;
   }
 
   get #takesTokens(): boolean {
@@ -59,10 +61,10 @@ export class Authenticator {
     if (authorization === undefined)
       throw refused('the call has no bearer token: send the header "authorization: Bearer TOKEN"');
     const token = authorization.length <= MAX_CHARS ? BEARER.exec(authorization)?.[1] : undefined;
-    if (token === undefined) throw refused('the header "authorization" is no "Bearer TOKEN"');
+    if (token === undefined) throw refused('invalid header "authorization": expected "Bearer TOKEN"');
     if (isOwnToken(token) || !this.#jwt) {
       const principal = this.tokens?.principalOf(token);
-      if (principal === undefined) throw refused('the bearer token is not known here');
+      if (principal === undefined) throw refused('unknown bearer token');
       return `token:${principal}`;
     }
     return this.#jwt.principalOf(token);

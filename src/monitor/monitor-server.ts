@@ -49,7 +49,7 @@ export class MonitorServer {
     const parsed = parseAddress(options.address);
     if (!parsed)
       throw invalidArgument(
-        `${JSON.stringify(options.address)} is no address for metrics: HOST:PORT, with a port from 0 to 65535`,
+        `invalid address for metrics ${JSON.stringify(options.address)}: expected HOST:PORT, with a port from 0 to 65535`,
       );
     const { host, port } = parsed;
     const handler = new Handler(options);

@@ -100,7 +100,10 @@ describe('numbers of connections', () => {
     for (const value of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
       test(`${name} ${value} is refused`, async () => {
         const starting = startServer({ service: {} as Service, env, address: '127.0.0.1:0', [name]: value });
-        await assert.rejects(starting, { code: 3, message: `${name} must be a whole number above 0, not ${value}` });
+        await assert.rejects(starting, {
+          code: 3,
+          message: `invalid ${name} ${value}: expected a whole number above 0`,
+        });
       });
     }
   }

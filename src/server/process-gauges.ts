@@ -1,15 +1,12 @@
-/**
- * What a thread that serves tells of itself beside its calls: its budget of requests, its heap, and how late its timers are, which is what a call waits while
- * something else runs.
- */
+/** Metrics of a thread that serves: its budget of requests, its heap, and how late its timers are, as a call would be. */
 import { getHeapStatistics } from 'node:v8';
 import type { Timer } from '../env/index.ts';
 import type { ApiEnv } from '../wire/index.ts';
 
-/** The event loop is looked at so often. */
-const LOOK_MS = 100;
+/** Period of the timer whose delay is measured. */
+const PERIOD_MS = 100;
 
-/** Until the function returned is called. */
+/** Reports until the returned function is called. */
 export function processGauges({
   metrics,
   clock,
@@ -18,7 +15,7 @@ export function processGauges({
   const parts = Object.entries(requestBudget.usedByPart()).map(
     ([part]) => [`requests.usedBytes.${part}`, () => requestBudget.usedByPart()[part] ?? 0] as const,
   );
-  const forget = metrics.gauges({
+  const unregister = metrics.gauges({
     ...Object.fromEntries(parts),
     'requests.limitBytes': () => requestBudget.limitBytes,
     'requests.waiting': () => requestBudget.waiting,
@@ -26,16 +23,16 @@ export function processGauges({
   });
   const delays = metrics.histogram('eventLoop.delayMs');
   let timer: Timer | undefined;
-  const look = (): void => {
-    const dueMs = clock.monotonicMs() + LOOK_MS;
-    timer = clock.timer(LOOK_MS, () => {
+  const measure = (): void => {
+    const dueMs = clock.monotonicMs() + PERIOD_MS;
+    timer = clock.timer(PERIOD_MS, () => {
       delays.observe(Math.max(0, clock.monotonicMs() - dueMs));
-      look();
+      measure();
     });
   };
-  look();
+  measure();
   return () => {
     timer?.cancel();
-    forget();
+    unregister();
   };
 }

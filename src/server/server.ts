@@ -1,6 +1,6 @@
 /**
- * A server: the Cloud Bigtable API on an address, over a service. On loopback it asks nobody anything unless it is told to; an address that other
- * machines can reach it serves only with TLS and with callers who say who they are, or where it is told to do without.
+ * A server: the Cloud Bigtable API on an address, over a service. On loopback callers need no credentials unless the options
+ * say so. An address that other machines can reach needs TLS and authentication, or `insecurePublic`.
  */
 import { invalidArgument } from '../base/index.ts';
 import { connectionLimit } from '../boot/index.ts';
@@ -17,12 +17,12 @@ import {
   type WireLimits,
   WireServer,
 } from '../wire/index.ts';
-import { type AccessOptions, openDoor } from './door.ts';
+import { type AccessOptions, openAccessControl } from './access-control.ts';
 import { processGauges } from './process-gauges.ts';
 import { readTlsFiles, type TlsFiles, watchTlsFiles } from './tls-files.ts';
 import { warnOfFiles } from './warn-of-files.ts';
 
-/** Calls under way get this long to end when the server stops. */
+/** Calls in progress get this long to end when the server stops. */
 const GRACE_MS = 5000;
 const DEFAULT_MAX_CONNECTIONS = 20_000;
 const DEFAULT_MAX_CONNECTIONS_PER_ADDRESS = 2000;
@@ -34,58 +34,65 @@ export interface ServerOptions {
   readonly env: ApiEnv;
   /** HOST:PORT, [IPV6]:PORT; port 0 chooses a free one. */
   readonly address: string;
-  /** Takes connections from the socket that listens on the address already, at this descriptor, and belongs to the process. Default: listens itself. */
+  /** Descriptor of a socket of the process that listens on the address already. Default: the server listens itself. */
   readonly listenerFd?: 0;
-  /** How many servers of this process take connections from that socket, and share its limits evenly. Default: 1. */
+  /** Number of servers of this process that take connections from that socket and share its limits evenly. Default: 1. */
   readonly sharers?: number;
-  /** Serves everybody who can reach the machine, without TLS or without a question. Default: false. */
+  /** Serves all who can reach the machine, without TLS or without authentication. Default: false. */
   readonly insecurePublic?: boolean;
-  /** Serves TLS alone. Default: plain text. */
+  /** Serves TLS only. Default: plain text. */
   readonly tls?: TlsFiles | undefined;
-  /** How callers say who they are. Default: by their certificates where `tls` asks for them; not at all otherwise. */
+  /** How callers are authenticated. Default: by certificates where `tls` requests them; otherwise not at all. */
   readonly access?: AccessOptions;
   /**
-   * Most connections at once, at least 1: a new one then takes the place of one that has no calls, or is refused. Default: 20,000. Never more than the
-   * limit of descriptors leaves beside the database.
+   * Most open connections, at least 1. Above it a new one replaces one that has no calls, or is refused. Default: 20,000.
+   * Never more than the limit of descriptors leaves next to the database.
    */
   readonly maxConnections?: number | undefined;
-  /** Connections from one IPv4 address or one IPv6 network of 64 bits, at least 1. Programs of this machine are not counted. Default: 2000. */
+  /** Connections from one IPv4 address or one IPv6 network of 64 bits, at least 1. Connections of this machine are not counted. Default: 2000. */
   readonly maxConnectionsPerAddress?: number;
-  /** A connection that is silent for so long is asked whether it is there, ms. Default: 60,000. */
+  /** A connection that is silent for this long is sent a PING, ms. Default: 60,000. */
   readonly keepAliveMs?: number;
-  /** It ends when it does not answer within this, ms. Default: 20,000. */
+  /** A connection that does not answer a PING within this is closed, ms. Default: 20,000. */
   readonly keepAliveTimeoutMs?: number;
   /** A connection without calls ends after this, ms. Default: one hour. */
   readonly maxIdleMs?: number;
-  /** How many compactions the database beside it runs at once: they need descriptors too. Default: 1. */
+  /** Number of compactions that the database runs concurrently: they need descriptors too. Default: 1. */
   readonly compactionsAtOnce?: number;
-  /** What is told of calls. Default: nothing of slow ones, and no access log. */
+  /** Logging of calls. Default: neither slow calls nor an access log. */
   readonly callLog?: Pick<CallLogOptions, 'accessLog' | 'slowMs'>;
-  /** How long calls under way may take when the server stops, ms. Default: 5000. */
+  /** Time for calls in progress to end when the server stops, ms. Default: 5000. */
   readonly graceMs?: number;
 }
 
 export interface RunningServer {
   /** HOST:PORT with the real port. */
   readonly address: string;
-  /** Tells health checks, takes no new calls, lets those under way end within the grace, cuts off the rest. */
+  /** Answers health checks with NOT_SERVING, takes no new calls, lets those in progress end within the grace, then cancels the rest. */
   close(): Promise<void>;
 }
 
-/** Fails with INVALID_ARGUMENT for an address that is none or is public without guard, ALREADY_EXISTS where it is in use. */
+/** Fails with INVALID_ARGUMENT for an invalid address, or a public one without TLS and authentication; ALREADY_EXISTS where it is in use. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { service, env, tls, access = {} } = options;
   const limits = limitsOf(options, env.logger);
   const { host, port } = checkedAddress(options);
   const certificates = tls && (await readTlsFiles(tls));
-  // where threads share the port they share the files too, and the main thread has warned of them
+  // threads that share the port share the files too, and the main thread has warned of them
   if (options.listenerFd === undefined) await warnOfFiles(options, env.logger);
-  const door = await openDoor(access, tls?.clientCaFile !== undefined, env);
-  const stops = [door.close, processGauges(env)];
+  const accessControl = await openAccessControl(access, tls?.clientCaFile !== undefined, env);
+  const stops = [accessControl.close, processGauges(env)];
   try {
     const callLog = new CallLog({ ...env, accessLog: false, slowMs: 0, ...options.callLog });
     const onCall = callLog.isOn ? (call: EndedCall) => callLog.ended(call) : undefined;
-    const server = new WireServer({ env, statusOf: wireStatus, tls: certificates, admit: door.admit, limits, onCall });
+    const server = new WireServer({
+      env,
+      statusOf: wireStatus,
+      tls: certificates,
+      authenticate: accessControl.authenticate,
+      limits,
+      onCall,
+    });
     const api = registerCloudApi(server, service, env);
     if (options.listenerFd !== undefined) await server.listenOn(options.listenerFd);
     const bound = options.listenerFd !== undefined ? port : await server.listen(host, port);
@@ -127,7 +134,7 @@ type ConnectionOptions = Pick<
   | 'sharers'
 >;
 
-/** A server's share of what the process may have. */
+/** A server's share of the limits of the process. */
 function limitsOf(options: ConnectionOptions, logger: Logger): Partial<WireLimits> {
   const {
     sharers = 1,
@@ -143,7 +150,7 @@ function limitsOf(options: ConnectionOptions, logger: Logger): Partial<WireLimit
     maxIdleMs,
   })) {
     if (value !== undefined && !isPositive(value))
-      throw invalidArgument(`${name} must be a whole number above 0, not ${value}`);
+      throw invalidArgument(`invalid ${name} ${value}: expected a whole number above 0`);
   }
   return {
     maxConnections: Math.max(1, Math.floor(checkedConnections(options, sharers, logger) / sharers)),
@@ -154,14 +161,14 @@ function limitsOf(options: ConnectionOptions, logger: Logger): Partial<WireLimit
   };
 }
 
-/** Most connections of the process at once. INVALID_ARGUMENT for a number that is none, RESOURCE_EXHAUSTED where there are too few descriptors for any. */
+/** Most open connections of the process. INVALID_ARGUMENT for an invalid number, RESOURCE_EXHAUSTED where there are too few descriptors for any. */
 export function checkedConnections(
   { maxConnections, compactionsAtOnce }: ConnectionOptions,
   tabletServers: number,
   logger: Logger,
 ): number {
   const wanted = maxConnections ?? DEFAULT_MAX_CONNECTIONS;
-  if (!isPositive(wanted)) throw invalidArgument(`maxConnections must be a whole number above 0, not ${wanted}`);
+  if (!isPositive(wanted)) throw invalidArgument(`invalid maxConnections ${wanted}: expected a whole number above 0`);
   const possible = connectionLimit(tabletServers, compactionsAtOnce);
   if (maxConnections !== undefined && maxConnections > possible) {
     logger.warn('the limit of open files (ulimit -n) allows fewer connections', { wanted, possible });
@@ -173,7 +180,7 @@ function isPositive(value: number): boolean {
   return Number.isSafeInteger(value) && value > 0;
 }
 
-/** Where to listen. Fails with INVALID_ARGUMENT for an address that is none, or that other machines can reach and nothing guards. */
+/** The address to listen on. Fails with INVALID_ARGUMENT for an invalid one, or one that other machines can reach without TLS and authentication. */
 export function checkedAddress({
   address,
   insecurePublic = false,
@@ -182,7 +189,9 @@ export function checkedAddress({
 }: Pick<ServerOptions, 'address' | 'insecurePublic' | 'tls' | 'access'>): Address {
   const parsed = parseAddress(address);
   if (!parsed)
-    throw invalidArgument(`${JSON.stringify(address)} is no address: HOST:PORT, with a port from 0 to 65535`);
+    throw invalidArgument(
+      `invalid address ${JSON.stringify(address)}: expected HOST:PORT, with a port from 0 to 65535`,
+    );
   if (isLoopback(parsed.host) || insecurePublic) return parsed;
   const isGuarded = access?.tokensFile !== undefined || access?.jwt !== undefined || tls?.clientCaFile !== undefined;
   const lacks = [
@@ -191,6 +200,6 @@ export function checkedAddress({
   ];
   if (lacks.length === 0) return parsed;
   throw invalidArgument(
-    `${address} can be reached from other machines and needs ${lacks.join(' and ')}; or use 127.0.0.1, or say --insecure-public to serve everybody as it is`,
+    `${address} can be reached from other machines and needs ${lacks.join(' and ')}; or use 127.0.0.1, or --insecure-public to serve all callers without them`,
   );
 }

@@ -1,8 +1,9 @@
 /**
- * One listening socket for all threads of the process (docs/decisions/0013-threads-and-their-listener.md). It is put where standard input was, at descriptor 0:
- * the only place where a thread that listens on it, and ends, does not close it for all the others.
+ * One listening socket for all threads of the process (docs/decisions/0013-threads-and-their-listener.md). It replaces
+ * standard input at descriptor 0: the only descriptor that a thread which listens on it does not close for all others when
+ * it ends.
  *
- * Invariant: the main thread alone opens and closes it. One process has one at a time. POSIX alone.
+ * Invariant: only the main thread opens and closes it. One process has one at a time. POSIX only.
  */
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
@@ -15,15 +16,15 @@ const BACKLOG = 1024;
 
 export interface SharedListener {
   readonly port: number;
-  /** The port is free; connections that nobody has taken yet are cut off. */
+  /** Frees the port. Connections that no thread has accepted yet are closed. */
   close(): void;
 }
 
-/** Listens on the address. To be called before anything else is at work: the socket gets the lowest descriptor that is free. ALREADY_EXISTS where the address is in use. */
+/** Listens on the address. Call it before anything else runs: the socket gets the lowest free descriptor. ALREADY_EXISTS where the address is in use. */
 export async function openSharedListener(host: string, port: number): Promise<SharedListener> {
   if (platform() === 'win32')
     throw new BigtableError(Code.UNIMPLEMENTED, 'several tablet servers cannot share a port on Windows: use one');
-  // the first socket of an event loop makes it open other descriptors, so this one goes before; it tells whether the address is free, too
+  // the first socket of an event loop makes it open other descriptors, so one is opened before; it finds the address in use, too
   const first = await listen(host, port);
   const chosen = portOf(first);
   await closed(first);
@@ -32,11 +33,11 @@ export async function openSharedListener(host: string, port: number): Promise<Sh
     openSync('/dev/null', 'r');
     throw error;
   });
-  // this thread takes no connections; the socket stays open
+  // this thread accepts no connections; the socket stays open
   await closed(second);
   if (!fstatSync(LISTENER_FD).isSocket())
     throw unavailable(
-      'the listening socket did not get its place: another part of this program opened a file in that instant',
+      'the listening socket did not get descriptor 0: another part of this program opened a file in that instant',
     );
   return {
     port: chosen,

@@ -1,7 +1,7 @@
 /**
- * A server with a tablet server a thread: each thread takes connections from the one listening socket, answers the rows it serves itself, and passes the
- * rest on to the threads that serve them. Which thread gets a connection is decided by the one that is free first. The threads share the limits of
- * connections evenly, as they do memory.
+ * A server with one tablet server per thread. Each thread takes connections from the one listening socket, serves its own
+ * rows, and calls the other threads for theirs. A connection goes to the thread that is free first. The threads share the
+ * limits of connections evenly, as they share memory.
  */
 import { mustThreadModule, openThreadedDatabase, type ThreadedDatabase } from '../boot/index.ts';
 import { silentLogger } from '../env/index.ts';
@@ -22,19 +22,22 @@ export interface ThreadedServer extends RunningServer {
 }
 
 /** Opens the database and serves it; `close` ends both. Fails as `startServer` and `openThreadedDatabase` do. */
-export async function startThreadedServer({ database: open, ...door }: ThreadedServerOptions): Promise<ThreadedServer> {
-  const { host, port } = checkedAddress(door);
+export async function startThreadedServer({
+  database: open,
+  ...options
+}: ThreadedServerOptions): Promise<ThreadedServer> {
+  const { host, port } = checkedAddress(options);
   const { tabletServers, logger = silentLogger } = open;
   const compactionsAtOnce = open.settings?.compactionsAtOnce ?? 1;
-  const maxConnections = checkedConnections({ ...door, compactionsAtOnce }, tabletServers, logger);
+  const maxConnections = checkedConnections({ ...options, compactionsAtOnce }, tabletServers, logger);
   const listener = await openSharedListener(host, port);
   const address = host.includes(':') ? `[${host}]:${listener.port}` : `${host}:${listener.port}`;
   let database: ThreadedDatabase | undefined;
   try {
     database = await openThreadedDatabase({ ...open, module: mustThreadModule('./thread-entry.ts', import.meta.url) });
-    await warnOfFiles(door, database.env.logger);
+    await warnOfFiles(options, database.env.logger);
     await database.listen({
-      ...door,
+      ...options,
       maxConnections,
       compactionsAtOnce,
       sharers: tabletServers,

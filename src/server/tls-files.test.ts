@@ -41,7 +41,7 @@ describe('TLS from files', () => {
     });
   });
 
-  test('changed files are read anew; broken ones change nothing and are told', async () => {
+  test('changed files are reloaded; broken ones change nothing and are logged', async () => {
     const files = { keyFile: join(directory, 'key.pem'), certFile: join(directory, 'cert.pem') };
     await copyFile(pem('server.key'), files.keyFile);
     await copyFile(pem('server.pem'), files.certFile);

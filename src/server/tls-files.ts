@@ -1,7 +1,7 @@
 /**
- * TLS from files, read anew when they change, so that renewed certificates need no restart.
+ * TLS from files, reloaded when they change, so that renewed certificates need no restart.
  *
- * Invariant: files that cannot be read or are no certificates leave those in use that worked, and are told to the log.
+ * Invariant: files that cannot be read or are not certificates are logged, and the last ones that worked stay in use.
  */
 import type { ApiEnv, TlsOptions } from '../wire/index.ts';
 import { readInput, watchFiles } from './watch-files.ts';
@@ -10,9 +10,9 @@ export interface TlsFiles {
   /** Paths of PEM files. */
   readonly keyFile: string;
   readonly certFile: string;
-  /** Who may sign clients' certificates. Given: only clients with one are served. */
+  /** The authorities of clients' certificates. Given: only clients with one are served. */
   readonly clientCaFile?: string | undefined;
-  /** The oldest version of TLS that is spoken. Default: 1.2. */
+  /** The oldest version of TLS that is accepted. Default: 1.2. */
   readonly minVersion?: '1.2' | '1.3' | undefined;
 }
 
@@ -24,7 +24,7 @@ export async function readTlsFiles({ keyFile, certFile, clientCaFile, minVersion
     : { key, cert, minVersion, ca: await readInput(clientCaFile), requestCert: true };
 }
 
-/** Calls `reload` with what the files hold whenever they have changed; answers how to stop. */
+/** Calls `reload` with the contents of the files when they have changed. Returns a function that stops it. */
 export function watchTlsFiles(
   files: TlsFiles,
   env: Pick<ApiEnv, 'clock' | 'logger'>,

@@ -1,8 +1,8 @@
-/** Warnings of files that others than their owner may read or write, and should not: keys, tokens, and what says who is let in. */
+/** Warns of files that other users may read or write and should not: keys, tokens, and the authorities of either. */
 import { readFile } from 'node:fs/promises';
 import { modeForOthers } from '../boot/index.ts';
 import type { Logger } from '../env/index.ts';
-import type { AccessOptions } from './door.ts';
+import type { AccessOptions } from './access-control.ts';
 import type { TlsFiles } from './tls-files.ts';
 
 export async function warnOfFiles(
@@ -36,7 +36,7 @@ async function warn(file: string | undefined, what: string, kind: 'secret' | 'tr
   logger.warn(`${what} ${harm}`, { file, mode, remedy: `chmod ${kind === 'secret' ? '600' : 'go-w'} ${file}` });
 }
 
-/** By the members that RFC 7518 gives to private and symmetric keys. */
+/** True where the set has the members of private or symmetric keys (RFC 7518). */
 async function holdsPrivateKeys(file: string): Promise<boolean> {
   const text = await readFile(file, 'utf8').catch(() => '');
   return /"(?:d|k)"\s*:/.test(text);

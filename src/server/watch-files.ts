@@ -1,17 +1,17 @@
 /**
- * Looks now and then whether files have changed, by time, size and identity: links that are swapped, as cluster managers do, and files that take
- * another's place are seen too. It works on every file system, and needs no descriptor a file.
+ * Watches files by polling their time, size and identity, so links that are swapped, as cluster managers do, and replaced
+ * files are seen too. It works on every file system, and needs no descriptors.
  */
 import { readFile, stat } from 'node:fs/promises';
 import { BigtableError, Code } from '../base/index.ts';
 import type { Timer } from '../env/index.ts';
 import type { ApiEnv } from '../wire/index.ts';
 
-const LOOK_MS = 2000;
+const POLL_MS = 2000;
 
 /**
- * Calls `reload` whenever one of the files has changed, from now on; answers how to stop. Where it fails the old contents stay in use, and
- * the log is told, under the name `what`; the next change is tried again.
+ * Calls `reload` when one of the files has changed. Returns a function that stops it. A failure is logged, under the name
+ * `what`, and the next change is tried again.
  */
 export function watchFiles(
   what: string,
@@ -22,24 +22,24 @@ export function watchFiles(
   let timer: Timer | undefined;
   let stopped = false;
   let seen: string | undefined;
-  const renew = async (): Promise<void> => {
+  const reloadAndLog = async (): Promise<void> => {
     try {
       await reload();
-      env.logger.info(`${what} were read anew`, { files: paths.join(' ') });
+      env.logger.info(`${what} reloaded`, { files: paths.join(' ') });
     } catch (error) {
-      env.logger.error(`${what} could not be read anew; the old ones stay in use`, {
+      env.logger.error(`cannot reload ${what}; the old ones stay in use`, {
         files: paths.join(' '),
         message: error instanceof Error ? error.message : String(error),
       });
     }
   };
-  const look = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     const now = await marksOf(paths);
-    if (seen !== undefined && now !== seen) await renew();
+    if (seen !== undefined && now !== seen) await reloadAndLog();
     seen = now;
-    if (!stopped) timer = env.clock.timer(LOOK_MS, () => void look());
+    if (!stopped) timer = env.clock.timer(POLL_MS, () => void poll());
   };
-  void look();
+  void poll();
   return () => {
     stopped = true;
     timer?.cancel();

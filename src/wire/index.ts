@@ -6,7 +6,7 @@ export { type Address, isLoopback, parseAddress } from './contract/address.ts';
 export { type ClientTlsOptions, WireClient } from './client/wire-client.ts';
 export type { RpcClient } from './contract/rpc-client.ts';
 export {
-  type Admit,
+  type Authenticate,
   type ApiEnv,
   type EndedCall,
   type OnCall,

@@ -313,7 +313,7 @@ describe('WireClient and its limits', () => {
     });
     await assert.rejects(all(clientOf(0, { address: 'nowhere' }).stream('/t/Echo', Buffer.alloc(0), plain())), {
       code: Code.INVALID_ARGUMENT,
-      message: /"nowhere" is no address/,
+      message: /invalid address "nowhere": expected HOST:PORT/,
     });
   });
 

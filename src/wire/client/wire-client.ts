@@ -178,7 +178,7 @@ export class WireClient implements RpcClient {
     const target = parseAddress(address);
     if (!target)
       return this.#failWaiting(
-        new BigtableError(Code.INVALID_ARGUMENT, `${JSON.stringify(address)} is no address: HOST:PORT is one`),
+        new BigtableError(Code.INVALID_ARGUMENT, `invalid address ${JSON.stringify(address)}: expected HOST:PORT`),
       );
     const socket = this.#openSocket(target);
     this.#connecting = socket;

@@ -1,23 +1,23 @@
 /**
- * What an API needs of a wire, server side: methods by path, raw bytes in and out, a context a call.
+ * The contract of an API and its wire on the server's side: methods by path, raw bytes in and out, a context for each call.
  *
  * Promises of the wire:
  * - Request bytes are reserved from the budget before more than a small share of them is taken in, and before the handler runs; the
- *   reservation is released when the call has ended. Methods with tiny requests take nothing of it and wait for nobody.
+ *   reservation is released when the call has ended. Methods with tiny requests take nothing of it and do not wait.
  * - `context.signal` aborts when the caller cancels, loses its connection or runs out of time; `context.deadlineMs` is the caller's.
  * - Response headers of streams go out before the handler runs: a client may wait for them.
- * - Whatever a handler throws becomes the call's status; nothing that a client sends or a handler throws ends the process.
+ * - An error that a handler throws becomes the call's status; nothing that a client sends or a handler throws ends the process.
  * - A request above `maxRequestBytes` fails with RESOURCE_EXHAUSTED as soon as its length is known.
- * - A call that holds memory, and moves too slowly, is ended with UNAVAILABLE, but only while others wait for memory.
+ * - A call that holds memory and moves too slowly is ended with UNAVAILABLE, but only while others wait for memory.
  */
 import type { Code } from '../../base/index.ts';
 import type { Env, RequestContext } from '../../env/index.ts';
 
-/** What of the environment an API and its wire use. */
+/** The part of the environment that an API and its wire use. */
 export type ApiEnv = Pick<Env, 'clock' | 'random' | 'requestBudget' | 'logger' | 'metrics'>;
 
-/** What is known of a call before anything of its request is taken in. */
-export interface RpcApplicant {
+/** The parts of a call by which its caller is authenticated, before anything of its request is taken in. */
+export interface CallCredentials {
   /** "/package.Service/Method". */
   readonly path: string;
   /** A header of the request by its lower-case name; the first one where there are several. */
@@ -27,12 +27,12 @@ export interface RpcApplicant {
 }
 
 /**
- * Lets a call in and says who asks: the principal in its context. What it throws or rejects with is the call's status, told before anything
- * of the request is held. Answers at once where it can.
+ * Returns the caller's principal, which goes into the call's context. An error that it throws or rejects with becomes
+ * the call's status, sent before anything of the request is held. Synchronous where possible.
  */
-export type Admit = (applicant: RpcApplicant) => string | Promise<string>;
+export type Authenticate = (credentials: CallCredentials) => string | Promise<string>;
 
-/** A call that has ended: answered, failed, or given up, and everything of its answer sent or lost. */
+/** A call that has ended: answered, failed or cancelled, and everything of its answer sent or lost. */
 export interface EndedCall {
   readonly path: string;
   /** Its notes are there where the server was given an OnCall. */
@@ -65,25 +65,26 @@ export interface RpcCall {
 /** Where a stream's messages go. */
 export interface RpcSink {
   /**
-   * Takes a message, whole or in parts; the bytes belong to the wire from then on. Undefined: go on. A promise: the reader is slower than
-   * the writer, make nothing more until it resolves; it rejects when the call is over (CANCELLED, DEADLINE_EXCEEDED).
+   * Takes a message, whole or in parts; the bytes belong to the wire from then on. Undefined: continue. A promise: the
+   * reader is slower than the writer, make nothing more until it resolves; it rejects when the call has ended (CANCELLED,
+   * DEADLINE_EXCEEDED).
    * Bytes taken and not yet sent are held in the call's reservation; where the budget has no room for them it rejects with UNAVAILABLE.
    */
   send(message: Buffer | readonly Buffer[]): Promise<void> | undefined;
-  /** The same with a message that stays the caller's: it may be written over as soon as this returns. For small ones, which are copied anyway. */
+  /** The same for a small message that stays the caller's: it is copied before this returns. */
   sendCopy(message: Buffer): Promise<void> | undefined;
 }
 
 /** A request up to this size is tiny: where a method takes none larger, its requests are not counted, and never wait. */
 export const TINY_REQUEST_BYTES = 4096;
 
-/** What of a method does not depend on its kind. */
+/** The part of a method that does not depend on its kind. */
 interface MethodLimits {
   /** The largest request. Default: the server's. */
   readonly maxRequestBytes?: number;
 }
 
-/** Headers of the answer beside gRPC's own, known before the handler runs: name, value, name, value … */
+/** Headers of the answer in addition to gRPC's own, known before the handler runs: name, value, name, value … */
 interface AnswerHeaders {
   headers?(call: RpcCall): readonly string[];
 }
@@ -92,16 +93,16 @@ export type RpcMethod = MethodLimits &
   AnswerHeaders &
   (
     | { readonly kind: 'unary'; handle(call: RpcCall, request: Buffer): Promise<Uint8Array> }
-    /** Undefined: all was sent at once. */
+    /** Undefined: everything was sent synchronously. */
     | { readonly kind: 'stream'; handle(call: RpcCall, request: Buffer, sink: RpcSink): Promise<void> | undefined }
     | { readonly kind: 'bidi'; handle(call: RpcCall, requests: AsyncIterable<Buffer>, sink: RpcSink): Promise<void> }
   );
 
-/** What a call that failed tells its caller. */
+/** The outcome of a call that failed, as sent to its caller. */
 export interface RpcStatus {
   readonly code: Code;
   readonly message: string;
-  /** A serialized google.rpc.Status, where there is more to tell. */
+  /** A serialized google.rpc.Status, where there are details. */
   readonly details: Buffer | undefined;
 }
 

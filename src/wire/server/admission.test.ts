@@ -5,7 +5,7 @@ import * as grpc from '@grpc/grpc-js';
 import { BigtableError, Code } from '../../base/index.ts';
 import { systemClock } from '../../platform/index.ts';
 import { rawServer, testEnv, until } from '../../../test/raw-server.ts';
-import type { Admit, RpcApplicant } from '../contract/rpc-server.ts';
+import type { Authenticate, CallCredentials } from '../contract/rpc-server.ts';
 import type { WireServer } from './wire-server.ts';
 
 const pem = (name: string): Buffer => readFileSync(`test/certificates/${name}`);
@@ -25,17 +25,17 @@ const echo = (server: WireServer): void => {
   });
 };
 
-async function admitting(admit: Admit, env = testEnv()) {
-  return rawServer(env, echo, { server: { admit } });
+async function admitting(authenticate: Authenticate, env = testEnv()) {
+  return rawServer(env, echo, { server: { authenticate } });
 }
 
 describe('letting calls in', () => {
-  for (const [how, admit] of [
+  for (const [how, authenticate] of [
     ['at once', () => 'alice'],
     ['later', async () => 'alice'],
   ] as const) {
     test(`who asks is in the call's context, known ${how}`, async () => {
-      const wire = await admitting(admit);
+      const wire = await admitting(authenticate);
       for (const bytes of [0, 3, 100_000, 1_000_000]) {
         const { code, messages } = await wire.call('/t/Unary', [Buffer.alloc(bytes)]);
         assert.deepEqual([code, String(messages[0])], [Code.OK, `alice ${bytes}`]);
@@ -49,7 +49,7 @@ describe('letting calls in', () => {
     });
   }
 
-  for (const [how, admit] of [
+  for (const [how, authenticate] of [
     [
       'at once',
       () => {
@@ -65,7 +65,7 @@ describe('letting calls in', () => {
   ] as const) {
     test(`who is refused ${how} is told, and nothing of the request is held`, async () => {
       const env = testEnv(1000);
-      const wire = await admitting(admit, env);
+      const wire = await admitting(authenticate, env);
       // more than the budget, and than the windows: it is refused before it has come
       for (const path of ['/t/Unary', '/t/Bidi', '/t/Unknown']) {
         const { code, message, messages } = await wire.call(path, [Buffer.alloc(2_000_000)]);
@@ -76,10 +76,10 @@ describe('letting calls in', () => {
     });
   }
 
-  test('path and headers are known to the door; the first of several headers counts', async () => {
-    const seen: RpcApplicant[] = [];
-    const wire = await admitting((applicant) => {
-      seen.push(applicant);
+  test('the authenticator sees path and headers; the first of several headers counts', async () => {
+    const seen: CallCredentials[] = [];
+    const wire = await admitting((credentials) => {
+      seen.push(credentials);
       return 'alice';
     });
     const metadata = new grpc.Metadata();
@@ -95,7 +95,7 @@ describe('letting calls in', () => {
     await wire.close();
   });
 
-  test('a call that is given up while it waits at the door is gone', async () => {
+  test('a call that is cancelled while its caller is authenticated is gone', async () => {
     let open: ((principal: string) => void) | undefined;
     const wire = await admitting(
       () =>
@@ -141,7 +141,7 @@ describe('letting calls in', () => {
     await wire.close();
   });
 
-  test('what the door throws of its own fault is INTERNAL', async () => {
+  test('an unexpected error of the authenticator is INTERNAL', async () => {
     const wire = await admitting(() => {
       throw new TypeError('oops');
     });
@@ -151,7 +151,7 @@ describe('letting calls in', () => {
 
   test('the subject of a certificate that was asked for is known', async () => {
     const subjects: (string | undefined)[] = [];
-    const admit: Admit = ({ certificate }) => {
+    const authenticate: Authenticate = ({ certificate }) => {
       subjects.push(certificate);
       return 'anybody';
     };
@@ -159,7 +159,7 @@ describe('letting calls in', () => {
     for (const requestCert of [true, false]) {
       const tls = { key: pem('server.key'), cert: pem('server.pem'), ca, requestCert };
       const wire = await rawServer(testEnv(), echo, {
-        server: { tls, admit },
+        server: { tls, authenticate },
         credentials: grpc.credentials.createSsl(ca, pem('client.key'), pem('client.pem')),
       });
       assert.equal((await wire.call('/t/Unary', [Buffer.alloc(1)])).code, Code.OK);

@@ -26,7 +26,7 @@ export interface WaitingCallParts {
   /** That of unknown callers on this connection. */
   readonly owner: Owner;
   /** Gives the stream its new owner. */
-  readonly admit: (caller: string | BigtableError) => void;
+  readonly begin: (caller: string | BigtableError) => void;
 }
 
 export class WaitingCall implements StreamOwner, SlowCall {
@@ -45,10 +45,10 @@ export class WaitingCall implements StreamOwner, SlowCall {
     this.#parts = parts;
     this.reservation = host.env.requestBudget.reservation(owner);
     host.slowCalls.add(this);
-    const decide = (known: string | BigtableError): void => {
+    const decide = (principal: string | BigtableError): void => {
       if (this.#isGone) return;
       this.#leave();
-      parts.admit(known);
+      parts.begin(principal);
       this.#handOver();
     };
     caller.then(decide, (error: unknown) => decide(toBigtableError(error)));

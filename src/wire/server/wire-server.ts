@@ -10,7 +10,15 @@ import type { RequestHeaders } from '../http2/header-rules.ts';
 import { DEFAULT_LIMITS, type Http2Limits } from '../http2/limits.ts';
 import { ReadTurns } from '../http2/read-turns.ts';
 import type { Stream } from '../http2/stream.ts';
-import type { Admit, ApiEnv, OnCall, RpcApplicant, RpcMethod, RpcServer, RpcStatus } from '../contract/rpc-server.ts';
+import type {
+  Authenticate,
+  ApiEnv,
+  OnCall,
+  CallCredentials,
+  RpcMethod,
+  RpcServer,
+  RpcStatus,
+} from '../contract/rpc-server.ts';
 import { CallLedger } from './call-ledger.ts';
 import { Deadlines } from './deadlines.ts';
 import { HttpRefusal } from './http-refusal.ts';
@@ -50,7 +58,7 @@ export interface WireServerOptions {
   readonly statusOf: (thrown: unknown) => RpcStatus;
   readonly tls?: TlsOptions | undefined;
   /** Default: everybody, as 'anonymous'. */
-  readonly admit?: Admit;
+  readonly authenticate?: Authenticate;
   /** Told of every call that has ended. */
   readonly onCall?: OnCall | undefined;
   readonly limits?: Partial<WireLimits>;
@@ -212,18 +220,18 @@ export class WireServer implements RpcServer {
     const { method, path, contentType = '', list, places } = request;
     if (method !== 'POST' || !contentType.startsWith('application/grpc')) return void new HttpRefusal(stream, request);
     const caller = this.#callerOf({ path, header: (name) => places.value(list, name), certificate });
-    const begin = (known: string | BigtableError): void => {
-      const owner = typeof known === 'string' ? owners.of(known) : undefined;
-      new ServerCall(this.#host, stream, request, this.#methods.get(path), known, owner, address);
+    const begin = (principal: string | BigtableError): void => {
+      const owner = typeof principal === 'string' ? owners.of(principal) : undefined;
+      new ServerCall(this.#host, stream, request, this.#methods.get(path), principal, owner, address);
     };
     if (caller instanceof Promise)
-      new WaitingCall({ host: this.#host, connection, stream, caller, owner: owners.of(UNKNOWN), admit: begin });
+      new WaitingCall({ host: this.#host, connection, stream, caller, owner: owners.of(UNKNOWN), begin });
     else begin(caller);
   }
 
-  #callerOf(applicant: RpcApplicant): string | BigtableError | Promise<string> {
+  #callerOf(credentials: CallCredentials): string | BigtableError | Promise<string> {
     try {
-      return this.#options.admit?.(applicant) ?? ANONYMOUS;
+      return this.#options.authenticate?.(credentials) ?? ANONYMOUS;
     } catch (error) {
       return toBigtableError(error);
     }

@@ -6,15 +6,23 @@ import { after, before, describe, test } from 'node:test';
 import { addToken, removeTokens } from '../auth/index.ts';
 import { Code } from '../base/index.ts';
 import { ManualClock, silentLogger } from '../env/index.ts';
-import { type Door, openDoor } from './door.ts';
+import { type AccessControl, openAccessControl } from './access-control.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1));
 const KEYS = JSON.stringify({ keys: [] });
 
-const ask = async (door: Door, token?: string, path = '/google.bigtable.v2.Bigtable/ReadRows'): Promise<string> =>
-  door.admit({ path, header: () => (token === undefined ? undefined : `Bearer ${token}`), certificate: undefined });
+const ask = async (
+  access: AccessControl,
+  token?: string,
+  path = '/google.bigtable.v2.Bigtable/ReadRows',
+): Promise<string> =>
+  access.authenticate({
+    path,
+    header: () => (token === undefined ? undefined : `Bearer ${token}`),
+    certificate: undefined,
+  });
 
-describe('the door', () => {
+describe('access control', () => {
   let directory = '';
   const told: string[] = [];
   const logger = {
@@ -24,7 +32,7 @@ describe('the door', () => {
     error: (message: string) => void told.push(message),
   };
   before(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'edubba-door-'));
+    directory = await mkdtemp(join(tmpdir(), 'edubba-access-'));
   });
   after(() => rm(directory, { recursive: true }));
 
@@ -36,17 +44,17 @@ describe('the door', () => {
     }
   };
 
-  test('stands open where nothing is set up', async () => {
-    const door = await openDoor({}, false, { clock: new ManualClock(), logger });
-    assert.equal(await ask(door), 'anonymous');
-    door.close();
+  test('is open where nothing is configured', async () => {
+    const access = await openAccessControl({}, false, { clock: new ManualClock(), logger });
+    assert.equal(await ask(access), 'anonymous');
+    access.close();
   });
 
-  test('a guarded one lets everybody check the health and nothing else', async () => {
+  test('lets callers without a token check the health and nothing else', async () => {
     const tokensFile = join(directory, 'health.txt');
     await addToken(tokensFile, 'alice', '-');
-    const door = await openDoor({ tokensFile }, false, { clock: new ManualClock(), logger });
-    assert.equal(await ask(door, undefined, '/grpc.health.v1.Health/Check'), 'anonymous');
+    const access = await openAccessControl({ tokensFile }, false, { clock: new ManualClock(), logger });
+    assert.equal(await ask(access, undefined, '/grpc.health.v1.Health/Check'), 'anonymous');
     for (const path of [
       '/grpc.health.v1.Health/Watch',
       '/grpc.health.v1.Health/List',
@@ -57,71 +65,74 @@ describe('the door', () => {
       '/x',
       '/grpc.health.v1.Health/check',
     ]) {
-      await assert.rejects(ask(door, undefined, path), { code: Code.UNAUTHENTICATED }, path);
+      await assert.rejects(ask(access, undefined, path), { code: Code.UNAUTHENTICATED }, path);
     }
-    door.close();
+    access.close();
   });
 
-  test('tokens that are added or removed count from the next look on; a broken file changes nothing', async () => {
+  test('tokens that are added or removed count from the next check of the file; a broken file changes nothing', async () => {
     const clock = new ManualClock();
     const tokensFile = join(directory, 'tokens.txt');
     const alice = await addToken(tokensFile, 'alice', '-');
-    const door = await openDoor({ tokensFile }, false, { clock, logger });
+    const access = await openAccessControl({ tokensFile }, false, { clock, logger });
     await look(clock);
     const bob = await addToken(tokensFile, 'bob', '-');
-    assert.equal(await ask(door, alice), 'token:alice');
-    await assert.rejects(ask(door, bob), { code: Code.UNAUTHENTICATED });
+    assert.equal(await ask(access, alice), 'token:alice');
+    await assert.rejects(ask(access, bob), { code: Code.UNAUTHENTICATED });
     await look(clock);
-    assert.equal(await ask(door, bob), 'token:bob');
+    assert.equal(await ask(access, bob), 'token:bob');
     await removeTokens(tokensFile, 'alice');
     await look(clock);
-    await assert.rejects(ask(door, alice), { code: Code.UNAUTHENTICATED });
-    assert.match(told.at(-1) ?? '', /^tokens were read anew/);
+    await assert.rejects(ask(access, alice), { code: Code.UNAUTHENTICATED });
+    assert.match(told.at(-1) ?? '', /^tokens reloaded/);
     for (const spoil of [() => writeFile(tokensFile, 'nonsense'), () => rm(tokensFile)]) {
       const before = told.length;
       await spoil();
       await look(clock);
-      assert.match(told.at(-1) ?? '', /could not be read anew/);
+      assert.match(told.at(-1) ?? '', /cannot reload/);
       await look(clock);
       assert.equal(told.length, before + 1, 'told once');
-      assert.equal(await ask(door, bob), 'token:bob');
+      assert.equal(await ask(access, bob), 'token:bob');
     }
     await addToken(tokensFile, 'carol', '-');
     await look(clock);
-    await assert.rejects(ask(door, bob), { code: Code.UNAUTHENTICATED });
-    door.close();
+    await assert.rejects(ask(access, bob), { code: Code.UNAUTHENTICATED });
+    access.close();
     clock.advance(100_000);
     assert.equal(clock.nextTimerMs(), Number.POSITIVE_INFINITY);
   });
 
-  test('the keys of an issuer are read anew too', async () => {
+  test('the keys of an issuer are reloaded too', async () => {
     const clock = new ManualClock();
     const keys = join(directory, 'keys.json');
     await writeFile(keys, KEYS);
-    const door = await openDoor({ jwt: { issuer: 'i', audience: 'a', keys } }, false, { clock, logger });
+    const access = await openAccessControl({ jwt: { issuer: 'i', audience: 'a', keys } }, false, { clock, logger });
     await look(clock);
     await writeFile(keys, `${KEYS}\n`);
     await look(clock);
-    assert.match(told.at(-1) ?? '', /^keys were read anew/);
+    assert.match(told.at(-1) ?? '', /^keys reloaded/);
     await writeFile(keys, '{');
     await look(clock);
-    assert.match(told.at(-1) ?? '', /^keys could not/);
-    await assert.rejects(ask(door, 'a.b.c'), { code: Code.UNAUTHENTICATED });
-    door.close();
+    assert.match(told.at(-1) ?? '', /^cannot reload keys/);
+    await assert.rejects(ask(access, 'a.b.c'), { code: Code.UNAUTHENTICATED });
+    access.close();
   });
 
-  test('files that are not what they should be keep the server from starting', async () => {
+  test('an invalid file keeps the server from starting', async () => {
     const env = { clock: new ManualClock(), logger };
-    await assert.rejects(openDoor({ tokensFile: join(directory, 'none') }, false, env), {
+    await assert.rejects(openAccessControl({ tokensFile: join(directory, 'none') }, false, env), {
       code: Code.NOT_FOUND,
       message: /edubba token add/,
     });
-    await assert.rejects(openDoor({ jwt: { issuer: 'i', audience: 'a', keys: join(directory, 'none') } }, false, env), {
-      code: Code.INVALID_ARGUMENT,
-      message: /cannot read/,
-    });
     await assert.rejects(
-      openDoor({ jwt: { issuer: 'i', audience: 'a', keys: 'http://example.org/keys' } }, false, env),
+      openAccessControl({ jwt: { issuer: 'i', audience: 'a', keys: join(directory, 'none') } }, false, env),
+      {
+        code: Code.INVALID_ARGUMENT,
+        message: /cannot read/,
+      },
+    );
+    await assert.rejects(
+      openAccessControl({ jwt: { issuer: 'i', audience: 'a', keys: 'http://example.org/keys' } }, false, env),
       { code: Code.INVALID_ARGUMENT, message: /https/ },
     );
   });

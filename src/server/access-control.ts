@@ -1,44 +1,44 @@
 /**
- * The door: who is let in to which call. Here it is decided who asks; what a principal may do will be asked in `admit` as far as it is a matter of calls, and
- * by the service as far as it is one of tables and families: both have the principal.
+ * Authenticates the caller of each call. Rights are not checked yet. Those that concern calls will be checked here, those
+ * that concern tables and families by the service; both have the principal.
  *
- * Open to everybody, so that balancers and supervisors without a token can see whether the server serves: the health check. It tells nothing else. All
- * other calls, reflection and those that do not exist among them, are for those who are known.
+ * The health check is open to all callers, so that balancers and supervisors without a token can see that the server
+ * serves. All other calls need a principal, reflection and unknown calls included.
  */
 import { Authenticator, JwtVerifier, readTokens } from '../auth/index.ts';
-import type { Admit, ApiEnv } from '../wire/index.ts';
+import type { Authenticate, ApiEnv } from '../wire/index.ts';
 import { readInput, watchFiles } from './watch-files.ts';
 
 export interface AccessOptions {
-  /** A file of tokens, made by `edubba token add`. Read anew when it changes. */
+  /** A file of tokens, made by `edubba token add`. Reloaded when it changes. */
   readonly tokensFile?: string | undefined;
   /** Tokens that an issuer signs. */
   readonly jwt?: JwtOptions | undefined;
 }
 
 export interface JwtOptions {
-  /** What `iss` and `aud` in a token must be. */
+  /** The required `iss` and `aud` of a token. */
   readonly issuer: string;
   readonly audience: string;
-  /** The issuer's key set (JWKS): an https URL, or the path of a file, read anew when it changes. */
+  /** The issuer's key set (JWKS): an https URL, or the path of a file, reloaded when it changes. */
   readonly keys: string;
 }
 
-const OPEN = new Set(['/grpc.health.v1.Health/Check']);
-const ANYBODY = 'anonymous';
+const OPEN_CALLS = new Set(['/grpc.health.v1.Health/Check']);
+const ANONYMOUS = 'anonymous';
 
-export interface Door {
-  readonly admit: Admit;
-  /** Ends the looking after files. */
+export interface AccessControl {
+  readonly authenticate: Authenticate;
+  /** Stops watching the files. */
   close(): void;
 }
 
-/** Fails with INVALID_ARGUMENT or NOT_FOUND where a file is not what it should be. `certificates`: whether TLS asks clients for one. */
-export async function openDoor(
+/** Fails with INVALID_ARGUMENT or NOT_FOUND where a file is invalid or missing. `certificates`: true where TLS requests one of clients. */
+export async function openAccessControl(
   access: AccessOptions,
   certificates: boolean,
   env: Pick<ApiEnv, 'clock' | 'logger'>,
-): Promise<Door> {
+): Promise<AccessControl> {
   const { tokensFile, jwt } = access;
   const tokens = tokensFile === undefined ? undefined : await readTokens(tokensFile);
   const verifier =
@@ -55,7 +55,8 @@ export async function openDoor(
   if (jwt && verifier && !isUrl(jwt.keys))
     stops.push(watchFiles('keys', [jwt.keys], env, async () => verifier.replaceKeys(await keysOf(jwt.keys))));
   return {
-    admit: (applicant) => (OPEN.has(applicant.path) ? ANYBODY : authenticator.principalOf(applicant)),
+    authenticate: (credentials) =>
+      OPEN_CALLS.has(credentials.path) ? ANONYMOUS : authenticator.principalOf(credentials),
     close: () => {
       for (const stop of stops) stop();
     },
