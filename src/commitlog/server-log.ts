@@ -276,14 +276,24 @@ export class ServerLog {
     return batch;
   }
 
-  /** Writes batches until there are none. */
+  /** Writes batches until there are none. A tripped assert ends the log as a failed append does. */
   async #write(): Promise<void> {
-    for (let batch = this.#takeBatch(); batch; batch = this.#takeBatch()) {
-      if (this.#failed) batch.reject(unavailable(`${this.path}: not written: an earlier append failed`, this.#failed));
-      else await this.#writeBatch(batch);
-      this.#release(batch);
+    try {
+      for (let batch = this.#takeBatch(); batch; batch = this.#takeBatch()) {
+        if (this.#failed) batch.reject(this.#notWritten(this.#failed));
+        else await this.#writeBatch(batch);
+        this.#release(batch);
+      }
+    } catch (error) {
+      const failure = unavailable(`${this.path}: an invariant of the log is broken`, error);
+      this.#fail(failure);
+      for (let batch = this.#takeBatch(); batch; batch = this.#takeBatch()) batch.reject(this.#notWritten(failure));
     }
     this.#writing = undefined;
+  }
+
+  #notWritten(failure: BigtableError): BigtableError {
+    return unavailable(`${this.path}: not written: an earlier append failed`, failure);
   }
 
   async #writeBatch(batch: Batch): Promise<void> {
