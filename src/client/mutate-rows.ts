@@ -2,10 +2,17 @@
  * A batch of writes: grouped by tablet, the groups sent side by side, the answers put together by entry. Entries whose tablet moved are sent again.
  */
 import { BigtableError, toBigtableError, unavailable } from '../base/index.ts';
-import { Pacer, type Clock, type RequestContext, type Transport } from '../env/index.ts';
+import {
+  Pacer,
+  type Clock,
+  fromPlainError,
+  type PlainError,
+  type RequestContext,
+  type Transport,
+} from '../env/index.ts';
 import type { AssignedTablet } from '../locator/index.ts';
 import type { RowMutations, TableSchema } from '../model/index.ts';
-import { callServer, errorOf, isNotServing, type PlainError } from '../protocol/index.ts';
+import { callServer, isNotServing } from '../protocol/index.ts';
 import type { Patience, Router } from './router.ts';
 
 export interface MutateRowsParts {
@@ -36,7 +43,7 @@ export async function mutateRows(
     const misdirected: number[] = [];
     const fail: Fail = (i, error) => {
       if (isNotServing(error)) misdirected.push(i);
-      else outcomes[i] = error instanceof BigtableError ? error : errorOf(error);
+      else outcomes[i] = error instanceof BigtableError ? error : fromPlainError(error);
     };
     const schema = await router.table(table, context);
     const groups = await groupByTablet(parts, context, schema, table, entries, left, fail);

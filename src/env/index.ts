@@ -46,7 +46,14 @@ export {
 } from './memory/memory-file-system.ts';
 export { OverlayFileSystem } from './memory/overlay-file-system.ts';
 export { MemoryLockService } from './memory/memory-lock-service.ts';
-export { fromPlainError, type PlainError, toPlainError } from './calls/plain-error.ts';
+export {
+  fromPlainError,
+  fromPlainThrown,
+  type PlainError,
+  type PlainThrown,
+  toPlainError,
+  toPlainThrown,
+} from './calls/plain-error.ts';
 export { PullStream, pullStreamOf } from './calls/pull-stream.ts';
 export { SeededRandom } from './memory/seeded-random.ts';
 export {

@@ -9,7 +9,7 @@
  */
 import { assert, BigtableError, checksInvariants, Code, CorruptionError } from '../base/index.ts';
 import { readAppends } from '../commitlog/index.ts';
-import { type Env, type RequestContext, within } from '../env/index.ts';
+import { type Env, fromPlainError, type RequestContext, within } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import {
   assertDisjoint,
@@ -24,7 +24,7 @@ import {
   USER_RANGE,
 } from '../metadata/index.ts';
 import { ALL_ROWS, type RowRange } from '../model/index.ts';
-import { callServer, type CommitOutcome, errorOf, logPathOf, type TabletRef } from '../protocol/index.ts';
+import { callServer, type CommitOutcome, logPathOf, type TabletRef } from '../protocol/index.ts';
 import { chooseMoves } from './balance.ts';
 import type { Deletions } from './deletions.ts';
 import { GivenUp } from './given-up.ts';
@@ -134,8 +134,8 @@ export class Assignment {
             server.tablets.set(ref.key, ref.epoch);
             this.#failures.loaded(ref);
           } else {
-            failures.push(errorOf(answer));
-            this.#failures.failed(ref, errorOf(answer));
+            failures.push(fromPlainError(answer));
+            this.#failures.failed(ref, fromPlainError(answer));
           }
           // it has let the tablet go at this epoch, or is about to: it gets it at a later one
           if (answer?.code === Code.FAILED_PRECONDITION) await this.#makeGiveUp(server, ref, context);

@@ -6,7 +6,7 @@
  * server, released, or merged and not assigned yet. Nothing is to be undone.
  */
 import { assert, BigtableError, type ByteString, Code, quote, successor } from '../base/index.ts';
-import type { Env, RequestContext } from '../env/index.ts';
+import { type Env, fromPlainError, type RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
 import {
   commitOfMerge,
@@ -19,7 +19,7 @@ import {
   ROOT_RANGE,
 } from '../metadata/index.ts';
 import { rangeContains, type TableSchema } from '../model/index.ts';
-import { callServer, errorOf } from '../protocol/index.ts';
+import { callServer } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
 import type { LiveServer, Servers } from './servers.ts';
 
@@ -106,7 +106,7 @@ async function release(
     context,
   );
   owner.tablets.delete(key);
-  if (error !== undefined) throw errorOf(error);
+  if (error !== undefined) throw fromPlainError(error);
   const now = await metadata.readRow(key, context);
   if (now?.epoch !== epoch || now.logs.length > 0) throw changed();
   const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;

@@ -5,7 +5,7 @@
 import { BigtableError, Code } from '../base/index.ts';
 import type { CallHandler, RequestContext, Transport } from '../env/index.ts';
 import type { ReadBatch } from '../model/index.ts';
-import type { MasterCalls, PlainError, ReadMessage, TabletServerCalls } from './messages.ts';
+import type { MasterCalls, ReadMessage, TabletServerCalls } from './messages.ts';
 
 type Calls<T> = { [M in keyof T]: { message: unknown; answer: unknown } };
 
@@ -62,14 +62,6 @@ export function callHandler<T extends Calls<T>>(
       return read(message as ReadMessage, context);
     },
   };
-}
-
-export function plainError({ code, message, retry, details }: BigtableError): PlainError {
-  return { code, message, retry, details };
-}
-
-export function errorOf({ code, message, retry, details }: PlainError): BigtableError {
-  return new BigtableError(code, message, { retry, details });
 }
 
 function unknownMethod(method: string): BigtableError {

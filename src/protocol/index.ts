@@ -4,14 +4,13 @@
  */
 /** The parts of messages that are as in `service`. */
 export type { FamilyChange, NewTable } from '../service/index.ts';
-export { callHandler, callMaster, callServer, errorOf, type Handlers, plainError, readTablet } from './calls.ts';
+export { callHandler, callMaster, callServer, type Handlers, readTablet } from './calls.ts';
 export type {
   CheckAndMutateMessage,
   CommitOutcome,
   Holdings,
   MasterCalls,
   NamedCounters,
-  PlainError,
   ReadMessage,
   ServerStatus,
   TabletRef,

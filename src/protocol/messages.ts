@@ -4,7 +4,8 @@
  *
  * Messages are extensible: a reader passes over fields it does not know; what it must know is a feature bit (version.ts).
  */
-import type { ByteString, Code } from '../base/index.ts';
+import type { ByteString } from '../base/index.ts';
+import type { PlainError } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import type { MetadataCommit, MetadataKey, MetadataRow } from '../metadata/index.ts';
 import type {
@@ -18,14 +19,6 @@ import type {
 } from '../model/index.ts';
 import type { CheckAndMutateRequest, FamilyChange, KeySample, NewTable, TableChange } from '../service/index.ts';
 import type { ProtocolVersion } from './version.ts';
-
-/** A BigtableError as data, where an answer holds several. */
-export interface PlainError {
-  readonly code: Code;
-  readonly message: string;
-  readonly retry: boolean;
-  readonly details: Readonly<Record<string, unknown>>;
-}
 
 /** A tablet under one assignment. */
 export interface TabletRef {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BigtableError, Code, CorruptionError, unavailable } from '../base/index.ts';
-import { ByteBudget, LocalTransport, ManualClock, requestContext } from '../env/index.ts';
+import { ByteBudget, fromPlainError, LocalTransport, ManualClock, requestContext, toPlainError } from '../env/index.ts';
 import type { MasterCalls } from './messages.ts';
 import {
   callHandler,
@@ -9,12 +9,10 @@ import {
   checkProtocol,
   decodePeerFile,
   encodePeerFile,
-  errorOf,
   type Handlers,
   isNotServing,
   logPathOf,
   notServing,
-  plainError,
   PROTOCOL,
   readTablet,
 } from './index.ts';
@@ -54,12 +52,12 @@ describe('the internal calls', () => {
 
   test('errors as data', () => {
     const error = new BigtableError(Code.ABORTED, 'x', { retry: false, details: { a: 1 } });
-    const back = errorOf(structuredClone(plainError(error)));
+    const back = fromPlainError(structuredClone(toPlainError(error)));
     assert.deepEqual([back.code, back.message, back.retry, back.details], [Code.ABORTED, 'x', false, { a: 1 }]);
   });
 
   test('"not serving" survives being data, and nothing else is taken for it', () => {
-    assert.ok(isNotServing(errorOf(structuredClone(plainError(notServing('00000010', 'r'))))));
+    assert.ok(isNotServing(fromPlainError(structuredClone(toPlainError(notServing('00000010', 'r'))))));
     assert.ok(!isNotServing(unavailable('the outcome is unknown')));
   });
 });

@@ -5,7 +5,7 @@
  * Invariant: nothing is done for a row, or a range, of which this server serves not all; the caller hears "not serving" and asks METADATA again.
  */
 import { assert, type BigtableError, type ByteString, invalidArgument, toBigtableError } from '../base/index.ts';
-import { type Clock, inSlices, Pacer, type RequestContext } from '../env/index.ts';
+import { type Clock, inSlices, Pacer, type PlainError, type RequestContext, toPlainError } from '../env/index.ts';
 import { METADATA_TABLE_ID, type MetadataCommit } from '../metadata/index.ts';
 import {
   type Cell,
@@ -21,8 +21,6 @@ import {
   type CheckAndMutateMessage,
   type CommitOutcome,
   notServing,
-  plainError,
-  type PlainError,
   type ReadMessage,
   type TabletServerCalls,
 } from '../protocol/index.ts';
@@ -184,7 +182,8 @@ export class RowCalls {
     const outcomes: (PlainError | undefined)[] = new Array(entries.length).fill(undefined);
     const pacer = new Pacer(this.#options.clock);
     const writes: Promise<void>[] = [];
-    const fail = (index: number, thrown: unknown): void => void (outcomes[index] = plainError(toBigtableError(thrown)));
+    const fail = (index: number, thrown: unknown): void =>
+      void (outcomes[index] = toPlainError(toBigtableError(thrown)));
     for (let next = 0; next < entries.length; ) {
       const step: { served: ServedTablet | undefined; readonly changes: RowMutations[]; readonly indexes: number[] } = {
         served: undefined,

@@ -1,6 +1,6 @@
 /** Answers the internal calls of a tablet server: passes each to the part whose work it is. */
 import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
-import type { CallHandler, Env, RequestContext } from '../env/index.ts';
+import { type CallHandler, type Env, type PlainError, type RequestContext, toPlainError } from '../env/index.ts';
 import type { SchemaCache } from '../locator/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
 import type { RowRange, TabletStatistics } from '../model/index.ts';
@@ -10,8 +10,6 @@ import {
   type Holdings,
   logPathOf,
   notServing,
-  plainError,
-  type PlainError,
   PROTOCOL,
   type ServerStatus,
   type TabletRef,
@@ -121,7 +119,7 @@ export class ServerCalls {
       refs.map((ref) =>
         work(ref).then(
           () => undefined,
-          (thrown: unknown) => plainError(toBigtableError(thrown)),
+          (thrown: unknown) => toPlainError(toBigtableError(thrown)),
         ),
       ),
     );

@@ -10,7 +10,7 @@ import { BigtableError, Code, toBigtableError } from '../../src/base/index.ts';
 import {
   ByteBudget,
   type CallHandler,
-  fromPlainError,
+  fromPlainThrown,
   type LockEvent,
   type LockHandle,
   type LockService,
@@ -19,7 +19,7 @@ import {
   requestContext,
   type SmallFile,
   type Transport,
-  toPlainError,
+  toPlainThrown,
   type Workers,
 } from '../../src/env/index.ts';
 
@@ -134,7 +134,7 @@ class PortPeer {
     const pending = this.#pending.get(message.id);
     this.#pending.delete(message.id);
     if (message.kind === 'answer') pending?.resolve(message.value);
-    else pending?.reject(fromPlainError(message.error));
+    else pending?.reject(fromPlainThrown(message.error));
   }
 
   async #answer(id: number, method: string, args: readonly unknown[]): Promise<void> {
@@ -149,7 +149,7 @@ class PortPeer {
       const value = await Promise.race([cancelled, implementation(args, abort.signal)]);
       this.#send({ kind: 'answer', id, value, beside: this.#beside() });
     } catch (thrown) {
-      this.#send({ kind: 'error', id, error: toPlainError(thrown), beside: this.#beside() });
+      this.#send({ kind: 'error', id, error: toPlainThrown(thrown), beside: this.#beside() });
     } finally {
       this.#answering.delete(id);
     }

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { BigtableError, Code, CorruptionError } from '../../base/index.ts';
-import { fromPlainError, toPlainError } from './plain-error.ts';
+import { fromPlainThrown, toPlainThrown } from './plain-error.ts';
 
 /** As it would cross between threads. */
 function cross(thrown: unknown): BigtableError {
-  return fromPlainError(structuredClone(toPlainError(thrown)));
+  return fromPlainThrown(structuredClone(toPlainThrown(thrown)));
 }
 
 describe('errors as plain data', () => {

@@ -1,26 +1,40 @@
 /**
- * Errors as plain cloneable data, for the seams that lie between threads: structured cloning keeps neither class nor code.
+ * Errors as plain cloneable data, for what crosses between threads and servers: structured cloning keeps neither class nor
+ * code.
  */
 import { BigtableError, type Code, CorruptionError, toBigtableError } from '../../base/index.ts';
 
+/** A BigtableError as data. */
 export interface PlainError {
-  readonly name: string;
   readonly code: Code;
   readonly message: string;
   readonly retry: boolean;
   readonly details: Readonly<Record<string, unknown>>;
-  /** Where it was thrown, on the other side. */
+}
+
+/** An error that a call or a task threw. */
+export interface PlainThrown extends PlainError {
+  readonly name: string;
+  /** Of the throwing side. */
   readonly stack: string;
 }
 
-/** Whatever was thrown. Details that cannot be cloned, and the cause, stay behind. */
-export function toPlainError(thrown: unknown): PlainError {
+export function toPlainError({ code, message, retry, details }: BigtableError): PlainError {
+  return { code, message, retry, details };
+}
+
+export function fromPlainError({ code, message, retry, details }: PlainError): BigtableError {
+  return new BigtableError(code, message, { retry, details });
+}
+
+/** Omits the cause, and details that cannot be cloned. */
+export function toPlainThrown(thrown: unknown): PlainThrown {
   const { name, code, message, retry, details, stack } = toBigtableError(thrown);
   return { name, code, message, retry, details: cloneable(details), stack: stack ?? '' };
 }
 
 /** The error as it was; the other side's stack is its cause's. */
-export function fromPlainError(plain: PlainError): BigtableError {
+export function fromPlainThrown(plain: PlainThrown): BigtableError {
   const { file, offset } = plain.details;
   if (plain.name === 'CorruptionError' && typeof file === 'string' && typeof offset === 'number') {
     const prefix = `${file}: corrupt at byte ${offset}: `;
@@ -38,7 +52,7 @@ export function fromPlainError(plain: PlainError): BigtableError {
   });
 }
 
-function origin(plain: PlainError): Error {
+function origin(plain: PlainThrown): Error {
   const error = new Error(plain.message);
   error.stack = plain.stack;
   return error;

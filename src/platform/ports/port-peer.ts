@@ -15,14 +15,14 @@ import {
   type CallHandler,
   checkContext,
   type Clock,
-  fromPlainError,
+  fromPlainThrown,
   type Metrics,
-  type PlainError,
+  type PlainThrown,
   type Priority,
   type PullStream,
   pullStreamOf,
   type RequestContext,
-  toPlainError,
+  toPlainThrown,
 } from '../../env/index.ts';
 import { MessageDecoder } from './message-decoder.ts';
 import { MessageEncoder } from './message-encoder.ts';
@@ -129,7 +129,7 @@ export class PortPeer {
   }
 
   #giveUp(id: number, error: BigtableError): void {
-    if (this.#receivers.delete(id)) this.#send(Frame.cancel, id, (encoder) => encoder.value(toPlainError(error)));
+    if (this.#receivers.delete(id)) this.#send(Frame.cancel, id, (encoder) => encoder.value(toPlainThrown(error)));
   }
 
   #send(frame: FrameKind, id: number, write: (encoder: MessageEncoder) => void): void {
@@ -159,7 +159,7 @@ export class PortPeer {
     if (this.#closed) return;
     this.#closed = true;
     const gone = unavailable('the thread that was called has ended: the outcome of the call is unknown');
-    for (const receiver of this.#receivers.values()) receiver.receive(Frame.failure, toPlainError(gone));
+    for (const receiver of this.#receivers.values()) receiver.receive(Frame.failure, toPlainThrown(gone));
     for (const { context } of this.#asked.values())
       context.interrupt(new BigtableError(Code.CANCELLED, 'the thread that called has ended'));
     this.#options.onClosed?.();
@@ -178,7 +178,7 @@ export class PortPeer {
       } else {
         // read also where nobody waits for it any more
         const value = frame === Frame.end ? undefined : decoder.value();
-        if (frame === Frame.cancel) this.#asked.get(id)?.context.interrupt(fromPlainError(value as PlainError));
+        if (frame === Frame.cancel) this.#asked.get(id)?.context.interrupt(fromPlainThrown(value as PlainThrown));
         else this.#receivers.get(id)?.receive(frame, value);
       }
     }
@@ -227,7 +227,7 @@ export class PortPeer {
 
   #failed(id: number, asked: Asked, thrown: unknown): void {
     if (asked.context.interruption === undefined)
-      this.#send(Frame.failure, id, (encoder) => encoder.value(toPlainError(thrown)));
+      this.#send(Frame.failure, id, (encoder) => encoder.value(toPlainThrown(thrown)));
     this.#forget(id, asked);
   }
 

@@ -9,10 +9,10 @@ import {
   checkContext,
   type Clock,
   ContextWait,
-  fromPlainError,
+  fromPlainThrown,
   type Interruptible,
   isEndless,
-  type PlainError,
+  type PlainThrown,
   PullStream,
   type RequestContext,
 } from '../../env/index.ts';
@@ -46,7 +46,7 @@ export class SentCall implements Receiver, Interruptible {
   receive(frame: FrameKind, value: unknown): void {
     this.#wait?.stop();
     if (frame === Frame.answer) this.#ends.resolve(value);
-    else this.#ends.reject(fromPlainError(value as PlainError));
+    else this.#ends.reject(fromPlainThrown(value as PlainThrown));
   }
 
   interrupt(error: BigtableError): void {
@@ -123,7 +123,7 @@ export class SentStream extends PullStream<unknown> implements Receiver, Interru
     } else {
       this.#ends.over();
       this.#state = 'ended';
-      if (frame === Frame.failure) this.#failure = fromPlainError(value as PlainError);
+      if (frame === Frame.failure) this.#failure = fromPlainThrown(value as PlainThrown);
     }
     const waiting = this.#waiting;
     if (waiting === undefined) return;

@@ -2,7 +2,7 @@
 import { constants, getPriority, setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { assert } from '../../base/index.ts';
-import { type PlainError, type Task, toPlainError } from '../../env/index.ts';
+import { type PlainThrown, type Task, toPlainThrown } from '../../env/index.ts';
 
 export interface ThreadRequest {
   /** URL of the task's module. */
@@ -12,7 +12,7 @@ export interface ThreadRequest {
 
 export interface ThreadAnswer {
   readonly value?: unknown;
-  readonly error?: PlainError;
+  readonly error?: PlainThrown;
 }
 
 /**
@@ -30,6 +30,6 @@ port.on('message', async ({ module, argument }: ThreadRequest) => {
     const { run } = (await import(module)) as { readonly run: Task };
     port.postMessage({ value: await run(argument as never) } satisfies ThreadAnswer);
   } catch (thrown) {
-    port.postMessage({ error: toPlainError(thrown) } satisfies ThreadAnswer);
+    port.postMessage({ error: toPlainThrown(thrown) } satisfies ThreadAnswer);
   }
 });

@@ -6,7 +6,7 @@
  */
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { assert, BigtableError, Code, notFound, toBigtableError, unavailable } from '../../base/index.ts';
-import { type Clock, fromPlainError, type Logger, silentLogger, type Timer, type Workers } from '../../env/index.ts';
+import { type Clock, fromPlainThrown, type Logger, silentLogger, type Timer, type Workers } from '../../env/index.ts';
 import { isSource, mustThreadModule } from './packages.ts';
 import { stackOf } from '../machine/stray-errors.ts';
 import type { ThreadAnswer, ThreadRequest } from './thread-main.ts';
@@ -133,7 +133,7 @@ export class ThreadWorkers implements Workers {
     this.#busy.delete(thread);
     this.#rest(thread);
     thread.unref();
-    if (answer.error) job.reject(fromPlainError(answer.error));
+    if (answer.error) job.reject(fromPlainThrown(answer.error));
     else job.resolve(answer.value);
     this.#dispatch();
   }
