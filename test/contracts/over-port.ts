@@ -14,7 +14,7 @@ import {
   type LockEvent,
   type LockHandle,
   type LockService,
-  type PlainError,
+  type PlainThrown,
   type RequestContext,
   requestContext,
   type SmallFile,
@@ -30,7 +30,7 @@ type PortMessage =
   | { readonly kind: 'call'; readonly id: number; readonly method: string; readonly args: readonly unknown[] }
   | { readonly kind: 'cancel'; readonly id: number }
   | { readonly kind: 'answer'; readonly id: number; readonly value: unknown; readonly beside: unknown }
-  | { readonly kind: 'error'; readonly id: number; readonly error: PlainError; readonly beside: unknown };
+  | { readonly kind: 'error'; readonly id: number; readonly error: PlainThrown; readonly beside: unknown };
 
 interface PendingCall {
   readonly resolve: (value: unknown) => void;

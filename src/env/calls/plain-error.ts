@@ -15,7 +15,7 @@ export interface PlainError {
 /** An error that a call or a task threw. */
 export interface PlainThrown extends PlainError {
   readonly name: string;
-  /** Of the throwing side. */
+  /** The throwing side's. */
   readonly stack: string;
 }
 
