@@ -472,7 +472,7 @@ export class AppendDecoder {
   }
 
   #byte(): number {
-    return this.#bytes[this.#take(1)] as number;
+    return this.#bytes[this.#take(1)]!;
   }
 
   #int64(): Int64 {

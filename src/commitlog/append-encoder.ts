@@ -62,7 +62,7 @@ export class AppendEncoder {
   rows = 0;
   readonly #slabs: Buffer[] = [Buffer.allocUnsafeSlow(SLAB_BYTES)];
   #slabsUsed = 1;
-  #slab = this.#slabs[0] as Buffer;
+  #slab = this.#slabs[0]!;
   /** Where the next byte goes. */
   #at = 0;
   /** Where the part begins that the slab is being filled with. */
@@ -135,7 +135,7 @@ export class AppendEncoder {
     this.rows = 0;
     this.#slabs.length = Math.min(this.#slabs.length, MAX_KEPT_SLABS);
     this.#slabsUsed = 1;
-    this.#slab = this.#slabs[0] as Buffer;
+    this.#slab = this.#slabs[0]!;
     this.#at = 0;
     this.#from = 0;
     this.#parts = [];
@@ -209,7 +209,7 @@ export class AppendEncoder {
       assert(timestamp !== undefined, 'a logged cell carries its final timestamp');
       this.#cell(MutationKind.setCell, family, qualifier, timestamp);
       const { batch } = run;
-      this.#bytes(batch.bytes, batch.starts[at] as number, batch.ends[at] as number);
+      this.#bytes(batch.bytes, batch.starts[at]!, batch.ends[at]!);
     }
   }
 

@@ -106,7 +106,7 @@ export class LongStrings {
     this.#taken = new Int32Array(TAKEN_NUMBERS * Math.ceil((MAX_TAKEN * blockBytes) / SAMPLE_EVERY));
     let print = 0;
     for (let at = 0; at < this.#referenceBytes; ) {
-      print = (Math.imul(print, MULTIPLIER) + (this.#text.bytes[at++] as number)) | 0;
+      print = (Math.imul(print, MULTIPLIER) + this.#text.bytes[at++]!) | 0;
       if ((print & SAMPLE_MASK) === 0 && at >= WINDOW_BYTES) this.#put(this.#slot(print), print, at);
     }
   }
@@ -125,9 +125,9 @@ export class LongStrings {
     const table = this.#table;
     const taken = this.#taken;
     for (let i = this.#takenEnd - TAKEN_NUMBERS; i >= 0; i -= TAKEN_NUMBERS) {
-      const slot = taken[i] as number;
-      table[slot] = taken[i + 1] as number;
-      table[slot + 1] = taken[i + 2] as number;
+      const slot = taken[i]!;
+      table[slot] = taken[i + 1]!;
+      table[slot + 1] = taken[i + 2]!;
     }
     this.#takenEnd = 0;
   }
@@ -139,7 +139,7 @@ export class LongStrings {
     let word = start / WORD_BYTES;
     let print = 0;
     while (word < lastWord) {
-      const four = words[word++] as number;
+      const four = words[word++]!;
       const a = (Math.imul(print, MULTIPLIER) + (four & 0xff)) | 0;
       const b = (Math.imul(a, MULTIPLIER) + ((four >>> 8) & 0xff)) | 0;
       const c = (Math.imul(b, MULTIPLIER) + ((four >>> 16) & 0xff)) | 0;
@@ -164,7 +164,7 @@ export class LongStrings {
   #meet(print: number, here: number, start: number, end: number, sink: CopySink): number {
     const table = this.#table;
     const slot = this.#slot(print);
-    const from = table[slot + 1] as number;
+    const from = table[slot + 1]!;
     if (table[slot] === print && from !== 0) {
       const [lowest, highest] = from <= start ? [0, start] : [start, end];
       const before = this.#commonBefore(from, here, Math.min(here - this.#anchor, from - lowest));
@@ -177,7 +177,7 @@ export class LongStrings {
     }
     if (this.#takenEnd === this.#taken.length) return 0;
     this.#taken[this.#takenEnd] = slot;
-    this.#taken[this.#takenEnd + 1] = table[slot] as number;
+    this.#taken[this.#takenEnd + 1] = table[slot]!;
     this.#taken[this.#takenEnd + 2] = from;
     this.#takenEnd += TAKEN_NUMBERS;
     this.#put(slot, print, here);

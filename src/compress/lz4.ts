@@ -22,10 +22,7 @@ const SKIP_BITS = 6;
 const malformed = (what: string): RangeError => new RangeError(`no LZ4 block: ${what}`);
 
 const read32 = (bytes: Uint8Array, at: number): number =>
-  (bytes[at] as number) |
-  ((bytes[at + 1] as number) << 8) |
-  ((bytes[at + 2] as number) << 16) |
-  ((bytes[at + 3] as number) << 24);
+  bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
 
 /** Writes the 255, 255, … rest form of a length that did not fit its 4 bits. */
 function writeLength(out: Uint8Array, at: number, length: number): number {
@@ -61,7 +58,7 @@ function compress(bytes: Uint8Array): Buffer {
   while (here < end - NO_MATCH_IN_LAST) {
     const word = read32(from, here);
     const hash = Math.imul(word, 0x9e3779b1) >>> (32 - HASH_BITS);
-    const candidate = positions[hash] as number;
+    const candidate = positions[hash]!;
     positions[hash] = here;
     if (candidate < 0 || here - candidate > MAX_OFFSET || read32(from, candidate) !== word) {
       here += tries++ >> SKIP_BITS;
@@ -136,7 +133,7 @@ class Decoder {
     const end = this.#written + length;
     // a match may overlap what it writes: then it repeats, and only byte after byte is right
     if (offset >= length) out.copyWithin(this.#written, this.#written - offset, end - offset);
-    else for (let i = this.#written; i < end; i++) out[i] = out[i - offset] as number;
+    else for (let i = this.#written; i < end; i++) out[i] = out[i - offset]!;
     this.#written = end;
   }
 }

@@ -42,8 +42,8 @@ function gramSlots(text: Buffer): Int32Array {
   const slots = new Int32Array(Math.max(text.length - GRAM_BYTES + 1, 0));
   let hash = 0;
   for (let i = 0; i < text.length; i++) {
-    hash = (Math.imul(hash, MULTIPLIER) + (text[i] as number) + 1) | 0;
-    if (i >= GRAM_BYTES) hash = (hash - (LEAVING[text[i - GRAM_BYTES] as number] as number)) | 0;
+    hash = (Math.imul(hash, MULTIPLIER) + text[i]! + 1) | 0;
+    if (i >= GRAM_BYTES) hash = (hash - LEAVING[text[i - GRAM_BYTES]!]!) | 0;
     if (i >= GRAM_BYTES - 1) slots[i - GRAM_BYTES + 1] = Math.imul(hash, 0x9e3779b1) >>> (32 - TABLE_BITS);
   }
   return slots;
@@ -58,9 +58,9 @@ function gramWorths(slots: Int32Array, samples: readonly Uint8Array[]): Uint16Ar
     const end = Math.min(start + sample.length, slots.length);
     const mark = (number % 0xffff) + 1;
     for (let i = start; i < end; i++) {
-      const slot = slots[i] as number;
+      const slot = slots[i]!;
       if (lastSample[slot] === mark) continue;
-      if (lastSample[slot] !== 0 && worths[slot] !== 0xffff) worths[slot] = (worths[slot] as number) + 1;
+      if (lastSample[slot] !== 0 && worths[slot] !== 0xffff) worths[slot] = worths[slot]! + 1;
       lastSample[slot] = mark;
     }
     start += sample.length;
@@ -112,29 +112,29 @@ class Chooser {
     let best = 0;
     let bestEnd = 0;
     for (let i = start; i < end; i++) {
-      const slot = slots[i] as number;
-      if (inWindow[slot] === 0) worth += worths[slot] as number;
-      inWindow[slot] = (inWindow[slot] as number) + 1;
+      const slot = slots[i]!;
+      if (inWindow[slot] === 0) worth += worths[slot]!;
+      inWindow[slot] = inWindow[slot]! + 1;
       if (i - start >= grams) {
-        const leaving = slots[i - grams] as number;
-        inWindow[leaving] = (inWindow[leaving] as number) - 1;
-        if (inWindow[leaving] === 0) worth -= worths[leaving] as number;
+        const leaving = slots[i - grams]!;
+        inWindow[leaving] = inWindow[leaving]! - 1;
+        if (inWindow[leaving] === 0) worth -= worths[leaving]!;
       }
       if (worth > best) {
         best = worth;
         bestEnd = i + 1;
       }
     }
-    for (let i = Math.max(start, end - grams); i < end; i++) inWindow[slots[i] as number] = 0;
+    for (let i = Math.max(start, end - grams); i < end; i++) inWindow[slots[i]!] = 0;
     return best === 0 ? undefined : this.#take(Math.max(start, bestEnd - grams), bestEnd, best);
   }
 
   #take(start: number, end: number, worth: number): Segment {
     const slots = this.#slots;
     const worths = this.#worths;
-    while (worths[slots[start] as number] === 0) start++;
-    while (worths[slots[end - 1] as number] === 0) end--;
-    for (let i = start; i < end; i++) worths[slots[i] as number] = 0;
+    while (worths[slots[start]!] === 0) start++;
+    while (worths[slots[end - 1]!] === 0) end--;
+    for (let i = start; i < end; i++) worths[slots[i]!] = 0;
     return { start, end: end + GRAM_BYTES - 1, worth };
   }
 }

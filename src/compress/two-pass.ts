@@ -166,5 +166,5 @@ export class TwoPassDecoder {
 /** Moves bytes forward inside `memory`; where they overlap they repeat, as byte after byte does. */
 function move(memory: Buffer, from: number, to: number, length: number): void {
   if (length >= LOOP_BELOW_BYTES && (from + length <= to || to <= from)) memory.copyWithin(to, from, from + length);
-  else for (let i = 0; i < length; i++) memory[to + i] = memory[from + i] as number;
+  else for (let i = 0; i < length; i++) memory[to + i] = memory[from + i]!;
 }

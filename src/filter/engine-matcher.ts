@@ -123,7 +123,7 @@ export class EngineMatcher implements Matcher {
     const classes = this.#classes;
     let state = this.#start;
     for (let at = 0; at < text.length && state; at++) {
-      state = state.nextAnchored?.[classes[text.charCodeAt(at)] as number];
+      state = state.nextAnchored?.[classes[text.charCodeAt(at)]!];
       if (state?.nfaStates.length === 0) return false;
     }
     return (state ? this.#outcomeOf(state) : undefined) ?? this.#matchesWhole(toBytes(text));
@@ -134,7 +134,7 @@ export class EngineMatcher implements Matcher {
     const classes = this.#classes;
     let state = this.#start;
     for (let at = 0; at < bytes.length && state; at++) {
-      state = state.nextAnchored?.[classes[bytes[at] as number] as number];
+      state = state.nextAnchored?.[classes[bytes[at]!]!];
       if (state?.nfaStates.length === 0) return false;
     }
     return (state ? this.#outcomeOf(state) : undefined) ?? this.#matchesWhole(bytes);
@@ -221,8 +221,7 @@ class EngineMatching implements Matching {
       let at = begin;
       let next: State | null = state;
       for (; at < until; at++) {
-        next =
-          state.nextAnchored === null ? null : (state.nextAnchored[classes[bytes[at] as number] as number] ?? null);
+        next = state.nextAnchored === null ? null : (state.nextAnchored[classes[bytes[at]!]!] ?? null);
         if (next === null) break;
         state = next;
         if (state.nfaStates.length === 0) return false;
@@ -231,8 +230,8 @@ class EngineMatching implements Matching {
       this.#state = state;
       allowance.units -= (at - begin) / WALKED_BYTES;
       if (at < bytes.length && next !== null) continue;
-      const byte = at < bytes.length ? (bytes[at] as number) : END;
-      const byteClass = byte === END ? automaton.numClasses : (classes[byte] as number);
+      const byte = at < bytes.length ? bytes[at]! : END;
+      const byteClass = byte === END ? automaton.numClasses : classes[byte]!;
       const isBuilt = (state.nextAnchored?.[byteClass] ?? null) !== null;
       next = automaton.step(state, byteClass, byte, ANCHOR_BOTH);
       if (!isBuilt)
@@ -288,7 +287,7 @@ class Simulation implements Matching {
       if (allowance.units <= 0) return undefined;
       const [from, to] = [this.#threads, this.#spare];
       const size = from.size;
-      machine.step(from, to, at, at + 1, bytes[at] as number, this.#contextAt(at + 1), ANCHOR_BOTH, false);
+      machine.step(from, to, at, at + 1, bytes[at]!, this.#contextAt(at + 1), ANCHOR_BOTH, false);
       allowance.units -= 1 + size + to.size;
       this.#threads = to;
       this.#spare = from;
@@ -309,7 +308,7 @@ class Simulation implements Matching {
 
   #contextAt(at: number): number {
     const bytes = this.#bytes;
-    return contextBetween(at === 0 ? END : (bytes[at - 1] as number), at < bytes.length ? (bytes[at] as number) : END);
+    return contextBetween(at === 0 ? END : bytes[at - 1]!, at < bytes.length ? bytes[at]! : END);
   }
 }
 

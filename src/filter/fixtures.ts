@@ -60,7 +60,7 @@ function expression(regex: string): RegExp {
 }
 
 function hasBits(value: Uint8Array, mask: Buffer): boolean {
-  return value.length === mask.length && mask.every((bits, i) => ((value[i] as number) & bits) === bits);
+  return value.length === mask.length && mask.every((bits, i) => (value[i]! & bits) === bits);
 }
 
 /** What the filter makes of a row. `sunk` gets what sinks take. */

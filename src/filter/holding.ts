@@ -44,7 +44,7 @@ class HeldCells {
   }
 
   take(): Cell {
-    const cell = this.#cells[this.#at++] as Cell;
+    const cell = this.#cells[this.#at++]!;
     if (this.#at === this.#cells.length) this.clear();
     else this.#count(-sizeOf(cell));
     return cell;
@@ -146,10 +146,10 @@ export class Collector implements RowEnd, Drain {
   }
 
   passOn(): void {
-    const list = this.#heap[0] as CollectorList;
+    const list = this.#heap[0]!;
     const cell = list.cells.take();
     if (list.cells.first === undefined) {
-      const last = this.#heap.pop() as CollectorList;
+      const last = this.#heap.pop()!;
       if (last !== list) this.#heap[0] = last;
     }
     this.#sink(0);
@@ -163,11 +163,11 @@ export class Collector implements RowEnd, Drain {
     for (let at = from; ; ) {
       let least = at;
       for (let child = 2 * at + 1; child <= 2 * at + 2 && child < heap.length; child++) {
-        if ((heap[child] as CollectorList).isBefore(heap[least] as CollectorList)) least = child;
+        if (heap[child]!.isBefore(heap[least]!)) least = child;
       }
       if (least === at) return;
-      const moved = heap[at] as CollectorList;
-      heap[at] = heap[least] as CollectorList;
+      const moved = heap[at]!;
+      heap[at] = heap[least]!;
       heap[least] = moved;
       at = least;
     }

@@ -74,8 +74,8 @@ export class WildcardMatcher implements Matcher {
 
   /** `literals`: at least two, the first and the last at the input's ends. `newlines`: whether what lies between may hold them. */
   constructor(literals: readonly ByteString[], newlines: boolean) {
-    this.prefix = literals[0] as ByteString;
-    this.#suffix = literals.at(-1) as ByteString;
+    this.prefix = literals[0]!;
+    this.#suffix = literals.at(-1)!;
     this.#inner = literals.slice(1, -1).filter((literal) => literal !== '');
     this.#newlines = newlines;
     this.#anything = this.prefix === '' && this.#suffix === '' && this.#inner.length === 0;

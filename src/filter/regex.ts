@@ -66,9 +66,7 @@ function invalid(pattern: ByteString, field: string, problem: string): BigtableE
 function plainMatcher(alternatives: readonly (readonly Piece[])[]): Matcher | undefined {
   if (alternatives.every((pieces) => pieces.every((piece) => typeof piece === 'string'))) {
     const literals = new Set(alternatives.map((pieces) => pieces.join('')));
-    return literals.size === 1
-      ? new LiteralMatcher([...literals][0] as ByteString)
-      : new LiteralsMatcher([...literals]);
+    return literals.size === 1 ? new LiteralMatcher([...literals][0]!) : new LiteralsMatcher([...literals]);
   }
   if (alternatives.length > 1) return undefined;
   const pieces = alternatives[0] as readonly Piece[];

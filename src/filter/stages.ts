@@ -254,8 +254,8 @@ export class BitmaskStage implements Stage {
   #holds(value: Uint8Array): boolean {
     const mask = this.#mask;
     for (let i = 0; i < mask.length; i++) {
-      const bits = mask[i] as number;
-      if (((value[i] as number) & bits) !== bits) return false;
+      const bits = mask[i]!;
+      if ((value[i]! & bits) !== bits) return false;
     }
     return true;
   }

@@ -8,7 +8,7 @@
  *
  * Invariant: the memory of all rows is within the budget; a kept row is complete.
  */
-import { assert, type ByteString, checksInvariants, type Int64 } from '../../base/index.ts';
+import { assert, type ByteString, checksInvariants, type Int64, Pool } from '../../base/index.ts';
 import type { Counter, Metrics } from '../../env/index.ts';
 import { type ColumnKey, CursorState, type EntryKind, type LayerCursor } from '../../model/index.ts';
 import { Block } from '../read/block.ts';
@@ -183,18 +183,17 @@ export interface RowCopy {
   readonly isLast: boolean;
 }
 
-/** Reused for its buffers. */
-let builder: BlockBuilder | undefined;
+/** Builders are reused for their buffers. */
+const freeBuilders = new Pool<BlockBuilder>(1);
 
 /** Copies the row that begins at `entryAt` of the block into a block of its own. Undefined if it is too large to be kept. */
 export function copyRow(row: ByteString, block: Block, entryAt: number): RowCopy | undefined {
   const from = takeBlockCursor();
+  const copy = freeBuilders.take() ?? new BlockBuilder(MAX_ROW_BYTES);
   try {
     from.open(block);
     from.seekEntry(entryAt);
     assert(from.isIn(row), 'the row begins at the entry');
-    const copy = (builder ??= new BlockBuilder(MAX_ROW_BYTES));
-    copy.clear();
     let hasMore = true;
     while (hasMore && from.isIn(row)) {
       if (copy.sizeWith(from) > MAX_ROW_BYTES) return undefined;
@@ -206,6 +205,8 @@ export function copyRow(row: ByteString, block: Block, entryAt: number): RowCopy
     bytes.set(encoded);
     return { block: new Block(block.file, block.offset, bytes), isLast: !hasMore };
   } finally {
+    copy.clear();
+    freeBuilders.give(copy);
     giveBlockCursor(from);
   }
 }

@@ -1,10 +1,10 @@
 /**
- * The index of an SSTable: for each block its first entry's full position, its last row, and where it lies. Format:
- * docs/formats/sstable.md. It is searched as the bytes it is; opening it makes one pass that only notes where things are.
+ * The index of an SSTable: the first entry's position, the last row and the extent of each block. Format:
+ * docs/formats/sstable.md. The index is searched in its encoded form; opening it makes one pass that notes offsets.
  *
- * Invariant: blocks ascend and do not overlap; the order of the entries is checked by `verify` alone.
+ * Invariant: blocks ascend and do not overlap. Only `verify` checks the order of the entries.
  */
-import { type ByteString, readInt64BE } from '../../base/index.ts';
+import { assert, type ByteString, readInt64BE } from '../../base/index.ts';
 import type { ColumnKey, EntryKind, EntryPosition } from '../../model/index.ts';
 import { type ByteReader, decodeSection } from './byte-reader.ts';
 import { ByteWriter } from './byte-writer.ts';
@@ -18,18 +18,17 @@ const ONE_ROW = 2;
 const COMPRESSED = 4;
 const KNOWN_FLAGS = SAME_AS_LAST_ROW | ONE_ROW | COMPRESSED;
 /**
- * A compressed block is at most so long before compression, bytes: it is coded and decoded in one step. Room for a block of 1 MiB and the
- * longest keys; what is longer is stored as it is.
+ * Largest block before compression: it is encoded and decoded in one slice. Enough for a block of 1 MiB and the longest
+ * keys; a larger block is stored uncompressed.
  */
-export const COMPRESSED_LIMIT_BYTES = 2 * 1024 * 1024;
+export const MAX_COMPRESSED_BYTES = 2 * 1024 * 1024;
 
-/** What the writer knows of a finished block. */
+/** A finished block, as the index describes it. */
 export interface BlockSummary {
   readonly first: EntryPosition;
   readonly lastRow: ByteString;
-  /** As it is stored. */
   readonly extent: Extent;
-  /** Before compression; undefined where it is stored as it is. */
+  /** Length before compression; undefined if it is stored uncompressed. */
   readonly rawBytes?: number | undefined;
   readonly entries: number;
 }
@@ -40,6 +39,10 @@ export class BlockIndexBuilder {
   #lastRow: ByteString | undefined;
 
   add({ first, lastRow, extent, rawBytes, entries }: BlockSummary): void {
+    assert(entries > 0, 'a block has an entry');
+    assert(this.#lastRow === undefined || first.row >= this.#lastRow, 'the rows of blocks ascend');
+    assert(first.row <= lastRow, 'the rows of a block ascend');
+    assert(rawBytes === undefined || rawBytes <= MAX_COMPRESSED_BYTES, 'a large block is not compressed');
     const out = this.#out;
     const continued = first.row === this.#lastRow;
     const oneRow = first.row === lastRow;
@@ -57,7 +60,7 @@ export class BlockIndexBuilder {
     this.#blocks++;
   }
 
-  /** The section's bytes, in one piece. */
+  /** The section's bytes. */
   finish(): Buffer {
     const count = new ByteWriter(8);
     count.varint(this.#blocks);
@@ -65,7 +68,7 @@ export class BlockIndexBuilder {
   }
 }
 
-/** Numbers noted a block, in `#places`. */
+/** Numbers for each block in `#fields`; the names below are their positions. */
 const STRIDE = 9;
 const ROW_AT = 0;
 const ROW_LENGTH = 1;
@@ -77,7 +80,7 @@ const BLOCK_LENGTH = 6;
 const ENTRIES = 7;
 /** 0 = not compressed. */
 const RAW_BYTES = 8;
-/** A block's least bytes in the index: bounds the memory that a wrong count can ask for. */
+/** Shortest entry of the index: bounds the memory that a wrong count can cause. */
 const MIN_BYTES = 14;
 
 export class BlockIndex {
@@ -87,7 +90,7 @@ export class BlockIndex {
   /** Bytes of all blocks before compression. */
   readonly rawBytes: number;
   readonly #bytes: Buffer;
-  readonly #places: Uint32Array;
+  readonly #fields: Uint32Array;
   readonly #offsets: Float64Array;
   /** Digests of the blocks' first rows. */
   readonly #digests: RowDigests;
@@ -102,7 +105,7 @@ export class BlockIndex {
     if (this.length * MIN_BYTES > bytes.length)
       throw new RangeError(`${this.length} blocks do not fit into ${bytes.length} bytes`);
     this.#bytes = bytes;
-    this.#places = new Uint32Array(this.length * STRIDE);
+    this.#fields = new Uint32Array(this.length * STRIDE);
     this.#offsets = new Float64Array(this.length);
     let end = 0;
     for (let block = 0; block < this.length; block++) end = this.#note(block, reader, end);
@@ -119,25 +122,25 @@ export class BlockIndex {
       this.#digests.set(
         block,
         bytes,
-        this.#places[block * STRIDE + ROW_AT] as number,
-        this.#places[block * STRIDE + ROW_LENGTH] as number,
+        this.#fields[block * STRIDE + ROW_AT]!,
+        this.#fields[block * STRIDE + ROW_LENGTH]!,
       );
     }
     this.storedBytes = storedBytes;
     this.rawBytes = rawBytes;
-    if (end > dataEnd) throw new RangeError(`blocks run to ${end}, behind ${dataEnd}`);
+    if (end > dataEnd) throw new RangeError(`blocks run to ${end}, after ${dataEnd}`);
   }
 
-  /** Notes where the parts of one block's entry are; answers where the block ends in the file. */
+  /** Notes the offsets of one block's fields; returns the end of the block in the file. */
   #note(block: number, reader: ByteReader, endBefore: number): number {
-    const places = this.#places;
+    const fields = this.#fields;
     const base = block * STRIDE;
     const flags = reader.byte();
     if (flags > KNOWN_FLAGS || (block === 0 && (flags & SAME_AS_LAST_ROW) !== 0))
       throw new RangeError(`flags ${flags} of block ${block}`);
     if ((flags & SAME_AS_LAST_ROW) !== 0) {
-      places[base + ROW_AT] = places[base - STRIDE + LAST_AT] as number;
-      places[base + ROW_LENGTH] = places[base - STRIDE + LAST_LENGTH] as number;
+      fields[base + ROW_AT] = fields[base - STRIDE + LAST_AT]!;
+      fields[base + ROW_LENGTH] = fields[base - STRIDE + LAST_LENGTH]!;
     } else {
       this.#noteString(reader, base + ROW_AT);
     }
@@ -145,8 +148,8 @@ export class BlockIndex {
     if (kindName(reader.byte()) === undefined) throw new RangeError(`unknown kind of entry in block ${block}`);
     reader.skip(8);
     if ((flags & ONE_ROW) !== 0) {
-      places[base + LAST_AT] = places[base + ROW_AT] as number;
-      places[base + LAST_LENGTH] = places[base + ROW_LENGTH] as number;
+      fields[base + LAST_AT] = fields[base + ROW_AT]!;
+      fields[base + LAST_LENGTH] = fields[base + ROW_LENGTH]!;
     } else {
       this.#noteString(reader, base + LAST_AT);
     }
@@ -155,21 +158,21 @@ export class BlockIndex {
     if (offset < endBefore || lengthBytes >= 2 ** 32)
       throw new RangeError(`block ${block} of ${lengthBytes} bytes at ${offset}`);
     this.#offsets[block] = offset;
-    places[base + BLOCK_LENGTH] = lengthBytes;
+    fields[base + BLOCK_LENGTH] = lengthBytes;
     if ((flags & COMPRESSED) !== 0) {
       const rawBytes = reader.varint();
-      if (rawBytes === 0 || rawBytes > COMPRESSED_LIMIT_BYTES)
+      if (rawBytes === 0 || rawBytes > MAX_COMPRESSED_BYTES)
         throw new RangeError(`block ${block} of ${rawBytes} bytes before compression`);
-      places[base + RAW_BYTES] = rawBytes;
+      fields[base + RAW_BYTES] = rawBytes;
     }
-    places[base + ENTRIES] = reader.varint();
+    fields[base + ENTRIES] = reader.varint();
     return offset + lengthBytes + TRAILER_BYTES;
   }
 
-  #noteString(reader: ByteReader, place: number): void {
+  #noteString(reader: ByteReader, field: number): void {
     const length = reader.varint();
-    this.#places[place] = reader.skip(length);
-    this.#places[place + 1] = length;
+    this.#fields[field] = reader.skip(length);
+    this.#fields[field + 1] = length;
   }
 
   extent(block: number): Extent {
@@ -177,12 +180,12 @@ export class BlockIndex {
   }
 
   offset(block: number): number {
-    return this.#offsets[block] as number;
+    return this.#offsets[block]!;
   }
 
-  /** As stored, without the trailer. */
+  /** Length as stored, without the trailer. */
   lengthBytes(block: number): number {
-    return this.#places[block * STRIDE + BLOCK_LENGTH] as number;
+    return this.#fields[block * STRIDE + BLOCK_LENGTH]!;
   }
 
   get hasCompressed(): boolean {
@@ -191,17 +194,17 @@ export class BlockIndex {
   }
 
   isCompressed(block: number): boolean {
-    return this.#places[block * STRIDE + RAW_BYTES] !== 0;
+    return this.#fields[block * STRIDE + RAW_BYTES] !== 0;
   }
 
-  /** What it is in memory: before compression. */
+  /** Length in memory: before compression. */
   rawLengthBytes(block: number): number {
-    const rawBytes = this.#places[block * STRIDE + RAW_BYTES] as number;
+    const rawBytes = this.#fields[block * STRIDE + RAW_BYTES]!;
     return rawBytes === 0 ? this.lengthBytes(block) : rawBytes;
   }
 
   entries(block: number): number {
-    return this.#places[block * STRIDE + ENTRIES] as number;
+    return this.#fields[block * STRIDE + ENTRIES]!;
   }
 
   firstRow(block: number): ByteString {
@@ -221,7 +224,7 @@ export class BlockIndex {
     };
   }
 
-  /** The last block whose first entry is before the target; -1 where there is none. Searches from `from` on. */
+  /** The last block whose first entry is before the target; -1 if there is none. Searches from block `from` on. */
   lastBefore(target: SeekTarget, from = 0): number {
     const digests = this.#digests;
     digests.narrow(target.row);
@@ -238,32 +241,22 @@ export class BlockIndex {
   /** Order of a block's last row and `row`. */
   compareLastRow(block: number, row: ByteString): number {
     const base = block * STRIDE;
-    return compareBytesTo(
-      this.#bytes,
-      this.#places[base + LAST_AT] as number,
-      this.#places[base + LAST_LENGTH] as number,
-      row,
-    );
+    return compareBytesTo(this.#bytes, this.#fields[base + LAST_AT]!, this.#fields[base + LAST_LENGTH]!, row);
   }
 
   /** Order of a block's first row and `row`. */
   compareFirstRow(block: number, row: ByteString): number {
     const base = block * STRIDE;
-    return compareBytesTo(
-      this.#bytes,
-      this.#places[base + ROW_AT] as number,
-      this.#places[base + ROW_LENGTH] as number,
-      row,
-    );
+    return compareBytesTo(this.#bytes, this.#fields[base + ROW_AT]!, this.#fields[base + ROW_LENGTH]!, row);
   }
 
   firstRowLength(block: number): number {
-    return this.#places[block * STRIDE + ROW_LENGTH] as number;
+    return this.#fields[block * STRIDE + ROW_LENGTH]!;
   }
 
-  /** How many leading bytes the block's first row and `row` have in common. */
+  /** Length of the common prefix of the block's first row and `row`. */
   sharedWithFirstRow(block: number, row: ByteString): number {
-    const at = this.#places[block * STRIDE + ROW_AT] as number;
+    const at = this.#fields[block * STRIDE + ROW_AT]!;
     const most = Math.min(row.length, this.firstRowLength(block));
     let shared = 0;
     while (shared < most && this.#bytes[at + shared] === row.charCodeAt(shared)) shared++;
@@ -276,8 +269,8 @@ export class BlockIndex {
     const base = block * STRIDE;
     const columnOrder = compareBytesTo(
       this.#bytes,
-      this.#places[base + COLUMN_AT] as number,
-      this.#places[base + COLUMN_LENGTH] as number,
+      this.#fields[base + COLUMN_AT]!,
+      this.#fields[base + COLUMN_LENGTH]!,
       target.column,
     );
     if (columnOrder !== 0) return columnOrder < 0;
@@ -290,11 +283,11 @@ export class BlockIndex {
 
   #kindAt(block: number): number {
     const base = block * STRIDE;
-    return (this.#places[base + COLUMN_AT] as number) + (this.#places[base + COLUMN_LENGTH] as number);
+    return this.#fields[base + COLUMN_AT]! + this.#fields[base + COLUMN_LENGTH]!;
   }
 
-  #text(place: number): ByteString {
-    const at = this.#places[place] as number;
-    return this.#bytes.latin1Slice(at, at + (this.#places[place + 1] as number));
+  #text(field: number): ByteString {
+    const at = this.#fields[field]!;
+    return this.#bytes.latin1Slice(at, at + this.#fields[field + 1]!);
   }
 }

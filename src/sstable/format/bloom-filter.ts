@@ -39,6 +39,7 @@ export class BloomFilterBuilder {
   #column: ColumnKey | undefined;
 
   constructor(kind: BloomFilterKind) {
+    assert(kind !== 'none', 'a filter has keys');
     this.#kind = kind;
   }
 
@@ -67,9 +68,9 @@ export class BloomFilterBuilder {
     const bits = Buffer.alloc(lines * LINE_BYTES);
     let left = keys;
     for (const piece of this.#pieces) {
-      for (let i = 0; i < PIECE_KEYS && left > 0; i++, left--)
-        setBits(bits, lines, piece[2 * i] as number, piece[2 * i + 1] as number);
+      for (let i = 0; i < PIECE_KEYS && left > 0; i++, left--) setBits(bits, lines, piece[2 * i]!, piece[2 * i + 1]!);
     }
+    assert(left === 0, 'every key is in the filter');
     const head = new ByteWriter(24);
     head.byte(BLOOM_FILTER_KINDS.indexOf(this.#kind));
     head.varint(keys);
@@ -104,7 +105,7 @@ function setBits(bits: Buffer, lines: number, first: number, second: number): vo
   for (let word = second, times = 0; times < 2; times++, word = otherWord(second)) {
     for (let shift = 0; shift < 27; shift += 9) {
       const bit = (word >>> shift) & 511;
-      bits[at + (bit >>> 3)] = (bits[at + (bit >>> 3)] as number) | (1 << (bit & 7));
+      bits[at + (bit >>> 3)] = bits[at + (bit >>> 3)]! | (1 << (bit & 7));
     }
   }
 }
@@ -162,5 +163,5 @@ export class BloomFilter {
 }
 
 function isSet(bits: Buffer, at: number, bit: number): boolean {
-  return ((bits[at + (bit >>> 3)] as number) & (1 << (bit & 7))) !== 0;
+  return (bits[at + (bit >>> 3)]! & (1 << (bit & 7))) !== 0;
 }

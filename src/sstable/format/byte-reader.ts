@@ -24,7 +24,7 @@ export class ByteReader {
   }
 
   byte(): number {
-    return this.#bytes[this.skip(1)] as number;
+    return this.#bytes[this.skip(1)]!;
   }
 
   /** A byte that is 0 or 1. */

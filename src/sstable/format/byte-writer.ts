@@ -2,7 +2,7 @@
  * A growing buffer for the parts of an SSTable: fixed-width big-endian integers, varints and strings of docs/formats/sstable.md.
  * `byte-reader.ts` is its other side.
  */
-import { type ByteString, type Int64, writeInt64BE, writeVarint } from '../../base/index.ts';
+import { assert, type ByteString, type Int64, writeInt64BE, writeVarint } from '../../base/index.ts';
 
 /** Below this many characters a loop is cheaper than a call into the runtime. */
 const SHORT_TEXT = 24;
@@ -36,6 +36,7 @@ export class ByteWriter {
 
   /** A safe integer in eight bytes. */
   uint64(value: number): void {
+    assert(Number.isSafeInteger(value) && value >= 0, 'an offset is a safe integer');
     this.uint32(Math.floor(value / TWO_32));
     this.uint32(value % TWO_32);
   }

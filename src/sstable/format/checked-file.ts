@@ -72,7 +72,7 @@ export class CheckedFile {
     )
       return undefined;
     this.#count(total);
-    return { bytes: asBuffer(bytes.subarray(0, extent.lengthBytes)), codec: bytes[extent.lengthBytes] as number };
+    return { bytes: asBuffer(bytes.subarray(0, extent.lengthBytes)), codec: bytes[extent.lengthBytes]! };
   }
 
   /**
@@ -101,7 +101,7 @@ export class CheckedFile {
     const total = extent.lengthBytes + TRAILER_BYTES;
     if (total <= SLICE_BYTES) {
       const bytes = await this.read(extent.offset, total);
-      return { bytes: this.check(extent, bytes), codec: bytes[extent.lengthBytes] as number };
+      return { bytes: this.check(extent, bytes), codec: bytes[extent.lengthBytes]! };
     }
     const whole = Buffer.allocUnsafeSlow(total);
     const pacer = new Pacer(this.#components.clock, 1);
@@ -110,7 +110,7 @@ export class CheckedFile {
       slice.copy(whole, at);
       if (pacer.due()) await pacer.pause();
     }
-    return { bytes: await this.checkPaced(extent, whole), codec: whole[extent.lengthBytes] as number };
+    return { bytes: await this.checkPaced(extent, whole), codec: whole[extent.lengthBytes]! };
   }
 
   /** A section: always stored as it is. */

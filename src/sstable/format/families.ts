@@ -2,6 +2,7 @@
  * What an SSTable holds of each column family, for the accounting of families and for choosing the files that a read needs. A part of
  * section "properties" of docs/formats/sstable.md.
  */
+import { assert } from '../../base/index.ts';
 import type { ByteReader } from './byte-reader.ts';
 import type { ByteWriter } from './byte-writer.ts';
 
@@ -51,7 +52,10 @@ export class FamilyCollector {
 
 export function encodeFamilies(out: ByteWriter, families: readonly FamilyStatistics[]): void {
   out.varint(families.length);
+  let before: string | undefined;
   for (const { family, cells, logicalBytes } of families) {
+    assert(before === undefined || before < family, 'families ascend');
+    before = family;
     out.string(family);
     out.varint(cells);
     out.varint(logicalBytes);

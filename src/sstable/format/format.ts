@@ -1,7 +1,7 @@
 /**
  * The frame of an SSTable: trailer, directory and footer. Format: docs/formats/sstable.md. All of it reaches the disk: never renumber.
  */
-import { BigtableError, Code, CorruptionError } from '../../base/index.ts';
+import { assert, BigtableError, Code, CorruptionError } from '../../base/index.ts';
 import type { Checksum } from '../../env/index.ts';
 import { ByteReader, decodeSection } from './byte-reader.ts';
 import { ByteWriter } from './byte-writer.ts';
@@ -12,10 +12,10 @@ export const FOOTER_BYTES = 44;
 const CRC_AT = 32;
 const MAGIC_AT = 36;
 
-/** Codec and checksum behind every block and section. */
+/** Codec and checksum after every block and section. */
 export const TRAILER_BYTES = 5;
 export const CRC_BYTES = 4;
-/** Stored as it is. */
+/** Codec of an uncompressed part. */
 export const CODEC_NONE = 0;
 
 /** Required feature: blocks are stored with codecs other than none. */
@@ -59,10 +59,11 @@ export function encodeFooter(footer: Footer, checksum: Checksum): Buffer {
   out.uint64(footer.fileBytes);
   out.uint32(checksum(out.written()));
   out.text(MAGIC);
+  assert(out.length === FOOTER_BYTES, 'a footer has its length');
   return out.written();
 }
 
-/** The footer in the last bytes of a file of `fileBytes`. Refuses what is damaged, and what only a newer program can read. */
+/** Decodes the last bytes of a file of `fileBytes`. CorruptionError if it is damaged, FAILED_PRECONDITION if only a newer program can read it. */
 export function decodeFooter(file: string, fileBytes: number, bytes: Buffer, checksum: Checksum): Footer {
   const at = fileBytes - FOOTER_BYTES;
   if (at < 0) throw new CorruptionError(file, fileBytes, `a file of ${fileBytes} bytes is too short for an SSTable`);
@@ -96,7 +97,7 @@ export function decodeFooter(file: string, fileBytes: number, bytes: Buffer, che
   return footer;
 }
 
-/** The file is whole and written for another program: an operator's matter, not damage. */
+/** The error for a sound file that only a newer program can read. */
 export function refusal(message: string): BigtableError {
   return new BigtableError(Code.FAILED_PRECONDITION, message);
 }
@@ -104,7 +105,10 @@ export function refusal(message: string): BigtableError {
 export function encodeDirectory(sections: readonly Section[]): Buffer {
   const out = new ByteWriter();
   out.varint(sections.length);
+  let end = sections[0]?.offset;
   for (const { name, offset, lengthBytes } of sections) {
+    assert(offset === end, 'sections follow one another without gaps');
+    end = offset + lengthBytes + TRAILER_BYTES;
     out.string(name);
     out.varint(offset);
     out.varint(lengthBytes);
@@ -112,7 +116,7 @@ export function encodeDirectory(sections: readonly Section[]): Buffer {
   return out.written();
 }
 
-/** The sections in the order of the file: they fill it without gaps up to the directory. */
+/** The sections in the order of the file. They fill it without gaps up to the directory. */
 export function decodeDirectory(file: string, directory: Extent, bytes: Buffer): Section[] {
   return decodeSection(file, directory.offset, 'directory', bytes, (reader) => {
     const sections: Section[] = [];
@@ -125,7 +129,7 @@ export function decodeDirectory(file: string, directory: Extent, bytes: Buffer):
       end = section.offset;
     }
     if (new Set(sections.map(({ name }) => name)).size !== sections.length)
-      throw new RangeError('a section stands there twice');
+      throw new RangeError('a section is listed twice');
     return sections;
   });
 }

@@ -2,7 +2,7 @@
  * What an SSTable says of itself: counts, bounds and where it comes from. Section "properties" of docs/formats/sstable.md.
  * A `PropertiesCollector` gathers the part that follows from the entries; `verify` gathers it again and compares.
  */
-import { type ByteString, type Int64, toText, utf8 } from '../../base/index.ts';
+import { assert, type ByteString, type Int64, toText, utf8 } from '../../base/index.ts';
 import { EntryKind, type EntryPosition, isDeletion } from '../../model/index.ts';
 import type { CompressionKind } from '../../compress/index.ts';
 import { type BloomFilterKind, BLOOM_FILTER_KINDS } from './bloom-filter.ts';
@@ -81,7 +81,7 @@ export class PropertiesCollector {
   add(entry: EntryPosition, valueLength: number): void {
     const { row, column, kind, timestamp } = entry;
     const bytes = row.length + column.length + TIMESTAMP_BYTES + valueLength;
-    this.#counts[kind] = (this.#counts[kind] as number) + 1;
+    this.#counts[kind] = this.#counts[kind]! + 1;
     this.#rawBytes += bytes;
     if (kind !== EntryKind.rowDeletion) this.#families.add(column, !isDeletion(kind), bytes);
     if (row !== this.#lastRow) {
@@ -96,7 +96,7 @@ export class PropertiesCollector {
 
   statistics(): EntryStatistics {
     return {
-      entries: Object.fromEntries(KIND_NAMES.map((name) => [name, this.#counts[EntryKind[name]] as number])) as Record<
+      entries: Object.fromEntries(KIND_NAMES.map((name) => [name, this.#counts[EntryKind[name]]!])) as Record<
         EntryKindName,
         number
       >,
@@ -127,6 +127,8 @@ export function encodeProperties(properties: SsTableProperties): Buffer {
     if (properties.entries[name] > 0) put(`entries.${name}`, (out) => out.varint(properties.entries[name]));
   put('rows', (out) => out.varint(properties.rows));
   const { firstRow, lastRow, minTimestamp, maxTimestamp } = properties;
+  assert((firstRow ?? '') <= (lastRow ?? ''), 'the first row is not above the last');
+  assert((firstRow === undefined) === (totalEntries(properties.entries) === 0), 'a file with entries has a first row');
   if (firstRow !== undefined) put('firstRow', (out) => out.text(firstRow));
   if (lastRow !== undefined) put('lastRow', (out) => out.text(lastRow));
   if (minTimestamp !== undefined) put('minTimestamp', (out) => out.int64(minTimestamp));

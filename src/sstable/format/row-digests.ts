@@ -37,13 +37,12 @@ export class RowDigests {
   set(number: number, bytes: Uint8Array, at: number, length: number, mark = 0): void {
     let digest = 0;
     const from = this.#common;
-    for (let i = from; i < from + DIGEST_BYTES; i++)
-      digest = digest * 256 + (i < length ? (bytes[at + i] as number) : 0);
+    for (let i = from; i < from + DIGEST_BYTES; i++) digest = digest * 256 + (i < length ? bytes[at + i]! : 0);
     this.#table[this.#from + number] = digest * 2 + mark;
   }
 
   isMarked(number: number): boolean {
-    return (this.#table[this.#from + number] as number) % 2 === 1;
+    return this.#table[this.#from + number]! % 2 === 1;
   }
 
   /** Sets `low` and `high`: what lies between them is not told apart from `row` by its digest. */
@@ -61,19 +60,19 @@ export class RowDigests {
     let high = table.length;
     while (high - low > 1) {
       const middle = (low + high) >>> 1;
-      if ((table[middle] as number) < target) low = middle;
+      if (table[middle]! < target) low = middle;
       else high = middle;
     }
     this.low = low - from;
     low = high - 1;
     // the equal ones: mostly one, and as many as there are where a row is long
-    for (let step = 1; high < table.length && (table[high] as number) <= target + 1; step *= 2) {
+    for (let step = 1; high < table.length && table[high]! <= target + 1; step *= 2) {
       low = high;
       high = Math.min(high + step, table.length);
     }
     while (high - low > 1) {
       const middle = (low + high) >>> 1;
-      if ((table[middle] as number) <= target + 1) low = middle;
+      if (table[middle]! <= target + 1) low = middle;
       else high = middle;
     }
     this.high = high - from;
@@ -83,7 +82,7 @@ export class RowDigests {
   #compareCommon(row: ByteString): number {
     const common = this.#common;
     for (let i = 0, at = 0; at < common; i++, at += DIGEST_BYTES) {
-      const difference = (this.#table[i] as number) - digestOf(row, at, common);
+      const difference = this.#table[i]! - digestOf(row, at, common);
       if (difference !== 0) return difference;
     }
     return row.length < common ? 1 : 0;

@@ -30,7 +30,7 @@ export function compareBytesTo(bytes: Uint8Array, at: number, length: number, te
   const left = text.length - from;
   const common = length < left ? length : left;
   for (let i = 0; i < common; i++) {
-    const difference = (bytes[at + i] as number) - text.charCodeAt(from + i);
+    const difference = bytes[at + i]! - text.charCodeAt(from + i);
     if (difference !== 0) return difference;
   }
   return length - left;

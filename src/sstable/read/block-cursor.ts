@@ -1,11 +1,19 @@
 /**
- * A position in one block: decodes entries as it moves over them. A hot path (scans and point reads spend their time here): no object
- * an entry, keys as bytes until someone asks, no calls for what a loop does faster.
+ * A position in one block: decodes entries as it moves over them. Hot path of scans and point reads: no object per
+ * entry, keys are bytes until their text is requested.
  *
- * Every number that is read is held against the block's bounds: a block that passed its checksum and still makes no sense gives a
- * CorruptionError, never a wrong entry, and every step moves forward.
+ * Every number that is read is checked against the block's bounds. A block that passed its checksum and is malformed
+ * results in a CorruptionError, never in a wrong entry, and every move goes forward.
  */
-import { assert, type ByteString, CorruptionError, type Int64, readInt64BE, VarintReader } from '../../base/index.ts';
+import {
+  assert,
+  type ByteString,
+  CorruptionError,
+  type Int64,
+  Pool,
+  readInt64BE,
+  VarintReader,
+} from '../../base/index.ts';
 import { type ColumnKey, EntryKind } from '../../model/index.ts';
 import type { Block } from './block.ts';
 import {
@@ -19,7 +27,7 @@ import {
   TIMESTAMP_MASK,
   TIMESTAMP_SAME,
 } from '../format/entry-flags.ts';
-import { KeyText } from './key-text.ts';
+import { KeyBuffer } from './key-buffer.ts';
 import { RowDigests } from '../format/row-digests.ts';
 import type { SeekTarget } from '../format/seek-target.ts';
 
@@ -27,18 +35,17 @@ const NO_BYTES = Buffer.alloc(0);
 const KNOWN_KIND = new Uint8Array(256);
 for (const kind of Object.values(EntryKind)) KNOWN_KIND[kind] = 1;
 
-/** Most cursors live for one short read, and their buffers would cost it a good part of its time. */
-const FREE_LIMIT = 64;
-const free: BlockCursor[] = [];
+/** Cursors are reused for their buffers: most live for one short read. */
+const freeCursors = new Pool<BlockCursor>(64);
 
 export function takeBlockCursor(): BlockCursor {
-  return free.pop() ?? new BlockCursor();
+  return freeCursors.take() ?? new BlockCursor();
 }
 
-/** The cursor must not be used by the giver any more. */
+/** The caller must not use the cursor any more. */
 export function giveBlockCursor(cursor: BlockCursor): void {
   cursor.close();
-  if (free.length < FREE_LIMIT) free.push(cursor);
+  freeCursors.give(cursor);
 }
 
 export class BlockCursor {
@@ -46,17 +53,17 @@ export class BlockCursor {
   timestamp: Int64 = 0;
   rangeEnd: Int64 | undefined;
   valueLength = 0;
-  /** Where in the block the present entry begins. */
+  /** Offset in the block at which the present entry begins. */
   entryAt = 0;
-  /** Whether the present entry is a restart point. */
+  /** True if the present entry is a restart point. */
   isRestart = false;
   #valueAt = 0;
-  readonly #row = new KeyText();
-  readonly #column = new KeyText(true);
+  readonly #row = new KeyBuffer();
+  readonly #column = new KeyBuffer(true);
   #block: Block | undefined;
   #bytes: Buffer = NO_BYTES;
   #end = 0;
-  /** Stands behind the present entry. */
+  /** Stands after the present entry. */
   readonly #reader = new VarintReader(NO_BYTES);
 
   get row(): ByteString {
@@ -69,7 +76,7 @@ export class BlockCursor {
 
   value(): Uint8Array {
     if (this.valueLength === 0) return NO_BYTES;
-    const { memory, memoryAt } = this.#opened();
+    const { memory, memoryAt } = this.#openBlock();
     return Buffer.from(memory, memoryAt + this.#valueAt, this.valueLength);
   }
 
@@ -82,7 +89,7 @@ export class BlockCursor {
     this.#reader.offset = 0;
   }
 
-  /** Gives up the block. */
+  /** Releases the block. */
   close(): void {
     this.#block = undefined;
     this.#bytes = NO_BYTES;
@@ -91,7 +98,7 @@ export class BlockCursor {
     this.#reader.offset = 0;
   }
 
-  /** To the next entry; false at the end of the block, and nothing has changed. */
+  /** To the next entry. False at the end of the block; the cursor has not moved then. */
   next(): boolean {
     const at = this.#reader.offset;
     if (at >= this.#end) return false;
@@ -104,32 +111,34 @@ export class BlockCursor {
     return true;
   }
 
-  /** To the first entry that is not before the target; false, and at the last entry, where all are. */
+  /** To the first entry that is not before the target. False, at the last entry, if all entries are before it. */
   seek(target: SeekTarget): boolean {
-    const block = this.#opened();
+    const block = this.#openBlock();
     const search = this.#search(block);
+    // restart points up to `low` are before the target, those from `high` on are not
     let low = -1;
     let high = block.restarts;
-    let standsAt = -1;
+    let current = -1;
     if (search) {
       search.narrow(target.row);
       low = search.low;
       high = search.high;
+      assert(low < high && high <= block.restarts, 'digests narrow the search to restart points of the block');
     }
     while (high - low > 1) {
       const middle = (low + high) >>> 1;
       this.#jump(block.restart(middle));
-      standsAt = middle;
+      current = middle;
       if (this.isBefore(target)) low = middle;
       else high = middle;
     }
-    // nothing stands between the two: the answer is the upper one
+    // no entry lies between the two restart points: the answer is the upper one
     if (high < block.restarts && (low < 0 || search?.isMarked(low))) {
-      if (standsAt !== high) this.#jump(block.restart(high));
+      if (current !== high) this.#jump(block.restart(high));
       return true;
     }
     const from = Math.max(low, 0);
-    if (standsAt !== from) this.#jump(block.restart(from));
+    if (current !== from) this.#jump(block.restart(from));
     return target.column === undefined ? this.#walkToRow(target.row) : this.#walkTo(target);
   }
 
@@ -138,7 +147,7 @@ export class BlockCursor {
     return true;
   }
 
-  /** To the first entry at or above the row, from one before it: rows are compared once, however many entries they have. */
+  /** To the first entry at or above the row, from one before it. Compares each row once, however many entries it has. */
   #walkToRow(row: ByteString): boolean {
     const key = this.#row;
     while (key.compare(row) < 0) {
@@ -148,9 +157,12 @@ export class BlockCursor {
     return true;
   }
 
-  /** Where in the block rows below `row` begin, ascending. Moves the cursor: where it stands then, if anywhere, is at or above `row`. */
+  /**
+   * Offsets at which the rows below `row` begin, ascending. `isLimited`: a row at or above `row` follows them in the
+   * block; the cursor then stands on it, and otherwise at the end of the block.
+   */
   rowsBelow(row: ByteString): { readonly starts: number[]; readonly isLimited: boolean } {
-    this.open(this.#opened());
+    this.open(this.#openBlock());
     const starts: number[] = [];
     let before = -1;
     while (this.next()) {
@@ -162,9 +174,9 @@ export class BlockCursor {
     return { starts, isLimited: false };
   }
 
-  /** The last row of the block below `row`; its first must be below. Moves the cursor. */
+  /** The last row of the block below `row`, to which the first row must be. Moves the cursor. */
   lastRowBelow(row: ByteString): ByteString {
-    const block = this.#opened();
+    const block = this.#openBlock();
     let low = 0;
     let high = block.restarts;
     while (high - low > 1) {
@@ -179,9 +191,10 @@ export class BlockCursor {
     return below;
   }
 
-  /** Back to an entry where this cursor stood before. */
+  /** Back to an entry on which this cursor stood before, by its offset in the block. */
   seekEntry(entryAt: number): void {
-    const block = this.#opened();
+    const block = this.#openBlock();
+    assert(entryAt >= 0 && entryAt < this.#end, 'the entry is in the block');
     let low = 0;
     let high = block.restarts;
     while (high - low > 1) {
@@ -191,9 +204,10 @@ export class BlockCursor {
     }
     this.#jump(block.restart(low));
     while (this.entryAt < entryAt) assert(this.next(), 'the entry is in the block');
+    assert(this.entryAt === entryAt, 'an entry begins at the offset');
   }
 
-  /** Whether the present entry is before the target. */
+  /** True if the present entry is before the target. */
   isBefore(target: SeekTarget): boolean {
     const order = this.#row.compare(target.row);
     if (order !== 0 || target.column === undefined) return order < 0;
@@ -201,17 +215,17 @@ export class BlockCursor {
     return columnOrder !== 0 ? columnOrder < 0 : target.isVersionBefore(this.kind, this.timestamp);
   }
 
-  /** Another number whenever the row has become another. */
+  /** Grows whenever the row changes. */
   get rowChanges(): number {
     return this.#row.changes;
   }
 
-  /** Whether the present entry is of this row. */
+  /** True if the present entry is of this row. */
   isIn(row: ByteString): boolean {
-    return this.#row.is(row);
+    return this.#row.equals(row);
   }
 
-  /** What makes searching quick: made at the second search, as most blocks that are searched twice are searched many times. */
+  /** Digests of the restart points' rows. Made at the second search: most blocks that are searched twice are searched often. */
   #search(block: Block): RowDigests | undefined {
     if (block.search || block.restarts === 1 || block.searches++ === 0) return block.search;
     const { restarts } = block;
@@ -228,12 +242,12 @@ export class BlockCursor {
     return search;
   }
 
-  #opened(): Block {
+  #openBlock(): Block {
     assert(this.#block, 'a block is open');
     return this.#block;
   }
 
-  /** To the entry of a restart point. */
+  /** To the restart point at this offset. */
   #jump(offset: number): void {
     this.#reader.offset = offset;
     if (!this.next() || !this.isRestart) throw this.#corrupt(offset, new RangeError('no restart point'));
@@ -242,7 +256,7 @@ export class BlockCursor {
   #decode(at: number): void {
     const reader = this.#reader;
     const bytes = this.#bytes;
-    const flags = bytes[at] as number;
+    const flags = bytes[at]!;
     if (flags > KNOWN_FLAGS) throw new RangeError(`flags ${flags}`);
     reader.offset = at + 1;
     this.entryAt = at;
@@ -255,7 +269,7 @@ export class BlockCursor {
     this.rangeEnd = undefined;
     let kind: number = EntryKind.put;
     if ((flags & HAS_KIND) !== 0) {
-      kind = bytes[reader.offset++] as number;
+      kind = bytes[reader.offset++]!;
       if (KNOWN_KIND[kind] !== 1) throw new RangeError(`unknown kind ${kind}`);
     }
     this.kind = kind as EntryKind;
@@ -267,10 +281,10 @@ export class BlockCursor {
     } else if (kind === EntryKind.rangeDeletion) {
       this.#decodeRangeEnd();
     }
-    if (reader.offset > this.#end) throw new RangeError(`the entry runs behind ${this.#end}`);
+    if (reader.offset > this.#end) throw new RangeError(`the entry ends after ${this.#end}`);
   }
 
-  #decodeKey(key: KeyText): void {
+  #decodeKey(key: KeyBuffer): void {
     const reader = this.#reader;
     const shared = this.isRestart ? 0 : reader.next();
     const count = reader.next();
@@ -286,7 +300,7 @@ export class BlockCursor {
       reader.offset += 8;
       return readInt64BE(this.#bytes, reader.offset - 8);
     }
-    assert(mode === TIMESTAMP_DELTA, 'one of the four');
+    assert(mode === TIMESTAMP_DELTA, 'a timestamp is stored in one of four ways');
     const coded = reader.next();
     const before = this.isRestart ? 0 : this.timestamp;
     if (typeof before !== 'number') throw new RangeError(`a delta to ${before}`);
@@ -295,15 +309,15 @@ export class BlockCursor {
 
   #decodeRangeEnd(): void {
     const reader = this.#reader;
-    const hasEnd = this.#bytes[reader.offset++] as number;
-    if (hasEnd > 1) throw new RangeError(`${hasEnd} stands where 0 or 1 must`);
+    const hasEnd = this.#bytes[reader.offset++]!;
+    if (hasEnd > 1) throw new RangeError(`flag ${hasEnd}: expected 0 or 1`);
     if (hasEnd === 0) return;
     this.rangeEnd = readInt64BE(this.#bytes, reader.offset);
     reader.offset += 8;
   }
 
   #corrupt(at: number, cause: RangeError): CorruptionError {
-    const { file, offset } = this.#opened();
+    const { file, offset } = this.#openBlock();
     return new CorruptionError(file, offset + at, `entry: ${cause.message}`, cause);
   }
 }

@@ -31,7 +31,7 @@ export class BlockDecoder {
   /** `stored` is the block with its trailer. An uncompressed block keeps it. */
   decode(block: number, stored: Buffer): Block {
     const extent = this.#index.extent(block);
-    return this.#block(block, extent, this.#file.check(extent, stored), stored[extent.lengthBytes] as number);
+    return this.#block(block, extent, this.#file.check(extent, stored), stored[extent.lengthBytes]!);
   }
 
   /** Reads and decodes the block, a long one slice by slice. */

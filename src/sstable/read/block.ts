@@ -1,41 +1,43 @@
 /**
- * A block in memory: its bytes before compression, and where its restart points are. Immutable, shared by cursors and cache; only
- * how often it was searched changes, and what makes that quick. A page of a block is a block of its own here. Format: docs/formats/sstable.md.
+ * A block in memory: its uncompressed bytes and its restart points. Immutable, shared by cursors and cache; only the
+ * search state changes. A page of a block is a Block, too. Format: docs/formats/sstable.md.
  */
-import { CorruptionError } from '../../base/index.ts';
+import { assert, CorruptionError } from '../../base/index.ts';
 import type { RowDigests } from '../format/row-digests.ts';
 
-/** A restart point, and their number. */
+/** Length of a restart point, and of the number of restart points. */
 export const NUMBER_BYTES = 4;
-/** What searching it takes a restart point, in memory. */
+/** Memory of the search digest of a restart point. */
 const SEARCH_BYTES = 8;
 
-const NO_PAGE = -1;
+const NOT_A_PAGE = -1;
 
 export class Block {
   readonly file: string;
-  /** In the file. */
+  /** Offset in the file. */
   readonly offset: number;
   readonly bytes: Buffer;
-  /** The bytes' memory and their offset in it. Every value read asks for these, and a Buffer answers slowly. */
+  /** The memory of `bytes` and their offset in it. Hot path: a Buffer's own properties are slow. */
   readonly memory: ArrayBufferLike;
   readonly memoryAt: number;
-  /** Entries are the bytes before this. */
+  /** The entries are the bytes before this offset. */
   readonly entriesEnd: number;
   readonly restarts: number;
-  /** Digests of the rows at the restart points, made by the second cursor that searches the block. Marked: no entry stands between it and the next. */
+  /** Digests of the rows at the restart points, made at the second search. Marked: no entry lies between this one and the next. */
   search: RowDigests | undefined;
   readonly #isPage: boolean = false;
+  /** How often the block was searched. */
   searches = 0;
 
-  /** `pageEnd`: of a page of a block, which has entries up to there and its first as its one restart point. */
-  constructor(file: string, offset: number, bytes: Buffer, pageEnd = NO_PAGE) {
+  /** `pageEnd`: makes a page, whose entries end there and whose first entry is its only restart point. */
+  constructor(file: string, offset: number, bytes: Buffer, pageEnd = NOT_A_PAGE) {
+    assert(pageEnd <= bytes.length, 'the entries of a page lie in its bytes');
     this.file = file;
     this.offset = offset;
     this.bytes = bytes;
     this.memory = bytes.buffer;
     this.memoryAt = bytes.byteOffset;
-    if (pageEnd !== NO_PAGE) {
+    if (pageEnd !== NOT_A_PAGE) {
       this.restarts = 1;
       this.entriesEnd = pageEnd;
       this.#isPage = true;
@@ -53,22 +55,16 @@ export class Block {
     return this.bytes.length + this.restarts * SEARCH_BYTES;
   }
 
-  /** Where in the block the restart point's entry begins. */
+  /** Offset of the restart point's entry in the block. */
   restart(number: number): number {
     if (this.#isPage) return 0;
     const { bytes } = this;
     const at = this.entriesEnd + number * NUMBER_BYTES;
-    return (
-      (((bytes[at] as number) << 24) |
-        ((bytes[at + 1] as number) << 16) |
-        ((bytes[at + 2] as number) << 8) |
-        (bytes[at + 3] as number)) >>>
-      0
-    );
+    return ((bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!) >>> 0;
   }
 
-  /** The same in memory of its own. */
+  /** A copy in memory of its own. */
   copy(): Block {
-    return new Block(this.file, this.offset, Buffer.from(this.bytes), this.#isPage ? this.entriesEnd : NO_PAGE);
+    return new Block(this.file, this.offset, Buffer.from(this.bytes), this.#isPage ? this.entriesEnd : NOT_A_PAGE);
   }
 }

@@ -1,24 +1,24 @@
 /**
- * Memory for pages that are read one at a time: a few kilobytes each, of which a piece of memory holds some. Asking for memory costs more than reading
- * a page does, so it is asked for once for several; the block cache counts what they share as it counts that of one large read.
+ * Memory for pages that are read one at a time, a few kilobytes each. Allocating costs more than reading a page, so one
+ * slab is allocated for several pages. The block cache counts a slab as it counts the memory of one large read.
  *
- * Invariant: what was handed out and kept is never handed out again.
+ * Invariant: memory that was kept is never handed out again.
  */
-import { viewOf } from '../../base/index.ts';
+import { assert, viewOf } from '../../base/index.ts';
 import { SharedRead } from './shared-read.ts';
 
 const SLAB_BYTES = 64 * 1024;
-/** What is larger gets memory of its own. */
+/** A larger page gets memory of its own. */
 const MAX_BYTES = 16 * 1024;
 
 export class PageMemory {
-  /** The read that the last page came from; undefined where the page is alone in its memory. */
+  /** The slab of the last page, as a shared read; undefined if the page has memory of its own. */
   read: SharedRead | undefined;
   #slab = Buffer.alloc(0);
   #slabRead = new SharedRead();
   #at = 0;
 
-  /** Room for a page. The next call gives it out again, unless it is kept. */
+  /** Memory for a page. The next call returns the same memory, unless `keep` is called. */
   take(bytes: number): Buffer {
     if (bytes > MAX_BYTES) {
       this.read = undefined;
@@ -33,8 +33,11 @@ export class PageMemory {
     return viewOf(this.#slab, this.#at, this.#at + bytes);
   }
 
-  /** What was taken last is in use from now on. */
+  /** Keeps the memory that was taken last. */
   keep(taken: Buffer): void {
-    if (this.read !== undefined) this.#at += taken.length;
+    if (this.read === undefined) return;
+    assert(taken.byteOffset === this.#slab.byteOffset + this.#at, 'the memory was taken last');
+    this.#at += taken.length;
+    assert(this.#at <= this.#slab.length, 'a page lies in its slab');
   }
 }

@@ -1,7 +1,7 @@
-/** Memory that several blocks or pages share: for those who bring them an opaque token, one a piece of memory. The block cache does its accounts by it. */
+/** Memory that several blocks or pages share. Readers pass it on as a token, one for each piece of memory; the block cache counts by it. */
 export class SharedRead {
-  /** Blocks in it that are kept in its memory. */
+  /** Number of kept blocks that use the memory. */
   kept = 0;
-  /** Bytes of evicted blocks and pages in it: the memory stays while one is kept. */
+  /** Bytes of evicted blocks and pages in it: the memory stays until none is kept. */
   deadBytes = 0;
 }

@@ -1,11 +1,13 @@
 /**
- * The LayerCursor of an SSTable: finds the block by the index, then the entry in the block. A block in the cache is entered at once; for
- * any other the cursor asks for a load and stands, until then, where it last was ready: a move made meanwhile starts from there.
+ * The LayerCursor of an SSTable: finds the block by the index, then the entry in the block. It enters a block in memory
+ * immediately; for any other it needs a load, and until then stays at the entry where it was last ready: a move made
+ * meanwhile starts from there.
  *
- * A cursor that goes on from block to block, in either direction, reads ahead, twice as much each time up to 1 MiB; one that jumps reads
- * one block. Going backwards from row to row it notes once where the rows of a block begin. A cursor of one row ends where the row does, and
- * never asks for a block that has nothing of it.
- * Moves may throw a CorruptionError where a block passed its checksum and makes no sense; a failed load may be tried again.
+ * A cursor that moves from block to block, in either direction, reads ahead, twice as much each time up to 1 MiB; one
+ * that jumps reads one block. Going backwards from row to row, it notes once where the rows of a block begin. A cursor
+ * of one row ends after that row, and never requests a block that has nothing of it.
+ *
+ * Moves throw a CorruptionError if a block passed its checksum and is malformed. A failed load may be retried.
  */
 import { assert, type ByteString, type Int64 } from '../../base/index.ts';
 import { type ColumnKey, CursorState, type EntryKind, type LayerCursor } from '../../model/index.ts';
@@ -14,37 +16,37 @@ import { BlockCursor, giveBlockCursor, takeBlockCursor } from './block-cursor.ts
 import type { BlockIndex } from '../format/block-index.ts';
 import { SeekTarget } from '../format/seek-target.ts';
 
-/** What a cursor needs of its SSTable. */
+/** Where a cursor gets its blocks: its SSTable. */
 export interface BlockSource {
   readonly index: BlockIndex;
-  /** The most that a cursor may have read ahead of it. */
+  /** The most that a cursor may read ahead. */
   readonly readAheadLimitBytes: number;
-  /** The block, where it is in memory. */
+  /** The block, if it is in memory. */
   cached(block: number): Block | undefined;
-  /** The block, read without a promise where that is quick. */
+  /** The block, if it can be read synchronously. */
   readNow(block: number): Block | undefined;
-  /** The block, or the page of it that holds all that it has of the row, in memory or read without a promise. */
+  /** The block, or the page that holds all that the block has of the row, if in memory or readable synchronously. */
   ofRow(block: number, row: ByteString): Block | undefined;
-  /** Reads the block, and with the same read those behind it (before it, if `backwards`) that fit into `readAheadBytes` together. */
+  /** Reads the block, and with the same read those after it (before it, if `backwards`) that fit into `readAheadBytes` together. */
   load(block: number, readAheadBytes: number, backwards: boolean): Promise<Block>;
-  /** The same, loaded. */
+  /** Like `ofRow`, with an awaited read. */
   loadOfRow(block: number, row: ByteString): Promise<Block>;
-  /** A cursor of one row has come to it: entry `entryAt` of the block is the row's first. */
+  /** Called when a cursor of one row has found it: its first entry begins at `entryAt` of the block. */
   rowFound(row: ByteString, number: number, block: Block, entryAt: number): void;
-  /** A cursor of one row has found nothing. */
+  /** Called when a cursor of one row has found nothing. */
   rowMissed(): void;
-  /** The cursor is closed. */
+  /** Called when the cursor is closed. */
   closed(): void;
 }
 
-/** What is to be done in a block once it is there. */
+/** What to do in a block that the cursor enters: go to its first entry, to the target, or below the target's row. */
 type Arrival = 'first' | 'target' | 'rowBelowTarget';
 
 const FIRST_READ_AHEAD_BYTES = 128 * 1024;
-/** Entries that a seek inside a row walks before it uses index and restart points: most such seeks are short. */
+/** Entries that a seek in a row walks before it uses index and restart points: most such seeks are short. */
 const SHORT_WALK = 8;
-const NOWHERE = -2;
-/** Stands nowhere, for ever. */
+const NO_BLOCK = -2;
+/** Replaces the block cursor of a closed cursor. It never has a block. */
 const CLOSED = new BlockCursor();
 
 export class SsTableCursor implements LayerCursor {
@@ -54,26 +56,26 @@ export class SsTableCursor implements LayerCursor {
   readonly #target = new SeekTarget();
   /** The block that `#at` has open. */
   #block: Block | undefined;
-  #blockNumber = NOWHERE;
+  #blockNumber = NO_BLOCK;
   #readAheadBytes = 0;
   #nextReadAheadBytes = 0;
   #readsBackwards = false;
-  /** The one row that there is for this cursor. */
+  /** The row of a cursor over one row. */
   readonly #only: ByteString | undefined;
   #outcome: 'unknown' | 'found' | 'missed' = 'unknown';
-  /** Where in a block the rows below some row begin, for going backwards: the last one is next. */
+  /** For going backwards: offsets in `#rowStartsIn` at which the rows below `#rowStartsBelow` begin. The last one is next. */
   #rowStarts: number[] = [];
   #rowStartsIn: Block | undefined;
   #rowStartsBelow: ByteString = '';
   #isReversing = false;
-  /** While a load is needed: of which block, and for what. */
-  #wanted = NOWHERE;
+  /** While a load is needed: the block, and what to do in it. */
+  #wanted = NO_BLOCK;
   #arrival: Arrival = 'first';
-  /** Where it was last ready, while it is not. */
+  /** While it is not ready: the entry at which it last was. */
   #readyBlock: Block | undefined;
-  #readyNumber = NOWHERE;
+  #readyNumber = NO_BLOCK;
   #readyEntryAt = 0;
-  /** Tells a load that the cursor has moved meanwhile. */
+  /** Grows with each move: a load that ends after a later move has no effect. */
   #moves = 0;
 
   constructor(source: BlockSource, only?: ByteString) {
@@ -110,54 +112,54 @@ export class SsTableCursor implements LayerCursor {
   }
 
   seekRow(row: ByteString): void {
-    this.#leave();
+    this.#beginMove();
     this.#isReversing = false;
-    if (this.#only !== undefined) return this.#seekOnly(row <= this.#only);
+    if (this.#only !== undefined) return this.#seekOnlyRow(row <= this.#only);
     this.#target.set(row);
     this.#seekTarget(0);
   }
 
   seekRowBefore(row: ByteString | undefined): void {
-    this.#leave();
-    if (this.#only !== undefined) return this.#seekOnly(row === undefined || this.#only < row);
+    this.#beginMove();
+    if (this.#only !== undefined) return this.#seekOnlyRow(row === undefined || this.#only < row);
     if (this.#isReversing && row !== undefined && this.#stepBack(row)) return;
     this.#isReversing = true;
     const { index } = this.#source;
     if (row === undefined) {
-      if (index.length === 0) return this.#finish();
+      if (index.length === 0) return this.#end();
       this.#target.set(index.lastRow(index.length - 1));
       return this.#seekTarget(0);
     }
-    // rows of a block below `row` follow from the index alone, unless the block goes on at or above it
+    // the index alone tells the last row below `row`, unless that block has rows at or above `row`, too
     this.#target.set(row);
     const block = index.lastBefore(this.#target);
-    if (block < 0) return this.#finish();
+    if (block < 0) return this.#end();
     if (index.compareLastRow(block, row) >= 0) return this.#enter(block, 'rowBelowTarget');
     this.#target.set(index.lastRow(block));
     this.#seekTarget(0);
   }
 
   seekColumn(column: ColumnKey, timestamp?: Int64): void {
-    if (!this.#return()) return;
+    if (!this.#backToReady()) return;
     const at = this.#at;
     this.#target.set(at.row, column, timestamp);
     if (!at.isBefore(this.#target)) return;
-    this.#leave();
+    this.#beginMove();
     for (let walked = 0; walked < SHORT_WALK; walked++) {
       if (!at.next()) return this.#seekTarget(this.#blockNumber + 1);
-      if (!at.isBefore(this.#target)) return this.#land();
+      if (!at.isBefore(this.#target)) return this.#onEntry();
     }
     this.#seekTarget(this.#blockNumber);
   }
 
   next(): void {
-    if (this.state !== CursorState.ready && !this.#return()) return;
+    if (this.state !== CursorState.ready && !this.#backToReady()) return;
     const { rowChanges } = this.#at;
     if (this.#at.next()) {
-      if (this.#only !== undefined && this.#at.rowChanges !== rowChanges) this.#land();
+      if (this.#only !== undefined && this.#at.rowChanges !== rowChanges) this.#onEntry();
       return;
     }
-    this.#leave();
+    this.#beginMove();
     this.#enter(this.#blockNumber + 1, 'first');
   }
 
@@ -171,7 +173,7 @@ export class SsTableCursor implements LayerCursor {
         ? this.#source.load(this.#wanted, this.#readAheadBytes, this.#readsBackwards)
         : this.#source.loadOfRow(this.#wanted, only);
     const block = await loading;
-    if (moves === this.#moves) this.#arrive(this.#wanted, block, this.#arrival);
+    if (moves === this.#moves) this.#onBlock(this.#wanted, block, this.#arrival);
   }
 
   close(): void {
@@ -179,7 +181,7 @@ export class SsTableCursor implements LayerCursor {
     this.state = CursorState.done;
     this.#readyBlock = undefined;
     this.#block = undefined;
-    this.#blockNumber = NOWHERE;
+    this.#blockNumber = NO_BLOCK;
     this.#rowStarts = [];
     this.#rowStartsIn = undefined;
     if (this.#at === CLOSED) return;
@@ -188,14 +190,14 @@ export class SsTableCursor implements LayerCursor {
     this.#source.closed();
   }
 
-  /** To the beginning of the one row, if it lies in the direction of the seek. */
-  #seekOnly(isThere: boolean): void {
-    if (!isThere) return this.#finish();
-    this.#target.set(this.#only as ByteString);
+  /** To the beginning of the only row, if it lies in the direction of the seek. */
+  #seekOnlyRow(isAhead: boolean): void {
+    if (!isAhead) return this.#end();
+    this.#target.set(this.#only!);
     this.#seekTarget(0);
   }
 
-  /** One row back inside the block that is open, where that is sure to be right. */
+  /** One row back in the open block. False, and to be searched for, if the row may begin or lie in another block. */
   #stepBack(row: ByteString): boolean {
     const block = this.#block;
     if (!block) return false;
@@ -203,7 +205,7 @@ export class SsTableCursor implements LayerCursor {
     if (this.#rowStartsIn !== block || this.#rowStartsBelow !== row) {
       const { starts, isLimited } = at.rowsBelow(row);
       const next = this.#blockNumber + 1;
-      // the rows of this block are all below: those of the next may be, too
+      // all rows of this block are below `row`: those of the next may be, too
       if (!isLimited && next < this.#source.index.length && this.#source.index.compareFirstRow(next, row) < 0)
         return false;
       this.#rowStarts = starts;
@@ -213,7 +215,7 @@ export class SsTableCursor implements LayerCursor {
     if (entryAt === undefined) return false;
     at.seekEntry(entryAt);
     this.#rowStartsBelow = at.row;
-    // a block's first row may begin in the block before
+    // the first row of a block may begin in the block before it
     if (
       this.#rowStarts.length === 0 &&
       this.#blockNumber > 0 &&
@@ -224,19 +226,21 @@ export class SsTableCursor implements LayerCursor {
     return true;
   }
 
-  /** Stands on an entry. For a cursor of one row that may be the end. */
-  #land(): void {
+  /** The cursor has reached an entry; for a cursor of one row it may be one after the row. */
+  #onEntry(): void {
+    assert(this.#block !== undefined, 'an entry lies in a block');
     this.state = CursorState.ready;
     const only = this.#only;
     if (only === undefined) return;
-    if (!this.#at.isIn(only)) return this.#finish();
+    if (!this.#at.isIn(only)) return this.#end();
     if (this.#outcome !== 'unknown') return;
     this.#outcome = 'found';
-    this.#source.rowFound(only, this.#blockNumber, this.#block as Block, this.#at.entryAt);
+    this.#source.rowFound(only, this.#blockNumber, this.#block, this.#at.entryAt);
   }
 
-  /** Before every move: remembers where it was ready. */
-  #leave(): void {
+  /** Called before every move: notes the entry at which the cursor was ready. */
+  #beginMove(): void {
+    assert(this.#at !== CLOSED, 'the cursor is open');
     this.#moves++;
     if (this.state !== CursorState.ready) return;
     this.#readyBlock = this.#block;
@@ -244,11 +248,12 @@ export class SsTableCursor implements LayerCursor {
     this.#readyEntryAt = this.#at.entryAt;
   }
 
-  /** Where a load is needed, goes back to where it was ready. False when there is nothing in this direction. */
-  #return(): boolean {
+  /** If a load is needed, returns to the entry at which the cursor was ready. False if the cursor is done. */
+  #backToReady(): boolean {
     if (this.state === CursorState.ready) return true;
     if (this.state === CursorState.done) return false;
     assert(this.#readyBlock, 'a move from entry to entry needs an entry to start from: load first');
+    assert(this.#readyNumber !== NO_BLOCK, 'the entry lies in a block of the file');
     this.#moves++;
     this.#open(this.#readyNumber, this.#readyBlock);
     this.#at.seekEntry(this.#readyEntryAt);
@@ -256,7 +261,7 @@ export class SsTableCursor implements LayerCursor {
     return true;
   }
 
-  #finish(): void {
+  #end(): void {
     this.#moves++;
     this.state = CursorState.done;
     this.#readyBlock = undefined;
@@ -265,8 +270,9 @@ export class SsTableCursor implements LayerCursor {
     this.#source.rowMissed();
   }
 
-  /** To the first entry that is not before the target; none in a block before `from` is one. */
+  /** To the first entry that is not before the target. It is not in a block before `from`. */
   #seekTarget(from: number): void {
+    assert(from >= 0, 'a search begins at a block');
     const { index } = this.#source;
     const block = index.lastBefore(this.#target, from);
     if (block < from || index.compareLastRow(block, this.#target.row) < 0) this.#enter(block + 1, 'first');
@@ -274,10 +280,11 @@ export class SsTableCursor implements LayerCursor {
   }
 
   #enter(number: number, arrival: Arrival): void {
+    assert(number >= 0, 'a cursor enters blocks of the file');
     const { index } = this.#source;
-    if (number >= index.length) return this.#finish();
-    if (this.#only !== undefined && index.compareFirstRow(number, this.#only) > 0) return this.#finish();
-    if (number === this.#blockNumber && this.#block) return this.#arrive(number, this.#block, arrival);
+    if (number >= index.length) return this.#end();
+    if (this.#only !== undefined && index.compareFirstRow(number, this.#only) > 0) return this.#end();
+    if (number === this.#blockNumber && this.#block) return this.#onBlock(number, this.#block, arrival);
     this.#planReadAhead(number);
     const source = this.#source;
     const only = this.#only;
@@ -285,26 +292,29 @@ export class SsTableCursor implements LayerCursor {
       only === undefined
         ? (source.cached(number) ?? (this.#readAheadBytes === 0 ? source.readNow(number) : undefined))
         : source.ofRow(number, only);
-    if (block) return this.#arrive(number, block, arrival);
+    if (block) return this.#onBlock(number, block, arrival);
     this.#wanted = number;
     this.#arrival = arrival;
     this.state = CursorState.needsLoad;
   }
 
-  /** Reading ahead pays where blocks follow one another in the direction of the scan. */
+  /** A cursor reads ahead if it moves to the next block in the direction of its scan. */
   #planReadAhead(number: number): void {
     const forwards = number === this.#blockNumber + 1;
     const backwards = number === this.#blockNumber - 1;
-    const goesOn = this.#only === undefined && (this.#isReversing ? backwards : forwards);
-    this.#readAheadBytes = goesOn ? this.#nextReadAheadBytes : 0;
+    const isSequential = this.#only === undefined && (this.#isReversing ? backwards : forwards);
+    this.#readAheadBytes = isSequential ? this.#nextReadAheadBytes : 0;
     this.#readsBackwards = backwards;
-    if (goesOn) this.#nextReadAheadBytes = Math.min(this.#nextReadAheadBytes * 2, this.#source.readAheadLimitBytes);
-    // going backwards it looks behind each row's end, into the block it came from
+    if (isSequential)
+      this.#nextReadAheadBytes = Math.min(this.#nextReadAheadBytes * 2, this.#source.readAheadLimitBytes);
+    // a step forwards while going backwards looks past a row's end, into the block that the cursor came from
     else if (!forwards) this.#nextReadAheadBytes = Math.min(FIRST_READ_AHEAD_BYTES, this.#source.readAheadLimitBytes);
   }
 
-  #arrive(number: number, block: Block, arrival: Arrival): void {
+  /** The block is in memory: completes the move. */
+  #onBlock(number: number, block: Block, arrival: Arrival): void {
     const at = this.#at;
+    assert(at !== CLOSED, 'a closed cursor enters no block');
     this.#open(number, block);
     if (arrival === 'first') {
       at.next();
@@ -314,7 +324,7 @@ export class SsTableCursor implements LayerCursor {
     } else if (!at.seek(this.#target)) {
       return this.#enter(number + 1, 'first');
     }
-    this.#land();
+    this.#onEntry();
   }
 
   #open(number: number, block: Block): void {

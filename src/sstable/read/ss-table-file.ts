@@ -51,11 +51,7 @@ export async function openFrame(file: CheckedFile, checksum: (bytes: Uint8Array)
     const at = extent.offset - tailAt;
     if (at < 0) return file.readSection(extent);
     const stored = tail.subarray(at, at + extent.lengthBytes + TRAILER_BYTES);
-    return file.uncompressed(
-      extent,
-      Buffer.from(await file.checkPaced(extent, stored)),
-      stored[extent.lengthBytes] as number,
-    );
+    return file.uncompressed(extent, Buffer.from(await file.checkPaced(extent, stored)), stored[extent.lengthBytes]!);
   };
   const sections = decodeDirectory(file.path, footer.directory, await part(footer.directory));
   const section = (name: string): Section => findSection(file.path, footer.directory, sections, name);
@@ -74,7 +70,7 @@ export async function openFrame(file: CheckedFile, checksum: (bytes: Uint8Array)
     optional(SectionName.compressionShared),
     optional(SectionName.pages),
   ]);
-  const index = BlockIndex.decode(file.path, indexAt, indexBytes, (sections[0] as Section).offset);
+  const index = BlockIndex.decode(file.path, indexAt, indexBytes, sections[0]!.offset);
   const pages = pagesPart && PageIndex.decode(file.path, ...pagesPart, index);
   const blockBytes = { raw: index.rawBytes, stored: index.storedBytes };
   const properties = decodeSection(file.path, propertiesAt.offset, propertiesAt.name, propertiesBytes, (reader) =>

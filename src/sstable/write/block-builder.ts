@@ -1,7 +1,9 @@
 /**
- * Encodes entries into one block after another; the other side of `block-cursor.ts`. Format: docs/formats/sstable.md, "Block".
+ * Encodes entries into one block after another; the counterpart of `block-cursor.ts`. Format: docs/formats/sstable.md,
+ * "Block".
  *
- * A value may be left out (`addHead`) for a writer that puts it into the file itself: then head, value and `tail` are the block.
+ * A caller that writes a value into the file itself adds the entry without it (`addHead`): head, value and `tail` are
+ * then the block.
  */
 import { assert, type ByteString, type Int64, varintLength } from '../../base/index.ts';
 import { type ColumnKey, EntryKind, type EntryPosition, type EntryStream } from '../../model/index.ts';
@@ -20,18 +22,18 @@ import { commonPrefix, NO_CUTS, type PageCut, separatorOf } from '../format/page
 
 /** Entries after which a restart point is set. */
 const RESTART_INTERVAL = 16;
-/** Bytes after which one is set sooner: walking over large values costs a fetch from memory each. */
+/** Bytes after which one is set sooner: walking over large values is slow. */
 const RESTART_BYTES = 768;
-/** But then these bytes are so many times what the full keys take. */
+/** Bytes since the last restart point, as a multiple of the full keys' length, for one to be set sooner. */
 const KEYS_TO_BYTES = 8;
-/** A row that begins behind so many bytes of a page begins another. */
+/** A row that begins after this many bytes of a page begins another page. */
 export const PAGE_BYTES = 4096;
-/** All of an entry but keys and value, at most. */
+/** Most bytes of an entry without keys and value. */
 const OVERHEAD_BYTES = 48;
-/** A delta that takes more is stored in full. */
-const MAX_DELTA = 7;
+/** Longest varint of a timestamp's delta; else the timestamp is stored in full. */
+const MAX_DELTA_BYTES = 7;
 
-/** What is built of: a cursor on an entry, over a layer or over a block. */
+/** An entry to add: a cursor over a layer or over a block. */
 export type EntrySource = Pick<
   EntryStream,
   'row' | 'column' | 'kind' | 'timestamp' | 'rangeEnd' | 'valueLength' | 'value'
@@ -41,7 +43,7 @@ export class BlockBuilder {
   readonly #out: ByteWriter;
   readonly #restarts: number[] = [];
   #sinceRestart = 0;
-  /** Behind the full keys of the last restart point. */
+  /** Offset after the full keys of the last restart point. */
   #restartKeysEnd = 0;
   #entries = 0;
   #row: ByteString = '';
@@ -69,12 +71,12 @@ export class BlockBuilder {
     return this.#row;
   }
 
-  /** Where its pages begin, but the first, their checksums not filled in; the caller's own. */
+  /** Where its pages begin, except the first. Checksums are not filled in. The caller may keep it. */
   get cuts(): readonly PageCut[] {
     return this.#cuts.length === 0 ? NO_CUTS : this.#cuts;
   }
 
-  /** What the block would be with this entry, at most; the first entry's keys not counted. */
+  /** Upper bound of the block's length with this entry, without the first entry's keys. */
   sizeWith(entry: EntrySource): number {
     const first = this.#first;
     if (!first) return entry.valueLength;
@@ -97,11 +99,11 @@ export class BlockBuilder {
     this.addHead(entry);
     if (entry.valueLength === 0) return;
     const value = entry.value();
-    assert(value.length === entry.valueLength, 'the value is as long as it was said to be');
+    assert(value.length === entry.valueLength, 'a value has its length');
     this.#out.raw(value);
   }
 
-  /** Everything of the entry but the value's bytes. */
+  /** Adds the entry without the bytes of its value. */
   addHead(entry: EntrySource): void {
     const { row, column, kind, timestamp } = entry;
     const out = this.#out;
@@ -143,19 +145,21 @@ export class BlockBuilder {
     this.#sinceRestart++;
   }
 
-  /** The whole block, ended: valid until `clear`, which must follow. */
+  /** The whole block: valid until `clear`, which must follow. */
   end(): Buffer {
+    assert(this.#entries > 0 && this.#restarts.length > 0, 'a block has an entry, which is a restart point');
     this.#putRestarts(this.#out);
     return this.#out.written();
   }
 
-  /** What was added so far: valid until the next change. */
+  /** The entries added so far: valid until the next change. */
   body(): Buffer {
     return this.#out.written();
   }
 
-  /** The restart points, which end the block. */
+  /** The restart points, the end of the block. */
   tail(): Buffer {
+    assert(this.#restarts.length > 0, 'a block has a restart point');
     const tail = new ByteWriter((this.#restarts.length + 1) * 4);
     this.#putRestarts(tail);
     return tail.written();
@@ -170,13 +174,13 @@ export class BlockBuilder {
     this.#pageAt = 0;
   }
 
-  /** Pages are cut where a row begins; and as with restart points, never so that keys take much of the block. */
+  /** A page begins with a row; full keys must not take much of the block, as with restart points. */
   #isPageDue(row: ByteString, column: ColumnKey): boolean {
     if (this.#out.length - this.#pageAt < PAGE_BYTES || row === this.#row) return false;
     return this.#out.length - this.#restartKeysEnd >= row.length + column.length;
   }
 
-  /** Often enough for a short walk, and never so often that keys take much of the block. */
+  /** Often enough for short walks, and never so often that full keys take much of the block. */
   #isRestartDue(row: ByteString, column: ColumnKey): boolean {
     const keyBytes = row.length + column.length;
     const bytes = this.#out.length - this.#restartKeysEnd;
@@ -206,7 +210,7 @@ function timestampMode(timestamp: Int64, before: Int64): number {
   if (timestamp === 0) return TIMESTAMP_ZERO;
   if (timestamp === before) return TIMESTAMP_SAME;
   if (typeof timestamp !== 'number' || typeof before !== 'number') return TIMESTAMP_FULL;
-  return varintLength(zigzag(timestamp - before)) <= MAX_DELTA ? TIMESTAMP_DELTA : TIMESTAMP_FULL;
+  return varintLength(zigzag(timestamp - before)) <= MAX_DELTA_BYTES ? TIMESTAMP_DELTA : TIMESTAMP_FULL;
 }
 
 function zigzag(delta: number): number {

@@ -1,6 +1,8 @@
 /**
- * The SSTable file being written: gathers small parts, puts trailers, and knows the offset. The file is created with the first bytes that
- * leave. Format of a trailer: docs/formats/sstable.md.
+ * The SSTable file being written: gathers small parts, adds trailers, and counts the offset. The file is created with
+ * the first bytes that are written. Format of a trailer: docs/formats/sstable.md.
+ *
+ * Invariant: the offset is the number of bytes handed to the file and of those in the buffer.
  */
 import { assert } from '../../base/index.ts';
 import type { Codecs, FileSystem, FileWriter, Pacer } from '../../env/index.ts';
@@ -15,7 +17,7 @@ export interface FileTarget {
   readonly codecs: Codecs;
 }
 
-/** What the buffer may grow by behind a full slice before it is flushed. */
+/** Bytes by which the buffer may exceed a slice before it is flushed. */
 const SPARE_BYTES = 128 * 1024;
 
 export class FileOutput {
@@ -25,6 +27,7 @@ export class FileOutput {
   /** Offset of the buffer's first byte in the file. */
   #bufferOffset = 0;
   #writer: FileWriter | undefined;
+  #writtenBytes = 0;
   #ended = false;
 
   constructor(target: FileTarget, pacer: Pacer) {
@@ -44,7 +47,7 @@ export class FileOutput {
     this.#buffer.raw(bytes);
   }
 
-  /** A part of up to about a block, with its trailer, into the buffer: its bytes have been copied when this returns. The cuts' checksums are filled in. */
+  /** Copies a part of up to about a block, with its trailer, into the buffer. Fills in the checksums of the cuts. */
   putSmall(bytes: Uint8Array, codec: number = CODEC_NONE, cuts: readonly PageCut[] = NO_CUTS): Extent {
     const { checksum } = this.#target.codecs;
     const { offset } = this;
@@ -54,20 +57,25 @@ export class FileOutput {
     let from = start;
     let crc = 0;
     for (const cut of cuts) {
+      assert(start + cut.at > from && cut.at < bytes.length, 'pages ascend within their block');
       crc = checksum(this.#buffer.bytes.subarray(from, start + cut.at), crc);
       cut.crc = crc;
       from = start + cut.at;
     }
     this.#buffer.uint32(checksum(this.#buffer.bytes.subarray(from, this.#buffer.length), crc));
-    return { offset, lengthBytes: this.offset - offset - TRAILER_BYTES };
+    assert(this.offset === offset + bytes.length + TRAILER_BYTES, 'a part is written with its trailer');
+    return { offset, lengthBytes: bytes.length };
   }
 
-  /** A part of any size, with its trailer, slice by slice. Stored as it is. */
+  /** Writes a part of any size, with its trailer, slice by slice and uncompressed. */
   async putParts(pieces: readonly Uint8Array[]): Promise<Extent> {
+    assert(!this.#ended, 'a file that has ended takes no more parts');
     const { checksum } = this.#target.codecs;
     const { offset } = this;
     let crc = 0;
+    let lengthBytes = 0;
     for (const piece of pieces) {
+      lengthBytes += piece.length;
       for (let at = 0; at < piece.length; at += SLICE_BYTES) {
         const slice = piece.subarray(at, at + SLICE_BYTES);
         crc = checksum(slice, crc);
@@ -78,7 +86,8 @@ export class FileOutput {
     trailer.byte(CODEC_NONE);
     trailer.uint32(checksum(trailer.written(), crc));
     this.raw(trailer.written());
-    return { offset, lengthBytes: this.offset - offset - TRAILER_BYTES };
+    assert(this.offset === offset + lengthBytes + TRAILER_BYTES, 'a part is written with its trailer');
+    return { offset, lengthBytes };
   }
 
   async flush(): Promise<void> {
@@ -92,11 +101,13 @@ export class FileOutput {
   async close(): Promise<void> {
     await this.flush();
     assert(this.#writer, 'a footer was written');
+    assert(!this.#ended, 'a file is closed once');
+    assert(this.#writtenBytes === this.offset, 'all bytes that were counted are written');
     this.#ended = true;
     await this.#writer.close();
   }
 
-  /** After a failure: the file is given up, and the failure matters more than one of giving up. */
+  /** Deletes the unfinished file after a failure, which matters more than a failure to delete. */
   async abort(): Promise<void> {
     if (this.#ended) return;
     this.#ended = true;
@@ -117,7 +128,9 @@ export class FileOutput {
   async #append(bytes: Uint8Array): Promise<void> {
     this.#writer ??= await this.#target.fileSystem.create(this.#target.path);
     await this.#writer.append(bytes);
-    // the append need not have waited: the clock is asked at once
+    this.#writtenBytes += bytes.length;
+    assert(this.#writtenBytes === this.#bufferOffset + bytes.length, 'bytes are written in order, each once');
+    // the append need not have waited: check the clock immediately
     if (this.#pacer.due(Number.POSITIVE_INFINITY)) await this.#pacer.pause();
   }
 }

@@ -1,9 +1,9 @@
 /**
  * Writes an SSTable from any LayerCursor: a frozen memtable's, or a merge of layers. Format: docs/formats/sstable.md.
  *
- * Invariants: entries arrive strictly ascending; the file becomes visible whole or not at all; no step is long, however large a value
- * is; memory is one block, one buffer of about 1 MiB, the samples of a compressor that wants some, the index, and with a Bloom filter 10 bytes
- * a key of it.
+ * Invariants: entries arrive strictly ascending; the file becomes visible whole or not at all; no slice of the event
+ * loop is long, however large a value is; memory is one block, one buffer of about 1 MiB, the samples of a compressor
+ * that needs some, the index, and 10 bytes for each key of the Bloom filter.
  */
 import { AssertionError, assert, type ByteString, type Int64, isInt64, quote } from '../../base/index.ts';
 import type { Compression } from '../../compress/index.ts';
@@ -30,9 +30,16 @@ import {
   FORMAT_VERSION,
   type Section,
   SectionName,
+  TRAILER_BYTES,
 } from '../format/format.ts';
 import type { FileLineage, RecordPoint } from '../format/lineage.ts';
-import { encodeProperties, kindName, PropertiesCollector, type SsTableProperties } from '../format/properties.ts';
+import {
+  encodeProperties,
+  kindName,
+  PropertiesCollector,
+  type SsTableProperties,
+  totalEntries,
+} from '../format/properties.ts';
 import { encodeRowRangeDeletions } from '../format/row-range-deletions.ts';
 
 export interface SsTableWriteOptions {
@@ -44,21 +51,21 @@ export interface SsTableWriteOptions {
   readonly group: string;
   /** Default: 64 KiB. A value above it gets a block of its own. */
   readonly blockSizeBytes?: number;
-  /** The time that the file says it was made. Default: when it is finished. */
+  /** Creation time stored in the file. Default: the time at which it is finished. */
   readonly createdMicros?: number;
-  /** Default: empty, the cluster that holds the file. */
+  /** Cluster whose writes these are. Default: empty, the one that holds the file. */
   readonly origin?: string;
-  /** Default: none. Blocks above 2 MiB are stored as they are. */
+  /** Default: none. Blocks above 2 MiB are stored uncompressed. */
   readonly compression?: Compression;
   /** Default: none. */
   readonly bloomFilter?: BloomFilterKind;
-  /** The newest record of the commit log that is in it. Default: not known. */
+  /** The newest record of the commit log that is in the file. Default: not known. */
   readonly newest?: RecordPoint | undefined;
-  /** What METADATA knows of it beside. Default: not told. */
+  /** What METADATA knows of the file in addition. Default: not stored. */
   readonly lineage?: FileLineage | undefined;
-  /** The newest time that a server has given in the tablet. Default: not told. */
+  /** The newest server timestamp in the tablet. Default: not stored. */
   readonly lastServerMicros?: number | undefined;
-  /** Default: one of its own. */
+  /** Default: a pacer of its own. */
   readonly pacer?: Pacer;
 }
 
@@ -67,14 +74,14 @@ export interface WrittenSsTable extends SsTableProperties {
 }
 
 export const DEFAULT_BLOCK_SIZE_BYTES = 64 * 1024;
-/** Bytes of value that count as one more entry for the pacer. */
+/** Value bytes that the pacer counts as one more entry. */
 const PACED_BYTES = 4096;
 const NO_COMPRESSION: Compression = { kind: 'none' };
 const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Writes all entries of `source` (which may stand anywhere; the caller closes it) and the deletions of row ranges. Undefined, and no
- * file, where there is neither. On failure nothing is left behind; ALREADY_EXISTS where the path is taken.
+ * Writes all entries of `source` (from its beginning; the caller closes it) and the deletions of row ranges. Returns
+ * undefined and writes no file if there is neither. On failure no file is left; ALREADY_EXISTS if the path exists.
  */
 export async function writeSsTable(
   options: SsTableWriteOptions,
@@ -118,7 +125,7 @@ class SsTableWriter {
     return this.#last === undefined;
   }
 
-  /** LZ4 is loaded at its first use in a process, some milliseconds: in a step in which no block is compressed. */
+  /** Loads LZ4, which takes some milliseconds in a process, in a slice of its own. */
   async begin(): Promise<void> {
     const { compression, codecs } = this.#options;
     if (compression?.kind === 'lz4') codecs.lz4.compress(NO_BYTES);
@@ -127,7 +134,7 @@ class SsTableWriter {
 
   async addAll(source: EntryStream): Promise<void> {
     source.seekRow('');
-    // two that take turns: the one before is compared with
+    // two that take turns: each entry is compared with the one before
     let entry = new EntryFields(source);
     let next = new EntryFields(source);
     while (source.state !== CursorState.done) {
@@ -140,7 +147,7 @@ class SsTableWriter {
       this.#check(entry);
       this.#collector.add(entry, valueLength);
       this.#bloom?.add(entry.row, entry.column);
-      const ended = valueLength > this.#blockSizeBytes ? this.#addAlone(entry) : this.#add(entry);
+      const ended = valueLength > this.#blockSizeBytes ? this.#addLargeValue(entry) : this.#add(entry);
       if (ended) await ended;
       if (this.#out.isFull) await this.#out.flush();
       this.#last = entry;
@@ -154,7 +161,8 @@ class SsTableWriter {
     const ended = this.#endBlock();
     if (ended) await ended;
     const { index, pages } = await this.#blocks.finish();
-    const { shared, rawBytes, storedBytes, compressedBlocks } = this.#blocks;
+    const { shared, rawBytes, storedBytes, compressedBlocks, blocks, entries } = this.#blocks;
+    assert(this.#out.offset === storedBytes + blocks * TRAILER_BYTES, 'the blocks fill the file up to the sections');
     const {
       group,
       clock,
@@ -179,6 +187,7 @@ class SsTableWriter {
       compression: { kind: compression.kind, rawBytes, storedBytes },
       bloomFilter,
     };
+    assert(totalEntries(properties.entries) === entries, 'properties and blocks count the same entries');
     const parts: [string, Buffer | undefined][] = [
       [SectionName.compressionShared, shared],
       [SectionName.pages, pages],
@@ -200,6 +209,7 @@ class SsTableWriter {
       fileBytes: sizeBytes,
     };
     this.#out.raw(encodeFooter(footer, codecs.checksum));
+    assert(this.#out.offset === sizeBytes, 'the file is as long as its footer says');
     await this.#out.close();
     return Object.freeze({ ...properties, sizeBytes });
   }
@@ -209,21 +219,21 @@ class SsTableWriter {
     return this.#out.abort();
   }
 
-  /** A promise where a block ended and is not done yet. */
+  /** A promise if a block has ended and is not written yet. */
   #add(entry: EntryFields): Promise<void> | undefined {
     const ended =
       this.#block.entries > 0 && this.#block.sizeWith(entry) > this.#blockSizeBytes ? this.#endBlock() : undefined;
-    // the block's bytes have been taken when `put` returns
+    // `put` has copied the block's bytes when it returns
     this.#block.add(entry);
     return ended;
   }
 
-  /** A value above the block size stands alone; a large one goes into the file slice by slice, never through a buffer. */
-  async #addAlone(entry: EntryFields): Promise<void> {
+  /** A value above the block size gets a block of its own; a large one is written slice by slice, without a buffer. */
+  async #addLargeValue(entry: EntryFields): Promise<void> {
     const ended = this.#endBlock();
     if (ended) await ended;
     this.#block.addHead(entry);
-    await this.#blocks.putAlone(this.#block, entry.value());
+    await this.#blocks.putLargeValue(this.#block, entry.value());
     this.#block.clear();
   }
 
@@ -234,7 +244,7 @@ class SsTableWriter {
     return put;
   }
 
-  /** What is written must be what a reader relies on. */
+  /** Asserts what readers rely on. */
   #check(entry: EntryFields): void {
     const { kind, timestamp, rangeEnd, valueLength } = entry;
     assert(
@@ -254,7 +264,7 @@ class SsTableWriter {
   }
 }
 
-/** The entry under a cursor, its fields read once: on its way into the file each is looked at some five times, and every look goes through several cursors. */
+/** The entry under a cursor. Its fields are read once: each read goes through several cursors. */
 class EntryFields implements EntrySource {
   row: ByteString = '';
   column: ColumnKey = '';
@@ -278,7 +288,7 @@ class EntryFields implements EntrySource {
     this.valueLength = source.valueLength;
   }
 
-  /** Only until the source moves. */
+  /** Valid until the source moves. */
   value(): Uint8Array {
     return this.#source.value();
   }

@@ -1,24 +1,24 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { KeyText } from './key-text.ts';
+import { KeyBuffer } from './key-buffer.ts';
 
-const put = (key: KeyText, text: string, shared = 0): void =>
+const put = (key: KeyBuffer, text: string, shared = 0): void =>
   key.replace(shared, Buffer.from(text.slice(shared), 'latin1'), 0, text.length - shared);
 const anyKey = fc.string({ unit: fc.constantFrom('\0', 'a', 'b', '\x80', '\xff'), maxLength: 40 });
 
-describe('KeyText', () => {
+describe('KeyBuffer', () => {
   test('is the text that was put together, whether keys recur or not', () => {
     fc.assert(
       fc.property(fc.boolean(), fc.array(anyKey, { maxLength: 30 }), (recurs, texts) => {
-        const key = new KeyText(recurs);
+        const key = new KeyBuffer(recurs);
         let before = '';
         for (const text of texts) {
           let shared = 0;
           while (shared < text.length && text[shared] === before[shared]) shared++;
           const { changes } = key;
           put(key, text, shared);
-          assert.deepEqual([key.text, key.length, key.is(text), key.compare(text)], [text, text.length, true, 0]);
+          assert.deepEqual([key.text, key.length, key.equals(text), key.compare(text)], [text, text.length, true, 0]);
           assert.equal(key.changes === changes, text === before);
           before = text;
         }
@@ -27,7 +27,7 @@ describe('KeyText', () => {
   });
 
   test('of keys that recur none is taken for another, however many there are', () => {
-    const [a, b] = [new KeyText(true), new KeyText(true)];
+    const [a, b] = [new KeyBuffer(true), new KeyBuffer(true)];
     for (let i = 0; i < 5000; i++) {
       put(a, `family\0column ${i}`);
       put(b, `family\0column ${i % 3}`);
