@@ -23,10 +23,10 @@ function checkNode(node: Node, isRoot: boolean): [MemEntry, MemEntry] | undefine
     if (!isRoot) assert.ok(node.entries.length > 0, 'only a root may be empty');
     node.entries.forEach((entry, i) => {
       assert.equal(node.columns[i], entry.column);
-      if (i > 0) assert.ok(compareInRow(node.entries[i - 1] as MemEntry, entry) < 0);
+      if (i > 0) assert.ok(compareInRow(node.entries[i - 1]!, entry) < 0);
     });
     assert.equal(node.columns.length, node.entries.length);
-    return node.entries.length === 0 ? undefined : [node.entries[0] as MemEntry, node.entries.at(-1) as MemEntry];
+    return node.entries.length === 0 ? undefined : [node.entries[0]!, node.entries.at(-1) as MemEntry];
   }
   assert.ok(node.children.length > 0);
   assert.equal(node.lows.length, node.children.length);
@@ -40,7 +40,7 @@ function checkNode(node: Node, isRoot: boolean): [MemEntry, MemEntry] | undefine
     const bounds = checkNode(child, false);
     assert.ok(bounds);
     if (i > 0) {
-      const low = node.lows[i] as MemEntry;
+      const low = node.lows[i]!;
       assert.ok(compareInRow(low, bounds[0]) <= 0 && compareInRow(last as MemEntry, low) < 0);
       assert.equal(low.slab, EMPTY_SLAB);
     }

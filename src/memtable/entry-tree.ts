@@ -44,8 +44,8 @@ export function childIndex(branch: Branch, key: MemEntry): number {
   let high = lows.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    const there = lowColumns[middle] as ColumnKey;
-    if (there < column || (there === column && compareInColumn(lows[middle] as MemEntry, key) <= 0)) low = middle + 1;
+    const there = lowColumns[middle]!;
+    if (there < column || (there === column && compareInColumn(lows[middle]!, key) <= 0)) low = middle + 1;
     else high = middle;
   }
   return low - 1;
@@ -59,8 +59,8 @@ export function leafIndex(leaf: Leaf, key: MemEntry): number {
   let high = entries.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    const there = columns[middle] as ColumnKey;
-    if (there < column || (there === column && compareInColumn(entries[middle] as MemEntry, key) < 0)) low = middle + 1;
+    const there = columns[middle]!;
+    if (there < column || (there === column && compareInColumn(entries[middle]!, key) < 0)) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -162,7 +162,7 @@ export class EntryTreeEdit {
     while (isBranch(node)) {
       const index = childIndex(node, key);
       if (index > 0) left = node.children[index - 1];
-      node = node.children[index] as Node;
+      node = node.children[index]!;
     }
     const index = leafIndex(node, key);
     const entry = node.entries[index];
@@ -189,7 +189,7 @@ export class EntryTreeEdit {
     while (isBranch(node)) {
       let index = childIndex(node, entry);
       rightmost &&= index === node.children.length - 1;
-      let child = this.#own(node.children[index] as Node);
+      let child = this.#own(node.children[index]!);
       node.children[index] = child;
       if (isFull(child)) {
         const right = this.#split(child, entry, rightmost);
@@ -221,7 +221,7 @@ export class EntryTreeEdit {
   removeRange(from: MemEntry, to: MemEntry, removed: (entry: MemEntry) => void): void {
     assert(!this.#ended, 'an edit of a row is not used after its end');
     let root = this.#cut(this.#root, from, to, removed) ?? { version: this.#version, entries: [], columns: [] };
-    while (isBranch(root) && root.children.length === 1) root = root.children[0] as Node;
+    while (isBranch(root) && root.children.length === 1) root = root.children[0]!;
     this.#root = root;
   }
 
@@ -231,7 +231,7 @@ export class EntryTreeEdit {
       const first = leafIndex(node, from);
       const end = leafIndex(node, to);
       if (first >= end) return node;
-      for (let i = first; i < end; i++) removed(node.entries[i] as MemEntry);
+      for (let i = first; i < end; i++) removed(node.entries[i]!);
       if (end - first === node.entries.length) return undefined;
       const owned = this.#own(node) as Leaf;
       owned.entries.splice(first, end - first);
@@ -245,14 +245,14 @@ export class EntryTreeEdit {
     const lows: MemEntry[] = [];
     let changed = false;
     for (let i = first; i <= last; i++) {
-      const child = node.children[i] as Node;
+      const child = node.children[i]!;
       let left: Node | undefined;
       if (i > first && i < last) forEachEntry(child, removed);
       else left = this.#cut(child, from, to, removed);
       changed ||= left !== child;
       if (left === undefined) continue;
       children.push(left);
-      lows.push(node.lows[i] as MemEntry);
+      lows.push(node.lows[i]!);
     }
     if (!changed) return node;
     if (children.length === 0 && last - first + 1 === node.children.length) return undefined;
@@ -280,7 +280,7 @@ export class EntryTreeEdit {
   /** Moves the node's upper half to a new one; at the right edge of the tree, for entries that come in order, all but nothing. */
   #split(node: Node, entry: MemEntry, rightmost: boolean): Node {
     if (isBranch(node)) {
-      const appends = rightmost && compareInRow(node.lows[NODE_SIZE - 1] as MemEntry, entry) <= 0;
+      const appends = rightmost && compareInRow(node.lows[NODE_SIZE - 1]!, entry) <= 0;
       const at = appends ? NODE_SIZE - 1 : NODE_SIZE / 2;
       return {
         version: this.#version,
@@ -289,7 +289,7 @@ export class EntryTreeEdit {
         children: node.children.splice(at),
       };
     }
-    const appends = rightmost && compareInRow(node.entries[NODE_SIZE - 1] as MemEntry, entry) < 0;
+    const appends = rightmost && compareInRow(node.entries[NODE_SIZE - 1]!, entry) < 0;
     const at = appends ? NODE_SIZE - 1 : NODE_SIZE / 2;
     return { version: this.#version, entries: node.entries.splice(at), columns: node.columns.splice(at) };
   }
@@ -300,8 +300,8 @@ function isFull(node: Node): boolean {
 }
 
 function lastEntry(node: Node): MemEntry {
-  while (isBranch(node)) node = node.children[node.children.length - 1] as Node;
-  return node.entries[node.entries.length - 1] as MemEntry;
+  while (isBranch(node)) node = node.children[node.children.length - 1]!;
+  return node.entries[node.entries.length - 1]!;
 }
 
 function firstEntry(node: Node): MemEntry {

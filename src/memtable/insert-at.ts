@@ -9,7 +9,7 @@ export function insertAt<T>(items: T[], index: number, item: T): void {
     items.push(item);
     return;
   }
-  items.push(items[last] as T);
-  for (let i = last; i > index; i--) items[i] = items[i - 1] as T;
+  items.push(items[last]!);
+  for (let i = last; i > index; i--) items[i] = items[i - 1]!;
   items[index] = item;
 }

@@ -91,7 +91,7 @@ export function lowerBound(entries: readonly MemEntry[], key: MemEntry): number 
   let high = entries.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (compareInRow(entries[middle] as MemEntry, key) < 0) low = middle + 1;
+    if (compareInRow(entries[middle]!, key) < 0) low = middle + 1;
     else high = middle;
   }
   return low;

@@ -87,7 +87,7 @@ export class MemtableCursor implements LayerCursor {
     if (this.#entry === undefined) return;
     const key = timestamp === undefined ? columnStart(column) : probe(column, EntryKind.put, timestamp);
     if (compareInRow(this.#entry, key) >= 0) return;
-    if (this.#tree !== undefined && compareInRow(this.#entries[this.#entries.length - 1] as MemEntry, key) < 0)
+    if (this.#tree !== undefined && compareInRow(this.#entries[this.#entries.length - 1]!, key) < 0)
       this.#descend(this.#tree, key);
     else this.#index = lowerBound(this.#entries, key);
     this.#settle();
@@ -142,8 +142,8 @@ export class MemtableCursor implements LayerCursor {
     this.#leaf = leaf;
     this.#leafIndex = index;
     this.#shape = this.#rows.shape;
-    this.row = leaf.keys[index] as ByteString;
-    const version = leaf.values[index] as RowVersion;
+    this.row = leaf.keys[index]!;
+    const version = leaf.values[index]!;
     this.state = CursorState.ready;
     this.#tree = undefined;
     this.#index = 0;
@@ -200,11 +200,11 @@ export class MemtableCursor implements LayerCursor {
   #nextLeaf(): boolean {
     if (this.#tree === undefined) return false;
     for (let level = this.#path.length - 1; level >= 0; level--) {
-      const branch = this.#path[level] as Branch;
-      const taken = (this.#taken[level] as number) + 1;
+      const branch = this.#path[level]!;
+      const taken = this.#taken[level]! + 1;
       if (taken >= branch.children.length) continue;
       this.#taken[level] = taken;
-      let node = branch.children[taken] as Branch['children'][number];
+      let node = branch.children[taken]!;
       for (let below = level + 1; isBranch(node); below++) {
         this.#path[below] = node;
         this.#taken[below] = 0;

@@ -96,7 +96,7 @@ export class RowStore {
   cellAt(run: CellRun, at: number): MemEntry {
     const { family, qualifier } = columnAt(run, at);
     const { bytes, starts, ends } = run.batch;
-    return this.cell(family, qualifier, timestampAt(run, at) as Int64, bytes, starts[at], ends[at]);
+    return this.cell(family, qualifier, timestampAt(run, at)!, bytes, starts[at], ends[at]);
   }
 }
 

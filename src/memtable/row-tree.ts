@@ -36,7 +36,7 @@ export function keyIndex(keys: readonly ByteString[], key: ByteString): number {
   let high = keys.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((keys[middle] as ByteString) < key) low = middle + 1;
+    if (keys[middle]! < key) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -65,7 +65,7 @@ export class RowTree<V> {
     const leaf = this.leafOf(key);
     const last = leaf.keys.length - 1;
     // keys often come in order: then the place is behind the last one
-    const index = last >= 0 && (leaf.keys[last] as ByteString) < key ? last + 1 : keyIndex(leaf.keys, key);
+    const index = last >= 0 && leaf.keys[last]! < key ? last + 1 : keyIndex(leaf.keys, key);
     this.#leaf = leaf;
     this.#index = index;
     this.#key = key;
@@ -94,13 +94,13 @@ export class RowTree<V> {
   leafOf(key: ByteString): RowLeaf<V> {
     if (key === this.#key) return this.#leaf;
     let node = this.#root;
-    while (isBranch(node)) node = node.children[childIndex(node, key)] as RowNode<V>;
+    while (isBranch(node)) node = node.children[childIndex(node, key)]!;
     return node;
   }
 
   lastLeaf(): RowLeaf<V> {
     let node = this.#root;
-    while (isBranch(node)) node = node.children[node.children.length - 1] as RowNode<V>;
+    while (isBranch(node)) node = node.children[node.children.length - 1]!;
     return node;
   }
 
@@ -113,7 +113,7 @@ export class RowTree<V> {
     });
     if (gone === 0) return;
     root ??= { keys: [], values: [], next: undefined, previous: undefined };
-    while (isBranch(root) && root.children.length === 1) root = root.children[0] as RowNode<V>;
+    while (isBranch(root) && root.children.length === 1) root = root.children[0]!;
     this.#root = root;
     this.#size -= gone;
     assert(this.#size >= 0, 'no more rows are removed than were added');
@@ -132,7 +132,7 @@ export class RowTree<V> {
     }
     while (isBranch(node)) {
       const index = childIndex(node, key);
-      let child = node.children[index] as RowNode<V>;
+      let child = node.children[index]!;
       if (isFull(child)) {
         const right = split(child, key);
         const low = lowOf(right);
@@ -154,7 +154,7 @@ function childIndex<V>(branch: RowBranch<V>, key: ByteString): number {
   let high = lows.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((lows[middle] as ByteString) <= key) low = middle + 1;
+    if (lows[middle]! <= key) low = middle + 1;
     else high = middle;
   }
   return low - 1;
@@ -174,10 +174,10 @@ function lowOf<V>(node: RowNode<V>): ByteString {
 /** Moves the node's upper half to a new one. Where keys come in order, all but one stay, so that full nodes are left behind. */
 function split<V>(node: RowNode<V>, key: ByteString): RowNode<V> {
   if (isBranch(node)) {
-    const at = (node.lows[NODE_SIZE - 1] as ByteString) <= key ? NODE_SIZE - 1 : NODE_SIZE / 2;
+    const at = node.lows[NODE_SIZE - 1]! <= key ? NODE_SIZE - 1 : NODE_SIZE / 2;
     return { lows: node.lows.splice(at), children: node.children.splice(at) };
   }
-  const at = node.next === undefined && (node.keys[NODE_SIZE - 1] as ByteString) < key ? NODE_SIZE - 1 : NODE_SIZE / 2;
+  const at = node.next === undefined && node.keys[NODE_SIZE - 1]! < key ? NODE_SIZE - 1 : NODE_SIZE / 2;
   const right: RowLeaf<V> = {
     keys: node.keys.splice(at),
     values: node.values.splice(at),
@@ -200,7 +200,7 @@ function cut<V>(
     const first = childIndex(node, start);
     const last = end === undefined ? node.children.length - 1 : childIndex(node, end);
     for (let i = last; i >= first; i--) {
-      if (cut(node.children[i] as RowNode<V>, start, end, removed) !== undefined) continue;
+      if (cut(node.children[i]!, start, end, removed) !== undefined) continue;
       node.children.splice(i, 1);
       node.lows.splice(i, 1);
     }
@@ -208,7 +208,7 @@ function cut<V>(
   }
   const first = keyIndex(node.keys, start);
   const last = end === undefined ? node.keys.length : keyIndex(node.keys, end);
-  for (let i = first; i < last; i++) removed(node.values[i] as V, node.keys[i] as ByteString);
+  for (let i = first; i < last; i++) removed(node.values[i]!, node.keys[i]!);
   if (last > first) {
     node.keys.splice(first, last - first);
     node.values.splice(first, last - first);

@@ -97,7 +97,7 @@ export class ValueArena {
     assert(this.#sizeBytes >= 0, 'a slab is dropped once');
     const at = this.#slabs.indexOf(slab);
     if (at < 0) return;
-    const last = this.#slabs.pop() as Slab;
+    const last = this.#slabs.pop()!;
     if (last !== slab) this.#slabs[at] = last;
   }
 

@@ -30,7 +30,7 @@ export class FileRegions {
   constructor(files: readonly RowExtent[]) {
     const cuts: Cut[] = [];
     for (let file = 0; file < files.length; file++) {
-      const { firstRow, lastRow } = files[file] as RowExtent;
+      const { firstRow, lastRow } = files[file]!;
       if (firstRow !== undefined && lastRow !== undefined)
         cuts.push({ row: firstRow, file, isEnd: false }, { row: lastRow, file, isEnd: true });
     }
@@ -40,7 +40,7 @@ export class FileRegions {
     this.#first = new Int32Array(files.length);
     this.#last = new Int32Array(files.length).fill(cuts.length);
     for (let i = 0; i < cuts.length; i++) {
-      const { file, isEnd } = cuts[i] as Cut;
+      const { file, isEnd } = cuts[i]!;
       if (isEnd) this.#last[file] = i;
       else this.#first[file] = i + 1;
     }
@@ -53,7 +53,7 @@ export class FileRegions {
     let high = cuts.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      const cut = cuts[middle] as Cut;
+      const cut = cuts[middle]!;
       if (cut.isEnd ? cut.row < row : cut.row <= row) low = middle + 1;
       else high = middle;
     }
@@ -64,9 +64,9 @@ export class FileRegions {
   countIn(file: number, counts: Int32Array): number {
     assert(counts.length === this.count, 'every region is counted');
     let most = 0;
-    const last = this.#last[file] as number;
-    for (let region = this.#first[file] as number; region <= last; region++) {
-      const count = ((counts[region] as number) + 1) | 0;
+    const last = this.#last[file]!;
+    for (let region = this.#first[file]!; region <= last; region++) {
+      const count = (counts[region]! + 1) | 0;
       counts[region] = count;
       if (count > most) most = count;
     }
@@ -86,8 +86,7 @@ export class FileRegions {
     assert(files.length === this.#first.length, 'the files are those of which the regions were made');
     const regions = Array.from({ length: this.count }, (): F[] => []);
     files.forEach((file, i) => {
-      for (let region = this.#first[i] as number; region <= (this.#last[i] as number); region++)
-        (regions[region] as F[]).push(file);
+      for (let region = this.#first[i]!; region <= this.#last[i]!; region++) regions[region]!.push(file);
     });
     return regions;
   }

@@ -340,7 +340,7 @@ export function layersForRow<L extends Layer>(
   row: ByteString,
   spans: readonly ColumnSpan[] | undefined,
 ): L[] {
-  const column = spans?.length === 1 ? columnOfSpan(spans[0] as ColumnSpan) : undefined;
+  const column = spans?.length === 1 ? columnOfSpan(spans[0]!) : undefined;
   // mostly one, and an array that grows from nothing takes room for many
   let found: L[] | undefined;
   for (const layer of layers) {

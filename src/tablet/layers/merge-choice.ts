@@ -81,7 +81,7 @@ function cheapest(
     const counts = new Int32Array(regions.count);
     const run: Run = { files: 0, depth: 0, totalBytes: 0, largestBytes: 0 };
     for (let to = from; to < files.length && run.files < MAX_MERGED_FILES; to++) {
-      const sizeBytes = Math.max((files[to] as MergeCandidate).sizeBytes, SMALL_BYTES);
+      const sizeBytes = Math.max(files[to]!.sizeBytes, SMALL_BYTES);
       run.files++;
       run.totalBytes += sizeBytes;
       run.largestBytes = Math.max(run.largestBytes, sizeBytes);

@@ -45,7 +45,7 @@ export class HiddenVersions {
   over(age: number, timestamp: Int64): VersionRange | undefined {
     for (const layer of this.#layers) {
       const ranges = layer.ranges;
-      while (layer.end > 0 && (ranges[layer.end - 1] as VersionRange).start > timestamp) layer.end--;
+      while (layer.end > 0 && ranges[layer.end - 1]!.start > timestamp) layer.end--;
       const range = ranges[layer.end - 1];
       if (layer.age < age && range !== undefined && (range.end === undefined || timestamp < range.end)) return range;
     }

@@ -79,7 +79,7 @@ export class MergeCursor implements LayerCursor {
     assert(layers.length > 0, 'a merge has a layer at least');
     const sources = new Array<MergeSource>(layers.length);
     for (let age = 0; age < layers.length; age++)
-      sources[age] = new MergeSource(layers[age] as Layer, age, this.#hiding, options.row);
+      sources[age] = new MergeSource(layers[age]!, age, this.#hiding, options.row);
     this.#sources = sources;
     this.#keepDeletions = options.keepDeletions ?? false;
     this.#pacer = options.pacer;

@@ -110,7 +110,7 @@ export class MergeSource {
     let high = ranges.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if ((ranges[middle] as RowRangeDeletion).start <= row) low = middle + 1;
+      if (ranges[middle]!.start <= row) low = middle + 1;
       else high = middle;
     }
     const range = ranges[low - 1];
@@ -141,8 +141,8 @@ export class SourceHeap {
   topIsAlone(): boolean {
     const items = this.#items;
     if (items.length === 1) return true;
-    const row = (items[0] as MergeSource).row;
-    return (items[1] as MergeSource).row !== row && (items.length === 2 || (items[2] as MergeSource).row !== row);
+    const row = items[0]!.row;
+    return items[1]!.row !== row && (items.length === 2 || items[2]!.row !== row);
   }
 
   push(source: MergeSource): void {
@@ -151,7 +151,7 @@ export class SourceHeap {
     items.push(source);
     while (at > 0) {
       const parent = (at - 1) >>> 1;
-      const above = items[parent] as MergeSource;
+      const above = items[parent]!;
       if (!this.#before(source, above)) break;
       items[at] = above;
       at = parent;
@@ -175,14 +175,14 @@ export class SourceHeap {
   sinkTop(): void {
     const items = this.#items;
     const length = items.length;
-    const source = items[0] as MergeSource;
+    const source = items[0]!;
     let at = 0;
     for (;;) {
       let below = 2 * at + 1;
       if (below >= length) break;
-      let child = items[below] as MergeSource;
+      let child = items[below]!;
       if (below + 1 < length) {
-        const other = items[below + 1] as MergeSource;
+        const other = items[below + 1]!;
         if (this.#before(other, child)) {
           child = other;
           below++;

@@ -113,7 +113,7 @@ export class RowMerge {
     if (isDeletion(this.kind)) return;
     assert(!this.#loading, 'a merge goes on from a cell when all layers stand');
     for (let i = this.#active.length - 1; i >= 0; i--) {
-      const source = this.#active[i] as MergeSource;
+      const source = this.#active[i]!;
       if (!this.#standsOnCell(source.cursor)) continue;
       source.cursor.next();
       this.#moved(source);
@@ -152,8 +152,8 @@ export class RowMerge {
     const active = this.#active;
     let best = active[0];
     for (let i = 1; i < active.length; i++) {
-      const source = active[i] as MergeSource;
-      if (isBefore(source.cursor, (best as MergeSource).cursor)) best = source;
+      const source = active[i]!;
+      if (isBefore(source.cursor, best!.cursor)) best = source;
     }
     return best;
   }
@@ -239,7 +239,7 @@ export class RowMerge {
 
   #sendOlder(best: MergeSource, column: ColumnKey): void {
     for (let i = this.#active.length - 1; this.#active[i] !== best; i--) {
-      const source = this.#active[i] as MergeSource;
+      const source = this.#active[i]!;
       source.cursor.seekColumn(column);
       this.#moved(source);
     }
@@ -251,7 +251,7 @@ export class RowMerge {
     const ranges = !this.#hidden.isEmpty && this.#hiddenColumn === this.column;
     if (!this.#options.keepDeletions) this.kind = EntryKind.put;
     for (let i = this.#active.indexOf(best) + 1; i < this.#active.length; i++) {
-      const { cursor, age } = this.#active[i] as MergeSource;
+      const { cursor, age } = this.#active[i]!;
       if (!this.#standsOnCell(cursor)) continue;
       if (ranges && this.#hidden.over(age, this.timestamp) !== undefined) return;
       this.#folded = foldAggregates(aggregate, cursor.value(), this.#folded ?? best.cursor.value());
@@ -312,7 +312,7 @@ export class RowMerge {
 
   #loaded(): void {
     this.#loading = false;
-    for (let i = this.#active.length - 1; i >= 0; i--) this.#moved(this.#active[i] as MergeSource);
+    for (let i = this.#active.length - 1; i >= 0; i--) this.#moved(this.#active[i]!);
   }
 }
 

@@ -343,7 +343,7 @@ export class RowReader {
   }
 
   #outside(row: ByteString): boolean {
-    const range = this.#range as RowRange;
+    const range = this.#range!;
     return this.#reversed ? row < range.start : range.end !== undefined && row >= range.end;
   }
 
@@ -436,7 +436,7 @@ export class RowReader {
   /** Counts cells for the batch until it is full. */
   #countCells(): void {
     for (; this.#counted < this.#cells.length && !this.#isFull; this.#counted++) {
-      const cell = this.#cells[this.#counted] as Cell;
+      const cell = this.#cells[this.#counted]!;
       const bytes = cell.value.length + cell.qualifier.length + 16;
       this.#batchBytes += bytes;
       this.#rowBytes += bytes;
@@ -455,7 +455,7 @@ export class RowReader {
     assert(this.#busy === Busy.no, 'a filter that is busy takes no cell');
     const column = cursor.column;
     if (column !== this.#column && !this.#enterColumn(column)) return;
-    const family = this.#versions.family as ReadFamily;
+    const family = this.#versions.family!;
     const timestamp = cursor.timestamp;
     if (!this.#versions.keeps(timestamp)) return this.#skipColumn(column);
     if (this.#newestEnd !== undefined && timestamp >= this.#newestEnd)
@@ -471,7 +471,7 @@ export class RowReader {
   /** On from the cell that the filter has had. */
   #afterCell(hint: Hint): void {
     if (hint === Hint.next) this.#cursor.next();
-    else if (hint === Hint.skipColumn) this.#skipColumn(this.#column as ColumnKey);
+    else if (hint === Hint.skipColumn) this.#skipColumn(this.#column!);
     else this.#cursor.skipRow();
   }
 

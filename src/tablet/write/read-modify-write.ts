@@ -98,7 +98,7 @@ class NewCell {
 
   #value(): Uint8Array {
     assert(this.#pieces.length > 0, 'a cell that rules make has a value');
-    return this.#pieces.length === 1 ? (this.#pieces[0] as Uint8Array) : Buffer.concat(this.#pieces, this.#bytes);
+    return this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces, this.#bytes);
   }
 
   #append(bytes: Uint8Array): void {

@@ -79,7 +79,7 @@ export class RowWrites {
       batch = new WriteBatch();
     };
     for (let i = 0; i < changes.length; i++) {
-      const change = changes[i] as RowMutations;
+      const change = changes[i]!;
       const { row, mutations } = change;
       if (isLargeChange(mutations) || !this.#locks.tryShare(row, batch.share))
         outcomeOf(this.mutateRow(context, row, mutations), [i]);

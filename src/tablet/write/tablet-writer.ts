@@ -238,7 +238,7 @@ export class TabletWriter {
       };
       if (this.#buffered) return await this.#writeBuffered(() => encoded, undefined);
       const group = this.#append(encoded, undefined);
-      const change = group.changes.at(-1) as LoggedRecord;
+      const change = group.changes.at(-1)!;
       // whatever becomes of the group: the row is held until the last step
       await group.done.finally(() => change.stepping);
       this.#checkNotFailed();
