@@ -181,6 +181,6 @@ class Remote extends RemoteAdmin implements RemoteService {
   }
 
   close(): void {
-    this.client.abandon(new BigtableError(Code.CANCELLED, 'the connection was closed while the call was under way'));
+    this.client.destroy(new BigtableError(Code.CANCELLED, 'the connection was closed while the call was under way'));
   }
 }

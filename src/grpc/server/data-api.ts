@@ -6,7 +6,7 @@ import { checkAndMutateAnswer, mutateRowsAnswer, oneCellAnswer } from '../codec/
 import { type BatchFields, MutationReader } from '../codec/mutation-reader.ts';
 import type { RequestDecoder } from '../codec/request-decoder.ts';
 import type { ApiEnv, RpcCall, RpcMethod, RpcSink } from '../../wire/index.ts';
-import { withAnswerRoom } from './answer-room.ts';
+import { withAnswerSpace } from './answer-space.ts';
 import { Reads } from './read-rows.ts';
 import { refuseAuthorizedView, withAppProfile } from './target.ts';
 
@@ -120,7 +120,7 @@ class Writes {
       bytes,
       (reader) => reader.readModifyWriteRow(),
       (context, { row, rules }, table) =>
-        withAnswerRoom(context.reservation, (maxAnswerBytes) =>
+        withAnswerSpace(context.reservation, (maxAnswerBytes) =>
           this.#service.readModifyWriteRow(context, table, row, rules, maxAnswerBytes),
         ).then(
           (cells) =>

@@ -13,7 +13,7 @@ import {
 import { BigtableError, Code } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { decodeRequest, encode } from '../codec/messages.ts';
-import { noRoomForAnswer } from './answer-room.ts';
+import { noSpaceForAnswer } from './answer-space.ts';
 import type { RpcMethod, RpcServer } from '../../wire/index.ts';
 
 /** Room for an answer, which is reserved before anything is done; a larger one is reserved when it is made. */
@@ -65,7 +65,7 @@ export class MethodTable {
         const request = decodeRequest(method.input, bytes);
         noteTarget(call.context, request);
         const { reservation } = call.context;
-        if (answerBytes > 0 && !reservation.tryGrow(answerBytes)) throw noRoomForAnswer(answerBytes);
+        if (answerBytes > 0 && !reservation.tryGrow(answerBytes)) throw noSpaceForAnswer(answerBytes);
         const answer = encode(method.output, create(method.output, await handle(call.context, request)));
         const lackingBytes = answer.length + FRAMING_BYTES - reservation.heldBytes;
         if (isChange && lackingBytes > 0 && !reservation.tryGrow(lackingBytes)) reservation.force(lackingBytes);

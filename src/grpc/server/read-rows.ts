@@ -143,29 +143,29 @@ class Reply {
   run(): Promise<void> | undefined {
     let wait: Promise<void> | undefined;
     try {
-      wait = this.#goOn();
+      wait = this.#continue();
     } catch (error) {
       wait = Promise.reject(error);
     }
     if (wait !== undefined) return this.#finish(wait);
     const ending = this.#options.batches.end();
-    return ending === undefined ? this.#last() : ending.then(() => this.#last());
+    return ending === undefined ? this.#end() : ending.then(() => this.#end());
   }
 
   async #finish(first: Promise<void>): Promise<void> {
     try {
-      for (let wait: Promise<void> | undefined = first; wait !== undefined; wait = this.#goOn()) await wait;
+      for (let wait: Promise<void> | undefined = first; wait !== undefined; wait = this.#continue()) await wait;
     } finally {
       const ending = this.#options.batches.end();
       if (ending !== undefined) await ending;
     }
-    await this.#last();
+    await this.#end();
   }
 
   /** Goes on until something has to be waited for; undefined at the end of the batches. */
-  #goOn(): Promise<void> | undefined {
+  #continue(): Promise<void> | undefined {
     while (!this.#isAtEnd) {
-      const wait = this.#batch === undefined ? this.#pull() : this.#step(this.#batch);
+      const wait = this.#batch === undefined ? this.#pull() : this.#writeNext(this.#batch);
       if (wait !== undefined) return wait;
     }
     return undefined;
@@ -173,18 +173,18 @@ class Reply {
 
   #pull(): Promise<void> | undefined {
     const pulled = this.#options.batches.pull();
-    if (pulled instanceof Promise) return pulled.then((batch) => this.#took(batch));
-    this.#took(pulled);
+    if (pulled instanceof Promise) return pulled.then((batch) => this.#onBatch(batch));
+    this.#onBatch(pulled);
     return undefined;
   }
 
-  #took(batch: ReadBatch | undefined): void {
+  #onBatch(batch: ReadBatch | undefined): void {
     this.#batch = batch;
     this.#next = 0;
     this.#isAtEnd = batch === undefined;
   }
 
-  #step(batch: ReadBatch): Promise<void> | undefined {
+  #writeNext(batch: ReadBatch): Promise<void> | undefined {
     const fragment = batch.fragments[this.#next];
     if (fragment !== undefined) return this.#fragment(fragment);
     this.#batch = undefined;
@@ -215,7 +215,7 @@ class Reply {
   }
 
   /** What is left, and the statistics if they were asked for. */
-  #last(): Promise<void> | undefined {
+  #end(): Promise<void> | undefined {
     const wait = this.#sendMessage();
     return this.#options.fullStats ? this.#sendStatistics(wait) : wait;
   }

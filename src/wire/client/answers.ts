@@ -78,7 +78,7 @@ export class AnswerQueue implements AnswerReader, AsyncIterableIterator<Buffer> 
   }
 
   async return(): Promise<IteratorResult<Buffer>> {
-    this.#leave();
+    this.#cancel();
     return { done: true, value: undefined };
   }
 
@@ -103,12 +103,12 @@ export class AnswerQueue implements AnswerReader, AsyncIterableIterator<Buffer> 
     const bytes = plain(message, this.#maxMessageBytes);
     if (!(bytes instanceof Promise)) return bytes;
     return bytes.catch((error: unknown) => {
-      this.#leave();
+      this.#cancel();
       throw toBigtableError(error);
     });
   }
 
-  #leave(): void {
+  #cancel(): void {
     this.#isDone = true;
     this.#messages = [];
     this.#first = 0;

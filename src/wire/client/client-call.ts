@@ -15,7 +15,7 @@ import type { DeadlineEntry, Deadlines } from '../server/deadlines.ts';
 import { faultOfHeaders, statusOfTrailers } from './answer-status.ts';
 import { type ClientConnection, type Exchange, STREAM_WINDOW_BYTES } from './client-connection.ts';
 
-export interface CallHost {
+export interface CallOwner {
   readonly deadlines: Deadlines;
   readonly maxMessageBytes: number;
   /** What a status that is not OK is thrown as. */
@@ -23,7 +23,7 @@ export interface CallHost {
   /** Sends the call on a connection, when there is one with room. */
   start(call: ClientCall): void;
   /** The call is over: it waits for no connection any more. */
-  forget(call: ClientCall): void;
+  onEnded(call: ClientCall): void;
 }
 
 /** Who takes the answer. */
@@ -41,12 +41,12 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   readonly path: string;
   readonly message: Buffer;
   readonly context: RequestContext;
-  readonly #host: CallHost;
+  readonly #owner: CallOwner;
   readonly #reader: AnswerReader;
   readonly #messages: MessageReader;
   #stream: Stream | undefined;
   #attempts = 0;
-  #isOver = false;
+  #hasEnded = false;
   #headersCame = false;
   #isGzip = false;
   /** Bytes of whole messages that the reader has not taken. */
@@ -60,14 +60,14 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   before: DeadlineEntry | undefined = undefined;
   after: DeadlineEntry | undefined = undefined;
 
-  constructor(host: CallHost, path: string, message: Uint8Array, context: RequestContext, reader: AnswerReader) {
+  constructor(owner: CallOwner, path: string, message: Uint8Array, context: RequestContext, reader: AnswerReader) {
     this.path = path;
     this.message = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
     this.context = context;
-    this.#host = host;
+    this.#owner = owner;
     this.#reader = reader;
     this.#messages = new MessageReader({
-      maxMessageBytes: host.maxMessageBytes,
+      maxMessageBytes: owner.maxMessageBytes,
       onMessage: (bytes, compressed) => this.#onMessage(bytes, compressed),
     });
   }
@@ -81,8 +81,8 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
       if (context.signal?.aborted) return this.#end(cancelled());
       context.signal?.addEventListener('abort', this.#onAbort, { once: true });
     }
-    this.#host.deadlines.set(this, context.deadlineMs);
-    this.#host.start(this);
+    this.#owner.deadlines.set(this, context.deadlineMs);
+    this.#owner.start(this);
   }
 
   /** `headers` are the whole request's. */
@@ -103,7 +103,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   }
 
   interrupt(error: BigtableError): void {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     const stream = this.#stream;
     this.#end(error);
     stream?.reset(ErrorCode.CANCEL);
@@ -133,7 +133,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   }
 
   onData(bytes: Buffer): void {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     if (!this.#headersCame) return this.interrupt(new BigtableError(Code.INTERNAL, 'the answer began without headers'));
     try {
       this.#messages.push(bytes);
@@ -149,9 +149,9 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   }
 
   onLost(error: BigtableError, untouched: boolean): void {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     this.#stream = undefined;
-    if (untouched && this.#attempts < MAX_ATTEMPTS) this.#host.start(this);
+    if (untouched && this.#attempts < MAX_ATTEMPTS) this.#owner.start(this);
     else this.#end(error);
   }
 
@@ -169,7 +169,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   }
 
   #onMessage(bytes: Buffer, compressed: boolean): void {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     if (compressed && !this.#isGzip)
       return this.interrupt(
         new BigtableError(Code.INTERNAL, 'a compressed message in an answer without grpc-encoding'),
@@ -186,20 +186,20 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   }
 
   #finish(status: RpcStatus): void {
-    if (status.code !== Code.OK) return this.#end(this.#host.errorOf(status));
+    if (status.code !== Code.OK) return this.#end(this.#owner.errorOf(status));
     this.#end(
       this.#messages.isInside ? new BigtableError(Code.INTERNAL, 'the answer ended within a message') : undefined,
     );
   }
 
   #end(error: BigtableError | undefined): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
     const { context } = this;
     if (context instanceof CallContext) context.unlisten(this);
     else context.signal?.removeEventListener('abort', this.#onAbort);
-    this.#host.deadlines.clear(this);
-    this.#host.forget(this);
+    this.#owner.deadlines.clear(this);
+    this.#owner.onEnded(this);
     this.#reader.onDone(error);
   }
 }

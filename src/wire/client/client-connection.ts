@@ -34,7 +34,7 @@ import {
 import { HeaderBlock, unpad } from '../http2/header-block.ts';
 import { DEFAULT_LIMITS } from '../http2/limits.ts';
 import { PeerSettings } from '../http2/settings.ts';
-import { Stream, type StreamHost } from '../http2/stream.ts';
+import { Stream, type StreamConnection } from '../http2/stream.ts';
 import { errorOfReset } from './answer-status.ts';
 
 /** What a server may send of one answer that nobody has read yet. */
@@ -65,7 +65,7 @@ export interface ClientConnectionOptions {
   /** The server has said its settings: requests may go out. */
   readonly onReady: () => void;
   /** An exchange has ended: there is room for another one. */
-  readonly onRoom: () => void;
+  readonly onCapacity: () => void;
   /** Takes no new exchanges any more, though those that are open go on. */
   readonly onDraining: (why: string) => void;
   /** Is no more. */
@@ -77,7 +77,7 @@ interface Open {
   readonly exchange: Exchange;
 }
 
-export class ClientConnection implements StreamHost {
+export class ClientConnection implements StreamConnection {
   isReady = false;
   isDraining = false;
   readonly #options: ClientConnectionOptions;
@@ -95,7 +95,7 @@ export class ClientConnection implements StreamHost {
   readonly #open = new NumberTable<Open>();
   #nextId = 1;
   #isGone = false;
-  #watch: Timer | undefined;
+  #checkTimer: Timer | undefined;
   #wasHeard = true;
   #pingIsOut = false;
 
@@ -103,7 +103,7 @@ export class ClientConnection implements StreamHost {
   constructor(options: ClientConnectionOptions) {
     const { socket, clock } = options;
     this.#options = options;
-    this.#output = new CorkedOutput({ socket, turnEnd: () => clock.yield(), onRoom: () => this.#sender.pump() });
+    this.#output = new CorkedOutput({ socket, turnEnd: () => clock.yield(), onWritable: () => this.#sender.pump() });
     this.#sender = new DataSender(this.#output, (stream) => {
       stream.localEnded = true;
     });
@@ -131,7 +131,7 @@ export class ClientConnection implements StreamHost {
   }
 
   /** Whether the server takes one more exchange now. */
-  get hasRoom(): boolean {
+  get hasCapacity(): boolean {
     return this.isReady && !this.isDraining && this.#open.size < this.#peer.maxStreams;
   }
 
@@ -147,7 +147,7 @@ export class ClientConnection implements StreamHost {
     );
     if (this.#open.size === 0) this.#options.socket.ref();
     this.#open.set(id, { stream, exchange });
-    this.#keepWatch();
+    this.#scheduleCheck();
     this.sendHeaders(stream, this.#encoder.encode(headers));
     this.#sendMessage(stream, message);
     if (this.#nextId > LAST_STREAM_ID) this.drain('its stream numbers are spent');
@@ -163,7 +163,7 @@ export class ClientConnection implements StreamHost {
   }
 
   /** Ends at once, and the open exchanges with it. */
-  abandon(error: BigtableError): void {
+  destroy(error: BigtableError): void {
     if (this.#isGone) return;
     this.#gone(error);
     this.#options.socket.destroy();
@@ -196,7 +196,7 @@ export class ClientConnection implements StreamHost {
   reset(stream: Stream, code: ErrorCode): void {
     if (!this.#open.has(stream.id)) return;
     this.#output.write(rstStreamFrame(stream.id, code));
-    this.#over(stream);
+    this.#closeStream(stream);
   }
 
   credit(bytes: number): void {
@@ -321,7 +321,7 @@ export class ClientConnection implements StreamHost {
   #onRstStream(streamId: number, code: number): void {
     const open = this.#find(streamId);
     if (!open) return;
-    this.#over(open.stream);
+    this.#closeStream(open.stream);
     open.exchange.onLost(errorOfReset(code), code === ErrorCode.REFUSED_STREAM);
   }
 
@@ -337,7 +337,7 @@ export class ClientConnection implements StreamHost {
     this.#sender.maxFrameBytes = this.#peer.maxFrameBytes;
     this.#output.write(frame(FrameType.SETTINGS, Flag.ACK, 0, Buffer.alloc(0)));
     this.#sender.pump();
-    if (this.isReady) return this.#options.onRoom();
+    if (this.isReady) return this.#options.onCapacity();
     this.isReady = true;
     if (this.#open.size === 0) this.#options.socket.unref();
     this.#options.onReady();
@@ -359,7 +359,7 @@ export class ClientConnection implements StreamHost {
     this.isDraining = true;
     this.#options.onDraining(why);
     for (const { stream, exchange } of this.#open.values().filter((open) => open.stream.id > lastId)) {
-      this.#over(stream);
+      this.#closeStream(stream);
       exchange.onLost(error, true);
     }
     this.#endIfDrained();
@@ -388,16 +388,16 @@ export class ClientConnection implements StreamHost {
     stream.remoteEnded = true;
     // the server has answered and does not want the rest of the request
     if (!stream.localEnded) this.#output.write(rstStreamFrame(stream.id, ErrorCode.NO_ERROR));
-    this.#over(stream);
+    this.#closeStream(stream);
   }
 
-  #over(stream: Stream): void {
+  #closeStream(stream: Stream): void {
     stream.isReset = true;
     stream.drop();
     this.#open.delete(stream.id);
     if (this.#open.size === 0 && !this.#isGone) this.#options.socket.unref();
     this.#endIfDrained();
-    if (!this.#isGone) this.#options.onRoom();
+    if (!this.#isGone) this.#options.onCapacity();
   }
 
   #endIfDrained(): void {
@@ -416,7 +416,7 @@ export class ClientConnection implements StreamHost {
     if (this.#isGone) return;
     this.#isGone = true;
     this.isReady = false;
-    this.#watch?.cancel();
+    this.#checkTimer?.cancel();
     this.#options.onGone(error);
     const all = this.#open.values();
     this.#open.clear();
@@ -428,22 +428,22 @@ export class ClientConnection implements StreamHost {
 
   // whether the server is still there
 
-  #keepWatch(): void {
+  #scheduleCheck(): void {
     const { clock, keepAliveMs } = this.#options;
-    if (this.#watch || this.#isGone || keepAliveMs === Number.POSITIVE_INFINITY) return;
+    if (this.#checkTimer || this.#isGone || keepAliveMs === Number.POSITIVE_INFINITY) return;
     this.#wasHeard = false;
-    this.#watch = clock.timer(keepAliveMs, () => this.#look());
+    this.#checkTimer = clock.timer(keepAliveMs, () => this.#checkAlive());
   }
 
-  #look(): void {
-    this.#watch = undefined;
+  #checkAlive(): void {
+    this.#checkTimer = undefined;
     if (this.#open.size === 0) return;
-    if (this.#wasHeard) return this.#keepWatch();
+    if (this.#wasHeard) return this.#scheduleCheck();
     this.#pingIsOut = true;
     this.#output.write(frame(FrameType.PING, 0, 0, Buffer.alloc(8)));
-    this.#watch = this.#options.clock.timer(this.#options.keepAliveTimeoutMs, () => {
-      this.#watch = undefined;
-      if (!this.#pingIsOut) return this.#keepWatch();
+    this.#checkTimer = this.#options.clock.timer(this.#options.keepAliveTimeoutMs, () => {
+      this.#checkTimer = undefined;
+      if (!this.#pingIsOut) return this.#scheduleCheck();
       this.#lose(
         new BigtableError(
           Code.UNAVAILABLE,

@@ -14,7 +14,7 @@ import type { RpcClient } from '../contract/rpc-client.ts';
 import type { RpcStatus } from '../contract/rpc-server.ts';
 import { Deadlines } from '../server/deadlines.ts';
 import { AnswerQueue, SingleAnswer } from './answers.ts';
-import { type CallHost, ClientCall } from './client-call.ts';
+import { type CallOwner, ClientCall } from './client-call.ts';
 import { ClientConnection } from './client-connection.ts';
 
 export interface ClientTlsOptions {
@@ -58,7 +58,7 @@ const MAX_PAUSE_MS = 5000;
 
 export class WireClient implements RpcClient {
   readonly #options: WireClientOptions;
-  readonly #host: CallHost;
+  readonly #owner: CallOwner;
   readonly #deadlines: Deadlines;
   readonly #headers: readonly string[];
   readonly #maxMessageBytes: number;
@@ -93,19 +93,19 @@ export class WireClient implements RpcClient {
       'identity,gzip',
       ...Object.entries(options.headers ?? {}).flat(),
     ];
-    this.#host = {
+    this.#owner = {
       deadlines: this.#deadlines,
       maxMessageBytes: this.#maxMessageBytes,
       errorOf: options.errorOf,
       start: (call) => this.#start(call),
-      forget: (call) => this.#waiting.delete(call),
+      onEnded: (call) => this.#waiting.delete(call),
     };
   }
 
   unary(path: string, request: Uint8Array, context: RequestContext): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       new ClientCall(
-        this.#host,
+        this.#owner,
         path,
         request,
         context,
@@ -117,7 +117,7 @@ export class WireClient implements RpcClient {
   stream(path: string, request: Uint8Array, context: RequestContext): AsyncIterable<Buffer> {
     return new AnswerQueue(
       this.#maxMessageBytes,
-      (reader) => new ClientCall(this.#host, path, request, context, reader),
+      (reader) => new ClientCall(this.#owner, path, request, context, reader),
     );
   }
 
@@ -130,14 +130,14 @@ export class WireClient implements RpcClient {
     this.#closeDeadlines();
   }
 
-  abandon(error: BigtableError): void {
+  destroy(error: BigtableError): void {
     this.close();
-    for (const connection of [...this.#connections]) connection.abandon(error);
+    for (const connection of [...this.#connections]) connection.destroy(error);
   }
 
   #start(call: ClientCall): void {
     if (this.#isClosed) return call.fail(closed());
-    if (this.#connection?.hasRoom && this.#waiting.size === 0) return this.#send(call, this.#connection);
+    if (this.#connection?.hasCapacity && this.#waiting.size === 0) return this.#send(call, this.#connection);
     this.#waiting.add(call);
     this.#connect();
   }
@@ -158,7 +158,7 @@ export class WireClient implements RpcClient {
   /** Sends what waits, as far as there is room. */
   #pump(): void {
     for (const call of this.#waiting) {
-      if (!this.#connection?.hasRoom) break;
+      if (!this.#connection?.hasCapacity) break;
       this.#waiting.delete(call);
       this.#send(call, this.#connection);
     }
@@ -196,7 +196,7 @@ export class WireClient implements RpcClient {
       if ('alpnProtocol' in socket && socket.alpnProtocol !== 'h2')
         return socket.destroy(new Error('it does not speak HTTP/2 (no ALPN h2)'));
       socket.off('close', onClose);
-      this.#greet(socket, timer);
+      this.#startHttp2(socket, timer);
     });
   }
 
@@ -216,7 +216,7 @@ export class WireClient implements RpcClient {
     return socket;
   }
 
-  #greet(socket: Socket, timer: Timer): void {
+  #startHttp2(socket: Socket, timer: Timer): void {
     const { address, clock, keepAliveTimeoutMs = KEEP_ALIVE_TIMEOUT_MS } = this.#options;
     let wasReady = false;
     const connection = new ClientConnection({
@@ -235,26 +235,26 @@ export class WireClient implements RpcClient {
         this.#connection = connection;
         this.#pump();
       },
-      onRoom: () => {
+      onCapacity: () => {
         if (connection === this.#connection && this.#waiting.size > 0) this.#pump();
       },
       onDraining: (why) => {
         if (why.includes('too_many_pings')) this.#keepAliveMs *= 2;
-        this.#leave(connection);
+        this.#retire(connection);
       },
       onGone: (error) => {
         timer.cancel();
         this.#connections.delete(connection);
         this.#closeDeadlines();
         if (!wasReady) return this.#failed(error.message);
-        this.#leave(connection);
+        this.#retire(connection);
       },
     });
     this.#connections.add(connection);
   }
 
   /** New calls need another connection. */
-  #leave(connection: ClientConnection): void {
+  #retire(connection: ClientConnection): void {
     if (this.#connection !== connection) return;
     this.#connection = undefined;
     if (this.#waiting.size > 0) this.#connect();

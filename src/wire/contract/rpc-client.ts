@@ -13,5 +13,5 @@ export interface RpcClient {
   /** Takes no new calls; the connection ends with those under way. */
   close(): void;
   /** Takes no new calls, and ends those under way with that error. */
-  abandon(error: BigtableError): void;
+  destroy(error: BigtableError): void;
 }

@@ -88,14 +88,14 @@ export class MessageReader {
       return to;
     }
     const haveBytes = this.#haveBytes + piece.length;
-    const gathered = this.#roomFor(haveBytes);
+    const gathered = this.#spaceFor(haveBytes);
     piece.copy(gathered, this.#haveBytes);
     this.#haveBytes = haveBytes;
     if (haveBytes === this.#length) this.#emit(gathered);
     return to;
   }
 
-  #roomFor(bytes: number): Buffer {
+  #spaceFor(bytes: number): Buffer {
     const before = this.#gathered;
     if (before !== undefined && before.length >= bytes) return before;
     const size = bytes > EAGER_BYTES ? this.#length : Math.min(this.#length, Math.max(FIRST_BYTES, bytes * GROWTH));

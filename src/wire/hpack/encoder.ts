@@ -10,9 +10,9 @@ import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { FIRST_DYNAMIC, STATIC_NAMES, STATIC_VALUES } from './static-table.ts';
 
 /** Marked as never to be indexed, by proxies neither. */
-const SECRET: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization', 'set-cookie']);
+const NEVER_INDEXED: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization', 'set-cookie']);
 /** Not worth an entry: the next call has another value. */
-const FLEETING: ReadonlySet<string> = new Set([
+const NOT_INDEXED: ReadonlySet<string> = new Set([
   'content-length',
   'grpc-message',
   'grpc-status-details-bin',
@@ -25,7 +25,7 @@ const FLEETING: ReadonlySet<string> = new Set([
 const INDEXED = 0x80;
 const ADDED = 0x40;
 const RESIZED = 0x20;
-const SECRET_LITERAL = 0x10;
+const NEVER_INDEXED_LITERAL = 0x10;
 const LITERAL = 0x00;
 
 interface Entry {
@@ -82,7 +82,7 @@ export class HpackEncoder {
 
   #writeSizes(): void {
     if (this.#smallestBytes === undefined) return;
-    this.#room(16);
+    this.#ensureSpace(16);
     this.#integer(RESIZED, 0x1f, this.#smallestBytes);
     if (this.#maxBytes !== this.#smallestBytes) this.#integer(RESIZED, 0x1f, this.#maxBytes);
     this.#smallestBytes = undefined;
@@ -90,16 +90,18 @@ export class HpackEncoder {
 
   #field(name: string, value: string): void {
     // an integer takes six bytes at most
-    this.#room(name.length + value.length + 18);
+    this.#ensureSpace(name.length + value.length + 18);
     const known = STATIC_BY_NAME.get(name);
-    const isSecret = SECRET.has(name);
-    const index = isSecret ? undefined : (known?.byValue.get(value) ?? this.#indexOf(name, value));
+    const isNeverIndexed = NEVER_INDEXED.has(name);
+    const index = isNeverIndexed ? undefined : (known?.byValue.get(value) ?? this.#indexOf(name, value));
     if (index !== undefined) return this.#integer(INDEXED, 0x7f, index);
     const isAdded =
-      !isSecret && !FLEETING.has(name) && name.length + value.length + ENTRY_OVERHEAD_BYTES <= this.#maxBytes / 2;
+      !isNeverIndexed &&
+      !NOT_INDEXED.has(name) &&
+      name.length + value.length + ENTRY_OVERHEAD_BYTES <= this.#maxBytes / 2;
     const nameIndex = known?.first ?? this.#nameIndexOf(name) ?? 0;
     if (isAdded) this.#integer(ADDED, 0x3f, nameIndex);
-    else this.#integer(isSecret ? SECRET_LITERAL : LITERAL, 0x0f, nameIndex);
+    else this.#integer(isNeverIndexed ? NEVER_INDEXED_LITERAL : LITERAL, 0x0f, nameIndex);
     if (nameIndex === 0) this.#string(name);
     this.#string(value);
     if (isAdded) this.#add(name, value);
@@ -137,7 +139,7 @@ export class HpackEncoder {
       const entry = this.#entries[gone];
       assert(entry, 'the dynamic table lost count of its size');
       this.#sizeBytes -= entry.name.length + entry.value.length + ENTRY_OVERHEAD_BYTES;
-      this.#forget(entry, this.#dropped + gone);
+      this.#removeNumber(entry, this.#dropped + gone);
       gone++;
     }
     if (gone === 0) return;
@@ -145,7 +147,7 @@ export class HpackEncoder {
     this.#dropped += gone;
   }
 
-  #forget({ name, value }: Entry, number: number): void {
+  #removeNumber({ name, value }: Entry, number: number): void {
     const byValue = this.#numbers.get(name);
     if (byValue?.get(value) !== number) return;
     byValue.delete(value);
@@ -154,7 +156,7 @@ export class HpackEncoder {
 
   // the bytes
 
-  #room(bytes: number): void {
+  #ensureSpace(bytes: number): void {
     if (this.#at + bytes <= this.#out.length) return;
     const larger = Buffer.allocUnsafe(2 * (this.#at + bytes));
     this.#out.copy(larger, 0, 0, this.#at);

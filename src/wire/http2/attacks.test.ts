@@ -18,7 +18,7 @@ import {
   settingsFrame,
   windowUpdateFrame,
 } from './frames.ts';
-import { DEFAULT_LIMITS, type Http2Limits, PINGS_A_FRAME } from './limits.ts';
+import { DEFAULT_LIMITS, type Http2Limits, PINGS_PER_FRAME } from './limits.ts';
 import type { Stream } from './stream.ts';
 
 interface Frame {
@@ -313,12 +313,14 @@ describe('a connection', () => {
     for (let i = 0; i < 20; i++) {
       it.streams[0]?.data(Buffer.from('x'));
       it.streams[0]?.send();
-      await it.send(times(PINGS_A_FRAME, (j) => frame(FrameType.PING, 0, 0, Buffer.alloc(8, PINGS_A_FRAME * i + j))));
+      await it.send(
+        times(PINGS_PER_FRAME, (j) => frame(FrameType.PING, 0, 0, Buffer.alloc(8, PINGS_PER_FRAME * i + j))),
+      );
     }
     const answers = it.frames().filter(({ type, flags }) => type === FrameType.PING && flags === Flag.ACK);
     assert.deepEqual(
       answers.map(({ payload }) => payload[0]),
-      Array.from({ length: 20 * PINGS_A_FRAME }, (_, i) => i),
+      Array.from({ length: 20 * PINGS_PER_FRAME }, (_, i) => i),
     );
   });
 
@@ -328,7 +330,7 @@ describe('a connection', () => {
     for (let i = 0; i < 20 && it.failures.length === 0; i++) {
       it.streams[0]?.data(Buffer.from('x'));
       it.streams[0]?.send();
-      await it.send(times(PINGS_A_FRAME + 1, () => frame(FrameType.PING, 0, 0, Buffer.alloc(8))));
+      await it.send(times(PINGS_PER_FRAME + 1, () => frame(FrameType.PING, 0, 0, Buffer.alloc(8))));
     }
     assert.match(String(it.failures[0]), /too many PING/);
   });

@@ -29,8 +29,8 @@ export class ConnectionInput {
   #rest: Buffer | undefined;
   #isHeld = false;
   #hasStopped = false;
-  readonly #isTurnOver = (): boolean => this.#options.turns.isOver();
-  readonly #goOn = (): void => {
+  readonly #isTurnSpent = (): boolean => this.#options.turns.isSpent();
+  readonly #resumeReading = (): void => {
     const rest = this.#rest;
     if (rest === undefined) return;
     this.#rest = undefined;
@@ -66,14 +66,14 @@ export class ConnectionInput {
     this.#options.onHeard();
     if (this.#hasStopped) return;
     assert(this.#rest === undefined, 'a paused socket gives no chunks');
-    if (this.#isTurnOver()) this.#keep(chunk);
+    if (this.#isTurnSpent()) this.#keep(chunk);
     else this.#read(chunk);
   }
 
   #read(chunk: Buffer): void {
     try {
       const from = this.#prefaceBytes === CLIENT_PREFACE.length ? chunk : this.#readPreface(chunk);
-      const readBytes = this.#frames.push(from, this.#isTurnOver);
+      const readBytes = this.#frames.push(from, this.#isTurnSpent);
       if (readBytes < from.length && !this.#hasStopped) this.#keep(from.subarray(readBytes));
     } catch (error) {
       this.#options.onFailed(error);
@@ -84,7 +84,7 @@ export class ConnectionInput {
     this.#rest = rest;
     if (!this.#isHeld) this.pause();
     this.#isHeld = true;
-    this.#options.turns.wait(this.#goOn);
+    this.#options.turns.wait(this.#resumeReading);
   }
 
   #release(): void {

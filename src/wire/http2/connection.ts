@@ -33,7 +33,7 @@ import type { Http2Limits } from './limits.ts';
 import { PeerRates } from './peer-rates.ts';
 import type { ReadTurns } from './read-turns.ts';
 import { PeerSettings } from './settings.ts';
-import { Stream, type StreamHost } from './stream.ts';
+import { Stream, type StreamConnection } from './stream.ts';
 
 export interface ConnectionOptions {
   readonly socket: Duplex;
@@ -49,7 +49,7 @@ export interface ConnectionOptions {
   readonly onFailed: (thrown: unknown) => void;
 }
 
-export class Connection implements StreamHost {
+export class Connection implements StreamConnection {
   /** Whether anything came since it was last set to false. */
   wasHeard = true;
   /** Whether a request came since it was last set to false. */
@@ -82,7 +82,7 @@ export class Connection implements StreamHost {
   constructor(options: ConnectionOptions) {
     const { socket, clock, turns, limits } = options;
     this.#options = options;
-    this.#output = new CorkedOutput({ socket, turnEnd: () => clock.yield(), onRoom: () => this.#sender.pump() });
+    this.#output = new CorkedOutput({ socket, turnEnd: () => clock.yield(), onWritable: () => this.#sender.pump() });
     this.#sender = new DataSender(this.#output, (stream) => this.#localEnd(stream));
     this.#input = new ConnectionInput({
       socket,
@@ -99,7 +99,7 @@ export class Connection implements StreamHost {
     this.#rates = new PeerRates(clock, limits, () => this.#sender.frames);
     socket.on('error', () => {});
     socket.on('close', () => this.#onClose());
-    this.#greet(limits);
+    this.#sendSettings(limits);
   }
 
   get isIdle(): boolean {
@@ -173,7 +173,7 @@ export class Connection implements StreamHost {
 
   reset(stream: Stream, code: ErrorCode): void {
     this.#output.write(rstStreamFrame(stream.id, code));
-    this.#over(stream, true);
+    this.#closeStream(stream, true);
   }
 
   credit(bytes: number): void {
@@ -194,7 +194,7 @@ export class Connection implements StreamHost {
 
   // what comes in
 
-  #greet(limits: Http2Limits): void {
+  #sendSettings(limits: Http2Limits): void {
     this.#output.write(
       settingsFrame([
         [Setting.MAX_CONCURRENT_STREAMS, limits.maxStreams],
@@ -373,7 +373,7 @@ export class Connection implements StreamHost {
     this.#checkNotIdle(streamId);
     this.#rates.reset();
     const stream = this.#streams.get(streamId);
-    if (stream) this.#over(stream, false);
+    if (stream) this.#closeStream(stream, false);
   }
 
   #onSettings(flags: number, streamId: number, payload: Buffer): void {
@@ -434,13 +434,13 @@ export class Connection implements StreamHost {
   #remoteEnd(stream: Stream): void {
     stream.remoteEnded = true;
     if (!stream.isReset) stream.owner?.onEnd();
-    if (stream.isOver) this.#over(stream, false);
+    if (stream.hasEnded) this.#closeStream(stream, false);
   }
 
   #localEnd(stream: Stream): void {
     stream.localEnded = true;
     // the client may still be sending what nobody reads any more (RFC 9113, 8.1)
-    if (stream.remoteEnded) this.#over(stream, false);
+    if (stream.remoteEnded) this.#closeStream(stream, false);
     else this.reset(stream, ErrorCode.NO_ERROR);
   }
 
@@ -448,11 +448,11 @@ export class Connection implements StreamHost {
     this.#rates.failedStream(error);
     this.#output.write(rstStreamFrame(error.streamId, error.code));
     const stream = this.#streams.get(error.streamId);
-    if (stream) this.#over(stream, true);
+    if (stream) this.#closeStream(stream, true);
     else this.#closed.add(error.streamId, true);
   }
 
-  #over(stream: Stream, resetByUs: boolean): void {
+  #closeStream(stream: Stream, resetByUs: boolean): void {
     if (!this.#streams.delete(stream.id)) return;
     this.#closed.add(stream.id, resetByUs);
     const completed = stream.remoteEnded && stream.localEnded;
@@ -491,7 +491,7 @@ export class Connection implements StreamHost {
   }
 
   #resetAll(): void {
-    for (const stream of this.#streams.values()) this.#over(stream, false);
+    for (const stream of this.#streams.values()) this.#closeStream(stream, false);
   }
 }
 

@@ -30,10 +30,10 @@ class Sink extends Duplex {
   }
 }
 
-function output(onRoom = () => {}) {
+function output(onWritable = () => {}) {
   const socket = new Sink();
   const turnEnd = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-  return { socket, out: new CorkedOutput({ socket, turnEnd, onRoom }), turn: turnEnd };
+  return { socket, out: new CorkedOutput({ socket, turnEnd, onWritable }), turn: turnEnd };
 }
 
 describe('output', () => {
@@ -107,7 +107,7 @@ describe('output', () => {
         out: new CorkedOutput({
           socket,
           turnEnd: () => new Promise((resolve) => setImmediate(resolve)),
-          onRoom: () => {},
+          onWritable: () => {},
         }),
       });
     }

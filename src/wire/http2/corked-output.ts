@@ -2,7 +2,7 @@
  * What goes out on a socket: all that is written in one turn of the event loop leaves in one write (writev where there are large parts).
  *
  * Invariant: small writes are copied together, so that their buffers may be used again; large ones go by reference and belong to the output.
- * `isFull` says that the peer reads more slowly than we write: those who can wait then wait for `onRoom`. Those who cannot (answers to PINGs and
+ * `isFull` says that the peer reads more slowly than we write: those who can wait then wait for `onWritable`. Those who cannot (answers to PINGs and
  * SETTINGS) may go on up to `maxBacklogBytes`, beyond which the connection is destroyed: a peer that asks and never reads.
  */
 import { Socket } from 'node:net';
@@ -29,7 +29,7 @@ export interface CorkedOutputOptions {
   /** Resolves when the turn of the event loop is over: clock.yield. */
   readonly turnEnd: () => Promise<void>;
   /** There is room again after `isFull`. */
-  readonly onRoom: () => void;
+  readonly onWritable: () => void;
   /** Default: 1 MiB. */
   readonly maxBacklogBytes?: number;
 }
@@ -61,7 +61,7 @@ export class CorkedOutput {
     this.#options = options;
     this.#maxBacklogBytes = options.maxBacklogBytes ?? 1024 * 1024;
     this.#isPlain = options.socket instanceof Socket && !(options.socket instanceof TLSSocket);
-    options.socket.on('drain', () => this.#tellRoom());
+    options.socket.on('drain', () => this.#notifyWritable());
   }
 
   /** Bytes that the machine has not taken. */
@@ -119,7 +119,7 @@ export class CorkedOutput {
       socket.uncork();
     }
     if (socket.writableLength === 0) for (const slab of slabs) freeSlabs.give(slab);
-    if (this.#wasFull && this.unsentBytes < FULL_BYTES) this.#tellRoom();
+    if (this.#wasFull && this.unsentBytes < FULL_BYTES) this.#notifyWritable();
   }
 
   /** Sends what is there, and ends the socket's writing side. */
@@ -129,10 +129,10 @@ export class CorkedOutput {
     if (!this.#options.socket.destroyed) this.#options.socket.end();
   }
 
-  #tellRoom(): void {
+  #notifyWritable(): void {
     if (!this.#wasFull) return;
     this.#wasFull = false;
-    this.#options.onRoom();
+    this.#options.onWritable();
   }
 
   #space(bytes: number): Buffer {

@@ -87,7 +87,7 @@ export class Http2Error extends Error {
 export type OnFrame = (type: number, flags: number, streamId: number, payload: Buffer) => void;
 
 /** Frames that are handed on between two questions whether to stop: a question costs as much as a tenth of a small frame. */
-const FRAMES_A_QUESTION = 4;
+const FRAMES_PER_CHECK = 4;
 const never = (): boolean => false;
 
 /** Takes frames out of chunks as they come. Whatever `onFrame` throws comes out of `push`; the reader is of no use afterwards. */
@@ -100,7 +100,7 @@ export class FrameReader {
   /** A payload that began in an earlier chunk, and how much of it is there. */
   #payload: Buffer | undefined;
   #payloadBytes = 0;
-  #framesUntilQuestion = FRAMES_A_QUESTION;
+  #framesUntilCheck = FRAMES_PER_CHECK;
 
   constructor(maxFrameBytes: number, onFrame: OnFrame) {
     this.#maxFrameBytes = maxFrameBytes;
@@ -121,8 +121,8 @@ export class FrameReader {
       if (chunkBytes - from < length) break;
       at = from + length;
       this.#emit(chunk, from - FRAME_HEADER_BYTES, Buffer.from(buffer, byteOffset + from, length));
-      if (--this.#framesUntilQuestion > 0) continue;
-      this.#framesUntilQuestion = FRAMES_A_QUESTION;
+      if (--this.#framesUntilCheck > 0) continue;
+      this.#framesUntilCheck = FRAMES_PER_CHECK;
       if (mustStop()) return at;
     }
     if (at < chunkBytes) this.#keep(chunk, at);

@@ -7,13 +7,13 @@
  * What is the same is not checked again.
  */
 import { ErrorCode, Http2Error } from './frames.ts';
-import { HeaderPlaces } from './header-places.ts';
+import { HeaderPositions } from './header-positions.ts';
 
 export interface RequestHeaders {
   /** name, value, name, value … with the pseudo-headers, which come first. */
   readonly list: readonly string[];
   /** Positions in `list`; the same object for requests with the same names at the same positions. */
-  readonly places: HeaderPlaces;
+  readonly positions: HeaderPositions;
   readonly method: string;
   readonly path: string;
   readonly contentType: string | undefined;
@@ -72,7 +72,7 @@ export class HeaderReader {
       if (name === 'content-type') contentType = value;
       else if (name === 'content-length') contentLength = length(value, contentLength, streamId);
     }
-    return { list, places: new HeaderPlaces(), method, path: path ?? '', contentType, contentLength };
+    return { list, positions: new HeaderPositions(), method, path: path ?? '', contentType, contentLength };
   }
 
   #checkField(name: string, value: string, streamId: number): void {
@@ -89,7 +89,7 @@ export class HeaderReader {
 
 /** Undefined where more differs than plain values. */
 function asLast(list: readonly string[], last: RequestHeaders, streamId: number): RequestHeaders | undefined {
-  const { list: before, places, method, contentType, contentLength } = last;
+  const { list: before, positions, method, contentType, contentLength } = last;
   let { path } = last;
   if (list.length !== before.length) return undefined;
   for (let i = 0; i < list.length; i += 2) {
@@ -103,7 +103,7 @@ function asLast(list: readonly string[], last: RequestHeaders, streamId: number)
     if (value === '') return undefined;
     path = value;
   }
-  return { list, places, method, path, contentType, contentLength };
+  return { list, positions, method, path, contentType, contentLength };
 }
 
 /** No value may hold NUL, CR or LF: they would split headers where a proxy passes them on as HTTP/1. */

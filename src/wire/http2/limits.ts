@@ -18,9 +18,9 @@ export interface Http2Limits {
   readonly connectionWindowBytes: number;
   /** Streams that the peer resets, or makes us reset, by its errors: at once, and a second in the long run. */
   readonly resets: Rate;
-  /** PING and SETTINGS. Each frame that we send earns PINGS_A_FRAME, since some clients ping with every answer that they receive. */
+  /** PING and SETTINGS. Each frame that we send earns PINGS_PER_FRAME, since some clients ping with every answer that they receive. */
   readonly pings: Rate;
-  /** WINDOW_UPDATE. Each frame that we send earns UPDATES_A_FRAME: a client opens the windows of connection and stream by what it has read. */
+  /** WINDOW_UPDATE. Each frame that we send earns UPDATES_PER_FRAME: a client opens the windows of connection and stream by what it has read. */
   readonly windowUpdates: Rate;
   /** Frames that carry nothing: empty DATA, PRIORITY, unknown types, updates of the windows of closed streams. */
   readonly idleFrames: Rate;
@@ -46,8 +46,8 @@ export const DEFAULT_LIMITS: Http2Limits = {
 };
 
 /** What a frame of ours earns its reader. A client that reads it in small parts says so of both windows for each. */
-export const PINGS_A_FRAME = 2;
-export const UPDATES_A_FRAME = 16;
+export const PINGS_PER_FRAME = 2;
+export const UPDATES_PER_FRAME = 16;
 
 /** A bucket of tokens. */
 export class RateLimit {

@@ -1,7 +1,7 @@
 /** How often a peer may do what costs it little and us more: resets, pings, updates of windows, frames without use. Limits: limits.ts. */
 import type { Clock } from '../../env/index.ts';
 import { ErrorCode, Http2Error } from './frames.ts';
-import { type Http2Limits, PINGS_A_FRAME, RateLimit, UPDATES_A_FRAME } from './limits.ts';
+import { type Http2Limits, PINGS_PER_FRAME, RateLimit, UPDATES_PER_FRAME } from './limits.ts';
 
 /** Each method counts one, and throws Http2Error ENHANCE_YOUR_CALM, for the connection, where it is one too many. */
 export class PeerRates {
@@ -59,7 +59,7 @@ export class PeerRates {
     const frames = this.#sentFrames() - this.#earnedFrames;
     if (frames === 0) return;
     this.#earnedFrames += frames;
-    this.#pings.earn(frames * PINGS_A_FRAME);
-    this.#windowUpdates.earn(frames * UPDATES_A_FRAME);
+    this.#pings.earn(frames * PINGS_PER_FRAME);
+    this.#windowUpdates.earn(frames * UPDATES_PER_FRAME);
   }
 }

@@ -8,28 +8,28 @@ describe('turns of reading', () => {
   test('a turn has time for SLICE_MS, whoever reads', async () => {
     const clock = new TurnClock();
     const turns = new ReadTurns(clock);
-    assert.equal(turns.isOver(), false);
+    assert.equal(turns.isSpent(), false);
     clock.advance(SLICE_MS - 1);
-    assert.equal(turns.isOver(), false);
+    assert.equal(turns.isSpent(), false);
     clock.advance(1);
-    assert.equal(turns.isOver(), true);
+    assert.equal(turns.isSpent(), true);
     await clock.turn();
-    assert.equal(turns.isOver(), false);
+    assert.equal(turns.isSpent(), false);
   });
 
   test('time in which nobody reads is not counted', async () => {
     const clock = new TurnClock();
     const turns = new ReadTurns(clock);
-    turns.isOver();
+    turns.isSpent();
     await clock.turn();
     clock.advance(1000);
-    assert.equal(turns.isOver(), false);
+    assert.equal(turns.isSpent(), false);
   });
 
   test('those who wait go on in their order, as many in a turn as it has time for', async () => {
     const clock = new TurnClock();
     const turns = new ReadTurns(clock);
-    turns.isOver();
+    turns.isSpent();
     clock.advance(SLICE_MS);
     const seen: string[] = [];
     const reader = (name: string, leftMs: number): void => {
@@ -45,19 +45,19 @@ describe('turns of reading', () => {
     reader('d', 2);
     await clock.turn();
     assert.deepEqual(seen.splice(0), ['a', 'b', 'c']);
-    assert.equal(turns.isOver(), true, 'bytes that come now are for later');
+    assert.equal(turns.isSpent(), true, 'bytes that come now are for later');
     reader('e', 2);
     await clock.turn();
     assert.deepEqual(seen.splice(0), ['d', 'a', 'e']);
     await clock.turn();
     assert.deepEqual(seen, []);
-    assert.equal(turns.isOver(), false);
+    assert.equal(turns.isSpent(), false);
   });
 
   test('who waits again waits for the next turn, though this one has time left', async () => {
     const clock = new TurnClock();
     const turns = new ReadTurns(clock);
-    turns.isOver();
+    turns.isSpent();
     let calls = 0;
     const again = (): void => {
       calls++;

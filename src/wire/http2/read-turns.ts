@@ -18,11 +18,11 @@ export class ReadTurns {
   }
 
   /** Whether the present turn's time is used up. The first to ask in a turn begins it. */
-  isOver(): boolean {
+  isSpent(): boolean {
     if (this.#hasBegun) return this.#clock.monotonicMs() - this.#startMs >= SLICE_MS;
     this.#hasBegun = true;
     this.#startMs = this.#clock.monotonicMs();
-    void this.#clock.yield().then(() => this.#next());
+    void this.#clock.yield().then(() => this.#resumeWaiting());
     return false;
   }
 
@@ -31,9 +31,9 @@ export class ReadTurns {
     this.#waiting.push(goOn);
   }
 
-  #next(): void {
+  #resumeWaiting(): void {
     this.#hasBegun = false;
     // those who wait again, or begin to, are for the next turn
-    for (let count = this.#waiting.length; count > 0 && !this.isOver(); count--) this.#waiting.shift()?.();
+    for (let count = this.#waiting.length; count > 0 && !this.isSpent(); count--) this.#waiting.shift()?.();
   }
 }

@@ -20,7 +20,7 @@ export interface StreamOwner {
 }
 
 /** What a stream needs of its connection. */
-export interface StreamHost {
+export interface StreamConnection {
   sendHeaders(stream: Stream, block: Buffer, endStream: boolean): void;
   /** The stream has something to send that it had not before. */
   ready(stream: Stream): void;
@@ -38,7 +38,7 @@ const NO_TRAILERS = Buffer.alloc(0);
 
 export class Stream {
   readonly id: number;
-  readonly #host: StreamHost;
+  readonly #connection: StreamConnection;
   owner: StreamOwner | undefined;
   readonly sendWindow: SendWindow;
   readonly receiveWindow: ReceiveWindow;
@@ -65,19 +65,19 @@ export class Stream {
 
   constructor(
     id: number,
-    host: StreamHost,
+    connection: StreamConnection,
     sendWindowBytes: number,
     receiveWindow: ReceiveWindow,
     contentLength?: number | undefined,
   ) {
     this.id = id;
-    this.#host = host;
+    this.#connection = connection;
     this.sendWindow = new SendWindow(sendWindowBytes);
     this.receiveWindow = receiveWindow;
     this.contentLength = contentLength;
   }
 
-  get isOver(): boolean {
+  get hasEnded(): boolean {
     return this.isReset || (this.remoteEnded && this.localEnded);
   }
 
@@ -88,7 +88,7 @@ export class Stream {
 
   /** The answer's headers; at once. */
   headers(block: Buffer): void {
-    if (!this.isReset) this.#host.sendHeaders(this, block, false);
+    if (!this.isReset) this.#connection.sendHeaders(this, block, false);
   }
 
   /** Bytes of the answer; they belong to the stream from now on. */
@@ -100,19 +100,19 @@ export class Stream {
 
   /** A message that needs not be queued; false where it must be. `prefix` is copied, the message belongs to the stream if it went. */
   sendWhole(prefix: Buffer, message: Buffer): boolean {
-    return !this.isReset && this.#host.sendWhole(this, prefix, message);
+    return !this.isReset && this.#connection.sendWhole(this, prefix, message);
   }
 
   /** Sends on what the windows allow. To be called after `data`. */
   send(): void {
-    if (!this.isReset && this.queuedBytes > 0) this.#host.ready(this);
+    if (!this.isReset && this.queuedBytes > 0) this.#connection.ready(this);
   }
 
   /** The end of the answer, after all of `data`; without trailers where there are none. */
   end(trailers: Buffer = NO_TRAILERS): void {
     if (this.isReset) return;
     this.#trailers = trailers;
-    this.#host.ready(this);
+    this.#connection.ready(this);
   }
 
   /** Forgets what is queued; answers how many bytes those were. */
@@ -138,25 +138,25 @@ export class Stream {
   }
 
   reset(code: ErrorCode): void {
-    if (!this.isOver) this.#host.reset(this, code);
+    if (!this.hasEnded) this.#connection.reset(this, code);
   }
 
   credit(bytes: number): void {
     const given = Math.min(bytes, this.uncreditedBytes);
     this.uncreditedBytes -= given;
-    if (given > 0) this.#host.credit(given);
+    if (given > 0) this.#connection.credit(given);
   }
 
   /** Lets the peer send more of this request. `atOnce`: it waits for just this. */
   growWindow(bytes: number, atOnce = false): void {
-    if (!this.isOver && !this.remoteEnded && bytes > 0) this.#host.growWindow(this, bytes, atOnce);
+    if (!this.hasEnded && !this.remoteEnded && bytes > 0) this.#connection.growWindow(this, bytes, atOnce);
   }
 
   /** The owner's work has ended: nothing runs for this stream any more. */
   done(): void {
     if (this.ownerDone) return;
     this.ownerDone = true;
-    this.#host.ended(this);
+    this.#connection.ended(this);
   }
 
   /** Takes exactly `bytes` from the queue, part by part. */

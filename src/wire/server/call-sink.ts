@@ -25,7 +25,7 @@ const READER_PACE = { graceMs: 2000, bytesPerSecond: 32 * 1024 };
 const COPIED_PREFIX = Buffer.alloc(PREFIX_BYTES);
 
 /** Whose answers these are. */
-export interface SinkHost {
+export interface SinkOwner {
   readonly stream: Stream;
   readonly context: CallContext;
   nowMs(): number;
@@ -40,7 +40,7 @@ interface Waiter {
 }
 
 export class CallSink implements RpcSink {
-  readonly #host: SinkHost;
+  readonly #owner: SinkOwner;
   readonly #stream: Stream;
   readonly #context: CallContext;
   readonly #compress: boolean;
@@ -57,10 +57,10 @@ export class CallSink implements RpcSink {
   #pace: Pace | undefined;
   #wait: Waiter | undefined;
 
-  constructor(host: SinkHost, compress: boolean) {
-    this.#host = host;
-    this.#stream = host.stream;
-    this.#context = host.context;
+  constructor(owner: SinkOwner, compress: boolean) {
+    this.#owner = owner;
+    this.#stream = owner.stream;
+    this.#context = owner.context;
     this.#compress = compress;
   }
 
@@ -86,7 +86,7 @@ export class CallSink implements RpcSink {
   sendCopy(message: Buffer): Promise<void> | undefined {
     const goesNow = !this.#compress && !this.#context.interruption && message.length <= COPY_BYTES;
     if (goesNow && this.#stream.sendWhole(messagePrefix(message.length, false, COPIED_PREFIX), message))
-      return this.#took(message.length);
+      return this.#countSent(message.length);
     return this.send(Buffer.from(message));
   }
 
@@ -116,21 +116,21 @@ export class CallSink implements RpcSink {
       this.#sizes = this.#sizes.slice(this.#first);
       this.#first = 0;
     }
-    this.#freed(bytes);
-    this.#pace?.moved(bytes, this.#host.nowMs());
-    if (this.#wait && this.#pendingBytes <= this.#wait.belowBytes) this.#end()?.resolve();
+    this.#release(bytes);
+    this.#pace?.moved(bytes, this.#owner.nowMs());
+    if (this.#wait && this.#pendingBytes <= this.#wait.belowBytes) this.#takeWaiter()?.resolve();
   }
 
   /** The call is over: what is pending will not be sent. */
   stop(error: BigtableError): void {
-    const wait = this.#end();
+    const wait = this.#takeWaiter();
     this.#keep(0);
     wait?.reject(error);
   }
 
   /** The call is over, but for the message that was sent in part; answers how many bytes of it are left. */
   stopAfterMessage(error: BigtableError): number {
-    const wait = this.#end();
+    const wait = this.#takeWaiter();
     this.#keep(this.#firstSentBytes > 0 ? (this.#sizes[this.#first] as number) - this.#firstSentBytes : 0);
     // whoever does not even take the rest of it is cut off the next time
     this.#sizes = this.#pendingBytes > 0 ? [this.#pendingBytes] : [];
@@ -140,7 +140,7 @@ export class CallSink implements RpcSink {
     return this.#pendingBytes;
   }
 
-  #took(messageBytes: number): undefined {
+  #countSent(messageBytes: number): undefined {
     this.sentBytes += messageBytes + PREFIX_BYTES;
   }
 
@@ -156,7 +156,7 @@ export class CallSink implements RpcSink {
       !Array.isArray(message) &&
       this.#stream.sendWhole(messagePrefix(bytes, compressed, COPIED_PREFIX), message as Buffer)
     )
-      return this.#took(bytes);
+      return this.#countSent(bytes);
     this.#queue(messagePrefix(bytes, compressed), message, bytes + PREFIX_BYTES);
     // what went out at once was never held
     const left = this.#pendingBytes - this.#heldBytes;
@@ -183,7 +183,7 @@ export class CallSink implements RpcSink {
     const { interruption, reservation } = this.#context;
     if (interruption) throw interruption;
     if (this.#stream.sendWhole(messagePrefix(message.length, compressed, COPIED_PREFIX), message)) {
-      this.#took(message.length);
+      this.#countSent(message.length);
       return true;
     }
     const bytes = message.length + PREFIX_BYTES;
@@ -208,10 +208,10 @@ export class CallSink implements RpcSink {
 
   /** The reader's pace is measured from here on. */
   #begin(): void {
-    const nowMs = this.#host.nowMs();
+    const nowMs = this.#owner.nowMs();
     if (this.#pace === undefined) this.#pace = new Pace(READER_PACE, nowMs);
     else this.#pace.restart(nowMs);
-    this.#host.readsSlowly();
+    this.#owner.readsSlowly();
   }
 
   /** Takes back the last message, or what is left of it, since there is no room for it. */
@@ -233,7 +233,7 @@ export class CallSink implements RpcSink {
     if (forgotten === 0) return;
     this.#stream.keep(bytes);
     this.#pendingBytes = bytes;
-    this.#freed(this.#heldBytes - bytes);
+    this.#release(this.#heldBytes - bytes);
     if (bytes > 0) return;
     this.#sizes = [];
     this.#first = 0;
@@ -241,7 +241,7 @@ export class CallSink implements RpcSink {
   }
 
   /** So many bytes are not pending any more. */
-  #freed(bytes: number): void {
+  #release(bytes: number): void {
     const held = Math.min(bytes, this.#heldBytes);
     if (held <= 0) return;
     this.#heldBytes -= held;
@@ -254,7 +254,7 @@ export class CallSink implements RpcSink {
     });
   }
 
-  #end(): Waiter | undefined {
+  #takeWaiter(): Waiter | undefined {
     const wait = this.#wait;
     this.#wait = undefined;
     return wait;

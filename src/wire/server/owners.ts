@@ -42,7 +42,7 @@ export class PrincipalOwners {
   of(principal: string): Owner {
     let owner = this.#owners.get(principal);
     if (owner === undefined) {
-      if (this.#owners.size >= MAX_PRINCIPALS) this.#forgetIdle();
+      if (this.#owners.size >= MAX_PRINCIPALS) this.#evictIdle();
       owner = new Owner();
       this.#owners.set(principal, owner);
     }
@@ -50,7 +50,7 @@ export class PrincipalOwners {
   }
 
   /** Whoever holds nothing has nothing to be known by. */
-  #forgetIdle(): void {
+  #evictIdle(): void {
     for (const [name, owner] of this.#owners) if (owner.heldBytes === 0) this.#owners.delete(name);
   }
 }

@@ -23,7 +23,7 @@ export class RareWarning {
   }
 
   /** To be called now and then. */
-  look(): void {
+  flush(): void {
     if (this.#count === 0 || this.#env.clock.monotonicMs() - this.#lastMs < QUIET_MS) return;
     this.#env.logger.info(`no more: ${this.#message}`, { count: this.#count });
     this.#count = 0;

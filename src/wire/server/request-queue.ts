@@ -9,7 +9,7 @@ import { keepable, MessageReader, PREFIX_BYTES } from '../grpc/message-framing.t
 import {
   arrivingBytes,
   holdArriving,
-  type InputHost,
+  type InputOwner,
   inflated,
   type RequestInput,
   SLACK_BYTES,
@@ -21,7 +21,7 @@ interface Message {
 }
 
 export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer> {
-  readonly #host: InputHost;
+  readonly #owner: InputOwner;
   readonly #reader: MessageReader;
   /** Bytes that were not looked at. */
   #payloads: Buffer[] = [];
@@ -38,10 +38,10 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
   #error: BigtableError | undefined;
   #wake: (() => void) | undefined;
 
-  constructor(host: InputHost) {
-    this.#host = host;
+  constructor(owner: InputOwner) {
+    this.#owner = owner;
     this.#reader = new MessageReader({
-      maxMessageBytes: host.maxMessageBytes,
+      maxMessageBytes: owner.maxMessageBytes,
       onLength: (bytes) => {
         this.#owedBytes += bytes;
       },
@@ -50,9 +50,9 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
   }
 
   data(payload: Buffer): void {
-    if (this.#isClosed) return this.#host.stream.credit(payload.length);
-    this.#host.arrivesSlowly();
-    if (!this.#host.isUncounted) holdArriving(this.#host, payload.length);
+    if (this.#isClosed) return this.#owner.stream.credit(payload.length);
+    this.#owner.arrivesSlowly();
+    if (!this.#owner.isUncounted) holdArriving(this.#owner, payload.length);
     this.#payloads.push(keepable(payload));
     this.#wakeUp();
   }
@@ -66,7 +66,7 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
     this.#error ??= error;
     // the handler may go on for a while: what it will never ask for is given back now
     this.#payloads = [];
-    this.#host.context.reservation.arrived();
+    this.#owner.context.reservation.arrived();
     this.#wakeUp();
   }
 
@@ -79,7 +79,7 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
   }
 
   async next(): Promise<IteratorResult<Buffer>> {
-    const { context } = this.#host;
+    const { context } = this.#owner;
     const { reservation } = context;
     reservation.shrink(this.#presentBytes);
     this.#presentBytes = 0;
@@ -88,8 +88,8 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
       if (this.#owedBytes > 0) {
         const bytes = this.#owedBytes;
         this.#owedBytes = 0;
-        if (!this.#host.isUncounted && !reservation.tryAdmit(bytes)) await reservation.grow(bytes, context.signal);
-        this.#host.onAdmitted(bytes);
+        if (!this.#owner.isUncounted && !reservation.tryAdmit(bytes)) await reservation.grow(bytes, context.signal);
+        this.#owner.onAdmitted(bytes);
         this.#giveBack();
         if (this.#reader.isInside) this.#letCome(bytes);
         continue;
@@ -119,23 +119,23 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
     this.#isClosed = true;
     this.#payloads = [];
     this.#messages = [];
-    this.#host.context.reservation.arrived();
-    this.#host.stream.credit(this.#host.stream.uncreditedBytes);
+    this.#owner.context.reservation.arrived();
+    this.#owner.stream.credit(this.#owner.stream.uncreditedBytes);
     return { done: true, value: undefined };
   }
 
   async #open(message: Message): Promise<Buffer> {
     this.#presentBytes = message.bytes.length;
     if (!message.compressed) return message.bytes;
-    const before = this.#host.context.reservation.heldBytes;
-    const bytes = await inflated(message.bytes, this.#host);
-    this.#presentBytes += this.#host.context.reservation.heldBytes - before;
+    const before = this.#owner.context.reservation.heldBytes;
+    const bytes = await inflated(message.bytes, this.#owner);
+    this.#presentBytes += this.#owner.context.reservation.heldBytes - before;
     return bytes;
   }
 
   /** A message that is granted and not yet whole may come in. */
   #letCome(messageBytes: number): void {
-    const { stream } = this.#host;
+    const { stream } = this.#owner;
     const more = PREFIX_BYTES + messageBytes + SLACK_BYTES - stream.receiveWindow.leftBytes;
     if (more <= 0) return;
     this.#aheadBytes += more;
@@ -144,7 +144,7 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
 
   /** What was taken out of the arrived bytes makes room for more. */
   #giveBack(): void {
-    const { stream } = this.#host;
+    const { stream } = this.#owner;
     const paid = Math.min(this.#aheadBytes, this.#takenBytes);
     this.#aheadBytes -= paid;
     stream.credit(this.#takenBytes);

@@ -26,10 +26,10 @@ import {
   TINY_REQUEST_BYTES,
 } from '../contract/rpc-server.ts';
 import type { CallLedger, MethodLedger } from './call-ledger.ts';
-import { CallSink, type SinkHost } from './call-sink.ts';
+import { CallSink, type SinkOwner } from './call-sink.ts';
 import type { DeadlineEntry, Deadlines } from './deadlines.ts';
 import { RequestQueue } from './request-queue.ts';
-import { type InputHost, type RequestInput, SingleRequest } from './single-request.ts';
+import { type InputOwner, type RequestInput, SingleRequest } from './single-request.ts';
 import type { SlowCall, SlowCalls } from './slow-calls.ts';
 
 /** A request that comes in more slowly, after some grace, is too slow while others wait for its memory; */
@@ -37,7 +37,7 @@ const REQUEST_PACE = { graceMs: 2000, bytesPerSecond: 64 * 1024 };
 /** and so is one that would take longer than this. */
 const MAX_REQUEST_SECONDS = 60;
 
-export interface CallHost {
+export interface CallServer {
   readonly env: ApiEnv;
   readonly deadlines: Deadlines;
   readonly slowCalls: SlowCalls;
@@ -49,9 +49,9 @@ export interface CallHost {
 }
 
 /** The part of the request's headers that a call needs. */
-export type CallRequest = Pick<RequestHeaders, 'path' | 'list' | 'places'>;
+export type CallRequest = Pick<RequestHeaders, 'path' | 'list' | 'positions'>;
 
-export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntry, InputHost, SinkHost, SlowCall {
+export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntry, InputOwner, SinkOwner, SlowCall {
   readonly path: string;
   readonly context: CallContext;
   readonly peer: string;
@@ -60,8 +60,8 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   durationMs = 0;
   readonly startMs: number;
   readonly #ledger: MethodLedger;
-  #isSettled = false;
-  readonly #host: CallHost;
+  #hasEnded = false;
+  readonly #server: CallServer;
   readonly stream: Stream;
   readonly gzip: boolean;
   readonly #method: RpcMethod | undefined;
@@ -80,7 +80,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   /** Pace of a request that does not come all at once. */
   #requestPace: Pace | undefined;
   /** Among the calls that may be slow. */
-  place = -1;
+  listIndex = -1;
   // as an entry of the deadlines
   dueMs = Number.POSITIVE_INFINITY;
   slot: DeadlineEntry | undefined = undefined;
@@ -89,7 +89,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
 
   /** `caller`: who asks, or why the call is not let in. `peer`: the address it came from. */
   constructor(
-    host: CallHost,
+    server: CallServer,
     stream: Stream,
     request: CallRequest,
     method: RpcMethod | undefined,
@@ -99,11 +99,11 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   ) {
     const { path } = request;
     this.peer = peer;
-    this.startMs = host.env.clock.monotonicMs();
-    this.#ledger = host.ledger.begin(path, method !== undefined);
+    this.startMs = server.env.clock.monotonicMs();
+    this.#ledger = server.ledger.begin(path, method !== undefined);
     stream.owner = this;
     this.path = path;
-    this.#host = host;
+    this.#server = server;
     this.stream = stream;
     this.#method = method;
     this.#request = request;
@@ -120,16 +120,16 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     } catch (error) {
       fault = error;
     }
-    const notes = host.ledger.onCall && new CallNotes();
+    const notes = server.ledger.onCall && new CallNotes();
     this.context = new CallContext({
-      budget: host.env.requestBudget,
+      budget: server.env.requestBudget,
       owner,
       deadlineMs,
       principal: typeof caller === 'string' ? caller : '',
       trace: this.header('traceparent') ?? '',
       notes,
     });
-    if (!fault) host.deadlines.set(this, deadlineMs);
+    if (!fault) server.deadlines.set(this, deadlineMs);
     if (method?.kind === 'bidi') {
       const queue = new RequestQueue(this);
       this.#input = queue;
@@ -140,11 +140,11 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     if (fault) {
       this.#request = undefined;
       this.fail(fault);
-    } else if (this.isUncounted && !stream.remoteEnded) this.#watch();
+    } else if (this.isUncounted && !stream.remoteEnded) this.#watchRequest();
   }
 
   get maxMessageBytes(): number {
-    const { maxRequestBytes } = this.#host;
+    const { maxRequestBytes } = this.#server;
     return Math.min(this.#method?.maxRequestBytes ?? maxRequestBytes, maxRequestBytes);
   }
 
@@ -165,11 +165,11 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   }
 
   nowMs(): number {
-    return this.#host.env.clock.monotonicMs();
+    return this.#server.env.clock.monotonicMs();
   }
 
   header(name: string): string | undefined {
-    return this.#request?.places.value(this.#request.list, name);
+    return this.#request?.positions.value(this.#request.list, name);
   }
 
   addTrailer(name: string, value: string): void {
@@ -187,34 +187,34 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
       return this.fail(error);
     }
     if (this.#watchedBytes === undefined && !this.stream.remoteEnded && this.context.reservation.heldBytes > 0)
-      this.#watch();
+      this.#watchRequest();
   }
 
   onEnd(): void {
     if (this.#isAnswered) return;
-    if (this.#watchedBytes !== undefined) this.#host.deadlines.set(this, this.context.deadlineMs);
+    if (this.#watchedBytes !== undefined) this.#server.deadlines.set(this, this.context.deadlineMs);
     this.#input.end();
   }
 
   onReset(): void {
     if (!this.#isAnswered) this.code = Code.CANCELLED;
     this.#isAnswered = true;
-    this.#giveUp(new BigtableError(Code.CANCELLED, 'the caller gave the call up'));
-    this.#settle();
+    this.#stopWork(new BigtableError(Code.CANCELLED, 'the caller gave the call up'));
+    this.#endIfDone();
   }
 
   onSent(bytes: number): void {
     this.#sink?.sent(bytes);
-    if (this.#isAnswered) this.#settle();
+    if (this.#isAnswered) this.#endIfDone();
   }
 
   onDue(nowMs: number): void {
     if (nowMs >= this.context.deadlineMs)
       return this.#runOut(new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over'));
-    if (this.#isAnswered || this.stream.remoteEnded) return this.#host.deadlines.set(this, this.context.deadlineMs);
+    if (this.#isAnswered || this.stream.remoteEnded) return this.#server.deadlines.set(this, this.context.deadlineMs);
     // while the request waits for us its caller may not send more
-    if (this.#input.isWaiting || this.stream.receivedBytes > (this.#watchedBytes ?? 0)) return this.#watch();
-    this.#runOut(new BigtableError(Code.CANCELLED, `nothing of the request has come for ${this.#host.stallMs} ms`));
+    if (this.#input.isWaiting || this.stream.receivedBytes > (this.#watchedBytes ?? 0)) return this.#watchRequest();
+    this.#runOut(new BigtableError(Code.CANCELLED, `nothing of the request has come for ${this.#server.stallMs} ms`));
   }
 
   // from request to answer
@@ -239,20 +239,20 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   arrivesSlowly(): void {
     if (this.#requestPace) return;
     this.#requestPace = new Pace(REQUEST_PACE, this.nowMs());
-    this.#host.slowCalls.add(this);
+    this.#server.slowCalls.add(this);
   }
 
   onAdmitted(bytes: number): void {
     this.#requestPace?.restart(this.nowMs(), Math.max(REQUEST_PACE.bytesPerSecond, bytes / MAX_REQUEST_SECONDS));
-    if (this.#watchedBytes !== undefined && !this.stream.remoteEnded && !this.#isAnswered) this.#watch();
+    if (this.#watchedBytes !== undefined && !this.stream.remoteEnded && !this.#isAnswered) this.#watchRequest();
   }
 
-  makeWay(): boolean {
-    return this.#host.slowCalls.makeWay(this.reservation.owner);
+  makeSpace(): boolean {
+    return this.#server.slowCalls.makeSpace(this.reservation.owner);
   }
 
   readsSlowly(): void {
-    this.#host.slowCalls.add(this);
+    this.#server.slowCalls.add(this);
   }
 
   isTooSlow(nowMs: number): boolean {
@@ -271,7 +271,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     // the message that the reader has begun is left to it, and then the status
     this.#isAnswered = true;
     this.code = error.code;
-    this.stream.end(statusTrailers(this.#host.statusOf(error), !this.#headersAreSent));
+    this.stream.end(statusTrailers(this.#server.statusOf(error), !this.#headersAreSent));
     this.#input.stop(error);
     this.context.interrupt(error);
   }
@@ -338,7 +338,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
       this.#isAnswered = true;
       this.stream.end(this.#trailers ? withHeaders(OK_TRAILERS, this.#trailers) : OK_TRAILERS);
     }
-    this.#settle();
+    this.#endIfDone();
   }
 
   /** The handler failed. Faults of our own are told to the log; those of the caller only to the caller. */
@@ -350,7 +350,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
       (error.code === Code.INTERNAL || error.code === Code.DATA_LOSS || error.code === Code.UNKNOWN)
     ) {
       const cause = error.cause instanceof Error ? error.cause : error;
-      this.#host.env.logger.error('a call failed', {
+      this.#server.env.logger.error('a call failed', {
         path: this.path,
         message: error.message,
         stack: cause.stack ?? '',
@@ -366,47 +366,47 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     if (!this.#isAnswered) {
       this.#isAnswered = true;
       this.code = toBigtableError(thrown).code;
-      const trailers = statusTrailers(this.#host.statusOf(thrown), !this.#headersAreSent);
+      const trailers = statusTrailers(this.#server.statusOf(thrown), !this.#headersAreSent);
       this.stream.end(this.#trailers ? withHeaders(trailers, this.#trailers) : trailers);
-      if (this.#isRunning) this.#giveUp(toBigtableError(thrown));
+      if (this.#isRunning) this.#stopWork(toBigtableError(thrown));
     }
-    this.#settle();
+    this.#endIfDone();
   }
 
   /** What has not been sent will be too late. */
   #runOut(error: BigtableError): void {
     this.stream.drop();
     this.code = error.code;
-    if (this.#isAnswered) this.stream.end(statusTrailers(this.#host.statusOf(error), !this.#headersAreSent));
-    this.#giveUp(error);
+    if (this.#isAnswered) this.stream.end(statusTrailers(this.#server.statusOf(error), !this.#headersAreSent));
+    this.#stopWork(error);
     this.fail(error);
   }
 
   /** Ends the handler's work, as far as it listens. */
-  #giveUp(error: BigtableError): void {
-    this.#host.deadlines.clear(this);
+  #stopWork(error: BigtableError): void {
+    this.#server.deadlines.clear(this);
     this.#sink?.stop(error);
     this.#input.stop(error);
     this.context.interrupt(error);
   }
 
-  #settle(): void {
-    if (this.#isRunning || (this.#sink && !this.#sink.isDrained) || this.#isSettled) return;
-    this.#isSettled = true;
-    this.#host.deadlines.clear(this);
-    this.#host.slowCalls.remove(this);
+  #endIfDone(): void {
+    if (this.#isRunning || (this.#sink && !this.#sink.isDrained) || this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#server.deadlines.clear(this);
+    this.#server.slowCalls.remove(this);
     this.context.reservation.release();
     this.stream.done();
     this.durationMs = this.nowMs() - this.startMs;
     this.#ledger.end(this.code, this.durationMs);
-    this.#host.ledger.onCall?.(this);
+    this.#server.ledger.onCall?.(this);
   }
 
   // what goes with the call
 
   /** Looks again, after a while, whether the request still comes. */
-  #watch(): void {
-    const { deadlines, env, stallMs } = this.#host;
+  #watchRequest(): void {
+    const { deadlines, env, stallMs } = this.#server;
     this.#watchedBytes = this.stream.receivedBytes;
     deadlines.set(this, Math.min(this.context.deadlineMs, env.clock.monotonicMs() + stallMs));
   }

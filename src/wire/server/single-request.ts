@@ -34,7 +34,7 @@ export interface RequestInput {
 }
 
 /** The call whose messages come in. */
-export interface InputHost {
+export interface InputOwner {
   readonly stream: Stream;
   readonly context: CallContext;
   readonly maxMessageBytes: number;
@@ -45,7 +45,7 @@ export interface InputHost {
   /** The request does not come all at once: it is one that can be slow. */
   arrivesSlowly(): void;
   /** Ends another call that holds arriving bytes; false where there is none that should give way to this one. */
-  makeWay(): boolean;
+  makeSpace(): boolean;
   /** A message of so many bytes was admitted. */
   onAdmitted(bytes: number): void;
   /** The one message of a call that takes one. */
@@ -54,7 +54,7 @@ export interface InputHost {
 }
 
 export class SingleRequest implements RequestInput {
-  readonly #host: InputHost;
+  readonly #owner: InputOwner;
   #reader: MessageReader | undefined;
   #message: Buffer | undefined;
   #isCompressed = false;
@@ -65,8 +65,8 @@ export class SingleRequest implements RequestInput {
   #isGranted = false;
   #hasEnded = false;
 
-  constructor(host: InputHost) {
-    this.#host = host;
+  constructor(owner: InputOwner) {
+    this.#owner = owner;
   }
 
   get isWaiting(): boolean {
@@ -78,18 +78,18 @@ export class SingleRequest implements RequestInput {
     this.#reader ??= this.#newReader();
     this.#reader.push(payload);
     this.#arrivedBytes += payload.length;
-    if (this.#isGranted) return this.#host.stream.credit(payload.length);
-    if (this.#host.isUncounted) return this.#credit();
-    holdArriving(this.#host, payload.length);
-    this.#host.stream.credit(payload.length);
+    if (this.#isGranted) return this.#owner.stream.credit(payload.length);
+    if (this.#owner.isUncounted) return this.#credit();
+    holdArriving(this.#owner, payload.length);
+    this.#owner.stream.credit(payload.length);
     if (this.#lengthBytes >= 0 && this.#arrivedBytes >= PREFIX_BYTES + Math.min(this.#lengthBytes, PROOF_BYTES))
       this.#ask();
   }
 
   #newReader(): MessageReader {
-    this.#host.arrivesSlowly();
+    this.#owner.arrivesSlowly();
     return new MessageReader({
-      maxMessageBytes: this.#host.maxMessageBytes,
+      maxMessageBytes: this.#owner.maxMessageBytes,
       onLength: (bytes) => this.#onLength(bytes),
       onMessage: (bytes, compressed) => {
         this.#message = bytes;
@@ -102,16 +102,16 @@ export class SingleRequest implements RequestInput {
   #takeWhole(payload: Buffer): boolean {
     if (this.#lengthBytes >= 0 || payload.length < PREFIX_BYTES || payload.length > WHOLE_BYTES) return false;
     const length = payload.length - PREFIX_BYTES;
-    if (payload.readUInt32BE(1) !== length || (payload[0] as number) > 1 || length > this.#host.maxMessageBytes)
+    if (payload.readUInt32BE(1) !== length || (payload[0] as number) > 1 || length > this.#owner.maxMessageBytes)
       return false;
     this.#lengthBytes = length;
     this.#message = keepable(viewOf(payload, PREFIX_BYTES, payload.length));
     this.#isCompressed = payload[0] === 1;
-    if (this.#host.isUncounted) this.#credit();
-    else if (this.#host.context.reservation.tryAdmit(length)) this.#granted();
+    if (this.#owner.isUncounted) this.#credit();
+    else if (this.#owner.context.reservation.tryAdmit(length)) this.#granted();
     else {
-      holdArriving(this.#host, payload.length);
-      this.#host.stream.credit(payload.length);
+      holdArriving(this.#owner, payload.length);
+      this.#owner.stream.credit(payload.length);
       this.#ask();
     }
     return true;
@@ -121,7 +121,7 @@ export class SingleRequest implements RequestInput {
     this.#hasEnded = true;
     if (!this.#message) {
       const what = this.#reader?.isInside ? 'the request ends within its message' : 'the request has no message';
-      return this.#host.fail(new BigtableError(Code.INTERNAL, what));
+      return this.#owner.fail(new BigtableError(Code.INTERNAL, what));
     }
     this.#handOn();
   }
@@ -137,28 +137,28 @@ export class SingleRequest implements RequestInput {
   #credit(): void {
     this.#isAsked = true;
     this.#isGranted = true;
-    this.#host.stream.credit(this.#host.stream.uncreditedBytes);
+    this.#owner.stream.credit(this.#owner.stream.uncreditedBytes);
   }
 
   #ask(): void {
     if (this.#isAsked) return;
     this.#isAsked = true;
-    const { reservation, signal } = this.#host.context;
+    const { reservation, signal } = this.#owner.context;
     if (reservation.tryAdmit(this.#lengthBytes)) return this.#granted();
     reservation.grow(this.#lengthBytes, signal).then(
       () => {
         this.#granted();
         this.#handOn();
       },
-      (error: unknown) => this.#host.fail(error),
+      (error: unknown) => this.#owner.fail(error),
     );
   }
 
   #granted(): void {
-    const { stream, context } = this.#host;
+    const { stream, context } = this.#owner;
     this.#isAsked = true;
     this.#isGranted = true;
-    if (this.#arrivedBytes > 0) this.#host.onAdmitted(this.#lengthBytes);
+    if (this.#arrivedBytes > 0) this.#owner.onAdmitted(this.#lengthBytes);
     context.reservation.arrived();
     stream.credit(stream.uncreditedBytes);
     const more = PREFIX_BYTES + this.#lengthBytes + SLACK_BYTES - stream.receivedBytes - stream.receiveWindow.leftBytes;
@@ -169,22 +169,22 @@ export class SingleRequest implements RequestInput {
     if (!this.#hasEnded || !this.#isGranted || !this.#message) return;
     const message = this.#message;
     this.#message = undefined;
-    if (!this.#isCompressed) return this.#host.onRequest(message);
-    inflated(message, this.#host).then(
-      (request) => this.#host.onRequest(request),
-      (error: unknown) => this.#host.fail(error),
+    if (!this.#isCompressed) return this.#owner.onRequest(message);
+    inflated(message, this.#owner).then(
+      (request) => this.#owner.onRequest(request),
+      (error: unknown) => this.#owner.fail(error),
     );
   }
 }
 
 /** Holds a frame's bytes, of a request that is not admitted. Throws UNAVAILABLE where there is no room and nobody should give way. */
-export function holdArriving(host: Pick<InputHost, 'context' | 'makeWay'>, bytes: number): void {
-  const { context } = host;
+export function holdArriving(owner: Pick<InputOwner, 'context' | 'makeSpace'>, bytes: number): void {
+  const { context } = owner;
   const held = arrivingBytes(bytes);
   while (!context.reservation.tryArrive(held)) {
     // it was itself one of the calls that are too slow, and finds no room however many others end
     if (context.interruption) throw context.interruption;
-    if (!host.makeWay()) throw unavailable('there is no room for requests that wait for memory: try again');
+    if (!owner.makeSpace()) throw unavailable('there is no room for requests that wait for memory: try again');
   }
 }
 
@@ -196,9 +196,9 @@ export function arrivingBytes(frameBytes: number): number {
 /** A gzip message's content, reserved beside it. */
 export async function inflated(
   message: Buffer,
-  host: Pick<InputHost, 'context' | 'maxMessageBytes' | 'gzip'>,
+  owner: Pick<InputOwner, 'context' | 'maxMessageBytes' | 'gzip'>,
 ): Promise<Buffer> {
-  const { context, maxMessageBytes, gzip } = host;
+  const { context, maxMessageBytes, gzip } = owner;
   const { reservation } = context;
   if (!gzip) throw new BigtableError(Code.INTERNAL, 'a compressed message in a call whose grpc-encoding is not gzip');
   const bytes = claimedBytes(message);

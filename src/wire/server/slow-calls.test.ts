@@ -10,7 +10,7 @@ const COMMON = (LIMIT * 11) / 16;
 
 class Call implements SlowCall {
   readonly reservation: Reservation;
-  place = -1;
+  listIndex = -1;
   endedWith: Code | undefined;
   slowFromMs: number;
 
@@ -82,7 +82,7 @@ describe('slow calls', () => {
     const context = new CallContext({ budget, owner: new Owner() });
     const call: SlowCall = {
       reservation: context.reservation,
-      place: -1,
+      listIndex: -1,
       isTooSlow: () => true,
       endEarly: (error) => {
         context.interrupt(error);
@@ -96,7 +96,7 @@ describe('slow calls', () => {
     for (const one of [call, ...others]) slow.add(one);
     budget.reservation().force(LIMIT);
     clock.advance(5000);
-    assert.throws(() => holdArriving({ context, makeWay: () => slow.makeWay(context.reservation.owner) }, 500), {
+    assert.throws(() => holdArriving({ context, makeSpace: () => slow.makeSpace(context.reservation.owner) }, 500), {
       code: Code.UNAVAILABLE,
     });
     assert.deepEqual(
@@ -116,14 +116,14 @@ describe('slow calls', () => {
       slow.add(call);
       return call;
     }) as [Call, Call, Call];
-    assert.equal(slow.makeWay(owners[0]), false);
-    assert.equal(slow.makeWay(owners[2]), true);
+    assert.equal(slow.makeSpace(owners[0]), false);
+    assert.equal(slow.makeSpace(owners[2]), true);
     assert.deepEqual([greedy.endedWith, modest.endedWith, other.endedWith], [Code.UNAVAILABLE, undefined, undefined]);
     slow.remove(greedy);
-    assert.equal(slow.makeWay(owners[1]), true);
+    assert.equal(slow.makeSpace(owners[1]), true);
     assert.equal(other.endedWith, Code.UNAVAILABLE);
     for (const call of [modest, other]) slow.remove(call);
-    assert.deepEqual([slow.makeWay(owners[2]), modest.place, other.place], [false, -1, -1]);
+    assert.deepEqual([slow.makeSpace(owners[2]), modest.listIndex, other.listIndex], [false, -1, -1]);
     slow.close();
   });
 });

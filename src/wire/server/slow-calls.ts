@@ -10,12 +10,12 @@ import type { ApiEnv } from '../contract/rpc-server.ts';
 import type { Owner, Relief, Reservation, Timer } from '../../env/index.ts';
 
 /** How often it is looked for slow calls while somebody waits. */
-const LOOK_MS = 250;
+const CHECK_MS = 250;
 
 export interface SlowCall {
   readonly reservation: Reservation;
   /** Where it stands in the list; -1 outside. */
-  place: number;
+  listIndex: number;
   isTooSlow(nowMs: number): boolean;
   /** Ends the call, and gives back what it holds as far as nothing runs for it any more. */
   endEarly(error: BigtableError): void;
@@ -25,7 +25,7 @@ export class SlowCalls implements Relief {
   readonly #env: Pick<ApiEnv, 'clock' | 'requestBudget'>;
   readonly #calls: SlowCall[] = [];
   #timer: Timer | undefined;
-  #lookedMs = Number.NEGATIVE_INFINITY;
+  #checkedMs = Number.NEGATIVE_INFINITY;
 
   constructor(env: Pick<ApiEnv, 'clock' | 'requestBudget'>) {
     this.#env = env;
@@ -39,28 +39,28 @@ export class SlowCalls implements Relief {
   }
 
   add(call: SlowCall): void {
-    if (call.place >= 0) return;
-    call.place = this.#calls.length;
+    if (call.listIndex >= 0) return;
+    call.listIndex = this.#calls.length;
     this.#calls.push(call);
   }
 
   remove(call: SlowCall): void {
-    if (call.place < 0) return;
+    if (call.listIndex < 0) return;
     const last = this.#calls.pop() as SlowCall;
     if (last !== call) {
-      this.#calls[call.place] = last;
-      last.place = call.place;
+      this.#calls[call.listIndex] = last;
+      last.listIndex = call.listIndex;
     }
-    call.place = -1;
+    call.listIndex = -1;
   }
 
   /** Somebody has found no room. Who waits on is looked after in a while. */
   relieve(isEnough: () => boolean): void {
     const nowMs = this.#env.clock.monotonicMs();
-    this.#timer ??= this.#env.clock.timer(LOOK_MS, () => this.#lookAgain());
+    this.#timer ??= this.#env.clock.timer(CHECK_MS, () => this.#checkAgain());
     // whoever is refused in between has a look's outcome already
-    if (nowMs - this.#lookedMs < LOOK_MS / 5) return;
-    this.#lookedMs = nowMs;
+    if (nowMs - this.#checkedMs < CHECK_MS / 5) return;
+    this.#checkedMs = nowMs;
     const slow = this.#calls.filter((call) => call.reservation.heldBytes > 0 && call.isTooSlow(nowMs));
     for (const call of slow.sort((a, b) => b.reservation.heldBytes - a.reservation.heldBytes)) {
       if (isEnough()) return;
@@ -72,7 +72,7 @@ export class SlowCalls implements Relief {
    * Makes room for what arrives of a request that is not admitted, by ending one of the caller who has most of such bytes here: principals are
    * compared first, then the connections of that one. False where that is the asker itself.
    */
-  makeWay(owner: Owner | undefined): boolean {
+  makeSpace(owner: Owner | undefined): boolean {
     const [principals, owners] = [new Map<Owner, number>(), new Map<Owner, number>()];
     for (const { reservation } of this.#calls) {
       const { owner: whose, arrivingBytes } = reservation;
@@ -91,7 +91,7 @@ export class SlowCalls implements Relief {
     return victim !== undefined;
   }
 
-  #lookAgain(): void {
+  #checkAgain(): void {
     this.#timer = undefined;
     const { requestBudget } = this.#env;
     if (requestBudget.waiting > 0) this.relieve(() => requestBudget.waiting === 0);

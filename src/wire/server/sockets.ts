@@ -57,7 +57,7 @@ export interface AcceptedSocket {
 }
 
 /** How often sockets are looked at, at least; and how long a client may take to close a connection that was ended. */
-const LOOK_MS = 1000;
+const REAP_MS = 1000;
 const LINGER_MS = 2000;
 /** Idle connections that are found by one search, for the next sockets that need room. */
 const IDLEST = 64;
@@ -71,7 +71,7 @@ export class Sockets {
   readonly #replacements: RareWarning;
   /** Idle connections, those that are needed least at the end. */
   #idlest: AcceptedSocket[] = [];
-  #looking: Timer | undefined;
+  #reapTimer: Timer | undefined;
   #isClosing = false;
   readonly #accepted: Counter;
   #onEmpty: (() => void) | undefined;
@@ -86,7 +86,7 @@ export class Sockets {
 
   /** Begins to look after them, until `close`. */
   start(): void {
-    this.#look();
+    this.#reapConnections();
   }
 
   get size(): number {
@@ -97,7 +97,7 @@ export class Sockets {
   accept(socket: Socket): AcceptedSocket | undefined {
     socket.on('error', () => {});
     const address = socket.remoteAddress;
-    if (this.#isClosing || address === undefined || !this.#hasRoom(address)) {
+    if (this.#isClosing || address === undefined || !this.#admits(address)) {
       socket.destroy();
       return undefined;
     }
@@ -120,7 +120,7 @@ export class Sockets {
     this.#all.add(accepted);
     this.#accepted.value++;
     this.#ofNetwork.set(network, (this.#ofNetwork.get(network) ?? 0) + 1);
-    socket.once('close', () => this.#forget(accepted));
+    socket.once('close', () => this.#remove(accepted));
     return accepted;
   }
 
@@ -154,10 +154,10 @@ export class Sockets {
     });
     if (this.#all.size > 0) await emptied;
     grace.cancel();
-    this.#looking?.cancel();
+    this.#reapTimer?.cancel();
   }
 
-  #hasRoom(address: string): boolean {
+  #admits(address: string): boolean {
     const { maxConnections, maxConnectionsPerAddress } = this.#limits;
     const isCrowded =
       !isLoopback(address) && (this.#ofNetwork.get(networkOf(address)) ?? 0) >= maxConnectionsPerAddress;
@@ -198,10 +198,10 @@ export class Sockets {
   #end(accepted: AcceptedSocket): void {
     accepted.connection?.destroy();
     accepted.socket.destroy();
-    this.#forget(accepted);
+    this.#remove(accepted);
   }
 
-  #forget(accepted: AcceptedSocket): void {
+  #remove(accepted: AcceptedSocket): void {
     if (!this.#all.delete(accepted)) return;
     const left = (this.#ofNetwork.get(accepted.network) ?? 0) - 1;
     assert(left >= 0, 'more sockets were closed than accepted');
@@ -219,16 +219,16 @@ export class Sockets {
     accepted.cutOffMs = Math.min(accepted.cutOffMs, this.#env.clock.monotonicMs() + delayMs);
   }
 
-  #look(): void {
+  #reapConnections(): void {
     const { clock } = this.#env;
     const nowMs = clock.monotonicMs();
-    for (const accepted of [...this.#all]) this.#lookAt(accepted, nowMs);
-    this.#refusals.look();
-    this.#replacements.look();
-    this.#looking = clock.timer(LOOK_MS, () => this.#look());
+    for (const accepted of [...this.#all]) this.#reap(accepted, nowMs);
+    this.#refusals.flush();
+    this.#replacements.flush();
+    this.#reapTimer = clock.timer(REAP_MS, () => this.#reapConnections());
   }
 
-  #lookAt(accepted: AcceptedSocket, nowMs: number): void {
+  #reap(accepted: AcceptedSocket, nowMs: number): void {
     const { connection } = accepted;
     const { handshakeMs, maxIdleMs } = this.#limits;
     if (nowMs >= accepted.cutOffMs) return this.#end(accepted);

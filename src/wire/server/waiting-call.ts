@@ -10,7 +10,7 @@ import { keepable } from '../grpc/message-framing.ts';
 import { statusTrailers } from '../grpc/answer-blocks.ts';
 import type { Connection } from '../http2/connection.ts';
 import type { Stream, StreamOwner } from '../http2/stream.ts';
-import type { CallHost } from './server-call.ts';
+import type { CallServer } from './server-call.ts';
 import { arrivingBytes } from './single-request.ts';
 import type { SlowCall } from './slow-calls.ts';
 
@@ -18,7 +18,7 @@ import type { SlowCall } from './slow-calls.ts';
 const MAX_UNKNOWN_BYTES = 16 * 1024;
 
 export interface WaitingCallParts {
-  readonly host: Pick<CallHost, 'slowCalls' | 'statusOf'> & { readonly env: Pick<ApiEnv, 'requestBudget'> };
+  readonly server: Pick<CallServer, 'slowCalls' | 'statusOf'> & { readonly env: Pick<ApiEnv, 'requestBudget'> };
   /** What is read of a connection can be held up. */
   readonly connection: Pick<Connection, 'pause' | 'resume'>;
   readonly stream: Stream;
@@ -31,7 +31,7 @@ export interface WaitingCallParts {
 
 export class WaitingCall implements StreamOwner, SlowCall {
   readonly reservation: Reservation;
-  place = -1;
+  listIndex = -1;
   readonly #parts: WaitingCallParts;
   #payloads: Buffer[] = [];
   #bytes = 0;
@@ -40,14 +40,14 @@ export class WaitingCall implements StreamOwner, SlowCall {
   #isGone = false;
 
   constructor(parts: WaitingCallParts) {
-    const { host, stream, caller, owner } = parts;
+    const { server, stream, caller, owner } = parts;
     stream.owner = this;
     this.#parts = parts;
-    this.reservation = host.env.requestBudget.reservation(owner);
-    host.slowCalls.add(this);
+    this.reservation = server.env.requestBudget.reservation(owner);
+    server.slowCalls.add(this);
     const decide = (principal: string | BigtableError): void => {
       if (this.#isGone) return;
-      this.#leave();
+      this.#release();
       parts.begin(principal);
       this.#handOver();
     };
@@ -60,17 +60,17 @@ export class WaitingCall implements StreamOwner, SlowCall {
   }
 
   endEarly(error: BigtableError): void {
-    const { host, stream } = this.#parts;
-    this.#forget();
-    stream.end(statusTrailers(host.statusOf(error), true));
+    const { server, stream } = this.#parts;
+    this.#cancel();
+    stream.end(statusTrailers(server.statusOf(error), true));
     stream.done();
   }
 
   onData(payload: Buffer): void {
-    const { host, owner, stream, connection } = this.#parts;
+    const { server, owner, stream, connection } = this.#parts;
     if (this.#isGone) return stream.credit(payload.length);
     while (!this.reservation.tryArrive(arrivingBytes(payload.length))) {
-      if (!host.slowCalls.makeWay(owner)) return this.endEarly(noRoom());
+      if (!server.slowCalls.makeSpace(owner)) return this.endEarly(noSpace());
     }
     this.#payloads.push(keepable(payload));
     this.#bytes += payload.length;
@@ -84,23 +84,23 @@ export class WaitingCall implements StreamOwner, SlowCall {
   }
 
   onReset(): void {
-    this.#forget();
+    this.#cancel();
     this.#parts.stream.done();
   }
 
   onSent(): void {}
 
-  #forget(): void {
+  #cancel(): void {
     this.#isGone = true;
     this.#payloads = [];
-    this.#leave();
+    this.#release();
   }
 
   /** What came is held by whoever takes it over. */
-  #leave(): void {
+  #release(): void {
     if (this.#isPaused) this.#parts.connection.resume();
     this.#isPaused = false;
-    this.#parts.host.slowCalls.remove(this);
+    this.#parts.server.slowCalls.remove(this);
     this.reservation.release();
   }
 
@@ -112,6 +112,6 @@ export class WaitingCall implements StreamOwner, SlowCall {
   }
 }
 
-function noRoom(): BigtableError {
+function noSpace(): BigtableError {
   return unavailable('there is no room for requests of callers that are not known yet: try again');
 }

@@ -24,7 +24,7 @@ import { Deadlines } from './deadlines.ts';
 import { HttpRefusal } from './http-refusal.ts';
 import { ConnectionOwners, PrincipalOwners } from './owners.ts';
 import { RareWarning } from './rare-warning.ts';
-import { type CallHost, ServerCall } from './server-call.ts';
+import { type CallServer, ServerCall } from './server-call.ts';
 import { SlowCalls } from './slow-calls.ts';
 import { type AcceptedSocket, type SocketLimits, Sockets } from './sockets.ts';
 import { TlsHandshakes, type TlsOptions } from './tls.ts';
@@ -85,12 +85,12 @@ export class WireServer implements RpcServer {
   readonly #methods = new Map<string, RpcMethod>();
   readonly #deadlines: Deadlines;
   readonly #principals = new PrincipalOwners();
-  readonly #host: CallHost;
+  readonly #callServer: CallServer;
   readonly #turns: ReadTurns;
   readonly #sockets: Sockets;
   readonly #handshakes: TlsHandshakes | undefined;
   readonly #failedAccepts: RareWarning;
-  readonly #forgetGauges: () => void;
+  readonly #unregisterGauges: () => void;
   /** Who may sign the clients' certificates. */
   #authority: TlsOptions['ca'];
   #server: Server | undefined;
@@ -101,7 +101,7 @@ export class WireServer implements RpcServer {
     this.#limits = { ...DEFAULT_WIRE_LIMITS, ...options.limits };
     this.#deadlines = new Deadlines(env.clock);
     const { maxRequestBytes, stallMs } = this.#limits;
-    this.#host = {
+    this.#callServer = {
       env,
       statusOf,
       deadlines: this.#deadlines,
@@ -115,7 +115,7 @@ export class WireServer implements RpcServer {
     this.#handshakes = tls && new TlsHandshakes(tls);
     this.#authority = tls?.ca;
     this.#failedAccepts = new RareWarning(env, 'cannot take connections');
-    this.#forgetGauges = env.metrics.gauges({
+    this.#unregisterGauges = env.metrics.gauges({
       'wire.connections': () => this.#sockets.size,
       'wire.maxConnections': () => this.#limits.maxConnections,
     });
@@ -178,9 +178,9 @@ export class WireServer implements RpcServer {
     await this.#sockets.close(graceMs);
     await closed;
     this.#deadlines.close();
-    this.#host.slowCalls.close();
-    this.#host.ledger.close();
-    this.#forgetGauges();
+    this.#callServer.slowCalls.close();
+    this.#callServer.ledger.close();
+    this.#unregisterGauges();
   }
 
   #accept(socket: Socket): void {
@@ -217,15 +217,15 @@ export class WireServer implements RpcServer {
   }
 
   #onRequest(stream: Stream, request: RequestHeaders, { connection, certificate, owners, address }: Peer): void {
-    const { method, path, contentType = '', list, places } = request;
+    const { method, path, contentType = '', list, positions } = request;
     if (method !== 'POST' || !contentType.startsWith('application/grpc')) return void new HttpRefusal(stream, request);
-    const caller = this.#callerOf({ path, header: (name) => places.value(list, name), certificate });
+    const caller = this.#callerOf({ path, header: (name) => positions.value(list, name), certificate });
     const begin = (principal: string | BigtableError): void => {
       const owner = typeof principal === 'string' ? owners.of(principal) : undefined;
-      new ServerCall(this.#host, stream, request, this.#methods.get(path), principal, owner, address);
+      new ServerCall(this.#callServer, stream, request, this.#methods.get(path), principal, owner, address);
     };
     if (caller instanceof Promise)
-      new WaitingCall({ host: this.#host, connection, stream, caller, owner: owners.of(UNKNOWN), begin });
+      new WaitingCall({ server: this.#callServer, connection, stream, caller, owner: owners.of(UNKNOWN), begin });
     else begin(caller);
   }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BigtableError, Code } from '../../base/index.ts';
 import { ByteBudget } from '../../env/index.ts';
-import { withAnswerRoom } from './answer-room.ts';
+import { withAnswerSpace } from './answer-space.ts';
 
 const MIB = 1024 * 1024;
 
@@ -23,14 +23,14 @@ describe('room for an answer', () => {
   test('a small answer takes one call', async () => {
     const reservation = new ByteBudget(16 * MIB).reservation();
     const { limits, call } = row(100);
-    assert.equal(await withAnswerRoom(reservation, call), 'written');
+    assert.equal(await withAnswerSpace(reservation, call), 'written');
     assert.deepEqual([limits.length, reservation.heldBytes], [1, limits[0]]);
   });
 
   test('a larger one is reserved before it is asked for again', async () => {
     const reservation = new ByteBudget(16 * MIB).reservation();
     const { limits, call } = row(MIB, MIB + 10, MIB + 10);
-    assert.equal(await withAnswerRoom(reservation, call), 'written');
+    assert.equal(await withAnswerSpace(reservation, call), 'written');
     assert.deepEqual([limits.slice(1), reservation.heldBytes], [[MIB, MIB + 10], MIB + 10]);
   });
 
@@ -38,7 +38,7 @@ describe('room for an answer', () => {
     const budget = new ByteBudget(16 * MIB);
     budget.reservation().tryGrow(10 * MIB);
     const { limits, call } = row(4 * MIB);
-    await assert.rejects(withAnswerRoom(budget.reservation(), call), {
+    await assert.rejects(withAnswerSpace(budget.reservation(), call), {
       code: Code.RESOURCE_EXHAUSTED,
       message: /4194304 bytes has no room.*nothing was written/,
     });
@@ -47,13 +47,13 @@ describe('room for an answer', () => {
 
   test('other failures are told as they are', async () => {
     const failing = (): Promise<never> => Promise.reject(new BigtableError(Code.NOT_FOUND, 'no table'));
-    await assert.rejects(withAnswerRoom(new ByteBudget(16 * MIB).reservation(), failing), { code: Code.NOT_FOUND });
+    await assert.rejects(withAnswerSpace(new ByteBudget(16 * MIB).reservation(), failing), { code: Code.NOT_FOUND });
   });
 
   test('a row that grows with every try is given up', async () => {
     const reservation = new ByteBudget(16 * MIB).reservation();
     const { limits, call } = row(2000, 3000, 4000, 5000, 6000);
-    await assert.rejects(withAnswerRoom(reservation, call), { code: Code.RESOURCE_EXHAUSTED });
+    await assert.rejects(withAnswerSpace(reservation, call), { code: Code.RESOURCE_EXHAUSTED });
     assert.equal(limits.length, 4);
   });
 });

@@ -1,22 +1,22 @@
 /**
- * Where headers stand in a list of them. The requests of a connection mostly have the same names in the same places, request after request: what is
+ * Where headers stand in a list of them. The requests of a connection mostly have the same names in the same positions, request after request: what is
  * looked for is found once, not once a call.
  *
- * Invariant: the lists that are asked about have the same names at the same places, those of the first that was asked about.
+ * Invariant: the lists that are asked about have the same names at the same positions, those of the first that was asked about.
  */
 
 /** Names are asked for by our own code, by few constants; beyond so many they are looked for each time. */
 const MAX_KNOWN = 32;
 
-export class HeaderPlaces {
+export class HeaderPositions {
   readonly #names: string[] = [];
-  readonly #places: number[] = [];
+  readonly #positions: number[] = [];
 
   /** The first value of the name, lower case, in name, value, name, value …; undefined where there is none. */
   value(list: readonly string[], name: string): string | undefined {
     const names = this.#names;
     for (let i = 0; i < names.length; i++) {
-      if (names[i] === name) return list[this.#places[i] as number];
+      if (names[i] === name) return list[this.#positions[i] as number];
     }
     return list[this.#find(list, name)];
   }
@@ -27,7 +27,7 @@ export class HeaderPlaces {
     while (at < list.length && list[at] !== name) at += 2;
     if (this.#names.length < MAX_KNOWN) {
       this.#names.push(name);
-      this.#places.push(at + 1);
+      this.#positions.push(at + 1);
     }
     return at + 1;
   }

@@ -14,25 +14,25 @@ const FIRST_BYTES = 1024;
 const MAX_TRIES = 4;
 
 /** Makes the call with a limit for its answer. RESOURCE_EXHAUSTED, with nothing written, where the budget has no room for the answer. */
-export function withAnswerRoom<T>(reservation: Reservation, call: (maxAnswerBytes: number) => Promise<T>): Promise<T> {
-  if (!reservation.tryGrow(FIRST_BYTES)) return Promise.reject(noRoomForAnswer(FIRST_BYTES));
-  return call(FIRST_BYTES).catch((error: unknown) => withMoreRoom(reservation, call, error));
+export function withAnswerSpace<T>(reservation: Reservation, call: (maxAnswerBytes: number) => Promise<T>): Promise<T> {
+  if (!reservation.tryGrow(FIRST_BYTES)) return Promise.reject(noSpaceForAnswer(FIRST_BYTES));
+  return call(FIRST_BYTES).catch((error: unknown) => withMoreSpace(reservation, call, error));
 }
 
-async function withMoreRoom<T>(
+async function withMoreSpace<T>(
   reservation: Reservation,
   call: (maxAnswerBytes: number) => Promise<T>,
   thrown: unknown,
 ): Promise<T> {
   let error = thrown;
-  let roomBytes = FIRST_BYTES;
+  let spaceBytes = FIRST_BYTES;
   for (let i = 1; i < MAX_TRIES; i++) {
     const bytes = answerBytesOf(error);
-    if (bytes === undefined || bytes <= roomBytes) throw error;
-    if (!reservation.tryGrow(bytes - roomBytes)) throw noRoomForAnswer(bytes);
-    roomBytes = bytes;
+    if (bytes === undefined || bytes <= spaceBytes) throw error;
+    if (!reservation.tryGrow(bytes - spaceBytes)) throw noSpaceForAnswer(bytes);
+    spaceBytes = bytes;
     try {
-      return await call(roomBytes);
+      return await call(spaceBytes);
     } catch (next) {
       error = next;
     }
@@ -46,7 +46,7 @@ function answerBytesOf(error: unknown): number | undefined {
   return typeof bytes === 'number' ? bytes : undefined;
 }
 
-export function noRoomForAnswer(bytes: number): BigtableError {
+export function noSpaceForAnswer(bytes: number): BigtableError {
   return new BigtableError(
     Code.RESOURCE_EXHAUSTED,
     `an answer of ${bytes} bytes has no room beside the other requests and their answers: nothing was written`,
