@@ -1,6 +1,7 @@
 /**
- * How small real pages become, block by block so that a point read decodes one: the HTML of eight of Debian's documentation packages (see
- * compression/corpus.ts), and of two that are there in three versions. Ratios count what the blocks of a file share; times are of the processor.
+ * How small real pages become, block by block so that a point read decodes one: the HTML of eight of Debian's
+ * documentation packages (see compression/corpus.ts), and of two that are there in three versions. Ratios count what
+ * the blocks of a file share; times are of the processor.
  *
  *   npm run bench -- compression [--sites=NAME,NAME] [--block-kb=64] [--json]
  */

@@ -1,12 +1,14 @@
 /**
- * Edubba embedded beside what a Node user would embed instead: classic-level, rocksdb-native, lmdb, better-sqlite3. The same machine, the same run, the
- * same durability; each measurement in a process of its own, systems in turn; all threads counted.
+ * Edubba embedded beside what a Node user would embed instead: classic-level, rocksdb-native, lmdb, better-sqlite3. The
+ * same machine, the same run, the same durability; each measurement in a process of its own, systems in turn; all
+ * threads counted.
  *
  *   npm run bench -- engine [--rows N] [--only LINE,...] [--systems NAME,...] [--shape value|cells|both] [--rounds N] [--json FILE]
  *
- * Writes are measured from the first until compactions are at rest. Reading lines open a directory that a load has filled in random order. `--only`
- * also takes the lines about Edubba alone: memory, reopen, write-amplification, compaction-latency. With several rounds the best of each system counts.
- * What is measured stands in engine/lines.ts and engine/parts.ts; how each peer is driven, in engine/peer-stores.ts.
+ * Writes are measured from the first until compactions are at rest. Reading lines open a directory that a load has
+ * filled in random order. `--only` also takes the lines about Edubba alone: memory, reopen, write-amplification,
+ * compaction-latency. With several rounds the best of each system counts. What is measured stands in engine/lines.ts
+ * and engine/parts.ts; how each peer is driven, in engine/peer-stores.ts.
  */
 import { fork } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

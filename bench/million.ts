@@ -1,6 +1,7 @@
 /**
- * A million rows of 1000 random bytes through a server: how long the load takes and the most memory the server held, how soon it answers a first
- * read after kill -9 and after SIGTERM, and what a read of 1000 rows by limit, without an end key, costs.
+ * A million rows of 1000 random bytes through a server: how long the load takes and the most memory the server held,
+ * how soon it answers a first read after kill -9 and after SIGTERM, and what a read of 1000 rows by limit, without an
+ * end key, costs.
  *
  *   npm run bench -- million [rows]
  */

@@ -1,8 +1,8 @@
 /**
- * The longest time the server's event loop was held, under what is large: a row of 100 MB written and read, 100,000 mutations in one request, a
- * full filtered scan. The server is the built command line in a process of its own, the client is this one: the delay is the server's alone.
- * Then each attack of responsiveness/attacks.ts: how long others wait for their answers meanwhile, and how long the loop is held, beside an
- * idle process on the same machine.
+ * The longest time the server's event loop was held, under what is large: a row of 100 MB written and read, 100,000
+ * mutations in one request, a full filtered scan. The server is the built command line in a process of its own, the
+ * client is this one: the delay is the server's alone. Then each attack of responsiveness/attacks.ts: how long others
+ * wait for their answers meanwhile, and how long the loop is held, beside an idle process on the same machine.
  *
  *   npm run bench -- responsiveness [--only=large|attacks] [--secs=5] [--attacks='NAME;...']
  */
@@ -66,7 +66,10 @@ const steps: readonly (readonly [string, (database: Database) => Promise<void>])
   ],
 ];
 
-/** All threads of this process, the client, give way to the server's: what it computes itself must not look like a delay of the server's. Linux alone has priorities of threads. */
+/**
+ * All threads of this process, the client, give way to the server's: what it computes itself must not look like a delay
+ * of the server's. Linux alone has priorities of threads.
+ */
 function giveWay(): void {
   if (process.platform !== 'linux') return;
   for (const thread of readdirSync('/proc/self/task')) {

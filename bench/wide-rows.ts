@@ -1,6 +1,6 @@
 /**
- * What a row of a million columns costs: adding a cell to it beside adding one to a small row, and limited and column-ranged reads inside it,
- * with the blocks they read. Embedded, in a temporary directory.
+ * What a row of a million columns costs: adding a cell to it beside adding one to a small row, and limited and
+ * column-ranged reads inside it, with the blocks they read. Embedded, in a temporary directory.
  *
  *   npm run bench -- wide-rows [columns]
  */

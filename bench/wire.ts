@@ -1,6 +1,7 @@
 /**
- * What clients that do nothing, or next to nothing, cost a server in memory: idle connections, and readers of a large scan that are far too slow.
- * The server is a process of its own (the built command line); the clients are bare sockets in this one, which is not measured.
+ * What clients that do nothing, or next to nothing, cost a server in memory: idle connections, and readers of a large
+ * scan that are far too slow. The server is a process of its own (the built command line); the clients are bare sockets
+ * in this one, which is not measured.
  *
  *   npm run bench -- wire [--connections=10000] [--readers=100] [--mib=1024] [--secs=30] [--tablet-servers=N]
  *
@@ -62,7 +63,10 @@ async function idleConnections(server: ChildProcess, port: number): Promise<void
   for (const socket of sockets) socket.destroy();
 }
 
-/** Readers that allow the server to send without end, and take 1 KiB a second. What the caches take on the way counts as theirs. */
+/**
+ * Readers that allow the server to send without end, and take 1 KiB a second. What the caches take on the way counts as
+ * theirs.
+ */
 async function slowReaders(server: ChildProcess, port: number): Promise<void> {
   const before = residentMib(server);
   let taken = 0;

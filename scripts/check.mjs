@@ -1,7 +1,7 @@
 /**
- * npm run check: types, lint, layers, dead code, lock file, sizes, asserts, casts, state of modules, generated pages, citations
- * and tidiness. Prints a line for each, with its time and its figure; what is wrong, under it; and a closing line
- * 'N passed, N failed, N skipped'. npm run check -- lint layers: only these.
+ * npm run check: types, lint, layers, dead code, lock file, sizes, asserts, casts, state of modules, generated pages,
+ * citations and tidiness. Prints a line for each, with its time and its figure; what is wrong, under it; and a closing
+ * line 'N passed, N failed, N skipped'. npm run check -- lint layers: only these.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

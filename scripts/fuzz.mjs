@@ -1,9 +1,11 @@
 /**
- * npm run fuzz -- [--seconds N | --inputs N] [--seed S] [--target NAME]: damaged bytes for everything that reads a peer's bytes (scripts/lib/fuzz-targets.mjs).
- * Default: 60 seconds. Closes with one line 'N passed, N failed, N skipped', of inputs.
+ * npm run fuzz -- [--seconds N | --inputs N] [--seed S] [--target NAME]: damaged bytes for everything that reads a
+ * peer's bytes (scripts/lib/fuzz-targets.mjs). Default: 60 seconds. Closes with one line 'N passed, N failed, N
+ * skipped', of inputs.
  *
- * An input fails when it is answered by anything but the errors that are meant for it, or takes longer than MAX_INPUT_MS; it is printed in hexadecimal.
- * The run fails as a whole when memory grows beyond MAX_HEAP_BYTES. One seed makes one run, as far as the number of inputs is the same.
+ * An input fails when it is answered by anything but the errors that are meant for it, or takes longer than
+ * MAX_INPUT_MS; it is printed in hexadecimal. The run fails as a whole when memory grows beyond MAX_HEAP_BYTES. One
+ * seed makes one run, as far as the number of inputs is the same.
  */
 import { parseArgs } from 'node:util';
 import { buildOrExit } from './lib/build.mjs';

@@ -1,7 +1,7 @@
 /**
- * Makes src/grpc/generated from proto/: TypeScript messages of protobuf-es, one file for each .proto file, and api-methods.ts, the names and kinds of
- * the calls that a server answers; and proto/generated.json, the digests of both.
- * The compiler (buf) and its plugin are no dependencies of the package: npx fetches them into a temporary folder.
+ * Makes src/grpc/generated from proto/: TypeScript messages of protobuf-es, one file for each .proto file, and
+ * api-methods.ts, the names and kinds of the calls that a server answers; and proto/generated.json, the digests of
+ * both. The compiler (buf) and its plugin are no dependencies of the package: npx fetches them into a temporary folder.
  *
  *   node scripts/generate.mjs           generates
  *   node scripts/generate.mjs --check   generates elsewhere and compares; closes with 'N passed, N failed, N skipped'

@@ -1,8 +1,10 @@
 /**
- * npm run test:image: does the steps of deploy/Dockerfile without Docker, in a change root, and runs what they make as an engine would: as the image's
- * user and process 1, in process, mount and network namespaces of its own, on a read-only root, with a volume. docs/decisions/0034-the-image.md
+ * npm run test:image: does the steps of deploy/Dockerfile without Docker, in a change root, and runs what they make as
+ * an engine would: as the image's user and process 1, in process, mount and network namespaces of its own, on a
+ * read-only root, with a volume. docs/decisions/0034-the-image.md
  *
- * Needs Linux, root, debootstrap, unshare, nsenter, ip and mount. The base, Debian 12 with the Node that runs this script, is kept in the cache of tools.mjs.
+ * Needs Linux, root, debootstrap, unshare, nsenter, ip and mount. The base, Debian 12 with the Node that runs this
+ * script, is kept in the cache of tools.mjs.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -110,7 +112,10 @@ const buildEnvironment = () =>
   );
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Copies as COPY does: the contents of a folder, a file into a folder or under a name. `isKept` sees paths relative to `from`. */
+/**
+ * Copies as COPY does: the contents of a folder, a file into a folder or under a name. `isKept` sees paths relative to
+ * `from`.
+ */
 function copyInto(from, { sources, target }, root, workdir, isKept = () => true) {
   const inside = resolve(workdir, target);
   const many = sources.length > 1 || target.endsWith('/');
@@ -174,7 +179,8 @@ const environmentOf = ({ user, environment }) => ({ PATH, HOME: `/home/${user}`,
 const userOf = ({ user }) => (user === NODE_USER.name ? NODE_USER.id : fail(`the user ${user} is not known here`));
 
 /**
- * Starts the image on a read-only root with `volume` at its only volume, as process 1 of its namespaces, with loopback up. Gives what one does with a container.
+ * Starts the image on a read-only root with `volume` at its only volume, as process 1 of its namespaces, with loopback
+ * up. Gives what one does with a container.
  */
 async function startContainer(root, image, volume) {
   const id = userOf(image);

@@ -1,6 +1,6 @@
 /**
- * npm run interop: Google's own clients and their own test suites against Edubba, compared with Google's Go emulator; our load
- * generator and RPC prober; and kill -9 in the midst of writing. test/interop/README.md says more.
+ * npm run interop: Google's own clients and their own test suites against Edubba, compared with Google's Go emulator;
+ * our load generator and RPC prober; and kill -9 in the midst of writing. test/interop/README.md says more.
  *
  *   npm run interop                       all of it; needs Go, Python and Java, and fails with words where they are missing
  *   npm run interop -- --short            what a CI has time for: parts whose tool is missing are skipped with words
@@ -51,7 +51,10 @@ const CALLS = [
   'GenerateConsistencyToken',
   'CheckConsistency',
 ];
-/** Where Google's emulator differs from our behaviour suite, and so from the cloud's documents or from what this project promises. */
+/**
+ * Where Google's emulator differs from our behaviour suite, and so from the cloud's documents or from what this project
+ * promises.
+ */
 const EMULATOR_LACKS = {
   'negative timestamps': 'refuses timestamps below 0',
   'refusals change nothing': 'applies the steps of a mutation that stand before the refused one',

@@ -1,6 +1,6 @@
 /**
- * docs/METRICS.md from the table of metrics, src/monitor/metric-table.ts. Without an argument it compares, and ends with status 1 where the page is not what the
- * table says.
+ * docs/METRICS.md from the table of metrics, src/monitor/metric-table.ts. Without an argument it compares, and ends
+ * with status 1 where the page is not what the table says.
  *
  *   node --import tsx scripts/metrics.mjs [--write]
  */

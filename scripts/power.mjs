@@ -1,9 +1,11 @@
 /**
- * npm run test:power: power loss for real. Edubba writes on a loop-mounted ext4; the file system is shut down under it without
- * flushing its journal, so that all that was not synced is gone; after remounting every acknowledged write must be there.
+ * npm run test:power: power loss for real. Edubba writes on a loop-mounted ext4; the file system is shut down under it
+ * without flushing its journal, so that all that was not synced is gone; after remounting every acknowledged write must
+ * be there.
  *
- * In each round two writers run side by side: the embedded library (test/crash/writer.ts) and, where Go is there, a server under
- * our load generator. Both go on for a moment after the loss, so that an acknowledgement without a sync would show.
+ * In each round two writers run side by side: the embedded library (test/crash/writer.ts) and, where Go is there, a
+ * server under our load generator. Both go on for a moment after the loss, so that an acknowledgement without a sync
+ * would show.
  *
  *   npm run test:power [-- --short]       needs root, loop devices, mkfs.ext4, mount and xfs_io (Debian: xfsprogs)
  */

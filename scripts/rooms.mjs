@@ -1,6 +1,6 @@
 /**
- * The table of rooms in docs/ARCHITECTURE.md from scripts/lint/rooms.mjs. Without an argument it compares, and ends with status 1 where the page is not what
- * the table says.
+ * The table of rooms in docs/ARCHITECTURE.md from scripts/lint/rooms.mjs. Without an argument it compares, and ends
+ * with status 1 where the page is not what the table says.
  *
  *   node scripts/rooms.mjs [--write]
  */

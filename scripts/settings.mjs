@@ -1,6 +1,6 @@
 /**
- * docs/SETTINGS.md from the table of settings, src/cli/settings/serve-settings.ts. Without an argument it compares, and ends with status 1 where the page is not what the
- * table says.
+ * docs/SETTINGS.md from the table of settings, src/cli/settings/serve-settings.ts. Without an argument it compares, and
+ * ends with status 1 where the page is not what the table says.
  *
  *   node --import tsx scripts/settings.mjs [--write]
  */

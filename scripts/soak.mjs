@@ -1,9 +1,11 @@
 /**
- * npm run soak -- [--minutes M] [--seed S] [--place memory|directory]: mixed load with deletions, garbage collection, compactions, changes of groups and rules, reopenings
- * and power failures against the plain model (test/soak). In memory, in simulated time, where one seed makes one run, and at the same time in a
- * directory with real threads; default: 2 minutes. Closes with one line 'N passed, N failed, N skipped'.
+ * npm run soak -- [--minutes M] [--seed S] [--place memory|directory]: mixed load with deletions, garbage collection,
+ * compactions, changes of groups and rules, reopenings and power failures against the plain model (test/soak). In
+ * memory, in simulated time, where one seed makes one run, and at the same time in a directory with real threads;
+ * default: 2 minutes. Closes with one line 'N passed, N failed, N skipped'.
  *
- * Checked: every row that was read, what `edubba inspect check` finds, the number of files at rest, and that memory in use stays flat after a warm-up.
+ * Checked: every row that was read, what `edubba inspect check` finds, the number of files at rest, and that memory in
+ * use stays flat after a warm-up.
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -11,7 +13,9 @@ import { buildOrExit } from './lib/build.mjs';
 import { Report } from './lib/report.mjs';
 import { capture, ROOT } from './lib/repository.mjs';
 
-/** What memory in use may seem to grow by over the whole run after the warm-up, at chance: caches and scans come and go. */
+/**
+ * What memory in use may seem to grow by over the whole run after the warm-up, at chance: caches and scans come and go.
+ */
 const MAX_GROWN_MIB = 24;
 /** The process as a whole: its allocator keeps what was used once. */
 const MAX_RESIDENT_GROWN_MIB = 96;

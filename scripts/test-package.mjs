@@ -1,6 +1,7 @@
 /**
- * npm run test:package: the package as users get it, on several versions of Node. It is packed, installed from the registry's packages into an empty project, and README's
- * program runs there twice: as ES module, CommonJS, strict TypeScript, and bundled (test/package). Needs the registry: Node itself comes from there too.
+ * npm run test:package: the package as users get it, on several versions of Node. It is packed, installed from the
+ * registry's packages into an empty project, and README's program runs there twice: as ES module, CommonJS, strict
+ * TypeScript, and bundled (test/package). Needs the registry: Node itself comes from there too.
  *
  *   npm run test:package                         on the oldest and the newest of each line that is supported
  *   npm run test:package -- --nodes=22.12.0,24   on these alone

@@ -1,6 +1,7 @@
 /**
  * npm test [FILTER…]: builds what changed and runs every test next to the code, in test/ and in examples/ (interop and
- * power excepted): a process per file, as many at the same time as there are cores. scripts/lib/test-report.mjs reports.
+ * power excepted): a process per file, as many at the same time as there are cores. scripts/lib/test-report.mjs
+ * reports.
  *
  * FILTER: part of a path; files that match any of them run. --name=REGEX: only tests with such a name.
  * --file-secs=N: how long a file may take (default 600).

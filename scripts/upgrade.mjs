@@ -1,9 +1,9 @@
 /**
- * npm run test:upgrade -- COMMIT…: whether this checkout opens what an older commit wrote, and the older one what this one has written there since, or refuses that
- * with words; and whether this one opens it after such a refusal.
+ * npm run test:upgrade -- COMMIT…: whether this checkout opens what an older commit wrote, and the older one what this
+ * one has written there since, or refuses that with words; and whether this one opens it after such a refusal.
  *
- * For each COMMIT, once closed and once killed: the older build writes 20,000 rows, this one reads them and writes as many, the older one reads both. COMMIT is checked out
- * and built in a folder of its own.
+ * For each COMMIT, once closed and once killed: the older build writes 20,000 rows, this one reads them and writes as
+ * many, the older one reads both. COMMIT is checked out and built in a folder of its own.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -19,7 +19,9 @@ export class ListCursor implements LayerCursor {
   /** The position that a load will reach. */
   #target: number | undefined;
 
-  /** `isLazy`: called at each move and each load; true = a load is needed before the cursor is there. Default: never. */
+  /**
+   * `isLazy`: called at each move and each load; true = a load is needed before the cursor is there. Default: never.
+   */
   constructor(entries: readonly Entry[], isLazy = () => false) {
     this.entries = entries;
     this.position = entries.length;

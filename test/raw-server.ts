@@ -56,7 +56,9 @@ export interface CallOptions {
 }
 
 const asIs = (bytes: Buffer): Buffer => bytes;
-/** The client dials an address; a certificate is asked for by name, since TLS has no server names that are addresses. */
+/**
+ * The client dials an address; a certificate is asked for by name, since TLS has no server names that are addresses.
+ */
 const CLIENT_OPTIONS = {
   'grpc.ssl_target_name_override': 'localhost',
   'grpc.max_receive_message_length': -1,

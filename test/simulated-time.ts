@@ -1,17 +1,20 @@
 /**
- * Work in a time that goes on by itself: whenever nothing is left to do but wait, the clock goes to the next timer. A minute of retries takes no time,
- * and a run does the same thing each time.
+ * Work in a time that goes on by itself: whenever nothing is left to do but wait, the clock goes to the next timer. A
+ * minute of retries takes no time, and a run does the same thing each time.
  */
 import type { ManualClock } from '../src/env/index.ts';
 
 /** Turns of the event loop without a timer to wait for, after which nothing will happen any more. */
 const MAX_IDLE_TURNS = 10_000;
-/** Simulated time after which work that still waits, while timers come and go beside it, is taken to wait for what will never come. */
+/**
+ * Simulated time after which work that still waits, while timers come and go beside it, is taken to wait for what will
+ * never come.
+ */
 const MAX_MS = 24 * 3_600_000;
 
 /**
- * Lets time go on until the work has ended. `whenStuck`: words for people where it never will. `progress`: for work of days, changes as long as it gets
- * on; how long it waits counts from the last change.
+ * Lets time go on until the work has ended. `whenStuck`: words for people where it never will. `progress`: for work of
+ * days, changes as long as it gets on; how long it waits counts from the last change.
  */
 export async function inSimulatedTime<T>(
   clock: ManualClock,

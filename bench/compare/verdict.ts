@@ -1,9 +1,9 @@
 /**
  * Whether one build costs more CPU than another: the arithmetic behind `npm run bench -- compare`.
  *
- * Each line (a workload) is measured once a round with both builds, one right after the other, so that a machine whose speed drifts is equally fast
- * for both. A round gives a ratio: CPU time per operation of the new build over the old one's. The median of a line's ratios is its result; half the
- * distance between their quartiles is its spread.
+ * Each line (a workload) is measured once a round with both builds, one right after the other, so that a machine whose
+ * speed drifts is equally fast for both. A round gives a ratio: CPU time per operation of the new build over the old
+ * one's. The median of a line's ratios is its result; half the distance between their quartiles is its spread.
  */
 
 /** The geometric mean of the medians of all lines may be at most this. */

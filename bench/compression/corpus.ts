@@ -1,7 +1,8 @@
 /**
- * The pages that compression is judged on: the HTML of Debian's documentation packages, each package a site. They are fetched by the
- * distribution's own package manager (no root needed), and kept unpacked in a cache folder. Pages are in the order of reversed host and path, as a
- * table of web pages has them, and packed into blocks as an SSTable packs them: a page is never split, a page above the target stands alone.
+ * The pages that compression is judged on: the HTML of Debian's documentation packages, each package a site. They are
+ * fetched by the distribution's own package manager (no root needed), and kept unpacked in a cache folder. Pages are in
+ * the order of reversed host and path, as a table of web pages has them, and packed into blocks as an SSTable packs
+ * them: a page is never split, a page above the target stands alone.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
@@ -25,7 +26,10 @@ export const SITES: readonly (readonly [name: string, host: string])[] = [
   ['libstdc++-12-doc', 'org.gnu.gcc'],
 ];
 
-/** Sites whose documentation is there in three versions, newest first, as a table keeps them; `#` stands for the version in package and path. */
+/**
+ * Sites whose documentation is there in three versions, newest first, as a table keeps them; `#` stands for the version
+ * in package and path.
+ */
 const VERSIONED: readonly (readonly [name: string, host: string])[] = [
   ['llvm-#-doc', 'org.llvm'],
   ['clang-#-doc', 'org.llvm.clang'],
@@ -77,7 +81,10 @@ function htmlUnder(folder: string): string[] {
   );
 }
 
-/** A site's pages in key order: the whole site, or the stretch in its middle. Throws with words where it cannot be fetched. */
+/**
+ * A site's pages in key order: the whole site, or the stretch in its middle. Throws with words where it cannot be
+ * fetched.
+ */
 export function sitePages([name, host]: readonly [string, string]): Page[] {
   const folder = packageFolder(name);
   const files = htmlUnder(folder)

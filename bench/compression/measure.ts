@@ -1,4 +1,7 @@
-/** Sizes and times of one way to compress a file's blocks. Times are of the processor, so that a loaded machine changes them less. */
+/**
+ * Sizes and times of one way to compress a file's blocks. Times are of the processor, so that a loaded machine changes
+ * them less.
+ */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { type BlockCodec, blockCompressor, blockDecompressor, type Compression } from '../../src/compress/index.ts';
 import type { Codecs } from '../../src/env/index.ts';
@@ -22,7 +25,10 @@ interface Prepared {
 
 export interface Measure {
   readonly ratio: number;
-  /** On the blocks alone that the shared bytes were not chosen from, which are counted all the same; undefined where there are none. */
+  /**
+   * On the blocks alone that the shared bytes were not chosen from, which are counted all the same; undefined where
+   * there are none.
+   */
   readonly unseenRatio: number | undefined;
   readonly encodeMBs: number;
   readonly decodeMBs: number;

@@ -1,6 +1,7 @@
 /**
- * Keys in order or at random and values that do not compress, cheap enough to make that they do not weigh on the figures: values are windows into
- * 16 MiB of random bytes, so two equal windows lie far outside what a compressor of blocks looks back on.
+ * Keys in order or at random and values that do not compress, cheap enough to make that they do not weigh on the
+ * figures: values are windows into 16 MiB of random bytes, so two equal windows lie far outside what a compressor of
+ * blocks looks back on.
  */
 import { randomFillSync } from 'node:crypto';
 import { CELL_BYTES, CELLS_A_ROW, VALUE_BYTES } from './job.ts';

@@ -1,6 +1,6 @@
 /**
- * Edubba, opened as users open it: one table, one family that keeps the newest version. Unsynced writes are those of a database opened with the
- * setting `durability: 'buffered'`.
+ * Edubba, opened as users open it: one table, one family that keeps the newest version. Unsynced writes are those of a
+ * database opened with the setting `durability: 'buffered'`.
  */
 import { type Database, type GroupLayout, open, type Row, RowMutation, type Table } from '../../src/embedded/index.ts';
 import { CELLS_A_ROW, cellName } from './job.ts';

@@ -1,6 +1,6 @@
 /**
- * What one child process of the engine bench does: one line of the table for one system, over rows that a seed gives. Plain data: it is sent to
- * the child as JSON, and its outcome comes back the same way.
+ * What one child process of the engine bench does: one line of the table for one system, over rows that a seed gives.
+ * Plain data: it is sent to the child as JSON, and its outcome comes back the same way.
  */
 /** `edubba-8k`: with blocks of 8 KiB, as the paper tunes tables that are read at random (section 7). */
 export type SystemName = 'edubba' | 'edubba-8k' | 'classic-level' | 'rocksdb-native' | 'lmdb' | 'better-sqlite3';

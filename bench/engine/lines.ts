@@ -1,6 +1,7 @@
 /**
- * The lines of the engine bench: the paper's six workloads (section 7) and what stands beside them. A line that writes starts on an empty directory
- * and is measured until the process rests; a line that reads opens a directory that a load has filled, and warms what it reads first.
+ * The lines of the engine bench: the paper's six workloads (section 7) and what stands beside them. A line that writes
+ * starts on an empty directory and is measured until the process rests; a line that reads opens a directory that a load
+ * has filled, and warms what it reads first.
  */
 import { rmSync } from 'node:fs';
 import { Values, Numbers, shuffled } from './data.ts';
@@ -188,7 +189,9 @@ async function runRead(open: OpenStore, job: Job, line: Line & { kind: 'read' })
   }
 }
 
-/** The whole table in random order, as quickly as the system takes it, at rest and closed: what the reading lines open. */
+/**
+ * The whole table in random order, as quickly as the system takes it, at rest and closed: what the reading lines open.
+ */
 export async function load(open: OpenStore, job: Job): Promise<Outcome> {
   rmSync(job.directory, { recursive: true, force: true });
   const store = await open(job);

@@ -1,5 +1,6 @@
 /**
- * What a process has used since a moment: time, CPU of all its threads, bytes written; and the wait until nothing runs any more.
+ * What a process has used since a moment: time, CPU of all its threads, bytes written; and the wait until nothing runs
+ * any more.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,8 +25,8 @@ const field = (path: string, name: string): number =>
   Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(readFileSync(path, 'utf8'))?.[1] ?? Number.NaN);
 
 /**
- * Bytes given to write calls, zeros written ahead included. The kernel's own count of what goes to the disk (write_bytes) counts a whole large folio for
- * each append into it, several times what is written.
+ * Bytes given to write calls, zeros written ahead included. The kernel's own count of what goes to the disk
+ * (write_bytes) counts a whole large folio for each append into it, several times what is written.
  */
 const writtenBytes = (): number => field('/proc/self/io', 'wchar');
 

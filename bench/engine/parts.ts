@@ -1,6 +1,6 @@
 /**
- * Lines about Edubba alone, each against a figure of its own: memory of ten million cells at rest, the reopening of a gigabyte, bytes written to the
- * disk, and the slowest reads while compactions run.
+ * Lines about Edubba alone, each against a figure of its own: memory of ten million cells at rest, the reopening of a
+ * gigabyte, bytes written to the disk, and the slowest reads while compactions run.
  */
 import { rmSync } from 'node:fs';
 import { open, RowMutation, type Table } from '../../src/embedded/index.ts';
@@ -13,7 +13,10 @@ const MIB = 1024 * 1024;
 const BATCH = 100;
 const CALLS = 8;
 const SAMPLES = 5000;
-/** By then what worked has given back what it had for its work: compaction threads end, and V8 gives its heap's empty pages back. */
+/**
+ * By then what worked has given back what it had for its work: compaction threads end, and V8 gives its heap's empty
+ * pages back.
+ */
 const REST_MS = 60_000;
 
 /** What a part found, by name; the first is what its target speaks of. */
@@ -131,7 +134,10 @@ async function readTimes(table: Table, rows: number, enough: (count: number) => 
   return Float64Array.from(times);
 }
 
-/** Reads one after the other, in a table at rest, and during a major compaction of all of it; and while as much again is written over it. */
+/**
+ * Reads one after the other, in a table at rest, and during a major compaction of all of it; and while as much again is
+ * written over it.
+ */
 async function compactionLatency(job: Job): Promise<Figures> {
   rmSync(job.directory, { recursive: true, force: true });
   const database = await open(job.directory, { blockCacheBytes: 2 * job.rows * VALUE_BYTES });

@@ -1,6 +1,7 @@
 /**
- * How each peer is driven. The same chance for all: 256 writers' rows go out as one batch and one sync where the peer has a batch that it syncs, reads
- * and scans use the quickest calls that the peer documents, keys and values are bytes, and caches get the same number of bytes where they can be set.
+ * How each peer is driven. The same chance for all: 256 writers' rows go out as one batch and one sync where the peer
+ * has a batch that it syncs, reads and scans use the quickest calls that the peer documents, keys and values are bytes,
+ * and caches get the same number of bytes where they can be set.
  */
 import { join } from 'node:path';
 import { CELLS_A_ROW, cellName } from './job.ts';
@@ -34,7 +35,10 @@ interface Level {
   iterator(options: object): LevelIterator;
 }
 
-/** classic-level: one batch with sync a group; getSync one by one, get many at once; iterator.nextv of 1000 entries. LevelDB's cache is set; its other settings are its own. */
+/**
+ * classic-level: one batch with sync a group; getSync one by one, get many at once; iterator.nextv of 1000 entries.
+ * LevelDB's cache is set; its other settings are its own.
+ */
 export const openClassicLevel: OpenStore = async ({ directory, shape, cacheBytes }): Promise<Store> => {
   const { ClassicLevel } = loadPeer<{ ClassicLevel: new (path: string, options: object) => Level }>('classic-level');
   const db = new ClassicLevel(directory, { keyEncoding: 'utf8', valueEncoding: 'view', cacheSize: cacheBytes });
@@ -83,8 +87,8 @@ interface Rocks {
 }
 
 /**
- * rocksdb-native: one write batch a group. It offers no sync of its log, so its "synced" writes are not: that column flatters it. Nor does it let its
- * block cache be sized. Iterators fetch 1000 entries a call.
+ * rocksdb-native: one write batch a group. It offers no sync of its log, so its "synced" writes are not: that column
+ * flatters it. Nor does it let its block cache be sized. Iterators fetch 1000 entries a call.
  */
 export const openRocks: OpenStore = async ({ directory, shape }): Promise<Store> => {
   const RocksDB = loadPeer<new (path: string) => Rocks>('rocksdb-native');
@@ -119,8 +123,8 @@ interface Lmdb {
 }
 
 /**
- * lmdb: put, which groups by itself; without overlappingSync a commit is on disk when it resolves. Unsynced: a database opened with noSync. Reads are
- * its synchronous ones out of the memory map, which has no size to set.
+ * lmdb: put, which groups by itself; without overlappingSync a commit is on disk when it resolves. Unsynced: a database
+ * opened with noSync. Reads are its synchronous ones out of the memory map, which has no size to set.
  */
 export const openLmdb: OpenStore = async ({ directory, shape }): Promise<Store> => {
   const lmdb = loadPeer<{ open(options: object): Lmdb }>('lmdb');
@@ -171,7 +175,10 @@ interface Sqlite {
   close(): void;
 }
 
-/** better-sqlite3: a table without rowid keyed by text, WAL, one transaction a group; synchronous FULL for synced writes, NORMAL (no sync a commit) else. */
+/**
+ * better-sqlite3: a table without rowid keyed by text, WAL, one transaction a group; synchronous FULL for synced
+ * writes, NORMAL (no sync a commit) else.
+ */
 export const openSqlite: OpenStore = async ({ directory, shape, cacheBytes }): Promise<Store> => {
   const { mkdirSync } = await import('node:fs');
   mkdirSync(directory, { recursive: true });

@@ -1,7 +1,8 @@
 /**
- * The peers: what a Node user would embed instead. They live in bench/peers, a package of its own that is installed on first use, so that neither the
- * product nor its lock file knows them. Prebuilt binaries come with the packages (scripts stay off); better-sqlite3 has none on the registry and is
- * compiled where a compiler is there. A peer that does not load is left out, with words.
+ * The peers: what a Node user would embed instead. They live in bench/peers, a package of its own that is installed on
+ * first use, so that neither the product nor its lock file knows them. Prebuilt binaries come with the packages
+ * (scripts stay off); better-sqlite3 has none on the registry and is compiled where a compiler is there. A peer that
+ * does not load is left out, with words.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -28,7 +29,10 @@ function packagePath(): string {
   throw new Error('bench/peers/package.json is not there');
 }
 
-/** The peer's module. Its shape is what the caller says: the packages' own types are not there when the bench is compiled. */
+/**
+ * The peer's module. Its shape is what the caller says: the packages' own types are not there when the bench is
+ * compiled.
+ */
 export function loadPeer<T>(name: SystemName): T {
   return createRequire(packagePath())(name) as T;
 }

@@ -18,7 +18,10 @@ interface Target {
 const AS_GOOD_AS_LEVEL: Target = { peer: 'classic-level', least: 1 };
 const AS_GOOD_AS_ROCKS: Target = { peer: 'rocksdb-native', least: 1 };
 
-/** What Edubba's rate must be, as a multiple of the peer's. Of those against rocksdb-native most must be met, of the others all. */
+/**
+ * What Edubba's rate must be, as a multiple of the peer's. Of those against rocksdb-native most must be met, of the
+ * others all.
+ */
 export function targetsOf(line: string): readonly Target[] {
   if (line.startsWith('scan')) return [{ peer: 'classic-level', least: 1.5 }, AS_GOOD_AS_ROCKS];
   if (line === 'random-read-32') return [AS_GOOD_AS_LEVEL, AS_GOOD_AS_ROCKS, { peer: 'lmdb', least: 0.7 }];

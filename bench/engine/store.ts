@@ -1,6 +1,6 @@
 /**
- * A system under measure, in the few verbs that the lines need. Rows of one value or of 20 cells; a system without columns keeps a cell as an entry
- * of its own, under row key, '/', name of the cell, and reads a row as a short range.
+ * A system under measure, in the few verbs that the lines need. Rows of one value or of 20 cells; a system without
+ * columns keeps a cell as an entry of its own, under row key, '/', name of the cell, and reads a row as a short range.
  */
 import type { Job, Shape } from './job.ts';
 
@@ -15,7 +15,10 @@ export interface Store {
   put(row: RowToWrite): Promise<void>;
   /** A batch of rows whose acknowledgement does not wait for the disk. */
   putUnsynced?(rows: readonly RowToWrite[]): Promise<void>;
-  /** Bytes of values found; 0 where the row is not there. `alone`: no other read is under way, so a system may use a call that holds the thread. */
+  /**
+   * Bytes of values found; 0 where the row is not there. `alone`: no other read is under way, so a system may use a
+   * call that holds the thread.
+   */
   get(key: string, alone: boolean): Promise<number> | number;
   /** Bytes of values in the whole table. */
   scan(reverse: boolean): Promise<number>;
@@ -37,8 +40,8 @@ export const rangeOfCells = (key: string): { gte: string; lt: string } => ({ gte
 export const hasCells = (shape: Shape): boolean => shape === 'cells';
 
 /**
- * Group commit for a system whose own writes are one call, one sync: what comes while a batch is under way goes out together in the next, as
- * Edubba's log does it. Without it a peer would sync once a row.
+ * Group commit for a system whose own writes are one call, one sync: what comes while a batch is under way goes out
+ * together in the next, as Edubba's log does it. Without it a peer would sync once a row.
  */
 export class GroupCommit {
   readonly #write: (rows: readonly RowToWrite[]) => Promise<void>;

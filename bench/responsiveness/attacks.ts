@@ -1,6 +1,6 @@
 /**
- * What hostile callers do to a server, each as a loop that goes on until its process is ended. Load goes to loopback only; an attack's own
- * process bounds it in time.
+ * What hostile callers do to a server, each as a loop that goes on until its process is ended. Load goes to loopback
+ * only; an attack's own process bounds it in time.
  */
 import { connect as connectSocket, type Socket } from 'node:net';
 import { connect } from '../../src/boot/index.ts';

@@ -1,4 +1,7 @@
-/** Loaded before the server, in its process: tells the parent, when asked, how long the event loop was held since it last asked. */
+/**
+ * Loaded before the server, in its process: tells the parent, when asked, how long the event loop was held since it
+ * last asked.
+ */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 /** Milliseconds; the histogram counts its own timer of 1 ms, which is taken off. */

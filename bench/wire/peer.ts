@@ -1,4 +1,7 @@
-/** A peer of HTTP/2 as small as it can be: a socket on which the preface and settings were exchanged, and one request as bytes. */
+/**
+ * A peer of HTTP/2 as small as it can be: a socket on which the preface and settings were exchanged, and one request as
+ * bytes.
+ */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
@@ -14,7 +17,10 @@ function frame(type: number, flags: number, stream: number, payload: Buffer): Bu
   return Buffer.concat([head, payload]);
 }
 
-/** Resolves when the server has said its settings. `windowBytes`: what it may send before it is granted more; HTTP/2's default is 65,535. */
+/**
+ * Resolves when the server has said its settings. `windowBytes`: what it may send before it is granted more; HTTP/2's
+ * default is 65,535.
+ */
 export async function openConnection(port: number, { windowBytes }: { windowBytes?: number }): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1' });
   await once(socket, 'connect');

@@ -1,5 +1,6 @@
 /**
- * The three questions to a Webtable, answered in words: the page as of a time, all anchors to a page, all pages of a site.
+ * The three questions to a Webtable, answered in words: the page as of a time, all anchors to a page, all pages of a
+ * site.
  */
 import { parseHtml } from './html-page.ts';
 import { pageOfRow, type PageName, reversedHost, rowOf, urlOf } from './page-url.ts';

@@ -127,7 +127,10 @@ function treesOf(pages: string | undefined, site: string | undefined): readonly 
   return packagePages();
 }
 
-/** The pages that the example brings along, in packages that are development dependencies; the hosts are the example's choice. */
+/**
+ * The pages that the example brings along, in packages that are development dependencies; the hosts are the example's
+ * choice.
+ */
 export function packagePages(): readonly PageTreeOptions[] {
   const require = createRequire(import.meta.url);
   return [

@@ -1,6 +1,6 @@
 /**
- * What the Webtable wants to know of a page: its language and its links with their texts. Pages are as the web has them: nothing here fails on a
- * broken one.
+ * What the Webtable wants to know of a page: its language and its links with their texts. Pages are as the web has
+ * them: nothing here fails on a broken one.
  */
 import { Parser } from 'htmlparser2';
 
@@ -66,7 +66,8 @@ class PageReader {
 
   text(text: string): void {
     if (this.#inTitle) this.#title += text;
-    // more than is kept, since white space shrinks; no more, since a link that is never closed takes the rest of the page
+    // more than is kept, since white space shrinks; no more, since a link that is never closed takes the rest of the
+    // page
     else if (this.#open && this.#open.text.length < 16 * MAX_TEXT_BYTES) this.#open.text += text;
   }
 
@@ -103,7 +104,10 @@ export function shortened(text: string, maxBytes = MAX_TEXT_BYTES): string {
   return bytes.toString('utf8', 0, end).trimEnd();
 }
 
-/** By the byte order mark, else as the page says, else UTF-8 if it is that, else as Western pages without a word were written. */
+/**
+ * By the byte order mark, else as the page says, else UTF-8 if it is that, else as Western pages without a word were
+ * written.
+ */
 function decode(bytes: Uint8Array): string {
   const mark =
     bytes[0] === 0xff && bytes[1] === 0xfe

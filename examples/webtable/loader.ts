@@ -1,6 +1,6 @@
 /**
- * Loads a tree of pages into a store: every page under its reversed URL, and for every link between pages of the tree an anchor in the row of the
- * page it leads to.
+ * Loads a tree of pages into a store: every page under its reversed URL, and for every link between pages of the tree
+ * an anchor in the row of the page it leads to.
  *
  * Memory is bounded whatever the tree's size: one page, one batch that is gathered and one that is being written.
  */

@@ -1,5 +1,6 @@
 /**
- * The Webtable of the paper's section 2 on real pages: `npm run example:webtable`. README.md beside this file tells what to try.
+ * The Webtable of the paper's section 2 on real pages: `npm run example:webtable`. README.md beside this file tells
+ * what to try.
  */
 import { statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -63,7 +64,10 @@ async function withStore(place: Place, use: (store: Store) => Promise<number>): 
   }
 }
 
-/** Loads the pages twice, as of their own time and as of now, and asks the three questions, two of them about the page with the most links to it. */
+/**
+ * Loads the pages twice, as of their own time and as of now, and asks the three questions, two of them about the page
+ * with the most links to it.
+ */
 async function demo(trees: readonly PageTree[], store: Store): Promise<number> {
   const now = Date.now();
   for (const time of ['mtime', now] as const) for (const tree of trees) await loadPages(tree, store, time);

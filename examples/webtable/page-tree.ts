@@ -1,6 +1,7 @@
 /**
- * A directory tree of HTML files as a site: every file whose name says HTML is a page, its path in the tree the page's path. Symbolic links are
- * not followed. Nothing is held of the tree but one directory a level and a bounded cache of names that links asked for.
+ * A directory tree of HTML files as a site: every file whose name says HTML is a page, its path in the tree the page's
+ * path. Symbolic links are not followed. Nothing is held of the tree but one directory a level and a bounded cache of
+ * names that links asked for.
  */
 import { lstat, opendir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -59,7 +60,10 @@ export class PageTree {
     return readFile(join(this.root, path));
   }
 
-  /** The page of the tree that a URL leads to: the file itself, or the index of a directory. Undefined where there is none. */
+  /**
+   * The page of the tree that a URL leads to: the file itself, or the index of a directory. Undefined where there is
+   * none.
+   */
   async find({ host, path }: PageName): Promise<PageName | undefined> {
     if (host !== this.host) return undefined;
     const folder = path === '' || path.endsWith('/') ? path : `${path}/`;

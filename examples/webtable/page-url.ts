@@ -1,6 +1,7 @@
 /**
- * Names of pages: URL, host and path, row key. The row key is the paper's: the host's labels in reverse, so that pages of one domain lie side by
- * side, then the path as text, percent-escapes undone: http://www.example.com/a/b.html -> com.example.www/a/b.html.
+ * Names of pages: URL, host and path, row key. The row key is the paper's: the host's labels in reverse, so that pages
+ * of one domain lie side by side, then the path as text, percent-escapes undone: http://www.example.com/a/b.html ->
+ * com.example.www/a/b.html.
  */
 
 export interface PageName {
@@ -34,7 +35,10 @@ export function parsePageUrl(text: string): PageName | undefined {
   return url && nameOf(url);
 }
 
-/** The page a link leads to, query and fragment dropped; undefined where it is not a page on the web (mailto:, javascript:, nonsense). */
+/**
+ * The page a link leads to, query and fragment dropped; undefined where it is not a page on the web (mailto:,
+ * javascript:, nonsense).
+ */
 export function resolveLink(href: string, base: string): PageName | undefined {
   const url = parseUrl(href, base);
   return url && nameOf(url);

@@ -1,6 +1,7 @@
 /**
- * The Webtable on a server, through Google's Node client @google-cloud/bigtable, unchanged. The client is no dependency of this package: it is
- * taken from the folder in which the interop scripts keep it, and installed there by npm if it is not.
+ * The Webtable on a server, through Google's Node client @google-cloud/bigtable, unchanged. The client is no dependency
+ * of this package: it is taken from the folder in which the interop scripts keep it, and installed there by npm if it
+ * is not.
  */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';

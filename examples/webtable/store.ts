@@ -1,6 +1,7 @@
 /**
- * Where the Webtable is kept, in the example's words: `EmbeddedStore` has it in a directory, through the library; `ServerStore` on any server of
- * the Cloud Bigtable API, through Google's client. The table is the paper's (section 2, figure 1):
+ * Where the Webtable is kept, in the example's words: `EmbeddedStore` has it in a directory, through the library;
+ * `ServerStore` on any server of the Cloud Bigtable API, through Google's client. The table is the paper's (section 2,
+ * figure 1):
  *
  *   row  com.example.www/a/b.html
  *     contents:                    the page's bytes, three versions

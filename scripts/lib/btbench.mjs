@@ -1,5 +1,6 @@
 /**
- * Our load generator (bench/btbench), run against a server: workloads as objects, and the write-until-it-dies and look-again pair.
+ * Our load generator (bench/btbench), run against a server: workloads as objects, and the write-until-it-dies and
+ * look-again pair.
  */
 import { readFileSync } from 'node:fs';
 import { capture } from './repository.mjs';
@@ -51,8 +52,8 @@ export const errorKinds = ({ error_kinds: kinds = {} }) =>
     .join('; ');
 
 /**
- * Writes rows to a fresh table until `stopServer` (called `delayMs` after the first row was acknowledged) has ended the server.
- * Gives the number of rows that were acknowledged; their names are in `ackFile`.
+ * Writes rows to a fresh table until `stopServer` (called `delayMs` after the first row was acknowledged) has ended the
+ * server. Gives the number of rows that were acknowledged; their names are in `ackFile`.
  */
 export async function writeUntilGone(path, server, { table, ackFile, delayMs, stopServer, valueBytes = 1000 }) {
   const words = [

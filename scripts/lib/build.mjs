@@ -1,11 +1,14 @@
 /**
- * Installs what package-lock.json names and brings dist/ up to date, in two steps that each do nothing while their sources have not changed:
+ * Installs what package-lock.json names and brings dist/ up to date, in two steps that each do nothing while their
+ * sources have not changed:
  *
  * - `bundle`: dist/bundle, the JavaScript that is shipped and that `npm start` runs, by esbuild straight from src/;
- * - `compile`: types checked, every file compiled by itself for tests and benchmarks (dist/src, dist/test, …), and dist/types, the declarations that are shipped.
+ * - `compile`: types checked, every file compiled by itself for tests and benchmarks (dist/src, dist/test, …), and
+ *   dist/types, the declarations that are shipped.
  *
- * `npm start` needs the first alone, and of node_modules only what is no development dependency: that is why esbuild, and the packages that become part of
- * the bundle, are dependencies of the workspace scripts/bundle and not of the package itself.
+ * `npm start` needs the first alone, and of node_modules only what is no development dependency: that is why esbuild,
+ * and the packages that become part of the bundle, are dependencies of the workspace scripts/bundle and not of the
+ * package itself.
  */
 import { createRequire } from 'node:module';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -47,8 +50,8 @@ export function install({ dev = true } = {}) {
 }
 
 /**
- * Calls `make(gone, isFirst)` unless it succeeded before with the same files of the same sizes and times of change. `gone`: those of last time that are no more.
- * dist/.NAME.made lists them, and ends with "made" only after a success.
+ * Calls `make(gone, isFirst)` unless it succeeded before with the same files of the same sizes and times of change.
+ * `gone`: those of last time that are no more. dist/.NAME.made lists them, and ends with "made" only after a success.
  */
 function step(name, sources, make) {
   const record = dist(`.${name}.made`);
@@ -73,8 +76,9 @@ function step(name, sources, make) {
 }
 
 /**
- * The library's two doors, the command line, and beside them what worker threads load. Loading some four hundred modules one by one is what a start would take
- * longest for. The source maps hold the sources; THIRD-PARTY.txt the licences of the packages inside. Those with native parts stay outside.
+ * The library's two doors, the command line, and beside them what worker threads load. Loading some four hundred
+ * modules one by one is what a start would take longest for. The source maps hold the sources; THIRD-PARTY.txt the
+ * licences of the packages inside. Those with native parts stay outside.
  */
 function bundle() {
   // shared parts are named by their contents: those of earlier builds would stay
@@ -104,9 +108,9 @@ function bundle() {
     external: Object.keys(dependencies),
     // only a run from the sources resolves by import.meta: webpack would follow that in the bundle
     define: { EDUBBA_VERSION: JSON.stringify(version), 'import.meta.resolve': 'undefined' },
-    // CommonJS packages inside ask for Node's own modules by require, for which any place will do: in a CommonJS bundle of a user's there is no URL (and webpack
-    // would follow a `createRequire` imported by its name). Of Node's globals the two are accessors: each use would call a function, which no compiler
-    // takes out of the hot paths
+    // CommonJS packages inside ask for Node's own modules by require, for which any place will do: in a CommonJS bundle
+    // of a user's there is no URL (and webpack would follow a `createRequire` imported by its name). Of Node's globals
+    // the two are accessors: each use would call a function, which no compiler takes out of the hot paths
     banner: {
       js: "import * as edubbaModule from 'node:module'; const require = edubbaModule.createRequire(import.meta.url ?? process.cwd() + '/x.js'), { Buffer, performance } = globalThis;",
     },
@@ -114,7 +118,10 @@ function bundle() {
   writeFileSync(dist('bundle', 'THIRD-PARTY.txt'), thirdParty(Object.keys(metafile.inputs)));
 }
 
-/** Compiles. Outputs of what is gone are removed, so that no test of a deleted file runs on; the first time all that another build may have left. */
+/**
+ * Compiles. Outputs of what is gone are removed, so that no test of a deleted file runs on; the first time all that
+ * another build may have left.
+ */
 function compile(gone, isFirst) {
   const stale = isFirst
     ? [...FOLDERS, '.tsbuildinfo']
@@ -127,7 +134,10 @@ function compile(gone, isFirst) {
   declarations();
 }
 
-/** Installs and builds what changed. `onlyBundle`: what `npm start` needs. Throws where the compiler finds an error; what it found stands on standard error. */
+/**
+ * Installs and builds what changed. `onlyBundle`: what `npm start` needs. Throws where the compiler finds an error;
+ * what it found stands on standard error.
+ */
 export function build({ onlyBundle = false } = {}) {
   install({ dev: !onlyBundle });
   const sources = (onlyBundle ? ['src'] : FOLDERS).flatMap(sourcesOf);

@@ -1,9 +1,10 @@
 /**
- * npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=N] [--lines=a,b] [--json=FILE]: CPU time per operation of this
- * checkout beside that of COMMIT, line by line, with a verdict (bench/compare/verdict.ts).
+ * npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=N] [--lines=a,b] [--json=FILE]: CPU
+ * time per operation of this checkout beside that of COMMIT, line by line, with a verdict (bench/compare/verdict.ts).
  *
- * COMMIT is checked out and built in a folder of its own. Each round starts both builds on empty folders, right after one another, in alternating
- * order; the load generator is this checkout's for both. Status 0: passes. 1: it does not. 2: it could not be measured.
+ * COMMIT is checked out and built in a folder of its own. Each round starts both builds on empty folders, right after
+ * one another, in alternating order; the load generator is this checkout's for both. Status 0: passes. 1: it does not.
+ * 2: it could not be measured.
  */
 import { fork } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

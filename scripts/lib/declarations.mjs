@@ -1,6 +1,7 @@
 /**
- * dist/types, made from the declarations that the compiler put into dist/src: those that the library's two doors lead to, and no others. They name
- * nothing but each other and Node's own modules, so they hold wherever the package is installed.
+ * dist/types, made from the declarations that the compiler put into dist/src: those that the library's two doors lead
+ * to, and no others. They name nothing but each other and Node's own modules, so they hold wherever the package is
+ * installed.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

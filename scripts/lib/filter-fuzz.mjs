@@ -1,6 +1,7 @@
 /**
- * The fuzz target `filters`: bytes are read as a filter, a row and its values. The run must give what the plain model says, and no call of it may do more than a
- * bounded number of units of work: pushes into stages are counted from outside.
+ * The fuzz target `filters`: bytes are read as a filter, a row and its values. The run must give what the plain model
+ * says, and no call of it may do more than a bounded number of units of work: pushes into stages are counted from
+ * outside.
  */
 import assert from 'node:assert/strict';
 import { BigtableError, Code, fromBytes, toBytes } from '../../dist/src/base/index.js';

@@ -1,6 +1,6 @@
 /**
- * What `npm run fuzz` feeds with damaged input: everything that reads bytes of a peer's making. A target has good inputs to start from and
- * `run`, which takes any bytes and throws when they did what no bytes may do.
+ * What `npm run fuzz` feeds with damaged input: everything that reads bytes of a peer's making. A target has good
+ * inputs to start from and `run`, which takes any bytes and throws when they did what no bytes may do.
  */
 import assert from 'node:assert/strict';
 import { create, toBinary } from '@bufbuild/protobuf';

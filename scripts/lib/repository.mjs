@@ -1,5 +1,6 @@
 /**
- * Where the repository is, and how its scripts run programs. Node's own modules only: these scripts run before anything is installed.
+ * Where the repository is, and how its scripts run programs. Node's own modules only: these scripts run before anything
+ * is installed.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { accessSync, constants, readdirSync } from 'node:fs';
@@ -12,7 +13,10 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** The installed file `parts` of a dependency, such as ('knip', 'bin', 'knip.js'). */
 export const dependency = (...parts) => join(ROOT, 'node_modules', ...parts);
 
-/** All files under `folder` (relative to ROOT) whose name `wanted` accepts, relative to ROOT with forward slashes, in order. */
+/**
+ * All files under `folder` (relative to ROOT) whose name `wanted` accepts, relative to ROOT with forward slashes, in
+ * order.
+ */
 export function filesUnder(folder, wanted) {
   const found = [];
   const walk = (dir) => {
@@ -40,8 +44,9 @@ export function run(command, args, options = {}) {
 }
 
 /**
- * Runs a program to its end and gives { status, out, err }. A status of 1 also stands for an end by a signal.
- * Options: those of spawn, `timeoutMs` (none by default; then the process is killed), `input`, `heard` (gets all of standard error so far whenever more comes).
+ * Runs a program to its end and gives { status, out, err }. A status of 1 also stands for an end by a signal. Options:
+ * those of spawn, `timeoutMs` (none by default; then the process is killed), `input`, `heard` (gets all of standard
+ * error so far whenever more comes).
  */
 export function capture(command, args, { timeoutMs = 0, input = '', heard = () => {}, ...options } = {}) {
   return new Promise((resolve, reject) => {

@@ -1,12 +1,15 @@
 /**
- * npm run bench -- server: our load generator against Edubba (durable: every acknowledgement synced, compactions' CPU counted), Google's Go emulator (in
- * memory), HBase standalone (its own client, nothing synced: bench/hbase), and Edubba with two tablet servers on as many threads. A table for each of
- * them with ratios and what they are meant to be, and JSON lines for machines.
+ * npm run bench -- server: our load generator against Edubba (durable: every acknowledgement synced, compactions' CPU
+ * counted), Google's Go emulator (in memory), HBase standalone (its own client, nothing synced: bench/hbase), and
+ * Edubba with two tablet servers on as many threads. A table for each of them with ratios and what they are meant to
+ * be, and JSON lines for machines.
  *
- * The servers take turns at each workload, the others at rest meanwhile: the speed of a shared machine drifts by a factor of two and more within minutes,
- * and what is set side by side is to be of the same ones. HBase alone comes behind them, all its workloads in one run: its client is compiled as it runs.
+ * The servers take turns at each workload, the others at rest meanwhile: the speed of a shared machine drifts by a
+ * factor of two and more within minutes, and what is set side by side is to be of the same ones. HBase alone comes
+ * behind them, all its workloads in one run: its client is compiled as it runs.
  *
- * CPU time is the server process's, all threads, from a workload's first call until the server is at rest again (btbench -rest).
+ * CPU time is the server process's, all threads, from a workload's first call until the server is at rest again
+ * (btbench -rest).
  */
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +29,10 @@ const WARM_ROWS = 10_000;
 const NOT_WARMED = ['batchwrite', 'verify', 'scanclient'];
 const TIMEOUT_MS = 3_600_000;
 
-/** At most this times the emulator's CPU time a row, and at least this times its rows a second (with more than one stream). */
+/**
+ * At most this times the emulator's CPU time a row, and at least this times its rows a second (with more than one
+ * stream).
+ */
 const TARGETS = {
   seqwrite: { cpu: 0.5, rate: 1 },
   randwrite: { cpu: 0.5, rate: 1 },
@@ -48,7 +54,10 @@ const HBASE_TARGET_OF = { batchwrite: 2, scanclient: undefined, verify: undefine
 /** Two tablet servers: at most this times the CPU time a row of one. */
 const THREADS_TARGET = 1.35;
 
-/** In an order in which each finds what it reads; the emulator's limitscan walks the whole table, so a large one takes its time. */
+/**
+ * In an order in which each finds what it reads; the emulator's limitscan walks the whole table, so a large one takes
+ * its time.
+ */
 const ORDER = [
   'batchwrite',
   ...WORKLOADS.filter((name) => !['batchwrite', 'verify'].includes(name)),
@@ -60,7 +69,10 @@ const ORDER = [
 const rounded = (value, digits) =>
   value === undefined || !Number.isFinite(value) ? undefined : Number(value.toFixed(digits));
 
-/** For each server what prepares it: gives `start`, which starts it on an empty folder, and `load`, which runs workloads with btbench's options against it; `atOnce`: all in one run. */
+/**
+ * For each server what prepares it: gives `start`, which starts it on an empty folder, and `load`, which runs workloads
+ * with btbench's options against it; `atOnce`: all in one run.
+ */
 const SERVERS = {
   edubba: () => underBtbench((dir) => startEdubba(dir)),
   threads: () => underBtbench((dir) => startEdubba(dir, undefined, ['--tablet-servers', '2'])),
@@ -99,7 +111,10 @@ class Contestant {
     this.#rows = size.rows;
   }
 
-  /** Gives their results, those there are where it fails: what it and the others came to is worth its table. Once failed it takes nothing more. */
+  /**
+   * Gives their results, those there are where it fails: what it and the others came to is worth its table. Once failed
+   * it takes nothing more.
+   */
   async run(workloads) {
     const results = await this.#load(workloads, [
       '-rows',
@@ -169,7 +184,9 @@ class Contestant {
   }
 }
 
-/** The contestants' results, each of the `turns` (lists of workloads) one contestant after the other. They are ended. */
+/**
+ * The contestants' results, each of the `turns` (lists of workloads) one contestant after the other. They are ended.
+ */
 async function inTurn(contestants, turns, warmSecs = 0) {
   const start = performance.now();
   const results = [];
@@ -186,7 +203,10 @@ async function inTurn(contestants, turns, warmSecs = 0) {
   return results;
 }
 
-/** Milliseconds that the disk takes to write a kilobyte behind another and sync it, in the median: what a write alone waits for at least. */
+/**
+ * Milliseconds that the disk takes to write a kilobyte behind another and sync it, in the median: what a write alone
+ * waits for at least.
+ */
 function diskSyncMs() {
   const scratch = mkdtempSync(join(tmpdir(), 'edubba-bench-'));
   const file = openSync(join(scratch, 'synced'), 'w');
@@ -297,7 +317,9 @@ function printTables(heading, [first, ...peers], results) {
     if (result.errors > 0) console.log(`${result.server} ${result.workload}: ${errorKinds(result)}`);
 }
 
-/** The servers to run, all of them unless told otherwise; without HBase, and a line that says so, where Java is missing. */
+/**
+ * The servers to run, all of them unless told otherwise; without HBase, and a line that says so, where Java is missing.
+ */
 async function chosen(only) {
   const names = only?.split(',') ?? Object.keys(SERVERS);
   const why = names.includes('hbase') ? await javaMissing() : undefined;
@@ -306,7 +328,10 @@ async function chosen(only) {
   return names.filter((name) => name !== 'hbase');
 }
 
-/** `words`: the options of scripts/bench.mjs. Answers the exit code: 2 where a workload of ours had errors, 1 where a server could not be measured. */
+/**
+ * `words`: the options of scripts/bench.mjs. Answers the exit code: 2 where a workload of ours had errors, 1 where a
+ * server could not be measured.
+ */
 export async function serverBench(words) {
   const option = (name, fallback) =>
     words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;

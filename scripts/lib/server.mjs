@@ -1,5 +1,6 @@
 /**
- * Starts a server as a child process and speaks of it as an object: Edubba from this checkout, Google's Go emulator, or HBase.
+ * Starts a server as a child process and speaks of it as an object: Edubba from this checkout, Google's Go emulator, or
+ * HBase.
  *
  * Every child is ended when this process ends, so that nothing is left listening.
  */
@@ -30,8 +31,9 @@ export function freePort() {
 }
 
 /**
- * Starts `command` and waits, `readyMs` at most, for a line of its output that matches `ready`, whose first group is HOST:PORT.
- * Gives { name, address, pid, output(), exited, kill(signal) }: `exited` resolves with { code, signal }, kill waits for the end.
+ * Starts `command` and waits, `readyMs` at most, for a line of its output that matches `ready`, whose first group is
+ * HOST:PORT. Gives { name, address, pid, output(), exited, kill(signal) }: `exited` resolves with { code, signal },
+ * kill waits for the end.
  */
 export function startServer(name, command, args, ready, readyMs = READY_MS) {
   const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -90,7 +92,10 @@ export function startEmulator(path) {
   return startServer('emulator', path, ['-host', '127.0.0.1', '-port', '0'], /running on (\S+:\d+)/);
 }
 
-/** HBase standalone (bench/hbase) with its files in `dir`; `java` is what hbase() of tools.mjs gives. The address is that of its ZooKeeper. */
+/**
+ * HBase standalone (bench/hbase) with its files in `dir`; `java` is what hbase() of tools.mjs gives. The address is
+ * that of its ZooKeeper.
+ */
 export function startHbase(java, dir) {
   return startServer('hbase', 'java', [...java, 'Server', dir], /is ready: (\S+:\d+)/, HBASE_READY_MS);
 }

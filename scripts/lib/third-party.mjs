@@ -5,7 +5,10 @@ import { ROOT } from './repository.mjs';
 
 const read = (...parts) => readFileSync(join(ROOT, ...parts), 'utf8').trim();
 
-/** The text of THIRD-PARTY.txt. `inputs`: the files that the bundle is made of, relative to the repository. Throws where a package states no licence. */
+/**
+ * The text of THIRD-PARTY.txt. `inputs`: the files that the bundle is made of, relative to the repository. Throws where
+ * a package states no licence.
+ */
 export function thirdParty(inputs) {
   const folders = [...new Set(inputs.map(folderOf))].filter(Boolean).sort();
   const parts = folders.map((folder) => {

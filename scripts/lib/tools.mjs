@@ -1,6 +1,7 @@
 /**
- * What the scripts beside the product need and fetch for themselves, each through its own package manager: Google's Go emulator,
- * programs of Go modules and our own, Google's clients, HBase. All of it is kept in one cache folder outside the repository.
+ * What the scripts beside the product need and fetch for themselves, each through its own package manager: Google's Go
+ * emulator, programs of Go modules and our own, Google's clients, HBase. All of it is kept in one cache folder outside
+ * the repository.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
@@ -72,14 +73,20 @@ export async function javaMissing() {
 /** Google's Java client and the scenario for it, compiled; gives the class path. */
 export const javaClient = () => javaProgram("Google's Java client", 'test/interop/clients/java');
 
-/** HBase, and the server and load generator of bench/hbase, compiled; gives the arguments of java that stand before the name of a class. */
+/**
+ * HBase, and the server and load generator of bench/hbase, compiled; gives the arguments of java that stand before the
+ * name of a class.
+ */
 export const hbase = async () => [
   `@${join(ROOT, 'bench/hbase/jvm.options')}`,
   '-cp',
   await javaProgram('HBase', 'bench/hbase'),
 ];
 
-/** Fetches what the pom.xml in `folder` (relative to the repository) names, once for each text of it, and compiles the sources beside it; gives the class path. */
+/**
+ * Fetches what the pom.xml in `folder` (relative to the repository) names, once for each text of it, and compiles the
+ * sources beside it; gives the class path.
+ */
 async function javaProgram(what, folder) {
   const pom = join(ROOT, folder, 'pom.xml');
   const kept = join(CACHE, 'java', createHash('sha256').update(readFileSync(pom)).digest('hex').slice(0, 16));
@@ -103,7 +110,10 @@ async function javaProgram(what, folder) {
   return classPath;
 }
 
-/** Builds the Go program in `folder` (relative to the repository), package `pkg` of it; gives the path of its executable. */
+/**
+ * Builds the Go program in `folder` (relative to the repository), package `pkg` of it; gives the path of its
+ * executable.
+ */
 export async function goProgram(folder, name, pkg = '.') {
   const path = join(CACHE, 'go', name);
   mkdirSync(join(CACHE, 'go'), { recursive: true });

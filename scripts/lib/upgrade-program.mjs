@@ -1,8 +1,10 @@
 /**
- * What scripts/upgrade.mjs runs with one build or the other: node upgrade-program.mjs BUILD DIRECTORY write|kill|read TAG
+ * What scripts/upgrade.mjs runs with one build or the other: node upgrade-program.mjs BUILD DIRECTORY write|kill|read
+ * TAG
  *
- * write: rows of TAG in every state that rows have: in files, compacted, split and in the log alone; then the database is closed. kill: the same, and the process ends by
- * SIGKILL instead. read: looks for every row of TAG, and fails where one is missing or wrong. What the library of an old commit lacks is left out.
+ * write: rows of TAG in every state that rows have: in files, compacted, split and in the log alone; then the database
+ * is closed. kill: the same, and the process ends by SIGKILL instead. read: looks for every row of TAG, and fails where
+ * one is missing or wrong. What the library of an old commit lacks is left out.
  */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -1,5 +1,6 @@
 /**
- * Programs of others that test a wire: grpc's interop client, h2spec, and the certificates for all that speaks TLS here.
+ * Programs of others that test a wire: grpc's interop client, h2spec, and the certificates for all that speaks TLS
+ * here.
  */
 import { join } from 'node:path';
 import { capture, ROOT } from './repository.mjs';

@@ -1,6 +1,6 @@
 /**
- * Whether what texts cite exists: files of the repository by their path, targets and sections of links in pages, sections that comments name, and
- * modules that pages name as `room/module`. One line for each that does not.
+ * Whether what texts cite exists: files of the repository by their path, targets and sections of links in pages,
+ * sections that comments name, and modules that pages name as `room/module`. One line for each that does not.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
@@ -12,7 +12,10 @@ const ENDINGS = 'json|md|mjs|sh|toml|ts|yaml';
 const PATH = new RegExp(`(?<![\\w./@-])(?:${FOLDERS})/[\\w./-]*\\.(?:${ENDINGS})\\b(?![\\w*/])`, 'g');
 /** A link of a page: [words](target). */
 const LINK = /\]\(([^)\s]+)\)/g;
-/** docs/PAGE.md, "Words": the heading itself, one that goes on in brackets ("Words (more)"), or one of a file's section (Section "words"). */
+/**
+ * docs/PAGE.md, "Words": the heading itself, one that goes on in brackets ("Words (more)"), or one of a file's section
+ * (Section "words").
+ */
 const SECTIONS = /(docs\/[\w/-]+\.md)((?:,? (?:and )?"[^"\n]+")+)/g;
 /** A page by its name alone. */
 const PAGE = /(?<![\w./-])[A-Z][A-Z-]+\.md\b/g;
@@ -63,7 +66,10 @@ function* citedLinks(page, text) {
   }
 }
 
-/** `paths`: the files to look at, from the root of the repository: whatever cites, and all that may be cited by its name alone. */
+/**
+ * `paths`: the files to look at, from the root of the repository: whatever cites, and all that may be cited by its name
+ * alone.
+ */
 export function brokenCitations(paths) {
   const found = [];
   const known = new Map();

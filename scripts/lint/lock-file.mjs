@@ -1,7 +1,7 @@
 /**
- * A lock file must name every optional dependency of every package in it, those of other platforms too: `npm ci` refuses it
- * otherwise, on every machine. npm itself leaves them out where the lock file was written beside installed packages, or where a
- * registry lacks a platform's package.
+ * A lock file must name every optional dependency of every package in it, those of other platforms too: `npm ci`
+ * refuses it otherwise, on every machine. npm itself leaves them out where the lock file was written beside installed
+ * packages, or where a registry lacks a platform's package.
  *
  *   node scripts/lint/lock-file.mjs --write      completes the files
  */

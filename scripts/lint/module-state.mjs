@@ -1,10 +1,12 @@
 /**
- * Mutable state at module level: shared by all databases and servers of a process, and found rather than passed. It belongs
- * to a connection, an API object or a cursor. Only the machine (src/platform) and the pools (src/base/pools.ts) have their own.
+ * Mutable state at module level: shared by all databases and servers of a process, and found rather than passed. It
+ * belongs to a connection, an API object or a cursor. Only the machine (src/platform) and the pools (src/base/pools.ts)
+ * have their own.
  *
- * It finds a variable at the top of a module that a function changes: by assignment to it or to a part of it, by a method such
- * as `set` or `push`, or by any method where it is an instance of a class of ours whose fields change. A static field that is
- * not readonly and an uninitialised buffer count too. What is built while the module loads passes, and so do pools.
+ * It finds a variable at the top of a module that a function changes: by assignment to it or to a part of it, by a
+ * method such as `set` or `push`, or by any method where it is an instance of a class of ours whose fields change. A
+ * static field that is not readonly and an uninitialised buffer count too. What is built while the module loads passes,
+ * and so do pools.
  */
 import ts from 'typescript';
 import { lineOf, productTrees } from './sources.mjs';
@@ -123,7 +125,9 @@ function stateOf({ path, tree }, changing) {
   return [...found.values()];
 }
 
-/** { wrong: a line for each piece of state outside its owners that is not known to remain, remaining: how many are }. */
+/**
+ * { wrong: a line for each piece of state outside its owners that is not known to remain, remaining: how many are }.
+ */
 export function moduleState() {
   const changing = changingClasses(productTrees());
   changing.delete('Pool');

@@ -1,6 +1,7 @@
 /**
- * The rooms of src/: on which floor each stands, what it is, and which others it may import. The layer check (.dependency-cruiser.mjs) keeps it;
- * the table of docs/ARCHITECTURE.md is made from it (scripts/rooms.mjs). Any change of it is a decision: docs/decisions/0002-layers.md.
+ * The rooms of src/: on which floor each stands, what it is, and which others it may import. The layer check
+ * (.dependency-cruiser.mjs) keeps it; the table of docs/ARCHITECTURE.md is made from it (scripts/rooms.mjs). Any change
+ * of it is a decision: docs/decisions/0002-layers.md.
  */
 
 /** From the ground floor up. `imports` is exact: a room that needs another one asks for it here. */

@@ -1,4 +1,6 @@
-/** How long the files and functions of src/ are, how wide comments are everywhere, and how many casts the product has. */
+/**
+ * How long the files and functions of src/ are, how wide comments are everywhere, and how many casts the product has.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';

@@ -1,7 +1,7 @@
 /**
- * Rules for the text of every file: no paths of the machine it was written on, no hosts of package registries, no marks of
- * unfinished work, no white space at line ends, plain words, narrow pages. The patterns are put together from parts, so that
- * this file passes too.
+ * Rules for the text of every file: no paths of the machine it was written on, no hosts of package registries, no marks
+ * of unfinished work, no white space at line ends, plain words, narrow pages. The patterns are put together from parts,
+ * so that this file passes too.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,15 +1,16 @@
 /**
  * Byte strings: how row keys, family names and qualifiers are held in memory.
  *
- * A `ByteString` is a JavaScript string with one character (U+0000 to U+00FF) for each byte. V8 stores such strings one byte
- * a character and compares them with `<` as unsigned bytes, three to four times faster than Buffer.compare, and they work as
- * keys of a Map. Values of cells are not byte strings: they stay Uint8Array.
+ * A `ByteString` is a JavaScript string with one character (U+0000 to U+00FF) for each byte. V8 stores such strings one
+ * byte a character and compares them with `<` as unsigned bytes, three to four times faster than Buffer.compare, and
+ * they work as keys of a Map. Values of cells are not byte strings: they stay Uint8Array.
  *
  * Invariant: no character is above U+00FF. Text enters through `utf8()`, bytes through `fromBytes()`.
  */
 
 declare global {
-  // Node's own, untyped and undocumented but stable since its beginning: half the cost of toString('latin1', …) for short keys
+  // Node's own, untyped and undocumented but stable since its beginning: half the cost of toString('latin1', …) for
+  // short keys
   interface Buffer {
     latin1Slice(start?: number, end?: number): string;
     latin1Write(text: string, offset?: number, length?: number): number;
@@ -52,7 +53,10 @@ export function viewOf(bytes: Uint8Array, from: number, to: number): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from);
 }
 
-/** Bytes [from, to) of the source to `at` in the target. No view is made for them, which would cost as much as copying a kilobyte. */
+/**
+ * Bytes [from, to) of the source to `at` in the target. No view is made for them, which would cost as much as copying a
+ * kilobyte.
+ */
 export function copyBytes(source: Uint8Array, from: number, to: number, target: Buffer, at: number): void {
   if (to - from > LOOPED_BYTES) asBuffer(source).copy(target, at, from, to);
   else for (let i = from; i < to; i++) target[at++] = source[i] as number;
@@ -71,7 +75,10 @@ export function isSuccessor(next: ByteString, key: ByteString): boolean {
   return next.length === key.length + 1 && next.charCodeAt(key.length) === 0 && next.startsWith(key);
 }
 
-/** The smallest byte string above every one that starts with `prefix`; undefined where there is none (empty, or all 0xFF). */
+/**
+ * The smallest byte string above every one that starts with `prefix`; undefined where there is none (empty, or all
+ * 0xFF).
+ */
 export function prefixEnd(prefix: ByteString): ByteString | undefined {
   let n = prefix.length;
   while (n > 0 && prefix.charCodeAt(n - 1) === 0xff) n--;

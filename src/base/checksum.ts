@@ -1,6 +1,7 @@
 /**
- * CRC-32C (Castagnoli polynomial, reflected, as in iSCSI) in plain JavaScript, eight bytes a step: about 1 GB/s, and the
- * fastest there is below some 256 bytes. Larger inputs go through the `Checksum` component of env, which may be native.
+ * CRC-32C (Castagnoli polynomial, reflected, as in iSCSI) in plain JavaScript, eight bytes a step: about 1 GB/s, and
+ * the fastest there is below some 256 bytes. Larger inputs go through the `Checksum` component of env, which may be
+ * native.
  */
 
 const TABLES = makeTables();

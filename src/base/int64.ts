@@ -1,9 +1,9 @@
 /**
  * 64-bit signed integers: timestamps and counters cover all of int64, which a JavaScript number does not.
  *
- * An `Int64` is a number where that is exact (a safe integer) and a bigint elsewhere: the canonical form, so that `===` and
- * `<` between two of them are right (JavaScript orders numbers and bigints together exactly). Timestamps of our time in
- * microseconds are numbers, so the hot paths never see a bigint. Never add or subtract two without `toBigInt`.
+ * An `Int64` is a number where that is exact (a safe integer) and a bigint elsewhere: the canonical form, so that `===`
+ * and `<` between two of them are right (JavaScript orders numbers and bigints together exactly). Timestamps of our
+ * time in microseconds are numbers, so the hot paths never see a bigint. Never add or subtract two without `toBigInt`.
  */
 
 export type Int64 = number | bigint;

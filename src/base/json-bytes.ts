@@ -1,6 +1,7 @@
 /**
- * Bytes in JSON. The type and the meaning of a field never depend on the bytes: `NAME` is a string and holds text, `NAMEBase64` is a string and holds
- * base64. Exactly one of the two is there: the second where the bytes are not UTF-8 (docs/decisions/0031-command-line.md).
+ * Bytes in JSON. The type and the meaning of a field never depend on the bytes: `NAME` is a string and holds text,
+ * `NAMEBase64` is a string and holds base64. Exactly one of the two is there: the second where the bytes are not UTF-8
+ * (docs/decisions/0031-command-line.md).
  */
 import { asBuffer, type ByteString, toBytes } from './bytes.ts';
 

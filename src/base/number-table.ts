@@ -1,9 +1,11 @@
 /**
- * A map from small whole numbers, for entries that come and go with every call: streams of a connection, blocks that are being loaded.
+ * A map from small whole numbers, for entries that come and go with every call: streams of a connection, blocks that
+ * are being loaded.
  *
- * Why not Map: when one rehashes, and it does with every entry that leaves it empty, its old table keeps a link to the new one. Once an old table has
- * been moved to the old generation, everything behind it outlives its young collections, entries that were long deleted too, until the whole heap is
- * marked: all objects of all calls were copied twice. Here a deleted entry leaves nothing behind.
+ * Why not Map: when one rehashes, and it does with every entry that leaves it empty, its old table keeps a link to the
+ * new one. Once an old table has been moved to the old generation, everything behind it outlives its young collections,
+ * entries that were long deleted too, until the whole heap is marked: all objects of all calls were copied twice. Here
+ * a deleted entry leaves nothing behind.
  */
 const NO_KEY = -1;
 const FIRST_CAPACITY = 16;
@@ -69,7 +71,9 @@ export class NumberTable<V> {
     return at;
   }
 
-  /** Entries behind the gap that were pushed past it move up, so that every one is found from its home without a gap. */
+  /**
+   * Entries behind the gap that were pushed past it move up, so that every one is found from its home without a gap.
+   */
   #close(from: number): void {
     const keys = this.#keys;
     const values = this.#values;

@@ -1,6 +1,9 @@
 /** The name that somebody probably meant, for "did you mean". */
 
-/** A name is similar when at most this share of its characters must change; one may in any case, so that `ed` means `end`. */
+/**
+ * A name is similar when at most this share of its characters must change; one may in any case, so that `ed` means
+ * `end`.
+ */
 const MAX_CHANGED_SHARE = 0.4;
 /** Shortest word to compare: when a single letter changes, nothing is left of it. */
 const MIN_CHARS = 2;

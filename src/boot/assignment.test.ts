@@ -1,4 +1,7 @@
-/** What the master does when nobody tells it anything, or tells it late: looks at assignments, servers that do not answer, and sweeps beside deaths. */
+/**
+ * What the master does when nobody tells it anything, or tells it late: looks at assignments, servers that do not
+ * answer, and sweeps beside deaths.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { inSimulatedTime } from '../../test/simulated-time.ts';

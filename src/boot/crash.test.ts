@@ -79,7 +79,10 @@ async function check(db: TestDatabase, promises: Promises): Promise<void> {
   await db.mutate('doomed', 'r', setCell('new', 'f', 5));
 }
 
-/** Runs the life until the file system's operation number `at`, then lets the power fail. Answers false where it was over before. */
+/**
+ * Runs the life until the file system's operation number `at`, then lets the power fail. Answers false where it was
+ * over before.
+ */
 async function crashAt(at: number): Promise<boolean> {
   let left = at;
   let crashed = false;

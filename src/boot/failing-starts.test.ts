@@ -1,4 +1,7 @@
-/** Starts that fail at any of their steps: whatever they had taken is free again, so that the next start, here or elsewhere, finds nothing in its way. */
+/**
+ * Starts that fail at any of their steps: whatever they had taken is free again, so that the next start, here or
+ * elsewhere, finds nothing in its way.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { inSimulatedTime } from '../../test/simulated-time.ts';

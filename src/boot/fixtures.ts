@@ -1,4 +1,7 @@
-/** Databases for tests: the whole system over a file system in memory that can crash, with the lock service's lasting files in it too. */
+/**
+ * Databases for tests: the whole system over a file system in memory that can crash, with the lock service's lasting
+ * files in it too.
+ */
 import assert from 'node:assert/strict';
 import { type ByteString, BigtableError, type Code } from '../base/index.ts';
 import {

@@ -1,5 +1,6 @@
 /**
- * boot: settings -> adapters -> roles: gives the service of a database in a directory or in memory, or of a server at an address.
+ * boot: settings -> adapters -> roles: gives the service of a database in a directory or in memory, or of a server at
+ * an address.
  */
 export { checkDirectory } from './directory/check-directory.ts';
 export { connect } from './open/connect.ts';

@@ -71,7 +71,8 @@ describe('recovery and memory', () => {
         for await (const { bytes } of world.fileSystem.readLog(path)) logBytes += bytes.length;
       maxBytes = Math.max(maxBytes, logBytes);
     }
-    // two quarters of the limit for METADATA, and what is written while others flush; five quarters and more were it not flushed early
+    // two quarters of the limit for METADATA, and what is written while others flush; five quarters and more were it
+    // not flushed early
     assert.ok(maxBytes < 9 * mib, `the log grew to ${maxBytes} bytes`);
     assert.ok(maxBytes > mib / 2, `the log grew to ${maxBytes} bytes only: nothing was tried`);
     await db.close();

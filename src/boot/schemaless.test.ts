@@ -1,4 +1,7 @@
-/** Tablets whose table has no schema: what creations and deletions that were cut short leave is removed, what a lost schema leaves is kept. */
+/**
+ * Tablets whose table has no schema: what creations and deletions that were cut short leave is removed, what a lost
+ * schema leaves is kept.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Code, unavailable } from '../base/index.ts';
@@ -24,7 +27,10 @@ async function schemaFile({ fileSystem }: World, table: string): Promise<{ path:
   throw new Error(`no file holds the schema of ${table}`);
 }
 
-/** The small file whose path starts so is not changed by that method: `instead` comes in its place, while it answers anything. */
+/**
+ * The small file whose path starts so is not changed by that method: `instead` comes in its place, while it answers
+ * anything.
+ */
 function failing(
   inner: LockService,
   method: 'write' | 'remove',

@@ -312,7 +312,8 @@ describe('the newest time that a server gave', () => {
     test(`survives ${what}`, async () => {
       const world = new TimedWorld();
       let db = await begun(world);
-      // given while the clock was ahead, and so above all that files and logs tell of the time in which they were written
+      // given while the clock was ahead, and so above all that files and logs tell of the time in which they were
+      // written
       for (const row of ['a', 'z']) await put(db, row, 'old');
       world.wall.micros -= 2 * YEAR;
       for (const row of ['a', 'z']) await put(db, row, 'before');
@@ -432,7 +433,10 @@ const oneStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constantFrom('flush', 'compact', 'divide', 'reopen', 'crash') }) },
 ) as fc.Arbitrary<Step>;
 
-/** The table in plain data: of each row and column, values by timestamp; of each tablet, the newest time that its server gave. */
+/**
+ * The table in plain data: of each row and column, values by timestamp; of each tablet, the newest time that its server
+ * gave.
+ */
 class Model {
   readonly #columns = new Map<string, Map<number, string>>();
   #lastMicros: number[] = [0];

@@ -1,4 +1,7 @@
-/** Calls that wait for what another has begun: each ends at its own deadline and when its caller gives up, and none is failed by another's end. */
+/**
+ * Calls that wait for what another has begun: each ends at its own deadline and when its caller gives up, and none is
+ * failed by another's end.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Code } from '../base/index.ts';

@@ -1,6 +1,6 @@
 /**
- * env: the five seams between Edubba and the world (file system, lock service, transport, clock and random, workers), the
- * codec and telemetry components, the request context and the budget of bytes; and the in-memory version of each.
+ * env: the five seams between Edubba and the world (file system, lock service, transport, clock and random, workers),
+ * the codec and telemetry components, the request context and the budget of bytes; and the in-memory version of each.
  * Nothing here touches the machine: adapters that do live in `platform`.
  */
 export { ByteBudget, type Relief, Reservation } from './budget/budget.ts';

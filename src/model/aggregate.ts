@@ -1,6 +1,7 @@
 /**
- * Aggregates: cells that are merged and never overwritten (API: AddToCell, MergeToCell, Type.Aggregate). A cell holds a state, which is what a read
- * answers: of sum, min and max an 8-byte big-endian integer, of hll a sketch (docs/formats/aggregates.md). Sums wrap at 64 bits.
+ * Aggregates: cells that are merged and never overwritten (API: AddToCell, MergeToCell, Type.Aggregate). A cell holds a
+ * state, which is what a read answers: of sum, min and max an 8-byte big-endian integer, of hll a sketch
+ * (docs/formats/aggregates.md). Sums wrap at 64 bits.
  */
 import { addWrapping, asBuffer, int64Bytes, invalidArgument, readInt64BE, type Int64 } from '../base/index.ts';
 import { checkHllInput, checkHllState, hllInput, mergeHll } from './hll/hll.ts';

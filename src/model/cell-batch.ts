@@ -1,7 +1,8 @@
 /**
  * Gathers set-cells, as they are found in the bytes of a request or of a log's append, into a CellBatch (cell-run.ts).
  *
- * Columns are told apart by the bytes of their names, before any text is made of them: where a name stood before, and a small table of such places.
+ * Columns are told apart by the bytes of their names, before any text is made of them: where a name stood before, and a
+ * small table of such places.
  */
 import type { Int64 } from '../base/index.ts';
 import type { CellBatch, CellColumn, CellRun } from './cell-run.ts';
@@ -55,7 +56,9 @@ export class CellBatchBuilder {
     return this.#starts.length;
   }
 
-  /** Whether the names that stand there are those of a column that is known: cells are added to that one from now on. */
+  /**
+   * Whether the names that stand there are those of a column that is known: cells are added to that one from now on.
+   */
   toColumn(familyStart: number, familyEnd: number, qualifierStart: number, qualifierEnd: number): boolean {
     const last = this.#column;
     if (last === undefined) return false;
@@ -74,7 +77,10 @@ export class CellBatchBuilder {
       : undefined;
   }
 
-  /** A column that `toColumn` did not know, and where its names stand for it. The qualifier is the bytes [from, to). Cells are added to it from now on. */
+  /**
+   * A column that `toColumn` did not know, and where its names stand for it. The qualifier is the bytes [from, to).
+   * Cells are added to it from now on.
+   */
   addColumn(
     familyStart: number,
     familyEnd: number,

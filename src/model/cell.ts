@@ -1,9 +1,9 @@
 /**
  * Cells and where they stand: (row, column family, qualifier, timestamp) -> value (paper section 2).
  *
- * Inside a row columns are ordered by family, then qualifier, as unsigned bytes; versions newest first. The storage layers use one
- * byte string for both: the column key `family NUL qualifier`. Family names have no byte below "-", so column keys order as
- * (family, qualifier) does, and the family name alone sorts directly before all of its columns.
+ * Inside a row columns are ordered by family, then qualifier, as unsigned bytes; versions newest first. The storage
+ * layers use one byte string for both: the column key `family NUL qualifier`. Family names have no byte below "-", so
+ * column keys order as (family, qualifier) does, and the family name alone sorts directly before all of its columns.
  */
 import type { ByteString, Int64 } from '../base/index.ts';
 
@@ -48,6 +48,9 @@ export interface RowFragment {
 /** What a read yields at a time: fragments in order. */
 export interface ReadBatch {
   readonly fragments: readonly RowFragment[];
-  /** Rows up to this key (in the read's direction) were looked at, whether or not they gave cells; for progress messages. */
+  /**
+   * Rows up to this key (in the read's direction) were looked at, whether or not they gave cells; for progress
+   * messages.
+   */
   readonly scannedTo?: ByteString;
 }

@@ -9,11 +9,11 @@
  *   range deletion    column 'fam NUL q'   hides versions with start <= timestamp < end; ranges of a column are disjoint, ascending
  *   put, merge        column 'fam NUL q'   a cell; merge = an aggregate's operand, to be combined with what older layers hold
  *
- * Invariant: a deletion entry speaks only of the layers OLDER than its own; inside one layer deletions have been applied
- * already, so the cells beside it in the layer stay visible (docs/ARCHITECTURE.md, "Order and deletion"). Hence no cell needs a
- * sequence number and a merged read is a walk over layers, newest first; only layers that are neighbours in age are ever merged.
- * A merge entry's value is the aggregate's encoded state. Within a layer there is at most one put or merge entry for a
- * (row, column, timestamp): a put followed by merges has been folded into a put.
+ * Invariant: a deletion entry speaks only of the layers OLDER than its own; inside one layer deletions have been
+ * applied already, so the cells beside it in the layer stay visible (docs/ARCHITECTURE.md, "Order and deletion"). Hence
+ * no cell needs a sequence number and a merged read is a walk over layers, newest first; only layers that are
+ * neighbours in age are ever merged. A merge entry's value is the aggregate's encoded state. Within a layer there is at
+ * most one put or merge entry for a (row, column, timestamp): a put followed by merges has been folded into a put.
  */
 import type { ByteString, Int64 } from '../base/index.ts';
 import type { ColumnKey } from './cell.ts';
@@ -90,9 +90,10 @@ export type CursorState = (typeof CursorState)[keyof typeof CursorState];
  *     else { use(cursor.row, cursor.column, …); cursor.next(); }
  *   }
  *
- * Fields are valid only while `state` is ready and until the next move. A cursor sees each row as it was in one instant, from when it
- * first stood on it until it leaves it. A move that is made while a load is needed replaces the one before.
- * `load` may leave the cursor in need of a further load. Failures reject `load` with the error of the file system or a CorruptionError.
+ * Fields are valid only while `state` is ready and until the next move. A cursor sees each row as it was in one
+ * instant, from when it first stood on it until it leaves it. A move that is made while a load is needed replaces the
+ * one before. `load` may leave the cursor in need of a further load. Failures reject `load` with the error of the file
+ * system or a CorruptionError.
  */
 export interface LayerCursor {
   readonly state: CursorState;
@@ -111,9 +112,9 @@ export interface LayerCursor {
   /** To the first entry of the last row below `row`; undefined = the last row of all. For reverse scans. */
   seekRowBefore(row: ByteString | undefined): void;
   /**
-   * Inside the present row, forward only: to the first entry at or after (column, and if given, below or at that timestamp in the
-   * order of versions). Deletion entries of `column` itself are passed over when a timestamp is given. Lands on the first
-   * entry of the next row when the row has none; never goes back.
+   * Inside the present row, forward only: to the first entry at or after (column, and if given, below or at that
+   * timestamp in the order of versions). Deletion entries of `column` itself are passed over when a timestamp is given.
+   * Lands on the first entry of the next row when the row has none; never goes back.
    */
   seekColumn(column: ColumnKey, timestamp?: Int64): void;
   next(): void;
@@ -138,7 +139,10 @@ export interface Layer {
   mayContainRows(start: ByteString, end: ByteString | undefined): boolean;
   /** Whether any entry may stand in the row: cheap, never wrong when it says no. */
   mayContainRow?(row: ByteString): boolean;
-  /** Whether any entry may stand in the row that bears on the column, deletions of its family and of the row included. As cheap and as right. */
+  /**
+   * Whether any entry may stand in the row that bears on the column, deletions of its family and of the row included.
+   * As cheap and as right.
+   */
   mayContainColumn?(row: ByteString, column: ColumnKey): boolean;
   cursor(): LayerCursor;
   /** A cursor that sees the entries of this one row alone. */

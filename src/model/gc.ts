@@ -2,8 +2,8 @@
  * Garbage collection on read: a read never shows a cell that the family's rule, applied to the cells now visible, drops
  * (docs/ARCHITECTURE.md, "Order and deletion"). Each read fixes one `now`.
  *
- * Versions of a column come newest first, so every rule is monotone: once it drops a version it drops all after it. `keeps` may
- * therefore end a column at its first refusal.
+ * Versions of a column come newest first, so every rule is monotone: once it drops a version it drops all after it.
+ * `keeps` may therefore end a column at its first refusal.
  */
 import type { Int64 } from '../base/index.ts';
 import type { GcRule } from './schema.ts';

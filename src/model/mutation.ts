@@ -1,6 +1,7 @@
 /**
- * Mutations: what a RowMutation applies to one row, in order and atomically (paper section 3; API: google.bigtable.v2.Mutation).
- * Plain frozen data. A deletion hides what was written before it and nothing written after it, whatever the timestamps.
+ * Mutations: what a RowMutation applies to one row, in order and atomically (paper section 3; API:
+ * google.bigtable.v2.Mutation). Plain frozen data. A deletion hides what was written before it and nothing written
+ * after it, whatever the timestamps.
  */
 import { assert, type ByteString, type Int64 } from '../base/index.ts';
 
@@ -20,8 +21,9 @@ export interface SetCell {
 }
 
 /**
- * A SetCell of the one shape that all have, whoever made it: what handles them on their way then meets one hidden class. (A spread in which the server's time
- * is filled in makes V8 give up the shape and move every object to another, a microsecond each time it is looked at.)
+ * A SetCell of the one shape that all have, whoever made it: what handles them on their way then meets one hidden
+ * class. (A spread in which the server's time is filled in makes V8 give up the shape and move every object to another,
+ * a microsecond each time it is looked at.)
  */
 export function setCell(
   family: string,

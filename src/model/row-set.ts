@@ -1,6 +1,6 @@
 /**
- * Row ranges and sets. Every range is half-open, [start, end), with undefined for no end: an open start `k` is the closed
- * start successor(k), a closed end `k` the open end successor(k), so one form is enough.
+ * Row ranges and sets. Every range is half-open, [start, end), with undefined for no end: an open start `k` is the
+ * closed start successor(k), a closed end `k` the open end successor(k), so one form is enough.
  */
 import { type ByteString, isSuccessor, successor } from '../base/index.ts';
 

@@ -4,7 +4,9 @@
  */
 import { ownOf } from '../base/index.ts';
 
-/** Which versions a family may lose. `union`: those that any rule drops; `intersection`: those that every rule drops. */
+/**
+ * Which versions a family may lose. `union`: those that any rule drops; `intersection`: those that every rule drops.
+ */
 export type GcRule =
   | { readonly kind: 'maxVersions'; readonly versions: number }
   | { readonly kind: 'maxAge'; readonly ageMicros: number }
@@ -31,9 +33,9 @@ export interface ValueType {
 export interface FamilySchema {
   readonly name: string;
   /**
-   * 0 or left out at first; one more each time a family of this name is created again after it was dropped. Tablets store cells
-   * under `storageFamily(name, generation)`, so that what an earlier generation left behind is never seen again: a drop is one change
-   * of the schema, whole in an instant, and compactions remove the bytes later.
+   * 0 or left out at first; one more each time a family of this name is created again after it was dropped. Tablets
+   * store cells under `storageFamily(name, generation)`, so that what an earlier generation left behind is never seen
+   * again: a drop is one change of the schema, whole in an instant, and compactions remove the bytes later.
    */
   readonly generation?: number;
   readonly gcRule?: GcRule;
@@ -63,7 +65,10 @@ export interface LocalityGroup {
   readonly inMemory?: boolean;
 }
 
-/** A table's locality groups as they are asked for: their tuning, and the families that lie in each. Families named nowhere lie in `default`. */
+/**
+ * A table's locality groups as they are asked for: their tuning, and the families that lie in each. Families named
+ * nowhere lie in `default`.
+ */
 export type GroupLayout = Readonly<Record<string, LocalityGroup & { readonly families?: readonly string[] }>>;
 
 /** Timestamps of a table are multiples of a millisecond or of a microsecond; fixed at creation. */
@@ -85,7 +90,10 @@ export interface TableSchema {
   readonly extra?: Readonly<Record<string, string>>;
 }
 
-/** The family part of column keys on disk and in logs. The mark sorts below every character of a family name, so the order stays. */
+/**
+ * The family part of column keys on disk and in logs. The mark sorts below every character of a family name, so the
+ * order stays.
+ */
 export function storageFamily(name: string, generation = 0): string {
   return generation === 0 ? name : `${name}\x01${generation}`;
 }

@@ -1,6 +1,7 @@
 /**
- * The server's time as cells carry it: filled in where a cell comes without a timestamp, cut to the table's granularity, and recognized again in cells
- * that are read from a log. Pure: the time itself comes from the tablet (tablet/layers/server-time.ts).
+ * The server's time as cells carry it: filled in where a cell comes without a timestamp, cut to the table's
+ * granularity, and recognized again in cells that are read from a log. Pure: the time itself comes from the tablet
+ * (tablet/layers/server-time.ts).
  */
 import type { Int64 } from '../base/index.ts';
 import { type CellRun, isCellRun, type Mutations, timestampAt } from './cell-run.ts';
@@ -43,7 +44,10 @@ export function resolveTimestamps(mutations: Mutations, nowMicros: number, granu
   return resolved ?? mutations;
 }
 
-/** Whether a cell among them carries that time, as cells do that got it from the server, which gives no time beyond 2^53. */
+/**
+ * Whether a cell among them carries that time, as cells do that got it from the server, which gives no time beyond
+ * 2^53.
+ */
 export function carriesServerTime(mutations: Mutations, micros: Int64, granularity: Granularity): boolean {
   if (typeof micros === 'bigint') return false;
   const timestamp = cutToGranularity(micros, granularity);

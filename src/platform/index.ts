@@ -1,6 +1,6 @@
 /**
- * platform: the adapters that touch the machine, one for each seam and component of env. Rooms above get them handed in; only
- * boot, and tests, make them.
+ * platform: the adapters that touch the machine, one for each seam and component of env. Rooms above get them handed
+ * in; only boot, and tests, make them.
  */
 export { type OpenDirectory, openDirectory } from './directory/directory.ts';
 export { type DirectoryLock, lockDirectory } from './locks/directory-lock.ts';

@@ -1,6 +1,7 @@
 /**
- * Callers who take the server's memory and give nothing for it: lengths that are announced and never sent, requests that come byte by byte,
- * answers that nobody reads. While each goes on, other callers are answered, and the server's memory stays bounded.
+ * Callers who take the server's memory and give nothing for it: lengths that are announced and never sent, requests
+ * that come byte by byte, answers that nobody reads. While each goes on, other callers are answered, and the server's
+ * memory stays bounded.
  */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
@@ -180,7 +181,9 @@ describe('a server with a budget of 16 MiB', () => {
     wire.close();
   }
 
-  /** All are answered while the attackers' connections are open: a large write, and small calls beside it and before it. */
+  /**
+   * All are answered while the attackers' connections are open: a large write, and small calls beside it and before it.
+   */
   async function othersAreServed(): Promise<void> {
     const table = client.table('t');
     const small = async (): Promise<void> => {

@@ -1,4 +1,7 @@
-/** Reads whose filter, or set of rows, is made to cost as much as it can: others are answered meanwhile, and the server's memory stays bounded. */
+/**
+ * Reads whose filter, or set of rows, is made to cost as much as it can: others are answered meanwhile, and the
+ * server's memory stays bounded.
+ */
 import assert from 'node:assert/strict';
 import { describe, test, type TestContext } from 'node:test';
 import { BigtableError, Code } from '../../src/base/index.ts';

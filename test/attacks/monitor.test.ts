@@ -1,4 +1,7 @@
-/** Whoever reaches the port with metrics and probes takes nothing of the server: its callers are answered meanwhile, and so are those who look after it. */
+/**
+ * Whoever reaches the port with metrics and probes takes nothing of the server: its callers are answered meanwhile, and
+ * so are those who look after it.
+ */
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';

@@ -1,4 +1,6 @@
-/** Loaded before the server, in its process: answers each message of the parent with the memory that the process holds. */
+/**
+ * Loaded before the server, in its process: answers each message of the parent with the memory that the process holds.
+ */
 process.on('message', () => {
   const { rss, heapUsed, external } = process.memoryUsage();
   process.send?.({

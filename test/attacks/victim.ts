@@ -1,8 +1,9 @@
 /**
  * A server in a process of its own that tests attack, and the other callers whom the attack must not harm.
  *
- * Each attack test asserts two things: the server holds bounded memory (`memory`), and `answerOthers` resolves while the attack still goes on.
- * Order is asserted, not time: the limit of each call is only there so that a failing test ends.
+ * Each attack test asserts two things: the server holds bounded memory (`memory`), and `answerOthers` resolves while
+ * the attack still goes on. Order is asserted, not time: the limit of each call is only there so that a failing test
+ * ends.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -43,7 +44,10 @@ export interface VictimMemory {
   readonly peakRssBytes: number;
 }
 
-/** The table that other callers read and write: family f, row `known` with the cell f:q = `value`. Attacks use tables or rows of their own. */
+/**
+ * The table that other callers read and write: family f, row `known` with the cell f:q = `value`. Attacks use tables or
+ * rows of their own.
+ */
 export const OTHERS_TABLE = 'others';
 const HEALTH = '/grpc.health.v1.Health/Check';
 /** A caller that got no answer within this fails its test. */
@@ -136,12 +140,17 @@ export class Victim {
     return memory;
   }
 
-  /** Resolves when a new caller each got answers to Health/Check, a read of one row, and a write of one byte. Rejects with the first error. */
+  /**
+   * Resolves when a new caller each got answers to Health/Check, a read of one row, and a write of one byte. Rejects
+   * with the first error.
+   */
   async answerOthers(): Promise<void> {
     await Promise.all([this.#health(), this.#readAndWrite()]);
   }
 
-  /** `answerOthers`, and asserts that the attack, which resolves or rejects when it ends, was still under way after it. */
+  /**
+   * `answerOthers`, and asserts that the attack, which resolves or rejects when it ends, was still under way after it.
+   */
   async answerOthersDuring(attack: Promise<unknown>): Promise<void> {
     let isOver = false;
     const end = (): void => void (isOver = true);

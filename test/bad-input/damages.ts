@@ -1,5 +1,6 @@
 /**
- * The kinds of files in a database's directory, and the damage that is done to a file of each: bytes flipped, the file cut short, the file gone.
+ * The kinds of files in a database's directory, and the damage that is done to a file of each: bytes flipped, the file
+ * cut short, the file gone.
  */
 import type { SeededRandom } from '../../src/env/index.ts';
 
@@ -30,8 +31,9 @@ export interface Damage {
 /**
  * What nobody can tell from what is left, and why. Its outcome may be a smaller database, never a wrong one.
  *
- * Not among the damages here, but of the same kind: whole appends at the end of a log turned to zeros look as if they had never been made, and so does the last of several segments
- * when it is removed (docs/formats/log-file.md, "Reading").
+ * Not among the damages here, but of the same kind: whole appends at the end of a log turned to zeros look as if they
+ * had never been made, and so does the last of several segments when it is removed (docs/formats/log-file.md,
+ * "Reading").
  */
 export function cannotBeSeen({ path, kind }: Damage, isRoot: boolean): string | undefined {
   if (kind === 'removed' && !isRoot && path.startsWith('files/lock-service/files/')) {

@@ -1,7 +1,8 @@
 /**
- * Damage on disk: every kind of file of a database directory is changed byte by byte, cut short and removed, each time in a copy, and the copy is opened and read whole.
- * The outcome must be exactly the data that was written, or an error in words; never other data, missing data, a hang or an end of the process. After an error the file is
- * put back, and everything must be there: refusing costs nothing.
+ * Damage on disk: every kind of file of a database directory is changed byte by byte, cut short and removed, each time
+ * in a copy, and the copy is opened and read whole. The outcome must be exactly the data that was written, or an error
+ * in words; never other data, missing data, a hang or an end of the process. After an error the file is put back, and
+ * everything must be there: refusing costs nothing.
  *
  * EDUBBA_CORRUPTION_STRIDE=N damages every N-th byte of every file in place of a choice; EDUBBA_SEED=N chooses others.
  */
@@ -22,7 +23,10 @@ const STRIDE =
   process.env['EDUBBA_CORRUPTION_STRIDE'] === undefined ? undefined : Number(process.env['EDUBBA_CORRUPTION_STRIDE']);
 /** Copies opened at once: most of their time is waiting for the disk. */
 const AT_ONCE = 8;
-/** A read is waited for so long; where a tablet could not be loaded, by a database that has said so, no longer than that. */
+/**
+ * A read is waited for so long; where a tablet could not be loaded, by a database that has said so, no longer than
+ * that.
+ */
 const READ_MS = 5000;
 const HOPELESS_READ_MS = 100;
 const MAX_MS = 30_000;

@@ -1,5 +1,6 @@
 /**
- * Bad requests in the library's words. Each is made of the embedded library and, through the same library, of a server. The table `t` has the families f and g, the aggregates `sum` and `low`, and timestamps of whole milliseconds.
+ * Bad requests in the library's words. Each is made of the embedded library and, through the same library, of a server.
+ * The table `t` has the families f and g, the aggregates `sum` and `low`, and timestamps of whole milliseconds.
  */
 import { Code, type GcRule, type ReadModifyWriteRule, type RowFilter, RowMutation } from '../../src/embedded/index.ts';
 import { all, type LibraryRequest, refused } from './library-request.ts';

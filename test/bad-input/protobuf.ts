@@ -1,4 +1,7 @@
-/** Protobuf messages made by hand, so that they may be wrong in any way; and the names of an API's methods, from its definition. */
+/**
+ * Protobuf messages made by hand, so that they may be wrong in any way; and the names of an API's methods, from its
+ * definition.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 

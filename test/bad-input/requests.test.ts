@@ -1,6 +1,7 @@
 /**
- * Bad requests at both doors, the embedded library and a server: each is refused with the right code and a message that names what is wrong, nothing of it is applied, and
- * afterwards the process is alive, holds no bytes for anybody, and serves good requests.
+ * Bad requests at both doors, the embedded library and a server: each is refused with the right code and a message that
+ * names what is wrong, nothing of it is applied, and afterwards the process is alive, holds no bytes for anybody, and
+ * serves good requests.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -1,8 +1,9 @@
 /**
- * Bad requests that only bytes can say, as data: the method, its message by hand, the code of the refusal and what its message must name. The table `t` is that of
- * library-requests.ts, in the instance projects/local/instances/local.
+ * Bad requests that only bytes can say, as data: the method, its message by hand, the code of the refusal and what its
+ * message must name. The table `t` is that of library-requests.ts, in the instance projects/local/instances/local.
  *
- * Two bounds on one side of a range are not among them: they are a oneof, of which every reader of protobuf sees the last alone.
+ * Two bounds on one side of a range are not among them: they are a oneof, of which every reader of protobuf sees the
+ * last alone.
  */
 import { Code } from '../../src/base/index.ts';
 import { type FieldValue, message } from './protobuf.ts';

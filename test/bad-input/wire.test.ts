@@ -1,6 +1,7 @@
 /**
- * Bad bytes at a server's door: requests that no library would send, random and mutilated messages to every method of the three services, and broken HTTP/2. Each is answered with
- * an honest code; afterwards nothing has changed, no bytes are held for anybody, and good requests are served. EDUBBA_SEED=N sends other bytes, EDUBBA_FUZZ_RUNS=N more.
+ * Bad bytes at a server's door: requests that no library would send, random and mutilated messages to every method of
+ * the three services, and broken HTTP/2. Each is answered with an honest code; afterwards nothing has changed, no bytes
+ * are held for anybody, and good requests are served. EDUBBA_SEED=N sends other bytes, EDUBBA_FUZZ_RUNS=N more.
  */
 import assert from 'node:assert/strict';
 import { connect as connectHttp2, constants, type ClientHttp2Session, type IncomingHttpHeaders } from 'node:http2';

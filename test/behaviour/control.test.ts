@@ -1,6 +1,6 @@
 /**
- * What an operator asks of a database, behind every door: compactions with their progress, splits, merges, flushes, tablets, counters, and the
- * names of all tables.
+ * What an operator asks of a database, behind every door: compactions with their progress, splits, merges, flushes,
+ * tablets, counters, and the names of all tables.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
- * Random histories of mutations, flushes, compactions, changes of groups, splits, merges and reopenings against the plain model: after every few steps
- * the whole table, and random parts of it, read as the model says.
+ * Random histories of mutations, flushes, compactions, changes of groups, splits, merges and reopenings against the
+ * plain model: after every few steps the whole table, and random parts of it, read as the model says.
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -1,10 +1,12 @@
 /**
- * One row of the data model in its plainest form: a map of maps of maps, changed by the same mutations. Slow, obvious, and the judge of everything else.
- * A row is a value: a change gives another row. Bytes are text with a character a byte.
+ * One row of the data model in its plainest form: a map of maps of maps, changed by the same mutations. Slow, obvious,
+ * and the judge of everything else. A row is a value: a change gives another row. Bytes are text with a character a
+ * byte.
  *
- * Garbage collection: rules are applied when a row is read, to the versions then visible. What a rule has hidden once a compaction may have removed
- * by now, and it may not: such a version is in doubt. It shows again only where the rule is relaxed or a newer version is deleted, and there alone both
- * outcomes are right; one that should show and does not is gone for good.
+ * Garbage collection: rules are applied when a row is read, to the versions then visible. What a rule has hidden once a
+ * compaction may have removed by now, and it may not: such a version is in doubt. It shows again only where the rule is
+ * relaxed or a newer version is deleted, and there alone both outcomes are right; one that should show and does not is
+ * gone for good.
  */
 import type { GcRule } from '../../src/embedded/index.ts';
 import { type AggregateKind, aggregateInput, mergeAggregates } from '../../src/model/index.ts';

@@ -1,6 +1,7 @@
 /**
- * The behaviour suite against a server, through the Cloud API over the wire. With EDUBBA_BEHAVIOUR_ADDRESS it runs against that server
- * in place of its own (`npm run interop` gives Google's Go emulator, with EDUBBA_BEHAVIOUR_LACKS naming what it lacks).
+ * The behaviour suite against a server, through the Cloud API over the wire. With EDUBBA_BEHAVIOUR_ADDRESS it runs
+ * against that server in place of its own (`npm run interop` gives Google's Go emulator, with EDUBBA_BEHAVIOUR_LACKS
+ * naming what it lacks).
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

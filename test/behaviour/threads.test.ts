@@ -1,7 +1,7 @@
 /**
- * The behaviour suite against a database with two tablet servers, each in a thread: through the wire, where whichever thread takes the connection passes
- * on what is not its own, and by the client library of the main thread, for which every call is passed on. All threads of a process share one listener, so
- * the subjects run one after another.
+ * The behaviour suite against a database with two tablet servers, each in a thread: through the wire, where whichever
+ * thread takes the connection passes on what is not its own, and by the client library of the main thread, for which
+ * every call is passed on. All threads of a process share one listener, so the subjects run one after another.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,7 @@
-/** `edubba serve` with TLS, tokens and certificates, and the commands that speak to it, as processes and users have them. */
+/**
+ * `edubba serve` with TLS, tokens and certificates, and the commands that speak to it, as processes and users have
+ * them.
+ */
 import assert from 'node:assert/strict';
 import { chmodSync, copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';

@@ -1,4 +1,6 @@
-/** Completions as the shells themselves make them: each script is read by its shell, which is asked what it would offer. */
+/**
+ * Completions as the shells themselves make them: each script is read by its shell, which is asked what it would offer.
+ */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,7 @@
 /**
- * `edubba serve` while files cannot be written: it refuses writes, goes on answering reads, loses nothing that it acknowledged, and ends on SIGTERM with
- * status 0. A small tmpfs is the full disk where this process may mount one; the first test needs no rights.
+ * `edubba serve` while files cannot be written: it refuses writes, goes on answering reads, loses nothing that it
+ * acknowledged, and ends on SIGTERM with status 0. A small tmpfs is the full disk where this process may mount one; the
+ * first test needs no rights.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -32,7 +33,9 @@ async function clientOf(t: TestContext, server: Child): Promise<Database> {
   return overService(service, env, close);
 }
 
-/** Writes rows of random bytes, several at once, until `more` says otherwise. Answers the rows that were acknowledged. */
+/**
+ * Writes rows of random bytes, several at once, until `more` says otherwise. Answers the rows that were acknowledged.
+ */
 async function writeRows(
   database: Database,
   prefix: string,

@@ -1,4 +1,7 @@
-/** Locality groups, compactions, splits and merges from the command line, on a directory; over a server all are refused in words. */
+/**
+ * Locality groups, compactions, splits and merges from the command line, on a directory; over a server all are refused
+ * in words.
+ */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';

@@ -1,4 +1,7 @@
-/** A program that uses the library and the server as modules, and then has a bug of its own: `library-user DIRECTORY rejection|handled`. */
+/**
+ * A program that uses the library and the server as modules, and then has a bug of its own: `library-user DIRECTORY
+ * rejection|handled`.
+ */
 import { open } from '../../src/embedded/index.ts';
 import { startThreadedServer } from '../../src/server/index.ts';
 

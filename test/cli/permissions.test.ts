@@ -1,4 +1,7 @@
-/** Who may read what Edubba writes: its owner alone, whatever the umask; and what is said of secrets that others may read. */
+/**
+ * Who may read what Edubba writes: its owner alone, whatever the umask; and what is said of secrets that others may
+ * read.
+ */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,7 @@
-/** What /readyz and /healthz of `edubba serve` say is so: whoever waits for them is served, and they tell of a disk that is full and of tablets that are lost. */
+/**
+ * What /readyz and /healthz of `edubba serve` say is so: whoever waits for them is served, and they tell of a disk that
+ * is full and of tablets that are lost.
+ */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

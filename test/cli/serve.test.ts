@@ -1,4 +1,6 @@
-/** `edubba serve` as a process: it says when it is ready, ends in order on a signal, and loses nothing however it ends. */
+/**
+ * `edubba serve` as a process: it says when it is ready, ends in order on a signal, and loses nothing however it ends.
+ */
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** What an operator does: tablets, compactions, flushes and counters, on a directory, on a server, and on a server that wants a token. */
+/**
+ * What an operator does: tablets, compactions, flushes and counters, on a directory, on a server, and on a server that
+ * wants a token.
+ */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';

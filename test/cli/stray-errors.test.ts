@@ -1,4 +1,7 @@
-/** Errors that nobody catches: a server tells them, counts them, and goes on or ends in order; a program that uses the library keeps its own ways. */
+/**
+ * Errors that nobody catches: a server tells them, counts them, and goes on or ends in order; a program that uses the
+ * library keeps its own ways.
+ */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,8 +14,9 @@ import { Child, output, temporaryDirectory } from './run.ts';
 const here = fileURLToPath(import.meta.url);
 
 /**
- * Loaded before the command, in all its threads: on SIGUSR2 an error comes up that nobody catches, as the variable STRAY_ERROR says: a rejection or an
- * exception, in the main thread or in those of the tablet servers (a loader has threads of its own). CommonJS, since Node 20 loads nothing else before the program of a thread.
+ * Loaded before the command, in all its threads: on SIGUSR2 an error comes up that nobody catches, as the variable
+ * STRAY_ERROR says: a rejection or an exception, in the main thread or in those of the tablet servers (a loader has
+ * threads of its own). CommonJS, since Node 20 loads nothing else before the program of a thread.
  */
 const STRAY = `
 const { BroadcastChannel, isMainThread, workerData } = require('node:worker_threads');

@@ -1,5 +1,6 @@
 /**
- * What every LockService keeps, as tests (src/env/seams/lock-service.ts). Each test has a service of its own, empty at the beginning.
+ * What every LockService keeps, as tests (src/env/seams/lock-service.ts). Each test has a service of its own, empty at
+ * the beginning.
  *
  * `endSession` ends a session the way the adapter can: by expiry where a test can bring that about, else by closing it.
  */

@@ -1,9 +1,10 @@
 /**
- * Seams over a MessagePort: what crosses LockService, Transport and Workers is plain cloneable data, and these proxies show it. Each
- * contract is run directly and through them.
+ * Seams over a MessagePort: what crosses LockService, Transport and Workers is plain cloneable data, and these proxies
+ * show it. Each contract is run directly and through them.
  *
  * `PortPeer` is symmetrical: either side calls the other's methods. A call's answer, its error and its cancellation are
- * messages; a stream is an iterator that the other side holds, asked for one item a call; a listener is a method of the caller's side.
+ * messages; a stream is an iterator that the other side holds, asked for one item a call; a listener is a method of the
+ * caller's side.
  */
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { BigtableError, Code, toBigtableError } from '../../src/base/index.ts';
@@ -254,7 +255,10 @@ function plainContext({ deadlineMs, principal, appProfile, priority, trace }: Re
   return { deadlineMs, principal, appProfile, priority, trace };
 }
 
-/** Both ends of the transport's calls may lie behind the port: handlers served through the proxy are called back over it. */
+/**
+ * Both ends of the transport's calls may lie behind the port: handlers served through the proxy are called back over
+ * it.
+ */
 export function transportOverPort(transport: Transport): OverPort<Transport> {
   const { port1, port2 } = new MessageChannel();
   const budget = new ByteBudget(1 << 20);

@@ -1,6 +1,6 @@
 /**
- * What every Transport keeps, as tests (src/env/calls/transport.ts). Messages are plain cloneable data; whether they are copied is the
- * adapter's affair. `pass` lets time pass on the clock that deadlines are told on.
+ * What every Transport keeps, as tests (src/env/calls/transport.ts). Messages are plain cloneable data; whether they
+ * are copied is the adapter's affair. `pass` lets time pass on the clock that deadlines are told on.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,4 +1,7 @@
-/** A tripped assert fails its call, and the tablet is opened anew from disk: it has every acknowledged row, and others go on. */
+/**
+ * A tripped assert fails its call, and the tablet is opened anew from disk: it has every acknowledged row, and others
+ * go on.
+ */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,7 +10,9 @@ import { test } from 'node:test';
 import { Code, type Database, open, RowMutation, type Table } from '../../src/embedded/index.ts';
 import { Memtable } from '../../src/memtable/index.ts';
 
-/** The memtable that the row is written to next is frozen first, which nothing correct does: the write trips an assert. */
+/**
+ * The memtable that the row is written to next is frozen first, which nothing correct does: the write trips an assert.
+ */
 function plantFault(row: string): { isPlanted: boolean; undo(): void } {
   const { apply } = Memtable.prototype;
   const fault = { isPlanted: false, undo: () => void (Memtable.prototype.apply = apply) };

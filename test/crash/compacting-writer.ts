@@ -1,6 +1,6 @@
 /**
- * The program that is killed while it compacts: writes to the database in the directory of its argument, as writer.ts does, with memtables so small and groups
- * changed so often that files are always being written, merged and deleted.
+ * The program that is killed while it compacts: writes to the database in the directory of its argument, as writer.ts
+ * does, with memtables so small and groups changed so often that files are always being written, merged and deleted.
  */
 import { type GroupLayout, open } from '../../src/embedded/index.ts';
 import { TABLE } from './ledger.ts';

@@ -1,6 +1,7 @@
 /**
- * kill -9 in the midst of writing, and of compactions of every kind, again and again on one directory: nothing acknowledged is lost, nothing deleted
- * comes back, every row is whole, no file is damaged, and one sweep leaves nothing behind. EDUBBA_CRASH_ROUNDS=N makes it longer.
+ * kill -9 in the midst of writing, and of compactions of every kind, again and again on one directory: nothing
+ * acknowledged is lost, nothing deleted comes back, every row is whole, no file is damaged, and one sweep leaves
+ * nothing behind. EDUBBA_CRASH_ROUNDS=N makes it longer.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';

@@ -1,7 +1,8 @@
 /**
- * Each single operation on files meets a trouble, in the scenarios of the power failures. The database goes on, or says clearly what failed and goes on in a
- * new incarnation; once the disk works again everything acknowledged is there, and after one sweep nothing is left behind. Then it is opened anew, and all
- * that is so again. Which trouble: io-error.test.ts, full-disk.test.ts.
+ * Each single operation on files meets a trouble, in the scenarios of the power failures. The database goes on, or says
+ * clearly what failed and goes on in a new incarnation; once the disk works again everything acknowledged is there, and
+ * after one sweep nothing is left behind. Then it is opened anew, and all that is so again. Which trouble:
+ * io-error.test.ts, full-disk.test.ts.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';

@@ -1,7 +1,8 @@
 /**
- * The power fails before each single operation on files that changes anything (each write, sync, close, deletion, append and trim; METADATA's commits and
- * the lock service's changes are such operations too), in scenarios that have every kind of compaction. What was not durable is lost, whole, torn, or not at all.
- * Afterwards everything acknowledged is there, nothing is there that nobody wrote, and after one sweep nothing is left behind.
+ * The power fails before each single operation on files that changes anything (each write, sync, close, deletion,
+ * append and trim; METADATA's commits and the lock service's changes are such operations too), in scenarios that have
+ * every kind of compaction. What was not durable is lost, whole, torn, or not at all. Afterwards everything
+ * acknowledged is there, nothing is there that nobody wrote, and after one sweep nothing is left behind.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';

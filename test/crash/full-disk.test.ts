@@ -1,4 +1,6 @@
-/** The disk is full, or the process has no descriptor left, from each single operation on that needs one, for a while. */
+/**
+ * The disk is full, or the process has no descriptor left, from each single operation on that needs one, for a while.
+ */
 import { BigtableError, Code } from '../../src/embedded/index.ts';
 import type { FileOperation } from '../../src/env/index.ts';
 import { atEveryOperation, type Trouble } from './every-error.ts';

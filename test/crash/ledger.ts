@@ -1,11 +1,12 @@
 /**
- * What a writer that may die at any moment does, and what must be found after it: the shared knowledge of writer.ts and of those
- * that kill it.
+ * What a writer that may die at any moment does, and what must be found after it: the shared knowledge of writer.ts and
+ * of those that kill it.
  *
- * Each of WRITERS writers owns its rows and does iteration 1, 2, 3 … of four steps, one after the other, each acknowledged before
- * the next begins: (1) the row of this iteration, (2) in every fifth iteration the deletion of an earlier row, (3) an increment of
- * its counter, (4) its register, two cells of one row, set to the iteration's number. Then it prints "writer iteration". So after a death
- * the last number printed, n, says of every row what it must be, but for what the unfinished iteration n + 1 may have done.
+ * Each of WRITERS writers owns its rows and does iteration 1, 2, 3 … of four steps, one after the other, each
+ * acknowledged before the next begins: (1) the row of this iteration, (2) in every fifth iteration the deletion of an
+ * earlier row, (3) an increment of its counter, (4) its register, two cells of one row, set to the iteration's number.
+ * Then it prints "writer iteration". So after a death the last number printed, n, says of every row what it must be,
+ * but for what the unfinished iteration n + 1 may have done.
  */
 import assert from 'node:assert/strict';
 import type { Database, Table } from '../../src/embedded/index.ts';
@@ -81,7 +82,10 @@ async function checkWriter(table: Table, writer: number, last: number): Promise<
   return register;
 }
 
-/** Fails on the first row that is lost, wrong or too many. Gives where each writer stands now: the acknowledged of the next round. */
+/**
+ * Fails on the first row that is lost, wrong or too many. Gives where each writer stands now: the acknowledged of the
+ * next round.
+ */
 export async function checkLedger(database: Database, last: readonly number[]): Promise<number[]> {
   if (!(await database.hasTable(TABLE))) {
     assert.ok(

@@ -1,4 +1,7 @@
-/** The program of a tablet server's thread that dies of an uncaught error when the lock service's file `mortal/<place>` is written. */
+/**
+ * The program of a tablet server's thread that dies of an uncaught error when the lock service's file `mortal/<place>`
+ * is written.
+ */
 import { workerData } from 'node:worker_threads';
 import { runServerThread } from '../../src/boot/index.ts';
 

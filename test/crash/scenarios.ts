@@ -1,6 +1,6 @@
 /**
- * What a database does while the power fails or the disk does: on a table that is one flush away from a merging compaction, one scenario for each kind of
- * work on files. All writes go through a Witness.
+ * What a database does while the power fails or the disk does: on a table that is one flush away from a merging
+ * compaction, one scenario for each kind of work on files. All writes go through a Witness.
  */
 import assert from 'node:assert/strict';
 import type { OpenDatabase } from '../../src/boot/index.ts';

@@ -1,5 +1,6 @@
 /**
- * A database in simulated time (simulated-time.ts), over a file system in memory: all it does are microtasks and timers of a clock that stands still.
+ * A database in simulated time (simulated-time.ts), over a file system in memory: all it does are microtasks and timers
+ * of a clock that stands still.
  */
 import { type DatabaseSettings, type OpenDatabase, openDatabase } from '../../src/boot/index.ts';
 import { type Database, overService } from '../../src/embedded/index.ts';

@@ -1,6 +1,7 @@
 /**
- * Threads of tablet servers die in the midst of writing: nothing acknowledged is lost, the others serve what the dead one served, a new one takes its
- * place and its share; and a directory is served by another number of threads than before.
+ * Threads of tablet servers die in the midst of writing: nothing acknowledged is lost, the others serve what the dead
+ * one served, a new one takes its place and its share; and a directory is served by another number of threads than
+ * before.
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -18,7 +19,10 @@ const module = moduleUrl('./mortal-thread.ts', import.meta.url);
 
 const keyOf = (writer: number, n: number): string => `${'abcdefghijkl'[writer]}-${String(n).padStart(6, '0')}`;
 
-/** Writes rows 1, 2, 3 … until told to stop. What has an unknown outcome is written again. Gives the last one acknowledged. */
+/**
+ * Writes rows 1, 2, 3 … until told to stop. What has an unknown outcome is written again. Gives the last one
+ * acknowledged.
+ */
 async function write(table: Table, writer: number, until: () => boolean, progress: number[]): Promise<number> {
   for (let n = 1; ; n++) {
     for (;;) {

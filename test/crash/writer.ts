@@ -1,6 +1,7 @@
 /**
- * The program that is killed: writes to the database in the directory of its argument, with as many tablet servers as its second one says, until it dies, and prints each iteration that
- * was acknowledged. What it does is told in ledger.ts. Where the database ends first (its disk is gone) it ends by itself.
+ * The program that is killed: writes to the database in the directory of its argument, with as many tablet servers as
+ * its second one says, until it dies, and prints each iteration that was acknowledged. What it does is told in
+ * ledger.ts. Where the database ends first (its disk is gone) it ends by itself.
  */
 import { moduleUrl, openThreadedDatabase } from '../../src/boot/index.ts';
 import { type Database, open, overService } from '../../src/embedded/index.ts';

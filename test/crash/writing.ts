@@ -1,4 +1,7 @@
-/** The writing that is killed; what is written is told in ledger.ts. Where the database ends first (its disk is gone) the process ends by itself. */
+/**
+ * The writing that is killed; what is written is told in ledger.ts. Where the database ends first (its disk is gone)
+ * the process ends by itself.
+ */
 import { RowMutation, type Table } from '../../src/embedded/index.ts';
 import { counterKey, deletedIn, registerKey, rowKey, valueOf, WRITERS } from './ledger.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Reads a Dockerfile as far as ours go, so that its steps can be checked and run without Docker. What it does not know it refuses, with the line: a step that
- * was passed over would make the check worthless.
+ * Reads a Dockerfile as far as ours go, so that its steps can be checked and run without Docker. What it does not know
+ * it refuses, with the line: a step that was passed over would make the check worthless.
  */
 
 export type Step =
@@ -165,7 +165,10 @@ function* instructions(text: string): Generator<{ line: number; keyword: string;
   if (begun) throw new Error(`Dockerfile, line ${begun.line}: the last line is continued by nothing`);
 }
 
-/** Whether a path of the build's context (with forward slashes) is kept from it by the lines of a .dockerignore. `!` is refused. */
+/**
+ * Whether a path of the build's context (with forward slashes) is kept from it by the lines of a .dockerignore. `!` is
+ * refused.
+ */
 export function ignoredBy(text: string): (path: string) => boolean {
   const rules = text
     .split('\n')

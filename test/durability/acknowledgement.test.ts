@@ -1,7 +1,8 @@
 /**
- * An acknowledgement is a promise that outlasts the power: over the whole engine, many writers write while syncs are late or fail, by a seed. No acknowledgement may come before the
- * sync of its append; after a crash at any point every acknowledged write is there and nothing that was not written; failed syncs and a full disk are told in the right words, and the
- * database goes on by itself. EDUBBA_SEED=N draws other faults.
+ * An acknowledgement is a promise that outlasts the power: over the whole engine, many writers write while syncs are
+ * late or fail, by a seed. No acknowledgement may come before the sync of its append; after a crash at any point every
+ * acknowledged write is there and nothing that was not written; failed syncs and a full disk are told in the right
+ * words, and the database goes on by itself. EDUBBA_SEED=N draws other faults.
  */
 import assert from 'node:assert/strict';
 import { fstatSync } from 'node:fs';
@@ -346,7 +347,10 @@ describe('in a directory', () => {
 
   const failure = (code: string): Error => Object.assign(new Error(`${code}: so the test wants it`), { code });
 
-  /** The system's calls, with durable writes that are late, fail before, amid or after they are made, and a disk that may be full. */
+  /**
+   * The system's calls, with durable writes that are late, fail before, amid or after they are made, and a disk that
+   * may be full.
+   */
   function troubled(disk: Disk, random: SeededRandom, ledger: Ledger): Syscalls {
     let writing: Promise<unknown> = Promise.resolve();
     // by file, up to where something was written: only what lies behind needs room

@@ -1,6 +1,7 @@
 /**
- * The whole engine over whatever it is given: a tablet server, a master and a client library, put together as `boot` does it for a database in one process. A tablet server that
- * ends itself is followed by a new incarnation, to which the master gives its tablets.
+ * The whole engine over whatever it is given: a tablet server, a master and a client library, put together as `boot`
+ * does it for a database in one process. A tablet server that ends itself is followed by a new incarnation, to which
+ * the master gives its tablets.
  */
 import { Client } from '../../src/client/index.ts';
 import {

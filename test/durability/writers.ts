@@ -1,6 +1,7 @@
 /**
- * Many writers on one table, and a ledger of what each was told: acknowledged, refused (surely not written) or unknown. Every write has a row and a value of its own; the value is a
- * mark by which the write is found in what reaches the disk, so that whoever watches the disk can tell what is durable.
+ * Many writers on one table, and a ledger of what each was told: acknowledged, refused (surely not written) or unknown.
+ * Every write has a row and a value of its own; the value is a mark by which the write is found in what reaches the
+ * disk, so that whoever watches the disk can tell what is durable.
  */
 import assert from 'node:assert/strict';
 import { BigtableError, Code, codeName } from '../../src/base/index.ts';
@@ -143,7 +144,10 @@ export async function isWritten({ service, env }: Engine, row: string, timeoutMs
   }
 }
 
-/** Reads the table whole: everything acknowledged is there as it was written, and nothing that was refused or never written. */
+/**
+ * Reads the table whole: everything acknowledged is there as it was written, and nothing that was refused or never
+ * written.
+ */
 export async function checkTable({ service, env }: Engine, ledger: Ledger): Promise<void> {
   const seen = new Set<string>();
   for await (const { fragments } of service.readRows(requestContext({ budget: env.requestBudget }), { table: TABLE })) {

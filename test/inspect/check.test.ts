@@ -165,7 +165,8 @@ describe('checking a database', () => {
       flipAt('payload', middle + 40, middle),
       flipAt('behind the end', end + 8),
     ]);
-    // the end mark says that all sectors of a frame were written, which the payload's checksum says too; the other byte is room made ahead
+    // the end mark says that all sectors of a frame were written, which the payload's checksum says too; the other byte
+    // is room made ahead
     for (const at of [end - 1, bytes.length - 1])
       assert.deepEqual((await check((copy) => flip(join(copy, segment), at))).findings, [], `byte ${at} holds nothing`);
   });

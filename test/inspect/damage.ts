@@ -16,7 +16,10 @@ export function pageRow(i: number): string {
   return `page-${String(i).padStart(4, '0')}`;
 }
 
-/** Tables in two locality groups each way of compressing; some rows in files, the last in the log alone. Left open: `close` it. */
+/**
+ * Tables in two locality groups each way of compressing; some rows in files, the last in the log alone. Left open:
+ * `close` it.
+ */
 export async function fillDatabase(directory: string): Promise<Database> {
   const database = await open(directory, { blockSizeBytes: 1024 });
   const pages = await database.createTable('pages', {

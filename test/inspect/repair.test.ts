@@ -1,4 +1,6 @@
-/** METADATA is lost in several ways, `repairDirectory` makes it again, and everything that was in the database is there. */
+/**
+ * METADATA is lost in several ways, `repairDirectory` makes it again, and everything that was in the database is there.
+ */
 import assert from 'node:assert/strict';
 import { cp, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -55,7 +57,10 @@ class Stash {
   }
 }
 
-/** A random life of a database, with flushes, compactions, families moved between groups, and new starts. `droppings`: whole ranges of rows are deleted, too. */
+/**
+ * A random life of a database, with flushes, compactions, families moved between groups, and new starts. `droppings`:
+ * whole ranges of rows are deleted, too.
+ */
 async function live(directory: string, seed: number, droppings: boolean, stash: Stash): Promise<string[]> {
   const random = new SeededRandom(seed);
   const below = (most: number): number => Math.floor(random.float() * most);

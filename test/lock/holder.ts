@@ -1,6 +1,6 @@
 /**
- * A process that takes a directory's lock and holds it, for the tests beside it. It says `held` or `refused: why` in one line, then
- * waits for its end.
+ * A process that takes a directory's lock and holds it, for the tests beside it. It says `held` or `refused: why` in
+ * one line, then waits for its end.
  */
 import { lockDirectory } from '../../src/platform/index.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The directory lock among real processes: it must die with its owner and not before, and nothing that is written down about an
- * owner may matter. docs/decisions/0003-directory-lock.md
+ * The directory lock among real processes: it must die with its owner and not before, and nothing that is written down
+ * about an owner may matter. docs/decisions/0003-directory-lock.md
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';

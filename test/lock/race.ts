@@ -1,6 +1,6 @@
 /**
- * Two processes start together for one directory, again and again: exactly one may have it each time. Starting a process costs
- * far more than the race, so each pair races many rounds over fresh directories, in step by files.
+ * Two processes start together for one directory, again and again: exactly one may have it each time. Starting a
+ * process costs far more than the race, so each pair races many rounds over fresh directories, in step by files.
  *
  *   node --import tsx test/lock/race.ts [ROUNDS]
  */

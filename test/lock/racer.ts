@@ -1,4 +1,7 @@
-/** One of the two processes of race.ts: told a round and a directory, it waits for the starting file and grasps at the lock. */
+/**
+ * One of the two processes of race.ts: told a round and a directory, it waits for the starting file and grasps at the
+ * lock.
+ */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';

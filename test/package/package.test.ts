@@ -1,4 +1,7 @@
-/** What `npm pack` ships, in a project of a user's: it loads as ES module and by require, its types hold, and it is whole. */
+/**
+ * What `npm pack` ships, in a project of a user's: it loads as ES module and by require, its types hold, and it is
+ * whole.
+ */
 import assert from 'node:assert/strict';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,7 @@
 /**
- * A project of a user's with the package in it, as `npm pack` makes it: its files, and of all other packages only those that package.json names. With
- * EDUBBA_PACKAGE_REGISTRY=1 npm installs the packed file from the registry's packages; else they are links to this repository's, and no network is needed.
+ * A project of a user's with the package in it, as `npm pack` makes it: its files, and of all other packages only those
+ * that package.json names. With EDUBBA_PACKAGE_REGISTRY=1 npm installs the packed file from the registry's packages;
+ * else they are links to this repository's, and no network is needed.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -31,7 +32,10 @@ export interface Output {
 const EXPERIMENT =
   /^\(node:\d+\) ExperimentalWarning: CommonJS module .*\n(Support for loading ES Module.*\n)?(\(Use `node --trace-warnings.*\n)?/gm;
 
-/** Runs a program by this Node in the folder. Rejects where its status is not 0. What Node itself says of `require` is left out. */
+/**
+ * Runs a program by this Node in the folder. Rejects where its status is not 0. What Node itself says of `require` is
+ * left out.
+ */
 export async function runNode(path: string, cwd: string): Promise<Output> {
   const { stdout, stderr } = await run(process.execPath, [path], { cwd });
   return { stdout, stderr: stderr.replace(EXPERIMENT, '') };
@@ -97,7 +101,10 @@ export class UserProject {
     return runNode(join(this.folder, path), cwd);
   }
 
-  /** The compiler's complaints, '' where there are none. `compiler`: a package of this repository, or one that was installed in the project. */
+  /**
+   * The compiler's complaints, '' where there are none. `compiler`: a package of this repository, or one that was
+   * installed in the project.
+   */
   async typeErrors(compiler: string, words: readonly string[]): Promise<string> {
     const installed = join(this.folder, 'node_modules', compiler, 'bin/tsc');
     const tsc = existsSync(installed) ? installed : join(ROOT, 'node_modules', compiler, 'bin/tsc');

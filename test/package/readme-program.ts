@@ -1,4 +1,7 @@
-/** README's program, as it stands there: what is tested is what is read. A part that compacts in a thread is added, for the program itself has too little data. */
+/**
+ * README's program, as it stands there: what is tested is what is read. A part that compacts in a thread is added, for
+ * the program itself has too little data.
+ */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ROOT } from './project.ts';

@@ -11,7 +11,10 @@ export interface Block {
 
 const INDENT = '    ';
 
-/** All blocks, in order. An indented block follows an empty line; inside a list such lines belong to the list's point, and are no code. */
+/**
+ * All blocks, in order. An indented block follows an empty line; inside a list such lines belong to the list's point,
+ * and are no code.
+ */
 export function blocksOf(page: string): Block[] {
   const blocks: Block[] = [];
   const lines = page.split('\n');

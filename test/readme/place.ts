@@ -1,8 +1,9 @@
 /**
- * A folder in which the snippets of a page are run as a reader would run them: in a shell, one after the other, from the top of a checkout, with `edubba` on the
- * search path and a project of a user's beside it.
+ * A folder in which the snippets of a page are run as a reader would run them: in a shell, one after the other, from
+ * the top of a checkout, with `edubba` on the search path and a project of a user's beside it.
  *
- * Invariant: a command that ends with another status than 0 fails the test, and what a block has started has ended when the block has.
+ * Invariant: a command that ends with another status than 0 fails the test, and what a block has started has ended when
+ * the block has.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -38,7 +39,10 @@ const TSCONFIG = {
   include: ['*.ts'],
 };
 
-/** What is written otherwise than in the page, and why a reader would write the same: every port and file name of a reader's own. */
+/**
+ * What is written otherwise than in the page, and why a reader would write the same: every port and file name of a
+ * reader's own.
+ */
 export type Replacements = readonly (readonly [from: string, to: string])[];
 
 export interface Done {
@@ -84,7 +88,9 @@ export class Place {
     await writeFile(join(this.directory, name), text);
   }
 
-  /** Runs the block's commands; gives what they printed. Servers among them run until the block ends. `export` lasts. */
+  /**
+   * Runs the block's commands; gives what they printed. Servers among them run until the block ends. `export` lasts.
+   */
   async shell(block: Block, replacements: Replacements = []): Promise<string> {
     const servers: Server[] = [];
     let out = '';
@@ -115,7 +121,10 @@ export class Place {
     }
   }
 
-  /** Runs a program in TypeScript in a project that has Edubba as a dependency, checked strictly first, `times` times; gives what it printed last. */
+  /**
+   * Runs a program in TypeScript in a project that has Edubba as a dependency, checked strictly first, `times` times;
+   * gives what it printed last.
+   */
   async program(
     block: Block,
     { times = 1, replacements = [] }: { readonly times?: number; readonly replacements?: Replacements } = {},

@@ -1,6 +1,6 @@
 /**
- * Every snippet of the pages for users runs as it stands there. A page's snippets are known by their first lines, in order: a new one, or one that was changed, fails
- * the test until it is said here how it is run, or why it is not.
+ * Every snippet of the pages for users runs as it stands there. A page's snippets are known by their first lines, in
+ * order: a new one, or one that was changed, fails the test until it is said here how it is run, or why it is not.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';

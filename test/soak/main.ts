@@ -1,6 +1,6 @@
 /**
- * One soak as a process of its own: node --expose-gc main.js PLACE MINUTES SEED, where PLACE is memory or directory. Prints what it did and a line of JSON
- * with what it found.
+ * One soak as a process of its own: node --expose-gc main.js PLACE MINUTES SEED, where PLACE is memory or directory.
+ * Prints what it did and a line of JSON with what it found.
  */
 import { Soak } from './soak.ts';
 import { directoryWorld, memoryWorld } from './worlds.ts';

@@ -1,7 +1,12 @@
-/** How much memory the process takes over time, as far as it is in use: garbage is collected before each look where the process lets us (--expose-gc). */
+/**
+ * How much memory the process takes over time, as far as it is in use: garbage is collected before each look where the
+ * process lets us (--expose-gc).
+ */
 const SAMPLE_MS = 1000;
 const MIB = 2 ** 20;
-/** Until caches, pools and compiled code have their size: of the time, and of the work, which a busy machine does later. */
+/**
+ * Until caches, pools and compiled code have their size: of the time, and of the work, which a busy machine does later.
+ */
 const WARM_UP_SHARE = 0.3;
 const WARM_UP_WRITES = 6000;
 

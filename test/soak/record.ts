@@ -1,9 +1,11 @@
 /**
- * What the soak knows of its table: of every row what it holds now and what it held as long ago as the oldest scan began that still goes on. The judge
- * of each row that is read: it must be as the row was at some instant between the beginning of the read and the row's arrival.
+ * What the soak knows of its table: of every row what it holds now and what it held as long ago as the oldest scan
+ * began that still goes on. The judge of each row that is read: it must be as the row was at some instant between the
+ * beginning of the read and the row's arrival.
  *
- * Instants are numbers that grow with every begin and end of a write. A write that is under way may show or not; what arrives meanwhile is judged when it
- * has ended. After a loss of power the writer of the row reads it, to learn what became of the write.
+ * Instants are numbers that grow with every begin and end of a write. A write that is under way may show or not; what
+ * arrives meanwhile is judged when it has ended. After a loss of power the writer of the row reads it, to learn what
+ * became of the write.
  */
 import type { GcRule } from '../../src/embedded/index.ts';
 import {
@@ -102,7 +104,10 @@ export class SoakRecord {
     if (reading.unjudged === 0) this.#readings.delete(reading);
   }
 
-  /** Judges the row as it arrived now; no cells: it did not. Throws a Difference, `onDifference` gets one that is found later. */
+  /**
+   * Judges the row as it arrived now; no cells: it did not. Throws a Difference, `onDifference` gets one that is found
+   * later.
+   */
   judge(
     key: string,
     cells: readonly PlainCell[],

@@ -1,6 +1,7 @@
 /**
- * The soak: writers, each with rows of its own, scanners, some of which hold their scans for long, and a conductor who flushes, compacts, splits and merges tablets, regroups
- * families, changes rules, sets the clock forward, reopens the database or cuts its power. Every row that is read is judged (record.ts).
+ * The soak: writers, each with rows of its own, scanners, some of which hold their scans for long, and a conductor who
+ * flushes, compacts, splits and merges tablets, regroups families, changes rules, sets the clock forward, reopens the
+ * database or cuts its power. Every row that is read is judged (record.ts).
  */
 import { Code, toBigtableError } from '../../src/base/index.ts';
 import type { OpenDatabase } from '../../src/boot/index.ts';
@@ -479,7 +480,10 @@ export class Soak {
     this.#barrier.open();
   }
 
-  /** Everything is merged and swept: nothing is damaged, nothing left over, few files are there, and each row is as it should be. */
+  /**
+   * Everything is merged and swept: nothing is damaged, nothing left over, few files are there, and each row is as it
+   * should be.
+   */
   async #lookAtRest(): Promise<void> {
     await this.#opened.flush();
     await this.#opened.compact();
@@ -487,15 +491,16 @@ export class Soak {
     await this.#untilWhole();
     const files = (await this.#opened.env.fileSystem.list('sstables/')).length;
     this.#maxFiles = Math.max(this.#maxFiles, files);
-    // a file a group and tablet; METADATA's own tablets are written to by every compaction, and merged from so many files on
+    // a file a group and tablet; METADATA's own tablets are written to by every compaction, and merged from so many
+    // files on
     const most = (this.#splits.size + 1) * GROUPS + METADATA_TABLETS * MERGED_FILES;
     if (files > most) throw new Difference(`${files} SSTables are there at rest, ${most} at the most should be`);
     for (const key of this.#record.keys()) await this.#read(key);
   }
 
   /**
-   * Work that is due by the clock goes on meanwhile: files are replaced while they are looked at, and take a moment to be deleted. What is damaged or left
-   * behind is found every time.
+   * Work that is due by the clock goes on meanwhile: files are replaced while they are looked at, and take a moment to
+   * be deleted. What is damaged or left behind is found every time.
    */
   async #untilWhole(): Promise<void> {
     for (let look = 1; ; look++) {

@@ -1,6 +1,6 @@
 /**
- * Where a soak runs: in memory and in simulated time, where one seed makes one run, compactions run in line and the power may fail; or in a directory, with
- * the machine's time, real threads and a clock that can be set forward.
+ * Where a soak runs: in memory and in simulated time, where one seed makes one run, compactions run in line and the
+ * power may fail; or in a directory, with the machine's time, real threads and a clock that can be set forward.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

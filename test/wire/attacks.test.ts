@@ -1,6 +1,7 @@
 /**
- * What hostile clients are known to do, against a real server over real sockets: each row says what is sent, what the server must answer, and
- * how many bytes it may hold for it meanwhile. After each, a well-behaved call must still be answered.
+ * What hostile clients are known to do, against a real server over real sockets: each row says what is sent, what the
+ * server must answer, and how many bytes it may hold for it meanwhile. After each, a well-behaved call must still be
+ * answered.
  */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';

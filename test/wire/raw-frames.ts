@@ -1,4 +1,7 @@
-/** HTTP/2 as bytes, written down once more and apart from the product's own code: frames, codes, and headers as HPACK literals. */
+/**
+ * HTTP/2 as bytes, written down once more and apart from the product's own code: frames, codes, and headers as HPACK
+ * literals.
+ */
 
 export const FrameType = {
   DATA: 0,

@@ -1,6 +1,6 @@
 /**
- * What inspection looks through: a database's directory, or a single file, for reading alone and beside a running owner. Nothing is
- * locked, started or written.
+ * What inspection looks through: a database's directory, or a single file, for reading alone and beside a running
+ * owner. Nothing is locked, started or written.
  */
 import type { Clock, Codecs, FileSystem } from '../../env/index.ts';
 import {

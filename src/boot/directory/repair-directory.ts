@@ -1,5 +1,6 @@
 /**
- * Makes the METADATA of the database in a directory again, there or in a new directory. The lock of the directory that is written is held.
+ * Makes the METADATA of the database in a directory again, there or in a new directory. The lock of the directory that
+ * is written is held.
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import { carryOutRepair, checkDatabase, planRepair, type RepairPlan, type RepairResult } from '../../inspect/index.ts';
@@ -20,8 +21,9 @@ export interface RepairReport extends Omit<RepairPlan, 'tables' | 'lockFiles' | 
 }
 
 /**
- * `writeTo`: a directory that is made, or is empty; without it the repair is made in place. FAILED_PRECONDITION where there is nothing to repair; in place also
- * where something cannot be saved, since the next sweep would remove what is left of it, and where a process has the directory open.
+ * `writeTo`: a directory that is made, or is empty; without it the repair is made in place. FAILED_PRECONDITION where
+ * there is nothing to repair; in place also where something cannot be saved, since the next sweep would remove what is
+ * left of it, and where a process has the directory open.
  */
 export async function repairDirectory(directory: string, writeTo?: string): Promise<RepairReport> {
   const source = await openForInspection(directory);

@@ -35,7 +35,10 @@ export interface Connection {
   close(): Promise<void>;
 }
 
-/** `address`: HOST:PORT. Nothing is sent before the first call. INVALID_ARGUMENT for an address that is none, or files that cannot be read. */
+/**
+ * `address`: HOST:PORT. Nothing is sent before the first call. INVALID_ARGUMENT for an address that is none, or files
+ * that cannot be read.
+ */
 export async function connect(address: string, { tls, token }: ConnectOptions = {}): Promise<Connection> {
   const parsed = parseAddress(address);
   if (!parsed || parsed.port === 0)

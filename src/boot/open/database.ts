@@ -1,6 +1,6 @@
 /**
- * A database in one process, over whatever adapters it is given: tablet servers, a master and a client library, composed as a
- * cluster is. Nothing in it knows that the others are near.
+ * A database in one process, over whatever adapters it is given: tablet servers, a master and a client library,
+ * composed as a cluster is. Nothing in it knows that the others are near.
  *
  * Invariant: a tablet server that ends itself is followed by a new incarnation, to which the master gives its tablets.
  */

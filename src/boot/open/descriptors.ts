@@ -1,23 +1,31 @@
 /**
- * How a database shares the descriptors that its process may open: first what must never be short of them (Node itself, commit logs, files being
- * written), then SSTables kept open, then connections.
+ * How a database shares the descriptors that its process may open: first what must never be short of them (Node itself,
+ * commit logs, files being written), then SSTables kept open, then connections.
  *
- * Invariant: all shares together are at most the limit, so that no number of connections keeps a log from its next segment.
+ * Invariant: all shares together are at most the limit, so that no number of connections keeps a log from its next
+ * segment.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import { descriptorLimit } from '../../platform/index.ts';
 import { DEFAULT_SETTINGS } from '../settings/settings.ts';
 
 /**
- * Descriptors of the process: event loop, pipes of its helper threads, standard streams, LOCK, modules being loaded, look-ups of names. An idle server has 22. The rest
- * is for the port with metrics and probes, and its eight connections.
+ * Descriptors of the process: event loop, pipes of its helper threads, standard streams, LOCK, modules being loaded,
+ * look-ups of names. An idle server has 22. The rest is for the port with metrics and probes, and its eight
+ * connections.
  */
 const PROCESS = 28 + 9;
 /** Descriptors of each further thread: its event loop has 5. */
 const THREAD = 6;
-/** Descriptors of each commit log: two for the segment being written, two for the next one, two for directories being synced. */
+/**
+ * Descriptors of each commit log: two for the segment being written, two for the next one, two for directories being
+ * synced.
+ */
 const LOG = 6;
-/** Descriptors of each file system: SSTables and small files being written, directories being synced, opens that overtake closes. */
+/**
+ * Descriptors of each file system: SSTables and small files being written, directories being synced, opens that
+ * overtake closes.
+ */
 const WORK = 8;
 const MIN_OPEN_FILES = 4;
 const MAX_OPEN_FILES = 256;
@@ -59,12 +67,18 @@ export function shareDescriptors(
   return { openFiles, connections: free - openFiles * fileSystems };
 }
 
-/** SSTables that each file system of a database in this process keeps open. RESOURCE_EXHAUSTED where the limit of descriptors is too low. */
+/**
+ * SSTables that each file system of a database in this process keeps open. RESOURCE_EXHAUSTED where the limit of
+ * descriptors is too low.
+ */
 export function openFilesLimit(tabletServers: number, compactionsAtOnce: number): number {
   return shareDescriptors(descriptorLimit(), { tabletServers, compactionsAtOnce, serves: false }).openFiles;
 }
 
-/** Connections that this process can serve beside a database. RESOURCE_EXHAUSTED where the limit of descriptors is too low. */
+/**
+ * Connections that this process can serve beside a database. RESOURCE_EXHAUSTED where the limit of descriptors is too
+ * low.
+ */
 export function connectionLimit(tabletServers: number, compactionsAtOnce = DEFAULT_SETTINGS.compactionsAtOnce): number {
   return shareDescriptors(descriptorLimit(), { tabletServers, compactionsAtOnce, serves: true }).connections;
 }

@@ -1,5 +1,6 @@
 /**
- * Opens a database: settings -> adapters -> roles. In a directory that this process then owns alone, in memory, or over a file system that is handed in.
+ * Opens a database: settings -> adapters -> roles. In a directory that this process then owns alone, in memory, or over
+ * a file system that is handed in.
  */
 import { resolve } from 'node:path';
 import { type ByteString, invalidArgument } from '../../base/index.ts';
@@ -38,7 +39,10 @@ import { openFilesLimit } from './descriptors.ts';
 import { ReadOnlyService } from './read-only-service.ts';
 import { checkSettings, type DatabaseSettings } from '../settings/settings.ts';
 
-/** Where the database is: in a directory, made where there is none; in the memory of this process; or in a file system that nobody else uses meanwhile. */
+/**
+ * Where the database is: in a directory, made where there is none; in the memory of this process; or in a file system
+ * that nobody else uses meanwhile.
+ */
 export type DatabasePlace =
   | { readonly directory: string }
   | { readonly memory: true }
@@ -64,11 +68,20 @@ export interface OpenDatabase {
   readonly settings: DatabaseSettings;
   /** Writes everything in memory to files. What was acknowledged is durable without it. */
   flush(): Promise<void>;
-  /** Deletes files and logs that nothing refers to. Answers how many. Also done at the start and after deletions of tables. */
+  /**
+   * Deletes files and logs that nothing refers to. Answers how many. Also done at the start and after deletions of
+   * tables.
+   */
   sweep(): Promise<{ readonly files: number; readonly logs: number }>;
-  /** Major compactions: of the table of that full name, or of all. Afterwards each locality group of a tablet is one SSTable without deleted data. */
+  /**
+   * Major compactions: of the table of that full name, or of all. Afterwards each locality group of a tablet is one
+   * SSTable without deleted data.
+   */
   compact(table?: string): Promise<void>;
-  /** Splits the table's tablet before the row; without a row every tablet near its middle. FAILED_PRECONDITION where one row is all there is. */
+  /**
+   * Splits the table's tablet before the row; without a row every tablet near its middle. FAILED_PRECONDITION where one
+   * row is all there is.
+   */
   splitTablet(table: string, row?: ByteString): Promise<void>;
   /** Makes one tablet of the two that meet at the row. FAILED_PRECONDITION where none do. */
   mergeTablets(table: string, row: ByteString): Promise<void>;
@@ -136,7 +149,10 @@ const AT_REST = {
   tabletBytes: Number.MAX_SAFE_INTEGER,
 } as const satisfies Partial<DatabaseSettings>;
 
-/** The directory below memory: what a start writes (what logs hold and files do not, locks, its own log) goes no further than there. */
+/**
+ * The directory below memory: what a start writes (what logs hold and files do not, locks, its own log) goes no further
+ * than there.
+ */
 async function readOnlyStorage(place: DatabasePlace, clock: Clock): Promise<Storage> {
   if (!('directory' in place)) throw invalidArgument('only a directory can be opened read-only');
   const opened = await openDirectoryToRead(place.directory, { checksum: nativeCodecs().checksum, clock });
@@ -186,7 +202,10 @@ export interface WorkersOptions extends Pick<StorageParts, 'clock' | 'logger' | 
   readonly maxOpenFiles: number;
 }
 
-/** Compactions of files in the directory, each in a thread of its own; on the event loop where a bundler has left the threads' code behind. */
+/**
+ * Compactions of files in the directory, each in a thread of its own; on the event loop where a bundler has left the
+ * threads' code behind.
+ */
 export function directoryWorkers(
   directory: string,
   { maxOpenFiles, compactionsAtOnce, clock, logger }: WorkersOptions,

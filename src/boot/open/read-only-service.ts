@@ -1,4 +1,7 @@
-/** A service that refuses every change, for a database that was opened read-only, and asks the one behind it for the rest. */
+/**
+ * A service that refuses every change, for a database that was opened read-only, and asks the one behind it for the
+ * rest.
+ */
 import { BigtableError, Code } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { FamilyUsage, ReadBatch, TableSchema, TabletStatistics } from '../../model/index.ts';

@@ -1,6 +1,6 @@
 /**
- * A setting as data: its kind, its range, its default and what it is for. Tables of settings are the one source of the checks, the flags, the environment
- * variables, the keys of the settings file, the help and the generated page.
+ * A setting as data: its kind, its range, its default and what it is for. Tables of settings are the one source of the
+ * checks, the flags, the environment variables, the keys of the settings file, the help and the generated page.
  *
  * Values are in the unit of the setting's name: bytes, or milliseconds (`…Ms`).
  */

@@ -1,6 +1,7 @@
 /**
- * The settings of a database: plain, frozen, checked once. Sizes are in bytes. A size bounds memory; it changes no format and may differ at the
- * next start. The table DATABASE_SETTINGS is the source of help and pages; a test compares the docstrings here with it.
+ * The settings of a database: plain, frozen, checked once. Sizes are in bytes. A size bounds memory; it changes no
+ * format and may differ at the next start. The table DATABASE_SETTINGS is the source of help and pages; a test compares
+ * the docstrings here with it.
  */
 import { checkOptions, invalidArgument, type OptionTable, plainText } from '../../base/index.ts';
 import { LIMITS } from '../../model/index.ts';
@@ -11,7 +12,10 @@ import { defaultsOf, isValueOf, type Setting, type SettingsOf } from './setting.
 import { formatSetting } from './setting-text.ts';
 
 export interface DatabaseSettings {
-  /** Memory of all memtables together. Flushes begin at half of it; writes wait when all of it is used. Default: 64 MiB; at least 1 MiB. */
+  /**
+   * Memory of all memtables together. Flushes begin at half of it; writes wait when all of it is used. Default: 64 MiB;
+   * at least 1 MiB.
+   */
   readonly memtableBytes: number;
   /** Blocks of SSTables kept in memory; 0 keeps none. Default: 64 MiB. */
   readonly blockCacheBytes: number;
@@ -19,16 +23,22 @@ export interface DatabaseSettings {
   readonly scanCacheBytes: number;
   /** Memory of requests in flight and unsent responses together. Default: 128 MiB; at least 1 MiB. */
   readonly requestBytes: number;
-  /** In-memory locality groups: their files stay in memory after the first read. Reads of files that do not fit fail. Default: 64 MiB. */
+  /**
+   * In-memory locality groups: their files stay in memory after the first read. Reads of files that do not fit fail.
+   * Default: 64 MiB.
+   */
   readonly inMemoryBytes: number;
   /**
-   * When a write is acknowledged. `synced`: when it is on the disk; no acknowledged write is lost. `buffered`: when it is passed to the commit log,
-   * which writes immediately and continuously. A power failure, or an end of the process without `close`, then loses the newest writes: some
-   * milliseconds of them, at most 4 MiB and one write. `close` writes all of them to the disk.
-   * Default: synced; synced or buffered.
+   * When a write is acknowledged. `synced`: when it is on the disk; no acknowledged write is lost. `buffered`: when it
+   * is passed to the commit log, which writes immediately and continuously. A power failure, or an end of the process
+   * without `close`, then loses the newest writes: some milliseconds of them, at most 4 MiB and one write. `close`
+   * writes all of them to the disk. Default: synced; synced or buffered.
    */
   readonly durability: 'synced' | 'buffered';
-  /** Length of the commit log at which memtables are flushed. It bounds the replay at a start. Default: 64 MiB; at least 1 MiB. */
+  /**
+   * Length of the commit log at which memtables are flushed. It bounds the replay at a start. Default: 64 MiB; at least
+   * 1 MiB.
+   */
   readonly logLimitBytes: number;
   /** Size at which a block of an SSTable is closed. Default: 64 KiB; 1 KiB to 16 MiB. */
   readonly blockSizeBytes: number;
@@ -36,10 +46,14 @@ export interface DatabaseSettings {
   readonly tabletBytes: number;
   /** Number of concurrent compactions of files, each in a thread of its own. Default: 1; 1 to 64. */
   readonly compactionsAtOnce: number;
-  /** Interval of the major compactions of each tablet: deleted data is removed from the disk within this time. Default: 1 d; 1 s to 365 d. */
+  /**
+   * Interval of the major compactions of each tablet: deleted data is removed from the disk within this time. Default:
+   * 1 d; 1 s to 365 d.
+   */
   readonly majorCompactionMs: number;
   /**
-   * Limits of the API. `cloud`: those of Cloud Bigtable. `default`: wider, with row keys up to 64 KiB as in the paper. Default: default; default or cloud.
+   * Limits of the API. `cloud`: those of Cloud Bigtable. `default`: wider, with row keys up to 64 KiB as in the paper.
+   * Default: default; default or cloud.
    */
   readonly limits: keyof typeof LIMITS;
 }

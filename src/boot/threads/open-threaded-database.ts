@@ -1,6 +1,6 @@
 /**
- * Opens a database in a directory with its tablet servers in threads: this thread owns the directory, and has the lock service, the master and a client
- * library; each tablet server has a thread of its own, and so a core.
+ * Opens a database in a directory with its tablet servers in threads: this thread owns the directory, and has the lock
+ * service, the master and a client library; each tablet server has a thread of its own, and so a core.
  */
 import { resolve } from 'node:path';
 import { ByteBudget, LocalTransport, type Logger, Metrics, type MetricsReport, silentLogger } from '../../env/index.ts';
@@ -27,11 +27,16 @@ export interface ThreadedDatabase extends OpenDatabase {
   stopListening(): Promise<void>;
   /** The counters of each tablet server's thread, by the thread's index. */
   counters(): Promise<ReadonlyMap<number, Readonly<Record<string, number>>>>;
-  /** The metrics of the tablet servers' threads, with the last reports of those that have ended or do not answer soon. */
+  /**
+   * The metrics of the tablet servers' threads, with the last reports of those that have ended or do not answer soon.
+   */
   reports(): Promise<readonly MetricsReport[]>;
 }
 
-/** As `openDatabase`. The threads share the sizes of the settings evenly; INVALID_ARGUMENT where a share would be too small. */
+/**
+ * As `openDatabase`. The threads share the sizes of the settings evenly; INVALID_ARGUMENT where a share would be too
+ * small.
+ */
 export async function openThreadedDatabase(options: ThreadedOptions): Promise<ThreadedDatabase> {
   const { directory, tabletServers, module, logger = silentLogger } = options;
   const settings = checkSettings(options.settings);

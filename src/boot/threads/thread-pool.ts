@@ -1,9 +1,9 @@
 /**
- * The main thread's pool of tablet servers' threads: starts them, connects each with all others, directs them, and cleans up
- * after those that end.
+ * The main thread's pool of tablet servers' threads: starts them, connects each with all others, directs them, and
+ * cleans up after those that end.
  *
- * Invariants: a thread's sessions in the lock service end only when the thread has ended, so that its tablets are served
- * elsewhere only when it cannot write any more; two live threads are connected by one port.
+ * Invariants: a thread's sessions in the lock service end only when the thread has ended, so that its tablets are
+ * served elsewhere only when it cannot write any more; two live threads are connected by one port.
  */
 import { MessageChannel, type Worker } from 'node:worker_threads';
 import { toBigtableError, unavailable } from '../../base/index.ts';

@@ -1,10 +1,10 @@
 /**
- * The program of a tablet server's thread: the same parts as in one thread, over adapters that lead to the main thread, which owns the directory,
- * its lock service and the master. Next to the tablet server it has a client library and a listener over that, so that each
- * thread answers all requests it gets, and passes on those for rows of another.
+ * The program of a tablet server's thread: the same parts as in one thread, over adapters that lead to the main thread,
+ * which owns the directory, its lock service and the master. Next to the tablet server it has a client library and a
+ * listener over that, so that each thread answers all requests it gets, and passes on those for rows of another.
  *
- * Invariant: the thread ends with its tablet server, and an uncaught exception ends both: the main thread starts a new one. An
- * unhandled rejection is logged and counted, as in the main thread of `edubba serve`.
+ * Invariant: the thread ends with its tablet server, and an uncaught exception ends both: the main thread starts a new
+ * one. An unhandled rejection is logged and counted, as in the main thread of `edubba serve`.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../../base/index.ts';

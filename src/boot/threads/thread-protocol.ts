@@ -1,6 +1,6 @@
 /**
- * The protocol of the main thread and the threads of tablet servers: what a thread has at its start, the calls by which the
- * main thread directs it, and the notices that it sends on its own.
+ * The protocol of the main thread and the threads of tablet servers: what a thread has at its start, the calls by which
+ * the main thread directs it, and the notices that it sends on its own.
  */
 import type { MessagePort } from 'node:worker_threads';
 import type { DatabaseSettings } from '../settings/settings.ts';

@@ -1,10 +1,11 @@
 /**
- * A budget of bytes shared by all requests of a process: what is in flight, and what is answered and not yet sent. Whoever
- * wants to hold bytes reserves them first; requests that find no room wait their turn. Small requests have a part of
- * their own and never wait behind large ones (budget-parts.ts); among those who wait, shares are even (turn-queue.ts).
+ * A budget of bytes shared by all requests of a process: what is in flight, and what is answered and not yet sent.
+ * Whoever wants to hold bytes reserves them first; requests that find no room wait their turn. Small requests have a
+ * part of their own and never wait behind large ones (budget-parts.ts); among those who wait, shares are even
+ * (turn-queue.ts).
  *
- * Invariants: the parts' (budget-parts.ts). Only a request that is not admitted waits, and it holds no more than what has
- * arrived of it, in a part for which nobody waits. So no circle of calls can wait for one another.
+ * Invariants: the parts' (budget-parts.ts). Only a request that is not admitted waits, and it holds no more than what
+ * has arrived of it, in a part for which nobody waits. So no circle of calls can wait for one another.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import { BudgetParts, Part } from './budget-parts.ts';
@@ -77,7 +78,10 @@ export class ByteBudget {
     this.#reliefs.delete(relief);
   }
 
-  /** Takes the bytes of that part at once, or answers false. `ownBytes`: what the asker holds of the part. Nobody is ended for it. */
+  /**
+   * Takes the bytes of that part at once, or answers false. `ownBytes`: what the asker holds of the part. Nobody is
+   * ended for it.
+   */
   tryTake(part: Part, bytes: number, ownBytes = 0): boolean {
     const awaited = this.#common.length > 0;
     if ((part === Part.common && awaited) || !this.#parts.fits(part, bytes, awaited, ownBytes)) return false;
@@ -164,8 +168,9 @@ export class ByteBudget {
 /**
  * What one call holds of a budget. `release` gives everything back and may be called again.
  *
- * Waiting while holding is how deadlocks are made: `grow` waits, so it is for admission, before the call holds anything but what
- * has arrived of it. A call under way uses `tryGrow` and `tryHoldAnswer`; when refused it waits for its own answers to be sent, or fails.
+ * Waiting while holding is how deadlocks are made: `grow` waits, so it is for admission, before the call holds anything
+ * but what has arrived of it. A call under way uses `tryGrow` and `tryHoldAnswer`; when refused it waits for its own
+ * answers to be sent, or fails.
  */
 export class Reservation {
   readonly owner: Owner | undefined;
@@ -244,8 +249,9 @@ export class Reservation {
   }
 
   /**
-   * Holds bytes of an answer that are not sent; `tight`: there is little room left, and no more should be made before these are sent. `isOneMessage`: with
-   * what is held already they become one message, which may be larger than the common part where nobody else uses that, and as large as the budget.
+   * Holds bytes of an answer that are not sent; `tight`: there is little room left, and no more should be made before
+   * these are sent. `isOneMessage`: with what is held already they become one message, which may be larger than the
+   * common part where nobody else uses that, and as large as the budget.
    */
   tryHoldAnswer(bytes: number, isOneMessage = false): 'held' | 'tight' | 'refused' {
     if (this.#released) return 'refused';
@@ -266,7 +272,10 @@ export class Reservation {
     return 'tight';
   }
 
-  /** So much of what is held is not needed any more but for answers: the request of a call that has written. They are not refused then. */
+  /**
+   * So much of what is held is not needed any more but for answers: the request of a call that has written. They are
+   * not refused then.
+   */
   setAside(bytes: number): void {
     this.#asideBytes = Math.min(this.#asideBytes + bytes, this.heldBytes);
   }

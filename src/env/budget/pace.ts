@@ -1,9 +1,9 @@
 /**
- * Whether something moves fast enough: a request that comes in, an answer that is read. Looked at only when somebody else
- * waits for the memory that it holds.
+ * Whether something moves fast enough: a request that comes in, an answer that is read. Looked at only when somebody
+ * else waits for the memory that it holds.
  *
- * Invariant: nothing is too slow before it had `graceMs`, and whatever stands still is too slow after three times that: a
- * quick beginning excuses no standstill, since no more than twice the grace's bytes are counted.
+ * Invariant: nothing is too slow before it had `graceMs`, and whatever stands still is too slow after three times that:
+ * a quick beginning excuses no standstill, since no more than twice the grace's bytes are counted.
  */
 
 export interface PaceOptions {

@@ -1,10 +1,10 @@
 /**
- * Whose turn it is among those who wait for a part of a budget: the caller who holds least goes first, principals before
- * their connections, so that shares become even while somebody waits and bind nobody otherwise.
+ * Whose turn it is among those who wait for a part of a budget: the caller who holds least goes first, principals
+ * before their connections, so that shares become even while somebody waits and bind nobody otherwise.
  *
- * Invariant: nobody is passed over for ever. Once `patienceBytes` were granted while the oldest waited, it is next, and those
- * behind it follow in the order of their arrival. So between arrival and turn at most `patienceBytes` are granted, plus what
- * those ask for who were there before, plus one grant.
+ * Invariant: nobody is passed over for ever. Once `patienceBytes` were granted while the oldest waited, it is next, and
+ * those behind it follow in the order of their arrival. So between arrival and turn at most `patienceBytes` are
+ * granted, plus what those ask for who were there before, plus one grant.
  */
 
 /** A caller, for its share of a budget: a connection of a principal, or the principal with all its connections. */

@@ -1,6 +1,7 @@
 /**
- * What is noted of one call while it is carried out, for the access log and the log of slow calls: what it asks for, and what it cost. Whoever does the
- * work adds to the numbers; nobody decides anything by them. A context without notes is one of which nobody will tell.
+ * What is noted of one call while it is carried out, for the access log and the log of slow calls: what it asks for,
+ * and what it cost. Whoever does the work adds to the numbers; nobody decides anything by them. A context without notes
+ * is one of which nobody will tell.
  *
  * Work that another thread does for the call is noted there and not here: `passedOn` says how often that was.
  */

@@ -1,5 +1,6 @@
 /**
- * Waiting for something under a context: whoever waits is told the moment the context's deadline passes or its caller gives up.
+ * Waiting for something under a context: whoever waits is told the moment the context's deadline passes or its caller
+ * gives up.
  *
  * Invariant: after `stop`, and after the interruption, no timer and no listener is left.
  */
@@ -50,8 +51,8 @@ export class ContextWait {
 }
 
 /**
- * Waits for work that others share, or that nobody can call off: settles as `work` does, or rejects when this caller's context ends first. The
- * work goes on.
+ * Waits for work that others share, or that nobody can call off: settles as `work` does, or rejects when this caller's
+ * context ends first. The work goes on.
  */
 export function within<T>(work: Promise<T>, context: RequestContext, clock: Clock): Promise<T> {
   if (isEndless(context)) return work;

@@ -1,6 +1,6 @@
 /**
- * What every call of the service, the tablet and the transport carries beside its message: until when it matters, whether it
- * was given up, who asks, and the bytes it holds of the process's budget.
+ * What every call of the service, the tablet and the transport carries beside its message: until when it matters,
+ * whether it was given up, who asks, and the bytes it holds of the process's budget.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import type { ByteBudget, Reservation } from '../budget/budget.ts';
@@ -21,7 +21,10 @@ export interface RequestContext {
   readonly priority: Priority;
   /** Trace id for logs; empty where the caller sent none. */
   readonly trace: string;
-  /** The bytes this request holds: what arrived, and what is made and not yet sent. Released by whoever made the context. */
+  /**
+   * The bytes this request holds: what arrived, and what is made and not yet sent. Released by whoever made the
+   * context.
+   */
   readonly reservation: Reservation;
   /** Undefined where nobody will tell of the call. */
   readonly notes?: CallNotes | undefined;
@@ -40,7 +43,10 @@ export interface ContextOptions {
   readonly notes?: CallNotes | undefined;
 }
 
-/** A class, because V8 may allocate a literal's objects in the old generation (docs/decisions/0017-what-outlives-a-call.md), with all they refer to. */
+/**
+ * A class, because V8 may allocate a literal's objects in the old generation
+ * (docs/decisions/0017-what-outlives-a-call.md), with all they refer to.
+ */
 class PlainContext implements RequestContext {
   readonly deadlineMs: number;
   readonly signal: AbortSignal | undefined;
@@ -74,8 +80,9 @@ export interface Interruptible {
 }
 
 /**
- * The context of a call that came over a wire. Whoever makes it says `interrupt` when the caller gives up and when the deadline is over, so that nobody
- * behind needs a timer; and its signal is made only when somebody asks for it, since making one and listening to it costs as much as reading a row does.
+ * The context of a call that came over a wire. Whoever makes it says `interrupt` when the caller gives up and when the
+ * deadline is over, so that nobody behind needs a timer; and its signal is made only when somebody asks for it, since
+ * making one and listening to it costs as much as reading a row does.
  */
 export class CallContext implements RequestContext {
   readonly deadlineMs: number;

@@ -1,6 +1,6 @@
 /**
- * Errors as plain cloneable data, for what crosses between threads and servers: structured cloning keeps neither class nor
- * code.
+ * Errors as plain cloneable data, for what crosses between threads and servers: structured cloning keeps neither class
+ * nor code.
  */
 import { BigtableError, type Code, CorruptionError, toBigtableError } from '../../base/index.ts';
 

@@ -1,11 +1,16 @@
 /**
- * A stream of values that are mostly there when they are asked for: `pull` answers what is ready without a promise, so that a read of one row, through
- * all the rooms it crosses, costs none. It is an async iterable as well, for whoever reads it that way.
+ * A stream of values that are mostly there when they are asked for: `pull` answers what is ready without a promise, so
+ * that a read of one row, through all the rooms it crosses, costs none. It is an async iterable as well, for whoever
+ * reads it that way.
  *
- * Values are never undefined, nor promises. Invariant: one pull at a time; after the end, an error or `end()` every pull answers undefined.
+ * Values are never undefined, nor promises. Invariant: one pull at a time; after the end, an error or `end()` every
+ * pull answers undefined.
  */
 export abstract class PullStream<T> implements AsyncIterableIterator<T, undefined> {
-  /** The next value; undefined at the end. A promise where it must be waited for. Throws or rejects where the stream fails. */
+  /**
+   * The next value; undefined at the end. A promise where it must be waited for. Throws or rejects where the stream
+   * fails.
+   */
   abstract pull(): T | undefined | Promise<T | undefined>;
 
   /** Gives the stream up, at its end too: whoever takes from it calls this when it leaves. Harmless a second time. */

@@ -1,7 +1,7 @@
 /**
  * The third seam: calls between client library, tablet servers and masters. In process in an embedded database and a
- * server, gRPC in a cluster. Messages are plain cloneable data (typed by the room `protocol`); the context travels beside
- * the message and is put into words by the adapter where a network lies between.
+ * server, gRPC in a cluster. Messages are plain cloneable data (typed by the room `protocol`); the context travels
+ * beside the message and is put into words by the adapter where a network lies between.
  */
 import type { RequestContext } from './context.ts';
 
@@ -13,7 +13,10 @@ export interface CallHandler {
 }
 
 export interface Transport {
-  /** Answers calls to `address` by `handler` until the function returned is called. ALREADY_EXISTS where another serves it. */
+  /**
+   * Answers calls to `address` by `handler` until the function returned is called. ALREADY_EXISTS where another serves
+   * it.
+   */
   serve(address: string, handler: CallHandler): Promise<() => Promise<void>>;
   /** UNAVAILABLE where nobody serves the address. */
   call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown>;

@@ -1,10 +1,11 @@
 /**
- * The lock service of one process: the state machine that the one in memory and the one in a directory share. What must outlast the
- * process goes through `LockStorage` before anyone sees it; sessions, locks and ephemeral files die with the process.
+ * The lock service of one process: the state machine that the one in memory and the one in a directory share. What must
+ * outlast the process goes through `LockStorage` before anyone sees it; sessions, locks and ephemeral files die with
+ * the process.
  *
- * Invariants: changes happen one after another, each whole: its guards are checked, it is made durable, applied and told to the
- * watchers with no other change in between. Versions, epochs and session ids are numbers of one ascending row, of which none is
- * used twice.
+ * Invariants: changes happen one after another, each whole: its guards are checked, it is made durable, applied and
+ * told to the watchers with no other change in between. Versions, epochs and session ids are numbers of one ascending
+ * row, of which none is used twice.
  */
 import { assert, BigtableError, Code, invalidArgument } from '../../base/index.ts';
 import type { Guard, LockEvent, LockHandle, LockService, SmallFile } from '../seams/lock-service.ts';
@@ -17,8 +18,8 @@ export interface LastingFile {
 }
 
 /**
- * Where lasting files are kept. Called for one change at a time. A change that fails has not happened; where the storage cannot be sure of
- * that, it refuses every change from then on.
+ * Where lasting files are kept. Called for one change at a time. A change that fails has not happened; where the
+ * storage cannot be sure of that, it refuses every change from then on.
  */
 export interface LockStorage {
   put(file: LastingFile): Promise<void>;
@@ -217,7 +218,10 @@ export class InProcessLockService implements LockService {
     this.#tell(path, { kind: 'lock-lost', path, sessionId });
   }
 
-  /** Microtasks run in the order they were made, so each watcher gets the events in theirs, and none inside its own call. */
+  /**
+   * Microtasks run in the order they were made, so each watcher gets the events in theirs, and none inside its own
+   * call.
+   */
   #tell(path: string | undefined, event: LockEvent): void {
     for (const watcher of this.#watchers) {
       if (path !== undefined && !path.startsWith(watcher.prefix)) continue;

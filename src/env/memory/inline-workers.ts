@@ -1,6 +1,6 @@
 /**
- * Workers without threads: a task runs on the thread that asks, a turn later. Argument and answer are cloned as between threads, so
- * that what would not survive the way to a thread does not work here either.
+ * Workers without threads: a task runs on the thread that asks, a turn later. Argument and answer are cloned as between
+ * threads, so that what would not survive the way to a thread does not work here either.
  */
 import { notFound, toBigtableError, unavailable } from '../../base/index.ts';
 import type { Task, Workers } from '../seams/workers.ts';

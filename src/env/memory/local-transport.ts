@@ -1,9 +1,10 @@
 /**
- * The transport in process: a call is a call of the handler, messages are passed as they are and belong to the receiver.
+ * The transport in process: a call is a call of the handler, messages are passed as they are and belong to the
+ * receiver.
  *
- * Invariant: a call whose context has neither deadline nor signal costs one promise more than the handler's own, and no timer. One that has fails
- * the moment its time is over or its caller gives up (of a CallContext the wire that made it sees to that); the handler learns it from the same context.
- * A stream whose answers are ready costs no promise.
+ * Invariant: a call whose context has neither deadline nor signal costs one promise more than the handler's own, and no
+ * timer. One that has fails the moment its time is over or its caller gives up (of a CallContext the wire that made it
+ * sees to that); the handler learns it from the same context. A stream whose answers are ready costs no promise.
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import type { Clock } from '../seams/clock.ts';
@@ -29,7 +30,10 @@ export class LocalTransport implements Transport {
     };
   }
 
-  /** Who answers calls to the address, for whoever brings them from elsewhere and looks after their contexts. UNAVAILABLE where nobody does. */
+  /**
+   * Who answers calls to the address, for whoever brings them from elsewhere and looks after their contexts.
+   * UNAVAILABLE where nobody does.
+   */
   handlerOf(address: string): CallHandler {
     const handler = this.#handlers.get(address);
     if (!handler) throw nobodyServes(address);
@@ -91,8 +95,8 @@ class PendingCall implements Interruptible {
 }
 
 /**
- * A handler's stream that ends with an error the moment its context does, even while an answer is awaited. The handler is called by the first pull;
- * between two pulls nobody watches the context: it is looked at when the next one comes.
+ * A handler's stream that ends with an error the moment its context does, even while an answer is awaited. The handler
+ * is called by the first pull; between two pulls nobody watches the context: it is looked at when the next one comes.
  */
 class LocalStream extends PullStream<unknown> implements Interruptible {
   readonly #context: RequestContext;

@@ -1,8 +1,8 @@
 /**
  * A clock that stands still until it is told to go on: unit tests' and the simulator's.
  *
- * Invariant: timers fire in the order of their times, those of one time in the order they were set, each with the clock standing at
- * its time; a timer never fires inside the call that set it.
+ * Invariant: timers fire in the order of their times, those of one time in the order they were set, each with the clock
+ * standing at its time; a timer never fires inside the call that set it.
  */
 import { assert } from '../../base/index.ts';
 import type { Clock, Timer } from '../seams/clock.ts';

@@ -1,10 +1,10 @@
 /**
  * The file system in memory: what `:memory:` databases, unit tests and the simulator run on. It keeps every promise of
- * file-system.ts and models a crash: appended bytes are volatile until their sync, and `crash()` answers the file system that
- * the next process finds.
+ * file-system.ts and models a crash: appended bytes are volatile until their sync, and `crash()` answers the file
+ * system that the next process finds.
  *
- * Invariant: nothing is acknowledged before its sync is done; `counts` tells how many. Faults come in through one function that is asked
- * before every operation and every sync, and may delay or fail it.
+ * Invariant: nothing is acknowledged before its sync is done; `counts` tells how many. Faults come in through one
+ * function that is asked before every operation and every sync, and may delay or fail it.
  */
 import {
   assert,
@@ -30,8 +30,8 @@ import {
 } from '../seams/file-system.ts';
 
 /**
- * `syncFile` and `syncLog` stand between the writing of the bytes and the acknowledgement by `closeFile` and `appendLog`. `appendReserved` is an append to a
- * log into room that was reserved.
+ * `syncFile` and `syncLog` stand between the writing of the bytes and the acknowledgement by `closeFile` and
+ * `appendLog`. `appendReserved` is an append to a log into room that was reserved.
  */
 export type FileOperation =
   | 'create'
@@ -87,7 +87,10 @@ interface StoredLog {
 const APPEND_HEADER_BYTES = 16;
 
 export class MemoryFileSystem implements FileSystem {
-  /** Bytes that may still be written or reserved; what is deleted comes back. A test sets it to make the disk full, and full no more. */
+  /**
+   * Bytes that may still be written or reserved; what is deleted comes back. A test sets it to make the disk full, and
+   * full no more.
+   */
   freeBytes = Number.POSITIVE_INFINITY;
   readonly #faults: FileFaults | undefined;
   readonly #files = new Map<string, ChunkedBytes>();
@@ -107,8 +110,8 @@ export class MemoryFileSystem implements FileSystem {
   }
 
   /**
-   * The power fails: every call on this one fails with UNAVAILABLE from now on, those under way too. Answers what is found afterwards.
-   * The faults go on with it unless others are given.
+   * The power fails: every call on this one fails with UNAVAILABLE from now on, those under way too. Answers what is
+   * found afterwards. The faults go on with it unless others are given.
    */
   crash(choice: CrashChoice = 'nothing', faults = this.#faults): MemoryFileSystem {
     this.#crashed = true;
@@ -250,7 +253,10 @@ export class MemoryFileSystem implements FileSystem {
     });
   }
 
-  /** Lets the faults act, then does it, unless the file system has crashed meanwhile: never a step between that check and the deed. */
+  /**
+   * Lets the faults act, then does it, unless the file system has crashed meanwhile: never a step between that check
+   * and the deed.
+   */
   async #perform<T>(operation: FileOperation, path: string, act: () => T): Promise<T> {
     this.#checkAlive();
     if (this.#faults) {

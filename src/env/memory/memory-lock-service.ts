@@ -1,6 +1,6 @@
 /**
- * The lock service in memory: what `:memory:` databases, unit tests and the simulator run on. Leases do not lapse by themselves:
- * a test ends a session, or moves the deadline its owner sees.
+ * The lock service in memory: what `:memory:` databases, unit tests and the simulator run on. Leases do not lapse by
+ * themselves: a test ends a session, or moves the deadline its owner sees.
  */
 import { InProcessLockService } from './in-process-lock-service.ts';
 

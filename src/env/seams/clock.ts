@@ -1,6 +1,6 @@
 /**
- * The fourth seam: time and randomness. Nothing else in Edubba reads a clock, sets a timer or draws a number, so that the
- * simulator can own all of it.
+ * The fourth seam: time and randomness. Nothing else in Edubba reads a clock, sets a timer or draws a number, so that
+ * the simulator can own all of it.
  */
 import { type CollectYoung, Slices } from './pacer.ts';
 

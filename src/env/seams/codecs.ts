@@ -19,7 +19,10 @@ export interface ZstdDictionary {
   close(): void;
 }
 
-/** Zstandard frames (RFC 8878); every adapter reads what any other wrote. A dictionary is raw content or has zstd's own header. */
+/**
+ * Zstandard frames (RFC 8878); every adapter reads what any other wrote. A dictionary is raw content or has zstd's own
+ * header.
+ */
 export interface Zstd {
   dictionary(bytes: Uint8Array): ZstdDictionary;
   compress(bytes: Uint8Array, level: number, dictionary?: ZstdDictionary): Buffer;

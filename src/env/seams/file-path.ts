@@ -1,6 +1,6 @@
 /**
- * Paths of files and logs, as every FileSystem takes them: parts joined by "/", of the characters [A-Za-z0-9._-], no part empty,
- * "." or "..", so that one path means one object in a directory, in memory and in an object store alike.
+ * Paths of files and logs, as every FileSystem takes them: parts joined by "/", of the characters [A-Za-z0-9._-], no
+ * part empty, "." or "..", so that one path means one object in a directory, in memory and in an object store alike.
  */
 import { invalidArgument } from '../../base/index.ts';
 

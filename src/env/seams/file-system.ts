@@ -1,16 +1,18 @@
 /**
- * The first seam: GFS's role. Write-once files and append-only logs, nothing else, so that a directory, S3 and HDFS can all
- * hold a database. Every adapter is run through test/contracts/file-system-contract.ts.
+ * The first seam: GFS's role. Write-once files and append-only logs, nothing else, so that a directory, S3 and HDFS can
+ * all hold a database. Every adapter is run through test/contracts/file-system-contract.ts.
  *
  * Promises every adapter keeps (and proves at start by a self-test):
  * - A file is invisible until `close` of its writer resolves; from then on it is whole, durable and never changes.
- * - Of two that create the same path exactly one succeeds; the other fails with ALREADY_EXISTS at `close` at the latest.
+ * - Of two that create the same path exactly one succeeds; the other fails with ALREADY_EXISTS at `close` at the
+ *   latest.
  * - `list` after `close` shows the file.
- * - What a log's `append` resolved for is durable; one append is in flight at a time; `readLog` yields exactly the appends
- *   that were made, in order, and ends cleanly at a torn tail. A damaged append that is not the torn tail is a CorruptionError.
+ * - What a log's `append` resolved for is durable; one append is in flight at a time; `readLog` yields exactly the
+ *   appends that were made, in order, and ends cleanly at a torn tail. A damaged append that is not the torn tail is a
+ *   CorruptionError.
  *
- * Paths are relative, parts joined by "/", of the characters [A-Za-z0-9._-]. No path is ever a prefix directory of another
- * file's path in the S3 sense: "x" and "x/y" never both exist.
+ * Paths are relative, parts joined by "/", of the characters [A-Za-z0-9._-]. No path is ever a prefix directory of
+ * another file's path in the S3 sense: "x" and "x/y" never both exist.
  */
 
 export interface FileInfo {
@@ -51,15 +53,16 @@ export interface AppendOptions {
 
 export interface LogWriter {
   /**
-   * Appends the concatenation of `parts` as one unit. Resolves with its position when durable. The parts may be reused after that.
-   * Failure: RESOURCE_EXHAUSTED = surely not written, the log goes on; anything else = outcome unknown, every later append
-   * fails with FAILED_PRECONDITION and the log must be given up.
+   * Appends the concatenation of `parts` as one unit. Resolves with its position when durable. The parts may be reused
+   * after that. Failure: RESOURCE_EXHAUSTED = surely not written, the log goes on; anything else = outcome unknown,
+   * every later append fails with FAILED_PRECONDITION and the log must be given up.
    */
   append(parts: readonly Uint8Array[], options?: AppendOptions): Promise<LogPosition>;
   /**
-   * Makes room on storage for appends with the option `reserved`, which may together take so many bytes more, APPEND_OVERHEAD_BYTES for each of them
-   * included. May be called while an append is in flight. The room lasts until the writer is closed or its process ends.
-   * Fails as `append` does: RESOURCE_EXHAUSTED = nothing was reserved, and the log goes on.
+   * Makes room on storage for appends with the option `reserved`, which may together take so many bytes more,
+   * APPEND_OVERHEAD_BYTES for each of them included. May be called while an append is in flight. The room lasts until
+   * the writer is closed or its process ends. Fails as `append` does: RESOURCE_EXHAUSTED = nothing was reserved, and
+   * the log goes on.
    */
   reserve(bytes: number): Promise<void>;
   /** Lets the adapter remove what lies wholly before `position`. It may keep more. */
@@ -73,11 +76,15 @@ export interface FileSystem {
   create(path: string): Promise<FileWriter>;
   /** Size of a visible file in bytes. NOT_FOUND where there is none. */
   size(path: string): Promise<number>;
-  /** Exactly `length` bytes from `offset`; OUT_OF_RANGE where the file is shorter, NOT_FOUND where there is none. The result is the caller's own. */
+  /**
+   * Exactly `length` bytes from `offset`; OUT_OF_RANGE where the file is shorter, NOT_FOUND where there is none. The
+   * result is the caller's own.
+   */
   read(path: string, offset: number, length: number): Promise<Buffer>;
   /**
-   * The same at once, the caller's thread waiting for it; undefined where that is not to be expected to be quick, or does not succeed: then `read` it,
-   * and learn why. With `into`, which is `length` bytes long, they come to stand there. An adapter whose storage is far away leaves it out.
+   * The same at once, the caller's thread waiting for it; undefined where that is not to be expected to be quick, or
+   * does not succeed: then `read` it, and learn why. With `into`, which is `length` bytes long, they come to stand
+   * there. An adapter whose storage is far away leaves it out.
    */
   readNow?(path: string, offset: number, length: number, into?: Buffer): Buffer | undefined;
   /** Visible files whose path starts with `prefix`, by path. Logs are not listed. */
@@ -90,8 +97,8 @@ export interface FileSystem {
   /** Makes every later append of the log's earlier writer fail. The log stays readable. */
   fence(path: string): Promise<void>;
   /**
-   * The appends from `from` on (all, by default). A log that does not exist has none. Where it is trimmed meanwhile, some of what lies before the
-   * trim's position may be left out; the rest is yielded.
+   * The appends from `from` on (all, by default). A log that does not exist has none. Where it is trimmed meanwhile,
+   * some of what lies before the trim's position may be left out; the rest is yielded.
    */
   readLog(path: string, from?: LogPosition): AsyncIterable<LogAppend>;
   /** Paths of logs that start with `prefix`. */

@@ -1,7 +1,7 @@
 /**
- * The second seam: Chubby's role (paper section 4). Small files with compare-and-set by version, exclusive
- * locks tied to sessions with leases, directories by path, watches. Every argument and answer is plain cloneable data, so
- * that the service works over a MessagePort too; only listeners are functions.
+ * The second seam: Chubby's role (paper section 4). Small files with compare-and-set by version, exclusive locks tied
+ * to sessions with leases, directories by path, watches. Every argument and answer is plain cloneable data, so that the
+ * service works over a MessagePort too; only listeners are functions.
  *
  * A path is "/"-joined parts; a directory is whatever stands before a "/". Contents are bytes, at most 1 MiB.
  */
@@ -38,7 +38,9 @@ export type LockEvent =
   | { readonly kind: 'session-expired'; readonly sessionId: string };
 
 export interface LockService {
-  /** A new session; its id is never used again. It lives while it is kept alive (in process: until closed or expired). */
+  /**
+   * A new session; its id is never used again. It lives while it is kept alive (in process: until closed or expired).
+   */
   openSession(): Promise<string>;
   /** Ends the session: its locks are released and its ephemeral files deleted. */
   closeSession(sessionId: string): Promise<void>;
@@ -62,6 +64,9 @@ export interface LockService {
   /** The holder now, if any. */
   holder(path: string): Promise<LockHandle | undefined>;
 
-  /** Calls back after every change under `prefix`, lost locks and expired sessions included, in order; answers how to stop. */
+  /**
+   * Calls back after every change under `prefix`, lost locks and expired sessions included, in order; answers how to
+   * stop.
+   */
   watch(prefix: string, listener: (event: LockEvent) => void): () => void;
 }

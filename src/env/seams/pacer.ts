@@ -15,11 +15,14 @@ interface EventLoop {
 }
 
 /**
- * The slices of all work that shares an event loop: one after another, together SLICE_MS at most. Loops that each kept to
- * slices of their own would hold the event loop for the sum of them.
+ * The slices of all work that shares an event loop: one after another, together SLICE_MS at most. Loops that each kept
+ * to slices of their own would hold the event loop for the sum of them.
  */
 export class Slices {
-  /** Start of the present slice. Long ago after idle times: the first caller then pauses once too often, which costs little. */
+  /**
+   * Start of the present slice. Long ago after idle times: the first caller then pauses once too often, which costs
+   * little.
+   */
   startMs: number;
   readonly #loop: EventLoop;
   readonly #collectYoung: CollectYoung | undefined;

@@ -1,7 +1,9 @@
 /**
- * Logger and metrics: how a running database tells what it does. Both are handed in; the defaults keep silent and only count.
+ * Logger and metrics: how a running database tells what it does. Both are handed in; the defaults keep silent and only
+ * count.
  *
- * A metric here is a name and numbers. What it means, its unit and how it is called outside is told by the table of the room `monitor`.
+ * A metric here is a name and numbers. What it means, its unit and how it is called outside is told by the table of the
+ * room `monitor`.
  */
 
 import type { Random } from './clock.ts';
@@ -13,15 +15,18 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 export type LogFields = Readonly<Record<string, string | number | boolean>>;
 
 /**
- * `debug`: what happens in normal work, for somebody who looks for a cause. `info`: changes of state, and faults of clients. `warn`: somebody should look at
- * it. `error`: something has failed.
+ * `debug`: what happens in normal work, for somebody who looks for a cause. `info`: changes of state, and faults of
+ * clients. `warn`: somebody should look at it. `error`: something has failed.
  */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
-  /** A line of the access log: one a call. Written whatever the level is, and dropped first when lines are made faster than they are read. */
+  /**
+   * A line of the access log: one a call. Written whatever the level is, and dropped first when lines are made faster
+   * than they are read.
+   */
   access(fields: LogFields): void;
 }
 
@@ -32,7 +37,10 @@ export interface Counter {
   value: number;
 }
 
-/** How often values fell below each bound. Observing is a search over few bounds and two additions: cheap enough for every call. */
+/**
+ * How often values fell below each bound. Observing is a search over few bounds and two additions: cheap enough for
+ * every call.
+ */
 export class Histogram {
   /** Upper bounds, ascending; a value belongs to the first that is not below it. */
   readonly bounds: readonly number[];
@@ -73,12 +81,16 @@ export interface HistogramReport {
   readonly sum: number;
 }
 
-/** The name of a metric's part: values of labels stand behind it. They come from small fixed sets, never from callers. */
+/**
+ * The name of a metric's part: values of labels stand behind it. They come from small fixed sets, never from callers.
+ */
 export function labelled(name: string, ...values: readonly string[]): string {
   return [name, ...values].join('|');
 }
 
-/** Named counters, gauges and histograms. Names are dotted nouns, units last: `sstable.blocksRead`, `log.appendedBytes`. */
+/**
+ * Named counters, gauges and histograms. Names are dotted nouns, units last: `sstable.blocksRead`, `log.appendedBytes`.
+ */
 export class Metrics {
   readonly #counters = new Map<string, Counter>();
   readonly #gauges = new Map<string, Set<() => number>>();
@@ -104,7 +116,10 @@ export class Metrics {
     return counter;
   }
 
-  /** `read` is called when somebody asks how things stand, until the function returned is called. What several tell under one name is added up. */
+  /**
+   * `read` is called when somebody asks how things stand, until the function returned is called. What several tell
+   * under one name is added up.
+   */
   gauge(name: string, read: () => number): () => void {
     const readers = this.#gauges.get(name) ?? new Set();
     this.#gauges.set(name, readers.add(read));

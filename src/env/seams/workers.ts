@@ -1,6 +1,7 @@
 /**
- * The fifth seam: work off the main thread. A task is a named module (registered where the adapter is made) that exports
- * `run(argument)`; argument and answer are cloneable. Threads in a server, in line under the simulator and in unit tests.
+ * The fifth seam: work off the main thread. A task is a named module (registered where the adapter is made) that
+ * exports `run(argument)`; argument and answer are cloneable. Threads in a server, in line under the simulator and in
+ * unit tests.
  */
 
 export interface Workers {

@@ -1,6 +1,7 @@
 /**
- * Fingerprint2011: the 64-bit hash under HLL++ states. States are exchanged with other programs, so the hash is part of the format: equal values
- * must fall into equal registers everywhere (docs/formats/aggregates.md). Arithmetic is modulo 2^64; words are read little-endian.
+ * Fingerprint2011: the 64-bit hash under HLL++ states. States are exchanged with other programs, so the hash is part of
+ * the format: equal values must fall into equal registers everywhere (docs/formats/aggregates.md). Arithmetic is modulo
+ * 2^64; words are read little-endian.
  */
 import { asBuffer, type Int64, toBigInt } from '../../base/index.ts';
 

@@ -40,7 +40,10 @@ const strings = numbers(200).map((length) => Buffer.from(numbers(length).map((j)
 const integers = [-15, 42, 0, INT64_MAX, INT64_MIN];
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-/** How many distinct inputs: linear counting while registers are free, else the harmonic mean (Heule et al., without the bias tables). */
+/**
+ * How many distinct inputs: linear counting while registers are free, else the harmonic mean (Heule et al., without the
+ * bias tables).
+ */
 function estimate({ data }: Sketch): number {
   if ('sparse' in data) {
     const places = 2 ** SPARSE_PRECISION;
@@ -116,7 +119,8 @@ describe('registers', () => {
   });
 });
 
-// states that another implementation of the format (zetasketch-py 0.1.3, precisions 15 and 20) wrote for the same inputs
+// states that another implementation of the format (zetasketch-py 0.1.3, precisions 15 and 20) wrote for the same
+// inputs
 const GOLDEN = {
   integers: 'CHAQBRgCIAiCBxcQBRgPIBQyD8HyFPGUAafTBcnMBb34Cw==',
   hundred:

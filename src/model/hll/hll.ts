@@ -1,5 +1,6 @@
 /**
- * HyperLogLog++ as an aggregate: inputs to states, states checked and merged. A state is at most 32 KiB and a few bytes, whatever was counted.
+ * HyperLogLog++ as an aggregate: inputs to states, states checked and merged. A state is at most 32 KiB and a few
+ * bytes, whatever was counted.
  */
 import { type Int64, invalidArgument } from '../../base/index.ts';
 import { fingerprint, fingerprintInt64 } from './fingerprint.ts';

@@ -1,6 +1,6 @@
 /**
- * Where a hash falls in an HLL++ sketch, in both of its encodings (docs/formats/aggregates.md): the register among 2^15 and its rank, and the finer
- * sparse value over 2^20 that small sketches list. Ranks count leading zeros, plus one.
+ * Where a hash falls in an HLL++ sketch, in both of its encodings (docs/formats/aggregates.md): the register among 2^15
+ * and its rank, and the finer sparse value over 2^20 that small sketches list. Ranks count leading zeros, plus one.
  */
 
 /** Bits of the register's number; a normal sketch has 2^15 registers of a byte. */
@@ -16,7 +16,10 @@ const FINER_MASK = (1 << FINER_BITS) - 1;
 const RANK_BITS = 6;
 const RANK_MASK = (1 << RANK_BITS) - 1;
 const MAX_SPARSE_RANK = 64 - SPARSE_PRECISION + 1;
-/** Marks a value that holds a register and a sparse rank, since its finer bits are all zero. Above every other bit of either form. */
+/**
+ * Marks a value that holds a register and a sparse rank, since its finer bits are all zero. Above every other bit of
+ * either form.
+ */
 const RANK_FLAG = 1 << (PRECISION + RANK_BITS);
 
 /** The sparse value of a hash: its first 20 bits, or, where the last five of them are zero, register and rank apart. */

@@ -1,6 +1,7 @@
 /**
- * The state of an HLL++ aggregate as bytes: a protocol buffer that other programs read and write too (docs/formats/aggregates.md). What is written has
- * one form; what comes from a client is checked to the last bit, since a wrong register would spoil every later merge.
+ * The state of an HLL++ aggregate as bytes: a protocol buffer that other programs read and write too
+ * (docs/formats/aggregates.md). What is written has one form; what comes from a client is checked to the last bit,
+ * since a wrong register would spoil every later merge.
  */
 import {
   asBuffer,

@@ -1,6 +1,7 @@
 /**
- * An HLL++ sketch: a set of hashes seen, as a sorted list of sparse values while that is small, else as 2^15 registers. Merging is commutative and
- * associative to the byte: the result is the union, and whether it is listed depends on the union alone. Sketches are never changed, only made.
+ * An HLL++ sketch: a set of hashes seen, as a sorted list of sparse values while that is small, else as 2^15 registers.
+ * Merging is commutative and associative to the byte: the result is the union, and whether it is listed depends on the
+ * union alone. Sketches are never changed, only made.
  */
 import { assert, varintLength } from '../../base/index.ts';
 import { REGISTERS, rankOf, registerOf, sparseIndexOf } from './register.ts';
@@ -53,8 +54,8 @@ function union(a: Uint32Array, b: Uint32Array): Uint32Array {
 }
 
 /**
- * Bytes of the list, difference-encoded, with every rank taken as zero: so it only grows as values join, and no order of merges ends in another
- * representation.
+ * Bytes of the list, difference-encoded, with every rank taken as zero: so it only grows as values join, and no order
+ * of merges ends in another representation.
  */
 function listedBytes(sparse: Uint32Array): number {
   let bytes = 0;

@@ -1,7 +1,8 @@
 /**
- * Codecs in native code, where it is there. CRC-32C: by the processor's own instruction from some hundred bytes up, by base's JavaScript
- * below, where the call would cost more than the sum. LZ4: lz4-napi, or the plain one of compress. Zstandard: node:zlib's where the
- * running Node has it, WebAssembly elsewhere. What a thread never compresses with it never loads.
+ * Codecs in native code, where it is there. CRC-32C: by the processor's own instruction from some hundred bytes up, by
+ * base's JavaScript below, where the call would cost more than the sum. LZ4: lz4-napi, or the plain one of compress.
+ * Zstandard: node:zlib's where the running Node has it, WebAssembly elsewhere. What a thread never compresses with it
+ * never loads.
  */
 import { crc32c } from '../../base/index.ts';
 import { plainLz4 } from '../../compress/index.ts';

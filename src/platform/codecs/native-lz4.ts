@@ -1,6 +1,6 @@
 /**
- * LZ4 in native code (lz4-napi). Its blocks are led by their raw length, 4 bytes, little-endian; ours are not, so the prefix is
- * cut off here and put back.
+ * LZ4 in native code (lz4-napi). Its blocks are led by their raw length, 4 bytes, little-endian; ours are not, so the
+ * prefix is cut off here and put back.
  */
 import { asBuffer, viewOf } from '../../base/index.ts';
 import type { Lz4 } from '../../env/index.ts';
@@ -15,7 +15,10 @@ export interface NativeLz4 {
 const PREFIX_BYTES = 4;
 /** A byte of LZ4 stands for at most 255 bytes of the result. */
 const MAX_RATIO = 255;
-/** Up to this size blocks are put behind their prefix in memory that is used over and over: V8 counts what is made outside its heap, and marks all of it the sooner. */
+/**
+ * Up to this size blocks are put behind their prefix in memory that is used over and over: V8 counts what is made
+ * outside its heap, and marks all of it the sooner.
+ */
 const KEPT_BYTES = 128 * 1024;
 
 /** Throws where no binary fits this machine. */

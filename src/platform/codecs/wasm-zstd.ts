@@ -1,10 +1,10 @@
 /**
- * Zstandard as WebAssembly (@bokuweb/zstd-wasm), for a Node whose zlib has none. The package's own functions make a context and copy the dictionary at
- * every call, and start asynchronously; so its module is started here, at once, and called below them: contexts, dictionaries and
- * the buffers of ordinary blocks stay in the module's memory.
+ * Zstandard as WebAssembly (@bokuweb/zstd-wasm), for a Node whose zlib has none. The package's own functions make a
+ * context and copy the dictionary at every call, and start asynchronously; so its module is started here, at once, and
+ * called below them: contexts, dictionaries and the buffers of ordinary blocks stay in the module's memory.
  *
- * Invariant: what is in the module's memory is owned by one object here and freed by its close; addresses are looked up anew after every
- * call that may grow the memory.
+ * Invariant: what is in the module's memory is owned by one object here and freed by its close; addresses are looked up
+ * anew after every call that may grow the memory.
  */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

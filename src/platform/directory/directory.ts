@@ -1,8 +1,9 @@
 /**
- * A directory that holds a database: its lock, its format file EDUBBA, and the file system in it. Format: docs/formats/directory.md.
+ * A directory that holds a database: its lock, its format file EDUBBA, and the file system in it. Format:
+ * docs/formats/directory.md.
  *
- * Invariant: nothing is read or written before the lock is held and the format is known; a directory of a later format, or one
- * that holds something else, is refused in words and left as it is.
+ * Invariant: nothing is read or written before the lock is held and the format is known; a directory of a later format,
+ * or one that holds something else, is refused in words and left as it is.
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -30,7 +31,10 @@ const FORMAT =
 /** Names that do not make a directory somebody else's. */
 const HARMLESS = new Set([LOCK_NAME, `${FORMAT_NAME}.new`, 'lost+found']);
 
-/** Opens the database directory, making it where there is none. FAILED_PRECONDITION where another process owns it or it holds something else. */
+/**
+ * Opens the database directory, making it where there is none. FAILED_PRECONDITION where another process owns it or it
+ * holds something else.
+ */
 export async function openDirectory(path: string, options: PosixOptions): Promise<OpenDirectory> {
   const directory = resolve(path);
   await systemCall(`making ${directory}`, makeDirectory(directory));
@@ -80,8 +84,8 @@ function hex32(value: number): string {
 }
 
 /**
- * Makes the directory with those above it, each made durable in the one above. Not by Node's recursive mkdir: that tries again for ever where a
- * file system answers ENOENT though the directory above is there, as /proc does.
+ * Makes the directory with those above it, each made durable in the one above. Not by Node's recursive mkdir: that
+ * tries again for ever where a file system answers ENOENT though the directory above is there, as /proc does.
  */
 async function makeDirectory(directory: string, isParentThere = false): Promise<void> {
   try {

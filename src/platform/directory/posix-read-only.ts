@@ -1,11 +1,13 @@
 /**
- * A database's directory for looking only: the same files, logs and lock service files as its owner sees, without owning it. No lock
- * is taken, no self-test run, nothing removed and nothing written, so it may be done beside a running server.
+ * A database's directory for looking only: the same files, logs and lock service files as its owner sees, without
+ * owning it. No lock is taken, no self-test run, nothing removed and nothing written, so it may be done beside a
+ * running server.
  *
  * Invariants:
  * - Every system call that would change something fails with PERMISSION_DENIED, whoever makes it.
- * - Beside a running owner: files are write-once, so what is read of them is right or NOT_FOUND; of a log a prefix is read that held at some
- *   instant of the reading. A log that is trimmed under the reader ends with UNAVAILABLE, never with a hole.
+ * - Beside a running owner: files are write-once, so what is read of them is right or NOT_FOUND; of a log a prefix is
+ *   read that held at some instant of the reading. A log that is trimmed under the reader ends with UNAVAILABLE, never
+ *   with a hole.
  */
 import { constants } from 'node:fs';
 import { readFile as readSmallFile, stat } from 'node:fs/promises';
@@ -42,7 +44,10 @@ export interface LogFiles {
   readonly fenced: boolean;
   /** Behind the last whole append. */
   readonly end: LogPosition;
-  /** Bytes behind the end that are not zero, up to the last such: what an append left that was cut off, or is being written. */
+  /**
+   * Bytes behind the end that are not zero, up to the last such: what an append left that was cut off, or is being
+   * written.
+   */
   readonly tornBytes: number;
 }
 
@@ -72,7 +77,10 @@ export async function findDirectory(path: string): Promise<string | undefined> {
   }
 }
 
-/** Opens the database directory for reading. NOT_FOUND where it is none, FAILED_PRECONDITION where a later version made it. */
+/**
+ * Opens the database directory for reading. NOT_FOUND where it is none, FAILED_PRECONDITION where a later version made
+ * it.
+ */
 export async function openReadOnlyDirectory(path: string, options: ReadOnlyOptions): Promise<ReadOnlyDirectory> {
   const directory = resolve(path);
   const format = join(directory, FORMAT_NAME);
@@ -88,7 +96,10 @@ export async function openReadOnlyDirectory(path: string, options: ReadOnlyOptio
   };
 }
 
-/** The same while nobody writes to it, and nobody begins to. FAILED_PRECONDITION where a process has it open for writing. */
+/**
+ * The same while nobody writes to it, and nobody begins to. FAILED_PRECONDITION where a process has it open for
+ * writing.
+ */
 export async function openDirectoryToRead(path: string, options: ReadOnlyOptions): Promise<ReadOnlyDirectory> {
   const lock = await lockForReading(resolve(path));
   try {
@@ -177,7 +188,10 @@ class ReadOnlyFileSystem extends DirectoryFileSystem {
     this.#setting = setting;
   }
 
-  /** As its owner reads it, but that the writer may be at work: what looks damaged is looked at again, from the last append on. */
+  /**
+   * As its owner reads it, but that the writer may be at work: what looks damaged is looked at again, from the last
+   * append on.
+   */
   override async *readLog(path: string, from: LogPosition = 0): AsyncIterable<LogAppend> {
     let last: LogPosition | undefined;
     for (let looks = 1; ; looks++) {
@@ -258,7 +272,9 @@ function trimmed(path: string, cause?: unknown): BigtableError {
   return unavailable(`${path}: the log was trimmed or removed by its owner while it was read: look again`, cause);
 }
 
-/** What counts of the lock service's files. One that goes while they are read has been replaced: they are listed again. */
+/**
+ * What counts of the lock service's files. One that goes while they are read has been replaced: they are listed again.
+ */
 async function readLockServiceFiles(fileSystem: FileSystem): Promise<LastingFile[]> {
   for (let looks = 1; ; looks++) {
     try {

@@ -2,8 +2,8 @@
  * One owner a directory: a lock on its file LOCK that the kernel keeps (docs/decisions/0003-directory-lock.md).
  *
  * Invariants:
- * - The lock belongs to the open file: it ends when its process ends, however that ends, and not before; a stopped process
- *   keeps it. Nobody ever removes the file, and nothing is decided by what is written in it.
+ * - The lock belongs to the open file: it ends when its process ends, however that ends, and not before; a stopped
+ *   process keeps it. Nobody ever removes the file, and nothing is decided by what is written in it.
  * - A second owner is refused, be it in another container, another process, another thread or this one.
  * - Readers share the lock: there are any number of them, or one owner. They write nothing, not even who they are.
  */
@@ -46,8 +46,8 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
 }
 
 /**
- * Keeps owners away while the directory is read, or fails with FAILED_PRECONDITION where it has one. A directory without
- * the file LOCK, a copy, has no owner; nothing keeps one away.
+ * Keeps owners away while the directory is read, or fails with FAILED_PRECONDITION where it has one. A directory
+ * without the file LOCK, a copy, has no owner; nothing keeps one away.
  */
 export async function lockForReading(directory: string): Promise<DirectoryLock> {
   const path = join(directory, LOCK_NAME);
@@ -77,8 +77,8 @@ function releaseOf(fd: number, whenReleased?: () => void): DirectoryLock {
 }
 
 /**
- * Since when this thread owns directories, by the identity of their LOCK. Kept with the thread and not with this module, of which a program that
- * reloads its modules has several.
+ * Since when this thread owns directories, by the identity of their LOCK. Kept with the thread and not with this
+ * module, of which a program that reloads its modules has several.
  */
 const ownedHere = ownedBy(globalThis as { [OWNED]?: Map<string, string> });
 
@@ -97,8 +97,8 @@ function takeLock(fd: number, path: string, shared = false): boolean {
 }
 
 /**
- * Loaded here, so that a database in memory needs nothing native; and by `require`, because Node 22's `import()` was seen to give this package
- * without its exports where node_modules is a symbolic link.
+ * Loaded here, so that a database in memory needs nothing native; and by `require`, because Node 22's `import()` was
+ * seen to give this package without its exports where node_modules is a symbolic link.
  */
 function loadLocks(path: string): typeof import('fs-native-extensions') {
   try {

@@ -1,10 +1,10 @@
 /**
- * The lock service of a process that owns its directory: sessions, locks and ephemeral files live in memory, lasting files in the
- * file system, one write-once file a change. Format and reasons: docs/formats/lock-service.md.
+ * The lock service of a process that owns its directory: sessions, locks and ephemeral files live in memory, lasting
+ * files in the file system, one write-once file a change. Format and reasons: docs/formats/lock-service.md.
  *
- * Invariants: of the files of one path the one with the greatest version counts, and it is durable before its change is answered; a
- * file is removed only when a later one of its path is durable, or when it is a deletion with nothing left to hide. Numbers
- * (versions, epochs, sessions) are reserved durably before the first of them is used.
+ * Invariants: of the files of one path the one with the greatest version counts, and it is durable before its change is
+ * answered; a file is removed only when a later one of its path is durable, or when it is a deletion with nothing left
+ * to hide. Numbers (versions, epochs, sessions) are reserved durably before the first of them is used.
  */
 import { createHash } from 'node:crypto';
 import { assert, BigtableError, Code, CorruptionError, unavailable } from '../../base/index.ts';

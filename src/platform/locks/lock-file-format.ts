@@ -1,8 +1,8 @@
 /**
  * The files of the local lock service, one a change. Format: docs/formats/lock-service.md.
  *
- * Invariant: what `decodeLockFile` answers is what was given to `encodeLockFile`; anything else is a CorruptionError that names the file, or
- * FAILED_PRECONDITION where a later release wrote it.
+ * Invariant: what `decodeLockFile` answers is what was given to `encodeLockFile`; anything else is a CorruptionError
+ * that names the file, or FAILED_PRECONDITION where a later release wrote it.
  */
 import { assert, asBuffer, BigtableError, Code, CorruptionError, crc32c } from '../../base/index.ts';
 

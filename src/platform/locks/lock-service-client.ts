@@ -1,9 +1,9 @@
 /**
- * The lock service as a thread beside it sees it: calls over the transport to the LockServiceHost that was made for this thread, and the
- * leases in shared memory.
+ * The lock service as a thread beside it sees it: calls over the transport to the LockServiceHost that was made for
+ * this thread, and the leases in shared memory.
  *
- * Invariants: watches begin before anything that is asked later is answered (calls keep their order); `leaseDeadlineMs` asks shared memory alone.
- * A lease has no end of its own: it holds until the host takes its number away.
+ * Invariants: watches begin before anything that is asked later is answered (calls keep their order); `leaseDeadlineMs`
+ * asks shared memory alone. A lease has no end of its own: it holds until the host takes its number away.
  */
 import {
   type ByteBudget,

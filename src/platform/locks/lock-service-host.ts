@@ -1,11 +1,12 @@
 /**
- * The lock service of a process, as its other threads use it: answers the calls of lock-service-client.ts for one thread, beside the service itself.
+ * The lock service of a process, as its other threads use it: answers the calls of lock-service-client.ts for one
+ * thread, beside the service itself.
  *
- * A session opened here holds as long as its number stands in the memory that both threads share: the thread asks it there, in any tick, and neither a
- * busy event loop on this side nor one on that side makes a lease look lost, or held.
+ * A session opened here holds as long as its number stands in the memory that both threads share: the thread asks it
+ * there, in any tick, and neither a busy event loop on this side nor one on that side makes a lease look lost, or held.
  *
- * Invariant: the number is gone from shared memory before the session ends, unless the service has let it expire by itself, which one in a
- * process does not do.
+ * Invariant: the number is gone from shared memory before the session ends, unless the service has let it expire by
+ * itself, which one in a process does not do.
  */
 import { assert, BigtableError, Code } from '../../base/index.ts';
 import {

@@ -1,10 +1,10 @@
 /**
- * Collects the young generation after slices of work whose objects stay, where the process allows it (`node --expose-gc`, which
- * the edubba command sets).
+ * Collects the young generation after slices of work whose objects stay, where the process allows it (`node
+ * --expose-gc`, which the edubba command sets).
  *
- * Why: V8 collects when the young generation is full. In a request of 100,000 cells all of it may live, and moving that holds
- * the event loop far beyond a slice. A collection after every few slices moves a little each time, in a turn of its own. Scans
- * do not use it: their objects die young, and would be moved in vain (docs/BENCHMARKS.md).
+ * Why: V8 collects when the young generation is full. In a request of 100,000 cells all of it may live, and moving that
+ * holds the event loop far beyond a slice. A collection after every few slices moves a little each time, in a turn of
+ * its own. Scans do not use it: their objects die young, and would be moved in vain (docs/BENCHMARKS.md).
  */
 import { getHeapSpaceStatistics } from 'node:v8';
 import { runInNewContext } from 'node:vm';

@@ -1,7 +1,7 @@
 /**
- * Keeps the process alive while a caller awaits something. The library waits on timers that let a process end, so that an open
- * database does not keep a program from ending; a program with nothing else to do would otherwise end in the midst of an
- * `await`.
+ * Keeps the process alive while a caller awaits something. The library waits on timers that let a process end, so that
+ * an open database does not keep a program from ending; a program with nothing else to do would otherwise end in the
+ * midst of an `await`.
  */
 import { assert } from '../../base/index.ts';
 

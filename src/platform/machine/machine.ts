@@ -11,8 +11,9 @@ export function memoryBytes(): number {
 }
 
 /**
- * Files and sockets that this process may have open at once; undefined where it has no such limit (Windows), or none that can be known. On Linux as /proc
- * has it, elsewhere by Node's own report, which has it on every POSIX system and takes some milliseconds.
+ * Files and sockets that this process may have open at once; undefined where it has no such limit (Windows), or none
+ * that can be known. On Linux as /proc has it, elsewhere by Node's own report, which has it on every POSIX system and
+ * takes some milliseconds.
  */
 export function descriptorLimit(): number | undefined {
   try {

@@ -1,4 +1,7 @@
-/** Whether others than its owner may use a file or directory. POSIX alone: elsewhere modes say nothing, and nothing is said of them. */
+/**
+ * Whether others than its owner may use a file or directory. POSIX alone: elsewhere modes say nothing, and nothing is
+ * said of them.
+ */
 import { stat } from 'node:fs/promises';
 import { platform } from 'node:os';
 
@@ -8,8 +11,8 @@ const OTHERS_ANYTHING = 0o077;
 const GROUP_READS = 0o040;
 
 /**
- * The mode in octal where others may do what they should not: read or write what is secret, write what is trusted. Undefined where they may not, and
- * where nothing can be seen.
+ * The mode in octal where others may do what they should not: read or write what is secret, write what is trusted.
+ * Undefined where they may not, and where nothing can be seen.
  */
 export async function modeForOthers(path: string, kind: 'secret' | 'trusted'): Promise<string | undefined> {
   if (platform() === 'win32') return undefined;

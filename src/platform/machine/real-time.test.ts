@@ -5,7 +5,10 @@ import { RealTime } from './real-time.ts';
 
 const START_MS = 1_800_000_000_000;
 
-/** A machine whose true time is known: each reading takes some time, and the two clocks part from one another only as they are told to. */
+/**
+ * A machine whose true time is known: each reading takes some time, and the two clocks part from one another only as
+ * they are told to.
+ */
 class Machine {
   /** Since START_MS: a double would not hold all of it. */
   trueMs: number;
@@ -36,7 +39,10 @@ class Machine {
     this.#fineOffsetMs -= byMs;
   }
 
-  /** By how much the time that is told now is behind the true one before the readings began, and ahead of that after them; in microseconds. */
+  /**
+   * By how much the time that is told now is behind the true one before the readings began, and ahead of that after
+   * them; in microseconds.
+   */
   error(): { readonly behind: number; readonly ahead: number } {
     const before = this.trueMs;
     const micros = this.micros();

@@ -1,13 +1,14 @@
 /**
- * Real time in microseconds out of two clocks: one that tells it in whole milliseconds (Date.now), and one that is fine and counts from some beginning
- * (performance.now). The beginning, in real time, is what has to be found and kept.
+ * Real time in microseconds out of two clocks: one that tells it in whole milliseconds (Date.now), and one that is fine
+ * and counts from some beginning (performance.now). The beginning, in real time, is what has to be found and kept.
  *
- * The first clock tells the true time cut to a millisecond, so each pair of readings bounds the beginning from below, and most closely just after the
- * millisecond has changed. It is found by looking until that happens, once; from then on each reading checks it.
+ * The first clock tells the true time cut to a millisecond, so each pair of readings bounds the beginning from below,
+ * and most closely just after the millisecond has changed. It is found by looking until that happens, once; from then
+ * on each reading checks it.
  *
- * Invariant: a time lies in the millisecond that Date.now told around it. So it is never behind by more than the search left (a fraction of a
- * microsecond, more where the thread was put aside, until a later reading shows it), and it is ahead only after the real-time clock was set back by less
- * than a millisecond, until a reading shows that.
+ * Invariant: a time lies in the millisecond that Date.now told around it. So it is never behind by more than the search
+ * left (a fraction of a microsecond, more where the thread was put aside, until a later reading shows it), and it is
+ * ahead only after the real-time clock was set back by less than a millisecond, until a reading shows that.
  */
 export interface Readings {
   /** Real time since 1970, cut to whole milliseconds. */
@@ -16,7 +17,10 @@ export interface Readings {
   fineMs(): number;
 }
 
-/** The search for a change of the millisecond ends after so many looks: no clock stands still so long, unless somebody holds it. */
+/**
+ * The search for a change of the millisecond ends after so many looks: no clock stands still so long, unless somebody
+ * holds it.
+ */
 const MAX_LOOKS = 100_000;
 /** By how much two clocks part bit by bit. Whatever is more was a step of one of them. */
 const DRIFT_MS = 0.1;
@@ -58,7 +62,10 @@ export class RealTime {
     return latestMs - MICRO_MS;
   }
 
-  /** At the beginning, and after a step of one of the clocks: looks, a millisecond at most, until the millisecond changes. */
+  /**
+   * At the beginning, and after a step of one of the clocks: looks, a millisecond at most, until the millisecond
+   * changes.
+   */
   #search(): number {
     const { coarseMs, fineMs } = this.#readings;
     const firstMs = coarseMs();

@@ -1,8 +1,9 @@
 /**
- * Errors that nobody caught, in the thread that asks for it: told to the log with their stack, and counted. Without this Node would end the process at
- * the first of them, with calls of others under way.
+ * Errors that nobody caught, in the thread that asks for it: told to the log with their stack, and counted. Without
+ * this Node would end the process at the first of them, with calls of others under way.
  *
- * A rejection that nobody took leaves its own work undone and nothing else, so the thread goes on. An exception may have left anything half done.
+ * A rejection that nobody took leaves its own work undone and nothing else, so the thread goes on. An exception may
+ * have left anything half done.
  */
 import type { Logger, Metrics } from '../../env/index.ts';
 
@@ -13,7 +14,10 @@ export interface StrayErrorOptions {
   readonly onException?: () => void;
 }
 
-/** Installs handlers of the whole process, or of a worker thread alone, so only programs may call it, never the library. Answers how to take them off. */
+/**
+ * Installs handlers of the whole process, or of a worker thread alone, so only programs may call it, never the library.
+ * Answers how to take them off.
+ */
 export function watchStrayErrors({ logger, metrics, onException }: StrayErrorOptions): () => void {
   const tell = (message: string, counter: string, thrown: unknown): void => {
     metrics.add(counter);

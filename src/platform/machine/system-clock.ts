@@ -1,8 +1,8 @@
 /**
  * The machine's clock.
  *
- * Invariant: a timer never fires early by the monotonic clock (Node's own may, by a fraction of a millisecond), and waits of
- * any length are kept (Node fires those above 2^31 - 1 ms immediately).
+ * Invariant: a timer never fires early by the monotonic clock (Node's own may, by a fraction of a millisecond), and
+ * waits of any length are kept (Node fires those above 2^31 - 1 ms immediately).
  */
 import { type Clock, clockOf, type Timer } from '../../env/index.ts';
 import { collectYoungObjects } from './gc-hint.ts';

@@ -1,5 +1,6 @@
 /**
- * Reads what message-encoder.ts wrote. Byte arrays are views of the buffer that came, which belongs to the receiver: nothing is copied.
+ * Reads what message-encoder.ts wrote. Byte arrays are views of the buffer that came, which belongs to the receiver:
+ * nothing is copied.
  *
  * Invariant: shapes and names are numbered as they come, as the encoder has numbered them.
  */

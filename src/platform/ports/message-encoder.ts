@@ -1,13 +1,15 @@
 /**
- * Plain data as bytes, for what crosses between threads: many values packed behind one another into one buffer, which then changes hands
- * whole. Structured cloning would cost three times as much for small objects, and would copy the whole memory behind every byte array.
+ * Plain data as bytes, for what crosses between threads: many values packed behind one another into one buffer, which
+ * then changes hands whole. Structured cloning would cost three times as much for small objects, and would copy the
+ * whole memory behind every byte array.
  *
- * A value is a tag and what follows it (message-decoder.ts reads it). Objects name their shape (the list of their keys) by number: a shape is
- * told once, when it is first used, and both sides number shapes as they come; the same goes for names, strings that come again and again. The two
- * sides must therefore see all messages, in order, which a port warrants. Nothing of this is ever stored: both sides are the same program.
+ * A value is a tag and what follows it (message-decoder.ts reads it). Objects name their shape (the list of their keys)
+ * by number: a shape is told once, when it is first used, and both sides number shapes as they come; the same goes for
+ * names, strings that come again and again. The two sides must therefore see all messages, in order, which a port
+ * warrants. Nothing of this is ever stored: both sides are the same program.
  *
- * An object that is the same as the last one of its shape is told as that: the rows of a batch refer to one set of cells and the bytes
- * under it, which would else go along with each of them.
+ * An object that is the same as the last one of its shape is told as that: the rows of a batch refer to one set of
+ * cells and the bytes under it, which would else go along with each of them.
  *
  * Invariant: what could not be encoded leaves no trace, in the bytes and in the tables.
  */
@@ -40,7 +42,10 @@ const FIRST_BYTES = 64 * 1024;
 const MAX_BYTES = 1024 * 1024;
 /** A buffer as full as this changes hands itself; of one less so a copy does. */
 const FULL_SHARE = 3 / 4;
-/** Shapes and names numbered at most; later ones are spelled out each time. Objects with keys of users (families) would otherwise fill memory. */
+/**
+ * Shapes and names numbered at most; later ones are spelled out each time. Objects with keys of users (families) would
+ * otherwise fill memory.
+ */
 export const MAX_NUMBERED = 1024;
 /** Up to this length a string is written by a loop here, which costs less than a call of Buffer's. */
 const LOOP_CHARACTERS = 48;

@@ -1,11 +1,13 @@
 /**
- * Calls and streams between two threads over a port, either side calling the other. What one turn of the event loop sends goes in one message,
- * packed (message-encoder.ts), whose memory changes hands.
+ * Calls and streams between two threads over a port, either side calling the other. What one turn of the event loop
+ * sends goes in one message, packed (message-encoder.ts), whose memory changes hands.
  *
  * Invariants:
- * - What is sent arrives in order. A call gets one answer; a stream's items come in order, at most WINDOW of them not yet asked for.
+ * - What is sent arrives in order. A call gets one answer; a stream's items come in order, at most WINDOW of them not
+ *   yet asked for.
  * - A call that is given up here, for its deadline too, is given up there: only the caller's side keeps timers.
- * - When the other side is gone every call under way fails with UNAVAILABLE (its outcome is unknown), and what it had asked for is given up.
+ * - When the other side is gone every call under way fails with UNAVAILABLE (its outcome is unknown), and what it had
+ *   asked for is given up.
  */
 import type { MessagePort } from 'node:worker_threads';
 import { BigtableError, Code, NumberTable, unavailable } from '../../base/index.ts';
@@ -194,7 +196,8 @@ export class PortPeer {
     context.appProfile = appProfile;
     const from = decoder.at;
     const message = decoder.value();
-    // admitted by the other side, which waits for the answer: if it had to wait here too, two threads could wait for each other
+    // admitted by the other side, which waits for the answer: if it had to wait here too, two threads could wait for
+    // each other
     context.reservation.force(decoder.at - from);
     const asked: Asked = { context, credit: WINDOW, pulling: false };
     this.#asked.set(id, asked);

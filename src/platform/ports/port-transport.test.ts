@@ -5,7 +5,10 @@ import { BigtableError, Code } from '../../base/index.ts';
 import { ByteBudget, type CallHandler, type ContextOptions, ManualClock, requestContext } from '../../env/index.ts';
 import { acrossPort, portPair } from '../fixtures.ts';
 
-/** Time stands still but where a test lets it pass; turns of the event loop are real ones, since messages of ports come in them. */
+/**
+ * Time stands still but where a test lets it pass; turns of the event loop are real ones, since messages of ports come
+ * in them.
+ */
 class PortClock extends ManualClock {
   override yield(): Promise<void> {
     return new Promise((resolve) => setImmediate(resolve));

@@ -1,5 +1,6 @@
 /**
- * The transport of a process with several threads: what is served in this thread is called straight, what another serves over the port to it.
+ * The transport of a process with several threads: what is served in this thread is called straight, what another
+ * serves over the port to it.
  *
  * Invariant: calls inside one thread cost what they cost without any other.
  */
@@ -26,7 +27,10 @@ export class PortTransport implements Transport {
     return (this.#routes.get(address) ?? this.#local).stream(address, method, message, context);
   }
 
-  /** From now on calls to `address` go to the thread behind the peer, until the function returned is called or another peer takes the address. */
+  /**
+   * From now on calls to `address` go to the thread behind the peer, until the function returned is called or another
+   * peer takes the address.
+   */
   route(address: string, peer: PortPeer): () => void {
     this.#routes.set(address, peer);
     return () => {
@@ -34,6 +38,8 @@ export class PortTransport implements Transport {
     };
   }
 
-  /** What answers the calls that come from another thread: only what is served in this one, so that no call goes round. */
+  /**
+   * What answers the calls that come from another thread: only what is served in this one, so that no call goes round.
+   */
   readonly handlerOf = (address: string): CallHandler => this.#local.handlerOf(address);
 }

@@ -1,8 +1,9 @@
 /**
- * A call and a stream that were sent to another thread (port-peer.ts), on the caller's side: what comes back for them, and their end when the caller's
- * context is interrupted.
+ * A call and a stream that were sent to another thread (port-peer.ts), on the caller's side: what comes back for them,
+ * and their end when the caller's context is interrupted.
  *
- * Invariant: each ends once, by an answer, a failure, or by being given up, and says so to whoever keeps it by its number.
+ * Invariant: each ends once, by an answer, a failure, or by being given up, and says so to whoever keeps it by its
+ * number.
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import {
@@ -63,7 +64,9 @@ interface StreamEnds {
   readonly giveUp: (error: BigtableError) => void;
 }
 
-/** Begins with the first pull. Between two pulls nobody watches the context: it is looked at when the next one comes. */
+/**
+ * Begins with the first pull. Between two pulls nobody watches the context: it is looked at when the next one comes.
+ */
 export class SentStream extends PullStream<unknown> implements Receiver, Interruptible {
   readonly #context: RequestContext;
   readonly #clock: Clock;

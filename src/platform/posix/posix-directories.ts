@@ -74,7 +74,10 @@ export class Directories {
     }
   }
 
-  /** Gives a finished temporary file its name; EEXIST where that is taken. The temporary is gone afterwards in either case. */
+  /**
+   * Gives a finished temporary file its name; EEXIST where that is taken. The temporary is gone afterwards in either
+   * case.
+   */
   async publish(temporary: string, path: string): Promise<void> {
     await this.ensure(dirname(path));
     await this.place(temporary, path);
@@ -104,8 +107,8 @@ export class Directories {
   }
 
   /**
-   * Removes empty directories below `directory`, which deletions leave. Only before anything else is done: what `ensure`
-   * knows would be wrong afterwards.
+   * Removes empty directories below `directory`, which deletions leave. Only before anything else is done: what
+   * `ensure` knows would be wrong afterwards.
    */
   async removeEmpty(directory: string): Promise<void> {
     for (const entry of await this.#syscalls.readdir(directory)) {
@@ -118,7 +121,9 @@ export class Directories {
     }
   }
 
-  /** The directories below `base` that may hold a path with `prefix`, relative to it, each with the paths of its files. */
+  /**
+   * The directories below `base` that may hold a path with `prefix`, relative to it, each with the paths of its files.
+   */
   async *walk(
     base: string,
     prefix: string,

@@ -37,7 +37,10 @@ export function isOutOfDescriptors(error: unknown): boolean {
   return ['EMFILE', 'ENFILE'].includes(errnoOf(error));
 }
 
-/** Something is lacking that may come back: room, descriptors, memory, a disk that can be written to. What failed so has made, opened and named nothing. */
+/**
+ * Something is lacking that may come back: room, descriptors, memory, a disk that can be written to. What failed so has
+ * made, opened and named nothing.
+ */
 export function isLack(error: unknown): boolean {
   return CODES[errnoOf(error)] === Code.RESOURCE_EXHAUSTED || errnoOf(error) === 'EROFS';
 }

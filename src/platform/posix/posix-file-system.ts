@@ -1,8 +1,9 @@
 /**
- * The file system in a directory that this process alone owns (directory.ts takes the lock): write-once files by link(), logs as
- * preallocated segments. Formats: docs/formats/directory.md, docs/formats/log-file.md.
+ * The file system in a directory that this process alone owns (directory.ts takes the lock): write-once files by
+ * link(), logs as preallocated segments. Formats: docs/formats/directory.md, docs/formats/log-file.md.
  *
- * Invariant: every promise of env's file-system.ts, against loss of power too, as far as the disk keeps what a sync promises.
+ * Invariant: every promise of env's file-system.ts, against loss of power too, as far as the disk keeps what a sync
+ * promises.
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -55,7 +56,9 @@ const PAGE_BYTES = 4096;
 /** Sizes asked for together by `list`. */
 const SIZES_AT_ONCE = 16;
 
-/** Opens the file system in an existing directory, removes what an earlier owner left half done, and runs the self-test. */
+/**
+ * Opens the file system in an existing directory, removes what an earlier owner left half done, and runs the self-test.
+ */
 export async function openPosixFileSystem(directory: string, options: PosixOptions): Promise<PosixFileSystem> {
   const { syscalls = nodeSyscalls, logger = silentLogger, logSegmentBytes = LOG_SEGMENT_BYTES, clock } = options;
   assert(
@@ -77,8 +80,9 @@ export async function openPosixFileSystem(directory: string, options: PosixOptio
 }
 
 /**
- * The file system of a directory that another thread of this process owns and has opened, for a thread of its own. All see the same files; each log
- * belongs to the thread that opened it, and is touched by no other while that thread lives.
+ * The file system of a directory that another thread of this process owns and has opened, for a thread of its own. All
+ * see the same files; each log belongs to the thread that opened it, and is touched by no other while that thread
+ * lives.
  */
 export function shareFiles(
   directory: string,
@@ -325,8 +329,8 @@ export class DirectoryFileSystem implements FileSystem {
 }
 
 /**
- * Memory that the system has given out for good: it gives pages when they are first written to, which for 64 KB may take as long as a disk, and would be
- * taken for one.
+ * Memory that the system has given out for good: it gives pages when they are first written to, which for 64 KB may
+ * take as long as a disk, and would be taken for one.
  */
 function touched(bytes: Buffer): Buffer {
   for (let at = 0; at < bytes.length; at += PAGE_BYTES) bytes[at] = 0;

@@ -1,5 +1,6 @@
 /**
- * Write-once files: written under a temporary name, made durable, then given their name by link(), which never replaces.
+ * Write-once files: written under a temporary name, made durable, then given their name by link(), which never
+ * replaces.
  *
  * Invariant: the name is there only when the bytes are durable, and `close` resolves only when the name is too.
  */

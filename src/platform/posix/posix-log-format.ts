@@ -2,9 +2,10 @@
  * The bytes of a log's segment file: a header, then frames, then zeros. Format: docs/formats/log-file.md.
  *
  * Invariants:
- * - A frame begins at a multiple of FRAME_ALIGN, so that its header lies in one sector and is written whole or not at all.
- * - A frame tells its log (nonce), its place (position) and its length under a checksum of its own: nothing else in a file, not
- *   even a copy of a frame in a value, can be taken for a frame.
+ * - A frame begins at a multiple of FRAME_ALIGN, so that its header lies in one sector and is written whole or not at
+ *   all.
+ * - A frame tells its log (nonce), its place (position) and its length under a checksum of its own: nothing else in a
+ *   file, not even a copy of a frame in a value, can be taken for a frame.
  */
 import { BigtableError, Code, CorruptionError } from '../../base/index.ts';
 import type { Checksum } from '../../env/index.ts';
@@ -138,8 +139,8 @@ export function isZero(bytes: Buffer): boolean {
 }
 
 /**
- * Whether a crash in the middle of the write can have left the frame so: some sector of it, all zero before, was not written.
- * `offset`: where in the file the frame begins.
+ * Whether a crash in the middle of the write can have left the frame so: some sector of it, all zero before, was not
+ * written. `offset`: where in the file the frame begins.
  */
 export function mayBeTorn(frame: Buffer, offset: number): boolean {
   for (let at = 0; at < frame.length; ) {

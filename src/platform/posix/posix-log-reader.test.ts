@@ -1,6 +1,6 @@
 /**
- * What a reader makes of damaged segments. Logs are written to a real directory, loaded into memory, damaged there in every
- * way, and read back through system calls that answer from memory.
+ * What a reader makes of damaged segments. Logs are written to a real directory, loaded into memory, damaged there in
+ * every way, and read back through system calls that answer from memory.
  */
 import assert from 'node:assert/strict';
 import * as fs from 'node:fs';

@@ -1,9 +1,11 @@
 /**
- * Reads a log's segments: yields its appends, tells a torn tail from damage. Format and reasons: docs/formats/log-file.md.
+ * Reads a log's segments: yields its appends, tells a torn tail from damage. Format and reasons:
+ * docs/formats/log-file.md.
  *
- * The rule: the bytes behind the last whole frame are a torn tail only where one write that did not end can have left them so: the
- * header is zero, or valid with a sector of its frame still zero; nothing valid follows; it is the last segment; its header does not tell that frames
- * reach further; and the file goes on behind them, as the room made ahead must. Everything else is a CorruptionError.
+ * The rule: the bytes behind the last whole frame are a torn tail only where one write that did not end can have left
+ * them so: the header is zero, or valid with a sector of its frame still zero; nothing valid follows; it is the last
+ * segment; its header does not tell that frames reach further; and the file goes on behind them, as the room made ahead
+ * must. Everything else is a CorruptionError.
  */
 import { constants } from 'node:fs';
 import { join } from 'node:path';
@@ -29,7 +31,10 @@ import {
 import type { LogSetting } from './posix-log-writer.ts';
 import { ReadAhead } from './posix-read-ahead.ts';
 
-/** A segment is read so many bytes at a time, one chunk ahead: a turn of the event loop each. Chunks begin at multiples of FRAME_ALIGN. */
+/**
+ * A segment is read so many bytes at a time, one chunk ahead: a turn of the event loop each. Chunks begin at multiples
+ * of FRAME_ALIGN.
+ */
 const CHUNK_BYTES = 4 << 20;
 /** Payloads below this size are copied out of their window, so that what is kept of one does not keep the window. */
 const COPIED_BYTES = 16 << 10;
@@ -37,8 +42,8 @@ const COPIED_BYTES = 16 << 10;
 const SEARCH_BYTES = 1 << 20;
 
 /**
- * The appends at `from` and above. `end` answers where the log is known to end now, so that nothing before it may be torn. A log that is trimmed
- * meanwhile is read on behind what was removed.
+ * The appends at `from` and above. `end` answers where the log is known to end now, so that nothing before it may be
+ * torn. A log that is trimmed meanwhile is read on behind what was removed.
  */
 export async function* readLogSegments(
   setting: LogSetting,

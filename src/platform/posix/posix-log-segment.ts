@@ -1,14 +1,16 @@
 /**
- * The segment of a log that is written to: a file that is larger than what is written, so that behind the frames it reads as zeros. While
- * frames are small it is filled with zeros ahead of them: an append is then one durable write of bytes into space that is allocated already,
- * and not of metadata. Large frames go into the hole, and nothing is written twice. Format: docs/formats/log-file.md.
+ * The segment of a log that is written to: a file that is larger than what is written, so that behind the frames it
+ * reads as zeros. While frames are small it is filled with zeros ahead of them: an append is then one durable write of
+ * bytes into space that is allocated already, and not of metadata. Large frames go into the hole, and nothing is
+ * written twice. Format: docs/formats/log-file.md.
  *
  * Invariants:
- * - A frame is written only where the file's size before it is durable, and what it is written over reads as zeros after any crash; room
- *   for one more frame header stays behind it: so a file that ends sooner was damaged, never torn.
+ * - A frame is written only where the file's size before it is durable, and what it is written over reads as zeros
+ *   after any crash; room for one more frame header stays behind it: so a file that ends sooner was damaged, never
+ *   torn.
  * - No zeros are written where a frame is written, or was: a frame that would meet the filling waits for it.
- * - The room is extended through a descriptor of its own: the system reports a failed write-back once to each, so that no error
- *   that belongs to an append can be taken by the filling, or the other way round.
+ * - The room is extended through a descriptor of its own: the system reports a failed write-back once to each, so that
+ *   no error that belongs to an append can be taken by the filling, or the other way round.
  */
 import { constants } from 'node:fs';
 import { assert } from '../../base/index.ts';
@@ -22,11 +24,17 @@ const PAGE_BYTES = 4096;
 const MIN_STEP_BYTES = 1 << 20;
 const MAX_STEP_BYTES = 16 << 20;
 const ZEROS = Buffer.alloc(1 << 20);
-/** Frames of this size and more, on the average, are written into the hole: to them a second write of their bytes is more than one of metadata. */
+/**
+ * Frames of this size and more, on the average, are written into the hole: to them a second write of their bytes is
+ * more than one of metadata.
+ */
 const LARGE_FRAME_BYTES = 64 << 10;
 /** The frames over which the average goes, about. */
 const AVERAGED_FRAMES = 4;
-/** Written behind every frame: where the next one begins space is allocated, so that a frame that found no room can be taken back. */
+/**
+ * Written behind every frame: where the next one begins space is allocated, so that a frame that found no room can be
+ * taken back.
+ */
 const NEXT_HEADER = Buffer.alloc(FRAME_HEADER_BYTES);
 
 export interface SegmentOptions {
@@ -82,7 +90,10 @@ export class LogSegment {
     this.#meanFrameBytes = options.meanFrameBytes;
   }
 
-  /** Makes the file, durable but for its name, with less room ahead where the disk has not enough. Leaves nothing behind where it fails. */
+  /**
+   * Makes the file, durable but for its name, with less room ahead where the disk has not enough. Leaves nothing behind
+   * where it fails.
+   */
   static async create(options: SegmentOptions): Promise<LogSegment> {
     const least = pages(SEGMENT_HEADER_BYTES + options.firstFrameBytes + FRAME_HEADER_BYTES);
     const size = Math.max(least, Math.min(MIN_STEP_BYTES, options.limitBytes));
@@ -138,7 +149,10 @@ export class LogSegment {
     );
   }
 
-  /** Makes the file large enough for a frame of that size; fails as the system does, ENOSPC when the disk is full, and nothing has happened. */
+  /**
+   * Makes the file large enough for a frame of that size; fails as the system does, ENOSPC when the disk is full, and
+   * nothing has happened.
+   */
   async makeRoom(frameBytes: number): Promise<void> {
     const neededBytes = this.#usedBytes + frameBytes + FRAME_HEADER_BYTES;
     while (!this.#broken && neededBytes > this.#filledBytes) {
@@ -152,8 +166,9 @@ export class LogSegment {
   }
 
   /**
-   * Allocates space for frames of so many bytes: no disk is full for them afterwards. The zeros that take it are not synced: a file system gives out space, or
-   * keeps it, when it is written to, and the frames take the zeros' place before most of them reach the disk.
+   * Allocates space for frames of so many bytes: no disk is full for them afterwards. The zeros that take it are not
+   * synced: a file system gives out space, or keeps it, when it is written to, and the frames take the zeros' place
+   * before most of them reach the disk.
    */
   async allocate(bytes: number): Promise<void> {
     await this.makeRoom(bytes);
@@ -166,8 +181,8 @@ export class LogSegment {
   }
 
   /**
-   * Writes the frame durably. ENOSPC where the disk was full in the hole, and nothing of it is there. Once it has failed otherwise nobody can tell what of it
-   * is there, and the segment must not be written any more.
+   * Writes the frame durably. ENOSPC where the disk was full in the hole, and nothing of it is there. Once it has
+   * failed otherwise nobody can tell what of it is there, and the segment must not be written any more.
    */
   async write(parts: readonly Uint8Array[], frameBytes: number): Promise<void> {
     const end = this.#usedBytes + frameBytes;
@@ -195,8 +210,8 @@ export class LogSegment {
   }
 
   /**
-   * Ends it. The room behind the last frame is given back, but for that of a header, unless nobody knows where that frame ends. `isLast`: no segment follows, whose
-   * base tells where this one ends, so its header does.
+   * Ends it. The room behind the last frame is given back, but for that of a header, unless nobody knows where that
+   * frame ends. `isLast`: no segment follows, whose base tells where this one ends, so its header does.
    */
   async close(isLast = false): Promise<void> {
     await this.#filling;
@@ -256,7 +271,10 @@ export class LogSegment {
     this.#sizeBytes = sizeBytes;
   }
 
-  /** Tells in the header how far the frames are surely there; the sync that follows anyway makes it durable. In its first page space is allocated. */
+  /**
+   * Tells in the header how far the frames are surely there; the sync that follows anyway makes it durable. In its
+   * first page space is allocated.
+   */
   async #mark(): Promise<void> {
     await this.#syscalls.write(this.#fillFd, [this.#headerFor(this.#usedBytes - SEGMENT_HEADER_BYTES)], 0);
   }
@@ -269,7 +287,10 @@ export class LogSegment {
     this.#sizeBytes = Math.max(this.#sizeBytes, toBytes);
   }
 
-  /** Takes back a frame for which the disk had no room: first its header, then the rest, so that a crash between leaves no half of it. */
+  /**
+   * Takes back a frame for which the disk had no room: first its header, then the rest, so that a crash between leaves
+   * no half of it.
+   */
   async #unwrite(): Promise<void> {
     const end = this.#usedBytes + FRAME_HEADER_BYTES;
     try {

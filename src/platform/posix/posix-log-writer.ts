@@ -3,11 +3,11 @@
  *
  * Invariants:
  * - No append resolves before its durable write has returned.
- * - In the segment that is written to, space is allocated for all that is reserved: an append into it opens, names and extends nothing. So a segment is
- *   ended where a frame or a reservation would reach beyond its limit.
+ * - In the segment that is written to, space is allocated for all that is reserved: an append into it opens, names and
+ *   extends nothing. So a segment is ended where a frame or a reservation would reach beyond its limit.
  * - Once an append may or may not be there, no other is written behind it.
- * - A segment is begun only when every frame of the one before it is durable, and its base is where that one ended; segments
- *   are removed from the lowest up. So a reader knows of every hole.
+ * - A segment is begun only when every frame of the one before it is durable, and its base is where that one ended;
+ *   segments are removed from the lowest up. So a reader knows of every hole.
  */
 import { constants } from 'node:fs';
 import { join } from 'node:path';
@@ -232,7 +232,10 @@ export class PosixLogWriter implements LogWriter {
     });
   }
 
-  /** Begins a new segment, whose first frame will have up to `firstFrameBytes`, and in which space for `allocatedBytes` of frames is allocated. */
+  /**
+   * Begins a new segment, whose first frame will have up to `firstFrameBytes`, and in which space for `allocatedBytes`
+   * of frames is allocated.
+   */
   async #rotate(firstFrameBytes: number, allocatedBytes: number): Promise<void> {
     const { directories, syscalls } = this.#setting;
     const base = this.#position();
@@ -271,7 +274,8 @@ export class PosixLogWriter implements LogWriter {
       const name = segmentName(first.base);
       const path = join(this.#directory, name);
       await systemCall(`${this.path}: removing ${name}`, this.#setting.syscalls.unlink(path).catch(unlessGone));
-      // one after another: were a later one gone and an earlier one left after a crash, the log would seem to have a hole
+      // one after another: were a later one gone and an earlier one left after a crash, the log would seem to have a
+      // hole
       await systemCall(this.path, this.#setting.syscalls.sync(this.#directoryFd));
       this.#sealed.shift();
     }

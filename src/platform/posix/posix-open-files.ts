@@ -1,8 +1,10 @@
 /**
- * Open descriptors of write-once files, the most recently read ones kept. A file never changes once it is visible, so its size is
- * asked once. Files go by the names that their readers have of them: a name made anew for each read would cost as much as finding the file by it.
+ * Open descriptors of write-once files, the most recently read ones kept. A file never changes once it is visible, so
+ * its size is asked once. Files go by the names that their readers have of them: a name made anew for each read would
+ * cost as much as finding the file by it.
  *
- * Invariant: a descriptor is closed when it is neither kept nor in use; a read under way always ends on the file it began on.
+ * Invariant: a descriptor is closed when it is neither kept nor in use; a read under way always ends on the file it
+ * began on.
  */
 import { constants } from 'node:fs';
 import { isOutOfDescriptors } from './posix-errors.ts';

@@ -1,10 +1,11 @@
 /**
- * Whether a read may be made in step, with everything else on the event loop waiting for it. What the system has in its cache comes within microseconds,
- * and handing it to another thread and back costs several times that; what must come from the disk takes as long as the disk does, and which of the two
- * a read will be, no system call tells. So it is tried, and found out by the time it took (docs/decisions/0016-reads-in-step.md).
+ * Whether a read may be made in step, with everything else on the event loop waiting for it. What the system has in its
+ * cache comes within microseconds, and handing it to another thread and back costs several times that; what must come
+ * from the disk takes as long as the disk does, and which of the two a read will be, no system call tells. So it is
+ * tried, and found out by the time it took (docs/decisions/0016-reads-in-step.md).
  *
- * Invariant: reads in step that are slow take up at most a twentieth of the time, but for a short burst; what comes when that is used up is left to other
- * threads.
+ * Invariant: reads in step that are slow take up at most a twentieth of the time, but for a short burst; what comes
+ * when that is used up is left to other threads.
  */
 const SLOW_MS = 0.1;
 const SHARE = 1 / 20;
@@ -22,7 +23,10 @@ export class QuickReads {
     this.#asOfMs = nowMs();
   }
 
-  /** Makes the read, if now is the time for one. `prepare`: what it needs, whose time says nothing of where the bytes are. */
+  /**
+   * Makes the read, if now is the time for one. `prepare`: what it needs, whose time says nothing of where the bytes
+   * are.
+   */
   run<P, T>(prepare: () => P, read: (prepared: P) => T): T | undefined {
     if (this.#leftMs <= 0) {
       this.#earn(this.#nowMs());

@@ -1,6 +1,6 @@
 /**
- * Reads a file from front to back with the next chunk under way while the last one is worked on, so that nobody waits for the disk who has something
- * to do. At most two chunks are in memory, beside what callers keep of them.
+ * Reads a file from front to back with the next chunk under way while the last one is worked on, so that nobody waits
+ * for the disk who has something to do. At most two chunks are in memory, beside what callers keep of them.
  *
  * Invariant: memory that was handed out is not written to again.
  */
@@ -41,8 +41,8 @@ export class ReadAhead {
   }
 
   /**
-   * The bytes, which must lie within the file. They are copied only where they cross from one chunk into the next. Who goes back, or over more than a
-   * chunk, waits for the disk.
+   * The bytes, which must lie within the file. They are copied only where they cross from one chunk into the next. Who
+   * goes back, or over more than a chunk, waits for the disk.
    */
   async bytes(offset: number, length: number): Promise<Buffer> {
     assert(offset + length <= this.#options.sizeBytes, 'a read behind the end of a file');

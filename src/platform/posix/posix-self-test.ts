@@ -1,6 +1,6 @@
 /**
- * Proves at start that the directory keeps the promises of a FileSystem: exclusive names under a race, a list that shows what was
- * just named, reads of ranges. A directory that breaks one is refused, and told which.
+ * Proves at start that the directory keeps the promises of a FileSystem: exclusive names under a race, a list that
+ * shows what was just named, reads of ranges. A directory that breaks one is refused, and told which.
  */
 import { constants } from 'node:fs';
 import { basename, dirname, join } from 'node:path';

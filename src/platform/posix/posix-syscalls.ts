@@ -1,9 +1,9 @@
 /**
- * The system calls that the POSIX adapter is made of, as one object, so that a test can delay, count and fail each of them. The
- * default is Node's own `fs`.
+ * The system calls that the POSIX adapter is made of, as one object, so that a test can delay, count and fail each of
+ * them. The default is Node's own `fs`.
  *
- * Durable writes are one call: on Linux a write to a descriptor opened with O_DSYNC, elsewhere a write and an fdatasync (on
- * macOS O_DSYNC does not reach the drive, Node's fdatasync does). Figures: docs/decisions/0004-log-segments.md.
+ * Durable writes are one call: on Linux a write to a descriptor opened with O_DSYNC, elsewhere a write and an fdatasync
+ * (on macOS O_DSYNC does not reach the drive, Node's fdatasync does). Figures: docs/decisions/0004-log-segments.md.
  */
 import * as fs from 'node:fs';
 

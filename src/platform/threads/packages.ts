@@ -1,11 +1,14 @@
 /**
- * Where the packages are that Edubba loads while it runs (native code, WebAssembly), and the modules of its own that threads run.
+ * Where the packages are that Edubba loads while it runs (native code, WebAssembly), and the modules of its own that
+ * threads run.
  *
- * Usually both are found from this module. A bundler that takes Edubba into its output parts the two: `import.meta.url` then names the bundle, or nothing in a
- * CommonJS bundle. So there the search starts at each of these places in turn: the bundle, the program that Node was started with, the working directory. Where
- * nothing was parted it starts at this module alone: no code is ever taken from a directory that somebody happens to stand in.
+ * Usually both are found from this module. A bundler that takes Edubba into its output parts the two: `import.meta.url`
+ * then names the bundle, or nothing in a CommonJS bundle. So there the search starts at each of these places in turn:
+ * the bundle, the program that Node was started with, the working directory. Where nothing was parted it starts at this
+ * module alone: no code is ever taken from a directory that somebody happens to stand in.
  *
- * All of it happens at run time. webpack would follow `createRequire` imported by its name while it bundles, and complain.
+ * All of it happens at run time. webpack would follow `createRequire` imported by its name while it bundles, and
+ * complain.
  */
 import { existsSync } from 'node:fs';
 import * as nodeModule from 'node:module';
@@ -45,7 +48,10 @@ function packageMissing(name: string): BigtableError {
   );
 }
 
-/** The module `path` (relative, ".ts") beside the one whose `import.meta.url` is given: itself in the sources, ".js" where compiled. */
+/**
+ * The module `path` (relative, ".ts") beside the one whose `import.meta.url` is given: itself in the sources, ".js"
+ * where compiled.
+ */
 export function moduleUrl(path: string, importer: string): URL {
   assert(path.endsWith('.ts'), `${path} is no module of the sources`);
   return new URL(isSource(importer) ? path : `${path.slice(0, -3)}.js`, importer);
@@ -56,8 +62,8 @@ export function isSource(url: string): boolean {
 }
 
 /**
- * As `moduleUrl`, for a module that a thread runs. Where it is not there, since a bundler has moved the importer, that of the installed
- * package if this is of the same version; else undefined.
+ * As `moduleUrl`, for a module that a thread runs. Where it is not there, since a bundler has moved the importer, that
+ * of the installed package if this is of the same version; else undefined.
  */
 export function threadModule(
   path: string,
@@ -92,7 +98,10 @@ export function mustThreadModule(path: string, importer: string | undefined): UR
 
 let warned = false;
 
-/** Says once that compactions have no threads, as a warning of the process: a library has no other voice unless it is given a logger. */
+/**
+ * Says once that compactions have no threads, as a warning of the process: a library has no other voice unless it is
+ * given a logger.
+ */
 export function warnOfNoThreads(): void {
   if (warned) return;
   warned = true;

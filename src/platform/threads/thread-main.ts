@@ -1,4 +1,7 @@
-/** What runs in each thread of `ThreadWorkers`: loads the module of a task when it is first asked for, runs it, sends the answer. */
+/**
+ * What runs in each thread of `ThreadWorkers`: loads the module of a task when it is first asked for, runs it, sends
+ * the answer.
+ */
 import { constants, getPriority, setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { assert } from '../../base/index.ts';
@@ -16,8 +19,8 @@ export interface ThreadAnswer {
 }
 
 /**
- * Tasks give way to the threads that answer calls where there are more of them than cores, but get some part of a core all the same: a quarter beside
- * one that is always busy. On Linux alone: elsewhere priorities are the process's.
+ * Tasks give way to the threads that answer calls where there are more of them than cores, but get some part of a core
+ * all the same: a quarter beside one that is always busy. On Linux alone: elsewhere priorities are the process's.
  */
 const NICENESS = 5;
 

@@ -1,8 +1,9 @@
 /**
- * Workers on threads: a pool that starts a thread when a task finds none idle, up to its size. A thread runs one task at a time; what
- * comes meanwhile waits its turn. A thread that dies takes only its own task with it.
+ * Workers on threads: a pool that starts a thread when a task finds none idle, up to its size. A thread runs one task
+ * at a time; what comes meanwhile waits its turn. A thread that dies takes only its own task with it.
  *
- * Idle threads do not keep the process alive, and end after a while: each holds tens of MiB, its heap and compiled code.
+ * Idle threads do not keep the process alive, and end after a while: each holds tens of MiB, its heap and compiled
+ * code.
  */
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { assert, BigtableError, Code, notFound, toBigtableError, unavailable } from '../../base/index.ts';
@@ -11,7 +12,10 @@ import { isSource, mustThreadModule } from './packages.ts';
 import { stackOf } from '../machine/stray-errors.ts';
 import type { ThreadAnswer, ThreadRequest } from './thread-main.ts';
 
-/** A thread that had nothing to do for so long ends: a new one takes a tenth of a second to start, and compiles anew what it runs. */
+/**
+ * A thread that had nothing to do for so long ends: a new one takes a tenth of a second to start, and compiles anew
+ * what it runs.
+ */
 const IDLE_MS = 30_000;
 
 export interface ThreadWorkersOptions {

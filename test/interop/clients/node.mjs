@@ -1,9 +1,11 @@
 /**
- * Google's Node client, unchanged, against the server that BIGTABLE_EMULATOR_HOST names. Prints 'PASS step' or 'FAIL step: why'.
+ * Google's Node client, unchanged, against the server that BIGTABLE_EMULATOR_HOST names. Prints 'PASS step' or 'FAIL
+ * step: why'.
  *
  *   CLIENT_FOLDER=… BIGTABLE_EMULATOR_HOST=… node node.mjs [BIG_ROW_MIB]
  *
- * Or over TLS: EDUBBA_TLS_HOST=… EDUBBA_TLS_CA=FILE EDUBBA_TOKEN=… in place of BIGTABLE_EMULATOR_HOST, with which the client speaks plain text alone.
+ * Or over TLS: EDUBBA_TLS_HOST=… EDUBBA_TLS_CA=FILE EDUBBA_TOKEN=… in place of BIGTABLE_EMULATOR_HOST, with which the
+ * client speaks plain text alone.
  *
  * CLIENT_FOLDER has the client in its node_modules. The steps are those of go/main.go and python.py.
  */

@@ -1,6 +1,7 @@
 /**
- * The few messages of grpc.testing (grpc/src/proto/grpc/testing/messages.proto) that the interop cases use, read and written by hand: fields by
- * number, as Protocol Buffers put them on the wire. Only what these messages have: varints and length-delimited fields.
+ * The few messages of grpc.testing (grpc/src/proto/grpc/testing/messages.proto) that the interop cases use, read and
+ * written by hand: fields by number, as Protocol Buffers put them on the wire. Only what these messages have: varints
+ * and length-delimited fields.
  */
 
 /** What stands in a message, by field number, in order. */

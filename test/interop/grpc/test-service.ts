@@ -1,6 +1,6 @@
 /**
- * grpc.testing.TestService on our wire, for grpc's own interop clients (grpc/doc/interop-test-descriptions.md): a program that says
- * "listening on HOST:PORT" and serves until it is ended.
+ * grpc.testing.TestService on our wire, for grpc's own interop clients (grpc/doc/interop-test-descriptions.md): a
+ * program that says "listening on HOST:PORT" and serves until it is ended.
  *
  *   node test-service.js [KEY.pem CERTIFICATE.pem]
  */
