@@ -49,7 +49,7 @@ import {
 } from './rows/row-transaction.ts';
 import { Cell, type Row } from './rows/row.ts';
 import { ownTableName } from './values/names.ts';
-import { Mutations, RowMutation } from './rows/row-mutation.ts';
+import { isRowMutation, Mutations, type RowMutation } from './rows/row-mutation.ts';
 import { type Rows, RowStream } from './rows/row-stream.ts';
 import {
   checkRowOptions,
@@ -324,7 +324,7 @@ export class Table {
 }
 
 function entryOf(mutation: RowMutation): Entry {
-  if (!(mutation instanceof RowMutation))
+  if (!isRowMutation(mutation))
     throw invalidArgument(`a mutation must be a RowMutation, not ${describeValue(mutation)}`);
   return { row: mutation.row, mutations: mutation.mutations };
 }

@@ -10,7 +10,7 @@ import { CallContext, type RequestContext } from '../../env/index.ts';
 import type { Service } from '../../service/index.ts';
 import { BatchError, type BatchFailure } from '../calls/batch-error.ts';
 import { CALL_OPTIONS, type CallOptions } from '../calls/call-options.ts';
-import type { RowMutation } from './row-mutation.ts';
+import { isRowMutation, type RowMutation } from './row-mutation.ts';
 import { applyEntries, bytesOf, type Entry } from './write-batches.ts';
 
 export type MutationSource = Iterable<RowMutation> | AsyncIterable<RowMutation>;
@@ -117,7 +117,7 @@ class Loading {
   /** A promise where the source must wait. */
   add(mutation: RowMutation): Promise<void> | undefined {
     const index = this.#taken++;
-    if (!Array.isArray((mutation as RowMutation | undefined)?.mutations) || typeof mutation.row !== 'string') {
+    if (!isRowMutation(mutation)) {
       this.#failures.push({
         index,
         error: invalidArgument(`a mutation to load must be a RowMutation, not ${describeValue(mutation)}`),

@@ -136,6 +136,11 @@ export class RowMutation extends Mutations {
   }
 }
 
+/** True for an object that the constructor made. One that only has the prototype throws when it is read. */
+export function isRowMutation(value: unknown): value is RowMutation {
+  return value instanceof RowMutation && Object.hasOwn(value, 'row');
+}
+
 function rangeOf(range: TimeRange): TimestampRange {
   checkOptions(range, TIME_RANGE, 'a range of versions to delete');
   const { since, until } = range;
