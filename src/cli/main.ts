@@ -17,6 +17,7 @@ import { addServeCommand } from './serve/serve-command.ts';
 import { addSettingsCommand } from './settings/settings-command.ts';
 import { addTableCommands } from './commands/table-commands.ts';
 import { addTabletCommands } from './commands/tablet-commands.ts';
+import { UsageError } from './output/usage-error.ts';
 import { OutputClosed, processTerminal, type Terminal } from './output/terminal.ts';
 import { addTokenCommand } from './commands/token-command.ts';
 import { addVersion } from './commands/version-command.ts';
@@ -50,7 +51,7 @@ async function run(argv: readonly string[], terminal: Terminal): Promise<number>
     }
     const { code, message } = toBigtableError(error);
     fail(codeName(code), message);
-    return FAILED;
+    return error instanceof UsageError ? NOT_UNDERSTOOD : FAILED;
   }
 }
 

@@ -9,8 +9,15 @@ import { TARGETS } from './targets.ts';
 
 const DASHES = '-'.repeat(40);
 
-function refused(outcome: { status: number; err: string; out: string }, code: string, message: RegExp): void {
-  assert.equal(outcome.status, 1, outcome.out);
+type Outcome = Awaited<ReturnType<typeof edubba>>;
+
+function notUnderstood({ status, err }: Outcome, message: RegExp): void {
+  assert.equal(status, 2, err);
+  assert.match(err, message);
+}
+
+function refused(outcome: Outcome, code: string, message: RegExp): void {
+  assert.equal(outcome.status, 1, outcome.err);
   assert.ok(outcome.err.startsWith(`edubba: ${code}: `), outcome.err);
   assert.match(outcome.err, message);
 }
@@ -71,22 +78,10 @@ for (const [name, make] of Object.entries(TARGETS)) {
       refused(await edubba([...words, 'ls', 'nothing']), 'NOT_FOUND', /nothing/);
       refused(await edubba([...words, 'deletetable', 'nothing']), 'NOT_FOUND', /nothing/);
       refused(await edubba([...words, 'createfamily', 'web', 'no/name']), 'INVALID_ARGUMENT', /no\/name/);
-      refused(
-        await edubba([...words, 'createtable', 't', 'families=f,f']),
-        'INVALID_ARGUMENT',
-        /family "f" is given twice/,
-      );
-      refused(await edubba([...words, 'createtable', 't', 'families=:never']), 'INVALID_ARGUMENT', /names no family/);
-      refused(
-        await edubba([...words, 'createtable', 't', 'family=f']),
-        'INVALID_ARGUMENT',
-        /known: families=…, splits=…/,
-      );
-      refused(
-        await edubba([...words, 'setgcpolicy', 'web', 'all', 'maxage=5']),
-        'INVALID_ARGUMENT',
-        /GC policy "maxage=5"/,
-      );
+      notUnderstood(await edubba([...words, 'createtable', 't', 'families=f,f']), /family "f" is given twice/);
+      notUnderstood(await edubba([...words, 'createtable', 't', 'families=:never']), /names no family/);
+      notUnderstood(await edubba([...words, 'createtable', 't', 'family=f']), /known: families=…, splits=…/);
+      notUnderstood(await edubba([...words, 'setgcpolicy', 'web', 'all', 'maxage=5']), /GC policy "maxage=5"/);
       refused(await edubba([...words, 'setgcpolicy', 'web', 'nothing', 'never']), 'NOT_FOUND', /nothing/);
       await close();
     });
@@ -179,7 +174,8 @@ for (const [name, make] of Object.entries(TARGETS)) {
       ];
       for (const empty of EMPTY) {
         const { status, out, err } = await edubba([...words, ...empty]);
-        assert.deepEqual([status, out], [1, ''], empty.join(' '));
+        assert.ok(status === 1 || status === 2, empty.join(' '));
+        assert.equal(out, '', empty.join(' '));
         // over a server some of them are not there at all
         assert.match(err, /^edubba: (INVALID_ARGUMENT|UNIMPLEMENTED): /, empty.join(' '));
       }
@@ -246,13 +242,9 @@ for (const [name, make] of Object.entries(TARGETS)) {
         }[];
         assert.equal((rows[0]?.cells ?? []).map(({ value }) => value).join(''), expected, columns);
       }
-      refused(
-        await edubba([...words, 'read', 't', 'columns=:']),
-        'INVALID_ARGUMENT',
-        /names neither a family nor a column/,
-      );
-      refused(await edubba([...words, 'read', 't', 'columns=']), 'INVALID_ARGUMENT', /"columns=" has no value/);
-      refused(await edubba([...words, 'read', 't', 'columns=,']), 'INVALID_ARGUMENT', /names no column/);
+      notUnderstood(await edubba([...words, 'read', 't', 'columns=:']), /names neither a family nor a column/);
+      notUnderstood(await edubba([...words, 'read', 't', 'columns=']), /"columns=" has no value/);
+      notUnderstood(await edubba([...words, 'read', 't', 'columns=,']), /names no column/);
       refused(await edubba([...words, 'read', 't', 'columns=f:(']), 'INVALID_ARGUMENT', /./);
       await close();
     });
@@ -277,32 +269,20 @@ for (const [name, make] of Object.entries(TARGETS)) {
     test('wrong arguments are told by name and change nothing', async (t) => {
       const { words, close } = await make(t);
       await output([...words, 'createtable', 't', 'families=f:never']);
-      refused(
-        await edubba([...words, 'set', 't', 'r', 'f:q']),
-        'INVALID_ARGUMENT',
-        /"f:q" must be written family:column=value/,
-      );
+      notUnderstood(await edubba([...words, 'set', 't', 'r', 'f:q']), /"f:q" must be written family:column=value/);
       refused(await edubba([...words, 'set', 't', 'r', 'f:q=1', 'missing:q=1']), 'NOT_FOUND', /missing/);
       refused(await edubba([...words, 'set', 'nothing', 'r', 'f:q=1']), 'NOT_FOUND', /nothing/);
-      refused(await edubba([...words, 'set', 't', 'r', 'app-profile=x']), 'INVALID_ARGUMENT', /at least one cell/);
+      notUnderstood(await edubba([...words, 'set', 't', 'r', 'app-profile=x']), /at least one cell/);
       refused(await edubba([...words, 'set', 't', '', 'f:q=1']), 'INVALID_ARGUMENT', /./);
-      refused(await edubba([...words, 'set', 't', 'a\ufffd', 'f:q=1']), 'INVALID_ARGUMENT', /no UTF-8/);
-      refused(await edubba([...words, 'read', 't', 'limit=1']), 'INVALID_ARGUMENT', /"limit=1" is not known here/);
-      refused(
-        await edubba([...words, 'read', 't', 'count=0']),
-        'INVALID_ARGUMENT',
-        /count must be a whole number above 0/,
-      );
+      notUnderstood(await edubba([...words, 'set', 't', 'a\ufffd', 'f:q=1']), /no UTF-8/);
+      notUnderstood(await edubba([...words, 'read', 't', 'limit=1']), /"limit=1" is not known here/);
+      notUnderstood(await edubba([...words, 'read', 't', 'count=0']), /count must be a whole number above 0/);
       refused(
         await edubba([...words, 'read', 't', 'prefix=a', 'start=b']),
         'INVALID_ARGUMENT',
         /either prefix, or start and end/,
       );
-      refused(
-        await edubba([...words, 'read', 't', 'reversed=maybe']),
-        'INVALID_ARGUMENT',
-        /reversed must be true or false/,
-      );
+      notUnderstood(await edubba([...words, 'read', 't', 'reversed=maybe']), /reversed must be true or false/);
       refused(await edubba([...words, 'read', 't', 'regex=(']), 'INVALID_ARGUMENT', /./);
       refused(await edubba([...words, 'count', 'nothing']), 'NOT_FOUND', /nothing/);
       assert.equal(await output([...words, 'count', 't']), '0\n');
@@ -323,9 +303,8 @@ describe('where the data is', () => {
       ['inspect', 'repair', '--dir', '/none', '--write-to', ''],
     ];
     for (const words of commands)
-      refused(
+      notUnderstood(
         await edubba(words.at(-1) === '' ? words : ['--dir', '', ...words]),
-        'INVALID_ARGUMENT',
         /the directory of an option is empty/,
       );
   });
@@ -410,6 +389,11 @@ describe('what is not understood', () => {
       [['serve', '--limits', 'none'], /must be default or cloud/],
       [['inspect', 'nothing', 'x'], /unknown command 'nothing'/],
       [[], /Usage: edubba/],
+      [['read', 't', 'prefix='], /argument "prefix=" has no value/],
+      [['read', 't', 'prefix=a', 'prefix=b'], /argument "prefix=" is given twice/],
+      [['count', 't', 'limit=1'], /"limit=1" is not known here/],
+      [['set', 't', 'r', 'f=1'], /must be written family:column=value/],
+      [['setgcpolicy', 't', 'f', 'none'], /policy/],
     ];
     for (const [words, message] of CASES) {
       const { status, out, err } = await edubba(words);

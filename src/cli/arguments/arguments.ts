@@ -1,7 +1,8 @@
 /**
  * Arguments in cbt's form: positional words, then `name=value` options, and `family:column=value[@timestamp]` cells.
  */
-import { type BigtableError, didYouMean, invalidArgument, isInt64 } from '../../base/index.ts';
+import { didYouMean, isInt64 } from '../../base/index.ts';
+import { UsageError } from '../output/usage-error.ts';
 
 /** cbt's tutorials give it; it makes no difference here. */
 export const APP_PROFILE = 'app-profile';
@@ -21,9 +22,9 @@ export function namedArguments<K extends string>(
     if (at < 0 || !known.includes(name)) {
       throw notKnown('argument', word, known);
     }
-    if (Object.hasOwn(found, name)) throw invalidArgument(`argument "${name}=" is given twice`);
+    if (Object.hasOwn(found, name)) throw new UsageError(`argument "${name}=" is given twice`);
     if (at === word.length - 1) {
-      throw invalidArgument(`argument "${name}=" has no value; leave it out where none is meant`);
+      throw new UsageError(`argument "${name}=" has no value; leave it out where none is meant`);
     }
     found[name] = word.slice(at + 1);
   }
@@ -31,10 +32,10 @@ export function namedArguments<K extends string>(
 }
 
 /** For a `name=value` word whose name is not among `known`, or that has no `=`. */
-export function notKnown(noun: string, word: string, known: readonly string[]): BigtableError {
+export function notKnown(noun: string, word: string, known: readonly string[]): UsageError {
   const [name = ''] = word.split('=', 1);
   const guess = known.includes(name) ? ` (did you mean ${name}=…?)` : didYouMean(name, known);
-  return invalidArgument(
+  return new UsageError(
     `${noun} "${word}" is not known here${guess}; known: ${known.map((one) => `${one}=…`).join(', ')}`,
   );
 }
@@ -42,7 +43,7 @@ export function notKnown(noun: string, word: string, known: readonly string[]): 
 export function positiveNumber(text: string, what: string): number {
   const value = Number(text);
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value === 0)
-    throw invalidArgument(`${what} must be a whole number above 0, not "${text}"`);
+    throw new UsageError(`${what} must be a whole number above 0, not "${text}"`);
   return value;
 }
 
@@ -51,7 +52,7 @@ export function positiveNumber(text: string, what: string): number {
  * directory.
  */
 export function directoryOption(text: string): string {
-  if (text === '') throw invalidArgument('the directory of an option is empty; write . for the current one');
+  if (text === '') throw new UsageError('the directory of an option is empty; write . for the current one');
   return text;
 }
 
@@ -59,7 +60,7 @@ export function directoryOption(text: string): string {
 export function int64Argument(text: string, what: string): bigint {
   const value = /^[+-]?\d+$/.test(text) ? BigInt(text.replace(/^\+/, '')) : undefined;
   if (value === undefined || !isInt64(value)) {
-    throw invalidArgument(`${what} must be a whole number within int64, not "${text}"`);
+    throw new UsageError(`${what} must be a whole number within int64, not "${text}"`);
   }
   return value;
 }
@@ -68,7 +69,7 @@ export function int64Argument(text: string, what: string): bigint {
 export function truth(text: string | undefined, what: string): boolean {
   if (text === undefined || text === 'false') return false;
   if (text === 'true') return true;
-  throw invalidArgument(`${what} must be true or false, not "${text}"`);
+  throw new UsageError(`${what} must be true or false, not "${text}"`);
 }
 
 export interface CellArgument {
@@ -82,7 +83,7 @@ export interface CellArgument {
 export function cellArgument(word: string): CellArgument {
   const match = /^([^:=]+:[^=]*)=([\s\S]*?)(?:@(-?\d+))?$/.exec(word);
   if (!match)
-    throw invalidArgument(
+    throw new UsageError(
       `"${word}" must be written family:column=value or family:column=value@timestamp (microseconds)`,
     );
   return {
@@ -104,7 +105,7 @@ export function looksLikeMilliseconds(micros: bigint): boolean {
 export function checkText(words: readonly string[]): void {
   const broken = words.find((word) => word.includes('\ufffd'));
   if (broken !== undefined) {
-    throw invalidArgument(
+    throw new UsageError(
       `argument "${broken}" holds bytes that are no UTF-8 text, which cannot be given on the command line: use a client or the library for them`,
     );
   }

@@ -1,7 +1,8 @@
 /** Families as cbt writes them: NAME, NAME:POLICY or NAME:POLICY:TYPE. */
-import { invalidArgument, ownOf } from '../../base/index.ts';
+import { ownOf } from '../../base/index.ts';
 import type { FamilySchema, ValueType } from '../../model/index.ts';
 import { parseGcPolicy } from './gc-policy.ts';
+import { UsageError } from '../output/usage-error.ts';
 
 /** google.bigtable.admin.v2.Type, serialized: a string in UTF-8. */
 const STRING_TYPE = 'EgQKAhIA';
@@ -36,8 +37,8 @@ export interface FamilyArgument {
 /** cbt's help writes FAMILY:gcpolicy=POLICY, its examples FAMILY:POLICY. */
 export function familyArgument(word: string): FamilyArgument {
   const [name = '', policy, type, ...rest] = word.split(':');
-  if (name === '') throw invalidArgument(`"${word}" names no family`);
-  if (rest.length > 0) throw invalidArgument(`"${word}" must be written FAMILY, FAMILY:POLICY or FAMILY:POLICY:TYPE`);
+  if (name === '') throw new UsageError(`"${word}" names no family`);
+  if (rest.length > 0) throw new UsageError(`"${word}" must be written FAMILY, FAMILY:POLICY or FAMILY:POLICY:TYPE`);
   return { name, policy: policy?.replace(/^gcpolicy=/, ''), type };
 }
 
@@ -46,7 +47,7 @@ export function familySchema({ name, policy, type }: FamilyArgument, defaultPoli
   const gcRule = parseGcPolicy(policy ?? defaultPolicy);
   const valueType = type === undefined ? undefined : ownOf(TYPES, type);
   if (type !== undefined && valueType === undefined) {
-    throw invalidArgument(`family "${name}": there is no type "${type}"; there are ${Object.keys(TYPES).join(', ')}`);
+    throw new UsageError(`family "${name}": there is no type "${type}"; there are ${Object.keys(TYPES).join(', ')}`);
   }
   return { name, ...(gcRule && { gcRule }), ...(valueType && { valueType }) };
 }
@@ -54,7 +55,7 @@ export function familySchema({ name, policy, type }: FamilyArgument, defaultPoli
 /** The type that setvaluetype sets, by cbt's name. */
 export function settableType(name: string): ValueType {
   if (name === 'stringutf8bytes') return { encoded: STRING_TYPE };
-  throw invalidArgument(
+  throw new UsageError(
     `the type can only be set to stringutf8bytes, not to "${name}"; aggregates are made by createtable and createfamily`,
   );
 }

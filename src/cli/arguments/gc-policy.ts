@@ -5,8 +5,8 @@
  *   term       = factor { ("and" | "&&") factor } both must: intersection
  *   factor     = "(" expression ")" | "maxage" "=" duration | "maxversions" "=" number | "never"
  */
-import { invalidArgument } from '../../base/index.ts';
 import type { GcRule } from '../../model/index.ts';
+import { UsageError } from '../output/usage-error.ts';
 
 const UNIT_MICROS: Readonly<Record<string, number>> = { ms: 1e3, s: 1e6, m: 6e7, h: 3.6e9, d: 8.64e10 };
 
@@ -19,7 +19,7 @@ export function parseGcPolicy(text: string): GcRule | undefined {
       .match(/[()]|&&|\|\||[a-z0-9.=]+|\S/g) ?? [];
   let at = 0;
   const fail = (what: string): never => {
-    throw invalidArgument(
+    throw new UsageError(
       `GC policy "${text}": ${what} (write e.g. maxversions=3, maxage=10d, "maxage=1d or maxversions=3", never)`,
     );
   };

@@ -2,9 +2,10 @@
  * Locality groups as the command line has them: `GROUP=FAMILY,FAMILY:option=value:option=value`. What the words mean is checked where every
  * door's groups are; here only that they can be read.
  */
-import { invalidArgument, ownOf } from '../../base/index.ts';
+import { ownOf } from '../../base/index.ts';
 import type { GroupCompression, GroupLayout } from '../../embedded/index.ts';
 import { notKnown, positiveNumber, truth } from './arguments.ts';
+import { UsageError } from '../output/usage-error.ts';
 
 type Group = GroupLayout[string];
 type Compression = GroupCompression;
@@ -21,9 +22,9 @@ export function parseGroups(words: readonly string[]): GroupLayout {
   for (const word of words) {
     const [first = '', ...options] = word.split(':');
     const at = first.indexOf('=');
-    if (at <= 0) throw invalidArgument(`"${word}" must be written GROUP=FAMILY,… or GROUP=FAMILY,…:option=value`);
+    if (at <= 0) throw new UsageError(`"${word}" must be written GROUP=FAMILY,… or GROUP=FAMILY,…:option=value`);
     const name = first.slice(0, at);
-    if (groups.has(name)) throw invalidArgument(`locality group "${name}" is given twice`);
+    if (groups.has(name)) throw new UsageError(`locality group "${name}" is given twice`);
     const families = first
       .slice(at + 1)
       .split(',')

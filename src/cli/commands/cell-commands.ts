@@ -1,12 +1,13 @@
 /** Commands that add to cells: to aggregates, and to the 8-byte integers of plain columns. */
 import type { Command } from 'commander';
-import { invalidArgument, ownOf } from '../../base/index.ts';
+import { ownOf } from '../../base/index.ts';
 import { RowMutation, type Table } from '../../embedded/index.ts';
 import { APP_PROFILE, type CellArgument, cellArgument, int64Argument } from '../arguments/arguments.ts';
 import { cellJson } from '../output/row-output.ts';
 import { Session } from './target.ts';
 import type { Terminal } from '../output/terminal.ts';
 import { tableArgument } from '../arguments/words-argument.ts';
+import { UsageError } from '../output/usage-error.ts';
 
 const ADD_TO_CELL = `
 The family must be an aggregate: createfamily TABLE FAMILY:POLICY:intsum, intmin, intmax or hll. The first
@@ -36,7 +37,7 @@ export function addCellCommands(program: Command, terminal: Terminal): void {
     .addHelpText('after', ADD_TO_CELL)
     .action((table: string, row: string, cells: string[], _: unknown, command: Command) => {
       const wanted = cells.filter((word) => !word.startsWith(`${APP_PROFILE}=`)).map(cellArgument);
-      if (wanted.length === 0) throw invalidArgument('give at least one cell: family:column=value');
+      if (wanted.length === 0) throw new UsageError('give at least one cell: family:column=value');
       return new Session(command, terminal).withTable(table, (found) => addToCells(found, row, wanted));
     });
   program
@@ -65,7 +66,7 @@ async function addToCells(table: Table, row: string, cells: readonly CellArgumen
 
 async function increment(session: Session, table: string, row: string, word: string): Promise<void> {
   const match = /^([^:=]+):([^=]*)(?:=(.*))?$/s.exec(word);
-  if (!match) throw invalidArgument(`"${word}" must be written family:column or family:column=number`);
+  if (!match) throw new UsageError(`"${word}" must be written family:column or family:column=number`);
   const [, family = '', qualifier = '', number = '1'] = match;
   const amount = int64Argument(number, 'what is added');
   const cells = await session.withTable(table, (found) =>

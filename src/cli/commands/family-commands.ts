@@ -1,12 +1,12 @@
 /** Commands on the column families of a table, with cbt's names and arguments. */
 import type { Command } from 'commander';
-import { invalidArgument } from '../../base/index.ts';
 import { FAMILY_HELP, familyArgument, familySchema, settableType } from '../arguments/family-argument.ts';
 import { parseGcPolicy } from '../arguments/gc-policy.ts';
 import { parseGroups } from '../arguments/group-arguments.ts';
 import { Session } from './target.ts';
 import type { Terminal } from '../output/terminal.ts';
 import { tableArgument } from '../arguments/words-argument.ts';
+import { UsageError } from '../output/usage-error.ts';
 
 const CREATE_FAMILY = `
 Without a policy all versions are kept.
@@ -91,7 +91,7 @@ export function addFamilyCommands(program: Command, terminal: Terminal): void {
     .addHelpText('after', SET_GROUPS)
     .action((table: string, words: string[], _: unknown, command: Command) => {
       if (words.length === 0)
-        throw invalidArgument('give at least one group; default= puts every family into the group default');
+        throw new UsageError('give at least one group; default= puts every family into the group default');
       const groups = parseGroups(words);
       return new Session(command, terminal).withTable(table, (found) => found.setGroups(groups));
     });

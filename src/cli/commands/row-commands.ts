@@ -1,6 +1,6 @@
 /** Commands that read, write and delete rows, with cbt's names and arguments. */
 import type { Command } from 'commander';
-import { invalidArgument, notFound } from '../../base/index.ts';
+import { notFound } from '../../base/index.ts';
 import { type Row, type RowFilter, RowMutation, type ScanOptions, type Table } from '../../embedded/index.ts';
 import {
   APP_PROFILE,
@@ -17,6 +17,7 @@ import { Session } from './target.ts';
 import type { Terminal } from '../output/terminal.ts';
 import { ValueKinds } from '../output/value-kinds.ts';
 import { tableArgument, WordsArgument } from '../arguments/words-argument.ts';
+import { UsageError } from '../output/usage-error.ts';
 
 const CELL_WORDS = ['columns', 'cells-per-column', 'keys-only', 'int64', APP_PROFILE] as const;
 const READ_WORDS = ['start', 'end', 'prefix', 'regex', 'count', 'reversed', ...CELL_WORDS] as const;
@@ -167,7 +168,7 @@ function addDeletions(program: Command, terminal: Terminal): void {
 
 async function set(session: Session, table: string, row: string, words: readonly string[]): Promise<void> {
   const cells = words.filter((word) => !word.startsWith(`${APP_PROFILE}=`)).map(cellArgument);
-  if (cells.length === 0) throw invalidArgument('give at least one cell: family:column=value');
+  if (cells.length === 0) throw new UsageError('give at least one cell: family:column=value');
   const mutation = new RowMutation(row);
   for (const { column, value, timestamp } of cells) mutation.set(column, value, timestamp);
   await session.withTable(table, (found) => found.apply(mutation));
@@ -185,7 +186,7 @@ function columnFilter(word: string): RowFilter {
   const filters: RowFilter[] = [];
   if (family !== '') filters.push({ kind: 'familyNameRegex', regex: family });
   if (qualifier !== '') filters.push({ kind: 'columnQualifierRegex', regex: qualifier });
-  if (filters.length === 0) throw invalidArgument(`columns=: "${word}" names neither a family nor a column`);
+  if (filters.length === 0) throw new UsageError(`columns=: "${word}" names neither a family nor a column`);
   return filters.length === 1 ? (filters[0] as RowFilter) : { kind: 'chain', filters };
 }
 
@@ -198,7 +199,7 @@ function cellOptions(
   if (given.regex !== undefined) filters.push({ kind: 'rowKeyRegex', regex: given.regex });
   if (given.columns !== undefined) {
     const columns = [...new Set(given.columns.split(','))].filter((word) => word !== '').map(columnFilter);
-    if (columns.length === 0) throw invalidArgument('columns= names no column');
+    if (columns.length === 0) throw new UsageError('columns= names no column');
     filters.push(columns.length === 1 ? (columns[0] as RowFilter) : { kind: 'interleave', filters: columns });
   }
   if (keysOnly) filters.push({ kind: 'cellsPerRowLimit', cells: 1 }, { kind: 'stripValue' });

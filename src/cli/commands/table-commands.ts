@@ -1,6 +1,6 @@
 /** Commands on tables, with cbt's names and arguments. */
 import type { Command } from 'commander';
-import { BigtableError, Code, invalidArgument, ownOf, utf8 } from '../../base/index.ts';
+import { BigtableError, Code, ownOf, utf8 } from '../../base/index.ts';
 import type { Database } from '../../embedded/index.ts';
 import type { TableSchema } from '../../model/index.ts';
 import { namedArguments } from '../arguments/arguments.ts';
@@ -10,6 +10,7 @@ import { jsonLine, tabbed } from '../output/output.ts';
 import { Session } from './target.ts';
 import type { Terminal } from '../output/terminal.ts';
 import { tableArgument, WordsArgument } from '../arguments/words-argument.ts';
+import { UsageError } from '../output/usage-error.ts';
 
 const TABLE_WORDS = ['families', 'splits'] as const;
 
@@ -73,7 +74,7 @@ async function createTable(session: Session, table: string, words: readonly stri
   const { families, splits } = namedArguments(words, TABLE_WORDS);
   const wanted = (families?.split(',') ?? []).map(familyArgument);
   const twice = wanted.find(({ name }, i) => wanted.findIndex((other) => other.name === name) < i);
-  if (twice) throw invalidArgument(`family "${twice.name}" is given twice`);
+  if (twice) throw new UsageError(`family "${twice.name}" is given twice`);
   const definition = {
     name: session.tableName(table),
     families: wanted.map((family) => familySchema(family, 'maxversions=1')),

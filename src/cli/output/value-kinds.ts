@@ -4,6 +4,7 @@
  */
 import { invalidArgument } from '../../base/index.ts';
 import type { TableSchema } from '../../model/index.ts';
+import { UsageError } from './usage-error.ts';
 
 export type ValueKind = 'text' | 'int64' | 'sketch';
 
@@ -29,7 +30,7 @@ export class ValueKinds {
 
   #add(word: string, schema: TableSchema): void {
     const at = word.indexOf(':');
-    if (at <= 0) throw invalidArgument(`int64=: "${word}" must be FAMILY:COLUMN, or FAMILY: for a whole family`);
+    if (at <= 0) throw new UsageError(`int64=: "${word}" must be FAMILY:COLUMN, or FAMILY: for a whole family`);
     const family = word.slice(0, at);
     if (!Object.hasOwn(schema.families, family)) throw invalidArgument(`int64=: the table has no family "${family}"`);
     if (this.#families.get(family) === 'sketch')
