@@ -4,7 +4,7 @@
  *
  * Invariant: what it does to METADATA is conditional on the rows, what it does in the lock service on its lock; so one that lost its lock does no harm.
  */
-import { assert, BigtableError, type ByteString, Code, notFound, toBigtableError, unavailable } from '../base/index.ts';
+import { assert, BigtableError, type ByteString, Code, toBigtableError, unavailable } from '../base/index.ts';
 import {
   type CallHandler,
   type Env,
@@ -27,7 +27,7 @@ import { Assignment, type AssignmentResult } from './assignment.ts';
 import { Deletions } from './deletions.ts';
 import { Servers } from './servers.ts';
 import { type SweepResult, sweep } from './sweep.ts';
-import { TableAdmin } from './table-admin.ts';
+import { noTable, TableAdmin } from './table-admin.ts';
 import { mergeTablets } from './tablet-merge.ts';
 
 export interface MasterOptions {
@@ -246,13 +246,14 @@ export class Master {
     assert(!this.#isAssigning, 'tablets are merged while an assignment runs');
     this.#assigning = new AbortController();
     const known = await this.#schemas.read(name);
-    if (known === undefined) throw notFound(`table ${name} does not exist`);
+    if (known === undefined) throw noTable(name);
     const parts = { env: this.#env, metadata: this.#metadata, servers: this.#servers, assignment: this.#assignment };
     try {
       await mergeTablets(parts, known.schema, row, { ...this.#context(), signal: this.#assigning.signal });
     } catch (error) {
-      // what was given up or released meanwhile is to be served again
+      // what was released meanwhile is to be served again
       this.#later('assign', 0);
+      if ((await this.#schemas.read(name))?.schema.id !== known.schema.id) throw noTable(name);
       throw error;
     }
   }

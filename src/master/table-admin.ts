@@ -225,6 +225,6 @@ function exists(name: string): BigtableError {
   return new BigtableError(Code.ALREADY_EXISTS, `table ${name} exists already`);
 }
 
-function noTable(name: string): BigtableError {
+export function noTable(name: string): BigtableError {
   return notFound(`table ${name} does not exist`);
 }

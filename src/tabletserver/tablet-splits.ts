@@ -78,8 +78,19 @@ export class TabletSplits {
       });
   }
 
-  /** Splits the tablet that holds `row` before that row, or near its middle. */
+  /**
+   * Splits the tablet that holds `row` before that row, or near its middle. "Not serving" where the tablet is split,
+   * released or deleted first: nothing was done, and the caller finds out what has become of it.
+   */
   async split(served: ServedTablet, row: ByteString, near: 'row' | 'middle'): Promise<void> {
+    try {
+      await this.#splitNear(served, row, near);
+    } catch (thrown) {
+      throw isRace(toBigtableError(thrown)) ? notServing(served.tableId, row) : thrown;
+    }
+  }
+
+  async #splitNear(served: ServedTablet, row: ByteString, near: 'row' | 'middle'): Promise<void> {
     const { tablets } = this.#options;
     const under = this.under(served.key);
     if (under !== undefined) {

@@ -1,0 +1,121 @@
+/**
+ * npm run coverage [-- --show]: how many branches of the cluster's rooms are taken by the tests that lie in these
+ * rooms. Fails where a room is below its limit; `--show` lists the branches that no test takes.
+ *
+ * Branches are counted as Istanbul does: both arms of `if` (an absent `else` too) and of `?:`, the operands of `&&`,
+ * `||` and `??`, the cases of `switch`, defaults. The counts are V8's, of the compiled files, which have the same
+ * branches as their sources; lines are those of the sources. Code that no test calls counts like any other.
+ */
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { SourceMap } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import ts from 'typescript';
+import { buildOrExit } from './lib/build.mjs';
+import { filesUnder, ROOT, run } from './lib/repository.mjs';
+
+/** The least share of branches in percent, by room. */
+const LIMITS = { client: 85, locator: 85, master: 85 };
+
+const LOGICAL = [
+  ts.SyntaxKind.AmpersandAmpersandToken,
+  ts.SyntaxKind.BarBarToken,
+  ts.SyntaxKind.QuestionQuestionToken,
+  ts.SyntaxKind.AmpersandAmpersandEqualsToken,
+  ts.SyntaxKind.BarBarEqualsToken,
+  ts.SyntaxKind.QuestionQuestionEqualsToken,
+];
+
+/** The branches of a source file: each is taken as often as `at` is reached, less how often `minus` is. */
+function branchesOf(path) {
+  const text = readFileSync(path, 'utf8');
+  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+  const branches = [];
+  const add = (kind, node, minus) => branches.push({ kind, at: node.getStart(source), minus: minus?.getStart(source) });
+  const visit = (node) => {
+    if (ts.isIfStatement(node)) {
+      add('if', node.thenStatement);
+      if (node.elseStatement) add('else', node.elseStatement);
+      else add('absent else', node, node.thenStatement);
+    } else if (ts.isConditionalExpression(node)) {
+      add('?', node.whenTrue);
+      add(':', node.whenFalse);
+    } else if (ts.isBinaryExpression(node) && LOGICAL.includes(node.operatorToken.kind)) {
+      add('left operand', node.left);
+      add('right operand', node.right);
+    } else if (ts.isCaseOrDefaultClause(node)) {
+      add('case', node.statements[0] ?? node);
+    } else if ((ts.isParameter(node) || ts.isBindingElement(node)) && node.initializer) {
+      add('default', node.initializer);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return { branches, lineOf: lineFinder(path, source) };
+}
+
+/** Finds the line of the TypeScript source for a position in the compiled file. */
+function lineFinder(path, source) {
+  const map = new SourceMap(JSON.parse(readFileSync(`${path}.map`, 'utf8')));
+  return (position) => {
+    const { line, character } = source.getLineAndCharacterOfPosition(position);
+    return (map.findEntry(line, character).originalLine ?? line) + 1;
+  };
+}
+
+/** How often a process has reached a position: the count of the innermost range around it. */
+function countAt(functions, position) {
+  let best;
+  for (const { ranges } of functions)
+    for (const range of ranges)
+      if (range.startOffset <= position && position < range.endOffset)
+        if (best === undefined || range.endOffset - range.startOffset <= best.endOffset - best.startOffset) best = range;
+  return best?.count ?? 0;
+}
+
+buildOrExit();
+process.chdir(ROOT);
+const rooms = Object.keys(LIMITS);
+const inRooms = (keep) => rooms.flatMap((room) => filesUnder(`dist/src/${room}`, keep));
+const folder = mkdtempSync(join(tmpdir(), 'edubba-coverage-'));
+const coverage = [];
+try {
+  const setUp = pathToFileURL(join(ROOT, 'scripts/lib/check-invariants.mjs')).href;
+  const status = run(process.execPath, ['--test', ...inRooms((name) => name.endsWith('.test.js'))], {
+    env: { ...process.env, NODE_V8_COVERAGE: folder, NODE_OPTIONS: `--import=${setUp}` },
+    stdio: ['ignore', 'ignore', 2],
+  });
+  if (status !== 0) throw new Error('tests fail: run npm test');
+  for (const name of readdirSync(folder)) coverage.push(...JSON.parse(readFileSync(join(folder, name), 'utf8')).result);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+let failed = false;
+for (const room of rooms) {
+  const files = filesUnder(`dist/src/${room}`, (name) => name.endsWith('.js') && !/(\.test|fixtures)\.js$/.test(name));
+  let taken = 0;
+  let all = 0;
+  const missed = [];
+  for (const file of files) {
+    const path = join(ROOT, file);
+    const { href } = pathToFileURL(path);
+    const runs = coverage.filter(({ url }) => url === href).map(({ functions }) => functions);
+    const { branches, lineOf } = branchesOf(path);
+    for (const { kind, at, minus } of branches) {
+      const isTaken = runs.some(
+        (functions) => countAt(functions, at) - (minus === undefined ? 0 : countAt(functions, minus)) > 0,
+      );
+      if (isTaken) taken++;
+      else missed.push(`     ${file.replace(/^dist\//, '').replace(/\.js$/, '.ts')}:${lineOf(at)}: ${kind}`);
+    }
+    all += branches.length;
+  }
+  const percent = (100 * taken) / all;
+  const isEnough = percent >= LIMITS[room];
+  failed ||= !isEnough;
+  console.log(`${isEnough ? 'ok  ' : 'FAIL'} ${room}: ${percent.toFixed(1)} % of ${all} branches (at least ${LIMITS[room]} %)`);
+  if (process.argv.includes('--show')) for (const line of missed) console.log(line);
+}
+process.exitCode = failed ? 1 : 0;

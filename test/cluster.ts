@@ -1,0 +1,189 @@
+/**
+ * A cluster in memory for tests: tablet servers, a master and a client, each started by itself, in a time that goes on
+ * by itself. Calls between them pass through `onCall` and `onStream`, those of the lock service through `onLockCall`.
+ */
+import {
+  ByteBudget,
+  type Env,
+  InlineWorkers,
+  LocalTransport,
+  type Logger,
+  ManualClock,
+  MemoryFileSystem,
+  MemoryLockService,
+  type LockService,
+  Metrics,
+  type RequestContext,
+  SeededRandom,
+  silentLogger,
+  type Transport,
+} from '../src/env/index.ts';
+import { Client } from '../src/client/index.ts';
+import { Master } from '../src/master/index.ts';
+import { type Limits, LIMITS } from '../src/model/index.ts';
+import { nativeCodecs } from '../src/platform/index.ts';
+import { COMPACTION_TASK, type CompactionJob, compactFiles } from '../src/tablet/index.ts';
+import { TabletServer, type TabletServerSettings } from '../src/tabletserver/index.ts';
+import { inSimulatedTime } from './simulated-time.ts';
+import { Tables } from './tables.ts';
+
+const MIB = 1 << 20;
+
+const SETTINGS: TabletServerSettings = {
+  limits: LIMITS.default,
+  blockSizeBytes: 4096,
+  blockCacheBytes: MIB,
+  scanCacheBytes: 0,
+  memtableBytes: 16 * MIB,
+  inMemoryBytes: MIB,
+  logLimitBytes: 16 * MIB,
+  tabletBytes: 1 << 30,
+  compactionsAtOnce: 1,
+  majorCompactionMs: 86_400_000,
+};
+
+export interface InterceptedCall {
+  readonly address: string;
+  readonly method: string;
+  readonly message: unknown;
+  readonly context: RequestContext;
+  /** Makes the call. */
+  go(): Promise<unknown>;
+}
+
+export interface InterceptedStream extends Omit<InterceptedCall, 'go'> {
+  go(): AsyncIterable<unknown>;
+}
+
+export interface ClusterOptions {
+  /** Default 1. */
+  readonly servers?: number;
+  readonly settings?: Partial<TabletServerSettings>;
+  readonly limits?: Limits;
+}
+
+/** The body of a test: works on a cluster of its own and closes it. */
+export function inCluster(
+  work: (cluster: Cluster, tables: Tables) => Promise<void>,
+  options: ClusterOptions = {},
+): () => Promise<void> {
+  return async () => {
+    const cluster = new Cluster(options);
+    await cluster.inTime(async () => {
+      await cluster.start();
+      await work(cluster, cluster.tables);
+      await cluster.close();
+    });
+  };
+}
+
+export class Cluster {
+  readonly clock = new ManualClock();
+  readonly fileSystem = new MemoryFileSystem();
+  readonly env: Env;
+  /** Lines of the log, with their fields. */
+  readonly messages: string[] = [];
+  readonly servers: (TabletServer | undefined)[] = [];
+  /** Undefined: the call is made as it is. */
+  onCall: ((call: InterceptedCall) => Promise<unknown> | undefined) | undefined;
+  onStream: ((stream: InterceptedStream) => AsyncIterable<unknown> | undefined) | undefined;
+  onLockCall: ((name: keyof LockService, path: unknown) => Promise<unknown> | undefined) | undefined;
+  master: Master | undefined;
+  client!: Client;
+  tables!: Tables;
+  readonly #options: ClusterOptions;
+
+  constructor(options: ClusterOptions = {}) {
+    this.#options = options;
+    const note = (message: string, fields?: object): void =>
+      void this.messages.push(`${message} ${JSON.stringify(fields ?? {})}`);
+    const logger: Logger = { ...silentLogger, info: note, warn: note, error: note };
+    const codecs = nativeCodecs();
+    const { fileSystem, clock } = this;
+    this.env = {
+      fileSystem,
+      lockService: this.#lockService(new MemoryLockService()),
+      transport: this.#transport(new LocalTransport(clock)),
+      clock,
+      random: new SeededRandom(1),
+      workers: new InlineWorkers({
+        [COMPACTION_TASK]: (job: CompactionJob) => compactFiles({ fileSystem, codecs, clock }, job),
+      }),
+      codecs,
+      logger,
+      metrics: new Metrics(),
+      requestBudget: new ByteBudget(128 * MIB),
+    };
+  }
+
+  /** Lets time go on until the work has ended. */
+  inTime<T>(work: () => Promise<T>): Promise<T> {
+    return inSimulatedTime(this.clock, work());
+  }
+
+  /** Servers, then the master, then the client. */
+  async start(): Promise<void> {
+    for (let i = 0; i < (this.#options.servers ?? 1); i++) await this.startServer();
+    await this.startMaster();
+    await this.openClient();
+  }
+
+  async startServer(): Promise<TabletServer> {
+    const index = this.servers.length;
+    const server = await TabletServer.start({
+      env: this.env,
+      address: `server-${index}`,
+      settings: { ...SETTINGS, ...this.#options.settings },
+    });
+    this.servers.push(server);
+    return server;
+  }
+
+  async startMaster(): Promise<void> {
+    this.master = await Master.start({ env: this.env, address: 'master' });
+  }
+
+  async openClient(): Promise<void> {
+    this.client = await Client.open({ env: this.env, limits: this.#options.limits ?? LIMITS.default });
+    this.tables = new Tables(this.env, this.client);
+  }
+
+  /** The server of that index loses its session, and ends itself. */
+  async kill(index: number): Promise<void> {
+    const lock = await this.env.lockService.holder(`servers/${this.servers[index]?.name}`);
+    this.servers[index] = undefined;
+    if (lock) await this.env.lockService.closeSession(lock.sessionId);
+  }
+
+  async close(): Promise<void> {
+    this.client.close();
+    await this.master?.close();
+    for (const kind of ['users', 'metadata', 'root'] as const)
+      for (const server of this.servers) await server?.releaseTablets(kind);
+    for (const server of this.servers) await server?.close();
+  }
+
+  #transport(inner: Transport): Transport {
+    return {
+      serve: (address, handler) => inner.serve(address, handler),
+      call: (address, method, message, context) => {
+        const go = (): Promise<unknown> => inner.call(address, method, message, context);
+        return this.onCall?.({ address, method, message, context, go }) ?? go();
+      },
+      stream: (address, method, message, context) => {
+        const go = (): AsyncIterable<unknown> => inner.stream(address, method, message, context);
+        return this.onStream?.({ address, method, message, context, go }) ?? go();
+      },
+    };
+  }
+
+  #lockService(inner: LockService): LockService {
+    return new Proxy(inner, {
+      get: (target, name: keyof LockService) => {
+        const value = target[name] as unknown;
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]) => this.onLockCall?.(name, args[0]) ?? (value.apply(target, args) as unknown);
+      },
+    });
+  }
+}
