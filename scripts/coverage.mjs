@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import ts from 'typescript';
 import { buildOrExit } from './lib/build.mjs';
-import { filesUnder, ROOT, run } from './lib/repository.mjs';
+import { closingLine, filesUnder, ROOT, run } from './lib/repository.mjs';
 
 /** The least share of branches in percent, by room. */
 const LIMITS = { client: 85, locator: 85, master: 85 };
@@ -70,7 +70,8 @@ function countAt(functions, position) {
   for (const { ranges } of functions)
     for (const range of ranges)
       if (range.startOffset <= position && position < range.endOffset)
-        if (best === undefined || range.endOffset - range.startOffset <= best.endOffset - best.startOffset) best = range;
+        if (best === undefined || range.endOffset - range.startOffset <= best.endOffset - best.startOffset)
+          best = range;
   return best?.count ?? 0;
 }
 
@@ -92,7 +93,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-let failed = false;
+let failed = 0;
 for (const room of rooms) {
   const files = filesUnder(`dist/src/${room}`, (name) => name.endsWith('.js') && !/(\.test|fixtures)\.js$/.test(name));
   let taken = 0;
@@ -114,8 +115,11 @@ for (const room of rooms) {
   }
   const percent = (100 * taken) / all;
   const isEnough = percent >= LIMITS[room];
-  failed ||= !isEnough;
-  console.log(`${isEnough ? 'ok  ' : 'FAIL'} ${room}: ${percent.toFixed(1)} % of ${all} branches (at least ${LIMITS[room]} %)`);
+  if (!isEnough) failed++;
+  console.log(
+    `${isEnough ? 'ok  ' : 'FAIL'} ${room}: ${percent.toFixed(1)} % of ${all} branches (at least ${LIMITS[room]} %)`,
+  );
   if (process.argv.includes('--show')) for (const line of missed) console.log(line);
 }
-process.exitCode = failed ? 1 : 0;
+console.log(closingLine({ passed: rooms.length - failed, failed, skipped: 0 }));
+process.exitCode = failed > 0 ? 1 : 0;
