@@ -3,8 +3,9 @@ import { describe, test } from 'node:test';
 import { inCluster } from '../../test/cluster.ts';
 import { rejectsWith, setCell, TABLES } from '../../test/tables.ts';
 import { type BigtableError, Code, unavailable } from '../base/index.ts';
+import { toPlainError } from '../env/index.ts';
 import { LIMITS, type Mutation } from '../model/index.ts';
-import { notServing, plainError, type TabletServerCalls } from '../protocol/index.ts';
+import { notServing, type TabletServerCalls } from '../protocol/index.ts';
 import { Client } from './index.ts';
 
 const T = `${TABLES}t`;
@@ -157,7 +158,7 @@ describe('a call whose tablet is not served where it was', () => {
         sent.push(entries.map(({ row }) => row));
         if (sent.length > 1) return undefined;
         return go().then((answers) =>
-          (answers as unknown[]).map((_, i) => (i === 1 ? plainError(notServing(tableId, 'b')) : undefined)),
+          (answers as unknown[]).map((_, i) => (i === 1 ? toPlainError(notServing(tableId, 'b')) : undefined)),
         );
       };
       const outcomes = await cluster.client.mutateRows(tables.context(), T, entriesOf('a', 'b', 'c'));

@@ -2,7 +2,7 @@
  * The calls of an operator (service/control-service.ts) in terms of the internal calls. Work on tables goes tablet by tablet, by the
  * client's locations, so that it covers every row whatever is split, merged or moved meanwhile.
  */
-import { BigtableError, type ByteString, Code, toBigtableError } from '../base/index.ts';
+import { assert, BigtableError, type ByteString, Code, toBigtableError } from '../base/index.ts';
 import { CallContext, checkContext, ContextWait, type Env, type RequestContext, sleep, within } from '../env/index.ts';
 import type { SchemaCache } from '../locator/index.ts';
 import {
@@ -217,12 +217,14 @@ class Compactions {
 
   async *run(): AsyncIterable<CompactionProgress> {
     yield this.#progress();
-    for (let next = 0; next < this.#targets.length || this.#running.size > 0; ) {
-      while (next < this.#targets.length && this.#running.size < TABLETS_AT_ONCE)
-        this.#start(this.#targets[next++] as Target);
-      await this.#oneIsDone();
+    for (let next = 0, told = 0; told < this.#targets.length; ) {
+      while (next < this.#targets.length && this.#running.size < TABLETS_AT_ONCE) this.#start(this.#targets[next++]!);
+      // some may have ended while the caller had the last answer
+      if (this.#doneTablets === told) await this.#oneIsDone();
+      told = this.#doneTablets;
       yield this.#progress();
     }
+    assert(this.#running.size === 0, 'compactions go on after the last one was told');
   }
 
   /** Throws what the first tablet that failed did. */
