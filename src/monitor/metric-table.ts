@@ -111,6 +111,11 @@ const MEMORY: readonly MetricDefinition[] = [
     'The most bytes of all memtables. Writes wait at it; flushes begin at half of it.',
   ),
   gauge(
+    'memtables_flush_failing',
+    'memtables.flushFailing',
+    'Tablet servers whose last flush failed, for any reason, and is to be tried again.',
+  ),
+  gauge(
     'memtables_refusing',
     'memtables.refusing',
     'Tablet servers whose last flush failed for lack of a resource, such as disk space.',

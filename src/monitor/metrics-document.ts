@@ -17,7 +17,7 @@ The port has three pages:
 |---|---|
 | \`/metrics\` | the metrics below, in the text format of Prometheus. A response is cached for a second |
 | \`/healthz\` | 200 while the process answers |
-| \`/readyz\` | 200 while the server serves. 503 with the reason while it starts or stops, while the disk is full or has no space for the memtables, and while tablets cannot be served |
+| \`/readyz\` | 200 while the server serves. 503 with the reason while it starts or stops, while the disk is full, while memtables cannot be written to files, and while tablets cannot be served |
 
 The port does not authenticate its callers.
 The metrics name no table, row or principal.

@@ -150,6 +150,33 @@ describe('the memory of memtables', () => {
     assert.equal(memory.flushes, 3);
   });
 
+  test('a flush that fails is reported until one succeeds or none is due, whatever the reason', async () => {
+    for (const failure of [DISK_FULL, new BigtableError(Code.UNAVAILABLE, 'an I/O error')]) {
+      const clock = new ManualClock();
+      const budget = budgetOf(100, silentLogger, clock);
+      const [served, memory] = tabletOf(90);
+      const states: [boolean, boolean][] = [];
+      const step = async (): Promise<void> => {
+        clock.advance(1000);
+        await settled();
+        states.push([budget.flushFails, budget.refuses]);
+      };
+      memory.failure = failure;
+      budget.add(served);
+      await step();
+      memory.failure = undefined;
+      await step();
+      memory.failure = failure;
+      memory.memtableBytes = 90;
+      budget.count(served);
+      await step();
+      budget.forget(served);
+      await step();
+      const failed: [boolean, boolean] = [true, failure === DISK_FULL];
+      assert.deepEqual(states, [failed, [false, false], failed, [false, false]]);
+    }
+  });
+
   test('after the end nothing begins', async () => {
     const budget = budgetOf(100);
     const [served, memory] = tabletOf(90);

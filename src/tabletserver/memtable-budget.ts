@@ -47,8 +47,8 @@ export class MemtableBudget {
   #running: Promise<void> | undefined;
   /** Aborts when the server ends: a wait for the next try is cut short. */
   readonly #stop = new AbortController();
-  /** The last flush failed because something has run out, of the disk or of the process: writes that would wait for a flush are refused until one succeeds. */
-  #refusal: BigtableError | undefined;
+  /** Why the last flush failed, until one succeeds or none is due. */
+  #flushFailure: BigtableError | undefined;
   /** Tablets are being loaded: flushes that nobody waits for come later. */
   #rests = false;
   /** Positions that the log had reached each time it had grown by a quarter of its limit, the last ones. */
@@ -74,9 +74,14 @@ export class MemtableBudget {
     return this.#options.limitBytes;
   }
 
-  /** Whether the last flush failed because something has run out: writes that would wait for one are refused. */
+  /** True when the last flush failed and is to be tried again. */
+  get flushFails(): boolean {
+    return this.#flushFailure !== undefined;
+  }
+
+  /** True when it failed because the disk or the process has run out of something: writes that would wait for a flush are refused. */
   get refuses(): boolean {
-    return this.#refusal !== undefined;
+    return this.#flushFailure?.code === Code.RESOURCE_EXHAUSTED;
   }
 
   get logLimitBytes(): number {
@@ -170,7 +175,7 @@ export class MemtableBudget {
     while (!this.open) {
       if (this.#stopped) throw new BigtableError(Code.UNAVAILABLE, 'the tablet server is ending');
       if (this.#running === undefined) this.#start();
-      if (this.#refusal) throw this.#refused(this.#refusal);
+      if (this.#flushFailure && this.refuses) throw this.#refused(this.#flushFailure);
       await this.#waiting.next(context);
     }
   }
@@ -179,7 +184,7 @@ export class MemtableBudget {
   async flush(served: ServedTablet): Promise<void> {
     const newest = this.#options.log.newestPosition;
     await served.tablet.flush();
-    this.#refusal = undefined;
+    this.#flushFailure = undefined;
     this.#unsettled.delete(served);
     if (this.#tablets.has(served)) this.count(served);
     await this.#trim(newest);
@@ -226,7 +231,7 @@ export class MemtableBudget {
   async #run(): Promise<void> {
     while (!this.#stopped && this.#isDue()) {
       const next = this.#choose();
-      if (next === undefined) return;
+      if (next === undefined) break;
       try {
         await this.flush(next);
       } catch (thrown) {
@@ -236,11 +241,12 @@ export class MemtableBudget {
             table: next.tableId,
             error: error.message,
           });
-        this.#refusal = error.code === Code.RESOURCE_EXHAUSTED ? error : undefined;
+        this.#flushFailure = isRace(error) ? undefined : error;
         this.#waiting.wake();
         await sleep(this.#options.clock, RETRY_MS, this.#stop.signal).catch(() => {});
       }
     }
+    this.#flushFailure = undefined;
   }
 
   #refused(cause: BigtableError): BigtableError {

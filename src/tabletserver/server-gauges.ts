@@ -29,6 +29,7 @@ export function serverGauges(
     'inMemory.limitBytes': () => memory.limitBytes,
     'memtables.usedBytes': () => budget.totalBytes,
     'memtables.limitBytes': () => budget.limitBytes,
+    'memtables.flushFailing': () => Number(budget.flushFails),
     'memtables.refusing': () => Number(budget.refuses),
     'compactions.running': () => compactions.running,
     'compactions.waiting': () => compactions.waiting,

@@ -5,17 +5,21 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readdir, rm, stat, statfs, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type BigtableError, Code } from '../../src/base/index.ts';
-import { connect, type Database, RowMutation } from '../../src/embedded/index.ts';
+import { connect, type Database, RowMutation, type Table } from '../../src/embedded/index.ts';
 import { Child, temporaryDirectory } from './run.ts';
 
 const DISK_MIB = 64;
 const NOT_READY = 503;
+/** Flushes begin at half of it. */
+const SMALL_MEMTABLES = ['--memtable-bytes', '16MiB'];
+const FLUSHED_ROWS = 9;
+const MAX_PROBES = 600;
 
 interface Probe {
   readonly status: number;
@@ -29,11 +33,13 @@ async function probe(base: string, path: string): Promise<Probe | undefined> {
 
 /** What is so is looked for once a second. */
 async function readyWhere(base: string, holds: (answer: Probe) => boolean): Promise<Probe> {
-  for (;;) {
-    const answer = await probe(base, '/readyz');
+  let answer: Probe | undefined;
+  for (let probes = 0; probes < MAX_PROBES; probes++) {
+    answer = await probe(base, '/readyz');
     if (answer !== undefined && holds(answer)) return answer;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
+  return assert.fail(`the last answer was ${JSON.stringify(answer)}`);
 }
 
 async function serve(
@@ -61,6 +67,31 @@ async function largest(directory: string): Promise<string> {
   const paths = (await readdir(directory)).map((name) => join(directory, name));
   const sizes = await Promise.all(paths.map(async (path) => ({ path, size: (await stat(path)).size })));
   return sizes.toSorted((a, b) => b.size - a.size)[0]?.path ?? assert.fail('no file');
+}
+
+/** A file system of DISK_MIB; undefined where none may be mounted here. */
+async function smallDisk(t: TestContext): Promise<string | undefined> {
+  const disk = await mkdtemp(join(tmpdir(), 'edubba-ready-'));
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m`, 'edubba-test', disk]);
+  t.after(async () => {
+    if (status === 0) spawnSync('umount', ['-l', disk]);
+    await rm(disk, { recursive: true, force: true });
+  });
+  return status === 0 ? disk : undefined;
+}
+
+/** Leaves `freeBytes` on the file system of `disk`. Returns the file to remove for there to be room again. */
+async function fill(disk: string, freeBytes = 0): Promise<string> {
+  const ballast = join(disk, 'ballast');
+  const { bavail, bsize } = await statfs(disk);
+  await writeFile(ballast, Buffer.alloc(Math.max(0, bavail * bsize - freeBytes)));
+  return ballast;
+}
+
+/** Writes rows of 1 MiB, as many as make a flush due. */
+async function writeRows(table: Table): Promise<void> {
+  for (let row = 0; row < FLUSHED_ROWS; row++)
+    await table.apply(new RowMutation(`large${row}`).set('f:q', randomBytes(1 << 20)));
 }
 
 async function freePort(): Promise<number> {
@@ -131,20 +162,13 @@ for (const servers of ['1', '2']) {
   test(`a full disk: not ready while writes are refused, ready when there is room, tablet servers: ${servers}`, {
     timeout: 120_000,
   }, async (t) => {
-    const disk = await mkdtemp(join(tmpdir(), 'edubba-ready-'));
-    const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m`, 'edubba-test', disk]);
-    t.after(async () => {
-      if (status === 0) spawnSync('umount', ['-l', disk]);
-      await rm(disk, { recursive: true, force: true });
-    });
-    if (status !== 0) return t.skip('no file system may be mounted here');
+    const disk = await smallDisk(t);
+    if (disk === undefined) return t.skip('no file system may be mounted here');
     const { server, database, metrics } = await serve(t, join(disk, 'data'), ['--tablet-servers', servers]);
     const table = await database.createTable('t', { families: { f: {} } });
     await table.apply(new RowMutation('kept').set('f:q', 'v'));
     assert.deepEqual(await probe(metrics, '/readyz'), { status: 200, text: 'ok' });
-    const ballast = join(disk, 'ballast');
-    const { bavail, bsize } = await statfs(disk);
-    await writeFile(ballast, Buffer.alloc(bavail * bsize));
+    const ballast = await fill(disk);
     const large = (): Promise<void> => table.apply(new RowMutation('large').set('f:q', randomBytes(4 << 20)));
     await assert.rejects(
       async () => {
@@ -166,3 +190,48 @@ for (const servers of ['1', '2']) {
     await stop(server);
   });
 }
+
+test('a flush that the disk has no room for: not ready, though the log has room, and ready when there is room', {
+  timeout: 120_000,
+}, async (t) => {
+  const disk = await smallDisk(t);
+  if (disk === undefined) return t.skip('no file system may be mounted here');
+  const { server, database, metrics } = await serve(t, join(disk, 'data'), SMALL_MEMTABLES);
+  const table = await database.createTable('t', { families: { f: {} } });
+  const ballast = await fill(disk, 16 << 20);
+  await writeRows(table);
+  const { status, text } = await readyWhere(metrics, (answer) => answer.status !== 200);
+  assert.equal(status, NOT_READY);
+  assert.match(text, /cannot be written to files: writes are refused/);
+  assert.equal((await probe(metrics, '/healthz'))?.status, 200);
+  assert.equal((await table.getCell('large0', 'f:q'))?.value.length, 1 << 20);
+  await rm(ballast);
+  await readyWhere(metrics, (answer) => answer.status === 200);
+  await table.apply(new RowMutation('after').set('f:q', 'v'));
+  await database.close();
+  await stop(server);
+});
+
+test('a flush that fails for another reason: not ready, and why, and ready when it succeeds', {
+  timeout: 120_000,
+}, async (t) => {
+  const directory = join(await temporaryDirectory(t), 'data');
+  const { server, database, metrics } = await serve(t, directory, SMALL_MEMTABLES);
+  const table = await database.createTable('t', { families: { f: {} } });
+  // a file lies where the directory of SSTables was
+  const sstables = join(directory, 'files', 'sstables');
+  await rm(sstables, { recursive: true, force: true });
+  await writeFile(sstables, '');
+  await writeRows(table);
+  const { status, text } = await readyWhere(metrics, (answer) => answer.status !== 200);
+  assert.equal(status, NOT_READY);
+  assert.match(text, /cannot be written to files, as the log says: writes wait/);
+  assert.match(server.err, /a minor compaction failed/);
+  assert.equal((await probe(metrics, '/healthz'))?.status, 200);
+  await rm(sstables);
+  await mkdir(sstables);
+  await readyWhere(metrics, (answer) => answer.status === 200);
+  await table.apply(new RowMutation('after').set('f:q', 'v'));
+  await database.close();
+  await stop(server);
+});

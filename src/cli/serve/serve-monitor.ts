@@ -138,6 +138,8 @@ export class ServeMonitor {
     const { gauges } = sumOfReports([this.metrics.report(), ...(await this.#threads())]);
     if ((gauges['memtables.refusing'] ?? 0) > 0)
       return 'what is in memory cannot be written to files: writes are refused as soon as memory is full';
+    if ((gauges['memtables.flushFailing'] ?? 0) > 0)
+      return 'what is in memory cannot be written to files, as the log says: writes wait as soon as memory is full';
     const unserved = gauges['master.unservedTablets'] ?? 0;
     return unserved > 0 ? `tablets that cannot be served: ${unserved}` : undefined;
   }
