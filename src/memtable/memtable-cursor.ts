@@ -10,7 +10,7 @@ import { isSmallRow, type RowVersion } from './row-edit.ts';
 import { keyIndex, type RowLeaf, type RowTree } from './row-tree.ts';
 import { valueAt } from './value-arena.ts';
 
-const NOTHING: readonly MemEntry[] = [];
+const EMPTY_ENTRIES: readonly MemEntry[] = [];
 
 export class MemtableCursor implements LayerCursor {
   state: CursorState = CursorState.done;
@@ -21,8 +21,8 @@ export class MemtableCursor implements LayerCursor {
   #leaf: RowLeaf<RowVersion> | undefined;
   #leafIndex = 0;
   #shape = -1;
-  // the row's entries: all of a small row, the present leaf of a large one, NOTHING of a row with one entry
-  #entries: readonly MemEntry[] = NOTHING;
+  // the row's entries: all of a small row, the present leaf of a large one, EMPTY_ENTRIES of a row with one entry
+  #entries: readonly MemEntry[] = EMPTY_ENTRIES;
   #index = 0;
   #tree: EntryTree | undefined;
   // the branches above the present leaf of a large row, and the child taken in each
@@ -90,13 +90,13 @@ export class MemtableCursor implements LayerCursor {
     if (this.#tree !== undefined && compareInRow(this.#entries[this.#entries.length - 1]!, key) < 0)
       this.#descend(this.#tree, key);
     else this.#index = lowerBound(this.#entries, key);
-    this.#settle();
+    this.#advance();
   }
 
   next(): void {
     const entry = this.#entries[++this.#index];
     if (entry !== undefined) this.#entry = entry;
-    else this.#settle();
+    else this.#advance();
   }
 
   load(): Promise<void> {
@@ -117,7 +117,7 @@ export class MemtableCursor implements LayerCursor {
     this.state = CursorState.done;
     this.#entry = undefined;
     this.#leaf = undefined;
-    this.#entries = NOTHING;
+    this.#entries = EMPTY_ENTRIES;
     this.#tree = undefined;
     if (this.#path.length === 0) return;
     this.#path.length = 0;
@@ -156,14 +156,14 @@ export class MemtableCursor implements LayerCursor {
       this.#descend(version, undefined);
       this.#entry = this.#entries[0];
     } else {
-      this.#entries = NOTHING;
+      this.#entries = EMPTY_ENTRIES;
       this.#entry = version;
     }
     assert(this.#entry !== undefined, 'a row in the memtable has at least one entry');
   }
 
   /** After the index moved, perhaps behind the entries in hand: to the entry there, or the next one. */
-  #settle(): void {
+  #advance(): void {
     if (this.#index >= this.#entries.length && !this.#nextLeaf()) this.#nextRow();
     else this.#entry = this.#entries[this.#index];
   }

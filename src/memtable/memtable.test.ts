@@ -791,7 +791,7 @@ test('what was read of a memtable stays as it was when its memory is used again'
     }
     const old = memoriesOf(before, before.copyCursor());
     before.freeze();
-    before.giveUp();
+    before.recycle();
     assert.throws(() => (cursor.seekRow('row02000'), cursor.value()), AssertionError);
     before = filled(byte);
     assert.ok([...memoriesOf(before, before.copyCursor())].filter((memory) => old.has(memory)).length > 5);

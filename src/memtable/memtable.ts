@@ -39,14 +39,14 @@ export interface RowChangeInProgress {
 export class Memtable implements Layer {
   readonly #rows = new RowTree<RowVersion>();
   readonly #store = new RowStore();
-  #dropped: readonly RowRangeDeletion[] = [];
-  #droppedBytes = 0;
+  #droppedRanges: readonly RowRangeDeletion[] = [];
+  #droppedRangeBytes = 0;
   #rowBytes = 0;
   #frozen = false;
 
   /** Neither a row nor a dropped range. */
   get isEmpty(): boolean {
-    return this.#rows.size === 0 && this.#dropped.length === 0;
+    return this.#rows.size === 0 && this.#droppedRanges.length === 0;
   }
 
   get rowCount(): number {
@@ -60,7 +60,7 @@ export class Memtable implements Layer {
       this.#store.entryBytes +
       this.#store.columns.madeBytes +
       this.#rowBytes +
-      this.#droppedBytes
+      this.#droppedRangeBytes
     );
   }
 
@@ -114,20 +114,20 @@ export class Memtable implements Layer {
   /** Removes the rows of the range here and hides them in older layers. */
   dropRows(range: RowRange): void {
     assert(!this.#frozen, 'a frozen memtable takes no writes');
-    const forget = (entry: MemEntry): void => {
+    const release = (entry: MemEntry): void => {
       this.#store.entryBytes -= ENTRY_BYTES;
       this.#store.values.release(entry.slab, entry.length);
     };
     this.#rows.removeRange(range.start, range.end, (row, key) => {
       this.#rowBytes -= ROW_BYTES + key.length;
-      if (row instanceof EntryTree) forEachEntry(row.root, forget);
-      else if (isSmallRow(row)) row.forEach(forget);
-      else forget(row);
+      if (row instanceof EntryTree) forEachEntry(row.root, release);
+      else if (isSmallRow(row)) row.forEach(release);
+      else release(row);
     });
     assert(this.#rowBytes >= 0 && this.#store.entryBytes >= 0, 'a memtable holds no less than nothing');
     assert(this.#rows.size > 0 || this.#rowBytes === 0, 'rows that are gone take no memory');
-    this.#dropped = normalizeRanges([...this.#dropped, range]);
-    this.#droppedBytes = this.#dropped.reduce(
+    this.#droppedRanges = normalizeRanges([...this.#droppedRanges, range]);
+    this.#droppedRangeBytes = this.#droppedRanges.reduce(
       (sum, { start, end }) => sum + RANGE_BYTES + start.length + (end?.length ?? 0),
       0,
     );
@@ -144,7 +144,7 @@ export class Memtable implements Layer {
   }
 
   rowRangeDeletions(): readonly RowRangeDeletion[] {
-    return this.#dropped;
+    return this.#droppedRanges;
   }
 
   mayContainRows(start: ByteString, end: ByteString | undefined): boolean {
@@ -176,9 +176,9 @@ export class Memtable implements Layer {
   }
 
   /** Frozen, and in files: nobody will read a value here again. Those that were read before stay as they are. */
-  giveUp(): void {
+  recycle(): void {
     assert(this.#frozen, 'a memtable is given up when it is in files');
-    this.#store.values.giveUp();
+    this.#store.values.recycle();
   }
 
   #replace(row: ByteString, base: RowVersion | undefined, edit: RowEdit): void {

@@ -180,8 +180,8 @@ export class RowEdit {
   }
 
   #deleteFromRow(): void {
-    for (const entry of this.#entries) this.#forget(entry);
-    this.#tree?.forEach((entry) => this.#forget(entry));
+    for (const entry of this.#entries) this.#release(entry);
+    this.#tree?.forEach((entry) => this.#release(entry));
     this.#entries = [];
     this.#tree = undefined;
     this.#put(deletionEntry('', EntryKind.rowDeletion));
@@ -255,7 +255,7 @@ export class RowEdit {
     this.#store.entryBytes += ENTRY_BYTES;
     if (this.#tree) {
       const replaced = this.#tree.put(entry);
-      if (replaced) this.#forget(replaced);
+      if (replaced) this.#release(replaced);
       return;
     }
     const entries = this.#entries;
@@ -264,7 +264,7 @@ export class RowEdit {
     const index = last !== undefined && compareInRow(last, entry) < 0 ? entries.length : lowerBound(entries, entry);
     const present = entries[index];
     if (present !== undefined && compareInRow(present, entry) === 0) {
-      this.#forget(present);
+      this.#release(present);
       entries[index] = entry;
       return;
     }
@@ -282,16 +282,16 @@ export class RowEdit {
   /** Removes what lies at or after `from` and before `to`. */
   #removeRange(from: MemEntry, to: MemEntry): void {
     if (this.#tree) {
-      this.#tree.removeRange(from, to, (entry) => this.#forget(entry));
+      this.#tree.removeRange(from, to, (entry) => this.#release(entry));
       return;
     }
     const first = lowerBound(this.#entries, from);
     const end = lowerBound(this.#entries, to);
     if (first >= end) return;
-    for (const entry of this.#entries.splice(first, end - first)) this.#forget(entry);
+    for (const entry of this.#entries.splice(first, end - first)) this.#release(entry);
   }
 
-  #forget(entry: MemEntry): void {
+  #release(entry: MemEntry): void {
     this.#store.entryBytes -= ENTRY_BYTES;
     assert(this.#store.entryBytes >= 0, 'no more entries are removed than were added');
     this.#store.values.release(entry.slab, entry.length);

@@ -68,7 +68,7 @@ describe('ValueArena', () => {
     const kept = lent.bytes();
     const [old, gone] = [memories(before), before[0] as ReturnType<typeof add>];
     for (const { slab, release } of before) if (slab === gone.slab) release();
-    first.giveUp();
+    first.recycle();
     const second = new ValueArena();
     const after = fill(second, 2);
     const again = [...memories(after)].filter((memory) => old.has(memory));

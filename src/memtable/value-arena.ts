@@ -5,7 +5,7 @@
  * Slabs grow from 4 KiB to 256 KiB, so that a thousand idle tablets cost little. `sizeBytes` counts a slab from its making until the
  * last value in it was given up; the slab itself goes when nobody refers to it any more.
  *
- * Slabs of a memtable that is in files are used again by the next one (`giveUp`): memory outside of the heap that comes and goes makes V8 mark all of
+ * Slabs of a memtable that is in files are used again by the next one (`recycle`): memory outside of the heap that comes and goes makes V8 mark all of
  * the heap every 64 MiB. A slab of which a value was ever handed to a reader is not: who has it may keep it.
  */
 import { asBuffer, assert, copyBytes, Pool, viewOf } from '../base/index.ts';
@@ -19,7 +19,7 @@ export interface Slab {
   /** Somebody may have a view of a value in it. */
   isLent: boolean;
   /** Its bytes are another memtable's now. */
-  isGivenUp: boolean;
+  isRecycled: boolean;
 }
 
 const FIRST_SLAB_BYTES = 4 * 1024;
@@ -43,7 +43,7 @@ export class ValueArena {
   readonly #slabs: Slab[] = [];
   #used = 0;
   #nextBytes = FIRST_SLAB_BYTES;
-  #isGivenUp = false;
+  #isRecycled = false;
   #sizeBytes = 0;
 
   get sizeBytes(): number {
@@ -83,11 +83,11 @@ export class ValueArena {
   }
 
   /** Nobody will look at a value again: slabs that nobody has a view of are used again. The arena must not be used any more. */
-  giveUp(): void {
-    assert(!this.#isGivenUp, 'the slabs of a memtable are given up once');
-    this.#isGivenUp = true;
+  recycle(): void {
+    assert(!this.#isRecycled, 'the slabs of a memtable are given up once');
+    this.#isRecycled = true;
     for (const slab of this.#slabs) {
-      if (!slab.isLent && freeSlabs.give(slab.bytes)) slab.isGivenUp = true;
+      if (!slab.isLent && freeSlabs.give(slab.bytes)) slab.isRecycled = true;
     }
     this.#slabs.length = 0;
   }
@@ -111,7 +111,7 @@ export class ValueArena {
   }
 
   #newSlab(least: number): void {
-    assert(!this.#isGivenUp, 'a memtable that was given up takes no values');
+    assert(!this.#isRecycled, 'a memtable that was given up takes no values');
     const last = this.#current;
     // it was counted while it was the current one, whether or not anything in it lived
     if (last !== EMPTY_SLAB && last.liveBytes === 0) this.#drop(last);
@@ -125,11 +125,11 @@ export class ValueArena {
 }
 
 function slabOf(bytes: Buffer, liveBytes = 0): Slab {
-  return { bytes, memory: bytes.buffer, liveBytes, isLent: false, isGivenUp: false };
+  return { bytes, memory: bytes.buffer, liveBytes, isLent: false, isRecycled: false };
 }
 
 /** The value at (slab, offset, length), without a copy: to be used before the arena is given up. */
 export function valueAt(slab: Slab, offset: number, length: number): Uint8Array {
-  assert(!slab.isGivenUp, 'a value is looked at while its memtable is there');
+  assert(!slab.isRecycled, 'a value is looked at while its memtable is there');
   return length === slab.bytes.length ? slab.bytes : Buffer.from(slab.memory, offset, length);
 }

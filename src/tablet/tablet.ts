@@ -28,11 +28,11 @@ import { FileOpener } from './layers/file-opener.ts';
 import { Flusher } from './compact/flusher.ts';
 import { groupingOf } from './layers/grouping.ts';
 import { LayerReads } from './read/layer-reads.ts';
-import { clipsOf, filesByGroup, type LayerSet } from './layers/layer-set.ts';
+import { clipsOf, pathsByGroup, type LayerSet } from './layers/layer-set.ts';
 import { middleRow } from './layers/middle-row.ts';
 import { RowLocks } from './write/row-locks.ts';
 import { RowWrites } from './write/row-writes.ts';
-import { sampleTables } from './layers/sample-keys.ts';
+import { sampleFiles } from './layers/sample-keys.ts';
 import type { Decision, DivideCommit, TabletApi, TabletRead } from './contract/tablet-api.ts';
 import { TabletContext, type TabletOptions } from './layers/tablet-context.ts';
 import type { TabletFile } from './layers/tablet-file.ts';
@@ -92,7 +92,7 @@ export class Tablet implements TabletApi {
   }
 
   sizeBytes(): number {
-    return this.#layers.tables.reduce((sum, table) => sum + table.sizeBytes, this.#layers.memtableBytes);
+    return this.#layers.files.reduce((sum, file) => sum + file.sizeBytes, this.#layers.memtableBytes);
   }
 
   heldFiles(): readonly string[] {
@@ -147,17 +147,17 @@ export class Tablet implements TabletApi {
   }
 
   sampleKeys(partBytes: number): readonly { readonly row: ByteString; readonly offsetBytes: number }[] {
-    return sampleTables(this.#layers.tables, this.state.range, partBytes);
+    return sampleFiles(this.#layers.files, this.state.range, partBytes);
   }
 
   middleRow(): ByteString | undefined {
-    return middleRow(this.#layers.tables, this.state.range);
+    return middleRow(this.#layers.files, this.state.range);
   }
 
   familyUsage(): Promise<readonly FamilyUsage[]> {
-    const { tables, memtables } = this.#layers;
+    const { files, memtables } = this.#layers;
     return familyUsage({
-      tables,
+      files,
       memtables,
       schema: this.#context.schema(),
       pacer: new Pacer(this.#context.env.clock),
@@ -193,14 +193,14 @@ export class Tablet implements TabletApi {
   }
 
   get uncollectedSinceMicros(): number | undefined {
-    const { tables } = this.#layers;
+    const { files } = this.#layers;
     const hasRules = Object.values(this.#context.schema().families).some(({ gcRule }) => gcRule !== undefined);
     const isClean =
       this.#layers.memtablesAreEmpty &&
       this.#layers.maxFiles <= 1 &&
-      tables.every((table) => !hasDeletions(table) && !table.hasForeignRows);
-    if (tables.length === 0 || (isClean && !hasRules)) return undefined;
-    return tables.reduce(
+      files.every((file) => !hasDeletions(file) && !file.hasForeignRows);
+    if (files.length === 0 || (isClean && !hasRules)) return undefined;
+    return files.reduce(
       (oldest, { properties }) => Math.min(oldest, Number(properties.createdMicros)),
       Number.POSITIVE_INFINITY,
     );
@@ -212,8 +212,8 @@ export class Tablet implements TabletApi {
     serving.enter('closing');
     await this.#compactor.cancel();
     // calls that hold a row now may still write
-    await this.#locks.enterAll();
-    this.#locks.leaveAll();
+    await this.#locks.lockTablet();
+    this.#locks.unlockTablet();
     await this.#writer.drain();
     if (options.flush) await this.flush();
     else await this.#flusher.idle();
@@ -229,7 +229,7 @@ export class Tablet implements TabletApi {
     try {
       await this.#compactor.cancel();
       await this.#flushMost();
-      await this.#locks.enterAll();
+      await this.#locks.lockTablet();
       try {
         if (!serving.takesCalls) throw serving.notServingError();
         await this.#writer.drain();
@@ -247,7 +247,7 @@ export class Tablet implements TabletApi {
         this.#context.noteError(error);
         throw error;
       } finally {
-        this.#locks.leaveAll();
+        this.#locks.unlockTablet();
       }
     } finally {
       // closed while it was being divided, or divided
@@ -266,28 +266,28 @@ export class Tablet implements TabletApi {
       'everything is in files before a tablet is divided',
     );
     const parts = ranges.map((range) => {
-      const tables = this.#layers.tables.flatMap((table) => table.part(range) ?? []);
+      const files = this.#layers.files.flatMap((file) => file.part(range) ?? []);
       const state: TabletState = {
         ...this.state,
         range,
-        files: filesByGroup(tables),
-        clips: clipsOf(tables),
+        files: pathsByGroup(files),
+        clips: clipsOf(files),
         lastServerMicros: this.#context.time.lastMicros,
       };
-      return { tables, state };
+      return { files, state };
     });
     const [low, high] = [parts[0]!, parts[1]!];
     let hosts: readonly [TabletHost, TabletHost];
     try {
       hosts = await commit([low.state, high.state]);
     } catch (error) {
-      for (const { tables } of parts) for (const table of tables) table.close();
+      for (const { files } of parts) for (const file of files) file.close();
       throw error;
     }
     // from here on the two share its files
     this.#end();
-    const open = ({ state, tables }: (typeof parts)[number], host: TabletHost): Tablet => {
-      const tablet = new Tablet({ ...this.#context.options, host }, state, tables);
+    const open = ({ state, files }: (typeof parts)[number], host: TabletHost): Tablet => {
+      const tablet = new Tablet({ ...this.#context.options, host }, state, files);
       tablet.#context.serving.enter('serving');
       return tablet;
     };
@@ -321,10 +321,10 @@ async function openFiles(options: TabletOptions, state: TabletState): Promise<Ta
   return (await Promise.all(groups)).flat();
 }
 
-function hasDeletions(table: TabletFile): boolean {
-  const { entries } = table.properties;
+function hasDeletions(file: TabletFile): boolean {
+  const { entries } = file.properties;
   return (
-    table.rowRangeDeletions().length > 0 ||
+    file.rowRangeDeletions().length > 0 ||
     entries.rowDeletion + entries.familyDeletion + entries.columnDeletion + entries.rangeDeletion > 0
   );
 }

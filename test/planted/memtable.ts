@@ -73,7 +73,7 @@ export const MEMTABLE_FAULTS: readonly Fault[] = [
     message: /while its memtable is there/,
     run: (planted) => {
       const { slab, offset } = arenaWithValue();
-      slab.isGivenUp = planted;
+      slab.isRecycled = planted;
       valueAt(slab, offset, VALUE.length);
     },
   },

@@ -47,7 +47,7 @@ export class CompactionStream implements EntryStream {
   #column: ColumnKey = '';
   #stored = '';
   #wanted = false;
-  #resting = false;
+  #yielding = false;
 
   constructor(source: LayerCursor, options: CompactionStreamOptions) {
     this.#source = source;
@@ -89,22 +89,22 @@ export class CompactionStream implements EntryStream {
     assert(this.#row === undefined, 'the entries of a file are walked once');
     this.#row = undefined;
     this.#source.seekRow(row > start ? row : start);
-    this.#settle();
+    this.#advance();
   }
 
   next(): void {
     assert(this.state === CursorState.ready, 'a walk goes on from an entry');
     this.#source.next();
-    this.#settle();
+    this.#advance();
   }
 
   async load(): Promise<void> {
     assert(this.state === CursorState.needsLoad, 'a walk loads where it needs to');
     this.#options.check?.();
-    if (this.#resting) await this.#options.pacer.pause();
+    if (this.#yielding) await this.#options.pacer.pause();
     else await this.#source.load();
-    this.#resting = false;
-    this.#settle();
+    this.#yielding = false;
+    this.#advance();
   }
 
   close(): void {
@@ -113,7 +113,7 @@ export class CompactionStream implements EntryStream {
   }
 
   /** From wherever the source stands to the first entry that is to be written. */
-  #settle(): void {
+  #advance(): void {
     const source = this.#source;
     for (;;) {
       if (source.state === CursorState.needsLoad) {
@@ -129,7 +129,7 @@ export class CompactionStream implements EntryStream {
         return;
       }
       if (this.#options.pacer.due()) {
-        this.#resting = true;
+        this.#yielding = true;
         this.state = CursorState.needsLoad;
         return;
       }
@@ -147,7 +147,7 @@ export class CompactionStream implements EntryStream {
     }
     if (column !== this.#column || row !== this.#row) this.#enterColumn(column, row);
     if (!this.#wanted) {
-      this.#leave(source, (entry) => familyOf(entry) === this.#stored, familyEnd(this.#stored));
+      this.#skip(source, (entry) => familyOf(entry) === this.#stored, familyEnd(this.#stored));
       return false;
     }
     if (isDeletion(kind)) {
@@ -156,7 +156,7 @@ export class CompactionStream implements EntryStream {
       return false;
     }
     if (kept === undefined || kept.keeps(source.timestamp)) return true;
-    this.#leave(source, (entry) => entry === column, `${column}\0`);
+    this.#skip(source, (entry) => entry === column, `${column}\0`);
     return false;
   }
 
@@ -172,7 +172,7 @@ export class CompactionStream implements EntryStream {
   }
 
   /** Steps past the entries of the row that `belongs` tells; some steps are cheaper than a seek. */
-  #leave(source: LayerCursor, belongs: (column: ColumnKey) => boolean, past: ColumnKey): void {
+  #skip(source: LayerCursor, belongs: (column: ColumnKey) => boolean, past: ColumnKey): void {
     const { row } = source;
     for (let i = 0; i < STEPS_BEFORE_SEEK; i++) {
       source.next();

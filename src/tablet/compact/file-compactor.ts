@@ -18,7 +18,7 @@ import {
   type CompactionResult,
 } from '../contract/compaction-job.ts';
 import { groupingOf } from '../layers/grouping.ts';
-import { tablesByGroup } from '../layers/layer-set.ts';
+import { filesByGroup } from '../layers/layer-set.ts';
 import { chooseMerge } from '../layers/merge-choice.ts';
 import type { TabletContext } from '../layers/tablet-context.ts';
 import type { TabletFile } from '../layers/tablet-file.ts';
@@ -44,7 +44,7 @@ export class FileCompactor {
   due(): CompactionKind | undefined {
     const { layers } = this.#context;
     const grouping = groupingOf(this.#context.schema());
-    if (layers.tables.some((table) => table.isPartial || grouping.isMisplaced(table))) return 'major';
+    if (layers.files.some((file) => file.isPartial || grouping.isMisplaced(file))) return 'major';
     return this.#chooseMerge() === undefined ? undefined : 'merging';
   }
 
@@ -109,16 +109,16 @@ export class FileCompactor {
       const result = (await workers.run(COMPACTION_TASK, job)) as CompactionResult;
       if (cancelled[0] !== 0) throw new BigtableError(Code.CANCELLED, 'the compaction was called off');
       const byPath = new Map(outputs.map((output) => [output.path, output]));
-      const tables: TabletFile[] = [];
+      const merged: TabletFile[] = [];
       assert(result.written.length <= outputs.length, 'a compaction writes no more files than it was told to');
       for (const { path } of result.written) {
         const output = byPath.get(path);
         assert(output !== undefined, 'a compaction writes the files that it was told to');
-        tables.push(await opener.open(path, grouping.tuning(output.group), range));
+        merged.push(await opener.open(path, grouping.tuning(output.group), range));
       }
       const isDone = await commits
-        .tables(() => {
-          const list = serving.failure ? undefined : layers.withMerged(plan.inputs, tables);
+        .compacted(() => {
+          const list = serving.failure ? undefined : layers.withMerged(plan.inputs, merged);
           // from here on the row may list them, whatever becomes of the call
           isInUse = list !== undefined;
           return list;
@@ -145,11 +145,11 @@ export class FileCompactor {
           ms: Math.round(clock.monotonicMs() - startMs),
         });
       if (isDone) metrics.add(kind === 'major' ? 'tablet.majorCompactions' : 'tablet.mergingCompactions');
-      else for (const unused of tables) unused.close();
+      else for (const unused of merged) unused.close();
     } finally {
       hold.release();
       if (!isInUse) ownedFiles.discard(paths);
-      ownedFiles.settle(paths, layers.heldFiles());
+      ownedFiles.finish(paths, layers.heldFiles());
     }
   }
 
@@ -157,7 +157,7 @@ export class FileCompactor {
   #chooseMerge():
     | { readonly group: string; readonly files: readonly TabletFile[]; readonly from: number; readonly to: number }
     | undefined {
-    for (const [group, files] of [...tablesByGroup(this.#context.layers.tables)].sort(
+    for (const [group, files] of [...filesByGroup(this.#context.layers.files)].sort(
       ([, a], [, b]) => b.length - a.length,
     )) {
       const run = chooseMerge(files);
@@ -186,13 +186,13 @@ export class FileCompactor {
   }
 
   #planMajor(): Plan | undefined {
-    const inputs = this.#context.layers.tables;
+    const inputs = this.#context.layers.files;
     if (inputs.length === 0) return undefined;
     const grouping = groupingOf(this.#context.schema());
     const outputs = grouping.names.map((group) => {
       const families = grouping.familiesIn(group);
-      const from = new Set(inputs.filter((table) => holdsAny(table, families)).map((table) => table.group));
-      return { group, families, inputs: inputs.filter((table) => from.has(table.group)).map(inputOf) };
+      const from = new Set(inputs.filter((file) => holdsAny(file, families)).map((file) => file.group));
+      return { group, families, inputs: inputs.filter((file) => from.has(file.group)).map(inputOf) };
     });
     return {
       inputs,

@@ -71,7 +71,7 @@ export class Flusher {
     if (layers.memtablesAreEmpty && this.isCommitted) return;
     if (serving.phase === 'ended' || serving.failure) throw serving.notServingError();
     while (layers.oldestFrozen !== undefined) await this.#flushOldest(this.#frozenUpTo);
-    await writer.settle();
+    await writer.allApplied();
     if (layers.active.memtable.isEmpty && this.isCommitted) return;
     assert(layers.oldestFrozen === undefined, 'one memtable is frozen at a time');
     assert(
@@ -106,15 +106,15 @@ export class Flusher {
         newPath,
         newest: redo,
       };
-      const tables = await writeMemtable(context, work).catch((error: unknown) => {
+      const files = await writeMemtable(context, work).catch((error: unknown) => {
         ownedFiles.discard(paths);
         throw error;
       });
       if (serving.failure) throw serving.notServingError();
-      await commits.flushed(tables, memtable.rowRangeDeletions(), redo);
+      await commits.flushed(files, memtable.rowRangeDeletions(), redo);
       assert(layers.oldestFrozen !== frozen, 'a memtable that is in files is no layer any more');
     } finally {
-      ownedFiles.settle(paths, layers.heldFiles());
+      ownedFiles.finish(paths, layers.heldFiles());
     }
     context.host.filesChanged();
   }

@@ -15,7 +15,7 @@ import { CompactionStream } from './compaction-stream.ts';
 import { COMPACTION_BOUNDS_MS } from '../contract/compaction-job.ts';
 import { writeOptions } from './write-options.ts';
 import type { Grouping } from '../layers/grouping.ts';
-import { coveredTables } from '../layers/layer-set.ts';
+import { coveredFiles } from '../layers/layer-set.ts';
 import type { TabletContext } from '../layers/tablet-context.ts';
 import type { TabletFile } from '../layers/tablet-file.ts';
 
@@ -35,30 +35,30 @@ export interface FrozenMemtable {
 export async function writeMemtable(context: TabletContext, frozen: FrozenMemtable): Promise<TabletFile[]> {
   const { env, state } = context;
   const { memtable, grouping } = frozen;
-  const { tables } = context.layers;
+  const { files } = context.layers;
   assert(memtable.isFrozen, 'a memtable takes no writes while it is written to files');
   assert(!isAfter(state.redo, frozen.newest), 'a memtable is newer than the files there are');
   const deletions = memtable.rowRangeDeletions();
-  const covered = coveredTables(tables, deletions);
-  const older = tables.filter((table) => !covered.includes(table));
+  const covered = coveredFiles(files, deletions);
+  const older = files.filter((file) => !covered.includes(file));
   const written: TabletFile[] = [];
   const startMs = env.clock.monotonicMs();
   env.metrics.add('tablet.minorCompactions');
   // a group that has no family any more may have files still, or get one from the compaction under way
-  const withOlder = new Set([...older.map((table) => table.group), ...frozen.groupsBeingWritten]);
+  const withOlder = new Set([...older.map((file) => file.group), ...frozen.groupsBeingWritten]);
   for (const group of new Set([...grouping.names, ...withOlder])) {
     const hasOlder = withOlder.has(group);
-    const table = await writeGroup(
+    const file = await writeGroup(
       context,
       frozen,
       group,
       { any: older.length > 0, ofRows: hasOlder },
       hasOlder ? deletions : [],
     );
-    if (table === undefined) continue;
-    assert(table.group === group, 'a file says of itself which group it is of');
-    env.metrics.add('tablet.minorCompactedBytes', table.sizeBytes);
-    written.push(table);
+    if (file === undefined) continue;
+    assert(file.group === group, 'a file says of itself which group it is of');
+    env.metrics.add('tablet.minorCompactedBytes', file.sizeBytes);
+    written.push(file);
   }
   const ms = env.clock.monotonicMs() - startMs;
   env.metrics.histogram(labelled('tablet.compactionMs', 'minor'), COMPACTION_BOUNDS_MS).observe(ms);

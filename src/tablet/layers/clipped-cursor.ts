@@ -57,7 +57,7 @@ export class ClippedCursor implements LayerCursor {
     const clip = this.#clips.find(({ end }) => end === undefined || row < end);
     if (clip === undefined) return this.#end();
     this.#inner.seekRow(row > clip.start ? row : clip.start);
-    this.#settle();
+    this.#advance();
   }
 
   seekRowBefore(row: ByteString | undefined): void {
@@ -65,26 +65,26 @@ export class ClippedCursor implements LayerCursor {
     const clip = this.#clips.findLast(({ start }) => row === undefined || start < row);
     if (clip === undefined) return this.#end();
     this.#inner.seekRowBefore(row !== undefined && (clip.end === undefined || row < clip.end) ? row : clip.end);
-    this.#settle();
+    this.#advance();
   }
 
   seekColumn(column: ColumnKey, timestamp?: Int64): void {
     assert(!this.#isPastAll, 'a cursor past all parts goes on by a seek to a row');
     this.#move(false);
     this.#inner.seekColumn(column, timestamp);
-    this.#settle();
+    this.#advance();
   }
 
   next(): void {
     assert(!this.#isPastAll, 'a cursor past all parts goes on by a seek to a row');
     this.#move(false);
     this.#inner.next();
-    this.#settle();
+    this.#advance();
   }
 
   async load(): Promise<void> {
     await this.#inner.load();
-    this.#settle();
+    this.#advance();
   }
 
   close(): void {
@@ -109,7 +109,7 @@ export class ClippedCursor implements LayerCursor {
   }
 
   /** To the nearest row inside a range, in the direction of the last move. */
-  #settle(): void {
+  #advance(): void {
     const inner = this.#inner;
     while (inner.state === CursorState.ready) {
       const { row } = inner;

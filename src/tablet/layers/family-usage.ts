@@ -21,14 +21,14 @@ import type { TabletFile } from './tablet-file.ts';
 const TIMESTAMP_BYTES = 8;
 
 export interface UsageOf {
-  readonly tables: readonly TabletFile[];
+  readonly files: readonly TabletFile[];
   readonly memtables: readonly Memtable[];
   readonly schema: TableSchema;
   readonly pacer: Pacer;
 }
 
 /** All families of the schema, by name. */
-export async function familyUsage({ tables, memtables, schema, pacer }: UsageOf): Promise<FamilyUsage[]> {
+export async function familyUsage({ files, memtables, schema, pacer }: UsageOf): Promise<FamilyUsage[]> {
   const names = new Map(
     Object.values(schema.families).map(({ name, generation }) => [storageFamily(name, generation), name]),
   );
@@ -39,7 +39,7 @@ export async function familyUsage({ tables, memtables, schema, pacer }: UsageOf)
     diskBytes: 0,
     memoryBytes: 0,
   }));
-  for (const table of tables) usages.push(...usageOfFile(table, schema));
+  for (const file of files) usages.push(...usageOfFile(file, schema));
   for (const memtable of memtables) usages.push(...(await usageOfMemtable(memtable, pacer)));
   const named = usages.flatMap((usage) => {
     const name = names.get(usage.family);
@@ -48,11 +48,11 @@ export async function familyUsage({ tables, memtables, schema, pacer }: UsageOf)
   return sumUsages(named);
 }
 
-function usageOfFile(table: TabletFile, schema: TableSchema): FamilyUsage[] {
-  const { properties, sizeBytes, share } = table;
+function usageOfFile(file: TabletFile, schema: TableSchema): FamilyUsage[] {
+  const { properties, sizeBytes, share } = file;
   const { families = [], compression } = properties;
   const totalBytes = families.reduce((sum, { logicalBytes }) => sum + logicalBytes, 0);
-  const inMemoryBytes = groupingOf(schema).tuning(table.group).inMemory === true ? share * compression.rawBytes : 0;
+  const inMemoryBytes = groupingOf(schema).tuning(file.group).inMemory === true ? share * compression.rawBytes : 0;
   return families.map(({ family, cells, logicalBytes }) => {
     const part = totalBytes === 0 ? 0 : logicalBytes / totalBytes;
     return {

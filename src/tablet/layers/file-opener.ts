@@ -27,17 +27,17 @@ export class FileOpener {
     tuning: LocalityGroup,
     { range, clips }: TabletState,
   ): Promise<TabletFile> {
-    const table = await this.#open(path, tuning);
-    const { lineage } = table.properties;
-    if (table.group === group && (lineage === undefined || lineage.path === path))
-      return new TabletFile(table, range, clips?.[path]);
-    table.close();
+    const ssTable = await this.#open(path, tuning);
+    const { lineage } = ssTable.properties;
+    if (ssTable.group === group && (lineage === undefined || lineage.path === path))
+      return new TabletFile(ssTable, range, clips?.[path]);
+    ssTable.close();
     if (lineage !== undefined && lineage.path !== path)
       throw new CorruptionError(path, 0, `another file stands in its place, which was written as ${lineage.path}`);
     throw new CorruptionError(
       path,
       0,
-      `METADATA lists the file in locality group ${group}, and it says of itself that it is of ${table.group}`,
+      `METADATA lists the file in locality group ${group}, and it says of itself that it is of ${ssTable.group}`,
     );
   }
 

@@ -39,7 +39,7 @@ function emptyLayer(): MemtableLayer {
 
 const NO_FILES: readonly TabletFile[] = [];
 /** Fewer files are asked one after another. */
-const MIN_SOUGHT = 4;
+const MIN_INDEXED_FILES = 4;
 
 /** What a read needs of the layers. */
 export class LayerNeed {
@@ -70,7 +70,7 @@ export class LayerHold {
   /** Told when the hold becomes stale. */
   reader: LayerReader | undefined;
   /** Among the holds of its set; -1 once it is released. For LayerSet alone. */
-  place = 0;
+  index = 0;
   readonly #set: LayerSet;
 
   constructor(set: LayerSet, memtables: readonly Layer[], files: readonly TabletFile[]) {
@@ -80,7 +80,7 @@ export class LayerHold {
   }
 
   release(): void {
-    if (this.place >= 0) this.#set.letGo(this);
+    if (this.index >= 0) this.#set.release(this);
   }
 }
 
@@ -89,10 +89,10 @@ class FilesByRow {
   readonly #regions: FileRegions;
   readonly #files: readonly (readonly TabletFile[])[];
 
-  constructor(tables: readonly TabletFile[]) {
+  constructor(files: readonly TabletFile[]) {
     // rows that a file deletes may lie anywhere
-    this.#regions = new FileRegions(tables.map((table) => (table.rowRangeDeletions().length > 0 ? ANYWHERE : table)));
-    this.#files = this.#regions.filesByRegion(tables);
+    this.#regions = new FileRegions(files.map((file) => (file.rowRangeDeletions().length > 0 ? ANYWHERE : file)));
+    this.#files = this.#regions.filesByRegion(files);
   }
 
   over(row: ByteString): readonly TabletFile[] {
@@ -106,20 +106,20 @@ export class LayerSet {
   #memtables: readonly Memtable[] = [this.#active.memtable];
   /** Newest first. */
   #frozen: readonly MemtableLayer[] = [];
-  #tables: readonly TabletFile[];
+  #files: readonly TabletFile[];
   /** Which of the files may have a row; made when it is asked for. */
   #byRow: FilesByRow | undefined;
   #maxFiles = 0;
   #crowding = 0;
   /** An array, for the reason that NumberTable gives: holds come and go with every read. */
   readonly #holds: LayerHold[] = [];
-  readonly #dropped = new Set<TabletFile>();
+  readonly #replaced = new Set<TabletFile>();
   readonly #ownedFiles: OwnedFiles;
   #isRetired = false;
 
-  /** `tables`: of each group newest first. */
-  constructor(tables: readonly TabletFile[], ownedFiles: OwnedFiles) {
-    this.#tables = [...tables].sort(byAge);
+  /** `files`: of each group newest first. */
+  constructor(files: readonly TabletFile[], ownedFiles: OwnedFiles) {
+    this.#files = [...files].sort(byAge);
     this.#ownedFiles = ownedFiles;
     this.#measure();
   }
@@ -133,8 +133,8 @@ export class LayerSet {
   }
 
   /** All files, newest first. */
-  get tables(): readonly TabletFile[] {
-    return this.#tables;
+  get files(): readonly TabletFile[] {
+    return this.#files;
   }
 
   /** Files of the group that has the most. */
@@ -170,16 +170,16 @@ export class LayerSet {
 
   /** Whether a layer newer than these files deletes ranges of versions. The files are neighbours in age. */
   deletesRangesAbove(files: readonly TabletFile[]): boolean {
-    const newest = this.#tables.findIndex((table) => files.includes(table));
+    const newest = this.#files.findIndex((file) => files.includes(file));
     return (
       [this.#active, ...this.#frozen].some(({ rangeDeletions }) => rangeDeletions) ||
-      this.#tables.slice(0, Math.max(newest, 0)).some(({ properties }) => properties.entries.rangeDeletion > 0)
+      this.#files.slice(0, Math.max(newest, 0)).some(({ properties }) => properties.entries.rangeDeletion > 0)
     );
   }
 
   /** Files in the list or still read. */
   heldFiles(): string[] {
-    return [...this.#tables, ...this.#dropped].map((table) => table.path);
+    return [...this.#files, ...this.#replaced].map((file) => file.path);
   }
 
   /** The layers that the read needs, held until released. Where it is of one row it must seek the row in this same step. */
@@ -189,22 +189,22 @@ export class LayerSet {
     const memtables = row === undefined ? this.#memtables : layersForRow(this.#memtables, row, spans);
     return this.#hold(
       memtables,
-      this.#tables.length === 0 ? NO_FILES : filesFor(row === undefined ? this.#tables : this.#tablesOver(row), need),
+      this.#files.length === 0 ? NO_FILES : filesFor(row === undefined ? this.#files : this.#filesOver(row), need),
     );
   }
 
   #hold(memtables: readonly Layer[], files: readonly TabletFile[]): LayerHold {
     assert(!this.#isRetired, 'no read begins over the layers of a tablet that is given up');
-    for (const table of files) table.reads++;
+    for (const file of files) file.reads++;
     const hold = new LayerHold(this, memtables, files);
-    hold.place = this.#holds.push(hold) - 1;
+    hold.index = this.#holds.push(hold) - 1;
     return hold;
   }
 
   /** Holds these files of the list alone. */
   holdFiles(files: readonly TabletFile[]): LayerHold {
     assert(
-      files.every((file) => this.#tables.includes(file)),
+      files.every((file) => this.#files.includes(file)),
       'a file is held while the list has it',
     );
     return this.#hold([], files);
@@ -220,44 +220,40 @@ export class LayerSet {
   }
 
   /** The list with new files in front, without those that the deletions of rows in them hide whole. */
-  withNewest(tables: readonly TabletFile[], deletions: readonly RowRangeDeletion[]): readonly TabletFile[] {
-    const covered = coveredTables(this.#tables, deletions);
-    return [...tables, ...this.#tables.filter((old) => !covered.includes(old))];
+  withNewest(newest: readonly TabletFile[], deletions: readonly RowRangeDeletion[]): readonly TabletFile[] {
+    const covered = coveredFiles(this.#files, deletions);
+    return [...newest, ...this.#files.filter((old) => !covered.includes(old))];
   }
 
-  /** The list with `tables` in the place of `merged`, which hold what the newest of them held; undefined where the list has not all of them any more. */
-  withMerged(merged: readonly TabletFile[], tables: readonly TabletFile[]): readonly TabletFile[] | undefined {
-    if (!merged.every((table) => this.#tables.includes(table))) return undefined;
+  /** The list with `files` in the place of `merged`, which hold what the newest of them held; undefined where the list has not all of them any more. */
+  withMerged(merged: readonly TabletFile[], files: readonly TabletFile[]): readonly TabletFile[] | undefined {
+    if (!merged.every((file) => this.#files.includes(file))) return undefined;
     assert(merged.length > 0, 'a merge has inputs');
-    const at = this.#tables.findIndex((table) => merged.includes(table));
-    return [
-      ...this.#tables.slice(0, at),
-      ...tables,
-      ...this.#tables.slice(at).filter((table) => !merged.includes(table)),
-    ];
+    const at = this.#files.findIndex((file) => merged.includes(file));
+    return [...this.#files.slice(0, at), ...files, ...this.#files.slice(at).filter((file) => !merged.includes(file))];
   }
 
   /** The oldest frozen memtable is in the files of this list now. */
-  replaceOldestFrozen(tables: readonly TabletFile[]): void {
+  replaceOldestFrozen(files: readonly TabletFile[]): void {
     const replaced = this.oldestFrozen;
     assert(replaced !== undefined, 'no frozen memtable to replace');
     this.#frozen = this.#frozen.slice(0, -1);
     this.#memtables = this.#memtables.slice(0, -1);
     assert(this.#memtables.length === this.#frozen.length + 1, 'each memtable is active or frozen, and none is both');
-    this.replaceTables(tables);
+    this.replaceFiles(files);
     // where a read goes on in it the collector has it when that ends
-    if (!this.#holds.some(({ layers }) => layers.includes(replaced.memtable))) replaced.memtable.giveUp();
+    if (!this.#holds.some(({ layers }) => layers.includes(replaced.memtable))) replaced.memtable.recycle();
   }
 
   /** Takes over a list made by `withNewest` or `withMerged` since when nothing has changed. */
-  replaceTables(tables: readonly TabletFile[]): void {
+  replaceFiles(files: readonly TabletFile[]): void {
     assert(!this.#isRetired, 'the files of a tablet that is given up change no more');
-    if (checksInvariants) assertLayerOrder(tables, this.#dropped);
-    const dropped = this.#tables.filter((old) => !tables.includes(old));
-    this.#tables = tables;
+    if (checksInvariants) assertLayerOrder(files, this.#replaced);
+    const replaced = this.#files.filter((old) => !files.includes(old));
+    this.#files = files;
     this.#measure();
-    for (const old of dropped) {
-      this.#dropped.add(old);
+    for (const old of replaced) {
+      this.#replaced.add(old);
       if (old.reads === 0) this.#close(old);
     }
     for (const hold of [...this.#holds]) {
@@ -266,14 +262,14 @@ export class LayerSet {
     }
   }
 
-  #tablesOver(row: ByteString): readonly TabletFile[] {
-    if (this.#tables.length < MIN_SOUGHT) return this.#tables;
-    this.#byRow ??= new FilesByRow(this.#tables);
+  #filesOver(row: ByteString): readonly TabletFile[] {
+    if (this.#files.length < MIN_INDEXED_FILES) return this.#files;
+    this.#byRow ??= new FilesByRow(this.#files);
     return this.#byRow.over(row);
   }
 
   #measure(): void {
-    const groups = [...tablesByGroup(this.#tables).values()];
+    const groups = [...filesByGroup(this.#files).values()];
     this.#byRow = undefined;
     this.#maxFiles = Math.max(0, ...groups.map((files) => files.length));
     this.#crowding = Math.max(0, ...groups.map(crowdingOf));
@@ -282,31 +278,31 @@ export class LayerSet {
   /** Nothing is read here any more but what holds layers now; those who do are told that others have come in their place. */
   retire(): void {
     if (this.#isRetired) return;
-    this.replaceTables([]);
+    this.replaceFiles([]);
     this.#isRetired = true;
   }
 
   /** For LayerHold alone. */
-  letGo(hold: LayerHold): void {
-    assert(this.#holds[hold.place] === hold, 'a hold is released once, by its set');
+  release(hold: LayerHold): void {
+    assert(this.#holds[hold.index] === hold, 'a hold is released once, by its set');
     const last = this.#holds.pop()!;
     if (last !== hold) {
-      this.#holds[hold.place] = last;
-      last.place = hold.place;
+      this.#holds[hold.index] = last;
+      last.index = hold.index;
     }
-    hold.place = -1;
+    hold.index = -1;
     hold.reader = undefined;
-    for (const table of hold.files) {
-      table.reads--;
-      assert(table.reads >= 0, `file ${table.path} is released more often than held`);
-      if (table.reads === 0 && this.#dropped.has(table)) this.#close(table);
+    for (const file of hold.files) {
+      file.reads--;
+      assert(file.reads >= 0, `file ${file.path} is released more often than held`);
+      if (file.reads === 0 && this.#replaced.has(file)) this.#close(file);
     }
   }
 
-  #close(table: TabletFile): void {
-    assert(this.#dropped.delete(table), 'a file is closed when the list has it no more');
-    table.close();
-    this.#ownedFiles.discard([table.path]);
+  #close(file: TabletFile): void {
+    assert(this.#replaced.delete(file), 'a file is closed when the list has it no more');
+    file.close();
+    this.#ownedFiles.discard([file.path]);
   }
 }
 
@@ -314,21 +310,21 @@ export class LayerSet {
  * The files that may change what the read sees: those that hold a column it needs, and those that delete rows of which such a file of
  * their group holds some. Newest first, as given.
  */
-function filesFor(tables: readonly TabletFile[], { range, row, spans }: LayerNeed): TabletFile[] {
+function filesFor(files: readonly TabletFile[], { range, row, spans }: LayerNeed): TabletFile[] {
   const inRange =
     row === undefined
-      ? tables.filter((table) => table.mayContainRows(range.start, range.end) || hidesRows(table, range))
-      : layersForRow(tables, row, spans);
+      ? files.filter((file) => file.mayContainRows(range.start, range.end) || hidesRows(file, range))
+      : layersForRow(files, row, spans);
   if (spans === undefined) return inRange;
   const groups = new Set<string>();
   const needed: TabletFile[] = [];
-  for (const table of inRange.reverse()) {
-    const { families, entries } = table.properties;
+  for (const file of inRange.reverse()) {
+    const { families, entries } = file.properties;
     if (families === undefined || families.some(({ family }) => isNeeded(family, spans))) {
-      groups.add(table.group);
-      needed.push(table);
-    } else if (groups.has(table.group) && (entries.rowDeletion > 0 || table.rowRangeDeletions().length > 0)) {
-      needed.push(table);
+      groups.add(file.group);
+      needed.push(file);
+    } else if (groups.has(file.group) && (entries.rowDeletion > 0 || file.rowRangeDeletions().length > 0)) {
+      needed.push(file);
     }
   }
   return needed.reverse();
@@ -377,24 +373,24 @@ function hidesRows(layer: Layer, range: RowRange): boolean {
 }
 
 /** In each group in their order. */
-export function tablesByGroup(tables: readonly TabletFile[]): ReadonlyMap<string, readonly TabletFile[]> {
+export function filesByGroup(files: readonly TabletFile[]): ReadonlyMap<string, readonly TabletFile[]> {
   const groups = new Map<string, TabletFile[]>();
-  for (const table of tables) {
-    const files = groups.get(table.group);
-    if (files === undefined) groups.set(table.group, [table]);
-    else files.push(table);
+  for (const file of files) {
+    const group = groups.get(file.group);
+    if (group === undefined) groups.set(file.group, [file]);
+    else group.push(file);
   }
   return groups;
 }
 
 /** Paths as METADATA lists them, newest first in each group. */
-export function filesByGroup(tables: readonly TabletFile[]): TabletFiles {
-  return Object.fromEntries([...tablesByGroup(tables)].map(([group, files]) => [group, files.map(({ path }) => path)]));
+export function pathsByGroup(files: readonly TabletFile[]): TabletFiles {
+  return Object.fromEntries([...filesByGroup(files)].map(([group, files]) => [group, files.map(({ path }) => path)]));
 }
 
 /** The parts for which files are listed that are not right in the tablet's whole range; undefined where all are. */
-export function clipsOf(tables: readonly TabletFile[]): TabletClips | undefined {
-  const clipped = tables.flatMap(({ path, clips }): [string, readonly RowRange[]][] =>
+export function clipsOf(files: readonly TabletFile[]): TabletClips | undefined {
+  const clipped = files.flatMap(({ path, clips }): [string, readonly RowRange[]][] =>
     clips === undefined ? [] : [[path, clips]],
   );
   return clipped.length === 0 ? undefined : Object.fromEntries(clipped);
@@ -407,7 +403,7 @@ export function clipsOf(tables: readonly TabletFile[]): TabletClips | undefined 
 function assertLayerOrder(files: readonly TabletFile[], replaced: ReadonlySet<TabletFile>): void {
   assert(new Set(files.map(({ path }) => path)).size === files.length, 'a tablet lists each file once');
   assert(!files.some((file) => replaced.has(file)), 'a file that was replaced does not come back');
-  for (const group of tablesByGroup(files).values())
+  for (const group of filesByGroup(files).values())
     for (let i = 1; i < group.length; i++)
       assert(byAge(group[i - 1]!, group[i]!) <= 0, 'files of a group are listed by age');
 }
@@ -420,10 +416,10 @@ function byAge(a: TabletFile, b: TabletFile): number {
 }
 
 /** Tables that one of the deletions hides whole. Those that delete row ranges themselves are kept: they may speak of more than they hold. */
-export function coveredTables(tables: readonly TabletFile[], deletions: readonly RowRangeDeletion[]): TabletFile[] {
-  return tables.filter((table) => {
-    const { firstRow, lastRow } = table;
-    if (firstRow === undefined || lastRow === undefined || table.rowRangeDeletions().length > 0) return false;
+export function coveredFiles(files: readonly TabletFile[], deletions: readonly RowRangeDeletion[]): TabletFile[] {
+  return files.filter((file) => {
+    const { firstRow, lastRow } = file;
+    if (firstRow === undefined || lastRow === undefined || file.rowRangeDeletions().length > 0) return false;
     return deletions.some(({ start, end }) => start <= firstRow && (end === undefined || lastRow < end));
   });
 }

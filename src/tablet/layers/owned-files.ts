@@ -23,7 +23,7 @@ export class OwnedFiles {
     return this.#new;
   }
 
-  /** A path for a new file, spared until `settle`. */
+  /** A path for a new file, spared until `finish`. */
   newPath(): string {
     const path = this.#host.newFilePath();
     assert(!this.#areShared, 'a tablet that is released writes no files');
@@ -34,9 +34,9 @@ export class OwnedFiles {
   }
 
   /** The new files are committed now, or never will be. `held`: the paths that the tablet lists or reads. */
-  settle(paths: readonly string[], held: readonly string[]): void {
+  finish(paths: readonly string[], held: readonly string[]): void {
     for (const path of paths) {
-      assert(this.#new.delete(path), 'a new file is settled once');
+      assert(this.#new.delete(path), 'a new file is finished once');
       if (!held.includes(path)) this.#own.delete(path);
     }
   }

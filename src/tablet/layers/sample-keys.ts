@@ -13,10 +13,10 @@ export interface KeySample {
 }
 
 /** Ascending, inside the range; none where the tablet is smaller than two parts. */
-export function sampleTables(tables: readonly TabletFile[], range: RowRange, partBytes: number): KeySample[] {
-  const blocks = tables.flatMap((table) => {
+export function sampleFiles(files: readonly TabletFile[], range: RowRange, partBytes: number): KeySample[] {
+  const blocks = files.flatMap((file) => {
     let before = 0;
-    return table.blockBoundaries().map(({ row, offsetBytes }) => {
+    return file.blockBoundaries().map(({ row, offsetBytes }) => {
       const sizeBytes = offsetBytes - before;
       before = offsetBytes;
       return { row, sizeBytes };

@@ -25,12 +25,12 @@ export class ServerTime {
     clock: Pick<Clock, 'nowMicros'>,
     host: Pick<TabletHost, 'clockIsBehind'>,
     state: TabletState,
-    tables: readonly TabletFile[],
+    files: readonly TabletFile[],
   ) {
     this.#clock = clock;
     this.#host = host;
     this.#isOfEarlierVersion = state.lastServerMicros === undefined;
-    this.#lastMicros = tables.reduce((last, table) => Math.max(last, toldBy(table)), state.lastServerMicros ?? 0);
+    this.#lastMicros = files.reduce((last, file) => Math.max(last, toldBy(file)), state.lastServerMicros ?? 0);
   }
 
   /** The newest that was given, uncut; 0 where none was. */

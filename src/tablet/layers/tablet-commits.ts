@@ -5,7 +5,7 @@
 import { assert } from '../../base/index.ts';
 import { isAfter, type RedoPoint } from '../../commitlog/index.ts';
 import type { RowRangeDeletion } from '../../model/index.ts';
-import { clipsOf, filesByGroup, type LayerSet } from './layer-set.ts';
+import { clipsOf, pathsByGroup, type LayerSet } from './layer-set.ts';
 import type { ServerTime } from './server-time.ts';
 import type { TabletFile } from './tablet-file.ts';
 import type { TabletHost, TabletState } from '../contract/tablet-state.ts';
@@ -37,34 +37,34 @@ export class TabletCommits {
   }
 
   /** The oldest frozen memtable, all of whose records are at or below `redo`, is in these files. */
-  flushed(tables: readonly TabletFile[], rangeDeletions: readonly RowRangeDeletion[], redo: RedoPoint): Promise<void> {
+  flushed(files: readonly TabletFile[], rangeDeletions: readonly RowRangeDeletion[], redo: RedoPoint): Promise<void> {
     return this.inTurn(async () => {
-      const list = this.#layers.withNewest(tables, rangeDeletions);
+      const list = this.#layers.withNewest(files, rangeDeletions);
       await this.#commit(list, redo, [this.#host.logPath]);
       this.#layers.replaceOldestFrozen(list);
     });
   }
 
   /** Takes over the list that `make` answers when it is this change's turn; false where that is undefined. */
-  tables(make: () => readonly TabletFile[] | undefined): Promise<boolean> {
+  compacted(make: () => readonly TabletFile[] | undefined): Promise<boolean> {
     return this.inTurn(async () => {
       const list = make();
       if (list === undefined) return false;
       const { redo, logs } = this.#state;
       await this.#commit(list, redo, logs);
-      this.#layers.replaceTables(list);
+      this.#layers.replaceFiles(list);
       return true;
     }).finally(() => this.#host.filesChanged());
   }
 
   async #commit(list: readonly TabletFile[], redo: RedoPoint, logs: readonly string[]): Promise<void> {
-    const [before, { tables }] = [this.#state, this.#layers];
+    const [before, { files }] = [this.#state, this.#layers];
     assert(!this.#isCommitting, 'a tablet makes one commit at a time');
     assert(!isAfter(before.redo, redo), 'redo points ascend');
     this.#isCommitting = true;
     // with the redo point: what lies below it is not replayed, and could tell no more
     const lastServerMicros = this.#time.lastMicros;
-    const change = { files: filesByGroup(list), clips: clipsOf(list), redo, logs, lastServerMicros };
+    const change = { files: pathsByGroup(list), clips: clipsOf(list), redo, logs, lastServerMicros };
     assert(
       lastServerMicros >= (before.lastServerMicros ?? 0),
       'the time that METADATA keeps of a tablet never runs back',
@@ -74,7 +74,7 @@ export class TabletCommits {
     } finally {
       this.#isCommitting = false;
     }
-    assert(this.#state === before && this.#layers.tables === tables, 'nothing else changes a tablet while it commits');
+    assert(this.#state === before && this.#layers.files === files, 'nothing else changes a tablet while it commits');
     this.#state = { ...before, ...change };
   }
 }

@@ -33,47 +33,47 @@ export class TabletFile implements Layer {
   readonly hasForeignRows: boolean;
   /** Whether it holds less than all of the tablet's records of its time: so it cannot be merged with its neighbours in age, but with all files only. */
   readonly isPartial: boolean;
-  readonly #table: SsTable;
+  readonly #ssTable: SsTable;
   readonly #deletions: readonly RowRangeDeletion[];
   #isClosed = false;
 
-  /** Takes the table over: it is closed with the file. */
-  constructor(table: SsTable, range: RowRange, clips?: readonly RowRange[]) {
-    this.#table = table;
+  /** Takes the SSTable over: it is closed with the file. */
+  constructor(ssTable: SsTable, range: RowRange, clips?: readonly RowRange[]) {
+    this.#ssTable = ssTable;
     const parts = clips ?? [range];
     if (checksInvariants && clips !== undefined) assertDisjoint(clips);
-    const deletions = table.rowRangeDeletions();
-    this.hasForeignRows = !isWithin(table, parts);
+    const deletions = ssTable.rowRangeDeletions();
+    this.hasForeignRows = !isWithin(ssTable, parts);
     this.clips = this.hasForeignRows ? clips : undefined;
     this.#deletions = this.clips === undefined ? deletions : clippedTo(deletions, this.clips);
     this.sizeBytes = this.hasForeignRows
-      ? parts.reduce((sum, { start, end }) => sum + table.sizeInRange(start, end), 0)
-      : table.sizeBytes;
-    this.share = this.sizeBytes / table.sizeBytes;
-    const { lineage } = table.properties;
+      ? parts.reduce((sum, { start, end }) => sum + ssTable.sizeInRange(start, end), 0)
+      : ssTable.sizeBytes;
+    this.share = this.sizeBytes / ssTable.sizeBytes;
+    const { lineage } = ssTable.properties;
     this.isPartial = this.clips !== undefined || (lineage !== undefined && !covers(lineage.range, range));
   }
 
   get path(): string {
-    return this.#table.path;
+    return this.#ssTable.path;
   }
 
   get group(): string {
-    return this.#table.group;
+    return this.#ssTable.group;
   }
 
   get properties(): SsTable['properties'] {
-    return this.#table.properties;
+    return this.#ssTable.properties;
   }
 
   /** No row below it. */
   get firstRow(): ByteString | undefined {
-    return this.#table.firstRow;
+    return this.#ssTable.firstRow;
   }
 
   /** No row above it. */
   get lastRow(): ByteString | undefined {
-    return this.#table.lastRow;
+    return this.#ssTable.lastRow;
   }
 
   rowRangeDeletions(): readonly RowRangeDeletion[] {
@@ -81,35 +81,35 @@ export class TabletFile implements Layer {
   }
 
   mayContainRows(start: ByteString, end: ByteString | undefined): boolean {
-    if (this.clips === undefined) return this.#table.mayContainRows(start, end);
+    if (this.clips === undefined) return this.#ssTable.mayContainRows(start, end);
     return this.clips.some((clip) => {
       const common = intersectRanges(clip, { start, end });
-      return !isEmptyRange(common) && this.#table.mayContainRows(common.start, common.end);
+      return !isEmptyRange(common) && this.#ssTable.mayContainRows(common.start, common.end);
     });
   }
 
   mayContainRow(row: ByteString): boolean {
-    return this.#isOwn(row) && this.#table.mayContainRow(row);
+    return this.#isOwn(row) && this.#ssTable.mayContainRow(row);
   }
 
   mayContainColumn(row: ByteString, column: ColumnKey): boolean {
-    return this.#isOwn(row) && this.#table.mayContainColumn(row, column);
+    return this.#isOwn(row) && this.#ssTable.mayContainColumn(row, column);
   }
 
   cursor(): LayerCursor {
     assert(!this.#isClosed, 'a file that was closed is not read');
-    const cursor = this.#table.cursor();
+    const cursor = this.#ssTable.cursor();
     return this.clips === undefined ? cursor : new ClippedCursor(cursor, this.clips);
   }
 
   rowCursor(row: ByteString): LayerCursor {
     assert(!this.#isClosed, 'a file that was closed is not read');
-    const cursor = this.#table.rowCursor(row);
+    const cursor = this.#ssTable.rowCursor(row);
     return this.clips === undefined ? cursor : new ClippedCursor(cursor, this.clips);
   }
 
   blockBoundaries(): ReturnType<SsTable['blockBoundaries']> {
-    return this.#table.blockBoundaries();
+    return this.#ssTable.blockBoundaries();
   }
 
   /** The file as a tablet of that part of the range has it; undefined where it has nothing there. Both are open then. */
@@ -117,14 +117,14 @@ export class TabletFile implements Layer {
     if (!this.mayContainRows(range.start, range.end) && clippedTo(this.#deletions, [range]).length === 0)
       return undefined;
     assert(!this.#isClosed, 'a part is made of a file that is open');
-    return new TabletFile(this.#table.again(), range, this.clips && clippedTo(this.clips, [range]));
+    return new TabletFile(this.#ssTable.again(), range, this.clips && clippedTo(this.clips, [range]));
   }
 
   close(): void {
     assert(!this.#isClosed, 'a file is closed once');
     assert(this.reads === 0, 'a file is closed when no read holds it');
     this.#isClosed = true;
-    this.#table.close();
+    this.#ssTable.close();
   }
 
   #isOwn(row: ByteString): boolean {
@@ -140,14 +140,14 @@ function assertDisjoint(clips: readonly RowRange[]): void {
   }
 }
 
-/** Whether all rows and deletions of the table lie in the parts: sure when it says so. */
-function isWithin(table: SsTable, parts: readonly RowRange[]): boolean {
-  const { firstRow, lastRow } = table;
+/** Whether all rows and deletions of the SSTable lie in the parts: sure when it says so. */
+function isWithin(ssTable: SsTable, parts: readonly RowRange[]): boolean {
+  const { firstRow, lastRow } = ssTable;
   const ofRows =
     firstRow === undefined ||
     lastRow === undefined ||
     parts.some((part) => rangeContains(part, firstRow) && rangeContains(part, lastRow));
-  return ofRows && table.rowRangeDeletions().every((deletion) => parts.some((part) => covers(part, deletion)));
+  return ofRows && ssTable.rowRangeDeletions().every((deletion) => parts.some((part) => covers(part, deletion)));
 }
 
 function clippedTo(ranges: readonly RowRange[], parts: readonly RowRange[]): RowRange[] {

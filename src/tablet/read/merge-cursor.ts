@@ -19,18 +19,18 @@ import {
   type Layer,
   type LayerCursor,
 } from '../../model/index.ts';
-import { type HidingCount, MergeSource, SourceHeap, standsIn } from './merge-source.ts';
-import { MergeStep, RowMerge } from './row-merge.ts';
+import { type HidingCount, MergeSource, SourceHeap, isOnRow } from './merge-source.ts';
+import { MergeOutcome, RowMerge } from './row-merge.ts';
 
 /** Entries stepped over in one go before the pacer is asked. */
 export const STEPS_BEFORE_PAUSE = 256;
 /** Entries stepped over one by one before `skipRow` seeks. */
 const STEPS_BEFORE_SEEK = 4;
 
-const NOBODY: readonly MergeSource[] = [];
+const EMPTY_SOURCES: readonly MergeSource[] = [];
 
-const Inside = { noRow: 0, oneLayer: 1, severalLayers: 2 } as const;
-type Inside = (typeof Inside)[keyof typeof Inside];
+const RowSource = { none: 0, oneLayer: 1, severalLayers: 2 } as const;
+type RowSource = (typeof RowSource)[keyof typeof RowSource];
 
 export interface MergeOptions {
   /** By family name as columns bear it; undefined = ordinary cells. */
@@ -64,12 +64,12 @@ export class MergeCursor implements LayerCursor {
   #merging: RowMerge | undefined;
   readonly #aggregateOf: MergeOptions['aggregateOf'];
   /** The cursor that is passed through while inside a row of one layer; its source is the heap's top. */
-  #alone!: LayerCursor;
-  #inside: Inside = Inside.noRow;
+  #only!: LayerCursor;
+  #rowSource: RowSource = RowSource.none;
   #reversed = false;
   readonly #keepDeletions: boolean;
   readonly #pacer: Pacer | undefined;
-  #resting = false;
+  #yielding = false;
   #steps = 0;
   /** For the check of invariants: the row before, since the last seek. */
   #lastRow: ByteString | undefined;
@@ -90,17 +90,17 @@ export class MergeCursor implements LayerCursor {
     this.#merging ??= new RowMerge({
       aggregateOf: this.#aggregateOf,
       keepDeletions: this.#keepDeletions,
-      tired: () => this.#tired(),
+      budgetSpent: () => this.#budgetSpent(),
     });
     return this.#merging;
   }
 
   get valueLength(): number {
-    return this.#inside === Inside.oneLayer ? this.#alone.valueLength : this.#merge.valueLength;
+    return this.#rowSource === RowSource.oneLayer ? this.#only.valueLength : this.#merge.valueLength;
   }
 
   value(): Uint8Array {
-    return this.#inside === Inside.oneLayer ? this.#alone.value() : this.#merge.value();
+    return this.#rowSource === RowSource.oneLayer ? this.#only.value() : this.#merge.value();
   }
 
   /** To the first entry of the first row at or above `row`; from here on rows ascend. */
@@ -125,34 +125,34 @@ export class MergeCursor implements LayerCursor {
 
   seekColumn(column: ColumnKey, timestamp?: Int64): void {
     this.#startMove();
-    if (this.#inside === Inside.oneLayer) {
-      this.#alone.seekColumn(column, timestamp);
-      this.#goOn();
-    } else if (this.#inside === Inside.severalLayers) {
+    if (this.#rowSource === RowSource.oneLayer) {
+      this.#only.seekColumn(column, timestamp);
+      this.#resume();
+    } else if (this.#rowSource === RowSource.severalLayers) {
       this.#merge.seekColumn(column, timestamp, this.state === CursorState.ready);
-      this.#goOn();
+      this.#resume();
     }
   }
 
   next(): void {
     this.#startMove();
-    if (this.#inside === Inside.oneLayer) this.#alone.next();
-    else if (this.#inside === Inside.severalLayers) this.#merge.next();
-    this.#goOn();
+    if (this.#rowSource === RowSource.oneLayer) this.#only.next();
+    else if (this.#rowSource === RowSource.severalLayers) this.#merge.next();
+    this.#resume();
   }
 
   /** From an entry to the next row in the present direction. */
   skipRow(): void {
     assert(this.state !== CursorState.needsLoad, 'a row is skipped by one who stands in it');
     this.#startMove();
-    if (this.#inside === Inside.oneLayer) {
-      const cursor = this.#alone;
+    if (this.#rowSource === RowSource.oneLayer) {
+      const cursor = this.#only;
       if (!this.#reversed) {
-        for (let i = 0; i < STEPS_BEFORE_SEEK && standsIn(cursor, this.row); i++) cursor.next();
-        if (cursor.state === CursorState.needsLoad || standsIn(cursor, this.row)) cursor.seekRow(successor(this.row));
+        for (let i = 0; i < STEPS_BEFORE_SEEK && isOnRow(cursor, this.row); i++) cursor.next();
+        if (cursor.state === CursorState.needsLoad || isOnRow(cursor, this.row)) cursor.seekRow(successor(this.row));
       }
-      this.#leaveAlone();
-    } else if (this.#inside === Inside.severalLayers) {
+      this.#unlockExclusive();
+    } else if (this.#rowSource === RowSource.severalLayers) {
       this.#leaveMerge();
     }
     this.#findRow();
@@ -161,24 +161,25 @@ export class MergeCursor implements LayerCursor {
   /** Loads what the present state waits for, all at once, and goes on. */
   async load(): Promise<void> {
     assert(this.state === CursorState.needsLoad, 'a cursor loads where it needs to');
-    if (this.#resting) {
+    if (this.#yielding) {
       await this.#pacer?.pause();
     } else {
-      const waiting = this.#inside === Inside.severalLayers ? this.#merge.waitingFor() : [];
+      const waiting = this.#rowSource === RowSource.severalLayers ? this.#merge.waitingFor() : [];
       const cursors = [...waiting, ...this.#pending].map(({ cursor }) => cursor);
-      if (this.#inside === Inside.oneLayer && this.#alone.state === CursorState.needsLoad) cursors.push(this.#alone);
+      if (this.#rowSource === RowSource.oneLayer && this.#only.state === CursorState.needsLoad)
+        cursors.push(this.#only);
       await Promise.all(cursors.map((cursor) => cursor.load()));
       const loaded = this.#pending;
       this.#pending = [];
       for (const source of loaded) this.#place(source);
     }
     this.#startMove();
-    this.#goOn();
+    this.#resume();
   }
 
   close(): void {
     for (const source of this.#sources) source.close();
-    this.#inside = Inside.noRow;
+    this.#rowSource = RowSource.none;
     this.state = CursorState.done;
   }
 
@@ -187,21 +188,21 @@ export class MergeCursor implements LayerCursor {
     this.#heap.reset(reversed);
     this.#lastRow = undefined;
     this.#pending = [];
-    this.#inside = Inside.noRow;
+    this.#rowSource = RowSource.none;
     this.#startMove();
   }
 
   #startMove(): void {
-    this.#resting = false;
+    this.#yielding = false;
     this.#steps = 0;
   }
 
   /** From wherever a move or a load left the cursors. */
-  #goOn(): void {
+  #resume(): void {
     const given =
-      this.#inside === Inside.oneLayer
-        ? this.#settleAlone()
-        : this.#inside === Inside.severalLayers && this.#settleMerge();
+      this.#rowSource === RowSource.oneLayer
+        ? this.#advanceOnly()
+        : this.#rowSource === RowSource.severalLayers && this.#advanceMerge();
     if (!given) this.#findRow();
   }
 
@@ -223,21 +224,23 @@ export class MergeCursor implements LayerCursor {
         this.#place(top);
         continue;
       }
-      if (this.#tired()) {
-        this.#rest();
+      if (this.#budgetSpent()) {
+        this.#yield();
         return;
       }
       if (checksInvariants) this.#assertInOrder(top.row);
       this.row = top.row;
       const hiders =
-        this.#hiding.sources === 0 ? NOBODY : this.#sources.filter((source) => source.rangeOver(top.row) !== undefined);
-      if (hiders.length === 0 && this.#heap.topIsAlone()) {
-        this.#alone = top.cursor;
-        this.#inside = Inside.oneLayer;
-        if (this.#settleAlone()) return;
+        this.#hiding.sources === 0
+          ? EMPTY_SOURCES
+          : this.#sources.filter((source) => source.rangeOver(top.row) !== undefined);
+      if (hiders.length === 0 && this.#heap.topIsOnly()) {
+        this.#only = top.cursor;
+        this.#rowSource = RowSource.oneLayer;
+        if (this.#advanceOnly()) return;
       } else {
         this.#gather(hiders);
-        if (this.#inside === Inside.severalLayers && this.#settleMerge()) return;
+        if (this.#rowSource === RowSource.severalLayers && this.#advanceMerge()) return;
       }
     }
   }
@@ -265,7 +268,7 @@ export class MergeCursor implements LayerCursor {
       }
     }
     if (members.length === 0) return;
-    this.#inside = Inside.severalLayers;
+    this.#rowSource = RowSource.severalLayers;
     this.#merge.start(this.row, members);
   }
 
@@ -284,15 +287,15 @@ export class MergeCursor implements LayerCursor {
   }
 
   /** Goes on inside a row of one layer: true where the state is set, false where the row is over. */
-  #settleAlone(): boolean {
-    const cursor = this.#alone;
+  #advanceOnly(): boolean {
+    const cursor = this.#only;
     for (;;) {
       if (cursor.state === CursorState.needsLoad) {
         this.state = CursorState.needsLoad;
         return true;
       }
-      if (!standsIn(cursor, this.row)) {
-        this.#leaveAlone();
+      if (!isOnRow(cursor, this.row)) {
+        this.#unlockExclusive();
         return false;
       }
       const kind = cursor.kind;
@@ -305,8 +308,8 @@ export class MergeCursor implements LayerCursor {
         return true;
       }
       // before the move: it may reach the next row, and that must be noticed in the same step
-      if (this.#tired()) {
-        this.#rest();
+      if (this.#budgetSpent()) {
+        this.#yield();
         return true;
       }
       cursor.next();
@@ -314,13 +317,13 @@ export class MergeCursor implements LayerCursor {
   }
 
   /** The source at the heap's top goes on to its next row. Forward its cursor has moved there already. */
-  #leaveAlone(): void {
+  #unlockExclusive(): void {
     const source = this.#heap.top;
     assert(
-      source !== undefined && source.cursor === this.#alone,
+      source !== undefined && source.cursor === this.#only,
       'the layer that is passed through is the top of the heap',
     );
-    this.#inside = Inside.noRow;
+    this.#rowSource = RowSource.none;
     if (this.#reversed) source.cursor.seekRowBefore(this.row);
     if (source.cursor.state === CursorState.ready) {
       source.arrived();
@@ -332,36 +335,36 @@ export class MergeCursor implements LayerCursor {
   }
 
   /** The same inside a row of several layers. */
-  #settleMerge(): boolean {
+  #advanceMerge(): boolean {
     const merge = this.#merge;
-    switch (merge.settle()) {
-      case MergeStep.ready:
+    switch (merge.advance()) {
+      case MergeOutcome.ready:
         this.column = merge.column;
         this.kind = merge.kind;
         this.timestamp = merge.timestamp;
         this.rangeEnd = merge.rangeEnd;
         this.state = CursorState.ready;
         return true;
-      case MergeStep.needsLoad:
+      case MergeOutcome.needsLoad:
         this.state = CursorState.needsLoad;
         return true;
-      case MergeStep.rest:
-        this.#rest();
+      case MergeOutcome.yield:
+        this.#yield();
         return true;
-      case MergeStep.ended:
+      case MergeOutcome.ended:
         this.#leaveMerge();
         return false;
     }
   }
 
   #leaveMerge(): void {
-    this.#inside = Inside.noRow;
+    this.#rowSource = RowSource.none;
     for (const source of this.#merge.members) {
       const cursor = source.cursor;
       if (this.#reversed) {
         cursor.seekRowBefore(this.row);
         this.#place(source);
-      } else if (cursor.state === CursorState.needsLoad || standsIn(cursor, this.row)) {
+      } else if (cursor.state === CursorState.needsLoad || isOnRow(cursor, this.row)) {
         cursor.seekRow(successor(this.row));
         this.#place(source);
       } else if (cursor.state === CursorState.ready) {
@@ -372,14 +375,14 @@ export class MergeCursor implements LayerCursor {
   }
 
   /** Whether very much was stepped over since the last move and the step on the event loop is over. */
-  #tired(): boolean {
+  #budgetSpent(): boolean {
     if (++this.#steps < STEPS_BEFORE_PAUSE) return false;
     this.#steps = 0;
     return this.#pacer?.due(STEPS_BEFORE_PAUSE) ?? false;
   }
 
-  #rest(): void {
-    this.#resting = true;
+  #yield(): void {
+    this.#yielding = true;
     this.state = CursorState.needsLoad;
   }
 }

@@ -5,7 +5,7 @@
 import { assert, type ByteString, successor } from '../../base/index.ts';
 import { CursorState, type Layer, type LayerCursor, type RowRangeDeletion } from '../../model/index.ts';
 
-const NOTHING: readonly RowRangeDeletion[] = [];
+const EMPTY_DELETIONS: readonly RowRangeDeletion[] = [];
 
 /** How many of a merge's sources hide row ranges at all: mostly none, and nobody needs to look. */
 export interface HidingCount {
@@ -14,7 +14,7 @@ export interface HidingCount {
 
 export class MergeSource {
   readonly layer: Layer;
-  readonly #only: ByteString | undefined;
+  readonly #row: ByteString | undefined;
   #cursor: LayerCursor | undefined;
   /** 0 = the newest layer. */
   readonly age: number;
@@ -29,14 +29,14 @@ export class MergeSource {
    * Row ranges that this layer hides, as of the step in which the cursor came to stand where it does. A memtable that drops rows changes
    * both at once: taking them at different times would show a row that never was (its old cells of the layers below alone).
    */
-  deletions: readonly RowRangeDeletion[] = NOTHING;
+  deletions: readonly RowRangeDeletion[] = EMPTY_DELETIONS;
   readonly #hiding: HidingCount;
 
   /** `row`: the one row that will be read, where there is but one. */
   constructor(layer: Layer, age: number, hiding: HidingCount, row?: ByteString) {
     this.layer = layer;
     this.#hiding = hiding;
-    this.#only = row;
+    this.#row = row;
     this.age = age;
   }
 
@@ -50,7 +50,7 @@ export class MergeSource {
   }
 
   #open(): LayerCursor {
-    const row = this.#only;
+    const row = this.#row;
     return (row === undefined ? undefined : this.layer.rowCursor?.(row)) ?? this.layer.cursor();
   }
 
@@ -119,7 +119,7 @@ export class MergeSource {
 }
 
 /** Whether the cursor stands on an entry of the row. A cursor in need of a load may. */
-export function standsIn(cursor: LayerCursor, row: ByteString): boolean {
+export function isOnRow(cursor: LayerCursor, row: ByteString): boolean {
   return cursor.state === CursorState.ready && cursor.row === row;
 }
 
@@ -138,7 +138,7 @@ export class SourceHeap {
   }
 
   /** Whether no other source stands on the top's row. */
-  topIsAlone(): boolean {
+  topIsOnly(): boolean {
     const items = this.#items;
     if (items.length === 1) return true;
     const row = items[0]!.row;

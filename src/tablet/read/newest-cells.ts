@@ -54,9 +54,9 @@ class NewestSearch {
   readonly #wanted: readonly Wanted[];
   /** Columns that are done with. */
   #next = 0;
-  #isOver = false;
+  #hasEnded = false;
   /** Whether a pause comes before the search goes on. */
-  #resting = false;
+  #yielding = false;
 
   constructor(
     context: RequestContext,
@@ -84,7 +84,7 @@ class NewestSearch {
   /** Goes on as far as blocks are there and the step lasts; true at the end. */
   seeksOn(): boolean {
     const cursor = this.#cursor;
-    assert(!this.#isOver, 'a search that is over goes no further');
+    assert(!this.#hasEnded, 'a search that is over goes no further');
     try {
       for (let wanted = this.#wanted[this.#next]; wanted !== undefined; wanted = this.#wanted[this.#next]) {
         if (cursor.state === CursorState.needsLoad) return false;
@@ -95,14 +95,14 @@ class NewestSearch {
           if (cursor.column === wanted.key) this.#take(wanted);
           this.#next++;
         }
-        this.#resting = this.#pacer.due();
-        if (this.#resting) return false;
+        this.#yielding = this.#pacer.due();
+        if (this.#yielding) return false;
       }
     } catch (error) {
       cursor.close();
       throw error;
     }
-    this.#isOver = true;
+    this.#hasEnded = true;
     cursor.close();
     return true;
   }
@@ -110,9 +110,9 @@ class NewestSearch {
   async finish(): Promise<Map<ColumnKey, Cell>> {
     do {
       try {
-        if (this.#resting) await this.#pacer.pause();
+        if (this.#yielding) await this.#pacer.pause();
         else await this.#cursor.load();
-        this.#resting = false;
+        this.#yielding = false;
         checkContext(this.#context, this.#clock);
       } catch (error) {
         this.#cursor.close();

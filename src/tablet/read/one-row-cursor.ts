@@ -54,7 +54,7 @@ class OneRowCursor implements RowsCursor {
   /** Sees this row alone; undefined where no layer has it. */
   readonly #cursor: LayerCursor | undefined;
   readonly #pacer: Pacer | undefined;
-  #resting = false;
+  #yielding = false;
 
   constructor(row: ByteString, cursor: LayerCursor | undefined, pacer: Pacer | undefined) {
     this.row = row;
@@ -82,21 +82,21 @@ class OneRowCursor implements RowsCursor {
     this.state = CursorState.done;
     if (!isThere || this.#cursor === undefined) return;
     this.#cursor.seekRow(this.row);
-    this.#settle(this.#cursor);
+    this.#advance(this.#cursor);
   }
 
   seekColumn(column: ColumnKey, timestamp?: Int64): void {
     const cursor = this.#cursor;
     assert(cursor !== undefined, 'a cursor over nothing stands in no row');
     cursor.seekColumn(column, timestamp);
-    this.#settle(cursor);
+    this.#advance(cursor);
   }
 
   next(): void {
     const cursor = this.#cursor;
     assert(cursor !== undefined, 'a cursor over nothing stands in no row');
     cursor.next();
-    this.#settle(cursor);
+    this.#advance(cursor);
   }
 
   skipRow(): void {
@@ -107,9 +107,9 @@ class OneRowCursor implements RowsCursor {
   async load(): Promise<void> {
     const cursor = this.#cursor;
     assert(cursor !== undefined && this.state === CursorState.needsLoad, 'a cursor loads where it needs to');
-    if (this.#resting) await this.#pacer?.pause();
+    if (this.#yielding) await this.#pacer?.pause();
     else await cursor.load();
-    this.#settle(cursor);
+    this.#advance(cursor);
   }
 
   close(): void {
@@ -118,11 +118,11 @@ class OneRowCursor implements RowsCursor {
   }
 
   /** From wherever a move or a load left the cursor to the next cell. */
-  #settle(cursor: LayerCursor): void {
-    this.#resting = false;
+  #advance(cursor: LayerCursor): void {
+    this.#yielding = false;
     for (let steps = 1; cursor.state === CursorState.ready && cursor.kind < EntryKind.put; steps++) {
       if (steps % STEPS_BEFORE_PAUSE === 0 && this.#pacer?.due(STEPS_BEFORE_PAUSE)) {
-        this.#resting = true;
+        this.#yielding = true;
         this.state = CursorState.needsLoad;
         return;
       }

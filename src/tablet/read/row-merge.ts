@@ -19,27 +19,27 @@ import {
   type LayerCursor,
 } from '../../model/index.ts';
 import { coversAll, HiddenVersions, timestampBelow, type VersionRange } from './hidden-versions.ts';
-import { type MergeSource, standsIn } from './merge-source.ts';
+import { type MergeSource, isOnRow } from './merge-source.ts';
 
-export const MergeStep = {
+export const MergeOutcome = {
   /** The fields speak of an entry. */
   ready: 0,
   needsLoad: 1,
-  /** Enough was stepped over in one go; call `settle` again after a pause. */
-  rest: 2,
+  /** Enough was stepped over in one go; call `advance` again after a pause. */
+  yield: 2,
   /** The row has no more entries. */
   ended: 3,
 } as const;
-export type MergeStep = (typeof MergeStep)[keyof typeof MergeStep];
+export type MergeOutcome = (typeof MergeOutcome)[keyof typeof MergeOutcome];
 
 export interface RowMergeOptions {
   readonly aggregateOf: (family: string) => AggregateKind | undefined;
   readonly keepDeletions: boolean;
   /** Asked for every entry that is stepped over: whether it is time for a pause. */
-  readonly tired: () => boolean;
+  readonly budgetSpent: () => boolean;
 }
 
-const NOTHING = new Uint8Array(0);
+const EMPTY_VALUE = new Uint8Array(0);
 
 export class RowMerge {
   column: ColumnKey = '';
@@ -100,15 +100,15 @@ export class RowMerge {
   }
 
   value(): Uint8Array {
-    return this.#folded ?? this.#cell?.value() ?? NOTHING;
+    return this.#folded ?? this.#cell?.value() ?? EMPTY_VALUE;
   }
 
-  /** The members whose load `settle` waits for. */
+  /** The members whose load `advance` waits for. */
   waitingFor(): MergeSource[] {
     return this.#active.filter(({ cursor }) => cursor.state === CursorState.needsLoad);
   }
 
-  /** Leaves the entry that was given out; then `settle`. */
+  /** Leaves the entry that was given out; then `advance`. */
   next(): void {
     if (isDeletion(this.kind)) return;
     assert(!this.#loading, 'a merge goes on from a cell when all layers stand');
@@ -120,7 +120,7 @@ export class RowMerge {
     }
   }
 
-  /** As of a LayerCursor; then `settle`. `ready`: whether the fields speak of an entry now, from which the seek never goes back. */
+  /** As of a LayerCursor; then `advance`. `ready`: whether the fields speak of an entry now, from which the seek never goes back. */
   seekColumn(column: ColumnKey, timestamp: Int64 | undefined, ready: boolean): void {
     assert(!this.#options.keepDeletions, 'a merge that keeps deletions is walked, not seeked in');
     if (
@@ -134,16 +134,16 @@ export class RowMerge {
   }
 
   /** Goes on to the next entry to give out, or as far as it can. */
-  settle(): MergeStep {
+  advance(): MergeOutcome {
     if (this.#loading) this.#loaded();
     for (;;) {
-      if (this.#loading) return MergeStep.needsLoad;
-      if (this.#giveRange()) return MergeStep.ready;
+      if (this.#loading) return MergeOutcome.needsLoad;
+      if (this.#giveRange()) return MergeOutcome.ready;
       const best = this.#best();
       if (this.#rangesMet && this.#rangesEnd(best)) continue;
-      if (best === undefined) return MergeStep.ended;
-      if (this.#visit(best)) return MergeStep.ready;
-      if (this.#options.tired()) return MergeStep.rest;
+      if (best === undefined) return MergeOutcome.ended;
+      if (this.#visit(best)) return MergeOutcome.ready;
+      if (this.#options.budgetSpent()) return MergeOutcome.yield;
     }
   }
 
@@ -302,7 +302,7 @@ export class RowMerge {
   #moved(source: MergeSource): void {
     if (source.cursor.state === CursorState.needsLoad) {
       this.#loading = true;
-    } else if (!standsIn(source.cursor, this.#row)) {
+    } else if (!isOnRow(source.cursor, this.#row)) {
       source.arrived();
       const index = this.#active.indexOf(source);
       assert(index >= 0, 'a layer leaves a row once');
@@ -318,7 +318,7 @@ export class RowMerge {
 
 function assertMembers(row: ByteString, members: readonly MergeSource[]): void {
   for (const [i, source] of members.entries()) {
-    assert(standsIn(source.cursor, row), 'a row is merged from layers that stand in it');
+    assert(isOnRow(source.cursor, row), 'a row is merged from layers that stand in it');
     assert(i === 0 || members[i - 1]!.age < source.age, 'layers are merged newest first');
   }
 }

@@ -109,9 +109,9 @@ export class RowReader {
 
   #ended = false;
   /** Whether the cursor is closed. */
-  #left = false;
+  #isReleased = false;
   /** Whether a pause comes before the walk goes on. */
-  #resting = false;
+  #yielding = false;
   #rangeIndex = 0;
   #range: RowRange | undefined;
 
@@ -164,17 +164,17 @@ export class RowReader {
   /** The next batch, at once where nothing must be loaded; undefined at the end. */
   pull(): ReadBatch | undefined | Promise<ReadBatch | undefined> {
     if (this.#ended) return undefined;
-    if (this.#resting) return this.#goOnAfter(Stop.pause);
+    if (this.#yielding) return this.#resumeAfter(Stop.pause);
     const stop = this.#walk();
-    if (stop === Stop.load) return this.#goOnAfter(stop);
-    return this.#handOut(stop) ?? (stop === Stop.done ? undefined : this.#goOnAfter(stop));
+    if (stop === Stop.load) return this.#resumeAfter(stop);
+    return this.#finishWalk(stop) ?? (stop === Stop.done ? undefined : this.#resumeAfter(stop));
   }
 
   /** Gives up the cursor. */
   end(): void {
     this.#ended = true;
-    if (!this.#left) this.#cursor.close();
-    this.#left = true;
+    if (!this.#isReleased) this.#cursor.close();
+    this.#isReleased = true;
   }
 
   /** Whether the last batch was handed out. */
@@ -188,19 +188,19 @@ export class RowReader {
   }
 
   /** Between two rows and two pulls: gives up the layers. */
-  leaveLayers(): void {
-    assert(!this.#inRow && !this.#left, 'a read leaves its layers between rows, once');
+  releaseLayers(): void {
+    assert(!this.#inRow && !this.#isReleased, 'a read leaves its layers between rows, once');
     this.#cursor.close();
-    this.#left = true;
+    this.#isReleased = true;
   }
 
-  /** After `leaveLayers`: goes on behind the last row, over the layers as they are now. */
+  /** After `releaseLayers`: goes on behind the last row, over the layers as they are now. */
   takeLayers(layers: readonly Layer[]): void {
-    assert(this.#left && !this.#ended, 'a read takes layers when it has none');
+    assert(this.#isReleased && !this.#ended, 'a read takes layers when it has none');
     this.#layers = layers;
     this.#cursor = this.#cursorOver(layers, this.#onlyRow);
     this.#isAtRow = false;
-    this.#left = false;
+    this.#isReleased = false;
     const range = this.#range;
     const last = this.#scanned;
     if (range === undefined) return;
@@ -209,16 +209,16 @@ export class RowReader {
     else this.#cursor.seekRow(from === undefined ? range.start : successor(from));
   }
 
-  async #goOnAfter(stop: Stop): Promise<ReadBatch | undefined> {
+  async #resumeAfter(stop: Stop): Promise<ReadBatch | undefined> {
     for (;;) {
       if (stop === Stop.load) await this.#load();
       else if (stop === Stop.pause) await this.#pacer.pause();
-      this.#resting = false;
+      this.#yielding = false;
       if (this.#ended) return undefined;
       checkContext(this.#context, this.#clock);
       stop = this.#walk();
       if (stop === Stop.load) continue;
-      const batch = this.#handOut(stop);
+      const batch = this.#finishWalk(stop);
       if (batch !== undefined || stop === Stop.done) return batch;
     }
   }
@@ -250,10 +250,10 @@ export class RowReader {
   }
 
   /** What there is when the walk stops, for another reason than a load. */
-  #handOut(stop: Stop): ReadBatch | undefined {
+  #finishWalk(stop: Stop): ReadBatch | undefined {
     const batch = this.#takeBatch();
     if (stop === Stop.done) this.end();
-    else this.#resting = stop === Stop.pause;
+    else this.#yielding = stop === Stop.pause;
     return batch;
   }
 
@@ -305,7 +305,7 @@ export class RowReader {
     for (;;) {
       if (this.#counted < this.#cells.length && this.#fillsBatch()) return Stop.batch;
       if (this.#busy !== Busy.no) {
-        this.#goOnWithFilter();
+        this.#resumeFilter();
         if (this.#fillsBatch()) return Stop.batch;
         if (this.#pacer.due(BUSY_ITEMS)) return Stop.pause;
         continue;
@@ -315,7 +315,7 @@ export class RowReader {
       if (!this.#inRow && (this.#range === undefined || this.#rowsLeft <= 0)) return Stop.done;
       if (cursor.state === CursorState.needsLoad) return Stop.load;
       if (!this.#inRow) {
-        if (cursor.state === CursorState.done || this.#outside(cursor.row)) {
+        if (cursor.state === CursorState.done || this.#isOutside(cursor.row)) {
           if (!this.#nextRange()) return Stop.done;
           if (this.#pacer.due()) return Stop.pause;
           continue;
@@ -342,7 +342,7 @@ export class RowReader {
     return this.#pacer.due(items);
   }
 
-  #outside(row: ByteString): boolean {
+  #isOutside(row: ByteString): boolean {
     const range = this.#range!;
     return this.#reversed ? row < range.start : range.end !== undefined && row >= range.end;
   }
@@ -357,20 +357,20 @@ export class RowReader {
     this.#rowBytes = 0;
     this.#column = undefined;
     this.#span = 0;
-    this.#settle(Busy.startingRow, this.#run.startRow(this.#row));
+    this.#onHint(Busy.startingRow, this.#run.startRow(this.#row));
   }
 
   #endRow(): void {
-    this.#settle(Busy.endingRow, this.#run.endRow(this.#cells));
+    this.#onHint(Busy.endingRow, this.#run.endRow(this.#cells));
   }
 
   /** More of the call that the filter did not end in one step. */
-  #goOnWithFilter(): void {
-    this.#settle(this.#busy, this.#run.goOn(this.#cells));
+  #resumeFilter(): void {
+    this.#onHint(this.#busy, this.#run.goOn(this.#cells));
   }
 
   /** What the filter answered to a call, or to the rest of it. */
-  #settle(call: Busy, hint: Hint): void {
+  #onHint(call: Busy, hint: Hint): void {
     if (this.#run.heldBytes > this.#heldBytesLimit) {
       throw new BigtableError(
         Code.RESOURCE_EXHAUSTED,
@@ -465,7 +465,7 @@ export class RowReader {
       { family: family.name, qualifier: this.#qualifier, timestamp, value: cursor.value() },
       this.#cells,
     );
-    this.#settle(Busy.pushing, hint);
+    this.#onHint(Busy.pushing, hint);
   }
 
   /** On from the cell that the filter has had. */

@@ -70,9 +70,9 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
       if (reader === undefined) return undefined;
       if (this.#hold === undefined) reader.takeLayers(this.#takeLayers().layers);
       const batch = reader.pull();
-      if (batch instanceof Promise) return this.#whenThere(reader, batch);
+      if (batch instanceof Promise) return this.#whenLoaded(reader, batch);
       if (batch !== undefined && !isFirst) this.#source.checkAnswering(this.#context);
-      return this.#handedOut(reader, batch);
+      return this.#returned(reader, batch);
     } catch (error) {
       this.end();
       throw error;
@@ -85,7 +85,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
     if (read === undefined) return;
     this.#need = read.need;
     const hold = this.#source.hold(read.need);
-    this.#holdOn(hold);
+    this.#keep(hold);
     this.#note(hold);
     this.#reader = this.#source.reader(this.#context, hold.layers, this.#request, read);
   }
@@ -94,7 +94,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
     this.#source.checkServing(this.#context);
     assert(this.#need !== undefined, 'a read that has begun knows which layers it needs');
     const hold = this.#source.hold(this.#need);
-    this.#holdOn(hold);
+    this.#keep(hold);
     this.#note(hold);
     return hold;
   }
@@ -116,7 +116,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
     hold?.release();
   }
 
-  async #whenThere(reader: RowReader, pulled: Promise<ReadBatch | undefined>): Promise<ReadBatch | undefined> {
+  async #whenLoaded(reader: RowReader, pulled: Promise<ReadBatch | undefined>): Promise<ReadBatch | undefined> {
     assert(this.#hold !== undefined, 'a read that waits for blocks holds its layers');
     this.#waiting = true;
     try {
@@ -124,7 +124,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
       this.#waiting = false;
       if (this.#reader !== undefined) {
         if (batch !== undefined) this.#source.checkAnswering(this.#context);
-        return this.#handedOut(reader, batch);
+        return this.#returned(reader, batch);
       }
     } catch (error) {
       this.#waiting = false;
@@ -135,13 +135,13 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
     return undefined;
   }
 
-  #handedOut(reader: RowReader, batch: ReadBatch | undefined): ReadBatch | undefined {
+  #returned(reader: RowReader, batch: ReadBatch | undefined): ReadBatch | undefined {
     if (reader.ended) this.end();
-    else this.#leaveStaleLayers();
+    else this.#releaseStaleLayers();
     return batch;
   }
 
-  #holdOn(hold: LayerHold): void {
+  #keep(hold: LayerHold): void {
     assert(this.#hold === undefined, 'a read holds one set of layers at a time');
     hold.reader = this;
     this.#hold = hold;
@@ -149,13 +149,13 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
 
   /** For LayerSet: there are other layers now. */
   layersChanged(): void {
-    this.#leaveStaleLayers();
+    this.#releaseStaleLayers();
   }
 
-  #leaveStaleLayers(): void {
+  #releaseStaleLayers(): void {
     const [reader, hold] = [this.#reader, this.#hold];
     if (reader === undefined || hold === undefined || !hold.isStale || this.#waiting || !reader.isBetweenRows) return;
-    reader.leaveLayers();
+    reader.releaseLayers();
     this.#hold = undefined;
     hold.release();
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { RowLocks } from './row-locks.ts';
-import { RowShare } from './shared-rows.ts';
+import { SharedLock } from './shared-locks.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -16,9 +16,9 @@ async function waits(entered: Promise<unknown> | undefined): Promise<boolean> {
 }
 
 /** A share of the row, which nobody makes wait. */
-function shareOf(locks: RowLocks, row: string): RowShare {
-  const share = new RowShare();
-  assert.equal(locks.tryShare(row, share), true);
+function shareOf(locks: RowLocks, row: string): SharedLock {
+  const share = new SharedLock();
+  assert.equal(locks.tryLockShared(row, share), true);
   return share;
 }
 
@@ -26,64 +26,64 @@ describe('row locks', () => {
   test('sharers enter together, at once', async () => {
     const locks = new RowLocks();
     const [first, second] = [shareOf(locks, 'r'), shareOf(locks, 'r')];
-    locks.leaveShared(first);
-    locks.leaveShared(second);
-    assert.equal(locks.enterAlone('r'), undefined);
+    locks.unlockShared(first);
+    locks.unlockShared(second);
+    assert.equal(locks.lockExclusive('r'), undefined);
   });
 
   test('who is alone waits for sharers, and keeps later sharers waiting', async () => {
     const locks = new RowLocks();
     const share = shareOf(locks, 'r');
-    const alone = locks.enterAlone('r');
-    const later = locks.enterShared('r');
+    const alone = locks.lockExclusive('r');
+    const later = locks.lockShared('r');
     assert.equal(await waits(alone), true);
     assert.equal(await waits(later), true);
-    locks.leaveShared(share);
+    locks.unlockShared(share);
     assert.equal(await waits(alone), false);
     assert.equal(await waits(later), true);
-    locks.leaveAlone('r');
+    locks.unlockExclusive('r');
     assert.equal(await waits(later), false);
   });
 
   test('rows do not disturb one another', () => {
     const locks = new RowLocks();
-    locks.enterAlone('a');
-    assert.equal(locks.enterAlone('b'), undefined);
+    locks.lockExclusive('a');
+    assert.equal(locks.lockExclusive('b'), undefined);
   });
 
   test('the whole tablet waits for every row and keeps new ones out', async () => {
     const locks = new RowLocks();
     const share = shareOf(locks, 'a');
-    const all = locks.enterAll();
-    const later = locks.enterShared('b');
+    const all = locks.lockTablet();
+    const later = locks.lockShared('b');
     assert.equal(await waits(all), true);
     assert.equal(await waits(later), true);
-    locks.leaveShared(share);
+    locks.unlockShared(share);
     assert.equal(await waits(all), false);
     assert.equal(await waits(later), true);
-    locks.leaveAll();
+    locks.unlockTablet();
     assert.equal(await waits(later), false);
   });
 
   test('giving back what is not held is a broken invariant', () => {
     const locks = new RowLocks();
-    assert.throws(() => locks.leaveAlone('r'), { name: 'AssertionError' });
+    assert.throws(() => locks.unlockExclusive('r'), { name: 'AssertionError' });
     const share = shareOf(locks, 'r');
-    assert.throws(() => locks.leaveAlone('r'), { name: 'AssertionError' });
-    locks.leaveShared(share);
-    assert.throws(() => locks.leaveShared(share), { name: 'AssertionError' });
+    assert.throws(() => locks.unlockExclusive('r'), { name: 'AssertionError' });
+    locks.unlockShared(share);
+    assert.throws(() => locks.unlockShared(share), { name: 'AssertionError' });
   });
 
   test('a share of several rows holds each of them, one several times where it was added several times', async () => {
     const locks = new RowLocks();
-    const share = new RowShare();
-    for (const row of ['a', 'b', 'a', 'c']) assert.equal(locks.tryShare(row, share), true);
+    const share = new SharedLock();
+    for (const row of ['a', 'b', 'a', 'c']) assert.equal(locks.tryLockShared(row, share), true);
     const other = shareOf(locks, 'b');
-    const alone = ['a', 'b', 'c', 'd'].map((row) => locks.enterAlone(row));
+    const alone = ['a', 'b', 'c', 'd'].map((row) => locks.lockExclusive(row));
     assert.deepEqual(await Promise.all(alone.map(waits)), [true, true, true, false]);
-    locks.leaveShared(share);
+    locks.unlockShared(share);
     assert.deepEqual(await Promise.all(alone.map(waits)), [false, true, false, false]);
-    locks.leaveShared(other);
+    locks.unlockShared(other);
     assert.equal(await waits(alone[1]), false);
   });
 
@@ -107,19 +107,19 @@ describe('row locks', () => {
         };
         await Promise.all(
           holders.map(async ({ row, alone, turns }) => {
-            let share = new RowShare();
-            if (row === '*') await locks.enterAll();
-            else if (alone) await locks.enterAlone(row);
-            else if (!locks.tryShare(row, share)) share = await locks.enterShared(row);
+            let share = new SharedLock();
+            if (row === '*') await locks.lockTablet();
+            else if (alone) await locks.lockExclusive(row);
+            else if (!locks.tryLockShared(row, share)) share = await locks.lockShared(row);
             const me = { row, alone };
             inside.push(me);
             check();
             for (let i = 0; i < turns; i++) await turn();
             check();
             inside.splice(inside.indexOf(me), 1);
-            if (row === '*') locks.leaveAll();
-            else if (alone) locks.leaveAlone(row);
-            else locks.leaveShared(share);
+            if (row === '*') locks.unlockTablet();
+            else if (alone) locks.unlockExclusive(row);
+            else locks.unlockShared(share);
           }),
         );
       }),
@@ -130,15 +130,15 @@ describe('row locks', () => {
   test('a share is taken where it needs no waiting, and refused where it does', () => {
     const locks = new RowLocks();
     const shares = [shareOf(locks, 'r'), shareOf(locks, 'r')];
-    const alone = locks.enterAlone('r');
+    const alone = locks.lockExclusive('r');
     assert.notEqual(alone, undefined);
-    assert.equal(locks.tryShare('r', new RowShare()), false, 'somebody waits to be alone');
+    assert.equal(locks.tryLockShared('r', new SharedLock()), false, 'somebody waits to be alone');
     shares.push(shareOf(locks, 'other'));
-    for (const share of shares) locks.leaveShared(share);
-    assert.equal(locks.tryShare('r', new RowShare()), false, 'held alone');
-    locks.leaveAlone('r');
+    for (const share of shares) locks.unlockShared(share);
+    assert.equal(locks.tryLockShared('r', new SharedLock()), false, 'held alone');
+    locks.unlockExclusive('r');
     shareOf(locks, 'r');
-    void locks.enterAll();
-    assert.equal(locks.tryShare('third', new RowShare()), false, 'the whole tablet is about to be held');
+    void locks.lockTablet();
+    assert.equal(locks.tryLockShared('third', new SharedLock()), false, 'the whole tablet is about to be held');
   });
 });

@@ -24,7 +24,7 @@ import { ReadFamilies } from '../read/read-families.ts';
 import { readModifyWrite } from './read-modify-write.ts';
 import type { RowLocks } from './row-locks.ts';
 import type { TabletContext } from '../layers/tablet-context.ts';
-import { RowShare } from './shared-rows.ts';
+import { SharedLock } from './shared-locks.ts';
 import { storedChanges, storedMutations } from './stored-mutations.ts';
 import type { Decision } from '../contract/tablet-api.ts';
 import { isLargeChange, type TabletWriter } from './tablet-writer.ts';
@@ -44,12 +44,12 @@ export class RowWrites {
   }
 
   mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void> {
-    if (isLargeChange(mutations)) return this.#holdingRow(context, row, () => this.#writeRow(row, mutations));
-    const share = new RowShare();
-    if (!this.#locks.tryShare(row, share))
-      return this.#locks.enterShared(row).then((entered) => this.#writeShared(context, [{ row, mutations }], entered));
+    if (isLargeChange(mutations)) return this.#withRowLocked(context, row, () => this.#writeRow(row, mutations));
+    const lock = new SharedLock();
+    if (!this.#locks.tryLockShared(row, lock))
+      return this.#locks.lockShared(row).then((entered) => this.#writeShared(context, [{ row, mutations }], entered));
     try {
-      return this.#writeShared(context, [{ row, mutations }], share);
+      return this.#writeShared(context, [{ row, mutations }], lock);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -69,10 +69,10 @@ export class RowWrites {
     };
     let batch = new WriteBatch();
     const writeBatch = (): void => {
-      const { share, indexes } = batch;
-      assert(share.rows.length === indexes.length, 'the share of a batch is of its rows');
+      const { lock, indexes } = batch;
+      assert(lock.rows.length === indexes.length, 'the share of a batch is of its rows');
       try {
-        if (indexes.length > 0) outcomeOf(this.#writeShared(context, batch.changes, share), indexes);
+        if (indexes.length > 0) outcomeOf(this.#writeShared(context, batch.changes, lock), indexes);
       } catch (thrown) {
         outcomeOf(Promise.reject(thrown), indexes);
       }
@@ -81,7 +81,7 @@ export class RowWrites {
     for (let i = 0; i < changes.length; i++) {
       const change = changes[i]!;
       const { row, mutations } = change;
-      if (isLargeChange(mutations) || !this.#locks.tryShare(row, batch.share))
+      if (isLargeChange(mutations) || !this.#locks.tryLockShared(row, batch.lock))
         outcomeOf(this.mutateRow(context, row, mutations), [i]);
       else if (batch.add(i, change).isFull) writeBatch();
     }
@@ -98,7 +98,7 @@ export class RowWrites {
   ): Promise<void> {
     // all in one step and one order, so that neither two transactions nor one and a drop of rows ever wait for each other in a circle
     const held = [...new Set(rows)].sort();
-    const waits = held.map((row) => this.#locks.enterAlone(row));
+    const waits = held.map((row) => this.#locks.lockExclusive(row));
     try {
       await Promise.all(waits);
       for (const row of held) this.#checkRow(context, row);
@@ -111,7 +111,7 @@ export class RowWrites {
       for (const { row } of changes) assert(held.includes(row), 'a transaction changes a row that it does not hold');
       await this.#writer.write(changes);
     } finally {
-      for (const row of held) this.#locks.leaveAlone(row);
+      for (const row of held) this.#locks.unlockExclusive(row);
     }
   }
 
@@ -122,7 +122,7 @@ export class RowWrites {
     whenTrue: readonly Mutation[],
     whenFalse: readonly Mutation[],
   ): Promise<boolean> {
-    return this.#holdingRow(context, row, () => {
+    return this.#withRowLocked(context, row, () => {
       const write = (matched: boolean): boolean | Promise<boolean> => {
         const mutations = matched ? whenTrue : whenFalse;
         return mutations.length === 0 ? matched : this.#writeRow(row, mutations).then(() => matched);
@@ -139,7 +139,7 @@ export class RowWrites {
     rules: readonly ReadModifyWriteRule[],
     maxAnswerBytes = Number.POSITIVE_INFINITY,
   ): Promise<readonly Cell[]> {
-    return this.#holdingRow(context, row, () => {
+    return this.#withRowLocked(context, row, () => {
       const { env, options, time } = this.#context;
       const schema = this.#context.schema();
       const hold = this.#reads.hold(new LayerNeed(rangeOfRow(row), row));
@@ -176,23 +176,23 @@ export class RowWrites {
   }
 
   async dropRows(context: RequestContext, range: RowRange): Promise<void> {
-    await this.#locks.enterAll();
+    await this.#locks.lockTablet();
     try {
       this.#context.serving.check(context);
       await this.#writer.dropRows({ kind: 'dropRows', range });
     } finally {
-      this.#locks.leaveAll();
+      this.#locks.unlockTablet();
     }
   }
 
-  async #holdingRow<T>(context: RequestContext, row: ByteString, work: () => T | Promise<T>): Promise<T> {
-    const wait = this.#locks.enterAlone(row);
+  async #withRowLocked<T>(context: RequestContext, row: ByteString, work: () => T | Promise<T>): Promise<T> {
+    const wait = this.#locks.lockExclusive(row);
     if (wait !== undefined) await wait;
     try {
       this.#checkRow(context, row);
       return await work();
     } finally {
-      this.#locks.leaveAlone(row);
+      this.#locks.unlockExclusive(row);
     }
   }
 
@@ -206,13 +206,13 @@ export class RowWrites {
   }
 
   /** The share is of these rows, and is given back by this. */
-  #writeShared(context: RequestContext, changes: readonly RowMutations[], share: RowShare): Promise<void> {
+  #writeShared(context: RequestContext, changes: readonly RowMutations[], lock: SharedLock): Promise<void> {
     try {
       this.#context.serving.check(context);
       for (const { row } of changes) this.#checkInside(row);
-      return this.#writer.write(storedChanges(this.#context.schema(), changes), share);
+      return this.#writer.write(storedChanges(this.#context.schema(), changes), lock);
     } catch (error) {
-      this.#locks.leaveShared(share);
+      this.#locks.unlockShared(lock);
       throw error;
     }
   }

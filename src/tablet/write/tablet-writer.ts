@@ -1,6 +1,6 @@
 /**
  * The write path of one tablet: changes are given the server's time, logged, and applied to the active memtable once their records are durable. What one append of the
- * log makes durable is applied in one step, in log order, and acknowledged by one promise that all its calls share.
+ * log makes durable is applied in one step, in log order, and acknowledged by one promise that all its calls lock.
  *
  * Invariants:
  * - A change is in the memtable only once its record is durable (buffered: handed to the log, which has reserved room for it), and in log order; it is
@@ -36,12 +36,12 @@ import {
 import { ReadFamilies } from '../read/read-families.ts';
 import type { RowLocks } from './row-locks.ts';
 import type { TabletContext } from '../layers/tablet-context.ts';
-import type { RowShare } from './shared-rows.ts';
+import type { SharedLock } from './shared-locks.ts';
 
-/** A change with more mutations than this is applied over several steps of the event loop. */
-const MAX_IN_ONE_STEP = 2000;
+/** A change with more mutations than this is applied in slices of the event loop. */
+const MAX_MUTATIONS_PER_SLICE = 2000;
 /** Mutations applied between two looks at the clock. */
-const APPLIED_AT_ONCE = 64;
+const MUTATIONS_PER_CHECK = 64;
 
 /** A change as its record will tell it: every cell has a timestamp. Where the server's time was given, the time of the commit is the same. */
 type TimedChange = Pick<NewRecord, 'body' | 'commitMicros' | 'encodedRows'>;
@@ -50,15 +50,15 @@ interface LoggedRecord {
   readonly body: RecordBody<Mutations>;
   readonly sequence: number;
   /** The share of its rows, given back when the change is applied. */
-  readonly share: RowShare | undefined;
-  /** Where it is applied over several steps: resolves when it is. */
-  stepping: Promise<void> | undefined;
+  readonly lock: SharedLock | undefined;
+  /** Where it is applied in slices: resolves when it is. */
+  applying: Promise<void> | undefined;
 }
 
 /** Changes that one append makes durable. */
-interface LoggedGroup {
+interface LoggedBatch {
   readonly durable: ReturnType<ServerLog['append']>['durable'];
-  readonly changes: LoggedRecord[];
+  readonly records: LoggedRecord[];
   /** Resolves when they are applied and may be acknowledged. */
   done: Promise<void>;
 }
@@ -73,13 +73,13 @@ export class TabletWriter {
   readonly #epoch: number;
   #applied: RedoPoint;
   /** The changes of the append that gathers now. */
-  #group: LoggedGroup | undefined;
+  #batch: LoggedBatch | undefined;
   /** Writes between their start and their end. */
   #writes = 0;
   /** Who waits until there are none. */
   readonly #drained: (() => void)[] = [];
-  /** Changes that are being applied over several steps. */
-  readonly #stepping = new Set<Promise<void>>();
+  /** Changes that are being applied in slices. */
+  readonly #applying = new Set<Promise<void>>();
   #aggregates: { readonly schema: TableSchema; readonly aggregateOf: AggregateOf } | undefined;
 
   constructor(context: TabletContext, locks: RowLocks) {
@@ -112,10 +112,10 @@ export class TabletWriter {
    * Logs and applies changes of rows as one record, all in one instant. Resolves when they may be acknowledged. Whoever calls holds the rows until then;
    * `share` is given back by this, unless the call throws. Cells without a timestamp get the server's time; `givenMicros`: cells have it already.
    */
-  write(rows: readonly RowMutations[], share?: RowShare, givenMicros?: number): Promise<void> {
-    if (isLarge(rows)) return this.#writeLarge(rows, share, givenMicros);
-    if (this.#buffered) return this.#writeBuffered(() => this.#timed(rows, givenMicros), share);
-    return this.#append(this.#timed(rows, givenMicros), share).done;
+  write(rows: readonly RowMutations[], lock?: SharedLock, givenMicros?: number): Promise<void> {
+    if (isLarge(rows)) return this.#writeLarge(rows, lock, givenMicros);
+    if (this.#buffered) return this.#writeBuffered(() => this.#timed(rows, givenMicros), lock);
+    return this.#append(this.#timed(rows, givenMicros), lock).done;
   }
 
   /** The same for a range of rows that is dropped. */
@@ -130,8 +130,8 @@ export class TabletWriter {
   }
 
   /** Resolves when every record up to `applied` is in the memtable whole. */
-  async settle(): Promise<void> {
-    while (this.#stepping.size > 0) await Promise.allSettled(this.#stepping);
+  async allApplied(): Promise<void> {
+    while (this.#applying.size > 0) await Promise.allSettled(this.#applying);
   }
 
   /** In the step in which the change is logged: so no time is given between the two, and times ascend in the log. */
@@ -152,7 +152,7 @@ export class TabletWriter {
   }
 
   /** The same for a change that is too large for one step. Its row is held alone meanwhile, so no later time is given in it. */
-  async #timedInSteps(rows: LargeRows, givenMicros: number | undefined): Promise<TimedChange> {
+  async #timedInSlices(rows: LargeRows, givenMicros: number | undefined): Promise<TimedChange> {
     const { env, time } = this.#context;
     const [{ row, mutations }] = rows;
     if (isCellRun(mutations) || givenMicros !== undefined || !needsServerTime(mutations))
@@ -167,22 +167,22 @@ export class TabletWriter {
     return { body: { kind: 'rows', rows: [{ row, mutations: timed }] }, commitMicros };
   }
 
-  #append(change: TimedChange, share: RowShare | undefined): LoggedGroup {
+  #append(change: TimedChange, lock: SharedLock | undefined): LoggedBatch {
     const { body } = change;
     const { sequence, durable } = this.#log.append(this.#record(change));
-    let group = this.#group;
-    if (group === undefined || group.durable !== durable) {
-      group = { durable, changes: [], done: Promise.resolve() };
-      group.done = this.#finish(group);
+    let batch = this.#batch;
+    if (batch === undefined || batch.durable !== durable) {
+      batch = { durable, records: [], done: Promise.resolve() };
+      batch.done = this.#finish(batch);
       // each call hears of a failure; one that has gone must not end the process
-      group.done.catch(() => {});
-      this.#group = group;
+      batch.done.catch(() => {});
+      this.#batch = batch;
     }
-    const last = group.changes.at(-1);
+    const last = batch.records.at(-1);
     assert(last === undefined || last.sequence < sequence, 'changes of one append are in the order of the log');
-    group.changes.push({ body, sequence, share, stepping: undefined });
+    batch.records.push({ body, sequence, lock, applying: undefined });
     this.#writes++;
-    return group;
+    return batch;
   }
 
   #record({ body, commitMicros, encodedRows }: TimedChange): NewRecord {
@@ -192,22 +192,22 @@ export class TabletWriter {
   }
 
   /** Applies what one append has made durable, in its order. */
-  async #finish(group: LoggedGroup): Promise<void> {
+  async #finish(batch: LoggedBatch): Promise<void> {
     const { layers, host } = this.#context;
     try {
-      const position = await group.durable;
+      const position = await batch.durable;
       this.#checkNotFailed();
-      assert(group.changes.length > 0, 'an append makes changes durable');
+      assert(batch.records.length > 0, 'an append makes changes durable');
       assert((layers.active.firstPosition ?? position) <= position, 'positions of the log ascend');
       layers.active.firstPosition ??= position;
-      this.#applyAll(group.changes);
+      this.#applyAll(batch.records);
       this.#checkLease();
     } catch (error) {
       this.#context.noteError(error);
       throw error;
     } finally {
-      if (this.#group === group) this.#group = undefined;
-      for (const { share } of group.changes) this.#ended(share);
+      if (this.#batch === batch) this.#batch = undefined;
+      for (const { lock } of batch.records) this.#end(lock);
       host.written();
     }
   }
@@ -216,7 +216,7 @@ export class TabletWriter {
     let failure: { readonly error: unknown } | undefined;
     for (const change of changes) {
       try {
-        change.stepping = this.#apply(change.body, { epoch: this.#epoch, sequence: change.sequence });
+        change.applying = this.#apply(change.body, { epoch: this.#epoch, sequence: change.sequence });
       } catch (error) {
         failure ??= { error };
       }
@@ -225,11 +225,11 @@ export class TabletWriter {
   }
 
   /** A change of one row that is too large for one step. The row is held alone. */
-  async #writeLarge(rows: LargeRows, share: RowShare | undefined, givenMicros: number | undefined): Promise<void> {
+  async #writeLarge(rows: LargeRows, lock: SharedLock | undefined, givenMicros: number | undefined): Promise<void> {
     const { env, host } = this.#context;
     this.#writes++;
     try {
-      const { body, commitMicros } = await this.#timedInSteps(rows, givenMicros);
+      const { body, commitMicros } = await this.#timedInSlices(rows, givenMicros);
       assert(body.kind === 'rows', 'a change of rows stays one');
       const encoded: TimedChange = {
         body,
@@ -237,23 +237,23 @@ export class TabletWriter {
         encodedRows: await encodeRows(body.rows, new Pacer(env.clock)),
       };
       if (this.#buffered) return await this.#writeBuffered(() => encoded, undefined);
-      const group = this.#append(encoded, undefined);
-      const change = group.changes.at(-1)!;
-      // whatever becomes of the group: the row is held until the last step
-      await group.done.finally(() => change.stepping);
+      const batch = this.#append(encoded, undefined);
+      const change = batch.records.at(-1)!;
+      // whatever becomes of the batch: the row is held until the last step
+      await batch.done.finally(() => change.applying);
       this.#checkNotFailed();
       this.#checkLease();
     } catch (error) {
       this.#context.noteError(error);
       throw error;
     } finally {
-      this.#ended(share);
+      this.#end(lock);
       host.written();
     }
   }
 
   /** `timed` is asked for the change when there is room for it. */
-  async #writeBuffered(timed: () => TimedChange, share: RowShare | undefined): Promise<void> {
+  async #writeBuffered(timed: () => TimedChange, lock: SharedLock | undefined): Promise<void> {
     const { layers, host } = this.#context;
     const log = this.#log;
     this.#writes++;
@@ -269,21 +269,21 @@ export class TabletWriter {
       const { sequence } = appended;
       // the newest durable append comes before this record's: the log is kept from there on
       layers.active.firstPosition ??= log.newestPosition;
-      const stepping = this.#apply(change.body, { epoch: this.#epoch, sequence });
-      if (stepping !== undefined) await stepping;
+      const applying = this.#apply(change.body, { epoch: this.#epoch, sequence });
+      if (applying !== undefined) await applying;
       this.#checkNotFailed();
       this.#checkLease();
     } catch (error) {
       this.#context.noteError(error);
       throw error;
     } finally {
-      this.#ended(share);
+      this.#end(lock);
       host.written();
     }
   }
 
-  #ended(share: RowShare | undefined): void {
-    if (share !== undefined) this.#locks.leaveShared(share);
+  #end(lock: SharedLock | undefined): void {
+    if (lock !== undefined) this.#locks.unlockShared(lock);
     this.#writes--;
     assert(this.#writes >= 0, 'a write ends once');
     if (this.#writes === 0) for (const wake of this.#drained.splice(0)) wake();
@@ -314,9 +314,9 @@ export class TabletWriter {
     for (const { mutations } of body.rows) active.rangeDeletions ||= deletesRanges(mutations);
     if (isLarge(body.rows)) {
       const [{ row, mutations }] = body.rows;
-      const stepping = this.#applyInSteps(row, mutations, aggregateOf).finally(() => this.#stepping.delete(stepping));
-      this.#stepping.add(stepping);
-      return stepping;
+      const applying = this.#applyInSlices(row, mutations, aggregateOf).finally(() => this.#applying.delete(applying));
+      this.#applying.add(applying);
+      return applying;
     }
     for (const { row, mutations } of body.rows) active.memtable.apply(row, mutations, aggregateOf);
     return undefined;
@@ -328,17 +328,14 @@ export class TabletWriter {
   }
 
   /** The row is held meanwhile, and the memtable is not frozen: a flush waits. Readers see all of it or nothing. */
-  async #applyInSteps(row: ByteString, mutations: Mutations, aggregateOf: AggregateOf): Promise<void> {
+  async #applyInSlices(row: ByteString, mutations: Mutations, aggregateOf: AggregateOf): Promise<void> {
     const edit = this.#context.layers.active.memtable.edit(row, aggregateOf);
     const pacer = new Pacer(this.#context.env.clock);
-    for (let from = 0; from < mutations.length; from += APPLIED_AT_ONCE) {
-      edit.add(sliceMutations(mutations, from, from + APPLIED_AT_ONCE));
-      if (pacer.due(APPLIED_AT_ONCE)) await pacer.pauseForGc();
+    for (let from = 0; from < mutations.length; from += MUTATIONS_PER_CHECK) {
+      edit.add(sliceMutations(mutations, from, from + MUTATIONS_PER_CHECK));
+      if (pacer.due(MUTATIONS_PER_CHECK)) await pacer.pauseForGc();
     }
-    assert(
-      !this.#context.layers.active.memtable.isFrozen,
-      'a flush waits for a change that is applied over several steps',
-    );
+    assert(!this.#context.layers.active.memtable.isFrozen, 'a flush waits for a change that is applied in slices');
     edit.commit();
   }
 
@@ -357,7 +354,7 @@ type LargeRows = readonly [RowMutations];
 
 /** Whether a change of a row is made over several steps, so that its row must be held alone. */
 export function isLargeChange(mutations: Mutations): boolean {
-  return mutations.length > MAX_IN_ONE_STEP;
+  return mutations.length > MAX_MUTATIONS_PER_SLICE;
 }
 
 function isLarge(rows: readonly RowMutations[]): rows is LargeRows {

@@ -6,13 +6,13 @@
  */
 import { assert } from '../../base/index.ts';
 import { isCellRun, type Mutations, type RowMutations, valueLengthAt } from '../../model/index.ts';
-import { RowShare } from './shared-rows.ts';
+import { SharedLock } from './shared-locks.ts';
 
 const MAX_MUTATIONS = 256;
 const MAX_VALUE_BYTES = 256 * 1024;
 
 export class WriteBatch {
-  readonly share = new RowShare();
+  readonly lock = new SharedLock();
   readonly changes: RowMutations[] = [];
   /** The changes' indexes in the call. */
   readonly indexes: number[] = [];
@@ -23,7 +23,7 @@ export class WriteBatch {
     return this.#mutations >= MAX_MUTATIONS || this.#valueBytes >= MAX_VALUE_BYTES;
   }
 
-  /** The row has joined the share. */
+  /** The row has joined the lock. */
   add(index: number, change: RowMutations): this {
     assert(!this.isFull, 'a batch that is full is written before more is added');
     this.changes.push(change);

@@ -1,5 +1,5 @@
 /**
- * The rows that plain writes under way share. Nearly nobody ever asks for them, so that adding a row is a count in a small table and a place in its
+ * The rows that plain writes under way lock. Nearly nobody ever asks for them, so that adding a row is a count in a small table and a place in its
  * share's list: no object a row, and nothing that outlives the write. Who wants a row alone is told how many share it; where the count says that some
  * may, all shares are looked through.
  *
@@ -12,14 +12,14 @@ const FIRST_COUNTS = 64;
 const MAX_COUNTS = 16_384;
 
 /** What one write holds: rows, one several times where it changes it several times. */
-export class RowShare {
+export class SharedLock {
   readonly rows: ByteString[] = [];
   /** Its place among the shares; -1 = none yet, or no more. */
-  place = -1;
+  index = -1;
 }
 
-export class SharedRows {
-  readonly #shares: RowShare[] = [];
+export class SharedLocks {
+  readonly #held: SharedLock[] = [];
   #counts = new Uint32Array(FIRST_COUNTS);
   #size = 0;
 
@@ -28,25 +28,25 @@ export class SharedRows {
     return this.#size;
   }
 
-  add(row: ByteString, share: RowShare): void {
-    if (share.place < 0) share.place = this.#shares.push(share) - 1;
-    share.rows.push(row);
+  add(row: ByteString, lock: SharedLock): void {
+    if (lock.index < 0) lock.index = this.#held.push(lock) - 1;
+    lock.rows.push(row);
     this.#size++;
     if (this.#size > this.#counts.length && this.#counts.length < MAX_COUNTS) this.#grow();
-    else this.#note(row, 1);
+    else this.#count(row, 1);
   }
 
-  remove(share: RowShare): void {
-    assert(this.#shares[share.place] === share, 'a share of rows is given back that is not held');
-    const last = this.#shares.pop();
-    if (last !== undefined && last !== share) {
-      this.#shares[share.place] = last;
-      last.place = share.place;
+  remove(lock: SharedLock): void {
+    assert(this.#held[lock.index] === lock, 'a share of rows is given back that is not held');
+    const last = this.#held.pop();
+    if (last !== undefined && last !== lock) {
+      this.#held[lock.index] = last;
+      last.index = lock.index;
     }
-    share.place = -1;
-    this.#size -= share.rows.length;
+    lock.index = -1;
+    this.#size -= lock.rows.length;
     assert(this.#size >= 0, 'no more rows are given back than were shared');
-    for (const row of share.rows) this.#note(row, -1);
+    for (const row of lock.rows) this.#count(row, -1);
     if (checksInvariants) this.#assertCounts();
   }
 
@@ -54,16 +54,16 @@ export class SharedRows {
   count(row: ByteString): number {
     if (this.#counts[this.#slot(row)] === 0) return 0;
     let count = 0;
-    for (const { rows } of this.#shares) for (const held of rows) if (held === row) count++;
+    for (const { rows } of this.#held) for (const held of rows) if (held === row) count++;
     return count;
   }
 
   #grow(): void {
     this.#counts = new Uint32Array(this.#counts.length * 4);
-    for (const { rows } of this.#shares) for (const row of rows) this.#note(row, 1);
+    for (const { rows } of this.#held) for (const row of rows) this.#count(row, 1);
   }
 
-  #note(row: ByteString, change: 1 | -1): void {
+  #count(row: ByteString, change: 1 | -1): void {
     const slot = this.#slot(row);
     const count = this.#counts[slot]! + change;
     assert(count >= 0, 'a row is counted when it is shared');
@@ -72,9 +72,9 @@ export class SharedRows {
 
   #assertCounts(): void {
     let held = 0;
-    for (const [place, share] of this.#shares.entries()) {
-      assert(share.place === place, 'a share knows its place');
-      held += share.rows.length;
+    for (const [index, lock] of this.#held.entries()) {
+      assert(lock.index === index, 'a share knows its place');
+      held += lock.rows.length;
     }
     assert(held === this.#size, 'the rows held are those of all shares');
     assert(this.#size > 0 || this.#counts.every((count) => count === 0), 'rows that are not held are not counted');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { AssertionError } from '../../base/index.ts';
-import { RowShare, SharedRows } from './shared-rows.ts';
+import { SharedLock, SharedLocks } from './shared-locks.ts';
 
 test('counts each row as often as it is held, whatever came and went', () => {
   // many rows with the same ending, so that counts are shared; and enough of them for the table of counts to grow
@@ -19,16 +19,16 @@ test('counts each row as often as it is held, whatever came and went', () => {
   );
   fc.assert(
     fc.property(fc.array(step, { maxLength: 30 }), fc.array(row, { maxLength: 20 }), (steps, asked) => {
-      const shared = new SharedRows();
-      const held: RowShare[] = [];
+      const shared = new SharedLocks();
+      const held: SharedLock[] = [];
       for (const each of steps) {
         if (each.kind === 'add') {
-          const share = new RowShare();
+          const share = new SharedLock();
           for (const one of each.rows) shared.add(one, share);
           held.push(share);
         } else if (held.length > 0) {
           const [gone] = held.splice(each.which % held.length, 1);
-          shared.remove(gone as RowShare);
+          shared.remove(gone as SharedLock);
         }
         const rows = held.flatMap((share) => share.rows);
         assert.equal(shared.size, rows.length);
@@ -41,11 +41,11 @@ test('counts each row as often as it is held, whatever came and went', () => {
 });
 
 test('what is not held cannot be given back', () => {
-  const shared = new SharedRows();
-  const share = new RowShare();
+  const shared = new SharedLocks();
+  const share = new SharedLock();
   assert.throws(() => shared.remove(share), AssertionError);
   shared.add('a', share);
   shared.remove(share);
-  shared.add('b', new RowShare());
+  shared.add('b', new SharedLock());
   assert.throws(() => shared.remove(share), AssertionError);
 });
