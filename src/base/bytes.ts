@@ -59,7 +59,7 @@ export function viewOf(bytes: Uint8Array, from: number, to: number): Buffer {
  */
 export function copyBytes(source: Uint8Array, from: number, to: number, target: Buffer, at: number): void {
   if (to - from > LOOPED_BYTES) asBuffer(source).copy(target, at, from, to);
-  else for (let i = from; i < to; i++) target[at++] = source[i] as number;
+  else for (let i = from; i < to; i++) target[at++] = source[i]!;
 }
 
 /** Up to here a loop is cheaper than a call. */

@@ -47,7 +47,7 @@ describe('crc32c', () => {
     const sum = crc32c(bytes);
     for (let bit = 0; bit < bytes.length * 8; bit++) {
       const flipped = Buffer.from(bytes);
-      flipped[bit >> 3] = (flipped[bit >> 3] as number) ^ (1 << (bit & 7));
+      flipped[bit >> 3] = flipped[bit >> 3]! ^ (1 << (bit & 7));
       assert.notEqual(crc32c(flipped), sum);
     }
   });

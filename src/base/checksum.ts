@@ -16,7 +16,7 @@ function makeTables(): Uint32Array[] {
   const tables = [first];
   for (let t = 1; t < 8; t++) {
     const last = tables[t - 1] as Uint32Array;
-    tables.push(last.map((c) => ((c >>> 8) ^ (first[c & 0xff] as number)) >>> 0));
+    tables.push(last.map((c) => ((c >>> 8) ^ first[c & 0xff]!) >>> 0));
   }
   return tables;
 }
@@ -37,22 +37,17 @@ export function crc32c(bytes: Uint8Array, seed = 0): number {
   let i = 0;
   const whole = bytes.length - 7;
   for (; i < whole; i += 8) {
-    const low =
-      c ^
-      ((bytes[i] as number) |
-        ((bytes[i + 1] as number) << 8) |
-        ((bytes[i + 2] as number) << 16) |
-        ((bytes[i + 3] as number) << 24));
+    const low = c ^ (bytes[i]! | (bytes[i + 1]! << 8) | (bytes[i + 2]! << 16) | (bytes[i + 3]! << 24));
     c =
-      (t7[low & 0xff] as number) ^
-      (t6[(low >>> 8) & 0xff] as number) ^
-      (t5[(low >>> 16) & 0xff] as number) ^
-      (t4[low >>> 24] as number) ^
-      (t3[bytes[i + 4] as number] as number) ^
-      (t2[bytes[i + 5] as number] as number) ^
-      (t1[bytes[i + 6] as number] as number) ^
-      (t0[bytes[i + 7] as number] as number);
+      t7[low & 0xff]! ^
+      t6[(low >>> 8) & 0xff]! ^
+      t5[(low >>> 16) & 0xff]! ^
+      t4[low >>> 24]! ^
+      t3[bytes[i + 4]!]! ^
+      t2[bytes[i + 5]!]! ^
+      t1[bytes[i + 6]!]! ^
+      t0[bytes[i + 7]!]!;
   }
-  for (; i < bytes.length; i++) c = (c >>> 8) ^ (t0[(c ^ (bytes[i] as number)) & 0xff] as number);
+  for (; i < bytes.length; i++) c = (c >>> 8) ^ t0[(c ^ bytes[i]!) & 0xff]!;
   return ~c >>> 0;
 }

@@ -80,7 +80,7 @@ export class NumberTable<V> {
     const mask = keys.length - 1;
     let gap = from;
     for (let at = (from + 1) & mask; keys[at] !== NO_KEY; at = (at + 1) & mask) {
-      const key = keys[at] as number;
+      const key = keys[at]!;
       if (((at - home(key, mask)) & mask) < ((at - gap) & mask)) continue;
       keys[gap] = key;
       values[gap] = values[at];

@@ -47,12 +47,12 @@ function changesBetween(from: string, to: string): number {
     for (let j = 1; j <= to.length; j++) {
       const isSame = from[i - 1] === to[j - 1];
       const isExchanged = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1];
-      const replaced = (row[j - 1] as number) + (isSame ? 0 : 1);
-      const exchanged = isExchanged ? (before[j - 2] as number) + 1 : replaced;
-      next.push(Math.min(replaced, exchanged, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+      const replaced = row[j - 1]! + (isSame ? 0 : 1);
+      const exchanged = isExchanged ? before[j - 2]! + 1 : replaced;
+      next.push(Math.min(replaced, exchanged, row[j]! + 1, next[j - 1]! + 1));
     }
     before = row;
     row = next;
   }
-  return row[to.length] as number;
+  return row[to.length]!;
 }

@@ -248,10 +248,7 @@ describe('a master that nobody tells anything', () => {
         await sleep(clock, 1_800_000);
         counts = false;
         assert.deepEqual([...calls.keys()], ['status']);
-        assert.ok(
-          (calls.get('status') as number) >= 2 * 59 && (calls.get('status') as number) <= 2 * 61,
-          `${calls.get('status')}`,
-        );
+        assert.ok(calls.get('status')! >= 2 * 59 && calls.get('status')! <= 2 * 61, `${calls.get('status')}`);
         assert.deepEqual(await rowsOf(db, 't'), before);
         await db.close();
       })(),

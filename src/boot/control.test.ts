@@ -112,7 +112,7 @@ describe('compactions on demand', () => {
       return atMs;
     })();
     const atMs = await inSimulatedTime(clock, compacting);
-    const first = atMs[0] as number;
+    const first = atMs[0]!;
     assert.deepEqual(
       atMs.map((ms) => ms - first),
       [0, 10_000, 20_000, 30_000],

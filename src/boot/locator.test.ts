@@ -100,9 +100,9 @@ describe('the locator', () => {
     }
     for (const [i, row] of ['a', 'z'].entries()) {
       const before = roundTrips();
-      locator.drop(stale[i] as AssignedTablet);
+      locator.drop(stale[i]!);
       const found = await locator.locate(id, row, db.context());
-      assert.ok(found.epoch > (stale[i] as AssignedTablet).epoch);
+      assert.ok(found.epoch > stale[i]!.epoch);
       assert.ok(roundTrips() - before <= 5, `${roundTrips() - before} round trips beside the call that was refused`);
     }
     await db.close();

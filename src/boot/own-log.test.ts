@@ -88,7 +88,7 @@ describe('the own log of a tablet server', () => {
     await db.create('t');
     await db.set('t', 'a', '1');
     const row = await onlyRow(db);
-    const server = row.server as { name: string; address: string };
+    const server = row.server!;
     assert.deepEqual(
       await callServer(
         db.env.transport,
@@ -120,7 +120,7 @@ describe('the own log of a tablet server', () => {
     await db.set('t', 'a', '1');
     await db.set('t', 'b', '2');
     const row = await onlyRow(db);
-    const { name, address } = row.server as { name: string; address: string };
+    const { name, address } = row.server!;
     // it is given back to that same server, so nothing but its own log has the rows
     const taken = await give(db, row, { name, address });
     const flushed = callServer(db.env.transport, address, 'flush', { keys: [keyOfRow(row)] }, db.context());
@@ -154,7 +154,7 @@ describe('the own log of a tablet server', () => {
     await db.create('t');
     await db.set('t', 'a', '1');
     const row = await onlyRow(db);
-    const { address } = row.server as { name: string; address: string };
+    const { address } = row.server!;
     assert.deepEqual(
       await callServer(db.env.transport, address, 'unload', { tablets: [refOf(row)], flush: false }, db.context()),
       [undefined],
@@ -171,7 +171,7 @@ describe('the own log of a tablet server', () => {
     await db.create('t');
     await db.set('t', 'a', '1');
     const row = await onlyRow(db);
-    const owner = row.server as { name: string; address: string };
+    const owner = row.server!;
     const { env } = db;
     const other = await TabletServer.start({
       env,

@@ -90,7 +90,7 @@ describe('recovery and memory', () => {
       );
     }
     assert.ok(db.env.metrics.get('tablet.minorCompactions') >= 4);
-    const log = (await world.fileSystem.listLogs('logs/'))[0] as string;
+    const log = (await world.fileSystem.listLogs('logs/'))[0]!;
     let logBytes = 0;
     for await (const { bytes } of world.fileSystem.readLog(log)) logBytes += bytes.length;
     assert.ok(logBytes < 4 * 1024 * 1024, `the log has ${logBytes} bytes`);

@@ -457,7 +457,7 @@ class Model {
 
   serverTime(row: string): number {
     const tablet = this.isDivided && row === 'z' ? 1 : 0;
-    const last = this.#lastMicros[tablet] as number;
+    const last = this.#lastMicros[tablet]!;
     return (this.#lastMicros[tablet] = this.#wall.micros >= last ? this.#wall.micros : last + 1);
   }
 

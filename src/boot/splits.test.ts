@@ -240,7 +240,7 @@ describe('merges of tablets', () => {
     await db.database.flush();
     await split(db, 'k030');
     const [low, high] = await tablets(db, 't');
-    const shared = filesOf(low)[0] as string;
+    const shared = filesOf(low)[0]!;
     assert.deepEqual([filesOf(low), filesOf(high)], [[shared], [shared]]);
     for (const key of KEYS.slice(30, 50)) {
       await db.mutate('t', key, { kind: 'deleteFromRow' });

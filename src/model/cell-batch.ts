@@ -104,7 +104,7 @@ export class CellBatchBuilder {
 
   /** A cell of the present column; undefined: at the server's time. */
   add(timestamp: Int64 | undefined, valueStart: number, valueEnd: number): void {
-    this.#columnOf.push((this.#column as ColumnPlace).index);
+    this.#columnOf.push(this.#column!.index);
     this.#timestamps.push(timestamp ?? Number.NaN);
     this.#starts.push(valueStart);
     this.#ends.push(valueEnd);
@@ -133,7 +133,7 @@ export class CellBatchBuilder {
 
   #slot(start: number, end: number): number {
     if (end - start < 2) return end - start;
-    return ((this.#bytes[end - 1] as number) + (this.#bytes[end - 2] as number) * 16) & (SLOTS - 1);
+    return (this.#bytes[end - 1]! + this.#bytes[end - 2]! * 16) & (SLOTS - 1);
   }
 
   #isAt(

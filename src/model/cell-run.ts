@@ -83,28 +83,28 @@ export function sliceMutations(mutations: Mutations, from: number, to: number): 
 
 /** Undefined: the server's time, not filled in yet. */
 export function timestampAt({ batch, serverMicros }: CellRun, at: number): Int64 | undefined {
-  const timestamp = batch.timestamps[at] as Int64;
+  const timestamp = batch.timestamps[at]!;
   return Number.isNaN(timestamp) ? serverMicros : timestamp;
 }
 
 /** The same object for the same column where a batch has few. */
 export function columnAt({ batch }: CellRun, at: number): CellColumn {
   const { columns } = batch;
-  const index = batch.columnOf[at] as number;
-  if (index < columns.length) return columns[index] as CellColumn;
+  const index = batch.columnOf[at]!;
+  if (index < columns.length) return columns[index]!;
   const more = index - columns.length;
   const { bytes, moreFamilies, moreQualifiers } = batch;
   return {
-    family: moreFamilies[more] as string,
+    family: moreFamilies[more]!,
     qualifier: asBuffer(bytes).latin1Slice(moreQualifiers[2 * more], moreQualifiers[2 * more + 1]),
   };
 }
 
 /** A view. */
 export function valueAt({ batch }: CellRun, at: number): Uint8Array {
-  return viewOf(batch.bytes, batch.starts[at] as number, batch.ends[at] as number);
+  return viewOf(batch.bytes, batch.starts[at]!, batch.ends[at]!);
 }
 
 export function valueLengthAt({ batch }: CellRun, at: number): number {
-  return (batch.ends[at] as number) - (batch.starts[at] as number);
+  return batch.ends[at]! - batch.starts[at]!;
 }

@@ -39,7 +39,7 @@ export function intersectRanges(a: RowRange, b: RowRange): RowRange {
 
 /** Sorted, disjoint, never touching, none empty: what a read walks over. Keys asked for twice are read once. */
 export function normalizeRanges(ranges: readonly RowRange[]): RowRange[] {
-  if (ranges.length === 1) return isEmptyRange(ranges[0] as RowRange) ? [] : [...ranges];
+  if (ranges.length === 1) return isEmptyRange(ranges[0]!) ? [] : [...ranges];
   const sorted = ranges.filter((range) => !isEmptyRange(range)).sort(compareStarts);
   const out: RowRange[] = [];
   for (const range of sorted) joinRange(out, range);

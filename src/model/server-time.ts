@@ -31,7 +31,7 @@ export function resolveTimestamps(mutations: Mutations, nowMicros: number, granu
     return needsServerTime(mutations) ? runAt(mutations, cutToGranularity(nowMicros, granularity)) : mutations;
   let resolved: Mutation[] | undefined;
   for (let i = 0; i < mutations.length; i++) {
-    const mutation = mutations[i] as Mutation;
+    const mutation = mutations[i]!;
     if (mutation.kind !== 'setCell' || mutation.timestamp !== undefined) continue;
     resolved ??= mutations.slice();
     resolved[i] = setCell(

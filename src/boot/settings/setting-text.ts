@@ -69,8 +69,7 @@ export function formatSetting(setting: Setting, value: SettingValue): string {
 }
 
 function formatNumber(value: number, units: readonly (readonly [string, number])[]): string {
-  const [unit, factor] =
-    units.find(([, size]) => value >= size && value % size === 0) ?? (units.at(-1) as readonly [string, number]);
+  const [unit, factor] = units.find(([, size]) => value >= size && value % size === 0) ?? units.at(-1)!;
   return `${value / factor} ${unit}`;
 }
 

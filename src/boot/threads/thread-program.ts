@@ -138,7 +138,7 @@ class ThreadProgram implements CallHandler {
       case 'start':
         return this.#start();
       case 'listen':
-        this.#listener = await this.#parts.listen(this.#client as Client, this.#parts.env, message);
+        this.#listener = await this.#parts.listen(this.#client!, this.#parts.env, message);
         return undefined;
       case 'stopListening':
         return this.#listener?.close();

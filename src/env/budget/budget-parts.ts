@@ -49,11 +49,11 @@ export class BudgetParts {
   }
 
   sizeOf(part: Part): number {
-    return this.#sizes[part] as number;
+    return this.#sizes[part]!;
   }
 
   usedOf(part: Part): number {
-    return this.#used[part] as number;
+    return this.#used[part]!;
   }
 
   get usedBytes(): number {
@@ -87,12 +87,12 @@ export class BudgetParts {
   }
 
   take(part: Part, bytes: number): void {
-    (this.#used[part] as number) += bytes;
+    this.#used[part]! += bytes;
   }
 
   give(part: Part, bytes: number): void {
     assert(bytes <= this.usedOf(part), 'a part of the budget is given back more than was taken of it');
-    (this.#used[part] as number) -= bytes;
+    this.#used[part]! -= bytes;
   }
 
   #borrowed(part: Part): number {

@@ -320,7 +320,7 @@ describe('whatever is asked for', () => {
           if (kind === 'request') ask(size, owner);
           else if (kind === 'abort') waiting[which % Math.max(1, waiting.length)]?.abort.abort();
           else if (kind === 'give') {
-            if (held.length > 0) (held.splice(which % held.length, 1)[0] as Reservation).release();
+            if (held.length > 0) held.splice(which % held.length, 1)[0]!.release();
           } else {
             const one = budget.reservation(owner);
             if (kind === 'arrive' ? one.tryArrive(size % 5) : one.tryHoldAnswer(size % 5) !== 'refused') held.push(one);
@@ -329,7 +329,7 @@ describe('whatever is asked for', () => {
           check();
         }
         while (held.length > 0) {
-          (held.shift() as Reservation).release();
+          held.shift()!.release();
           await settled();
           check();
         }

@@ -27,7 +27,7 @@ describe('whose turn it is', () => {
     for (const each of turns) queue.add(each);
     const order: (Turn | undefined)[] = [];
     while (queue.length > 0) {
-      const next = queue.next() as Turn;
+      const next = queue.next()!;
       order.push(next);
       queue.remove(next, true);
     }
@@ -70,7 +70,7 @@ test('however they come and whatever they hold: nobody waits for more than the p
         const next = queue.next();
         if (next === undefined) return;
         assert.ok(
-          granted <= (bounds.get(next) as number),
+          granted <= bounds.get(next)!,
           `${granted} bytes were granted before a turn that was due at ${bounds.get(next)}`,
         );
         queue.remove(next, true);

@@ -112,7 +112,7 @@ describe('waiting for shared work under a context', () => {
   const work = (): { promise: Promise<string>; resolve: (value: string) => void; reject: (error: unknown) => void } => {
     let settle: { resolve: (value: string) => void; reject: (error: unknown) => void } | undefined;
     const promise = new Promise<string>((resolve, reject) => (settle = { resolve, reject }));
-    return { promise, ...(settle as NonNullable<typeof settle>) };
+    return { promise, ...settle! };
   };
 
   test('ends with the work, and leaves no timer', async () => {
@@ -123,7 +123,7 @@ describe('waiting for shared work under a context', () => {
     good.resolve('done');
     bad.reject(new Error('failed'));
     assert.equal(await waits[0], 'done');
-    await assert.rejects(waits[1] as Promise<string>, /failed/);
+    await assert.rejects(waits[1]!, /failed/);
     assert.equal(clock.nextTimerMs(), Number.POSITIVE_INFINITY);
   });
 

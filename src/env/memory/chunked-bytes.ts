@@ -25,8 +25,8 @@ export class ChunkedBytes {
     const out = Buffer.allocUnsafe(length);
     let i = this.#chunkAt(offset);
     for (let copied = 0; copied < length; i++) {
-      const from = offset + copied - (this.#starts[i] as number);
-      copied += (this.#chunks[i] as Buffer).copy(out, copied, from);
+      const from = offset + copied - this.#starts[i]!;
+      copied += this.#chunks[i]!.copy(out, copied, from);
     }
     return out;
   }
@@ -34,9 +34,9 @@ export class ChunkedBytes {
   /** Flips the bits of one byte. */
   flip(offset: number): void {
     const i = this.#chunkAt(offset);
-    const chunk = this.#chunks[i] as Buffer;
-    const at = offset - (this.#starts[i] as number);
-    chunk[at] = (chunk[at] as number) ^ 0xff;
+    const chunk = this.#chunks[i]!;
+    const at = offset - this.#starts[i]!;
+    chunk[at] = chunk[at]! ^ 0xff;
   }
 
   /** The last chunk that begins at or before `offset`. */
@@ -45,7 +45,7 @@ export class ChunkedBytes {
     let high = this.#starts.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if ((this.#starts[middle] as number) <= offset) low = middle;
+      if (this.#starts[middle]! <= offset) low = middle;
       else high = middle - 1;
     }
     return low;

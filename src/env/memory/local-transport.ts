@@ -137,7 +137,7 @@ class LocalStream extends PullStream<unknown> implements Interruptible {
           this.#transport.handlerOf(this.#address).stream(this.#method, this.#message, this.#context),
         );
       }
-      const answer = (this.#answers as PullStream<unknown>).pull();
+      const answer = this.#answers!.pull();
       if (answer instanceof Promise) return this.#await(answer);
       if (answer === undefined) this.#answers = undefined;
       return answer;

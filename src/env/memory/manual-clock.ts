@@ -47,7 +47,7 @@ export class ManualClock implements Clock {
   timer(delayMs: number, wake: () => void): Timer {
     const timer: SetTimer = { atMs: this.#nowMs + Math.max(0, delayMs), wake };
     let at = this.#timers.length;
-    while (at > 0 && (this.#timers[at - 1] as SetTimer).atMs <= timer.atMs) at--;
+    while (at > 0 && this.#timers[at - 1]!.atMs <= timer.atMs) at--;
     this.#timers.splice(at, 0, timer);
     return {
       cancel: () => {
@@ -72,7 +72,7 @@ export class ManualClock implements Clock {
     assert(ms >= 0 && Number.isFinite(ms), `a clock does not go ${ms} ms`);
     const untilMs = this.#nowMs + ms;
     while (this.nextTimerMs() <= untilMs) {
-      const timer = this.#timers.pop() as SetTimer;
+      const timer = this.#timers.pop()!;
       this.#nowMs = timer.atMs;
       timer.wake();
     }

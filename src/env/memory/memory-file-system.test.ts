@@ -301,9 +301,9 @@ describe('MemoryFileSystem logs', () => {
       await log.append([Buffer.from('b')]),
       await log.append([Buffer.from('c')]),
     ];
-    fs.damage('log', positions[2] as number);
+    fs.damage('log', positions[2]!);
     assert.deepEqual(await logTexts(fs), ['a', 'b']);
-    fs.damage('log', positions[1] as number);
+    fs.damage('log', positions[1]!);
     await assert.rejects(
       logTexts(fs),
       (error) => error instanceof CorruptionError && error.file === 'log' && error.offset === positions[1],

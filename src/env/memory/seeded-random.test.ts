@@ -58,7 +58,7 @@ describe('SeededRandom', () => {
       const drawn = random.float();
       assert.ok(drawn >= 0 && drawn < 1);
       const bucket = Math.floor(drawn * 10);
-      buckets[bucket] = (buckets[bucket] as number) + 1;
+      buckets[bucket] = buckets[bucket]! + 1;
     }
     for (const count of buckets) assert.ok(count > 1800 && count < 2200, `${buckets}`);
   });

@@ -56,8 +56,8 @@ export class Histogram {
   observe(value: number): void {
     const { bounds, counts } = this;
     let at = 0;
-    while (at < bounds.length && value > (bounds[at] as number)) at++;
-    (counts[at] as number)++;
+    while (at < bounds.length && value > bounds[at]!) at++;
+    counts[at]!++;
     this.sum += value;
   }
 }

@@ -50,7 +50,7 @@ function ofShort(bytes: Buffer): bigint {
   for (let at = 0; at < whole; at += 8) hash = times(hash ^ times(mix(times(bytes.readBigUInt64LE(at), K3)), K3), K3);
   if (whole < length) {
     let rest = 0n;
-    for (let at = length - 1; at >= whole; at--) rest = (rest << 8n) | BigInt(bytes[at] as number);
+    for (let at = length - 1; at >= whole; at--) rest = (rest << 8n) | BigInt(bytes[at]!);
     hash = times(hash ^ rest, K3);
   }
   return mix(times(mix(hash), K3));

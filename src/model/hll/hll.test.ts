@@ -27,12 +27,12 @@ function stateOf(inputs: readonly (Int64 | Uint8Array)[]): Buffer {
   while (states.length > 1) {
     const next: Buffer[] = [];
     for (let i = 0; i < states.length; i += 2) {
-      const [a, b] = [states[i] as Buffer, states[i + 1]];
+      const [a, b] = [states[i]!, states[i + 1]];
       next.push(b === undefined ? a : mergeHll(a, b));
     }
     states = next;
   }
-  return states[0] as Buffer;
+  return states[0]!;
 }
 
 /** Strings of 0 to 199 bytes: every branch of the hash. */

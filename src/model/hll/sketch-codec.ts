@@ -102,8 +102,7 @@ export function decodeSketch(state: Uint8Array): Sketch {
 function checkRegisters(registers: Buffer): Buffer {
   expect('the number of registers', registers.length, REGISTERS);
   for (let i = 0; i < registers.length; i++) {
-    if ((registers[i] as number) > MAX_RANK)
-      throw bad(`register ${i} holds ${registers[i]}, the highest is ${MAX_RANK}`);
+    if (registers[i]! > MAX_RANK) throw bad(`register ${i} holds ${registers[i]}, the highest is ${MAX_RANK}`);
   }
   return registers;
 }

@@ -47,7 +47,7 @@ function union(a: Uint32Array, b: Uint32Array): Uint32Array {
     const value = Math.min(x, y);
     if (x <= y) i++;
     if (y <= x) j++;
-    if (size > 0 && sparseIndexOf(merged[size - 1] as number) === sparseIndexOf(value)) size--;
+    if (size > 0 && sparseIndexOf(merged[size - 1]!) === sparseIndexOf(value)) size--;
     merged[size++] = value;
   }
   return merged.slice(0, size);
@@ -72,13 +72,12 @@ function addSparse(registers: Uint8Array, sparse: Uint32Array): Uint8Array {
   for (const value of sparse) {
     const register = registerOf(value);
     const rank = rankOf(value);
-    if ((registers[register] as number) < rank) registers[register] = rank;
+    if (registers[register]! < rank) registers[register] = rank;
   }
   return registers;
 }
 
 function addRegisters(registers: Uint8Array, others: Uint8Array): void {
   assert(others.length === registers.length, 'registers of one precision');
-  for (let i = 0; i < registers.length; i++)
-    if ((registers[i] as number) < (others[i] as number)) registers[i] = others[i] as number;
+  for (let i = 0; i < registers.length; i++) if (registers[i]! < others[i]!) registers[i] = others[i]!;
 }

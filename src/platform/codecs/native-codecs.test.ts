@@ -67,9 +67,9 @@ describe('LZ4 in native code', () => {
     for (const order of [packed.keys(), [...packed.keys()].reverse()]) {
       const unpacked = [...order].map((i) => ({
         i,
-        bytes: lz4.decompress(packed[i] as Buffer, (raw[i] as Buffer).length),
+        bytes: lz4.decompress(packed[i]!, raw[i]!.length),
       }));
-      for (const { i, bytes } of unpacked) assert.ok(bytes.equals(raw[i] as Buffer), `block ${i}`);
+      for (const { i, bytes } of unpacked) assert.ok(bytes.equals(raw[i]!), `block ${i}`);
     }
   });
 

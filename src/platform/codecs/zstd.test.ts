@@ -56,7 +56,7 @@ for (const { name, writer, reader } of PAIRS) {
       const packed = Buffer.from(writer.compress(TEXT, 3));
       for (let at = 0; at < packed.length; at += 7) {
         const damaged = Buffer.from(packed);
-        damaged[at] = (damaged[at] as number) ^ 0x55;
+        damaged[at] = damaged[at]! ^ 0x55;
         try {
           assert.equal(reader.decompress(damaged, TEXT.length).length, TEXT.length);
         } catch (error) {
@@ -97,7 +97,7 @@ describe('zstd', () => {
   test('a frame that asks for a window above 8 MiB gets no memory', { skip: !ofNode }, () => {
     // magic, no content size, window descriptor of 2^31 bytes, then an RLE block of 1 byte
     const frame = Buffer.from('28b52ffd00a80b000041', 'hex');
-    assert.throws(() => (ofNode as Zstd).decompress(frame, 1), /zstd/);
+    assert.throws(() => ofNode!.decompress(frame, 1), /zstd/);
   });
 
   test('is loaded when it is first used', () => {

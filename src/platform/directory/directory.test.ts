@@ -128,7 +128,7 @@ describe('the format file', () => {
       corrupt(golden.subarray(0, at), `cut to ${at}`);
       for (let bit = 0; bit < 8; bit++) {
         const copy = Buffer.from(golden);
-        copy[at] = (copy[at] as number) ^ (1 << bit);
+        copy[at] = copy[at]! ^ (1 << bit);
         corrupt(copy, `byte ${at} bit ${bit}`);
       }
     }

@@ -62,7 +62,7 @@ describe('lock service files', () => {
     };
     for (let bit = 0; bit < whole.length * 8; bit++) {
       const damaged = Buffer.from(whole);
-      damaged[bit >> 3] = (damaged[bit >> 3] as number) ^ (1 << (bit & 7));
+      damaged[bit >> 3] = damaged[bit >> 3]! ^ (1 << (bit & 7));
       refused(damaged, `bit ${bit}`);
     }
     for (let length = 0; length < whole.length; length++) refused(whole.subarray(0, length), `${length} bytes`);

@@ -150,7 +150,7 @@ describe('messages between threads', () => {
       assert.deepEqual(decoder.value(), { theFirstKeyOfAnObject: value, theSecondKeyOfAnObject: value });
       return bytes.length;
     });
-    assert.ok((lengths[0] as number) > 80 && (lengths[1] as number) < 12, `${lengths}`);
+    assert.ok(lengths[0]! > 80 && lengths[1]! < 12, `${lengths}`);
   });
 
   test('more shapes and names than are numbered cross all the same', () => {

@@ -36,7 +36,7 @@ export class MessageDecoder {
   uint(): number {
     let value = 0;
     for (let scale = 1; ; scale *= 0x80) {
-      const byte = this.#bytes[this.#at++] as number;
+      const byte = this.#bytes[this.#at++]!;
       value += (byte & 0x7f) * scale;
       if (byte < 0x80) return value;
     }
@@ -48,10 +48,10 @@ export class MessageDecoder {
   }
 
   name(): string {
-    const tag = this.#bytes[this.#at] as number;
+    const tag = this.#bytes[this.#at]!;
     if (tag === Tag.name) {
       this.#at++;
-      return this.#names[this.uint()] as string;
+      return this.#names[this.uint()]!;
     }
     if (tag !== Tag.newName) return this.value() as string;
     this.#at++;
@@ -61,7 +61,7 @@ export class MessageDecoder {
   }
 
   value(): unknown {
-    const tag = this.#bytes[this.#at++] as number;
+    const tag = this.#bytes[this.#at++]!;
     switch (tag) {
       case Tag.undefined:
         return undefined;
@@ -116,7 +116,7 @@ export class MessageDecoder {
   }
 
   #objectOf(shape: number): object {
-    const object = this.#object(this.#shapes[shape] as readonly string[]);
+    const object = this.#object(this.#shapes[shape]!);
     this.#last[shape] = object;
     return object;
   }

@@ -248,7 +248,7 @@ export class PortPeer {
 
   /** Sends what is there, as far as it is asked for. */
   #pump(id: number, asked: Asked): void {
-    const items = asked.items as PullStream<unknown>;
+    const items = asked.items!;
     try {
       while (asked.credit > 0 && this.#asked.has(id)) {
         const item = items.pull();

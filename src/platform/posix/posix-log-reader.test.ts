@@ -80,7 +80,7 @@ async function writeLog(payloads: readonly Buffer[], logSegmentBytes: number, is
 function memorySyscalls(files: Files): Syscalls {
   const names = [...files.keys()];
   const bytesOf = (of: string | number): Buffer => {
-    const bytes = files.get(typeof of === 'number' ? (names[of] as string) : basename(of));
+    const bytes = files.get(typeof of === 'number' ? names[of]! : basename(of));
     if (!bytes) throw Object.assign(new Error(`no ${of}`), { code: 'ENOENT' });
     return bytes;
   };
@@ -136,20 +136,18 @@ async function read(
 
 /** Files with one of them replaced by a damaged copy. */
 function damaged(files: Files, name: string, damage: (bytes: Buffer) => void): Files {
-  const copy = Buffer.from(files.get(name) as Buffer);
+  const copy = Buffer.from(files.get(name)!);
   damage(copy);
   return new Map(files).set(name, copy);
 }
 
 function truncated(files: Files, name: string, length: number): Files {
-  return new Map(files).set(name, (files.get(name) as Buffer).subarray(0, length));
+  return new Map(files).set(name, files.get(name)!.subarray(0, length));
 }
 
 /** 'all', 'torn' (all but the last) or 'corrupt'; fails where anything else came back. */
 function judge(outcome: Outcome, written: readonly Buffer[], what: string): 'all' | 'torn' | 'corrupt' {
-  outcome.payloads.forEach((bytes, i) =>
-    assert.ok(bytes.equals(written[i] as Buffer), `${what}: append ${i} came back wrong`),
-  );
+  outcome.payloads.forEach((bytes, i) => assert.ok(bytes.equals(written[i]!), `${what}: append ${i} came back wrong`));
   if (outcome.error) {
     assert.ok(outcome.error instanceof CorruptionError, `${what}: ${outcome.error}`);
     assert.match(outcome.error.file, /^logs\/log\/\d{16}\.segment$/, what);
@@ -183,7 +181,7 @@ describe('a damaged log', () => {
     for (const [name, bytes] of files) {
       for (let at = 0; at < bytes.length; at++) {
         const bits = at % 9 === 8 ? 0xff : 1 << (at % 9);
-        const outcome = await read(damaged(files, name, (copy) => void (copy[at] = (copy[at] as number) ^ bits)));
+        const outcome = await read(damaged(files, name, (copy) => void (copy[at] = copy[at]! ^ bits)));
         outcomes[judge(outcome, WRITTEN, `${name} byte ${at} ^ ${bits}`)]++;
       }
     }
@@ -214,7 +212,7 @@ describe('a damaged log', () => {
       files,
       // the last write did not end
       damaged(files, last, (copy) => copy.fill(0, copy.findLastIndex((byte) => byte !== 0) - 1000)),
-      ...[64, 1000, 2048, 3999].map((at) => damaged(files, name, (copy) => void (copy[at] = (copy[at] as number) ^ 1))),
+      ...[64, 1000, 2048, 3999].map((at) => damaged(files, name, (copy) => void (copy[at] = copy[at]! ^ 1))),
       ...[63, 64, 96, 1024, 2049].map((length) => truncated(files, last, length)),
     ];
     for (const [i, log] of logs.entries()) {
@@ -242,7 +240,7 @@ describe('a damaged log', () => {
       0,
       undefined,
       () => {
-        if (++reads === 3) live.set(name, (files.get(name) as Buffer).subarray(0, 1000));
+        if (++reads === 3) live.set(name, files.get(name)!.subarray(0, 1000));
       },
       256,
     );
@@ -342,7 +340,7 @@ describe('a damaged log', () => {
     const files = await writeLog(LONGER, 4096);
     const other = await writeLog(LONGER, 4096);
     const names = [...files.keys()];
-    const middle = names[1] as string;
+    const middle = names[1]!;
     const without = new Map(files);
     without.delete(middle);
     const outcome = await read(without);
@@ -350,14 +348,14 @@ describe('a damaged log', () => {
     assert.match(outcome.error.message, /appends up to position \d+ are missing/);
     judge(outcome, LONGER, 'without the second segment');
     assert.equal(
-      judge(await read(new Map(files).set(middle, other.get(middle) as Buffer)), LONGER, 'another log’s segment'),
+      judge(await read(new Map(files).set(middle, other.get(middle)!)), LONGER, 'another log’s segment'),
       'corrupt',
     );
-    const renamed = new Map(without).set(segmentName(32), files.get(middle) as Buffer);
+    const renamed = new Map(without).set(segmentName(32), files.get(middle)!);
     assert.equal(judge(await read(renamed), LONGER, 'a segment under another name'), 'corrupt');
     assert.ok((await read(new Map(files).set('notes.txt', Buffer.from('x')))).error instanceof CorruptionError);
     // without the first segments: what trimming leaves
-    without.delete(names[0] as string);
+    without.delete(names[0]!);
     const rest = await read(without);
     assert.equal(rest.error, undefined);
     assert.deepEqual(rest.payloads, LONGER.slice(-rest.payloads.length));
@@ -365,13 +363,13 @@ describe('a damaged log', () => {
 
   test('frames of this log inside a value are values', async () => {
     const first = await writeLog([payload(600, 1)], 8192);
-    const stolen = (first.get(segmentName(0)) as Buffer).subarray(0, 1024);
+    const stolen = first.get(segmentName(0))!.subarray(0, 1024);
     const files = await writeLog([stolen, payload(40, 2), stolen], 8192);
     const outcome = await read(files);
     assert.deepEqual(outcome.payloads, [stolen, payload(40, 2), stolen]);
     // even a copy of this very log's frames behind a torn tail: they tell another place
     const name = segmentName(0);
-    const whole = files.get(name) as Buffer;
+    const whole = files.get(name)!;
     const last = SEGMENT_HEADER_BYTES + frameBytes(1024) + frameBytes(40);
     const torn = damaged(files, name, (copy) => {
       copy.fill(0, last);
@@ -405,7 +403,7 @@ describe('a damaged log', () => {
       position += frameBytes(bytes.length);
     }
     for (let from = 0; from <= position; from += 8) {
-      const expected = WRITTEN.filter((_, i) => (positions[i] as number) >= from);
+      const expected = WRITTEN.filter((_, i) => positions[i]! >= from);
       const outcome = await read(files, from);
       assert.equal(outcome.error, undefined, `from ${from}`);
       assert.deepEqual(outcome.payloads, expected, `from ${from}`);

@@ -58,10 +58,10 @@ export async function* readLogSegments(
   let next = open(setting, places[0], chunkBytes);
   try {
     for (let i = 0; i < places.length; i++) {
-      const { file, base } = places[i] as SegmentPlace;
+      const { file, base } = places[i]!;
       let reader: SegmentReader;
       try {
-        reader = (await next) as SegmentReader;
+        reader = (await next)!;
       } catch (error) {
         if (errnoOf(error) !== 'ENOENT') throw error;
         const left = await placesOf(setting, path, base, end);

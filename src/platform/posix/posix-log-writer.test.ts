@@ -98,7 +98,7 @@ describe('a full disk', () => {
       disk.freeBytes = 3_000_000;
       for (let i = 0; written.length < 60; i++) {
         assert.ok(i < 10_000, 'it goes on');
-        const text = `${i} `.padEnd(sizes[i % sizes.length] as number, 'x');
+        const text = `${i} `.padEnd(sizes[i % sizes.length]!, 'x');
         try {
           await log.append([Buffer.from(text)]);
           written.push(text);
@@ -361,11 +361,8 @@ describe('segments', () => {
     const positions: number[] = [];
     for (const size of sizes) positions.push(await log.append([Buffer.alloc(size, 1)]));
     for (let i = 1; i < positions.length; i++) {
-      const step = (positions[i] as number) - (positions[i - 1] as number);
-      assert.ok(
-        step >= (sizes[i - 1] as number) + 36 && step < (sizes[i - 1] as number) + 36 + 32,
-        `append ${i - 1} took ${step}`,
-      );
+      const step = positions[i]! - positions[i - 1]!;
+      assert.ok(step >= sizes[i - 1]! + 36 && step < sizes[i - 1]! + 36 + 32, `append ${i - 1} took ${step}`);
     }
     assert.equal(segments(directory).length, 6);
     assert.deepEqual(
@@ -397,16 +394,12 @@ describe('segments', () => {
     for (let i = 0; i < 30; i++) positions.push(await log.append([Buffer.from(String(i).padStart(900, '.'))]));
     const names = segments(directory);
     const before = log.sizeBytes();
-    await Promise.all([
-      log.trimBefore(positions[9] as number),
-      log.trimBefore(positions[3] as number),
-      log.trimBefore(positions[17] as number),
-    ]);
+    await Promise.all([log.trimBefore(positions[9]!), log.trimBefore(positions[3]!), log.trimBefore(positions[17]!)]);
     assert.deepEqual(removed, [...removed].sort());
     assert.deepEqual(segments(directory), names.slice(removed.length));
     assert.ok(log.sizeBytes() < before);
     const kept = (await readTexts(fileSystem, 'log')).map((text) => Number(text.replaceAll('.', '')));
-    assert.ok((kept[0] as number) <= 17 && (kept[0] as number) > 9, `from ${kept[0]}`);
+    assert.ok(kept[0]! <= 17 && kept[0]! > 9, `from ${kept[0]}`);
     assert.equal(kept.at(-1), 29);
     await log.trimBefore(Number.MAX_SAFE_INTEGER);
     assert.equal(segments(directory).length, 1);

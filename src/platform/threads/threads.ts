@@ -85,7 +85,7 @@ export class ThreadWorkers implements Workers {
     while (this.#waiting.length > 0) {
       const thread = this.#takeIdle() ?? (this.#busy.size < this.#size ? this.#start() : undefined);
       if (!thread) return;
-      this.#give(thread, this.#waiting.shift() as Job);
+      this.#give(thread, this.#waiting.shift()!);
     }
   }
 
