@@ -41,7 +41,7 @@ describe('compactions of a database', () => {
     const db = await world.start();
     await db.create('t');
     await flushes(db, 40);
-    await until(async () => (await rowOf(db)).files['default']?.length! <= 8);
+    await until(async () => (await rowOf(db)).files['default']!.length <= 8);
     assert.ok(db.env.metrics.get('tablet.mergingCompactions') >= 4);
     assert.equal((await db.rows('t')).length, 10);
     await db.database.compact(T);

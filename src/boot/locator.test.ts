@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
 import { keepAlive, rejectsWith, TABLES, type TestDatabase, World } from './fixtures.ts';
 import { Metrics } from '../env/index.ts';
-import { type AssignedTablet, Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
+import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { commitOfRow, keyOfRow, METADATA_TABLE_ID, metadataKey, ROOT_KEY, USER_RANGE } from '../metadata/index.ts';
 import { isNotServing } from '../protocol/index.ts';
 

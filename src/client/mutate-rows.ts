@@ -77,7 +77,7 @@ async function groupByTablet(
   const groups = new Map<AssignedTablet, number[]>();
   const pacer = new Pacer(clock);
   for (const i of indexes) {
-    const { row } = entries[i] as RowMutations;
+    const { row } = entries[i]!;
     try {
       const tablet =
         router.cached(schema.id, row) ??
@@ -106,12 +106,12 @@ async function sendGroup(
   try {
     const message = {
       tableId,
-      entries: indexes.length === entries.length ? entries : indexes.map((i) => entries[i] as RowMutations),
+      entries: indexes.length === entries.length ? entries : indexes.map((i) => entries[i]!),
     };
     const answers = await callServer(transport, tablet.server.address, 'mutateRows', message, context);
     for (let i = 0; i < indexes.length; i++) {
       const answer = answers[i];
-      if (answer !== undefined) fail(indexes[i] as number, answer);
+      if (answer !== undefined) fail(indexes[i]!, answer);
     }
   } catch (thrown) {
     const error = toBigtableError(thrown);

@@ -107,7 +107,7 @@ class RowsStream extends PullStream<ReadBatch> {
       }
       this.#startAt(position);
     }
-    const position = this.#position as ReadPosition;
+    const position = this.#position!;
     if (position.isDone()) {
       this.#ended = !this.#asksForNothing;
       return undefined;
@@ -133,7 +133,7 @@ class RowsStream extends PullStream<ReadBatch> {
   }
 
   #open({ id }: TableSchema, tablet: AssignedTablet): PullStream<ReadBatch> {
-    const position = this.#position as ReadPosition;
+    const position = this.#position!;
     const { filter, reversed } = this.#request;
     const ranges = position.rangesIn(tablet.range);
     const message = new TabletReadMessage(id, ranges, filter, position.rowsLeft, reversed === true);
@@ -145,7 +145,7 @@ class RowsStream extends PullStream<ReadBatch> {
 
   /** Notes what came; false where it was the end of a tablet. */
   #took(batch: ReadBatch | undefined): boolean {
-    const position = this.#position as ReadPosition;
+    const position = this.#position!;
     if (batch === undefined) {
       position.finish(this.#part);
       this.#batches = undefined;
@@ -173,7 +173,7 @@ class RowsStream extends PullStream<ReadBatch> {
     const { table, filter } = this.#request;
     try {
       if (this.#position === undefined) {
-        this.#startAt(await (this.#beginning as Promise<ReadPosition>));
+        this.#startAt(await this.#beginning!);
         return this.pull();
       }
       const schema = await router.table(table, this.#context);
@@ -185,7 +185,7 @@ class RowsStream extends PullStream<ReadBatch> {
       this.#open(
         schema,
         await router.locate(table, schema, this.#context, (locator) =>
-          (this.#position as ReadPosition).locate(locator, schema.id, this.#context),
+          this.#position!.locate(locator, schema.id, this.#context),
         ),
       );
     } catch (error) {
@@ -272,19 +272,19 @@ class ReadPosition {
 
   /** The tablet to read next, where it is known already. Like the other two to be asked where it is not done. */
   cached(router: Router, tableId: string): AssignedTablet | undefined {
-    return this.#reversed ? undefined : router.cached(tableId, (this.#ranges[this.#first] as RowRange).start);
+    return this.#reversed ? undefined : router.cached(tableId, this.#ranges[this.#first]!.start);
   }
 
   /** The tablet to read next. */
   locate(locator: Locator, tableId: string, context: RequestContext): Promise<AssignedTablet> {
     if (this.#reversed) return locator.locateBefore(tableId, this.#ranges.at(-1)?.end, context);
-    return locator.locate(tableId, (this.#ranges[this.#first] as RowRange).start, context);
+    return locator.locate(tableId, this.#ranges[this.#first]!.start, context);
   }
 
   /** The ranges left, as far as they lie in the tablet, up to what one message may hold. */
   rangesIn(tablet: RowRange): RowRange[] {
     if (this.#first === this.#ranges.length - 1) {
-      const common = intersectRanges(this.#ranges[this.#first] as RowRange, tablet);
+      const common = intersectRanges(this.#ranges[this.#first]!, tablet);
       return isEmptyRange(common) ? [] : [common];
     }
     const found: RowRange[] = [];
@@ -295,7 +295,7 @@ class ReadPosition {
       i >= this.#first && i < this.#ranges.length;
       i += step
     ) {
-      const common = intersectRanges(this.#ranges[i] as RowRange, tablet);
+      const common = intersectRanges(this.#ranges[i]!, tablet);
       if (isEmptyRange(common)) break;
       found.push(common);
       bytes += common.start.length + (common.end?.length ?? 0);
@@ -362,7 +362,7 @@ class ReadPosition {
     let [low, high] = [this.#first, this.#ranges.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (holds(this.#ranges[middle] as RowRange)) high = middle;
+      if (holds(this.#ranges[middle]!)) high = middle;
       else low = middle + 1;
     }
     return low;

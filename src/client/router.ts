@@ -55,7 +55,7 @@ export class Router {
     const schema = schemas.byName(table);
     const tablet = schema && locator.cached(schema.id, row);
     if (tablet === undefined) return this.#search(table, row, context, call);
-    return call(schema as TableSchema, tablet).catch((error: unknown) => {
+    return call(schema!, tablet).catch((error: unknown) => {
       if (!isMisdirected(error)) throw error;
       locator.drop(tablet);
       return this.#search(table, row, context, call);

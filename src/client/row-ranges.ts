@@ -33,7 +33,7 @@ function keyBytes({ start, end }: RowRange): number {
 function runFrom(ranges: readonly RowRange[], from: number): number {
   let bytes = 0;
   let to = from;
-  while (to < ranges.length && to < from + RUN_RANGES && bytes < RUN_BYTES) bytes += keyBytes(ranges[to++] as RowRange);
+  while (to < ranges.length && to < from + RUN_RANGES && bytes < RUN_BYTES) bytes += keyBytes(ranges[to++]!);
   return to;
 }
 
@@ -57,7 +57,7 @@ class Ordering {
     while (runs.length > 1) {
       const merged: RowRange[][] = [];
       for (let i = 0; i < runs.length; i += 2) {
-        const [low, high] = [runs[i] as RowRange[], runs[i + 1]];
+        const [low, high] = [runs[i]!, runs[i + 1]];
         merged.push(high === undefined ? low : await this.#merged(low, high));
       }
       runs = merged;
@@ -90,7 +90,7 @@ class Ordering {
     for (let [i, j] = [0, 0]; i < low.length || j < high.length; ) {
       const [a, b] = [low[i], high[j]];
       const takesLow = b === undefined || (a !== undefined && compareStarts(a, b) <= 0);
-      const range = (takesLow ? a : b) as RowRange;
+      const range = (takesLow ? a : b)!;
       if (takesLow) i++;
       else j++;
       merged.push(range);

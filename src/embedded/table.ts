@@ -216,7 +216,7 @@ export class Table {
 
   async #change(row: Bytes, column: Column, change: ModelRule['change'], options?: CallOptions): Promise<Cell> {
     const [cell] = await this.#readModifyWrite(row, [{ ...asked(() => columnOf(column)), change }], options);
-    return cell as Cell;
+    return cell!;
   }
 
   async #readModifyWrite(row: Bytes, rules: readonly ModelRule[], options?: CallOptions): Promise<readonly Cell[]> {

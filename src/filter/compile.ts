@@ -56,7 +56,7 @@ function isSame(a: Families, b: Families): boolean {
 function compile(filter: RowFilter, options: CompileOptions): FilterProgram {
   checkFilter(filter, options.limits);
   const regexes = new Regexes();
-  const matcherOf: MatcherOf = (part) => regexes.get(part.regex, FIELDS[part.kind] as string);
+  const matcherOf: MatcherOf = (part) => regexes.get(part.regex, FIELDS[part.kind]!);
   compileAll(filter, matcherOf);
   const need = needOf(filter, matcherOf);
   const { pushes, copies } = fanOutOf(filter);

@@ -201,7 +201,7 @@ class CollectorList implements Stage {
 
   /** Both have cells left. */
   isBefore(other: CollectorList): boolean {
-    const order = compareCells(this.cells.first as Cell, other.cells.first as Cell);
+    const order = compareCells(this.cells.first!, other.cells.first!);
     return order < 0 || (order === 0 && this.#place < other.#place);
   }
 }

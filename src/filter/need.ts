@@ -175,10 +175,10 @@ function union(all: readonly Need[], search: Search): Need {
     boxes: isMuch ? ANYWHERE : some.flatMap((part) => part.boxes),
     start: some.some((part) => part.start === undefined)
       ? undefined
-      : some.map((part) => part.start as Int64).reduce((a, b) => (b < a ? b : a)),
+      : some.map((part) => part.start!).reduce((a, b) => (b < a ? b : a)),
     end: some.some((part) => part.end === undefined)
       ? undefined
-      : some.map((part) => part.end as Int64).reduce((a, b) => (b > a ? b : a)),
+      : some.map((part) => part.end!).reduce((a, b) => (b > a ? b : a)),
   };
 }
 

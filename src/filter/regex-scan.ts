@@ -50,8 +50,7 @@ class Scanner {
   }
 
   run(): Scan {
-    while (this.#at < this.#pattern.length && this.#problem === undefined)
-      this.#step(this.#pattern[this.#at] as string);
+    while (this.#at < this.#pattern.length && this.#problem === undefined) this.#step(this.#pattern[this.#at]!);
     return {
       source: this.#source,
       prefix: this.#prefix,
@@ -62,7 +61,7 @@ class Scanner {
   }
 
   #grow(size: number): void {
-    this.#sizes[this.#sizes.length - 1] = (this.#sizes.at(-1) as number) + size;
+    this.#sizes[this.#sizes.length - 1] = this.#sizes.at(-1)! + size;
   }
 
   #atom(size = 1): void {
@@ -227,7 +226,7 @@ class Scanner {
     const hex = /^\\x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]+)\})/.exec(rest);
     const found = octal ?? hex;
     if (found === null) return undefined;
-    const code = octal ? Number.parseInt(octal[1] as string, 8) : Number.parseInt((hex?.[1] ?? hex?.[2]) as string, 16);
+    const code = octal ? Number.parseInt(octal[1]!, 8) : Number.parseInt((hex?.[1] ?? hex?.[2])!, 16);
     if (code > 0xff) this.#problem = `${found[0]} is above 0xFF and expressions are matched byte by byte`;
     this.#take(found[0].length);
     return code & 0xff;

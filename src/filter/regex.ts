@@ -69,7 +69,7 @@ function plainMatcher(alternatives: readonly (readonly Piece[])[]): Matcher | un
     return literals.size === 1 ? new LiteralMatcher([...literals][0]!) : new LiteralsMatcher([...literals]);
   }
   if (alternatives.length > 1) return undefined;
-  const pieces = alternatives[0] as readonly Piece[];
+  const pieces = alternatives[0]!;
   const literals: ByteString[] = [''];
   let newlines: boolean | undefined;
   for (const piece of pieces) {

@@ -94,7 +94,7 @@ export class OfflineRows {
     return [...columns.keys()].sort(ascending).flatMap((column) => {
       const family = familyName(familyOf(column));
       const keeps = versionKeeper(familyOfTable(METADATA_SCHEMA, family)?.gcRule, 0);
-      const versions = [...(columns.get(column) as Versions)].sort(([a], [b]) => (a > b ? -1 : 1));
+      const versions = [...columns.get(column)!].sort(([a], [b]) => (a > b ? -1 : 1));
       return versions
         .filter(([timestamp], index) => keeps(index, timestamp))
         .map(([timestamp, value]): Cell => ({ family, qualifier: qualifierOf(column), timestamp, value }));

@@ -251,7 +251,7 @@ async function readRecords(
 /** Each record once. */
 function sorted(records: readonly EncodedRecord[]): EncodedRecord[] {
   const all = [...records].sort((a, b) => a.epoch - b.epoch || a.sequence - b.sequence);
-  return all.filter((record, i) => i === 0 || isAfter(record, all[i - 1] as EncodedRecord));
+  return all.filter((record, i) => i === 0 || isAfter(record, all[i - 1]!));
 }
 
 async function replay(
@@ -280,10 +280,10 @@ function tabletOf(tablets: readonly RebuiltTablet[], row: ByteString): RebuiltTa
   let [low, high] = [0, tablets.length - 1];
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if ((tablets[middle] as RebuiltTablet).range.start <= row) low = middle;
+    if (tablets[middle]!.range.start <= row) low = middle;
     else high = middle - 1;
   }
-  return tablets[low] as RebuiltTablet;
+  return tablets[low]!;
 }
 
 function rowOf(tableId: string, { range, files, redo, lastServerMicros }: RebuiltTablet, epoch: number): MetadataRow {

@@ -36,7 +36,7 @@ export class LocationCache {
   findBefore(tableId: string, end: ByteString | undefined): AssignedTablet | undefined {
     const list = this.#tables.get(tableId);
     if (list === undefined) return undefined;
-    const last = list.at(-1) as AssignedTablet;
+    const last = list.at(-1)!;
     if (end === undefined) return last.range.end === undefined ? last : undefined;
     let at = firstAbove(list, end) - 1;
     if (list[at]?.range.start === end) at--;
@@ -51,7 +51,7 @@ export class LocationCache {
     const before = list[from - 1];
     if (before && (before.range.end === undefined || before.range.end > start)) from--;
     let to = from;
-    while (to < list.length && (end === undefined || (list[to] as AssignedTablet).range.start < end)) to++;
+    while (to < list.length && (end === undefined || list[to]!.range.start < end)) to++;
     list.splice(from, to - from, location);
     this.#entries += 1 - (to - from);
     if (this.#entries > this.#limitEntries) this.#shrink(location);
@@ -115,7 +115,7 @@ function firstAbove(list: readonly AssignedTablet[], row: ByteString): number {
   let high = list.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((list[middle] as AssignedTablet).range.start <= row) low = middle + 1;
+    if (list[middle]!.range.start <= row) low = middle + 1;
     else high = middle;
   }
   return low;

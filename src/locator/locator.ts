@@ -95,7 +95,7 @@ export class Locator {
     assert(before || row !== undefined, 'a location is looked for that is of no row');
     const climb = isRoot(target) ? ROOT_PATH : tableId;
     for (;;) {
-      const known = before ? this.#cache.findBefore(tableId, row) : this.#cache.find(tableId, row as ByteString);
+      const known = before ? this.#cache.findBefore(tableId, row) : this.#cache.find(tableId, row!);
       if (known !== undefined) return known;
       const other = this.#climbs.get(climb);
       if (other === undefined) return this.#climbAlone(climb, target, context);
@@ -140,17 +140,13 @@ export class Locator {
       try {
         const found = await this.#readLocations(above, start, context);
         const { end } = above.range;
-        if (found.length === 0 && end !== undefined && end < (keysOfTable(tableId).end as ByteString)) {
+        if (found.length === 0 && end !== undefined && end < keysOfTable(tableId).end!) {
           assert(end > start, 'a climb over METADATA does not come forward');
           start = end;
           continue;
         }
         const first = found[0];
-        if (
-          first === undefined ||
-          first.tableId !== tableId ||
-          (!before && !rangeContains(first.range, row as ByteString))
-        ) {
+        if (first === undefined || first.tableId !== tableId || (!before && !rangeContains(first.range, row!))) {
           throw new BigtableError(
             Code.NOT_FOUND,
             `METADATA has no tablet of table ${tableId} for row ${quote(row ?? '')}`,

@@ -126,7 +126,7 @@ export class MetadataClient {
       for (const group of await this.#groups(left, context)) {
         try {
           const answers = await this.#send(group, context);
-          group.pending.forEach(({ index }, i) => (outcomes[index] = answers[i] as CommitOutcome));
+          group.pending.forEach(({ index }, i) => (outcomes[index] = answers[i]!));
         } catch (thrown) {
           const error = toBigtableError(thrown);
           if (group.tablet) this.#options.locator.drop(group.tablet);
@@ -139,7 +139,7 @@ export class MetadataClient {
         }
       }
       if (failure === undefined) {
-        assert(!outcomes.includes(undefined as never), 'a commit was neither answered nor sent again');
+        assert(!outcomes.includes(undefined!), 'a commit was neither answered nor sent again');
         return outcomes;
       }
       assert(failed.length > 0 && failed.length <= left.length, 'more commits are sent again than have failed');

@@ -118,7 +118,7 @@ export class Assignment {
     assert(outcomes.length === commits.length, 'a new row of METADATA has no outcome');
     if (outcomes.some(({ kind }) => kind === 'refused'))
       throw new BigtableError(Code.INTERNAL, `METADATA has rows of the new table id ${tableId} already`);
-    return commits.map(({ rows }) => rows[0]?.row as MetadataRow);
+    return commits.map(({ rows }) => rows[0]!.row!);
   }
 
   /** Tells the servers named by the rows to load them. Answers the failures. */
@@ -129,7 +129,7 @@ export class Assignment {
       [...this.#byServer(rows)].map(async ([server, tablets]) => {
         const answers = await callServer(env.transport, server.address, 'load', { tablets }, context);
         for (const [i, answer] of answers.entries()) {
-          const ref = tablets[i] as TabletRef;
+          const ref = tablets[i]!;
           if (answer === undefined) {
             server.tablets.set(ref.key, ref.epoch);
             this.#failures.loaded(ref);
@@ -269,7 +269,7 @@ export class Assignment {
     );
     const [outcome] = await this.#give([commit], context);
     if (outcome?.kind === 'refused') throw new BigtableError(Code.ABORTED, 'another master is creating the database');
-    return commit.rows[0]?.row as MetadataRow;
+    return commit.rows[0]!.row!;
   }
 
   /** Gives those rows' tablets to servers that are not with a live one, and has them loaded. Answers the failures. */

@@ -218,7 +218,7 @@ function schemaOf(
 /** Consecutive ranges that meet at the splits. */
 function rangesOf(splits: readonly ByteString[]): RowRange[] {
   const keys = [...new Set(splits)].filter((key) => key !== '').sort();
-  return [...keys, undefined].map((end, i) => ({ start: i === 0 ? '' : (keys[i - 1] as ByteString), end }));
+  return [...keys, undefined].map((end, i) => ({ start: i === 0 ? '' : keys[i - 1]!, end }));
 }
 
 function exists(name: string): BigtableError {

@@ -49,7 +49,7 @@ export function keysOfTable(tableId: string): RowRange {
 export const ROOT_RANGE: RowRange = Object.freeze({ start: '', end: keysOfTable(METADATA_TABLE_ID).end });
 
 /** The rest of METADATA: the rows of all users' tablets. */
-export const USER_RANGE: RowRange = Object.freeze({ start: ROOT_RANGE.end as ByteString, end: undefined });
+export const USER_RANGE: RowRange = Object.freeze({ start: ROOT_RANGE.end!, end: undefined });
 
 /** The key of the root tablet itself. No tablet holds that row: it is the file `root` of the lock service. */
 export const ROOT_KEY: MetadataKey = metadataKey(METADATA_TABLE_ID, ROOT_RANGE.end);

@@ -44,7 +44,7 @@ function mergedLists(a: readonly string[], b: readonly string[]): string[] {
   let at = 0;
   for (const path of a) {
     const inB = b.indexOf(path, at);
-    for (; at <= inB; at++) take(b[at] as string);
+    for (; at <= inB; at++) take(b[at]!);
     take(path);
   }
   for (const path of b.slice(at)) take(path);

@@ -105,7 +105,7 @@ export class PlainObject {
     const value = this.#own(name);
     if (!Array.isArray(value) || !value.every((item) => typeof item === 'string'))
       throw this.wrong(name, 'a list of texts', value);
-    return value as string[];
+    return value;
   }
 
   object(name: string): PlainObject {

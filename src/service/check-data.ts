@@ -74,7 +74,7 @@ export function checkMutateRows(
   return slicer(entries.length, (from, to) => {
     for (let i = from; i < to; i++) {
       try {
-        checkEntry(entries[i] as RowMutations, i, limits);
+        checkEntry(entries[i]!, i, limits);
       } catch (error) {
         if (!(error instanceof BigtableError)) throw error;
         fail(i, error);

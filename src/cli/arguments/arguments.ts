@@ -87,8 +87,8 @@ export function cellArgument(word: string): CellArgument {
       `"${word}" must be written family:column=value or family:column=value@timestamp (microseconds)`,
     );
   return {
-    column: match[1] as string,
-    value: match[2] as string,
+    column: match[1]!,
+    value: match[2]!,
     timestamp: match[3] === undefined ? undefined : BigInt(match[3]),
   };
 }

@@ -50,8 +50,7 @@ export function parseGcPolicy(text: string): GcRule | undefined {
     const versions = /^maxversions=(\d+)$/.exec(token);
     if (versions) return { kind: 'maxVersions', versions: Number(versions[1]) };
     const age = /^maxage=(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(token);
-    if (age)
-      return { kind: 'maxAge', ageMicros: Math.round(Number(age[1]) * (UNIT_MICROS[age[2] as string] as number)) };
+    if (age) return { kind: 'maxAge', ageMicros: Math.round(Number(age[1]) * UNIT_MICROS[age[2]!]!) };
     return fail(`"${token}" is not a rule`);
   };
   const rule = expression();
@@ -76,7 +75,7 @@ export function formatGcRule(rule: GcRule | undefined): string {
 
 function formatDuration(micros: number): string {
   for (const unit of ['d', 'h', 'm', 's', 'ms']) {
-    const size = UNIT_MICROS[unit] as number;
+    const size = UNIT_MICROS[unit]!;
     if (micros >= size && micros % size === 0) return `${micros / size}${unit}`;
   }
   return `${micros / 1e6}s`;

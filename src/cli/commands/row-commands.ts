@@ -187,7 +187,7 @@ function columnFilter(word: string): RowFilter {
   if (family !== '') filters.push({ kind: 'familyNameRegex', regex: family });
   if (qualifier !== '') filters.push({ kind: 'columnQualifierRegex', regex: qualifier });
   if (filters.length === 0) throw new UsageError(`columns=: "${word}" names neither a family nor a column`);
-  return filters.length === 1 ? (filters[0] as RowFilter) : { kind: 'chain', filters };
+  return filters.length === 1 ? filters[0]! : { kind: 'chain', filters };
 }
 
 /** What several commands take: which rows by their key, which columns, how many versions. */
@@ -200,15 +200,13 @@ function cellOptions(
   if (given.columns !== undefined) {
     const columns = [...new Set(given.columns.split(','))].filter((word) => word !== '').map(columnFilter);
     if (columns.length === 0) throw new UsageError('columns= names no column');
-    filters.push(columns.length === 1 ? (columns[0] as RowFilter) : { kind: 'interleave', filters: columns });
+    filters.push(columns.length === 1 ? columns[0]! : { kind: 'interleave', filters: columns });
   }
   if (keysOnly) filters.push({ kind: 'cellsPerRowLimit', cells: 1 }, { kind: 'stripValue' });
   const versions = given['cells-per-column'];
   return {
     versions: versions === undefined ? 'all' : positiveNumber(versions, 'cells-per-column'),
-    ...(filters.length === 0
-      ? {}
-      : { filter: filters.length === 1 ? (filters[0] as RowFilter) : { kind: 'chain', filters } }),
+    ...(filters.length === 0 ? {} : { filter: filters.length === 1 ? filters[0]! : { kind: 'chain', filters } }),
   };
 }
 

@@ -35,7 +35,7 @@ ${subcommandCases(tree, (path) => `command=${quotedForShell(path)}; place=0`, ' 
   if (( at > \${#words[@]} )); then
     case "\${words[-1]}" in
 ${cases(
-  values.map(({ flags: names, value }) => [names.join('|'), answer(value as WordKind)]),
+  values.map(({ flags: names, value }) => [names.join('|'), answer(value!)]),
   '      ',
 )}
     esac

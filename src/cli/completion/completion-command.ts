@@ -32,5 +32,5 @@ export function addCompletionCommand(program: Command, terminal: Terminal): void
     .description('print a script that completes words in a shell')
     .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(SCRIPTS)))
     .addHelpText('after', MORE)
-    .action((shell: string) => terminal.print((SCRIPTS[shell] as (typeof SCRIPTS)[string])(completionTree(program))));
+    .action((shell: string) => terminal.print(SCRIPTS[shell]!(completionTree(program))));
 }

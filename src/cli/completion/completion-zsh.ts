@@ -9,7 +9,7 @@ export function zshScript(tree: readonly CommandWords[]): string {
   const described = (options: readonly OptionWords[]): string =>
     describe(
       'option',
-      options.map(({ flags, description }) => [flags[0] as string, description]),
+      options.map(({ flags, description }) => [flags[0]!, description]),
     );
   const optionsOf = (command: CommandWords): readonly OptionWords[] =>
     command === program ? program.options : [...command.options, ...program.options, help];
@@ -37,7 +37,7 @@ ${subcommandCases(tree, (path) => `command=${quotedForShell(path)}; place=0`, ' 
   if (( at > CURRENT )); then
     case "$words[CURRENT-1]" in
 ${cases(
-  values.map(({ flags, value }) => [flags.join('|'), answer(value as WordKind)]),
+  values.map(({ flags, value }) => [flags.join('|'), answer(value!)]),
   '      ',
 )}
     esac

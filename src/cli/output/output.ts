@@ -20,7 +20,7 @@ export function tabbed(rows: readonly (readonly string[])[]): string {
   );
   const cell = (text: string, column: number): string => {
     const isLast = column === columns - 1;
-    return isLast ? text : text + '\t'.repeat((stops[column] as number) - Math.floor(text.length / 8));
+    return isLast ? text : text + '\t'.repeat(stops[column]! - Math.floor(text.length / 8));
   };
   return rows.map((row) => `${row.map(cell).join('')}\n`).join('');
 }
@@ -29,7 +29,7 @@ export function tabbed(rows: readonly (readonly string[])[]): string {
 export function aligned(rows: readonly (readonly (string | number)[])[], indent = ''): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => String(row[column]).length)));
   const cell = (value: string | number, column: number): string => {
-    const width = widths[column] as number;
+    const width = widths[column]!;
     return typeof value === 'number' ? String(value).padStart(width) : value.padEnd(width);
   };
   return rows.map((row) => `${indent}${row.map(cell).join('  ').trimEnd()}\n`).join('');

@@ -30,13 +30,13 @@ function escaped(bytes: Buffer, printable: (text: string) => string): string {
   for (let at = 0; at < bytes.length; ) {
     const character = characterAt(bytes, at);
     if (character === undefined) {
-      out += hex('x', bytes[at] as number, 2);
+      out += hex('x', bytes[at]!, 2);
       at++;
       continue;
     }
     out += PRINTABLE.test(character)
       ? printable(character)
-      : (SHORT[character] ?? escapedRune(character.codePointAt(0) as number));
+      : (SHORT[character] ?? escapedRune(character.codePointAt(0)!));
     at += Buffer.byteLength(character);
   }
   return out;
@@ -53,7 +53,7 @@ function hex(letter: string, value: number, digits: number): string {
 
 /** The character whose UTF-8 begins at `at`; undefined where there is none. */
 function characterAt(bytes: Buffer, at: number): string | undefined {
-  const lead = bytes[at] as number;
+  const lead = bytes[at]!;
   if (lead < 0x80) return String.fromCharCode(lead);
   const length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
   if (lead < 0xc2 || lead > 0xf4 || at + length > bytes.length) return undefined;

@@ -97,7 +97,7 @@ export async function settingsOf(
 ): Promise<EffectiveSettings> {
   const { settings: file, cache, ...flags } = command.optsWithGlobals<Record<string, string | boolean | undefined>>();
   const [foreign] = Object.keys(FLAGS_OF_CLIENTS).filter((name) => flags[name] !== undefined);
-  if (foreign !== undefined) throw invalidArgument(FLAGS_OF_CLIENTS[foreign] as string);
+  if (foreign !== undefined) throw invalidArgument(FLAGS_OF_CLIENTS[foreign]!);
   if (cache !== undefined) {
     if (flags['blockCacheBytes'] !== undefined)
       throw invalidArgument(`give either ${CACHE_FLAG} or ${flagOf('blockCacheBytes')}, not both`);

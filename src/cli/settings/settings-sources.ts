@@ -75,7 +75,7 @@ export function effectiveSettings(given: GivenSettings): EffectiveSettings {
 
 /** INVALID_ARGUMENT where there are any. */
 export function complain(problems: readonly string[]): void {
-  if (problems.length === 1) throw invalidArgument(problems[0] as string);
+  if (problems.length === 1) throw invalidArgument(problems[0]!);
   if (problems.length > 1) throw invalidArgument(`${problems.length} settings are wrong:\n  ${problems.join('\n  ')}`);
 }
 

@@ -109,7 +109,7 @@ export class RowStream extends PullStream<Row> implements Rows {
   #nextRow(): Row | undefined {
     const fragments = this.#fragments;
     while (this.#next < fragments.length) {
-      const row = this.#rows.add(fragments[this.#next++] as RowFragment);
+      const row = this.#rows.add(fragments[this.#next++]!);
       if (row !== undefined) return row;
     }
     return undefined;

@@ -196,7 +196,7 @@ function filterOf(options: ScanOptions, newestOfColumn: KeptFilters): ModelFilte
   if (name === undefined) return makeFilter(options);
   let filter = name === '' ? NEWEST_VERSION : newestOfColumn.get(name);
   if (filter === undefined) {
-    filter = makeFilter(options) as ModelFilter;
+    filter = makeFilter(options)!;
     if (newestOfColumn.size === MAX_COLUMNS) newestOfColumn.clear();
     newestOfColumn.set(name, filter);
   }
@@ -316,7 +316,7 @@ function timeFilter({ since, until, at }: ScanOptions): ModelFilter | undefined 
 
 function oneOf(filters: readonly ModelFilter[]): ModelFilter {
   if (filters.length === 0) return { kind: 'blockAll' };
-  return filters.length === 1 ? (filters[0] as ModelFilter) : { kind: 'interleave', filters };
+  return filters.length === 1 ? filters[0]! : { kind: 'interleave', filters };
 }
 
 function literal(text: string): string {

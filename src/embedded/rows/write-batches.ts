@@ -40,7 +40,7 @@ export function bytesOf({ row, mutations }: Entry): number {
 function endOfRequest(entries: readonly Entry[], from: number, bounds: BatchBounds): number {
   let [steps, bytes] = [0, 0];
   for (let index = from; index < entries.length; index++) {
-    const entry = entries[index] as Entry;
+    const entry = entries[index]!;
     steps += entry.mutations.length;
     bytes += bytesOf(entry);
     if (index > from && (steps > bounds.steps || bytes > bounds.bytes)) return index;

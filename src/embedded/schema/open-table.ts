@@ -145,7 +145,7 @@ function canonical(rule: GcRule | undefined): string {
   if (rule.kind === 'maxVersions') return `versions ${rule.versions}`;
   if (rule.kind === 'maxAge') return `age ${rule.ageMicros}`;
   const parts = [...new Set(rule.rules.map(canonical))].sort();
-  return parts.length === 1 ? (parts[0] as string) : `${rule.kind} (${parts.join(', ')})`;
+  return parts.length === 1 ? parts[0]! : `${rule.kind} (${parts.join(', ')})`;
 }
 
 function otherwise({ name }: TableSchema, is: string, asked: string, remedy: string): BigtableError {

@@ -76,7 +76,7 @@ function sequences(
   [low, ...lowRest]: readonly number[],
   [high, ...highRest]: readonly number[],
 ): readonly ByteString[] {
-  const [first, last] = [low as number, high as number];
+  const [first, last] = [low!, high!];
   if (lowRest.length === 0) return [byteClass(first, last)];
   if (first === last) return sequences(lowRest, highRest).map((rest) => byteClass(first, first) + rest);
   const isWholeFirst = lowRest.every((byte) => byte === MIN_REST);
@@ -137,7 +137,7 @@ const cases = once((): ReadonlyMap<number, readonly number[]> => {
     if (code >= SURROGATES[0] && code <= SURROGATES[1]) continue;
     const character = String.fromCodePoint(code);
     for (const other of [character.toLowerCase(), character.toUpperCase()]) {
-      const otherCode = other.codePointAt(0) as number;
+      const otherCode = other.codePointAt(0)!;
       // some become several characters, and some are the same in one language alone: neither folds in expressions
       if (other === character || other !== String.fromCodePoint(otherCode) || !new RegExp(character, 'iu').test(other))
         continue;

@@ -82,7 +82,7 @@ class Translator {
   }
 
   #step(): void {
-    const c = this.#text[this.#at] as string;
+    const c = this.#text[this.#at]!;
     if (c === '\\') this.#escape();
     else if (c === '[') this.#class();
     else if (c === '(') this.#open();
@@ -90,7 +90,7 @@ class Translator {
       this.#at++;
       this.#one(this.#flags.dotTakesNewline ? '[\\x00-\\x7f]' : `[^\\n${HIGH}]`, ALL, '.');
     } else if (c.charCodeAt(0) > 0x7f) {
-      const code = this.#text.codePointAt(this.#at) as number;
+      const code = this.#text.codePointAt(this.#at)!;
       this.#at += sizeOf(code);
       this.#literal(code);
     } else {
@@ -174,7 +174,7 @@ class Translator {
     const quoted = this.#text.slice(this.#at + 2, end < 0 ? undefined : end);
     // an operator behind the quote speaks of its last character, which looks at what follows
     this.#at = end < 0 ? this.#text.length : end + 2;
-    for (const c of quoted) this.#literal(c.codePointAt(0) as number);
+    for (const c of quoted) this.#literal(c.codePointAt(0)!);
   }
 
   #refuseUnicodeClass(letter: string): void {
@@ -190,7 +190,7 @@ class Translator {
     const found = this.#find(NUMERIC);
     if (found === null) return undefined;
     const [whole, byte, code, octal] = found;
-    const number = octal === undefined ? Number.parseInt((byte ?? code) as string, 16) : Number.parseInt(octal, 8);
+    const number = octal === undefined ? Number.parseInt((byte ?? code)!, 16) : Number.parseInt(octal, 8);
     if (number > 0x7f) {
       throw invalidArgument(
         `${this.#what}: ${whole} in text is neither surely a byte nor surely a character: ` +
@@ -278,7 +278,7 @@ class Translator {
    */
   #classCharacter(): { readonly code: number; readonly source: string } {
     if (this.#text[this.#at] !== '\\') {
-      const code = this.#text.codePointAt(this.#at) as number;
+      const code = this.#text.codePointAt(this.#at)!;
       this.#at += sizeOf(code);
       const c = String.fromCodePoint(code);
       return { code, source: /[-\]\\[^]/.test(c) ? `\\${c}` : c };

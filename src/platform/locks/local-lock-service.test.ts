@@ -46,7 +46,7 @@ describe('local lock service, reopened', () => {
       sessions.add(session);
       const numbers = [
         await service.write('ephemeral', bytes('x'), { sessionId: session }),
-        (await service.tryAcquire('lock', session))?.epoch!,
+        (await service.tryAcquire('lock', session))!.epoch,
         await service.write('lasting', bytes('x')),
       ];
       await service.remove('lasting');
