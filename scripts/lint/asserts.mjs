@@ -11,7 +11,7 @@ const LIMITS = {
   tablet: 20,
   sstable: 20,
   memtable: 20,
-  commitlog: 4,
+  commitlog: 20,
   metadata: 20,
   tabletserver: 20,
   master: 20,

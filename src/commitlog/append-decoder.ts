@@ -1,57 +1,26 @@
 /**
- * Reads the records of one append back. Format: docs/formats/commit-log.md.
+ * Finds the records of one append and decodes them. Format: docs/formats/commit-log.md; errors: append-reader.ts.
  *
- * A record is found by its length and told apart by its table, epoch and sequence alone; its body is decoded when somebody wants it. So a recovery
- * passes over what is in SSTables already, and holds bytes in place of objects.
- *
- * The file system has checked the append's checksum, so bytes that make no sense are damage from before it was computed, or a
- * fault of the program: a CorruptionError in either case. What a later version wrote and this one must not skip is refused with
- * FAILED_PRECONDITION.
+ * A record is found by its length and identified by table, epoch and sequence; its body is decoded on request. So
+ * recovery skips records that are in SSTables already, and holds bytes instead of objects.
  */
-import {
-  BigtableError,
-  type ByteString,
-  Code,
-  CorruptionError,
-  type Int64,
-  readInt64BE,
-  toText,
-  VarintReader,
-} from '../base/index.ts';
+import { assert } from '../base/index.ts';
 import type { LogAppend } from '../env/index.ts';
-import {
-  CellBatchBuilder,
-  intersectRanges,
-  isEmptyRange,
-  type Mutation,
-  type Mutations,
-  rangeContains,
-  type RowMutations,
-  type RowRange,
-  setCell,
-  type TimestampRange,
-} from '../model/index.ts';
-import {
-  APPEND_VERSION,
-  type AppendHeader,
-  MutationKind,
-  RangeFlag,
-  RecordField,
-  RecordKind,
-} from './append-format.ts';
+import { type Mutations, rangeContains, type RowRange } from '../model/index.ts';
+import { APPEND_VERSION, type AppendHeader, RecordField, RecordKind } from './append-format.ts';
+import { AppendReader, INT64_BYTES } from './append-reader.ts';
+import { BodyDecoder, type RowSpan } from './body-decoder.ts';
 import { type EncodedRecord, type LogRecord, Origin, type RecordBody, type RedoRecord } from './record.ts';
 
-/** Commit time, timestamps, integers. */
-const INT64_BYTES = 8;
 const ORIGINS: ReadonlySet<number> = new Set(Object.values(Origin));
 
-/** One record's place in its append. */
+/** One record of an append. */
 class RecordInAppend implements EncodedRecord {
   readonly tableId: string;
   readonly epoch: number;
   readonly sequence: number;
   readonly kind: number;
-  /** Behind the epoch. */
+  /** Offset after the epoch. */
   readonly at: number;
   readonly end: number;
   readonly #decoder: AppendDecoder;
@@ -86,182 +55,132 @@ class RecordInAppend implements EncodedRecord {
 
   touches(range: RowRange): boolean {
     if (this.kind !== RecordKind.rows) return this.#decoder.touches(this, range);
-    // the tablet that wrote it need not look further
+    // true for the tablet that wrote the record: its span is not needed then
     if (this.#span === undefined && this.#decoder.beginsIn(this, range)) return true;
     const { first, last } = (this.#span ??= this.#decoder.spanOf(this));
     if (first > last || last < range.start || (range.end !== undefined && first >= range.end)) return false;
-    // one of the two is in it, or it lies between them: then every row must be asked
+    // one end of the span is in the range, or the range lies inside the span: then every row has to be compared
     return rangeContains(range, first) || rangeContains(range, last) || this.#decoder.touches(this, range);
   }
 }
 
-/** The lowest and the highest row of a record. */
-interface RowSpan {
-  readonly first: ByteString;
-  readonly last: ByteString;
-}
-
-/** Span of a record without rows, the only one whose first row is above its last. */
-const NO_ROWS: RowSpan = { first: '\xff', last: '' };
-
 export class AppendDecoder {
   readonly header: AppendHeader;
-  readonly #path: string;
-  readonly #position: number;
-  readonly #bytes: Buffer;
-  readonly #reader: VarintReader;
+  readonly #reader: AppendReader;
+  readonly #bodies: BodyDecoder;
   #found = 0;
-  /** Where the next record begins. */
+  /** Offset of the next record. */
   #next: number;
-  /** The last table's id, and where its bytes stand: records of one table mostly follow one another. */
+  /** The last table's id, and its bytes' offset and length: records of one table mostly follow one another. */
   #tableId = '';
   #tableIdAt = 0;
   #tableIdBytes = -1;
 
-  /** `path`: of the log, for messages. */
+  /** `path` is the log's, for messages. */
   constructor(path: string, append: LogAppend) {
-    this.#path = path;
-    this.#position = append.position;
-    this.#bytes = append.bytes;
-    this.#reader = new VarintReader(append.bytes);
-    this.header = this.#checked(() => this.#header());
+    this.#reader = new AppendReader(path, append);
+    this.#bodies = new BodyDecoder(this.#reader);
+    this.header = this.#reader.checked(() => this.#header());
     this.#next = this.#reader.offset;
   }
 
-  /** The next record, or undefined behind the last. Its values are views of the append: whoever applies them to a memtable copies them. */
+  /** The next record; undefined after the last. Its values are views of the append: copy them to keep them. */
   next(): LogRecord | undefined {
     return this.nextEncoded()?.decode();
   }
 
-  /** The same, its body not decoded yet. */
+  /** The next record, its body not decoded yet; undefined after the last. */
   nextEncoded(): EncodedRecord | undefined {
-    return this.#checked(() => {
-      this.#reader.offset = this.#next;
+    const reader = this.#reader;
+    return reader.checked(() => {
+      reader.offset = this.#next;
       if (this.#found < this.header.count) return this.#find(this.header.firstSequence + this.#found++);
-      if (this.#next !== this.#bytes.length)
-        throw this.#corrupt(`${this.#bytes.length - this.#next} bytes follow the last record`);
+      if (this.#next !== reader.bytes.length)
+        throw reader.corrupt(`${reader.bytes.length - this.#next} bytes follow the last record`);
       return undefined;
     });
   }
 
-  /** For `RecordInAppend`. */
+  /** Only for RecordInAppend, as all that follows. */
   decode(record: RecordInAppend): LogRecord {
-    return this.#checked(() => this.#record(record, () => this.#body(record.kind)));
+    return this.#reader.checked(() => this.#record(record, () => this.#bodies.body(record.kind)));
   }
 
-  /** For `RecordInAppend`. */
   redo(record: RecordInAppend): RedoRecord {
-    return this.#checked(() =>
-      this.#record(record, () => (record.kind === RecordKind.rows ? this.#rowsOfRuns() : this.#body(record.kind))),
-    );
+    const { kind } = record;
+    const body = (): RecordBody<Mutations> =>
+      kind === RecordKind.rows ? this.#bodies.rowsOfRuns() : this.#bodies.body(kind);
+    return this.#reader.checked(() => this.#record(record, body));
   }
 
-  /** For `RecordInAppend`. */
   touches(record: RecordInAppend, range: RowRange): boolean {
-    return this.#checked(() => {
+    return this.#reader.checked(() => {
       this.#toBody(record);
-      if (record.kind === RecordKind.dropRows) return !isEmptyRange(intersectRanges(this.#rowRange(), range));
-      if (record.kind !== RecordKind.rows) throw this.#tooNew(`a record of kind ${record.kind}`);
-      for (let left = this.#reader.next(); left > 0; left--) {
-        if (rangeContains(range, this.#text())) return true;
-        this.#passMutations();
-      }
-      return false;
+      return this.#bodies.touches(record.kind, range);
     });
   }
 
-  /** For `RecordInAppend`, of a record of rows: whether its first row is in the range. */
+  /** For records of rows. */
   beginsIn(record: RecordInAppend, range: RowRange): boolean {
-    return this.#checked(() => {
+    assert(record.kind === RecordKind.rows, 'a record of rows');
+    return this.#reader.checked(() => {
       this.#toBody(record);
-      return this.#reader.next() > 0 && rangeContains(range, this.#text());
+      return this.#bodies.beginsIn(range);
     });
   }
 
-  /** For `RecordInAppend`, of a record of rows. */
+  /** For records of rows. */
   spanOf(record: RecordInAppend): RowSpan {
-    return this.#checked(() => {
+    assert(record.kind === RecordKind.rows, 'a record of rows');
+    return this.#reader.checked(() => {
       this.#toBody(record);
-      let left = this.#reader.next();
-      if (left === 0) return NO_ROWS;
-      let first = this.#text();
-      let last = first;
-      for (this.#passMutations(); --left > 0; this.#passMutations()) {
-        const row = this.#text();
-        if (row > last) last = row;
-        else if (row < first) first = row;
-      }
-      return { first, last };
+      return this.#bodies.span();
     });
   }
 
   #toBody(record: RecordInAppend): void {
     const reader = this.#reader;
     reader.offset = record.at;
-    this.#take(INT64_BYTES);
-    reader.next();
-    this.#take(reader.next());
-  }
-
-  #checked<T>(decode: () => T): T {
-    try {
-      return decode();
-    } catch (error) {
-      if (error instanceof RangeError) throw this.#corrupt(error.message, error);
-      throw error;
-    }
-  }
-
-  #corrupt(what: string, cause?: unknown): CorruptionError {
-    return new CorruptionError(
-      this.#path,
-      this.#position,
-      `at byte ${this.#reader.offset} of the append: ${what}`,
-      cause,
-    );
-  }
-
-  #tooNew(what: string): BigtableError {
-    return new BigtableError(
-      Code.FAILED_PRECONDITION,
-      `${this.#path}: the append at ${this.#position} has ${what}: it was written by a newer Edubba`,
-    );
+    reader.take(INT64_BYTES);
+    reader.varint();
+    reader.skipBytes();
   }
 
   #header(): AppendHeader {
     const reader = this.#reader;
-    const version = this.#byte();
-    if (version !== APPEND_VERSION) throw this.#tooNew(`version ${version}, this one reads ${APPEND_VERSION}`);
-    const features = reader.next();
-    if (features !== 0) throw this.#tooNew(`required features 0x${features.toString(16)}`);
+    const version = reader.byte();
+    if (version !== APPEND_VERSION) throw reader.tooNew(`version ${version}, this one reads ${APPEND_VERSION}`);
+    const features = reader.varint();
+    if (features !== 0) throw reader.tooNew(`required features 0x${features.toString(16)}`);
     const header = {
-      previous: reader.next(),
-      count: reader.next(),
-      firstSequence: reader.next(),
-      lowWater: reader.next(),
+      previous: reader.varint(),
+      count: reader.varint(),
+      firstSequence: reader.varint(),
+      lowWater: reader.varint(),
     };
     // optional fields that later versions may add
-    this.#take(reader.next());
+    reader.skipBytes();
     return header;
   }
 
   #find(sequence: number): RecordInAppend {
     const reader = this.#reader;
-    const length = this.#bytes.readUInt32LE(this.#take(4));
+    const length = reader.bytes.readUInt32LE(reader.take(4));
     const end = reader.offset + length;
-    if (end > this.#bytes.length) throw this.#corrupt(`a record of ${length} bytes reaches behind the end`);
+    if (end > reader.bytes.length) throw reader.corrupt(`a record of ${length} bytes exceeds the append`);
     this.#next = end;
-    const kind = this.#byte();
+    const kind = reader.byte();
     const tableId = this.#table();
-    const epoch = reader.next();
-    if (reader.offset > end) throw this.#corrupt(`the head of a record of ${length} bytes reaches behind it`);
+    const epoch = reader.varint();
+    if (reader.offset > end) throw reader.corrupt(`the head of a record of ${length} bytes exceeds the record`);
     return new RecordInAppend(this, kind, tableId, epoch, sequence, reader.offset, end);
   }
 
   #table(): string {
-    const length = this.#reader.next();
-    const at = this.#take(length);
-    const bytes = this.#bytes;
+    const reader = this.#reader;
+    const length = reader.varint();
+    const at = reader.take(length);
+    const { bytes } = reader;
     if (
       length === this.#tableIdBytes &&
       bytes.compare(bytes, this.#tableIdAt, this.#tableIdAt + length, at, at + length) === 0
@@ -279,222 +198,32 @@ export class AppendDecoder {
   ): Omit<LogRecord, 'body'> & { readonly body: B } {
     const reader = this.#reader;
     reader.offset = at;
-    const commitMicros = this.#int64();
-    const origin = reader.next();
-    if (!isOrigin(origin)) throw this.#tooNew(`a record of origin ${origin}`);
+    const commitMicros = reader.int64();
+    const origin = reader.varint();
+    if (!isOrigin(origin)) throw reader.tooNew(`a record of origin ${origin}`);
     const token = this.#fields();
     const body = decodeBody();
     if (reader.offset !== end)
-      throw this.#corrupt(`a record that ends at ${end} has its fields end at ${reader.offset}`);
+      throw reader.corrupt(`the fields of a record that ends at ${end} end at ${reader.offset}`);
     const record = { tableId, epoch, sequence, commitMicros, origin, body };
     return token ? { ...record, token } : record;
   }
 
-  /** The token, where there is one. */
+  /** The optional fields: the token, if there is one. */
   #fields(): Uint8Array | undefined {
     const reader = this.#reader;
-    const size = reader.next();
+    const size = reader.varint();
     const end = reader.offset + size;
     let token: Uint8Array | undefined;
     while (reader.offset < end) {
-      const field = reader.next();
-      if (field === RecordField.token) token = this.#value();
-      else if (field % 2 === 0) this.#take(reader.next());
-      else throw this.#tooNew(`a record with the required field ${field}`);
+      const field = reader.varint();
+      if (field === RecordField.token) token = reader.value();
+      else if (field % 2 === 0) reader.skipBytes();
+      else throw reader.tooNew(`a record with the required field ${field}`);
     }
     if (reader.offset !== end)
-      throw this.#corrupt(`optional fields of ${size} bytes end at ${reader.offset}, not at ${end}`);
+      throw reader.corrupt(`optional fields of ${size} bytes end at ${reader.offset}, not at ${end}`);
     return token;
-  }
-
-  #body(kind: number): LogRecord['body'] {
-    if (kind === RecordKind.dropRows) return { kind: 'dropRows', range: this.#rowRange() };
-    if (kind !== RecordKind.rows) throw this.#tooNew(`a record of kind ${kind}`);
-    const rows: RowMutations<readonly Mutation[]>[] = [];
-    for (let left = this.#reader.next(); left > 0; left--)
-      rows.push({ row: this.#text(), mutations: this.#list(this.#reader.next()) });
-    return { kind: 'rows', rows };
-  }
-
-  #list(count: number): Mutation[] {
-    const mutations: Mutation[] = [];
-    for (let left = count; left > 0; left--) mutations.push(this.#mutation());
-    return mutations;
-  }
-
-  #rowsOfRuns(): RecordBody<Mutations> {
-    const reader = this.#reader;
-    const cells = new CellBatchBuilder(this.#bytes);
-    const rows: RowMutations[] = [];
-    for (let left = reader.next(); left > 0; left--) {
-      const row = this.#text();
-      const count = reader.next();
-      const at = reader.offset;
-      const from = cells.count;
-      if (this.#cells(cells, count)) rows.push({ row, mutations: cells.runFrom(from) });
-      else {
-        cells.dropFrom(from);
-        reader.offset = at;
-        rows.push({ row, mutations: this.#list(count) });
-      }
-    }
-    return { kind: 'rows', rows };
-  }
-
-  /** False where not all of the mutations are set-cells, or there are none. */
-  #cells(cells: CellBatchBuilder, count: number): boolean {
-    const reader = this.#reader;
-    for (let left = count; left > 0; left--) {
-      if (this.#byte() !== MutationKind.setCell) return false;
-      const start = reader.offset;
-      this.#passBytes();
-      const middle = reader.offset;
-      this.#passBytes();
-      const end = reader.offset;
-      // with their lengths
-      if (!cells.toColumn(start, middle, middle, end)) {
-        reader.offset = start;
-        const family = this.#family();
-        const qualifier = this.#take(reader.next());
-        cells.addColumn(start, middle, middle, end, family, qualifier, reader.offset);
-      }
-      const timestamp = this.#int64();
-      const value = this.#take(reader.next());
-      cells.add(timestamp, value, reader.offset);
-    }
-    return count > 0;
-  }
-
-  #rowRange(): RowRange {
-    const start = this.#text();
-    const hasEnd = this.#byte();
-    if (hasEnd > 1) throw this.#corrupt(`a row range with the flag ${hasEnd}`);
-    return { start, end: hasEnd ? this.#text() : undefined };
-  }
-
-  #mutation(): Mutation {
-    const kind = this.#byte();
-    switch (kind) {
-      case MutationKind.setCell:
-        return setCell(this.#family(), this.#text(), this.#int64(), this.#value());
-      case MutationKind.addIntegerToCell:
-        return {
-          kind: 'addToCell',
-          family: this.#family(),
-          qualifier: this.#text(),
-          timestamp: this.#int64(),
-          input: this.#int64(),
-        };
-      case MutationKind.addBytesToCell:
-        return {
-          kind: 'addToCell',
-          family: this.#family(),
-          qualifier: this.#text(),
-          timestamp: this.#int64(),
-          input: this.#value(),
-        };
-      case MutationKind.mergeToCell:
-        return {
-          kind: 'mergeToCell',
-          family: this.#family(),
-          qualifier: this.#text(),
-          timestamp: this.#int64(),
-          state: this.#value(),
-        };
-      case MutationKind.deleteFromColumn:
-        return this.#deleteFromColumn();
-      case MutationKind.deleteFromFamily:
-        return { kind: 'deleteFromFamily', family: this.#family() };
-      case MutationKind.deleteFromRow:
-        return { kind: 'deleteFromRow' };
-      default:
-        throw this.#tooNew(`a mutation of kind ${kind}`);
-    }
-  }
-
-  #deleteFromColumn(): Mutation {
-    const family = this.#family();
-    const qualifier = this.#text();
-    const flags = this.#byte();
-    if (flags > (RangeFlag.start | RangeFlag.end)) throw this.#corrupt(`a range of timestamps with the flags ${flags}`);
-    if (flags === 0) return { kind: 'deleteFromColumn', family, qualifier };
-    const range: TimestampRange = {
-      ...(flags & RangeFlag.start ? { start: this.#int64() } : {}),
-      ...(flags & RangeFlag.end ? { end: this.#int64() } : {}),
-    };
-    return { kind: 'deleteFromColumn', family, qualifier, range };
-  }
-
-  #passMutations(): void {
-    for (let more = this.#reader.next(); more > 0; more--) this.#passMutation();
-  }
-
-  #passMutation(): void {
-    const kind = this.#byte();
-    switch (kind) {
-      case MutationKind.setCell:
-      case MutationKind.addIntegerToCell:
-      case MutationKind.addBytesToCell:
-      case MutationKind.mergeToCell:
-        this.#passBytes();
-        this.#passBytes();
-        this.#take(INT64_BYTES);
-        if (kind === MutationKind.addIntegerToCell) this.#take(INT64_BYTES);
-        else this.#passBytes();
-        return;
-      case MutationKind.deleteFromColumn: {
-        this.#passBytes();
-        this.#passBytes();
-        const flags = this.#byte();
-        if (flags & RangeFlag.start) this.#take(INT64_BYTES);
-        if (flags & RangeFlag.end) this.#take(INT64_BYTES);
-        return;
-      }
-      case MutationKind.deleteFromFamily:
-        return this.#passBytes();
-      case MutationKind.deleteFromRow:
-        return;
-      default:
-        throw this.#tooNew(`a mutation of kind ${kind}`);
-    }
-  }
-
-  #passBytes(): void {
-    this.#take(this.#reader.next());
-  }
-
-  /** Passes over `length` bytes and answers where they begin. */
-  #take(length: number): number {
-    const at = this.#reader.offset;
-    if (at + length > this.#bytes.length) throw new RangeError(`${length} bytes at ${at} run behind the end`);
-    this.#reader.offset = at + length;
-    return at;
-  }
-
-  #byte(): number {
-    return this.#bytes[this.#take(1)]!;
-  }
-
-  #int64(): Int64 {
-    return readInt64BE(this.#bytes, this.#take(INT64_BYTES));
-  }
-
-  #text(): ByteString {
-    const length = this.#reader.next();
-    const at = this.#take(length);
-    return this.#bytes.latin1Slice(at, at + length);
-  }
-
-  #family(): string {
-    const family = this.#text();
-    for (let i = 0; i < family.length; i++) if (family.charCodeAt(i) > 0x7f) return toText(family);
-    return family;
-  }
-
-  #value(): Uint8Array {
-    const length = this.#reader.next();
-    const at = this.#take(length);
-    return this.#bytes.subarray(at, at + length);
   }
 }
 

@@ -1,11 +1,10 @@
 /**
  * Gathers records into the bytes of one append. Format: docs/formats/commit-log.md.
  *
- * A hot path: every write goes through here, so that it is written for speed (a 1 KB record costs less than a microsecond).
- * Small fields are copied into slabs that are used again; a large value becomes a part of its own
- * and is not copied, so its bytes must stay as they are until the append is durable.
+ * Hot path of every write. Small fields are copied into slabs that are reused. A large value becomes a part of its own
+ * and is not copied, so its bytes must not change until the append is durable.
  *
- * Invariant: a record that cannot be encoded, or is too large, leaves nothing behind.
+ * Invariant: a record that cannot be encoded, or is too large, leaves the encoder as it was.
  */
 import {
   assert,
@@ -44,32 +43,32 @@ import type { LogRecord, NewRecord } from './record.ts';
 const SLAB_BYTES = 128 << 10;
 /** Values from this size on are not copied. */
 const LARGE_VALUE_BYTES = 32 << 10;
-/** Strings up to this length are copied by a loop: that costs less than a call. */
+/** Strings up to this length are copied by a loop. */
 const SHORT_TEXT = 24;
-/** Slabs that are kept for the next append. */
+/** Slabs kept for the next append. */
 const MAX_KEPT_SLABS = 8;
 const INT64_BYTES = 8;
 /** Longest varint. */
 const VARINT_BYTES = 8;
 const RECORD_LENGTH_BYTES = 4;
-/** Mutations of a large change between two looks at the clock. */
-const ENCODED_AT_ONCE = 64;
+/** Mutations of a large change that are encoded between two checks of the clock. */
+const MUTATIONS_PER_CHECK = 64;
 
 export class AppendEncoder {
   /** Records gathered. */
   count = 0;
-  /** Rows that they change. */
+  /** Rows that the records change. */
   rows = 0;
   readonly #slabs: Buffer[] = [Buffer.allocUnsafeSlow(SLAB_BYTES)];
   #slabsUsed = 1;
   #slab = this.#slabs[0]!;
-  /** Where the next byte goes. */
+  /** Offset of the next byte in the slab. */
   #at = 0;
-  /** Where the part begins that the slab is being filled with. */
+  /** Offset in the slab at which the present part begins. */
   #from = 0;
   #parts: Uint8Array[] = [];
   #partBytes = 0;
-  /** Family of the last cell, as text and as bytes. */
+  /** Family of the last cell, as text and encoded. */
   #family = '';
   #encodedFamily: ByteString = '';
 
@@ -78,7 +77,7 @@ export class AppendEncoder {
     return this.#partBytes + this.#at - this.#from;
   }
 
-  /** Adds the record and answers the bytes that it takes; where they are more than `maxBytes` nothing is added. */
+  /** Adds the record and returns its length in bytes. Adds nothing if that is more than `maxBytes`. */
   add(record: NewRecord, maxBytes = Number.POSITIVE_INFINITY): number {
     const { sizeBytes } = this;
     const slabsUsed = this.#slabsUsed;
@@ -89,13 +88,14 @@ export class AppendEncoder {
     const partBytes = this.#partBytes;
     let isAdded = false;
     try {
-      this.#room(RECORD_LENGTH_BYTES);
+      this.#reserve(RECORD_LENGTH_BYTES);
       const lengthSlab = this.#slab;
       const lengthAt = this.#at;
       this.#at += RECORD_LENGTH_BYTES;
       this.#record(record);
       const bytes = this.sizeBytes - sizeBytes;
       if (bytes > maxBytes) return bytes;
+      assert(bytes > RECORD_LENGTH_BYTES, 'a record has a body');
       lengthSlab.writeUInt32LE(bytes - RECORD_LENGTH_BYTES, lengthAt);
       this.count++;
       if (record.body.kind === 'rows') this.rows += record.body.rows.length;
@@ -109,28 +109,27 @@ export class AppendEncoder {
         this.#from = from;
         this.#parts.length = partCount;
         this.#partBytes = partBytes;
+        assert(this.sizeBytes === sizeBytes, 'a record that is not added leaves no bytes');
       }
     }
   }
 
   /** The append's bytes: header and records. They are valid until `reset`. */
   finish(header: AppendHeader): readonly Uint8Array[] {
-    assert(
-      header.count === this.count && this.count > 0,
-      `an append of ${this.count} records whose header says ${header.count}`,
-    );
+    assert(header.count === this.count && this.count > 0, 'the header counts the records of the append');
     this.#cut();
     const { previous, count, firstSequence, lowWater } = header;
     const fields = [0, previous, count, firstSequence, lowWater, 0];
     const bytes = Buffer.allocUnsafe(1 + fields.reduce((sum, field) => sum + varintLength(field), 0));
     let at = bytes.writeUInt8(APPEND_VERSION, 0);
     for (const field of fields) at = writeVarint(bytes, at, field);
-    assert(at === bytes.length, 'an append header of another length');
+    assert(at === bytes.length, 'a header has the length that was computed');
     return [bytes, ...this.#parts];
   }
 
-  /** Empties it for the next append. */
+  /** Empties the encoder for the next append. */
   reset(): void {
+    assert(this.#slabs.length > 0 && this.#slabsUsed <= this.#slabs.length, "the slabs in use are the encoder's");
     this.count = 0;
     this.rows = 0;
     this.#slabs.length = Math.min(this.#slabs.length, MAX_KEPT_SLABS);
@@ -168,6 +167,7 @@ export class AppendEncoder {
   }
 
   #encoded(parts: readonly Uint8Array[]): void {
+    assert(parts.length > 0, 'rows that were encoded beforehand have bytes');
     this.#cut();
     for (const part of parts) {
       this.#parts.push(part);
@@ -175,15 +175,16 @@ export class AppendEncoder {
     }
   }
 
-  /** Only for `encodeRows`: the encoder is used for nothing else. */
-  async rowsInSteps(rows: readonly RowMutations[], pacer: Pacer): Promise<readonly Uint8Array[]> {
+  /** Only for `encodeRows`, with an encoder of its own. */
+  async rowsInSlices(rows: readonly RowMutations[], pacer: Pacer): Promise<readonly Uint8Array[]> {
+    assert(this.count === 0 && this.sizeBytes === 0, 'rows are encoded beforehand by an encoder of their own');
     this.#varint(rows.length);
     for (const { row, mutations } of rows) {
       this.#text(row);
       this.#varint(mutations.length);
-      for (let from = 0; from < mutations.length; from += ENCODED_AT_ONCE) {
-        this.#mutations(sliceMutations(mutations, from, from + ENCODED_AT_ONCE));
-        if (pacer.due(ENCODED_AT_ONCE)) await pacer.pause();
+      for (let from = 0; from < mutations.length; from += MUTATIONS_PER_CHECK) {
+        this.#mutations(sliceMutations(mutations, from, from + MUTATIONS_PER_CHECK));
+        if (pacer.due(MUTATIONS_PER_CHECK)) await pacer.pause();
       }
     }
     this.#cut();
@@ -270,25 +271,25 @@ export class AppendEncoder {
   }
 
   #byte(value: number): void {
-    this.#room(1);
+    this.#reserve(1);
     this.#slab[this.#at++] = value;
   }
 
   #varint(value: number): void {
-    assert(value >= 0 && Number.isSafeInteger(value), `${value} is no varint`);
-    this.#room(VARINT_BYTES);
+    assert(value >= 0 && Number.isSafeInteger(value), 'a varint is a safe integer, not negative');
+    this.#reserve(VARINT_BYTES);
     this.#at = writeVarint(this.#slab, this.#at, value);
   }
 
   #int64(value: Int64): void {
-    this.#room(INT64_BYTES);
+    this.#reserve(INT64_BYTES);
     writeInt64BE(this.#slab, this.#at, value);
     this.#at += INT64_BYTES;
   }
 
   #text(text: ByteString): void {
     const { length } = text;
-    this.#room(VARINT_BYTES + length);
+    this.#reserve(VARINT_BYTES + length);
     const slab = this.#slab;
     let at = writeVarint(slab, this.#at, length);
     if (length <= SHORT_TEXT) {
@@ -303,7 +304,7 @@ export class AppendEncoder {
   #bytes(bytes: Uint8Array, from = 0, to = bytes.length): void {
     const length = to - from;
     if (length >= LARGE_VALUE_BYTES) return this.#largeBytes(length === bytes.length ? bytes : viewOf(bytes, from, to));
-    this.#room(VARINT_BYTES + length);
+    this.#reserve(VARINT_BYTES + length);
     const at = writeVarint(this.#slab, this.#at, length);
     copyBytes(bytes, from, to, this.#slab, at);
     this.#at = at + length;
@@ -316,8 +317,8 @@ export class AppendEncoder {
     this.#partBytes += bytes.length;
   }
 
-  /** Makes sure that the slab takes `length` more bytes. */
-  #room(length: number): void {
+  /** Makes space for `length` more bytes in the slab. */
+  #reserve(length: number): void {
     if (this.#at + length > this.#slab.length) this.#nextSlab(length);
   }
 
@@ -334,7 +335,7 @@ export class AppendEncoder {
     this.#from = 0;
   }
 
-  /** Ends the part that the slab is being filled with. */
+  /** Ends the present part of the slab. */
   #cut(): void {
     if (this.#at === this.#from) return;
     this.#parts.push(this.#slab.subarray(this.#from, this.#at));
@@ -344,9 +345,9 @@ export class AppendEncoder {
 }
 
 /**
- * The rows of a record that is too large for one step of the event loop, encoded beforehand: for NewRecord.encodedRows. Large values
- * are not copied here either.
+ * Encodes the rows of a record that is too large for one slice of the event loop, for NewRecord.encodedRows. Large
+ * values are not copied.
  */
 export function encodeRows(rows: readonly RowMutations[], pacer: Pacer): Promise<readonly Uint8Array[]> {
-  return new AppendEncoder().rowsInSteps(rows, pacer);
+  return new AppendEncoder().rowsInSlices(rows, pacer);
 }

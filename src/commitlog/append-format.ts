@@ -4,17 +4,17 @@
 
 export const APPEND_VERSION = 1;
 
-/** Most bytes of an append before its records: a byte, and five varints. */
+/** Upper bound of an append's header: a byte and six varints. */
 export const MAX_APPEND_HEADER_BYTES = 64;
 
-/** What an append tells of itself, before its records. */
+/** The fields of an append before its records. */
 export interface AppendHeader {
   /** Position of the append before it, plus 1; 0 in the first of the log. */
   readonly previous: number;
   readonly count: number;
   /** Sequence number of the first record; the others follow one by one. */
   readonly firstSequence: number;
-  /** Appends below this position may have been trimmed; whatever else is missing was lost. */
+  /** Appends below this position may have been trimmed; any other missing append was lost. */
   readonly lowWater: number;
 }
 
@@ -33,5 +33,5 @@ export const MutationKind = {
 /** Which ends a deleted range of timestamps has. */
 export const RangeFlag = { start: 1, end: 2 } as const;
 
-/** Optional fields of a record. A reader that does not know one skips it where its number is even, and refuses the log where it is odd. */
+/** Optional fields of a record. A reader skips an unknown field with an even number and refuses the log for an odd one. */
 export const RecordField = { token: 2 } as const;

@@ -108,12 +108,12 @@ describe('reading records', () => {
     }
   });
 
-  test('appends that are missing at the beginning are corruption, unless the log says that they were given up', async () => {
+  test('appends that are missing at the beginning are corruption, unless the log says that they were trimmed', async () => {
     const fileSystem = new MemoryFileSystem();
     const positions = await write(fileSystem, FOUR);
     const outcome = await read(without(fileSystem, [positions[0] as number]));
     assert.ok(outcome.error instanceof CorruptionError);
-    assert.match(outcome.error.message, /the append at 0 is missing before it; only what lies below 0 was given up/);
+    assert.match(outcome.error.message, /the append at 0 is missing before it; only appends below 0 were trimmed/);
     // asked for from there on nothing is missing
     assert.deepEqual((await read(without(fileSystem, [positions[0] as number]), positions[1])).texts, [
       '3 c',
@@ -138,11 +138,11 @@ describe('reading records', () => {
     }
     assert.ok(
       (await read(without(trimmed, where.slice(0, 3)))).error instanceof CorruptionError,
-      'more than was given up',
+      'more than was trimmed',
     );
   });
 
-  test('appends that were trimmed while the log was read are missing behind its beginning, where the log says that they were given up', async () => {
+  test('appends that are trimmed while the log is read may be missing after its beginning, if the log says so', async () => {
     for (const [lowWaterOf, isRight] of [
       [2, true],
       [1, false],

@@ -1,10 +1,11 @@
 /**
  * Reads a commit log's records, for recovery. Format: docs/formats/commit-log.md.
  *
- * Invariant: what is yielded is what was appended, in order: each append tells where the one before it lies. What is missing, at the beginning or,
- * in a log that is trimmed while it is read, behind what was read, must lie below the low-water mark that the log itself tells.
+ * Invariant: the appends are yielded as they were written and in order: each has the position of the one before it.
+ * Appends that are missing, at the beginning or, if the log is trimmed while it is read, after those that were read,
+ * must lie below a low-water mark in the log.
  */
-import { CorruptionError } from '../base/index.ts';
+import { assert, CorruptionError } from '../base/index.ts';
 import type { FileSystem, LogPosition } from '../env/index.ts';
 import { AppendDecoder } from './append-decoder.ts';
 import type { EncodedRecord, LogRecord } from './record.ts';
@@ -20,7 +21,7 @@ export interface RecordsOfAppend<R = LogRecord> {
   readonly records: readonly R[];
 }
 
-/** The records of `readAppends`, one by one. */
+/** Yields the records of `readAppends` one by one. */
 export async function* readRecords(
   fileSystem: Pick<FileSystem, 'readLog'>,
   path: string,
@@ -31,8 +32,9 @@ export async function* readRecords(
 }
 
 /**
- * The appends at `from` and above (all, by default), in log order, each with its records. The consumer paces itself; an append is read at
- * a time. DATA_LOSS (CorruptionError) where anything is damaged or missing, FAILED_PRECONDITION where a newer Edubba wrote it.
+ * Yields the appends at `from` and above (default: all) in log order, each with its records, one append at a time. The
+ * consumer yields to the event loop. DATA_LOSS (CorruptionError) if anything is damaged or missing, FAILED_PRECONDITION
+ * if a newer Edubba wrote it.
  */
 export async function* readAppends(
   fileSystem: Pick<FileSystem, 'readLog'>,
@@ -43,13 +45,13 @@ export async function* readAppends(
     yield { position, records: records.map((record) => record.decode()) };
 }
 
-/** The same, with records that are decoded when their owner wants them. They keep the append's bytes. */
+/** Like `readAppends`, with records that are decoded on request. They keep the append's bytes. */
 export async function* readEncodedAppends(
   fileSystem: Pick<FileSystem, 'readLog'>,
   path: string,
   from?: LogPosition,
 ): AsyncIterable<RecordsOfAppend<EncodedRecord>> {
-  /** Behind the last append that is missing; 0 where none is. What is missing before `from` is nobody's matter. */
+  /** End of the last append that is missing; 0 if none is. Appends before `from` may be missing. */
   let missingBefore = 0;
   let previous: number | undefined = from === undefined ? 0 : undefined;
   let lowWater = 0;
@@ -61,7 +63,7 @@ export async function* readEncodedAppends(
     if (previous !== undefined && header.previous !== previous) {
       if (header.previous < previous || (previous > 0 && !append.afterTrim))
         throw new CorruptionError(path, position, missing(header.previous));
-      // some later append tells that this was given up
+      // the low-water mark of a later append must cover it
       missingBefore = header.previous;
     }
     if (header.firstSequence < nextSequence)
@@ -71,16 +73,17 @@ export async function* readEncodedAppends(
     nextSequence = header.firstSequence + header.count;
     const records: EncodedRecord[] = [];
     for (let record = decoder.nextEncoded(); record; record = decoder.nextEncoded()) records.push(record);
+    assert(records.length === header.count, 'an append yields the records that its header counts');
     yield { position, records };
   }
   if (missingBefore > lowWater)
     throw new CorruptionError(
       path,
       missingBefore,
-      `${missing(missingBefore)}; only what lies below ${lowWater} was given up`,
+      `${missing(missingBefore)}; only appends below ${lowWater} were trimmed`,
     );
 }
 
 function missing(previous: number): string {
-  return previous === 0 ? 'the log begins anew' : `the append at ${previous - 1} is missing before it`;
+  return previous === 0 ? 'the log begins a second time' : `the append at ${previous - 1} is missing before it`;
 }

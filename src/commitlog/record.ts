@@ -1,20 +1,20 @@
 /**
- * A redo record: one change of one tablet, as it is kept in the commit log. Format: docs/formats/commit-log.md.
+ * A redo record: one change of one tablet in the commit log. Format: docs/formats/commit-log.md.
  *
- * Records of a server are numbered by `sequence`, ascending and never twice; a number is left out only where its record was
- * refused and surely not written (a full disk). Records of a tablet over several owners are ordered by (epoch, sequence), never by
- * sequence alone.
+ * The records of a server are numbered by `sequence`, ascending and each number once. A number is missing only if its
+ * record was refused and surely not written (a full disk). The records of a tablet with several owners are ordered by
+ * (epoch, sequence), not by sequence.
  */
 import type { Int64 } from '../base/index.ts';
 import type { Mutation, Mutations, RowMutations, RowRange } from '../model/index.ts';
 
-/** Who caused a change. Stored: never renumber. */
+/** The cause of a change. Stored: never renumber. */
 export const Origin = { user: 0, garbageCollection: 1, replication: 2 } as const;
 export type Origin = (typeof Origin)[keyof typeof Origin];
 
 /** Every mutation carries its final timestamp: the server's time was filled in before the record was made. */
 export type RecordBody<M extends Mutations = readonly Mutation[]> =
-  /** One row, or several of one tablet that change in the same instant (a batch of writes, two-row commits of METADATA). */
+  /** One row, or several of one tablet that change in one instant (a batch of writes, two-row commits of METADATA). */
   | { readonly kind: 'rows'; readonly rows: readonly RowMutations<M>[] }
   | { readonly kind: 'dropRows'; readonly range: RowRange };
 
@@ -23,34 +23,34 @@ export interface LogRecord {
   /** The tablet's epoch under which the record was written. */
   readonly epoch: number;
   readonly sequence: number;
-  /** Time of the commit, microseconds: of the server's clock, or the time that was given to cells of the record where the clock had stepped back. */
+  /** Time of the commit by the server's clock, microseconds; if the clock had stepped back, the timestamp of the record's cells. */
   readonly commitMicros: Int64;
   readonly origin: Origin;
-  /** Idempotency token of the request, where it had one. */
+  /** Idempotency token of the request, if it had one. */
   readonly token?: Uint8Array | undefined;
   readonly body: RecordBody;
 }
 
-/** A record as replay wants it: what rows are given may be runs of cells beside the append's bytes, as in a live write. */
+/** A record for replay: mutations may be runs of cells in the append's bytes, as in a live write. */
 export interface RedoRecord extends Omit<LogRecord, 'body'> {
   readonly body: RecordBody<Mutations>;
 }
 
-/** A record as it was read: what tells whether it is needed, and the rest when it is asked for. */
+/** A record as it was read: enough to tell whether it is needed. The rest is decoded on request. */
 export interface EncodedRecord extends RedoPoint {
   readonly tableId: string;
-  /** Values are views of the append. Throws as the reading of the log does where the record is damaged or too new. */
+  /** Decodes the record. Values are views of the append. Errors are those of reading the log. */
   decode(): LogRecord;
-  /** The same; rows that are given set-cells alone come as runs. */
+  /** Decodes the record for replay: mutations that only set cells are runs. */
   redo(): RedoRecord;
-  /** Whether it changes any row of the range, told without decoding its mutations. */
+  /** True if the record changes a row of the range. Does not decode its mutations. */
   touches(range: RowRange): boolean;
 }
 
-/** A record before the log has given it its number. */
+/** A record without its sequence number, which the log assigns. */
 export interface NewRecord extends Omit<LogRecord, 'sequence' | 'body'> {
   readonly body: RecordBody<Mutations>;
-  /** The body's rows as `encodeRows` made them of exactly these, where encoding them in one step would take too long. */
+  /** The body's rows as encoded by `encodeRows`, for a record that takes too long to encode in one slice. */
   readonly encodedRows?: readonly Uint8Array[] | undefined;
 }
 
@@ -60,7 +60,7 @@ export interface RedoPoint {
   readonly sequence: number;
 }
 
-/** Whether (epoch, sequence) comes after the point. */
+/** True if (epoch, sequence) comes after the point. */
 export function isAfter(record: RedoPoint, point: RedoPoint): boolean {
   return record.epoch > point.epoch || (record.epoch === point.epoch && record.sequence > point.sequence);
 }

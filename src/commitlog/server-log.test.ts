@@ -484,7 +484,7 @@ describe('trimming', () => {
     );
   });
 
-  test('all that is in the log may be given up, and no more', async () => {
+  test('all of the log may be trimmed, and no more', async () => {
     const fileSystem = new MemoryFileSystem();
     const log = await ServerLog.open({ fileSystem, path: PATH });
     log.trimBefore(Number.MAX_SAFE_INTEGER);

@@ -1,19 +1,20 @@
 /**
- * A server's commit log: all its tablets' records in one log, with group commit. While one append is in flight the next
- * batch gathers; a record is encoded into its batch when it is handed in. Format: docs/formats/commit-log.md.
+ * A server's commit log: the records of all its tablets in one log, with group commit. While one append is in flight,
+ * the next batch is gathered; a record is encoded into its batch immediately. Format: docs/formats/commit-log.md.
  *
  * Invariants:
- * - Sequence numbers are given in the order of the calls, which is the order in the log.
+ * - Sequence numbers ascend in the order of the calls, which is the order in the log.
  * - One append is in flight; acknowledgements come in log order, each after its append is durable.
- * - After an append of unknown outcome nothing more is written: what came later could otherwise be there without it.
+ * - After an append of unknown outcome nothing more is written: a later append could otherwise be in the log without it.
  * - Nothing is trimmed before an append that says so (its low-water mark) is durable.
- * - Room on storage is reserved for a record of `appendReserved` before the record has its number: a full disk refuses it before it can be acknowledged,
- *   and never after. Such records share no append with others, which a full disk may refuse.
+ * - Storage is reserved for a record of `appendReserved` before the record gets its number: a full disk refuses it
+ *   before it can be acknowledged, and never after. Such records share no append with others, which a full disk may
+ *   refuse.
  *
- * What a power failure can take of records that are acknowledged before they are durable stays bounded in bytes, since no more are taken while too many
- * wait, and in time, since what waits is always being written.
+ * A power failure may lose records that were acknowledged before they were durable. Their bytes are bounded, since
+ * `appendReserved` accepts no more while too many wait; so is their age, since a batch that waits is written next.
  */
-import { BigtableError, Code, unavailable } from '../base/index.ts';
+import { assert, BigtableError, checksInvariants, Code, unavailable } from '../base/index.ts';
 import {
   APPEND_OVERHEAD_BYTES,
   type Clock,
@@ -34,9 +35,9 @@ export interface ServerLogOptions {
   readonly path: string;
   /** Number of the first record. Default 1. */
   readonly firstSequence?: number;
-  /** Told once why nothing can be written any more. */
+  /** Called once, with the reason, when nothing more can be written. */
   readonly onFailure?: (error: BigtableError) => void;
-  /** Where appends are counted, and by which clock their time is taken. Default: nowhere. */
+  /** Counters of appends, and the clock for their duration. Default: not counted. */
   readonly env?: { readonly metrics: Metrics; readonly clock: Clock };
 }
 
@@ -49,22 +50,22 @@ export interface Appended {
   readonly durable: Promise<LogPosition>;
 }
 
-/** A batch is closed when it has so many bytes, records or rows: what waits for one append is then handled in one step of a few milliseconds. */
-const BATCH_BYTES = 1 << 20;
-const BATCH_RECORDS = 1024;
-const BATCH_ROWS = 1024;
+/** Bounds of a batch. All that waits for one append is then handled in one slice of a few milliseconds. */
+const MAX_BATCH_BYTES = 1 << 20;
+const MAX_BATCH_RECORDS = 1024;
+const MAX_BATCH_ROWS = 1024;
 /** Most bytes that may be acknowledged and not durable. */
 const MAX_UNSYNCED_BYTES = 4 << 20;
-/** Room is reserved in pieces of this size, the next one before the last is used up. */
-const RESERVED_AT_ONCE_BYTES = 1 << 20;
-/** What an append takes of the reserved room besides its records. */
+/** Storage is reserved in pieces of this size, the next one before the last is used up. */
+const RESERVATION_BYTES = 1 << 20;
+/** Reserved storage that an append takes in addition to its records. */
 const BATCH_OVERHEAD_BYTES = MAX_APPEND_HEADER_BYTES + APPEND_OVERHEAD_BYTES;
-/** Encoders that are kept for the next batches: one in flight, one gathering. */
+/** Encoders kept for the next batches: one in flight, one being gathered. */
 const MAX_KEPT_ENCODERS = 2;
 
 interface Batch {
   readonly encoder: AppendEncoder;
-  /** Whether its room was reserved. */
+  /** True if its storage was reserved. */
   reserved: boolean;
   readonly firstSequence: number;
   readonly durable: Promise<LogPosition>;
@@ -85,15 +86,17 @@ export class ServerLog {
     | { readonly clock: Clock; readonly appendMs: Histogram; readonly appendedBytes: Counter }
     | undefined;
   #nextSequence: number;
+  /** Lower bound of the sequence numbers of later appends. */
+  #nextUnwritten: number;
   #pendingBytes = 0;
   #writing: Promise<void> | undefined;
   #failed: BigtableError | undefined;
   #closed = false;
-  /** Bytes of reserved room that no record has taken yet. */
+  /** Bytes of reserved storage that no record has taken yet. */
   #freeBytes = 0;
   /** The reservation under way; never rejects. */
   #reserving: Promise<void> | undefined;
-  /** What the largest record that waits for the next reservation lacks. */
+  /** Bytes missing for the largest record that waits for the next reservation. */
   #wantedBytes = 0;
   #lowWater: LogPosition = 0;
   #trimmed: LogPosition = 0;
@@ -102,8 +105,10 @@ export class ServerLog {
 
   private constructor({ path, firstSequence = 1, onFailure, env }: ServerLogOptions, writer: LogWriter) {
     this.path = path;
+    assert(Number.isSafeInteger(firstSequence) && firstSequence >= 0, 'a sequence number is a safe integer');
     this.#writer = writer;
     this.#nextSequence = firstSequence;
+    this.#nextUnwritten = firstSequence;
     this.#onFailure = onFailure;
     this.#figures = env && {
       clock: env.clock,
@@ -112,22 +117,22 @@ export class ServerLog {
     };
   }
 
-  /** Creates the log. ALREADY_EXISTS where there is one: a server's incarnation has logs of its own. */
+  /** Creates the log. ALREADY_EXISTS if the path exists: each start of a server has logs of its own. */
   static async open(options: ServerLogOptions): Promise<ServerLog> {
     return new ServerLog(options, await options.fileSystem.openLog(options.path));
   }
 
-  /** Bytes of records that are not durable yet. Whoever takes requests in waits while there are too many. */
+  /** Bytes of records that are not durable yet. Callers that accept requests wait while there are too many. */
   get pendingBytes(): number {
     return this.#pendingBytes;
   }
 
-  /** Why nothing can be written any more, where that is so. */
+  /** Why nothing more can be written; undefined while the log works. */
   get failed(): BigtableError | undefined {
     return this.#failed;
   }
 
-  /** Puts the record into the log. Large values are not copied: they must not change until it is durable. Throws UNAVAILABLE after a failure. */
+  /** Appends the record. Large values are not copied: they must not change until it is durable. UNAVAILABLE after a failure. */
   append(record: NewRecord): Appended {
     this.#checkOpen();
     const batch = this.#batchFor(false);
@@ -135,8 +140,9 @@ export class ServerLog {
   }
 
   /**
-   * The same for a record that is acknowledged before it is durable: the log has reserved room for it. A promise where that cannot be now, and the record was
-   * not put in: it resolves when it is time to ask again, and rejects with RESOURCE_EXHAUSTED where there is no room on storage, UNAVAILABLE after a failure.
+   * Appends a record that is acknowledged before it is durable: the log has reserved storage for it. Returns a promise if
+   * there is none yet, and the record was not appended: the promise resolves when it is time to call again. It rejects
+   * with RESOURCE_EXHAUSTED if storage is full, with UNAVAILABLE after a failure.
    */
   appendReserved(record: NewRecord): Appended | Promise<void> {
     this.#checkOpen();
@@ -153,33 +159,37 @@ export class ServerLog {
     const overhead = batch.encoder.count === 0 ? BATCH_OVERHEAD_BYTES : 0;
     const bytes = batch.encoder.add(record, this.#freeBytes - overhead);
     const leftBytes = this.#freeBytes - overhead - bytes;
-    if (leftBytes < 0) return this.#roomFor(-leftBytes);
+    if (leftBytes < 0) return this.#whenReserved(-leftBytes);
     this.#freeBytes = leftBytes;
-    if (this.#freeBytes < RESERVED_AT_ONCE_BYTES) this.#reserve(RESERVED_AT_ONCE_BYTES).catch(() => undefined);
+    if (this.#freeBytes < RESERVATION_BYTES) this.#reserve(RESERVATION_BYTES).catch(() => undefined);
     return this.#added(batch, bytes);
   }
 
-  /** Appends below the position are not needed any more. They are removed after the next append, which says so in the log. */
+  /** Trims the appends below the position, after the next append, which records this in the log. */
   trimBefore(position: LogPosition): void {
-    // never above the append that is going to say so
+    // never above the append that will record it
     this.#lowWater = Math.max(this.#lowWater, Math.min(position, this.#lastPosition + 1));
   }
 
-  /** Position of the newest durable append; 0 where there is none. */
+  /** Position of the newest durable append; 0 if there is none. */
   get newestPosition(): LogPosition {
     return Math.max(this.#lastPosition, 0);
   }
 
-  /** Bytes that the log holds on storage. */
+  /** Bytes of the log on storage. */
   sizeBytes(): number {
     return this.#writer.sizeBytes();
   }
 
-  /** Writes what is pending, then closes the log. */
+  /** Writes all pending records, then closes the log. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#writing;
     await this.#reserving;
+    if (!this.#failed) {
+      assert(this.#waiting.length === 0 && this.#inFlight === undefined, 'a log that closes has written its batches');
+      assert(this.#pendingBytes === 0, 'a log that closes has no pending records');
+    }
     await this.#writer.close();
   }
 
@@ -188,7 +198,7 @@ export class ServerLog {
     if (this.#closed) throw new BigtableError(Code.FAILED_PRECONDITION, `${this.path}: the log is closed`);
   }
 
-  /** The batch that gathers records of that kind. */
+  /** The batch that gathers reserved or unreserved records. */
   #batchFor(reserved: boolean): Batch {
     const batch = (this.#gathering ??= this.#newBatch());
     if (batch.reserved === reserved) return batch;
@@ -196,28 +206,35 @@ export class ServerLog {
       batch.reserved = reserved;
       return batch;
     }
-    this.#waiting.push(batch);
+    this.#closeBatch(batch);
     this.#gathering = this.#newBatch();
     this.#gathering.reserved = reserved;
     return this.#gathering;
   }
 
-  /** A record of so many bytes was put into the batch that gathers. */
+  /** Numbers the record that was encoded into the batch, in `bytes`. */
   #added(batch: Batch, bytes: number): Appended {
     const { encoder, durable } = batch;
+    assert(batch === this.#gathering, 'records are added to the batch that gathers');
+    assert(batch.firstSequence + encoder.count === this.#nextSequence + 1, 'sequence numbers of a batch ascend by one');
     const sequence = this.#nextSequence++;
     this.#pendingBytes += bytes;
-    if (encoder.sizeBytes >= BATCH_BYTES || encoder.count >= BATCH_RECORDS || encoder.rows >= BATCH_ROWS) {
-      this.#waiting.push(batch);
-      this.#gathering = undefined;
-    }
-    // not at once: what is handed in within this step goes along
+    const { sizeBytes, count, rows } = encoder;
+    if (sizeBytes >= MAX_BATCH_BYTES || count >= MAX_BATCH_RECORDS || rows >= MAX_BATCH_ROWS) this.#closeBatch(batch);
+    // in a microtask: records that are appended synchronously after this one share the append
     this.#writing ??= Promise.resolve().then(() => this.#write());
     return { sequence, durable };
   }
 
-  /** So much reserved room is lacking: resolves when it is time to ask again. */
-  #roomFor(bytes: number): Promise<void> {
+  /** The batch gathers no more records and waits to be written. */
+  #closeBatch(batch: Batch): void {
+    assert(batch === this.#gathering && batch.encoder.count > 0, 'the batch that gathers has records');
+    this.#waiting.push(batch);
+    this.#gathering = undefined;
+  }
+
+  /** Reserves the missing bytes. Resolves when it is time to call again. */
+  #whenReserved(bytes: number): Promise<void> {
     if (this.#reserving) {
       this.#wantedBytes = Math.max(this.#wantedBytes, bytes);
       return this.#reserving;
@@ -225,10 +242,11 @@ export class ServerLog {
     return this.#reserve(bytes);
   }
 
-  /** Reserves that much or more; where storage has no room for more, that much alone. Nothing is begun while another reservation is under way. */
+  /** Reserves `bytes` or more; exactly `bytes` if storage has no space for more. One reservation is under way at a time. */
   #reserve(bytes: number): Promise<void> {
+    assert(bytes > 0, 'a reservation has a size');
     if (this.#reserving) return this.#reserving;
-    const most = Math.max(bytes, RESERVED_AT_ONCE_BYTES, this.#wantedBytes);
+    const most = Math.max(bytes, RESERVATION_BYTES, this.#wantedBytes);
     this.#wantedBytes = 0;
     const reservation = this.#reserved(most).catch((error: unknown) => {
       if (most === bytes || !isRefusal(error)) throw error;
@@ -236,7 +254,7 @@ export class ServerLog {
     });
     this.#reserving = reservation
       .catch((error: unknown) => {
-        if (!isRefusal(error)) this.#fail(unavailable(`${this.path}: no room could be reserved`, error));
+        if (!isRefusal(error)) this.#fail(unavailable(`${this.path}: no storage could be reserved`, error));
       })
       .finally(() => (this.#reserving = undefined));
     return reservation;
@@ -254,7 +272,7 @@ export class ServerLog {
       resolve = onDurable;
       reject = onFailure;
     });
-    // whoever asked for the record hears of it; one that does not listen must not end the process
+    // callers handle a rejection; one that does not must not end the process
     durable.catch(() => undefined);
     return {
       encoder: this.#freeEncoders.pop() ?? new AppendEncoder(),
@@ -270,7 +288,7 @@ export class ServerLog {
     const closed = this.#waiting.shift();
     if (closed) return closed;
     const batch = this.#gathering;
-    // it is empty where its first record could not be encoded
+    // it is empty if its first record could not be encoded
     if (!batch || batch.encoder.count === 0) return undefined;
     this.#gathering = undefined;
     return batch;
@@ -298,18 +316,24 @@ export class ServerLog {
 
   async #writeBatch(batch: Batch): Promise<void> {
     const { encoder, firstSequence, reserved } = batch;
-    this.#inFlight = batch;
     const lowWater = this.#lowWater;
     const figures = this.#figures;
     const startMs = figures?.clock.monotonicMs() ?? 0;
     try {
+      assert(this.#inFlight === undefined, 'one append is in flight');
+      this.#inFlight = batch;
+      assert(firstSequence >= this.#nextUnwritten, 'sequence numbers ascend in the log');
+      assert(lowWater <= this.#lastPosition + 1, 'no append that is still to come is trimmed');
+      this.#nextUnwritten = firstSequence + encoder.count;
       const parts = encoder.finish({ previous: this.#lastPosition + 1, count: encoder.count, firstSequence, lowWater });
+      if (checksInvariants) assertLength(parts, encoder.sizeBytes);
       const position = await this.#writer.append(parts, { reserved });
+      assert(position > this.#lastPosition, 'positions ascend in the log');
       if (figures !== undefined) {
         figures.appendMs.observe(figures.clock.monotonicMs() - startMs);
         figures.appendedBytes.value += encoder.sizeBytes;
       }
-      // the header is shorter than what was counted for it: the rest is reserved still, and the next records take it
+      // the header is shorter than its bound: the next records take the reserved bytes that remain
       if (reserved) this.#freeBytes += MAX_APPEND_HEADER_BYTES - headerBytes(parts);
       this.#lastPosition = position;
       batch.resolve(position);
@@ -332,6 +356,7 @@ export class ServerLog {
 
   #release(batch: Batch): void {
     this.#pendingBytes -= batch.encoder.sizeBytes;
+    assert(this.#pendingBytes >= 0, 'pending bytes are those of the batches');
     batch.encoder.reset();
     if (this.#freeEncoders.length < MAX_KEPT_ENCODERS) this.#freeEncoders.push(batch.encoder);
   }
@@ -340,19 +365,26 @@ export class ServerLog {
     if (lowWater <= this.#trimmed) return;
     const before = this.#trimmed;
     this.#trimmed = lowWater;
-    // what could not be removed is tried again with the next append
+    // a trim that failed is retried with the next append
     this.#writer.trimBefore(lowWater).catch(() => {
       if (this.#trimmed === lowWater) this.#trimmed = before;
     });
   }
 }
 
-/** The header is the first part of an append. */
+/** Length of the header, the first part of an append. */
 function headerBytes([header]: readonly Uint8Array[]): number {
   return header?.length ?? 0;
 }
 
-/** Whether nothing was written and the log goes on. */
+/** The bytes to be written are those that were counted. */
+function assertLength(parts: readonly Uint8Array[], recordBytes: number): void {
+  const bytes = parts.reduce((sum, part) => sum + part.length, 0) - headerBytes(parts);
+  assert(bytes === recordBytes, 'the parts of an append have the length that was counted');
+  assert(headerBytes(parts) <= MAX_APPEND_HEADER_BYTES, 'a header is within its bound');
+}
+
+/** True if nothing was written and the log goes on. */
 function isRefusal(error: unknown): error is BigtableError {
   return error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED;
 }
