@@ -119,7 +119,7 @@ export class BodyDecoder {
         reader.offset = start;
         const family = reader.family();
         const qualifier = reader.take(reader.varint());
-        cells.addColumn(start, middle, middle, end, family, qualifier, reader.offset);
+        cells.addColumn(family, qualifier);
       }
       const timestamp = reader.int64();
       const value = reader.take(reader.varint());

@@ -28,8 +28,7 @@ test('a run gives the cells that were gathered, of few columns and of many', () 
         for (const [i, { family, qualifier, value }] of cells.entries()) {
           const middle = at + family.length;
           const end = middle + qualifier.length;
-          if (!builder.toColumn(at, middle, middle, end))
-            builder.addColumn(at, middle, middle, end, builder.lastFamily(at, middle) ?? family, middle, end);
+          if (!builder.toColumn(at, middle, middle, end)) builder.addColumn(builder.familyOfNew() ?? family, middle);
           builder.add(i % 3 === 0 ? undefined : i, end, end + value.length);
           at = end + value.length;
         }
@@ -56,7 +55,7 @@ test('of few columns each is one object, wherever it comes again', () => {
     const at = i * 3;
     const isKnown = builder.toColumn(at, at + 1, at + 1, at + 3);
     assert.equal(isKnown, i >= 10);
-    if (!isKnown) builder.addColumn(at, at + 1, at + 1, at + 3, 'f', at + 1, at + 3);
+    if (!isKnown) builder.addColumn('f', at + 1);
     builder.add(i, 0, 0);
   }
   const run = builder.runFrom(0);

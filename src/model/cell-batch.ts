@@ -1,20 +1,20 @@
 /**
  * Gathers set-cells, as they are found in the bytes of a request or of a log's append, into a CellBatch (cell-run.ts).
  *
- * Columns are told apart by the bytes of their names, before any text is made of them: where a name stood before, and a
- * small table of such places.
+ * Hot path: columns are told apart by the bytes of their names, before any text is made of them. A small table holds the
+ * places where names occurred.
  */
-import type { Int64 } from '../base/index.ts';
+import { assert, type Int64 } from '../base/index.ts';
 import type { CellBatch, CellColumn, CellRun } from './cell-run.ts';
 
-/** Columns that are made at once, and known again wherever they come. Of others, only the last one is. */
-const MADE_COLUMNS = 64;
+/** Columns that become objects, and are found again wherever they occur. Of the others only the last one is. */
+const MAX_MADE_COLUMNS = 64;
 const SLOTS = 256;
 
-/** Where the names of a column stand, with what stands around them and says the same. */
+/** The places of a column's names in the bytes. A place may have more than the name, such as its encoded length. */
 interface ColumnPlace {
-  readonly index: number;
-  readonly family: string;
+  index: number;
+  family: string;
   readonly familyStart: number;
   readonly familyEnd: number;
   readonly qualifierStart: number;
@@ -31,8 +31,10 @@ export class CellBatchBuilder {
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
   readonly #batch: CellBatch;
-  /** That of the cells that are added now. */
+  /** The column of the cells that are added now. */
   #column: ColumnPlace | undefined;
+  /** The column that `toColumn` did not find. */
+  #newColumn: ColumnPlace | undefined;
   /** The columns added last, by the last bytes of their qualifiers. Undefined as long as there is one column. */
   #slots: (ColumnPlace | undefined)[] | undefined;
 
@@ -51,53 +53,50 @@ export class CellBatchBuilder {
     };
   }
 
-  /** Cells gathered. */
   get count(): number {
     return this.#starts.length;
   }
 
   /**
-   * Whether the names that stand there are those of a column that is known: cells are added to that one from now on.
+   * Looks for the column with the names at those places. True: cells are added to it from now on. False: it is new, and
+   * `addColumn` adds it.
    */
   toColumn(familyStart: number, familyEnd: number, qualifierStart: number, qualifierEnd: number): boolean {
     const last = this.#column;
-    if (last === undefined) return false;
-    if (this.#isAt(last, familyStart, familyEnd, qualifierStart, qualifierEnd)) return true;
+    if (last !== undefined && this.#isAt(last, familyStart, familyEnd, qualifierStart, qualifierEnd)) return true;
     const known = this.#slots?.[this.#slot(qualifierStart, qualifierEnd)];
-    if (known === undefined || !this.#isAt(known, familyStart, familyEnd, qualifierStart, qualifierEnd)) return false;
-    this.#column = known;
-    return true;
+    if (known !== undefined && this.#isAt(known, familyStart, familyEnd, qualifierStart, qualifierEnd)) {
+      this.#column = known;
+      return true;
+    }
+    this.#newColumn = { index: -1, family: '', familyStart, familyEnd, qualifierStart, qualifierEnd };
+    return false;
   }
 
-  /** The present column's family, if its name stands there, too. */
-  lastFamily(familyStart: number, familyEnd: number): string | undefined {
-    const last = this.#column;
-    return last !== undefined && this.#isSame(familyStart, familyEnd, last.familyStart, last.familyEnd)
-      ? last.family
-      : undefined;
+  /** The family of the present column, if it is the new one's too. */
+  familyOfNew(): string | undefined {
+    const [last, found] = [this.#column, this.#newColumn];
+    assert(found !== undefined, 'there is no new column');
+    if (last === undefined) return undefined;
+    return this.#isSame(found.familyStart, found.familyEnd, last.familyStart, last.familyEnd) ? last.family : undefined;
   }
 
   /**
-   * A column that `toColumn` did not know, and where its names stand for it. The qualifier is the bytes [from, to).
-   * Cells are added to it from now on.
+   * Adds the column that `toColumn` has just not found; cells are added to it from now on. Its qualifier is the bytes from
+   * `qualifierFrom` to the end of its place.
    */
-  addColumn(
-    familyStart: number,
-    familyEnd: number,
-    qualifierStart: number,
-    qualifierEnd: number,
-    family: string,
-    from: number,
-    to: number,
-  ): void {
-    const index = this.#columns.length + this.#moreFamilies.length;
-    const place = { index, family, familyStart, familyEnd, qualifierStart, qualifierEnd };
-    if (index < MADE_COLUMNS) {
-      this.#columns.push({ family, qualifier: this.#bytes.latin1Slice(from, to) });
+  addColumn(family: string, qualifierFrom: number): void {
+    const place = this.#newColumn;
+    assert(place !== undefined, 'a column is added that was not looked for');
+    this.#newColumn = undefined;
+    place.index = this.#columns.length + this.#moreFamilies.length;
+    place.family = family;
+    if (place.index < MAX_MADE_COLUMNS) {
+      this.#columns.push({ family, qualifier: this.#bytes.latin1Slice(qualifierFrom, place.qualifierEnd) });
       this.#remember(place);
     } else {
       this.#moreFamilies.push(family);
-      this.#moreQualifiers.push(from, to);
+      this.#moreQualifiers.push(qualifierFrom, place.qualifierEnd);
     }
     this.#column = place;
   }
@@ -115,7 +114,7 @@ export class CellBatchBuilder {
     return { batch: this.#batch, from, length: this.count - from, serverMicros: undefined };
   }
 
-  /** Forgets the cells from `from` on, of which no run may have been made. */
+  /** Removes the cells from `from` on, of which no run may have been made. */
   dropFrom(from: number): void {
     for (const list of [this.#columnOf, this.#timestamps, this.#starts, this.#ends]) list.length = from;
   }

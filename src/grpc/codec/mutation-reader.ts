@@ -252,8 +252,8 @@ export class MutationReader {
     { familyStart, familyEnd, qualifierStart, qualifierEnd, timestamp, valueStart, valueEnd }: SetCellFields,
   ): void {
     if (!cells.toColumn(familyStart, familyEnd, qualifierStart, qualifierEnd)) {
-      const family = cells.lastFamily(familyStart, familyEnd) ?? this.#bytes.latin1Slice(familyStart, familyEnd);
-      cells.addColumn(familyStart, familyEnd, qualifierStart, qualifierEnd, family, qualifierStart, qualifierEnd);
+      const family = cells.familyOfNew() ?? this.#bytes.latin1Slice(familyStart, familyEnd);
+      cells.addColumn(family, qualifierStart);
     }
     cells.add(timestamp, valueStart, valueEnd);
   }
