@@ -1,6 +1,6 @@
 /**
  * The interpreter of filters: checks a filter, compiles its regular expressions, finds what it needs to see, and gives out the runs that cells are
- * pushed through (run.ts).
+ * pushed through (program-run.ts).
  */
 import type { Cell, Limits } from '../model/index.ts';
 import { checkFilter } from './check.ts';
@@ -8,7 +8,8 @@ import type { RowFilter } from './filter.ts';
 import { fanOutOf } from './fan-out.ts';
 import { blocksAll, type MatcherOf, needOf, spansOf, timestampsOf } from './need.ts';
 import { type FilterProgram, type FilterRun, Hint } from './program.ts';
-import { isSimple, ProgramRun, SimpleRun } from './run.ts';
+import { ProgramRun } from './program-run.ts';
+import { isSimple, SimpleRun } from './simple-run.ts';
 import { Regexes } from './regex.ts';
 
 export interface CompileOptions {
